@@ -14,6 +14,7 @@ from copy import copy
 from time import monotonic
 from typing import Any, NamedTuple, TypeVar
 
+from keet.documents.document import plain
 from keet.errors import UsageError
 from keet.evidence import Evidence, Reference, Sentence, slug_of
 from keet.formatting import count_noun
@@ -228,13 +229,13 @@ class ResultPage(NamedTuple):
         return [_CUT] if self.was_cut else []
 
 
-def page_of(entries: Iterable[Json], total: int, offset: int, most: int) -> ResultPage:
-    """As many entries as fit, at least one; `entries` begin at `offset`."""
+def page_of(entries: Iterable[Any], total: int, offset: int, most: int) -> ResultPage:
+    """As many entries as fit, at least one, as JSON; `entries` begin at `offset`."""
     if offset and offset >= total:
         raise UsageError(f"offset {offset}: there are {total}; offsets begin at 0")
     taken: list[Json] = []
     room, was_cut = PAGE, False
-    for entry in entries:
+    for entry in map(plain, entries):
         cut = trimmed(entry, *_ENTRY)
         room -= json_size(cut)
         if taken and (room < 0 or len(taken) >= most):

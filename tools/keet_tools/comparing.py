@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from keet.errors import UsageError
 from keet_tools.arguments import DiffArguments, VerifyArguments
@@ -13,8 +13,6 @@ from keet_tools.results import DiffToolResult, PairResult, VerifyToolResult
 
 if TYPE_CHECKING:
     from keet.comparison.compare import Difference
-    from keet.documents.diff import PairDocument
-    from keet.documents.verify import NumberCheck, RelationDocument
     from keet.verification.verdicts import CheckedSentence
 
 
@@ -39,7 +37,7 @@ def _reply(
 ) -> ToolReply:
     from keet.pages.diff import diff_page
 
-    pairs = (_pair(pair) for pair in difference.pairs[offset:])
+    pairs = map(PairResult.taken_from, difference.pairs[offset:])
     page = page_of(pairs, len(difference.pairs), offset, _PAIRS)
 
     def text_of(count: int) -> str:
@@ -65,11 +63,6 @@ def _reply(
         },
         grounding=difference.grounding,
     )
-
-
-def _pair(pair: PairDocument) -> dict[str, Any]:
-    whole = pair.to_dict()
-    return {name: whole[name] for name in PairResult.names()}
 
 
 _CHECKS = 50
@@ -113,9 +106,14 @@ def _verified(opened: Sequence[ReadReport], asked: VerifyArguments, call: ToolCa
     checks = [
         (check, sentence)
         for sentence in sorted(verified.sentences, key=_rank)
-        for check in sorted(sentence.all, key=_check_rank)
+        for check in sorted(
+            sentence.all, key=lambda each: (_WORST_FIRST.index(each.verdict), each.start)
+        )
     ]
-    entries = (_entry(*each) for each in checks[asked.offset :])
+    entries = (  # with the same part of its sentence as the text has
+        {**check.to_dict(), "sentence": _cropped(sentence, {check.start}).sentence.text}
+        for check, sentence in checks[asked.offset :]
+    )
     page = page_of(entries, len(checks), asked.offset, _CHECKS)
 
     def text_of(count: int) -> str:
@@ -138,11 +136,6 @@ def _verified(opened: Sequence[ReadReport], asked: VerifyArguments, call: ToolCa
     )
 
 
-def _entry(check: NumberCheck | RelationDocument, of: CheckedSentence) -> dict[str, Any]:
-    """With the same part of its sentence as the text has."""
-    return {**check.to_dict(), "sentence": _cropped(of, {check.start}).sentence.text}
-
-
 def _cropped(checked: CheckedSentence, starts: set[int]) -> CheckedSentence:
     """A sentence that is too long for a page is cropped to the part with these checks."""
     sentence = checked.sentence
@@ -161,7 +154,3 @@ def _rank(checked: CheckedSentence) -> tuple[int, int]:
     """Sentences with something wrong first."""
     worst = min(map(_WORST_FIRST.index, checked.verdicts), default=len(_WORST_FIRST))
     return worst, checked.sentence.start
-
-
-def _check_rank(check: NumberCheck | RelationDocument) -> tuple[int, int]:
-    return _WORST_FIRST.index(check.verdict), check.start
