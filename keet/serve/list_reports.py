@@ -9,12 +9,17 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 from time import monotonic
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from keet_tools.arguments import ListReportsArguments
 from keet_tools.calls import ToolCall, ToolReply, page_of, paged_reply
 from keet_tools.reports import about_regexes, matcher, quoted, selected_launches
-from keet_tools.results import ListReportsToolResult, ReportSummary
+from keet_tools.results import (
+    ListedLaunch,
+    ListedReport,
+    ListReportsToolResult,
+    ReportSummary,
+)
 
 from keet.analysis.capture.report_document import report_document
 from keet.corpus.discovery import is_report_name, looks_like_report
@@ -25,7 +30,7 @@ from keet.evidence import Sentence, constant, counted, of_quantity
 from keet.explanation.capture_hints import caution_about
 from keet.formatting import shapes_text
 from keet.ingest.input.files import printable_path
-from keet.profile import Launch, Profile
+from keet.profile import Profile
 from keet.profile.launch_sequences import longest_first
 from keet.serve.allowed_folders import AllowedFolders
 from keet.serve.report_cache import OpenReport, ReportCache
@@ -46,9 +51,7 @@ _SHORT = {
     "achieved_occupancy_pct": "achieved occupancy",
 }
 """Values of each launch, by catalog id, with their labels."""
-_VALUES = tuple(_SHORT)
 _NO_REPORT = "There is no report in the folders of this server. Save one there with ncu -o."
-_FIELDS = ("id", "kernel", "grid", "block", "run_share_pct")
 
 
 def list_reports(cache: ReportCache, asked: ListReportsArguments, call: ToolCall) -> ToolReply:
@@ -68,6 +71,10 @@ class _File(NamedTuple):
     size: int
     mtime_ns: int
 
+    @property
+    def modified(self) -> str:
+        return datetime.fromtimestamp(self.mtime_ns / 1e9, UTC).isoformat(timespec="seconds")
+
 
 def _reports(roots: AllowedFolders, asked: ListReportsArguments, call: ToolCall) -> ToolReply:
     call.begin("looking for reports")
@@ -80,7 +87,10 @@ def _reports(roots: AllowedFolders, asked: ListReportsArguments, call: ToolCall)
             f"match {quoted(asked.match)}: no report has such a path; leave it out"
             f"{about_regexes(asked.match)}"
         )
-    listed = (_entry_of(roots, file) for file in found[asked.offset :])
+    listed = (
+        ListedReport(path=roots.name_of(file.path), size=file.size, modified=file.modified)
+        for file in found[asked.offset :]
+    )
     page = page_of(listed, len(found), asked.offset, _PER_PAGE)
     lines = [f"{file['path']}  {file['size']:,} bytes" for file in page.entries]
 
@@ -97,11 +107,6 @@ def _reports(roots: AllowedFolders, asked: ListReportsArguments, call: ToolCall)
         folders=_folders(roots),
         report=None,
     )
-
-
-def _entry_of(roots: AllowedFolders, file: _File) -> dict[str, Any]:
-    when = datetime.fromtimestamp(file.mtime_ns / 1e9, UTC).isoformat(timespec="seconds")
-    return {"path": roots.name_of(file.path), "size": file.size, "modified": when}
 
 
 def _folders(roots: AllowedFolders) -> list[str]:
@@ -178,11 +183,18 @@ def _launches(
     from keet.analysis.capture.coverage import find_coverage, shown_launch
 
     profile = report.profile
-    launches = _by_time(profile, selected_launches(profile, None, asked.match, "match"))
+    selected = selected_launches(profile, None, asked.match, "match")
+    launches = profile.by_run_time(longest_first(selected))
     coverage, about = find_coverage(profile), report_document(profile)
     listed = launches[asked.offset : asked.offset + _PER_PAGE]
     here = [shown_launch(profile, launch) for launch in listed]
-    page = page_of(map(_entry, here), len(launches), asked.offset, _PER_PAGE)
+    entries = (
+        ListedLaunch.taken_from(
+            each, values={name: each.values[name] for name in _SHORT if name in each.values}
+        )
+        for each in here
+    )
+    page = page_of(entries, len(launches), asked.offset, _PER_PAGE)
     summary = ReportSummary(
         path=report.name,
         format=about.format,
@@ -244,19 +256,3 @@ def _launch_text(launch: ShowLaunch) -> Sentence:
         shape=shapes_text(launch.grid, launch.block),
         known=Sentence(", ").join(known),
     )
-
-
-def _by_time(profile: Profile, launches: tuple[Launch, ...]) -> list[Launch]:
-    """Longest first; if the run is known, by the time that they represent."""
-    by_time = longest_first(launches)
-    return profile.by_run_time(by_time)
-
-
-def _entry(show: ShowLaunch) -> dict[str, Any]:
-    """A part of the launch in `keet show --format json`."""
-    whole = show.to_dict()
-    own = {name: whole[name] for name in _FIELDS if name in whole}
-    return {
-        **own,
-        "values": {name: whole["values"][name] for name in _VALUES if name in show.values},
-    }

@@ -13,7 +13,7 @@ from keet.errors import one_line
 from keet.evidence import Sentence, constant, finite
 from keet_tools.arguments import ContextArguments, ExplainArguments
 from keet_tools.calls import ToolCall, ToolReply, page_of, paged_reply
-from keet_tools.reports import Reports, main_launch
+from keet_tools.reports import Reports, about_launch, main_launch
 from keet_tools.results import (
     CodeLine,
     ContextToolResult,
@@ -169,9 +169,7 @@ def context(reports: Reports, asked: ContextArguments, call: ToolCall) -> ToolRe
         command = explanation.capture_hints.command
         caution = caution_about(command) if one_line(command or "") in text else None
         result = ContextToolResult(
-            report=report.name,
-            launch=launch.id,
-            kernel=launch.kernel,
+            **about_launch(report, launch),
             chosen_from=len(launches),
             context=text,
             notes=[caution] if caution else [],
