@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Self
 from keet.api.inputs import StrPath, positive
 from keet.api.result import WIDTH, ApiResult, data_frame
 from keet.corpus.batch.run import BatchOptions, BatchOutcome, run_batch
-from keet.documents.batch import BatchDocument, FailedFile
-from keet.documents.document import live
+from keet.documents.document import Document, live
+from keet.documents.shared_types import KEET, Producer
 from keet.errors import UsageError
 from keet.formatting import count_noun
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from keet.corpus.batch.stored_files import Failure
 
 
 def batch(  # noqa: PLR0913 - the options of the command
@@ -80,13 +82,13 @@ def batch(  # noqa: PLR0913 - the options of the command
         gpu_seconds=progress.gpu_seconds,
         seconds=progress.seconds,
         gone=outcome.gone,
-        failures=[FailedFile(path=each.path, reason=each.reason) for each in outcome.failures],
+        failures=outcome.failures,
         notes=notes,
         outcome=outcome,
     )
 
 
-class BatchResult(ApiResult, BatchDocument):
+class BatchResult(ApiResult, Document):
     """What a batch did. `print(result)` prints the summary of `keet batch`, and the files that
     failed.
 
@@ -98,6 +100,28 @@ class BatchResult(ApiResult, BatchDocument):
     ['path', 'reason']
     """
 
+    producer: Producer = KEET
+    store: str
+    files: int
+    """Reports that were found: the sum of the next four."""
+    done: int
+    duplicates: int
+    """Files that are equal to another one, whose rows are stored."""
+    failed: int
+    unchanged: int
+    """Files that an earlier batch finished."""
+    launches: int
+    """Of the files that this batch analysed."""
+    gpu_seconds: float
+    """Duration of these launches, as far as it was measured."""
+    seconds: float
+    """Time that the batch took."""
+    gone: int
+    """Files of the store that no longer exist; with `prune` they were removed from the store."""
+    failures: list[Failure]
+    """All files of the store that failed at the last attempt, also of earlier batches."""
+    notes: list[str]
+    """Problems that did not stop the batch, such as folders that can't be read."""
     outcome: BatchOutcome = live()
 
     def __repr__(self) -> str:
@@ -117,4 +141,4 @@ class BatchResult(ApiResult, BatchDocument):
 
     def to_pandas(self) -> pd.DataFrame:
         """One row per file that failed, with the reason. `keet.open_store` has all files."""
-        return data_frame([(each.path, each.reason) for each in self.failures], ("path", "reason"))
+        return data_frame(self.failures, ("path", "reason"))

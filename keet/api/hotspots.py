@@ -66,7 +66,9 @@ def hotspots(  # noqa: PLR0913 - the options of the command
         source: folder with the sources, if the report does not embed them.
         sass: also analyse the machine code: what instructions are for, and what they wait for.
     """
+    from keet.analysis.code_names import parsed_line
     from keet.analysis.launch_hotspots import examined_launches, ranked_launches
+    from keet.analysis.line_facts import NoSuchLine, place_of
 
     top = None if top is None else positive(top, "top")
     if by not in (None, "line", "instruction"):
@@ -75,7 +77,12 @@ def hotspots(  # noqa: PLR0913 - the options of the command
     selected: Sequence[Launch] = selected_launches(profile, launches, kernel)
     place = None
     if line is not None:
-        place, selected = _place_of(selected, line)
+        if (wanted := parsed_line(line)) is None:
+            raise UsageError(f"line={line!r}: it must be FILE:LINE, for example 'kernel.cu:29'")
+        try:
+            place, selected = place_of(selected, wanted)
+        except NoSuchLine as wrong:
+            raise UsageError(f"line {wrong.place}: {wrong.problem}") from None
     ranked = ranked_launches(profile, selected, by, place, has_sass=sass)
     whole = list(examined_launches(ranked, top, place, has_sass=sass))
     return HotspotsResult(
@@ -86,18 +93,6 @@ def hotspots(  # noqa: PLR0913 - the options of the command
         top=top,
         profile=profile,
     )
-
-
-def _place_of(launches: Sequence[Launch], line: str) -> tuple[Location, list[Launch]]:
-    from keet.analysis.code_names import parsed_line
-    from keet.analysis.line_facts import NoSuchLine, place_of
-
-    if (wanted := parsed_line(line)) is None:
-        raise UsageError(f"line={line!r}: it must be FILE:LINE, for example 'kernel.cu:29'")
-    try:
-        return place_of(launches, wanted)
-    except NoSuchLine as wrong:
-        raise UsageError(f"line {wrong.place}: {wrong.problem}") from None
 
 
 class HotspotsResult(PageResult, HotspotsDocument):

@@ -42,7 +42,12 @@ class AllowedFolders:
         path = self._find(name, stat.S_ISREG)
         if path is None:
             raise _no_such_report(name)
-        self._check_table(name, path)
+        table = table_path(path)  # is read with the report
+        if os.path.lexists(table) and not self.has(str(table)):
+            raise UsageError(
+                f"{quoted(name)}: the run table beside it is a link to a file outside the "
+                "folders of this server; remove the link"
+            )
         return path
 
     @contextmanager
@@ -93,7 +98,8 @@ class AllowedFolders:
         return name
 
     def _find(self, name: str, is_kind: Callable[[int], bool]) -> Path | None:
-        for candidate in self._candidates(name):
+        candidates = [name] if Path(name).is_absolute() else [root / name for root in self.folders]
+        for candidate in (*candidates, *filter(None, [self._listed.get(name)])):
             try:
                 real = os.path.realpath(candidate)
                 if self.has(real) and is_kind(Path(real).stat().st_mode):
@@ -101,23 +107,6 @@ class AllowedFolders:
             except (OSError, ValueError):  # a NUL, an incomplete character, a path that is too long
                 continue
         return None
-
-    def _candidates(self, name: str) -> Iterator[str]:
-        if Path(name).is_absolute():
-            yield name
-        else:
-            yield from (str(root / name) for root in self.folders)
-        if name in self._listed:
-            yield str(self._listed[name])
-
-    def _check_table(self, name: str, report: Path) -> None:
-        """The run table beside a report is read with it, so it must be inside, too."""
-        table = table_path(report)
-        if os.path.lexists(table) and not self.has(str(table)):
-            raise UsageError(
-                f"{quoted(name)}: the run table beside it is a link to a file outside the "
-                "folders of this server; remove the link"
-            )
 
 
 def _no_such_report(name: str) -> UsageError:

@@ -79,8 +79,8 @@ class _File(NamedTuple):
 def _reports(roots: AllowedFolders, asked: ListReportsArguments, call: ToolCall) -> ToolReply:
     call.begin("looking for reports")
     matches = matcher(asked.match, "match") if asked.match else lambda _: True
-    walk = _Walk(roots, call)
-    found = [file for file in walk.files() if matches(file.name)]
+    notes: list[str] = []
+    found = [file for file in _walk(roots, call, notes) if matches(file.name)]
     found.sort(key=lambda file: file.mtime_ns, reverse=True)  # newest first
     if asked.match and not found:
         raise UsageError(
@@ -95,7 +95,7 @@ def _reports(roots: AllowedFolders, asked: ListReportsArguments, call: ToolCall)
     lines = [f"{file['path']}  {file['size']:,} bytes" for file in page.entries]
 
     def text_of(count: int) -> str:
-        return "\n".join([*(lines[:count] or [_NO_REPORT]), *walk.notes])
+        return "\n".join([*(lines[:count] or [_NO_REPORT]), *notes])
 
     return paged_reply(
         call,
@@ -103,7 +103,7 @@ def _reports(roots: AllowedFolders, asked: ListReportsArguments, call: ToolCall)
         page,
         "report",
         text_of,
-        notes=walk.notes,
+        notes=notes,
         folders=_folders(roots),
         report=None,
     )
@@ -113,59 +113,52 @@ def _folders(roots: AllowedFolders) -> list[str]:
     return [printable_path(folder) for folder in roots.folders]
 
 
-class _Walk:
-    """Finds reports in the folders. Links to folders are not followed: their targets are found
-    under their own path, or are outside. A link to a file counts if the file is inside."""
-
-    def __init__(self, roots: AllowedFolders, call: ToolCall) -> None:
-        self._roots, self._call = roots, call
-        self._seen: set[str] = set()
-        self.notes: list[str] = []
-
-    def files(self) -> Iterator[_File]:
-        """As many as can be examined in `_MOST_FILES` files and `_MOST_SECONDS`."""
-        looked, began = 0, monotonic()
-        for root in self._roots.folders:
-            for folder, subfolders, names in os.walk(root):
-                subfolders[:] = sorted(each for each in subfolders if not each.startswith("."))
-                for name in sorted(names):
-                    looked += 1
-                    if not looked % _OFTEN:
-                        self._call.check()
-                    if looked > _MOST_FILES or monotonic() - began > _MOST_SECONDS:
-                        self.notes.append(
-                            Sentence(
-                                "Only the first {looked:,d} files were examined: start the server "
-                                "with a smaller folder.",
-                                looked=constant(looked - 1, "", "files that were examined"),
-                            )
+def _walk(roots: AllowedFolders, call: ToolCall, notes: list[str]) -> Iterator[_File]:
+    """Reports in the folders, as many as can be examined in `_MOST_FILES` files and
+    `_MOST_SECONDS`. Links to folders are not followed: their targets are found under their own
+    path, or are outside. A link to a file counts if the file is inside."""
+    looked, began, seen = 0, monotonic(), set[str]()
+    for root in roots.folders:
+        for folder, subfolders, names in os.walk(root):
+            subfolders[:] = sorted(each for each in subfolders if not each.startswith("."))
+            for name in sorted(names):
+                looked += 1
+                if not looked % _OFTEN:
+                    call.check()
+                if looked > _MOST_FILES or monotonic() - began > _MOST_SECONDS:
+                    notes.append(
+                        Sentence(
+                            "Only the first {looked:,d} files were examined: start the server "
+                            "with a smaller folder.",
+                            looked=constant(looked - 1, "", "files that were examined"),
                         )
-                        return
-                    if file := self._file(root, folder, name):
-                        yield file
-                self._call.check()
+                    )
+                    return
+                if file := _report_at(roots, root, f"{folder}{os.sep}{name}", seen):
+                    yield file
+            call.check()
 
-    def _file(self, root: Path, folder: str, name: str) -> _File | None:
-        lower = name.lower()
-        if not is_report_name(lower) and not lower.endswith(_PERHAPS):
-            return None
-        path = real = f"{folder}{os.sep}{name}"
-        try:
-            status = os.lstat(path)
-            if stat.S_ISLNK(status.st_mode):
-                real = os.path.realpath(path)
-                status = Path(real).stat()
-        except OSError:
-            return None
-        if real in self._seen or not stat.S_ISREG(status.st_mode):
-            return None
-        self._seen.add(real)
-        if path != real and not self._roots.has(real):
-            return None
-        if not _is_report(real, status.st_mtime_ns, status.st_size):
-            return None
-        shown = os.path.relpath(real, root)
-        return _File(Path(real), shown, status.st_size, status.st_mtime_ns)
+
+def _report_at(roots: AllowedFolders, root: Path, path: str, seen: set[str]) -> _File | None:
+    lower = path.lower()
+    if not is_report_name(lower) and not lower.endswith(_PERHAPS):
+        return None
+    real = path
+    try:
+        status = os.lstat(path)
+        if stat.S_ISLNK(status.st_mode):
+            real = os.path.realpath(path)
+            status = Path(real).stat()
+    except OSError:
+        return None
+    if real in seen or not stat.S_ISREG(status.st_mode):
+        return None
+    seen.add(real)
+    if path != real and not roots.has(real):
+        return None
+    if not _is_report(real, status.st_mtime_ns, status.st_size):
+        return None
+    return _File(Path(real), os.path.relpath(real, root), status.st_size, status.st_mtime_ns)
 
 
 @lru_cache(maxsize=_MOST_FILES)
