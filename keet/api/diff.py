@@ -10,17 +10,18 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, SupportsIndex
 
 from keet.api.inputs import Kernel, Report, StrPath, as_profile, selected_launches
 from keet.api.result import WIDTH, ApiResult, chosen_table, data_frame
+from keet.comparison.compare import compare
+from keet.comparison.result import Difference
+from keet.comparison.sentences import check_comparable
+from keet.comparison.sides import Side, SideCapture, distinct_captures
+from keet.documents.diff import DiffDocument, GateDocument, PairDocument, PartChangeDocument
 from keet.errors import UsageError
 from keet.formatting import count_noun, speedup_text
+from keet.pages.blocks import Page, Reader
 from keet.profile import Launch, Profile
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from keet.comparison.result import Difference
-    from keet.comparison.sides import Side
-    from keet.documents.diff import DiffDocument, GateDocument, PairDocument, PartChangeDocument
-    from keet.pages.blocks import Page, Reader
 
 Reports = Report | Sequence[Report]
 """A report, a folder of runs, `baseline:NAME`, or several runs of the same program."""
@@ -72,10 +73,6 @@ def diff(  # noqa: PLR0913 - the options of the command
         keet.NotComparable: the two sides differ in more than the program (see `force`).
         keet.KeetError: any other problem, as one line that says what to do.
     """
-    from keet.comparison.compare import compare
-    from keet.comparison.gate import gate_difference
-    from keet.comparison.sentences import check_comparable
-
     names = (metrics,) if isinstance(metrics, str) else tuple(metrics)
     _check_numbers(launches, times, gate, names)
     if after is not None:
@@ -92,6 +89,8 @@ def diff(  # noqa: PLR0913 - the options of the command
     if not force:
         check_comparable(difference, "force=True", _OPTIONS)
     if gate is not None:
+        from keet.comparison.gate import gate_difference
+
         difference = gate_difference(difference, float(gate), names)
     return DiffResult(difference)
 
@@ -136,8 +135,6 @@ def _side_of(
     kernel: Kernel | None,
     times: tuple[int, int] | None,
 ) -> Side:
-    from keet.comparison.sides import Side, SideCapture, distinct_captures
-
     number = launches[which] if launches else None
     runs = [SideCapture(each, selected_launches(each, number, kernel)) for each in profiles]
     return Side(distinct_captures(runs), times[which] if times else None)

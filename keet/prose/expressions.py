@@ -127,19 +127,14 @@ def alike(one: UnitValue, other: UnitValue) -> tuple[UnitValue, UnitValue]:
     if other.is_bare and one.is_percent:
         return one, other._replace(number=other.number / 100, is_percent=True)
     shares = one.is_percent != other.is_percent and (one.things or other.things)
-    if one.dimensions != other.dimensions or shares:
-        raise ValueProblem(
-            f"{unit_name(one)} and {unit_name(other)} are different units{_unit_hint(one, other)}"
-        )
-    return one, other
-
-
-def _unit_hint(one: UnitValue, other: UnitValue) -> str:
-    if not (one.is_bare or other.is_bare):
-        return ""
+    if one.dimensions == other.dimensions and not shares:
+        return one, other
+    problem = f"{unit_name(one)} and {unit_name(other)} are different units"
     want = unit_name(other if one.is_bare else one)
     examples = {"B": "4 B", "s": "5 us", "B/s": "2 GB/s"}
-    return f"; give the number a unit, as in {examples[want]}" if want in examples else ""
+    if (one.is_bare or other.is_bare) and want in examples:
+        problem += f"; give the number a unit, as in {examples[want]}"
+    raise ValueProblem(problem)
 
 
 def _product(one: UnitValue, other: UnitValue, sign: int) -> UnitValue:
@@ -150,17 +145,15 @@ def _product(one: UnitValue, other: UnitValue, sign: int) -> UnitValue:
     if sign > 0 and one.has_dimension != other.has_dimension:
         # Sectors times bytes are bytes: the bytes are per sector.
         counted, amount = (other, one) if one.has_dimension else (one, other)
-        things = things if amount.things else _combined(things, _over(counted.things), -1)
+        over = tuple((name, degree) for name, degree in counted.things if degree > 0)
+        things = things if amount.things else _combined(things, over, -1)
     number = one.number * other.number if sign > 0 else one.number / other.number
-    percent = not (dimensions or things) and _is_share(one, other, sign)
+    # Twice a share, half a share and a share of a share are shares.
+    is_share = one.is_percent and not other.is_percent
+    if sign > 0:
+        is_share = one.is_percent or other.is_percent
+    percent = not (dimensions or things) and is_share
     return checked(UnitValue(number, dimensions, things, percent, _bare(one, other)))
-
-
-def _is_share(one: UnitValue, other: UnitValue, sign: int) -> bool:
-    """Twice a share, half a share and a share of a share are shares."""
-    return (one.is_percent and (sign > 0 or not other.is_percent)) or (
-        sign > 0 and other.is_percent and not one.is_percent
-    )
 
 
 def _combined(one: Powers, other: Powers, sign: int) -> Powers:
@@ -194,17 +187,13 @@ def unit_name(value: UnitValue) -> str:
 def value_text(value: UnitValue) -> str:
     """`537 MB`, `82.0%`, `31.4 sector/request`."""
     if value.is_percent:
-        return f"{_digits(100 * value.number, 1)}%"
+        per_cent = 100 * value.number
+        is_tiny = per_cent and abs(per_cent) < 0.05
+        return f"{format_number(per_cent)}%" if is_tiny else f"{per_cent:,.1f}%"
     unit = _unit(value)
     if not unit:
         return format_number(round(value.number, 6))
     return str(Quantity(value.number, unit).to_base())
-
-
-def _digits(number: float, places: int) -> str:
-    if number and abs(number) < 0.05:
-        return format_number(number)
-    return f"{number:,.{places}f}"
 
 
 def _unit(value: UnitValue) -> str:
@@ -219,10 +208,6 @@ def _unit(value: UnitValue) -> str:
     if not over and not value.dimensions:
         return ""
     return "/".join(["*".join(over) or "1", *under, *per])
-
-
-def _over(powers: Powers) -> Powers:
-    return tuple((name, degree) for name, degree in powers if degree > 0)
 
 
 def _split(powers: Powers) -> tuple[list[str], list[str]]:
@@ -510,7 +495,9 @@ def _value(side: Side, lookup: Lookup) -> UnitValue:
                 return _called(side.tokens[int(place[1:])].text, [*map(value, arguments)])
             case ast.Name(place):
                 kind, text = side.tokens[int(place[1:])]
-                return lookup(text).value if kind == "name" else _LITERALS[kind](text)
+                if kind == "name":
+                    return lookup(text).value
+                return _literal(text) if kind == "number" else _size(text)
         raise AssertionError(ast.dump(node))
 
     return value(side.tree)
@@ -533,7 +520,11 @@ _FUNCTIONS: Mapping[str, Callable[[float], float]] = {
 
 def _called(name: str, parts: list[UnitValue]) -> UnitValue:
     if name in ("min", "max"):
-        return _extreme(name, parts)
+        found = parts[0]
+        for other in parts[1:]:
+            one, two = _same_things(found, other)
+            found = one if (one.number <= two.number) == (name == "min") else two
+        return found
     if name == "abs" and len(parts) == 1:
         return parts[0]._replace(number=abs(parts[0].number))
     function = _FUNCTIONS.get(name)
@@ -546,14 +537,6 @@ def _called(name: str, parts: list[UnitValue]) -> UnitValue:
         return parts[0]._replace(number=float(function(parts[0].number)))
     except (ValueError, OverflowError):
         raise ValueProblem(f"{name} of that has no value") from None
-
-
-def _extreme(name: str, parts: list[UnitValue]) -> UnitValue:
-    found = parts[0]
-    for other in parts[1:]:
-        one, two = _same_things(found, other)
-        found = one if (one.number <= two.number) == (name == "min") else two
-    return found
 
 
 def _number(text: str) -> float:
@@ -571,9 +554,6 @@ def _literal(text: str) -> UnitValue:
     if unit in _BINARY:
         return checked(value_of(_number(number) * _BINARY[unit], "byte"))
     return checked(value_of(_number(number), UNITS.get(unit, unit)))
-
-
-_LITERALS: Mapping[str, Callable[[str], UnitValue]] = {"number": _literal, "size": _size}
 
 
 def _holds(operator: str, left: UnitValue, right: UnitValue) -> bool:
@@ -596,8 +576,11 @@ def _shown(tokens: Sequence[Token], lookup: Lookup) -> str:
     """With labels and values of names, and spaces around operators."""
     shown = ""
     for kind, text in tokens:
-        if kind == "number":
-            shown += _shown_number(text)
+        if kind == "number":  # long ones with separators
+            number, _, unit = text.partition(" ")
+            value = _number(number)
+            digits = f"{value:,.0f}" if value.is_integer() and abs(value) < 1e15 else number
+            shown += f"{digits}%" if unit == "%" else f"{digits} {unit}".rstrip()
         elif kind == "name":
             named = lookup(text)
             shown += f"{named.label} {named.shown}{f' at {named.where}' if named.where else ''}"
@@ -614,11 +597,3 @@ def _shown(tokens: Sequence[Token], lookup: Lookup) -> str:
 def _sign(operator: str) -> str:
     signs = {">=": "≥", "<=": "≤", "==": "=", "!=": "≠", "~": "≈", "*": "×", "**": "^"}
     return signs.get(operator, operator)
-
-
-def _shown_number(text: str) -> str:
-    """`4 B` as it stands, long ones with separators."""
-    number, _, unit = text.partition(" ")
-    value = _number(number)
-    digits = f"{value:,.0f}" if value.is_integer() and abs(value) < 1e15 else number
-    return f"{digits}%" if unit == "%" else f"{digits} {unit}".rstrip()

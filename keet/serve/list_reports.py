@@ -188,13 +188,10 @@ def _launches(
         for each in here
     )
     page = page_of(entries, len(launches), asked.offset, _PER_PAGE)
-    summary = ReportSummary(
+    summary = ReportSummary.taken_from(
+        about,
         path=report.name,
-        format=about.format,
-        launch_count=len(profile.launches),
         devices=[DeviceDocument.taken_from(device) for device in profile.devices],
-        ncu_version=about.ncu_version,
-        created=about.created,
         holds=list(coverage.present),
         missing=[gap.label for gap in coverage.gaps],
         capture=coverage.command,

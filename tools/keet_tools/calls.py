@@ -286,7 +286,8 @@ def trimmed(value: Json, longest: int, most: int) -> Json:
         return [trimmed(each, longest, most) for each in kept]
     if isinstance(value, dict):
         pairs = list(value.items())
-        if _is_by_name(pairs, most):
+        # Fields of a type are Python identifiers; a mapping such as evidence has any number.
+        if len(pairs) > most and not all(map(str.isidentifier, value)):
             pairs = pairs[:most]
         return {
             shortened(visible(key), longest): trimmed(each, longest, most) for key, each in pairs
@@ -294,21 +295,10 @@ def trimmed(value: Json, longest: int, most: int) -> Json:
     return value
 
 
-def _is_by_name(pairs: list[tuple[str, Json]], most: int) -> bool:
-    """Whether this is a mapping such as evidence, with any number of entries; fields of a type are
-    Python identifiers."""
-    return len(pairs) > most and not all(key.isidentifier() for key, _ in pairs)
-
-
-def text_fits(text: str, end: str, most: int = MAX_TEXT) -> bool:
-    """Whether `bounded_text` would cut nothing."""
-    return json_size(_joined(text, end)) <= most
-
-
 def bounded_text(text: str, end: str = "", most: int = MAX_TEXT) -> str:
     """The text of a result, cut after a whole line with a note of how much is missing. `end`: lines
     that are always kept, such as the offset of the next page."""
-    if text_fits(text, end, most):
+    if json_size(_joined(text, end)) <= most:
         return _joined(text, end)
     text, room = visible(text), most - 200 - json_size(visible(end))
     kept = text[:most]
@@ -355,7 +345,8 @@ def paged_reply(  # noqa: PLR0913 - the parts of a reply
         if page.next_offset is not None:
             more = count_noun(page.more, f"more {noun}")
             last.insert(0, f"{more}: call again with offset {page.next_offset}")
-        if len(page.entries) <= 1 or text_fits(text, "\n".join(last), call.most):
+        size = json_size(_joined(text, "\n".join(last)))
+        if len(page.entries) <= 1 or size <= call.most:
             break
         page = page._replace(entries=page.entries[: len(page.entries) * 4 // 5])
     given = {name: each(page) if callable(each) else each for name, each in fields.items()}

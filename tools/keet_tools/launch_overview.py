@@ -99,23 +99,17 @@ def analyst_findings(tool_input: ToolInput, launch: int | None = None, report: i
     each = tool_input.launch(launch, report)
     say = AnswerText()
     findings = (_finding_row(tool_input, each, own, say) for own in each.findings)
+    warning = say.sentence(each.in_run.warning or "") if each.in_run else ""
+    replay = ""
+    if each.replay:
+        reasons = (f" Likely {r.id}: {say.sentence(r.text)}." for r in each.replay.likely_reasons)
+        replay = "".join([say.sentence(each.replay.text), *reasons])
     return say.answer(
-        say.sentence(each.in_run.warning or "") if each.in_run else "",
-        _replay(each, say),
+        warning,
+        replay,
         say.sentence(shorten(each.verdict.headline, _HEADLINE)),
         *islice(chain(findings, _others(each, say)), FINDINGS),
     )
-
-
-def _replay(each: LaunchExplanation, say: AnswerText) -> str:
-    """That the findings are of a replay which differs from the run, and the likely reasons."""
-    replay = each.replay
-    if not replay:
-        return ""
-    reasons = [
-        f"Likely {reason.id}: {say.sentence(reason.text)}." for reason in replay.likely_reasons
-    ]
-    return " ".join([say.sentence(replay.text), *reasons])
 
 
 def _finding_row(

@@ -264,15 +264,13 @@ def occupancy(reports: Reports, asked: OccupancyArguments, call: ToolCall) -> To
             limited = " and ".join(LIMIT_NAMES[limit] for limit in changed.limited_by)
             said.append(Sentence(text, by=limited, **numbers))
         page = call.page(lambda _: Page([*occupancy_blocks(each)]), "markdown")
-        document = occupancy_curves(known)
         theoretical, achieved = map(finite, known_pct)
-        result = OccupancyToolResult(
+        result = OccupancyToolResult.taken_from(
+            occupancy_curves(known),
             **about_launch(report, launch),
+            notes=[],
             theoretical_pct=theoretical,
             achieved_pct=achieved,
-            warps=document.warps,
-            most_warps=document.most_warps,
-            limited_by=list(document.limited_by),
             changed=changed,
         )
         return ToolReply(result, "\n".join([*map(call.words, said), page]))
