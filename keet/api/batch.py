@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 from keet.api.inputs import StrPath, positive
 from keet.api.result import WIDTH, ApiResult, data_frame
 from keet.corpus.batch.run import BatchOptions, BatchOutcome, run_batch
-from keet.documents.document import Document, live
+from keet.documents.document import Document, computed, live
 from keet.documents.shared_types import KEET, Producer
 from keet.errors import UsageError
 from keet.formatting import count_noun
@@ -68,24 +68,9 @@ def batch(  # noqa: PLR0913 - the options of the command
     )
     notes: list[str] = []
     outcome = run_batch(options, lambda _: None, notes.append)
-    progress = outcome.progress
-    if progress.stopped:
+    if outcome.progress.stopped:
         raise KeyboardInterrupt
-    return BatchResult(
-        store=str(store),
-        files=progress.finished + outcome.unchanged,
-        done=progress.done,
-        duplicates=progress.duplicates,
-        failed=outcome.failed,
-        unchanged=outcome.state.done,
-        launches=progress.launches,
-        gpu_seconds=progress.gpu_seconds,
-        seconds=progress.seconds,
-        gone=outcome.gone,
-        failures=outcome.failures,
-        notes=notes,
-        outcome=outcome,
-    )
+    return BatchResult(store=str(store), notes=notes, outcome=outcome)
 
 
 class BatchResult(ApiResult, Document):
@@ -102,23 +87,23 @@ class BatchResult(ApiResult, Document):
 
     producer: Producer = KEET
     store: str
-    files: int
+    files: int = computed(lambda each: each.outcome.progress.finished + each.outcome.unchanged)
     """Reports that were found: the sum of the next four."""
-    done: int
-    duplicates: int
+    done: int = computed(lambda each: each.outcome.progress.done)
+    duplicates: int = computed(lambda each: each.outcome.progress.duplicates)
     """Files that are equal to another one, whose rows are stored."""
-    failed: int
-    unchanged: int
+    failed: int = computed(lambda each: each.outcome.failed)
+    unchanged: int = computed(lambda each: each.outcome.state.done)
     """Files that an earlier batch finished."""
-    launches: int
+    launches: int = computed(lambda each: each.outcome.progress.launches)
     """Of the files that this batch analysed."""
-    gpu_seconds: float
+    gpu_seconds: float = computed(lambda each: each.outcome.progress.gpu_seconds)
     """Duration of these launches, as far as it was measured."""
-    seconds: float
+    seconds: float = computed(lambda each: each.outcome.progress.seconds)
     """Time that the batch took."""
-    gone: int
+    gone: int = computed(lambda each: each.outcome.gone)
     """Files of the store that no longer exist; with `prune` they were removed from the store."""
-    failures: list[Failure]
+    failures: list[Failure] = computed(lambda each: each.outcome.failures)
     """All files of the store that failed at the last attempt, also of earlier batches."""
     notes: list[str]
     """Problems that did not stop the batch, such as folders that can't be read."""

@@ -85,20 +85,19 @@ class InsightsResult(PageResult, InsightsDocument):
 
     def to_pandas(self, table: Literal["insights", "facts", "points"] = "insights") -> pd.DataFrame:
         """One row per insight, per number in their texts, or per point of a sweep."""
+        facts = (
+            (each.id, key, fact.label, fact.value, fact.unit, fact.metric, fact.path, fact.launch)
+            for each in self.insights
+            for key, fact in each.facts.items()
+        )
         return chosen_table(
             table,
             {
                 "insights": lambda: data_frame(map(_row, self.insights), INSIGHT_COLUMNS),
-                "facts": lambda: data_frame(self._facts(), FACT_COLUMNS),
+                "facts": lambda: data_frame(facts, FACT_COLUMNS),
                 "points": lambda: data_frame(self._points(), POINT_COLUMNS),
             },
         )
-
-    def _facts(self) -> Iterator[tuple[object, ...]]:
-        for each in self.insights:
-            for key, fact in each.facts.items():
-                known = (fact.label, fact.value, fact.unit, fact.metric)
-                yield each.id, key, *known, fact.path, fact.launch
 
     def _points(self) -> Iterator[tuple[object, ...]]:
         for each in self.insights:

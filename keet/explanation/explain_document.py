@@ -48,7 +48,15 @@ def explain_fields(explanation: Explanation) -> Iterator[tuple[str, Any]]:
     yield "devices", devices
     passed = ProgramCollector(explanation)
     printed: list[int] = []
-    yield "launches", _launches(passed, printed)
+    """Numbers in the sentences of each launch."""
+
+    def launches() -> Iterator[ExplainLaunch]:
+        """They may be explained while they are written, so they are iterated once."""
+        for each in passed:
+            printed.append(numbers_in(each))
+            yield each
+
+    yield "launches", launches()
     run, program = explanation.whole_run, passed.program()
     unchecked = (
         f"launch {each.launch.id}, {sentence.line}"
@@ -67,14 +75,6 @@ def explain_fields(explanation: Explanation) -> Iterator[tuple[str, Any]]:
         yield "run", run
     if program:
         yield "program", program
-
-
-def _launches(passed: ProgramCollector, printed: list[int]) -> Iterator[ExplainLaunch]:
-    """Launches may be explained while they are written, so they are iterated once. `printed`: how
-    many numbers the sentences of each launch have."""
-    for each in passed:
-        printed.append(numbers_in(each))
-        yield each
 
 
 class CitedNumber(CitedNumberDocument):

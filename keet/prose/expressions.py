@@ -85,9 +85,8 @@ def add(one: UnitValue, other: UnitValue, sign: int = 1) -> UnitValue:
         one = value_of(100, "%")  # the 1 in `1 - hit_rate` is 100 %, not 1 %
     one, other = _same_things(one, other)
     kept = one if one.has_dimension or one.things or one.is_percent else other
-    return checked(
-        kept._replace(number=one.number + sign * other.number, is_bare=_bare(one, other))
-    )
+    number = one.number + sign * other.number
+    return checked(kept._replace(number=number, is_bare=one.is_bare and other.is_bare))
 
 
 def _same_things(one: UnitValue, other: UnitValue) -> tuple[UnitValue, UnitValue]:
@@ -116,7 +115,7 @@ def power(one: UnitValue, other: UnitValue) -> UnitValue:
         raise ValueProblem("it is too large") from None
     if isinstance(raised, complex):
         raise ValueProblem("it is not a real number")
-    return checked(UnitValue(raised, is_bare=_bare(one, other)))
+    return checked(UnitValue(raised, is_bare=one.is_bare and other.is_bare))
 
 
 def alike(one: UnitValue, other: UnitValue) -> tuple[UnitValue, UnitValue]:
@@ -153,7 +152,7 @@ def _product(one: UnitValue, other: UnitValue, sign: int) -> UnitValue:
     if sign > 0:
         is_share = one.is_percent or other.is_percent
     percent = not (dimensions or things) and is_share
-    return checked(UnitValue(number, dimensions, things, percent, _bare(one, other)))
+    return checked(UnitValue(number, dimensions, things, percent, one.is_bare and other.is_bare))
 
 
 def _combined(one: Powers, other: Powers, sign: int) -> Powers:
@@ -161,10 +160,6 @@ def _combined(one: Powers, other: Powers, sign: int) -> Powers:
     for name, degree in other:
         found[name] += sign * degree
     return _powers(found)
-
-
-def _bare(one: UnitValue, other: UnitValue) -> bool:
-    return one.is_bare and other.is_bare
 
 
 def checked(value: UnitValue) -> UnitValue:
@@ -497,17 +492,15 @@ def _value(side: Side, lookup: Lookup) -> UnitValue:
                 kind, text = side.tokens[int(place[1:])]
                 if kind == "name":
                     return lookup(text).value
-                return _literal(text) if kind == "number" else _size(text)
+                if kind == "number":
+                    return _literal(text)
+                name = text.partition("(")[2].removesuffix(")").strip()
+                if name not in _SIZES:
+                    raise ValueProblem(f"the size of `{name}` is not known; give it in B")
+                return value_of(_SIZES[name], "byte")
         raise AssertionError(ast.dump(node))
 
     return value(side.tree)
-
-
-def _size(text: str) -> UnitValue:
-    kind = text.partition("(")[2].removesuffix(")").strip()
-    if kind not in _SIZES:
-        raise ValueProblem(f"the size of `{kind}` is not known; give it in B")
-    return value_of(_SIZES[kind], "byte")
 
 
 _FUNCTIONS: Mapping[str, Callable[[float], float]] = {

@@ -126,15 +126,10 @@ class _Reader:
         """Raises ValueProblem."""
         if result.is_comparison and not result.is_true:
             return f"{{{part}}} is false: {result.text}"
-        if not result.names:
-            return self._wrong_count(part, node, result)
-        if node.kind == "name":
-            return None
-        problem = unfounded(node, result, self._names)
-        return f"{{{part}}}: {problem}" if problem else None
-
-    def _wrong_count(self, part: str, node: Expression, result: EvaluatedExpression) -> str | None:
-        """For numbers without a name: they must be in the source, or small."""
+        if result.names:
+            problem = None if node.kind == "name" else unfounded(node, result, self._names)
+            return f"{{{part}}}: {problem}" if problem else None
+        # A number without a name must be in the source, or small.
         is_bytes = dict(result.value.dimensions) == {"byte": 1}
         if result.is_comparison or not (result.value.is_bare or is_bytes):
             return f"{{{part}}}: it names no evidence"
@@ -351,7 +346,12 @@ class Names:
             return named(piece)
         fact = self._facts.get(name)
         if fact is None:
-            return f"there is no `{name}`{self._close(name)}"
+            self._suggested += 1
+            is_late = self._suggested > _MOST_SUGGESTIONS  # looking for similar names is slow
+            known = [] if is_late else [*self._evidence, *self._facts]
+            close = difflib.get_close_matches(name, known, 3, 0.6)
+            similar = f"; similar names: {', '.join(close)}" if close else ""
+            return f"there is no `{name}`{similar}"
         value = value_of(float(fact.value), fact.unit)
         shown = value_text(value) if fact.unit else format_number(fact.value)
         return NamedValue(value._replace(is_bare=not fact.unit), fact.label, shown)
@@ -359,15 +359,6 @@ class Names:
     def has_literal(self, number: float) -> bool:
         """Whether the number occurs in the source, the launch or the hardware."""
         return number in self._literals or number in HARDWARE or number in self._fact_values
-
-    def _close(self, name: str) -> str:
-        """Similar names. Slow, so only for the first unknown names."""
-        self._suggested += 1
-        if self._suggested > _MOST_SUGGESTIONS:
-            return ""
-        known = [*self._evidence, *self._facts]
-        close = difflib.get_close_matches(name, known, 3, 0.6)
-        return f"; similar names: {', '.join(close)}" if close else ""
 
 
 def named(piece: Evidence) -> NamedValue:

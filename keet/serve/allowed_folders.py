@@ -56,7 +56,11 @@ class AllowedFolders:
         `UsageError`."""
 
         def guard(path: Path, descriptor: int) -> None:
-            if not self.has(_opened(path, descriptor)):
+            try:
+                opened = str(Path(f"/proc/self/fd/{descriptor}").readlink())
+            except OSError:  # a system without /proc
+                opened = str(path)
+            if not self.has(opened):
                 raise _no_such_report(name)
 
         with guarded(guard):
@@ -113,14 +117,6 @@ def _no_such_report(name: str) -> UsageError:
     return UsageError(
         f"{quoted(name)}: no such report in the folders of this server; list_reports has the names"
     )
-
-
-def _opened(path: Path, descriptor: int) -> str:
-    """The path of an open file; on systems without /proc, the path that was opened."""
-    try:
-        return str(Path(f"/proc/self/fd/{descriptor}").readlink())
-    except OSError:
-        return str(path)
 
 
 def _root(folder: Path) -> Path:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
@@ -30,7 +30,6 @@ from keet.evidence import Sentence, constant, counted, of_quantity
 from keet.explanation.capture_hints import caution_about
 from keet.formatting import shapes_text
 from keet.ingest.input.files import printable_path
-from keet.profile import Profile
 from keet.profile.launch_sequences import longest_first
 from keet.serve.allowed_folders import AllowedFolders
 from keet.serve.report_cache import OpenReport, ReportCache
@@ -174,6 +173,7 @@ def _launches(
     roots: AllowedFolders, report: OpenReport, asked: ListReportsArguments, call: ToolCall
 ) -> ToolReply:
     from keet.analysis.capture.coverage import find_coverage, shown_launch
+    from keet.pages.device import describe_device
 
     profile = report.profile
     selected = selected_launches(profile, None, asked.match, "match")
@@ -198,40 +198,33 @@ def _launches(
         build=coverage.build_hint,
     )
 
-    def text_of(count: int) -> str:
-        return _launches_text(profile, summary, here[:count])
+    caution = [*filter(None, [caution_about(summary.capture)])]
 
-    caution = caution_about(summary.capture)
+    def text_of(count: int) -> str:
+        heading = Sentence(
+            "{path}: {count} on {devices}",
+            path=summary.path,
+            count=counted(summary.launch_count, "launch"),
+            devices=", ".join(map(describe_device, profile.devices)),
+        )
+        lines: list[str] = [heading, *map(_launch_text, here[:count])]
+        if summary.missing:
+            lines.append(f"Not collected: {', '.join(summary.missing)}")
+        if summary.capture:
+            build = f"build with {summary.build} and run" if summary.build else "run"
+            lines += [f"To collect it, {build}: {summary.capture}", *caution]
+        return "\n".join(lines) + "\n"
+
     return paged_reply(
         call,
         ListReportsToolResult,
         page,
         "launch",
         text_of,
-        notes=[*about.notes, *filter(None, [caution])],
+        notes=[*about.notes, *caution],
         folders=_folders(roots),
         report=summary,
     )
-
-
-def _launches_text(profile: Profile, summary: ReportSummary, launches: Sequence[ShowLaunch]) -> str:
-    from keet.pages.device import describe_device
-
-    devices = ", ".join(describe_device(device) for device in profile.devices)
-    heading = Sentence(
-        "{path}: {count} on {devices}",
-        path=summary.path,
-        count=counted(summary.launch_count, "launch"),
-        devices=devices,
-    )
-    lines: list[str] = [heading, *map(_launch_text, launches)]
-    if summary.missing:
-        lines.append(f"Not collected: {', '.join(summary.missing)}")
-    if summary.capture:
-        build = f"build with {summary.build} and run" if summary.build else "run"
-        lines.append(f"To collect it, {build}: {summary.capture}")
-        lines += filter(None, [caution_about(summary.capture)])
-    return "\n".join(lines) + "\n"
 
 
 def _launch_text(launch: ShowLaunch) -> Sentence:

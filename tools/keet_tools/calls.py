@@ -211,22 +211,14 @@ class ResultPage(NamedTuple):
     """Whether something is missing inside an entry."""
 
     @property
-    def end(self) -> int:
-        return self.offset + len(self.entries)
-
-    @property
     def more(self) -> int:
         """Entries after these."""
-        return self.total - self.end
+        return self.total - self.offset - len(self.entries)
 
     @property
     def next_offset(self) -> int | None:
         """Offset of the next page; None: this is the last."""
-        return self.end if self.more else None
-
-    @property
-    def notes(self) -> list[str]:
-        return [_CUT] if self.was_cut else []
+        return self.total - self.more if self.more else None
 
 
 def page_of(entries: Iterable[Any], total: int, offset: int, most: int) -> ResultPage:
@@ -351,7 +343,7 @@ def paged_reply(  # noqa: PLR0913 - the parts of a reply
         page = page._replace(entries=page.entries[: len(page.entries) * 4 // 5])
     given = {name: each(page) if callable(each) else each for name, each in fields.items()}
     result = kind(
-        notes=[*notes, *page.notes],
+        notes=[*notes, *([_CUT] if page.was_cut else [])],
         total=page.total,
         offset=page.offset,
         more=page.more,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from keet.errors import UsageError
@@ -12,7 +13,6 @@ from keet_tools.reports import ReadReport, Reports
 from keet_tools.results import DiffToolResult, PairResult, VerifyToolResult
 
 if TYPE_CHECKING:
-    from keet.comparison.compare import Difference
     from keet.verification.verdicts import CheckedSentence
 
 
@@ -23,46 +23,42 @@ _IN_FULL = 5
 
 
 def diff(reports: Reports, asked: DiffArguments, call: ToolCall) -> ToolReply:
+    from keet.pages.diff import diff_page
+
     if (asked.before_launch is None) != (asked.after_launch is None):
         raise UsageError("name a launch of both reports: before_launch and after_launch")
     with reports.reading_two(asked.before, asked.after, call) as (before, after):
         call.begin("comparing")
         difference = reports.difference_of((before, after), asked, call)
         call.begin("writing the result")
-        return _reply(difference, before.name, after.name, asked.offset, call)
+        rest = difference.pairs[asked.offset :]
+        entries = map(PairResult.taken_from, rest)
+        page = page_of(entries, len(difference.pairs), asked.offset, _PAIRS)
 
+        def text_of(count: int) -> str:
+            shown = rest[:count]
+            make = partial(diff_page, difference, top=_IN_FULL, shown=shown)
+            return call.page(make, "markdown")
 
-def _reply(
-    difference: Difference, before: str, after: str, offset: int, call: ToolCall
-) -> ToolReply:
-    from keet.pages.diff import diff_page
-
-    pairs = map(PairResult.taken_from, difference.pairs[offset:])
-    page = page_of(pairs, len(difference.pairs), offset, _PAIRS)
-
-    def text_of(count: int) -> str:
-        shown = difference.pairs[offset : offset + count]
-        return call.page(lambda reader: diff_page(difference, reader, _IN_FULL, shown), "markdown")
-
-    return paged_reply(
-        call,
-        DiffToolResult,
-        page,
-        "kernel",
-        text_of,
-        before=before,
-        after=after,
-        verdict=difference.verdict,
-        comparability=difference.comparability,
-        next=difference.next,
-        evidence=lambda page: {
-            piece.id: piece
-            for pair in difference.pairs[offset : page.end]
-            for each in pair.attribution
-            for piece in each.evidence
-        },
-        grounding=difference.grounding,
-    )
+        return paged_reply(
+            call,
+            DiffToolResult,
+            page,
+            "kernel",
+            text_of,
+            before=before.name,
+            after=after.name,
+            verdict=difference.verdict,
+            comparability=difference.comparability,
+            next=difference.next,
+            evidence=lambda page: {
+                piece.id: piece
+                for pair in rest[: len(page.entries)]
+                for each in pair.attribution
+                for piece in each.evidence
+            },
+            grounding=difference.grounding,
+        )
 
 
 _CHECKS = 50

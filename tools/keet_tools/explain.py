@@ -40,55 +40,49 @@ _ESCAPED = 0.88
 
 
 def explain(reports: Reports, asked: ExplainArguments, call: ToolCall) -> ToolReply:
-    with reports.reading(asked.report, call, source=asked.source) as report:
-        launches = report.chosen(asked.launch, asked.kernel)
-        explanation = report.explained(launches, asked.top, call)
-        call.begin("writing the result")
-        return _reply(report.name, asked, explanation, call)
-
-
-def _reply(
-    name: str, asked: ExplainArguments, explanation: Explanation, call: ToolCall
-) -> ToolReply:
     from keet.explanation.program import program_of
     from keet.pages.explain import explain_part, plans_of
     from keet.pages.program import shown_launches
 
-    program = program_of(explanation)
-    everything = asked.launch is not None or asked.kernel is not None
-    shown = shown_launches(explanation, program, everything=everything)
-    rest = shown[asked.offset :]
-    page = page_of(map(_entry, rest), len(shown), asked.offset, _PER_PAGE)
+    with reports.reading(asked.report, call, source=asked.source) as report:
+        launches = report.chosen(asked.launch, asked.kernel)
+        explanation = report.explained(launches, asked.top, call)
+        call.begin("writing the result")
+        program = program_of(explanation)
+        everything = asked.launch is not None or asked.kernel is not None
+        shown = shown_launches(explanation, program, everything=everything)
+        rest = shown[asked.offset :]
+        page = page_of(map(_entry, rest), len(shown), asked.offset, _PER_PAGE)
 
-    def text_of(count: int) -> str:
-        """In as much detail as there is room for."""
-        here = rest[:count]
-        text = ""
-        for plan in plans_of(len(here)):
-            make = partial(explain_part, explanation, here, plan, is_first=not asked.offset)
-            text = call.page(make, "markdown")
-            if len(text) <= call.most * _ESCAPED:
-                break
-        return text
+        def text_of(count: int) -> str:
+            """In as much detail as there is room for."""
+            here = rest[:count]
+            text = ""
+            for plan in plans_of(len(here)):
+                make = partial(explain_part, explanation, here, plan, is_first=not asked.offset)
+                text = call.page(make, "markdown")
+                if len(text) <= call.most * _ESCAPED:
+                    break
+            return text
 
-    hidden = _hidden(len(explanation.asked) - len(shown))
-    return paged_reply(
-        call,
-        ExplainToolResult,
-        page,
-        "launch",
-        text_of,
-        notes=[*_notes(explanation), *hidden],
-        end=hidden,
-        report=name,
-        device=DeviceDocument.taken_from(shown[0].launch.device),
-        program=ProgramSummary.taken_from(
-            program, rows=[ProgramLine.taken_from(row) for row in program.rows[:_ROWS]]
+        summary = None
+        if program and not asked.offset:
+            rows = [ProgramLine.taken_from(row) for row in program.rows[:_ROWS]]
+            summary = ProgramSummary.taken_from(program, rows=rows)
+        hidden = _hidden(len(explanation.asked) - len(shown))
+        return paged_reply(
+            call,
+            ExplainToolResult,
+            page,
+            "launch",
+            text_of,
+            notes=[*_notes(explanation), *hidden],
+            end=hidden,
+            report=report.name,
+            device=DeviceDocument.taken_from(shown[0].launch.device),
+            program=summary,
+            grounding=lambda page: GroundingDocument.of(numbers_in(rest[: len(page.entries)])),
         )
-        if program and not asked.offset
-        else None,
-        grounding=lambda page: GroundingDocument.of(numbers_in(rest[: len(page.entries)])),
-    )
 
 
 def _notes(explanation: Explanation) -> Iterator[str]:

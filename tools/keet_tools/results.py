@@ -282,8 +282,7 @@ class SourceToolResult(PagedToolResult, OfLaunch):
 
 
 @selects(
-    PairDocument,
-    "before after kernel verdict limiter attribution fixed new remaining unknown",
+    PairDocument, "before after kernel verdict limiter attribution fixed new remaining unknown"
 )
 class PairResult(Document):
     """A kernel before and after."""

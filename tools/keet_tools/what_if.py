@@ -128,7 +128,7 @@ def _listed(claims: str) -> list[Mapping[str, Any]]:
     try:
         read = json.loads(claims)
     except (ValueError, RecursionError):
-        raise Abstention("`claims` has to be a JSON list of objects") from None
+        read = None
     listed = [read] if isinstance(read, dict) else read
     if not isinstance(listed, list) or not all(isinstance(claim, dict) for claim in listed):
         raise Abstention("`claims` has to be a JSON list of objects")
