@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, SupportsIndex
 from keet.api.inputs import Kernel, Report, StrPath, as_profile, selected_launches
 from keet.api.result import WIDTH, ApiResult, chosen_table, data_frame
 from keet.comparison.compare import compare
+from keet.comparison.gate import gate_difference
 from keet.comparison.result import Difference
 from keet.comparison.sentences import check_comparable
 from keet.comparison.sides import Side, SideCapture, distinct_captures
@@ -89,8 +90,6 @@ def diff(  # noqa: PLR0913 - the options of the command
     if not force:
         check_comparable(difference, "force=True", _OPTIONS)
     if gate is not None:
-        from keet.comparison.gate import gate_difference
-
         difference = gate_difference(difference, float(gate), names)
     return DiffResult(difference)
 

@@ -213,8 +213,7 @@ class AccountTable(Table[AccountPart]):
     """
 
     def __repr__(self) -> str:
-        launches = len({part.launch_id for part in self})
-        of = count_noun(launches, "launch")
+        of = count_noun(len({part.launch_id for part in self}), "launch")
         return f"<AccountTable: {len(self)} parts of the time of {of}>"
 
     def leading(self, most: int = 6) -> tuple[AccountPart, ...]:
