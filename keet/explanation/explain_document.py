@@ -60,8 +60,8 @@ def explain_fields(explanation: Explanation) -> Iterator[tuple[str, Any]]:
     run, program = explanation.whole_run, passed.program()
     unchecked = (
         f"launch {each.launch.id}, {sentence.line}"
-        for each in explanation.launches
-        for sentence in (each.model.unchecked if each.model and author else ())
+        for each in (explanation.launches if author else ())
+        for sentence in (each.model.unchecked if each.model else ())
     )
     # The program's rows repeat headlines of launches.
     together = [program.texts, program.cross_launch] if program else []

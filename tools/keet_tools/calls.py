@@ -220,6 +220,10 @@ class ResultPage(NamedTuple):
         """Offset of the next page; None: this is the last."""
         return self.total - self.more if self.more else None
 
+    @property
+    def notes(self) -> list[str]:
+        return [_CUT] if self.was_cut else []
+
 
 def page_of(entries: Iterable[Any], total: int, offset: int, most: int) -> ResultPage:
     """As many entries as fit, at least one, as JSON; `entries` begin at `offset`."""
@@ -343,7 +347,7 @@ def paged_reply(  # noqa: PLR0913 - the parts of a reply
         page = page._replace(entries=page.entries[: len(page.entries) * 4 // 5])
     given = {name: each(page) if callable(each) else each for name, each in fields.items()}
     result = kind(
-        notes=[*notes, *([_CUT] if page.was_cut else [])],
+        notes=[*notes, *page.notes],
         total=page.total,
         offset=page.offset,
         more=page.more,
