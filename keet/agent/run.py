@@ -31,7 +31,7 @@ from keet.agent.session import ModelSession, Progress
 from keet.documents.model_explanation import Authorship
 from keet.errors import one_line
 from keet.evidence import Prose
-from keet.explanation.explain_document import AnsweredQuestion, answered_question
+from keet.explanation.explain_document import AnsweredQuestion, cited_numbers
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 
 EMPTY_ANSWER = "the model's answer is empty; ask again, or try another model"
@@ -111,8 +111,14 @@ def ask(
         return author
     pieces = {piece.id: piece for piece in tool_input.evidence()}
     cited = (pieces[found] for found in answer.ids if found in pieces)
-    followups = _followups(explanations)
-    return answered_question(question, answer, cited, explanations, author, followups)
+    return AnsweredQuestion(
+        question=question,
+        answer=answer,
+        evidence=cited_numbers(cited, explanations),
+        followups=list(_followups(explanations)),
+        explanations=explanations,
+        authorship=author,
+    )
 
 
 def _followups(explanations: Sequence[Explanation]) -> Iterator[str]:

@@ -12,12 +12,12 @@ from keet.documents.document import live
 from keet.explanation.launch_amounts import amount_rows
 from keet.explanation.report_amounts import amounts_document
 from keet.formatting import count_noun
+from keet.pages.amounts import amounts_page
+from keet.pages.blocks import Page, Reader
 from keet.profile import Profile
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from keet.pages.blocks import Page, Reader
 
 COLUMNS = ("launch_id", "kernel", "part", "label", "text")
 
@@ -75,8 +75,6 @@ class AmountsResult(PageResult, AmountsDocument):
         return f"<AmountsResult {name}: {count_noun(len(self.launches), 'launch')}>"
 
     def _page(self, reader: Reader) -> Page:
-        from keet.pages.amounts import amounts_page
-
         return amounts_page(self, reader)
 
     def to_pandas(self) -> pd.DataFrame:

@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Self
 from keet.api.inputs import StrPath, positive
 from keet.api.result import WIDTH, ApiResult, data_frame
 from keet.corpus.batch.run import BatchOptions, BatchOutcome, run_batch
-from keet.documents.batch import BatchDocument, FailedFile
-from keet.documents.document import live
+from keet.documents.document import Document, computed, live
+from keet.documents.shared_types import KEET, Producer
 from keet.errors import UsageError
 from keet.formatting import count_noun
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from keet.corpus.batch.stored_files import Failure
 
 
 def batch(  # noqa: PLR0913 - the options of the command
@@ -66,27 +68,12 @@ def batch(  # noqa: PLR0913 - the options of the command
     )
     notes: list[str] = []
     outcome = run_batch(options, lambda _: None, notes.append)
-    progress = outcome.progress
-    if progress.stopped:
+    if outcome.progress.stopped:
         raise KeyboardInterrupt
-    return BatchResult(
-        store=str(store),
-        files=progress.finished + outcome.unchanged,
-        done=progress.done,
-        duplicates=progress.duplicates,
-        failed=outcome.failed,
-        unchanged=outcome.state.done,
-        launches=progress.launches,
-        gpu_seconds=progress.gpu_seconds,
-        seconds=progress.seconds,
-        gone=outcome.gone,
-        failures=[FailedFile(path=each.path, reason=each.reason) for each in outcome.failures],
-        notes=notes,
-        outcome=outcome,
-    )
+    return BatchResult(store=str(store), notes=notes, outcome=outcome)
 
 
-class BatchResult(ApiResult, BatchDocument):
+class BatchResult(ApiResult, Document):
     """What a batch did. `print(result)` prints the summary of `keet batch`, and the files that
     failed.
 
@@ -98,6 +85,28 @@ class BatchResult(ApiResult, BatchDocument):
     ['path', 'reason']
     """
 
+    producer: Producer = KEET
+    store: str
+    files: int = computed(lambda each: each.outcome.progress.finished + each.outcome.unchanged)
+    """Reports that were found: the sum of the next four."""
+    done: int = computed(lambda each: each.outcome.progress.done)
+    duplicates: int = computed(lambda each: each.outcome.progress.duplicates)
+    """Files that are equal to another one, whose rows are stored."""
+    failed: int = computed(lambda each: each.outcome.failed)
+    unchanged: int = computed(lambda each: each.outcome.state.done)
+    """Files that an earlier batch finished."""
+    launches: int = computed(lambda each: each.outcome.progress.launches)
+    """Of the files that this batch analysed."""
+    gpu_seconds: float = computed(lambda each: each.outcome.progress.gpu_seconds)
+    """Duration of these launches, as far as it was measured."""
+    seconds: float = computed(lambda each: each.outcome.progress.seconds)
+    """Time that the batch took."""
+    gone: int = computed(lambda each: each.outcome.gone)
+    """Files of the store that no longer exist; with `prune` they were removed from the store."""
+    failures: list[Failure] = computed(lambda each: each.outcome.failures)
+    """All files of the store that failed at the last attempt, also of earlier batches."""
+    notes: list[str]
+    """Problems that did not stop the batch, such as folders that can't be read."""
     outcome: BatchOutcome = live()
 
     def __repr__(self) -> str:
@@ -117,4 +126,4 @@ class BatchResult(ApiResult, BatchDocument):
 
     def to_pandas(self) -> pd.DataFrame:
         """One row per file that failed, with the reason. `keet.open_store` has all files."""
-        return data_frame([(each.path, each.reason) for each in self.failures], ("path", "reason"))
+        return data_frame(self.failures, ("path", "reason"))

@@ -6,21 +6,23 @@ from collections.abc import Iterable, Iterator, Sequence
 from numbers import Real
 from operator import index
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, SupportsIndex, TypeGuard
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, SupportsIndex
 
 from keet.api.inputs import Kernel, Report, StrPath, as_profile, selected_launches
 from keet.api.result import WIDTH, ApiResult, chosen_table, data_frame
+from keet.comparison.compare import compare
+from keet.comparison.gate import gate_difference
+from keet.comparison.result import Difference
+from keet.comparison.sentences import check_comparable
+from keet.comparison.sides import Side, SideCapture, distinct_captures
+from keet.documents.diff import DiffDocument, GateDocument, PairDocument, PartChangeDocument
 from keet.errors import UsageError
 from keet.formatting import count_noun, speedup_text
+from keet.pages.blocks import Page, Reader
 from keet.profile import Launch, Profile
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from keet.comparison.result import Difference
-    from keet.comparison.sides import Side
-    from keet.documents.diff import DiffDocument, GateDocument, PairDocument, PartChangeDocument
-    from keet.pages.blocks import Page, Reader
 
 Reports = Report | Sequence[Report]
 """A report, a folder of runs, `baseline:NAME`, or several runs of the same program."""
@@ -72,19 +74,18 @@ def diff(  # noqa: PLR0913 - the options of the command
         keet.NotComparable: the two sides differ in more than the program (see `force`).
         keet.KeetError: any other problem, as one line that says what to do.
     """
-    from keet.comparison.compare import compare
-    from keet.comparison.gate import gate_difference
-    from keet.comparison.sentences import check_comparable
-
     names = (metrics,) if isinstance(metrics, str) else tuple(metrics)
     _check_numbers(launches, times, gate, names)
     if after is not None:
         first = _profiles_of(before, source_before, run_table_before)
         second = _profiles_of(after, source, run_table)
+    elif launches is None:
+        raise UsageError("name two reports, or two launches of one: launches=(0, 3)")
     else:
-        first = second = _single_side(before, launches, source, run_table)
+        first = second = _profiles_of(before, source, run_table)
     sides = [_side_of(each, at, launches, kernel, times) for at, each in enumerate((first, second))]
-    _check_tables(sides, times)
+    if times is not None and all(side.has_tables for side in sides):
+        raise UsageError("the run tables say how often each kernel is launched: leave out times")
     difference = compare(*sides, guess=force or launches is not None)
     if not force:
         check_comparable(difference, "force=True", _OPTIONS)
@@ -133,27 +134,17 @@ def _side_of(
     kernel: Kernel | None,
     times: tuple[int, int] | None,
 ) -> Side:
-    from keet.comparison.sides import Side, SideCapture, distinct_captures
-
     number = launches[which] if launches else None
     runs = [SideCapture(each, selected_launches(each, number, kernel)) for each in profiles]
     return Side(distinct_captures(runs), times[which] if times else None)
 
 
-def _single_side(
-    report: Reports, launches: object, source: StrPath | None, run_table: StrPath | None
-) -> list[Profile]:
-    """The report whose launches are compared with each other."""
-    if launches is None:
-        raise UsageError("name two reports, or two launches of one: launches=(0, 3)")
-    return _profiles_of(report, source, run_table)
-
-
-def _check_numbers(launches: object, times: object, gate: object, metrics: Sequence[str]) -> None:
+def _check_numbers(launches: object, times: object, gate: Any, metrics: Sequence[str]) -> None:
     """Arguments of any type get a message instead of a traceback."""
     if metrics and gate is None:
         raise UsageError("metrics names what to gate; say by how much: gate=5")
-    if gate is not None and not (_is_number(gate) and 0 <= gate <= 1000):
+    is_number = isinstance(gate, Real) and not isinstance(gate, bool)
+    if gate is not None and not (is_number and 0 <= gate <= 1000):
         raise UsageError(f"gate={gate!r}: it must be a percentage from 0 to 1000")
     if times is not None and not _are_two(times, least=1):
         raise UsageError(f"times={times!r}: it must be two positive integers: (300, 1)")
@@ -161,20 +152,11 @@ def _check_numbers(launches: object, times: object, gate: object, metrics: Seque
         raise UsageError(f"launches={launches!r}: it must be the numbers of two launches: (0, 3)")
 
 
-def _is_number(value: object) -> TypeGuard[float]:
-    return isinstance(value, Real) and not isinstance(value, bool)
-
-
 def _are_two(value: object, least: int) -> bool:
     if not isinstance(value, Sequence) or isinstance(value, str) or len(value) != 2:
         return False
     numbers = [each.id if isinstance(each, Launch) else each for each in value]
     return all(isinstance(each, SupportsIndex) and index(each) >= least for each in numbers)
-
-
-def _check_tables(sides: Sequence[Side], times: tuple[int, int] | None) -> None:
-    if times is not None and all(side.has_tables for side in sides):
-        raise UsageError("the run tables say how often each kernel is launched: leave out times")
 
 
 PAIR_COLUMNS = (
@@ -348,19 +330,19 @@ class DiffResult(ApiResult):
         self, table: Literal["pairs", "account", "attribution"] = "pairs"
     ) -> pd.DataFrame:
         """One row per pair of kernels, per part of their time, or per reason of the change."""
+        reasons = (
+            (pair.kernel, each.kind, each.what, each.unit, each.share, each.finding)
+            for pair in self.pairs
+            for each in pair.attribution
+        )
         return chosen_table(
             table,
             {
                 "pairs": lambda: data_frame((each.row() for each in self.pairs), PAIR_COLUMNS),
                 "account": lambda: data_frame(self.account, ACCOUNT_COLUMNS),
-                "attribution": lambda: data_frame(self._reasons(), ATTRIBUTION_COLUMNS),
+                "attribution": lambda: data_frame(reasons, ATTRIBUTION_COLUMNS),
             },
         )
-
-    def _reasons(self) -> Iterator[tuple[object, ...]]:
-        for pair in self.pairs:
-            for each in pair.attribution:
-                yield pair.kernel, each.kind, each.what, each.unit, each.share, each.finding
 
     def _repr_html_(self) -> str:
         from keet.api.notebook import page_html

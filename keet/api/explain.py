@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from keet.analysis.metric_table import launch_metrics, long_rows
 from keet.api.inputs import (
     Kernel,
     Launches,
@@ -18,22 +19,21 @@ from keet.api.inputs import (
     selected_launches,
 )
 from keet.api.result import WIDTH, ApiResult, Table, chosen_table, data_frame
+from keet.diagnosis.finding import Finding
 from keet.documents.document import live
-from keet.documents.explain import ExplainLaunch
+from keet.documents.explain import ExplainDocument, ExplainLaunch, PartDocument
 from keet.documents.finding import FindingDocument
+from keet.evidence import Evidence
+from keet.explanation.analyst import explain as analyse
+from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.formatting import count_noun, first_sentence
+from keet.pages.blocks import Page, Reader
+from keet.profile import Launch, Profile
 from keet.profile.names import file_name
 from keet.safe_text import visible
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from keet.diagnosis.finding import Finding
-    from keet.documents.explain import ExplainDocument, PartDocument
-    from keet.evidence import Evidence
-    from keet.explanation.explanation_types import Explanation, LaunchExplanation
-    from keet.pages.blocks import Page, Reader
-    from keet.profile import Launch, Profile
 
 
 def explain(  # noqa: PLR0913 - the options of the command
@@ -69,8 +69,6 @@ def explain(  # noqa: PLR0913 - the options of the command
     Raises:
         keet.KeetError: with one line that says what is wrong and what to do.
     """
-    from keet.explanation.analyst import explain as analyse
-
     top = positive(top, "top")
     profile = as_profile(report, source, run_table)
     selected = selected_launches(profile, launches, kernel)
@@ -215,8 +213,7 @@ class AccountTable(Table[AccountPart]):
     """
 
     def __repr__(self) -> str:
-        launches = len({part.launch_id for part in self})
-        of = count_noun(launches, "launch")
+        of = count_noun(len({part.launch_id for part in self}), "launch")
         return f"<AccountTable: {len(self)} parts of the time of {of}>"
 
     def leading(self, most: int = 6) -> tuple[AccountPart, ...]:
@@ -476,8 +473,6 @@ class ExplainResult(ApiResult):
 
     def _metrics(self) -> pd.DataFrame:
         """Numbers are in the column `value`, texts in `text`."""
-        from keet.analysis.metric_table import launch_metrics, long_rows
-
         tables = (launch_metrics(each.launch, everything=True) for each in self.launches)
         rows: list[tuple[object, ...]] = []
         for *named, value, unit, section in long_rows(tables):

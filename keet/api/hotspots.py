@@ -8,6 +8,9 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Literal
 
 from keet.analysis.capture.report_document import report_document
+from keet.analysis.code_names import parsed_line
+from keet.analysis.launch_hotspots import examined_launches, ranked_launches
+from keet.analysis.line_facts import NoSuchLine, place_of
 from keet.api.inputs import (
     Kernel,
     Launches,
@@ -23,12 +26,13 @@ from keet.documents.hotspots import HotspotsDocument, HotspotsLaunch
 from keet.errors import UsageError
 from keet.formats.csv import HOTSPOTS_HEADER, spot_cells
 from keet.formatting import count_noun
+from keet.pages.blocks import Page, Reader
+from keet.pages.hotspots import hotspots_page
+from keet.pages.hotspots_line import line_page
 from keet.profile import Launch, Location, Profile
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from keet.pages.blocks import Page, Reader
 
 COLUMNS = ("launch_id", *HOTSPOTS_HEADER[1:])
 """Columns of the frame, before one column per stall reason."""
@@ -66,8 +70,6 @@ def hotspots(  # noqa: PLR0913 - the options of the command
         source: folder with the sources, if the report does not embed them.
         sass: also analyse the machine code: what instructions are for, and what they wait for.
     """
-    from keet.analysis.launch_hotspots import examined_launches, ranked_launches
-
     top = None if top is None else positive(top, "top")
     if by not in (None, "line", "instruction"):
         raise UsageError(f"by={by!r}: it must be 'line' or 'instruction'")
@@ -75,7 +77,12 @@ def hotspots(  # noqa: PLR0913 - the options of the command
     selected: Sequence[Launch] = selected_launches(profile, launches, kernel)
     place = None
     if line is not None:
-        place, selected = _place_of(selected, line)
+        if (wanted := parsed_line(line)) is None:
+            raise UsageError(f"line={line!r}: it must be FILE:LINE, for example 'kernel.cu:29'")
+        try:
+            place, selected = place_of(selected, wanted)
+        except NoSuchLine as wrong:
+            raise UsageError(f"line {wrong.place}: {wrong.problem}") from None
     ranked = ranked_launches(profile, selected, by, place, has_sass=sass)
     whole = list(examined_launches(ranked, top, place, has_sass=sass))
     return HotspotsResult(
@@ -86,18 +93,6 @@ def hotspots(  # noqa: PLR0913 - the options of the command
         top=top,
         profile=profile,
     )
-
-
-def _place_of(launches: Sequence[Launch], line: str) -> tuple[Location, list[Launch]]:
-    from keet.analysis.code_names import parsed_line
-    from keet.analysis.line_facts import NoSuchLine, place_of
-
-    if (wanted := parsed_line(line)) is None:
-        raise UsageError(f"line={line!r}: it must be FILE:LINE, for example 'kernel.cu:29'")
-    try:
-        return place_of(launches, wanted)
-    except NoSuchLine as wrong:
-        raise UsageError(f"line {wrong.place}: {wrong.problem}") from None
 
 
 class HotspotsResult(PageResult, HotspotsDocument):
@@ -128,11 +123,7 @@ class HotspotsResult(PageResult, HotspotsDocument):
 
     def _page(self, reader: Reader) -> Page:
         if self.place is not None:
-            from keet.pages.hotspots_line import line_page
-
             return line_page(self.whole, self.place)
-        from keet.pages.hotspots import hotspots_page
-
         launches = self.profile.representatives_first(self.profile.launches)
         places = {launch.id: n for n, launch in enumerate(launches)}
         ranked = sorted(self.whole, key=lambda each: places[each.id])

@@ -37,17 +37,14 @@ def as_profile(
 def selected_launches(
     profile: Profile, launches: Launches | None, kernel: Kernel | None
 ) -> tuple[Launch, ...]:
-    numbers = None if launches is None else _numbers(launches)
-    return select_launches(profile, numbers, None if kernel is None else compiled(kernel))
-
-
-def _numbers(launches: Launches) -> frozenset[int]:
+    numbers = None
     if isinstance(launches, str):
         if (numbers := parsed_launches(launches)) is None:
             raise UsageError(f"launches={launches!r}: it must be launch numbers: '3', '0,2', '0-4'")
-        return numbers
-    several = launches if isinstance(launches, Iterable) else (launches,)
-    return frozenset(each.id if isinstance(each, Launch) else index(each) for each in several)
+    elif launches is not None:
+        several = launches if isinstance(launches, Iterable) else (launches,)
+        numbers = frozenset(n.id if isinstance(n, Launch) else index(n) for n in several)
+    return select_launches(profile, numbers, None if kernel is None else compiled(kernel))
 
 
 def compiled(kernel: Kernel) -> re.Pattern[str]:

@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Literal
 
 from keet.api.inputs import Kernel, StrPath, compiled, positive
 from keet.api.result import PageResult, chosen_table, data_frame
+from keet.corpus.insights.search import find_insights
 from keet.corpus.store.reader import Store, open_store
 from keet.documents.insights import InsightDocument, InsightsDocument
 from keet.errors import UsageError
 from keet.formatting import count_noun
+from keet.pages.blocks import Page, Reader
+from keet.pages.insights import insights_page
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from keet.pages.blocks import Page, Reader
 
 INSIGHT_COLUMNS = ("insight", "kind", "kernel", "device", "title", "text")
 FACT_COLUMNS = ("insight", "id", "label", "value", "unit", "column", "path", "launch_id")
@@ -43,8 +44,6 @@ def insights(
         kernel: only kernels whose name matches this regular expression.
         top: at most this many insights of each kind; by default all of them.
     """
-    from keet.corpus.insights.search import find_insights
-
     pattern = None if kernel is None else compiled(kernel)
     top = None if top is None else positive(top, "top")
     opened = nullcontext(store) if isinstance(store, Store) else open_store(store)
@@ -76,8 +75,6 @@ class InsightsResult(PageResult, InsightsDocument):
         return f"<InsightsResult {self.store}: {', '.join(counts)}>"
 
     def _page(self, reader: Reader) -> Page:
-        from keet.pages.insights import insights_page
-
         return insights_page(self, reader)
 
     def to_svg(self) -> str:
@@ -88,20 +85,19 @@ class InsightsResult(PageResult, InsightsDocument):
 
     def to_pandas(self, table: Literal["insights", "facts", "points"] = "insights") -> pd.DataFrame:
         """One row per insight, per number in their texts, or per point of a sweep."""
+        facts = (
+            (each.id, key, fact.label, fact.value, fact.unit, fact.metric, fact.path, fact.launch)
+            for each in self.insights
+            for key, fact in each.facts.items()
+        )
         return chosen_table(
             table,
             {
                 "insights": lambda: data_frame(map(_row, self.insights), INSIGHT_COLUMNS),
-                "facts": lambda: data_frame(self._facts(), FACT_COLUMNS),
+                "facts": lambda: data_frame(facts, FACT_COLUMNS),
                 "points": lambda: data_frame(self._points(), POINT_COLUMNS),
             },
         )
-
-    def _facts(self) -> Iterator[tuple[object, ...]]:
-        for each in self.insights:
-            for key, fact in each.facts.items():
-                known = (fact.label, fact.value, fact.unit, fact.metric)
-                yield each.id, key, *known, fact.path, fact.launch
 
     def _points(self) -> Iterator[tuple[object, ...]]:
         for each in self.insights:

@@ -97,7 +97,13 @@ def findings_html(findings: Sequence[tuple[str, str, str, str, str, str]]) -> st
 def account_html(parts: Sequence[tuple[str, int, float, float | None]]) -> str:
     """Of each part: label, depth, share of the launch's time (0 to 1), microseconds."""
     bars = [
-        Bar(share, share_text(share), label, _time(us), depth)
+        Bar(
+            share,
+            share_text(share),
+            label,
+            "" if us is None else str(Quantity(us, "us").to_base()),
+            depth,
+        )
         for label, depth, share, us in parts[:_PARTS]
     ]
     more = _more(len(parts) - _PARTS, "parts", ".to_pandas()")
@@ -120,10 +126,6 @@ def roofline_html(rooflines: Sequence[LaunchRoofline]) -> str:
 def _whole(blocks: Iterable[Block], drawing: Html | None = None) -> str:
     style = Html(f"<style>{_STYLE}</style>")  # a constant without text from a report
     return visible(element("div", style, html_fragment(blocks), drawing, class_="keet"))
-
-
-def _time(us: float | None) -> str:
-    return "" if us is None else str(Quantity(us, "us").to_base())
 
 
 def _more(count: int, noun: str, method: str) -> str:

@@ -12,12 +12,12 @@ from keet.api.result import PageResult, data_frame
 from keet.documents.document import live
 from keet.documents.roofline import RooflineDocument
 from keet.formatting import count_noun
+from keet.pages.blocks import Page, Reader
+from keet.pages.roofline import roofline_page
 from keet.profile import Profile
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from keet.pages.blocks import Page, Reader
 
 COLUMNS = (
     "launch_id", "kernel", "ceiling", "label", "kind", "nearest", "reached_pct", "achieved", "peak",
@@ -76,8 +76,6 @@ class RooflineResult(PageResult, RooflineDocument):
         return f"<RooflineResult {name}: {count_noun(len(self.launches), 'launch')}>"
 
     def _page(self, reader: Reader) -> Page:
-        from keet.pages.roofline import roofline_page
-
         return roofline_page(self.launches, reader)
 
     def to_svg(self) -> str:

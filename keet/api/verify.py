@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from pathlib import PurePath
-from typing import TYPE_CHECKING
 
 from keet.api.inputs import Kernel, Launches, Report, StrPath, as_profile, selected_launches
 from keet.api.result import PageResult
 from keet.comparison.verify_values import VerifiedText, verify_against
 from keet.formatting import count_noun
-
-if TYPE_CHECKING:
-    from keet.pages.blocks import Page, Reader
+from keet.pages.blocks import Page, Reader
+from keet.pages.verify import verify_page
 
 
 def verify(  # noqa: PLR0913 - options
@@ -62,6 +60,4 @@ class VerifyResult(PageResult, VerifiedText):
         return f"<VerifyResult {name}: {numbers}, {self.summary.contradicted} contradicted>"
 
     def _page(self, _: Reader) -> Page:
-        from keet.pages.verify import verify_page
-
         return verify_page(self)

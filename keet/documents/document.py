@@ -97,9 +97,10 @@ class Document(LazyDataclass):
         return f"{type(self).__name__}({', '.join(shown)})"
 
     @classmethod
+    @cache
     def names(cls) -> tuple[str, ...]:
         """Of its fields in JSON."""
-        return _names(cls)  # type: ignore[arg-type]
+        return tuple(each.name for each in fields(cls) if not each.metadata.get(_LIVE))
 
     @classmethod
     def taken_from(cls, record: object, **values: Any) -> Self:
@@ -111,11 +112,6 @@ class Document(LazyDataclass):
         """As JSON types: numbers, texts, lists and dicts."""
         found: dict[str, Any] = plain(self)
         return found
-
-
-@cache
-def _names(kind: type[Document]) -> tuple[str, ...]:
-    return tuple(f.name for f in fields(kind) if not f.metadata.get(_LIVE))
 
 
 D = TypeVar("D", bound=Document)

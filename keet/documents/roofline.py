@@ -65,10 +65,6 @@ class IntensityDocument(Document):
     evidence: tuple[EvidenceId, ...]
     """Of `value`, `ridge` and `attainable`."""
 
-    @property
-    def memory_bound(self) -> bool:
-        return self.value < self.ridge
-
 
 class RooflineLaunch(LaunchResult):
     duration: JsonQuantity | None

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from keet.analysis.capture.report_document import report_document
-from keet.documents.document import Streamed, live, number_fields, numbers_in
+from keet.documents.document import Streamed, computed, live, number_fields, numbers_in
 from keet.documents.explain import (
     AskDocument,
     CitedNumberDocument,
@@ -15,9 +15,14 @@ from keet.documents.explain import (
     ExplainLaunch,
     GroundingDocument,
 )
-from keet.documents.model_explanation import Authorship, unchecked_in
-from keet.documents.shared_types import DeviceDocument
-from keet.evidence import Evidence, Prose
+from keet.documents.model_explanation import (
+    Authorship,
+    UncheckedDocument,
+    UsageDocument,
+    unchecked_in,
+)
+from keet.documents.shared_types import DeviceDocument, ReportDocument
+from keet.evidence import Evidence
 from keet.explanation.explanation_types import Explanation
 from keet.explanation.program import ProgramCollector
 
@@ -43,9 +48,21 @@ def explain_fields(explanation: Explanation) -> Iterator[tuple[str, Any]]:
     yield "devices", devices
     passed = ProgramCollector(explanation)
     printed: list[int] = []
-    yield "launches", _launches(passed, printed)
+    """Numbers in the sentences of each launch."""
+
+    def launches() -> Iterator[ExplainLaunch]:
+        """They may be explained while they are written, so they are iterated once."""
+        for each in passed:
+            printed.append(numbers_in(each))
+            yield each
+
+    yield "launches", launches()
     run, program = explanation.whole_run, passed.program()
-    unchecked = unchecked_lines(explanation, always_named=True) if author else ()
+    unchecked = (
+        f"launch {each.launch.id}, {sentence.line}"
+        for each in (explanation.launches if author else ())
+        for sentence in (each.model.unchecked if each.model else ())
+    )
     # The program's rows repeat headlines of launches.
     together = [program.texts, program.cross_launch] if program else []
     numbers = sum(printed) + numbers_in([run, *together])
@@ -60,76 +77,46 @@ def explain_fields(explanation: Explanation) -> Iterator[tuple[str, Any]]:
         yield "program", program
 
 
-def unchecked_lines(explanation: Explanation, *, always_named: bool = False) -> Iterator[str]:
-    """A model's unchecked sentences about all launches, one line each."""
-    named = always_named or len(explanation.launches) > 1
-    for each in explanation.launches:
-        for sentence in each.model.unchecked if each.model else ():
-            prefix = f"launch {each.launch.id}, " if named else ""
-            yield prefix + sentence.line
-
-
-def _launches(passed: ProgramCollector, printed: list[int]) -> Iterator[ExplainLaunch]:
-    """Launches may be explained while they are written, so they are iterated once. `printed`: how
-    many numbers the sentences of each launch have."""
-    for each in passed:
-        printed.append(numbers_in(each))
-        yield each
-
-
 class CitedNumber(CitedNumberDocument):
     number: Evidence = live()
 
 
 class AnsweredQuestion(AskDocument):
-    """With what pages print of the reports."""
+    """The answer to a question about reports, with what pages print of them."""
 
-    evidence: dict[str, CitedNumber]  # type: ignore[assignment]
     explanations: Sequence[Explanation] = live()
     """The reports that were asked about."""
     authorship: Authorship = live()
-
-
-def answered_question(  # noqa: PLR0913, PLR0917 - the parts of an answer
-    question: str,
-    answer: Prose,
-    evidence: Iterable[Evidence],
-    explanations: Sequence[Explanation],
-    by: Authorship,
-    followups: Iterable[str] = (),
-) -> AnsweredQuestion:
-    """`evidence`: what the answer refers to. `followups`: commands to go on with."""
-    unchecked = unchecked_in([("answer", answer)])
-    return AnsweredQuestion(
-        author=by.author,
-        question=question,
-        reports=[report_document(each.profile) for each in explanations],
-        answer=answer,
-        evidence={entry.id: _cited(entry, explanations) for entry in evidence},
-        grounding=GroundingDocument(
-            numbers=answer.numbers,
-            verified=answer.numbers,
-            unchecked=[each.line for each in unchecked],
-        ),
-        unchecked=unchecked,
-        followups=list(followups),
-        usage=by.usage,
-        problem=by.problem,
-        transcript=by.transcript,
-        explanations=explanations,
-        authorship=by,
+    author: str = computed(lambda each: each.authorship.author)
+    reports: list[ReportDocument] = computed(
+        lambda each: [report_document(told.profile) for told in each.explanations]
     )
-
-
-def _cited(entry: Evidence, explanations: Sequence[Explanation]) -> CitedNumber:
-    """A difference between two launches belongs to none."""
-    every = ((n, each) for n, told in enumerate(explanations) for each in told.launches)
-    found = next(((n, each.launch) for n, each in every if entry in each.view.ledger), None)
-    report, launch = found or (None, None)
-    return CitedNumber(
-        **number_fields(entry),
-        report=report,
-        launch=launch.id if launch else None,
-        kernel=launch.kernel if launch else None,
-        number=entry,
+    evidence: dict[str, CitedNumber]  # type: ignore[assignment]
+    grounding: GroundingDocument = computed(
+        lambda each: GroundingDocument.of(each.answer.numbers, (u.line for u in each.unchecked))
     )
+    unchecked: tuple[UncheckedDocument, ...] = computed(
+        lambda each: unchecked_in([("answer", each.answer)])
+    )
+    usage: UsageDocument = computed(lambda each: each.authorship.usage)
+    problem: str | None = computed(lambda each: each.authorship.problem)
+    transcript: str | None = computed(lambda each: each.authorship.transcript)
+
+
+def cited_numbers(
+    evidence: Iterable[Evidence], explanations: Sequence[Explanation]
+) -> dict[str, CitedNumber]:
+    """What an answer refers to; a difference between two launches belongs to none."""
+    cited = {}
+    every = [(n, each) for n, told in enumerate(explanations) for each in told.launches]
+    for entry in evidence:
+        found = next(((n, each.launch) for n, each in every if entry in each.view.ledger), None)
+        report, launch = found or (None, None)
+        cited[entry.id] = CitedNumber(
+            **number_fields(entry),
+            report=report,
+            launch=launch.id if launch else None,
+            kernel=launch.kernel if launch else None,
+            number=entry,
+        )
+    return cited

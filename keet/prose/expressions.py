@@ -85,9 +85,8 @@ def add(one: UnitValue, other: UnitValue, sign: int = 1) -> UnitValue:
         one = value_of(100, "%")  # the 1 in `1 - hit_rate` is 100 %, not 1 %
     one, other = _same_things(one, other)
     kept = one if one.has_dimension or one.things or one.is_percent else other
-    return checked(
-        kept._replace(number=one.number + sign * other.number, is_bare=_bare(one, other))
-    )
+    number = one.number + sign * other.number
+    return checked(kept._replace(number=number, is_bare=one.is_bare and other.is_bare))
 
 
 def _same_things(one: UnitValue, other: UnitValue) -> tuple[UnitValue, UnitValue]:
@@ -116,7 +115,7 @@ def power(one: UnitValue, other: UnitValue) -> UnitValue:
         raise ValueProblem("it is too large") from None
     if isinstance(raised, complex):
         raise ValueProblem("it is not a real number")
-    return checked(UnitValue(raised, is_bare=_bare(one, other)))
+    return checked(UnitValue(raised, is_bare=one.is_bare and other.is_bare))
 
 
 def alike(one: UnitValue, other: UnitValue) -> tuple[UnitValue, UnitValue]:
@@ -127,19 +126,14 @@ def alike(one: UnitValue, other: UnitValue) -> tuple[UnitValue, UnitValue]:
     if other.is_bare and one.is_percent:
         return one, other._replace(number=other.number / 100, is_percent=True)
     shares = one.is_percent != other.is_percent and (one.things or other.things)
-    if one.dimensions != other.dimensions or shares:
-        raise ValueProblem(
-            f"{unit_name(one)} and {unit_name(other)} are different units{_unit_hint(one, other)}"
-        )
-    return one, other
-
-
-def _unit_hint(one: UnitValue, other: UnitValue) -> str:
-    if not (one.is_bare or other.is_bare):
-        return ""
+    if one.dimensions == other.dimensions and not shares:
+        return one, other
+    problem = f"{unit_name(one)} and {unit_name(other)} are different units"
     want = unit_name(other if one.is_bare else one)
     examples = {"B": "4 B", "s": "5 us", "B/s": "2 GB/s"}
-    return f"; give the number a unit, as in {examples[want]}" if want in examples else ""
+    if (one.is_bare or other.is_bare) and want in examples:
+        problem += f"; give the number a unit, as in {examples[want]}"
+    raise ValueProblem(problem)
 
 
 def _product(one: UnitValue, other: UnitValue, sign: int) -> UnitValue:
@@ -150,17 +144,15 @@ def _product(one: UnitValue, other: UnitValue, sign: int) -> UnitValue:
     if sign > 0 and one.has_dimension != other.has_dimension:
         # Sectors times bytes are bytes: the bytes are per sector.
         counted, amount = (other, one) if one.has_dimension else (one, other)
-        things = things if amount.things else _combined(things, _over(counted.things), -1)
+        over = tuple((name, degree) for name, degree in counted.things if degree > 0)
+        things = things if amount.things else _combined(things, over, -1)
     number = one.number * other.number if sign > 0 else one.number / other.number
-    percent = not (dimensions or things) and _is_share(one, other, sign)
-    return checked(UnitValue(number, dimensions, things, percent, _bare(one, other)))
-
-
-def _is_share(one: UnitValue, other: UnitValue, sign: int) -> bool:
-    """Twice a share, half a share and a share of a share are shares."""
-    return (one.is_percent and (sign > 0 or not other.is_percent)) or (
-        sign > 0 and other.is_percent and not one.is_percent
-    )
+    # Twice a share, half a share and a share of a share are shares.
+    is_share = one.is_percent and not other.is_percent
+    if sign > 0:
+        is_share = one.is_percent or other.is_percent
+    percent = not (dimensions or things) and is_share
+    return checked(UnitValue(number, dimensions, things, percent, one.is_bare and other.is_bare))
 
 
 def _combined(one: Powers, other: Powers, sign: int) -> Powers:
@@ -168,10 +160,6 @@ def _combined(one: Powers, other: Powers, sign: int) -> Powers:
     for name, degree in other:
         found[name] += sign * degree
     return _powers(found)
-
-
-def _bare(one: UnitValue, other: UnitValue) -> bool:
-    return one.is_bare and other.is_bare
 
 
 def checked(value: UnitValue) -> UnitValue:
@@ -194,17 +182,13 @@ def unit_name(value: UnitValue) -> str:
 def value_text(value: UnitValue) -> str:
     """`537 MB`, `82.0%`, `31.4 sector/request`."""
     if value.is_percent:
-        return f"{_digits(100 * value.number, 1)}%"
+        per_cent = 100 * value.number
+        is_tiny = per_cent and abs(per_cent) < 0.05
+        return f"{format_number(per_cent)}%" if is_tiny else f"{per_cent:,.1f}%"
     unit = _unit(value)
     if not unit:
         return format_number(round(value.number, 6))
     return str(Quantity(value.number, unit).to_base())
-
-
-def _digits(number: float, places: int) -> str:
-    if number and abs(number) < 0.05:
-        return format_number(number)
-    return f"{number:,.{places}f}"
 
 
 def _unit(value: UnitValue) -> str:
@@ -219,10 +203,6 @@ def _unit(value: UnitValue) -> str:
     if not over and not value.dimensions:
         return ""
     return "/".join(["*".join(over) or "1", *under, *per])
-
-
-def _over(powers: Powers) -> Powers:
-    return tuple((name, degree) for name, degree in powers if degree > 0)
 
 
 def _split(powers: Powers) -> tuple[list[str], list[str]]:
@@ -510,17 +490,17 @@ def _value(side: Side, lookup: Lookup) -> UnitValue:
                 return _called(side.tokens[int(place[1:])].text, [*map(value, arguments)])
             case ast.Name(place):
                 kind, text = side.tokens[int(place[1:])]
-                return lookup(text).value if kind == "name" else _LITERALS[kind](text)
+                if kind == "name":
+                    return lookup(text).value
+                if kind == "number":
+                    return _literal(text)
+                name = text.partition("(")[2].removesuffix(")").strip()
+                if name not in _SIZES:
+                    raise ValueProblem(f"the size of `{name}` is not known; give it in B")
+                return value_of(_SIZES[name], "byte")
         raise AssertionError(ast.dump(node))
 
     return value(side.tree)
-
-
-def _size(text: str) -> UnitValue:
-    kind = text.partition("(")[2].removesuffix(")").strip()
-    if kind not in _SIZES:
-        raise ValueProblem(f"the size of `{kind}` is not known; give it in B")
-    return value_of(_SIZES[kind], "byte")
 
 
 _FUNCTIONS: Mapping[str, Callable[[float], float]] = {
@@ -533,7 +513,11 @@ _FUNCTIONS: Mapping[str, Callable[[float], float]] = {
 
 def _called(name: str, parts: list[UnitValue]) -> UnitValue:
     if name in ("min", "max"):
-        return _extreme(name, parts)
+        found = parts[0]
+        for other in parts[1:]:
+            one, two = _same_things(found, other)
+            found = one if (one.number <= two.number) == (name == "min") else two
+        return found
     if name == "abs" and len(parts) == 1:
         return parts[0]._replace(number=abs(parts[0].number))
     function = _FUNCTIONS.get(name)
@@ -546,14 +530,6 @@ def _called(name: str, parts: list[UnitValue]) -> UnitValue:
         return parts[0]._replace(number=float(function(parts[0].number)))
     except (ValueError, OverflowError):
         raise ValueProblem(f"{name} of that has no value") from None
-
-
-def _extreme(name: str, parts: list[UnitValue]) -> UnitValue:
-    found = parts[0]
-    for other in parts[1:]:
-        one, two = _same_things(found, other)
-        found = one if (one.number <= two.number) == (name == "min") else two
-    return found
 
 
 def _number(text: str) -> float:
@@ -571,9 +547,6 @@ def _literal(text: str) -> UnitValue:
     if unit in _BINARY:
         return checked(value_of(_number(number) * _BINARY[unit], "byte"))
     return checked(value_of(_number(number), UNITS.get(unit, unit)))
-
-
-_LITERALS: Mapping[str, Callable[[str], UnitValue]] = {"number": _literal, "size": _size}
 
 
 def _holds(operator: str, left: UnitValue, right: UnitValue) -> bool:
@@ -596,8 +569,11 @@ def _shown(tokens: Sequence[Token], lookup: Lookup) -> str:
     """With labels and values of names, and spaces around operators."""
     shown = ""
     for kind, text in tokens:
-        if kind == "number":
-            shown += _shown_number(text)
+        if kind == "number":  # long ones with separators
+            number, _, unit = text.partition(" ")
+            value = _number(number)
+            digits = f"{value:,.0f}" if value.is_integer() and abs(value) < 1e15 else number
+            shown += f"{digits}%" if unit == "%" else f"{digits} {unit}".rstrip()
         elif kind == "name":
             named = lookup(text)
             shown += f"{named.label} {named.shown}{f' at {named.where}' if named.where else ''}"
@@ -614,11 +590,3 @@ def _shown(tokens: Sequence[Token], lookup: Lookup) -> str:
 def _sign(operator: str) -> str:
     signs = {">=": "≥", "<=": "≤", "==": "=", "!=": "≠", "~": "≈", "*": "×", "**": "^"}
     return signs.get(operator, operator)
-
-
-def _shown_number(text: str) -> str:
-    """`4 B` as it stands, long ones with separators."""
-    number, _, unit = text.partition(" ")
-    value = _number(number)
-    digits = f"{value:,.0f}" if value.is_integer() and abs(value) < 1e15 else number
-    return f"{digits}%" if unit == "%" else f"{digits} {unit}".rstrip()

@@ -7,6 +7,7 @@ digits outside of references state or compare amounts. The problem tells how to 
 from __future__ import annotations
 
 import difflib
+import itertools
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -75,20 +76,16 @@ class _Reader:
         if len(text) > _LONGEST_SENTENCE or self._sentences > _MOST_SENTENCES:
             return Sentence.of((text,), "the text is too long; write a few short sentences", end)
         read = list(self._parts(text))
-        words = self._without_item("".join(each.words for each in read))
+        words = "".join(each.words for each in read)
+        item = LISTED.match(words)
+        if item and int(item[1]) in (1, self._item + 1):  # items of a list are counted from one
+            self._item = int(item[1])
+            words = words[item.end() :]
         compares = any(each.result and each.result.is_comparison for each in read)
         problems = [each.problem for each in read if each.problem]
         if not problems:
             problems = [free_number(words, self._allowed, compares=compares) or ""]
         return Sentence.of((each.part for each in read), problems[0] or None, end)
-
-    def _without_item(self, words: str) -> str:
-        """Removes the number of a list item, if items are counted from one."""
-        match = LISTED.match(words)
-        if match is None or int(match[1]) not in (1, self._item + 1):
-            return words
-        self._item = int(match[1])
-        return words[match.end() :]
 
     def _parts(self, text: str) -> Iterator[_Read]:
         place = 0
@@ -129,15 +126,10 @@ class _Reader:
         """Raises ValueProblem."""
         if result.is_comparison and not result.is_true:
             return f"{{{part}}} is false: {result.text}"
-        if not result.names:
-            return self._wrong_count(part, node, result)
-        if node.kind == "name":
-            return None
-        problem = unfounded(node, result, self._names)
-        return f"{{{part}}}: {problem}" if problem else None
-
-    def _wrong_count(self, part: str, node: Expression, result: EvaluatedExpression) -> str | None:
-        """For numbers without a name: they must be in the source, or small."""
+        if result.names:
+            problem = None if node.kind == "name" else unfounded(node, result, self._names)
+            return f"{{{part}}}: {problem}" if problem else None
+        # A number without a name must be in the source, or small.
         is_bytes = dict(result.value.dimensions) == {"byte": 1}
         if result.is_comparison or not (result.value.is_bare or is_bytes):
             return f"{{{part}}}: it names no evidence"
@@ -205,7 +197,8 @@ def _printed(
     follows = re.match(rf"\s{re.escape(label)}(?!\w)", after.lower())
     is_said = (said == label and _is_all(text, node.text, label)) or follows
     aside = [] if is_said else [_label_beside(named.label, after)]
-    if named.where and not _names_place(text, named.where):
+    places = {match[0] for match in PLACE.finditer(SPAN.sub(" ", text))}
+    if named.where and places != {named.where}:
         aside.append(named.where)
     if not aside:
         return named.shown
@@ -230,26 +223,17 @@ def _is_all(text: str, name: str, label: str) -> bool:
     return bool(re.search(rf"{stated}\)?(?:[.,;)]|$)", text, re.IGNORECASE))
 
 
-def _names_place(text: str, where: str) -> bool:
-    """Whether the sentence names this place and no other."""
-    found = {match[0] for match in PLACE.finditer(SPAN.sub(" ", text))}
-    return found == {where}
-
-
 def _label_before(before: str, names: Names) -> str | None:
     """The label right before a reference, apart from linking words."""
     lowered = before.lower()
     for label in names.labels_by_length:
         at = lowered.rfind(label)
         links = _LINKING if " " in label else _EQUATING
-        if at >= 0 and links.fullmatch(lowered, at + len(label)) and _begins(lowered, at):
-            return label
+        if at < 0 or not links.fullmatch(lowered, at + len(label)):
+            continue
+        if at == 0 or not (lowered[at - 1].isalnum() or lowered[at - 1] in "_-"):
+            return label  # not `threads` of `subthreads`
     return None
-
-
-def _begins(text: str, at: int) -> bool:
-    """Whether a word begins there: `threads` is not in `subthreads`."""
-    return at == 0 or not (text[at - 1].isalnum() or text[at - 1] in "_-")
 
 
 def _wrong_label(part: str, label: str, found: NamedValue, names: Names) -> str | None:
@@ -282,17 +266,10 @@ SPAN = re.compile(r"`([^`]*)`|\{{1,2}([^{}]*)\}{1,2}")
 def _paragraphs(text: str) -> Iterator[tuple[str, str]]:
     """Paragraphs and list items, each with its end. Code spans end with their paragraph."""
     for paragraph in re.split(r"\n\s*\n", text.strip()):
-        for part in _items(paragraph):
-            if part.strip():
+        starts = [match.end() for match in re.finditer(rf"\n(?={_ITEM})", _hidden(paragraph))]
+        for begin, end in itertools.pairwise([0, *starts, len(paragraph) + 1]):
+            if (part := paragraph[begin : end - 1]).strip():
                 yield part, "\n" if re.match(_ITEM, part) else "\n\n"
-
-
-def _items(paragraph: str) -> Iterator[str]:
-    begin = 0
-    for match in re.finditer(rf"\n(?={_ITEM})", _hidden(paragraph)):
-        yield paragraph[begin : match.start()]
-        begin = match.end()
-    yield paragraph[begin:]
 
 
 def _hidden(text: str) -> str:
@@ -340,8 +317,13 @@ class Names:
         self._facts = dict(facts or {})
         self._literals = literals
         self._find = find
-        self.labels = _labels(self._evidence.values())
-        """Labels in lower case, with the slugs of the numbers that have the label."""
+        labels = {slug: spec.label for slug, spec in metrics().items()}
+        pieces = [(piece.slug, piece.label) for piece in self._evidence.values()]
+        self.labels: dict[str, set[str]] = {}
+        """Labels in lower case, with the slugs of the numbers that have the label; also those of
+        the catalog, which a sentence may use for a metric that is not among the evidence."""
+        for slug, label in (*labels.items(), *pieces):
+            self.labels.setdefault(label.lower(), set()).add(slug)
         self.labels_by_length = sorted(self.labels, key=len, reverse=True)
         self._fact_values = frozenset(fact.value for fact in self._facts.values())
         self._known: dict[str, NamedValue | str] = {}
@@ -363,55 +345,34 @@ class Names:
             self._evidence[name] = piece
             return named(piece)
         fact = self._facts.get(name)
-        return f"there is no `{name}`{self._close(name)}" if fact is None else _named_fact(fact)
+        if fact is None:
+            self._suggested += 1
+            is_late = self._suggested > _MOST_SUGGESTIONS  # looking for similar names is slow
+            known = [] if is_late else [*self._evidence, *self._facts]
+            close = difflib.get_close_matches(name, known, 3, 0.6)
+            similar = f"; similar names: {', '.join(close)}" if close else ""
+            return f"there is no `{name}`{similar}"
+        value = value_of(float(fact.value), fact.unit)
+        shown = value_text(value) if fact.unit else format_number(fact.value)
+        return NamedValue(value._replace(is_bare=not fact.unit), fact.label, shown)
 
     def has_literal(self, number: float) -> bool:
         """Whether the number occurs in the source, the launch or the hardware."""
         return number in self._literals or number in HARDWARE or number in self._fact_values
 
-    def _close(self, name: str) -> str:
-        """Similar names. Slow, so only for the first unknown names."""
-        self._suggested += 1
-        if self._suggested > _MOST_SUGGESTIONS:
-            return ""
-        known = [*self._evidence, *self._facts]
-        close = difflib.get_close_matches(name, known, 3, 0.6)
-        return f"; similar names: {', '.join(close)}" if close else ""
-
-
-def _labels(evidence: Iterable[Evidence]) -> Mapping[str, set[str]]:
-    """Also labels of the catalog: a sentence may use the label of a metric that is not among the
-    evidence."""
-    found: dict[str, set[str]] = {}
-    for slug, spec in metrics().items():
-        found.setdefault(spec.label.lower(), set()).add(slug)
-    for piece in evidence:
-        found.setdefault(piece.label.lower(), set()).add(piece.slug)
-    return found
-
-
-def _named_fact(fact: Evidence) -> NamedValue:
-    value = value_of(float(fact.value), fact.unit)
-    shown = value_text(value) if fact.unit else format_number(fact.value)
-    return NamedValue(value._replace(is_bare=not fact.unit), fact.label, shown)
-
 
 def named(piece: Evidence) -> NamedValue:
     digits = ".1f" if piece.unit in ("%", "x") else ""
-    shown = _plural(format(piece, digits).replace(" x", "x"), piece)
+    shown = format(piece, digits).replace(" x", "x")
+    if piece.value != 1 and piece.unit in _PLURALS:
+        shown = shown.removesuffix(piece.unit) + _PLURALS[piece.unit]
     value = value_of(float(piece.value), piece.unit)
     return NamedValue(value, piece.label, shown, (piece.id,), piece.line or "")
 
 
-_COUNTED = frozenset(
-    ("sector", "request", "wavefront", "conflict", "sample", "warp", "block", "thread", "load",
-     "store", "iteration", "cycle", "launch")
+_COUNTED = (
+    "sector", "request", "wavefront", "conflict", "sample", "warp", "block", "thread", "load",
+    "store", "iteration", "cycle",
 )  # fmt: skip
-_MANY = {"inst": "instructions", "launch": "launches"}
-
-
-def _plural(shown: str, piece: Evidence) -> str:
-    """`32 sectors`: counted units are written as words in the plural."""
-    if piece.value == 1 or not (piece.unit in _COUNTED or piece.unit in _MANY):
-        return shown
-    return shown.removesuffix(piece.unit) + _MANY.get(piece.unit, f"{piece.unit}s")
+_PLURALS = {"inst": "instructions", "launch": "launches"} | {each: f"{each}s" for each in _COUNTED}
+"""Counted units are written as words: `32 sectors`."""

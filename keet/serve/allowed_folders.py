@@ -42,7 +42,12 @@ class AllowedFolders:
         path = self._find(name, stat.S_ISREG)
         if path is None:
             raise _no_such_report(name)
-        self._check_table(name, path)
+        table = table_path(path)  # is read with the report
+        if os.path.lexists(table) and not self.has(str(table)):
+            raise UsageError(
+                f"{quoted(name)}: the run table beside it is a link to a file outside the "
+                "folders of this server; remove the link"
+            )
         return path
 
     @contextmanager
@@ -51,7 +56,11 @@ class AllowedFolders:
         `UsageError`."""
 
         def guard(path: Path, descriptor: int) -> None:
-            if not self.has(_opened(path, descriptor)):
+            try:
+                opened = str(Path(f"/proc/self/fd/{descriptor}").readlink())
+            except OSError:  # a system without /proc
+                opened = str(path)
+            if not self.has(opened):
                 raise _no_such_report(name)
 
         with guarded(guard):
@@ -93,7 +102,8 @@ class AllowedFolders:
         return name
 
     def _find(self, name: str, is_kind: Callable[[int], bool]) -> Path | None:
-        for candidate in self._candidates(name):
+        candidates = [name] if Path(name).is_absolute() else [root / name for root in self.folders]
+        for candidate in (*candidates, *filter(None, [self._listed.get(name)])):
             try:
                 real = os.path.realpath(candidate)
                 if self.has(real) and is_kind(Path(real).stat().st_mode):
@@ -102,36 +112,11 @@ class AllowedFolders:
                 continue
         return None
 
-    def _candidates(self, name: str) -> Iterator[str]:
-        if Path(name).is_absolute():
-            yield name
-        else:
-            yield from (str(root / name) for root in self.folders)
-        if name in self._listed:
-            yield str(self._listed[name])
-
-    def _check_table(self, name: str, report: Path) -> None:
-        """The run table beside a report is read with it, so it must be inside, too."""
-        table = table_path(report)
-        if os.path.lexists(table) and not self.has(str(table)):
-            raise UsageError(
-                f"{quoted(name)}: the run table beside it is a link to a file outside the "
-                "folders of this server; remove the link"
-            )
-
 
 def _no_such_report(name: str) -> UsageError:
     return UsageError(
         f"{quoted(name)}: no such report in the folders of this server; list_reports has the names"
     )
-
-
-def _opened(path: Path, descriptor: int) -> str:
-    """The path of an open file; on systems without /proc, the path that was opened."""
-    try:
-        return str(Path(f"/proc/self/fd/{descriptor}").readlink())
-    except OSError:
-        return str(path)
 
 
 def _root(folder: Path) -> Path:

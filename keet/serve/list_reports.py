@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 from time import monotonic
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from keet_tools.arguments import ListReportsArguments
 from keet_tools.calls import ToolCall, ToolReply, page_of, paged_reply
 from keet_tools.reports import about_regexes, matcher, quoted, selected_launches
-from keet_tools.results import ListReportsToolResult, ReportSummary
+from keet_tools.results import (
+    ListedLaunch,
+    ListedReport,
+    ListReportsToolResult,
+    ReportSummary,
+)
 
 from keet.analysis.capture.report_document import report_document
 from keet.corpus.discovery import is_report_name, looks_like_report
@@ -25,7 +30,6 @@ from keet.evidence import Sentence, constant, counted, of_quantity
 from keet.explanation.capture_hints import caution_about
 from keet.formatting import shapes_text
 from keet.ingest.input.files import printable_path
-from keet.profile import Launch, Profile
 from keet.profile.launch_sequences import longest_first
 from keet.serve.allowed_folders import AllowedFolders
 from keet.serve.report_cache import OpenReport, ReportCache
@@ -46,9 +50,7 @@ _SHORT = {
     "achieved_occupancy_pct": "achieved occupancy",
 }
 """Values of each launch, by catalog id, with their labels."""
-_VALUES = tuple(_SHORT)
 _NO_REPORT = "There is no report in the folders of this server. Save one there with ncu -o."
-_FIELDS = ("id", "kernel", "grid", "block", "run_share_pct")
 
 
 def list_reports(cache: ReportCache, asked: ListReportsArguments, call: ToolCall) -> ToolReply:
@@ -68,24 +70,31 @@ class _File(NamedTuple):
     size: int
     mtime_ns: int
 
+    @property
+    def modified(self) -> str:
+        return datetime.fromtimestamp(self.mtime_ns / 1e9, UTC).isoformat(timespec="seconds")
+
 
 def _reports(roots: AllowedFolders, asked: ListReportsArguments, call: ToolCall) -> ToolReply:
     call.begin("looking for reports")
     matches = matcher(asked.match, "match") if asked.match else lambda _: True
-    walk = _Walk(roots, call)
-    found = [file for file in walk.files() if matches(file.name)]
+    notes: list[str] = []
+    found = [file for file in _walk(roots, call, notes) if matches(file.name)]
     found.sort(key=lambda file: file.mtime_ns, reverse=True)  # newest first
     if asked.match and not found:
         raise UsageError(
             f"match {quoted(asked.match)}: no report has such a path; leave it out"
             f"{about_regexes(asked.match)}"
         )
-    listed = (_entry_of(roots, file) for file in found[asked.offset :])
+    listed = (
+        ListedReport(path=roots.name_of(file.path), size=file.size, modified=file.modified)
+        for file in found[asked.offset :]
+    )
     page = page_of(listed, len(found), asked.offset, _PER_PAGE)
     lines = [f"{file['path']}  {file['size']:,} bytes" for file in page.entries]
 
     def text_of(count: int) -> str:
-        return "\n".join([*(lines[:count] or [_NO_REPORT]), *walk.notes])
+        return "\n".join([*(lines[:count] or [_NO_REPORT]), *notes])
 
     return paged_reply(
         call,
@@ -93,74 +102,62 @@ def _reports(roots: AllowedFolders, asked: ListReportsArguments, call: ToolCall)
         page,
         "report",
         text_of,
-        notes=walk.notes,
+        notes=notes,
         folders=_folders(roots),
         report=None,
     )
-
-
-def _entry_of(roots: AllowedFolders, file: _File) -> dict[str, Any]:
-    when = datetime.fromtimestamp(file.mtime_ns / 1e9, UTC).isoformat(timespec="seconds")
-    return {"path": roots.name_of(file.path), "size": file.size, "modified": when}
 
 
 def _folders(roots: AllowedFolders) -> list[str]:
     return [printable_path(folder) for folder in roots.folders]
 
 
-class _Walk:
-    """Finds reports in the folders. Links to folders are not followed: their targets are found
-    under their own path, or are outside. A link to a file counts if the file is inside."""
-
-    def __init__(self, roots: AllowedFolders, call: ToolCall) -> None:
-        self._roots, self._call = roots, call
-        self._seen: set[str] = set()
-        self.notes: list[str] = []
-
-    def files(self) -> Iterator[_File]:
-        """As many as can be examined in `_MOST_FILES` files and `_MOST_SECONDS`."""
-        looked, began = 0, monotonic()
-        for root in self._roots.folders:
-            for folder, subfolders, names in os.walk(root):
-                subfolders[:] = sorted(each for each in subfolders if not each.startswith("."))
-                for name in sorted(names):
-                    looked += 1
-                    if not looked % _OFTEN:
-                        self._call.check()
-                    if looked > _MOST_FILES or monotonic() - began > _MOST_SECONDS:
-                        self.notes.append(
-                            Sentence(
-                                "Only the first {looked:,d} files were examined: start the server "
-                                "with a smaller folder.",
-                                looked=constant(looked - 1, "", "files that were examined"),
-                            )
+def _walk(roots: AllowedFolders, call: ToolCall, notes: list[str]) -> Iterator[_File]:
+    """Reports in the folders, as many as can be examined in `_MOST_FILES` files and
+    `_MOST_SECONDS`. Links to folders are not followed: their targets are found under their own
+    path, or are outside. A link to a file counts if the file is inside."""
+    looked, began, seen = 0, monotonic(), set[str]()
+    for root in roots.folders:
+        for folder, subfolders, names in os.walk(root):
+            subfolders[:] = sorted(each for each in subfolders if not each.startswith("."))
+            for name in sorted(names):
+                looked += 1
+                if not looked % _OFTEN:
+                    call.check()
+                if looked > _MOST_FILES or monotonic() - began > _MOST_SECONDS:
+                    notes.append(
+                        Sentence(
+                            "Only the first {looked:,d} files were examined: start the server "
+                            "with a smaller folder.",
+                            looked=constant(looked - 1, "", "files that were examined"),
                         )
-                        return
-                    if file := self._file(root, folder, name):
-                        yield file
-                self._call.check()
+                    )
+                    return
+                if file := _report_at(roots, root, f"{folder}{os.sep}{name}", seen):
+                    yield file
+            call.check()
 
-    def _file(self, root: Path, folder: str, name: str) -> _File | None:
-        lower = name.lower()
-        if not is_report_name(lower) and not lower.endswith(_PERHAPS):
-            return None
-        path = real = f"{folder}{os.sep}{name}"
-        try:
-            status = os.lstat(path)
-            if stat.S_ISLNK(status.st_mode):
-                real = os.path.realpath(path)
-                status = Path(real).stat()
-        except OSError:
-            return None
-        if real in self._seen or not stat.S_ISREG(status.st_mode):
-            return None
-        self._seen.add(real)
-        if path != real and not self._roots.has(real):
-            return None
-        if not _is_report(real, status.st_mtime_ns, status.st_size):
-            return None
-        shown = os.path.relpath(real, root)
-        return _File(Path(real), shown, status.st_size, status.st_mtime_ns)
+
+def _report_at(roots: AllowedFolders, root: Path, path: str, seen: set[str]) -> _File | None:
+    lower = path.lower()
+    if not is_report_name(lower) and not lower.endswith(_PERHAPS):
+        return None
+    real = path
+    try:
+        status = os.lstat(path)
+        if stat.S_ISLNK(status.st_mode):
+            real = os.path.realpath(path)
+            status = Path(real).stat()
+    except OSError:
+        return None
+    if real in seen or not stat.S_ISREG(status.st_mode):
+        return None
+    seen.add(real)
+    if path != real and not roots.has(real):
+        return None
+    if not _is_report(real, status.st_mtime_ns, status.st_size):
+        return None
+    return _File(Path(real), os.path.relpath(real, root), status.st_size, status.st_mtime_ns)
 
 
 @lru_cache(maxsize=_MOST_FILES)
@@ -176,60 +173,58 @@ def _launches(
     roots: AllowedFolders, report: OpenReport, asked: ListReportsArguments, call: ToolCall
 ) -> ToolReply:
     from keet.analysis.capture.coverage import find_coverage, shown_launch
+    from keet.pages.device import describe_device
 
     profile = report.profile
-    launches = _by_time(profile, selected_launches(profile, None, asked.match, "match"))
+    selected = selected_launches(profile, None, asked.match, "match")
+    launches = profile.by_run_time(longest_first(selected))
     coverage, about = find_coverage(profile), report_document(profile)
     listed = launches[asked.offset : asked.offset + _PER_PAGE]
     here = [shown_launch(profile, launch) for launch in listed]
-    page = page_of(map(_entry, here), len(launches), asked.offset, _PER_PAGE)
-    summary = ReportSummary(
+    entries = (
+        ListedLaunch.taken_from(
+            each, values={name: each.values[name] for name in _SHORT if name in each.values}
+        )
+        for each in here
+    )
+    page = page_of(entries, len(launches), asked.offset, _PER_PAGE)
+    summary = ReportSummary.taken_from(
+        about,
         path=report.name,
-        format=about.format,
-        launch_count=len(profile.launches),
         devices=[DeviceDocument.taken_from(device) for device in profile.devices],
-        ncu_version=about.ncu_version,
-        created=about.created,
         holds=list(coverage.present),
         missing=[gap.label for gap in coverage.gaps],
         capture=coverage.command,
         build=coverage.build_hint,
     )
 
-    def text_of(count: int) -> str:
-        return _launches_text(profile, summary, here[:count])
+    caution = [*filter(None, [caution_about(summary.capture)])]
 
-    caution = caution_about(summary.capture)
+    def text_of(count: int) -> str:
+        heading = Sentence(
+            "{path}: {count} on {devices}",
+            path=summary.path,
+            count=counted(summary.launch_count, "launch"),
+            devices=", ".join(map(describe_device, profile.devices)),
+        )
+        lines: list[str] = [heading, *map(_launch_text, here[:count])]
+        if summary.missing:
+            lines.append(f"Not collected: {', '.join(summary.missing)}")
+        if summary.capture:
+            build = f"build with {summary.build} and run" if summary.build else "run"
+            lines += [f"To collect it, {build}: {summary.capture}", *caution]
+        return "\n".join(lines) + "\n"
+
     return paged_reply(
         call,
         ListReportsToolResult,
         page,
         "launch",
         text_of,
-        notes=[*about.notes, *filter(None, [caution])],
+        notes=[*about.notes, *caution],
         folders=_folders(roots),
         report=summary,
     )
-
-
-def _launches_text(profile: Profile, summary: ReportSummary, launches: Sequence[ShowLaunch]) -> str:
-    from keet.pages.device import describe_device
-
-    devices = ", ".join(describe_device(device) for device in profile.devices)
-    heading = Sentence(
-        "{path}: {count} on {devices}",
-        path=summary.path,
-        count=counted(summary.launch_count, "launch"),
-        devices=devices,
-    )
-    lines: list[str] = [heading, *map(_launch_text, launches)]
-    if summary.missing:
-        lines.append(f"Not collected: {', '.join(summary.missing)}")
-    if summary.capture:
-        build = f"build with {summary.build} and run" if summary.build else "run"
-        lines.append(f"To collect it, {build}: {summary.capture}")
-        lines += filter(None, [caution_about(summary.capture)])
-    return "\n".join(lines) + "\n"
 
 
 def _launch_text(launch: ShowLaunch) -> Sentence:
@@ -244,19 +239,3 @@ def _launch_text(launch: ShowLaunch) -> Sentence:
         shape=shapes_text(launch.grid, launch.block),
         known=Sentence(", ").join(known),
     )
-
-
-def _by_time(profile: Profile, launches: tuple[Launch, ...]) -> list[Launch]:
-    """Longest first; if the run is known, by the time that they represent."""
-    by_time = longest_first(launches)
-    return profile.by_run_time(by_time)
-
-
-def _entry(show: ShowLaunch) -> dict[str, Any]:
-    """A part of the launch in `keet show --format json`."""
-    whole = show.to_dict()
-    own = {name: whole[name] for name in _FIELDS if name in whole}
-    return {
-        **own,
-        "values": {name: whole["values"][name] for name in _VALUES if name in show.values},
-    }

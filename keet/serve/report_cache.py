@@ -69,15 +69,14 @@ class OpenReport:
     def read(self, call: ToolCall, source: Path | None = None) -> None:
         if self._profile is None:
             call.begin(f"reading {self.name}")
-            self._profile = _named(self._read(source), self.name)
-
-    def _read(self, source: Path | None) -> Profile:
-        try:
-            return read_profile(self.path, source=source)
-        except (
-            IngestError
-        ) as problem:  # it has the real path; the client knows the report by its name
-            raise type(problem)(self.name, problem.problem, problem.remedy) from None
+            try:
+                profile = read_profile(self.path, source=source)
+            except IngestError as problem:
+                raise type(problem)(self.name, problem.problem, problem.remedy) from None
+            # The client knows the report by its name, not by its real path.
+            known, name = profile.provenance, self.name
+            known = known._replace(snapshot=name) if known.snapshot else known._replace(path=name)
+            self._profile = replace(profile, provenance=known)
 
     def chosen(
         self, launch: int | None, kernel: str | None, argument: str = "kernel"
@@ -86,31 +85,22 @@ class OpenReport:
 
     def explained(self, launches: Sequence[Launch], top: int, call: ToolCall) -> Explanation:
         """The explanation of `keet explain`; cached, since the next page needs the same."""
+        from keet.explanation.analyst import explain
+        from keet.profile.launch_sequences import MAX_DECODED
+
         key = (tuple(launch.id for launch in launches), top)
         if key in self._explained:
             self._explained.move_to_end(key)
         else:
-            self._explained[key] = self._explain(launches, top, call)
+            call.begin(f"explaining {count_noun(len(launches), 'launch')}")
+            # A view of the whole report explains some launches; selected launches are all
+            # explained.
+            most = MAX_DECODED if len(launches) == len(self.profile.launches) else None
+            steps = call.steps("explaining launch")
+            self._explained[key] = explain(self.profile, launches, top, on_launch=steps, most=most)
         while len(self._explained) > _EXPLANATIONS:
             self._explained.popitem(last=False)
         return self._explained[key]
-
-    def _explain(self, launches: Sequence[Launch], top: int, call: ToolCall) -> Explanation:
-        from keet.explanation.analyst import explain
-        from keet.profile.launch_sequences import MAX_DECODED
-
-        call.begin(f"explaining {count_noun(len(launches), 'launch')}")
-        # A view of the whole report explains some launches; selected launches are all explained.
-        most = MAX_DECODED if len(launches) == len(self.profile.launches) else None
-        steps = call.steps("explaining launch")
-        return explain(self.profile, launches, top, on_launch=steps, most=most)
-
-
-def _named(profile: Profile, name: str) -> Profile:
-    """Replace the path by the name that the client knows."""
-    origin = profile.provenance
-    named = origin._replace(snapshot=name) if origin.snapshot else origin._replace(path=name)
-    return replace(profile, provenance=named)
 
 
 class ReportCache:
@@ -178,16 +168,13 @@ class ReportCache:
                     call.check()
                 stack.callback(report.turn.release)
             for report in reports:
-                self._read(report, call)
+                try:
+                    report.read(call)
+                except BaseException:
+                    with self._lock:
+                        self._forget(str(report.path))
+                    raise
             yield reports
-
-    def _read(self, report: OpenReport, call: ToolCall) -> None:
-        try:
-            report.read(call)
-        except BaseException:
-            with self._lock:
-                self._forget(str(report.path))
-            raise
 
     def _unkept(self, name: str) -> OpenReport:
         path = self.roots.report(name)
@@ -201,20 +188,17 @@ class ReportCache:
                 self._forget(key.path)
                 self._reports[key] = OpenReport(path, self.roots.name_of(path))
             self._reports.move_to_end(key)
-            self._make_room()
+            # Those that were not used for longest are dropped; a call that uses one keeps its own.
+            while len(self._reports) > 1 and (
+                len(self._reports) > MOST_REPORTS
+                or sum(each.size for each in self._reports) > MOST_BYTES
+            ):
+                self._reports.popitem(last=False)
             return self._reports[key]
 
     def _forget(self, path: str) -> None:
         for key in [key for key in self._reports if key.path == path]:
             del self._reports[key]
-
-    def _make_room(self) -> None:
-        """Drop the reports that were not used for longest. A call that uses one keeps its
-        reference."""
-        while len(self._reports) > 1 and (
-            len(self._reports) > MOST_REPORTS or sum(key.size for key in self._reports) > MOST_BYTES
-        ):
-            self._reports.popitem(last=False)
 
 
 def _key(name: str, path: Path) -> _Key:

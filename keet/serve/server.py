@@ -52,7 +52,15 @@ _ANNOTATIONS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 
 def make_server(roots: AllowedFolders) -> Server[Any]:
     """A server for these folders; any number of connections may share it."""
-    return _Handlers(roots).server()
+    handlers = _Handlers(roots)
+    return Server(
+        "keet",
+        version=__version__,
+        title="keet: what limits a GPU kernel",
+        instructions=INSTRUCTIONS,
+        on_list_tools=handlers.list_tools,
+        on_call_tool=handlers.call_tool,
+    )
 
 
 async def serve_stdio(roots: AllowedFolders) -> None:
@@ -67,20 +75,20 @@ class _Handlers:
         self._cache = ReportCache(roots)
         self._limiter: anyio.CapacityLimiter | None = None
 
-    def server(self) -> Server[Any]:
-        return Server(
-            "keet",
-            version=__version__,
-            title="keet: what limits a GPU kernel",
-            instructions=INSTRUCTIONS,
-            on_list_tools=self.list_tools,
-            on_call_tool=self.call_tool,
-        )
-
     async def list_tools(
         self, _: ServerRequestContext[Any], __: PaginatedRequestParams | None
     ) -> ListToolsResult:
-        return ListToolsResult(tools=[_declared(tool) for tool in TOOLS.values()])
+        declared = [
+            ProtocolTool(
+                name=tool.name,
+                description=tool.description,
+                input_schema=tool.input_schema,
+                output_schema=tool.output_schema,
+                annotations=_ANNOTATIONS,
+            )
+            for tool in TOOLS.values()
+        ]
+        return ListToolsResult(tools=declared)
 
     async def call_tool(
         self, context: ServerRequestContext[Any], params: CallToolRequestParams
@@ -93,7 +101,11 @@ class _Handlers:
                     f"there is no tool {quoted(params.name)}; there are {', '.join(TOOLS)}"
                 )
             arguments = tool.arguments.model_validate(params.arguments or {})
-            return _result(await self._in_thread(context, tool, arguments))
+            reply = await self._in_thread(context, tool, arguments)
+            return CallToolResult(
+                content=[TextContent(text=bounded_text(reply.text, reply.end))],
+                structured_content=bounded(reply.result.to_dict(), reply.result.paged),
+            )
         except ValidationError as problem:
             return _error(_wrong_arguments(problem))
         except KeetError as problem:
@@ -116,24 +128,6 @@ class _Handlers:
         return await anyio.to_thread.run_sync(
             tool.call, self._cache, arguments, call, limiter=self._limiter
         )
-
-
-def _declared(tool: Tool) -> ProtocolTool:
-    return ProtocolTool(
-        name=tool.name,
-        description=tool.description,
-        input_schema=tool.input_schema,
-        output_schema=tool.output_schema,
-        annotations=_ANNOTATIONS,
-    )
-
-
-def _result(reply: ToolReply) -> CallToolResult:
-    result = reply.result
-    return CallToolResult(
-        content=[TextContent(text=bounded_text(reply.text, reply.end))],
-        structured_content=bounded(result.to_dict(), result.paged),
-    )
 
 
 def _error(message: str) -> CallToolResult:
@@ -180,9 +174,10 @@ class AnsweredRequests:
             if isinstance(found, ValidationError):
                 found = repaired(_refused(found))
             if isinstance(found, SessionMessage):
-                found = _unless_without_id(found)
-            if isinstance(found, SessionMessage):
-                return found
+                if not _lacks_id(found.message):
+                    return found
+                problem = "the id of the request must be an integer or a text"
+                found = _refusal(None, _NOT_A_REQUEST, problem)
             if isinstance(found, JSONRPCError):
                 await self._write.send(SessionMessage(found))
 
@@ -214,13 +209,12 @@ def _refused(problem: ValidationError) -> str:
     return whole if isinstance(whole, str) else json.dumps(whole, default=str)
 
 
-def _unless_without_id(found: SessionMessage) -> SessionMessage | JSONRPCError:
+def _lacks_id(message: object) -> bool:
     """The library takes a request whose id is neither an integer nor a text (`1.5`, `null`) for a
     notification."""
-    message = found.message
-    if isinstance(message, JSONRPCNotification) and not message.method.startswith(_NOTIFICATIONS):
-        return _refusal(None, _NOT_A_REQUEST, "the id of the request must be an integer or a text")
-    return found
+    if not isinstance(message, JSONRPCNotification):
+        return False
+    return not message.method.startswith(_NOTIFICATIONS)
 
 
 def repaired(line: str) -> SessionMessage | JSONRPCError:
@@ -255,35 +249,28 @@ async def serve_http(roots: AllowedFolders, port: int) -> None:
     """Serve until interrupted. Port 0: any free port, which is printed on stderr."""
     import uvicorn
 
-    listening = _listen(port)
-    port = listening.getsockname()[1]
-    logging.getLogger("mcp").setLevel(logging.ERROR)  # it logs each request that it refuses
-    app = make_server(roots).streamable_http_app(
-        streamable_http_path=_PATH, host=_HOST, transport_security=_security(port)
-    )
-    config = uvicorn.Config(app, log_level="error", access_log=False, timeout_graceful_shutdown=3)
-    sys.stderr.write(f"keet: listening at http://{_HOST}:{port}{_PATH}; stop with Ctrl-C\n")
-    sys.stderr.flush()
-    await uvicorn.Server(config).serve(sockets=[listening])
-
-
-def _listen(port: int) -> socket.socket:
     try:
-        return socket.create_server((_HOST, port))
+        listening = socket.create_server((_HOST, port))
     except OSError as problem:
         reason = (problem.strerror or str(problem)).lower()
         raise NotAvailable(
             f"port {port} of {_HOST} can't be used ({reason}); name another with --http, or 0 for "
             "any free one"
         ) from None
-
-
-def _security(port: int) -> TransportSecuritySettings:
-    """Accept only host names of this machine: a web page must not reach the server under another
-    name (DNS rebinding)."""
+    port = listening.getsockname()[1]
+    logging.getLogger("mcp").setLevel(logging.ERROR)  # it logs each request that it refuses
+    # Only host names of this machine are accepted: a web page must not reach the server under
+    # another name (DNS rebinding).
     hosts = [f"{name}:{port}" for name in (_HOST, "localhost")]
-    return TransportSecuritySettings(
+    security = TransportSecuritySettings(
         enable_dns_rebinding_protection=True,
         allowed_hosts=hosts,
         allowed_origins=[f"http://{host}" for host in hosts],
     )
+    app = make_server(roots).streamable_http_app(
+        streamable_http_path=_PATH, host=_HOST, transport_security=security
+    )
+    config = uvicorn.Config(app, log_level="error", access_log=False, timeout_graceful_shutdown=3)
+    sys.stderr.write(f"keet: listening at http://{_HOST}:{port}{_PATH}; stop with Ctrl-C\n")
+    sys.stderr.flush()
+    await uvicorn.Server(config).serve(sockets=[listening])

@@ -45,9 +45,7 @@ class ExplainedReport:
     def __init__(self, explanation: Explanation, number: int, tool_input: ToolInput) -> None:
         self.name, self.number = f"report {number}", number
         self._explanation, self._tool_input = explanation, tool_input
-        self.focus: Launch | None = None
-        if explanation.launches:
-            self.focus = tool_input.launch(None, number).launch
+        self.focus = tool_input.launch(None, number).launch if explanation.launches else None
         self.scope = explanation.report_scope
         self.reads_code = explanation.reads_code
 

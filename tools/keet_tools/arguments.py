@@ -17,10 +17,7 @@ MAX_TOKENS = 2_000
 Name = Annotated[str, Field(min_length=1, max_length=4_096)]
 Launch = Annotated[int | None, Field(ge=0)]
 Kernel = Annotated[str | None, Field(min_length=1, max_length=_LONGEST)]
-Source = Annotated[
-    str | None,
-    Field(min_length=1, max_length=4_096, description="folder of sources the report lacks"),
-]
+Source = Annotated[Name | None, Field(description="folder of sources the report lacks")]
 Offset = Annotated[int, Field(ge=0, le=10**9)]
 
 
@@ -49,20 +46,15 @@ class ExplainArguments(LaunchArguments):
 
 
 class LineArguments(LaunchArguments):
-    line: str | None = Field(
-        None,
-        min_length=1,
-        max_length=4_096,
-        description="kernel.cu:29, or 0x0130: SASS from there on; default: the hottest lines",
+    line: Name | None = Field(
+        None, description="kernel.cu:29, or 0x0130: SASS from there on; default: the hottest lines"
     )
     source: Source = None
     offset: Offset = 0
 
 
 class SourceArguments(LaunchArguments):
-    file: str | None = Field(
-        None, min_length=1, max_length=4_096, description="default: the hottest file"
-    )
+    file: Name | None = Field(None, description="default: the hottest file")
     line: int = Field(1, ge=1, le=10**9, description="first line")
     source: Source = None
     offset: Offset = 0

@@ -14,6 +14,7 @@ from copy import copy
 from time import monotonic
 from typing import Any, NamedTuple, TypeVar
 
+from keet.documents.document import plain
 from keet.errors import UsageError
 from keet.evidence import Evidence, Reference, Sentence, slug_of
 from keet.formatting import count_noun
@@ -210,31 +211,27 @@ class ResultPage(NamedTuple):
     """Whether something is missing inside an entry."""
 
     @property
-    def end(self) -> int:
-        return self.offset + len(self.entries)
-
-    @property
     def more(self) -> int:
         """Entries after these."""
-        return self.total - self.end
+        return self.total - self.offset - len(self.entries)
 
     @property
     def next_offset(self) -> int | None:
         """Offset of the next page; None: this is the last."""
-        return self.end if self.more else None
+        return self.total - self.more if self.more else None
 
     @property
     def notes(self) -> list[str]:
         return [_CUT] if self.was_cut else []
 
 
-def page_of(entries: Iterable[Json], total: int, offset: int, most: int) -> ResultPage:
-    """As many entries as fit, at least one; `entries` begin at `offset`."""
+def page_of(entries: Iterable[Any], total: int, offset: int, most: int) -> ResultPage:
+    """As many entries as fit, at least one, as JSON; `entries` begin at `offset`."""
     if offset and offset >= total:
         raise UsageError(f"offset {offset}: there are {total}; offsets begin at 0")
     taken: list[Json] = []
     room, was_cut = PAGE, False
-    for entry in entries:
+    for entry in map(plain, entries):
         cut = trimmed(entry, *_ENTRY)
         room -= json_size(cut)
         if taken and (room < 0 or len(taken) >= most):
@@ -285,7 +282,8 @@ def trimmed(value: Json, longest: int, most: int) -> Json:
         return [trimmed(each, longest, most) for each in kept]
     if isinstance(value, dict):
         pairs = list(value.items())
-        if _is_by_name(pairs, most):
+        # Fields of a type are Python identifiers; a mapping such as evidence has any number.
+        if len(pairs) > most and not all(map(str.isidentifier, value)):
             pairs = pairs[:most]
         return {
             shortened(visible(key), longest): trimmed(each, longest, most) for key, each in pairs
@@ -293,21 +291,10 @@ def trimmed(value: Json, longest: int, most: int) -> Json:
     return value
 
 
-def _is_by_name(pairs: list[tuple[str, Json]], most: int) -> bool:
-    """Whether this is a mapping such as evidence, with any number of entries; fields of a type are
-    Python identifiers."""
-    return len(pairs) > most and not all(key.isidentifier() for key, _ in pairs)
-
-
-def text_fits(text: str, end: str, most: int = MAX_TEXT) -> bool:
-    """Whether `bounded_text` would cut nothing."""
-    return json_size(_joined(text, end)) <= most
-
-
 def bounded_text(text: str, end: str = "", most: int = MAX_TEXT) -> str:
     """The text of a result, cut after a whole line with a note of how much is missing. `end`: lines
     that are always kept, such as the offset of the next page."""
-    if text_fits(text, end, most):
+    if json_size(_joined(text, end)) <= most:
         return _joined(text, end)
     text, room = visible(text), most - 200 - json_size(visible(end))
     kept = text[:most]
@@ -354,7 +341,8 @@ def paged_reply(  # noqa: PLR0913 - the parts of a reply
         if page.next_offset is not None:
             more = count_noun(page.more, f"more {noun}")
             last.insert(0, f"{more}: call again with offset {page.next_offset}")
-        if len(page.entries) <= 1 or text_fits(text, "\n".join(last), call.most):
+        size = json_size(_joined(text, "\n".join(last)))
+        if len(page.entries) <= 1 or size <= call.most:
             break
         page = page._replace(entries=page.entries[: len(page.entries) * 4 // 5])
     given = {name: each(page) if callable(each) else each for name, each in fields.items()}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 from keet.errors import UsageError
 from keet_tools.arguments import DiffArguments, VerifyArguments
@@ -12,9 +13,6 @@ from keet_tools.reports import ReadReport, Reports
 from keet_tools.results import DiffToolResult, PairResult, VerifyToolResult
 
 if TYPE_CHECKING:
-    from keet.comparison.compare import Difference
-    from keet.documents.diff import PairDocument
-    from keet.documents.verify import NumberCheck, RelationDocument
     from keet.verification.verdicts import CheckedSentence
 
 
@@ -25,51 +23,42 @@ _IN_FULL = 5
 
 
 def diff(reports: Reports, asked: DiffArguments, call: ToolCall) -> ToolReply:
+    from keet.pages.diff import diff_page
+
     if (asked.before_launch is None) != (asked.after_launch is None):
         raise UsageError("name a launch of both reports: before_launch and after_launch")
     with reports.reading_two(asked.before, asked.after, call) as (before, after):
         call.begin("comparing")
         difference = reports.difference_of((before, after), asked, call)
         call.begin("writing the result")
-        return _reply(difference, before.name, after.name, asked.offset, call)
+        rest = difference.pairs[asked.offset :]
+        entries = map(PairResult.taken_from, rest)
+        page = page_of(entries, len(difference.pairs), asked.offset, _PAIRS)
 
+        def text_of(count: int) -> str:
+            shown = rest[:count]
+            make = partial(diff_page, difference, top=_IN_FULL, shown=shown)
+            return call.page(make, "markdown")
 
-def _reply(
-    difference: Difference, before: str, after: str, offset: int, call: ToolCall
-) -> ToolReply:
-    from keet.pages.diff import diff_page
-
-    pairs = (_pair(pair) for pair in difference.pairs[offset:])
-    page = page_of(pairs, len(difference.pairs), offset, _PAIRS)
-
-    def text_of(count: int) -> str:
-        shown = difference.pairs[offset : offset + count]
-        return call.page(lambda reader: diff_page(difference, reader, _IN_FULL, shown), "markdown")
-
-    return paged_reply(
-        call,
-        DiffToolResult,
-        page,
-        "kernel",
-        text_of,
-        before=before,
-        after=after,
-        verdict=difference.verdict,
-        comparability=difference.comparability,
-        next=difference.next,
-        evidence=lambda page: {
-            piece.id: piece
-            for pair in difference.pairs[offset : page.end]
-            for each in pair.attribution
-            for piece in each.evidence
-        },
-        grounding=difference.grounding,
-    )
-
-
-def _pair(pair: PairDocument) -> dict[str, Any]:
-    whole = pair.to_dict()
-    return {name: whole[name] for name in PairResult.names()}
+        return paged_reply(
+            call,
+            DiffToolResult,
+            page,
+            "kernel",
+            text_of,
+            before=before.name,
+            after=after.name,
+            verdict=difference.verdict,
+            comparability=difference.comparability,
+            next=difference.next,
+            evidence=lambda page: {
+                piece.id: piece
+                for pair in rest[: len(page.entries)]
+                for each in pair.attribution
+                for piece in each.evidence
+            },
+            grounding=difference.grounding,
+        )
 
 
 _CHECKS = 50
@@ -113,9 +102,14 @@ def _verified(opened: Sequence[ReadReport], asked: VerifyArguments, call: ToolCa
     checks = [
         (check, sentence)
         for sentence in sorted(verified.sentences, key=_rank)
-        for check in sorted(sentence.all, key=_check_rank)
+        for check in sorted(
+            sentence.all, key=lambda each: (_WORST_FIRST.index(each.verdict), each.start)
+        )
     ]
-    entries = (_entry(*each) for each in checks[asked.offset :])
+    entries = (  # with the same part of its sentence as the text has
+        {**check.to_dict(), "sentence": _cropped(sentence, {check.start}).sentence.text}
+        for check, sentence in checks[asked.offset :]
+    )
     page = page_of(entries, len(checks), asked.offset, _CHECKS)
 
     def text_of(count: int) -> str:
@@ -138,11 +132,6 @@ def _verified(opened: Sequence[ReadReport], asked: VerifyArguments, call: ToolCa
     )
 
 
-def _entry(check: NumberCheck | RelationDocument, of: CheckedSentence) -> dict[str, Any]:
-    """With the same part of its sentence as the text has."""
-    return {**check.to_dict(), "sentence": _cropped(of, {check.start}).sentence.text}
-
-
 def _cropped(checked: CheckedSentence, starts: set[int]) -> CheckedSentence:
     """A sentence that is too long for a page is cropped to the part with these checks."""
     sentence = checked.sentence
@@ -161,7 +150,3 @@ def _rank(checked: CheckedSentence) -> tuple[int, int]:
     """Sentences with something wrong first."""
     worst = min(map(_WORST_FIRST.index, checked.verdicts), default=len(_WORST_FIRST))
     return worst, checked.sentence.start
-
-
-def _check_rank(check: NumberCheck | RelationDocument) -> tuple[int, int]:
-    return _WORST_FIRST.index(check.verdict), check.start

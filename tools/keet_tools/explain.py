@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from keet.documents.document import numbers_in
 from keet.documents.explain import GroundingDocument
 from keet.documents.shared_types import DeviceDocument
 from keet.errors import one_line
-from keet.evidence import Sentence, constant
+from keet.evidence import Sentence, constant, finite
 from keet_tools.arguments import ContextArguments, ExplainArguments
 from keet_tools.calls import ToolCall, ToolReply, page_of, paged_reply
-from keet_tools.reports import Reports, main_launch
+from keet_tools.reports import Reports, about_launch, main_launch
 from keet_tools.results import (
     CodeLine,
     ContextToolResult,
@@ -27,7 +27,6 @@ from keet_tools.results import (
 
 if TYPE_CHECKING:
     from keet.explanation.explanation_types import Explanation, LaunchExplanation
-    from keet.explanation.program import ProgramExplanation
 
 
 _PER_PAGE = 20
@@ -41,51 +40,49 @@ _ESCAPED = 0.88
 
 
 def explain(reports: Reports, asked: ExplainArguments, call: ToolCall) -> ToolReply:
-    with reports.reading(asked.report, call, source=asked.source) as report:
-        launches = report.chosen(asked.launch, asked.kernel)
-        explanation = report.explained(launches, asked.top, call)
-        call.begin("writing the result")
-        return _reply(report.name, asked, explanation, call)
-
-
-def _reply(
-    name: str, asked: ExplainArguments, explanation: Explanation, call: ToolCall
-) -> ToolReply:
     from keet.explanation.program import program_of
     from keet.pages.explain import explain_part, plans_of
     from keet.pages.program import shown_launches
 
-    program = program_of(explanation)
-    everything = asked.launch is not None or asked.kernel is not None
-    shown = shown_launches(explanation, program, everything=everything)
-    rest = shown[asked.offset :]
-    page = page_of(map(_launch, rest), len(shown), asked.offset, _PER_PAGE)
+    with reports.reading(asked.report, call, source=asked.source) as report:
+        launches = report.chosen(asked.launch, asked.kernel)
+        explanation = report.explained(launches, asked.top, call)
+        call.begin("writing the result")
+        program = program_of(explanation)
+        everything = asked.launch is not None or asked.kernel is not None
+        shown = shown_launches(explanation, program, everything=everything)
+        rest = shown[asked.offset :]
+        page = page_of(map(_entry, rest), len(shown), asked.offset, _PER_PAGE)
 
-    def text_of(count: int) -> str:
-        """In as much detail as there is room for."""
-        here = rest[:count]
-        text = ""
-        for plan in plans_of(len(here)):
-            make = partial(explain_part, explanation, here, plan, is_first=not asked.offset)
-            text = call.page(make, "markdown")
-            if len(text) <= call.most * _ESCAPED:
-                break
-        return text
+        def text_of(count: int) -> str:
+            """In as much detail as there is room for."""
+            here = rest[:count]
+            text = ""
+            for plan in plans_of(len(here)):
+                make = partial(explain_part, explanation, here, plan, is_first=not asked.offset)
+                text = call.page(make, "markdown")
+                if len(text) <= call.most * _ESCAPED:
+                    break
+            return text
 
-    hidden = _hidden(len(explanation.asked) - len(shown))
-    return paged_reply(
-        call,
-        ExplainToolResult,
-        page,
-        "launch",
-        text_of,
-        notes=[*_notes(explanation), *hidden],
-        end=hidden,
-        report=name,
-        device=DeviceDocument.taken_from(shown[0].launch.device),
-        program=_program(program) if program and not asked.offset else None,
-        grounding=lambda page: GroundingDocument.of(numbers_in(rest[: len(page.entries)])),
-    )
+        summary = None
+        if program and not asked.offset:
+            rows = [ProgramLine.taken_from(row) for row in program.rows[:_ROWS]]
+            summary = ProgramSummary.taken_from(program, rows=rows)
+        hidden = _hidden(len(explanation.asked) - len(shown))
+        return paged_reply(
+            call,
+            ExplainToolResult,
+            page,
+            "launch",
+            text_of,
+            notes=[*_notes(explanation), *hidden],
+            end=hidden,
+            report=report.name,
+            device=DeviceDocument.taken_from(shown[0].launch.device),
+            program=summary,
+            grounding=lambda page: GroundingDocument.of(numbers_in(rest[: len(page.entries)])),
+        )
 
 
 def _notes(explanation: Explanation) -> Iterator[str]:
@@ -111,40 +108,32 @@ def _hidden(rest: int) -> list[str]:
     return [Sentence(text, rest=constant(rest, "", "launches"))]
 
 
-def _program(program: ProgramExplanation) -> ProgramSummary:
-    rows = [ProgramLine.taken_from(row) for row in program.rows[:_ROWS]]
-    return ProgramSummary.taken_from(program, rows=rows)
-
-
-def _launch(each: LaunchExplanation) -> dict[str, Any]:
-    """A part of the object that `keet explain --format json` prints for the launch."""
-    whole = each.to_dict()
-    units = whole["ceilings"][:_UNITS]
-    cited = [unit["evidence"] for unit in units]
-    cited += [id_ for finding in whole["findings"] for id_ in finding["evidence"]]
-    evidence = whole["evidence"]
-    skipped: list[Any] = [{name: s[name] for name in NotChecked.names()} for s in whole["skipped"]]
-    taken = {name: each for name, each in whole.items() if name in ExplainedLaunchEntry.names()}
-    taken["evidence"] = {i: evidence[i] for i in dict.fromkeys(cited) if i in evidence}
-    launch = ExplainedLaunchEntry(
-        **taken,
-        **{name: whole["verdict"][name] for name in ("headline", "limiter", "reached_pct")},
-        units=units,
-        time=list(_time(each)),
-        code=list(_code(each)),
-        looks_good=[note["text"] for note in whole["healthy"]],
-        remarks=list(_remarks(whole)),
-        not_checked=skipped,
-    )
-    return launch.to_dict()
-
-
-def _time(each: LaunchExplanation) -> Iterator[TimeRow]:
+def _entry(each: LaunchExplanation) -> ExplainedLaunchEntry:
+    """A part of the launch in `keet explain --format json`."""
     from keet.explanation.account_rows import account_rows
 
-    for row in account_rows(each.view, each.account):
-        us = float(row.us.value) if row.us else None
-        yield TimeRow(part=row.label, share=row.share.value / 100, us=us, depth=0)
+    verdict, units = each.verdict, each.ceilings[:_UNITS]
+    cited = [unit.evidence for unit in units]
+    cited += [piece for finding in each.findings for piece in finding.evidence]
+    return ExplainedLaunchEntry.taken_from(
+        each,
+        headline=verdict.headline,
+        limiter=verdict.limiter,
+        reached_pct=verdict.reached_pct,
+        evidence={piece.id: piece for piece in cited},
+        units=list(units),
+        time=[
+            TimeRow(part=row.label, share=row.share.value / 100, us=finite(row.us), depth=0)
+            for row in account_rows(each.view, each.account)
+        ],
+        code=list(_code(each)),
+        looks_good=[note.text for note in each.healthy],
+        remarks=[
+            *(note.text for note in each.notes),
+            *filter(None, [each.second_opinion, each.replay and each.replay.text]),
+        ],
+        not_checked=list(map(NotChecked.taken_from, each.skipped)),
+    )
 
 
 def _code(each: LaunchExplanation) -> Iterator[CodeLine]:
@@ -156,15 +145,6 @@ def _code(each: LaunchExplanation) -> Iterator[CodeLine]:
         text = lines.get(file, ())
         if 0 < number <= len(text):
             yield CodeLine(file=file, line=number, text=text[number - 1].strip())
-
-
-def _remarks(whole: dict[str, Any]) -> Iterator[str]:
-    yield from (note["text"] for note in whole["notes"])
-    if whole["second_opinion"]:
-        yield whole["second_opinion"]
-    for part in (whole.get("in_run"), whole.get("replay")):
-        if part and part.get("text"):
-            yield part["text"]
 
 
 _CAUSES = 5
@@ -183,9 +163,7 @@ def context(reports: Reports, asked: ContextArguments, call: ToolCall) -> ToolRe
         command = explanation.capture_hints.command
         caution = caution_about(command) if one_line(command or "") in text else None
         result = ContextToolResult(
-            report=report.name,
-            launch=launch.id,
-            kernel=launch.kernel,
+            **about_launch(report, launch),
             chosen_from=len(launches),
             context=text,
             notes=[caution] if caution else [],

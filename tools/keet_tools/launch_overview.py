@@ -10,7 +10,6 @@ from keet.analysis.ledger import Ledger
 from keet.analysis.sass import machine_code
 from keet.analysis.source_lines import find_hotspots
 from keet.diagnosis.finding import Finding
-from keet.documents.finding import Place
 from keet.evidence import Evidence, Sentence
 from keet.explanation.account_rows import account_rows
 from keet.explanation.explanation_types import LaunchExplanation
@@ -50,22 +49,19 @@ def list_launches(tool_input: ToolInput, report: int = 0) -> Answer:
     launches = tool_input.report(report).launches
     say = AnswerText()
     device = launches[0].launch.device.name if launches else None
-    rows = [_launch_row(each, say) for each in launches[:_LAUNCHES]]
+    rows = []
+    for each in launches[:_LAUNCHES]:
+        launch, duration = each.launch, each.view.get("duration")
+        took = f" {say(duration)}" if duration else ""
+        shapes = f"grid {shape_text(launch.grid)} block {shape_text(launch.block)}"
+        headline = say.sentence(shorten(each.verdict.headline, 150))
+        what = f"#{launch.id} {quote(launch.kernel, 50)} {quote(shapes)}"
+        parts = [f"{say(part.percent)} {part.part}" for part in each.account.leading(_PARTS)]
+        time = f" Time: {'; '.join(parts)}." if parts else ""
+        rows.append(f"{what}{took}{_run(each, say)}: {headline}{time}")
     left = len(launches) - len(rows)
     more = f"`{left} more launches`: see explain" if left > 0 else ""
     return say.answer(f"report {quote(f'{report}')} on {quote(device or 'unknown')}", *rows, more)
-
-
-def _launch_row(each: LaunchExplanation, say: AnswerText) -> str:
-    launch = each.launch
-    duration = each.view.get("duration")
-    took = f" {say(duration)}" if duration else ""
-    shapes = f"grid {shape_text(launch.grid)} block {shape_text(launch.block)}"
-    headline = say.sentence(shorten(each.verdict.headline, 150))
-    what = f"#{launch.id} {quote(launch.kernel, 50)} {quote(shapes)}"
-    parts = [f"{say(part.percent)} {part.part}" for part in each.account.leading(_PARTS)]
-    time = f" Time: {'; '.join(parts)}." if parts else ""
-    return f"{what}{took}{_run(each, say)}: {headline}{time}"
 
 
 def _run(each: LaunchExplanation, say: AnswerText) -> str:
@@ -99,29 +95,31 @@ def analyst_findings(tool_input: ToolInput, launch: int | None = None, report: i
     each = tool_input.launch(launch, report)
     say = AnswerText()
     findings = (_finding_row(tool_input, each, own, say) for own in each.findings)
+    warning = say.sentence(each.in_run.warning or "") if each.in_run else ""
+    replay = ""
+    if each.replay:
+        reasons = (f" Likely {r.id}: {say.sentence(r.text)}." for r in each.replay.likely_reasons)
+        replay = "".join([say.sentence(each.replay.text), *reasons])
     return say.answer(
-        say.sentence(each.in_run.warning or "") if each.in_run else "",
-        _replay(each, say),
+        warning,
+        replay,
         say.sentence(shorten(each.verdict.headline, _HEADLINE)),
         *islice(chain(findings, _others(each, say)), FINDINGS),
     )
 
 
-def _replay(each: LaunchExplanation, say: AnswerText) -> str:
-    """That the findings are of a replay which differs from the run, and the likely reasons."""
-    replay = each.replay
-    if not replay:
-        return ""
-    reasons = [
-        f"Likely {reason.id}: {say.sentence(reason.text)}." for reason in replay.likely_reasons
-    ]
-    return " ".join([say.sentence(replay.text), *reasons])
-
-
 def _finding_row(
     tool_input: ToolInput, each: LaunchExplanation, finding: Finding, say: AnswerText
 ) -> str:
-    places = [_place(each, place, say) for place in finding.locations[:3]]
+    places = []
+    for place in finding.locations[:3]:
+        share = each.view.ledger.derived(
+            f"share_of_{place.of.replace(' ', '_')}",
+            Quantity(100 * place.share, "%"),
+            f"share of {place.of}",
+            line=place.where,
+        )
+        places.append(f"{place_name(place.where)} {say(share)} of {place.of}")
     where = f" Places: {', '.join(places)}." if places else ""
     ledger = Ledger(each.view.ledger.scope)  # a model must not cite forecasts
     forecast = f"{forecast_text(finding, ledger)}{' under replay' if each.replay else ''}"
@@ -130,16 +128,6 @@ def _finding_row(
         f"{say.sentence(shorten(finding.text, _TEXT))}{where} "
         f"Remedy: {say.sentence(shorten(tool_input.shown(finding).action, _TEXT))}"
     )
-
-
-def _place(each: LaunchExplanation, place: Place, say: AnswerText) -> str:
-    share = each.view.ledger.derived(
-        f"share_of_{place.of.replace(' ', '_')}",
-        Quantity(100 * place.share, "%"),
-        f"share of {place.of}",
-        line=place.where,
-    )
-    return f"{place_name(place.where)} {say(share)} of {place.of}"
 
 
 def account_lines(each: LaunchExplanation, say: AnswerText) -> Iterator[str]:

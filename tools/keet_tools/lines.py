@@ -19,7 +19,7 @@ from keet.profile.names import file_name
 from keet.safe_text import shortened
 from keet_tools.arguments import LineArguments, SourceArguments
 from keet_tools.calls import ToolCall, ToolReply, page_of, paged_reply
-from keet_tools.reports import ReadReport, Reports, main_launch, quoted
+from keet_tools.reports import ReadReport, Reports, about_launch, main_launch, quoted
 from keet_tools.results import LineSummary, LineToolResult, NotChecked, SourceToolResult
 
 if TYPE_CHECKING:
@@ -69,8 +69,7 @@ def _ranked(
     if not call.shows_code and each.reuse:
         hidden = [replace(row, pointer=row.parameter or "another") for row in each.reuse]
         each = replace(each, reuse=hidden)
-    rows = (row.to_dict() for row in each.rows[shown])
-    page = page_of(rows, each.rows_total, asked.offset, _LINES)
+    page = page_of(each.rows[shown], each.rows_total, asked.offset, _LINES)
     chosen = Sentence(
         "The representative of {of:d} launches: name another with launch.",
         of=constant(of, "", "launches"),
@@ -285,7 +284,5 @@ def source(reports: Reports, asked: SourceArguments, call: ToolCall) -> ToolRepl
             heading = f"{file_name(path)}, lines with their share of the samples:"
             return "\n".join([heading, *map(row, entries[:count])])
 
-        about: dict[str, Any] = {"launch": launch.id, "kernel": launch.kernel}
-        return paged_reply(
-            call, SourceToolResult, page, "line", text_of, report=report.name, file=path, **about
-        )
+        about = about_launch(report, launch)
+        return paged_reply(call, SourceToolResult, page, "line", text_of, file=path, **about)

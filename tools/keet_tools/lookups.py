@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Sequence
-from functools import partial
-from typing import Any
+from dataclasses import replace
 
 from keet import catalog
 from keet.analysis.amounts.items import counted_per
@@ -18,7 +17,6 @@ from keet.analysis.kernel.occupancy import (
 )
 from keet.analysis.ledger import LaunchLedger, scope_in
 from keet.analysis.roofline.launch_roofline import SHOWN_WORK, find_roofline
-from keet.documents.cases import CaseDocument
 from keet.documents.show import MetricDocument
 from keet.errors import UsageError
 from keet.evidence import Evidence, Sentence, constant, finite
@@ -35,7 +33,14 @@ from keet_tools.arguments import (
     OccupancyArguments,
 )
 from keet_tools.calls import ResultPage, ToolCall, ToolReply, page_of, paged_reply
-from keet_tools.reports import ReadReport, Reports, about_regexes, main_launch, matcher, quoted
+from keet_tools.reports import (
+    Reports,
+    about_launch,
+    about_regexes,
+    main_launch,
+    matcher,
+    quoted,
+)
 from keet_tools.results import (
     AmountsToolResult,
     CaseRow,
@@ -46,10 +51,6 @@ from keet_tools.results import (
 )
 
 _AMOUNTS_PER_PAGE = 60
-
-
-def _about(report: ReadReport, launch: Launch) -> dict[str, Any]:
-    return {"report": report.name, "launch": launch.id, "kernel": launch.kernel}
 
 
 def amounts(reports: Reports, asked: AmountsArguments, call: ToolCall) -> ToolReply:
@@ -93,7 +94,7 @@ def amounts(reports: Reports, asked: AmountsArguments, call: ToolCall) -> ToolRe
             notes=unknown,
             program=list(map(str, program)),
             evidence=cited,
-            **_about(report, launch),
+            **about_launch(report, launch),
         )
 
 
@@ -118,9 +119,8 @@ def metrics(reports: Reports, asked: MetricsArguments, call: ToolCall) -> ToolRe
         rows = _metrics(launch, asked.pattern)
         here = rows[asked.offset : asked.offset + _METRICS_PER_PAGE]
         explain = len(rows) <= _EXPLAINED
-        left_out = {} if explain else {"meaning": None}
-        documents = (each.to_dict() | left_out for each in here)
-        page = page_of(documents, len(rows), asked.offset, _METRICS_PER_PAGE)
+        shown = here if explain else [replace(each, meaning=None) for each in here]
+        page = page_of(shown, len(rows), asked.offset, _METRICS_PER_PAGE)
         of = constant(len(launches), "", "launches")
         is_chosen = of.value > 1 and report.focus is None
         notes = [Sentence("The representative of {of:d} launches.", of=of)] if is_chosen else []
@@ -141,7 +141,7 @@ def metrics(reports: Reports, asked: MetricsArguments, call: ToolCall) -> ToolRe
             text_of,
             notes=notes,
             roofline=[str(each) for each in roofline],
-            **_about(report, launch),
+            **about_launch(report, launch),
         )
 
 
@@ -163,7 +163,8 @@ def _metrics(launch: Launch, pattern: str | None) -> Sequence[MetricDocument]:
         return rows
     specs = [each for each in catalog.metrics().values() if each.id in ids or is_wanted(each.label)]
     if specs:
-        raise UsageError(f"not collected: {'; '.join(map(partial(_absence, launch), specs[:6]))}")
+        absences = "; ".join(_absence(launch, spec) for spec in specs[:6])
+        raise UsageError(f"not collected: {absences}")
     close = difflib.get_close_matches(pattern[:100], [*catalog.metrics()], n=5, cutoff=0.5)
     hint = f"close: {', '.join(close)}" if close else "* lists all of them"
     raise UsageError(
@@ -263,15 +264,13 @@ def occupancy(reports: Reports, asked: OccupancyArguments, call: ToolCall) -> To
             limited = " and ".join(LIMIT_NAMES[limit] for limit in changed.limited_by)
             said.append(Sentence(text, by=limited, **numbers))
         page = call.page(lambda _: Page([*occupancy_blocks(each)]), "markdown")
-        document = occupancy_curves(known)
         theoretical, achieved = map(finite, known_pct)
-        result = OccupancyToolResult(
-            **_about(report, launch),
+        result = OccupancyToolResult.taken_from(
+            occupancy_curves(known),
+            **about_launch(report, launch),
+            notes=[],
             theoretical_pct=theoretical,
             achieved_pct=achieved,
-            warps=document.warps,
-            most_warps=document.most_warps,
-            limited_by=list(document.limited_by),
             changed=changed,
         )
         return ToolReply(result, "\n".join([*map(call.words, said), page]))
@@ -303,63 +302,41 @@ _CASES_PER_PAGE = 20
 
 
 def cases(_: Reports, asked: CasesArguments, call: ToolCall) -> ToolReply:
+    from keet.pages.cases import cases_page
+
     call.begin("reading the casebook")
     if asked.case is not None:
         return _one_case(asked.case, call)
-    entries = _chosen_cases(asked)
-    page = page_of(
-        map(_case_row, entries[asked.offset :]), len(entries), asked.offset, _CASES_PER_PAGE
-    )
-    return paged_reply(
-        call,
-        CasesToolResult,
-        page,
-        "case",
-        lambda count: _case_list(entries, asked.offset, count, call),
-        case=None,
-    )
+    for option in ("finding", "archetype"):
+        wanted, known = getattr(asked, option), {getattr(each, option) for each in casebook()}
+        if wanted is not None and wanted not in known:
+            raise UsageError(f"{option} {quoted(wanted)}: there are {', '.join(sorted(known))}")
+    entries = chosen_cases(asked.finding, asked.archetype, lookalikes=asked.lookalikes)
+    if not entries:
+        raise UsageError("no case matches all of these arguments; leave one out")
+    rest = entries[asked.offset :]
+    page = page_of(map(CaseRow.taken_from, rest), len(entries), asked.offset, _CASES_PER_PAGE)
 
+    def text_of(count: int) -> str:
+        """For `count` cases; its introduction is about all of them."""
+        how = "call cases with case"
+        return call.page(lambda reader: cases_page(rest[:count], reader, of=entries, in_full=how))
 
-def _case_list(entries: Sequence[CaseDocument], offset: int, count: int, call: ToolCall) -> str:
-    """The text for `count` cases; its introduction is about all of them."""
-    from keet.pages.cases import cases_page
-
-    here = entries[offset : offset + count]
-    how = "call cases with case"
-    return call.page(lambda reader: cases_page(here, reader, of=entries, in_full=how))
+    return paged_reply(call, CasesToolResult, page, "case", text_of, case=None)
 
 
 def _one_case(name: str, call: ToolCall) -> ToolReply:
     from keet.pages.cases import case_page
 
     found = cases_named(name)
-    if len(found) != 1:
-        raise UsageError(f"case {quoted(name)}: {_no_case(name, found)}")
-    result = CasesToolResult(case=found[0], cases=[], total=1, offset=0, more=0, next_offset=None)
-    return ToolReply(result, call.page(lambda _: case_page(found[0])))
-
-
-def _no_case(name: str, found: Sequence[CaseDocument]) -> str:
+    if len(found) == 1:
+        result = CasesToolResult(
+            case=found[0], cases=[], total=1, offset=0, more=0, next_offset=None
+        )
+        return ToolReply(result, call.page(lambda _: case_page(found[0])))
     if found:
-        return f"several cases have this name: {', '.join(each.id for each in found[:5])}"
+        why = f"several cases have this name: {', '.join(each.id for each in found[:5])}"
+        raise UsageError(f"case {quoted(name)}: {why}")
     close = difflib.get_close_matches(name[:100], [each.id for each in casebook()], n=3, cutoff=0.6)
     hint = f"did you mean {', '.join(close)}?" if close else "call cases without it for a list"
-    return f"there is no such case; {hint}"
-
-
-def _case_row(entry: CaseDocument) -> dict[str, object]:
-    return {name: getattr(entry, name) for name in CaseRow.names()}
-
-
-def _chosen_cases(asked: CasesArguments) -> Sequence[CaseDocument]:
-    for option in ("finding", "archetype"):
-        _check_known(option, getattr(asked, option), {getattr(each, option) for each in casebook()})
-    found = chosen_cases(asked.finding, asked.archetype, lookalikes=asked.lookalikes)
-    if not found:
-        raise UsageError("no case matches all of these arguments; leave one out")
-    return found
-
-
-def _check_known(option: str, wanted: str | None, known: set[str]) -> None:
-    if wanted is not None and wanted not in known:
-        raise UsageError(f"{option} {quoted(wanted)}: there are {', '.join(sorted(known))}")
+    raise UsageError(f"case {quoted(name)}: there is no such case; {hint}")

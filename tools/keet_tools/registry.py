@@ -24,10 +24,6 @@ from keet_tools.launch_overview import (
 )
 
 _OFFERED = ("explain", "line", "source", "amounts", "metrics", "occupancy", "what_if", "diff")
-_NEEDS_SOURCE = frozenset({"source", "amounts"})
-_NEEDS_REPORTS = frozenset({"diff"})
-_NEEDS_LAUNCHES = frozenset({"explain"})
-"""Not offered for a single launch: the first prompt has what it would answer."""
 _NOT_OFFERED = frozenset({"source", "kernel", "top", "force"})
 """Arguments that a model of keet does not need; they work."""
 _DESCRIPTIONS = {
@@ -96,9 +92,9 @@ def offered_tools(tool_input: ToolInput) -> tuple[Tool, ...]:
     """The useful tools for these reports, without arguments that can have only one value."""
     is_one_report = len(tool_input.explanations) < 2
     is_one_launch = all(len(each.launches) < 2 for each in tool_input.explanations)
-    hidden = frozenset() if tool_input.show_source else _NEEDS_SOURCE
-    hidden |= _NEEDS_REPORTS if is_one_report else frozenset()
-    hidden |= _NEEDS_LAUNCHES if is_one_launch else frozenset()
+    hidden = set() if tool_input.show_source else {"source", "amounts"}
+    hidden |= {"diff"} if is_one_report else set()
+    hidden |= {"explain"} if is_one_launch else set()  # its answer is in the first prompt
     useless = {"report"} if is_one_report else set()
     useless |= {"launch", "before_launch", "after_launch"} if is_one_launch else set()
     offered = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from keet.errors import UsageError, one_line
 from keet.profile import Launch, Profile
@@ -81,11 +81,15 @@ def matcher(pattern: str, argument: str) -> Callable[[str], bool]:
             f"{argument} {quoted(pattern)}: the pattern is empty; leave it out to select all"
         )
 
-    def matches(text: str) -> bool:
-        text = text.casefold()
-        return any(_in_order(parts, text) for parts in alternatives)
+    def has_in_order(text: str, parts: Sequence[str]) -> bool:
+        at = 0
+        for part in parts:
+            if (found := text.find(part, at)) < 0:
+                return False
+            at = found + len(part)
+        return True
 
-    return matches
+    return lambda text: any(has_in_order(text.casefold(), parts) for parts in alternatives)
 
 
 def about_regexes(pattern: str) -> str:
@@ -93,16 +97,6 @@ def about_regexes(pattern: str) -> str:
     if _OF_REGEXES.isdisjoint(pattern):
         return ""
     return "; regular expressions are not supported: * is any text, | separates alternatives"
-
-
-def _in_order(parts: Sequence[str], text: str) -> bool:
-    at = 0
-    for part in parts:
-        found = text.find(part, at)
-        if found < 0:
-            return False
-        at = found + len(part)
-    return True
 
 
 def selected_launches(
@@ -119,6 +113,11 @@ def selected_launches(
             f"report{without} lists them{about_regexes(kernel)}"
         )
     return found
+
+
+def about_launch(report: ReadReport, launch: Launch) -> dict[str, Any]:
+    """The fields of `OfLaunch`."""
+    return {"report": report.name, "launch": launch.id, "kernel": launch.kernel}
 
 
 def main_launch(report: ReadReport, launches: Sequence[Launch]) -> Launch:

@@ -18,10 +18,17 @@ from keet.documents.explain import (
     UnitDocument,
 )
 from keet.documents.hotspots import AwaitedDocument, PointerDocument, PurposeShare, SpotDocument
-from keet.documents.shared_types import DeviceDocument, JsonNumber, Skipped
+from keet.documents.model_explanation import ClaimDocument, UnusedClaimDocument
+from keet.documents.shared_types import (
+    DeviceDocument,
+    EvidenceId,
+    FindingId,
+    JsonNumber,
+    JsonSentence,
+    Skipped,
+)
 from keet.documents.show import MetricDocument, ShowLaunch
 from keet.documents.verify import NumberCheck, RelationDocument, VerifySummary
-from keet.documents.what_if import WhatIfFinding
 
 
 def selects(kind: type[Document], names: str) -> Callable[[type[D]], type[D]]:
@@ -244,6 +251,20 @@ class OccupancyToolResult(ToolResult, OfLaunch):
     """with the values that were asked for; null: none were"""
 
 
+class WhatIfFinding(Document):
+    """The claims about one finding, computed together."""
+
+    finding: FindingId
+    claims: tuple[str, ...]
+    """For example `bytes of DRAM, needed 4096 * 4096 * 4 B`."""
+    result: ClaimDocument
+    """`forecast` is with the claimed amounts, `keet_alone` without them."""
+    unused_claims: tuple[UnusedClaimDocument, ...]
+    text: tuple[JsonSentence, ...]
+    evidence: tuple[EvidenceId, ...]
+    """Ids of the numbers in `text`."""
+
+
 class WhatIfToolResult(ToolResult, OfLaunch):
     findings: list[WhatIfFinding]
 
@@ -261,8 +282,7 @@ class SourceToolResult(PagedToolResult, OfLaunch):
 
 
 @selects(
-    PairDocument,
-    "before after kernel verdict limiter attribution fixed new remaining unknown",
+    PairDocument, "before after kernel verdict limiter attribution fixed new remaining unknown"
 )
 class PairResult(Document):
     """A kernel before and after."""

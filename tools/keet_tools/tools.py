@@ -22,11 +22,15 @@ _LIMITS = frozenset({"title", "default", "minLength", "maxLength", "minimum", "m
 
 
 class Tool(NamedTuple):
-    name: str
     description: str
     arguments: type[arguments.ToolArguments]
     result: type[results.ToolResult]
     call: Callable[..., ToolReply]
+    """Its name is that of the tool."""
+
+    @property
+    def name(self) -> str:
+        return self.call.__name__
 
     @property
     def input_schema(self) -> dict[str, Any]:
@@ -60,7 +64,6 @@ def _kind(schema: dict[str, Any]) -> dict[str, Any]:
 
 _ALL = (
     Tool(
-        "explain",
         "Why a kernel is slow: the limiting unit, where its time goes, ranked findings with source "
         "lines, what to change, a forecast of the speed-up and the evidence. Several launches: the "
         "program first, then the launches that matter. The main tool; about 1 s.",
@@ -69,7 +72,6 @@ _ALL = (
         explain,
     ),
     Tool(
-        "line",
         "One source line: samples, stalls and what they wait for, SASS, address patterns and "
         "strides, bytes, loops. Call it for a line that explain names, before you rewrite it. "
         "Without `line`: the hottest lines, and the bytes read per pointer.",
@@ -78,14 +80,12 @@ _ALL = (
         line,
     ),
     Tool(
-        "source",
         "Numbered source lines with their share of the samples.",
         arguments.SourceArguments,
         results.SourceToolResult,
         source,
     ),
     Tool(
-        "amounts",
         "How much work a launch does and how much of it is needed: instructions and bytes per "
         "result, how often each array is read, sectors per access, what loops repeat, least times. "
         "Call it before you choose between tuning and a redesign.",
@@ -94,7 +94,6 @@ _ALL = (
         amounts,
     ),
     Tool(
-        "metrics",
         "Metrics of a launch with unit and meaning. One that is not listed was not collected: it "
         "is unknown, not zero.",
         arguments.MetricsArguments,
@@ -102,7 +101,6 @@ _ALL = (
         metrics,
     ),
     Tool(
-        "occupancy",
         "What limits the warps per SM, what would let more in, and the occupancy with other "
         "registers, shared memory or block size.",
         arguments.OccupancyArguments,
@@ -110,7 +108,6 @@ _ALL = (
         occupancy,
     ),
     Tool(
-        "what_if",
         "The speed-up if claims about the work of a launch were true, with the next limiter: how "
         "much of a unit's work is needed or goes. keet's own forecast is beside it.",
         arguments.WhatIfArguments,
@@ -118,7 +115,6 @@ _ALL = (
         what_if,
     ),
     Tool(
-        "diff",
         "What changed between two reports and why: faster, slower, unchanged or inconclusive, "
         "causes that are gone or new, lines, what to fix next. Call it after each change. Refuses "
         "what can't be compared. Two launches of one report: name it twice, with before_launch and "
@@ -128,7 +124,6 @@ _ALL = (
         diff,
     ),
     Tool(
-        "context",
         "One launch explained in at most max_tokens tokens, for a prompt that asks another model "
         "for a faster kernel.",
         arguments.ContextArguments,
@@ -136,7 +131,6 @@ _ALL = (
         context,
     ),
     Tool(
-        "verify",
         "Compares the numbers and comparisons of a text with a report: confirmed, contradicted "
         "(with the right value) or not found. Call it on your own summary before you give it to "
         "the user.",
@@ -145,7 +139,6 @@ _ALL = (
         verify,
     ),
     Tool(
-        "cases",
         "Kernels that had a finding, before and after the fix, with the measured speed-up, also "
         "look-alikes where the fix gained nothing.",
         arguments.CasesArguments,

@@ -14,7 +14,6 @@ from typing import Any
 from keet.analysis.time_model import TimeModel
 from keet.diagnosis.claim import WorkClaim, read_claim
 from keet.diagnosis.claim_evaluation import EvaluatedClaim, evaluate_claims, unused_document
-from keet.documents.what_if import WhatIfDocument, WhatIfFinding
 from keet.evidence import Evidence, Sentence, constant
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.explanation.gain_texts import forecast_evidence, range_text
@@ -23,8 +22,8 @@ from keet.prose.reading import Names
 from keet_tools.answers import Abstention
 from keet_tools.arguments import WhatIfArguments
 from keet_tools.calls import ToolCall, ToolReply
-from keet_tools.reports import Reports, main_launch
-from keet_tools.results import WhatIfToolResult
+from keet_tools.reports import Reports, about_launch, main_launch
+from keet_tools.results import WhatIfFinding, WhatIfToolResult
 
 _PARTS = ("finding", "kind", "of", "needed", "removed")
 _MOST = 12
@@ -36,10 +35,9 @@ def what_if(reports: Reports, asked: WhatIfArguments, call: ToolCall) -> ToolRep
         (each,) = report.explained([launch], 5, call).launches
         known = call.names.known.values() if call.names else ()
         names = names_of([*known, *each.view.ledger], each, _numbers(asked.constants))
-        document = what_if_document(each, _listed(asked.claims), names)
-        result = WhatIfToolResult(report=report.name, **vars(document))
-        lines = (call.words(line) for found in document.findings for line in found.text)
-        return ToolReply(result, "\n".join(lines))
+        found = claimed_findings(each, _listed(asked.claims), names)
+        result = WhatIfToolResult(**about_launch(report, launch), findings=found)
+        return ToolReply(result, "\n".join(call.words(line) for one in found for line in one.text))
 
 
 def names_of(
@@ -58,10 +56,11 @@ def names_of(
     return Names(named.items(), values, find=find)
 
 
-def what_if_document(
+def claimed_findings(
     each: LaunchExplanation, claims: Sequence[Mapping[str, Any]], names: Names
-) -> WhatIfDocument:
-    """Claims of one finding count together. Raises Abstention for one without a known finding."""
+) -> list[WhatIfFinding]:
+    """In the order in which they were claimed; claims of one finding count together. Raises
+    Abstention for one without a known finding."""
     read = [_read(claim, names) for claim in claims[:_MOST]]
     order = {claim.finding: place for place, claim in reversed([*enumerate(read)])}
     read.sort(key=lambda claim: order[claim.finding])
@@ -81,8 +80,7 @@ def what_if_document(
                 evidence=tuple(pieces.values()),
             )
         )
-    launch = each.launch
-    return WhatIfDocument(launch=launch.id, kernel=launch.name.short, findings=tuple(found))
+    return found
 
 
 def _read(claim: Mapping[str, Any], names: Names) -> WorkClaim:
@@ -130,7 +128,7 @@ def _listed(claims: str) -> list[Mapping[str, Any]]:
     try:
         read = json.loads(claims)
     except (ValueError, RecursionError):
-        raise Abstention("`claims` has to be a JSON list of objects") from None
+        read = None
     listed = [read] if isinstance(read, dict) else read
     if not isinstance(listed, list) or not all(isinstance(claim, dict) for claim in listed):
         raise Abstention("`claims` has to be a JSON list of objects")

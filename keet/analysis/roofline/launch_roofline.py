@@ -416,6 +416,6 @@ def _side(lead: str, intensities: Sequence[IntensityDocument]) -> Iterator[Sente
                 "Arithmetic intensity of {lead} at DRAM: {value}, {side} of the ridge at {ridge}.",
                 lead=lead,
                 value=entry.evidence[0],
-                side="left" if entry.memory_bound else "right",
+                side="left" if entry.value < entry.ridge else "right",
                 ridge=entry.evidence[1],
             )

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from keet_tools.answers import Abstention, Answer, ToolInput
 from keet_tools.registry import call_tool
-from keet_tools.what_if import names_of, what_if_document
+from keet_tools.results import WhatIfFinding
+from keet_tools.what_if import claimed_findings, names_of
 
-from keet.documents.what_if import WhatIfDocument
 from tests.rows import each_row
 from tests.unit.agent.conversations import explained
 
@@ -19,10 +19,10 @@ WRONG = {"finding": "redundant_traffic", "kind": "bytes", "of": "DRAM", "needed"
 HALF = {"finding": "redundant_traffic", "kind": "bytes", "of": "L2", "removed": "0.5"}
 
 
-def computed(*claims: dict[str, str], sample: str = "blend_frames/slow") -> WhatIfDocument:
+def computed(*claims: dict[str, str], sample: str = "blend_frames/slow") -> list[WhatIfFinding]:
     (explanation,) = explained(sample)
     (each,) = explanation.launches
-    return what_if_document(each, claims, names_of(each.view.ledger, each, {"W": 2073600.0}))
+    return claimed_findings(each, claims, names_of(each.view.ledger, each, {"W": 2073600.0}))
 
 
 def answered(claims: Any, **arguments: Any) -> Answer:
@@ -34,7 +34,7 @@ def answered(claims: Any, **arguments: Any) -> Answer:
 
 def test_claims_are_computed_by_finding() -> None:
     """A refused claim has its reason; the others of its finding count."""
-    first, second = computed(WRONG, LESS, HALF).findings
+    first, second = computed(WRONG, LESS, HALF)
     assert (first.finding, second.finding) == ("redundant_traffic", "uncoalesced_global")
     assert [unused.claim for unused in first.unused_claims] == ["bytes of DRAM, needed N * 4 B"]
     for found in (first, second):
@@ -50,7 +50,7 @@ def test_claims_are_computed_by_finding() -> None:
 
 def test_what_the_report_contradicts_is_not_supported() -> None:
     blocks = {"finding": "small_grid", "kind": "parallelism", "of": "blocks", "needed": "99999"}
-    (found,) = computed(blocks).findings
+    (found,) = computed(blocks)
     assert not found.result.supported
     assert found.result.forecast is None
     assert found.unused_claims[0].evidence

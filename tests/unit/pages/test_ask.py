@@ -13,7 +13,7 @@ from keet.documents.model_explanation import Authorship
 from keet.evidence import Evidence, Prose, Sentence
 from keet.evidence.free_numbers import Allowed
 from keet.explanation.analyst import explain
-from keet.explanation.explain_document import AnsweredQuestion, answered_question
+from keet.explanation.explain_document import AnsweredQuestion, cited_numbers
 from keet.explanation.explanation_types import Explanation
 from keet.formats import page_text
 from keet.formats.schema import schema_of
@@ -76,14 +76,18 @@ def answered(
     text: Prose | None = None,
     evidence: tuple[Evidence, ...] | None = None,
     author: Authorship = AUTHOR,
+    *,
+    question: str = "Would more occupancy help?",
+    followup: str = "keet hotspots kernels_samples/column_physics/slow.ncu-rep",
 ) -> AnsweredQuestion:
-    return answered_question(
-        "Would more occupancy help?",
-        answer_text() if text is None else text,
-        cited(reports) if evidence is None else evidence,
-        explained()[:reports],
-        author,
-        ("keet hotspots kernels_samples/column_physics/slow.ncu-rep",),
+    told = explained()[:reports]
+    return AnsweredQuestion(
+        question=question,
+        answer=answer_text() if text is None else text,
+        evidence=cited_numbers(cited(reports) if evidence is None else evidence, told),
+        followups=[followup],
+        explanations=told,
+        authorship=author,
     )
 
 
@@ -179,7 +183,7 @@ def test_an_item_keeps_its_references() -> None:
 def test_hostile_answers(text: str) -> None:
     author = Authorship(text, AUTHOR.usage, text, text)
     prose = Prose((Sentence.of((text,), None, "\n\n"), Sentence.of((text,), text, "\n")))
-    answer = answered_question(text, prose, (), explained()[:1], author, (text,))
+    answer = answered(1, prose, (), author, question=text, followup=text)
     markdown = output(answer, "markdown")
     terminals = (output(answer, "terminal"), output(answer, "terminal", 40, verbose=True))
     for out in (*terminals, markdown):
