@@ -22,7 +22,7 @@ from keet.documents.optimize import (
 )
 from keet.errors import NotAvailable, UsageError
 from keet.evidence import Sentence
-from keet.optimize.facts import Facts, facts_of, read_report
+from keet.optimize.facts import Facts, diff_text, facts_of, read_report
 from keet.optimize.journal import Document, Journal, read_sentence, written_sentence
 from keet.optimize.judging import (
     AFTER,
@@ -193,8 +193,6 @@ class Engine:
         place = self.folder / f"rounds/{number:02}"
         copy_with(self.task, self.original, state.overlay, place / "source")
         facts = self._facts(state)
-        if facts.diff:
-            self.journal.write_file(f"rounds/{state.best:02}/diff.md", facts.diff)
         text = self._prompt(
             PromptFacts(
                 self.task,
@@ -213,11 +211,21 @@ class Engine:
 
     def _tried(self, each: RoundDocument) -> Tried:
         outcome = self.journal.read(f"rounds/{each.number:02}/outcome") or {}
-        patch = self.folder / f"rounds/{each.number:02}/change.patch"
-        text = patch.read_text(encoding="utf-8", errors="replace") if patch.exists() else ""
+        patch, diff = (self._text(each.number, name) for name in ("change.patch", "diff.md"))
         return Tried(
-            each.number, each.outcome, str(each.reason), each.summary, outcome["output"], text
+            each.number,
+            each.outcome,
+            str(each.reason),
+            each.summary,
+            outcome["output"],
+            patch,
+            diff,
         )
+
+    def _text(self, number: int, name: str) -> str:
+        """Of a round's file; empty if it has none."""
+        path = self.folder / f"rounds/{number:02}" / name
+        return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
 
     def _propose(self, number: int, state: State, prompt: Document) -> Document:
         del prompt
@@ -265,13 +273,13 @@ class Engine:
         judgement = Judgement(proposal.get("outcome", "no_change"), why)
         if not proposal.get("outcome"):
             judgement = self._judge(self.task, self._result_of(number)[0])
+            self._write_diff(number, state)
         output = shown_output(judgement.output, 20_000)
         if output:
             self.journal.write_file(f"{name}/output.txt", output + "\n")
         if judgement.outcome == "kept":
             self._write_patch(BEST_PATCH, {}, proposal["overlay"])
-        own = self.folder / name / "change.patch"
-        patch = own.read_text(encoding="utf-8", errors="replace") if own.exists() else ""
+        patch = self._text(number, "change.patch")
         added, removed = changed_lines(patch)
         times = judgement.times
         return {
@@ -283,6 +291,13 @@ class Engine:
             "files": changed_files(state.overlay, proposal["overlay"]) if patch else [],
             "lines": [added, removed],
         }
+
+    def _write_diff(self, number: int, state: State) -> None:
+        """What the change did, by the profiles; also of one that made the program slower."""
+        before, after = (read_report(*self._result_of(n)[1:]) for n in (state.best, number))
+        text = diff_text(before.profile, after.profile) if before and after else ""
+        if text:
+            self.journal.write_file(f"rounds/{number:02}/diff.md", text)
 
     # --- measuring
 
@@ -384,15 +399,9 @@ class Engine:
         return float(sum(seconds) + sum(each.seconds for each in state.rounds))
 
     def _facts(self, state: State) -> Facts:
-        """Of the best program, and what changed to it from the one that was kept before."""
+        """Of the best program."""
         if state.best not in self._known:
-            result, folder, name = self._result_of(state.best)
-            kept = [0, *(each.number for each in state.rounds if each.outcome == "kept")]
-            before = None
-            if state.best:
-                _, earlier, earlier_name = self._result_of(kept[-2])
-                before = read_report(earlier, earlier_name)
-            self._known[state.best] = facts_of(self.task, result, folder, name, before)
+            self._known[state.best] = facts_of(self.task, *self._result_of(state.best))
         return self._known[state.best]
 
     def shown_prompt(self) -> str:

@@ -48,8 +48,6 @@ class Facts(NamedTuple):
     limits: str = ""
     """What limits the present way of doing it."""
     left: Left | None = None
-    diff: str = ""
-    """What changed since the program before."""
 
 
 class Left(NamedTuple):
@@ -94,10 +92,8 @@ def _run_table(folder: Path) -> RunTable | None:
     return recorded_run(records, RunTable((), "cupti")).table if records else None
 
 
-def facts_of(
-    task: Task, result: Result, folder: Path, name: str, before: ReadReport | None = None
-) -> Facts:
-    """`folder`: of the result. `before`: the report of the program before, for the difference."""
+def facts_of(task: Task, result: Result, folder: Path, name: str) -> Facts:
+    """`folder`: of the result."""
     runs = result.variants[name].timed
     report = read_report(folder, name)
     listed = kernel_list(runs)
@@ -109,7 +105,6 @@ def facts_of(
         _amounts(report),
         context_text(explanation, _CONTEXT_TOKENS, of=len(explanation.launches), amounts=False),
         left_to_gain(task, explanation),
-        diff_text(before.profile, report.profile) if before else "",
     )
 
 

@@ -35,6 +35,8 @@ class Tried(NamedTuple):
     """The proposer's words."""
     output: str
     patch: str
+    diff: str
+    """What it did, by the profiles; empty if it was not measured."""
 
 
 class PromptFacts(NamedTuple):
@@ -134,8 +136,8 @@ def _history(facts: PromptFacts) -> Iterator[str]:
         return
     last = facts.tried[-1]
     lines = [f"# What the last change did\n\nRound {last.number}, {_told(last)}"]
-    if facts.now.diff and last.outcome == "kept":
-        lines.append(short_diff_text(facts.now.diff))
+    if last.diff:
+        lines.append(short_diff_text(last.diff))
     elif last.output:
         lines.append(block(shown_output(last.output, _OUTPUT_CHARS), "text"))
     if last.outcome != "kept" and last.patch:

@@ -46,6 +46,19 @@ def test_a_profile_is_in_the_prompt(source: Path, tmp_path: Path) -> None:
     assert found.left.percent > 0
 
 
+@pytest.mark.slow
+def test_the_prompt_has_what_a_slower_change_did(source: Path, tmp_path: Path) -> None:
+    """Why it is slower is what the next attempt has to know."""
+    proposer = ScriptedProposer(replaced("TIME=2000", "TIME=4000"), FASTER)
+    runner = FakeRunner(before=SAMPLE / "fast.ncu-rep", after=SAMPLE / "slow.ncu-rep")
+    found = Engine(task_of(source, rounds=2), tmp_path / "rounds", proposer, runner).run()
+    assert [each.outcome for each in found.rounds] == ["slower", "kept"]
+    _, second = proposer.prompts
+    told = second.partition("# What the last change did\n")[2]
+    assert "uncoalesced" in told.partition("\n# ")[0]
+    assert "TIME=4000" in told
+
+
 @pytest.mark.parametrize(("percent", "is_bounded"), [(4.0, True), (4.0, False), (6.0, True)])
 def test_it_stops_when_little_is_left(
     percent: float,
