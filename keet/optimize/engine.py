@@ -8,6 +8,7 @@ process can run the engines of many tasks in turn.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -18,9 +19,8 @@ from keet.documents.optimize import (
     OptimizeDocument,
     RoundDocument,
     StopReason,
-    TimesDocument,
 )
-from keet.errors import NotAvailable, UsageError
+from keet.errors import KeetError, NotAvailable, UsageError
 from keet.evidence import Sentence
 from keet.optimize.facts import Facts, facts_of, read_report
 from keet.optimize.journal import Document, Journal, read_sentence, written_sentence
@@ -29,6 +29,7 @@ from keet.optimize.judging import (
     BEFORE,
     ORIGINAL,
     Judgement,
+    Times,
     compare_times,
     goal_times,
     judge,
@@ -48,8 +49,10 @@ from keet.optimize.protocol import (
 )
 from keet.optimize.runners import Progress, Runner
 from keet.optimize.story import (
+    STEPS,
     State,
     changed_files,
+    missing_step,
     product,
     read_state,
     stopped_text,
@@ -71,7 +74,8 @@ from keet.optimize.workspace import (
 )
 
 PromptBuilder = Callable[[PromptFacts], str]
-Judge = Callable[[Task, Result], Judgement]
+Judge = Callable[[Task, Result, set[str]], Judgement]
+"""Its last argument: the kernels of the original."""
 BEST_PATCH = "best.patch"
 
 
@@ -123,7 +127,13 @@ class Engine:
     def _start(self) -> None:
         def start() -> Document:
             copy_source(self.task, self.original)
-            return {"task": dict(self.task.identity), "files": digests(self.original)}
+            files = digests(self.original)
+            if not any(map(self.task.is_changeable, files)):
+                raise UsageError(
+                    f"--may-change {' '.join(self.task.may_change)}: no file of "
+                    f"{self.task.source} matches; patterns are relative to it"
+                )
+            return {"task": dict(self.task.identity), "files": files}
 
         begun = self.journal.step("start", start)
         now = self.task.identity
@@ -135,22 +145,29 @@ class Engine:
                 "folder with --folder"
             )
         self._files: Mapping[str, str] = begun["files"]
-        if not any(self.task.is_changeable(path) for path in self._files):
-            raise UsageError(
-                f"--may-change {' '.join(self.task.may_change)}: no file of {self.task.source} "
-                "matches; patterns are relative to it"
-            )
 
-    def _baseline(self) -> Result:
-        """The original alone: it has to build, to run and to be right."""
+    def _baseline(self) -> None:
+        """The original alone. If it can't be optimized, everything begins anew next time, with
+        another source or other commands."""
         result = self._measured("baseline", {BEFORE: {}}, BEFORE, "original")
+        try:
+            self._check_original(result)
+        except KeetError:
+            failed = self.folder / "baseline.failed"
+            remove(failed)
+            (self.folder / "baseline").replace(failed)
+            self.journal.forget("start")
+            raise
+        self._kernels = kernels_of(result.variants[BEFORE])
+
+    def _check_original(self, result: Result) -> None:
+        """It has to build, to run and to be right."""
         original = result.variants[BEFORE]
         if problem := problem_of(original):
             shown = shown_output(problem.output, 1500)
             raise UsageError(
                 f"the program can't be measured before any change: {problem.reason}"
-                f"{f' ({shown})' if shown else ''}; correct it or the commands, remove "
-                f"{self.folder / 'baseline.json'} and {self.folder / 'baseline'}, and try again"
+                f"{f' ({shown})' if shown else ''}; correct it or the commands, and try again"
             )
         is_recorded = result.recorder is not None and kernels_of(original)
         if self.task.goal == "gpu" and not is_recorded:
@@ -165,12 +182,12 @@ class Engine:
             raise UsageError(
                 f"--kernel {self.task.kernel}: no kernel matches; the program has: {names}"
             )
-        return result
 
     # --- a round
 
     def _round(self, number: int, state: State) -> None:
         name = f"rounds/{number:02}"
+        self._forget_stale(number)
         prompt = self.journal.step(f"{name}/prompt", partial(self._make_prompt, number, state))
         proposal = self.journal.step(
             f"{name}/proposal", partial(self._propose, number, state, prompt)
@@ -185,12 +202,31 @@ class Engine:
         told = f"{outcome['outcome'].replace('_', ' ')}: {read_sentence(outcome['reason'])}"
         self._progress(f"round {number}: {told}")
 
+    def _forget_stale(self, number: int) -> None:
+        """Removes what follows a step without a file: somebody removed that, to repeat it. The
+        same for the prompt of another proposer, which has another way to answer."""
+        name = f"rounds/{number:02}"
+        answer = self.proposer.answer_format(self.task)
+        known = self.journal.read(f"{name}/prompt") or {}
+        if known.get("answer", answer) != answer and not self.journal.read(f"{name}/proposal"):
+            self.journal.forget(f"{name}/prompt")
+        missing = missing_step(self.journal, number)
+        if missing != "outcome" and self.journal.read(f"{name}/outcome"):
+            remove(self.folder / name / "result")
+        for step in STEPS[STEPS.index(missing) :] if missing else ():
+            self.journal.forget(f"{name}/{step}")
+        for kind, first in (("rounds", number + 1), ("final", number)):
+            for path in (self.folder / kind).glob("[0-9]*"):
+                if path.name.isdigit() and int(path.name) >= first:
+                    remove(path)
+
     def _clean(self, number: int) -> None:
-        for left in ("source", "source.partial", "request", "request.partial"):
+        for left in ("source", "source.partial", "request", "request.partial", "request.result"):
             remove(self.folder / f"rounds/{number:02}" / left)
 
     def _make_prompt(self, number: int, state: State) -> Document:
         place = self.folder / f"rounds/{number:02}"
+        answer = self.proposer.answer_format(self.task)
         copy_with(self.task, self.original, state.overlay, place / "source")
         facts = self._facts(state)
         if facts.diff:
@@ -205,11 +241,11 @@ class Engine:
                 facts,
                 state.speedup,
                 [self._tried(each) for each in state.rounds],
-                self.proposer.answer_format(self.task),
+                answer,
             )
         )
         self.journal.write_file(f"rounds/{number:02}/prompt.md", text)
-        return {}
+        return {"answer": answer}
 
     def _tried(self, each: RoundDocument) -> Tried:
         outcome = self.journal.read(f"rounds/{each.number:02}/outcome") or {}
@@ -264,7 +300,7 @@ class Engine:
         why = Sentence("{why}", why=proposal.get("reason", ""))
         judgement = Judgement(proposal.get("outcome", "no_change"), why)
         if not proposal.get("outcome"):
-            judgement = self._judge(self.task, self._result_of(number)[0])
+            judgement = self._judge(self.task, self._result_of(number)[0], self._kernels)
         output = shown_output(judgement.output, 20_000)
         if output:
             self.journal.write_file(f"{name}/output.txt", output + "\n")
@@ -279,7 +315,7 @@ class Engine:
             "reason": written_sentence(judgement.reason),
             "output": output,
             "times": times._asdict() if times else None,
-            "of_original": times and times.after / times.before / state.speedup,
+            "of_original": times and 1 / (times.speedup * state.speedup),
             "files": changed_files(state.overlay, proposal["overlay"]) if patch else [],
             "lines": [added, removed],
         }
@@ -390,9 +426,11 @@ class Engine:
             kept = [0, *(each.number for each in state.rounds if each.outcome == "kept")]
             before = None
             if state.best:
-                _, earlier, earlier_name = self._result_of(kept[-2])
-                before = read_report(earlier, earlier_name)
-            self._known[state.best] = facts_of(self.task, result, folder, name, before)
+                earlier, place, of = self._result_of(kept[-2])
+                before = read_report(self.task, earlier.variants[of], place, of, self._kernels)
+            self._known[state.best] = facts_of(
+                self.task, result, folder, name, self._kernels, before
+            )
         return self._known[state.best]
 
     def shown_prompt(self) -> str:
@@ -402,6 +440,7 @@ class Engine:
             self._baseline()
             state = self.state()
             number = len(state.rounds) + 1
+            self._forget_stale(number)
             self.journal.step(
                 f"rounds/{number:02}/prompt", partial(self._make_prompt, number, state)
             )
@@ -417,15 +456,17 @@ class Engine:
         """What is known by now, without doing anything more."""
         with self.journal.locked():
             self._start()
+            self._baseline()
             return self._finish(self.state(), "interrupted", "")
 
     def _finish(self, state: State, stopped: StopReason, problem: str) -> OptimizeDocument:
         for each in state.rounds:  # it may have been killed before it did this
             self._clean(each.number)
         best = self._best(state, measures=stopped not in ("interrupted", "model"))
+        if best:
+            self._write_patch(BEST_PATCH, {}, state.overlay)
         baseline, _, _ = self._result_of(0)
-        program = baseline.variants[BEFORE]
-        original = goal_times(self.task, program, kernels_of(program))
+        original = goal_times(self.task, baseline.variants[BEFORE], self._kernels)
         left = self._facts(state).left
         document = OptimizeDocument(
             source=str(self.task.source),
@@ -452,36 +493,32 @@ class Engine:
         """With more than one kept round, original and best are measured in turns."""
         if not state.best:
             return None
-        kept = [each for each in state.rounds if each.outcome == "kept"]
-        times = kept[-1].times
-        if len(kept) > 1:
-            name = f"final/{state.best:02}"
-            times = product([each.times for each in kept if each.times])
-            if measures or self.journal.read(f"{name}/measured") is not None:
-                variants: dict[str, Overlay] = {BEFORE: {}, AFTER: state.overlay}
-                times = (
-                    self._final_times(self._measured(name, variants, "", "original and best"))
-                    or times
-                )
-        assert times is not None
-        return BestDocument(round=state.best, patch=str(self.folder / BEST_PATCH), times=times)
+        kept = [each.times for each in state.rounds if each.outcome == "kept" and each.times]
+        name = f"final/{state.best:02}"
+        times, is_faster = product(kept), True
+        if len(kept) > 1 and (measures or self.journal.read(f"{name}/measured") is not None):
+            variants: dict[str, Overlay] = {BEFORE: {}, AFTER: state.overlay}
+            result = self._measured(name, variants, "", "original and best")
+            if measured := self._final_times(result):
+                times, is_faster = times_document(measured), measured.is_faster
+        patch = str(self.folder / BEST_PATCH)
+        return BestDocument(round=state.best, patch=patch, times=times, is_faster=is_faster)
 
-    def _final_times(self, result: Result) -> TimesDocument | None:
-        before, after = result.variants[BEFORE], result.variants[AFTER]
-        if problem_of(before) or problem_of(after):
+    def _final_times(self, result: Result) -> Times | None:
+        sides = result.variants[BEFORE], result.variants[AFTER]
+        if any(map(problem_of, sides)):
             return None
-        known = kernels_of(before)
-        times = compare_times(*(goal_times(self.task, side, known) for side in (before, after)))
-        return times_document(times) if times else None
+        return compare_times(*(goal_times(self.task, side, self._kernels) for side in sides))
 
-    def apply(self) -> None:
-        """Changes the source folder by the best patch, once. Raises UsageError."""
-
-        def apply() -> Document:
+    def apply(self, document: OptimizeDocument) -> OptimizeDocument:
+        """Changes the source folder by the best patch, unless it has it already. Raises
+        UsageError."""
+        with self.journal.locked():
             apply_patch(self.task.source, self.folder / BEST_PATCH)
-            return {}
-
-        self.journal.step(f"applied/{self.state().best:02}", apply)
+            self.journal.write(f"applied/{self.state().best:02}", {})
+            document = replace(document, applied=True)
+            self.journal.write("report", document.to_dict())
+        return document
 
     def _write_patch(self, name: str, before: Overlay, after: Overlay) -> None:
         self.journal.write_file(name, patch_text(self.original, before, after))

@@ -125,7 +125,7 @@ def _limits(now: Facts) -> str:
     if not now.limits:
         return ""
     left = f"\n\nIn short: {now.left.text}." if now.left else ""
-    told = now.limits.replace("\n# ", "\n## ").removeprefix("# ")
+    told = now.limits.strip().replace("\n# ", "\n## ").removeprefix("# ")
     return f"# What limits the present way of doing it\n\n{told}{left}"
 
 
@@ -142,13 +142,13 @@ def _history(facts: PromptFacts) -> Iterator[str]:
         lines += ["The change, which was undone:", block(_cut(last.patch), "diff")]
     yield "\n\n".join(lines)
     dropped = [each for each in facts.tried[:-1] if each.outcome != "kept"]
-    kept = [each for each in facts.tried if each.outcome == "kept"]
+    kept = [each for each in facts.tried[:-1] if each.outcome == "kept"]
     if kept:
         listed = "\n".join(f"- Round {each.number}: {_told(each)}" for each in kept)
-        yield f"# What was kept\n\n{listed}"
+        yield f"# What was kept before\n\n{listed}"
     if dropped:
         listed = "\n".join(f"- Round {each.number}: {_told(each)}" for each in dropped)
-        yield f"# What was tried and dropped\n\n{listed}\n\nDo not propose these again as they are."
+        yield f"# What was dropped before\n\n{listed}\n\nDo not propose these again as they are."
 
 
 def _told(tried: Tried) -> str:

@@ -18,6 +18,7 @@ STOP_SHARE = 5.0
 """Per cent of the time that must be left to gain, by account and amounts."""
 _EXCLUDED = (".git", ".hg", ".svn", "__pycache__", ".keet")
 _MOST_PATTERNS = 100
+_COMMON_NAMES = ("src", "source", "sources", "code", "app", "program")
 
 
 class Waiting(KeetError):
@@ -115,6 +116,13 @@ class Task(NamedTuple):
     def is_goal(self, name: str, full: str) -> bool:
         """Whether a kernel is one whose time counts."""
         return self.kernel is None or any(re.search(self.kernel, each) for each in (name, full))
+
+    @property
+    def name(self) -> str:
+        """For people: the folder, with the one around it if many programs have one of its name."""
+        source = self.source
+        is_common = source.name.lower() in _COMMON_NAMES
+        return f"{source.parent.name}-{source.name}" if is_common else source.name
 
     @property
     def identity(self) -> Mapping[str, Any]:

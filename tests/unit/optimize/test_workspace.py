@@ -186,6 +186,14 @@ def test_patterns(path: str, pattern: str, is_match: bool) -> None:
     assert matches(path, pattern) == is_match
 
 
+@pytest.mark.parametrize(
+    ("folder", "name"),
+    [("/work/waves/src", "waves-src"), ("/work/waves", "waves"), ("/src", "-src")],
+)
+def test_names_of_tasks(folder: str, name: str) -> None:
+    assert task_of(Path(folder)).name == name
+
+
 def test_rules_of_outputs() -> None:
     assert output_rule("out.bin:float32", 1e-5, 0) == OutputRule("out.bin", "float32", 1e-5, 0)
     assert output_rule("-", 0, 0).file == "-"
