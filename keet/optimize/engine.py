@@ -244,7 +244,7 @@ class Engine:
                 answer,
             )
         )
-        self.journal.write_file(f"rounds/{number:02}/prompt.md", text)
+        self.journal.write_file(f"rounds/{number:02}/prompt.md", text.encode("utf-8", "replace"))
         return {"answer": answer}
 
     def _tried(self, each: RoundDocument) -> Tried:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from keet.errors import one_line
 from keet.explanation.token_budget import guess_tokens
 from keet.masking.keys import scrub
 from keet.optimize.facts import Facts, short_diff_text
@@ -179,14 +180,14 @@ def _source(facts: PromptFacts) -> str:
 def _files(shown: Mapping[str, str], changeable: Sequence[str]) -> Iterator[str]:
     for path, text in shown.items():
         aside = "" if path in changeable else " (may not change)"
-        yield f"`{path}`{aside}:\n\n{block(text.rstrip(), language(path))}"
+        yield f"`{one_line(path)}`{aside}:\n\n{block(text.rstrip(), language(path, ''))}"
 
 
 def _rest(every: Sequence[str], shown: Mapping[str, str]) -> Iterator[str]:
     names = [path for path in every if path not in shown]
     if names:
         more = f" and {len(names) - _LISTED_FILES} more" if len(names) > _LISTED_FILES else ""
-        listed = ", ".join(f"`{name}`" for name in names[:_LISTED_FILES])
+        listed = ", ".join(f"`{one_line(name)}`" for name in names[:_LISTED_FILES])
         yield f"Files that are not shown: {listed}{more}"
 
 

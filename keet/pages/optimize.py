@@ -67,6 +67,8 @@ _GOALS = {"gpu": "GPU time", "wall": "time of the program"}
 def _result(document: OptimizeDocument) -> Sentence:
     stopped = document.stopped_text
     best = document.best
+    if not document.rounds:
+        return Sentence("No change was tried: {stopped}.", stopped=stopped)
     if best is None:
         return Sentence("No change made it faster: {stopped}.", stopped=stopped)
     doubt = "" if best.is_faster else "No gain above the noise, all changes together: "
@@ -114,7 +116,8 @@ def _row(each: RoundDocument) -> list[Words | Cell]:
         noise = "" if times.noise is None else str(constant(100 * times.noise, "%", "noise"))
         timed = [_time(times.before_us), _time(times.after_us), speedup_text(times.speedup), noise]
     lines = f"+{each.lines_added} -{each.lines_removed}" if each.files else ""
-    why = Cell(each.reason, each.summary)
+    is_told = each.outcome == "kept" and each.summary  # the speed-up has a column
+    why = Cell(each.summary) if is_told else Cell(each.reason, each.summary)
     return [str(each.number), result, *timed, lines, f"{spent:,}" if spent else "", why]
 
 

@@ -122,6 +122,16 @@ def test_what_earlier_rounds_did_is_told(source: Path, tmp_path: Path) -> None:
     assert "VALUE=42.0" in files_of(third)
 
 
+def test_odd_names_of_files(source: Path, tmp_path: Path) -> None:
+    """Not UTF-8, with control characters, quotes and spaces."""
+    for name in (b"\xff.cu", b"\x1b[1m.cu", b'it\'s "one".cu'):
+        Path(os.fsdecode(bytes(source) + b"/" + name)).write_text("x\n")
+    proposer = ScriptedProposer(FASTER)
+    found = Engine(task_of(source), tmp_path / "rounds", proposer, FakeRunner()).run()
+    assert outcomes(found) == ["kept"]
+    assert "\x1b" not in proposer.prompts[0]
+
+
 def files_of(prompt: str) -> str:
     return prompt.partition("# Files")[2]
 
