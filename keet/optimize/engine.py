@@ -188,10 +188,8 @@ class Engine:
     def _round(self, number: int, state: State) -> None:
         name = f"rounds/{number:02}"
         self._forget_stale(number)
-        prompt = self.journal.step(f"{name}/prompt", partial(self._make_prompt, number, state))
-        proposal = self.journal.step(
-            f"{name}/proposal", partial(self._propose, number, state, prompt)
-        )
+        self.journal.step(f"{name}/prompt", partial(self._make_prompt, number, state))
+        proposal = self.journal.step(f"{name}/proposal", partial(self._propose, number, state))
         if not proposal.get("outcome"):
             variants: dict[str, Overlay] = {BEFORE: state.overlay, AFTER: proposal["overlay"]}
             if self.task.outputs and state.overlay:  # errors within tolerances must not add up
@@ -255,8 +253,7 @@ class Engine:
             each.number, each.outcome, str(each.reason), each.summary, outcome["output"], text
         )
 
-    def _propose(self, number: int, state: State, prompt: Document) -> Document:
-        del prompt
+    def _propose(self, number: int, state: State) -> Document:
         name = f"rounds/{number:02}"
         folder = self.folder / name / "source"
         if not (self.proposer.keeps_edits and folder.exists()):

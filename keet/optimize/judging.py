@@ -5,25 +5,13 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterator, Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
+from keet.documents.optimize import RoundOutcome
 from keet.evidence import Evidence, Sentence, constant
 from keet.optimize.protocol import Command, Result, Run, VariantResult, shown_output
 from keet.optimize.task import Task
 
-Outcome = Literal[
-    "kept",
-    "no_gain",
-    "slower",
-    "wrong",
-    "failed",
-    "too_long",
-    "no_build",
-    "refused",
-    "no_change",
-    "no_proposal",
-    "not_measured",
-]
 BEFORE, AFTER, ORIGINAL = "before", "after", "original"
 """Programs of a request. The original is there if outputs are compared with its outputs."""
 _LEAST_GAIN = 0.005
@@ -55,7 +43,7 @@ class Times(NamedTuple):
 
 
 class Judgement(NamedTuple):
-    outcome: Outcome
+    outcome: RoundOutcome
     reason: Sentence
     times: Times | None = None
     output: str = ""

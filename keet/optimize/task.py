@@ -126,9 +126,8 @@ class Task(NamedTuple):
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """What must stay the same when an optimization is continued. Rounds and limits may
-        change."""
-        free = ("rounds", "limits", "wall_check")
+        """What must stay the same when an optimization is continued."""
+        free = ("rounds", "repeats", "limits", "profiles", "wall_check")
         values = {name: value for name, value in self._asdict().items() if name not in free}
         values["outputs"] = [rule._asdict() for rule in self.outputs]
         found: Mapping[str, Any] = json.loads(json.dumps({**values, "source": str(self.source)}))

@@ -12,7 +12,9 @@ from keet.safe_text import one_line
 
 _BACKTICKS = re.compile(r"`+")
 _LANGUAGES = {
-    **{"py": "python", "cu": "cuda", "cuh": "cuda"},
+    "py": "python",
+    "cu": "cuda",
+    "cuh": "cuda",
     **dict.fromkeys(("c", "cc", "cpp", "cxx", "h", "hpp", "hxx", "inl"), "cpp"),
 }
 
@@ -48,7 +50,7 @@ def indentation(lines: Iterable[str]) -> int:
 
 
 def language(path: str, other: str = "cpp") -> str:
-    """The language of a file, as named in fenced code blocks. `other`: if its name does not tell."""
+    """The language of a file, as named in fenced code blocks. `other`: for other file names."""
     suffix = path.rsplit(".", 1)[-1].lower() if "." in path else ""
     return _LANGUAGES.get(suffix, other)
 

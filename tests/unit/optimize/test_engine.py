@@ -157,7 +157,7 @@ def test_more_rounds_can_be_added(source: Path, tmp_path: Path) -> None:
     proposer = ScriptedProposer(FASTER, replaced("TIME=1000", "TIME=400"))
     folder = tmp_path / "rounds"
     assert len(Engine(task_of(source), folder, proposer, FakeRunner()).run().rounds) == 1
-    found = Engine(task_of(source, rounds=2), folder, proposer, FakeRunner()).run()
+    found = Engine(task_of(source, rounds=2, repeats=9), folder, proposer, FakeRunner()).run()
     assert outcomes(found) == ["kept", "kept"]
 
 
