@@ -280,7 +280,7 @@ def _task(args: Namespace) -> Task:
     if args.kernel and args.goal == "wall":
         raise UsageError("--kernel needs --goal gpu: only kernels have times of their own")
     return Task(
-        source=args.source.absolute(),
+        source=args.source.resolve(),
         build=args.build,
         run=args.run,
         may_change=tuple(args.may_change),

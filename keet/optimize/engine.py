@@ -171,10 +171,12 @@ class Engine:
             )
         is_recorded = result.recorder is not None and kernels_of(original)
         if self.task.goal == "gpu" and not is_recorded:
-            why = result.no_recorder or "the recorder saw no kernel launch"
+            why, what = result.no_recorder, "install what is missing where the program runs"
+            if result.recorder is not None:
+                why, what = "the program launched none", "correct --run"
             raise NotAvailable(
-                f"the goal is the time of kernels, and it was not recorded: {why}; install the "
-                "CUDA toolkit there, or use --goal wall"
+                f"the goal is the time of kernels, and it was not recorded: {why}; {what}, or use "
+                "--goal wall"
             )
         known = {kernel for run in original.runs for kernel in run.kernels}
         if self.task.kernel and not any(self.task.is_goal(k[0], k[1]) for k in known):

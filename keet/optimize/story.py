@@ -81,7 +81,9 @@ def stopped_text(task: Task, stopped: StopReason, problem: str) -> Sentence:
     limits = task.limits
     share = constant(STOP_SHARE, "%", "share that is left")
     texts: dict[StopReason, Sentence] = {
-        "rounds": Sentence("{rounds} are done", rounds=counted(task.rounds, "round")),
+        "rounds": Sentence(
+            "the limit of {rounds} is reached", rounds=counted(task.rounds, "round")
+        ),
         "little_left": Sentence("less than {share:.0f} of the time is left to gain", share=share),
         "minutes": Sentence(
             "the limit of {minutes} is reached",
