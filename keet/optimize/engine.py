@@ -481,7 +481,7 @@ class Engine:
             rounds=list(state.rounds),
             best=best,
             left=LeftDocument.taken_from(left) if left else None,
-            applied=self.journal.read(f"applied/{state.best:02}") is not None,
+            applied=best is not None and self._applied() == dict(state.overlay),
             usage=total_usage(state.rounds),
             seconds=self._seconds(state),
         )
@@ -510,14 +510,22 @@ class Engine:
         return compare_times(*(goal_times(self.task, side, self._kernels) for side in sides))
 
     def apply(self, document: OptimizeDocument) -> OptimizeDocument:
-        """Changes the source folder by the best patch, unless it has it already. Raises
-        UsageError."""
+        """Changes the source folder into the best program, from the original or from what was
+        applied before. Raises UsageError."""
         with self.journal.locked():
-            apply_patch(self.task.source, self.folder / BEST_PATCH)
-            self.journal.write(f"applied/{self.state().best:02}", {})
+            overlay, before = dict(self.state().overlay), self._applied()
+            name = "applied.patch"
+            self._write_patch(name, {} if before == overlay else before, overlay)
+            apply_patch(self.task.source, self.folder / name)
+            self.journal.write("applied", {"overlay": overlay})
             document = replace(document, applied=True)
             self.journal.write("report", document.to_dict())
         return document
+
+    def _applied(self) -> Overlay:
+        """What the source folder was changed into, against the original."""
+        found: Overlay = (self.journal.read("applied") or {}).get("overlay", {})
+        return found
 
     def _write_patch(self, name: str, before: Overlay, after: Overlay) -> None:
         self.journal.write_file(name, patch_text(self.original, before, after))

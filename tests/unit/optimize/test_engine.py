@@ -385,9 +385,20 @@ def test_the_patch_is_applied_on_request_only(source: Path, tmp_path: Path) -> N
     assert (source / "sub dir/new.cu").read_text() == NEW
     found = engine.run()
     assert found.applied
-    shutil.rmtree(tmp_path / "rounds/applied")  # killed between the patch and its file
+    (tmp_path / "rounds/applied.json").unlink()  # killed between the patch and its file
     engine.apply(found)
     assert (source / "sub dir/new.cu").read_text() == NEW
+
+
+def test_a_better_patch_can_be_applied_later(source: Path, tmp_path: Path) -> None:
+    proposer = ScriptedProposer(FASTER, replaced("TIME=1000", "TIME=400"))
+    for rounds, wanted in ((1, "TIME=1000"), (2, "TIME=400")):
+        task = task_of(source, rounds=rounds)
+        engine = Engine(task, tmp_path / "rounds", proposer, FakeRunner())
+        found = engine.run()
+        assert not found.applied
+        assert engine.apply(found).applied
+        assert wanted in (source / "kernel.cu").read_text()
 
 
 def test_a_patch_that_does_not_apply_changes_nothing(source: Path, tmp_path: Path) -> None:
