@@ -260,16 +260,16 @@ def _waiting(args: Namespace, work: Callable[[], T]) -> T:
     """Repeats the work, which continues where it was, until nobody has to be waited for."""
     from keet.optimize.task import Waiting
 
-    told = ""
+    printed = ""
     while True:
         try:
             return work()
         except Waiting as waiting:
             if args.no_wait:
                 raise
-            if str(waiting) != told:
-                told = str(waiting)
-                print_progress(told)
+            if str(waiting) != printed:
+                printed = str(waiting)
+                print_progress(printed)
             time.sleep(_POLL_SECONDS)
 
 

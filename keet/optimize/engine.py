@@ -101,7 +101,7 @@ class Engine:
         self.journal = Journal(folder)
         self.original = folder / "original"
         self._known: dict[int, Facts] = {}
-        self._told: set[str] = set()
+        self._printed: set[str] = set()
 
     def run(self) -> OptimizeDocument:
         """All that is left to do. Raises Waiting, NotAvailable or UsageError; call it again after
@@ -199,8 +199,8 @@ class Engine:
             self._measured(name, variants, AFTER, f"round {number}")
         outcome = self.journal.step(f"{name}/outcome", partial(self._judged, number, state))
         self._clean(number)
-        told = f"{outcome['outcome'].replace('_', ' ')}: {read_sentence(outcome['reason'])}"
-        self._progress(f"round {number}: {told}")
+        text = f"{outcome['outcome'].replace('_', ' ')}: {read_sentence(outcome['reason'])}"
+        self._progress(f"round {number}: {text}")
 
     def _forget_stale(self, number: int) -> None:
         """Removes what follows a step without a file: somebody removed that, to repeat it. The
@@ -215,6 +215,10 @@ class Engine:
             remove(self.folder / name / "result")
         for step in STEPS[STEPS.index(missing) :] if missing else ():
             self.journal.forget(f"{name}/{step}")
+        left = ("ready",) * (missing == "prompt")
+        left += ("change.patch", "output.txt") * (missing in STEPS[:2])
+        for file in left:
+            (self.folder / name / file).unlink(missing_ok=True)
         for kind, first in (("rounds", number + 1), ("final", number)):
             for path in (self.folder / kind).glob("[0-9]*"):
                 if path.name.isdigit() and int(path.name) >= first:
@@ -356,7 +360,7 @@ class Engine:
             except BadResult:
                 if not request.exists():
                     prepare()
-                self._tell_once(f"{what}: building, checking and timing ({self.runner.name})")
+                self._progress_once(f"{what}: building, checking and timing ({self.runner.name})")
                 self.runner.measure(asked, place / "result")
             return {}
 
@@ -371,10 +375,10 @@ class Engine:
         every = self._files.items()
         return {p: d for p, d in every if not (task.is_changeable(p) or task.is_hidden(p))}
 
-    def _tell_once(self, line: str) -> None:
+    def _progress_once(self, line: str) -> None:
         """Not again for each look at whether a result is there."""
-        if line not in self._told:
-            self._told.add(line)
+        if line not in self._printed:
+            self._printed.add(line)
             self._progress(line)
 
     def _request(self, name: str) -> Request:

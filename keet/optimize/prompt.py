@@ -126,15 +126,15 @@ def _limits(now: Facts) -> str:
     if not now.limits:
         return ""
     left = f"\n\nIn short: {now.left.text}." if now.left else ""
-    told = now.limits.strip().replace("\n# ", "\n## ").removeprefix("# ")
-    return f"# What limits the present way of doing it\n\n{told}{left}"
+    limits = now.limits.strip().replace("\n# ", "\n## ").removeprefix("# ")
+    return f"# What limits the present way of doing it\n\n{limits}{left}"
 
 
 def _history(facts: PromptFacts) -> Iterator[str]:
     if not facts.tried:
         return
     last = facts.tried[-1]
-    lines = [f"# What the last change did\n\nRound {last.number}, {_told(last)}"]
+    lines = [f"# What the last change did\n\nRound {last.number}, {_in_words(last)}"]
     if facts.now.diff and last.outcome == "kept":
         lines.append(short_diff_text(facts.now.diff))
     elif last.output:
@@ -145,14 +145,14 @@ def _history(facts: PromptFacts) -> Iterator[str]:
     dropped = [each for each in facts.tried[:-1] if each.outcome != "kept"]
     kept = [each for each in facts.tried[:-1] if each.outcome == "kept"]
     if kept:
-        listed = "\n".join(f"- Round {each.number}: {_told(each)}" for each in kept)
+        listed = "\n".join(f"- Round {each.number}: {_in_words(each)}" for each in kept)
         yield f"# What was kept before\n\n{listed}"
     if dropped:
-        listed = "\n".join(f"- Round {each.number}: {_told(each)}" for each in dropped)
+        listed = "\n".join(f"- Round {each.number}: {_in_words(each)}" for each in dropped)
         yield f"# What was dropped before\n\n{listed}\n\nDo not propose these again as they are."
 
 
-def _told(tried: Tried) -> str:
+def _in_words(tried: Tried) -> str:
     what = f" It was: {tried.summary}" if tried.summary else ""
     return f"{tried.outcome.replace('_', ' ')}: {tried.reason}.{what}"
 

@@ -125,8 +125,8 @@ def _taken(made: Path, target: Path, request: Request) -> Result:
 
 def _last_line(output: str, code: int) -> str:
     lines = [line for line in output.splitlines() if line.strip()]
-    told = lines[-2:] if lines and "requests measured" in lines[-1] else lines[-1:]
-    return one_line(told[0][-300:]) if told else f"exit code {code}"
+    last = lines[-2:] if lines and "requests measured" in lines[-1] else lines[-1:]
+    return one_line(last[0][-300:]) if last else f"exit code {code}"
 
 
 def run_child(

@@ -306,6 +306,15 @@ def test_a_step_is_repeated_with_all_that_follows(
     assert (f"app-rounds_{number:02}" in str(runner.asked)) == (step != "outcome")
 
 
+def test_nothing_is_left_of_a_proposal_that_is_repeated(source: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "rounds"
+    Engine(task_of(source), folder, ScriptedProposer(added("VALUE=1")), FakeRunner()).run()
+    (folder / "rounds/01/proposal.json").unlink()
+    nothing = ScriptedProposer(lambda _: None)
+    (found,) = Engine(task_of(source), folder, nothing, FakeRunner()).run().rounds
+    assert (found.outcome, found.lines_added) == ("no_change", 0)
+
+
 def test_another_proposer_gets_a_prompt_of_its_own(source: Path, tmp_path: Path) -> None:
     """It has another way to answer."""
     person = PersonProposer()
