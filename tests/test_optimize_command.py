@@ -6,6 +6,7 @@ import json
 import shlex
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -229,7 +230,9 @@ def document() -> OptimizeDocument:
         stopped="rounds",
         stopped_text=Sentence("{rounds} are done", rounds=counted(5, "round")),
         rounds=rounds,
-        best=BestDocument(round=5, patch="/work/app.keet/best.patch", times=times(1200, 400)),
+        best=BestDocument(
+            round=5, patch="/work/app.keet/best.patch", times=times(1200, 400), is_faster=True
+        ),
         left=LeftDocument(percent=31.0, is_bounded=True, text=left),
         applied=False,
         usage=UsageDocument(calls=4, input_tokens=36000, output_tokens=4000, cost=1.0),
@@ -257,6 +260,14 @@ def test_page_in_html(document: OptimizeDocument) -> None:
     text = page_text(lambda reader: optimize_page(document, reader), "html")
     assert "&lt;tiles&gt;" in text
     assert "<tiles>" not in text
+
+
+def test_the_chart_of_many_rounds(document: OptimizeDocument) -> None:
+    """Its first bar has what was kept before."""
+    more = [round_of(number, "no_gain", "none") for number in range(6, 60)]
+    many = replace(document, rounds=[*document.rounds, *more])
+    text = page_text(lambda reader: optimize_page(many, reader), "markdown")
+    assert "- 100% (1.20 ms): original\n- 33% (400 us): after round 36 (no gain)\n" in text
 
 
 def test_document_matches_its_schema(document: OptimizeDocument) -> None:

@@ -8,6 +8,7 @@ kill; with a larger --rounds it adds rounds."""
 
 from __future__ import annotations
 
+import select
 import sys
 import time
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
@@ -247,28 +248,28 @@ def run(args: Namespace) -> int:
         if not engine.has_begun:
             raise
         document = engine.interrupted()
-    if args.apply and document.best:
-        engine.apply()
-        print_progress(f"applied {document.best.patch} to {task.source}")
-        document = document.with_applied()
+    code, best = _exit_code(document), document.best
+    if args.apply and best and code == ExitCode.DONE:
+        document = engine.apply(document)
+        print_progress(f"applied {best.patch} to {task.source}")
     _show(args, document)
-    return _exit_code(document)
+    return code
 
 
 def _waiting(args: Namespace, work: Callable[[], T]) -> T:
     """Repeats the work, which continues where it was, until nobody has to be waited for."""
     from keet.optimize.task import Waiting
 
-    told = ""
+    printed = ""
     while True:
         try:
             return work()
         except Waiting as waiting:
             if args.no_wait:
                 raise
-            if str(waiting) != told:
-                told = str(waiting)
-                print_progress(told)
+            if str(waiting) != printed:
+                printed = str(waiting)
+                print_progress(printed)
             time.sleep(_POLL_SECONDS)
 
 
@@ -279,7 +280,7 @@ def _task(args: Namespace) -> Task:
     if args.kernel and args.goal == "wall":
         raise UsageError("--kernel needs --goal gpu: only kernels have times of their own")
     return Task(
-        source=args.source.absolute(),
+        source=args.source.resolve(),
         build=args.build,
         run=args.run,
         may_change=tuple(args.may_change),
@@ -335,7 +336,7 @@ def _proposer(args: Namespace) -> Proposer:
         return CommandProposer(template, print_progress)
     options = chosen_model(args)
     if options is None:
-        return PersonProposer(print_progress, _asked if _is_attended(args) else lambda _: False)
+        return PersonProposer(_is_enter_pressed if _is_attended(args) else None)
     if args.max_cost and options.spec.price is None:
         raise UsageError("--max-cost needs the price of the model: --price IN/OUT")
     announce(args)
@@ -346,9 +347,8 @@ def _is_attended(args: Namespace) -> bool:
     return not args.no_wait and sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def _asked(question: str) -> bool:
-    print_progress(f"{question}; then press Enter")
-    return bool(sys.stdin.readline())
+def _is_enter_pressed() -> bool:
+    return bool(select.select([sys.stdin], [], [], 0)[0]) and bool(sys.stdin.readline())
 
 
 # --- the result
@@ -373,4 +373,5 @@ def _exit_code(document: OptimizeDocument) -> int:
         return ExitCode.NOT_AVAILABLE
     if document.stopped == "interrupted":
         return ExitCode.INTERRUPTED
-    return ExitCode.DONE if document.best else ExitCode.CHECK_FAILED
+    is_faster = document.best is not None and document.best.is_faster
+    return ExitCode.DONE if is_faster else ExitCode.CHECK_FAILED

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Literal
 
 from keet.documents.document import Document
@@ -66,7 +65,10 @@ class BestDocument(Document):
     patch: str
     """Path of the patch from the original."""
     times: TimesDocument
-    """Original and best, measured in turns."""
+    """Original and best, measured in turns. After an interrupt, or if that measurement failed: the
+    product of the rounds that were kept."""
+    is_faster: bool
+    """Whether the gain of all rounds together is above the noise."""
 
 
 class LeftDocument(Document):
@@ -104,6 +106,3 @@ class OptimizeDocument(CommandResult):
     """Whether the best patch was applied to the source folder (--apply)."""
     usage: UsageDocument
     seconds: float
-
-    def with_applied(self) -> OptimizeDocument:
-        return replace(self, applied=True)

@@ -8,6 +8,7 @@ process can run the engines of many tasks in turn.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -18,9 +19,8 @@ from keet.documents.optimize import (
     OptimizeDocument,
     RoundDocument,
     StopReason,
-    TimesDocument,
 )
-from keet.errors import NotAvailable, UsageError
+from keet.errors import KeetError, NotAvailable, UsageError
 from keet.evidence import Sentence
 from keet.optimize.facts import Facts, diff_text, facts_of, read_report
 from keet.optimize.journal import Document, Journal, read_sentence, written_sentence
@@ -29,6 +29,7 @@ from keet.optimize.judging import (
     BEFORE,
     ORIGINAL,
     Judgement,
+    Times,
     compare_times,
     goal_times,
     judge,
@@ -48,8 +49,10 @@ from keet.optimize.protocol import (
 )
 from keet.optimize.runners import Progress, Runner
 from keet.optimize.story import (
+    STEPS,
     State,
     changed_files,
+    missing_step,
     product,
     read_state,
     stopped_text,
@@ -71,7 +74,8 @@ from keet.optimize.workspace import (
 )
 
 PromptBuilder = Callable[[PromptFacts], str]
-Judge = Callable[[Task, Result], Judgement]
+Judge = Callable[[Task, Result, set[str]], Judgement]
+"""Its last argument: the kernels of the original."""
 BEST_PATCH = "best.patch"
 
 
@@ -97,7 +101,7 @@ class Engine:
         self.journal = Journal(folder)
         self.original = folder / "original"
         self._known: dict[int, Facts] = {}
-        self._told: set[str] = set()
+        self._printed: set[str] = set()
 
     def run(self) -> OptimizeDocument:
         """All that is left to do. Raises Waiting, NotAvailable or UsageError; call it again after
@@ -123,7 +127,13 @@ class Engine:
     def _start(self) -> None:
         def start() -> Document:
             copy_source(self.task, self.original)
-            return {"task": dict(self.task.identity), "files": digests(self.original)}
+            files = digests(self.original)
+            if not any(map(self.task.is_changeable, files)):
+                raise UsageError(
+                    f"--may-change {' '.join(self.task.may_change)}: no file of "
+                    f"{self.task.source} matches; patterns are relative to it"
+                )
+            return {"task": dict(self.task.identity), "files": files}
 
         begun = self.journal.step("start", start)
         now = self.task.identity
@@ -135,29 +145,38 @@ class Engine:
                 "folder with --folder"
             )
         self._files: Mapping[str, str] = begun["files"]
-        if not any(self.task.is_changeable(path) for path in self._files):
-            raise UsageError(
-                f"--may-change {' '.join(self.task.may_change)}: no file of {self.task.source} "
-                "matches; patterns are relative to it"
-            )
 
-    def _baseline(self) -> Result:
-        """The original alone: it has to build, to run and to be right."""
+    def _baseline(self) -> None:
+        """The original alone. If it can't be optimized, everything begins anew next time, with
+        another source or other commands."""
         result = self._measured("baseline", {BEFORE: {}}, BEFORE, "original")
+        try:
+            self._check_original(result)
+        except KeetError:
+            failed = self.folder / "baseline.failed"
+            remove(failed)
+            (self.folder / "baseline").replace(failed)
+            self.journal.forget("start")
+            raise
+        self._kernels = kernels_of(result.variants[BEFORE])
+
+    def _check_original(self, result: Result) -> None:
+        """It has to build, to run and to be right."""
         original = result.variants[BEFORE]
         if problem := problem_of(original):
             shown = shown_output(problem.output, 1500)
             raise UsageError(
                 f"the program can't be measured before any change: {problem.reason}"
-                f"{f' ({shown})' if shown else ''}; correct it or the commands, remove "
-                f"{self.folder / 'baseline.json'} and {self.folder / 'baseline'}, and try again"
+                f"{f' ({shown})' if shown else ''}; correct it or the commands, and try again"
             )
         is_recorded = result.recorder is not None and kernels_of(original)
         if self.task.goal == "gpu" and not is_recorded:
-            why = result.no_recorder or "the recorder saw no kernel launch"
+            why, what = result.no_recorder, "install what is missing where the program runs"
+            if result.recorder is not None:
+                why, what = "the program launched none", "correct --run"
             raise NotAvailable(
-                f"the goal is the time of kernels, and it was not recorded: {why}; install the "
-                "CUDA toolkit there, or use --goal wall"
+                f"the goal is the time of kernels, and it was not recorded: {why}; {what}, or use "
+                "--goal wall"
             )
         known = {kernel for run in original.runs for kernel in run.kernels}
         if self.task.kernel and not any(self.task.is_goal(k[0], k[1]) for k in known):
@@ -165,16 +184,14 @@ class Engine:
             raise UsageError(
                 f"--kernel {self.task.kernel}: no kernel matches; the program has: {names}"
             )
-        return result
 
     # --- a round
 
     def _round(self, number: int, state: State) -> None:
         name = f"rounds/{number:02}"
-        prompt = self.journal.step(f"{name}/prompt", partial(self._make_prompt, number, state))
-        proposal = self.journal.step(
-            f"{name}/proposal", partial(self._propose, number, state, prompt)
-        )
+        self._forget_stale(number)
+        self.journal.step(f"{name}/prompt", partial(self._make_prompt, number, state))
+        proposal = self.journal.step(f"{name}/proposal", partial(self._propose, number, state))
         if not proposal.get("outcome"):
             variants: dict[str, Overlay] = {BEFORE: state.overlay, AFTER: proposal["overlay"]}
             if self.task.outputs and state.overlay:  # errors within tolerances must not add up
@@ -182,15 +199,38 @@ class Engine:
             self._measured(name, variants, AFTER, f"round {number}")
         outcome = self.journal.step(f"{name}/outcome", partial(self._judged, number, state))
         self._clean(number)
-        told = f"{outcome['outcome'].replace('_', ' ')}: {read_sentence(outcome['reason'])}"
-        self._progress(f"round {number}: {told}")
+        text = f"{outcome['outcome'].replace('_', ' ')}: {read_sentence(outcome['reason'])}"
+        self._progress(f"round {number}: {text}")
+
+    def _forget_stale(self, number: int) -> None:
+        """Removes what follows a step without a file: somebody removed that, to repeat it. The
+        same for the prompt of another proposer, which has another way to answer."""
+        name = f"rounds/{number:02}"
+        answer = self.proposer.answer_format(self.task)
+        known = self.journal.read(f"{name}/prompt") or {}
+        if known.get("answer", answer) != answer and not self.journal.read(f"{name}/proposal"):
+            self.journal.forget(f"{name}/prompt")
+        missing = missing_step(self.journal, number)
+        if missing != "outcome" and self.journal.read(f"{name}/outcome"):
+            remove(self.folder / name / "result")
+        for step in STEPS[STEPS.index(missing) :] if missing else ():
+            self.journal.forget(f"{name}/{step}")
+        left = ("ready",) * (missing == "prompt")
+        left += ("change.patch", "output.txt") * (missing in STEPS[:2])
+        for file in left:
+            (self.folder / name / file).unlink(missing_ok=True)
+        for kind, first in (("rounds", number + 1), ("final", number)):
+            for path in (self.folder / kind).glob("[0-9]*"):
+                if path.name.isdigit() and int(path.name) >= first:
+                    remove(path)
 
     def _clean(self, number: int) -> None:
-        for left in ("source", "source.partial", "request", "request.partial"):
+        for left in ("source", "source.partial", "request", "request.partial", "request.result"):
             remove(self.folder / f"rounds/{number:02}" / left)
 
     def _make_prompt(self, number: int, state: State) -> Document:
         place = self.folder / f"rounds/{number:02}"
+        answer = self.proposer.answer_format(self.task)
         copy_with(self.task, self.original, state.overlay, place / "source")
         facts = self._facts(state)
         text = self._prompt(
@@ -203,11 +243,11 @@ class Engine:
                 facts,
                 state.speedup,
                 [self._tried(each) for each in state.rounds],
-                self.proposer.answer_format(self.task),
+                answer,
             )
         )
-        self.journal.write_file(f"rounds/{number:02}/prompt.md", text)
-        return {}
+        self.journal.write_file(f"rounds/{number:02}/prompt.md", text.encode("utf-8", "replace"))
+        return {"answer": answer}
 
     def _tried(self, each: RoundDocument) -> Tried:
         outcome = self.journal.read(f"rounds/{each.number:02}/outcome") or {}
@@ -227,8 +267,7 @@ class Engine:
         path = self.folder / f"rounds/{number:02}" / name
         return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
 
-    def _propose(self, number: int, state: State, prompt: Document) -> Document:
-        del prompt
+    def _propose(self, number: int, state: State) -> Document:
         name = f"rounds/{number:02}"
         folder = self.folder / name / "source"
         if not (self.proposer.keeps_edits and folder.exists()):
@@ -272,7 +311,7 @@ class Engine:
         why = Sentence("{why}", why=proposal.get("reason", ""))
         judgement = Judgement(proposal.get("outcome", "no_change"), why)
         if not proposal.get("outcome"):
-            judgement = self._judge(self.task, self._result_of(number)[0])
+            judgement = self._judge(self.task, self._result_of(number)[0], self._kernels)
             self._write_diff(number, state)
         output = shown_output(judgement.output, 20_000)
         if output:
@@ -287,14 +326,19 @@ class Engine:
             "reason": written_sentence(judgement.reason),
             "output": output,
             "times": times._asdict() if times else None,
-            "of_original": times and times.after / times.before / state.speedup,
+            "of_original": times and 1 / (times.speedup * state.speedup),
             "files": changed_files(state.overlay, proposal["overlay"]) if patch else [],
             "lines": [added, removed],
         }
 
     def _write_diff(self, number: int, state: State) -> None:
         """What the change did, by the profiles; also of one that made the program slower."""
-        before, after = (read_report(*self._result_of(n)[1:]) for n in (state.best, number))
+        reports = []
+        for each in (state.best, number):
+            result, folder, name = self._result_of(each)
+            program = result.variants[name]
+            reports.append(read_report(self.task, program, folder, name, self._kernels))
+        before, after = reports
         text = diff_text(before.profile, after.profile) if before and after else ""
         if text:
             self.journal.write_file(f"rounds/{number:02}/diff.md", text)
@@ -336,7 +380,7 @@ class Engine:
             except BadResult:
                 if not request.exists():
                     prepare()
-                self._tell_once(f"{what}: building, checking and timing ({self.runner.name})")
+                self._progress_once(f"{what}: building, checking and timing ({self.runner.name})")
                 self.runner.measure(asked, place / "result")
             return {}
 
@@ -351,10 +395,10 @@ class Engine:
         every = self._files.items()
         return {p: d for p, d in every if not (task.is_changeable(p) or task.is_hidden(p))}
 
-    def _tell_once(self, line: str) -> None:
+    def _progress_once(self, line: str) -> None:
         """Not again for each look at whether a result is there."""
-        if line not in self._told:
-            self._told.add(line)
+        if line not in self._printed:
+            self._printed.add(line)
             self._progress(line)
 
     def _request(self, name: str) -> Request:
@@ -401,7 +445,8 @@ class Engine:
     def _facts(self, state: State) -> Facts:
         """Of the best program."""
         if state.best not in self._known:
-            self._known[state.best] = facts_of(self.task, *self._result_of(state.best))
+            found = self._result_of(state.best)
+            self._known[state.best] = facts_of(self.task, *found, self._kernels)
         return self._known[state.best]
 
     def shown_prompt(self) -> str:
@@ -411,6 +456,7 @@ class Engine:
             self._baseline()
             state = self.state()
             number = len(state.rounds) + 1
+            self._forget_stale(number)
             self.journal.step(
                 f"rounds/{number:02}/prompt", partial(self._make_prompt, number, state)
             )
@@ -426,15 +472,17 @@ class Engine:
         """What is known by now, without doing anything more."""
         with self.journal.locked():
             self._start()
+            self._baseline()
             return self._finish(self.state(), "interrupted", "")
 
     def _finish(self, state: State, stopped: StopReason, problem: str) -> OptimizeDocument:
         for each in state.rounds:  # it may have been killed before it did this
             self._clean(each.number)
         best = self._best(state, measures=stopped not in ("interrupted", "model"))
+        if best:
+            self._write_patch(BEST_PATCH, {}, state.overlay)
         baseline, _, _ = self._result_of(0)
-        program = baseline.variants[BEFORE]
-        original = goal_times(self.task, program, kernels_of(program))
+        original = goal_times(self.task, baseline.variants[BEFORE], self._kernels)
         left = self._facts(state).left
         document = OptimizeDocument(
             source=str(self.task.source),
@@ -450,7 +498,7 @@ class Engine:
             rounds=list(state.rounds),
             best=best,
             left=LeftDocument.taken_from(left) if left else None,
-            applied=self.journal.read(f"applied/{state.best:02}") is not None,
+            applied=best is not None and self._applied() == dict(state.overlay),
             usage=total_usage(state.rounds),
             seconds=self._seconds(state),
         )
@@ -461,36 +509,40 @@ class Engine:
         """With more than one kept round, original and best are measured in turns."""
         if not state.best:
             return None
-        kept = [each for each in state.rounds if each.outcome == "kept"]
-        times = kept[-1].times
-        if len(kept) > 1:
-            name = f"final/{state.best:02}"
-            times = product([each.times for each in kept if each.times])
-            if measures or self.journal.read(f"{name}/measured") is not None:
-                variants: dict[str, Overlay] = {BEFORE: {}, AFTER: state.overlay}
-                times = (
-                    self._final_times(self._measured(name, variants, "", "original and best"))
-                    or times
-                )
-        assert times is not None
-        return BestDocument(round=state.best, patch=str(self.folder / BEST_PATCH), times=times)
+        kept = [each.times for each in state.rounds if each.outcome == "kept" and each.times]
+        name = f"final/{state.best:02}"
+        times, is_faster = product(kept), True
+        if len(kept) > 1 and (measures or self.journal.read(f"{name}/measured") is not None):
+            variants: dict[str, Overlay] = {BEFORE: {}, AFTER: state.overlay}
+            result = self._measured(name, variants, "", "original and best")
+            if measured := self._final_times(result):
+                times, is_faster = times_document(measured), measured.is_faster
+        patch = str(self.folder / BEST_PATCH)
+        return BestDocument(round=state.best, patch=patch, times=times, is_faster=is_faster)
 
-    def _final_times(self, result: Result) -> TimesDocument | None:
-        before, after = result.variants[BEFORE], result.variants[AFTER]
-        if problem_of(before) or problem_of(after):
+    def _final_times(self, result: Result) -> Times | None:
+        sides = result.variants[BEFORE], result.variants[AFTER]
+        if any(map(problem_of, sides)):
             return None
-        known = kernels_of(before)
-        times = compare_times(*(goal_times(self.task, side, known) for side in (before, after)))
-        return times_document(times) if times else None
+        return compare_times(*(goal_times(self.task, side, self._kernels) for side in sides))
 
-    def apply(self) -> None:
-        """Changes the source folder by the best patch, once. Raises UsageError."""
+    def apply(self, document: OptimizeDocument) -> OptimizeDocument:
+        """Changes the source folder into the best program, from the original or from what was
+        applied before. Raises UsageError."""
+        with self.journal.locked():
+            overlay, before = dict(self.state().overlay), self._applied()
+            name = "applied.patch"
+            self._write_patch(name, {} if before == overlay else before, overlay)
+            apply_patch(self.task.source, self.folder / name)
+            self.journal.write("applied", {"overlay": overlay})
+            document = replace(document, applied=True)
+            self.journal.write("report", document.to_dict())
+        return document
 
-        def apply() -> Document:
-            apply_patch(self.task.source, self.folder / BEST_PATCH)
-            return {}
-
-        self.journal.step(f"applied/{self.state().best:02}", apply)
+    def _applied(self) -> Overlay:
+        """What the source folder was changed into, against the original."""
+        found: Overlay = (self.journal.read("applied") or {}).get("overlay", {})
+        return found
 
     def _write_patch(self, name: str, before: Overlay, after: Overlay) -> None:
         self.journal.write_file(name, patch_text(self.original, before, after))

@@ -3,6 +3,7 @@ to gain, and what changed from one program to the next."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +22,8 @@ from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.formats import page_text
 from keet.formatting import count_noun
 from keet.ingest import read_profile
-from keet.optimize.protocol import Result, Run
+from keet.optimize.judging import counts
+from keet.optimize.protocol import Result, Run, VariantResult
 from keet.optimize.task import Task
 from keet.pages.amounts import short_rows
 from keet.pages.context import context_text
@@ -66,9 +68,11 @@ class ReadReport(NamedTuple):
     explanation: Explanation
 
 
-def read_report(result_folder: Path, name: str) -> ReadReport | None:
-    """None without a profile. Reports of damaged or hostile results are left out: they are an
-    addition to the times."""
+def read_report(
+    task: Task, variant: VariantResult, result_folder: Path, name: str, known: set[str]
+) -> ReadReport | None:
+    """Explained for the kernels whose time counts. None without a profile of them. Reports of
+    damaged or hostile results are left out: they are an addition to the times."""
     path = result_folder / f"{name}.ncu-rep"
     if not path.exists():
         return None
@@ -80,7 +84,14 @@ def read_report(result_folder: Path, name: str) -> ReadReport | None:
         if table is not None:
             created = profile.provenance.created
             profile = replace(profile, run=table._replace(report_created=created))
-        return ReadReport(profile, explain(profile, profile.launches, _FINDINGS))
+        kernels = {kernel[:2] for run in variant.runs for kernel in run.kernels}
+        is_goal = {names[0]: counts(task, *names, known) for names in kernels}
+        launches = [
+            each
+            for each in profile.launches
+            if is_goal.get(each.name.mangled, task.is_goal(each.name.mangled, each.name.full))
+        ]
+        return ReadReport(profile, explain(profile, launches, _FINDINGS)) if launches else None
     except (KeetError, OSError, ValueError):
         return None
 
@@ -92,50 +103,55 @@ def _run_table(folder: Path) -> RunTable | None:
     return recorded_run(records, RunTable((), "cupti")).table if records else None
 
 
-def facts_of(task: Task, result: Result, folder: Path, name: str) -> Facts:
-    """`folder`: of the result."""
+def facts_of(task: Task, result: Result, folder: Path, name: str, known: set[str]) -> Facts:
+    """`folder`: of the result. `known`: kernels of the original."""
     runs = result.variants[name].timed
-    report = read_report(folder, name)
-    listed = kernel_list(runs)
+    report = read_report(task, result.variants[name], folder, name, known)
+    listed = kernel_list(task, runs, known)
     if report is None:
         return Facts(listed)
     explanation = report.explanation
     return Facts(
         listed,
-        _amounts(report),
-        context_text(explanation, _CONTEXT_TOKENS, of=len(explanation.launches), amounts=False),
-        left_to_gain(task, explanation),
+        _amounts(task, report),
+        context_text(explanation, _CONTEXT_TOKENS, of=len(explanation.launches), launch_only=True),
+        left_to_gain(explanation),
     )
 
 
-def kernel_list(runs: Sequence[Run]) -> str:
+def kernel_list(task: Task, runs: Sequence[Run], known: set[str]) -> str:
     """Kernels by time, of the first timed run."""
     if not runs or not runs[0].kernels:
         return ""
     kernels = runs[0].kernels
     total = sum(kernel[3] for kernel in kernels) or 1
     lines = []
-    for _, full, launches, nanoseconds in kernels[:_KERNELS]:
+    for name, full, launches, nanoseconds in kernels[:_KERNELS]:
         time = Quantity(nanoseconds, "ns")
         share = 100 * nanoseconds / total
+        aside = "" if counts(task, name, full, known) else " (not part of the task)"
         lines.append(
-            f"- {share:.1f}%: {one_line(full[:200])}, {count_noun(launches, 'launch')}, {time}"
+            f"- {share:.1f}%: {one_line(full[:200])}, {count_noun(launches, 'launch')}, "
+            f"{time}{aside}"
         )
     if len(kernels) > _KERNELS:
         lines.append(f"- and {len(kernels) - _KERNELS} more")
     return "\n".join(lines)
 
 
-def _amounts(report: ReadReport) -> str:
+def _amounts(task: Task, report: ReadReport) -> str:
     lines: list[str] = []
     launches = report.explanation.launches
     views = [each.view for each in launches if each.view.code is not None]
     program = program_amounts(report.profile, views, Ledger())
     if program is not None:
         of_data = (program.states, program.rereads, program.hand_overs)
-        for texts in (program.texts, *([row.text for row in some] for some in of_data)):
+        every = [program.texts, *([row.text for row in some] for some in of_data)]
+        if task.kernel is not None:  # the others are about the whole program
+            every = every[-1:]
+        for texts in every:
             lines += [f"- {text}" for text in texts[:_OF_PROGRAM]]
-    for each in launches:
+    for each in {each.launch.name: each for each in reversed(launches)}.values():
         amounts = each.main_amounts
         rows = [*short_rows(amounts)] if amounts else []
         if rows:
@@ -147,13 +163,10 @@ def _amounts(report: ReadReport) -> str:
 # --- what is left
 
 
-def left_to_gain(task: Task, explanation: Explanation) -> Left | None:
+def left_to_gain(explanation: Explanation) -> Left | None:
     """None if no explained launch has a duration."""
     weights, saved, above = [], [], []
     for each in explanation.launches:
-        name = each.launch.name
-        if not task.is_goal(name.mangled or name.full, name.full):
-            continue
         duration = each.view.value("duration")
         if not duration:
             continue
@@ -214,6 +227,8 @@ def diff_text(before: Profile, after: Profile) -> str:
 
 
 def short_diff_text(text: str) -> str:
-    """The beginning, which has the times and the causes."""
-    lines = text.splitlines()
-    return "\n".join([*lines[:_DIFF_LINES], *(["…"] if len(lines) > _DIFF_LINES else [])])
+    """The beginning, which has the times and the causes, without what is said of the program as it
+    is now: the prompt has that elsewhere."""
+    lines = [row for row in text.splitlines() if not row.startswith(("- **Next:**", "- **Do:**"))]
+    shown = "\n".join([*lines[:_DIFF_LINES], *(["…"] if len(lines) > _DIFF_LINES else [])])
+    return re.sub("</?(details|summary|code)>", "", shown)

@@ -87,6 +87,10 @@ class Journal:
             file.flush()
             os.fsync(file.fileno())
 
+    def forget(self, name: str) -> None:
+        """The step is done again."""
+        self._path(name).unlink(missing_ok=True)
+
     def _path(self, name: str) -> Path:
         return self.folder / f"{name}.json"
 

@@ -5,25 +5,13 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterator, Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
+from keet.documents.optimize import RoundOutcome
 from keet.evidence import Evidence, Sentence, constant
-from keet.optimize.protocol import Result, Run, VariantResult, shown_output
+from keet.optimize.protocol import Command, Result, Run, VariantResult, shown_output
 from keet.optimize.task import Task
 
-Outcome = Literal[
-    "kept",
-    "no_gain",
-    "slower",
-    "wrong",
-    "failed",
-    "too_long",
-    "no_build",
-    "refused",
-    "no_change",
-    "no_proposal",
-    "not_measured",
-]
 BEFORE, AFTER, ORIGINAL = "before", "after", "original"
 """Programs of a request. The original is there if outputs are compared with its outputs."""
 _LEAST_GAIN = 0.005
@@ -55,7 +43,7 @@ class Times(NamedTuple):
 
 
 class Judgement(NamedTuple):
-    outcome: Outcome
+    outcome: RoundOutcome
     reason: Sentence
     times: Times | None = None
     output: str = ""
@@ -78,8 +66,8 @@ def compare_times(before: Sequence[float], after: Sequence[float]) -> Times | No
 
 
 def goal_times(task: Task, variant: VariantResult, known: set[str]) -> list[float]:
-    """Nanoseconds of each timed run that the goal counts. `known`: kernels of the program before. A
-    kernel that is new counts in any case: renaming one must not hide it."""
+    """Nanoseconds of each timed run that the goal counts. `known`: kernels of the original. One
+    that is not among them counts in any case: renaming a kernel must not hide it."""
     if task.goal == "wall":
         return [run.seconds * 1e9 for run in variant.timed]
     if task.kernel is None:
@@ -91,23 +79,24 @@ def goal_times(task: Task, variant: VariantResult, known: set[str]) -> list[floa
 
 
 def counts(task: Task, name: str, full: str, known: set[str]) -> bool:
-    return name not in known or task.is_goal(name, full)
+    return known.isdisjoint((name, full)) or task.is_goal(name, full)
 
 
 def kernels_of(variant: VariantResult) -> set[str]:
-    return {kernel[0] for run in variant.runs for kernel in run.kernels}
+    """Mangled and full names: only the latter stay the same in an anonymous namespace."""
+    return {name for run in variant.runs for kernel in run.kernels for name in kernel[:2]}
 
 
-def judge(task: Task, result: Result) -> Judgement:
-    """Of the program `after`, compared with `before`."""
-    before, after = result.variants[BEFORE], result.variants[AFTER]
-    known = [result.variants[name] for name in (ORIGINAL, BEFORE) if name in result.variants]
-    reference = next((found for each in known if (found := problem_of(each))), None)
+def judge(task: Task, result: Result, known: set[str]) -> Judgement:
+    """Of the program `after`, compared with `before`. `known`: kernels of the original."""
+    after = result.variants[AFTER]
+    references = [result.variants[name] for name in (ORIGINAL, BEFORE) if name in result.variants]
+    reference = next((found for each in references if (found := problem_of(each))), None)
     if reference is not None:
         words = "the program as it was before this round failed, too: {why}"
         reason = Sentence(words, why=reference.reason)
         return Judgement("not_measured", reason, None, reference.output)
-    return problem_of(after) or _judge_times(task, result, before, after)
+    return problem_of(after) or _judge_times(task, result, known)
 
 
 def problem_of(variant: VariantResult) -> Judgement | None:
@@ -118,8 +107,7 @@ def problem_of(variant: VariantResult) -> Judgement | None:
     if build.timed_out:
         return Judgement("too_long", Sentence("the build took too long"), None, build.output)
     if build.exit:
-        why = _coded("the build failed with exit code {code}", build.exit)
-        return Judgement("no_build", why, None, build.output)
+        return Judgement("no_build", _failed("the build", build.exit), None, build.output)
     if variant.tampered:
         words = "the build changes files that may not change: {files}"
         return Judgement("refused", Sentence(words, files=_listed(variant.tampered)))
@@ -130,8 +118,7 @@ def _problem_of_run(run: Run) -> Judgement | None:
     if run.timed_out:
         return Judgement("too_long", Sentence("the run took too long"), None, run.output)
     if run.exit:
-        why = _coded("the run failed with exit code {code}", run.exit)
-        return Judgement("failed", why, None, run.output)
+        return Judgement("failed", _failed("the run", run.exit), None, run.output)
     if run.tampered:
         words = "the run changes files that may not change: {files}"
         return Judgement("refused", Sentence(words, files=_listed(run.tampered)))
@@ -139,14 +126,24 @@ def _problem_of_run(run: Run) -> Judgement | None:
     if wrong:
         why = Sentence("an output differs from that of the original by more than the tolerance")
         return Judgement("wrong", why, None, "\n".join(wrong))
-    if run.check and (run.check.exit or run.check.timed_out):
-        why = _coded("the check failed with exit code {code}", run.check.exit)
-        return Judgement("wrong", why, None, run.check.output)
+    return _problem_of_check(run.check) if run.check else None
+
+
+def _problem_of_check(check: Command) -> Judgement | None:
+    if check.timed_out:
+        return Judgement("too_long", Sentence("the check took too long"), None, check.output)
+    if check.exit:
+        return Judgement("wrong", _failed("the check", check.exit), None, check.output)
     return None
 
 
-def _coded(words: str, code: int) -> Sentence:
-    return Sentence(words, code=constant(code, "", "exit code"))
+def _failed(what: str, code: int) -> Sentence:
+    if code < 0:
+        number = constant(-code, "", "signal")
+        return Sentence("{what} was ended by signal {number}", what=what, number=number)
+    return Sentence(
+        "{what} failed with exit code {code}", what=what, code=constant(code, "", "exit code")
+    )
 
 
 def _output(file: str) -> str:
@@ -157,10 +154,8 @@ def _listed(names: Sequence[str]) -> str:
     return shown_output(", ".join(names[:5]), 300).replace("\n", " ")
 
 
-def _judge_times(
-    task: Task, result: Result, before: VariantResult, after: VariantResult
-) -> Judgement:
-    known = kernels_of(before)
+def _judge_times(task: Task, result: Result, known: set[str]) -> Judgement:
+    before, after = result.variants[BEFORE], result.variants[AFTER]
     times = compare_times(*(goal_times(task, side, known) for side in (before, after)))
     if times is None:
         return _not_timed(task, result, before, after)
@@ -174,6 +169,8 @@ def _judge_times(
         words = "the time is {slower:.1f} longer than before this round"
         return Judgement("slower", Sentence(words, **_values(times)), times)
     words = "it saves {change:.1f} of the time; noise: {noise:.1f}"
+    if times.speedup < 1:
+        words = "it takes {slower:.1f} longer; noise: {noise:.1f}"
     return Judgement("no_gain", Sentence(words, **_values(times)), times)
 
 

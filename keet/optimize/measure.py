@@ -122,8 +122,9 @@ def run(  # noqa: PLR0913, PLR0917 - what a command needs
     words = ["sh", "-c", command] if isinstance(command, str) else command
 
     def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (limits["file_bytes"],) * 2)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        with contextlib.suppress(ValueError, OSError):  # a lower one is set already
+            resource.setrlimit(resource.RLIMIT_FSIZE, (limits["file_bytes"],) * 2)
 
     with tempfile.TemporaryFile() as log:
         began = time.monotonic()
@@ -608,7 +609,12 @@ class Measurement:
             return {"report": None, "problem": f"{words[0]} is not on the PATH"}
         report = self.target / (variant.name + ".ncu-rep")
         report.parent.mkdir(parents=True, exist_ok=True)
-        launches = self.launches.get(variant.name, [])
+        reference = self.launches.get(self.variants[0].name, [])
+        launches = goal_launches(
+            self.launches.get(variant.name, []),
+            self.request["profile"]["kernel"],
+            {name for launch in reference for name in launch[:2]},
+        )
         chosen = typical_launches(launches) if launches else None
         if chosen:
             at = words.index("--kernel-id")
@@ -621,6 +627,20 @@ class Measurement:
         with contextlib.suppress(OSError):
             report.unlink()
         return {"report": None, "problem": ends_of(done.output, 1000) or "ncu wrote no report"}
+
+
+def goal_launches(
+    launches: Sequence[Launch], pattern: str | None, known: set[str]
+) -> Sequence[Launch]:
+    """Those of kernels that match, or that are not known; all if there are none."""
+    if pattern is None:
+        return launches
+    found = [
+        each
+        for each in launches
+        if not known.intersection(each[:2]) or any(re.search(pattern, n) for n in each[:2])
+    ]
+    return found or launches
 
 
 def typical_launches(launches: Sequence[Launch]) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from keet.errors import one_line
 from keet.explanation.token_budget import guess_tokens
 from keet.masking.keys import scrub
 from keet.optimize.facts import Facts, short_diff_text
@@ -127,15 +128,15 @@ def _limits(now: Facts) -> str:
     if not now.limits:
         return ""
     left = f"\n\nIn short: {now.left.text}." if now.left else ""
-    told = now.limits.replace("\n# ", "\n## ").removeprefix("# ")
-    return f"# What limits the present way of doing it\n\n{told}{left}"
+    limits = now.limits.strip().replace("\n# ", "\n## ").removeprefix("# ")
+    return f"# What limits the present way of doing it\n\n{limits}{left}"
 
 
 def _history(facts: PromptFacts) -> Iterator[str]:
     if not facts.tried:
         return
     last = facts.tried[-1]
-    lines = [f"# What the last change did\n\nRound {last.number}, {_told(last)}"]
+    lines = [f"# What the last change did\n\nRound {last.number}, {_in_words(last)}"]
     if last.diff:
         lines.append(short_diff_text(last.diff))
     elif last.output:
@@ -144,16 +145,16 @@ def _history(facts: PromptFacts) -> Iterator[str]:
         lines += ["The change, which was undone:", block(_cut(last.patch), "diff")]
     yield "\n\n".join(lines)
     dropped = [each for each in facts.tried[:-1] if each.outcome != "kept"]
-    kept = [each for each in facts.tried if each.outcome == "kept"]
+    kept = [each for each in facts.tried[:-1] if each.outcome == "kept"]
     if kept:
-        listed = "\n".join(f"- Round {each.number}: {_told(each)}" for each in kept)
-        yield f"# What was kept\n\n{listed}"
+        listed = "\n".join(f"- Round {each.number}: {_in_words(each)}" for each in kept)
+        yield f"# What was kept before\n\n{listed}"
     if dropped:
-        listed = "\n".join(f"- Round {each.number}: {_told(each)}" for each in dropped)
-        yield f"# What was tried and dropped\n\n{listed}\n\nDo not propose these again as they are."
+        listed = "\n".join(f"- Round {each.number}: {_in_words(each)}" for each in dropped)
+        yield f"# What was dropped before\n\n{listed}\n\nDo not propose these again as they are."
 
 
-def _told(tried: Tried) -> str:
+def _in_words(tried: Tried) -> str:
     what = f" It was: {tried.summary}" if tried.summary else ""
     return f"{tried.outcome.replace('_', ' ')}: {tried.reason}.{what}"
 
@@ -181,14 +182,14 @@ def _source(facts: PromptFacts) -> str:
 def _files(shown: Mapping[str, str], changeable: Sequence[str]) -> Iterator[str]:
     for path, text in shown.items():
         aside = "" if path in changeable else " (may not change)"
-        yield f"`{path}`{aside}:\n\n{block(text.rstrip(), language(path))}"
+        yield f"`{one_line(path)}`{aside}:\n\n{block(text.rstrip(), language(path, ''))}"
 
 
 def _rest(every: Sequence[str], shown: Mapping[str, str]) -> Iterator[str]:
     names = [path for path in every if path not in shown]
     if names:
         more = f" and {len(names) - _LISTED_FILES} more" if len(names) > _LISTED_FILES else ""
-        listed = ", ".join(f"`{name}`" for name in names[:_LISTED_FILES])
+        listed = ", ".join(f"`{one_line(name)}`" for name in names[:_LISTED_FILES])
         yield f"Files that are not shown: {listed}{more}"
 
 

@@ -30,7 +30,8 @@ from keet.optimize.task import Task, Waiting
 from keet.optimize.workspace import text_of, write_text
 
 _NOT_FOUND = (126, 127)
-_SUMMARY = 600
+_SUMMARY, _LARGEST_NOTE = 600, 100_000
+"""Characters: of a summary, and of what it is made from."""
 
 
 class Round(NamedTuple):
@@ -181,8 +182,16 @@ def apply_reply(about: Round, text: str) -> str:
 def summary_of(text: str) -> str:
     """The words before the first file."""
     first = _BLOCK.search(text)
-    words = text[: first.start()] if first else text
-    return shown_output(" ".join(words.split()), _SUMMARY).replace("\n", " ")
+    return short_summary(text[: first.start()] if first else text)
+
+
+def short_summary(text: str) -> str:
+    """In one line, of whole words."""
+    words = shown_output(" ".join(text.split()), _LARGEST_NOTE).replace("\n", " ")
+    if len(words) <= _SUMMARY:
+        return words
+    first, last = words[: _SUMMARY // 2], words[-_SUMMARY // 2 :]
+    return f"{first.rpartition(' ')[0] or first} [...] {last.partition(' ')[2] or last}"
 
 
 # --- a command
@@ -215,7 +224,7 @@ class CommandProposer:
         code, output = run_child(
             ["sh", "-c", command], about.folder, seconds, text=about.prompt, environment=os.environ
         )
-        shown = shown_output(scrub(output), _SUMMARY).replace("\n", " ")
+        shown = short_summary(scrub(output))
         if code in _NOT_FOUND:
             raise NotAvailable(f"the proposer can't be run: {shown}; correct --proposer")
         if code:
@@ -242,19 +251,24 @@ class PersonProposer:
 
     keeps_edits = True
 
-    def __init__(self, progress: Progress, ask: Callable[[str], bool] = lambda _: False) -> None:
-        """`ask`: asks on the terminal whether the folder is ready; False if nobody is there."""
+    def __init__(self, is_confirmed: Callable[[], bool] | None = None) -> None:
+        """`is_confirmed`: whether somebody pressed Enter in the terminal; None: there is none."""
         self.name = "person"
-        self._progress = progress
-        self._ask = ask
+        self._is_confirmed = is_confirmed
+        self._asked = 0
 
     def answer_format(self, task: Task) -> str:
         return _EDIT.format(where="the folder that keet names", files=_listed(task))
 
     def propose(self, about: Round) -> Proposal:
         ready = about.prompt_file.with_name("ready")
-        marked = f"edit {about.folder}, then: touch {ready}"
-        if not ready.exists() and not self._ask(f"round {about.number}: edit {about.folder}"):
-            raise Waiting(f"waiting for a change: the prompt is {about.prompt_file}; {marked}")
-        note = text_of(ready) if ready.exists() else ""
-        return Proposal(shown_output(" ".join((note or "").split()), _SUMMARY).replace("\n", " "))
+        is_confirmed = self._is_confirmed is not None and self._is_confirmed()
+        is_confirmed = is_confirmed and self._asked == about.number  # else pressed too early
+        if not ready.exists() and not is_confirmed:
+            self._asked = about.number
+            how = "press Enter, or: " * (self._is_confirmed is not None)
+            raise Waiting(
+                f"waiting for a change (round {about.number}): the prompt is {about.prompt_file}; "
+                f"edit {about.folder}, then {how}touch {ready}"
+            )
+        return Proposal(short_summary(text_of(ready) or ""))

@@ -136,7 +136,7 @@ def write_request(  # noqa: PLR0913, PLR0917 - the parts of a request
     content = _content(task, list(variants), protected, profiled)
     content |= {"once": list(once), "files": digests(folder)}
     digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-    readable = re.sub(r"[^A-Za-z0-9_-]+", "_", f"{task.source.name}-{name}")[-60:].strip("_")
+    readable = re.sub(r"[^A-Za-z0-9_-]+", "_", f"{task.name}-{name}")[-60:].strip("_-")
     document = {**content, "id": f"{readable}-{task.digest[:8]}", "digest": digest}
     (folder / "request.json").write_text(json.dumps(document, indent=1), encoding="utf-8")
     return read_request(folder)
@@ -164,7 +164,13 @@ def _content(
             "file_bytes": _FILE_BYTES,
         },
         "record": True,
-        "profile": {"variants": list(profiled), "command": _ncu_words()} if profiled else None,
+        "profile": {
+            "variants": list(profiled),
+            "command": _ncu_words(),
+            "kernel": task.kernel if task.goal == "gpu" else None,
+        }
+        if profiled
+        else None,
     }
 
 

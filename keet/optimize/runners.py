@@ -10,18 +10,20 @@ import shlex
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
 from keet.errors import NotAvailable, UsageError, one_line
-from keet.optimize.measure import clean_environment, copy_folder, remove
+from keet.optimize.measure import both_ends, clean_environment, copy_folder, remove
 from keet.optimize.protocol import BadResult, Request, Result, take_result
 from keet.optimize.task import Waiting
 
 Progress = Callable[[str], None]
 _GRACE_SECONDS = 10
+_OUTPUT_BYTES = 1 << 20
 
 
 class Runner(Protocol):
@@ -123,8 +125,8 @@ def _taken(made: Path, target: Path, request: Request) -> Result:
 
 def _last_line(output: str, code: int) -> str:
     lines = [line for line in output.splitlines() if line.strip()]
-    told = lines[-2:] if lines and "requests measured" in lines[-1] else lines[-1:]
-    return one_line(told[0][-300:]) if told else f"exit code {code}"
+    last = lines[-2:] if lines and "requests measured" in lines[-1] else lines[-1:]
+    return one_line(last[0][-300:]) if last else f"exit code {code}"
 
 
 def run_child(
@@ -137,29 +139,31 @@ def run_child(
 ) -> tuple[int, str]:
     """Exit code (124: took too long) and output of a command, both streams together. Ends all
     processes that it started, also if keet is interrupted. Raises NotAvailable."""
-    mark = f"KEET_CHILD={os.urandom(8).hex()}"
-    name, _, value = mark.partition("=")
-    try:
-        process = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", _WITH_KEET, *words],
-            cwd=folder,
-            env={**(os.environ if environment is None else environment), name: value},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-    except OSError as problem:
-        reason = (problem.strerror or str(problem)).lower()
-        raise NotAvailable(f"{words[0]} can't be run ({reason})") from None
-    try:
-        output, _ = process.communicate(text.encode("utf-8", "replace"), timeout=seconds)
-        code = process.returncode
-    except subprocess.TimeoutExpired:
-        code, output = 124, f"it took longer than {seconds:.0f} s".encode()
-    finally:
-        _end(process, mark.encode())
-    return code, output.decode("utf-8", "replace")
+    name, value = "KEET_CHILD", os.urandom(8).hex()
+    # Files, as a pipe would wait for processes that the command leaves behind.
+    with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as log:
+        given.write(text.encode("utf-8", "replace"))
+        given.seek(0)
+        try:
+            process = subprocess.Popen(
+                [sys.executable, "-I", "-S", "-c", _WITH_KEET, *words],
+                cwd=folder,
+                env={**(os.environ if environment is None else environment), name: value},
+                stdin=given,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        except OSError as problem:
+            reason = (problem.strerror or str(problem)).lower()
+            raise NotAvailable(f"{words[0]} can't be run ({reason})") from None
+        try:
+            code = process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return 124, f"it took longer than {seconds:.0f} s"
+        finally:
+            _end(process, f"{name}={value}".encode())
+        return code, both_ends(log, _OUTPUT_BYTES).decode("utf-8", "replace")
 
 
 def _end(process: subprocess.Popen[bytes], mark: bytes) -> None:
@@ -175,8 +179,6 @@ def _end(process: subprocess.Popen[bytes], mark: bytes) -> None:
         with suppress(OSError):
             os.kill(number, signal.SIGKILL)
     process.wait()
-    if process.stdout:
-        process.stdout.close()
 
 
 def _marked(mark: bytes) -> Iterator[int]:
@@ -188,11 +190,13 @@ def _marked(mark: bytes) -> Iterator[int]:
 
 
 _WITH_KEET = (
-    "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 15, 0, 0, 0); "
+    "import ctypes, os, resource, sys; ctypes.CDLL(None).prctl(1, 15, 0, 0, 0); "
+    "most = resource.getrlimit(resource.RLIMIT_FSIZE)[1]; most = 2**33 if most < 0 else most; "
+    "resource.setrlimit(resource.RLIMIT_FSIZE, (min(most, 2**33),) * 2); "
     "os.execvp(sys.argv[1], sys.argv[1:])"
 )
 """Runs a command that ends when keet is killed (PR_SET_PDEATHSIG): a proposer must not edit on
-while the next keet makes its folder anew."""
+while the next keet makes its folder anew. Its output, as any file that it writes, ends at 8 GiB."""
 
 
 def open_runner(name: str, progress: Progress) -> Runner:

@@ -27,14 +27,24 @@ class State(NamedTuple):
     rounds: tuple[RoundDocument, ...]
 
 
-_STEPS = ("prompt", "proposal", "request_made", "measured", "outcome")
+STEPS = ("prompt", "proposal", "request_made", "measured", "outcome")
+"""Of a round. A proposal that has an outcome already is not measured."""
+
+
+def missing_step(journal: Journal, number: int) -> str | None:
+    """The first one that is not done."""
+    proposal = journal.read(f"rounds/{number:02}/proposal") or {}
+    skipped = STEPS[2:4] if proposal.get("outcome") else ()
+    steps = (step for step in STEPS if step not in skipped)
+    return next((s for s in steps if journal.read(f"rounds/{number:02}/{s}") is None), None)
 
 
 def read_state(journal: Journal) -> State:
     """What the journal has."""
     state = State({}, 0, 1.0, ())
     number = 1
-    while (outcome := journal.read(f"rounds/{number:02}/outcome")) is not None:
+    while missing_step(journal, number) is None:
+        outcome = journal.read(f"rounds/{number:02}/outcome") or {}
         proposal = journal.read(f"rounds/{number:02}/proposal") or {}
         found = _round_document(journal, number, proposal, outcome)
         state = state._replace(rounds=(*state.rounds, found))
@@ -49,7 +59,7 @@ def _round_document(
     journal: Journal, number: int, proposal: Document, outcome: Document
 ) -> RoundDocument:
     name = f"rounds/{number:02}"
-    steps = (journal.read(f"{name}/{step}") or {} for step in _STEPS)
+    steps = (journal.read(f"{name}/{step}") or {} for step in STEPS)
     usage = UsageDocument(**proposal["usage"])
     return RoundDocument(
         number=number,
@@ -71,7 +81,9 @@ def stopped_text(task: Task, stopped: StopReason, problem: str) -> Sentence:
     limits = task.limits
     share = constant(STOP_SHARE, "%", "share that is left")
     texts: dict[StopReason, Sentence] = {
-        "rounds": Sentence("{rounds} are done", rounds=counted(task.rounds, "round")),
+        "rounds": Sentence(
+            "the limit of {rounds} is reached", rounds=counted(task.rounds, "round")
+        ),
         "little_left": Sentence("less than {share:.0f} of the time is left to gain", share=share),
         "minutes": Sentence(
             "the limit of {minutes} is reached",

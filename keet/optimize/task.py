@@ -18,6 +18,7 @@ STOP_SHARE = 5.0
 """Per cent of the time that must be left to gain, by account and amounts."""
 _EXCLUDED = (".git", ".hg", ".svn", "__pycache__", ".keet")
 _MOST_PATTERNS = 100
+_COMMON_NAMES = ("src", "source", "sources", "code", "app", "program")
 
 
 class Waiting(KeetError):
@@ -117,10 +118,16 @@ class Task(NamedTuple):
         return self.kernel is None or any(re.search(self.kernel, each) for each in (name, full))
 
     @property
+    def name(self) -> str:
+        """For people: the folder, with the one around it if many programs have one of its name."""
+        source = self.source
+        is_common = source.name.lower() in _COMMON_NAMES
+        return f"{source.parent.name}-{source.name}" if is_common else source.name
+
+    @property
     def identity(self) -> Mapping[str, Any]:
-        """What must stay the same when an optimization is continued. Rounds and limits may
-        change."""
-        free = ("rounds", "limits", "wall_check")
+        """What must stay the same when an optimization is continued."""
+        free = ("rounds", "repeats", "limits", "profiles", "wall_check")
         values = {name: value for name, value in self._asdict().items() if name not in free}
         values["outputs"] = [rule._asdict() for rule in self.outputs]
         found: Mapping[str, Any] = json.loads(json.dumps({**values, "source": str(self.source)}))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
+import stat
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -20,6 +22,7 @@ _MOST_FILES, _MOST_BYTES = 50_000, 4 * 2**30
 _LONGEST_TEXT = 1 << 20
 _MOST_CHANGED = 200
 _GIT_SECONDS = 60
+_EMPTY = hashlib.sha256().hexdigest()
 
 
 # --- copies
@@ -77,8 +80,11 @@ def _complete(target: Path) -> Iterator[Path]:
 
 
 def _copy(source: Path, path: str, target: Path) -> None:
-    (target / path).parent.mkdir(parents=True, exist_ok=True)
-    shutil.copy2(source / path, target / path, follow_symlinks=False)
+    copy = target / path
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy2(source / path, copy, follow_symlinks=False)
+    if not copy.is_symlink():  # files of some version controls are read-only
+        copy.chmod(copy.stat().st_mode | stat.S_IRUSR | stat.S_IWUSR)
 
 
 def write_text(folder: Path, path: str, text: str | None) -> None:
@@ -108,11 +114,12 @@ def digests(folder: Path) -> dict[str, str]:
     return {path: digest for path, digest in sorted(found.items()) if digest is not None}
 
 
-def text_of(path: Path) -> str | None:
-    """None if it is not a text, or too long for one."""
+def text_of(path: Path, errors: str = "strict") -> str | None:
+    """None if it is not a text, or too long for one. `errors`: what to do with bytes that are not
+    UTF-8."""
     with suppress(OSError, UnicodeDecodeError):
         if not path.is_symlink() and path.is_file() and path.stat().st_size <= _LONGEST_TEXT:
-            text = path.read_bytes().decode("utf-8")
+            text = path.read_bytes().decode("utf-8", errors)
             return None if "\0" in text else text
     return None
 
@@ -142,10 +149,17 @@ def read_changes(task: Task, original: Mapping[str, str], edited: Path) -> Chang
         if not task.is_changeable(path):
             (refused if path in original else ignored).append(path)
             continue
-        overlay[path] = text_of(edited / path) if path in after else None
-        if path in after and overlay[path] is None:
+        overlay[path] = text_of(edited / path, "surrogateescape") if path in after else None
+        is_link = original.get(path, "").startswith("link:")
+        if is_link or (path in after and overlay[path] is None):
             why = "it must be a text of at most 1 MB, and no link"
             return Changes({}, f"{one_line(path)}: {why}")
+        if {original.get(path), after.get(path)} == {None, _EMPTY}:
+            return Changes({}, f"{one_line(path)}: a patch can't add or remove an empty file")
+        try:
+            safe_path(path)
+        except UsageError as problem:
+            return Changes({}, str(problem))
     if refused:
         names = ", ".join(map(one_line, refused[:5])) + ", …" * (len(refused) > 5)
         return Changes({}, f"it changes files that may not change: {names}")
@@ -165,7 +179,7 @@ results of one run for the next."""
 def forbidden_word(original: Path, overlay: Overlay) -> str:
     """The first one that the original does not have; empty if there is none."""
     for path, text in overlay.items():
-        before = text_of(original / path) or ""
+        before = text_of(original / path, "surrogateescape") or ""
         for word in FORBIDDEN:
             if word.lower() in (text or "").lower() and word.lower() not in before.lower():
                 return word
@@ -203,15 +217,24 @@ def changed_lines(patch: str) -> tuple[int, int]:
 
 
 def apply_patch(folder: Path, patch: Path) -> None:
-    """Raises UsageError if it does not apply; then nothing is changed."""
-    _git(folder, "apply", "--check", str(patch.resolve()))
-    _git(folder, "apply", str(patch.resolve()))
+    """Unless it is applied already. Raises UsageError if it does not apply; then nothing is
+    changed."""
+    words = ("apply", str(patch.resolve()))
+    if not _git(folder, *words, "--check", "--reverse"):
+        return
+    if problem := _git(folder, *words, "--check") or _git(folder, *words):
+        raise UsageError(
+            f"the patch does not apply to {folder}, which changed since the start: {problem}; "
+            "nothing was changed"
+        )
 
 
-def _git(folder: Path, *words: str) -> None:
+def _git(folder: Path, *words: str) -> str:
+    """Why it failed, in one line; empty if it did not."""
+    settings = ("-c", "core.autocrlf=false", "-c", "apply.whitespace=nowarn")
     try:
         done = subprocess.run(
-            ["git", "-c", "core.autocrlf=false", *words],
+            ["git", *settings, *words],
             cwd=folder,
             capture_output=True,
             text=True,
@@ -223,9 +246,5 @@ def _git(folder: Path, *words: str) -> None:
         raise NotAvailable("git is not installed; apply the patch with: patch -p1") from None
     except subprocess.TimeoutExpired:
         raise NotAvailable("git apply took too long; apply the patch by hand") from None
-    if done.returncode:
-        first = one_line(done.stderr.strip().partition("\n")[0][:300])
-        raise UsageError(
-            f"the patch does not apply to {folder}, which changed since the start: {first}; "
-            "nothing was changed"
-        )
+    problem = one_line(done.stderr.strip().partition("\n")[0][:300])
+    return problem or f"exit code {done.returncode}" if done.returncode else ""

@@ -96,10 +96,11 @@ def context_of(
 
 
 def context_text(
-    explanation: Explanation, budget: int, of: int = 1, *, amounts: bool = True
+    explanation: Explanation, budget: int, of: int = 1, *, launch_only: bool = False
 ) -> str:
     """The first launch of an explanation in at most `budget` tokens; `of`: number of selected
-    launches. `amounts`: also how much work is done."""
+    launches. `launch_only`: without how much work is done, the kernels of the run and what to check
+    afterwards, for a text that has those already."""
     each = explanation.launches[0]
     source = CostedSource(each, find_hotspots(each.launch, table=each.view.table))
     headings = _HEADINGS | (_OF_REPLAY if each.replay else {})
@@ -112,8 +113,8 @@ def context_text(
         return "\n".join([*heading, *shown, *texts])
 
     pieces = _pieces(explanation, each, source, of)
-    chosen = (piece for piece in pieces if amounts or piece.section != _AMOUNTS)
-    return fit(chosen, compose, budget)
+    left_out = (_AMOUNTS, _RUN, _CHECK) if launch_only else ()
+    return fit((each for each in pieces if each.section not in left_out), compose, budget)
 
 
 def _pieces(

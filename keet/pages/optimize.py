@@ -30,8 +30,8 @@ from keet.pages.blocks import (
 from keet.units import Quantity
 
 _LOOKS = {"kept": "good", "no_gain": "muted", "no_change": "muted", "refused": "bad"}
-_OF_ORIGINAL = 24
-"""Rounds in the chart of times."""
+_MOST_BARS = 24
+"""Rounds in the chart of times: the last ones."""
 
 
 def optimize_page(document: OptimizeDocument, reader: Reader) -> Page:
@@ -67,11 +67,15 @@ _GOALS = {"gpu": "GPU time", "wall": "time of the program"}
 def _result(document: OptimizeDocument) -> Sentence:
     stopped = document.stopped_text
     best = document.best
+    if not document.rounds:
+        return Sentence("No change was tried: {stopped}.", stopped=stopped)
     if best is None:
         return Sentence("No change made it faster: {stopped}.", stopped=stopped)
+    doubt = "" if best.is_faster else "No gain above the noise, all changes together: "
     return Sentence(
-        "{speedup:times} as fast as the original ({noise}): {before:base} became {after:base}; "
-        "{stopped}.",
+        "{doubt}{speedup:times} as fast as the original ({noise}): {before:base} became "
+        "{after:base}; {stopped}.",
+        doubt=doubt,
         speedup=constant(best.times.speedup, "", "speed-up"),
         noise=_noise(best.times),
         before=constant(best.times.before_us, "us", "time of the original"),
@@ -112,7 +116,8 @@ def _row(each: RoundDocument) -> list[Words | Cell]:
         noise = "" if times.noise is None else str(constant(100 * times.noise, "%", "noise"))
         timed = [_time(times.before_us), _time(times.after_us), speedup_text(times.speedup), noise]
     lines = f"+{each.lines_added} -{each.lines_removed}" if each.files else ""
-    why = Cell(each.reason, each.summary)
+    is_told = each.outcome == "kept" and each.summary  # the speed-up has a column
+    why = Cell(each.summary) if is_told else Cell(each.reason, each.summary)
     return [str(each.number), result, *timed, lines, f"{spent:,}" if spent else "", why]
 
 
@@ -124,19 +129,18 @@ def _chart(document: OptimizeDocument) -> Iterator[Block]:
     """The time of the best program after each round, as a share of the original's."""
     if not any(each.times for each in document.rounds):
         return
-    bars = [Bar(1.0, "100%", "original", _original(document))]
+    time = "" if document.original_us is None else _time(document.original_us)
+    first = Bar(1.0, "100%", "original", time)
+    bars = []
     share = 1.0
-    for each in document.rounds[-_OF_ORIGINAL:]:
-        if each.outcome == "kept" and each.of_original is not None:
-            share = each.of_original
-        mark = "" if each.outcome == "kept" else f" ({each.outcome.replace('_', ' ')})"
-        amount = f"{constant(100 * share, '%', 'share'):.0f}"
-        bars.append(Bar(min(1.0, share), amount, f"after round {each.number}{mark}"))
-    yield from (Gap(), Text("Time of the best program", "strong"), Bars(bars, name="time"))
-
-
-def _original(document: OptimizeDocument) -> str:
-    return _time(document.original_us) if document.original_us is not None else ""
+    for each in document.rounds:
+        mark = f" ({each.outcome.replace('_', ' ')})"
+        if each.outcome == "kept" and each.times and each.of_original is not None:
+            share, time, mark = each.of_original, _time(each.times.after_us), ""
+        amount = f"{constant(100 * share, '%', 'share'):{'.1f' if share < 0.1 else '.0f'}}"
+        bars.append(Bar(min(1.0, share), amount, f"after round {each.number}{mark}", time))
+    shown = [first, *bars[-_MOST_BARS:]]
+    yield from (Gap(), Text("Time of the best program", "strong"), Bars(shown, name="time"))
 
 
 def _next(document: OptimizeDocument) -> Iterator[Block]:
@@ -149,7 +153,7 @@ def _next(document: OptimizeDocument) -> Iterator[Block]:
     if document.best:
         items.insert(0, Item(Span(document.best.patch, "place"), "Patch"))
     yield from (Gap(), Items(items))
-    if document.best and not document.applied:
+    if document.best and document.best.is_faster and not document.applied:
         words = ["git", "-C", document.source, "apply", document.best.patch]
         yield from (Gap(), Text("To apply it (or repeat the command with --apply):"))
         yield Command(shlex.join(words))

@@ -11,7 +11,12 @@ from keet.profile import Launch
 from keet.safe_text import one_line
 
 _BACKTICKS = re.compile(r"`+")
-_LANGUAGES = {"py": "python", "cu": "cuda", "cuh": "cuda"}
+_LANGUAGES = {
+    "py": "python",
+    "cu": "cuda",
+    "cuh": "cuda",
+    **dict.fromkeys(("c", "cc", "cpp", "cxx", "h", "hpp", "hxx", "inl"), "cpp"),
+}
 
 
 def file_link(launch: Launch, file: str, reader: Reader, line: int = 1) -> str:
@@ -44,10 +49,10 @@ def indentation(lines: Iterable[str]) -> int:
     return min((len(line) - len(line.lstrip()) for line in wide if line.strip()), default=0)
 
 
-def language(path: str) -> str:
-    """The language of a file, as named in fenced code blocks."""
+def language(path: str, other: str = "cpp") -> str:
+    """The language of a file, as named in fenced code blocks. `other`: for other file names."""
     suffix = path.rsplit(".", 1)[-1].lower() if "." in path else ""
-    return _LANGUAGES.get(suffix, "cpp")
+    return _LANGUAGES.get(suffix, other)
 
 
 def fence(lines: Sequence[str], language: str = "") -> str:

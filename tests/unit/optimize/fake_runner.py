@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 from pathlib import Path
@@ -12,8 +13,8 @@ from keet.optimize.protocol import Request, Result, take_result
 
 
 class FakeRunner:
-    """The time of a program is in its kernel.cu: `TIME=2000`. With `VALUE` it is right if that is
-    42.0."""
+    """The time of a program is in its kernel.cu: `TIME=2000`. It is right if `VALUE` is 42.0. With
+    `HELPER=300` it has a second kernel, whose mangled name is another one in each build."""
 
     name = "fake"
 
@@ -53,14 +54,16 @@ def variant(text: str) -> dict[str, Any]:
     found = re.search(r"TIME=(\d+)", text)
     time = int(found[1]) if found else 0
     check = {"exit": int("VALUE=42.0" not in text), **ENDED}
+    helper = re.search(r"HELPER=(\d+)", text)
+    more = [[f"_Z{os.urandom(4).hex()}", "help()", 1, 400 * int(helper[1])]] if helper else []
     run = {
         "exit": 0,
         **ENDED,
         "tampered": [],
         "outputs": [],
         "check": check,
-        "busy_ns": 400 * time,
-        "kernels": [["_Z4stepPf", "step(float*)", 400, 400 * time]],
+        "busy_ns": 400 * time + sum(each[3] for each in more),
+        "kernels": [["_Z4stepPf", "step(float*)", 400, 400 * time], *more],
     }
     runs = [{**run, "warmup": not number} for number in range(4)]
     return {"build": {"exit": 0, **ENDED}, "tampered": [], "runs": runs, "profile": None}

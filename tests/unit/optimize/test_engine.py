@@ -18,9 +18,9 @@ from keet.errors import NotAvailable, UsageError
 from keet.evidence import Sentence
 from keet.optimize.engine import Engine
 from keet.optimize.journal import Journal
-from keet.optimize.judging import Judgement
-from keet.optimize.proposers import Proposal, Round
-from keet.optimize.task import Limits
+from keet.optimize.judging import Judgement, Times
+from keet.optimize.proposers import PersonProposer, Proposal, Round
+from keet.optimize.task import Limits, Waiting
 from tests.unit.optimize.bench import (
     FASTER,
     KERNEL,
@@ -122,6 +122,16 @@ def test_what_earlier_rounds_did_is_told(source: Path, tmp_path: Path) -> None:
     assert "VALUE=42.0" in files_of(third)
 
 
+def test_odd_names_of_files(source: Path, tmp_path: Path) -> None:
+    """Not UTF-8, with control characters, quotes and spaces."""
+    for name in (b"\xff.cu", b"\x1b[1m.cu", b'it\'s "one".cu'):
+        Path(os.fsdecode(bytes(source) + b"/" + name)).write_text("x\n")
+    proposer = ScriptedProposer(FASTER)
+    found = Engine(task_of(source), tmp_path / "rounds", proposer, FakeRunner()).run()
+    assert outcomes(found) == ["kept"]
+    assert "\x1b" not in proposer.prompts[0]
+
+
 def files_of(prompt: str) -> str:
     return prompt.partition("# Files")[2]
 
@@ -147,7 +157,7 @@ def test_more_rounds_can_be_added(source: Path, tmp_path: Path) -> None:
     proposer = ScriptedProposer(FASTER, replaced("TIME=1000", "TIME=400"))
     folder = tmp_path / "rounds"
     assert len(Engine(task_of(source), folder, proposer, FakeRunner()).run().rounds) == 1
-    found = Engine(task_of(source, rounds=2), folder, proposer, FakeRunner()).run()
+    found = Engine(task_of(source, rounds=2, repeats=9), folder, proposer, FakeRunner()).run()
     assert outcomes(found) == ["kept", "kept"]
 
 
@@ -247,6 +257,108 @@ def test_a_damaged_step_is_named(source: Path, tmp_path: Path) -> None:
     assert outcomes(engine.run()) == ["kept"]
 
 
+# --- what is repeated
+
+
+@pytest.mark.parametrize("values", [{}, {"may_change": ("*.cu", "*.txt")}, {"kernel": "step"}])
+def test_an_original_that_fails_can_be_corrected(
+    values: dict[str, Any], source: Path, tmp_path: Path
+) -> None:
+    """The source, or the commands: nothing of the failed start is used again."""
+    if not values:
+        (source / "kernel.cu").write_text(KERNEL.replace("42.0", "41.0"))
+    nothing: dict[str, Any] = {"may_change": ("x",), "kernel": "other"}
+    wrong = task_of(source)._replace(**{name: nothing[name] for name in values})
+    with pytest.raises(UsageError):
+        Engine(wrong, tmp_path / "rounds", ScriptedProposer(FASTER), FakeRunner()).run()
+    (source / "kernel.cu").write_text(KERNEL)
+    task = task_of(source)._replace(**values)
+    found = Engine(task, tmp_path / "rounds", ScriptedProposer(FASTER), FakeRunner()).run()
+    assert outcomes(found) == ["kept"]
+
+
+@pytest.mark.parametrize("step", ["prompt", "proposal", "request_made", "measured", "outcome"])
+@pytest.mark.parametrize("number", [1, 3])
+def test_a_step_is_repeated_with_all_that_follows(
+    step: str, number: int, source: Path, tmp_path: Path
+) -> None:
+    """When its file is removed. Here the proposer has other ideas the second time."""
+    edits = (FASTER, added("X=1"), replaced("TIME=1000", "TIME=400"))
+    task, folder, runner = task_of(source, rounds=3), tmp_path / "rounds", FakeRunner()
+    first = Engine(task, folder, ScriptedProposer(*edits), runner).run()
+    assert outcomes(first) == ["kept", "no_gain", "kept"]
+    (folder / f"rounds/{number:02}/{step}.json").unlink()
+    runner.asked.clear()
+    edits = (replaced("TIME=2000", "TIME=500"), added("Y=1"), added("Z=1"))
+    found = Engine(task, folder, ScriptedProposer(*edits), runner).run()
+    is_new = step in ("prompt", "proposal")
+    if number == 1:
+        wanted = ["kept", "no_gain", "no_gain"]
+        speedup = 4.0 if is_new else 2.0
+    else:
+        wanted = ["kept", "no_gain", "no_gain" if is_new else "kept"]
+        speedup = 2.0 if is_new else 5.0
+    assert outcomes(found) == wanted
+    assert found.best is not None
+    assert found.best.times.speedup == pytest.approx(speedup)
+    patch = Path(found.best.patch).read_text()
+    assert f"+TIME={2000 / speedup:.0f}" in patch
+    assert (f"app-rounds_{number:02}" in str(runner.asked)) == (step != "outcome")
+
+
+def test_nothing_is_left_of_a_proposal_that_is_repeated(source: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "rounds"
+    Engine(task_of(source), folder, ScriptedProposer(added("VALUE=1")), FakeRunner()).run()
+    (folder / "rounds/01/proposal.json").unlink()
+    nothing = ScriptedProposer(lambda _: None)
+    (found,) = Engine(task_of(source), folder, nothing, FakeRunner()).run().rounds
+    assert (found.outcome, found.lines_added) == ("no_change", 0)
+
+
+def test_another_proposer_gets_a_prompt_of_its_own(source: Path, tmp_path: Path) -> None:
+    """It has another way to answer."""
+    person = PersonProposer()
+    with pytest.raises(Waiting):
+        Engine(task_of(source), tmp_path / "rounds", person, FakeRunner()).run()
+    proposer = ScriptedProposer(FASTER)
+    Engine(task_of(source), tmp_path / "rounds", proposer, FakeRunner()).run()
+    assert proposer.prompts[0].rstrip().endswith("# Answer")
+
+
+def test_a_kernel_that_was_new_counts_in_later_rounds(source: Path, tmp_path: Path) -> None:
+    moved = replaced("TIME=2000", "TIME=500\nHELPER=500")
+    again = replaced("TIME=500\nHELPER=500", "TIME=400\nHELPER=590")
+    task = task_of(source, rounds=2, kernel="step")
+    engine = Engine(task, tmp_path / "rounds", ScriptedProposer(moved, again), FakeRunner())
+    found = engine.run()
+    assert [each.times and each.times.speedup for each in found.rounds] == pytest.approx(
+        [2.0, 1000 / 990]
+    )
+
+
+def test_another_kernel_of_the_original_does_not_count(source: Path, tmp_path: Path) -> None:
+    """Whatever its mangled name is in the new build."""
+    (source / "kernel.cu").write_text(KERNEL + "HELPER=1000\n")
+    task = task_of(source, kernel="step")
+    found = Engine(task, tmp_path / "rounds", ScriptedProposer(FASTER), FakeRunner()).run()
+    assert found.best is not None
+    assert found.best.times.speedup == pytest.approx(2.0)
+
+
+def test_gains_that_are_not_seen_in_the_end(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    edits = (replaced("TIME=2000", "TIME=1900"), replaced("TIME=1900", "TIME=1800"))
+    engine = Engine(
+        task_of(source, rounds=2), tmp_path / "rounds", ScriptedProposer(*edits), FakeRunner()
+    )
+    monkeypatch.setattr(Engine, "_final_times", lambda *_: Times(800.0, 801.0, 0.999, 0.01))
+    found = engine.run()
+    assert outcomes(found) == ["kept", "kept"]
+    assert found.best is not None
+    assert not found.best.is_faster
+
+
 # --- parts that are passed in
 
 
@@ -259,7 +371,7 @@ def test_prompt_and_judge_can_be_replaced(source: Path, tmp_path: Path) -> None:
         proposer,
         FakeRunner(),
         prompt=lambda facts: f"condition none, round {facts.number}\n",
-        judge=lambda task, result: Judgement("wrong", Sentence("the referee says so")),
+        judge=lambda task, result, known: Judgement("wrong", Sentence("the referee says so")),
     )
     assert outcomes(engine.run()) == ["wrong"]
     assert [prompt.split()[-1] for prompt in proposer.prompts] == ["1"]
@@ -275,20 +387,34 @@ def test_the_patch_is_applied_on_request_only(source: Path, tmp_path: Path) -> N
         (folder / "sub dir/new.cu").write_text(NEW)
 
     engine = Engine(task_of(source), tmp_path / "rounds", ScriptedProposer(edit), FakeRunner())
-    assert engine.run().best is not None
+    found = engine.run()
     assert (source / "kernel.cu").read_text() == KERNEL
-    engine.apply()
+    assert engine.apply(found).applied
     assert "TIME=1000" in (source / "kernel.cu").read_text()
     assert (source / "sub dir/new.cu").read_text() == NEW
-    assert engine.run().applied
-    engine.apply()  # once is enough
+    found = engine.run()
+    assert found.applied
+    (tmp_path / "rounds/applied.json").unlink()  # killed between the patch and its file
+    engine.apply(found)
+    assert (source / "sub dir/new.cu").read_text() == NEW
+
+
+def test_a_better_patch_can_be_applied_later(source: Path, tmp_path: Path) -> None:
+    proposer = ScriptedProposer(FASTER, replaced("TIME=1000", "TIME=400"))
+    for rounds, wanted in ((1, "TIME=1000"), (2, "TIME=400")):
+        task = task_of(source, rounds=rounds)
+        engine = Engine(task, tmp_path / "rounds", proposer, FakeRunner())
+        found = engine.run()
+        assert not found.applied
+        assert engine.apply(found).applied
+        assert wanted in (source / "kernel.cu").read_text()
 
 
 def test_a_patch_that_does_not_apply_changes_nothing(source: Path, tmp_path: Path) -> None:
     engine = Engine(task_of(source), tmp_path / "rounds", ScriptedProposer(FASTER), FakeRunner())
-    engine.run()
+    found = engine.run()
     (source / "kernel.cu").write_text(OTHER)
     with pytest.raises(UsageError):
-        engine.apply()
+        engine.apply(found)
     assert (source / "kernel.cu").read_text() == OTHER
     assert not engine.run().applied

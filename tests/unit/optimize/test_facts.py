@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from keet.evidence import Sentence
+from keet.ingest import read_profile
 from keet.optimize.engine import Engine
 from keet.optimize.facts import Facts, Left, left_to_gain, read_report
+from keet.optimize.protocol import Run, VariantResult
 from tests.unit.optimize.bench import (
     FASTER,
     ScriptedProposer,
@@ -86,7 +88,15 @@ def test_a_hostile_report_is_left_out(source: Path, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_kernels_that_are_not_the_goal_do_not_count(tmp_path: Path, source: Path) -> None:
     (tmp_path / "before.ncu-rep").write_bytes((SAMPLE / "slow.ncu-rep").read_bytes())
-    report = read_report(tmp_path, "before")
+    profile = read_profile(tmp_path / "before.ncu-rep")
+    kernel = (profile.launches[0].name.mangled, "as the recorder writes it", 1, 1000)
+    run = Run(0, 1.0, False, "", False, (), (), None, 1000, (kernel,))
+    variant = VariantResult(None, (), (run,), None)
+    known = {kernel[1]}
+
+    report = read_report(task_of(source), variant, tmp_path, "before", known)
     assert report is not None
-    assert left_to_gain(task_of(source), report.explanation) is not None
-    assert left_to_gain(task_of(source, kernel="other"), report.explanation) is None
+    assert left_to_gain(report.explanation) is not None
+    other = task_of(source, kernel="other")
+    assert read_report(other, variant, tmp_path, "before", known) is None
+    assert read_report(other, variant, tmp_path, "before", set()) is not None  # a new one counts

@@ -18,6 +18,7 @@ from keet.optimize.measure import (
     busy_time,
     difference,
     ends_of,
+    goal_launches,
     kernel_times,
     read_records,
     typical_launches,
@@ -87,6 +88,19 @@ def test_the_launches_that_are_profiled() -> None:
     launches = [("_Z1av", "a()", 0, time, 0) for time in (9, 100, 101)]
     launches += [("_Z1bv", "b()", 0, 50, 0)] * 2 + [("_Z1cv", "c()", 0, 1, 0)]
     assert typical_launches(launches) == "::regex:^(_Z1av|_Z1bv)$:^(2)$"
+
+
+def test_kernels_that_are_not_the_goal_are_not_profiled() -> None:
+    """The mangled name of a kernel in an anonymous namespace is another one in each build."""
+    launches = [
+        ("_ZN12_GLOBAL__N__1fillEv", "(anonymous namespace)::fill()", 0, 900, 0),
+        ("_Z4stepv", "step()", 0, 100, 0),
+        ("_Z3newv", "new()", 0, 50, 0),
+    ]
+    known = {"_ZN12_GLOBAL__N__2fillEv", "(anonymous namespace)::fill()", "_Z4stepv", "step()"}
+    assert goal_launches(launches, "step", known) == launches[1:]
+    assert goal_launches(launches[:1], "step", known) == launches[:1]
+    assert goal_launches(launches, None, known) == launches
 
 
 def test_long_outputs_keep_both_ends() -> None:

@@ -152,13 +152,30 @@ def _is_zombie(process: int) -> bool:
     return "State:\tZ" in Path(f"/proc/{process}/status").read_text()
 
 
+def test_a_command_that_leaves_a_process_is_not_waited_for(about: Round) -> None:
+    began = time.monotonic()
+    assert propose(about, "sleep 1234 & echo x >> k.cu") == ""
+    assert time.monotonic() - began < 10
+
+
+def test_the_output_of_a_command_may_be_large(about: Round) -> None:
+    proposer = CommandProposer("yes | head -c 50000000; echo halves the time", lambda _: None)
+    summary = proposer.propose(about).summary
+    assert summary.endswith("halves the time")
+    assert len(summary) < 1000
+
+
 # --- a person
 
 
 def test_a_person_says_when_the_folder_is_ready(about: Round) -> None:
-    proposer = PersonProposer(lambda _: None)
+    proposer = PersonProposer()
     with pytest.raises(Waiting):
         proposer.propose(about)
     about.prompt_file.with_name("ready").write_text("wide loads\n")
     assert proposer.propose(about).summary == "wide loads"
-    assert PersonProposer(lambda _: None, lambda _: True).propose(about).problem == ""
+    about.prompt_file.with_name("ready").unlink()
+    proposer = PersonProposer(lambda: True)
+    with pytest.raises(Waiting, match="Enter"):
+        proposer.propose(about)  # pressed before anybody was asked
+    assert proposer.propose(about).problem == ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ from keet.optimize.workspace import (
 FILES = {
     "a.cu": "one\ntwo\n",
     "sub dir/b.cu": "x\n" * 30,
+    "empty.cu": "",
     "end.cu": "no line end",
     "c.py": "pass\n",
 }
@@ -50,12 +52,13 @@ def task_of(source: Path, **values: object) -> Task:
         {"sub dir/b.cu": "y\n" + "x\n" * 28, "new dir/n.cuh": "new\n", "end.cu": None},
         {"a.cu": "one\r\ntwo\r\n"},
         {"n.cu": "form\x0cfeed\u2028separator\n"},
+        {"end.cu": "Latin-1: \udcb5s\n"},
     ],
 )
 def test_patches_apply(overlay: dict[str, str | None], source: Path, tmp_path: Path) -> None:
     """In a folder of a repository, and in one without."""
     task, patch = task_of(source), tmp_path / "p.patch"
-    patch.write_bytes(patch_text(source, {}, overlay).encode())
+    patch.write_bytes(patch_text(source, {}, overlay).encode("utf-8", "surrogateescape"))
     copy_with(task, source, overlay, tmp_path / "wanted")
     subprocess.run(["git", "init", "-q", str(tmp_path / "repo")], check=True)
     for folder in (tmp_path / "plain", tmp_path / "repo/inner"):
@@ -100,6 +103,53 @@ def test_changes(source: Path, tmp_path: Path) -> None:
     assert "c.py" in read_changes(task, known, edited).problem
 
 
+def test_a_comment_that_is_not_utf_8(source: Path, tmp_path: Path) -> None:
+    task, edited = task_of(source), tmp_path / "edited"
+    (source / "a.cu").write_bytes(b"// 3 \xb5s\n")
+    known = digests(source)
+    copy_with(task, source, {}, edited)
+    (edited / "a.cu").write_bytes(b"// 3 \xb5s\nfast\n")
+    found = read_changes(task, known, edited)
+    copy_with(task, source, found.overlay, tmp_path / "again")
+    assert (tmp_path / "again/a.cu").read_bytes() == (edited / "a.cu").read_bytes()
+
+
+def write_odd_name(folder: Path) -> None:
+    (folder / "new\nline.cu").write_text("x\n")
+
+
+def replace_link(folder: Path) -> None:
+    (folder / "link.cu").unlink()
+    (folder / "link.cu").write_text("x\n")
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        write_odd_name,
+        replace_link,
+        lambda folder: (folder / "link.cu").unlink(),
+        lambda folder: (folder / "empty.cu").unlink(),
+        lambda folder: (folder / "new.cuh").touch(),
+    ],
+)
+def test_changes_that_could_not_be_written_again(
+    edit: Callable[[Path], None], source: Path, tmp_path: Path
+) -> None:
+    """Or that no patch can hold. They are refused, so that the next step does not fail for ever."""
+    (source / "link.cu").symlink_to("a.cu")
+    known, edited = digests(source), tmp_path / "edited"
+    copy_with(task_of(source), source, {}, edited)
+    edit(edited)
+    assert read_changes(task_of(source), known, edited).problem
+
+
+def test_copies_can_be_edited(source: Path, tmp_path: Path) -> None:
+    (source / "a.cu").chmod(0o555)
+    copy_source(task_of(source), tmp_path / "copy")
+    assert (tmp_path / "copy/a.cu").stat().st_mode & 0o777 == 0o755
+
+
 @pytest.mark.parametrize(
     "path", ["/etc/passwd", "../a.cu", "a/../../b.cu", "", ".", "a\nb.cu", "a\\b.cu", "x" * 500]
 )
@@ -134,6 +184,14 @@ def test_links_are_not_followed(source: Path, tmp_path: Path) -> None:
 )
 def test_patterns(path: str, pattern: str, is_match: bool) -> None:
     assert matches(path, pattern) == is_match
+
+
+@pytest.mark.parametrize(
+    ("folder", "name"),
+    [("/work/waves/src", "waves-src"), ("/work/waves", "waves"), ("/src", "-src")],
+)
+def test_names_of_tasks(folder: str, name: str) -> None:
+    assert task_of(Path(folder)).name == name
 
 
 def test_rules_of_outputs() -> None:
