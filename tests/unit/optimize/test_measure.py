@@ -13,7 +13,7 @@ import pytest
 from keet.collect.plain_run import record_plain_run
 from keet.collect.recorder import read_recording
 from keet.optimize import measure
-from keet.optimize.judging import compare_times
+from keet.optimize.judging import compare_times, judge
 from keet.optimize.measure import (
     busy_time,
     difference,
@@ -23,7 +23,9 @@ from keet.optimize.measure import (
     read_records,
     typical_launches,
 )
+from keet.optimize.protocol import Command, Result, Run, VariantResult
 from tests.unit.collect.toolkit import needs_compiler, use_toolkit
+from tests.unit.optimize.bench import task_of
 
 
 def rule(kind: str, relative: float = 0.0, absolute: float = 0.0) -> dict[str, object]:
@@ -141,3 +143,23 @@ def test_times(before: list[float], after: list[float], is_faster: bool, is_slow
 @pytest.mark.parametrize("after", [[], [50, 51], [0, 50, 51]])
 def test_times_that_are_missing(after: list[float]) -> None:
     assert compare_times([100, 101, 99], after) is None
+
+
+@pytest.mark.parametrize(
+    ("seconds", "outcome"),
+    [
+        ((1.02, 1.021, 1.019), "kept"),  # slower by less than three times the noise
+        ((1.5, 1.51, 1.49), "refused"),
+    ],
+)
+def test_a_program_that_is_slower(seconds: tuple[float, ...], outcome: str, tmp_path: Path) -> None:
+    """The kernels are faster. The program differs by chance, or because it moves work."""
+
+    def variant(busy: int, walls: tuple[float, ...]) -> VariantResult:
+        kernels = (("_Z4stepv", "step()", 1, busy),)
+        runs = [Run(0, s, False, "", False, (), (), None, busy, kernels) for s in walls]
+        return VariantResult(Command(0, 1.0, False, ""), (), tuple(runs), None)
+
+    sides = {"before": variant(2000, (1.0, 1.0, 1.02)), "after": variant(1000, seconds)}
+    result = Result(1, "id", "digest", None, "cupti", "", sides)
+    assert judge(task_of(tmp_path), result, {"_Z4stepv"}).outcome == outcome
