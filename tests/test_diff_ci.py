@@ -166,6 +166,7 @@ def gated(keet: Keet, before: Path, after: Path) -> tuple[int, str, list[str | N
     return result.code, told["verdict"]["word"], slower
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", mostly_slow(["terminal", "json"], few=1))
 def test_a_failed_gate_fails_also_if_nobody_reads_its_output(form: str) -> None:
     reading, writing = os.pipe()
@@ -176,6 +177,7 @@ def test_a_failed_gate_fails_also_if_nobody_reads_its_output(form: str) -> None:
     assert (done.returncode, done.stderr) == (1, b"")
 
 
+@pytest.mark.slow
 def test_what_is_inconclusive_passes_and_says_so(keet: Keet) -> None:
     assert gated(keet, WARM, BEFORE) == (0, "inconclusive", [])
     told = json.loads(keet("diff", WARM, BEFORE, "--gate", 5, "--format", "json").out)
@@ -276,6 +278,7 @@ def test_a_damaged_baseline_is_named(keet: Keet, project: Path) -> None:
     assert (result.code, "run_01.keet.json" in result.err) == (4, True)
 
 
+@pytest.mark.slow
 def test_a_baseline_is_named_by_the_gpu(keet: Keet, project: Path) -> None:
     assert keet("baseline", "name", "main-{gpu}", BEFORE).out == "main-NVIDIA-H200\n"
     assert keet("baseline", "save", "main-{gpu}", BEFORE).code == 0

@@ -301,6 +301,7 @@ def test_a_name_stays_in_its_folder(
 # --- in an explanation
 
 
+@pytest.mark.slow
 def test_an_explanation_tells_what_changed(keet: Keet) -> None:
     slow, fast = SLOW_FAST
     asked = ("explain", fast, "--against", slow, "--no-model")

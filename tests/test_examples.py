@@ -95,6 +95,7 @@ FAIL = {
 """Arguments that name what is not there."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FAIL)
 def test_a_problem_is_one_line(name: str, monkeypatch: pytest.MonkeyPatch, capsys: Output) -> None:
     """And exits as the command does: 1 is for a gate that failed."""

@@ -65,6 +65,7 @@ def test_the_answer_comes_first(keet: Keet) -> None:
     assert page.text.startswith("slow.ncu-rep: L2 is at 83% of ")  # the title
 
 
+@pytest.mark.slow
 def test_findings_beyond_top_are_counted(keet: Keet) -> None:
     page = page_of(keet, ZOO, "--launch", "4", "--top", "1")
     assert "launch-4-finding-1" in page.ids
@@ -88,6 +89,7 @@ def test_a_page_is_deterministic(keet: Keet, tmp_path: Path) -> None:
     assert page.read_text(encoding="utf-8") == first
 
 
+@pytest.mark.slow
 def test_several_reports_have_an_index(keet: Keet, tmp_path: Path) -> None:
     (tmp_path / "bad.ncu-rep").write_bytes(b"NVR\x00 nothing that could be read")
     page = page_of(keet, FLIP, ZOO, tmp_path / "bad.ncu-rep", code=5)

@@ -51,6 +51,7 @@ def tokens(name: str) -> int:
     return sum(reply["spent"]["input_tokens"] for reply in replies(name))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", mostly_slow(EXPLAINED, few=1))
 def test_the_edit_is_on_the_first_screen(name: str, keet: Keet) -> None:
     """With where it goes and what it does; `pair_reduce` needs none."""
@@ -71,6 +72,7 @@ def test_every_recording_is_in_the_index() -> None:
     assert {path.stem for path in FOLDER.glob("*.jsonl")} == set(RUNS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", mostly_slow(EXPLAINED, few=1))
 def test_a_replayed_explanation_is_still_valid(name: str, keet: Keet) -> None:
     told = replayed(name, keet)

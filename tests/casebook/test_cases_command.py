@@ -33,6 +33,7 @@ CONTRACT = {
 ENTRY = next(entry for entry in casebook() if entry.id == "transpose/power_of_two_tile")
 
 
+@pytest.mark.slow
 def test_the_list_begins_with_what_it_adds_up_to(keet: Keet) -> None:
     result = keet("finding", "--cases", width=200)
     assert result.code == 0

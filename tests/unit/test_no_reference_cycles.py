@@ -6,6 +6,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 from tests.conftest import REPORTS
 
 NAMES = ("tour_full.ncu-rep", "tour_basic.ncu-rep", "range.ncu-rep")
@@ -24,6 +26,7 @@ for path in sys.argv[1:]:
 """In a process of its own: garbage of other tests and threads is not counted."""
 
 
+@pytest.mark.slow
 def test_an_analysed_file_leaves_no_reference_cycles() -> None:
     paths = [str(REPORTS / name) for name in NAMES]
     command = [sys.executable, "-c", ANALYSE_TWICE, *paths]

@@ -990,6 +990,7 @@ def test_a_flood_of_output_is_cut(tmp_path):
     assert 1000 <= len(started.log) <= 4000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("script", "part"),
     [

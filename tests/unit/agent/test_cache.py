@@ -180,6 +180,7 @@ def test_a_row_that_keet_did_not_write_is_ignored(path: Path, text: str) -> None
     assert Cache(path).get("k") is None
 
 
+@pytest.mark.slow
 def test_several_processes_at_once(path: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from keet.agent.model.cache import Cache\n"

@@ -218,6 +218,7 @@ def test_a_compiler_sees_no_other_file(
     assert SECRET not in repr(result)
 
 
+@pytest.mark.slow
 def test_a_compiler_gets_the_sources_and_no_variables(
     confinement: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -406,6 +407,7 @@ def test_sources_in_a_folder_called_cuda_are_the_programs_own() -> None:
             )
 
 
+@pytest.mark.slow
 def test_flags_that_name_files_or_programs_are_left_out(
     confinement: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -561,6 +563,7 @@ def test_spills_are_reported(wording) -> None:
     wording(result.message)
 
 
+@pytest.mark.slow
 @needs_nvcc
 def test_an_original_that_does_not_compile_is_not_the_edits_fault(wording) -> None:
     files = {"k.cu": '#include "not_at_hand.h"\n' + KERNEL}

@@ -100,6 +100,7 @@ def test_replies_that_are_too_large_or_unusable() -> None:
 STATUSES = ("301 Moved", "302 Found", "303 See Other", "307 Temporary", "308 Permanent")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("status", STATUSES)
 @pytest.mark.parametrize("names_model", [True, False])
 def test_redirects_to_another_port_are_refused(status: str, names_model: bool, wording) -> None:

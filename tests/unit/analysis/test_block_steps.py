@@ -63,6 +63,7 @@ def test_threads_that_data_choose_are_no_idle_threads() -> None:
     assert all(each.variant == "" for each in told)
 
 
+@pytest.mark.slow
 @needs_corpus
 def test_blocks_that_wait_for_other_blocks_have_no_such_steps() -> None:
     """A decoupled look-back: with an item per warp, more would have to look back."""

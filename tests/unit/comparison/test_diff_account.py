@@ -37,6 +37,7 @@ def named(found: Difference, part_id: str) -> PartChange:
 # --- real reports
 
 
+@pytest.mark.slow
 def test_the_part_that_was_fixed_leads() -> None:
     leading = {
         name: max(sample_difference(name).pairs[0].account, key=lambda part: part.time.fell)

@@ -175,6 +175,7 @@ def test_missing_metrics_make_nothing_new(name: str, section: str) -> None:
         assert found["new"] <= full["new"]
 
 
+@pytest.mark.slow
 def test_a_finding_is_unknown_if_its_metrics_are_missing() -> None:
     before, after = sample("score_tiles"), without(sample("score_tiles", "fast"), "shared")
     found = _fates(difference(before, after))

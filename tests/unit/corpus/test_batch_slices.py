@@ -28,6 +28,7 @@ from tests.unit.corpus.fake_analyses import SLICES, sliced
 from tests.unit.corpus.pool_in_process import PoolInProcess
 
 
+@pytest.mark.slow
 @each_row("most", [1, 2, 3, 4])
 def test_slices_are_the_rows_of_the_report(most: int) -> None:
     profile = read_profile(REPORTS / "tour_full.ncu-rep")

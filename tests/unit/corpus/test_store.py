@@ -452,6 +452,7 @@ def small(kept: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(kept, tmp_path / "small"))
 
 
+@pytest.mark.slow
 def test_pandas(kept: Path, wording) -> None:
     store = keet.open_store(kept)
     frame = store.to_pandas()

@@ -169,6 +169,7 @@ def test_the_next_limiter_is_what_stays() -> None:
     assert limiter_after(model, 3.0) is None
 
 
+@pytest.mark.slow
 def test_a_gain_is_limited_by_what_the_warps_in_flight_allow(wording) -> None:
     """Nearly all bytes go, but each warp still has to issue its instructions one after the other,
     and there are no more warps to hide that."""
@@ -413,6 +414,7 @@ HOSTILE = [
 AT_ROOFLINE = ["field_axpy", "pair_reduce", "series_eval", "token_mix"]
 
 
+@pytest.mark.slow
 @each_row("name", [*AT_ROOFLINE, "matrix_flip", "score_tiles", "column_physics"])
 def test_a_bare_share_does_not_lead(name: str) -> None:
     """Neither at a roofline nor over measured waste."""

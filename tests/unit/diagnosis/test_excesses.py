@@ -53,6 +53,7 @@ def test_excesses_of_each_kind() -> None:
     assert ids(diagnose(launch_of("column_physics")))[0] == "local_memory"
 
 
+@pytest.mark.slow
 def test_excesses_of_many_lines_are_not_silent() -> None:
     """Each of six gathers costs less than a twentieth; together they cost a quarter."""
     lines = range(207, 218)
@@ -68,6 +69,7 @@ def test_arrays_share_the_time_of_their_finding() -> None:
     assert sum(parts) == pytest.approx(saved / 1e3, rel=0.02)
 
 
+@pytest.mark.slow
 def test_what_saves_no_time_is_no_excess() -> None:
     # The issue slots set the pace: bytes that L1 delivers again cost nothing.
     assert not ids(diagnose(launch_of("nbody/sources_from_global")))

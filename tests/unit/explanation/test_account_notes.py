@@ -29,6 +29,7 @@ def notes_of(sample: str, *, code: bool = True) -> dict[str, str]:
     return {note.id: note.text for note in account_notes(diagnosis.view, diagnosis.account)}
 
 
+@pytest.mark.slow
 @each_row("code", [True, False])
 @each_row("sample", NAMES)
 def test_every_number_has_evidence(sample: str, code: bool) -> None:

@@ -272,6 +272,7 @@ def test_without_a_finding_the_bound_is_that_of_the_peak() -> None:
     assert said in verdict_of(diagnosis).headline
 
 
+@pytest.mark.slow
 @each_row("case", ["decimal_columns/three_kinds", "quant_dense/row_by_row"])
 def test_warps_mostly_wait_for_what_most_samples_of_a_line_wait_for(case: str, wording) -> None:
     """Of the first, 41 % of the samples at its line wait for data."""

@@ -100,6 +100,7 @@ def test_a_group_has_the_requested_number_of_launches(size: int, count: int) -> 
 # --- what is said of them
 
 
+@pytest.mark.slow
 def test_the_program_has_all_launches(wording) -> None:
     profile = _thirty()
     whole, some = (program(view_of(profile, most)) for most in (30, 9))
@@ -149,6 +150,7 @@ def test_a_difference_within_a_sample_says_that_it_is_a_sample(wording) -> None:
     wording(said[0])
 
 
+@pytest.mark.slow
 def test_a_page_lists_what_is_not_explained(wording) -> None:
     view = view_of(_thirty(), most=9)
     texts = texts_of(explain_html_page(view).blocks)

@@ -180,6 +180,7 @@ def test_a_launch_whose_machine_code_is_left_out_says_so(
         assert not said or f"launch #{typical[each.launch.kernel]}," in each.verdict.headline
 
 
+@pytest.mark.slow
 @needs_corpus
 def test_identical_launches_have_the_same_findings() -> None:
     """Four launches of one kernel; its finding needs the machine code."""

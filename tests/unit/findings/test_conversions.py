@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from keet.analysis.decisions.saturated import conversions
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import Effect, TimeModel
@@ -51,6 +53,7 @@ def test_conversions_within_functions_are_no_conversions() -> None:
     assert 1.1 < ranked["sfu_bound"].possible < 1.5
 
 
+@pytest.mark.slow
 def test_instructions_take_waiting_at_barriers_with_them() -> None:
     """Warps wait for others that compute powers."""
     view = LaunchView(launch_of("option_tree/power_per_node"), reads_code=True)

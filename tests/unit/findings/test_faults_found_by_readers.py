@@ -232,6 +232,7 @@ def test_full_warps_save_no_more_than_inactive_threads_and_waiting_show() -> Non
 # --- what a fix cannot remove
 
 
+@pytest.mark.slow
 @needs_corpus
 def test_a_forecast_leaves_the_time_in_which_no_sm_is_active() -> None:
     """A histogram: no SM is active for 10 % of 44 us, although a slice of L2 is."""

@@ -151,6 +151,7 @@ class TestWork:
 
 
 class TestMany:
+    @pytest.mark.slow
     def test_counts_cover_all_launches(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(explain_module, "_OTHERS", 10)
         page = PageParts(explain_html(explained(FLIP, 40)))

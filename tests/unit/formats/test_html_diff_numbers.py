@@ -172,6 +172,7 @@ def test_removed_and_added_lines_are_marked_on_their_side(name: str) -> None:
     assert {("−", ""), ("", "+")} & seen
 
 
+@pytest.mark.slow
 @each_row("name", NAMES)
 def test_the_change_of_a_line_is_its_time_after_less_its_time_before(name: str) -> None:
     """Computed from the times of both sides, even if one is too short to be shown."""

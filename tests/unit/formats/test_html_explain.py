@@ -222,6 +222,7 @@ def test_the_heading_is_the_file_and_the_folder_is_beside_it() -> None:
 # --- launches of the same kernel share a listing
 
 
+@pytest.mark.slow
 def test_launches_of_a_kernel_show_their_spread() -> None:
     program = program_of(zoo_thrice())
     assert program is not None

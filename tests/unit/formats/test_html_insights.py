@@ -128,6 +128,7 @@ def changed(document: InsightsDocument, **sweep: object) -> InsightsDocument:
     return replaced(document, insights=[other])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("document", mostly_slow([every_kind, samples], few=1))
 def test_every_insight_is_on_the_page_with_its_texts(document) -> None:
     made = document()
@@ -149,6 +150,7 @@ def squeezed(text: str) -> str:
     return re.sub(r"[\s`]", "", text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("document", [samples, every_kind])
 def test_links_stay_on_the_page_and_lead_somewhere(document) -> None:
     page = Read(insights_page(document()))

@@ -115,6 +115,7 @@ def index_of(*explanations: Explanation) -> list[dict[str, Cell]]:
     return table_of(part_of(explain_html_page(*explanations, several=True), "reports"))
 
 
+@pytest.mark.slow
 def test_the_index_has_the_answer_the_time_and_the_gain_of_each_report() -> None:
     rows, paths = index_of(explained(FLIP), explained(TOUR)), (FLIP, TOUR)
     gains = (document(FLIP).launches[0].findings[0].forecast, program(TOUR).gain)
@@ -209,6 +210,7 @@ def test_replay_gap_is_printed_before_the_answer() -> None:
     assert [each.launch.id for each in explanation.launches if each.replay] == [2]
 
 
+@pytest.mark.slow
 @each_row("path", [FLIP, PHYSICS, DECAY])
 def test_places_of_a_finding_show_their_code(path: Path) -> None:
     """A closing brace is not informative on its own."""

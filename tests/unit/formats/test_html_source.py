@@ -7,6 +7,8 @@ import xml.etree.ElementTree as ET
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 from keet.analysis.source_lines import source_lines
 from keet.catalog import stalls
 from keet.explanation.analyst import explain
@@ -63,6 +65,7 @@ def _file_numbers(path: Path) -> dict[str, int]:
     return dict(anchors._files)
 
 
+@pytest.mark.slow
 @each_row("path", SHOWN)
 def test_every_executed_line_has_a_row_with_its_own_numbers(path: Path) -> None:
     found, (listing, root) = hotspots_of(path), listed(path)
@@ -155,6 +158,7 @@ def test_sass_follows_its_line() -> None:
 
 
 class TestRoom:
+    @pytest.mark.slow
     def test_panels_stay_within_the_limit_hottest_first(self) -> None:
         hottest = hotspots_of(PHYSICS).rows[0].location
         assert hottest is not None

@@ -241,6 +241,7 @@ def test_a_file_of_another_program_gets_the_mode_of_the_old_one(tmp_path: Path) 
     assert (path.read_text(), path.stat().st_mode & 0o777) == ("second", 0o600)
 
 
+@pytest.mark.slow
 def test_a_killed_snapshot_leaves_the_old_or_the_new_file(tmp_path: Path) -> None:
     path, steps, code = tmp_path / "a.keet.json", 0, KILLED
     seen = set()

@@ -40,6 +40,7 @@ def seen_in(path: Path) -> str:
     return "noted" if any("cut short between launches" in note for note in notes) else "silent"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SEVERAL)
 def test_every_detectable_cut_gives_a_note(name: str, tmp_path: Path) -> None:
     """Silent are cuts between two launches after the first, and before the first code that follows

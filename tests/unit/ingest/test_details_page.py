@@ -145,6 +145,7 @@ def agrees(ours: object, printed: str) -> bool:
     return abs(float(ours) - float(text)) <= tolerance + 1e-9 * abs(float(text))  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 @each_row("table", TABLES, ids=lambda path: path.name)
 def test_values_equal_those_on_ncus_details_page(table: Path) -> None:
     name, digest, rows = read_table(table)

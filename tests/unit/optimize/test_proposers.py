@@ -125,6 +125,7 @@ def test_a_command_edits_the_folder(about: Round) -> None:
     assert (about.folder / "k.cu").read_text() == "the prompt" * 2
 
 
+@pytest.mark.slow
 def test_a_command_that_fails_has_no_proposal(about: Round) -> None:
     assert propose(about, "exit 3")
     short = about._replace(task=about.task._replace(limits=Limits(propose_s=0.5)))

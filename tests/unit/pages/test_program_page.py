@@ -104,6 +104,7 @@ def test_json_keeps_every_launch(many: Explanation) -> None:
         assert set(found["evidence"]) <= set(program["evidence"])
 
 
+@pytest.mark.slow
 def test_a_long_table_is_combined_and_its_times_add_up(many: Explanation) -> None:
     program = program_of(many)
     assert program is not None

@@ -40,6 +40,7 @@ def test_item(sample: str, name: str, count: int, basis: str) -> None:
     assert (item.name, item.count, item.basis) == (name, count, basis)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not MANUALLY_READ.is_dir(), reason=NOT_FOUND)
 def test_a_sum_is_counted_per_element_that_is_read() -> None:
     """LakshyaSingh354: a dot product. All threads update one number."""

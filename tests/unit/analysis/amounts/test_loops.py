@@ -27,6 +27,7 @@ def at_line(name: str, line: int) -> LoopAmounts:
     return next(row for row in rows(name) if row.line == line)
 
 
+@pytest.mark.slow
 @each_row(
     ("name", "line", "copies", "iterations"),
     [
@@ -91,6 +92,7 @@ def test_texts_print_evidence() -> None:
             assert row.text.ids
 
 
+@pytest.mark.slow
 def test_loops_of_the_compiler_are_left_out() -> None:
     lines = {row.line for row in rows("bin_moments/warps_against_each_other")}
     assert lines.isdisjoint({53, 54})
