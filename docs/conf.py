@@ -44,6 +44,7 @@ SECTIONS = {
     "Read a report": [
         "reports",
         "profiling",
+        "optimize",
         "diff",
         "amounts",
         "pages",

@@ -35,12 +35,12 @@ from tests.rows import each_row
 ProfileOf = Callable[[str], Profile]
 PIPELINE = REPORTS / "pipeline_before.ncu-repz"
 TITLE = re.compile(r"^#\d+ ", re.MULTILINE)
-MANY = 76
+MANY = 152
 
 
 @pytest.fixture(scope="module")
 def many(profile_of: ProfileOf) -> Explanation:
-    """76 launches of 16 kernels."""
+    """152 launches of 16 kernels."""
     tour = profile_of("tour_full.ncu-rep")
     reports = (tour, profile_of("pipeline_before.ncu-repz"), profile_of("zoo.ncu-repz"))
     launches = [launch for report in reports for launch in report.launches]
