@@ -59,7 +59,7 @@ _GUIDES = {
 }
 """Pages that explain what a command prints."""
 _MARKS = {
-    r"^keet profile (?!--dry)": "needs a GPU",
+    r"^keet (profile (?!--dry)|optimize )": "needs a GPU",
     r"^keet (explain|insights) .*(--model|--base-url)": "needs a model",
     r"^keet ask (?!.*--show-prompt)": "needs a model",
     r"--dask": "needs a Dask scheduler",

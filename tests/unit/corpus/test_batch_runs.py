@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -183,7 +182,7 @@ def test_stores_of_an_older_keet_are_resumed(
 
         def write_old(out: Path, records: Any, rows: Any) -> Path:
             old = [
-                replace(each, launches=tuple(cut(row, kept["launches"]) for row in each.launches))
+                each._replace(launches=tuple(cut(row, kept["launches"]) for row in each.launches))
                 for each in rows
             ]
             return write(out, [cut(record, kept["files"]) for record in records], old)  # type: ignore[arg-type]
