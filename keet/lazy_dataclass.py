@@ -58,9 +58,9 @@ class LazyDataclass:
         """For classes that compute some of their fields."""
 
 
-def is_computed(cls: type, name: str) -> bool:
-    """Whether a field is a cached property."""
-    return isinstance(getattr(cls, name, None), cached_property)
+def given_names(cls: type) -> tuple[str, ...]:
+    """The fields that the constructor takes, of a class that has an instance."""
+    return _LAYOUTS[cls].names
 
 
 def make_on_use(cls: type, *, kw_only: bool = False) -> None:
@@ -89,7 +89,8 @@ def _make(cls: type) -> None:
         dataclass(init=False, kw_only=_WAITING[cls], eq=False, repr=False)(cls)
         cls.__doc__ = text
         for each in cls.__dict__[_FIELDS].values():
-            each.init = each.init and not is_computed(cls, each.name)
+            is_computed = isinstance(getattr(cls, each.name, None), cached_property)
+            each.init = each.init and not is_computed
         own = [each for each in cls.__dict__[_FIELDS].values() if each.init]
         _LAYOUTS[cls] = _Layout(
             tuple(each.name for each in own),

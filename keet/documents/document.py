@@ -16,7 +16,7 @@ from functools import cache, cached_property
 from typing import Any, ClassVar, Generic, Literal, Self, TypeVar, dataclass_transform
 
 from keet.evidence import Evidence, Prose, Sentence
-from keet.lazy_dataclass import LazyDataclass, is_computed, make_on_use
+from keet.lazy_dataclass import LazyDataclass, given_names, make_on_use
 from keet.units import Quantity
 
 
@@ -89,7 +89,7 @@ class Document(LazyDataclass):
 
     def _given(self) -> dict[str, Any]:
         """Without values that were computed."""
-        return {n: v for n, v in vars(self).items() if not is_computed(type(self), n)}
+        return {name: vars(self)[name] for name in given_names(type(self))}
 
     def __repr__(self) -> str:
         values = ((each.name, getattr(self, each.name)) for each in fields(self) if each.repr)
@@ -147,8 +147,14 @@ def plain(value: Any) -> Any:  # noqa: PLR0911 - one per type
     raise TypeError(f"JSON has no {kind.__name__}")
 
 
+_WITHOUT_TEXT = frozenset((str, int, float, bool, type(None)))
+"""Types of values that are no sentences and have none."""
+
+
 def numbers_in(value: Any) -> int:
     """How many numbers its sentences print, each from evidence."""
+    if type(value) in _WITHOUT_TEXT:  # most values
+        return 0
     if isinstance(value, Sentence | Prose):
         return value.numbers
     if isinstance(value, Document):
