@@ -29,11 +29,15 @@ from keet.pages.amounts import short_rows
 from keet.pages.context import context_text
 from keet.pages.diff import diff_page
 from keet.profile import Profile
+from keet.profile.launch_sequences import representative
 from keet.profile.run_table import RunTable
 from keet.units import Quantity
 
 _FINDINGS = 5
-_CONTEXT_TOKENS = 2500
+_CONTEXT_TOKENS = 5000
+"""Of all kernels together. One alone rarely has so much to tell."""
+_LEAST_TOKENS, _LEAST_SHARE = 400, 0.05
+"""A kernel with less than that share of the time is only listed."""
 _DIFF_LINES = 40
 _KERNELS = 12
 _OF_PROGRAM = 4
@@ -110,13 +114,8 @@ def facts_of(task: Task, result: Result, folder: Path, name: str, known: set[str
     listed = kernel_list(task, runs, known)
     if report is None:
         return Facts(listed)
-    explanation = report.explanation
-    return Facts(
-        listed,
-        _amounts(task, report),
-        context_text(explanation, _CONTEXT_TOKENS, of=len(explanation.launches), launch_only=True),
-        left_to_gain(explanation),
-    )
+    left = left_to_gain(report.explanation)
+    return Facts(listed, _amounts(task, report), _limits(report), left)
 
 
 def kernel_list(task: Task, runs: Sequence[Run], known: set[str]) -> str:
@@ -160,6 +159,27 @@ def _amounts(task: Task, report: ReadReport) -> str:
     return "\n".join(lines).strip()
 
 
+def _limits(report: ReadReport) -> str:
+    """Of each kernel that takes much of the time: as many tokens as its share of it."""
+    explanation, texts = report.explanation, list[str]()
+    explained = {each.launch.id: each for each in explanation.launches}
+    total = sum(map(_weight, explained.values()))
+    for group in report.profile.groups_by_time(each.launch for each in explained.values()):
+        share = sum(_weight(explained[each.id]) for each in group) / (total or 1)
+        if texts and share < _LEAST_SHARE:
+            break
+        one = explanation._replace(launches=(explained[representative(group).id],))
+        budget = max(_LEAST_TOKENS, round(share * _CONTEXT_TOKENS))
+        texts.append(context_text(one, budget, of=len(group), launch_only=True))
+        explanation = explanation._replace(across=())  # told once
+    return "\n\n".join(text.strip() for text in texts)
+
+
+def _weight(each: LaunchExplanation) -> float:
+    """Share of the run, or duration where the run was not recorded."""
+    return each.in_run.share_pct if each.in_run else each.view.value("duration") or 0.0
+
+
 # --- what is left
 
 
@@ -170,7 +190,7 @@ def left_to_gain(explanation: Explanation) -> Left | None:
         duration = each.view.value("duration")
         if not duration:
             continue
-        weights.append(each.in_run.share_pct if each.in_run else duration)
+        weights.append(_weight(each))
         saved.append(_saved_by_findings(each))
         above.append(_above_least_time(each, duration))
     total = sum(weights)

@@ -6,6 +6,7 @@ that see a profile alone tune the present design, and models without one redesig
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -128,7 +129,7 @@ def _limits(now: Facts) -> str:
     if not now.limits:
         return ""
     left = f"\n\nIn short: {now.left.text}." if now.left else ""
-    limits = now.limits.strip().replace("\n# ", "\n## ").removeprefix("# ")
+    limits = re.sub("^(?=#+ )", "#", now.limits, flags=re.MULTILINE)
     return f"# What limits the present way of doing it\n\n{limits}{left}"
 
 

@@ -22,6 +22,7 @@ from tests.unit.optimize.bench import (
 from tests.unit.optimize.fake_runner import FakeRunner
 
 SAMPLE = Path(__file__).parents[3] / "kernels_samples" / "matrix_flip"
+REPORTS = Path(__file__).parents[2] / "data" / "reports"
 
 
 @pytest.fixture
@@ -46,6 +47,23 @@ def test_a_profile_is_in_the_prompt(source: Path, tmp_path: Path) -> None:
     assert (tmp_path / "rounds/rounds/01/diff.md").exists()
     assert found.left is not None
     assert found.left.percent > 0
+
+
+@pytest.mark.slow
+def test_every_kernel_that_takes_much_of_the_time_is_explained(
+    source: Path, tmp_path: Path
+) -> None:
+    """The longest launch is one of `turn`; the launches of `relax` take longer together."""
+    proposer = ScriptedProposer(FASTER)
+    runner = FakeRunner(before=REPORTS / "pipeline_before.ncu-repz")
+    Engine(task_of(source, rounds=1), tmp_path / "rounds", proposer, runner).run()
+    limits = proposer.prompts[0].partition("# What limits the present way of doing it\n")[2]
+    headings = [row for row in limits.splitlines() if row.startswith("## ")]
+    assert headings == [
+        f"## Kernel {name}"
+        for name in ("relax", "turn<16>", "sum_blocks", "clamp", "add_bias", "scale")
+    ]
+    assert limits.count("### This and other launches") == 1
 
 
 @pytest.mark.slow
