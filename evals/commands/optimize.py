@@ -1,9 +1,9 @@
 """Optimize programs over rounds, each under several conditions: what a model gets about a profile.
 
-FOLDER has one chain per program, start, condition and attempt. Each call goes on with every chain as
-far as it can, says what is waited for, and prints what is known by then. The same command, or just
-the folder, continues after an interruption, a measurement on another machine, or an edit by hand.
-FILE.json prints the tables of a result that --result wrote.
+FOLDER has one chain per program, start, condition and attempt. Each call goes on with every chain
+as far as it can, says what is waited for, and prints what is known by then. The same command, or
+just the folder, continues after an interruption, a measurement on another machine, or an edit by
+hand. FILE.json prints the tables of a result that --result wrote.
 """
 
 from __future__ import annotations

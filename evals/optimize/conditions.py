@@ -18,8 +18,8 @@ ConditionName = Literal["times", "ncu", "keet-without-amounts", "keet"]
 NAMES: tuple[ConditionName, ...] = get_args(ConditionName)
 EXPORT_TOKENS = 12_000
 """Of ncu's pages in a prompt: more than keet's text about a profile ever takes."""
-_LINE_TOKENS = 600
-"""Of these: for the source lines of one kernel."""
+_LINE_TOKENS, _FEW_TOKENS = 600, 1000
+"""Of these: for the source lines of one kernel; with fewer left, no further kernel is begun."""
 _LONGEST_LINE = 160
 
 
@@ -87,10 +87,12 @@ def _exports(facts: PromptFacts) -> str:
     parts: list[str] = []
     left = EXPORT_TOKENS
     for kernel, lines_text in kernels:
+        if left < _FEW_TOKENS:
+            break
         text = f"## {kernel.title}\n\n" + (f"{lines_text}\n\n" if lines_text else "")
-        if fitting := _cut(kernel.details, left - guess_tokens(text)):
-            parts.append(text + block(fitting, "text"))
-            left -= guess_tokens(parts[-1])
+        fitting = _cut(kernel.details, left - guess_tokens(text))
+        parts.append(text + block(fitting, "text"))
+        left -= guess_tokens(parts[-1])
     if rest := len(kernels) - len(parts):
         parts.append(f"Left out, for their length: {rest} of the profiled kernels.")
     if outcome.exports_problem:

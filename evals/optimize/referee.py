@@ -22,21 +22,23 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).resolve().parent
-COMMANDS = json.loads((HERE / "commands.json").read_text(encoding="utf-8"))
-FIRST, *OTHERS = COMMANDS["seeds"]
 
 
 def main() -> int:
-    reference = reference_folder()
-    check(reference, FIRST, Path("out.bin"))
+    commands = json.loads((HERE / "commands.json").read_text(encoding="utf-8"))
+    first, *others = commands["seeds"]
+    reference = reference_folder(commands)
+    check(reference, first, Path("out.bin"))
     app = digest_of(Path("app"))
-    for seed in OTHERS:
+    for seed in others:
         noted = reference / "passed" / f"{app}.{seed}"
         if not noted.exists():
             result = Path(f"out.{seed}.bin")
-            execute(f"seed {seed}", command("run", app="./app", seed=seed, out=result))
+            run = filled(commands["run"], app="./app", seed=seed, out=result)
+            execute(f"seed {seed}", run)
             check(reference, seed, result)
             noted.touch()
     return 0
@@ -52,7 +54,7 @@ def check(reference: Path, seed: int, result: Path) -> None:
         noted.touch()
 
 
-def reference_folder() -> Path:
+def reference_folder(commands: dict[str, Any]) -> Path:
     """It appears when it is complete. Its name has the digest of everything in it that differs
     between programs."""
     files = sorted(path for path in HERE.iterdir() if path.is_file())
@@ -63,10 +65,10 @@ def reference_folder() -> Path:
         private = Path(tempfile.mkdtemp(prefix="keet-reference-"))
         (private / "passed").mkdir()
         app = private / "reference"
-        build = command("build", app=app, source=HERE / "reference.cu")
+        build = filled(commands["build"], app=app, source=HERE / "reference.cu")
         execute("the reference can't be built", build)
-        for seed in COMMANDS["seeds"]:
-            run = command("run", app=app, seed=seed, out=private / f"{seed}.bin")
+        for seed in commands["seeds"]:
+            run = filled(commands["run"], app=app, seed=seed, out=private / f"{seed}.bin")
             execute(f"the reference, seed {seed}", run)
         try:
             private.rename(folder)
@@ -75,9 +77,8 @@ def reference_folder() -> Path:
     return folder
 
 
-def command(name: str, **values: object) -> str:
-    quoted = {key: shlex.quote(str(value)) for key, value in values.items()}
-    return str(COMMANDS[name].format(**quoted))
+def filled(template: str, **values: object) -> str:
+    return template.format(**{name: shlex.quote(str(value)) for name, value in values.items()})
 
 
 def execute(what: str, words: str) -> None:
