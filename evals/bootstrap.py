@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from operator import itemgetter
+from statistics import fmean
 
 SEED = 9
 RESAMPLES = 4000
@@ -66,6 +67,25 @@ def paired(clusters: Sequence[Sequence[Pair]]) -> Paired:
 def alone(clusters: Sequence[Sequence[float]]) -> Interval:
     """The same without a baseline."""
     return paired([[(value, value) for value in cluster] for cluster in clusters]).keet
+
+
+def attempts_apart(
+    clusters: Sequence[Sequence[tuple[Sequence[float], Sequence[float]]]],
+) -> Interval:
+    """The mean difference between two sides. A cluster is a program, and its items are what both
+    sides tried several times, each time anew. Whole clusters are drawn, with both sides together,
+    then attempts within each side of each item."""
+    draws = random.Random(SEED)
+
+    def mean(values: Sequence[float]) -> float:
+        return sum(draws.choices(values, k=len(values))) / len(values)
+
+    def difference(chosen: Iterable[Sequence[tuple[Sequence[float], Sequence[float]]]]) -> float:
+        return fmean(mean(ours) - mean(theirs) for cluster in chosen for ours, theirs in cluster)
+
+    every = [fmean(ours) - fmean(theirs) for cluster in clusters for ours, theirs in cluster]
+    drawn = (draws.choices(clusters, k=len(clusters)) for _ in range(RESAMPLES))
+    return _interval(fmean(every), map(difference, drawn))
 
 
 def share(clusters: Sequence[Sequence[float]]) -> Interval:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from evals.diagnosis import nvidia
 from evals.diagnosis.nvidia import Advice
-from evals.optimize.problems import difficulty_of
+from evals.difficulty import difficulty_of
 from keet.diagnosis.diagnosis import diagnose
 from keet.errors import KeetError
 from keet.ingest import read_profile

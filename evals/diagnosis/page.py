@@ -8,7 +8,7 @@ from evals.bootstrap import RESAMPLES
 from evals.diagnosis.adversaries import AdversaryScore
 from evals.diagnosis.scoring import FINDINGS, HealthyRow, Row
 from evals.diagnosis.summary import Hits, Summary
-from evals.optimize.problems import DIFFICULTIES
+from evals.difficulty import DIFFICULTIES
 from evals.pages import (
     Heading,
     Part,

@@ -22,7 +22,7 @@ from evals.diagnosis.answers import (
     answers_of,
 )
 from evals.diagnosis.scoring import FINDINGS, rank_in
-from evals.optimize.problems import difficulty_of
+from evals.difficulty import difficulty_of
 from kernels_samples.samples import Sample
 
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from evals.bootstrap import Interval, Paired, alone, paired
+from evals.difficulty import DIFFICULTIES, difficulty_of
 from evals.mcq.questions import KINDS, Question
 from evals.mcq.scoring import McqScore
-from evals.optimize.problems import DIFFICULTIES, difficulty_of
 from evals.runs import CONDITIONS, Condition
 
 ALL = "all"

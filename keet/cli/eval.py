@@ -29,9 +29,9 @@ ACTIONS = {
     "export": "unanswered prompts of a run as OpenAI batch JSONL",
     "import": "import answers from such a batch or from a person",
     "ask": "ask a model the unanswered prompts; can be resumed",
-    "bundle": "programs of a model as a folder for a GPU machine",
     "score": "score the answers of a run",
-    "report": "tables, Markdown and a plot of runs; compare with an earlier one",
+    "report": "tables of runs; compare with an earlier one",
+    "optimize": "optimize programs over rounds, by what is told of their profiles",
 }
 
 _MODULES = {"import": "import_"}
@@ -46,15 +46,17 @@ usage: keet eval ACTION [options]
 
 {actions}
 
-diagnosis, forecast and grounding need no model and no GPU. mcq and optimize go by
-stages that join on the files of a run folder: prompts, then answers of any model
-(ask, or export and import), then score (optimize: bundle, a GPU, score), then report.
+diagnosis, forecast and grounding need no model and no GPU. mcq goes by stages that
+join on the files of a run folder: prompts, then answers of any model (ask, or export
+and import), then score, then report. optimize needs a GPU, and a model, a coding agent
+or a person.
 
 examples:
   keet eval diagnosis
   keet eval prompts mcq runs/mcq --questions 66 --conditions none,raw,keet
   keet eval ask runs/mcq --model openai:NAME
   keet eval score runs/mcq && keet eval report runs/mcq
+  keet eval optimize runs/rounds --model openai:NAME
   keet eval ACTION --help       options and examples of one action
 
 What each number means, and how to reproduce the committed ones: docs/evals.md

@@ -51,7 +51,7 @@ def _add_choice(group: _ArgumentGroup) -> None:
     )
 
 
-def add_chosen_model(parser: ArgumentParser) -> None:
+def add_chosen_model(parser: ArgumentParser) -> _ArgumentGroup:
     """For `keet optimize`, whose model has to see the source, and whose rounds are kept anyway."""
     group = parser.add_argument_group("model")
     _add_choice(group)
@@ -59,7 +59,7 @@ def add_chosen_model(parser: ArgumentParser) -> None:
         "--no-model", action="store_true", help="ignore KEET_MODEL and the configured model"
     )
     _add_budget(group, 120_000, "round")
-    _add_show_prompt(group)
+    return group
 
 
 def chosen_model(args: Namespace) -> ModelOptions | None:
@@ -110,14 +110,14 @@ def _add_budget(group: _ArgumentGroup, tokens: int, per: str) -> None:
     )
 
 
-def _add_show_prompt(group: _ArgumentGroup) -> None:
+def add_show_prompt(group: _ArgumentGroup) -> None:
     group.add_argument(
         "--show-prompt", action="store_true", help="print what would be sent; send nothing"
     )
 
 
 def _add_recording(group: _ArgumentGroup) -> None:
-    _add_show_prompt(group)
+    add_show_prompt(group)
     group.add_argument(
         "--transcript",
         type=Path,

@@ -24,11 +24,13 @@ from keet.cli.arguments import (
     output_errors,
     positive,
 )
-from keet.cli.model_options import add_chosen_model, announce, chosen_model
+from keet.cli.model_options import add_chosen_model, add_show_prompt, announce, chosen_model
 from keet.cli.stderr import print_problem, print_progress
 from keet.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
+    from argparse import _ArgumentGroup
+
     from keet.documents.optimize import OptimizeDocument
     from keet.optimize.proposers import Proposer
     from keet.optimize.task import Limits, Task
@@ -62,7 +64,7 @@ def configure(parser: ArgumentParser) -> None:
     _add_goal(parser)
     _add_limits(parser)
     _add_machine(parser)
-    add_chosen_model(parser)
+    add_show_prompt(add_chosen_model(parser))
     add_output(parser, "terminal", "markdown", "html", "json")
 
 
@@ -141,7 +143,7 @@ def _add_limits(parser: ArgumentParser) -> None:
     )
     group.add_argument(
         "--repeats",
-        type=_repeats,
+        type=repeats,
         default=5,
         metavar="N",
         help="timed runs of each program per round, from 3 on (default: 5)",
@@ -172,12 +174,7 @@ def _add_limits(parser: ArgumentParser) -> None:
 
 def _add_machine(parser: ArgumentParser) -> None:
     group = parser.add_argument_group("who proposes, and where it runs")
-    group.add_argument(
-        "--proposer",
-        metavar="command:TEMPLATE",
-        help="a coding agent: a command that edits the current folder; gets the prompt on stdin "
-        "and as the file {prompt} (default: --model, else a person)",
-    )
+    add_proposer(group)
     group.add_argument(
         "--runner",
         default="local",
@@ -196,6 +193,15 @@ def _add_machine(parser: ArgumentParser) -> None:
     )
     group.add_argument(
         "--apply", action="store_true", help="apply the best patch to SOURCE at the end"
+    )
+
+
+def add_proposer(group: _ArgumentGroup) -> None:
+    group.add_argument(
+        "--proposer",
+        metavar="command:TEMPLATE",
+        help="a coding agent: a command that edits the current folder; gets the prompt on stdin "
+        "and as the file {prompt} (default: --model, else a person)",
     )
 
 
@@ -219,7 +225,7 @@ def _tolerance(text: str) -> float:
     return value
 
 
-def _repeats(text: str) -> int:
+def repeats(text: str) -> int:
     if (count := positive(text)) < 3:
         raise ArgumentTypeError(f"{text} runs do not show the noise; it must be 3 or more")
     return count
@@ -236,7 +242,8 @@ def run(args: Namespace) -> int:
     task = _task(args)
     task.check_valid()
     folder = _folder(args, task)
-    proposer = _proposer(args)
+    is_confirmed = _is_enter_pressed if _is_attended(args) else None
+    proposer = open_proposer(args, is_confirmed, needs_price=args.max_cost is not None)
     runner = open_runner(args.runner, print_progress)
     engine = Engine(task, folder, proposer, runner, progress=print_progress)
     if args.show_prompt:
@@ -324,7 +331,10 @@ def _folder(args: Namespace, task: Task) -> Path:
     return folder
 
 
-def _proposer(args: Namespace) -> Proposer:
+def open_proposer(
+    args: Namespace, is_confirmed: Callable[[], bool] | None = None, *, needs_price: bool = False
+) -> Proposer:
+    """`is_confirmed`: of a person, as of `PersonProposer`."""
     from keet.optimize.proposers import CommandProposer, ModelProposer, PersonProposer
 
     if args.proposer is not None:
@@ -336,8 +346,8 @@ def _proposer(args: Namespace) -> Proposer:
         return CommandProposer(template, print_progress)
     options = chosen_model(args)
     if options is None:
-        return PersonProposer(_is_enter_pressed if _is_attended(args) else None)
-    if args.max_cost and options.spec.price is None:
+        return PersonProposer(is_confirmed)
+    if needs_price and options.spec.price is None:
         raise UsageError("--max-cost needs the price of the model: --price IN/OUT")
     announce(args)
     return ModelProposer(options, print_progress)

@@ -196,7 +196,8 @@ class Engine:
             variants: dict[str, Overlay] = {BEFORE: state.overlay, AFTER: proposal["overlay"]}
             if self.task.outputs and state.overlay:  # errors within tolerances must not add up
                 variants = {ORIGINAL: {}, **variants}
-            self._measured(name, variants, AFTER, f"round {number}")
+            is_last = self.task.only_rounds and number == self.task.rounds
+            self._measured(name, variants, "" if is_last else AFTER, f"round {number}")
         outcome = self.journal.step(f"{name}/outcome", partial(self._judged, number, state))
         self._clean(number)
         text = f"{outcome['outcome'].replace('_', ' ')}: {read_sentence(outcome['reason'])}"
@@ -233,17 +234,20 @@ class Engine:
         answer = self.proposer.answer_format(self.task)
         copy_with(self.task, self.original, state.overlay, place / "source")
         facts = self._facts(state)
+        result, result_folder, program = self._result_of(state.best)
         text = self._prompt(
             PromptFacts(
                 self.task,
                 number,
-                self._result_of(state.best)[0].gpu,
+                result.gpu,
                 place / "source",
                 state.overlay,
                 facts,
                 state.speedup,
                 [self._tried(each) for each in state.rounds],
                 answer,
+                result.variants[program].profile,
+                result_folder / program,
             )
         )
         self.journal.write_file(f"rounds/{number:02}/prompt.md", text.encode("utf-8", "replace"))
@@ -433,7 +437,7 @@ class Engine:
             return "tokens"
         if limits.cost is not None and usage.cost != "unknown" and usage.cost >= limits.cost:
             return "cost"
-        left = self._facts(state).left
+        left = None if self.task.only_rounds else self._facts(state).left
         is_known = left is not None and left.is_bounded
         return "little_left" if is_known and left and left.percent < STOP_SHARE else None
 
@@ -478,7 +482,8 @@ class Engine:
     def _finish(self, state: State, stopped: StopReason, problem: str) -> OptimizeDocument:
         for each in state.rounds:  # it may have been killed before it did this
             self._clean(each.number)
-        best = self._best(state, measures=stopped not in ("interrupted", "model"))
+        is_over = stopped not in ("interrupted", "model")
+        best = self._best(state, measures=is_over and not self.task.only_rounds)
         if best:
             self._write_patch(BEST_PATCH, {}, state.overlay)
         baseline, _, _ = self._result_of(0)

@@ -5,8 +5,9 @@
 
 REQUEST is a folder that keet wrote, or a folder of such folders. The result is written to
 REQUEST/result, or with one request to RESULT; it appears when it is complete. Requests that have a
-result are skipped. Needs Python 3.8 and nothing else; a CUDA toolkit and a C compiler to record
-kernel times, and ncu to profile.
+result are skipped. The programs of all requests are built first, several at a time; then nothing
+else runs while a program is timed. Needs Python 3.8 and nothing else; a CUDA toolkit and a C
+compiler to record kernel times, and ncu to profile.
 
 The programs are not trusted. Each run has a fresh copy of the built folder, a process group that is
 killed afterwards, and an environment without keys. Outputs of earlier runs are deleted, files that
@@ -22,6 +23,7 @@ import fcntl
 import hashlib
 import json
 import math
+import multiprocessing
 import os
 import re
 import resource
@@ -39,8 +41,9 @@ from pathlib import Path
 from typing import IO, Any, Iterator, Mapping, Sequence, Tuple
 
 PROTOCOL = 1
-MOST_KERNELS, MOST_RECORDS, MOST_REPORT = 500, 32 << 20, 256 << 20
-"""Kernels that are listed per run; bytes of records and of a report that are handed back."""
+MOST_KERNELS, MOST_RECORDS, MOST_REPORT, MOST_EXPORT = 500, 32 << 20, 256 << 20, 16 << 20
+"""Kernels that are listed per run; bytes of records, of a report and of a text of ncu that are
+handed back."""
 MOST_OUTPUT = 1 << 30
 """Bytes of an output that is compared."""
 SECRET = re.compile(r"(?i)key|token|secret|passw|credential|_auth|_pat$|^keet_|^ssh_|cookie")
@@ -432,8 +435,10 @@ class Variant:
 class Measurement:
     """One request."""
 
-    def __init__(self, folder: Path, work: Path, target: Path) -> None:
-        self.folder, self.work, self.target = folder, work, target
+    def __init__(self, folder: Path, work: Path) -> None:
+        self.folder, self.work = folder, work
+        self.target = folder
+        """The folder of the result."""
         self.request = json.loads((folder / "request.json").read_text(encoding="utf-8"))
         if self.request.get("protocol") != PROTOCOL:
             raise Damaged(f"{folder}: its protocol is not known; use the measure.py inside it")
@@ -448,12 +453,15 @@ class Measurement:
         self.recorder_states: dict[str, tuple[int, ...]] = {}
         self.launches: dict[str, list[Launch]] = {}
 
-    def measure(self) -> dict[str, Any]:
+    def build(self) -> None:
         self.check_files()
         for variant in self.variants:
-            tell(f"{variant.name}: building")
+            tell(f"{self.folder.name}: building {variant.name}")
             source = self.folder / "variants" / variant.name
             variant.make(source, self.limits, self.request["protected"])
+
+    def measure(self, target: Path) -> dict[str, Any]:
+        self.target = target
         if all(variant.is_built for variant in self.variants):
             if self.request["record"]:
                 source, target = self.folder / "recorder.c", self.work / "recorder"
@@ -623,10 +631,34 @@ class Measurement:
         seconds = self.limits["profile_s"]
         done = run([*words, "sh", "-c", self.request["run"]], variant.here, seconds, self.limits)
         if report.is_file() and 0 < report.stat().st_size <= MOST_REPORT:
-            return {"report": report.name, "problem": ""}
+            problems = self.export(report)
+            return {"report": report.name, "problem": "", "exports_problem": "; ".join(problems)}
         with contextlib.suppress(OSError):
             report.unlink()
         return {"report": None, "problem": ends_of(done.output, 1000) or "ncu wrote no report"}
+
+    def export(self, report: Path) -> list[str]:
+        """Writes the texts that the request asks for beside the report. Returns what failed."""
+        return [
+            f"{ending}: {problem}"
+            for ending, commands in self.request["profile"]["exports"].items()
+            if (problem := self.export_one(report.with_suffix("." + ending), report, commands))
+        ]
+
+    def export_one(self, target: Path, report: Path, commands: Sequence[Sequence[str]]) -> str:
+        """By the first command that ends well and writes something; else why not."""
+        problem = ""
+        for command in commands:
+            words = [word.replace("{report}", str(report)) for word in command]
+            with target.open("wb") as file:
+                done = run(words, self.work, self.limits["profile_s"], self.limits, stdout=file)
+            size = target.stat().st_size
+            if not done.code and 0 < size <= MOST_EXPORT:
+                return ""
+            said = target.read_bytes()[:300] + done.output if size <= MOST_EXPORT else b""
+            problem = ends_of(said, 300).strip() or f"exit code {done.code}, {size} bytes"
+            target.unlink()
+        return problem
 
 
 def goal_launches(
@@ -698,20 +730,47 @@ def tell(line: str) -> None:
 # --- the command
 
 
-def measure(folder: Path, target: Path) -> None:
+UNUSABLE = (Damaged, OSError, ValueError, KeyError)
+"""What is raised for a request that can't be measured; the others can."""
+
+
+def build_all(folders: Sequence[Path], works: Sequence[Path]) -> list[Measurement | Exception]:
+    """In processes of their own: `run` kills all children of the one that calls it."""
+    count = min(len(folders), len(os.sched_getaffinity(0)))
+    with multiprocessing.get_context("fork").Pool(count, begin_building) as pool:
+        found = pool.starmap(built, zip(folders, works), chunksize=1)
+        pool.close()
+        pool.join()
+    return found
+
+
+def begin_building() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the main process ends this one
+    adopt_orphans()
+
+
+def built(folder: Path, work: Path) -> Measurement | Exception:
+    try:
+        measurement = Measurement(folder, work)
+        measurement.build()
+    except UNUSABLE as problem:
+        return Damaged(str(problem))
+    return measurement
+
+
+def measure(measurement: Measurement, target: Path) -> None:
     """The result appears by one rename."""
     partial = target.with_name(f"{target.name}.{secrets.token_hex(4)}.partial")
-    work = Path(tempfile.mkdtemp(prefix="keet-measure-"))
     try:
         partial.mkdir(parents=True)
-        document = Measurement(folder, work, partial).measure()
+        document = measurement.measure(partial)
         text = json.dumps(document, indent=1)
         (partial / "result.json").write_text(text, encoding="utf-8")
         if not target.exists():  # another process may have measured it meanwhile
             os.rename(str(partial), str(target))
     finally:
         remove(partial)
-        remove(work)
+        remove(measurement.work)
     tell(f"wrote {target}")
 
 
@@ -732,15 +791,29 @@ def main(arguments: list[str]) -> int:
         return 2
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     adopt_orphans()
-    failures = 0
-    for folder in waiting:
-        try:
-            measure(folder, output or folder / "result")
-        except (Damaged, OSError, ValueError, KeyError) as problem:
-            tell(f"{folder.name}: {problem}")
-            failures += 1
+    works = [Path(tempfile.mkdtemp(prefix="keet-measure-")) for _ in waiting]
+    try:
+        failures = measure_all(waiting, works, output)
+    finally:
+        for work in works:
+            remove(work)
     tell(f"{len(waiting) - failures} of {len(folders)} requests measured")
     return 1 if failures else 0
+
+
+def measure_all(folders: Sequence[Path], works: Sequence[Path], output: Path | None) -> int:
+    """Returns how many failed."""
+    failures = 0
+    for folder, found in zip(folders, build_all(folders, works) if folders else []):
+        try:
+            if isinstance(found, Exception):
+                raise found
+            tell(f"{folder.name}: measuring")
+            measure(found, output or folder / "result")
+        except UNUSABLE as problem:
+            tell(f"{folder.name}: {problem}")
+            failures += 1
+    return failures
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from keet.explanation.token_budget import guess_tokens
 from keet.masking.keys import scrub
 from keet.optimize.facts import Facts, short_diff_text
 from keet.optimize.measure import paths_in
-from keet.optimize.protocol import shown_output
+from keet.optimize.protocol import ProfileOutcome, shown_output
 from keet.optimize.task import OutputRule, Task
 from keet.optimize.workspace import Overlay, text_of
 from keet.pages.source_text import language, longest_run
@@ -58,16 +58,25 @@ class PromptFacts(NamedTuple):
     tried: Sequence[Tried]
     answer: str
     """How the proposer has to answer."""
+    profile: ProfileOutcome | None
+    """Of the source as it is now; None: it was not profiled."""
+    files: Path
+    """What its files of the measurement begin with: `.details.txt` and others follow."""
 
 
 def build_prompt(facts: PromptFacts) -> str:
-    """Without keys: outputs of programs may contain what is in the environment."""
+    return prompt_with(facts, _limits(facts.now))
+
+
+def prompt_with(facts: PromptFacts, profile: str) -> str:
+    """`profile`: the part about the profile; may be empty. Without keys: outputs of programs may
+    contain what is in the environment."""
     parts = [
         _task(facts.task, facts.gpu),
         _work(facts),
         _time(facts),
         *_history(facts),
-        _limits(facts.now),
+        profile,
         _source(facts),
         facts.answer,
     ]

@@ -258,7 +258,7 @@ class PersonProposer:
         self._asked = 0
 
     def answer_format(self, task: Task) -> str:
-        return _EDIT.format(where="the folder that keet names", files=_listed(task))
+        return _EDIT.format(where="the folder `source` beside this file", files=_listed(task))
 
     def propose(self, about: Round) -> Proposal:
         ready = about.prompt_file.with_name("ready")

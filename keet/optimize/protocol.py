@@ -1,7 +1,7 @@
 """What a runner is given, and what it answers: folders with `request.json` and `result.json`.
 
     REQUEST/request.json, measure.py, recorder.c, variants/NAME/..., check/...
-    RESULT/result.json, NAME.records/*.rec, NAME.ncu-rep
+    RESULT/result.json, NAME.records/*.rec, NAME.ncu-rep, NAME.details.txt, NAME.source.csv
 
 A result belongs to a request if it has its id and digest. It comes from a machine that ran programs
 of a model, so its size, its types and its file names are checked.
@@ -22,7 +22,7 @@ from keet.collect.recorder import SOURCE as RECORDER
 from keet.errors import KeetError
 from keet.ingest.typed_json import parse_object, typed
 from keet.optimize import measure
-from keet.optimize.measure import MOST_RECORDS, MOST_REPORT, PROTOCOL, remove
+from keet.optimize.measure import MOST_EXPORT, MOST_RECORDS, MOST_REPORT, PROTOCOL, remove
 from keet.optimize.task import Task
 from keet.optimize.workspace import digests
 from keet.safe_text import visible
@@ -84,6 +84,8 @@ class Run(NamedTuple):
 class ProfileOutcome(NamedTuple):
     report: str | None
     problem: str
+    exports_problem: str = ""
+    """Why texts of ncu's pages are missing that the request asks for."""
 
 
 class VariantResult(NamedTuple):
@@ -168,6 +170,7 @@ def _content(
             "variants": list(profiled),
             "command": _ncu_words(),
             "kernel": task.kernel if task.goal == "gpu" else None,
+            "exports": _exports() if task.exports else {},
         }
         if profiled
         else None,
@@ -177,6 +180,21 @@ def _content(
 def _ncu_words() -> list[str]:
     """The kernel id is filled in by the script, which knows the launches by then."""
     return ncu_command("ncu", ProfileRequest(()), Path("{report}"))
+
+
+DETAILS, LINES = "details.txt", "source.csv"
+"""The ends of the names of exports: ncu's details page, and its lines with samples."""
+
+
+def _exports() -> dict[str, list[list[str]]]:
+    """Per file the commands that write it; the first that ends well counts. An ncu that does not
+    know the view of source lines prints instructions."""
+    words = ["ncu", "--import", "{report}", "--page"]
+    lines = [*words, "source", "--csv"]
+    return {
+        DETAILS: [[*words, "details", "--print-details", "all"]],
+        LINES: [[*lines, "--print-source", "cuda"], lines],
+    }
 
 
 def read_request(folder: Path) -> Request:
@@ -224,9 +242,11 @@ def take_result(source: Path, target: Path, request: Request) -> Result:
     partial.mkdir(parents=True)
     shutil.copyfile(source / "result.json", partial / "result.json")
     for name in request.variants:
-        report = source / f"{name}.ncu-rep"
-        if _is_plain(report, MOST_REPORT):
-            shutil.copyfile(report, partial / report.name)
+        most = {"ncu-rep": MOST_REPORT, DETAILS: MOST_EXPORT, LINES: MOST_EXPORT}
+        for ending, size in most.items():
+            path = source / f"{name}.{ending}"
+            if _is_plain(path, size):
+                shutil.copyfile(path, partial / path.name)
         records = source / f"{name}.records"
         if records.is_dir() and not records.is_symlink():
             found = [

@@ -98,9 +98,9 @@ class FolderRunner:
             self._place(request.folder, placed)
         made = placed / "result"
         if not (made / "result.json").exists():
-            words = shlex.join(["python3", f"{placed}/measure.py", str(placed)])
             raise Waiting(
-                f"waiting for {made}/result.json; on the GPU machine, run: {words}  (if the folder "
+                f"waiting for {made}/result.json; on the GPU machine, run: "
+                f"{measure_command(placed, placed)}  (if the folder "
                 "was copied there, copy its folder result back)"
             )
         result = _taken(made, target, request)
@@ -114,6 +114,10 @@ class FolderRunner:
         self._folder.mkdir(parents=True, exist_ok=True)
         copy_folder(source, partial)
         partial.replace(placed)
+
+
+def measure_command(script_folder: Path, requests: Path) -> str:
+    return shlex.join(["python3", f"{script_folder}/measure.py", str(requests)])
 
 
 def _taken(made: Path, target: Path, request: Request) -> Result:

@@ -82,6 +82,11 @@ class Task(NamedTuple):
     """Whether ncu is used where there is one."""
     wall_check: bool = True
     """Whether saved GPU time has to be seen in the time of the program."""
+    exports: bool = False
+    """Whether results have the text of ncu's own pages, too."""
+    only_rounds: bool = False
+    """For evals: all rounds are done, even if little is left to gain, and nothing is measured that
+    no later prompt uses: no profile in the last round, original and best not again at the end."""
 
     def check_valid(self) -> None:
         """Raises UsageError."""
@@ -127,7 +132,7 @@ class Task(NamedTuple):
     @property
     def identity(self) -> Mapping[str, Any]:
         """What must stay the same when an optimization is continued."""
-        free = ("rounds", "repeats", "limits", "profiles", "wall_check")
+        free = ("rounds", "repeats", "limits", "profiles", "wall_check", "exports", "only_rounds")
         values = {name: value for name, value in self._asdict().items() if name not in free}
         values["outputs"] = [rule._asdict() for rule in self.outputs]
         found: Mapping[str, Any] = json.loads(json.dumps({**values, "source": str(self.source)}))

@@ -9,7 +9,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from keet.optimize.protocol import Request, Result, take_result
+from keet.optimize.protocol import Request, Result, read_request, take_result
 
 
 class FakeRunner:
@@ -48,6 +48,15 @@ def result_of(request: Request) -> dict[str, Any]:
         "no_recorder": "",
         "variants": variants,
     }
+
+
+def answer(folder: Path) -> None:
+    """Of all requests in it, as measure.py on another machine."""
+    for placed in folder.iterdir():
+        if not (placed / "result").exists():
+            (placed / "result").mkdir()
+            text = json.dumps(result_of(read_request(placed)))
+            (placed / "result/result.json").write_text(text)
 
 
 def variant(text: str) -> dict[str, Any]:

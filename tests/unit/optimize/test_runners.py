@@ -26,7 +26,7 @@ from tests.unit.optimize.bench import (
     outcomes,
     task_of,
 )
-from tests.unit.optimize.fake_runner import result_of
+from tests.unit.optimize.fake_runner import answer, result_of
 
 
 @pytest.fixture
@@ -43,15 +43,6 @@ def waiting_request(source: Path, folder: Path) -> Request:
         engine.run()
     (placed,) = (folder / "at").iterdir()
     return read_request(placed)
-
-
-def answer(folder: Path) -> None:
-    """As measure.py on another machine."""
-    for placed in folder.iterdir():
-        if not (placed / "result").exists():
-            (placed / "result").mkdir()
-            text = json.dumps(result_of(read_request(placed)))
-            (placed / "result/result.json").write_text(text)
 
 
 def test_a_folder_of_requests(source: Path, tmp_path: Path) -> None:
