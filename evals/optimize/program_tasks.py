@@ -44,8 +44,9 @@ def write_source(program: Program, start: str, folder: Path) -> None:
     check = partial / "check"
     check.mkdir(parents=True)
     source = f"{program.name}.cu"
-    shutil.copyfile(home / start / source, partial / source)
-    shutil.copyfile(home / "naive" / source, check / "reference.cu")
+    for version, target in ((start, partial / source), ("naive", check / "reference.cu")):
+        text = (home / version / source).read_text(encoding="utf-8")
+        target.write_text(text.replace('#include "../', '#include "'), encoding="utf-8")
     shutil.copyfile(home / "check.py", check / "check.py")
     shutil.copyfile(_REFEREE, check / "referee.py")
     for header in program.headers:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -219,6 +220,10 @@ def test_programs_are_complete(name: str, start: str, tmp_path: Path) -> None:
         assert (tmp_path / "source" / header).exists()
         assert (tmp_path / "source/check" / header).exists()
     texts = [(tmp_path / "source" / f) for f in (f"{name}.cu", "check/reference.cu")]
+    for path in texts:
+        included = re.findall(r'#include "(.*)"', path.read_text())
+        assert included
+        assert all((path.parent / each).exists() for each in included)
     assert (texts[0].read_text() == texts[1].read_text()) == (start == "naive")
     assert task.is_changeable(f"{name}.cu")
     assert not any(map(task.is_changeable, (*program.headers, "check/check.py")))
