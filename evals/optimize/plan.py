@@ -34,17 +34,25 @@ DEFAULT = Plan()
 
 
 def open_plan(folder: Path, asked: Mapping[str, Any]) -> Plan:
-    """That of the folder, which must not differ from what is asked now; a new folder gets one."""
+    """That of the folder; a new folder gets one. What is asked now must not differ from it, but may
+    be more attempts."""
     path = folder / "eval.json"
     if not path.is_file():
         plan = Plan.model_validate(asked)
         open_runner(plan.runner, lambda _: None)  # a wrong one is refused before a folder is made
-        _write(path, plan)
+        with making(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            if any(folder.iterdir()):
+                raise UsageError(f"{folder} has other files; name a new folder")
+            _write(path, plan)
         return plan
     try:
         plan = Plan.model_validate_json(path.read_bytes())
     except ValidationError:
         raise UsageError(f"{path}: it is damaged; begin another folder") from None
+    kept = plan
+    if asked.get("attempts", 0) > plan.attempts:
+        plan = plan.model_copy(update={"attempts": asked["attempts"]})
     different = [name for name, value in asked.items() if getattr(plan, name) != value]
     if different:
         listed = ", ".join(f"{name} {_shown(getattr(plan, name))}" for name in different)
@@ -52,6 +60,8 @@ def open_plan(folder: Path, asked: Mapping[str, Any]) -> Plan:
             f"{folder}: it was begun with other settings ({listed}); leave out these options, or "
             "name another folder"
         )
+    if plan != kept:
+        _write(path, plan)
     return plan
 
 
@@ -60,9 +70,5 @@ def _shown(value: object) -> str:
 
 
 def _write(path: Path, plan: Plan) -> None:
-    with making(path.parent):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if any(path.parent.iterdir()):
-            raise UsageError(f"{path.parent} has other files; name a new folder")
-        with replacing_text(path) as write:
-            write(plan.model_dump_json(indent=1) + "\n")
+    with replacing_text(path) as write:
+        write(plan.model_dump_json(indent=1) + "\n")

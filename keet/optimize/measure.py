@@ -17,6 +17,7 @@ may not change are compared after the build and after each run, and every run is
 from __future__ import annotations
 
 import array
+import collections
 import contextlib
 import ctypes
 import fcntl
@@ -676,24 +677,26 @@ def goal_launches(
 
 
 def typical_launches(launches: Sequence[Launch]) -> str:
-    """A kernel id for ncu: of each of the kernels with most time, the launch of median duration."""
+    """A kernel id for ncu: of each of the kernels with most time, a launch of median duration. ncu
+    profiles every launch with one of the numbers, so few numbers have to serve all kernels."""
     times: dict[str, list[int]] = {}
     for name, _, start, end, _ in launches:
         times.setdefault(name, []).append(end - start)
     total = sum(map(sum, times.values()))
     names: list[str] = []
-    numbers: set[int] = set()
+    typical: list[set[int]] = []
     covered = 0
     for name, found in sorted(times.items(), key=lambda item: -sum(item[1])):
         if names and (covered >= 0.9 * total or len(names) == 4):
             break
         middle = statistics.median_low(found)
-        known = [number for number in numbers if number <= len(found)]
-        near = [n for n in known if abs(found[n - 1] - middle) <= 0.05 * middle]
-        if not near:
-            numbers.add(1 + found.index(middle))
+        typical.append({n for n, t in enumerate(found, 1) if abs(t - middle) <= 0.05 * middle})
         names.append(re.sub(r"[^A-Za-z0-9_]", ".", name))
         covered += sum(found)
+    numbers: set[int] = set()
+    while left := [own for own in typical if not own & numbers]:
+        served = collections.Counter(number for own in left for number in own)
+        numbers.add(min(served, key=lambda number: (-served[number], number)))
     listed = "|".join(map(str, sorted(numbers)))
     return f"::regex:^({'|'.join(names)})$:^({listed})$"
 
@@ -722,8 +725,12 @@ def gpu_name() -> str | None:
     return found.decode("utf-8", "replace").split("\n")[0].strip()[:200] or None
 
 
+BEGAN = time.monotonic()
+
+
 def tell(line: str) -> None:
-    sys.stderr.write(f"measure: {line}\n")
+    """With the seconds since the start: time on a borrowed GPU is counted."""
+    sys.stderr.write(f"measure: {time.monotonic() - BEGAN:4.0f} s: {line}\n")
     sys.stderr.flush()
 
 

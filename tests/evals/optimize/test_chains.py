@@ -165,7 +165,11 @@ def test_a_folder_keeps_what_was_asked(tmp_path: Path) -> None:
     plan = open_plan(tmp_path / "eval", asked)
     assert open_plan(tmp_path / "eval", {}) == open_plan(tmp_path / "eval", asked) == plan
     with pytest.raises(UsageError, match="rounds 2"):
-        open_plan(tmp_path / "eval", {"rounds": 3})
+        open_plan(tmp_path / "eval", {"rounds": 3, "attempts": 2})
+    assert open_plan(tmp_path / "eval", {"attempts": 2}).attempts == 2
+    assert open_plan(tmp_path / "eval", {}).attempts == 2
+    with pytest.raises(UsageError, match="attempts 2"):
+        open_plan(tmp_path / "eval", {"attempts": 1})
     (tmp_path / "other").mkdir()
     (tmp_path / "other/file").write_text("")
     with pytest.raises(UsageError):

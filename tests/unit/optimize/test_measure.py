@@ -90,6 +90,10 @@ def test_the_launches_that_are_profiled() -> None:
     launches = [("_Z1av", "a()", 0, time, 0) for time in (9, 100, 101)]
     launches += [("_Z1bv", "b()", 0, 50, 0)] * 2 + [("_Z1cv", "c()", 0, 1, 0)]
     assert typical_launches(launches) == "::regex:^(_Z1av|_Z1bv)$:^(2)$"
+    solver = [("_Z1sv", "s()", 0, time, 0) for time in (50, 30, 30, 30)]
+    several = [*launches, *solver, ("_Z1dv", "d()", 0, 60, 0)]
+    found = typical_launches(several)
+    assert found == "::regex:^(_Z1av|_Z1sv|_Z1bv|_Z1dv)$:^(1|2)$", "2 serves three kernels"
 
 
 def test_kernels_that_are_not_the_goal_are_not_profiled() -> None:
