@@ -16,7 +16,7 @@ from keet.optimize.protocol import DETAILS, LINES
 
 ConditionName = Literal["times", "ncu", "keet-without-amounts", "keet"]
 NAMES: tuple[ConditionName, ...] = get_args(ConditionName)
-EXPORT_TOKENS = 12_000
+EXPORT_TOKENS = 16_000
 """Of ncu's pages in a prompt: more than keet's text about a profile ever takes."""
 _LINE_TOKENS, _FEW_TOKENS = 600, 1000
 """Of these: for the source lines of one kernel; with fewer left, no further kernel is begun."""
