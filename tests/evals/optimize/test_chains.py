@@ -16,9 +16,10 @@ from evals.optimize.rounds import scores
 from keet.errors import NotAvailable, UsageError
 from keet.optimize.proposers import PersonProposer, Proposal, Proposer, Round
 from keet.optimize.protocol import Request, Result
-from keet.optimize.runners import FolderRunner, Runner
+from keet.optimize.runners import FolderRunner, LocalRunner, Runner
 from tests.conftest import Keet
 from tests.evals.optimize.synthetic import result_of
+from tests.unit.collect.toolkit import needs_compiler, use_toolkit
 from tests.unit.optimize.bench import FASTER, KERNEL, Edit, ScriptedProposer, replaced
 from tests.unit.optimize.fake_runner import FakeRunner, answer
 
@@ -155,6 +156,40 @@ def test_problems_are_collected(tmp_path: Path) -> None:
     found = evaluation(tmp_path / "eval", FakeRunner(), Failing(), attempts=9).go_on()
     assert len(found.problems) == 3
     assert found.problems[0].startswith("kernel.naive.times.1:")
+
+
+SCRIPT = """\
+TIME=2000
+VALUE=42.0
+%s launch _Z4stepPf 1000 $((1000+TIME)) 132 1024 400
+echo "seed $2: $VALUE" > "$4"
+"""
+SAME = "import sys; sys.exit(open(sys.argv[1]).read() != open(sys.argv[2]).read())\n"
+
+
+@needs_programs
+@needs_compiler
+@pytest.mark.slow
+def test_chains_that_are_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the real script, with the real check; the "program" is a shell script."""
+    home, cuda = tmp_path / "programs/kernel", use_toolkit(monkeypatch)
+    (home / "naive/kernel.cu").write_text(SCRIPT % cuda)
+    (home / "check.py").write_text(SAME)
+    build = 'build = "cp {source} {app} && chmod +x {app}"'
+    toml = (home / "program.toml").read_text().splitlines()
+    (home / "program.toml").write_text(
+        "\n".join([build, 'run = "sh {app} a {seed} b {out}"', *toml[2:]])
+    )
+    (tmp_path / "temp").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "temp"))
+    runner = LocalRunner(lambda _: None)
+    proposer = ScriptedProposer(replaced("seed $2", "seed 1"), FASTER)
+    made = evaluation(tmp_path / "eval", runner, proposer, starts=("naive",), conditions=("times",))
+    assert made.go_on() == Open()
+    (chain,) = made.result().chains
+    assert [each.outcome for each in chain.rounds] == ["wrong", "kept"]
+    assert chain.speedup(2) == pytest.approx(2.0)
+    assert len([*(tmp_path / "temp").glob("keet-reference-*")]) == 1
 
 
 # --- the command
