@@ -9,7 +9,7 @@ import pytest
 
 from evals.optimize import program_tasks
 from evals.optimize.chains import Evaluation, Open
-from evals.optimize.plan import Plan, open_plan
+from evals.optimize.plan import Plan, begin, read_plan
 from evals.optimize.program_tasks import load_programs, task_of, write_source
 from evals.optimize.referee import REFUSED
 from evals.optimize.rounds import scores
@@ -78,6 +78,7 @@ def test_chains_go_on_after_waiting(tmp_path: Path) -> None:
     assert first == go_on()
     assert first.measurements == 0
     assert len(first.prompts) == 2
+    assert not any("keet" in (place / "prompt.md").read_text() for place in first.prompts)
     edit_all(first, WRONG)
     assert go_on() == Open(measurements=2)
     answer(tmp_path / "at")
@@ -197,14 +198,17 @@ def test_chains_that_are_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_a_folder_keeps_what_was_asked(tmp_path: Path) -> None:
     asked = {"programs": ("kernel",), "rounds": 2}
-    plan = open_plan(tmp_path / "eval", asked)
-    assert open_plan(tmp_path / "eval", {}) == open_plan(tmp_path / "eval", asked) == plan
+    folder = tmp_path / "eval"
+    begin(folder, read_plan(folder, asked), "person")
+    plan = read_plan(folder, asked)
+    assert read_plan(folder, {}) == plan
+    assert (plan.rounds, plan.proposed_by) == (2, "person")
     with pytest.raises(UsageError, match="rounds 2"):
-        open_plan(tmp_path / "eval", {"rounds": 3})
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other/file").write_text("")
-    with pytest.raises(UsageError):
-        open_plan(tmp_path / "other", {})
+        read_plan(folder, {"rounds": 3})
+    with pytest.raises(UsageError, match="proposer person"):
+        begin(folder, plan, "openai:gpt-5")
+    with pytest.raises(UsageError):  # it has other files
+        begin(tmp_path, Plan(), "person")
 
 
 def test_the_command(tmp_path: Path, keet: Keet) -> None:
