@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from evals.answer_files import harmless
-from evals.runs import CONDITIONS, CUT, EMPTY, Answer, Prompt, Run, RunFolder, Task, now
+from evals.runs import CONDITIONS, CUT, EMPTY, Answer, Prompt, Run, RunFolder, now
 from keet.agent.model.messages import Chat, ChatMessage, ChatReply, ChatRequest, ModelFault
 from keet.errors import NotAvailable
 
-MAX_OUTPUT: dict[Task, int] = {"mcq": 4000, "optimize": 16_000}
-"""Output tokens: reasoning and a letter, or reasoning and a program."""
+MAX_OUTPUT = 4000
+"""Output tokens: reasoning and a letter."""
 HOPELESS = frozenset(
     {"no_key", "wrong_key", "unknown_model", "not_installed", "no_provider", "no_quota", "script"}
 )
@@ -57,7 +57,7 @@ def ask_all(
     """Raises NotAvailable if the model cannot be asked or stopped answering."""
     run = folder.run
     prompts = in_order(folder.unanswered(chat.name))[:limit]
-    asker = _Asker(chat, run, max_output or MAX_OUTPUT[run.task])
+    asker = _Asker(chat, run, max_output or MAX_OUTPUT)
     asked = Asked(len(prompts))
     for number, answer in enumerate(asker.answers(prompts), 1):
         if answer is None:

@@ -1,4 +1,4 @@
-"""A run of a task with a model: a folder with one file per stage.
+"""A run of questions to a model: a folder with one file per stage.
 
     run.json        what was requested: task, conditions, samples, versions
     prompts.jsonl   the complete prompts
@@ -6,7 +6,7 @@
     scores.jsonl    the score of each answer, with the reason
 
 A stage reads the files of earlier stages and writes its own, so that each can run on another
-machine: a laptop makes prompts, a model answers, a GPU machine measures.
+machine: a laptop makes prompts, another one asks a model.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from keet.errors import UsageError, one_line
 from keet.files import replacing_text
 
-Task = Literal["mcq", "optimize"]
 Condition = Literal["blind", "none", "raw", "keet", "agent"]
 CONDITIONS: dict[Condition, str] = {
     "blind": "only the question, without the source",
@@ -47,7 +46,7 @@ class Run(Record):
     """What the run asks for."""
 
     schema_version: Literal[1] = 1
-    task: Task
+    task: Literal["mcq"] = "mcq"
     created: str
     keet: str
     """The version of keet that made the prompts."""
@@ -65,12 +64,12 @@ class Prompt(Record):
     """One complete question to a model."""
 
     id: str
-    """For example `optimize.matrix_flip.keet.1`: task, sample or question, condition, attempt."""
+    """For example `mcq.unit-matrix_flip.keet.1`: task, question, condition, attempt."""
     sample: str
     condition: Condition
     attempt: int = 1
     question: str | None = None
-    """mcq only: the question's id in its key."""
+    """Its id in the key."""
     system: str
     user: str
 

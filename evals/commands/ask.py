@@ -26,15 +26,14 @@ if TYPE_CHECKING:
 EXAMPLES = """\
 examples:
   keet eval ask runs/mcq --model openai:gpt-5
-  keet eval ask runs/opt --model qwen2.5-coder --base-url http://localhost:8000/v1
-  keet eval ask runs/opt --model openai:gpt-5 --limit 3 --max-output 32000
+  keet eval ask runs/mcq --model qwen2.5-coder --base-url http://localhost:8000/v1
+  keet eval ask runs/mcq --model openai:gpt-5 --limit 3 --max-output 8000
 """
 
 
 def configure(parser: ArgumentParser) -> None:
     from evals.ask_model import MAX_OUTPUT
 
-    most = ", ".join(f"{task} {tokens}" for task, tokens in MAX_OUTPUT.items())
     parser.add_argument("run", type=Path, metavar="RUN", help="a folder of `keet eval prompts`")
     parser.add_argument(
         "--model",
@@ -51,7 +50,7 @@ def configure(parser: ArgumentParser) -> None:
         "--max-output",
         type=positive,
         metavar="N",
-        help=f"tokens of an answer (default: {most})",
+        help=f"tokens of an answer (default: {MAX_OUTPUT})",
     )
 
 
@@ -116,4 +115,4 @@ def _nothing_open(folder: RunFolder, model: str) -> str:
 
 
 def _next(folder: RunFolder) -> str:
-    return f"keet eval {'bundle' if folder.run.task == 'optimize' else 'score'} {folder.path}"
+    return f"keet eval score {folder.path}"

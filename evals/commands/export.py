@@ -18,7 +18,7 @@ from keet.cli.arguments import Destination, positive
 EXAMPLES = """\
 examples:
   keet eval export runs/mcq --model openai:gpt-5 -o batch.jsonl
-  keet eval export runs/opt --max-output 32000 | head -1 | jq -r '.body.messages[1].content'
+  keet eval export runs/mcq --max-output 8000 | head -1 | jq -r '.body.messages[1].content'
 """
 
 

@@ -1,5 +1,5 @@
 """Import answers to a run's prompts from files of JSON lines: the output of an OpenAI batch, or
-lines such as {"id": "optimize.matrix_flip.keet.1", "text": "...", "model": "me"}.
+lines such as {"id": "mcq.unit-matrix_flip.keet.1", "text": "...", "model": "me"}.
 
 A line without an answer is reported and does not stop the others. Existing answers stay, so a file
 can be imported again. A line may have further fields, as in answers.jsonl: date, input_tokens,
@@ -21,7 +21,7 @@ from keet.errors import ExitCode, one_line
 EXAMPLES = """\
 examples:
   keet eval import runs/mcq output.jsonl --model openai:gpt-5
-  keet eval import runs/opt mine.jsonl theirs.jsonl
+  keet eval import runs/mcq mine.jsonl theirs.jsonl
 """
 
 
@@ -51,8 +51,7 @@ def _told(args: Namespace, folder: RunFolder, imported: Imported) -> str:
         return _nothing(args, imported)
     counts = f"{imported.added} answers added, {imported.already_there} were there"
     failed = f", {len(imported.failures)} lines brought none" if imported.failures else ""
-    score = "bundle" if folder.run.task == "optimize" else "score"
-    return f"{counts}{failed}; next: keet eval {score} {folder.path}\n"
+    return f"{counts}{failed}; next: keet eval score {folder.path}\n"
 
 
 def _nothing(args: Namespace, imported: Imported) -> str:

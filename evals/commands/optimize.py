@@ -103,15 +103,16 @@ def run(args: Namespace) -> int:
         destination.write(_printed(args, _read_result(args.folder)))
         return 0
     from evals.optimize.chains import Evaluation
-    from evals.optimize.plan import open_plan
+    from evals.optimize.plan import begin, read_plan
     from keet.optimize.runners import open_runner
 
-    plan = open_plan(args.folder, _asked(args))
+    plan = read_plan(args.folder, _asked(args))
     args.proposer, args.model, args.base_url = plan.proposer, plan.model, plan.base_url
     args.rounds = plan.rounds
     is_quiet = plan.runner.startswith("folder:")  # each call would repeat what is waited for
     progress = (lambda _: None) if is_quiet else print_progress
     proposer, runner = open_proposer(args), open_runner(plan.runner, progress)
+    begin(args.folder, plan, proposer.name)
     evaluation = Evaluation(args.folder.absolute(), plan, proposer, runner, progress)
     still_open = evaluation.go_on()
     result = evaluation.result()

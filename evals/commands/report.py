@@ -1,10 +1,8 @@
-"""Print scored runs as tables: the gain of each condition with intervals, and every failure.
+"""Print scored runs as tables: right answers by condition and kind of question, with intervals, and
+every wrong answer.
 
-optimize: by condition, difficulty, model and sample; mcq: by condition and kind of question.
---against compares the run with an earlier one, prompt by prompt, and lists what became worse:
-programs that no longer pass, or that are slower by more than 1.1x and by more than the spread of
-rounds (mcq: answers that were right and are wrong). Nothing is compared while more than 10 % of the
-attempts are unscored.
+--against compares the run with an earlier one, prompt by prompt, and lists answers that were right
+and are wrong.
 """
 
 from __future__ import annotations
@@ -14,20 +12,14 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from keet.errors import UsageError
-
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from evals.pages import Part
-    from evals.runs import Record
+    from evals.report.mcq import McqReport
 
 EXAMPLES = """\
 examples:
-  keet eval report runs/opt
-  keet eval report runs/opt --format markdown -o report.md --svg speedups.svg
-  keet eval report runs/opt runs/opt_small_model
-  keet eval report runs/opt --against evals/results/optimize.scores.jsonl
+  keet eval report runs/mcq
+  keet eval report runs/mcq runs/mcq_small_model --format markdown -o report.md
+  keet eval report runs/mcq --against old/scores.jsonl
   keet eval report runs/mcq --format json | jq .summaries
 
 exit codes: 0 done; 2 runs that cannot be reported together, or without scores
@@ -44,71 +36,31 @@ def configure(parser: ArgumentParser) -> None:
         "--against", type=Path, metavar="RUN", help="an earlier run, or its scores.jsonl"
     )
     add_output(parser, "terminal", "markdown", "json")
-    parser.add_argument(
-        "--svg", type=Path, metavar="FILE", help="draw the speed-ups by condition (optimize)"
-    )
 
 
 def run(args: Namespace) -> None:
-    from evals.report.load_runs import open_earlier, open_runs, task_of
+    from evals.report.load_runs import open_earlier, open_runs
+    from evals.report.mcq import report_of
     from keet.cli.arguments import Destination
 
     destination = Destination(args, sys.stdout)
-    _check_svg(args.svg)
     runs = open_runs(args.runs)
     earlier = open_earlier(args.against) if args.against else None
-    if task_of(runs) == "mcq":
-        from evals.report.mcq import parts_of as mcq_parts
-        from evals.report.mcq import report_of as mcq_report
-
-        _refuse_svg(args)
-        questions = mcq_report(runs, earlier)
-        destination.write(_printed(args, "mcq", questions, mcq_parts(questions)))
-        return
-    from evals.report.optimize import parts_of, report_of
-
-    report = report_of(runs, earlier)
-    destination.write(_printed(args, "optimize", report, parts_of(report)))
-    if args.svg:
-        from evals.report.speedups_svg import speedups_svg
-
-        _write(args.svg, speedups_svg(report))
+    destination.write(_printed(args, report_of(runs, earlier)))
 
 
-def _check_svg(path: Path | None) -> None:
-    """Checked before a long report is printed."""
-    if path is None:
-        return
-    if path.is_dir():
-        raise UsageError(f"--svg {path}: this is a folder; name a file in it")
-    if not path.absolute().parent.is_dir():
-        raise UsageError(f"--svg {path}: its folder is not there; make it, or name another file")
-
-
-def _refuse_svg(args: Namespace) -> None:
-    if args.svg:
-        raise UsageError("--svg draws speed-ups, and mcq has none; leave it out")
-
-
-def _printed(args: Namespace, task: str, document: Record, parts: Iterable[Part]) -> str:
+def _printed(args: Namespace, report: McqReport) -> str:
     from evals.pages import Heading, as_markdown, as_text
+    from evals.report.mcq import parts_of
 
     if args.format == "json":
-        return document.model_dump_json(indent=2) + "\n"
+        return report.model_dump_json(indent=2) + "\n"
     if args.format == "markdown":
-        return as_markdown(f"keet eval: {task}", _command(args), parts)
-    return as_text([Heading(f"keet eval: {task}"), *parts])
+        return as_markdown("keet eval: mcq", _command(args), parts_of(report))
+    return as_text([Heading("keet eval: mcq"), *parts_of(report)])
 
 
 def _command(args: Namespace) -> str:
     runs = " ".join(map(str, args.runs))
     beside = f" --against {args.against}" if args.against else ""
     return f"keet eval report {runs}{beside} --format markdown"
-
-
-def _write(path: Path, text: str) -> None:
-    from keet.cli.arguments import output_errors
-    from keet.files import replacing_text
-
-    with output_errors(path), replacing_text(path) as write:
-        write(text)

@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple
 from evals.mcq.option_design import LETTERS
 from evals.mcq.questions import Question, read_key
 from evals.runs import Answer, Condition, Prompt, Record, RunFolder
+from keet.errors import UsageError
 
 KEY = "key.jsonl"
 Outcome = Literal["right", "wrong", "unscored"]
@@ -49,6 +50,16 @@ class McqScore(Record):
     why: str
     input_tokens: int | None = None
     output_tokens: int | None = None
+
+
+def check_versions(folder: RunFolder) -> None:
+    """Raises if answers are to other templates than this run's."""
+    asked = folder.run.prompt_version
+    if other := sorted({answer.prompt_version for answer in folder.answers} - {asked}):
+        raise UsageError(
+            f"{folder.path} asks with prompt version {asked} and holds answers to "
+            f"{', '.join(other)}: they are not comparable; take those out of answers.jsonl"
+        )
 
 
 class Found(NamedTuple):

@@ -1,2 +1,1 @@
-"""Measures whether an explanation helps a model to write faster code: prompts, programs and scores;
-the GPU part is gpu/."""
+"""`keet eval optimize`: does what a model is told of a profile help it to optimize, over rounds?"""

@@ -16,7 +16,7 @@ from keet.optimize.protocol import DETAILS, LINES
 
 ConditionName = Literal["times", "ncu", "keet-without-amounts", "keet"]
 NAMES: tuple[ConditionName, ...] = get_args(ConditionName)
-EXPORT_TOKENS = 12_000
+EXPORT_TOKENS = 16_000
 """Of ncu's pages in a prompt: more than keet's text about a profile ever takes."""
 _LINE_TOKENS, _FEW_TOKENS = 600, 1000
 """Of these: for the source lines of one kernel; with fewer left, no further kernel is begun."""
@@ -132,14 +132,10 @@ def _narrow(rows: Sequence[str]) -> Iterator[str]:
 
 def _cut(text: str, tokens: int) -> str:
     """Whole lines that fit."""
-    rows: list[str] = []
-    left = tokens
-    for row in text.splitlines():
-        left -= guess_tokens(f"{row}\n")
-        if left < 0:
-            return "\n".join([*rows, "[...]"]) if rows else ""
-        rows.append(row)
-    return "\n".join(rows)
+    share = tokens / max(1, guess_tokens(text))
+    if share >= 1:
+        return text
+    return "\n".join([*text[: int(share * len(text))].split("\n")[:-1], "[...]"])
 
 
 def _hot_lines(text: str) -> Iterator[str]:

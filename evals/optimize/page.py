@@ -5,26 +5,35 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from evals.optimize.conditions import CONDITIONS
-from evals.optimize.rounds import FAILURES, EvalResult, Score, ratios, saturated, scores
-from evals.pages import Heading, Part, Points, Prose, Table, interval_cell, number_cell
+from evals.optimize.rounds import (
+    FAILURES,
+    SATURATED,
+    EvalResult,
+    Score,
+    ratios,
+    saturated,
+    scores,
+)
+from evals.pages import Heading, Part, Points, Prose, Table, interval_cell
 
 TITLE = "keet eval: optimize"
 _BY_ROUND = (
     "Speed-up over the original of the program that was kept by then: a round that fails or is "
-    "slower keeps the program before it. `this round`: the gain of this round alone; `of best`: "
-    "share of the best known speed-up. Geometric means over programs and starts, of attempts "
-    "first. `left out`: chains that have not done the round. Tokens are means per round."
+    "slower keeps the program before it. `gain`: of this round alone; `of best`: share of the best "
+    "known speed-up. Geometric means over programs and starts, of attempts first. `chains`: those "
+    "that have done the round; others are left out. `prompt`, `answer`: tokens, means per round."
 )
 _FAILURES = (
     "Rounds whose change was not kept. `repaired`: chains whose change was kept after it was not "
     "in the round before."
 )
 _RATIOS = (
-    "Speed-up under the first condition over that under the second, over the programs and starts "
-    "that both have done: above 1 the first is faster. 95 % intervals; programs are drawn with "
-    "both conditions together, then attempts within each. Not corrected for the number of pairs."
+    "Speed-up under the first condition over that under the second, over the `programs` (with each "
+    "start) that both have done: above 1 the first is faster. 95 % intervals; programs are drawn "
+    "with both conditions together, then attempts within each. Not corrected for the number of "
+    "pairs."
 )
-_SATURATED = "All conditions come within 5 % of the best known speed-up:"
+_SATURATED = f"All conditions come within {100 * (1 - SATURATED):.0f} % of the best known speed-up:"
 _CHAINS = "Speed-up over the original after each round, per attempt."
 
 
@@ -67,6 +76,8 @@ def _answers(result: EvalResult, found: Sequence[Score]) -> Iterator[str]:
         if name in last:
             score = last[name]
             gained = f"{score.speedup:.2f}x, {100 * score.share:.0f} % of the best known"
+            if score.missing:
+                gained += f" ({_chains(score)} chains)"
         yield f"{name} ({CONDITIONS[name].meaning}): {gained}"
 
 
@@ -84,24 +95,26 @@ def _about(result: EvalResult) -> Iterator[str]:
 
 
 def _round_rows(found: Sequence[Score]) -> Iterator[tuple[str, ...]]:
-    head = ("condition", "round", "chains", "left out", "speed-up", "this round", "of best")
-    yield (*head, "prompt tokens", "answer tokens")
+    yield ("condition", "round", "chains", "speed-up", "gain", "of best", "prompt", "answer")
     for each in found:
-        counts = (str(each.round), str(each.chains), str(each.missing))
-        gains = (number_cell(value) for value in (each.speedup, each.gain, each.share))
-        tokens = (number_cell(v, ",.0f") for v in (each.prompt_tokens, each.answer_tokens))
-        yield (each.condition, *counts, *gains, *tokens)
+        gains = (f"{value:.2f}" for value in (each.speedup, each.gain, each.share))
+        tokens = (f"{value:,.0f}" for value in (each.prompt_tokens, each.answer_tokens))
+        yield (each.condition, str(each.round), _chains(each), *gains, *tokens)
+
+
+def _chains(score: Score) -> str:
+    return f"{score.chains} of {score.chains + score.missing}"
 
 
 def _failure_rows(found: Sequence[Score]) -> Iterator[tuple[str, ...]]:
-    yield ("condition", "round", "chains", *FAILURES, "repaired")
+    yield ("condition", "round", *FAILURES, "repaired")
     for each in found:
-        counts = (each.round, each.chains, *each.failures.values(), each.repaired)
+        counts = (each.round, *each.failures.values(), each.repaired)
         yield (each.condition, *map(str, counts))
 
 
 def _ratio_rows(result: EvalResult) -> Iterator[tuple[str, ...]]:
-    yield ("condition", "than", "round", "programs and starts", "ratio")
+    yield ("condition", "than", "round", "programs", "ratio")
     for each in ratios(result):
         pair = (each.condition, each.than, str(each.round), str(each.items))
         yield (*pair, interval_cell(each.ratio))
@@ -111,11 +124,15 @@ def _chain_rows(result: EvalResult) -> Iterator[tuple[str, ...]]:
     yield ("program", "attempt", "best known", *result.conditions)
     cells = {
         (chain.item, chain.attempt, chain.condition): " ".join(
-            f"{chain.speedup(number):.2f}" for number in range(1, len(chain.rounds) + 1)
+            _times(chain.speedup(number)) for number in range(1, len(chain.rounds) + 1)
         )
         for chain in result.chains
     }
     for item, best in result.best.items():
         for attempt in range(1, result.attempts + 1):
             own = (cells.get((item, attempt, name)) or "-" for name in result.conditions)
-            yield (item, str(attempt), f"{best:.2f}", *own)
+            yield (item, str(attempt), _times(best), *own)
+
+
+def _times(speedup: float) -> str:
+    return f"{speedup:.2f}" if speedup < 10 else f"{speedup:.1f}"

@@ -52,7 +52,7 @@ def write_source(program: Program, start: str, folder: Path) -> None:
     for header in program.headers:
         shutil.copyfile(home / header, partial / header)
         shutil.copyfile(home / header, check / header)
-    commands = {"build": program.build, "run": program.run, "seeds": program.seeds}
+    commands = {"source": source, **program._asdict()}
     (check / "commands.json").write_text(json.dumps(commands), encoding="utf-8")
     partial.replace(folder)
 

@@ -1,2 +1,1 @@
-"""Prints scored runs: one module per task and form (tables, Markdown, JSON, plot), and the
-comparison of two runs."""
+"""Prints scored runs of `keet eval mcq`: tables, Markdown, JSON, and the comparison of two runs."""

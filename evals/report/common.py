@@ -1,13 +1,12 @@
-"""Shared by the pages of both tasks: which runs, how much is unscored, what changed since an
-earlier run."""
+"""Parts of the page of a report: which runs, how much is unscored, what changed since an earlier
+run."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from textwrap import shorten
 
-from evals.bootstrap import Interval
 from evals.pages import Heading, Part, Points, Prose, Table, interval_cell
 from evals.report.documents import AgainstDocument, PairDocument, RunDocument
 
@@ -19,14 +18,6 @@ def run_line(run: RunDocument) -> str:
     if run.created is None:
         return f"{run.path}: scores only"
     return f"{run.path}: made {run.created} by keet {run.keet}, prompts {run.prompt_version}"
-
-
-def machine_lines(run: RunDocument) -> Iterator[str]:
-    """Times are only comparable if the machine is known."""
-    for machine in run.machines:
-        yield f"measured on {machine}"
-    if not run.machines:
-        yield "measured on: not written down; keet eval score does, from measured.json"
 
 
 def reasons(whys: Sequence[str]) -> str:
@@ -52,18 +43,15 @@ def one_line(text: str) -> str:
     return shorten(text, _LINE, placeholder=" …")
 
 
-def against_parts(
-    beside: AgainstDocument, what: str, shown: Callable[[Interval], Interval]
-) -> Iterator[Part]:
-    """`shown`: formats a change in the unit of the page."""
+def against_parts(beside: AgainstDocument) -> Iterator[Part]:
     yield Heading(f"Against {beside.earlier.path}")
     yield Prose(
         f"{beside.pairs} prompts scored in both; {beside.only_here} here only, "
-        f"{beside.only_earlier} there only. {what}:"
+        f"{beside.only_earlier} there only. Change of the share of right answers:"
     )
     if beside.notes:
         yield Points(beside.notes)
-    rows = [(name, interval_cell(shown(change))) for name, change in beside.change.items()]
+    rows = [(name, interval_cell(change)) for name, change in beside.change.items()]
     yield Table([("condition", "change"), *rows])
     yield Prose(f"Regressions ({beside.rule}): {len(beside.regressions)} of {beside.pairs}")
     yield Points(list(_pair_lines(beside.regressions)))

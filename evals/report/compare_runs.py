@@ -6,80 +6,47 @@ listed; the reader has to judge whether they explain the change.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from statistics import fmean
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import NamedTuple
 
 from evals.bootstrap import Interval, alone
-from evals.optimize.changed_lines import GAIN
-from evals.optimize.measured_file import read_machines
-from evals.optimize.metrics import kept_speedup
-from evals.optimize.scoring import OptimizeScore
+from evals.mcq.scoring import McqScore
 from evals.report.documents import AgainstDocument, PairDocument, RunDocument
 from evals.report.load_runs import Scored
 from evals.runs import CONDITIONS, Condition
 from keet.errors import UsageError
 
 
-class Score(Protocol):
-    """The common fields of both tasks' scores."""
-
-    @property
-    def id(self) -> str: ...
-    @property
-    def model(self) -> str: ...
-    @property
-    def sample(self) -> str: ...
-    @property
-    def condition(self) -> Condition: ...
-
-
-_Score = TypeVar("_Score", bound=Score)
-
-
-class Pair(NamedTuple, Generic[_Score]):
-    before: _Score
-    after: _Score
-
-
-class Reading(NamedTuple, Generic[_Score]):
-    """How the scores of a task are compared."""
-
-    value: Callable[[_Score], float | None]
-    """None: unscored."""
-    word: Callable[[_Score], str]
-    is_worse: Callable[[_Score, _Score], bool]
-    """Whether the first is worse than the second."""
-    rule: str
-    """The same in words."""
+class Pair(NamedTuple):
+    before: McqScore
+    after: McqScore
 
 
 def against(
-    now: Sequence[_Score],
-    earlier: Sequence[_Score],
-    runs: tuple[Scored, Scored],
-    reading: Reading[_Score],
+    now: Sequence[McqScore], earlier: Sequence[McqScore], runs: tuple[Scored, Scored]
 ) -> AgainstDocument:
-    pairs = _pairs(now, earlier, reading, by_model=_shares_a_model(now, earlier))
-    worse = [pair for pair in pairs if reading.is_worse(pair.after, pair.before)]
-    better = [pair for pair in pairs if reading.is_worse(pair.before, pair.after)]
-    here = [score for score in now if reading.value(score) is not None]
-    there = [score for score in earlier if reading.value(score) is not None]
+    here, there = (_scored(scores) for scores in (now, earlier))
+    pairs = _pairs(here, there, by_model=_shares_a_model(now, earlier))
+    outcomes = [(pair.before.outcome, pair.after.outcome) for pair in pairs]
     return AgainstDocument(
         earlier=run_document(runs[1]),
         notes=tuple(_notes(now, earlier, runs)),
         pairs=len(pairs),
-        rule=reading.rule,
-        change=_changes(pairs, reading),
-        regressions=tuple(_told(pair, reading) for pair in worse),
-        gains=tuple(_told(pair, reading) for pair in better),
+        rule="right before, wrong now",
+        change=_changes(pairs),
+        regressions=tuple(_told(p) for p, o in zip(pairs, outcomes) if o == ("right", "wrong")),
+        gains=tuple(_told(p) for p, o in zip(pairs, outcomes) if o == ("wrong", "right")),
         only_here=len(here) - len(pairs),
         only_earlier=len(there) - len(pairs),
     )
 
 
-def _shares_a_model(now: Sequence[_Score], earlier: Sequence[_Score]) -> bool:
+def _scored(scores: Sequence[McqScore]) -> list[McqScore]:
+    return [score for score in scores if score.outcome != "unscored"]
+
+
+def _shares_a_model(now: Sequence[McqScore], earlier: Sequence[McqScore]) -> bool:
     """If the runs share no model, each must have exactly one, so that the pairing is clear."""
     ours, theirs = {score.model for score in now}, {score.model for score in earlier}
     for models in (ours, theirs):
@@ -100,59 +67,53 @@ def run_document(scored: Scored) -> RunDocument:
         created=run.created,
         keet=run.keet,
         prompt_version=run.prompt_version,
-        machines=read_machines(scored.path),
     )
 
 
-def _pairs(
-    now: Sequence[_Score], earlier: Sequence[_Score], reading: Reading[_Score], *, by_model: bool
-) -> list[Pair[_Score]]:
+def _pairs(now: Sequence[McqScore], earlier: Sequence[McqScore], *, by_model: bool) -> list[Pair]:
     """By prompt and model; only by prompt if one model replaced another."""
 
-    def key(score: _Score) -> tuple[str, str]:
+    def key(score: McqScore) -> tuple[str, str]:
         return (score.model if by_model else "", score.id)
 
-    before = {key(score): score for score in earlier if reading.value(score) is not None}
-    scored = [score for score in now if reading.value(score) is not None]
-    return [Pair(before[key(score)], score) for score in scored if key(score) in before]
+    before = {key(score): score for score in earlier}
+    return [Pair(before[key(score)], score) for score in now if key(score) in before]
 
 
-def _changes(pairs: Sequence[Pair[_Score]], reading: Reading[_Score]) -> dict[Condition, Interval]:
+def _changes(pairs: Sequence[Pair]) -> dict[Condition, Interval]:
     changes: dict[Condition, Interval] = {}
     for condition in CONDITIONS:
         own = [pair for pair in pairs if pair.after.condition == condition]
         if own:
-            changes[condition] = alone([[gap] for gap in _gaps(own, reading)])
+            changes[condition] = alone([[gap] for gap in _gaps(own)])
     return changes
 
 
-def _gaps(pairs: Sequence[Pair[_Score]], reading: Reading[_Score]) -> Iterator[float]:
+def _gaps(pairs: Sequence[Pair]) -> Iterator[float]:
     """One value per sample: attempts are averaged first."""
     grouped: dict[str, list[float]] = {}
     for before, after in pairs:
-        gap = _scored_value(after, reading) - _scored_value(before, reading)
+        gap = float(after.outcome == "right") - float(before.outcome == "right")
         grouped.setdefault(after.sample, []).append(gap)
     for gaps in grouped.values():
         yield fmean(gaps)
 
 
-def _scored_value(score: _Score, reading: Reading[_Score]) -> float:
-    value = reading.value(score)
-    assert value is not None, f"{score.id} is unscored, and pairs are of scored ones"
-    return value
-
-
-def _told(pair: Pair[_Score], reading: Reading[_Score]) -> PairDocument:
+def _told(pair: Pair) -> PairDocument:
     return PairDocument(
         id=pair.after.id,
         model=pair.after.model,
-        before=reading.word(pair.before),
-        after=reading.word(pair.after),
+        before=_word(pair.before),
+        after=_word(pair.after),
     )
 
 
+def _word(score: McqScore) -> str:
+    return f"{score.chosen} ({score.outcome})"
+
+
 def _notes(
-    now: Sequence[_Score], earlier: Sequence[_Score], runs: tuple[Scored, Scored]
+    now: Sequence[McqScore], earlier: Sequence[McqScore], runs: tuple[Scored, Scored]
 ) -> Iterator[str]:
     here, there = run_document(runs[0]), run_document(runs[1])
     if there.prompt_version is None:
@@ -161,46 +122,10 @@ def _notes(
         yield f"other prompts: {here.prompt_version} here, {there.prompt_version} earlier"
     if there.keet is not None and there.keet != here.keet:
         yield f"another keet: {here.keet} here, {there.keet} earlier"
-    if _gpus(there) and _gpus(here) != _gpus(there):
-        yield f"another GPU: {_named(_gpus(here))} here, {_named(_gpus(there))} earlier"
     ours, theirs = {score.model for score in now}, {score.model for score in earlier}
     if ours != theirs:
         yield f"other models: {_named(ours)} here, {_named(theirs)} earlier"
 
 
-def _gpus(run: RunDocument) -> set[str]:
-    return {machine.gpu or "unknown" for machine in run.machines}
-
-
 def _named(names: set[str]) -> str:
     return ", ".join(sorted(names)) or "unknown"
-
-
-# --- optimize
-
-
-def _level(score: OptimizeScore) -> float | None:
-    return None if score.status is None else math.log2(kept_speedup(score.speedup))
-
-
-def word_of(score: OptimizeScore) -> str:
-    if score.status is None:
-        return "unscored"
-    return score.status if score.speedup is None else f"{score.speedup:.2f}x"
-
-
-def _is_worse(after: OptimizeScore, before: OptimizeScore) -> bool:
-    """It no longer passes, or is slower by 10 % and by more than the spread of rounds."""
-    if before.speedup is None or after.speedup is None:
-        return before.speedup is not None
-    return after.speedup * GAIN < before.speedup and _apart(after, before)
-
-
-def _apart(low: OptimizeScore, high: OptimizeScore) -> bool:
-    if low.speedup_high is None or high.speedup_low is None:
-        return True
-    return low.speedup_high < high.speedup_low
-
-
-_RULE = f"it no longer passes, or is slower by more than {GAIN:g}x and beyond the spread of rounds"
-OPTIMIZE: Reading[OptimizeScore] = Reading(_level, word_of, _is_worse, _RULE)

@@ -1,16 +1,9 @@
-"""Records of `keet eval report`: the document of optimize, and parts that mcq's shares."""
+"""Parts of the document of `keet eval report`."""
 
 from __future__ import annotations
 
-from typing import Literal
-
 from evals.bootstrap import Interval
-from evals.optimize.compare_conditions import Difference, Saturation
-from evals.optimize.measured_file import MeasuredOn
-from evals.optimize.scoring import OptimizeScore
-from evals.optimize.summary import ConditionSummary
 from evals.runs import Condition, Record
-from keet.version import __version__
 
 
 class RunDocument(Record):
@@ -21,19 +14,6 @@ class RunDocument(Record):
     keet: str | None = None
     prompt_version: str | None = None
     """None: only the scores are available."""
-    machines: tuple[MeasuredOn, ...] = ()
-    """The machines that measured; empty if nothing was measured or recorded."""
-
-
-class SampleDocument(Record):
-    """One sample under all conditions of one model."""
-
-    model: str
-    sample: str
-    group: str
-    best_known: float
-    attempts: dict[Condition, tuple[float | str, ...]]
-    """In the order of attempts: a speed-up, a status, or `unscored`."""
 
 
 class FailureDocument(Record):
@@ -62,25 +42,8 @@ class AgainstDocument(Record):
     rule: str
     """When a prompt counts as a regression; the reverse is a gain."""
     change: dict[Condition, Interval]
-    """Mean log2 of the speed-up (mcq: share right) minus that of the earlier run."""
+    """Share of right answers minus that of the earlier run."""
     regressions: tuple[PairDocument, ...]
     gains: tuple[PairDocument, ...]
     only_here: int
     only_earlier: int
-
-
-class OptimizeReport(Record):
-    """What `keet eval report --format json` prints for a run of optimize."""
-
-    schema_version: int = 1
-    task: Literal["optimize"] = "optimize"
-    keet: str = __version__
-    runs: tuple[RunDocument, ...]
-    summaries: tuple[ConditionSummary, ...]
-    differences: tuple[Difference, ...]
-    saturation: tuple[Saturation, ...]
-    samples: tuple[SampleDocument, ...]
-    failures: tuple[FailureDocument, ...]
-    unscored: tuple[FailureDocument, ...]
-    scores: tuple[OptimizeScore, ...]
-    against: AgainstDocument | None = None

@@ -1,15 +1,14 @@
-"""Loads scored runs that are reported together: of one task, with the same prompts, each once."""
+"""Loads scored runs that are reported together: with the same prompts, each once."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
-from evals.runs import Record, Run, RunFolder, Task, read_lines
+from evals.mcq.scoring import McqScore
+from evals.runs import Run, RunFolder, read_lines
 from keet.errors import UsageError
-
-_Score = TypeVar("_Score", bound=Record)
 
 
 class Scored(NamedTuple):
@@ -25,8 +24,7 @@ class Scored(NamedTuple):
 
 def open_runs(paths: Sequence[Path]) -> list[Scored]:
     runs = [Scored(path, RunFolder(path).run) for path in paths]
-    _check_one(runs, "task", "report them apart")
-    _check_one(runs, "prompt_version", "report them apart, or hold one to the other with --against")
+    _check_one_version(runs)
     return runs
 
 
@@ -39,22 +37,16 @@ def open_earlier(path: Path) -> Scored:
     raise UsageError(f"{path} is not there; name a run or its scores.jsonl")
 
 
-def task_of(runs: Sequence[Scored]) -> Task:
-    run = runs[0].run
-    assert run is not None, "open_runs reads it of each"
-    return run.task
+def scores_of(runs: Sequence[Scored]) -> list[McqScore]:
+    return [score for run in runs for score in _scores(run)]
 
 
-def scores_of(runs: Sequence[Scored], kind: type[_Score]) -> list[_Score]:
-    return [score for run in runs for score in _scores(run, kind)]
-
-
-def _scores(scored: Scored, kind: type[_Score]) -> list[_Score]:
+def _scores(scored: Scored) -> list[McqScore]:
     if not scored.scores_file.is_file():
         raise UsageError(
             f"{scored.path} has no scores yet; score it first: keet eval score {scored.path}"
         )
-    found = list(read_lines(scored.scores_file, kind))
+    found = list(read_lines(scored.scores_file, McqScore))
     if not found:
         raise UsageError(
             f"{scored.scores_file} is empty; score the run again: keet eval score {scored.path}"
@@ -62,9 +54,12 @@ def _scores(scored: Scored, kind: type[_Score]) -> list[_Score]:
     return found
 
 
-def _check_one(runs: Sequence[Scored], field: str, remedy: str) -> None:
-    """Scores of other tasks or other prompts must not be averaged."""
-    said = {str(getattr(scored.run, field)): scored.path for scored in runs}
+def _check_one_version(runs: Sequence[Scored]) -> None:
+    """Scores of other prompts must not be averaged."""
+    said = {scored.run.prompt_version: scored.path for scored in runs if scored.run}
     if len(said) > 1:
         named = ", ".join(f"{path} has {value}" for value, path in said.items())
-        raise UsageError(f"the runs differ in {field} ({named}); {remedy}")
+        raise UsageError(
+            f"the runs differ in prompt_version ({named}); report them apart, or hold one to the "
+            "other with --against"
+        )

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
-from evals.bootstrap import Interval
 from evals.mcq.option_design import CHANCE
 from evals.mcq.questions import Question, read_key
 from evals.mcq.scoring import KEY, McqScore
 from evals.mcq.summary import ALL, Cell, Difference, summarise
-from evals.optimize.summary import check_scores
 from evals.pages import Heading, Part, Points, Prose, Table, interval_cell
 from evals.report.common import against_parts, one_line, reasons, run_line, unscored_parts
-from evals.report.compare_runs import Reading, against, run_document
+from evals.report.compare_runs import against, run_document
 from evals.report.documents import AgainstDocument, FailureDocument, RunDocument
 from evals.report.load_runs import Scored, scores_of
-from evals.report.optimize_tables import Cells
 from evals.runs import Record
 from keet.errors import UsageError
 from keet.version import __version__
 
 SATURATED = 0.95
 """Share of right answers without a profile above which no profile can show a difference."""
+Cells = list[tuple[str, ...]]
 LEAST = 10
 """Minimum number of scored answers for that statement about a group."""
 
@@ -43,32 +42,27 @@ class McqReport(Record):
     against: AgainstDocument | None = None
 
 
-def _value(score: McqScore) -> float | None:
-    return None if score.outcome == "unscored" else float(score.outcome == "right")
-
-
-def _is_worse(after: McqScore, before: McqScore) -> bool:
-    return (before.outcome, after.outcome) == ("right", "wrong")
-
-
-def _word(score: McqScore) -> str:
-    return f"{score.chosen} ({score.outcome})"
-
-
-MCQ: Reading[McqScore] = Reading(_value, _word, _is_worse, "right before, wrong now")
-
-
 def report_of(runs: Sequence[Scored], earlier: Scored | None) -> McqReport:
-    scores = scores_of(runs, McqScore)
+    scores = scores_of(runs)
     check_scores(scores)
     if all(score.outcome == "unscored" for score in scores):
         raise UsageError(f"{none_scored(scores)}; ask again")
     beside = None
     if earlier is not None:
-        before = scores_of([earlier], McqScore)
+        before = scores_of([earlier])
         check_scores(before)
-        beside = against(scores, before, (runs[0], earlier), MCQ)
+        beside = against(scores, before, (runs[0], earlier))
     return document_of(scores, _key(runs), [run_document(run) for run in runs], beside)
+
+
+def check_scores(scores: Sequence[McqScore]) -> None:
+    """Raises if an attempt is recorded twice, because it would count twice."""
+    counts = Counter((score.model, score.id) for score in scores)
+    for (model, prompt), count in counts.items():
+        if count > 1:
+            raise UsageError(
+                f"{prompt} of {model} is scored twice; name each run once, or score again"
+            )
 
 
 def none_scored(scores: Sequence[McqScore]) -> str:
@@ -132,12 +126,6 @@ def _answers(cells: Sequence[Cell]) -> Iterator[str]:
         yield f"{model}: right with {', '.join(shares)}; guessing gives {CHANCE:.0%}"
 
 
-def _tables(report: McqReport, wanted: Callable[[str], bool]) -> Iterator[Part]:
-    yield Table(_cell_rows([cell for cell in report.summaries if wanted(cell.group)]), keys=3)
-    differences = [each for each in report.differences if wanted(each.group)]
-    yield Table(_difference_rows(differences), keys=3)
-
-
 def parts_of(report: McqReport) -> Iterator[Part]:
     yield Points(list(_answers(report.summaries)))
     yield from _unscored(report.scores)
@@ -162,11 +150,7 @@ def parts_of(report: McqReport) -> Iterator[Part]:
     yield Heading("Unscored")
     yield Points(list(_lines(report.unscored)))
     if report.against is not None:
-        yield from against_parts(report.against, "Change of the share of right answers", _as_it_is)
-
-
-def _as_it_is(change: Interval) -> Interval:
-    return change
+        yield from against_parts(report.against)
 
 
 def _cell_rows(cells: Sequence[Cell]) -> Cells:

@@ -170,7 +170,7 @@ def _content(
             "variants": list(profiled),
             "command": _ncu_words(),
             "kernel": task.kernel if task.goal == "gpu" else None,
-            "exports": _exports() if task.exports else {},
+            "exports": export_commands() if task.exports else {},
         }
         if profiled
         else None,
@@ -186,7 +186,7 @@ DETAILS, LINES = "details.txt", "source.csv"
 """The ends of the names of exports: ncu's details page, and its lines with samples."""
 
 
-def _exports() -> dict[str, list[list[str]]]:
+def export_commands() -> dict[str, list[list[str]]]:
     """Per file the commands that write it; the first that ends well counts. An ncu that does not
     know the view of source lines prints instructions."""
     words = ["ncu", "--import", "{report}", "--page"]

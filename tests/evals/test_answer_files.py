@@ -14,7 +14,7 @@ from evals.runs import CUT, Prompt, Run, RunFolder, digest, now
 from keet.cli import main
 from keet.errors import UsageError
 
-IDS = ("optimize.a.none.1", "optimize.a.keet.1", "optimize.b.none.1", "optimize." + "b" * 90)
+IDS = ("mcq.a.none.1", "mcq.a.keet.1", "mcq.b.none.1", "mcq." + "b" * 90)
 
 
 def a_prompt(id_: str) -> Prompt:
@@ -24,7 +24,6 @@ def a_prompt(id_: str) -> Prompt:
 @pytest.fixture
 def folder(tmp_path: Path) -> RunFolder:
     run = Run(
-        task="optimize",
         created=now(),
         keet="7.7",
         prompt_version="v1",
@@ -112,7 +111,7 @@ def test_a_person_needs_an_id_and_a_text(folder: RunFolder, tmp_path: Path) -> N
     }
 
 
-OLD_BATCH_ID = "optimize." + "b" * 42 + "." + digest(IDS[3])
+OLD_BATCH_ID = "mcq." + "b" * 47 + "." + digest(IDS[3])
 
 
 @pytest.mark.parametrize("id_", [batch_id(a_prompt(IDS[3])), OLD_BATCH_ID, IDS[3]])
@@ -192,7 +191,7 @@ BAD = [
     ("[" * 100_000, "not JSON"),
     ({"text": "x"}, "neither custom_id nor id"),
     ({"id": 7, "text": "x"}, "neither custom_id nor id"),
-    (batch("optimize.z.none.1"), "the run has no prompt optimize.z.none.1"),
+    (batch("mcq.z.none.1"), "the run has no prompt mcq.z.none.1"),
     (batch(IDS[1], error={"code": "expired", "message": "too late"}), "an error: too late"),
     (batch(IDS[1], response={"status_code": 429, "body": {}}), "status 429"),
     (batch(IDS[1], response={"status_code": 200, "body": None}), "holds no text"),

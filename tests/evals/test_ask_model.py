@@ -17,7 +17,7 @@ from keet.errors import NotAvailable
 
 def a_prompt(sample: str, condition: str, attempt: int) -> Prompt:
     return Prompt(
-        id=f"optimize.{sample}.{condition}.{attempt}",
+        id=f"mcq.{sample}.{condition}.{attempt}",
         sample=sample,
         condition=condition,  # type: ignore[arg-type]
         attempt=attempt,
@@ -29,7 +29,6 @@ def a_prompt(sample: str, condition: str, attempt: int) -> Prompt:
 @pytest.fixture
 def folder(tmp_path: Path) -> RunFolder:
     run = Run(
-        task="optimize",
         created=now(),
         keet="7.7",
         prompt_version="v1",
@@ -77,7 +76,7 @@ def test_prompts_with_the_same_beginning_are_asked_together(folder: RunFolder) -
 @pytest.mark.slow
 def test_progress_has_place_and_tokens(folder: RunFolder) -> None:
     _, told = ask(folder, say("x"), limit=1)
-    assert told[0].startswith("[1/1] optimize.a.none.1: 90 in, 4 out, ")
+    assert told[0].startswith("[1/1] mcq.a.none.1: 90 in, 4 out, ")
 
 
 @pytest.mark.slow
@@ -120,7 +119,7 @@ def test_a_partial_answer_is_unscored(line: dict[str, Any], error: str, folder: 
 def test_a_fault_of_the_host_leaves_the_prompt_open(folder: RunFolder) -> None:
     asked, _ = ask(folder, {"fault": "server"}, say("y"), {"fault": "rate_limit"}, limit=3)
     assert asked == Asked(3, 1, 0, 2)
-    assert [answer.id for answer in folder.answers] == ["optimize.a.none.2"]
+    assert [answer.id for answer in folder.answers] == ["mcq.a.none.2"]
 
 
 @pytest.mark.parametrize("fault", ["server", "unreachable", "timeout", "bad_reply"])
@@ -158,8 +157,8 @@ def test_the_command_resumes_and_says_what_is_next(
     assert "4 of 5 answered, 1 without" in capsys.readouterr().out
     assert main(["eval", "ask", run, "--model", model]) == 0
     said = capsys.readouterr()
-    assert f" keet eval bundle {run}" in said.out
-    assert "keet: [1/1] optimize." in said.err
+    assert f" keet eval score {run}" in said.out
+    assert "keet: [1/1] mcq." in said.err
 
 
 def test_the_command_says_what_helps_against_cut_answers(
@@ -181,7 +180,7 @@ def test_the_command_says_that_nothing_is_open(
     ask_all(folder, ScriptedChat([say("x")] * 8, "openai:gpt-x"), lambda _: None)
     run = str(folder.path)
     assert main(["eval", "ask", run, "--model", "openai:gpt-x"]) == 0
-    told = f"openai:gpt-x has answered all 8 prompts; next: keet eval bundle {run}"
+    told = f"openai:gpt-x has answered all 8 prompts; next: keet eval score {run}"
     assert told in capsys.readouterr().out
 
 

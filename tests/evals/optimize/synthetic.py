@@ -6,25 +6,28 @@ from collections.abc import Mapping, Sequence
 
 from evals.optimize.conditions import ConditionName
 from evals.optimize.rounds import ChainResult, EvalResult, RoundResult
+from keet.documents.optimize import RoundOutcome
 
-Outcome = float | str
+Outcome = float | RoundOutcome
 """A gain, or the outcome of a round that was not kept."""
 
 
 def round_of(outcome: Outcome) -> RoundResult:
-    is_kept = isinstance(outcome, float)
     return RoundResult(
-        outcome="kept" if is_kept else outcome,
+        outcome="kept" if isinstance(outcome, float) else outcome,
         reason="for a reason",
-        gain=outcome if is_kept else 1.0,
+        gain=outcome if isinstance(outcome, float) else 1.0,
         prompt_tokens=1000,
         answer_tokens=200,
         estimated=True,
     )
 
 
+Items = Mapping[str, Mapping[ConditionName, Sequence[Sequence[Outcome]]]]
+
+
 def result_of(
-    items: Mapping[str, Mapping[ConditionName, Sequence[Sequence[Outcome]]]],
+    items: Items,
     rounds: int = 2,
     **best_known: float,
 ) -> EvalResult:

@@ -10,15 +10,17 @@ import pytest
 
 from evals.optimize import program_tasks
 from evals.optimize.chains import Evaluation, Open
-from evals.optimize.plan import Plan, open_plan
+from evals.optimize.plan import Plan, begin, read_plan
 from evals.optimize.program_tasks import load_programs, task_of, write_source
+from evals.optimize.referee import REFUSED
 from evals.optimize.rounds import scores
 from keet.errors import NotAvailable, UsageError
 from keet.optimize.proposers import PersonProposer, Proposal, Proposer, Round
 from keet.optimize.protocol import Request, Result
-from keet.optimize.runners import FolderRunner, Runner
+from keet.optimize.runners import FolderRunner, LocalRunner, Runner
 from tests.conftest import Keet
 from tests.evals.optimize.synthetic import result_of
+from tests.unit.collect.toolkit import needs_compiler, use_toolkit
 from tests.unit.optimize.bench import FASTER, KERNEL, Edit, ScriptedProposer, replaced
 from tests.unit.optimize.fake_runner import FakeRunner, answer
 
@@ -77,6 +79,7 @@ def test_chains_go_on_after_waiting(tmp_path: Path) -> None:
     assert first == go_on()
     assert first.measurements == 0
     assert len(first.prompts) == 2
+    assert not any("keet" in (place / "prompt.md").read_text() for place in first.prompts)
     edit_all(first, WRONG)
     assert go_on() == Open(measurements=2)
     answer(tmp_path / "at")
@@ -154,7 +157,41 @@ def test_problems_are_collected(tmp_path: Path) -> None:
     """A few are enough: they have one cause."""
     found = evaluation(tmp_path / "eval", FakeRunner(), Failing(), attempts=9).go_on()
     assert len(found.problems) == 3
-    assert "kernel.naive.times.1: the agent is not installed" in found.problems
+    assert found.problems[0].startswith("kernel.naive.times.1:")
+
+
+SCRIPT = """\
+TIME=2000
+VALUE=42.0
+%s launch _Z4stepPf 1000 $((1000+TIME)) 132 1024 400
+echo "seed $2: $VALUE" > "$4"
+"""
+SAME = "import sys; sys.exit(open(sys.argv[1]).read() != open(sys.argv[2]).read())\n"
+
+
+@needs_programs
+@needs_compiler
+@pytest.mark.slow
+def test_chains_that_are_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the real script, with the real check; the "program" is a shell script."""
+    home, cuda = tmp_path / "programs/kernel", use_toolkit(monkeypatch)
+    (home / "naive/kernel.cu").write_text(SCRIPT % cuda)
+    (home / "check.py").write_text(SAME)
+    build = 'build = "cp {source} {app} && chmod +x {app}"'
+    toml = (home / "program.toml").read_text().splitlines()
+    (home / "program.toml").write_text(
+        "\n".join([build, 'run = "sh {app} a {seed} b {out}"', *toml[2:]])
+    )
+    (tmp_path / "temp").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "temp"))
+    runner = LocalRunner(lambda _: None)
+    proposer = ScriptedProposer(replaced("seed $2", "seed 1"), FASTER)
+    made = evaluation(tmp_path / "eval", runner, proposer, starts=("naive",), conditions=("times",))
+    assert made.go_on() == Open()
+    (chain,) = made.result().chains
+    assert [each.outcome for each in chain.rounds] == ["wrong", "kept"]
+    assert chain.speedup(2) == pytest.approx(2.0)
+    assert len([*(tmp_path / "temp").glob("keet-reference-*")]) == 1
 
 
 # --- the command
@@ -162,18 +199,21 @@ def test_problems_are_collected(tmp_path: Path) -> None:
 
 def test_a_folder_keeps_what_was_asked(tmp_path: Path) -> None:
     asked = {"programs": ("kernel",), "rounds": 2}
-    plan = open_plan(tmp_path / "eval", asked)
-    assert open_plan(tmp_path / "eval", {}) == open_plan(tmp_path / "eval", asked) == plan
+    folder = tmp_path / "eval"
+    begin(folder, read_plan(folder, asked), "person")
+    plan = read_plan(folder, asked)
+    assert read_plan(folder, {}) == plan
+    assert (plan.rounds, plan.proposed_by) == (2, "person")
     with pytest.raises(UsageError, match="rounds 2"):
-        open_plan(tmp_path / "eval", {"rounds": 3, "attempts": 2})
-    assert open_plan(tmp_path / "eval", {"attempts": 2}).attempts == 2
-    assert open_plan(tmp_path / "eval", {}).attempts == 2
+        read_plan(folder, {"rounds": 3, "attempts": 2})
+    begin(folder, read_plan(folder, {"attempts": 2}), "person")
+    assert read_plan(folder, {}).attempts == 2
     with pytest.raises(UsageError, match="attempts 2"):
-        open_plan(tmp_path / "eval", {"attempts": 1})
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other/file").write_text("")
-    with pytest.raises(UsageError):
-        open_plan(tmp_path / "other", {})
+        read_plan(folder, {"attempts": 1})
+    with pytest.raises(UsageError, match="proposer person"):
+        begin(folder, plan, "openai:gpt-5")
+    with pytest.raises(UsageError):  # it has other files
+        begin(tmp_path, Plan(), "person")
 
 
 def test_the_command(tmp_path: Path, keet: Keet) -> None:
@@ -232,6 +272,8 @@ def test_programs_are_complete(name: str, start: str, tmp_path: Path) -> None:
     assert task.is_changeable(f"{name}.cu")
     assert not any(map(task.is_changeable, (*program.headers, "check/check.py")))
     assert task.is_hidden("check/reference.cu")
+    named, known = ({*REFUSED.findall(path.read_text())} for path in texts)
+    assert named <= known
 
 
 @needs_programs

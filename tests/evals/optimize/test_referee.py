@@ -35,13 +35,16 @@ def run_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (check / "reference.cu").write_text(f"echo reference >> {log}\n{RIGHT}")
     build = f"echo built >> {log} && cp {{source}} {{app}}"
     run = "sh {app} --seed {seed} --out {out}"
-    commands = json.dumps({"build": build, "run": run, "seeds": [1, 2]})
+    commands = json.dumps({"source": "app.cu", "build": build, "run": run, "seeds": [1, 2]})
     (check / "commands.json").write_text(commands)
     return tmp_path / "run"
 
 
-def checked(folder: Path, app: str, result: str = "1 result\n") -> tuple[int, str]:
+def checked(
+    folder: Path, app: str, result: str = "1 result\n", source: str = ""
+) -> tuple[int, str]:
     (folder / "app").write_text(app)
+    (folder / "app.cu").write_text(source)
     (folder / "out.bin").write_text(result)
     words = [sys.executable, "check/referee.py"]
     done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
@@ -62,7 +65,23 @@ def test_wrong_programs(run_folder: Path) -> None:
     written_in = 'echo "1 result" > "$4"\n'
     code, said = checked(run_folder, written_in)
     assert code == 1
-    assert "seed 2: FAILED: another result" in said
+    assert said.startswith("seed 2: FAILED")
     assert checked(run_folder, "exit 3")[0] == 1
     assert checked(run_folder, "true")[0] == 1  # writes nothing
     assert checked(run_folder, RIGHT) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("source", "is_refused"),
+    [
+        ('getenv ("HOME");', True),
+        ("std::ifstream in;", True),
+        ("system(0);", True),
+        ("// solves the linear system; reopen (twice)\nforkful(1); is_open();", False),
+    ],
+)
+def test_sources_that_are_refused(source: str, is_refused: bool, run_folder: Path) -> None:
+    assert checked(run_folder, RIGHT, source=source)[0] == is_refused
+    reference = run_folder / "check/reference.cu"
+    reference.write_text(reference.read_text() + f"# {source}".replace("\n", "\n# "))
+    assert checked(run_folder, RIGHT, source=source)[0] == 0

@@ -8,15 +8,16 @@ from pathlib import Path
 import pytest
 
 from evals.bootstrap import Interval
+from evals.commands import report as report_command
 from evals.commands import score as score_command
 from evals.mcq.questions import Question
 from evals.mcq.scoring import KEY, McqScore
 from evals.mcq.summary import Cell
+from evals.report.common import reasons
 from evals.report.load_runs import open_earlier, open_runs
 from evals.report.mcq import McqReport, report_of, saturation, short_parts
-from evals.runs import Answer, Condition, Prompt, Run, RunFolder, write_lines
+from evals.runs import Answer, Condition, Prompt, Run, RunFolder, read_lines, write_lines
 from keet.errors import UsageError
-from tests.evals.report.test_report import printed
 
 SAMPLES = ("matrix_flip", "key_count", "row_norms", "cell_update")
 
@@ -42,10 +43,11 @@ def question(sample: str) -> Question:
     )
 
 
-def folder(path: Path, chosen: dict[Condition, str], version: str = "v") -> RunFolder:
+def folder(
+    path: Path, chosen: dict[Condition, str], version: str = "v", model: str = "m:m"
+) -> RunFolder:
     """`AB-C`: the answer to each question, - for none yet."""
     run = Run(
-        task="mcq",
         created="2026-01-01",
         keet="7.7",
         prompt_version=version,
@@ -67,7 +69,7 @@ def folder(path: Path, chosen: dict[Condition, str], version: str = "v") -> RunF
             made.add(
                 Answer(
                     id=prompt.id,
-                    model="m:m",
+                    model=model,
                     date="d",
                     keet="7.7",
                     prompt_version=version,
@@ -82,6 +84,13 @@ def scored(made: RunFolder, *more: str) -> Path:
     score_command.configure(parser)
     score_command.run(parser.parse_args([str(made.path), *more]))
     return made.path
+
+
+def printed(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
+    parser = argparse.ArgumentParser()
+    report_command.configure(parser)
+    report_command.run(parser.parse_args([str(each) for each in arguments]))
+    return capsys.readouterr().out
 
 
 def report(path: Path, earlier: Path | None = None) -> McqReport:
@@ -163,17 +172,23 @@ def test_the_short_table(run: Path, wording) -> None:
     ]
 
 
-def test_no_drawing_of_questions(
-    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(UsageError, match="--svg draws speed-ups, and mcq has none; leave it out"):
-        printed(capsys, run, "--svg", tmp_path / "x.svg")
-
-
-def test_measurements_do_not_belong_to_questions(tmp_path: Path) -> None:
+def test_scores_survive_answers_that_cannot_be_scored(tmp_path: Path) -> None:
     made = folder(tmp_path / "run", {"none": "AAAA"})
-    with pytest.raises(UsageError, match="leave it out"):
-        scored(made, "--measured", "x.json")
+    before = (scored(made) / "scores.jsonl").read_bytes()
+    (made.path / "answers.jsonl").unlink()
+    made.add(
+        Answer(
+            id="mcq.q-key_count.none.1",
+            model="m:m",
+            date="d",
+            keet="7.7",
+            prompt_version="v",
+            text="I cannot say",
+        )
+    )
+    with pytest.raises(UsageError, match=r"scores\.jsonl is left as it was"):
+        scored(made)
+    assert (made.path / "scores.jsonl").read_bytes() == before
 
 
 def test_answers_to_other_words_are_refused(tmp_path: Path) -> None:
@@ -192,20 +207,6 @@ def test_answers_to_other_words_are_refused(tmp_path: Path) -> None:
         scored(made)
 
 
-def test_tasks_are_not_mixed(tmp_path: Path, run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    other = Run(
-        task="optimize",
-        created="d",
-        keet="7.7",
-        prompt_version="v",
-        conditions=("none",),
-        samples=SAMPLES,
-    )
-    RunFolder.create(tmp_path / "other", other, [])
-    with pytest.raises(UsageError, match=r"differ in task .* report them apart"):
-        printed(capsys, run, tmp_path / "other")
-
-
 def test_duplicate_scores_are_refused(run: Path) -> None:
     scores = list(report(run).scores)
     write_lines(run / "scores.jsonl", [*scores, scores[0]])
@@ -218,3 +219,77 @@ def test_nothing_scored(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="none of 4 answers is scored"):
         report(run)
     assert McqScore.model_fields["outcome"]
+
+
+# --- beside an earlier run
+
+
+def other_run(path: Path, *models: str) -> Path:
+    """Scores of these models, of answers to other prompts."""
+    made = folder(path, {"none": "AAAA", "keet": "AAAA"}, "w", models[0])
+    run = scored(made)
+    found = [*read_lines(run / "scores.jsonl", McqScore)]
+    more = [s.model_copy(update={"model": model}) for model in models[1:] for s in found]
+    write_lines(run / "scores.jsonl", [*found, *more])
+    return run
+
+
+def test_a_run_compared_with_itself_has_no_changes(run: Path) -> None:
+    found = report(run, run).against
+    assert found is not None
+    assert (found.regressions, found.gains, found.notes) == ((), (), ())
+    assert all((c.mean, c.low, c.high) == (0, 0, 0) for c in found.change.values())
+
+
+def test_stored_scores_do_without_their_run(run: Path, wording) -> None:
+    found = report(run, run / "scores.jsonl").against
+    assert found is not None
+    assert found.pairs == 7
+    wording(found.notes)
+
+
+def test_another_model_is_paired_if_it_is_one(run: Path, tmp_path: Path) -> None:
+    found = report(run, other_run(tmp_path / "old", "old:model")).against
+    assert found is not None
+    assert found.pairs == 7
+    assert [note.partition(":")[0] for note in found.notes] == ["other prompts", "other models"]
+    with pytest.raises(UsageError, match="which of a:a, b:b"):
+        report(run, other_run(tmp_path / "two", "a:a", "b:b"))
+    found = report(run, other_run(tmp_path / "with_ours", "m:m", "b:b")).against
+    assert found is not None
+    assert (found.pairs, found.only_earlier) == (7, 9)
+
+
+def test_an_earlier_run_that_is_not_there(run: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"name a run or its scores\.jsonl"):
+        report(run, tmp_path / "nowhere")
+
+
+# --- refusals
+
+
+def test_runs_that_are_refused(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = other_run(tmp_path / "other", "b:b")
+    with pytest.raises(UsageError, match=r"differ in prompt_version .* with --against$"):
+        printed(capsys, run, other)
+    with pytest.raises(UsageError, match="contains no run"):
+        printed(capsys, tmp_path)
+    text = (run / "scores.jsonl").read_text()
+    for content, problem in (
+        (text.replace('"right"', '"perhaps"'), "is not a valid mcqscore"),
+        ("", "is empty; score the run again: keet eval score"),
+        (None, "has no scores yet; score it first: keet eval score"),
+    ):
+        (run / "scores.jsonl").unlink(missing_ok=True)
+        if content is not None:
+            (run / "scores.jsonl").write_text(content)
+        with pytest.raises(UsageError, match=problem):
+            printed(capsys, run)
+
+
+def test_reasons_are_counted_and_rare_ones_summed_up(wording) -> None:
+    whys = [f"no answer: error {i}" for i in range(6)] + ["no answer yet"] * 2
+    wording(reasons(whys))
+    assert len(reasons(["x " * 400])) < 80

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import json
 import math
+import os
 import struct
 import sys
 from pathlib import Path
@@ -15,6 +17,9 @@ from keet.collect.recorder import read_recording
 from keet.optimize import measure
 from keet.optimize.judging import compare_times, judge
 from keet.optimize.measure import (
+    Damaged,
+    Measurement,
+    build_all,
     busy_time,
     difference,
     ends_of,
@@ -23,7 +28,7 @@ from keet.optimize.measure import (
     read_records,
     typical_launches,
 )
-from keet.optimize.protocol import Command, Result, Run, VariantResult
+from keet.optimize.protocol import Command, Result, Run, VariantResult, export_commands
 from tests.unit.collect.toolkit import needs_compiler, use_toolkit
 from tests.unit.optimize.bench import task_of
 
@@ -107,6 +112,66 @@ def test_kernels_that_are_not_the_goal_are_not_profiled() -> None:
     assert goal_launches(launches, "step", known) == launches[1:]
     assert goal_launches(launches[:1], "step", known) == launches[:1]
     assert goal_launches(launches, None, known) == launches
+
+
+LIMITS = {"build_s": 20, "profile_s": 20, "output_chars": 1000, "file_bytes": 1 << 30}
+
+
+def request(folder: Path, **values: object) -> Path:
+    """With the variant `before`, which has no files."""
+    (folder / "variants" / "before").mkdir(parents=True)
+    given = {"protocol": 1, "variants": ["before"], "limits": LIMITS, "compare": []}
+    given |= {"protected": {}, "files": {}, "profile": None}
+    (folder / "request.json").write_text(json.dumps(given | values))
+    return folder
+
+
+def test_builds_of_several_requests_run_at_one_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each waits for the other one. A damaged request does not stop the others."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+    build = f"touch {tmp_path}/%s; until test -e {tmp_path}/%s; do sleep 0.02; done; touch app"
+    folders = [
+        request(tmp_path / "first", build=build % ("a", "b")),
+        request(tmp_path / "second", build=build % ("b", "a")),
+        request(tmp_path / "third", build="true", files={"measure.py": "0"}),
+    ]
+    works = [tmp_path / f"work_{number}" for number in range(3)]
+    for work in works:
+        work.mkdir()
+    *built, damaged = build_all(folders, works)
+    assert isinstance(damaged, Damaged)
+    for found in built:
+        assert isinstance(found, Measurement)
+        assert found.variants[0].is_built
+        assert "app" in found.variants[0].states
+
+
+NCU = """\
+#!/bin/sh
+case "$*" in
+  *details*) echo "DRAM Throughput" ;;
+  *--print-source*) echo "unrecognised option" >&2; exit 1 ;;
+  *source*) echo "Address,Source" ;;
+esac
+"""
+
+
+def test_texts_of_ncus_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An ncu that does not know an option is asked without it."""
+    (tmp_path / "ncu").write_text(NCU)
+    (tmp_path / "ncu").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    report = tmp_path / "before.ncu-rep"
+    folder = request(tmp_path / "request", profile={"exports": export_commands()})
+    measurement = Measurement(folder, tmp_path)
+    assert measurement.export(report) == []
+    assert (tmp_path / "before.details.txt").read_text() == "DRAM Throughput\n"
+    assert (tmp_path / "before.source.csv").read_text() == "Address,Source\n"
+    (tmp_path / "ncu").write_text("#!/bin/sh\necho no license; exit 1\n")
+    assert measurement.export(report) == ["details.txt: no license", "source.csv: no license"]
+    assert not (tmp_path / "before.details.txt").exists()
 
 
 def test_long_outputs_keep_both_ends() -> None:
