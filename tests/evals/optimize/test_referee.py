@@ -41,12 +41,12 @@ def run_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def checked(
-    folder: Path, app: str, result: str = "1 result\n", source: str = ""
+    folder: Path, app: str, result: str = "1 result\n", source: str = "", *options: str
 ) -> tuple[int, str]:
     (folder / "app").write_text(app)
     (folder / "app.cu").write_text(source)
     (folder / "out.bin").write_text(result)
-    words = [sys.executable, "check/referee.py"]
+    words = [sys.executable, "check/referee.py", *options]
     done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
     return done.returncode, done.stderr
 
@@ -58,6 +58,13 @@ def test_a_right_program(run_folder: Path, tmp_path: Path) -> None:
         assert checked(run_folder, app) == (0, "")
     lines = (tmp_path / "log").read_text().split()
     assert lines == ["built", "reference", "reference", "app"]
+
+
+def test_the_reference_can_be_prepared(run_folder: Path, tmp_path: Path) -> None:
+    assert checked(run_folder, "exit 3", "another\n", "", "--prepare") == (0, "")
+    assert (tmp_path / "log").read_text().split() == ["built", "reference", "reference"]
+    assert checked(run_folder, RIGHT) == (0, "")
+    assert (tmp_path / "log").read_text().split() == ["built", "reference", "reference"]
 
 
 def test_wrong_programs(run_folder: Path) -> None:

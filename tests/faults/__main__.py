@@ -1,0 +1,163 @@
+"""How many seeded faults the quick tests notice, and their branch coverage.
+
+python -m tests.faults                 # of the list; takes an hour on two cores
+python -m tests.faults --part keet/analysis --workers 1
+python -m tests.faults --again         # with the coverage of the last time
+python -m tests.faults --seed 1        # makes another list
+
+The tests that run a fault's line decide, in a copy of the repository. A fault whose line no test
+runs is missed. What is left out because its code has changed is listed, too.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from argparse import ArgumentParser
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Literal
+
+from tests.faults.seeding import ROOT, Fault, Place, place_of, seeded
+
+LIST = Path(__file__).with_name("faults.json")
+COUNT = 200
+_COVERAGE = ROOT / ".faults"
+_PYTEST = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider")
+_TIMEOUT = 600
+"""Seconds; a fault that makes tests hang is noticed."""
+Outcome = Literal["noticed", "missed", "not run", "moved"]
+
+
+def main(arguments: Sequence[str]) -> None:
+    options = _parser().parse_args(arguments)
+    if options.seed is not None:
+        _write(seeded(COUNT, options.seed))
+        return
+    faults = [Fault(*each) for each in json.loads(LIST.read_text(encoding="utf-8"))]
+    chosen = [fault for fault in faults if fault.file.startswith(options.part)]
+    data = _COVERAGE / "coverage"
+    if not options.again:
+        _cover(data)
+    found = dict(zip(chosen, _outcomes(chosen, data, options.workers)))
+    for fault, outcome in found.items():
+        if outcome != "noticed":
+            change = f"{_line(fault.before)} -> {_line(fault.after)}"
+            sys.stdout.write(f"{outcome}: {fault.file} {fault.function}: {change}\n")
+    counts = Counter(found.values())
+    known = len(found) - counts["moved"]
+    listed = ", ".join(f"{count} {outcome}" for outcome, count in counts.most_common())
+    sys.stdout.write(f"{counts['noticed']} of {known} faults are noticed ({listed})\n")
+
+
+def _parser() -> ArgumentParser:
+    parser = ArgumentParser(description=__doc__)
+    parser.add_argument("--part", default="", help="only files whose path begins so")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--again", action="store_true", help="use the coverage of the last time")
+    parser.add_argument("--seed", type=int, help="make another list")
+    return parser
+
+
+def _write(faults: Sequence[Fault]) -> None:
+    text = ",\n".join(json.dumps(each) for each in faults)
+    LIST.write_text(f"[\n{text}\n]\n", encoding="utf-8")
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())[:80]
+
+
+def _cover(data: Path) -> None:
+    """Runs the quick tests, prints the branch coverage, and keeps which tests run which lines."""
+    data.parent.mkdir(exist_ok=True)
+    environment = {**os.environ, "COVERAGE_FILE": str(data)}
+    measured = ("--cov=keet", "--cov-branch", "--cov-context=test", "--cov-report=")
+    subprocess.run((*_PYTEST, *measured, "-n", "auto"), cwd=ROOT, env=environment, check=True)
+    report = (sys.executable, "-m", "coverage", "report", "--format=total", "--precision=1")
+    total = subprocess.run(report, cwd=ROOT, env=environment, check=True, stdout=subprocess.PIPE)
+    sys.stdout.write(f"branch coverage: {total.stdout.decode().strip()} %\n")
+
+
+def _outcomes(faults: Sequence[Fault], data: Path, workers: int) -> Iterator[Outcome]:
+    with tempfile.TemporaryDirectory() as folder:
+        copies: SimpleQueue[Path] = SimpleQueue()
+        for number in range(workers):
+            copies.put(_copy(Path(folder, str(number))))
+        with ThreadPoolExecutor(workers) as pool:
+            yield from pool.map(partial(_outcome, data=data, copies=copies), faults)
+
+
+def _copy(target: Path) -> Path:
+    listed = subprocess.run(
+        ("git", "ls-files", "-z", "-co", "--exclude-standard"),
+        cwd=ROOT,
+        check=True,
+        stdout=subprocess.PIPE,
+    )
+    for name in filter(None, listed.stdout.decode().split("\0")):
+        if (ROOT / name).exists():
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, target / name)
+    return target
+
+
+def _outcome(fault: Fault, *, data: Path, copies: SimpleQueue[Path]) -> Outcome:
+    place = place_of(fault)
+    if place is None:
+        return "moved"
+    tests = _tests_of(data, fault, place)
+    if not tests:
+        return "not run"
+    copy = copies.get()
+    path = copy / fault.file
+    text = path.read_text(encoding="utf-8")
+    try:
+        path.write_text(text[: place.start] + fault.after + text[place.stop :], encoding="utf-8")
+        return "noticed" if _fails(copy, tests) else "missed"
+    finally:
+        path.write_text(text, encoding="utf-8")
+        copies.put(copy)
+
+
+def _fails(copy: Path, tests: Sequence[str]) -> bool:
+    chosen = copy / "chosen_tests.txt"
+    chosen.write_text("\n".join(tests), encoding="utf-8")
+    environment = {**os.environ, "PYTHONPATH": f"{copy}:{copy / 'tools'}"}
+    command = (*_PYTEST, "-x", "-n0", f"@{chosen}")
+    try:
+        done = subprocess.run(
+            command, cwd=copy, env=environment, timeout=_TIMEOUT, check=False, capture_output=True
+        )
+    except subprocess.TimeoutExpired:
+        return True
+    return done.returncode != 0
+
+
+def _tests_of(data: Path, fault: Fault, place: Place) -> list[str]:
+    """Those that run the fault's lines."""
+    from coverage.numbits import register_sqlite_functions
+
+    connection = sqlite3.connect(data)
+    register_sqlite_functions(connection)
+    rows = connection.execute(
+        "SELECT DISTINCT context.context FROM arc JOIN context ON context.id = context_id "
+        "JOIN file ON file.id = file_id WHERE file.path LIKE ? AND abs(tono) BETWEEN ? AND ?",
+        (f"%/{fault.file}", place.first_line, place.last_line),
+    )
+    found = sorted({context.rpartition("|")[0] for (context,) in rows if "|" in context})
+    connection.close()
+    return found
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
