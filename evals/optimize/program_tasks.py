@@ -8,6 +8,7 @@ import tomllib
 from pathlib import Path
 from typing import NamedTuple
 
+from keet.errors import one_line
 from keet.optimize.task import Task
 
 PROGRAMS = Path(__file__).with_name("programs")
@@ -23,6 +24,8 @@ class Program(NamedTuple):
     seeds: tuple[int, ...]
     """The first one is that of the runs that are timed."""
     headers: tuple[str, ...]
+    tolerance: str
+    """In words, for whoever changes the program."""
 
 
 def load_programs() -> dict[str, Program]:
@@ -33,7 +36,8 @@ def _load(path: Path) -> Program:
     content = tomllib.loads(path.read_text(encoding="utf-8"))
     headers = tuple(name for name in content["fixed"] if name.endswith(".h"))
     name = path.parent.name
-    return Program(name, content["build"], content["run"], tuple(content["seeds"]), headers)
+    seeds, tolerance = tuple(content["seeds"]), one_line(content["tolerance"])
+    return Program(name, content["build"], content["run"], seeds, headers, tolerance)
 
 
 def write_source(program: Program, start: str, folder: Path) -> None:
@@ -59,12 +63,14 @@ def write_source(program: Program, start: str, folder: Path) -> None:
 
 def task_of(program: Program, source: Path, *, rounds: int, repeats: int) -> Task:
     file = f"{program.name}.cu"
+    seeds = " and ".join(map(str, program.seeds))
+    told = f"compares the results for seeds {seeds} with the original's: {program.tolerance}"
     return Task(
         source=source,
         build=program.build.format(app="app", source=file),
         run=program.run.format(app="./app", seed=program.seeds[0], out="out.bin"),
         may_change=(file,),
-        check="python3 check/referee.py",
+        check=f"python3 check/referee.py  # {told}",
         check_files=("check/*",),
         rounds=rounds,
         repeats=repeats,
