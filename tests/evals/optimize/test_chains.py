@@ -29,6 +29,7 @@ build = "nvcc -o {app} {source}"
 run = "{app} --seed {seed} --out {out}"
 seeds = [1, 2]
 fixed = ["setup.h", "check.py"]
+tolerance = "equal"
 """
 PLAN = Plan(programs=("kernel",), conditions=("times", "keet"), rounds=2, repeats=3)
 WRONG = replaced("VALUE=42.0", "VALUE=41.0")
