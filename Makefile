@@ -75,7 +75,7 @@ docs: $(DEV)  ## write what is generated again: the compiled catalog, tables of 
 	$(BIN)/python -m evals.analyst.parameter_page > docs/parameters.md.new && mv docs/parameters.md.new docs/parameters.md
 	$(BIN)/python -m docs_site.modules_page
 	$(BIN)/python -m docs_site.terminal_picture
-	$(BIN)/keet chart kernels_samples/column_physics/slow.ncu-rep -q -o docs/pictures/memory_chart.svg
+	$(BIN)/keet chart kernels_samples/column_physics/slow.ncu-repz -q -o docs/pictures/memory_chart.svg
 	$(BIN)/python -m kernels_samples.table
 
 pictures: $(DEV)  ## the pictures of HTML pages in the docs again: needs Chromium

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 HERE = Path(__file__).parent
 Kind = Literal["plain", "hidden", "science", "layered", "second_stage", "healthy", "long"]
-PLAIN = frozenset({"matrix_flip", "softmax_rows", "column_physics"})
+PLAIN = frozenset({"matrix_flip"})
 """Samples whose reports are not compressed, because other programs and the docs open them."""
 _OPERATORS = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
 

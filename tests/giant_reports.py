@@ -29,7 +29,7 @@ ROOT = Path(__file__).parents[1]
 REPORTS = ROOT / "tests" / "data" / "reports"
 SETS: dict[str, Callable[[], list[Path]]] = {
     "small": lambda: [REPORTS / "metrics_only.ncu-repz"],
-    "basic": lambda: [REPORTS / "tour_basic.ncu-rep"],
+    "basic": lambda: [REPORTS / "tour_basic.ncu-repz"],
     "full": lambda: sorted((ROOT / "kernels_samples").glob("*/slow.ncu-rep*")),
 }
 """Real reports to copy: launches of 14 kB (few metrics, no rules), 54 kB (set basic) and 100 to

@@ -605,7 +605,7 @@ def test_redacted_names_are_not_sent_and_are_restored(
     mode: str, keet: Keet, script: Script, tmp_path: Path
 ) -> None:
     kept = tmp_path / "kept.jsonl"
-    report = SAMPLES / "column_physics" / "slow.ncu-rep"
+    report = SAMPLES / "column_physics" / "slow.ncu-repz"
     model = script(CONCLUSION | {"summary": "kernel_3 is defined in file_2.", "causes": []})
     result = keet("explain", report, "--model", model, "--redact", mode, "--transcript", kept)
     text = "\n".join(re.findall(r"\[data [0-9a-f]+: .*?\[end of data", sent(kept)))

@@ -56,7 +56,7 @@ def make_chaos(folder: Path) -> None:
 
 
 def make_bad(folder: Path) -> None:
-    whole = (REPORTS / "tour_basic.ncu-rep").read_bytes()
+    whole = (REPORTS / "tour_basic.ncu-repz").read_bytes()
     (folder / "empty.ncu-rep").touch()
     (folder / "text.ncu-rep").write_text("no report")
     (folder / "cut.ncu-rep").write_bytes(whole[: len(whole) // 2])

@@ -23,33 +23,33 @@ VERSIONS = {"explain": 4, "explain-against": 4, "profile": 4, "ask": 2, "diff": 
 """Of JSON that readers of the first version can't read; all other is 1."""
 
 GOLDENS = [
-    ("show", "tour_full.ncu-rep", 80),
-    ("show", "tour_full.ncu-rep", 160),
-    ("show", "tour_basic.ncu-rep", 80),
+    ("show", "tour_full.ncu-repz", 80),
+    ("show", "tour_full.ncu-repz", 160),
+    ("show", "tour_basic.ncu-repz", 80),
     ("show", "zoo.ncu-repz", 160),
     ("show", "nvtx.ncu-repz", 80),
     ("show", "range.ncu-rep", 80),
     ("show", "tour_basic.live.csv", 80),
     ("show", "metrics_only.ncu-repz", 80),
-    ("metrics", "tour_full.ncu-rep", 80),
-    ("metrics", "tour_full.ncu-rep", 160),
-    ("metrics", "tour_full.ncu-rep l2.*hit", 80),
-    ("roofline", "tour_full.ncu-rep", 80),
-    ("amounts", "tour_full.ncu-rep --launch 0", 80),
+    ("metrics", "tour_full.ncu-repz", 80),
+    ("metrics", "tour_full.ncu-repz", 160),
+    ("metrics", "tour_full.ncu-repz l2.*hit", 80),
+    ("roofline", "tour_full.ncu-repz", 80),
+    ("amounts", "tour_full.ncu-repz --launch 0", 80),
     ("amounts", "zoo.ncu-repz --launch 2 --per pair=1e6", 120),
-    ("roofline", "tour_full.ncu-rep", 160),
+    ("roofline", "tour_full.ncu-repz", 160),
     ("roofline", "zoo.ncu-repz", 80),
-    ("roofline", "tour_basic.ncu-rep", 80),
+    ("roofline", "tour_basic.ncu-repz", 80),
     ("roofline", "zoo.ncu-repz --format svg", 80),
-    ("chart", "tour_full.ncu-rep --launch 1", 80),
-    ("chart", "tour_basic.ncu-rep --launch 0", 80),
+    ("chart", "tour_full.ncu-repz --launch 1", 80),
+    ("chart", "tour_basic.ncu-repz --launch 0", 80),
     ("chart", "zoo.ncu-repz --launch 6 --format svg", 80),
-    ("hotspots", "tour_full.ncu-rep", 80),
-    ("hotspots", "tour_full.ncu-rep", 160),
+    ("hotspots", "tour_full.ncu-repz", 80),
+    ("hotspots", "tour_full.ncu-repz", 160),
     ("hotspots", "triton.ncu-repz", 80),
-    ("hotspots", "tour_basic.ncu-rep", 80),
-    ("hotspots", "tour_full.ncu-rep --launch 0 --format csv", 80),
-    ("hotspots", "tour_full.ncu-rep --line tour.cu:60", 80),
+    ("hotspots", "tour_basic.ncu-repz", 80),
+    ("hotspots", "tour_full.ncu-repz --launch 0 --format csv", 80),
+    ("hotspots", "tour_full.ncu-repz --line tour.cu:60", 80),
     ("hotspots", "tour_nolines.ncu-repz --launch 1 --top 5", 100),
 ]
 
@@ -76,7 +76,7 @@ def test_nothing_is_cut_at_80_columns(command: str, name: str, keet: Keet) -> No
     "command", ["explain", "show", "metrics", "hotspots", "roofline", "doctor"]
 )
 def test_json_is_what_the_schema_says(command: str, keet: Keet) -> None:
-    arguments = [] if command == "doctor" else [REPORTS / "tour_full.ncu-rep"]
+    arguments = [] if command == "doctor" else [REPORTS / "tour_full.ncu-repz"]
     result = keet(command, *arguments, "--format", "json")
     assert result.code == 0
     document = json.loads(result.out, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
@@ -86,7 +86,7 @@ def test_json_is_what_the_schema_says(command: str, keet: Keet) -> None:
 
 
 def test_show_json(keet: Keet) -> None:
-    document = json.loads(keet("show", REPORTS / "tour_full.ncu-rep", "--format", "json").out)
+    document = json.loads(keet("show", REPORTS / "tour_full.ncu-repz", "--format", "json").out)
     assert document["report"]["launch_count"] == 3
     assert document["devices"] == [
         {"name": "NVIDIA H200", "compute_capability": "9.0", "sm_count": 132, "index": 0}
@@ -119,7 +119,7 @@ def test_workloads(keet: Keet) -> None:
 
 
 def test_metrics_csv(keet: Keet) -> None:
-    out = keet("metrics", REPORTS / "tour_full.ncu-rep", "--all", "--format", "csv").out
+    out = keet("metrics", REPORTS / "tour_full.ncu-repz", "--all", "--format", "csv").out
     rows = list(csv.DictReader(io.StringIO(out)))
     durations = [row for row in rows if row["metric"] == "gpu__time_duration.sum"]
     assert [row["launch"] for row in durations] == ["0", "1", "2"]
@@ -132,7 +132,7 @@ def test_metrics_parquet(keet: Keet, tmp_path: Path) -> None:
     """What CSV has, with texts in a column of their own: numbers stay numbers."""
     import duckdb
 
-    chosen = ("metrics", REPORTS / "tour_full.ncu-rep", "^launch__|gpu__time", "--all", "--format")
+    chosen = ("metrics", REPORTS / "tour_full.ncu-repz", "^launch__|gpu__time", "--all", "--format")
     target = tmp_path / "it's.parquet"
     assert keet(*chosen, "parquet", "-o", target).code == 0
     written = list(csv.DictReader(io.StringIO(keet(*chosen, "csv").out)))
@@ -149,7 +149,7 @@ def test_metrics_parquet(keet: Keet, tmp_path: Path) -> None:
     values = {(launch, metric): number or text for launch, metric, number, text, _ in rows}
     assert values[0, "gpu__time_duration.sum"] == pytest.approx(69344)
     assert values[0, "launch__func_cache_config"] == "CachePreferNone"
-    assert keet("metrics", REPORTS / "tour_full.ncu-rep", "--format", "parquet").code == 2
+    assert keet("metrics", REPORTS / "tour_full.ncu-repz", "--format", "parquet").code == 2
 
 
 def test_hotspots_with_sass(keet: Keet) -> None:
@@ -228,7 +228,7 @@ def test_snapshot_and_back(keet: Keet, tmp_path: Path, monkeypatch: pytest.Monke
     ],
 )
 def test_wrong_usage(arguments: list[str], says: str, keet: Keet) -> None:
-    report = str(REPORTS / "tour_full.ncu-rep")
+    report = str(REPORTS / "tour_full.ncu-repz")
     result = keet(*(report if argument == "REPORT" else argument for argument in arguments))
     assert (result.code, result.out) == (2, "")
     assert len(result.err.splitlines()) == 1
@@ -237,7 +237,7 @@ def test_wrong_usage(arguments: list[str], says: str, keet: Keet) -> None:
 
 @pytest.mark.parametrize(("selection", "ids"), [("0", [0]), ("0,2", [0, 2]), ("1-2", [1, 2])])
 def test_selection(selection: str, ids: list[int], keet: Keet) -> None:
-    report = REPORTS / "tour_full.ncu-rep"
+    report = REPORTS / "tour_full.ncu-repz"
     out = keet("metrics", report, "duration", "--launch", selection, "--format", "json").out
     assert [launch["id"] for launch in json.loads(out)["launches"]] == ids
 
@@ -260,7 +260,7 @@ def test_commands_about_one_launch_choose_the_representative_of_explain(keet: Ke
 
 
 def test_a_kernel_is_found_by_any_form_of_its_name(keet: Keet) -> None:
-    report = REPORTS / "tour_full.ncu-rep"
+    report = REPORTS / "tour_full.ncu-repz"
     for pattern in ("^transpose_tiles$", "_ZN4tour15", "tour::trans", r"tiles<float, 32>"):
         out = keet("metrics", report, "--kernel", pattern, "--format", "json").out
         assert [launch["id"] for launch in json.loads(out)["launches"]] == [1]
@@ -359,7 +359,7 @@ def test_ctrl_c(keet: Keet, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.slow
 def test_no_number_is_ever_cut(keet: Keet) -> None:
     """Whatever the width: shares, counts and places are there as the JSON has them."""
-    report = REPORTS / "tour_full.ncu-rep"
+    report = REPORTS / "tour_full.ncu-repz"
     told = json.loads(keet("hotspots", report, "--format", "json").out)["launches"]
     rows = [row for launch in told for row in launch["rows"][:10]]
     for width in range(60, 200, 7):
@@ -371,7 +371,7 @@ def test_no_number_is_ever_cut(keet: Keet) -> None:
 
 
 def test_options_may_come_before_the_pattern(keet: Keet) -> None:
-    report = REPORTS / "tour_full.ncu-rep"
+    report = REPORTS / "tour_full.ncu-repz"
     mixed = keet("metrics", report, "--launch", 1, "dram_bytes").out
     assert mixed == keet("metrics", report, "dram_bytes", "--launch", 1).out
 
@@ -386,7 +386,7 @@ def test_a_snapshot_gives_the_same_output_as_its_report(keet: Keet, tmp_path: Pa
 
 
 def test_what_if_curves_are_shown_as_points(keet: Keet) -> None:
-    report = REPORTS / "tour_full.ncu-rep"
+    report = REPORTS / "tour_full.ncu-repz"
     out = keet("metrics", report, "Occupancy Per Register", "--launch", 0, "--format", "json").out
     (metric,) = json.loads(out)["launches"][0]["metrics"]
     assert metric["value"] is None
@@ -419,7 +419,7 @@ def test_the_command_can_be_pasted(keet: Keet, tmp_path: Path) -> None:
 
 
 def test_sort_time_lists_the_longest_launch_first(keet: Keet) -> None:
-    report = REPORTS / "tour_basic.ncu-rep"
+    report = REPORTS / "tour_basic.ncu-repz"
     out = json.loads(keet("show", report, "--sort", "time", "--format", "json").out)
     assert [launch["id"] for launch in out["launches"]] == [0, 2, 1, 3]
     only = json.loads(keet("show", report, "--kernel", "norm", "--format", "json").out)

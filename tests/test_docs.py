@@ -93,7 +93,7 @@ def test_the_changelog_has_this_version() -> None:
 
 def test_the_readme_python_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     code = README.split("```python")[1].split("```")[0]
-    report = str(ROOT / "tests" / "data" / "reports" / "tour_full.ncu-rep")
+    report = str(ROOT / "tests" / "data" / "reports" / "tour_full.ncu-repz")
     exec(compile(code.replace("report.ncu-rep", report), "README.md", "exec"), {})
 
 

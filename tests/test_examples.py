@@ -48,7 +48,7 @@ def test_ci_gate(monkeypatch: pytest.MonkeyPatch, capsys: Output) -> None:
     assert "gate of 5% passed" in capsys.readouterr().out
     assert run(monkeypatch, "ci_gate.py", FAST, SLOW, 10) == 1
     assert "gate of 10% failed" in capsys.readouterr().out
-    other = ROOT / "kernels_samples" / "column_physics" / "slow.ncu-rep"
+    other = ROOT / "kernels_samples" / "column_physics" / "slow.ncu-repz"
     assert run(monkeypatch, "ci_gate.py", SLOW, other) == 6
 
 

@@ -18,7 +18,7 @@ from tests.rows import each_row
 
 SAMPLES = Path("kernels_samples")
 FLIP = SAMPLES / "matrix_flip" / "slow.ncu-rep"
-PHYSICS = SAMPLES / "column_physics" / "slow.ncu-rep"
+PHYSICS = SAMPLES / "column_physics" / "slow.ncu-repz"
 NO_LINES = Path("tests/data/reports/tour_nolines.ncu-repz")
 BARE = Path("tests/data/reports/metrics_only.ncu-repz")
 EVERY = [*sorted(REPORTS.iterdir()), *sorted(SAMPLES.glob("[a-m]*/slow.ncu-rep*"))]

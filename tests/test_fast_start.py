@@ -10,7 +10,7 @@ from keet.cli import _may_ask_for_help
 from tests.conftest import REPORTS, Keet
 from tests.rows import each_row
 
-REPORT, OTHER = str(REPORTS / "tour_full.ncu-rep"), str(REPORTS / "tour_basic.ncu-rep")
+REPORT, OTHER = str(REPORTS / "tour_full.ncu-repz"), str(REPORTS / "tour_basic.ncu-repz")
 AT_EXIT = """
 import atexit, gc, sys
 atexit.register(lambda: print(gc.get_freeze_count(), gc.isenabled(), file=sys.stderr))

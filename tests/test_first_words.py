@@ -134,7 +134,7 @@ def test_open_is_for_pages(options: tuple[str, ...], keet: Keet) -> None:
 
 def test_amounts_begin_with_what_is_done_more_than_needed(keet: Keet, wording) -> None:
     """The rest of the page says what was measured."""
-    shutil.copy(REPORTS / "tour_full.ncu-rep", "tour.ncu-rep")
+    shutil.copy(REPORTS / "tour_full.ncu-repz", "tour.ncu-rep")
     told = keet("amounts", "tour.ncu-rep", width=120).out.splitlines()
     wording(told[2])
     assert told[3].split()[:3] == ["tour.cu:21", "#0", "transpose_rows:"]

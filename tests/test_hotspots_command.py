@@ -38,7 +38,7 @@ def test_output(width: int, keet: Keet, golden) -> None:
 def test_every_printed_stall_reason_is_explained(width: int, keet: Keet) -> None:
     from keet.catalog import stalls
 
-    out = keet("hotspots", REPORTS / "tour_full.ncu-rep", width=width).out
+    out = keet("hotspots", REPORTS / "tour_full.ncu-repz", width=width).out
     for label in {spec.label for spec in stalls().values()}:
         assert (f"  {label} " in out or f", {label} " in out) == (f"\n{label}: waits for " in out)
 
@@ -69,7 +69,7 @@ def test_the_producer_of_a_wait_is_shown(keet: Keet) -> None:
     assert (Path(wait["producer"]["file"]).name, wait["producer"]["line"]) == ("slow.cu", 19)
 
 
-@pytest.mark.parametrize("report", [STENCIL, REPORTS / "tour_full.ncu-rep"])
+@pytest.mark.parametrize("report", [STENCIL, REPORTS / "tour_full.ncu-repz"])
 def test_sums_over_lines_equal_the_totals(report: object, keet: Keet) -> None:
     launch = launch_of(keet, report)
     assert sum(part["share"] for part in launch["instruction_mix"]) == pytest.approx(1)
@@ -157,7 +157,7 @@ def test_code_is_fetched_ahead_for_launches_with_numbers(
         "prefetch_code",
         lambda self, launches: asked.append([launch.id for launch in launches]),
     )
-    keet("hotspots", REPORTS / "tour_full.ncu-rep", "--launch", "1-2")
+    keet("hotspots", REPORTS / "tour_full.ncu-repz", "--launch", "1-2")
     keet("hotspots", REPORTS / "metrics_only.ncu-repz")
     assert asked == [[2, 1], []]  # the longest first
 
@@ -192,7 +192,7 @@ def test_all_samples_of_a_line_are_at_its_instructions(keet: Keet, wording) -> N
 
 def test_a_routine_is_counted_at_one_line(keet: Keet) -> None:
     """Line 58 alone calls a routine at line 172: each says so, and counts its own."""
-    report = "kernels_samples/column_physics/slow.ncu-rep"
+    report = "kernels_samples/column_physics/slow.ncu-repz"
     for line, key, other in ((58, "calls", 172), (172, "callers", 58)):
         launch = launch_of(keet, report, "--line", f"slow.cu:{line}")
         assert launch["line"]["executed"] == launch["rows"][0]["executed"]

@@ -35,7 +35,7 @@ from tests.core_environment import (
     files_of,
 )
 
-REPORT = str(REPORTS / "tour_full.ncu-rep")
+REPORT = str(REPORTS / "tour_full.ncu-repz")
 SAMPLE = str(ROOT / "kernels_samples" / "matrix_flip" / "slow.ncu-rep")
 MODULES = {
     "langchain": "model",
@@ -201,11 +201,11 @@ def test_a_model_names_its_extra(wording) -> None:
 def test_a_missing_extra_is_reported_before_any_progress(
     question: tuple[str, ...], keet: Keet
 ) -> None:
-    report = REPORTS / "tour_basic.ncu-rep"
+    report = REPORTS / "tour_basic.ncu-repz"
     command = "ask" if question else "explain"
     done = keet(command, report, *question, "--model", "openai:gpt-5", "--no-sass")
     check_names_extra(done.code, done.err, "model")
-    assert "tour_basic.ncu-rep" in done.out, "it is explained without the model"
+    assert "tour_basic.ncu-repz" in done.out, "it is explained without the model"
 
 
 def test_doctor_lists_extras(keet: Keet, monkeypatch: pytest.MonkeyPatch, wording) -> None:
@@ -267,7 +267,7 @@ def test_the_wheel_contains_its_data(tmp_path: Path) -> None:
     )
     files = {name for name in tracked.stdout.splitlines() if (ROOT / name).is_file()}
     assert files <= held
-    assert {"keet/catalog/compiled.json", "keet/catalog/cases.json", "keet/py.typed"} <= held
+    assert {"keet/catalog/compiled.json", "keet/catalog/cases.json.gz", "keet/py.typed"} <= held
     assert {"keet/ingest/input/snapshot.dict.zst", "keet/skill/SKILL.md"} <= held
     assert any(name.startswith("keet_tools/") for name in held)
     assert {name.split("/")[0].split("-")[0] for name in held} == {
@@ -364,7 +364,7 @@ def test_without_the_model_package_explain_still_explains(
 
 @pytest.mark.slow
 def test_a_replay_needs_no_model_package(core: Environment, tmp_path: Path) -> None:
-    report = ROOT / "kernels_samples" / "softmax_rows" / "slow.ncu-rep"
+    report = ROOT / "kernels_samples" / "softmax_rows" / "slow.ncu-repz"
     recorded = ROOT / "tests" / "transcripts" / "softmax_rows.jsonl"
     ran = core.keet("explain", str(report), "--replay", str(recorded), "--no-compile", cwd=tmp_path)
     assert ran.code == 0, ran.err

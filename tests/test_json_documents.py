@@ -68,7 +68,7 @@ def test_goldens(path: Path) -> None:
     check_text(DOCUMENTS[path.name.partition(".")[0]], path.read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("name", ["tour_full.ncu-rep", "graph.ncu-repz"])
+@pytest.mark.parametrize("name", ["tour_full.ncu-repz", "graph.ncu-repz"])
 def test_a_document_is_the_same_in_one_and_in_pieces(name: str) -> None:
     """Fields are written as they are: they need no document to have the declared types."""
     profile = read_profile(REPORTS / name)

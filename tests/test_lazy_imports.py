@@ -10,7 +10,7 @@ import pytest
 from tests.conftest import REPORTS
 from tests.rows import each_row
 
-REPORT = str(REPORTS / "tour_full.ncu-rep")
+REPORT = str(REPORTS / "tour_full.ncu-repz")
 HEAVY = ("pandas", "numpy", "langchain", "langchain_core", "openai", "duckdb", "mcp", "ncu_report")
 PROBE = """
 import json, sys

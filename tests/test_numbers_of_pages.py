@@ -24,7 +24,7 @@ _PRINTED = ("{:.0f}", "{:.1f}", "{:.2f}", "{:,.0f}", "{:.3g}", "{:.4g}")
     mostly_slow(
         [
             "explain kernels_samples/matrix_flip/slow.ncu-rep",
-            "explain tests/data/reports/tour_full.ncu-rep --all",
+            "explain tests/data/reports/tour_full.ncu-repz --all",
             "explain tests/data/runs/growing.ncu-repz",
             "diff tests/data/reports/pipeline_before.ncu-repz tests/data/reports/pipeline_after.ncu-repz",
         ],

@@ -22,7 +22,7 @@ from tests.rows import each_row, mostly_slow
 
 ROOT = TESTS.parent
 KEET = f"{sys.executable} -m keet"
-REPORT = str(REPORTS / "tour_full.ncu-rep")
+REPORT = str(REPORTS / "tour_full.ncu-repz")
 SHOWS = """\
 import pathlib, sys
 pathlib.Path(sys.argv[1]).write_bytes(sys.stdin.buffer.read())

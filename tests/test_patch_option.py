@@ -13,7 +13,7 @@ from tests.conftest import Keet
 from tests.model_parts import usage
 from tests.unit.agent.test_patch_file import FALL, SOURCE, applied, edit, patch_of, with_edits
 
-REPORT = "kernels_samples/column_physics/slow.ncu-rep"
+REPORT = "kernels_samples/column_physics/slow.ncu-repz"
 AUTHOR = Authorship("openai:gpt-5", usage(1, 0, 10, 10, "unknown", 1.0), None, None)
 MODEL = ("--model", "scripted:nothing.jsonl")
 

@@ -16,7 +16,7 @@ TABLE = next(path for path in TABLES if path.name == "tour_basic.csv.xz")
 
 @pytest.fixture(scope="module", params=["csv", "txt"])
 def page(request, tmp_path_factory) -> Path:
-    """The details page of tour_basic.ncu-rep."""
+    """The details page of tour_basic.ncu-repz."""
     _, shown = launches_and_page(TABLE)
     path = tmp_path_factory.mktemp("pages") / f"page.{request.param}"
     write = csv_page if request.param == "csv" else text_page
@@ -38,7 +38,7 @@ def test_explain_names_what_is_unknown(page: Path, keet: Keet) -> None:
     told = json.loads(keet("explain", page, "--format", "json", "--all").out)
     same = json.loads(
         keet(
-            "explain", REPORTS / "tour_basic.ncu-rep", "--format", "json", "--all", "--no-sass"
+            "explain", REPORTS / "tour_basic.ncu-repz", "--format", "json", "--all", "--no-sass"
         ).out
     )
     for ours, theirs in zip(told["launches"], same["launches"]):
@@ -92,7 +92,7 @@ def test_other_commands_say_what_is_missing(
 @pytest.mark.slow
 def test_a_page_and_its_report_show_no_difference(page: Path, keet: Keet) -> None:
     result = keet(
-        "diff", REPORTS / "tour_basic.ncu-rep", page, "--launch", "0:0", "--format", "json"
+        "diff", REPORTS / "tour_basic.ncu-repz", page, "--launch", "0:0", "--format", "json"
     )
     assert result.code == 0, result.err
     assert json.loads(result.out)["verdict"]["word"] == "unchanged"
@@ -115,7 +115,7 @@ def test_rounding_of_a_page_does_not_refute_a_text_about_the_report(
     """The page has 76.26 %, the report more digits. A wrong number is told all the same."""
     from keet.ingest import read_profile
 
-    launch = read_profile(REPORTS / "tour_basic.ncu-rep").launches[0]
+    launch = read_profile(REPORTS / "tour_basic.ncu-repz").launches[0]
     memory = launch.require("memory_throughput_pct").value
     text = tmp_path / "text.md"
     text.write_text(f"The memory throughput of launch 0 is {memory:.5f} %.\n")

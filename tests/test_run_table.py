@@ -32,7 +32,7 @@ from tests.json_documents import check_document
 from tests.rows import each_row
 
 MS, US = 1e6, 1e3
-TOUR = Path("tests/data/reports/tour_full.ncu-rep")
+TOUR = Path("tests/data/reports/tour_full.ncu-repz")
 CSV = """\
 kernel,launches,total_ms
 transpose_rows,10,0.7

@@ -17,8 +17,8 @@ from keet.files import cache_folder
 from tests.conftest import REPORTS, TESTS, Keet, Result
 from tests.rows import each_row
 
-BASIC = REPORTS / "tour_basic.ncu-rep"
-TOUR = REPORTS / "tour_full.ncu-rep"
+BASIC = REPORTS / "tour_basic.ncu-repz"
+TOUR = REPORTS / "tour_full.ncu-repz"
 
 
 # --- --quiet

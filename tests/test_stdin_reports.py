@@ -18,7 +18,7 @@ from keet.ingest import read_profile
 from keet.ingest.input import files
 from tests.conftest import REPORTS, Keet
 
-BASIC = REPORTS / "tour_basic.ncu-rep"
+BASIC = REPORTS / "tour_basic.ncu-repz"
 
 
 class Piped(io.TextIOWrapper):

@@ -36,7 +36,7 @@ from tests.unit.corpus.store_rows import record
 SAMPLES = ("matrix_flip", "pair_reduce", "lookup_records", "fan_update")
 PATHS = [
     *(str(sample_report(name, which)) for name in SAMPLES for which in ("slow", "fast")),
-    *(f"tests/data/reports/{name}" for name in ("tour_full.ncu-rep", "tour_basic.live.csv", "zoo.ncu-repz")),
+    *(f"tests/data/reports/{name}" for name in ("tour_full.ncu-repz", "tour_basic.live.csv", "zoo.ncu-repz")),
 ]  # fmt: skip
 
 
@@ -531,7 +531,7 @@ def test_the_examples_of_the_page_run(store: Path, run_store: Path) -> None:
 def run_store(tmp_path: Path) -> Path:
     """One report whose run is known; its longest kernel took much longer there than under replay, and
     stands for launches unlike it."""
-    report = Path(shutil.copy("tests/data/reports/tour_full.ncu-rep", tmp_path))
+    report = Path(shutil.copy("tests/data/reports/tour_full.ncu-repz", tmp_path))
     write_table(
         report, {"transpose_rows": (50, 90_000.0), "normalise": (10, 150.0), OTHER: (1, 5.0)}
     )

@@ -12,7 +12,7 @@ from tests.json_documents import check_document
 from tests.rows import mostly_slow
 
 TEXT = "tests/data/texts/tour.md"
-REPORT = "tests/data/reports/tour_full.ncu-rep"
+REPORT = "tests/data/reports/tour_full.ncu-repz"
 
 
 @pytest.mark.parametrize("width", [80, 160])
@@ -112,7 +112,7 @@ def test_report_and_text_in_any_order(
 
 @pytest.mark.slow
 def test_what_keet_shows_is_never_contradicted(keet: Keet, tmp_path: Path) -> None:
-    for name in ("tour_full.ncu-rep", "zoo.ncu-repz", "triton.ncu-repz"):
+    for name in ("tour_full.ncu-repz", "zoo.ncu-repz", "triton.ncu-repz"):
         text = tmp_path / "explained.md"
         report = REPORTS / name
         assert keet("explain", report, "--format", "markdown", "-o", text).code == 0
@@ -171,7 +171,7 @@ def test_a_text_about_two_reports_is_checked_against_both(keet: Keet, tmp_path: 
 @pytest.mark.parametrize("command", ["hotspots", "roofline", "context"])
 @pytest.mark.slow
 def test_what_keet_prints_is_confirmed(command: str, keet: Keet, tmp_path: Path) -> None:
-    report = REPORTS / "tour_full.ncu-rep"
+    report = REPORTS / "tour_full.ncu-repz"
     text = tmp_path / "printed.txt"
     text.write_text(keet(command, report, width=120).out)  # as in a pipe
     result = keet("verify", text, "--report", report, "--format", "json")

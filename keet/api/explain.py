@@ -322,9 +322,9 @@ class ExplainResult(ApiResult):
     """A report explained. `print(result)` prints what `keet explain` prints.
 
     >>> import keet
-    >>> result = keet.explain("tests/data/reports/tour_full.ncu-rep", kernel="transpose")
+    >>> result = keet.explain("tests/data/reports/tour_full.ncu-repz", kernel="transpose")
     >>> result
-    <ExplainResult tour_full.ncu-rep: 2 launches, 3 findings>
+    <ExplainResult tour_full.ncu-repz: 2 launches, 3 findings>
     >>> result.to_pandas("launches")[["launch_id", "kernel", "limiter"]]
        launch_id                      kernel limiter
     0          0              transpose_rows      L2

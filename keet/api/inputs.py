@@ -69,9 +69,9 @@ def read_profile(
     """Read a report, an export or a snapshot. The format is detected from the content.
 
     >>> import keet
-    >>> profile = keet.read_profile("tests/data/reports/tour_full.ncu-rep")
+    >>> profile = keet.read_profile("tests/data/reports/tour_full.ncu-repz")
     >>> profile
-    <Profile tour_full.ncu-rep: 3 launches on NVIDIA H200>
+    <Profile tour_full.ncu-repz: 3 launches on NVIDIA H200>
     >>> profile[1]
     <Launch 1: transpose_tiles<float, 32>, grid 64×64, block 32×8, 12.26 us>
     >>> profile[1].get("duration")

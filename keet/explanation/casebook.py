@@ -8,6 +8,7 @@ explanations read: `precedents` and `case_summaries` of the catalog.
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 from collections import defaultdict
@@ -32,14 +33,14 @@ from keet.documents.finding import PrecedentsDocument
 from keet.evidence import Sentence
 from keet.findings import Condition, findings
 
-_INDEX = CASE_SUMMARIES.with_name("cases.json")
+_INDEX = CASE_SUMMARIES.with_name("cases.json.gz")
 _PROFILE = "kernels_samples/casebook/families/{}/profiles/{}.{}.keet.json.zst"
 """In keet's repository: of a family, a problem and a side."""
 
 
 @cache
 def casebook() -> tuple[CaseDocument, ...]:
-    index = json.loads(_INDEX.read_text(encoding="utf-8"))
+    index = json.loads(gzip.decompress(_INDEX.read_bytes()))
     return tuple(
         _case(index["usual"] | index["families"][row["family"]] | row, index["diffs"])
         for row in index["cases"]

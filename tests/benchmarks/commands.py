@@ -17,7 +17,7 @@ from tests.benchmarks.measure import KEET, Budget, at_most, compared, compared_p
 
 ROUNDS = 15
 REPORTS = Path(__file__).parent.parent / "data" / "reports"
-FULL = REPORTS / "tour_full.ncu-rep"
+FULL = REPORTS / "tour_full.ncu-repz"
 FORMATS = ("terminal", "json", "markdown", "html")
 
 BARE_SCRIPT = """

@@ -26,7 +26,7 @@ from tests.long_texts import CLAIMS, EDITED, PROSE, SOURCE, repeated
 from tests.unit.agent.source_launch import launch_of
 from tests.unit.prose.prose_names import ALLOWED, names
 
-REPORT = Path(__file__).parent.parent / "data" / "reports" / "tour_full.ncu-rep"
+REPORT = Path(__file__).parent.parent / "data" / "reports" / "tour_full.ncu-repz"
 GROWTH, BUDGET = 4, at_most(8)
 ROUNDS = 3
 LONG_CLAIMS = ("1 ", "L2 5 % ", "-", "The kernel takes 3.4 us.\n")

@@ -19,7 +19,7 @@ from tests.browser.driver import Opened, started
 ROOT = Path(__file__).parent.parent.parent
 _FLIP = "kernels_samples/matrix_flip"
 PICTURES = {
-    "page_answer": ("explain kernels_samples/column_physics/slow.ncu-rep", "body"),
+    "page_answer": ("explain kernels_samples/column_physics/slow.ncu-repz", "body"),
     "page_source": (f"explain {_FLIP}/slow.ncu-rep", "#launch-0-source"),
     "page_diff": (f"diff {_FLIP}/slow.ncu-rep {_FLIP}/fast.ncu-rep", "body"),
     "page_insights": ("insights store", "body"),

@@ -81,7 +81,7 @@ KERNELS = ".beside tbody tr:not([hidden]) th a"
 
 @pytest.mark.slow
 def test_the_answer_and_the_pictures_are_above_the_fold(browser: Browser, tmp_path: Path) -> None:
-    page = written(tmp_path, "explain", "--no-model", SAMPLES / "column_physics" / "slow.ncu-rep")
+    page = written(tmp_path, "explain", "--no-model", SAMPLES / "column_physics" / "slow.ncu-repz")
 
     def bottoms(opened: Opened) -> dict[str, float]:
         opened.page.set_viewport_size({"width": 1400, "height": 1000})

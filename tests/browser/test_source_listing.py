@@ -22,7 +22,7 @@ Visit = Callable[..., Any]
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    report = SAMPLES / "column_physics" / "slow.ncu-rep"
+    report = SAMPLES / "column_physics" / "slow.ncu-repz"
     return written(tmp_path_factory.mktemp("listing"), "explain", "--no-model", report)
 
 

@@ -183,7 +183,7 @@ def test_the_program_exits_with_the_documented_code(wording) -> None:
 @pytest.mark.slow
 def test_a_closed_pipe_is_no_error() -> None:
     """`keet metrics REPORT --all | head -1`"""
-    command = f"{sys.executable} -m keet metrics {REPORTS / 'tour_full.ncu-rep'} --all | head -1"
+    command = f"{sys.executable} -m keet metrics {REPORTS / 'tour_full.ncu-repz'} --all | head -1"
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
     assert done.stdout
     assert done.stderr == ""

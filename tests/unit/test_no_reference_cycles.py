@@ -10,7 +10,7 @@ import pytest
 
 from tests.conftest import REPORTS
 
-NAMES = ("tour_full.ncu-rep", "tour_basic.ncu-rep", "range.ncu-rep")
+NAMES = ("tour_full.ncu-repz", "tour_basic.ncu-repz", "range.ncu-rep")
 ANALYSE_TWICE = """
 import gc, sys
 from collections import deque

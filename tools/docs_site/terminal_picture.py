@@ -19,8 +19,8 @@ PICTURES = {
     "terminal_explain": f"explain {_FLIP}/slow.ncu-rep",
     "terminal_diff": f"diff {_FLIP}/slow.ncu-rep {_FLIP}/fast.ncu-rep",
     "terminal_hotspots": "hotspots kernels_samples/stencil_march/slow.ncu-repz --top 3",
-    "terminal_roofline": "roofline kernels_samples/column_physics/fast.ncu-rep",
-    "terminal_chart": "chart kernels_samples/column_physics/slow.ncu-rep",
+    "terminal_roofline": "roofline kernels_samples/column_physics/fast.ncu-repz",
+    "terminal_chart": "chart kernels_samples/column_physics/slow.ncu-repz",
     "terminal_show": f"show {_FLIP}/slow.ncu-rep",
 }
 """Commands by the name of their picture."""

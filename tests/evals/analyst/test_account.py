@@ -65,7 +65,7 @@ def test_only_sums_are_printed_for_locked_families(wording) -> None:
 
 @pytest.mark.parametrize(("name", "kind"), [("tour_full", "full"), ("tour_basic", "basic")])
 def test_accounts_of_real_reports_add_up(name: str, kind: str) -> None:
-    rows = of_source(Source("test data", name, REPORTS / f"{name}.ncu-rep"))
+    rows = of_source(Source("test data", name, REPORTS / f"{name}.ncu-repz"))
     assert len(rows) >= 3
     assert all(row.closes for row in rows), rows
     assert {row.kind for row in rows} == {kind}

@@ -35,7 +35,7 @@ def made_up(kind: str, id_: str, *raised: str) -> Answered:
 
 
 def test_a_report_is_judged_by_its_longest_kernel() -> None:
-    row = of_source(report("tour_full.ncu-rep"))
+    row = of_source(report("tour_full.ncu-repz"))
     assert isinstance(row, Answered)
     assert (row.kernel, row.kind, row.answer.kind) == ("transpose_rows", "full", "finding")
     assert row.answer.id in row.raised
@@ -110,8 +110,8 @@ def test_the_command_prints_a_page(capsys: pytest.CaptureFixture[str]) -> None:
 @each_row(
     ("name", "kind"),
     [
-        ("tour_full.ncu-rep", "full"),
-        ("tour_basic.ncu-rep", "basic"),
+        ("tour_full.ncu-repz", "full"),
+        ("tour_basic.ncu-repz", "basic"),
         ("tour_lines.ncu-repz", "other"),
         ("metrics_only.ncu-repz", "other"),
     ],

@@ -22,7 +22,7 @@ from tests.conftest import REPORTS
 from tests.rows import each_row
 
 ANSWERS = expected_answers()
-FLIP = Expected("tour_full.ncu-rep", 0, ("uncoalesced_global",), "neighbouring|axis", "a reason")
+FLIP = Expected("tour_full.ncu-repz", 0, ("uncoalesced_global",), "neighbouring|axis", "a reason")
 
 
 def test_thirteen_reports_have_answers_of_the_catalog() -> None:

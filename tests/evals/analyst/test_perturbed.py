@@ -51,7 +51,7 @@ MEASURED = (
 
 @pytest.fixture(scope="module")
 def launch(profile_of: Callable[[str], Profile]) -> Launch:
-    return profile_of("tour_full.ncu-rep").launches[0]
+    return profile_of("tour_full.ncu-repz").launches[0]
 
 
 def numbers(launch: Launch, *ids: str) -> dict[str, float]:

@@ -38,7 +38,7 @@ class GivenSource:
 
 @cache
 def _real_data() -> Any:
-    return read_profile(REPORTS / "tour_full.ncu-rep").launches[0].data
+    return read_profile(REPORTS / "tour_full.ncu-repz").launches[0].data
 
 
 def launch_of(

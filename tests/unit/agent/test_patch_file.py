@@ -40,7 +40,7 @@ def edit(patch: Patch | None, build: str = "compiles", problem: str | None = Non
 
 @cache
 def explained() -> Explanation:
-    profile = read_profile(SAMPLE / "slow.ncu-rep")
+    profile = read_profile(SAMPLE / "slow.ncu-repz")
     return explain(profile, profile.launches, 5)
 
 

@@ -19,7 +19,7 @@ SAMPLES = Path(__file__).parents[3] / "kernels_samples"
 
 @pytest.fixture(scope="module")
 def explanation() -> Explanation:
-    profile = read_profile(SAMPLES / "column_physics" / "slow.ncu-rep")
+    profile = read_profile(SAMPLES / "column_physics" / "slow.ncu-repz")
     return explain(profile, profile.launches, 5)
 
 

@@ -292,7 +292,7 @@ def test_long_sources_are_read(piece: str) -> None:
 
 
 def test_facts_of_an_optimised_build(profile_of: Callable[[str], Profile], wording) -> None:
-    wording(build_facts(profile_of("tour_full.ncu-rep").launches[0]))
+    wording(build_facts(profile_of("tour_full.ncu-repz").launches[0]))
 
 
 def test_without_lines_the_arithmetic_is_not_known(

@@ -14,7 +14,7 @@ from tests.rows import each_row
 from tests.unit.agent.conversations import asked, explained
 
 TILES, FLIP = "score_tiles/slow", ("matrix_flip/slow", "matrix_flip/fast")
-TOUR = "tests/data/reports/tour_full.ncu-rep"
+TOUR = "tests/data/reports/tour_full.ncu-repz"
 
 
 def words_of(*names: str, focus: int = 0, show_source: bool = True) -> Vocabulary:
@@ -156,7 +156,7 @@ def test_the_summary_has_all_sections_and_key_metrics(sample: str) -> None:
 
 def test_names_of_the_launch_in_focus_are_short() -> None:
     assert not re.search(r"#0\}", evidence_summary(ToolInput(explained("score_tiles/slow"))))
-    other = evidence_summary(ToolInput(explained("tests/data/reports/tour_full.ncu-rep"), focus=2))
+    other = evidence_summary(ToolInput(explained("tests/data/reports/tour_full.ncu-repz"), focus=2))
     assert not re.search(r"#2\}", other)
 
 

@@ -231,7 +231,7 @@ def test_without_issue_slots_only_the_busiest_unit_is_attributed() -> None:
 
 
 def test_the_leading_parts_are_the_innermost_ones() -> None:
-    launch = profile_of(REPORTS / "tour_full.ncu-rep").launches[0]
+    launch = profile_of(REPORTS / "tour_full.ncu-repz").launches[0]
     found, _ = account(launch)
     leading = found.leading(most=3)
     assert len(leading) == 3

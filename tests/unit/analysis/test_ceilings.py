@@ -55,7 +55,7 @@ def ceilings_of(path: Path, launch: int = 0) -> Ceilings:
 
 @pytest.fixture(scope="module")
 def ceilings() -> Ceilings:
-    return ceilings_of(REPORTS / "tour_full.ncu-rep")
+    return ceilings_of(REPORTS / "tour_full.ncu-repz")
 
 
 def test_units_have_names_and_shares(ceilings: Ceilings) -> None:
@@ -198,7 +198,7 @@ def test_a_stage_that_ncu_counts_twice_on_a_t4() -> None:
 
 
 def test_the_roofline_names_the_same_stage() -> None:
-    launch = read_profile(REPORTS / "tour_full.ncu-rep").launches[0]
+    launch = read_profile(REPORTS / "tour_full.ncu-repz").launches[0]
     busiest = find_roofline(launch).ceiling("l2").busiest
     unit = LaunchView(launch).ceilings.get("L2")
     assert busiest
@@ -295,7 +295,7 @@ def test_c2c_is_faster_than_pcie() -> None:
 
 
 def test_stall_shares_add_up_to_one(profile_of: Callable[[str], Profile]) -> None:
-    for launch in profile_of("tour_full.ncu-rep").launches:
+    for launch in profile_of("tour_full.ncu-repz").launches:
         assert sum(LaunchView(launch).stalls.values()) == pytest.approx(1)
 
 

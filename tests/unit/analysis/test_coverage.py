@@ -24,14 +24,14 @@ def gaps_of(profile: Profile) -> set[str]:
 
 
 def test_a_full_report_lacks_nothing(profile_of) -> None:
-    coverage = find_coverage(profile_of("tour_full.ncu-rep"))
+    coverage = find_coverage(profile_of("tour_full.ncu-repz"))
     assert coverage.gaps == ()
     assert coverage.command is None
     assert "source text" in coverage.present
 
 
 def test_a_basic_report_lacks_most(profile_of) -> None:
-    coverage = find_coverage(profile_of("tour_basic.ncu-rep"))
+    coverage = find_coverage(profile_of("tour_basic.ncu-repz"))
     assert set(coverage.present) == {"speed of light", "occupancy", "launch"}
     assert coverage.build_hint == "nvcc -lineinfo"
     assert coverage.command == (
@@ -70,7 +70,7 @@ def with_command(profile: Profile, command: str | None) -> Profile:
 def test_sections_that_ncu_could_not_collect_are_not_requested_again(profile_of) -> None:
     """As the roofline of a CUDA graph: named on the command line, and ncu gave no value."""
     recorded = "ncu --set basic --section SchedulerStats ./app"
-    coverage = find_coverage(with_command(profile_of("tour_basic.ncu-rep"), recorded))
+    coverage = find_coverage(with_command(profile_of("tour_basic.ncu-repz"), recorded))
     unavailable = {gap.id for gap in coverage.gaps if gap.unavailable}
     assert unavailable == {"scheduler"}
 
@@ -124,7 +124,7 @@ def test_the_recorded_command_with_all_that_keet_asks_for(
     recorded: str, rest: str, profile_of
 ) -> None:
     """The report at hand is not written over, and the program keeps its own options."""
-    command = find_coverage(with_command(profile_of("tour_basic.ncu-rep"), recorded)).command
+    command = find_coverage(with_command(profile_of("tour_basic.ncu-repz"), recorded)).command
     assert command == f"ncu {recipe_options()} {rest}"
 
 
@@ -146,12 +146,12 @@ def test_recorded_words_are_quoted_where_a_shell_needs_it(
     recorded: str, rest: str, profile_of
 ) -> None:
     """A report may come from anybody: what it recorded must not become a second command."""
-    command = find_coverage(with_command(profile_of("tour_basic.ncu-rep"), recorded)).command
+    command = find_coverage(with_command(profile_of("tour_basic.ncu-repz"), recorded)).command
     assert command == f"ncu {recipe_options()} {rest}"
 
 
 def test_a_recorded_command_whose_quotes_do_not_close_is_not_used(profile_of) -> None:
-    profile = with_command(profile_of("tour_basic.ncu-rep"), "ncu -o x ./app 'a; id")
+    profile = with_command(profile_of("tour_basic.ncu-repz"), "ncu -o x ./app 'a; id")
     command = find_coverage(profile).command
     assert command.endswith("-o report ./your_program")
     assert "id" not in command.partition("-o report")[2]

@@ -282,7 +282,7 @@ def test_a_report_without_bytes_has_no_round_trip(profile_of: ProfileOf) -> None
 
 
 def test_one_launch_has_no_cross_launch_finding(profile_of: ProfileOf) -> None:
-    assert found_in(profile_of("tour_full.ncu-rep").launches[:1]) == ()
+    assert found_in(profile_of("tour_full.ncu-repz").launches[:1]) == ()
     assert found_in([]) == ()
 
 

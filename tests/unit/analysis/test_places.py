@@ -25,7 +25,7 @@ NO_CODE = 1
 
 @pytest.fixture
 def launch(profile_of: Callable[[str], Profile]) -> Launch:
-    return profile_of("tour_full.ncu-rep").launches[0]
+    return profile_of("tour_full.ncu-repz").launches[0]
 
 
 def test_shares_are_of_all_samples(launch: Launch) -> None:

@@ -36,7 +36,7 @@ OPENACC = "__pgi_uacc_cuda_fill"
 
 def edited(names: list[str]) -> Profile:
     """A report of ours, as if its first launches were of these kernels."""
-    profile = read_profile(REPORTS / "tour_basic.ncu-rep")
+    profile = read_profile(REPORTS / "tour_basic.ncu-repz")
     launches = tuple(
         Launch(
             number=launch.id,
@@ -105,7 +105,7 @@ FOLDERS = [
 
 @each_row(("program", "folder"), FOLDERS)
 def test_a_debug_folder_is_a_suspicion(program: str, folder: str, wording) -> None:
-    (said,) = report_cautions(recorded("tour_basic.ncu-rep", program))
+    (said,) = report_cautions(recorded("tour_basic.ncu-repz", program))
     assert f" {folder}: " in said
     wording(said, case=program)
 
@@ -123,11 +123,11 @@ def test_a_debug_folder_is_a_suspicion(program: str, folder: str, wording) -> No
     ],
 )
 def test_other_folders_are_not(program: str) -> None:
-    assert report_cautions(recorded("tour_basic.ncu-rep", program)) == []
+    assert report_cautions(recorded("tour_basic.ncu-repz", program)) == []
 
 
 def test_counted_opcodes_show_whether_it_is_a_debug_build() -> None:
-    assert report_cautions(recorded("tour_full.ncu-rep", "./build/Debug/app")) == []
+    assert report_cautions(recorded("tour_full.ncu-repz", "./build/Debug/app")) == []
 
 
 class _OnlyShape:

@@ -142,7 +142,7 @@ def test_tensor_operations_as_the_hardware_counts_them(profile_of: ProfileOf, wo
 
 
 def test_bytes_and_peaks_as_in_ncus_own_charts(profile_of: ProfileOf) -> None:
-    for launch in profile_of("tour_full.ncu-rep").launches:
+    for launch in profile_of("tour_full.ncu-repz").launches:
         roofline = find_roofline(launch)
         dram, _, _ = rates(roofline, "dram")
         assert dram == pytest.approx(launch.require("dram_active_pct").value, rel=0.01)
@@ -158,7 +158,7 @@ def test_bytes_and_peaks_as_in_ncus_own_charts(profile_of: ProfileOf) -> None:
 
 def test_two_ways_to_the_l2_peak_agree(profile_of: ProfileOf) -> None:
     """By the peak per cycle, and by the share of all lookups (which is all that `keet profile` has)."""
-    full = profile_of("tour_full.ncu-rep").launches[0]
+    full = profile_of("tour_full.ncu-repz").launches[0]
     by_cycle = rates(find_roofline(full), "l2")[2]
     lookups = full.require("l2_sectors").value * 32 / (full.require("duration").value * 1e-9)
     by_share = lookups / full.require("l2_sectors_pct").value * 100 * 2 / 3
@@ -284,7 +284,7 @@ def test_counters_do_where_opcodes_do_not() -> None:
 
 
 def test_absence_names_the_section(profile_of: ProfileOf) -> None:
-    roofline = find_roofline(profile_of("tour_basic.ncu-rep").launches[0])
+    roofline = find_roofline(profile_of("tour_basic.ncu-repz").launches[0])
     remedies = {each.check: each.remedy for each in roofline.skipped}
     assert "SpeedOfLight_RooflineChart" in remedies["fp32"]
     assert "MemoryWorkloadAnalysis_Tables" in remedies["l1"]
@@ -315,7 +315,7 @@ def test_nan_and_infinity_are_no_numbers() -> None:
 
 def test_constants_are_no_fp16_arithmetic(profile_of: ProfileOf) -> None:
     """HFMA2 puts a constant into a register: nobody computes in FP16 there."""
-    roofline = find_roofline(profile_of("tour_full.ncu-rep").launches[1])
+    roofline = find_roofline(profile_of("tour_full.ncu-repz").launches[1])
     assert roofline.ceiling("fp16").reached_pct > 0
     assert roofline.lead is None
     assert any("constants" in note for note in roofline.notes)

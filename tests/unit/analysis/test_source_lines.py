@@ -131,7 +131,7 @@ def test_instructions_without_a_line_are_a_row(profile_of) -> None:
 
 def test_a_column_that_is_zero_is_not_missing(profile_of) -> None:
     """ncu stores no instances of a metric whose total is zero."""
-    launch = profile_of("tour_full.ncu-rep").launches[0]
+    launch = profile_of("tour_full.ncu-repz").launches[0]
     assert launch.metric("memory_l1_wavefronts_shared").value == 0
     assert launch.instances("memory_l1_wavefronts_shared") is None
     found = find_hotspots(launch)
@@ -210,7 +210,7 @@ def test_four_public_reports_have_partial_samples() -> None:
 
 @pytest.fixture
 def launch(profile_of: Callable[[str], Profile]) -> Launch:
-    return profile_of("tour_full.ncu-rep").launches[0]
+    return profile_of("tour_full.ncu-repz").launches[0]
 
 
 def expected(view: LaunchView, shares: dict[Location, float]) -> list[Location]:

@@ -15,7 +15,7 @@ from keet.profile import Profile
 from tests.conftest import REPORTS
 from tests.rows import each_row
 
-TOUR = REPORTS / "tour_full.ncu-rep"
+TOUR = REPORTS / "tour_full.ncu-repz"
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +122,7 @@ def test_sides_of_several_runs(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_incomparable_reports_raise_not_comparable() -> None:
     """Different kernels: nothing to compare, unless forced."""
-    sample = REPORTS.parents[2] / "kernels_samples" / "column_physics" / "slow.ncu-rep"
+    sample = REPORTS.parents[2] / "kernels_samples" / "column_physics" / "slow.ncu-repz"
     with pytest.raises(NotComparable) as refused:
         api.diff(TOUR, sample)
     assert "with launches=(A, B)" in str(refused.value)

@@ -15,7 +15,7 @@ from keet.profile import KernelName, Launch, Profile
 from tests.conftest import REPORTS
 from tests.many_launches import repeated
 
-TOUR = REPORTS / "tour_full.ncu-rep"
+TOUR = REPORTS / "tour_full.ncu-repz"
 HOSTILE = '<script>alert(1)</script>"><img src=x onerror=alert(2)>'
 
 
@@ -72,7 +72,7 @@ def tour() -> api.ExplainResult:
 
 def test_an_explanation(tour: api.ExplainResult) -> None:
     shown = Parsed(tour._repr_html_()).text
-    assert "tour_full.ncu-rep" in shown
+    assert "tour_full.ncu-repz" in shown
     for launch in tour.launches:
         assert launch.kernel in shown
     assert tour.launches[0].headline in shown
@@ -95,7 +95,7 @@ def test_parts_of_it(tour: api.ExplainResult) -> None:
 
 def test_a_profile() -> None:
     shown = Parsed(api.read_profile(TOUR)._repr_html_() or "").text
-    assert "tour_full.ncu-rep : 3 launches on NVIDIA H200" in shown
+    assert "tour_full.ncu-repz : 3 launches on NVIDIA H200" in shown
     assert "transpose_tiles<float, 32>" in shown
     assert "12.26 us" in shown
 

@@ -19,7 +19,7 @@ from tests.many_launches import copied
 from tests.rows import each_row
 from tests.unit.api.conftest import ROOT
 
-TOUR = REPORTS / "tour_full.ncu-rep"
+TOUR = REPORTS / "tour_full.ncu-repz"
 SLOW, FAST = (
     ROOT / "kernels_samples" / "matrix_flip" / name for name in ("slow.ncu-rep", "fast.ncu-rep")
 )
@@ -140,7 +140,7 @@ def test_frames_of_lines_and_metrics(tour: api.ExplainResult) -> None:
     assert lines.address.isna().all()
     assert metrics.value.dtype == "float64"
     assert metrics.set_index("id").text["device_name"].tolist() == ["NVIDIA H200"] * 3
-    plain = api.explain(REPORTS / "tour_basic.ncu-rep")  # no numbers per instruction
+    plain = api.explain(REPORTS / "tour_basic.ncu-repz")  # no numbers per instruction
     assert plain.to_pandas("lines").empty
 
 
@@ -259,7 +259,7 @@ def test_reprs_never_raise(tour: api.ExplainResult) -> None:
     launch.data = Damaged()  # type: ignore[assignment]
     assert repr(launch) == "<Launch 0: transpose_rows, grid 64×256, block 32×8>"
     profile = replace(tour.profile, launches=(launch,))
-    assert repr(profile) == "<Profile tour_full.ncu-rep: 1 launch>"
+    assert repr(profile) == "<Profile tour_full.ncu-repz: 1 launch>"
     assert "transpose_rows" in (profile._repr_html_() or "")
 
 

@@ -99,7 +99,7 @@ def test_the_recipe_is_the_same_everywhere(keet: Keet) -> None:
     page = Path("docs/profiling.md").read_text(encoding="utf-8")
     assert page.count("\n".join(command_lines(recipe, 80)).strip()) == 1
     options = recipe.partition(" --clock-control")[0]
-    explained = keet("explain", REPORTS / "tour_basic.ncu-rep", "--format", "json").out
+    explained = keet("explain", REPORTS / "tour_basic.ncu-repz", "--format", "json").out
     assert f'"{options} --clock-control none' in explained
     known = collection()
     assert {*known.recipe_metrics} <= {*known.metrics}
@@ -111,7 +111,7 @@ def test_the_recipe_is_the_same_everywhere(keet: Keet) -> None:
 
 @pytest.mark.parametrize("name", ["explain", "show"])
 def test_verbose_prints_the_complete_command(name: str, keet: Keet) -> None:
-    shown = keet(name, REPORTS / "tour_basic.ncu-rep", "--verbose", width=5000).out
+    shown = keet(name, REPORTS / "tour_basic.ncu-repz", "--verbose", width=5000).out
     assert recipe_options(is_complete=True) in shown
     assert recipe_options() not in shown
 

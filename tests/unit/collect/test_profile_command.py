@@ -16,7 +16,7 @@ import pytest
 from keet.errors import ExitCode
 from tests.conftest import REPORTS, Keet
 
-REPORT = REPORTS / "tour_basic.ncu-rep"
+REPORT = REPORTS / "tour_basic.ncu-repz"
 PROFILED = '==PROF== Profiling "1:7:transpose_rows:1": 0%....50%....100% - 23 passes\n'
 PERMISSION = (
     "==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU "

@@ -33,7 +33,7 @@ NSIGHT = """\
                 return run
             return decorate
     """
-WRITES = f"""shutil.copyfile({str(REPORTS / "tour_basic.ncu-rep")!r}, options["output_prefix"] + "ncu-output-f-0.ncu-rep"); pathlib.Path(__file__).with_name("told.json").write_text(json.dumps(told))"""
+WRITES = f"""shutil.copyfile({str(REPORTS / "tour_basic.ncu-repz")!r}, options["output_prefix"] + "ncu-output-f-0.ncu-rep"); pathlib.Path(__file__).with_name("told.json").write_text(json.dumps(told))"""
 FAILS_AFTER = WRITES + '; raise RuntimeError("no space left")'
 DIES = "import os; os._exit(3)"
 REFUSES = 'raise RuntimeError("ncu 2026.2.1 or later is required")'

@@ -152,7 +152,7 @@ def test_a_number_of_another_finding_is_not_shown() -> None:
 
 @pytest.mark.slow
 def test_a_missing_section_makes_nothing_fixed_or_new() -> None:
-    full, basic = report("tour_lines.ncu-repz"), report("tour_basic.ncu-rep")
+    full, basic = report("tour_lines.ncu-repz"), report("tour_basic.ncu-repz")
     for found in (difference(full, basic), difference(basic, full)):
         paired = [pair for pair in found.pairs if pair.how == "same"]
         assert paired

@@ -346,7 +346,7 @@ def test_a_launch_limit_that_was_not_reached_means_all_were_captured() -> None:
 
 
 def test_missing_sections_are_noted_by_name(wording) -> None:
-    found = difference(report("tour_basic.ncu-rep"), report("tour_lines.ncu-repz"))
+    found = difference(report("tour_basic.ncu-repz"), report("tour_lines.ncu-repz"))
     (note,) = (reason for reason in found.caveats if reason.id == "metric_sets")
     assert note.severity == "note"
     wording(note.text)

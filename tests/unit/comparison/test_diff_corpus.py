@@ -106,7 +106,7 @@ def _check_sense(found: Difference, before: Profile, after: Profile) -> None:
 def test_every_reason_against_a_comparison_is_said() -> None:
     """Another program on another GPU: both in one message."""
     (path,) = (each for each in corpus_files() if each.name.startswith("suhithr"))
-    found = difference(read(path), read(REPORTS / "tour_full.ncu-rep"))
+    found = difference(read(path), read(REPORTS / "tour_full.ncu-repz"))
     assert len(found.forbidden) == 2
     with pytest.raises(NotComparable) as refused:
         check_comparable(found, "--force")

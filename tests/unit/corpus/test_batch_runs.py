@@ -25,7 +25,7 @@ RUN = {"normalise": (60, 600.0), "transpose_rows": (20, 1400.0), OTHER: (5, 500.
 def tree(tmp_path: Path) -> Path:
     folder = tmp_path / "tree"
     folder.mkdir()
-    shutil.copy(REPORTS / "tour_full.ncu-rep", folder / "tour.ncu-rep")
+    shutil.copy(REPORTS / "tour_full.ncu-repz", folder / "tour.ncu-rep")
     return folder
 
 

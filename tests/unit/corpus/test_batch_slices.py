@@ -31,7 +31,7 @@ from tests.unit.corpus.pool_in_process import PoolInProcess
 @pytest.mark.slow
 @each_row("most", [1, 2, 3, 4])
 def test_slices_are_the_rows_of_the_report(most: int) -> None:
-    profile = read_profile(REPORTS / "tour_full.ncu-rep")
+    profile = read_profile(REPORTS / "tour_full.ncu-repz")
     told = explain(profile, profile.launches, 5, sass=False)
     found = list(slices_of(told, json_line, most))
     assert [len(rows.launches) for rows in found] == {1: [1, 1, 1], 2: [2, 1]}.get(most, [3])
@@ -39,7 +39,7 @@ def test_slices_are_the_rows_of_the_report(most: int) -> None:
 
 
 def test_a_report_without_launches_is_one_slice() -> None:
-    profile = read_profile(REPORTS / "tour_full.ncu-rep")
+    profile = read_profile(REPORTS / "tour_full.ncu-repz")
     told = explain(profile, [], 5, sass=False)
     (rows,) = slices_of(told, lambda _: "")
     assert (rows.launches, rows.sha256) == ((), None)

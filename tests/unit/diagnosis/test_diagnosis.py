@@ -155,7 +155,7 @@ def test_a_report_without_sections_raises_nothing_it_cannot_know() -> None:
         assert set(ids_of(diagnose(launch))) <= {"small_grid", "launch_bound"}
 
 
-@pytest.mark.parametrize("name", ["tour_basic.ncu-rep", "tour_basic.live.csv"])
+@pytest.mark.parametrize("name", ["tour_basic.ncu-repz", "tour_basic.live.csv"])
 def test_a_basic_set_gets_causes_at_lower_certainty(name: str) -> None:
     profile = profile_of(REPORTS / name)
     diagnoses = [diagnose(launch, profile.launches) for launch in profile.launches]
@@ -208,7 +208,7 @@ def _odd_subjects() -> tuple[tuple[Launch, list[str]], ...]:
     subjects = (
         launch_of("column_physics"),
         launch_of("key_count"),
-        profile_of(REPORTS / "tour_basic.ncu-rep").launches[0],
+        profile_of(REPORTS / "tour_basic.ncu-repz").launches[0],
         profile_of(REPORTS / "tour_lines.csv").launches[0],
     )
     return tuple((launch, [*_read_by(launch), *_COLUMNS]) for launch in subjects)

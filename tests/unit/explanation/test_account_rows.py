@@ -21,7 +21,7 @@ from tests.rows import each_row
 
 PATHS = [
     *(sample_report(name) for name in ("matrix_flip", "gas_state", "sparse_apply")),
-    REPORTS / "tour_basic.ncu-rep",
+    REPORTS / "tour_basic.ncu-repz",
     REPORTS / "metrics_only.ncu-repz",
 ]
 LAUNCH = read_profile(PATHS[0]).launches[0]
@@ -64,7 +64,7 @@ def test_the_first_row_says_what_takes_most_of_the_time(name: str, label: str, t
 
 
 def test_issued_instructions_are_one_row() -> None:
-    launch = read_profile(REPORTS / "tour_basic.ncu-rep").launches[2]
+    launch = read_profile(REPORTS / "tour_basic.ncu-repz").launches[2]
     diagnosis = diagnose(launch, reads_code=False)
     issuing = diagnosis.account.part("issuing")
     rows = account_rows(diagnosis.view, diagnosis.account)

@@ -34,7 +34,7 @@ def test_an_invalid_number_of_samples_does_not_crash(odd: float) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["tour_full.ncu-rep", "tour_basic.ncu-rep", "metrics_only.ncu-repz"]
+    "name", ["tour_full.ncu-repz", "tour_basic.ncu-repz", "metrics_only.ncu-repz"]
 )
 def test_every_number_of_an_explanation_has_evidence(
     name: str, profile_of: Callable[[str], Profile]

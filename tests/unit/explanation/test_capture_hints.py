@@ -75,7 +75,7 @@ def test_a_report_of_keet_profile_is_collected_with_keet_profile_again() -> None
     assert found.command == "keet profile --ncu-options '--interval 6' -- ./app"
 
 
-@each_row("name", ["tour_basic.ncu-rep", "metrics_only.ncu-repz", "zoo.ncu-repz"])
+@each_row("name", ["tour_basic.ncu-repz", "metrics_only.ncu-repz", "zoo.ncu-repz"])
 def test_explain_and_show_print_the_same_command(name: str) -> None:
     profile = read_profile(REPORTS / name)
     told = explain(profile, profile.launches, 5, sass=False)

@@ -11,7 +11,7 @@ from keet.pages.explain import without_code_text
 from tests.conftest import REPORTS
 from tests.unit.analysis.real_launches import launch_of, profile_of
 
-_BASIC = profile_of(REPORTS / "tour_basic.ncu-rep")
+_BASIC = profile_of(REPORTS / "tour_basic.ncu-repz")
 
 
 def _lacking(told: Explanation) -> str:

@@ -110,7 +110,7 @@ def test_a_duration_alone_does_not_say_where_the_time_goes(wording) -> None:
     assert verdict.not_judged
 
 
-@pytest.mark.parametrize("name", ["tour_basic.ncu-rep", "tour_basic.live.csv"])
+@pytest.mark.parametrize("name", ["tour_basic.ncu-repz", "tour_basic.live.csv"])
 def test_a_report_of_the_basic_set_has_a_limiter(
     name: str, profile_of: Callable[[str], Profile]
 ) -> None:

@@ -39,7 +39,7 @@ def test_rates_and_resources(sample: str, text: str) -> None:
 
 
 def test_a_basic_report_has_no_rates() -> None:
-    launch = profile_of(REPORTS / "tour_basic.ncu-rep").launches[0]
+    launch = profile_of(REPORTS / "tour_basic.ncu-repz").launches[0]
     shape = "15.5 waves, 16 registers, 8 blocks per SM"
     assert text_of(launch) == f"{shape}, 64 warps per SM (of 64; 46 on average)"
 

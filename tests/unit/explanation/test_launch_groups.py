@@ -31,7 +31,7 @@ from tests.explain_pages import explain_html, explain_markdown
 from tests.many_launches import different, repeated
 from tests.page_blocks import explain_html_page, texts_of
 
-TOUR = "tour_full.ncu-rep"
+TOUR = "tour_full.ncu-repz"
 ProfileOf = Callable[[str], Profile]
 
 

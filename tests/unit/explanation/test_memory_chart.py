@@ -75,7 +75,7 @@ def test_uncoalesced_stores_are_waste_up_to_l2() -> None:
 
 def test_bytes_of_a_report_without_tables() -> None:
     """Sectors of global accesses are those that the source counters count."""
-    with_tables, _ = charted(str(REPORTS / "tour_full.ncu-rep"))
+    with_tables, _ = charted(str(REPORTS / "tour_full.ncu-repz"))
     chart, launch = charted(str(REPORTS / "tour_lines.ncu-repz"))
     assert launch.get("global_store_sectors") is None
     for link in ("global_loads", "global_stores", "l2_writes"):
@@ -86,7 +86,7 @@ def test_bytes_of_a_report_without_tables() -> None:
 
 
 def test_local_memory_is_waste() -> None:
-    chart, _ = charted("kernels_samples/column_physics/slow.ncu-rep")
+    chart, _ = charted("kernels_samples/column_physics/slow.ncu-repz")
     assert value(chart, "local_loads", "waste_share") == 100
     assert value(chart, "l2_writes", "waste_share") == pytest.approx(98.8, abs=0.1)
     link = chart.link("l2_writes")
@@ -105,11 +105,11 @@ def test_bank_conflicts() -> None:
 def test_dram_shares_without_their_metric_are_the_same() -> None:
     from keet.explanation import memory_chart as module
 
-    chart, launch = charted(str(REPORTS / "tour_full.ncu-rep"), 1)
+    chart, launch = charted(str(REPORTS / "tour_full.ncu-repz"), 1)
     assert value(chart, "dram_reads", "share") == raw(
         launch, "dram__bytes_read.sum.pct_of_peak_sustained_elapsed"
     )
-    (explained,) = explain(read_profile(REPORTS / "tour_full.ncu-rep"), [launch], 5).launches
+    (explained,) = explain(read_profile(REPORTS / "tour_full.ncu-repz"), [launch], 5).launches
     link = chart.link("dram_reads")
     assert link is not None
     computed = module._dram_share(explained.view, "dram_reads", link.bytes)
@@ -126,7 +126,7 @@ def test_host_traffic_of_both_directions() -> None:
 
 
 def test_traffic_to_another_gpu() -> None:
-    profile = read_profile(REPORTS / "tour_full.ncu-rep")
+    profile = read_profile(REPORTS / "tour_full.ncu-repz")
     peer = "lts__t_sectors_srcunit_tex_aperture_peer"
     metrics = {f"{peer}_op_read_lookup_miss.sum": 1000, f"{peer}_op_write.sum": 500}
     launch = changed(profile.launches[0], metrics.get)
@@ -136,7 +136,7 @@ def test_traffic_to_another_gpu() -> None:
 
 
 def test_a_basic_report_is_not_all_zero() -> None:
-    chart, _ = charted(str(REPORTS / "tour_basic.ncu-rep"))
+    chart, _ = charted(str(REPORTS / "tour_basic.ncu-repz"))
     assert not any(link.is_idle for link in chart.links)
     assert value(chart, "global_loads", "bytes") is None
     assert "not in the report" in memory_svg([chart])

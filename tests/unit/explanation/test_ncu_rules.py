@@ -235,7 +235,7 @@ def test_why_a_cause_is_only_possible(wording) -> None:
     wording(told)
     told = why_only_possible(replace(low, expected=WORTH), flip.view, flip.account)
     wording(told)
-    basic = diagnose(profile_of(REPORTS / "tour_basic.ncu-rep").launches[2], reads_code=False)
+    basic = diagnose(profile_of(REPORTS / "tour_basic.ncu-repz").launches[2], reads_code=False)
     told = why_only_possible(low, basic.view, basic.account)
     assert f" {basic.account.unknown:.0f}% of the time" in told
     wording(told)

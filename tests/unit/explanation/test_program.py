@@ -34,7 +34,7 @@ from tests.many_launches import DURATION, copied, repeated
 from tests.unit.analysis.real_launches import public_profile
 
 PIPELINE = "pipeline_before.ncu-repz"
-TOUR = "tour_full.ncu-rep"
+TOUR = "tour_full.ncu-repz"
 ProfileOf = Callable[[str], Profile]
 
 

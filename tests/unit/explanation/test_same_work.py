@@ -105,7 +105,7 @@ def test_few_bytes_are_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_blocks_of_another_size(wording) -> None:
     """An edited snapshot of a report that counts neither operations nor bytes: the same launch in
     blocks of another size takes twice the time."""
-    fast = group_of(next(REPORTS.glob("tour_basic.ncu-rep*")))
+    fast = group_of(next(REPORTS.glob("tour_basic.ncu-repz*")))
 
     def change(name: str, value: Value) -> Value:
         is_time = name == "gpu__time_duration.sum" and isinstance(value, int | float)

@@ -20,7 +20,7 @@ from keet.profile.run_table import Migrations, ProfiledLaunch, Recorder, Skipped
 from tests.rows import each_row
 
 MS, US = 1e6, 1e3
-TOUR = "tour_full.ncu-rep"
+TOUR = "tour_full.ncu-repz"
 SHAPE = {"grid": (2048, 1, 1), "block": (256, 1, 1)}
 ProfileOf = Callable[[str], Profile]
 

@@ -36,7 +36,7 @@ from tests.page_parts import PageParts, broken_links
 
 SAMPLES = Path("kernels_samples")
 FLIP = SAMPLES / "matrix_flip/slow.ncu-rep"
-PHYSICS = SAMPLES / "column_physics/slow.ncu-rep"
+PHYSICS = SAMPLES / "column_physics/slow.ncu-repz"
 TEMPLATES = "k{}<" + "Arguments<int, 3>, " * 1_600 + "int>(float *)"
 COLD = "    value = value * 2.0f + other[index]; // nothing runs this\n"
 

@@ -270,7 +270,7 @@ def test_lines_of_a_part_of_the_launch_have_shares_and_no_times(
 
 
 def test_without_source_lines_the_hottest_instructions_of_both_sides_are_listed(wording) -> None:
-    sides = (profile(REPORTS / x) for x in ("tour_nolines.ncu-repz", "tour_full.ncu-rep"))
+    sides = (profile(REPORTS / x) for x in ("tour_nolines.ncu-repz", "tour_full.ncu-repz"))
     blocks = source_of(compared(*sides).pairs[0])
     (notice,) = [block for block in blocks if isinstance(block, Notice)]
     wording(plain(notice.words))

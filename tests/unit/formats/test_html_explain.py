@@ -179,7 +179,7 @@ def test_no_effect_contradicts_the_list_of_what_looks_good(name: str) -> None:
 
 def test_a_cause_without_a_line_says_why(wording) -> None:
     """The report has no numbers per instruction."""
-    (each, *_) = explained(REPORTS / "tour_basic.ncu-rep").launches
+    (each, *_) = explained(REPORTS / "tour_basic.ncu-repz").launches
     assert not each.findings[0].locations
     where = facts_of(section_of(each))["Where"]
     wording(where)

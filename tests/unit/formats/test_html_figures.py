@@ -143,7 +143,7 @@ def test_unknown_part_ids_have_a_neutral_colour() -> None:
 
 def test_unknown_parts_are_hatched() -> None:
     """The report has no warp states."""
-    (each, *_) = launches_of(REPORTS / "tour_basic.ncu-rep")
+    (each, *_) = launches_of(REPORTS / "tour_basic.ncu-repz")
     for one, is_hatched in ((each, True), (sample("column_physics"), False)):
         drawn = page_tree(draw_account(AccountFigure(one)))
         assert bool([*with_class(drawn, "hatch")]) == is_hatched
@@ -217,7 +217,7 @@ def drawn(
 
 
 def test_every_mark_and_roof_says_what_it_is(profile_of: ProfileOf, wording) -> None:
-    launches = profile_of("tour_full.ncu-rep").launches
+    launches = profile_of("tour_full.ncu-repz").launches
     figure = drawn(launches)
     (wide,) = with_class(figure, "wide")
     titles = [title.text or "" for title in wide.iter("title")]
@@ -239,14 +239,14 @@ def test_the_small_chart_stays_in_its_frame(profile_of: ProfileOf) -> None:
 
 
 def test_launches_of_the_roofline_are_linked(profile_of: ProfileOf) -> None:
-    launches = profile_of("tour_full.ncu-rep").launches
+    launches = profile_of("tour_full.ncu-repz").launches
     figure = drawn(launches, Anchors("r"), [1])
     assert links_in(figure) == ["r-launch-1"]
 
 
 def test_without_arithmetic_there_is_a_sentence(profile_of: ProfileOf) -> None:
     """And no empty chart."""
-    lacking = drawn(profile_of("tour_basic.ncu-rep").launches)
+    lacking = drawn(profile_of("tour_basic.ncu-repz").launches)
     assert "profile with: ncu --section SpeedOfLight_RooflineChart" in words(lacking)
     assert "FP64 operations" in words(lacking)
     nothing = drawn([sample("matrix_flip").launch])
@@ -269,7 +269,7 @@ def test_words_of_the_small_scale_are_beside_its_numbers() -> None:
 def test_the_page_has_one_sm_clock(profile_of: ProfileOf) -> None:
     """If peaks are at another clock, the page says so. In the tour, cycles of SMs and of GPCs over
     one duration give 1.98 and 1.96 GHz."""
-    other = profile_of("tour_full.ncu-rep").launches[2]
+    other = profile_of("tour_full.ncu-repz").launches[2]
     for launch, is_other in ((sample("half_dense").launch, False), (other, True)):
         told = words(drawn([launch]))
         assert f"SM clock {launch.get('sm_frequency')}" in told

@@ -47,9 +47,9 @@ from tests.rows import each_row
 SAMPLES = Path("kernels_samples")
 REPORTS = Path("tests/data/reports")
 FLIP = SAMPLES / "matrix_flip/slow.ncu-rep"
-PHYSICS = SAMPLES / "column_physics/slow.ncu-rep"
+PHYSICS = SAMPLES / "column_physics/slow.ncu-repz"
 DECAY = SAMPLES / "decay_ratios/slow.ncu-repz"
-TOUR = REPORTS / "tour_full.ncu-rep"
+TOUR = REPORTS / "tour_full.ncu-repz"
 ZOO = REPORTS / "zoo.ncu-repz"
 
 

@@ -25,7 +25,7 @@ from tests.rows import each_row
 
 SAMPLES = Path("kernels_samples")
 REPORTS = Path("tests/data/reports")
-PHYSICS = SAMPLES / "column_physics/slow.ncu-rep"
+PHYSICS = SAMPLES / "column_physics/slow.ncu-repz"
 FLIP = SAMPLES / "matrix_flip/slow.ncu-rep"
 NO_LINES = REPORTS / "tour_nolines.ncu-repz"
 SHOWN = [PHYSICS, FLIP, REPORTS / "triton.ncu-repz"]
@@ -198,7 +198,7 @@ def test_without_lines_instructions_are_listed_in_the_order_of_the_code() -> Non
 
 
 def test_a_report_without_numbers_says_what_to_do() -> None:
-    listing = source_listing(first_launch(REPORTS / "tour_basic.ncu-rep"), Anchors(), ROOM)
+    listing = source_listing(first_launch(REPORTS / "tour_basic.ncu-repz"), Anchors(), ROOM)
     assert isinstance(listing, Absent)
     assert "SourceCounters" in listing.remedy
 

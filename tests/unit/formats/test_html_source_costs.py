@@ -25,7 +25,7 @@ from tests.unit.sass.assembled import assembled, machine
 
 SAMPLES = Path("kernels_samples")
 FLIP = SAMPLES / "matrix_flip/slow.ncu-rep"
-PHYSICS = SAMPLES / "column_physics/slow.ncu-rep"
+PHYSICS = SAMPLES / "column_physics/slow.ncu-repz"
 NO_LINES = Path("tests/data/reports/tour_nolines.ncu-repz")
 
 

@@ -22,10 +22,10 @@ from tests.page_parts import links_in, page_tree, with_class, words
 SAMPLES = Path("kernels_samples")
 REPORTS = Path("tests/data/reports")
 FLIP = SAMPLES / "matrix_flip/slow.ncu-rep"
-PHYSICS = SAMPLES / "column_physics/slow.ncu-rep"
+PHYSICS = SAMPLES / "column_physics/slow.ncu-repz"
 ELEMENT = SAMPLES / "hydro_element/slow.ncu-repz"
 TILES = SAMPLES / "score_tiles/slow.ncu-repz"
-TOUR = REPORTS / "tour_full.ncu-rep"
+TOUR = REPORTS / "tour_full.ncu-repz"
 NO_LINES = REPORTS / "tour_nolines.ncu-repz"
 
 

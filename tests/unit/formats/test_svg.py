@@ -91,7 +91,7 @@ def check(svg: str) -> ET.Element:
     return root
 
 
-@pytest.mark.parametrize("name", ["tour_full.ncu-rep", "zoo.ncu-repz", "tour_basic.ncu-rep"])
+@pytest.mark.parametrize("name", ["tour_full.ncu-repz", "zoo.ncu-repz", "tour_basic.ncu-repz"])
 def test_charts(name: str, profile_of: Callable[[str], Profile]) -> None:
     rooflines = [find_roofline(launch) for launch in profile_of(name).launches]
     root = check(roofline_svg(rooflines))

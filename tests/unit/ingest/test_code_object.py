@@ -14,7 +14,7 @@ from tests.rows import each_row
 
 def test_functions_are_complete_and_have_no_neighbours(profile_of) -> None:
     """The kernel with its division routine: all of it, and nothing of neighbouring functions."""
-    data = profile_of("tour_full.ncu-rep").launches[2].data.decoded
+    data = profile_of("tour_full.ncu-repz").launches[2].data.decoded
     (function,) = data.functions
     assert function.start == function.addresses[0] == data.addresses()[0]
     assert len(function.addresses) == 304
@@ -24,7 +24,7 @@ def test_functions_are_complete_and_have_no_neighbours(profile_of) -> None:
 
 def test_the_same_code_has_the_same_identity(profile_of) -> None:
     """tour_lines and tour_full are of one program, profiled twice."""
-    full = [launch.data.decoded.functions for launch in profile_of("tour_full.ncu-rep").launches]
+    full = [launch.data.decoded.functions for launch in profile_of("tour_full.ncu-repz").launches]
     lines = [launch.data.decoded.functions for launch in profile_of("tour_lines.ncu-repz").launches]
     for ours, theirs in zip(full, lines):
         assert [f.identity for f in ours] == [f.identity for f in theirs]
@@ -41,7 +41,7 @@ def test_addresses_without_code_form_one_function_without_identity() -> None:
 
 @pytest.fixture
 def code(profile_of) -> CodeObject:
-    (code,) = profile_of("tour_full.ncu-rep").launches[0].data.decoded.code
+    (code,) = profile_of("tour_full.ncu-repz").launches[0].data.decoded.code
     return code  # type: ignore[no-any-return]
 
 

@@ -20,7 +20,7 @@ from tests.kept_reports import unpacked
 
 RUNS = TESTS / "data" / "runs"
 SAMPLES = TESTS.parent / "kernels_samples"
-SEVERAL = ["tour_basic.ncu-rep", "metrics_only.ncu-repz", "processes.ncu-repz", "zoo.ncu-repz"]
+SEVERAL = ["tour_basic.ncu-repz", "metrics_only.ncu-repz", "processes.ncu-repz", "zoo.ncu-repz"]
 
 
 def cuts(data: bytes) -> Iterator[tuple[int, str]]:
@@ -114,24 +114,26 @@ def test_batch_stores_the_note(cut_run: Path, keet: Keet, tmp_path: Path, wordin
 
 
 @pytest.mark.parametrize(
-    ("name", "says"),
+    ("name", "is_packed", "says"),
     [
-        ("tour_basic.ncu-rep", "ncu does not record how many launches it profiled"),
-        ("tour_full.ncu-rep", None),  # ncu -c 3, and three there are
-        ("range.ncu-rep", None),
-        ("zoo.ncu-repz", None),  # packed: a cut file can't be unpacked
+        ("tour_basic.ncu-repz", False, "ncu does not record how many launches it profiled"),
+        ("tour_full.ncu-repz", False, None),  # ncu -c 3, and three there are
+        ("range.ncu-rep", False, None),
+        ("tour_basic.ncu-repz", True, None),  # a cut file can't be unpacked
     ],
 )
 def test_show_says_whether_missing_launches_can_be_detected(
-    name: str, says: str | None, keet: Keet
+    name: str, is_packed: bool, says: str | None, tmp_path: Path, keet: Keet
 ) -> None:
-    out = " ".join(keet("show", REPORTS / name).out.split())
+    plain = tmp_path / "report.ncu-rep"
+    plain.write_bytes(unpacked(REPORTS / name))
+    out = " ".join(keet("show", REPORTS / name if is_packed else plain).out.split())
     assert ("can't tell whether" in out) == (says is not None)
     assert says is None or says in out
 
 
 def test_show_says_if_there_are_fewer_launches_than_requested(tmp_path: Path, keet: Keet) -> None:
-    data = unpacked(REPORTS / "tour_full.ncu-rep")
+    data = unpacked(REPORTS / "tour_full.ncu-repz")
     (tmp_path / "cut.ncu-rep").write_bytes(data[: list(cuts(data))[-1][0]])
     out = " ".join(keet("show", tmp_path / "cut.ncu-rep").out.split())
     assert "2 of at most 3 " in out

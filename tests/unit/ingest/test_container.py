@@ -40,7 +40,7 @@ def test_a_report_cut_anywhere_is_refused_or_ends_at_a_block(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("share", [0.001, 0.1, 0.5, 0.9, 0.999])
 def test_a_real_report_cut_short(share: float, tmp_path: Path) -> None:
-    data = (REPORTS / "tour_full.ncu-rep").read_bytes()
+    data = (REPORTS / "tour_full.ncu-repz").read_bytes()
     with pytest.raises(DamagedReport, match="cut short"):
         read_profile(write(tmp_path, data[: int(len(data) * share)]))
 

@@ -82,7 +82,7 @@ def messages_of(launch: Launch) -> list[str]:
 
 def test_counts_equal_the_metrics_of_the_report() -> None:
     compared = 0
-    for launch in profile_of(REPORTS / "tour_full.ncu-rep").launches:
+    for launch in profile_of(REPORTS / "tour_full.ncu-repz").launches:
         for name, value in counts(*messages_of(launch)).items():
             found = launch.metric(name)
             assert found is not None

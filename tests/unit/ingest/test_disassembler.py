@@ -16,7 +16,7 @@ from tests.kept_reports import sample_report, unpacked
 needs_reader = pytest.mark.skipif(
     nvidia_reader.installed_version() is None, reason="no ncu-report here"
 )
-TOUR = REPORTS / "tour_full.ncu-rep"
+TOUR = REPORTS / "tour_full.ncu-repz"
 
 
 @pytest.fixture(autouse=True)
@@ -56,7 +56,7 @@ def samples() -> list[Path]:
         *(sample_report(name) for name in names),
         *(
             REPORTS / name
-            for name in ("tour_full.ncu-rep", "graph.ncu-repz", "metrics_only.ncu-repz")
+            for name in ("tour_full.ncu-repz", "graph.ncu-repz", "metrics_only.ncu-repz")
         ),
         *(path for name in corpus for path in sorted(CORPUS.glob(f"{name}*"))),
     ]

@@ -28,9 +28,10 @@ from keet.profile import Absent, Profile
 from tests import encode
 from tests.conftest import REPORTS
 from tests.giant_reports import write_giant
+from tests.kept_reports import unpacked
 from tests.many_launches import DURATION
 
-NAMES = ["tour_basic.ncu-rep", "graph.ncu-repz", "range.ncu-rep", "nvtx.ncu-repz", "zoo.ncu-repz"]
+NAMES = ["tour_basic.ncu-repz", "graph.ncu-repz", "range.ncu-rep", "nvtx.ncu-repz", "zoo.ncu-repz"]
 needs_reader = pytest.mark.skipif(
     nvidia_reader.installed_version() is None, reason="no ncu-report here"
 )
@@ -67,7 +68,7 @@ def test_a_report_on_disk_gives_the_same_as_in_memory(
     assert text_of(on_disk) == text_of(in_memory)
 
 
-@pytest.mark.parametrize("name", ["tour_basic.ncu-rep", "zoo.ncu-repz"])
+@pytest.mark.parametrize("name", ["tour_basic.ncu-repz", "zoo.ncu-repz"])
 def test_a_large_report_from_standard_input_is_the_same(
     name: str, all_are_large: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -100,7 +101,7 @@ def test_a_full_disk_is_reported(
 @pytest.fixture
 def copied(tmp_path: Path, all_are_large: None) -> Path:
     path = tmp_path / "report.ncu-rep"
-    path.write_bytes((REPORTS / "tour_basic.ncu-rep").read_bytes())
+    path.write_bytes(unpacked(REPORTS / "tour_basic.ncu-repz"))
     return path
 
 
@@ -178,14 +179,14 @@ def kept_of(profile: Profile) -> dict[int, Any]:
 
 
 def test_opening_decodes_no_launch() -> None:
-    profile = read_profile(REPORTS / "tour_basic.ncu-rep")
+    profile = read_profile(REPORTS / "tour_basic.ncu-repz")
     assert profile.launches[0].kernel == "transpose_rows"
     assert profile.launches[0].grid == (64, 256, 1)
     assert kept_of(profile) == {}
 
 
 def test_a_released_launch_is_decoded_again() -> None:
-    profile = read_profile(REPORTS / "tour_basic.ncu-rep")
+    profile = read_profile(REPORTS / "tour_basic.ncu-repz")
     launch = profile.launches[1]
     before = launch.data.metric(DURATION), launch.rules, launch.stream
     assert list(kept_of(profile)) == [1]
@@ -197,14 +198,14 @@ def test_a_released_launch_is_decoded_again() -> None:
 def test_the_most_recent_launches_stay_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
     """In bytes: 100 kB are one launch of 54 kB."""
     monkeypatch.setattr(reader, "_KEPT_BYTES", 120_000)
-    profile = read_profile(REPORTS / "tour_basic.ncu-rep")
+    profile = read_profile(REPORTS / "tour_basic.ncu-repz")
     assert all(launch.metric_names() for launch in profile)
     assert list(kept_of(profile)) == [2, 3]
 
 
 def test_a_launch_larger_than_the_limit_stays_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reader, "_KEPT_BYTES", 10)
-    profile = read_profile(REPORTS / "tour_basic.ncu-rep")
+    profile = read_profile(REPORTS / "tour_basic.ncu-repz")
     assert all(launch.metric_names() for launch in profile)
     assert list(kept_of(profile)) == [3]
 

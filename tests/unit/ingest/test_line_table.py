@@ -13,7 +13,7 @@ from keet.profile import Location
 from tests.conftest import CORPUS, REPORTS, needs_corpus
 from tests.rows import each_row
 
-WITH_LINES = ["tour_full.ncu-rep", "tour_lines.ncu-repz", "zoo.ncu-repz", "triton.ncu-repz"]
+WITH_LINES = ["tour_full.ncu-repz", "tour_lines.ncu-repz", "zoo.ncu-repz", "triton.ncu-repz"]
 STRANGERS_WITH_LINES = [
     "suhithr__speedymatmul--profiles__global_memory_coalescing.ncu-rep",
     "NCAR__GPU_workshop--10_HandsOnNsight__ncu__MW_DivToMult.ncu-rep",

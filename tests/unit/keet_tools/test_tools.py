@@ -24,7 +24,7 @@ from tests.unit.keet_tools.conftest import sample
 Make = Callable[..., ToolInput]
 NAME = re.compile(r" \{([^{}\s]+)\}")
 SUMMARIES = ("list_launches", "analyst_findings", "source_hotspots", "address_forms")
-REPORTS = ("matrix_flip/slow", "sparse_apply/slow", "tour_full.ncu-rep", "tour_lines.ncu-repz")
+REPORTS = ("matrix_flip/slow", "sparse_apply/slow", "tour_full.ncu-repz", "tour_lines.ncu-repz")
 
 
 def ask(tool_input: ToolInput, name: str, **arguments: Any) -> Answer:
@@ -115,7 +115,7 @@ def test_a_metric_is_found_by_name_id_label_and_pattern(tool_input_of: Make, pat
 
 
 def test_what_was_not_collected_names_its_section(tool_input_of: Make) -> None:
-    tool_input = tool_input_of("tour_basic.ncu-rep")
+    tool_input = tool_input_of("tour_basic.ncu-repz")
     answer = call_tool(tool_input, "metrics", {"pattern": "L2 hit rate"})
     assert answer.abstained
     assert "needs --section MemoryWorkloadAnalysis" in answer.text
@@ -170,7 +170,7 @@ def test_useful_tools_are_offered_in_short_schemas(tool_input_of: Make) -> None:
     offered = {tool.name: tool for tool in offered_tools(tool_input_of("matrix_flip/slow"))}
     assert offered.keys() == {"line", "source", "amounts", "metrics", "occupancy", "what_if"}
     assert not {"report", "launch"} & offered["line"].parameters["properties"].keys()
-    several = offered_tools(tool_input_of("tour_full.ncu-rep", "matrix_flip/slow"))
+    several = offered_tools(tool_input_of("tour_full.ncu-repz", "matrix_flip/slow"))
     assert {tool.name for tool in several} == TOOLS.keys()
     assert sum(len(json.dumps(tool._asdict())) for tool in several) < 2_600
 

@@ -48,7 +48,7 @@ UNCHECKED = Sentence.of(
 @cache
 def explained() -> tuple[Explanation, ...]:
     """Two reports, each with its own evidence ids."""
-    profiles = [read_profile(SAMPLES / "column_physics" / f"{p}.ncu-rep") for p in ("slow", "fast")]
+    profiles = [read_profile(SAMPLES / "column_physics" / f"{p}.ncu-repz") for p in ("slow", "fast")]
     return tuple(
         explain(profile, profile.launches, 5, report_scope=scope)
         for scope, profile in zip(("0", "1"), profiles)
@@ -78,7 +78,7 @@ def answered(
     author: Authorship = AUTHOR,
     *,
     question: str = "Would more occupancy help?",
-    followup: str = "keet hotspots kernels_samples/column_physics/slow.ncu-rep",
+    followup: str = "keet hotspots kernels_samples/column_physics/slow.ncu-repz",
 ) -> AnsweredQuestion:
     told = explained()[:reports]
     return AnsweredQuestion(

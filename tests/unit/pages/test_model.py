@@ -400,7 +400,7 @@ def test_order_in_which_elements_are_left_out() -> None:
 
 def test_screen_fits_if_the_report_lacks_much() -> None:
     """The list of what it lacks, and the command to capture it, take lines too."""
-    profile = read_profile("tests/data/reports/tour_basic.ncu-rep")
+    profile = read_profile("tests/data/reports/tour_basic.ncu-repz")
     explanation = explain(profile, profile.launches[:1], 5)
     each = replace(explanation.launches[0], model=long_statement("column_physics"))
     text = explain_terminal(explanation._replace(launches=(each,), author=AUTHOR), 100)

@@ -41,7 +41,7 @@ MANY = 152
 @pytest.fixture(scope="module")
 def many(profile_of: ProfileOf) -> Explanation:
     """152 launches of 16 kernels."""
-    tour = profile_of("tour_full.ncu-rep")
+    tour = profile_of("tour_full.ncu-repz")
     reports = (tour, profile_of("pipeline_before.ncu-repz"), profile_of("zoo.ncu-repz"))
     launches = [launch for report in reports for launch in report.launches]
     mixed = tuple(copied(launch, number) for number, launch in enumerate(launches))
@@ -57,7 +57,7 @@ def launches_in(blocks: Iterable[Block]) -> list[int]:
 
 
 def test_all_launches_are_in_the_order_of_the_table(profile_of: ProfileOf) -> None:
-    profile = profile_of("tour_full.ncu-rep")
+    profile = profile_of("tour_full.ncu-repz")
     explanation = explain(profile, profile.launches, 5, sass=False)
     program = program_of(explanation)
     assert program is not None
@@ -116,7 +116,7 @@ def test_a_long_table_is_combined_and_its_times_add_up(many: Explanation) -> Non
 
 
 def test_few_launches_are_printed_in_full(profile_of: ProfileOf) -> None:
-    profile = profile_of("tour_full.ncu-rep")
+    profile = profile_of("tour_full.ncu-repz")
     explanation = explain(profile, profile.launches[:2], 5, sass=False)
     hidden = 2 - len(launches_in(explain_blocks(explanation)))
     told = explain_texts(explanation)
@@ -213,7 +213,7 @@ def test_table_and_finding_print_one_gain(profile_of: ProfileOf) -> None:
 
 
 def test_why_a_cause_is_only_possible_is_printed_once(profile_of: ProfileOf) -> None:
-    profile, found = profile_of("tour_basic.ncu-rep"), 0
+    profile, found = profile_of("tour_basic.ncu-repz"), 0
     for launch in profile.launches:
         told = explain_texts(explain(profile, [launch], 5, sass=False))
         reasons = [text for text in told if text.startswith("Only possible: ")]

@@ -54,7 +54,7 @@ def test_a_name_that_does_not_fit_is_not_broken() -> None:
 def test_the_shape_of_a_launch_is_below_its_name_or_beside_it(
     profile_of: ReadProfile, width: int, below: str
 ) -> None:
-    profile = profile_of("tour_full.ncu-rep")
+    profile = profile_of("tour_full.ncu-repz")
     launches = [shown_launch(profile, launch) for launch in profile.launches]
     page = show_page(profile, find_coverage(profile), launches, Reader(width=width))
     (table,) = tables(page.blocks)
@@ -70,7 +70,7 @@ def test_the_shape_of_a_launch_is_below_its_name_or_beside_it(
 def test_traffic_is_shown_beside_code_where_there_is_room(
     profile_of: ReadProfile, width: int, columns: int
 ) -> None:
-    launch = profile_of("tour_full.ncu-rep").launches[0]
+    launch = profile_of("tour_full.ncu-repz").launches[0]
     found = examined(launch, find_hotspots(launch), has_sass=False)
     assert isinstance(found, Examined)
     (table, *_) = tables(hotspots_page([found], Reader(width=width), 10).blocks)

@@ -79,7 +79,7 @@ def test_launches_are_numbered(two_gpus: Path) -> None:
 
 
 def test_a_frame_has_units_and_missing_values(two_gpus: Path, profile_of) -> None:
-    frame = profile_of("tour_full.ncu-rep").to_pandas(["duration", "dram_throughput_pct"])
+    frame = profile_of("tour_full.ncu-repz").to_pandas(["duration", "dram_throughput_pct"])
     assert list(frame["duration"]) == [69344.0, 12256.0, 14688.0]
     assert frame.attrs["units"] == {"duration": "ns", "dram_throughput_pct": "%"}
     assert read_profile(two_gpus).to_pandas(["duration"])["duration"].isna().all()
@@ -115,7 +115,7 @@ def test_is_printed_is_computed_once() -> None:
             asked.append(1)
             return ("sm__cycles_active.avg",)
 
-    launch = copied(read_profile(REPORTS / "tour_full.ncu-rep").launches[0], 0)
+    launch = copied(read_profile(REPORTS / "tour_full.ncu-repz").launches[0], 0)
     launch.data = Counting(launch.data, {})  # type: ignore[assignment]
     for _ in range(3):
         assert not launch.is_printed

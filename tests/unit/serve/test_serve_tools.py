@@ -256,7 +256,7 @@ def test_line_and_diff_have_the_numbers_of_the_commands(
         call("line", report=TOUR, line="tour.cu:1")
     with pytest.raises(UsageError, match="must be FILE:LINE"):
         call("line", report=TOUR, line="tour.cu")
-    shutil.copy(REPORTS / "tour_full.ncu-rep", served / "full.ncu-rep")
+    shutil.copy(REPORTS / "tour_full.ncu-repz", served / "full.ncu-rep")
     told = told_by(keet, "diff", served / TOUR, served / "full.ncu-rep", "--force")
     found = call("diff", before=TOUR, after="full.ncu-rep", force=True)
     assert found["verdict"] == told["verdict"]
@@ -293,7 +293,7 @@ def test_results_of_a_100_mb_report_are_within_the_limits(tmp_path: Path) -> Non
     """Every tool, every page of launches; memory is that of the report and little more."""
     from tests.many_launches import combined
 
-    launches = (REPORTS / "tour_full.ncu-rep").read_bytes()
+    launches = (REPORTS / "tour_full.ncu-repz").read_bytes()
     one = len(combined([launches], 2)) - len(launches)
     (tmp_path / "big.ncu-rep").write_bytes(combined([launches], 100_000_000 // one + 1))
     assert (tmp_path / "big.ncu-rep").stat().st_size > 100_000_000

@@ -18,7 +18,7 @@ SAMPLES = Path(__file__).parents[3] / "kernels_samples"
 
 @pytest.fixture(scope="module")
 def tour() -> Profile:
-    return read_profile(REPORTS / "tour_full.ncu-rep")
+    return read_profile(REPORTS / "tour_full.ncu-repz")
 
 
 def searched(text: str, launches: tuple[Launch, ...]) -> list[LaunchName]:

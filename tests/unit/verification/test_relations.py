@@ -12,7 +12,7 @@ from keet.verification.relations import find_relations
 from keet.verification.verify import verify_text
 from tests.rows import each_row
 
-TOUR = "tour_full.ncu-rep"
+TOUR = "tour_full.ncu-repz"
 ProfileOf = Callable[[str], Profile]
 
 

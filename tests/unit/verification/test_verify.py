@@ -20,7 +20,7 @@ from tests.long_texts import CLAIMS, repeated
 from tests.rows import each_row
 
 SAMPLES = Path(__file__).parents[3] / "kernels_samples"
-TOUR = "tour_full.ncu-rep"
+TOUR = "tour_full.ncu-repz"
 
 
 def checks(text: str, profile: Profile) -> list[CheckedNumber]:
@@ -230,7 +230,7 @@ def test_prose_written_without_keet() -> None:
 
 
 def test_source_lines(wording) -> None:
-    profile = read_profile(SAMPLES / "column_physics" / "slow.ncu-rep")
+    profile = read_profile(SAMPLES / "column_physics" / "slow.ncu-repz")
     right = (
         "slow.cu:95 has 14.4 % of the samples and 19 samples, all on Long Scoreboard. "
         "19.7 % of the samples are at slow.cu:110; 96 % of these wait for Long Scoreboard. "
