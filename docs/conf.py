@@ -22,6 +22,7 @@ include_patterns = [
     "kernels_samples/README.md",
     "kernels_samples/casebook/*.md",
     "evals/results/*.md",
+    "evals/optimize/programs/README.md",
     "evals/skill_trial/README.md",
 ]
 exclude_patterns = [".*", "site", "keet", "tests"]  # not searched for pages
@@ -77,6 +78,7 @@ CHILDREN = {
     "docs/metrics": ["metrics/*"],
     "docs/modules": ["modules/*"],
     "docs/evals": ["evals_optimize", "/evals/results/*", "/evals/skill_trial/README"],
+    "docs/evals_optimize": ["/evals/optimize/programs/README"],
     "docs/decisions/README": ["*"],
     "kernels_samples/README": ["casebook/README", "casebook/AUTHORS"],
 }

@@ -379,7 +379,7 @@ def test_evals_run_inside_a_clone(core: Environment, tmp_path: Path) -> None:
     for folder in (ROOT, ROOT / "docs" / "decisions"):
         ran = core.keet("eval", "diagnosis", "--help", cwd=folder)
         assert (ran.code, ran.err) == (0, "")
-    asked = ("prompts", "optimize", str(tmp_path / "run"), "--samples", "gas_state")
+    asked = ("prompts", "mcq", str(tmp_path / "run"), "--questions", "1")
     begun = core.keet("eval", *asked, "--conditions", "none", cwd=ROOT / "docs")
     assert begun.code == 0, begun.err
     assert any((tmp_path / "run").iterdir())

@@ -318,7 +318,7 @@ SLOW = [
     (backwards, 400),
     (guarded, 1_500),
     (accumulators, 3_000),
-    (consecutive, 2_000),
+    (consecutive, 8_000),
     (growing, 700),
     (same_place, 1_500),
     (same_place_ahead, 1_500),

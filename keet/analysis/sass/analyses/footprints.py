@@ -175,7 +175,7 @@ class Footprints:
         self.locate = locate
         self.conditions = RunConditions(evaluation, threads)
         self.entries = FEW_ENTRIES
-        self._known: dict[tuple[int, ...], Footprint] = {}
+        self._closed_forms: dict[tuple[str, frozenset[str]], Footprint | None] = {}
         self._settled: dict[tuple[int, ...], Footprint] = {}
         self._forms: dict[tuple[int, int], _Form | None] = {}
         self._units: dict[tuple[str, Monomial], int] = {}
@@ -193,13 +193,11 @@ class Footprints:
 
     def _closed(self, pointer: str, kinds: Collection[str]) -> Footprint | None:
         """By the forms of addresses."""
-        own = [each for each in self.found if each.pointer == pointer and each.kind in kinds]
-        if not own:
-            return None
-        key = tuple(each.position for each in own)
-        if key not in self._known:
-            self._known[key] = self._by_forms(pointer, own)
-        return self._known[key]
+        asked = pointer, frozenset(kinds)
+        if asked not in self._closed_forms:
+            own = [each for each in self.found if each.pointer == pointer and each.kind in kinds]
+            self._closed_forms[asked] = self._by_forms(pointer, own) if own else None
+        return self._closed_forms[asked]
 
     def _by_forms(self, pointer: str, own: Sequence[Access]) -> Footprint:
         requested = sum(each.requested_bytes or 0 for each in own)

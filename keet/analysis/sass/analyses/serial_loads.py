@@ -248,7 +248,8 @@ class _Region:
 
     def _joined(self, load: int, trip: RoundTrip) -> RoundTrip:
         """The round trip with one more load. It may be needed for that one."""
-        highest = max((self.levels[e] for e in self.levels if e not in trip.loads), default=0)
+        own = set(trip.loads)
+        highest = max((self.levels[e] for e in self.levels if e not in own), default=0)
         needs = self._needs(load)
         level = max([self.floor, *(self.levels[each] for each in needs)]) + 1
         self.levels[load] = level
