@@ -23,7 +23,7 @@ LAYERS = [
     {"units", "optional_packages"},
     {"catalog"},
     {"profile", "evidence"},
-    {"documents"},
+    {"documents", "source_code"},
     {"ingest", "analysis", "prose"},
     {"findings"},
     {"diagnosis"},

@@ -25,7 +25,7 @@ from keet.agent.edits.edit_placer import EditPlacer
 from keet.agent.edits.patches import with_patch
 from keet.agent.model.messages import ModelFault
 from keet.agent.session import ModelSession, Toolbox
-from keet.agent.source.source_listing import build_facts, shown_source
+from keet.agent.source_listing import build_facts, shown_source
 from keet.agent.vocabulary import evidence_summary, overview, vocabulary
 from keet.documents.explain import BY_MODEL
 from keet.documents.finding import Place

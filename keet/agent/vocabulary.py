@@ -14,8 +14,6 @@ from keet_tools.answers import AnswerText, ToolInput, shorten
 from keet_tools.launch_overview import ACCOUNT, FINDINGS, account_lines
 from keet_tools.registry import call_tool
 
-from keet.agent.source.constants import source_constants, source_literals
-from keet.agent.source.source_listing import kernel_files
 from keet.catalog import stalls
 from keet.comparison.compare import PairDifference
 from keet.evidence import Evidence, Prose, constant
@@ -26,6 +24,8 @@ from keet.formatting import shape_parts
 from keet.profile import Launch
 from keet.profile.names import file_name
 from keet.prose.reading import HARDWARE, Names, read_prose
+from keet.source_code.constants import source_constants, source_literals
+from keet.source_code.kernel_source import kernel_files
 from keet.verification.word_check import WordChecker
 
 

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from keet.agent.edits.line_matching import LineReplacement, place_changes
-from keet.agent.source.constants import source_constants
-from keet.agent.source.source_listing import shown_source
+from keet.agent.source_listing import shown_source
 from keet.ingest import read_profile
 from keet.prose.reading import read_prose
+from keet.source_code.constants import source_constants
 from keet.verification.verify import verify_text
 from tests.benchmarks.measure import at_most, line
 from tests.long_texts import CLAIMS, EDITED, PROSE, SOURCE, repeated

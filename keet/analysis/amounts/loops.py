@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import ast
 import math
-import operator
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cache, partial
-from itertools import islice
 from typing import TYPE_CHECKING, Literal
 
 from keet.analysis.facts.on_chip import MOST_REGISTERS_PER_THREAD
-from keet.analysis.kernel.library import is_of_toolkit
+from keet.analysis.kernel.inactive_threads import WARP
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.documents.amounts import InvariantDocument, LoopAmounts
 from keet.documents.finding import Place
 from keet.evidence import Evidence, Sentence
-from keet.safe_text import bounded_lines
+from keet.source_code.constants import Number, evaluate, source_constants
 from keet.units import Quantity
 
 if TYPE_CHECKING:
@@ -147,67 +144,20 @@ def _counted(
     return step, -(-span // step)
 
 
-def _number(view: LaunchView, text: str, depth: int = 0) -> int | None:
+def _number(view: LaunchView, text: str) -> int | None:
     """The value of an integer expression of constants; `None` if it has anything else."""
-    if len(text) > _LONGEST_LINE:
-        return None
-    try:
-        tree = ast.parse(text.strip().replace("/", "//"), mode="eval").body
-    except (SyntaxError, ValueError):
-        return None
-    return _value(view, tree, depth)
-
-
-_MOST_DEPTH = 8
-_OPERATIONS: Mapping[type[ast.operator], Callable[[int, int], int]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.FloorDiv: operator.floordiv,
-}
-
-
-def _value(view: LaunchView, node: ast.expr, depth: int) -> int | None:
-    found: object = None
-    if isinstance(node, ast.Constant):
-        found = node.value
-    elif isinstance(node, ast.Name) and depth < _MOST_DEPTH:
-        found = 32 if node.id == "warpSize" else _constant(view, node.id, depth)
-    elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-        sizes = {"blockDim": view.launch.block, "gridDim": view.launch.grid}.get(node.value.id)
-        found = sizes["xyz".index(node.attr)] if sizes and node.attr in "xyz" else None
-    elif isinstance(node, ast.BinOp) and type(node.op) in _OPERATIONS and depth < _MOST_DEPTH:
-        left, right = (_value(view, each, depth + 1) for each in (node.left, node.right))
-        if left is not None and right:
-            found = _OPERATIONS[type(node.op)](left, right)
-    return found if isinstance(found, int) else None
-
-
-def _constant(view: LaunchView, name: str, depth: int) -> int | None:
-    """The value of a constant, if the files of the report define it once."""
-    found = _constants(view).get(name, frozenset())
-    return _number(view, next(iter(found)), depth + 1) if len(found) == 1 else None
-
-
-_CONSTANT = re.compile(r"\bconst(?:expr)?\b[^;{}()=]{0,80}?\b(\w{1,60})\s?=\s?([^;,{}]{1,80})[;,]")
-_MACRO = re.compile(r"[ \t]*#[ \t]*define[ \t]+(\w{1,60})[ \t]+(.{1,80})$")
-_LONGEST_LINE, _MOST_CONSTANTS = 200, 5_000
-"""Characters of a line, and lines, that are searched for constants: a bound for hostile text."""
+    for name, size in (("blockDim", view.launch.block), ("gridDim", view.launch.grid)):
+        for letter, threads in zip("xyz", size or ()):
+            text = re.sub(rf"\b{name}\s*\.\s*{letter}\b", str(threads), text)
+    value = evaluate(text, _constants(view), {})
+    return value if isinstance(value, int) else None
 
 
 @cached_per_view
-def _constants(view: LaunchView) -> Mapping[str, Collection[str]]:
-    """The texts that define each constant in the user's files."""
-    found: dict[str, set[str]] = {}
-    for file, source in view.launch.source_files.items():
-        if source is None or is_of_toolkit(file):
-            continue
-        lines = (line for line in bounded_lines(source) if "const" in line or "#" in line)
-        for line in islice(lines, _MOST_CONSTANTS):
-            if len(line) <= _LONGEST_LINE:
-                for name, text in (*_CONSTANT.findall(line), *_MACRO.findall(line)):
-                    found.setdefault(name, set()).add(text.strip())
-    return found
+def _constants(view: LaunchView) -> Mapping[str, Number]:
+    """Not those that a build may set to another value."""
+    known = source_constants(view.launch)
+    return {"warpSize": WARP} | {n: each.value for n, each in known.items() if not each.assumed}
 
 
 # --- one loop

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import NamedTuple
 
-from keet.analysis.sass.source_types import TYPE_WORDS, Layout, SourceTypes, builtin, pointer
+from keet.source_code.type_layouts import TYPE_WORDS, Layout, SourceTypes, builtin, pointer
 
 
 class KernelParameter(NamedTuple):

@@ -38,10 +38,10 @@ from keet.agent.edits.compiling import (
 from keet.agent.edits.confinement import Headers, Kind, kind_of_confinement, project_of
 from keet.agent.edits.line_matching import LineReplacement, place_changes
 from keet.agent.edits.patches import Patch
-from keet.agent.source.source_listing import kernel_files
 from keet.analysis.launch_view import LaunchView
 from keet.ingest import read_profile
 from keet.profile.names import KernelName
+from keet.source_code.kernel_source import kernel_files
 from kernels_samples.samples import report_of
 from tests.unit.agent.source_launch import launch_of
 

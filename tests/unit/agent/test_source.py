@@ -10,21 +10,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.agent.source.constants import source_constants, source_literals
-from keet.agent.source.kernel_source import kernel_source
-from keet.agent.source.source_listing import (
+from keet.agent.source_listing import (
     build_facts,
     generator_or_check,
-    kernel_files,
     shown_source,
 )
-from keet.agent.source.source_listing import module_facts as told
+from keet.agent.source_listing import module_facts as told
 from keet.documents.finding import Place
 from keet.explanation.token_budget import count_tokens
 from keet.ingest import read_profile
 from keet.ingest.code_object import CodeObject
 from keet.ingest.cubin import BuildInfo, build_info
 from keet.profile import Launch, Profile
+from keet.source_code.constants import source_constants, source_literals
+from keet.source_code.kernel_source import kernel_files, kernel_source
 from tests.long_texts import SOURCE, repeated
 from tests.rows import each_row
 from tests.unit.agent.source_launch import launch_of

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from keet.agent.source.constants import Constant, evaluate, source_constants, source_literals
 from keet.ingest import read_profile
+from keet.source_code.constants import Constant, evaluate, source_constants, source_literals
 from tests.rows import each_row
 from tests.unit.agent.source_launch import launch_of
 

@@ -48,7 +48,9 @@ UNCHECKED = Sentence.of(
 @cache
 def explained() -> tuple[Explanation, ...]:
     """Two reports, each with its own evidence ids."""
-    profiles = [read_profile(SAMPLES / "column_physics" / f"{p}.ncu-repz") for p in ("slow", "fast")]
+    profiles = [
+        read_profile(SAMPLES / "column_physics" / f"{p}.ncu-repz") for p in ("slow", "fast")
+    ]
     return tuple(
         explain(profile, profile.launches, 5, report_scope=scope)
         for scope, profile in zip(("0", "1"), profiles)

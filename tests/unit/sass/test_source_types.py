@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.analysis.sass.source_types import SourceTypes
+from keet.source_code.type_layouts import SourceTypes
 from tests.rows import each_row
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
 from typing import Literal, NamedTuple
 
-from keet.agent.source.scanner import (
+from keet.profile import Launch
+from keet.profile.names import KernelName, file_name
+from keet.source_code.scanner import (
     NAME,
     CodePart,
     SourceStatement,
@@ -24,9 +27,14 @@ from keet.agent.source.scanner import (
     split_commas,
     statements_of,
 )
-from keet.profile import Launch
-from keet.profile.names import KernelName
 
+_FOREIGN = re.compile(
+    r"^/usr/(?!(?:local/)?src/)|^/opt/(?:nvidia|cuda|rocm|conda|intel)[^/]*/"
+    r"|(?:^|/)(?:site|dist)-packages/|/include/"
+)
+"""Paths of compilers and libraries, whose files nobody edits."""
+
+_INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"\n]+)"', re.MULTILINE)
 _MOST_PARTS = 150
 _MOST_SITES, _MOST_MENTIONS = 4, 40
 _CALLER_LEVELS = 3
@@ -349,3 +357,28 @@ def _text_role(text: str, whole: dict[str, Role], *, is_loop: bool) -> Role | No
         return called or "data generator"
     compared = (is_loop or not declarators(text)) and _has_word(_CHECKED_VALUES, names)
     return "check" if compared or (_DIFFERENCE.search(text) and _ERROR.search(text)) else None
+
+
+# --- files
+
+
+def kernel_files(launch: Launch) -> list[str]:
+    """Files with code of the kernel whose text the report has, the one with most code first, then
+    the headers that they include."""
+    every = Counter(location.file for location in launch.locations.values())
+    counts = {
+        file: count
+        for file, count in every.items()
+        if launch.source_files.get(file) and not _FOREIGN.search(file)
+    }
+    own = sorted(counts, key=lambda file: -counts[file])
+    included, by_name = included_files(launch, own)
+    headers = [by_name[name] for name in included if name in by_name]
+    return own + [path for path in headers if path not in counts]
+
+
+def included_files(launch: Launch, files: Iterable[str]) -> tuple[list[str], dict[str, str]]:
+    """Names of the headers that these files include, and all files with text by name."""
+    texts = [launch.source_files[file] or "" for file in files]
+    names = sorted({file_name(name) for text in texts for name in _INCLUDE.findall(text)})
+    return names, {file_name(path): path for path, text in launch.source_files.items() if text}

@@ -7,19 +7,9 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
-from keet.agent.source.kernel_source import (
-    KernelSource,
-    Role,
-    kernel_source,
-    program_roles,
-    reachable,
-    set_up,
-)
-from keet.agent.source.scanner import CodePart, names_of
 from keet.documents.finding import Place
 from keet.errors import one_line
 from keet.explanation.token_budget import count_tokens
@@ -27,17 +17,20 @@ from keet.ingest.cubin import BuildInfo, HasCubins, build_info
 from keet.profile import Launch
 from keet.profile.names import file_name
 from keet.safe_text import code_lines
+from keet.source_code.kernel_source import (
+    KernelSource,
+    Role,
+    included_files,
+    kernel_files,
+    kernel_source,
+    program_roles,
+    reachable,
+    set_up,
+)
+from keet.source_code.scanner import CodePart, names_of
 
 _LONGEST_LINE = 160
 """Characters of a line: generated code has longer ones."""
-_FOREIGN = re.compile(
-    r"^/usr/(?!(?:local/)?src/)|^/opt/(?:nvidia|cuda|rocm|conda|intel)[^/]*/"
-    r"|(?:^|/)(?:site|dist)-packages/|/include/"
-)
-"""Paths of compilers and libraries, whose files nobody edits."""
-
-_INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"\n]+)"', re.MULTILINE)
-
 _MOST_PLACES = 20
 _HEAD_LINES = 6
 """First lines of a kernel, with its signature, which are always shown."""
@@ -49,28 +42,6 @@ _SHORT_GAP, _SHORT_LINE = 2, 2
 
 Lines = Mapping[str, Collection[int]]
 Hot = Mapping[str, Sequence[int]]
-
-
-def kernel_files(launch: Launch) -> list[str]:
-    """Files with code of the kernel whose text the report has, the one with most code first, then
-    the headers that they include."""
-    every = Counter(location.file for location in launch.locations.values())
-    counts = {
-        file: count
-        for file, count in every.items()
-        if launch.source_files.get(file) and not _FOREIGN.search(file)
-    }
-    own = sorted(counts, key=lambda file: -counts[file])
-    included, by_name = _included(launch, own)
-    headers = [by_name[name] for name in included if name in by_name]
-    return own + [path for path in headers if path not in counts]
-
-
-def _included(launch: Launch, files: Iterable[str]) -> tuple[list[str], dict[str, str]]:
-    """Names of the headers that these files include, and all files with text by name."""
-    texts = [launch.source_files[file] or "" for file in files]
-    names = sorted({file_name(name) for text in texts for name in _INCLUDE.findall(text)})
-    return names, {file_name(path): path for path, text in launch.source_files.items() if text}
 
 
 def shown_source(launch: Launch, budget: int = 3000, places: Iterable[Place] = ()) -> str:
@@ -200,7 +171,7 @@ def _nearest(
 
 def numbered(launch: Launch, lines: Lines) -> str:
     rows = [row for file, numbers in lines.items() for row in _rows(launch, file, numbers)]
-    included, by_name = _included(launch, lines)
+    included, by_name = included_files(launch, lines)
     if absent := [one_line(name) for name in included if name not in by_name]:
         rows.append(f"(not at hand: {', '.join(absent)})")  # so that no constants are guessed
     return "\n".join(rows)

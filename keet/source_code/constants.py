@@ -13,16 +13,16 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from keet.agent.source import scanner
-from keet.agent.source.kernel_source import (
+from keet.profile import Launch
+from keet.source_code import scanner
+from keet.source_code.kernel_source import (
     KernelSource,
     LaunchSite,
     instance_arguments,
+    kernel_files,
     kernel_source,
 )
-from keet.agent.source.scanner import CodePart
-from keet.agent.source.source_listing import kernel_files
-from keet.profile import Launch
+from keet.source_code.scanner import CodePart
 
 Number = int | float
 

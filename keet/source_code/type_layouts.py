@@ -12,8 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from keet.analysis.sass.instructions.opcodes import words
-from keet.analysis.sass.source_definitions import (
+from keet.source_code.definitions import (
     CLASSES,
     NAME,
     Definition,
@@ -57,7 +56,9 @@ _ALIGNED = {"dim3": 4}
 _VECTOR = re.compile(r"u?(char|short|int|long|longlong|float|double)([1-4])\Z")
 _VECTOR_ALIGNMENT = 16
 """At most: `double4` has 32 bytes."""
-_QUALIFIERS = words("const volatile restrict __restrict__ __restrict mutable typename")
+_QUALIFIERS = frozenset(
+    ["const", "volatile", "restrict", "__restrict__", "__restrict", "mutable", "typename"]
+)
 TYPE_WORDS = frozenset(_SIZES) | _QUALIFIERS
 
 _MOST_TEXT = 4_000_000
@@ -334,9 +335,13 @@ class _Declaration(NamedTuple):
     alignment: int = 1
 
 
-_NO_MEMBERS = words("static friend using typedef static_assert _Static_assert template")
-_LABELS = words("public private protected")
-_AFTER_ARGUMENTS = words("const volatile noexcept override final = : ; { - &")
+_NO_MEMBERS = frozenset(
+    ["static", "friend", "using", "typedef", "static_assert", "_Static_assert", "template"]
+)
+_LABELS = frozenset(["public", "private", "protected"])
+_AFTER_ARGUMENTS = frozenset(
+    ["const", "volatile", "noexcept", "override", "final", "=", ":", ";", "{", "-", "&"]
+)
 
 
 def _declarations(
