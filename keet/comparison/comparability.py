@@ -4,7 +4,7 @@ Edits of a kernel keep the work of a launch: about the same number of instructio
 output. A launch that took over the work of many others executes more instructions, takes longer,
 and either writes more (a batch of small grids became one large grid) or does more per thread (a
 loop of launches moved into the kernel). Measured on the samples and on the casebook's work
-families: docs/diff.md.
+families: docs/diff_times.md.
 """
 
 from __future__ import annotations
@@ -198,7 +198,7 @@ def compare_launches(pairing: Pairing, *profiles: Profile, numbers: Numbers) -> 
         return ()
     one, other = (longest(side) for side in pairing.typical)
     clocks = _clocks(one, other, numbers)
-    if pairing.how in ("fused", "split"):
+    if pairing.has_parts:
         return tuple(clocks)  # their launches do different work by design
     one_program = len({profile.provenance.sha256 for profile in profiles}) == 1
     named_alike = one.name.full == other.name.full
@@ -409,7 +409,7 @@ def work_of_many_caveat(pairing: Pairing, numbers: Numbers) -> Caveat | None:
         return _unknown_work(pairing)
     if time is None or work * time <= 0 or (work < 0 and _writes_as_much(pairing)):
         return None
-    if pairing.how in ("fused", "split"):
+    if pairing.has_parts:
         many = abs(work) >= _LOOPS_RENAMED
     else:
         many = _took_over_loop(pairing, one, other, work) or _is_batch(one, other, work)
@@ -454,7 +454,7 @@ def _many(pairing: Pairing, work: float, numbers: Numbers) -> Caveat:
 def _unknown_work(pairing: Pairing) -> Caveat | None:
     """Instructions were not counted. For a renamed kernel, the work per launch is unknown; for
     another shape, a time that grew along with the threads suggests other work."""
-    if pairing.how in ("fused", "split"):
+    if pairing.has_parts:
         return None
     if pairing.how != "renamed":
         return next(_other_grid(pairing), None)

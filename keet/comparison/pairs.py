@@ -48,6 +48,12 @@ class Pairing(NamedTuple):
     def sides(self) -> tuple[tuple[KernelGroup, ...], tuple[KernelGroup, ...]]:
         return self.before, self.after
 
+    @property
+    def has_parts(self) -> bool:
+        """Whether one side's kernels do the work of the other together, so that their times add up.
+        Other kernels of one side are repetitions or shapes of one."""
+        return self.how in ("fused", "split")
+
     def launches(self, which: int) -> list[Launch]:
         """Of one side, kernel by kernel. `which`: 0 before, 1 after."""
         return [launch for group in self.sides[which] for launch in group.launches]

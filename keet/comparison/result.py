@@ -37,7 +37,7 @@ class PairDifference(PairDocument):
     pairing: Pairing = live()
     timing: Timing = live()
     time: NumberChange | None = live()
-    """Evidence for the times of both sides, summed over all launches."""
+    """Evidence for the times of both sides, of the launches that the basis covers."""
     measured: Speedup | None = live()
     """Evidence for the speed-up."""
     caveats: tuple[Caveat, ...] = live()

@@ -58,8 +58,8 @@ class ChangeVerdictDocument(Document):
     headline: str
     basis: Basis
     """What the times cover. `run`: whole runs without a profiler (see `measure`). `reports`: all
-    launches of the reports together. `per_launch`: one launch, because it is not known how often
-    each kernel is launched (then there is no total)."""
+    launches of the reports together. `per_launch`: one launch (of fused kernels, one of each),
+    because it is not known how often each kernel is launched (then there is no total)."""
     measure: Measure | None
     """How the times of whole runs were measured. `busy`: time in which the GPU ran kernels.
     `durations`: sums of launch durations, because a table does not record which kernels ran at the
@@ -113,8 +113,9 @@ class PartChangeDocument(Document):
 
 class LaunchCountsDocument(Document):
     """Number of launches whose times a pair covers: launches of the runs if `basis` is `run`, else
-    launches of the reports multiplied by `times`. A fraction if several profiled launches represent
-    launches that the run table does not distinguish."""
+    launches of the reports multiplied by `times`. With `per_launch`, the times are averages over
+    these. A fraction if several profiled launches represent launches that the run table does not
+    distinguish."""
 
     before: int | float | None
     """Null if the run table does not have the kernel."""

@@ -34,11 +34,11 @@ FINDING = FindingSpec(
     id="pcie_or_nvlink_traffic",
     family="memory",
     label="traffic over PCIe or NVLink",
-    meaning="The kernel works on memory of the host or of another GPU, over a link that is far "
-    "slower than its own DRAM.",
+    meaning="The kernel works on memory of the host, over a link that is far slower than the "
+    "GPU's own DRAM.",
     how="The bytes per second between the GPU and the host's memory are compared with what "
     "accesses of single sectors reach of the link's peak. After the fix, each byte crosses the "
-    "link once, in a copy.",
+    "link once, in a copy. Traffic with the memory of another GPU is not counted.",
     parameters=(ATTAINABLE_LINK, ATTAINABLE_COPY, USED_AGAIN, MOST_REMOVED),
     claims=("bytes",),
     rests_on=("host",),

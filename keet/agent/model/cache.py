@@ -70,7 +70,8 @@ class Cache:
         try:
             return [] if self._is_off else self._execute(statement, values)
         except sqlite3.OperationalError as error:  # locked, disk full: not damaged, but not usable
-            self._is_read_only = "readonly" in str(error)
+            name = getattr(error, "sqlite_errorname", "")
+            self._is_read_only = name.startswith("SQLITE_READONLY")
             why = f"is not used ({error}); set KEET_CACHE to another folder"
             self._note(why, off=not self._is_read_only)
         except sqlite3.DatabaseError:

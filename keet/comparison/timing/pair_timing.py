@@ -20,8 +20,8 @@ from keet.comparison.sides import KernelGroup, Side, SideCapture, time_in
 from keet.documents.diff import VerdictWord
 
 # How much captures of an unchanged kernel differ: standard deviation of the log of their ratio.
-# Measured on an H200 on 2026-11-15 with 40 kernels of the samples (docs/diff.md, `evals.noise`).
-# Other GPUs were not measured.
+# Measured on an H200 on 2026-11-15 with 40 kernels of the samples (docs/diff_times.md,
+# `evals.noise`). Other GPUs were not measured.
 
 
 def deviation_across_days(ns: float) -> float:
@@ -35,8 +35,8 @@ def deviation_within_hour(ns: float) -> float:
 
 
 # Of plain runs without a profiler, which do not have the extra noise of a short launch under ncu.
-# Measured on an H200 (docs/diff.md, `evals.recording_cost`): 0.0 to 0.5 % within a measurement
-# session, and 0.1 to 4.7 % between three of them.
+# Measured on an H200 (docs/diff_times.md, `evals.recording_cost`): 0.0 to 0.5 % within a session, and
+# 0.1 to 4.7 % between three of them.
 PLAIN_ACROSS_DAYS = 0.035
 PLAIN_WITHIN_HOUR = 0.007
 _SESSION = timedelta(hours=1)

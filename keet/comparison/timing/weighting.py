@@ -18,7 +18,7 @@ from keet.comparison.comparability import work_of_many_caveat
 from keet.comparison.numbers import Numbers
 from keet.comparison.pairs import Pairing
 from keet.comparison.sides import KernelGroup, Side, duration_of
-from keet.comparison.timing.pair_timing import Timing, time_pair, total_timing
+from keet.comparison.timing.pair_timing import Timing, Weights, time_pair, total_timing
 from keet.documents.diff import Basis
 from keet.evidence import Sentence, constant
 from keet.profile import Launch
@@ -30,12 +30,11 @@ _SHORT_NS = 10_000.0
 """Below this duration, ncu adds more than a tenth."""
 
 
-def short_launches(
-    pairing: Pairing, before: float, after: float, numbers: Numbers
-) -> Caveat | None:
-    """`before`, `after`: numbers of launches that the times cover. With equal numbers, ncu adds the
-    same to both sides, which does not change the sign."""
-    one, other = (_one_launch(pairing, which) for which in (0, 1))
+def short_launches(pairing: Pairing, weights: Weights, numbers: Numbers) -> Caveat | None:
+    """`weights`: of the groups of each side. If the times cover as many launches on both sides, ncu
+    adds the same to both, which does not change the sign."""
+    before, after = map(_launch_count, pairing.sides, weights)
+    one, other = map(_one_launch, pairing.sides, weights)
     if one is None or other is None or math.isclose(before, after) or min(one, other) >= _SHORT_NS:
         return None
     doubt = abs(_added(one) - _added(other))
@@ -53,11 +52,17 @@ def short_launches(
     return weakens("short_launches", text, doubt)
 
 
-def _one_launch(pairing: Pairing, which: int) -> float | None:
-    """Average time of a launch under ncu; None if a launch has none."""
-    times = [group.times for group in pairing.sides[which]]
-    known = [ns for each in times if each for ns in each]
-    return sum(known) / len(known) if known and all(times) else None
+def _launch_count(groups: Sequence[KernelGroup], weights: Sequence[float]) -> float:
+    """Launches that the time of a side covers."""
+    return sum(w * len(group.launches) for w, group in zip(weights, groups, strict=True))
+
+
+def _one_launch(groups: Sequence[KernelGroup], weights: Sequence[float]) -> float | None:
+    """Average time under ncu of the launches that the time of a side covers; None if a launch has
+    none."""
+    times = [group.times for group in groups]
+    known = [w * sum(each) for w, each in zip(weights, times, strict=True) if each]
+    return sum(known) / _launch_count(groups, weights) if known and all(times) else None
 
 
 def _added(ns: float) -> float:
@@ -126,21 +131,13 @@ class Weighting:
         self, pairing: Pairing, caveats: Sequence[Caveat], numbers: Numbers
     ) -> tuple[Caveat, ...]:
         found = self.applicable(caveats)
-        more = short_launches(pairing, *self._launch_counts(pairing), numbers)
+        more = short_launches(pairing, self._weights(pairing), numbers)
         return (*found, more) if more else found
-
-    def _launch_counts(self, pairing: Pairing) -> tuple[float, float]:
-        """Launches that the time of each side covers."""
-        one, other = (
-            sum(w * len(group.launches) for w, group in zip(weights, groups, strict=True))
-            for weights, groups in zip(self._weights(pairing), pairing.sides, strict=True)
-        )
-        return one, other
 
     def timing(self, pairing: Pairing, doubt: float) -> Timing:
         return time_pair(pairing, *self.sides, doubt, self._weights(pairing))
 
-    def _weights(self, pairing: Pairing) -> tuple[list[float], list[float]]:
+    def _weights(self, pairing: Pairing) -> Weights:
         one, other = (
             [float(side.scale)] * len(groups)
             for side, groups in zip(self.sides, pairing.sides, strict=True)
@@ -166,7 +163,8 @@ class Weighting:
 
 
 class PerLaunchWeighting(Weighting):
-    """One launch is compared with one launch; of fused kernels, one of each."""
+    """One launch is compared with one launch: the average launch of a kernel; of fused kernels, one
+    launch of each."""
 
     basis: Basis = "per_launch"
 
@@ -178,8 +176,9 @@ class PerLaunchWeighting(Weighting):
         """Launch counts do not affect the time of one launch."""
         return tuple(replace(r, doubt=0.0) if r.id == "launch_counts" else r for r in caveats)
 
-    def _weights(self, pairing: Pairing) -> tuple[list[float], list[float]]:
-        one, other = (_per_launch(pairing, groups) for groups in pairing.sides)
+    def _weights(self, pairing: Pairing) -> Weights:
+        weigh = _one_of_each if pairing.has_parts else _average_launch
+        one, other = map(weigh, pairing.sides)
         return one, other
 
     def total(self, pairings: Sequence[Pairing], timings: Sequence[Timing]) -> Timing:
@@ -190,11 +189,15 @@ class PerLaunchWeighting(Weighting):
         return float(sum(len(group.launches) for group in pairing.sides[which]))
 
 
-def _per_launch(pairing: Pairing, groups: Sequence[KernelGroup]) -> list[float]:
-    counts = [len(group.launches) for group in groups]
-    if pairing.how in ("fused", "split"):
-        return [1 / each for each in counts]
-    return [1 / sum(counts) for _ in counts]
+def _one_of_each(groups: Sequence[KernelGroup]) -> list[float]:
+    """Of different kernels that together do the work of the other side: their times add up."""
+    return [1 / len(group.launches) for group in groups]
+
+
+def _average_launch(groups: Sequence[KernelGroup]) -> list[float]:
+    """Of one kernel. It is not known which of its shapes became which, so they are not added."""
+    launches = sum(len(group.launches) for group in groups)
+    return [1 / launches for _ in groups]
 
 
 # --- whether there is a total
@@ -240,7 +243,7 @@ def _changes(pairs: Sequence[tuple[Pairing, Sequence[Caveat]]]) -> Iterator[NoTo
         ("the number of launches changed", [p for p, _ in pairs if _other_count(p)]),
         (
             "kernels were fused or split",
-            [p for p, _ in pairs if p.how in ("fused", "split")],
+            [p for p, _ in pairs if p.has_parts],
         ),
         (
             "the work per launch may have changed",
@@ -257,7 +260,7 @@ def _changes(pairs: Sequence[tuple[Pairing, Sequence[Caveat]]]) -> Iterator[NoTo
 
 
 def _other_count(pairing: Pairing) -> bool:
-    if not (pairing.before and pairing.after) or pairing.how in ("fused", "split"):
+    if not (pairing.before and pairing.after) or pairing.has_parts:
         return False
     one, other = (sum(len(group.launches) for group in side) for side in pairing.sides)
     return one != other

@@ -153,6 +153,9 @@ class ForwardBytes:
         """Bytes read from the stream so far."""
 
     def piece(self, start: int, stop: int) -> tuple[bytes, int]:
+        """Shorter where the stream ends."""
+        if start < self._base:
+            raise ValueError(f"piece {start} lies before {self._base}")
         self._held = self._held[start - self._base :]
         self._base = start
         while self._at < start and self._next(min(start - self._at, _CHUNK)):

@@ -56,7 +56,8 @@ LAUNCHED = {
     "row_layers": (1, 1),
 }
 """Samples whose launches were fused or split, and what their programs do; their reports hold the
-first launch of each kernel, so nothing else tells how often each is launched."""
+first launch of each kernel, so nothing else tells how often each is launched. Without that,
+test_diff_no_total.py compares them per launch."""
 
 
 @cache
