@@ -35,7 +35,7 @@ def deviation_within_hour(ns: float) -> float:
 
 
 # Of plain runs without a profiler, which do not have the extra noise of a short launch under ncu.
-# Measured on an H200 (docs/diff_times.md, `evals.recording_cost`): 0.0 to 0.5 % within a session, and
+# Measured on an H200 (docs/diff_times.md, `evals.recording_cost`): 0.0 to 0.5 % in a session, and
 # 0.1 to 4.7 % between three of them.
 PLAIN_ACROSS_DAYS = 0.035
 PLAIN_WITHIN_HOUR = 0.007
