@@ -69,7 +69,7 @@ fuzz: $(DEV)  ## damaged reports through every command, for SECONDS=N; see tests
 
 docs: $(DEV)  ## write what is generated again: the compiled catalog, tables of the docs
 	$(BIN)/python -m keet.catalog.compiling
-	$(BIN)/python -m keet.catalog.metrics_page docs
+	$(BIN)/python -m docs_site.metrics_page docs
 	$(BIN)/python -m docs_site.findings_page docs
 	$(BIN)/python -m docs_site.commands_page docs
 	$(BIN)/python -m evals.analyst.parameter_page > docs/parameters.md.new && mv docs/parameters.md.new docs/parameters.md

@@ -5,9 +5,9 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from docs_site import commands_page, findings_page, modules_page
+from docs_site import commands_page, findings_page, metrics_page, modules_page
 
-from keet.catalog import gpus, hardware_units, metrics, metrics_page, stalls
+from keet.catalog import gpus, hardware_units, metrics, stalls
 from keet.version import __version__
 from tests.rows import each_row
 

@@ -5,7 +5,8 @@
 - `candidate`, `decisions`, `facts`: a possible cause; what several findings share; conditions of
   remedies.
 - `source_lines`: costs by source line. `replay_gap`: the time under ncu's replay, and in the run.
-- `hardware`, `roofline`, `capture`, `kernel`, `several_launches`, `sass`: one folder per topic.
+- `amounts`, `hardware`, `roofline`, `capture`, `kernel`, `several_launches`, `sass`: one folder per
+  topic.
 
 Imports the catalog, the profile and the evidence; never findings, the explanation or the rendering.
 """

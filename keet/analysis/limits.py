@@ -49,3 +49,6 @@ LARGE_ANGLES = "the slow path of sinf, cosf or tanf for large angles"
 SLOW_DIVISION = "the slow path of divisions of floats"
 BYTES = 4
 """Bytes in a word: packed instructions compute with all of them at a time."""
+SAME_COUNT = Parameter(
+    0.02, "share by which counts of two passes differ that are the same", "judgement"
+)

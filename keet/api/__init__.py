@@ -1,7 +1,7 @@
 """The Python API behind `import keet`, beside the commands: one module per function.
 
 Uses the functions that make the output of the commands, so that texts and numbers are the same.
-Imports `render`, `explanation` and `comparison`; never the command line.
+Imports `formats`, `pages` and what is below; never the command line.
 """
 
 from __future__ import annotations

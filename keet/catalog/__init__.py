@@ -1,8 +1,8 @@
 """The catalog: metrics, stall reasons, sections and GPUs, as data in TOML.
 
 People edit the TOML files; `make docs` compiles them to `compiled.json`, which `loading` decodes
-row by row. One TOML file or folder per table; imports only the base modules of keet (`records`,
-`units`, ...).
+row by row. One TOML file or folder per table; imports only the base modules of keet, such as
+`units`.
 """
 
 from keet.catalog.loading import (

@@ -18,6 +18,7 @@ from keet.analysis.amounts.unit_parts import unit_parts
 from keet.analysis.amounts.units import unit_uses
 from keet.analysis.kernel.archetype import is_debug_build
 from keet.analysis.launch_view import LaunchView, cached_per_view
+from keet.analysis.limits import SAME_COUNT
 from keet.diagnosis.excesses import excesses
 from keet.documents.amounts import (
     AmountText,
@@ -127,11 +128,8 @@ def amount_rows(amounts: LaunchAmounts) -> Iterator[AmountRow]:
 def told_bounds(bounds: Sequence[BoundDocument]) -> tuple[BoundDocument, ...]:
     """Without that of bytes that move once where they do so already."""
     same = next((each.us for each in bounds if each.id == "same_bytes"), 0.0)
-    return tuple(each for each in bounds if each.id != "bytes_once" or each.us < _LESS * same)
-
-
-_LESS = 0.98
-"""Bytes that are more than this part of those moved are all of them, by the precision of arrays."""
+    less = (1 - SAME_COUNT) * same
+    return tuple(each for each in bounds if each.id != "bytes_once" or each.us < less)
 
 
 def _label(row: AmountText) -> str:  # noqa: PLR0911 - one per kind of row

@@ -16,7 +16,7 @@ from keet.analysis.hardware.ceilings import HOST_LINK, TIE, Ceiling
 from keet.analysis.hardware.rates import SECTOR, positive
 from keet.analysis.hardware.stages import measured_stages
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.limits import MAJORITY, NEGLIGIBLE
+from keet.analysis.limits import MAJORITY, NEGLIGIBLE, SAME_COUNT
 from keet.analysis.memory_work import local_cause, shared_addresses
 from keet.analysis.roofline.memory import dram_ceiling, memory_ceilings
 from keet.analysis.time_model import LEADS
@@ -152,8 +152,6 @@ _LOCAL = {
     "array": "local arrays",
     "": "local memory",
 }
-_AGREE = 0.02
-"""Counts of two levels that differ by no more are of the same accesses."""
 
 
 def memory_chart(each: LaunchExplanation) -> MemoryChart:
@@ -416,7 +414,7 @@ def _through_writes(
     if stores is None or whole is None:
         return
     spilled = own.value if own else 0
-    if abs(stores.value + spilled - whole.value) > _AGREE * whole.value:
+    if abs(stores.value + spilled - whole.value) > SAME_COUNT * whole.value:
         return  # atomics, or stores that L1 joins
     ideal = view.ledger.entry_named("chart.global_stores.ideal")
     needed = SECTOR * ideal.value if ideal else stores.value

@@ -1,6 +1,6 @@
 """What CUDA source text defines: structs, enums, names for types, and constants, by their names.
 
-Only enough of C++ is read to know the layout of kernel parameters, see `source_types`. Source text
+Only enough of C++ is read to know the layout of kernel parameters, see `type_layouts`. Source text
 may be hostile: it is read once from its start to its end, without recursion.
 """
 

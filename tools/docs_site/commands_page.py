@@ -15,7 +15,7 @@ from itertools import groupby
 from pathlib import Path
 from types import ModuleType
 
-from keet.catalog.metrics_page import write
+from docs_site.metrics_page import write
 from keet.cli import COMMANDS, QUIET, make_parser
 from keet.cli.help_texts import exit_codes_text
 from keet.errors import ExitCode

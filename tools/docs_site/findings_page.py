@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from keet.catalog.metrics_page import write
+from docs_site.metrics_page import write
 from keet.explanation.casebook import finding_reference
 from keet.findings import findings
 from keet.formats import page_text

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 
-from keet.catalog.metrics_page import write
+from docs_site.metrics_page import write
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("keet", "tools/keet_tools", "tools/docs_site", "evals", "kernels_samples")

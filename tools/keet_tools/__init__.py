@@ -1,4 +1,5 @@
 """The tools of the agent: typed, read-only functions with answers of limited size.
 
-`registry` lists them. Imports keet up to `comparison`; never renders, writes or asks a model.
+`registry` lists them. Imports keet up to `formats`, whose Markdown is the text of an answer; never
+writes or asks a model.
 """

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from keet.analysis.facts.on_chip import MOST_REGISTERS_PER_THREAD
 from keet.analysis.kernel.inactive_threads import WARP
 from keet.analysis.launch_view import LaunchView, cached_per_view
+from keet.analysis.parameters import Parameter
 from keet.documents.amounts import InvariantDocument, LoopAmounts
 from keet.documents.finding import Place
 from keet.evidence import Evidence, Sentence
@@ -24,8 +25,15 @@ if TYPE_CHECKING:
     from keet.profile import Location
 
 Memory = Literal["registers", "shared memory"]
-LEAST_SHARE = 0.02
-"""Of the executed instructions, or of the requested bytes: what is less is left out."""
+TOLD_SHARE = Parameter(
+    0.02,
+    "share of the instructions or of the requested bytes from which a loop is told",
+    "judgement",
+)
+TOLD_ITERATIONS = Parameter(1.5, "iterations from which a loop is told", "judgement")
+TOLD_PER_ITERATION = Parameter(
+    0.05, "loads or barriers per iteration from which they are told", "judgement"
+)
 _FEW_LOOPS = 8
 """Of so few loops, none is left out."""
 
@@ -41,7 +49,7 @@ def loops(view: LaunchView) -> tuple[LoopAmounts, ...]:
         return ()
     rows = [_row(view, code, loop, executed) for loop in _loops_of(view) if _is_told(loop)]
     if len(rows) > _FEW_LOOPS:
-        rows = [row for row in rows if row.share_pct >= 100 * LEAST_SHARE or row.invariant]
+        rows = [row for row in rows if row.share_pct >= 100 * TOLD_SHARE or row.invariant]
     return tuple(sorted(rows, key=lambda row: (-row.share_pct, row.depth, row.line or 0)))
 
 
@@ -165,11 +173,8 @@ def _constants(view: LaunchView) -> Mapping[str, Number]:
 
 def _is_told(loop: SourceLoop) -> bool:
     """Not what is left over of a loop that keet does not recognise as a whole."""
-    return loop.copies is not None or loop.iterations >= _LEFT_OVER
+    return loop.copies is not None or loop.iterations >= TOLD_ITERATIONS
 
-
-_LEFT_OVER = 1.5
-"""Trips of a loop below which it hardly repeats anything."""
 
 _LOADS = frozenset({"LDG", "LD", "LDL", "LDGSTS"})
 
@@ -251,10 +256,6 @@ def is_barrier(code: MachineCode, position: int) -> bool:
     return (each.opcode == "BAR" and each.has("SYNC", "RED")) or each.opcode == "UCGABAR_WAIT"
 
 
-_SOME = 0.05
-"""Loads or barriers per iteration from which they are told."""
-
-
 def _told(
     ledger: _Ledger, loop: SourceLoop, instructions: float, loads: float, barriers: float
 ) -> Sentence:
@@ -268,10 +269,10 @@ def _told(
         work=work,
     )
     parts = [text]
-    if loads >= _SOME:
+    if loads >= TOLD_PER_ITERATION:
         number = ledger.enter("loads", loads, "", "loads of a warp per iteration")
         parts.append(Sentence("{number:count} {word}", number=number, word=_word("load", loads)))
-    if barriers >= _SOME:
+    if barriers >= TOLD_PER_ITERATION:
         number = ledger.enter("barriers", barriers, "", "barriers per iteration")
         word = _word("barrier", barriers)
         parts.append(Sentence("{number:count} {word}", number=number, word=word))
@@ -374,7 +375,7 @@ def _repeated(view: LaunchView, code: MachineCode, loop: SourceLoop) -> Iterator
     total = sum(each.requested_bytes or 0 for each in code.accesses)
     for array in repeated_arrays(view):
         is_own = array.loop == loop.loops[0].index
-        if not is_own or array.requested_bytes < LEAST_SHARE * total:
+        if not is_own or array.requested_bytes < TOLD_SHARE * total:
             continue
         lines = (calling_line(code, each) for each in array.positions)
         yield InvariantDocument(
@@ -419,7 +420,7 @@ def _computed(code: MachineCode, loop: SourceLoop) -> Iterator[InvariantDocument
     for each in code.invariants:
         own = [one for one in each.positions if code.purposes[one] is Purpose.VALUE]
         trips = code.program.flow.loops[each.loop].trips or 1.0
-        least = LEAST_SHARE / (1 - 1 / trips) if trips > 1 else math.inf
+        least = TOLD_SHARE / (1 - 1 / trips) if trips > 1 else math.inf
         if each.loop not in indices or code.share(own) < least:
             continue
         own = unchanged(code.program, code.accesses, code.evaluation, each.loop, own)

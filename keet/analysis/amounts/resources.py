@@ -14,6 +14,7 @@ from keet.analysis.kernel.block_resources import (
 )
 from keet.analysis.kernel.inactive_threads import WARP
 from keet.analysis.launch_view import LaunchView, cached_per_view
+from keet.analysis.limits import SAME_COUNT
 from keet.documents.amounts import ResourcesDocument
 from keet.evidence import Evidence, Sentence, finite
 from keet.units import Quantity
@@ -91,8 +92,6 @@ _STACK = "R1"
 """The register that holds the address of a thread's local memory."""
 _SETTING = 2
 """Instructions that set it: at the start, the address is read and the size is taken off."""
-_SAME = 0.02
-"""Counts that differ by no more are the same: they come from two passes."""
 
 
 def _local_bytes(view: LaunchView) -> Evidence | None:
@@ -127,7 +126,7 @@ def _spilled_bytes(view: LaunchView) -> Evidence | None:
             continue
         executed += program.counts[position]
         slots.update(range(each.memory.value, each.memory.value + each.width))
-    if len(moved) > _SETTING or abs(executed - counted.value) > _SAME * counted.value:
+    if len(moved) > _SETTING or abs(executed - counted.value) > SAME_COUNT * counted.value:
         return None
     label = "local memory of a thread that holds spilled registers"
     size = Quantity(len(slots), "byte")

@@ -17,7 +17,8 @@ from typing import Literal, NamedTuple
 from keet.analysis.amounts.accesses import MemoryAccess, memory_accesses, uniform_accesses
 from keet.analysis.amounts.units import cycles_of_all_sms
 from keet.analysis.launch_view import LaunchView, cached_per_view
-from keet.analysis.limits import NEGLIGIBLE
+from keet.analysis.limits import NEGLIGIBLE, SAME_COUNT
+from keet.analysis.parameters import Parameter
 from keet.documents.amounts import UnitPartDocument
 from keet.evidence import Evidence, Sentence
 from keet.units import Quantity
@@ -33,9 +34,9 @@ Part = Literal[
     "textures",
     "other",
 ]
-_AGREE = 0.02
-"""Counts of two passes, or of a model and a counter, that differ by no more are the same."""
-_FEW_STORES = 0.05
+FEW_STORES = Parameter(
+    0.05, "share of the passes up to which stores do not matter for their range", "judgement"
+)
 _EXACT = 1e-6
 _ONE_PER_CYCLE = (8, 0)
 """Compute capability from which 100 % of L1's data stage are a pass per cycle, in all reports
@@ -98,7 +99,7 @@ def _row(  # noqa: PLR0913, PLR0917 - the parts of a row
     derived = view.ledger.derived
     value = derived(slug, Quantity(amount.value, ""), f"{label}, {of}", *amount.sources)
     share = derived(f"{slug}.pct", Quantity(100 * amount.value / total, "%"), label, value)
-    is_exact = amount.off <= _AGREE * amount.value
+    is_exact = amount.off <= SAME_COUNT * amount.value
     text = "{about}{share:.0f} of the {of}, {value:count}{note}"
     about = "" if is_exact else "about "
     told = Sentence(text, about=about, share=share, of=of, value=value, note=amount.note)
@@ -170,7 +171,7 @@ def _l1_passes(view: LaunchView) -> Mapping[Part, _Amount]:
     if _are_close(sum(parts.values()), total):
         return {part: _Amount(value, (share, cycles)) for part, value in parts.items()}
     shared = view.get("src_shared_wavefronts") or view.get("shared_wavefronts")
-    if shared is None or not NEGLIGIBLE * total <= shared.value <= (1 + _AGREE) * total:
+    if shared is None or not NEGLIGIBLE * total <= shared.value <= (1 + SAME_COUNT) * total:
         return {}
     own = _Amount(min(float(shared.value), total), (shared,))
     return {"shared memory": own, "other": _Amount(total - own.value, (share, cycles))}
@@ -193,7 +194,7 @@ def _passes_of_instructions(view: LaunchView) -> Mapping[Part, float]:
     stores = sum(
         each.cost for each in accesses if each.memory != "shared" and each.operation == "store"
     )
-    if spread > _AGREE * every and stores > _FEW_STORES * every:
+    if spread > SAME_COUNT * every and stores > FEW_STORES * every:
         return {}  # two unknown numbers of passes could make up for each other
     parts: dict[Part, float] = {"other": float(view.count(*_OTHERS))}
     for kind, own in _kinds_of_loads(view).items():
@@ -235,7 +236,7 @@ def _gathers(view: LaunchView) -> frozenset[int]:
 
 
 def _are_close(first: float, second: float) -> bool:
-    return abs(first - second) <= _AGREE * second
+    return abs(first - second) <= SAME_COUNT * second
 
 
 # --- L2
@@ -251,7 +252,7 @@ def _l2_sectors(view: LaunchView) -> Mapping[Part, _Amount]:
         parts["atomics"] = atomics
     whole = _counted(view, "l2_l1_sectors")
     known = sum(each.value for each in parts.values())
-    if whole is not None and whole.value > (1 + _AGREE) * known:
+    if whole is not None and whole.value > (1 + SAME_COUNT) * known:
         parts["other"] = _Amount(whole.value - known, whole.sources)
     if any(view.value(each) for each in ("local_load_sectors", "local_store_sectors")):
         parts |= dict(_local(view, reads, writes)) or {
@@ -289,12 +290,12 @@ def _local(view: LaunchView, reads: _Amount, writes: _Amount) -> Iterator[tuple[
         least, most = max(0.0, reads.value - missed.value), min(loads.value, reads.value)
     else:
         return
-    if most - least > _AGREE * (reads.value + writes.value):
+    if most - least > SAME_COUNT * (reads.value + writes.value):
         return
     back, gone = (least + most) / 2, stores.value / (stores.value + others.value) * writes.value
     off, sources = (most - least) / 2, (*loads.sources, *stores.sources, *reads.sources)
     yield "local memory", _Amount(back + gone, sources, off=off)
-    left = off + _AGREE * reads.value  # a difference of counts of two passes
+    left = off + SAME_COUNT * reads.value  # a difference of counts of two passes
     yield "loads", _Amount(reads.value - back, reads.sources, off=left if back else 0.0)
     yield "stores", _Amount(writes.value - gone, writes.sources)
 
@@ -309,7 +310,7 @@ def _gathered(view: LaunchView, loads: _Amount) -> Iterator[tuple[Part, _Amount]
         return
     most = min(gathers, loads.value)
     least = max(0.0, loads.value - (every - gathers))
-    if most - least > _AGREE * loads.value:
+    if most - least > SAME_COUNT * loads.value:
         return
     middle, off = (most + least) / 2, loads.off + (most - least) / 2
     yield "gathers", _Amount(middle, loads.sources, off=off)

@@ -1,6 +1,6 @@
 """Kernel parameters by offset: types from the demangled name, names from the source.
 
-The members of structs that are passed by value are found in the source, see `source_types`.
+The members of structs that are passed by value are found in the source, see `keet.source_code`.
 """
 
 from __future__ import annotations
