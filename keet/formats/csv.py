@@ -45,15 +45,13 @@ def metrics_csv(launches: Iterable[MetricsLaunch]) -> Iterator[str]:
 
 
 def top_csv(top: TopDocument) -> str:
-    """A row per group; the forecast in three columns. Columns that came later are the last, so that
-    those before them stay where they were."""
+    """A row per group; the forecast in three columns. Fields that came after `gone` are behind it,
+    so that the columns before them stay where they were."""
     from keet.documents.top import OpportunityDocument
 
-    added = (
-        *("basis", "run_launches", "replay_gaps", "saved_of_us", "unknown_us", "unlike_us"),
-        *("reports", "file", "line", "cause_certainty", "without_code"),
-    )
-    names = [name for name in OpportunityDocument.names() if name not in ("forecast", *added)]
+    names = [name for name in OpportunityDocument.names() if name != "forecast"]
+    later = names.index("gone") + 1
+    names, added = names[:later], names[later:]
     rows: list[list[object]] = [
         [*names, "forecast_low", "forecast_likely", "forecast_high", *added]
     ]
