@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import gc
 import hashlib
 import json
@@ -12,6 +13,7 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from enum import Enum
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -137,9 +139,21 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
         if request.config.getoption("--update"):
             path.parent.mkdir(exist_ok=True)
             path.write_text(text, encoding="utf-8")
-        assert text == path.read_text(encoding="utf-8")
+        before = path.read_text(encoding="utf-8") if path.exists() else ""
+        if text != before:
+            lines = difflib.unified_diff(
+                before.splitlines(), text.splitlines(), name, "now", "", ""
+            )
+            told = "\n".join(islice(lines, _MOST_TOLD))
+            pytest.fail(
+                f"{told}\nif this is right: pytest -m '' --update {request.path}", pytrace=False
+            )
 
     return check
+
+
+_MOST_TOLD = 80
+"""Lines of a difference."""
 
 
 @pytest.fixture
