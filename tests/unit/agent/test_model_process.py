@@ -177,9 +177,7 @@ def saying(line: bytes) -> str:
     return _SAYS.format(text=b"\n" + MARK + line)
 
 
-def test_output_before_the_first_answer_is_skipped(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_output_before_the_first_answer_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     before = set(children())
     monkeypatch.setattr(model_process, "_CODE", saying(b'{"loaded": true}\n'))
     worker = model_process._Worker()

@@ -4,12 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from keet.agent.model.settings import (
-    PROVIDERS,
-    config_file,
-    find_model,
-    provider_of,
-)
+from keet.agent.model.settings import PROVIDERS, config_file, find_model, provider_of
 from keet.errors import UsageError
 from keet.files import cache_folder
 from tests.rows import each_row

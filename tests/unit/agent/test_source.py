@@ -10,15 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from keet.agent.source import source_listing
 from keet.agent.source.constants import source_constants, source_literals
 from keet.agent.source.kernel_source import kernel_source
-from keet.agent.source.source_listing import (
-    build_facts,
-    generator_or_check,
-    kernel_files,
-    shown_source,
-)
-from keet.agent.source.source_listing import module_facts as told
+from keet.agent.source.source_listing import generator_or_check, kernel_files, shown_source
 from keet.documents.finding import Place
 from keet.explanation.token_budget import count_tokens
 from keet.ingest import read_profile
@@ -40,12 +35,10 @@ constexpr int kPad = 1;
 struct Pair { float a, b; };
 struct Unrelated { int never; };
 __constant__ float weights[TILE];
-
 // Adds both.
 __device__ float total(Pair p) { return p.a + p.b; }
 __device__ float scaled(Pair p) { return total(p) * weights[0]; }
 __device__ float unused_function(float x) { return x * x; }
-
 __global__ void other(float* out) { out[0] = 0; }
 
 template <int ROWS>
@@ -56,11 +49,9 @@ __global__ void __launch_bounds__(256) mix(const Pair* in, float* out, int n) {
         out[i] = scaled(in[i]);
     }
 }
-
 void verify(const float* out, int n) {
     for (int i = 0; i < n; ++i) if (out[i] != 1) printf("wrong\\n");
 }
-
 int main(int argc, char** argv) {
     const int n = 1 << 20;
     int repeats = 10;
@@ -82,9 +73,19 @@ int main(int argc, char** argv) {
     cudaEventRecord(start);
     verify(host, n);
     other<<<1, 1>>>(out);
-    return 0;
 }
 """
+SHOWN = (
+    *("#define TILE 32", "constexpr int kPad", "struct Pair", "__constant__ float weights"),
+    *("// Adds both.", "__device__ float total", "__device__ float scaled", "template <int ROWS>"),
+    *("out[i] = scaled(in[i]);", "mix<8><<<grid, block>>>(in, out, n);", "const int n = 1 << 20;"),
+    *("for (int r = 0; r < repeats; ++r)", "dim3 grid(", "dim3 block(256)", "int repeats = 10;"),
+    *("CHECK(cudaMalloc(&in, bytes))", "CHECK(cudaMemcpy(in, host, bytes", "size_t bytes"),
+)
+LEFT_OUT = (
+    *("#define CHECK", "#include", "struct Unrelated", "unused_function", "__global__ void other"),
+    *("void verify", 'printf("running', "cudaEventCreate", "cudaEventRecord", "other<<<1, 1>>>"),
+)
 
 
 def program() -> Launch:
@@ -103,54 +104,10 @@ def line_of(fragment: str) -> int:
     return next(n for n, line in enumerate(lines, 1) if fragment in line)
 
 
-def shown(fragment: str, text: str) -> bool:
-    return f"{line_of(fragment)}| " in text and fragment in text
-
-
-@each_row(
-    "fragment",
-    [
-        "#define TILE 32",
-        "constexpr int kPad",
-        "struct Pair",
-        "__constant__ float weights",
-        "// Adds both.",
-        "__device__ float total",
-        "__device__ float scaled",
-        "template <int ROWS>",
-        "out[i] = scaled(in[i]);",
-        "mix<8><<<grid, block>>>(in, out, n);",
-        "for (int r = 0; r < repeats; ++r)",
-        "dim3 grid(",
-        "dim3 block(256)",
-        "const int n = 1 << 20;",
-        "int repeats = 10;",
-        "CHECK(cudaMalloc(&in, bytes))",
-        "CHECK(cudaMemcpy(in, host, bytes",
-        "size_t bytes",
-    ],
-)
-def test_what_belongs_to_the_kernel_is_shown(fragment: str) -> None:
-    assert shown(fragment, shown_source(program(), 3000))
-
-
-@each_row(
-    "fragment",
-    [
-        "#define CHECK",
-        "#include",
-        "struct Unrelated",
-        "unused_function",
-        "__global__ void other",
-        "void verify",
-        'printf("running',
-        "cudaEventCreate",
-        "cudaEventRecord",
-        "other<<<1, 1>>>",
-    ],
-)
-def test_what_does_not_belong_to_it_is_left_out(fragment: str) -> None:
-    assert fragment not in shown_source(program(), 3000)
+def test_what_belongs_to_the_kernel_is_shown() -> None:
+    text = shown_source(program(), 3000)
+    assert [f for f in SHOWN if f"{line_of(f)}| " not in text or f not in text] == []
+    assert [fragment for fragment in LEFT_OUT if fragment in text] == []
 
 
 @pytest.mark.slow
@@ -168,13 +125,6 @@ def test_functions_without_hot_lines_go_first_then_the_set_up_of_the_launch() ->
                 dropped_at.setdefault(fragment, budget)
     order = [dropped_at[fragment] for fragment in fragments]
     assert order == sorted(order, reverse=True)
-
-
-def test_what_makes_the_data_of_the_launch_is_shown() -> None:
-    text = shown_source(launch_of(DATA_AND_CHECKS, "scale", compiled=[2, 3]), 3000)
-    assert "h[i] = i % 5;" in text
-    assert "cpu_scale(float" not in text
-    assert "build_rows" not in text
 
 
 def test_the_kernel_that_does_not_fit_keeps_its_head_and_the_lines_near_the_places() -> None:
@@ -207,10 +157,8 @@ def test_the_kernel_of_each_sample_is_whole_with_its_launch(path: Path) -> None:
 
 def test_a_triton_kernel_comes_with_its_launch_and_constants() -> None:
     text = shown_source(read_profile(SAMPLES / "token_mix" / "slow.ncu-repz").launches[0], 3000)
-    assert "@triton.jit" in text
-    assert "TILE_M, TILE_N, TILE_K = 128, 256, 64" in text
-    assert "num_stages=4" in text
-    assert "programs = triton.cdiv" in text
+    parts = ("@triton.jit", "TILE_M, TILE_N, TILE_K = 128, 256, 64", "num_stages=4")
+    assert [part for part in (*parts, "programs = triton.cdiv") if part not in text] == []
     assert "import torch" not in text
 
 
@@ -241,23 +189,15 @@ def test_a_fortran_loop_is_shown_with_its_procedure_and_parameters() -> None:
     assert 0.5 in source_literals(launch)
 
 
-def test_headers_of_libraries_are_not_the_kernels() -> None:
-    names = [
-        Path(path).name
-        for path in kernel_files(read_profile(SAMPLES / "gas_state" / "slow.ncu-repz").launches[0])
-    ]
-    assert names == ["slow.cu", "state_math.h"]
-
-
-def test_missing_headers_are_named() -> None:
+def test_headers_of_libraries_are_not_the_kernels_and_missing_ones_are_named() -> None:
     launch = read_profile(SAMPLES / "gas_state" / "slow.ncu-repz").launches[0]
+    assert [Path(path).name for path in kernel_files(launch)] == ["slow.cu", "state_math.h"]
     assert shown_source(launch, 3000).endswith("(not at hand: problem.h)")
 
 
-def test_files_without_text_are_not_source() -> None:
-    launch = read_profile(Path("tests/data/reports/tour_nolines.ncu-repz")).launches[0]
-    assert kernel_files(launch) == []
-    assert shown_source(launch, 3000) == ""
+def test_files_without_text_are_not_source(profile_of: Callable[[str], Profile]) -> None:
+    launch = profile_of("tour_nolines.ncu-repz").launches[0]
+    assert (kernel_files(launch), shown_source(launch, 3000)) == ([], "")
 
 
 # --- any text at all
@@ -291,25 +231,12 @@ def test_long_sources_are_read(piece: str) -> None:
     source_constants(launch)
 
 
-def test_facts_of_an_optimised_build(profile_of: Callable[[str], Profile], wording) -> None:
-    wording(build_facts(profile_of("tour_full.ncu-repz").launches[0]))
-
-
-def test_without_lines_the_arithmetic_is_not_known(
-    profile_of: Callable[[str], Profile], wording
-) -> None:
-    facts = build_facts(profile_of("tour_nolines.ncu-repz").launches[0])
-    wording(facts)
-
-
-def test_triton_has_no_options_of_nvcc(profile_of: Callable[[str], Profile]) -> None:
-    facts = build_facts(profile_of("triton.ncu-repz").launches[0])
-    assert facts[0].startswith("compiled for sm_90")
-    assert not any("fast_math" in fact for fact in facts)
-
-
-def test_an_export_has_no_build_facts(profile_of: Callable[[str], Profile]) -> None:
-    assert build_facts(profile_of("tour_lines.csv").launches[0]) == []
+@each_row("name", ["tour_full.ncu-repz", "tour_nolines.ncu-repz", "triton.ncu-repz"])
+def test_facts_of_a_build(name: str, profile_of: Callable[[str], Profile], wording) -> None:
+    """Without lines the arithmetic is not known; Triton has no options of nvcc."""
+    wording(source_listing.build_facts(profile_of(name).launches[0]), case=name)
+    export = profile_of("tour_lines.csv").launches[0]
+    assert source_listing.build_facts(export) == []
 
 
 # --- cubins made for the purpose
@@ -359,9 +286,17 @@ def test_arithmetic_that_flushes_denormals(ptx: bytes, flushes: bool | None) -> 
 
 def test_a_debug_build_and_its_architecture() -> None:
     info = info_of(b".version 8.4\0.target sm_61, debug\0")
-    assert info.debug
-    assert info.architecture == 90
+    assert (info.debug, info.architecture) == (True, 90)
     assert not info_of(b".target sm_61\0").debug
+
+
+def test_options_of_ptxas_among_the_notes_of_other_tools() -> None:
+    """Those that are reported elsewhere are not repeated."""
+    options = "-arch sm_90 -O1 -maxrregcount 32"
+    info = info_of(notes=note("nvJIT API", "x") + note("ptxas", options))
+    assert (info.tool_version, info.options) == ("12.4", options)
+    info = info_of(notes=note("ptxas", f"{options} \x1b[2J `rm`"))
+    assert list(source_listing.module_facts(info))[-1] == "ptxas options: -O1 -maxrregcount 32"
 
 
 @each_row(
@@ -381,16 +316,6 @@ def test_tables_for_a_debugger(sections: tuple[str, ...], debugging: bool) -> No
     damaged = CodeObject()
     damaged.cubin = code.cubin[:70]
     assert not damaged.is_for_debugging
-
-
-def test_options_of_ptxas_among_the_notes_of_other_tools() -> None:
-    info = info_of(notes=note("nvJIT API", "x") + note("ptxas", "-arch sm_90 -O1 -maxrregcount 32"))
-    assert (info.tool_version, info.options) == ("12.4", "-arch sm_90 -O1 -maxrregcount 32")
-
-
-def test_options_reported_elsewhere_are_not_repeated() -> None:
-    info = info_of(notes=note("ptxas", "-arch sm_90 -O1 -maxrregcount 32 \x1b[2J `rm`"))
-    assert list(told(info))[-1] == "ptxas options: -O1 -maxrregcount 32"
 
 
 @given(st.binary(max_size=200), st.integers(0, 400))
@@ -435,3 +360,7 @@ def test_data_generators_and_checks_are_told_from_the_rest() -> None:
     checks = {n for n, role in enumerate(roles, 1) if role == "check"}
     assert generators == {4, 5, 6, 7, 8, 15, 16}
     assert {9, 22} <= checks <= {9, 20, 21, 22, 23}
+    text = shown_source(launch, 3000)  # what makes the data of the launch is shown
+    assert "h[i] = i % 5;" in text
+    assert "cpu_scale(float" not in text
+    assert "build_rows" not in text
