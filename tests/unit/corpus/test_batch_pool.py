@@ -82,7 +82,6 @@ def test_a_file_over_the_time_limit_does_not_affect_others(
     made = tasks(tmp_path, "fine", "hang", "fine")
     clock = Clock(Path(f"{made[1].path}.begun"))
     monkeypatch.setattr("keet.corpus.batch.worker_pool.time", clock)
-    monkeypatch.setattr("keet.corpus.batch.worker_pool.time", clock)
     with Pool(fake_analyses.by_content, 1, WorkerLimits(seconds=60.0)) as pool:
         found = answers(pool, made[:1])
         found |= answers(pool, made[1:])
@@ -101,8 +100,9 @@ def test_a_large_file_gets_more_time() -> None:
 
 
 def test_a_file_is_retried_after_a_crash(tmp_path: Path) -> None:
+    """Output of libraries does not mix with answers."""
     with Pool(fake_analyses.by_content, 1) as pool:
-        found = answers(pool, tasks(tmp_path, "die once", "fine"))
+        found = answers(pool, tasks(tmp_path, "print", "die once", "fine", "print"))
         assert pool.started == 2
     assert all(isinstance(answer.result, Analysed) for answer in found.values())
 
@@ -115,23 +115,14 @@ def test_unreadable_answers_do_not_stop_the_batch(tmp_path: Path, wording) -> No
     wording(found[0].result.reason)
 
 
-def test_output_of_libraries_does_not_mix_with_answers(tmp_path: Path) -> None:
-    with Pool(fake_analyses.by_content, 1) as pool:
-        found = answers(pool, tasks(tmp_path, "print", "print"))
-    assert all(isinstance(answer.result, Analysed) for answer in found.values())
-
-
 @pytest.mark.slow
-def test_a_worker_is_replaced_after_so_many_files(tmp_path: Path) -> None:
+def test_a_worker_is_replaced_after_so_many_files_or_when_it_holds_too_much(tmp_path: Path) -> None:
+    made = tasks(tmp_path, *["fine"] * 8)
     with Pool(fake_analyses.by_content, 1, WorkerLimits(files=2)) as pool:
-        assert len(answers(pool, tasks(tmp_path, *["fine"] * 8))) == 8
+        assert len(answers(pool, made)) == 8
         assert pool.started >= 3
-
-
-@pytest.mark.slow
-def test_a_worker_is_replaced_when_it_holds_too_much(tmp_path: Path) -> None:
     with Pool(fake_analyses.leak, 1, WorkerLimits(memory=150 << 20)) as pool:
-        assert len(answers(pool, tasks(tmp_path, *["fine"] * 8))) == 8
+        assert len(answers(pool, made)) == 8
         assert pool.started >= 2
         assert pool.most_memory > 150 << 20
 
@@ -179,8 +170,9 @@ def test_workers_that_do_not_start_end_the_batch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("keet.corpus.batch.worker_pool.MAX_FAILED_STARTS", 3)
+    said = r"no worker process can be started .*No module named"
     with (
         Pool(fake_analyses.cannot_be_imported, 1) as pool,
-        pytest.raises(NotAvailable, match=r"no worker process can be started .*No module named"),
+        pytest.raises(NotAvailable, match=said),
     ):
         answers(pool, tasks(tmp_path, "fine"))

@@ -16,7 +16,6 @@ from keet.corpus.batch.worker_pool import Pool, WorkerLimits
 from keet.corpus.discovery import find_reports
 from keet.corpus.store import part_writer
 from keet.corpus.store.part_writer import PartQueue, joined
-from keet.corpus.store.reader import open_store
 from keet.corpus.store.report_rows import rows_of, slices_of
 from keet.documents.document import json_line
 from keet.explanation.analyst import explain
@@ -26,6 +25,7 @@ from tests.rows import each_row
 from tests.unit.corpus import fake_analyses
 from tests.unit.corpus.fake_analyses import SLICES, sliced
 from tests.unit.corpus.pool_in_process import PoolInProcess
+from tests.unit.corpus.store_rows import asked
 
 
 @pytest.mark.slow
@@ -69,11 +69,6 @@ def tree_of(folder: Path, *contents: str) -> Path:
     return folder
 
 
-def asked(out: Path, sql: str) -> list[tuple[Any, ...]]:
-    with open_store(out) as store:
-        return store.query(sql).rows
-
-
 def check_rows(out: Path, *reports: str) -> None:
     expected = [(sha256, number) for sha256 in sorted(reports) for number in range(SLICES)]
     for table in ("launches", "findings", "account"):
@@ -91,12 +86,12 @@ def test_rows_are_the_same_however_many_fit_into_memory(
 ) -> None:
     monkeypatch.setattr(part_writer, "MOST_HELD", held)
     tree, out = tree_of(tmp_path / "tree", "a", "bb", "cc"), tmp_path / "out"
-    told = run(tree, out, PoolInProcess(fake_analyses.sliced, 1))
+    last = run(tree, out, PoolInProcess(sliced, 1))[-1]
     check_rows(out, "a", "bb", "cc")
     in_order = "SELECT launch_id FROM parts.launches WHERE report_sha256 = 'bb' ORDER BY filename, "
     assert asked(out, f"{in_order} file_row_number") == [(n,) for n in range(SLICES)]
-    assert (told[-1].done, told[-1].launches) == (3, 3 * SLICES)
-    assert told[-1].gpu_seconds == pytest.approx(3 * SLICES * 2e-6)
+    assert (last.done, last.launches) == (3, 3 * SLICES)
+    assert last.gpu_seconds == pytest.approx(3 * SLICES * 2e-6)
 
 
 @pytest.mark.slow
@@ -106,42 +101,38 @@ def test_a_report_that_fails_leaves_no_rows(
 ) -> None:
     monkeypatch.setattr(part_writer, "MOST_HELD", held)
     tree, out = tree_of(tmp_path / "tree", "damaged", "fine"), tmp_path / "out"
-    told = run(tree, out, PoolInProcess(fake_analyses.sliced, 1))
+    last = run(tree, out, PoolInProcess(sliced, 1))[-1]
     check_rows(out, "fine")
-    assert (told[-1].done, told[-1].failed) == (1, 1)
+    assert (last.done, last.failed) == (1, 1)
 
 
 @pytest.mark.slow
 def test_equal_reports_are_kept_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both are analysed: nothing tells beforehand that they will have the same hash."""
+    first_step = "keet.corpus.batch.coordinator.DuplicateTracker.first_step"
     monkeypatch.setattr(part_writer, "MOST_HELD", 1)
-    monkeypatch.setattr(
-        "keet.corpus.batch.coordinator.DuplicateTracker.first_step", lambda *_: "analyse"
-    )
+    monkeypatch.setattr(first_step, lambda *_: "analyse")
     tree, out = tree_of(tmp_path / "tree", "same", "same"), tmp_path / "out"
-    told = run(tree, out, PoolInProcess(fake_analyses.sliced, 1))
+    last = run(tree, out, PoolInProcess(sliced, 1))[-1]
     check_rows(out, "same")
-    assert (told[-1].done, told[-1].duplicates) == (1, 1)
+    assert (last.done, last.duplicates) == (1, 1)
 
 
 @pytest.mark.slow
 def test_a_worker_that_dies_between_two_slices_costs_a_retry(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Slices of an earlier attempt are dropped."""
     monkeypatch.setattr(part_writer, "MOST_HELD", 1)
     tree, out = tree_of(tmp_path / "tree", "die once"), tmp_path / "out"
-    workers = Pool(fake_analyses.sliced, 1)
-    told = run(tree, out, workers)
+    workers = Pool(sliced, 1)
+    last = run(tree, out, workers)[-1]
     check_rows(out, "fine")
-    assert (told[-1].launches, workers.started) == (SLICES, 2)
-
-
-@pytest.mark.slow
-def test_slices_of_an_earlier_attempt_are_dropped(tmp_path: Path) -> None:
-    tree, out = tree_of(tmp_path / "tree", "die once"), tmp_path / "out"
-    told = run(tree, out, Pool(fake_analyses.sliced_at_first, 1))
+    assert (last.launches, workers.started) == (SLICES, 2)
+    tree, out = tree_of(tmp_path / "tree 2", "die once"), tmp_path / "out 2"
+    last = run(tree, out, Pool(fake_analyses.sliced_at_first, 1))[-1]
     assert asked(out, "SELECT report_sha256, launch_id FROM launches") == [("fine", 0)]
-    assert told[-1].launches == 1
+    assert last.launches == 1
 
 
 def test_progress_counts_launches_of_unfinished_reports(tmp_path: Path) -> None:
@@ -156,12 +147,9 @@ def test_progress_counts_launches_of_unfinished_reports(tmp_path: Path) -> None:
             self._answers.extend(super().wait(seconds))
             return [self._answers.popleft()]
 
-    tree = tree_of(tmp_path / "tree", "a")
-    told = run(tree, tmp_path / "out", OneByOne())
-    assert [(each.done, each.launches) for each in told[:-1]] == [
-        *((0, number + 1) for number in range(SLICES - 1)),
-        (1, SLICES),
-    ]
+    *told, _ = run(tree_of(tmp_path / "tree", "a"), tmp_path / "out", OneByOne())
+    counts = [(each.done, each.launches) for each in told]
+    assert counts == [*((0, number + 1) for number in range(SLICES - 1)), (1, SLICES)]
 
 
 # --- messages
@@ -207,9 +195,7 @@ def messages(
         return [worker.messages for worker in workers._workers.values()]  # type: ignore[attr-defined]
 
 
-def test_small_files_share_a_message_and_large_ones_do_not(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_small_files_share_a_message_and_large_ones_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
     mega = 1 << 20
     sizes = [mega, mega, mega, 9 * mega, 9 * mega, mega]
     tasks = [Task(number, "analyse", "", size) for number, size in enumerate(sizes)]
@@ -219,13 +205,9 @@ def test_small_files_share_a_message_and_large_ones_do_not(
 
 
 def test_few_files_are_shared_by_all_workers(monkeypatch: pytest.MonkeyPatch) -> None:
-    tasks = [Task(number, "analyse", "", 1) for number in range(6)]
-    given = messages(monkeypatch, tasks, 3)
-    assert len(given) == 3
-    assert max(sum(map(len, each)) for each in given) == 2
-    assert sorted(n for each in given for message in each for n in message) == [*range(6)]
-
-
-def test_a_worker_gets_no_more_files_than_it_may_serve(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And none gets more than it may serve."""
     tasks = [Task(number, "analyse", "", 1) for number in range(9)]
+    given = messages(monkeypatch, tasks[:6], 3)
+    assert [sum(map(len, each)) for each in given] == [2, 2, 2]
+    assert sorted(n for each in given for message in each for n in message) == [*range(6)]
     assert messages(monkeypatch, tasks, 1, WorkerLimits(files=3)) == [[[0, 1, 2]]]
