@@ -23,26 +23,25 @@ def explanation() -> Explanation:
     return explain(profile, profile.launches, 5)
 
 
-def test_without_redaction_nothing_changes(explanation: Explanation) -> None:
-    text = "step_columns at slow.cu:96 (`drops[k]`)"
-    redactor = Redactor([explanation], None)
-    assert redactor.out(text) == redactor.back(text) == text
+def restored(redactor: Redactor, text: str) -> str:
+    """What is sent; it can be undone."""
+    sent = redactor.out(text)
+    assert redactor.back(sent) == text
+    return sent
 
 
 def test_names_are_replaced_and_restored(explanation: Explanation) -> None:
+    """Without redaction nothing changes; names inside other words are kept."""
     redactor = Redactor([explanation], "names")
     text = "step_columns at slow.cu:96, in /tmp/keet-samples/column_physics/slow.cu"
-    sent = redactor.out(text)
-    assert "step_columns" not in sent
-    assert "slow.cu" not in sent
+    assert restored(Redactor([explanation], None), text) == text
+    sent = restored(redactor, text)
+    assert not any(name in sent for name in ("step_columns", "slow.cu"))
     assert ":96" in sent
-    assert redactor.back(sent) == text
-
-
-def test_names_inside_other_words_are_kept(explanation: Explanation) -> None:
-    assert Redactor([explanation], "names").out("step_columns_2 and my_slow.cuh") == (
-        "step_columns_2 and my_slow.cuh"
-    )
+    others = "step_columns_2 and my_slow.cuh"
+    assert redactor.out(others) == others
+    ids = "{samples_share@slow.cu:96} of {pair_0_share@slow.cu:9..slow.cu:21#0-1}, {a@slow.cu:7..gone}"
+    assert "slow.cu" not in restored(redactor, ids)
 
 
 def test_names_in_the_models_words_are_hidden_everywhere(explanation: Explanation) -> None:
@@ -56,43 +55,28 @@ def test_names_in_the_models_words_are_hidden_everywhere(explanation: Explanatio
     assert redactor.back(hidden) == echo
 
 
-def test_names_of_headers_are_redacted(explanation: Explanation) -> None:
+def with_source(explanation: Explanation, path: str, text: str) -> Redactor:
     each = explanation.launches[0]
-    source = 'int a;\n  # include "secret/plan_b.cuh"\n#include <vector>\n'
     launch = copy(each.launch)
-    launch.source_files = {"/src/slow.cu": source}
-    told = explanation._replace(launches=(replace(each, launch=launch),))
-    redactor = Redactor([told], "names")
-    text = "plan_b.cuh, that is secret/plan_b.cuh, needs <vector>"
-    sent = redactor.out(text)
-    assert "plan_b" not in sent
-    assert "secret" not in sent
+    launch.source_files = {path: text}
+    return Redactor([explanation._replace(launches=(replace(each, launch=launch),))], "names")
+
+
+def test_names_of_headers_are_redacted(explanation: Explanation) -> None:
+    source = 'int a;\n  # include "secret/plan_b.cuh"\n#include <vector>\n'
+    redactor = with_source(explanation, "/src/slow.cu", source)
+    sent = restored(redactor, "plan_b.cuh, that is secret/plan_b.cuh, needs <vector>")
+    assert not any(name in sent for name in ("plan_b", "secret"))
     assert "<vector>" in sent
-    assert redactor.back(sent) == text
+
+
+def test_a_file_whose_name_is_escaped_in_ids(explanation: Explanation) -> None:
+    """In ids white space and quotes are underscores: that form is a name, too."""
+    redactor = with_source(explanation, "/src/my secret\tfile.cu", "int a;")
+    assert "secret" not in restored(redactor, "{samples_share@my_secret_file.cu:7}")
 
 
 def test_redact_source_removes_quoted_code(explanation: Explanation, wording) -> None:
     redactor = Redactor([explanation], "source")
     assert redactor.hides_source
     wording(redactor.out("Keep it at slow.cu:96 (`drops[k]`, `a[b]`): so."))
-
-
-def test_files_in_evidence_ids_are_replaced_and_restored(explanation: Explanation) -> None:
-    redactor = Redactor([explanation], "names")
-    text = "{samples_share@slow.cu:96} of {pair_0_share@slow.cu:9..slow.cu:21#0-1}, {a@slow.cu:7..gone}"
-    sent = redactor.out(text)
-    assert "slow.cu" not in sent
-    assert redactor.back(sent) == text
-
-
-def test_a_file_whose_name_is_escaped_in_ids(explanation: Explanation) -> None:
-    """In ids white space and quotes are underscores: that form is a name, too."""
-    each = explanation.launches[0]
-    launch = copy(each.launch)
-    launch.source_files = {"/src/my secret\tfile.cu": "int a;"}
-    told = explanation._replace(launches=(replace(each, launch=launch),))
-    redactor = Redactor([told], "names")
-    text = "{samples_share@my_secret_file.cu:7}"
-    sent = redactor.out(text)
-    assert "secret" not in sent
-    assert redactor.back(sent) == text

@@ -29,32 +29,24 @@ SCHEMA = {"type": "object"}
 
 
 def write(path: Path, *lines: object) -> str:
-    path.write_text(
-        "\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines)
-    )
+    texts = [line if isinstance(line, str) else json.dumps(line) for line in lines]
+    path.write_text("\n".join(texts))
     return str(path)
 
 
 def test_a_script_from_end_to_end(tmp_path: Path) -> None:
+    call = {"name": "read_source", "arguments": {"line": 3}}
     path = write(
         tmp_path / "script.jsonl",
-        {
-            "tool_calls": [{"name": "read_source", "arguments": {"line": 3}}],
-            "usage": {"input": 9, "output": 4},
-        },
+        {"tool_calls": [call], "usage": {"input": 9, "output": 4}},
         {"content": [{"type": "text", "text": "be"}, {"type": "text", "text": "cause"}]},
         {"content": "cut", "cut": True},
         {"tool_calls": [{"name": "read_source", "arguments": "{bad"}]},
     )
     chat = open_chat(ModelSpec(f"scripted:{path}", None, 5.0, None))
     first = chat.ask(ASK._replace(tools=TOOLS, schema=SCHEMA))
-    assert first == (
-        "",
-        (ModelToolCall("call_1_0", "read_source", {"line": 3}),),
-        TokenCount(9, 4),
-        False,
-        False,
-    )
+    called = ModelToolCall("call_1_0", "read_source", {"line": 3})
+    assert first == ("", (called,), TokenCount(9, 4), False, False)
     second = chat.ask(ASK)
     assert (second.text, second.spent.estimated) == ("because", True)
     assert chat.ask(ASK).cut
@@ -65,21 +57,10 @@ def test_a_script_from_end_to_end(tmp_path: Path) -> None:
     assert chat.name == f"scripted:{path}"
 
 
-@each_row(
-    "kind",
-    [
-        "timeout",
-        "unreachable",
-        "rate_limit",
-        "no_quota",
-        "wrong_key",
-        "unknown_model",
-        "too_long",
-        "server",
-        "bad_reply",
-        "other",
-    ],
-)
+FAULTS = "timeout unreachable rate_limit no_quota wrong_key unknown_model too_long server bad_reply other"
+
+
+@each_row("kind", FAULTS.split())
 def test_faults(kind: str) -> None:
     chat = ScriptedChat([{"fault": kind}, {"content": "so"}], "m")
     with pytest.raises(ModelFault) as caught:
@@ -100,12 +81,9 @@ def test_refusals_and_interrupts() -> None:
 
 
 def test_a_transcript_can_be_used_as_a_script(tmp_path: Path) -> None:
+    calls = (ModelToolCall("c1", "f", {"a": 1}), ModelToolCall("c2", "g", None, "{"))
     replies = [
-        ChatReply(
-            "",
-            (ModelToolCall("c1", "f", {"a": 1}), ModelToolCall("c2", "g", None, "{")),
-            TokenCount(5, 6),
-        ),
+        ChatReply("", calls, TokenCount(5, 6)),
         ChatReply("because", (), TokenCount(7, 8), cut=True),
     ]
     path = tmp_path / "run.jsonl"
@@ -129,17 +107,15 @@ def test_a_transcript_can_be_used_as_a_script(tmp_path: Path) -> None:
         ([{"fault": "flood"}], "unknown fault 'flood'"),
         ([{"tool_calls": [{"arguments": {}}]}], "not a script"),
         ([{"event": "reply"}], "incomplete reply"),
+        (None, "can't be read"),
     ],
 )
-def test_a_file_that_is_not_a_script(tmp_path: Path, lines: list[object], said: str) -> None:
-    path = write(tmp_path / "script.jsonl", *lines)
+def test_a_file_that_is_not_a_script(tmp_path: Path, lines: list[object] | None, said: str) -> None:
+    path = tmp_path / "script.jsonl"
+    if lines:
+        write(path, *lines)
     with pytest.raises(ModelFault) as caught:
         open_script(path)
     assert caught.value.kind == "script"
     assert said in str(caught.value)
     assert "script.jsonl" in str(caught.value)
-
-
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(ModelFault, match="can't be read"):
-        open_chat(ModelSpec(f"scripted:{tmp_path / 'none'}", None, 5.0, None))

@@ -53,6 +53,7 @@ def run(path: Path) -> None:
 
 
 def test_events_in_order_with_their_times(path: Path) -> None:
+    """A request event has only new messages."""
     run(path)
     events = read_transcript(path)
     words = [event["event"] for event in events]
@@ -62,16 +63,13 @@ def test_events_in_order_with_their_times(path: Path) -> None:
     assert events[2]["seconds"] == 1.235
     assert events[3]["evidence"][0]["metric"] == "dram__bytes.sum"
     assert events[-1]["usage"]["input_tokens"] == 900
-
-
-def test_a_request_event_has_only_new_messages(path: Path) -> None:
-    run(path)
-    first, second = (event for event in read_transcript(path) if event["event"] == "request")
+    first, second = events[1], events[4]
     assert (first["kept"], len(first["messages"]), first["schema"]) == (0, 2, SCHEMA)
     assert first["tools"][0]["name"] == "read_source"
     assert second["kept"] == 2
     assert [message["role"] for message in second["messages"]] == ["assistant", "tool"]
     assert (second["tools"], second["schema"]) == ("as before", "as before")
+    assert replies_of(path) == [REPLY, REPLY._replace(calls=())]
 
 
 def test_a_new_phase_or_run_is_written_completely(path: Path) -> None:
@@ -85,11 +83,6 @@ def test_a_new_phase_or_run_is_written_completely(path: Path) -> None:
     assert events[2]["tools"][0]["name"] == "read_source"
 
 
-def test_replies_are_read_from_the_transcript(path: Path) -> None:
-    run(path)
-    assert replies_of(path) == [REPLY, REPLY._replace(calls=())]
-
-
 def test_only_the_owner_can_read_it(path: Path) -> None:
     path.parent.mkdir(parents=True)
     path.touch(0o644)
@@ -101,14 +94,12 @@ def test_no_key_is_written(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
     transcript = Transcript(path)
     transcript.start(note=f"x {SECRET}")
-    transcript.request(
-        "a", ChatRequest((ChatMessage("user", f"key {SECRET} and sk-abcdef123456"),))
-    )
+    asked = ChatMessage("user", f"key {SECRET} and sk-abcdef123456")
+    transcript.request("a", ChatRequest((asked,)))
     transcript.reply(REPLY._replace(text=SECRET), 1)
     transcript.tool(CALL._replace(arguments={"a": SECRET}), SECRET, [], SECRET, 1)
     text = path.read_text()
-    assert SECRET not in text
-    assert "sk-abcdef" not in text
+    assert not any(part in text for part in (SECRET, "sk-abcdef"))
     assert text.count("[key]") == 7
 
 
@@ -122,52 +113,48 @@ def test_each_event_is_written_immediately(path: Path) -> None:
     assert [event["event"] for event in read_transcript(path)] == ["start", "note"]
 
 
-def test_an_incomplete_last_line_is_skipped(path: Path) -> None:
+def test_an_incomplete_last_line_is_skipped_and_a_broken_one_before_is_an_error(
+    path: Path,
+) -> None:
     run(path)
-    data = path.read_bytes()
-    path.write_bytes(data[:-20])
+    path.write_bytes(path.read_bytes()[:-20])
     assert [event["event"] for event in read_transcript(path)][-1] == "note"
     assert len(replies_of(path)) == 2
-
-
-def test_a_broken_line_in_the_middle_is_an_error(path: Path) -> None:
-    run(path)
     lines = path.read_text().split("\n")
     lines[2] = lines[2][:30]
     path.write_text("\n".join(lines))
-    with pytest.raises(
-        UsageError, match=r"run\.jsonl: line 3 is not an event .*; name another file"
-    ):
+    with pytest.raises(UsageError, match=r"run\.jsonl: line 3 is not an event .*; name another"):
         read_transcript(path)
 
 
-def test_an_incomplete_reply_is_an_error(path: Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        *((text, "line 1") for text in ("hello", "[1]\n", '{"a": 1}\n', "[" * 100_000)),
+        ('{"event": "reply", "text": "x"}\n', "line 1 is an incomplete reply"),
+        (None, "can't be read"),
+    ],
+)
+def test_a_file_that_is_not_a_transcript_is_an_error(
+    path: Path, text: str | None, said: str
+) -> None:
     path.parent.mkdir(parents=True)
-    path.write_text('{"event": "reply", "text": "x"}\n')
-    with pytest.raises(UsageError, match="line 1 is an incomplete reply"):
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(UsageError, match=said):
         replies_of(path)
 
 
-@pytest.mark.parametrize("text", ["hello", "[1]\n", '{"a": 1}\n', "[" * 100_000])
-def test_a_file_that_is_not_a_transcript_is_an_error(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True)
-    path.write_text(text)
-    with pytest.raises(UsageError, match="line 1"):
-        read_transcript(path)
-
-
-def test_a_file_that_is_not_there(path: Path) -> None:
-    with pytest.raises(UsageError, match="can't be read"):
-        read_transcript(path)
-
-
-def test_an_unwritable_path_does_not_fail_the_run(tmp_path: Path) -> None:
+def test_an_unwritable_path_does_not_fail_the_run(tmp_path: Path, path: Path) -> None:
+    """No path writes nothing; `kept` is where something is."""
     (tmp_path / "file").touch()
-    transcript = Transcript(tmp_path / "file" / "run.jsonl")
-    transcript.start(a=1)
-    assert transcript.problem
-    assert "can't be written" in transcript.problem
-    assert transcript.kept is None
+    nowhere, none, good = map(Transcript, (tmp_path / "file" / "run.jsonl", None, path))
+    assert good.kept is None
+    for transcript in (nowhere, none, good):
+        transcript.start(a=1)
+    none.end("done", None)
+    assert "can't be written" in (nowhere.problem or "")
+    assert (nowhere.kept, none.problem, good.kept) == (None, None, path)
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
@@ -177,20 +164,6 @@ def test_a_full_disk_does_not_fail_the_run() -> None:
     transcript.note(b=2)
     assert transcript.problem
     assert stat.S_IMODE(Path("/dev/full").stat().st_mode) != 0o600 or os.getuid() != 0
-
-
-def test_earlier_content_of_the_file_is_kept(path: Path) -> None:
-    transcript = Transcript(path)
-    assert transcript.kept is None
-    transcript.start(a=1)
-    assert transcript.kept == path
-
-
-def test_no_path_writes_nothing() -> None:
-    transcript = Transcript(None)
-    transcript.start(a=1)
-    transcript.end("done", None)
-    assert transcript.problem is None
 
 
 def test_the_text_of_a_request_is_complete() -> None:

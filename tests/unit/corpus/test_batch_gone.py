@@ -14,6 +14,8 @@ from keet.corpus.discovery import Shard
 from tests.conftest import REPORTS, Keet
 from tests.unit.corpus.store_rows import asked
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
@@ -41,7 +43,6 @@ def shown(out: Path) -> set[str]:
     return {Path(path).name for (path,) in asked(out, "SELECT path FROM launches")}
 
 
-@pytest.mark.slow
 def test_gone_files_are_reported_and_kept_until_prune(
     tree: Path, out: Path, batch: Keet, wording
 ) -> None:
@@ -59,7 +60,6 @@ def test_gone_files_are_reported_and_kept_until_prune(
     assert batch(tree, "-o", out).err == "", "what was pruned is not told again"
 
 
-@pytest.mark.slow
 def test_a_file_that_came_back_is_not_analysed_again(tree: Path, out: Path, batch: Keet) -> None:
     kept = tree.parent / "kept.ncu-rep"
     (tree / "nvtx.ncu-repz").rename(kept)
@@ -71,7 +71,6 @@ def test_a_file_that_came_back_is_not_analysed_again(tree: Path, out: Path, batc
 
 
 @pytest.mark.parametrize("options", [(), ("--prune",)])
-@pytest.mark.slow
 def test_a_moved_file_gets_its_new_path(
     tree: Path, out: Path, batch: Keet, options: tuple[str, ...]
 ) -> None:
@@ -84,7 +83,6 @@ def test_a_moved_file_gets_its_new_path(
     assert known["nvtx.ncu-repz"] == (("gone", None) if options else ("duplicate", "a.ncu-rep"))
 
 
-@pytest.mark.slow
 def test_a_copy_of_a_file_that_changed(tree: Path, out: Path, batch: Keet) -> None:
     shutil.copy(tree / "nvtx.ncu-repz", tree / "copy.ncu-rep")
     batch(tree, "-o", out)
@@ -97,7 +95,6 @@ def test_a_copy_of_a_file_that_changed(tree: Path, out: Path, batch: Keet) -> No
     assert files(out)["again.ncu-rep"] == ("duplicate", "copy.ncu-rep")
 
 
-@pytest.mark.slow
 def test_only_files_below_the_given_folders_are_pruned(
     tree: Path, out: Path, batch: Keet, tmp_path: Path
 ) -> None:
@@ -115,7 +112,6 @@ def test_only_files_below_the_given_folders_are_pruned(
     assert batch(tmp_path / "never", "-o", out, "--prune").code == 2
 
 
-@pytest.mark.slow
 def test_a_folder_may_be_empty_when_it_is_pruned(
     tree: Path, out: Path, batch: Keet, wording
 ) -> None:
@@ -130,7 +126,6 @@ def test_a_folder_may_be_empty_when_it_is_pruned(
     assert shown(out) == set()
 
 
-@pytest.mark.slow
 def test_files_that_can_not_be_reached_are_not_gone(tmp_path: Path) -> None:
     odd = tmp_path / os.fsdecode(b"\xff.ncu-rep")
     odd.write_bytes(b"")
@@ -153,7 +148,6 @@ STAGES = (
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["interrupt", "terminate"])
 @pytest.mark.parametrize("stage", STAGES)
-@pytest.mark.slow
 def test_a_stopped_batch_prints_the_resume_command(
     tree: Path, tmp_path: Path, batch: Keet, monkeypatch: pytest.MonkeyPatch,
     stage: str, number: int, wording,

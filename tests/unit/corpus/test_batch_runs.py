@@ -17,6 +17,9 @@ from tests.conftest import REPORTS, Keet
 from tests.unit.corpus.run_tables import OTHER, write_table
 from tests.unit.corpus.store_rows import asked
 
+pytestmark = pytest.mark.slow
+
+
 RUNS = REPORTS.parent / "runs"
 RUN = {"normalise": (60, 600.0), "transpose_rows": (20, 1400.0), OTHER: (5, 500.0)}
 """A run of 2.5 ms; `transpose_tiles`, which the report has, is not in it."""
@@ -61,7 +64,6 @@ KNOWN = [
 UNKNOWN = [(name, *NOT_KNOWN) for name, *_ in KNOWN]
 
 
-@pytest.mark.slow
 def test_rows_have_times_of_the_run(
     tree: Path, with_table: Path, out: Path, batch: Keet, wording
 ) -> None:
@@ -76,7 +78,6 @@ def test_rows_have_times_of_the_run(
         assert "0 launches" in again, "it is compared by its hash, and not analysed"
 
 
-@pytest.mark.slow
 def test_a_run_table_without_times_of_launches_is_reported(
     tree: Path, out: Path, batch: Keet, keet: Keet, wording
 ) -> None:
@@ -92,7 +93,6 @@ def test_a_run_table_without_times_of_launches_is_reported(
     wording(batch(tree, "-o", out).out)
 
 
-@pytest.mark.slow
 def test_rows_have_the_time_in_launches_of_similar_length(
     tmp_path: Path, out: Path, batch: Keet
 ) -> None:
@@ -113,7 +113,6 @@ def test_rows_have_the_time_in_launches_of_similar_length(
 # --- resuming
 
 
-@pytest.mark.slow
 def test_a_table_that_appears_changes_or_disappears(
     tree: Path, out: Path, batch: Keet, wording
 ) -> None:
@@ -136,7 +135,6 @@ def test_a_table_that_appears_changes_or_disappears(
     wording(batch(tree, "-o", out).out)
 
 
-@pytest.mark.slow
 def test_stores_of_an_older_keet_are_resumed(
     tree: Path, out: Path, batch: Keet, monkeypatch: pytest.MonkeyPatch, wording
 ) -> None:
@@ -175,7 +173,6 @@ def copied(tree: Path, name: str) -> Path:
     return Path(shutil.copy(tree / "tour.ncu-rep", tree / name))
 
 
-@pytest.mark.slow
 def test_the_table_of_a_copy_is_used_where_the_first_has_none(
     tree: Path, out: Path, batch: Keet
 ) -> None:
@@ -194,7 +191,6 @@ def test_the_table_of_a_copy_is_used_where_the_first_has_none(
         assert "2 unchanged since" in batch(tree, "-o", store).out
 
 
-@pytest.mark.slow
 def test_the_run_table_of_the_first_copy_is_used(
     tree: Path, with_table: Path, out: Path, batch: Keet
 ) -> None:
@@ -204,7 +200,6 @@ def test_the_run_table_of_the_first_copy_is_used(
     assert manifest(out)["x.ncu-rep"][0] == "duplicate"
 
 
-@pytest.mark.slow
 def test_a_copy_whose_table_does_not_fit_changes_nothing(
     tree: Path, out: Path, batch: Keet
 ) -> None:
@@ -214,7 +209,6 @@ def test_a_copy_whose_table_does_not_fit_changes_nothing(
     assert [status for status, *_ in manifest(out).values()] == ["done", "duplicate"]
 
 
-@pytest.mark.slow
 def test_a_report_that_was_moved_with_its_table(
     tree: Path, with_table: Path, out: Path, batch: Keet
 ) -> None:
@@ -232,7 +226,6 @@ def test_a_report_that_was_moved_with_its_table(
     assert asked(out, durations) == [(None, False)]
 
 
-@pytest.mark.slow
 def test_a_report_that_was_moved_without_its_table(
     tree: Path, with_table: Path, out: Path, batch: Keet
 ) -> None:
@@ -242,7 +235,6 @@ def test_a_report_that_was_moved_without_its_table(
     assert in_run(out) == UNKNOWN
 
 
-@pytest.mark.slow
 def test_a_snapshot_has_the_run_of_its_report(
     tree: Path, with_table: Path, out: Path, batch: Keet, keet: Keet, wording
 ) -> None:
@@ -257,7 +249,6 @@ def test_a_snapshot_has_the_run_of_its_report(
 
 
 @pytest.mark.parametrize("damage", [b"{}", b'{"keet_run": 99}', b'{"keet_run": 1', None])
-@pytest.mark.slow
 def test_a_run_table_that_can_not_be_used_is_reported_and_the_report_analysed(
     tree: Path, out: Path, batch: Keet, damage: bytes | None, wording
 ) -> None:
@@ -275,7 +266,6 @@ def test_a_run_table_that_can_not_be_used_is_reported_and_the_report_analysed(
 # --- finding reports
 
 
-@pytest.mark.slow
 def test_run_tables_are_skipped_without_a_message(
     tree: Path, with_table: Path, out: Path, batch: Keet, keet: Keet
 ) -> None:
@@ -291,7 +281,6 @@ def test_run_tables_are_skipped_without_a_message(
     assert find_reports([tree], out).reports[0].table == NO_TABLE
 
 
-@pytest.mark.slow
 def test_a_snapshot_may_be_called_like_a_table(tree: Path, out: Path, keet: Keet) -> None:
     keet("snapshot", tree / "tour.ncu-rep", "-o", tree / "x.keet.json")
     (tree / "x.keet.json").rename(tree / "other.run.json")

@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 from keet.analysis.limits import LEAST_KERNEL_NS
 from keet.analysis.replay_gap import REPLAY_DIFFERS
 from keet.corpus.store.part_writer import write_part
-from keet.corpus.store.reader import open_store
 from keet.corpus.store.report_rows import FileRows
-from keet.corpus.top import Selection, find_top
-from keet.documents.top import GapExampleDocument, GpuDocument, TopDocument
+from keet.corpus.top import Selection
+from keet.documents.top import GapExampleDocument, GpuDocument
 from tests.conftest import Keet
 from tests.unit.corpus.store_rows import launch_row, record
 from tests.unit.corpus.test_store_top import PLAIN
+from tests.unit.corpus.test_store_top import found_in as top_of
 
 Cells = dict[str, object]
 
@@ -50,11 +50,6 @@ def add_run(out: Path, name: str = "r", missed_us: float = 0.0, *launches: Cells
 
 
 NONE: Cells = {"top_finding": None, "top_forecast": None}
-
-
-def top_of(out: Path, select: Selection = Selection()) -> TopDocument:  # noqa: B008
-    with open_store(out) as store:
-        return find_top(store, select)
 
 
 def test_times_are_of_the_run(tmp_path: Path) -> None:
