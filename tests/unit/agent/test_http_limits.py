@@ -10,13 +10,7 @@ from functools import partial
 
 import pytest
 
-from keet.agent.model.http_limits import (
-    MOST_CALLS,
-    RedirectRefused,
-    UnusableReply,
-    reach_directly,
-    reduced,
-)
+from keet.agent.model import http_limits
 from keet.agent.model.messages import ChatMessage, ChatReply, ChatRequest, ModelFault, ModelToolCall
 from keet.agent.model.providers import connect
 from keet.agent.model.settings import ModelSpec
@@ -138,7 +132,7 @@ def test_other_clients_do_not_follow_redirects_either() -> None:
         client = pytest.importorskip(name).Client(follow_redirects=True, trust_env=False)
         with client, serving(Behaviour("another", GOOD), reached) as place:
             elsewhere = Behaviour("redirects", redirects_elsewhere(place))
-            with serving(elsewhere) as url, pytest.raises(RedirectRefused):
+            with serving(elsewhere) as url, pytest.raises(http_limits.RedirectRefused):
                 client.post(url, json={})
             assert reached == []
             assert client.post(place, json={}).status_code == 200
@@ -174,7 +168,7 @@ def test_a_server_on_this_machine_is_reached_directly(monkeypatch: pytest.Monkey
     monkeypatch.setenv("NO_PROXY", "example.org")
     monkeypatch.setenv("no_proxy", "")
     for url in ("http://127.0.0.1:1/v1", "https://models.example.org/v1"):
-        reach_directly(url)
+        http_limits.reach_directly(url)
         assert os.environ["no_proxy"] == "example.org,127.0.0.1"
     assert "coalesced" in asked(Behaviour("good", GOOD)).text
 
@@ -228,7 +222,7 @@ def test_only_the_first_choice_is_kept_and_its_text_limited_by_the_requested_tok
 
 
 def test_tool_calls_are_limited() -> None:
-    assert len(_calls_of("a thousand calls of tools")) == MOST_CALLS
+    assert len(_calls_of("a thousand calls of tools")) == http_limits.MOST_CALLS
     for name in ("arguments of 1 MB", "deep arguments"):
         (call,) = _calls_of(name)
         assert call.arguments is None
@@ -248,18 +242,18 @@ def test_replies_are_reduced_to_what_keet_reads() -> None:
         "usage": {"prompt_tokens": 5, "completion_tokens": 2, "prompt_tokens_details": details},
         "error": None,
     }
-    found = json.loads(reduced(json.dumps(body).encode()))
+    found = json.loads(http_limits.reduced(json.dumps(body).encode()))
     counts = {"prompt_tokens": 5, "completion_tokens": 2, "total_tokens": 7}
     assert found == {**body, "choices": body["choices"][:1], "usage": counts}
     for odd in ({"total_tokens": "7"}, {"reasoning_tokens": None}, {"cached_tokens": 1.5}):
         sent = json.dumps({"usage": {**counts, **odd}}).encode()
-        assert json.loads(reduced(sent)) == {"usage": counts}
+        assert json.loads(http_limits.reduced(sent)) == {"usage": counts}
     wrong = {"prompt_tokens": 5, "completion_tokens": "2"}
-    assert json.loads(reduced(json.dumps({"usage": wrong}).encode())) == {"usage": None}
+    assert json.loads(http_limits.reduced(json.dumps({"usage": wrong}).encode())) == {"usage": None}
     for value in (5, "x", None, {"a": 1}, [5]):
         sent = json.dumps({"choices": value}).encode()
-        assert json.loads(reduced(sent)) == {"choices": value}
+        assert json.loads(http_limits.reduced(sent)) == {"choices": value}
     for text in (b"", b"null", b"[1, 2]", b"<html>", b"\xff\x00", b'{"a": ' + b"9" * 5000 + b"}"):
-        assert reduced(text) == text
-    with pytest.raises(UnusableReply):
-        reduced(b"[" * 100_000)
+        assert http_limits.reduced(text) == text
+    with pytest.raises(http_limits.UnusableReply):
+        http_limits.reduced(b"[" * 100_000)

@@ -7,24 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from keet.agent.model import messages
 from keet.agent.model.faults import KINDS
-from keet.agent.model.messages import (
-    ChatMessage,
-    ChatReply,
-    ChatRequest,
-    ModelFault,
-    ModelToolCall,
-    TokenCount,
-    ToolSpec,
-)
 from keet.agent.model.scripted import ScriptedChat, open_script
 from keet.agent.model.settings import ModelSpec
 from keet.agent.model.transcript import Transcript
 from keet.agent.open_model import open_chat
 from tests.rows import each_row
 
-ASK = ChatRequest((ChatMessage("user", "Why?"),))
-TOOLS = (ToolSpec("read_source", "Lines.", {"type": "object"}),)
+ASK = messages.ChatRequest((messages.ChatMessage("user", "Why?"),))
+TOOLS = (messages.ToolSpec("read_source", "Lines.", {"type": "object"}),)
 SCHEMA = {"type": "object"}
 
 
@@ -45,13 +37,13 @@ def test_a_script_from_end_to_end(tmp_path: Path) -> None:
     )
     chat = open_chat(ModelSpec(f"scripted:{path}", None, 5.0, None))
     first = chat.ask(ASK._replace(tools=TOOLS, schema=SCHEMA))
-    called = ModelToolCall("call_1_0", "read_source", {"line": 3})
-    assert first == ("", (called,), TokenCount(9, 4), False, False)
+    called = messages.ModelToolCall("call_1_0", "read_source", {"line": 3})
+    assert first == ("", (called,), messages.TokenCount(9, 4), False, False)
     second = chat.ask(ASK)
     assert (second.text, second.spent.estimated) == ("because", True)
     assert chat.ask(ASK).cut
-    assert chat.ask(ASK).calls == (ModelToolCall("call_4_0", "read_source", None, "{bad"),)
-    with pytest.raises(ModelFault, match="used up after 4 replies; add") as caught:
+    assert chat.ask(ASK).calls == (messages.ModelToolCall("call_4_0", "read_source", None, "{bad"),)
+    with pytest.raises(messages.ModelFault, match="used up after 4 replies; add") as caught:
         chat.ask(ASK)
     assert caught.value.kind == "script"
     assert chat.name == f"scripted:{path}"
@@ -63,7 +55,7 @@ FAULTS = "timeout unreachable rate_limit no_quota wrong_key unknown_model too_lo
 @each_row("kind", FAULTS.split())
 def test_faults(kind: str) -> None:
     chat = ScriptedChat([{"fault": kind}, {"content": "so"}], "m")
-    with pytest.raises(ModelFault) as caught:
+    with pytest.raises(messages.ModelFault) as caught:
         chat.ask(ASK)
     assert caught.value.kind == kind
     assert kind in KINDS
@@ -73,7 +65,7 @@ def test_faults(kind: str) -> None:
 
 def test_refusals_and_interrupts() -> None:
     chat = ScriptedChat([{"fault": "no_tools"}, {"fault": "interrupt"}], "m")
-    with pytest.raises(ModelFault, match="does not support tools"):
+    with pytest.raises(messages.ModelFault, match="does not support tools"):
         chat.ask(ASK._replace(tools=TOOLS))
     with pytest.raises(KeyboardInterrupt):
         chat.ask(ASK)
@@ -81,10 +73,13 @@ def test_refusals_and_interrupts() -> None:
 
 
 def test_a_transcript_can_be_used_as_a_script(tmp_path: Path) -> None:
-    calls = (ModelToolCall("c1", "f", {"a": 1}), ModelToolCall("c2", "g", None, "{"))
+    calls = (
+        messages.ModelToolCall("c1", "f", {"a": 1}),
+        messages.ModelToolCall("c2", "g", None, "{"),
+    )
     replies = [
-        ChatReply("", calls, TokenCount(5, 6)),
-        ChatReply("because", (), TokenCount(7, 8), cut=True),
+        messages.ChatReply("", calls, messages.TokenCount(5, 6)),
+        messages.ChatReply("because", (), messages.TokenCount(7, 8), cut=True),
     ]
     path = tmp_path / "run.jsonl"
     transcript = Transcript(path)
@@ -114,7 +109,7 @@ def test_a_file_that_is_not_a_script(tmp_path: Path, lines: list[object] | None,
     path = tmp_path / "script.jsonl"
     if lines:
         write(path, *lines)
-    with pytest.raises(ModelFault) as caught:
+    with pytest.raises(messages.ModelFault) as caught:
         open_script(path)
     assert caught.value.kind == "script"
     assert said in str(caught.value)

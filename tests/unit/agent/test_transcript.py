@@ -9,28 +9,23 @@ from pathlib import Path
 
 import pytest
 
-from keet.agent.model.messages import (
-    ChatMessage,
-    ChatReply,
-    ChatRequest,
-    ModelToolCall,
-    TokenCount,
-    ToolSpec,
-)
+from keet.agent.model import messages
 from keet.agent.model.transcript import Transcript, read_transcript, replies_of, request_text
 from keet.errors import UsageError
 from keet.evidence import Evidence
 
 SECRET = "very-secret-value-1"
-SYSTEM = ChatMessage("system", "You explain kernels.")
-ASKED = ChatMessage("user", "Why?")
-CALL = ModelToolCall("c1", "read_source", {"line": 3})
-BAD_CALL = ModelToolCall("c2", "read_source", None, "{line")
-CALLED = ChatMessage("assistant", "", (CALL,))
-TOLD = ChatMessage("tool", "3: a[i] = b[j];", answers="c1")
-TOOLS = (ToolSpec("read_source", "Lines of the source.", {"type": "object"}),)
+SYSTEM = messages.ChatMessage("system", "You explain kernels.")
+ASKED = messages.ChatMessage("user", "Why?")
+CALL = messages.ModelToolCall("c1", "read_source", {"line": 3})
+BAD_CALL = messages.ModelToolCall("c2", "read_source", None, "{line")
+CALLED = messages.ChatMessage("assistant", "", (CALL,))
+TOLD = messages.ChatMessage("tool", "3: a[i] = b[j];", answers="c1")
+TOOLS = (messages.ToolSpec("read_source", "Lines of the source.", {"type": "object"}),)
 SCHEMA = {"type": "object", "properties": {"causes": {"type": "array"}}}
-REPLY = ChatReply("because\u2028of [E3]", (CALL, BAD_CALL), TokenCount(900, 40), cut=True)
+REPLY = messages.ChatReply(
+    "because\u2028of [E3]", (CALL, BAD_CALL), messages.TokenCount(900, 40), cut=True
+)
 EVIDENCE = Evidence("E3", "dram__bytes.sum", 12.5, "byte", "bytes")
 
 
@@ -42,10 +37,10 @@ def path(tmp_path: Path) -> Path:
 def run(path: Path) -> None:
     transcript = Transcript(path)
     transcript.start(model="openai:gpt-5", report=Path("a.ncu-rep"))
-    transcript.request("ask", ChatRequest((SYSTEM, ASKED), TOOLS, SCHEMA))
+    transcript.request("ask", messages.ChatRequest((SYSTEM, ASKED), TOOLS, SCHEMA))
     transcript.reply(REPLY, 1.23456)
     transcript.tool(CALL, TOLD.text, [EVIDENCE], None, 0.01)
-    transcript.request("ask", ChatRequest((SYSTEM, ASKED, CALLED, TOLD), TOOLS, SCHEMA))
+    transcript.request("ask", messages.ChatRequest((SYSTEM, ASKED, CALLED, TOLD), TOOLS, SCHEMA))
     transcript.reply(REPLY._replace(calls=()), 2)
     transcript.note(repair="two numbers are stray")
     transcript.end("done", REPLY.spent)
@@ -74,9 +69,9 @@ def test_events_in_order_with_their_times(path: Path) -> None:
 
 def test_a_new_phase_or_run_is_written_completely(path: Path) -> None:
     transcript = Transcript(path)
-    transcript.request("a", ChatRequest((SYSTEM, ASKED)))
-    transcript.request("b", ChatRequest((SYSTEM, ASKED)))
-    transcript.request("a", ChatRequest((SYSTEM, TOLD, ASKED), TOOLS))
+    transcript.request("a", messages.ChatRequest((SYSTEM, ASKED)))
+    transcript.request("b", messages.ChatRequest((SYSTEM, ASKED)))
+    transcript.request("a", messages.ChatRequest((SYSTEM, TOLD, ASKED), TOOLS))
     events = read_transcript(path)
     assert [event["kept"] for event in events] == [0, 0, 1]
     assert len(events[2]["messages"]) == 2
@@ -94,8 +89,8 @@ def test_no_key_is_written(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
     transcript = Transcript(path)
     transcript.start(note=f"x {SECRET}")
-    asked = ChatMessage("user", f"key {SECRET} and sk-abcdef123456")
-    transcript.request("a", ChatRequest((asked,)))
+    asked = messages.ChatMessage("user", f"key {SECRET} and sk-abcdef123456")
+    transcript.request("a", messages.ChatRequest((asked,)))
     transcript.reply(REPLY._replace(text=SECRET), 1)
     transcript.tool(CALL._replace(arguments={"a": SECRET}), SECRET, [], SECRET, 1)
     text = path.read_text()
@@ -167,7 +162,7 @@ def test_a_full_disk_does_not_fail_the_run() -> None:
 
 
 def test_the_text_of_a_request_is_complete() -> None:
-    text = request_text(ChatRequest((SYSTEM, ASKED, CALLED, TOLD), TOOLS, SCHEMA, 700))
+    text = request_text(messages.ChatRequest((SYSTEM, ASKED, CALLED, TOLD), TOOLS, SCHEMA, 700))
     for part in (SYSTEM.text, ASKED.text, TOLD.text, "calls read_source", '{"line": 3}'):
         assert part in text
     assert "--- tool (answers c1) ---" in text

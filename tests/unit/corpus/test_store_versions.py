@@ -15,15 +15,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from keet.corpus.store import schema
 from keet.corpus.store.part_writer import make_store, write_part
 from keet.corpus.store.reader import open_store
-from keet.corpus.store.schema import (
-    LAUNCH_COLUMNS,
-    SCHEMA_VERSION,
-    STORE_FILE,
-    TABLES,
-    part_folders,
-)
 from keet.corpus.store.version import check_writable, read_version
 from keet.errors import IngestError, UsageError
 from tests.conftest import REPORTS, Keet
@@ -55,7 +49,7 @@ def contents(folder: Path) -> dict[Path, bytes]:
 def test_an_old_store_is_read() -> None:
     with open_store(VERSION_1) as store:
         assert {name for (name,) in store.query("SHOW TABLES").rows} == VIEWS == set(store.views)
-        assert store.query("FROM launches LIMIT 0").columns == LAUNCH_COLUMNS
+        assert store.query("FROM launches LIMIT 0").columns == schema.LAUNCH_COLUMNS
         columns = "top_finding, limiter, round(top_forecast, 1), top_part, unknown_share"
         flip = store.query(f"SELECT {columns} FROM launches WHERE kernel = 'flip'").rows
         assert flip == [("uncoalesced_global", "L2", 4.5, None, None)]
@@ -122,7 +116,7 @@ def test_the_command_that_makes_it_again_can_be_pasted(
     again = shlex.split(refused.split("Make a new store with: keet batch ")[1])
     assert batch(*again).code == 0
     new = old.with_name("store_v2")
-    assert read_version(new).number == SCHEMA_VERSION
+    assert read_version(new).number == schema.SCHEMA_VERSION
     result = keet("query", new, "SELECT count(DISTINCT launch_id) FROM account", "--format", "csv")
     assert result.err == ""
     wording(batch(*again).out)
@@ -137,22 +131,22 @@ def test_no_writer_mixes_versions(old: Path) -> None:
 
 
 def test_a_store_that_lost_its_file_keeps_its_version(old: Path, tmp_path: Path) -> None:
-    (old / STORE_FILE).unlink()
+    (old / schema.STORE_FILE).unlink()
     with pytest.raises(UsageError, match="this store has version 1, and this keet writes"):
         make_store(old)
     new = tmp_path / "new"
     resume_state(new, report("p", "a" * 64))
-    (new / STORE_FILE).unlink()
+    (new / schema.STORE_FILE).unlink()
     make_store(new)
-    assert read_version(new).number == SCHEMA_VERSION
+    assert read_version(new).number == schema.SCHEMA_VERSION
     with open_store(new) as store:
         assert store.query("SELECT count(*) FROM account").rows == [(1,)]
 
 
 def test_a_new_part_has_every_table(tmp_path: Path) -> None:
     resume_state(tmp_path, report("p", "a" * 64))
-    (part,) = part_folders(tmp_path)
-    assert {path.stem for path in part.glob("*.parquet")} == set(TABLES)
+    (part,) = schema.part_folders(tmp_path)
+    assert {path.stem for path in part.glob("*.parquet")} == set(schema.TABLES)
     check_writable(tmp_path)
 
 
@@ -177,10 +171,10 @@ JSON = st.recursive(
 @pytest.mark.slow
 def test_a_version_is_read_or_refused(text: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / STORE_FILE).write_bytes(text)
+        (Path(folder) / schema.STORE_FILE).write_bytes(text)
         try:
             version = read_version(Path(folder))
         except IngestError as refused:
             assert "\n" not in str(refused)  # noqa: PT017 - either outcome is right
         else:
-            assert 1 <= version.number <= SCHEMA_VERSION
+            assert 1 <= version.number <= schema.SCHEMA_VERSION
