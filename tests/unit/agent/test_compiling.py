@@ -97,7 +97,6 @@ def test_resources_are_read_per_kernel() -> None:
     assert kernels["_Z2tmIfEvPT_"] == KernelResources(255, 40, 400, 4112)
     other = KernelName("hid", "", "_ZN33_GLOBAL__N__0badcafe_4_a_cu__Z1ff3hidEPf")
     hidden = kernel_named(kernels, other)
-    assert hidden is not None
     assert (hidden.registers, hidden.shared) == (10, 256)
 
 
@@ -587,6 +586,5 @@ def test_a_sample_compiles_with_the_registers_of_its_report() -> None:
     result = compile_source({str(path): path.read_text(encoding="utf-8")}, str(path), options)
     assert isinstance(result, Compiled), result
     kernel = kernel_named(result.kernels, launch.name)
-    assert kernel is not None
     assert kernel.registers == LaunchView(launch).value("registers_per_thread")
     assert kernel.shared == LaunchView(launch).value("shared_memory_static")

@@ -123,7 +123,6 @@ chat.ask(ChatRequest((ChatMessage("user", "Why?"),)))
 def test_killing_keet_leaves_no_process() -> None:
     with serving(SILENT) as url:
         keet = subprocess.Popen([sys.executable, "-c", _ORPHAN, url], stdout=subprocess.PIPE)
-        assert keet.stdout is not None
         worker = int(keet.stdout.readline())
         time.sleep(0.5)
         assert _lives(worker)
@@ -242,7 +241,6 @@ def test_a_client_that_takes_too_much_memory(wording) -> None:
     ]
     command = [sys.executable, "-c", _WORKER]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as worker:
-        assert worker.stdin is not None
         assert worker.stdout is not None
         worker.stdin.write("".join(json.dumps(line) + "\n" for line in lines).encode())
         worker.stdin.flush()

@@ -148,7 +148,6 @@ def test_the_kernel_of_each_sample_is_whole_with_its_launch(path: Path) -> None:
         return
     source = kernel_source(launch, files)
     text = shown_source(launch, 3000)
-    assert source.kernel is not None
     assert count_tokens(text) <= 3000
     assert set(range(source.kernel.first, source.kernel.last + 1)) <= numbers_in(text)
     assert source.sites

@@ -79,7 +79,6 @@ def test_a_launch_that_is_missing_leaves_its_kernel_unlinked() -> None:
     """Two were to be profiled and one is there: which one, nobody knows. Nor of two processes."""
     plain = plain_of(*run_of(*[(FILL, 100)] * 50, (FILL, 900)))
     plan = plan_of(plain)
-    assert plan.choice is not None
     assert len(plan.choice.launches) == 2
     assert linked(plan, plain) == []
     assert linked(FIRST, plain_of(*run_of((FILL, 40)), *run_of((FILL, 900), process=1))) == []
@@ -177,10 +176,8 @@ def test_the_launches_that_matter(bench: Bench, wording) -> None:
     wording(without_times(done.err))
     assert bench.left() == BOTH
     profile = read_profile(bench.report)
-    assert profile.run is not None
     assert [(each.launch, each.number, each.ns) for each in profile.run.profiled] == [(0, 2, 1216)]
     position = profile.in_run and profile.in_run.of(0)
-    assert position is not None
     assert (position.launches, position.known_by) == (400, "launch")
 
 
@@ -194,7 +191,6 @@ def test_a_kernel_that_can_not_be_replayed(bench: Bench, wording) -> None:
     assert "wait_for_host" not in bench.chosen(1)
     wording(without_times(done.err))
     run = read_profile(bench.report).run
-    assert run is not None
     assert [each.kernel for each in run.skipped] == ["wait_for_host"]
 
 
@@ -473,7 +469,6 @@ def test_arguments_that_are_no_text_and_a_cache_that_can_not_be_written(
     assert done.code == 0
     assert "recorded with CUPTI" in done.err
     run = read_profile(bench.report).run
-    assert run is not None
     assert run.command[-1] == "caf\\udce9"
 
 

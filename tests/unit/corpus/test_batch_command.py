@@ -235,8 +235,6 @@ def cluster() -> Iterator[str]:
         env=environment,
         text=True,
     )
-    assert process.stdin is not None
-    assert process.stdout is not None
     try:
         yield process.stdout.readline().strip()
     finally:

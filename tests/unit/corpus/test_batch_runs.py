@@ -103,7 +103,6 @@ def test_rows_have_the_time_in_launches_of_similar_length(
     sql = "SELECT run_time_us, run_alike_us FROM launches WHERE launch_id = 0"
     ((time, alike),) = asked(out, sql)
     position = read_profile(RUNS / "growing.ncu-repz").in_run.of(0)  # type: ignore[union-attr]
-    assert position is not None
     assert position.alike_ns is not None
     assert (time, alike) == (position.busy_ns / 1e3, position.alike_ns / 1e3)
     assert 0.6 < alike / time < 0.7

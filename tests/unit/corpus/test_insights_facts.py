@@ -41,7 +41,6 @@ def only(
 
 @pytest.mark.slow
 def test_points_of_a_sweep_are_numbered_as_in_its_curve(sweep: InsightDocument) -> None:
-    assert sweep.sweep is not None
     for number, point in enumerate(sweep.sweep.points):
         assert sweep.facts[f"duration_us#{number}"].path == point.path
         assert sweep.facts[f"t#{number}"].value == point.value
@@ -64,7 +63,6 @@ def test_files_of_a_history_are_numbered_in_their_order(tmp_path: Path) -> None:
     insight = only(tmp_path, HISTORY)
     cells = {name: fact for name, fact in insight.facts.items() if fact.path}
     assert cells
-    assert insight.change is not None
     for name, fact in cells.items():
         assert insight.change.history[int(name.partition("#")[2])].path == fact.path
     assert insight.facts["median_before#set"].value == 100.0

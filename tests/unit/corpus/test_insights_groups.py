@@ -208,7 +208,6 @@ def test_an_outlier_names_the_metrics_that_changed(tmp_path: Path) -> None:
     launches = running(steady(20))
     launches[13] |= {"duration_us": 620.0, "inst_executed_total": 3.1e7}
     (insight,) = of_kind(found_in(tmp_path, launches), "outliers")
-    assert insight.outliers is not None
     (only,) = insight.outliers.launches
     assert (only.launch, [each.metric for each in only.moved]) == (13, ["inst_executed_total"])
     assert only.times == pytest.approx(3.1, rel=0.02)
@@ -247,7 +246,6 @@ def test_a_regression_between_two_nights(tmp_path: Path) -> None:
     later = {"limiter": "L2", "l2_hit_rate_pct": 20.0, "registers_per_thread": 64.0}
     (insight,) = of_kind(found_in(tmp_path, nights(times, **later)), "change")
     change = insight.change
-    assert change is not None
     assert (change.slower, change.last_before) == (True, 4)
     assert [each.time_us for each in change.history] == times
     assert change.history[5].created.startswith("2026-11-07")
@@ -260,7 +258,6 @@ def test_a_regression_between_two_nights(tmp_path: Path) -> None:
 def test_versions_that_changed_as_well_are_named(tmp_path: Path) -> None:
     launches = nights([100.0, 101, 99, 100, 150, 151, 149], driver_version="590.2")
     (insight,) = of_kind(found_in(tmp_path, launches), "change")
-    assert insight.change is not None
     assert insight.change.versions == ["driver 580.1 to driver 590.2"]
 
 

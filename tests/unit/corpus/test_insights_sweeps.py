@@ -287,7 +287,6 @@ def test_a_left_out_point_is_named_and_not_recommended(tmp_path: Path, wording) 
     times = {2: 400.0, 4: 300.0, 8: 200.0, 16: 250.0}
     clocks = lambda v: clocked("none" if v == 16 else "base")  # noqa: E731
     (insight,) = of_kind(planted(tmp_path, over("T", times, command_line=clocks)), "sweep")
-    assert insight.sweep is not None
     assert [each.value for each in insight.sweep.left_out] == [16]
     wording(insight.text)
 

@@ -122,7 +122,6 @@ def assert_sums_close(path: Path) -> None:
             found = find_hotspots(launch, by)
             assert isinstance(found, Hotspots)
             executed = launch.metric("inst_executed")
-            assert executed is not None
             assert sum(spot.executed or 0 for spot in found.rows) == executed.value
             total = launch.metric("smsp__pcsamp_sample_count")
             if total is not None:

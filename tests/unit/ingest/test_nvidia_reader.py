@@ -66,7 +66,6 @@ def answers_after(signal_file: Path, answer: str) -> str:
 
 
 def pid_of(running: ReaderProcess) -> int:
-    assert running._resources.process is not None
     return running._resources.process.pid
 
 
@@ -185,12 +184,10 @@ def parent(tmp_path: Path, folders: Path) -> Iterator[Callable[[str], subprocess
     for process in started:
         process.kill()
         process.wait()
-        assert process.stdout is not None
         process.stdout.close()
 
 
 def child_of(process: subprocess.Popen[str]) -> int:
-    assert process.stdout is not None
     return int(process.stdout.readline())
 
 

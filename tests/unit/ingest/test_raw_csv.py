@@ -101,7 +101,6 @@ def test_cells_are_parsed(
     name: str, unit: str, cell: str, read_unit: str, value: float | None, tmp_path: Path
 ) -> None:
     metric = read(tmp_path, export((name, unit, cell))).launches[0].metric(name)
-    assert metric is not None
     assert (metric.unit, metric.value) == (read_unit, value and pytest.approx(value))
 
 

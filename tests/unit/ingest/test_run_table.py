@@ -154,8 +154,6 @@ def test_a_table_of_another_profile_says_nothing_about_single_launches() -> None
     folder = TESTS.parent / "evals" / "amounts" / "programs"
     own = read_profile(folder / "ising.ncu-repz", run_table=folder / "ising.run.json").run
     other = read_profile(folder / "ising_first.ncu-repz", run_table=folder / "ising.run.json").run
-    assert own is not None
     assert own.profiled
-    assert other is not None
     assert not other.profiled
     assert other.kernels == own.kernels
