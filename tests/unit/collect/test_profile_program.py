@@ -25,6 +25,7 @@ from keet.ingest.run_table import read_run_table
 from keet.profile.run_table import RunTable
 from keet.profile.timeline import Record
 from tests.conftest import REPORTS, Keet
+from tests.rows import mostly_slow
 from tests.unit.collect.toolkit import RUNS, needs_compiler, use_toolkit
 
 PROFILED_WAITS = read_profile(RUNS / "waits.ncu-repz").launches
@@ -194,29 +195,29 @@ def test_a_kernel_that_can_not_be_replayed(bench: Bench, wording) -> None:
     assert [each.kernel for each in run.skipped] == ["wait_for_host"]
 
 
-@pytest.mark.slow
-def test_only_kernels_that_can_not_be_replayed(bench: Bench, wording) -> None:
-    """There is no report, and the table of the run is kept."""
-    bench.answers(HANGS)
-    done = bench.profile(*WAITS[14:21], options=["--kernel-timeout", "0.2"])
-    assert done.code == 3
+GIVEN_UP = '==ERROR== Failed to profile "1:7:_Z13wait_for_hostPViPf:2" in process 7\n'
+WARNS = '==PROF== Profiling "1:7:_Z4fillPfi:1": 0%..==WARNING== it takes long\n..100% - 9 passes\n'
+NO_KERNELS = "==WARNING== No kernels were profiled.\n"
+FAILED = "==ERROR== The application returned an error code (7).\n"
+OF_WAITS = {"report": report("waits")}
+TOLD: dict[str, tuple[Any, ...]] = {
+    "none can be replayed": ([HANGS], WAITS[14:21], "--kernel-timeout 0.2", 3, ["r.run.json"]),
+    "ncu gives up on one": ([{"log": GIVEN_UP}, OF_WAITS], WAITS, "", 0, BOTH),
+    "a warning during a launch": ([{"log": WARNS, **OF_WAITS}], WAITS, "", 0, BOTH),
+    # ncu has the last word on that: the recorder may not have been loaded
+    "no kernels": ([{"log": NO_KERNELS}], ("exit", 0), "", 3, []),
+    "it fails before its first kernel": ([{"end": FAILED}], ("exit", 7), "", 7, []),
+    "no kernel of that name": ([{}], STEPS, "--kernel gemm", 3, []),
+}
+
+
+@pytest.mark.parametrize("name", mostly_slow(TOLD, few=2))
+def test_what_is_told(name: str, bench: Bench, wording) -> None:
+    calls, program, options, code, left = TOLD[name]
+    bench.answers(*calls)
+    done = bench.profile(*program, options=options.split())
+    assert (done.code, bench.left()) == (code, left)
     wording(without_times(done.err))
-    assert bench.left() == ["r.run.json"]
-
-
-@pytest.mark.slow
-def test_a_kernel_that_ncu_gives_up_on(bench: Bench, wording) -> None:
-    fails = '==ERROR== Failed to profile "1:7:_Z13wait_for_hostPViPf:2" in process 7\n'
-    bench.answers({"log": fails}, {"report": report("waits")})
-    done = bench.profile(*WAITS)
-    assert done.code == 0
-    wording(without_times(done.err))
-
-
-def test_a_warning_during_a_launch_does_not_end_it(bench: Bench, wording) -> None:
-    warns = '==PROF== Profiling "1:7:_Z4fillPfi:1": 0%..==WARNING== it takes long\n'
-    bench.answers({"log": f"{warns}..100% - 9 passes\n", "report": report("waits")})
-    wording(without_times(bench.profile(*WAITS).err))
 
 
 @pytest.mark.parametrize(
@@ -244,22 +245,6 @@ def test_the_programs_exit_code_is_kept(end: tuple[object, ...], code: int, benc
     assert (done.code, bench.left()) == (code, BOTH)
 
 
-def test_a_program_without_kernels(bench: Bench, wording) -> None:
-    """ncu has the last word on that: the recorder may not have been loaded."""
-    bench.answers({"log": "==WARNING== No kernels were profiled.\n"})
-    done = bench.profile("exit", 0)
-    assert done.code == 3
-    wording(without_times(done.err))
-    assert bench.left() == []
-
-
-def test_a_program_that_fails_before_its_first_kernel(bench: Bench) -> None:
-    bench.answers({"end": "==ERROR== The application returned an error code (7).\n"})
-    done = bench.profile("exit", 7)
-    assert done.code == 7
-    assert "exit code 7 before" in done.err
-
-
 @pytest.mark.slow
 def test_without_a_recorder_ncu_times_the_launches(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, wording
@@ -270,13 +255,6 @@ def test_without_a_recorder_ncu_times_the_launches(
     wording(without_times(done.err))
     assert "gpu__time_duration.sum" in bench.asked()[0]
     assert "transpose_rows" in bench.chosen(1)
-
-
-def test_kernel_pattern_without_a_match(bench: Bench, wording) -> None:
-    bench.answers({})
-    done = bench.profile(*STEPS, options=["--kernel", "gemm"])
-    assert done.code == 3
-    wording(without_times(done.err))
 
 
 @pytest.mark.parametrize(
@@ -406,8 +384,9 @@ def test_ctrl_c_under_ncu_keeps_what_is_there(
     ncu = bench.tools / "ncu"
     ncu.write_text(ncu.read_text().replace("sys.exit(abs(code))", SLEEPS))
     bench.answers(*calls)
-    stopped(bench, (bench.tools / "ready").exists, *WAITS)
+    said = stopped(bench, (bench.tools / "ready").exists, *WAITS)
     assert bench.left() == kept
+    assert (f"interrupted; {bench.report} has " in said) == (kept == BOTH)
 
 
 @pytest.mark.slow

@@ -175,36 +175,85 @@ def over(knob: str, times: dict[int, float], **cells: object) -> list[dict[str, 
     ]
 
 
-def test_a_block_size_without_a_name_is_a_knob(tmp_path: Path) -> None:
-    times = {64: 300.0, 128: 200.0, 256: 150.0, 512: 220.0}
-    found = planted(
-        tmp_path,
-        (
-            launch(f"r/{n}.ncu-rep", block=(b, 1, 1), grid=(2**20 // b, 1, 1), duration_us=t)
-            for n, (b, t) in zip("abcd", times.items())
-        ),
-    )
-    sweep = by_knob(found, "block x")
-    assert (sweep.source, sweep.moves_with, best_of(sweep)) == ("launch", ["grid x"], 256)
-
-
-def test_a_template_argument(tmp_path: Path) -> None:
-    found = planted(
-        tmp_path,
-        (
-            launch(f"{n}.ncu-rep", kernel=f"tile<{n}, float>", kernel_full=f"void tile<(int){n}, float>(T1 *)", duration_us=t)
-            for n, t in {8: 200.0, 16: 120.0, 32: 100.0}.items()
-        ),
-    )  # fmt: skip
-    sweep = by_knob(found, "template argument #1")
-    assert (sweep.kernel, [point.value for point in sweep.points]) == ("tile<…>", [8, 16, 32])
-
-
 EDITS = {1: 400.0, 2: 300.0, 3: 200.0, 4: 250.0}
 
 
 def clocked(control: str) -> str:
     return f"ncu --clock-control {control} ./app"
+
+
+KNOBS: dict[str, tuple[list[dict[str, object]], str, dict[str, object]]] = {
+    "a block size without a name": (
+        [
+            launch(f"r/{n}.ncu-rep", block=(b, 1, 1), grid=(2**20 // b, 1, 1), duration_us=t)
+            for n, b, t in (("a", 64, 300.0), ("b", 128, 200.0), ("c", 256, 150.0), ("d", 512, 220.0))
+        ],
+        "block x", {"source": "launch", "moves_with": ["grid x"], "best": 256},
+    ),
+    "an option of the command line": (
+        [
+            launch(f"{i}.ncu-rep", duration_us=t, command_line=f"ncu -o x ./app --unroll {v} --seed {i}")
+            for i, v, t in ((0, 1, 100.0), (1, 2, 80.0), (2, 4, 60.0))
+        ],
+        "unroll", {"source": "command line"},
+    ),
+    "two that move in step are one": (
+        [launch(f"M_{m}_N_{2 * m}.ncu-rep", duration_us=1000.0 / m) for m in (1, 2, 4, 8)],
+        "M", {"moves_with": ["N"]},
+    ),
+    "consecutive values, where the launch moves with them": (
+        over("opt", EDITS, grid=lambda i: (1024 // i, 1, 1)), "opt", {"moves_with": ["grid x"]},
+    ),
+    "a template argument": (
+        [
+            launch(f"{n}.ncu-rep", kernel=f"tile<{n}, float>", kernel_full=f"void tile<(int){n}, float>(T1 *)", duration_us=t)
+            for n, t in ((8, 200.0), (16, 120.0), (32, 100.0))
+        ],
+        "template argument #1", {"kernel": "tile<…>", "values": [8, 16, 32]},
+    ),
+    # twice as much work in less than twice the time: the larger problem is the better one
+    "a problem size, per unit of work": (
+        over(
+            "N", {1024: 20.0, 2048: 30.0, 4096: 50.0, 8192: 99.0}, grid=lambda n: (n // 256, 1, 1),
+            inst_executed_total=lambda n: 1e3 * n, dram_bytes_read=lambda n: 1e4 * n,
+            dram_bytes_written=lambda n: 1e4 * n, global_store_sectors=lambda n: 1e4 * n / 32,
+        ),
+        "N", {"kind": "size", "work": "varies", "work_unit": "million instructions", "best": 8192, "cost": pytest.approx(20.0 / 1.024)},
+    ),
+    "without effect": (
+        over("U", {1: 100.0, 2: 103.0, 4: 99.0, 8: 101.0}), "U", {"only_noise": True, "best": None},
+    ),
+    "one launch on two GPUs": (
+        [
+            launch(f"{gpu[-4:]}.ncu-rep", device=gpu, duration_us=us, limiter=unit, ceilings={unit: 80.0})
+            for gpu, us, unit in (("NVIDIA H200", 100.0, "DRAM"), ("NVIDIA A100", 240.0, "L2"))
+        ],
+        "GPU", {"kind": "gpu", "best_shown": "NVIDIA H200", "shown": ["NVIDIA A100", "NVIDIA H200"]},
+    ),
+    "versions that make no difference": (
+        [
+            launch(f"{n}.ncu-rep", driver_version=v, duration_us=t)
+            for n, v, t in (("a", "550.9", 100.0), ("b", "550.9", 101.0), ("c", "580.1", 102.0), ("d", "580.1", 99.0))
+        ],
+        "driver", {"only_noise": True},
+    ),
+}  # fmt: skip
+
+
+@each_row("name", KNOBS, few=2)
+def test_what_is_a_knob(name: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    launches, knob, expected = KNOBS[name]
+    sweep = by_knob(planted(tmp_path_factory.mktemp("set"), launches), knob)
+    points, best = sweep.points, sweep.best
+    told = {
+        **vars(sweep),
+        "values": [point.value for point in points],
+        "shown": [point.shown for point in points],
+        "cost": points[0].cost,
+        "best": best_of(sweep),
+        "best_shown": best is not None and points[best].shown,
+    }
+    assert {key: told[key] for key in expected} == expected
 
 
 NO_SWEEP: dict[str, list[dict[str, object]]] = {
@@ -242,28 +291,6 @@ def test_what_is_no_sweep(name: str, tmp_path_factory: pytest.TempPathFactory) -
 
 
 @pytest.mark.slow
-def test_an_option_of_the_command_line(tmp_path: Path) -> None:
-    found = planted(
-        tmp_path,
-        (
-            launch(f"{i}.ncu-rep", duration_us=t, command_line=f"ncu -o x ./app --unroll {v} --seed {i}")
-            for i, (v, t) in enumerate({1: 100.0, 2: 80.0, 4: 60.0}.items())
-        ),
-    )  # fmt: skip
-    assert by_knob(found, "unroll").source == "command line"
-
-
-@pytest.mark.slow
-def test_two_knobs_that_move_in_step_are_one(tmp_path: Path) -> None:
-    times = {1: 1000.0, 2: 500.0, 4: 250.0, 8: 125.0}
-    found = planted(
-        tmp_path, (launch(f"M_{m}_N_{2 * m}.ncu-rep", duration_us=t) for m, t in times.items())
-    )
-    (sweep,) = sweeps(found)
-    assert (sweep.knob, sweep.moves_with) == ("M", ["N"])
-
-
-@pytest.mark.slow
 def test_a_grid_of_two_knobs_gives_a_sweep_for_each_line(tmp_path: Path) -> None:
     found = planted(
         tmp_path,
@@ -274,12 +301,6 @@ def test_a_grid_of_two_knobs_gives_a_sweep_for_each_line(tmp_path: Path) -> None
     )
     lines = [(s.knob, s.fixed) for s in sweeps(found) if s.knob == "M"]
     assert lines == [("M", [f"N {n}"]) for n in (1, 2, 3)]
-
-
-@pytest.mark.slow
-def test_consecutive_values_are_a_knob_where_the_launch_moves_with_them(tmp_path: Path) -> None:
-    found = planted(tmp_path, over("opt", EDITS, grid=lambda i: (1024 // i, 1, 1)))
-    assert by_knob(found, "opt").moves_with == ["grid x"]
 
 
 @pytest.mark.slow
@@ -355,27 +376,6 @@ def test_a_title_names_only_fixed_values_that_distinguish_sweeps(tmp_path: Path)
 
 
 @pytest.mark.slow
-def test_a_problem_size_is_compared_per_unit_of_work(tmp_path: Path) -> None:
-    """Twice as much work in less than twice the time: the larger problem is the better one."""
-    found = planted(
-        tmp_path,
-        over(
-            "N",
-            {1024: 20.0, 2048: 30.0, 4096: 50.0, 8192: 99.0},
-            grid=lambda n: (n // 256, 1, 1),
-            inst_executed_total=lambda n: 1e3 * n,
-            dram_bytes_read=lambda n: 1e4 * n,
-            dram_bytes_written=lambda n: 1e4 * n,
-            global_store_sectors=lambda n: 1e4 * n / 32,
-        ),
-    )
-    sweep = by_knob(found, "N")
-    assert (sweep.kind, sweep.work, sweep.work_unit) == ("size", "varies", "million instructions")
-    assert best_of(sweep) == 8192
-    assert sweep.points[0].cost == pytest.approx(20.0 / 1.024)
-
-
-@pytest.mark.slow
 def test_without_work_counters_no_best_value_is_named(tmp_path: Path, wording) -> None:
     names = "inst_executed_total dram_bytes_read dram_bytes_written global_store_sectors"
     missing = dict.fromkeys(names.split())
@@ -383,14 +383,6 @@ def test_without_work_counters_no_best_value_is_named(tmp_path: Path, wording) -
     sweep = by_knob(found, "N")
     assert (sweep.work, sweep.best) == ("unknown", None)
     wording(found.insights[0].title)
-
-
-@pytest.mark.slow
-def test_a_knob_without_effect_is_within_noise(tmp_path: Path) -> None:
-    found = planted(tmp_path, over("U", {1: 100.0, 2: 103.0, 4: 99.0, 8: 101.0}))
-    sweep = by_knob(found, "U")
-    assert (sweep.only_noise, sweep.best) == (True, None)
-    assert "within noise" in found.insights[0].title
 
 
 @pytest.mark.slow
@@ -404,36 +396,6 @@ def test_units_that_were_not_measured_are_absent_and_not_zero(tmp_path: Path) ->
 
 
 # --- GPUs and versions
-
-
-@pytest.mark.slow
-def test_one_launch_on_two_gpus(tmp_path: Path) -> None:
-    found = planted(
-        tmp_path,
-        (
-            launch(
-                f"{gpu[-4:]}.ncu-rep",
-                device=gpu,
-                duration_us=us,
-                limiter=unit,
-                ceilings={unit: 80.0},
-            )
-            for gpu, us, unit in (("NVIDIA H200", 100.0, "DRAM"), ("NVIDIA A100", 240.0, "L2"))
-        ),
-    )
-    sweep = by_knob(found, "GPU")
-    assert (sweep.kind, sweep.best) == ("gpu", 1)
-    assert [point.shown for point in sweep.points] == ["NVIDIA A100", "NVIDIA H200"]
-
-
-@pytest.mark.slow
-def test_versions_that_make_no_difference(tmp_path: Path) -> None:
-    captures = (("550.9", 100.0), ("550.9", 101.0), ("580.1", 102.0), ("580.1", 99.0))
-    found = planted(
-        tmp_path,
-        (launch(f"{'abcd'[i]}.ncu-rep", driver_version=v, duration_us=t) for i, (v, t) in enumerate(captures)),
-    )  # fmt: skip
-    assert by_knob(found, "driver").only_noise
 
 
 # --- names

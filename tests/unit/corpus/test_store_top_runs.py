@@ -21,6 +21,7 @@ from keet.corpus.store.report_rows import FileRows
 from keet.corpus.top import Selection
 from keet.documents.top import GapExampleDocument, GpuDocument
 from tests.conftest import Keet
+from tests.rows import each_row
 from tests.unit.corpus.store_rows import launch_row, record
 from tests.unit.corpus.test_store_top import PLAIN
 from tests.unit.corpus.test_store_top import found_in as top_of
@@ -99,40 +100,44 @@ def test_the_limit_is_for_each_list(tmp_path: Path) -> None:
 # --- launches like the profiled one
 
 
-@pytest.mark.slow
-def test_a_saving_is_claimed_only_for_launches_of_similar_length(tmp_path: Path) -> None:
-    """155 launches of the same kernel took a hundred times as long as the profiled one."""
-    add_run(tmp_path, "r", 0.0, in_run(10_000.0, run_alike_us=1000.0), in_run(2000.0, kernel="j"))
-    first, second = top_of(tmp_path).opportunities
-    told = (first.kernel, first.time_us, first.saved_us, first.saved_of_us)
-    assert told == ("k", 10_000.0, 500.0, 1000.0)
-    assert (first.unknown_us, first.unlike_us) == (9000.0, 9000.0)
-    assert first.forecast.likely == 2.0
-    assert (second.saved_us, second.saved_of_us, second.unknown_us) == (1000.0, 2000.0, 0.0)
+SIMILAR: dict[str, tuple[list[Cells], list[Cells]]] = {
+    # 155 launches of the same kernel took a hundred times as long as the profiled one
+    "some are of similar length": (
+        [in_run(10_000.0, run_alike_us=1000.0), in_run(2000.0, kernel="j")],
+        [
+            {"kernel": "k", "time_us": 10_000.0, "saved_us": 500.0, "saved_of_us": 1000.0, "unknown_us": 9000.0, "unlike_us": 9000.0},
+            {"kernel": "j", "saved_us": 1000.0, "saved_of_us": 2000.0, "unknown_us": 0.0},
+        ],
+    ),
+    "none is": (
+        [in_run(10_000.0, run_alike_us=0.0)],
+        [{"saved_us": None, "saved_of_us": None, "forecast": None, "unknown_us": 10_000.0, "unlike_us": 10_000.0, "finding": "narrow_access"}],
+    ),
+    "sums of floats end above their whole": (
+        [in_run(1000.0, run_alike_us=1000.001)], [{"saved_us": 500.0, "saved_of_us": 1000.0, "unlike_us": 0.0}],
+    ),
+    "nothing to fix in a small launch says nothing of large ones": (
+        [in_run(5000.0, run_alike_us=50.0, **NONE), in_run(100.0, kernel="j")],
+        [{"kernel": "k", "finding": None, "unknown_us": 4950.0}, {"kernel": "j"}],
+    ),
+    "the replay of one of two differs": (
+        [in_run(1000.0, plain_us=500.0), in_run(300.0)],
+        [{"time_us": 1300.0, "saved_us": 150.0, "replay_gaps": 1, "launches": 2}],
+    ),
+}  # fmt: skip
 
 
 @pytest.mark.slow
-def test_no_saving_without_launches_of_similar_length(tmp_path: Path) -> None:
-    add_run(tmp_path, "r", 0.0, in_run(10_000.0, run_alike_us=0.0))
-    (only,) = top_of(tmp_path).opportunities
-    assert (only.saved_us, only.saved_of_us, only.forecast) == (None, None, None)
-    assert (only.unknown_us, only.unlike_us, only.finding) == (10_000.0, 10_000.0, "narrow_access")
-
-
-@pytest.mark.slow
-def test_more_alike_than_there_is_counts_as_all(tmp_path: Path) -> None:
-    """Sums of floats may end above their whole."""
-    add_run(tmp_path, "r", 0.0, in_run(1000.0, run_alike_us=1000.001))
-    (only,) = top_of(tmp_path).opportunities
-    assert (only.saved_us, only.saved_of_us, only.unlike_us) == (500.0, 1000.0, 0.0)
-
-
-@pytest.mark.slow
-def test_nothing_to_fix_in_a_small_launch_says_nothing_of_large_ones(tmp_path: Path) -> None:
-    small = in_run(5000.0, run_alike_us=50.0, **NONE)
-    add_run(tmp_path, "r", 0.0, small, in_run(100.0, kernel="j"))
-    first, _ = top_of(tmp_path).opportunities
-    assert (first.kernel, first.finding, first.unknown_us) == ("k", None, 4950.0)
+@each_row("name", SIMILAR)
+def test_a_saving_is_claimed_only_for_launches_of_similar_length(
+    name: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    out, (launches, expected) = tmp_path_factory.mktemp("store"), SIMILAR[name]
+    add_run(out, "r", 0.0, *launches)
+    found = [vars(each) for each in top_of(out).opportunities]
+    assert [{k: f[k] for k in e} for f, e in zip(found, expected, strict=True)] == expected
+    if name.startswith("some"):
+        assert found[0]["forecast"].likely == 2.0
 
 
 @pytest.mark.slow
@@ -151,13 +156,6 @@ def test_time_with_an_unknown_saving_ranks_in_full(tmp_path: Path) -> None:
         *(("gap", None, 700.0), ("no forecast", None, 500.0), ("known", 450.0, 0.0)),
         *(("not judged", None, 400.0), ("well", None, 0.0)),
     ]
-
-
-@pytest.mark.slow
-def test_a_kernel_that_the_run_does_not_have_counts_as_profiled(tmp_path: Path) -> None:
-    add_report(tmp_path, "r", [in_run(500.0), {"kernel": "j"}], run_total_us=500.0)
-    told = {(each.kernel, each.basis, each.time_us) for each in top_of(tmp_path).opportunities}
-    assert told == {("k", "run", 500.0), ("j", "reports", 100.0)}
 
 
 @pytest.mark.slow
@@ -209,17 +207,13 @@ def test_no_saving_is_claimed_if_the_replay_differs(
 
 
 @pytest.mark.slow
-def test_the_others_of_a_group_still_save(tmp_path: Path) -> None:
-    add_run(tmp_path, "r", 0.0, in_run(1000.0, plain_us=500.0), in_run(300.0))
-    (only,) = top_of(tmp_path).opportunities
-    assert (only.time_us, only.saved_us, only.replay_gaps, only.launches) == (1300.0, 150.0, 1, 2)
-
-
-@pytest.mark.slow
-def test_without_a_run_times_are_not_compared(tmp_path: Path) -> None:
-    add_report(tmp_path, "r", [{"plain_us": 5000.0}])
-    (only,) = top_of(tmp_path).opportunities
-    assert (only.replay_gaps, only.saved_us) == (0, 50.0)
+def test_a_kernel_that_the_run_does_not_have_counts_as_profiled(tmp_path: Path) -> None:
+    """Without a run times are not compared."""
+    other = {"kernel": "j", "plain_us": 5000.0}
+    add_report(tmp_path, "r", [in_run(500.0), other], run_total_us=500.0)
+    told = {(e.kernel, e.basis, e.time_us, e.saved_us) for e in top_of(tmp_path).opportunities}
+    assert told == {("k", "run", 500.0, 250.0), ("j", "reports", 100.0, 50.0)}
+    assert {each.replay_gaps for each in top_of(tmp_path).opportunities} == {0}
 
 
 # --- arithmetic
@@ -300,10 +294,12 @@ def test_page_of_one_run(tmp_path: Path, keet: Keet, wording) -> None:
 
 
 @pytest.mark.slow
-def test_page_names_replay_gaps(tmp_path: Path, keet: Keet, wording) -> None:
+def test_page_names_replay_gaps_and_unknown_savings(tmp_path: Path, keet: Keet, wording) -> None:
     gaps = in_run(500.0, plain_us=2400.0), in_run(900.0, plain_us=2400.0, kernel="j", **NONE)
-    add_run(tmp_path, "r", 0.0, *gaps)
-    wording(page(tmp_path, keet))
+    add_run(tmp_path / "gaps", "r", 0.0, *gaps)
+    add_run(tmp_path / "small", "r", 0.0, in_run(5000.0, run_alike_us=50.0, **NONE))
+    for name in ("gaps", "small"):
+        wording(page(tmp_path / name, keet), case=name)
 
 
 @pytest.mark.slow
@@ -344,13 +340,9 @@ def test_a_report_of_a_range_has_a_known_run(tmp_path: Path, keet: Keet, wording
 
 
 @pytest.mark.slow
-def test_only_reports_of_ranges(tmp_path: Path, keet: Keet, wording) -> None:
-    add_range(tmp_path, "p")
-    wording(lines_of(tmp_path, keet, 1, 3))
-
-
-@pytest.mark.slow
-def test_page_without_run_tables(tmp_path: Path, keet: Keet, wording) -> None:
+def test_page_of_ranges_or_without_run_tables(tmp_path: Path, keet: Keet, wording) -> None:
+    add_range(tmp_path / "ranges", "p")
+    wording(lines_of(tmp_path / "ranges", keet, 1, 3))
     add_report(tmp_path, "p", [{}])
     wording(lines_of(tmp_path, keet, 2, 4))
     add_report(tmp_path, "q", [{"device": "H", "compute_capability": "8.0"}])
@@ -380,14 +372,6 @@ def test_page_names_the_time_that_a_saving_is_of(tmp_path: Path, keet: Keet, wor
     assert "other lengths" in out
     add_run(tmp_path / "most", "r", 0.0, in_run(10_000.0, run_alike_us=9950.0))
     assert "other lengths" not in page(tmp_path / "most", keet)
-
-
-@pytest.mark.slow
-def test_saving_is_unknown_if_only_a_small_launch_was_checked(
-    tmp_path: Path, keet: Keet, wording
-) -> None:
-    add_run(tmp_path, "r", 0.0, in_run(5000.0, run_alike_us=50.0, **NONE))
-    wording(page(tmp_path, keet))
 
 
 # --- tables that have nothing but durations
