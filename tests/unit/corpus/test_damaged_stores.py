@@ -21,7 +21,7 @@ from keet.corpus.store.reader import open_store
 from keet.corpus.store.schema import DAMAGED, SCHEMA_VERSION, STORE_FILE, TABLES, part_folders
 from keet.errors import DamagedReport, UsageError
 from tests.conftest import REPORTS, Keet, Result
-from tests.unit.corpus.pool_in_process import PoolInProcess
+from tests.unit.corpus.conftest import in_process
 from tests.unit.corpus.store_rows import report, resume_state
 
 Damage = Callable[[Path], object]
@@ -61,7 +61,7 @@ def out(base: Path, tmp_path: Path) -> Path:
 
 def _run_batch(*arguments: object) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("keet.corpus.batch.worker_pool.Pool", PoolInProcess)
+        in_process(patch)
         assert main(["batch", *map(str, arguments)]) == 5
 
 
