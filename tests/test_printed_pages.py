@@ -7,7 +7,7 @@ import pytest
 
 from tests.conftest import REPORTS, Keet
 from tests.printed_pages import Advice, Cell, Shown, csv_page, text_page
-from tests.unit.ingest.test_details_parity import TABLES, launches_and_page
+from tests.unit.ingest.test_details_page import TABLES, launches_and_page
 
 LAUNCHES = 3
 """Of the report's four: the table has the first ones."""

@@ -24,8 +24,8 @@ from tests import encode
 from tests.conftest import REPORTS, Keet
 from tests.encode import chunk, number
 from tests.rows import each_row
+from tests.unit.ingest.test_code_object import END, SET_ADDRESS_0, line_at, line_program
 from tests.unit.ingest.test_container import touch
-from tests.unit.ingest.test_line_table import END, SET_ADDRESS_0, line_at, line_program
 
 FILE_HEADER = b"NVR\0" + encode.sized(number(1, 7))
 

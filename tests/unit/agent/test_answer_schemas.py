@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from itertools import product
 
 import pytest
 
@@ -12,6 +13,7 @@ from keet.agent.answer_schemas import (
     Conclusion,
     Corrections,
     NoAnswer,
+    RawCause,
     TextAnswer,
     known_finding,
     schema_of,
@@ -22,15 +24,19 @@ from tests.rows import each_row
 SAID = {"summary": "s", "purpose": "p", "causes": [{"finding": "f", "text": "t"}]}
 
 
+def parsed(**parts: object) -> Conclusion:
+    return understand(json.dumps({"summary": "", **parts}), Conclusion)
+
+
+def with_cause(**parts: object) -> RawCause:
+    return parsed(causes=[{"finding": "x", "text": "y", **parts}]).causes[0]
+
+
 @each_row(
     "wrap",
     [
-        "{}",
-        "```json\n{}\n```",
-        "```\n{}\n```",
-        "Here it is:\n{}\nThat is all.",
-        "<think>a {{ b</think> {}",
-        "{} {{}}",
+        *("{}", "```json\n{}\n```", "```\n{}\n```", "Here it is:\n{}\nThat is all."),
+        *("<think>a {{ b</think> {}", "{} {{}}"),
     ],
 )
 def test_the_json_object_is_found_in_the_reply(wrap: str) -> None:
@@ -45,24 +51,14 @@ def test_an_unreadable_answer_says_why(text: str) -> None:
 
 
 def test_loose_types_are_understood() -> None:
-    said = {
-        "summary": ["First", "second."],
-        "judged": "of another version",
-        "causes": [
-            {
-                "finding": "x",
-                "text": "y",
-                "line": "slow.cu:12",
-                "because": "{a}; b > c",
-                "claim": {},
-            }
-        ],
-        "edits": [{"what": "w", "changes": {"file": "a.cu", "old": ["-a", "b"], "new": None}}],
-    }
-    found = understand(json.dumps(said), Conclusion)
+    found = parsed(
+        summary=["First", "second."],
+        judged="of another version",
+        causes=[{"finding": "x", "text": "y", "line": "slow.cu:12", "because": "{a}; b > c"}],
+        edits=[{"what": "w", "changes": {"file": "a.cu", "old": ["-a", "b"], "new": None}}],
+    )
     assert found.summary == "First\nsecond."
     assert (found.causes[0].because, found.causes[0].line) == (["a", "b > c"], 12)
-    assert found.causes[0].claims == []
     assert (found.edits[0].changes[0].old, found.edits[0].changes[0].new) == ("-a\nb", "")
 
 
@@ -75,28 +71,23 @@ def test_loose_types_are_understood() -> None:
         (["{a}", "", " b "], ["a", "b"]),
         ([1, None], ["1", "None"]),
         (["a"] * 50, ["a"] * 12),
+        (["b" * 9000] * 10_000, ["b" * 4000] * 12),
     ],
 )
 def test_facts_are_parsed_from_several_forms(because: object, read: list[str]) -> None:
-    said = {"summary": "", "causes": [{"finding": "x", "text": "y", "because": because}]}
-    assert understand(json.dumps(said), Conclusion).causes[0].because == read
+    assert with_cause(because=because).because == read
 
 
 @each_row("claim", [None, "", {}, [], "bytes", {"of": "DRAM"}, {"kind": None}])
 def test_an_empty_claim_is_parsed_from_several_forms(claim: object) -> None:
-    said = {"summary": "", "causes": [{"finding": "x", "text": "y", "claim": claim}]}
-    assert understand(json.dumps(said), Conclusion).causes[0].claims == []
+    assert with_cause(claim=claim).claims == []
 
 
-@pytest.mark.parametrize("name", ["claim", "claims"])
-@pytest.mark.parametrize("is_list", [True, False])
-def test_one_claim_is_parsed_from_several_forms(name: str, is_list: bool) -> None:
-    claim: object = {"kind": "bytes", "of": "DRAM", "needed": 4096}
-    cause = {"finding": "x", "text": "y", name: [claim] if is_list else claim}
-    (found,) = (
-        understand(json.dumps({"summary": "", "causes": [cause]}), Conclusion).causes[0].claims
-    )
-    assert (found.kind, found.needed, found.removed) == ("bytes", "4096", "")
+def test_one_claim_is_parsed_from_several_forms() -> None:
+    claim = {"kind": "bytes", "of": "DRAM", "needed": 4096}
+    for name, form in product(("claim", "claims"), (claim, [claim])):
+        (found,) = with_cause(**{name: form}).claims
+        assert (found.kind, found.needed, found.removed) == ("bytes", "4096", "")
 
 
 @each_row(
@@ -112,20 +103,17 @@ def test_one_claim_is_parsed_from_several_forms(name: str, is_list: bool) -> Non
 def test_changes_are_parsed_from_several_forms(
     changes: object, read: list[tuple[str, str, str]]
 ) -> None:
-    said = {"summary": "", "edits": [{"what": "w", "changes": changes}]}
-    found = understand(json.dumps(said), Conclusion).edits[0].changes
+    found = parsed(edits=[{"what": "w", "changes": changes}]).edits[0].changes
     assert [(change.old, change.new, change.diff) for change in found] == read
 
 
-def test_long_texts_are_cut() -> None:
+@pytest.mark.slow
+def test_long_texts_are_cut_and_long_lists_refused() -> None:
     assert len(understand(json.dumps({"answer": "x" * 90_000}), TextAnswer).answer) == 4000
-
-
-def test_endless_lists_are_refused() -> None:
-    with pytest.raises(NoAnswer, match="causes"):
-        understand(
-            json.dumps({"summary": "", "causes": [{"finding": "a", "text": "b"}] * 99}), Conclusion
-        )
+    assert len(parsed(summary=["a" * 3000] * 100_000).summary) == 4000
+    for name, count in product(("causes", "objections", "edits"), (99, 1000)):
+        with pytest.raises(NoAnswer, match=f"{name}: .* at most"):
+            parsed(**{name: [{"finding": "f", "text": "t", "what": "w"}] * count})
 
 
 @each_row(
@@ -163,40 +151,17 @@ def test_schemas_are_strict(shape: type) -> None:
 def test_code_that_is_too_long_is_refused_and_not_cut() -> None:
     """A part of an edit is another edit."""
 
-    def said(old: object) -> str:
-        return json.dumps({"summary": "s", "edits": [{"what": "w", "changes": [{"old": old}]}]})
+    def said(changes: object) -> Conclusion:
+        return parsed(edits=[{"what": "w", "changes": changes}])
 
     whole = "x" * 8000
-    assert understand(said(whole), Conclusion).edits[0].changes[0].old == whole
+    assert said([{"old": whole}]).edits[0].changes[0].old == whole
+    told = r"edits\.0\.changes\.0\.old: .*change fewer lines at a time"
     for old in (whole + "x", ["y"] * 5000, {"a": whole}):
-        with pytest.raises(
-            NoAnswer, match=r"edits\.0\.changes\.0\.old: .*change fewer lines at a time"
-        ):
-            understand(said(old), Conclusion)
+        with pytest.raises(NoAnswer, match=told):
+            said([{"old": old}])
     with pytest.raises(NoAnswer, match=r"changes\.0\.diff"):
-        understand(
-            json.dumps({"summary": "s", "edits": [{"what": "w", "changes": whole + "x"}]}),
-            Conclusion,
-        )
-
-
-@pytest.mark.slow
-def test_lists_have_the_limits_of_texts() -> None:
-    said = {
-        "summary": ["a" * 3000] * 100_000,
-        "causes": [{"finding": "f", "text": "t", "because": ["b" * 9000] * 10_000}],
-    }
-    found = understand(json.dumps(said), Conclusion)
-    assert len(found.summary) == 4000
-    assert [len(each) for each in found.causes[0].because] == [4000] * 12
-    for name in ("causes", "objections", "edits"):
-        with pytest.raises(NoAnswer, match=f"{name}: .* at most"):
-            understand(
-                json.dumps(
-                    {"summary": "s", name: [{"finding": "f", "text": "t", "what": "w"}] * 1000}
-                ),
-                Conclusion,
-            )
+        said(whole + "x")
 
 
 @pytest.mark.slow

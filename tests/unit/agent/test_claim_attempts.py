@@ -4,7 +4,7 @@ reasons. Each is made on a real report, as a model would write it."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tests.rows import each_row
 from tests.unit.agent.conversations import Talk, talk
@@ -106,22 +106,11 @@ ATTEMPTS = {
 
 
 def tried(attempt: Attempt) -> Talk:
-    cause = {
-        "finding": attempt.finding,
-        "text": "It is that: {duration}.",
-        "because": attempt.because,
-    }
-    said: dict[str, Any] = {
-        "summary": "It is slow.",
-        "causes": [{**cause, "claims": [*attempt.claims]}],
-    }
-    if attempt.objects_to:
-        against = {
-            "finding": attempt.objects_to,
-            "text": "It is not.",
-            "because": attempt.objection,
-        }
-        said["objections"] = [against]
+    told = {"text": "It is that: {duration}.", "because": attempt.because}
+    cause = {"finding": attempt.finding, **told, "claims": [*attempt.claims]}
+    against = {"finding": attempt.objects_to, "text": "No.", "because": attempt.objection}
+    objections = [against] if attempt.objects_to else []
+    said = {"summary": "It is slow.", "causes": [cause], "objections": objections}
     return talk(said, {"corrections": []}, sample=attempt.sample)
 
 

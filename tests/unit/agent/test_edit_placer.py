@@ -11,6 +11,7 @@ from keet.agent.edits import edit_placer
 from keet.agent.edits.compiler_output import CompilerMessage
 from keet.agent.edits.compiling import BuildComparison
 from keet.agent.edits.edit_placer import without_figures
+from keet.documents.model_explanation import EditDocument
 from tests.rows import each_row
 from tests.unit.agent.conversations import (
     LINE,
@@ -32,41 +33,36 @@ def edited(*replies: Any, edits: Any, compiles: bool = False) -> Talk:
     return talk(conclusion(edits=edits), *replies, compiles=compiles)
 
 
+def only(done: Talk) -> EditDocument:
+    (found,) = done.model_explanation.edits
+    return found
+
+
 def test_an_edit_becomes_a_diff_that_applies() -> None:
-    (found,) = edited(edits=[edit(change())]).model_explanation.edits
-    assert found.problem is None
-    assert found.places == ("slow.cu:43",)
+    found = only(edited(edits=[edit(change())]))
+    assert (found.problem, found.places, found.sketch) == (None, ("slow.cu:43",), "")
     assert f"-            {LINE}\n+            {OTHER}\n" in found.diff
     assert found.diff.startswith("--- a/slow.cu\n+++ b/slow.cu\n@@ ")
     assert (found.build, found.build_text) == ("not checked", NOT_COMPILED)
-    assert found.sketch == ""
 
 
 def test_an_edit_that_does_not_fit_is_sent_back_once() -> None:
     done = edited(corrections([change()]), edits=[edit(MISFIT)])
-    prompt = done.chat.requests[1].messages[-1].text
-    assert "1. edit 1: Spread" in prompt
-    (found,) = done.model_explanation.edits
-    assert found.problem is None
-    assert OTHER in found.diff
+    assert "1. edit 1: Spread" in done.chat.requests[1].messages[-1].text
+    assert only(done).problem is None
+    assert OTHER in only(done).diff
     assert done.model_explanation.sent_back == 1
-
-
-def test_an_edit_that_fits_nowhere_is_a_sketch() -> None:
-    done = edited(corrections([MISFIT]), edits=[edit(MISFIT)])
-    assert len(done.chat.requests) == 2
-    (found,) = done.model_explanation.edits
-    assert found.diff == ""
-    assert found.problem
-    assert found.sketch == "-from_item[j] = item_tile[j][item][k];\n+x = y;"
+    nowhere = edited(corrections([MISFIT]), edits=[edit(MISFIT)])
+    assert len(nowhere.chat.requests) == 2
+    assert (only(nowhere).diff, bool(only(nowhere).problem)) == ("", True)
+    assert only(nowhere).sketch == "-from_item[j] = item_tile[j][item][k];\n+x = y;"
 
 
 def test_advice_without_changes_is_not_sent_back(wording) -> None:
     done = edited(edits=[edit()])
     assert len(done.chat.requests) == 1
-    (found,) = done.model_explanation.edits
-    wording(str(found.what))
-    assert (found.diff, found.sketch) == ("", "")
+    wording(str(only(done).what))
+    assert (only(done).diff, only(done).sketch) == ("", "")
 
 
 def test_only_the_faulty_edit_is_replaced() -> None:
@@ -141,39 +137,30 @@ def test_a_compile_error_is_sent_back_and_the_edit_replaced(compiler: Compiler, 
     done = edited(corrections([change()]), edits=[edit(BAD)], compiles=True)
     prompt = done.chat.requests[1].messages[-1].text
     wording([line for line in prompt.splitlines() if '"bad"' in line])
-    (found,) = done.model_explanation.edits
+    found = only(done)
     assert (found.build, found.build_text) == ("compiles", "registers 128 → 96")
     assert "bad" not in found.diff
 
 
-def test_an_edit_that_still_fails_is_marked(compiler: Compiler) -> None:
-    done = edited(corrections([BAD]), edits=[edit(BAD)], compiles=True)
-    assert len(compiler.seen) == 2  # once each: no third try
-    (found,) = done.model_explanation.edits
+@pytest.mark.parametrize(("again", "tries"), [(BAD, 2), (MISFIT, 1)])
+def test_an_edit_that_still_fails_is_marked(again: object, tries: int, compiler: Compiler) -> None:
+    """A correction that fits nowhere does not replace a diff."""
+    found = only(edited(corrections([again]), edits=[edit(BAD)], compiles=True))
+    assert len(compiler.seen) == tries  # once each: no third try
     assert found.build == "fails"
+    assert "bad" in found.diff
     assert "bad" in found.build_text
 
 
-def test_a_correction_that_fits_nowhere_does_not_replace_a_diff(compiler: Compiler) -> None:
-    (found,) = edited(
-        corrections([MISFIT]), edits=[edit(BAD)], compiles=True
-    ).model_explanation.edits
-    assert "bad" in found.diff
-    assert found.build == "fails"
-
-
 def test_nothing_is_compiled_where_that_is_turned_off(compiler: Compiler) -> None:
-    (found,) = edited(edits=[edit(BAD)]).model_explanation.edits
+    assert only(edited(edits=[edit(BAD)])).build == "not checked"
     assert not compiler.seen
-    assert found.build == "not checked"
 
 
 def test_without_source_there_is_nothing_to_change(wording) -> None:
+    said = conclusion(summary="It waits.", edits=[edit(change())])
     report = "tests/data/reports/tour_nolines.ncu-repz"
-    done = talk(
-        conclusion(summary="It waits.", edits=[edit(change())]), {"corrections": []}, sample=report
-    )
-    (found,) = done.model_explanation.edits
+    found = only(talk(said, {"corrections": []}, sample=report))
     wording(found.problem)
     assert found.sketch
 
@@ -184,7 +171,10 @@ def test_without_source_there_is_nothing_to_change(wording) -> None:
      "// saves 3 ms", "// three times the throughput", "// ５０ percent less"],
 )  # fmt: skip
 def test_comments_with_numbers_are_removed(comment: str) -> None:
-    assert without_figures(f"x = y;  {comment}\nz;", "") == "x = y;\nz;"
+    """With the blanks before them."""
+    assert without_figures(f"x = y; \t {comment}\nz;", "") == "x = y;\nz;"
+    two = f"a;  // 2x faster\n  /* 3x */  {comment}\n  b;"
+    assert without_figures(two, "") == "a;\n\n  b;"
 
 
 @each_row(
@@ -192,22 +182,14 @@ def test_comments_with_numbers_are_removed(comment: str) -> None:
     ["z = 1;  // 4 banks", "#pragma unroll 4", "#define A 2", "// the stores have to follow",
      "a = b / c;  // of row 17", "x = y;", "# one tile of 128 by 128"],
 )  # fmt: skip
-def test_code_and_comments_with_sizes_are_kept(code: str) -> None:
+def test_code_and_comments_with_sizes_or_of_the_source_are_kept(code: str) -> None:
     assert without_figures(code, "") == code
-
-
-def test_comments_of_the_source_are_kept() -> None:
     assert without_figures("x;  // 2x faster", "y;  // 2x faster\n") == "x;  // 2x faster"
 
 
 @pytest.mark.parametrize("old", [change()["old"], "no such line;"])
 def test_neither_diff_nor_sketch_has_figures(old: str) -> None:
     boasting = change(old=old, new="from_item[0] = 1;  // 3x faster")
-    said = conclusion(edits=[edit(boasting)])
-    (found,) = talk(said, {"corrections": []}).model_explanation.edits
+    found = only(edited({"corrections": []}, edits=[edit(boasting)]))
     assert "from_item[0] = 1;" in found.diff + found.sketch
     assert "faster" not in found.diff + found.sketch
-
-
-def test_blanks_before_a_comment_are_removed_with_it() -> None:
-    assert without_figures("a; \t // 2x faster\n  /* 3x */  // 4x faster\n  b;", "") == "a;\n\n  b;"

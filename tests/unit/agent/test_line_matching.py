@@ -37,6 +37,22 @@ __global__ void scale(float* y, float a, int n)
     if (i < n) y[i] *= a;
 }
 """
+LINE, BETTER = SAXPY.splitlines()[7], "        y[i] = fmaf(a, x[i], y[i]);"
+OLD = f"    if (i < n) {{\n{LINE}\n    }}\n"
+NEW = OLD.replace(LINE, BETTER)
+CHANGED = SAXPY.replace(LINE, BETTER)
+DIFF = f"""\
+--- a/demo/slow.cu
++++ b/demo/slow.cu
+@@ -{{line}},7 +{{line}},7 @@ __global__ void saxpy
+     const int i = blockIdx.x * blockDim.x + threadIdx.x;
+     if (i < n) {{{{
+-{LINE}
++{BETTER}
+     }}}}
+ }}}}
+"""
+BODY = DIFF.format(line=6).split("@@ __global__ void saxpy\n")[1]
 FILES = {"/work/demo/slow.cu": SAXPY}
 
 
@@ -92,128 +108,86 @@ def test_a_patch_has_exact_context_and_right_line_numbers(folder: Path) -> None:
     check_with_git(patch, folder)
 
 
-OLD = "    if (i < n) {\n        y[i] = a * x[i] + y[i];  // one element per thread\n    }\n"
-NEW = "    if (i < n) {\n        y[i] = fmaf(a, x[i], y[i]);\n    }\n"
-CHANGED = SAXPY.replace(
-    "y[i] = a * x[i] + y[i];  // one element per thread", "y[i] = fmaf(a, x[i], y[i]);"
-)
-DIFF = """\
---- a/demo/slow.cu
-+++ b/demo/slow.cu
-@@ -{line},7 +{line},7 @@ __global__ void saxpy
-     const int i = blockIdx.x * blockDim.x + threadIdx.x;
-     if (i < n) {{
--        y[i] = a * x[i] + y[i];  // one element per thread
-+        y[i] = fmaf(a, x[i], y[i]);
-     }}
- }}
-"""
-BODY = DIFF.format(line=6).split("@@ __global__ void saxpy\n")[1]
+SPELLINGS = {
+    "as it is": change(OLD, NEW),
+    "tabs": change(OLD.replace("    ", "\t"), NEW.replace("    ", "\t")),
+    "no indentation": change(OLD.replace("    ", ""), NEW.replace("    ", "")),
+    "stripped": change(OLD.strip(), NEW.strip()),
+    "spaces in the line": change(OLD.replace(" * ", "*"), NEW),
+    "blank lines": change(OLD.replace("\n", "\n\n"), NEW),
+    "fences": change(f"```cuda\n{OLD}```\n", f"```cuda\n{NEW}```"),
+    "line numbers": change(
+        f"7|     if (i < n) {{\n8| {LINE}", f"7|     if (i < n) {{\n8| {BETTER}"
+    ),
+    "signs": change(f"-{LINE}", f"+{BETTER}"),
+    "a diff": change(diff=DIFF.format(line=6)),
+    "wrong line": change(diff=DIFF.format(line=90)),
+    "fenced diff": change(diff="```diff\n" + DIFF.format(line=6) + "```"),
+    "no space before context": change(diff=BODY.replace("\n ", "\n")),
+    "a diff as old lines": change(BODY),
+    "a diff as new lines": change("", BODY),
+    "another format": change(
+        diff=f"*** Begin Patch\n*** Update File: slow.cu\n@@\n{BODY}*** End Patch"
+    ),
+}
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
-        pytest.param(change(OLD, NEW), id="as it is"),
-        pytest.param(change(OLD.replace("    ", "\t"), NEW.replace("    ", "\t")), id="tabs"),
-        pytest.param(change(OLD.replace("    ", ""), NEW.replace("    ", "")), id="no indentation"),
-        pytest.param(change(OLD.strip(), NEW.strip()), id="stripped"),
-        pytest.param(change(OLD.replace(" * ", "*"), NEW), id="spaces in the line"),
-        pytest.param(change(OLD.replace("\n", "\n\n"), NEW), id="blank lines"),
-        pytest.param(change(f"```cuda\n{OLD}```\n", f"```cuda\n{NEW}```"), id="fences"),
-        pytest.param(
-            change(
-                "7|     if (i < n) {\n8|         y[i] = a * x[i] + y[i];  // one element per thread",
-                "7|     if (i < n) {\n8|         y[i] = fmaf(a, x[i], y[i]);",
-            ),
-            id="line numbers",
-        ),
-        pytest.param(
-            change(
-                "-        y[i] = a * x[i] + y[i];  // one element per thread",
-                "+        y[i] = fmaf(a, x[i], y[i]);",
-            ),
-            id="signs",
-        ),
-        pytest.param(change(diff=DIFF.format(line=6)), id="a diff"),
-        pytest.param(change(diff=DIFF.format(line=90)), id="wrong line"),
-        pytest.param(change(diff="```diff\n" + DIFF.format(line=6) + "```"), id="fenced diff"),
-        pytest.param(change(diff=BODY.replace("\n ", "\n")), id="no space before context"),
-        pytest.param(change(BODY), id="a diff as old lines"),
-        pytest.param(change("", BODY), id="a diff as new lines"),
-        pytest.param(
-            change(diff=f"*** Begin Patch\n*** Update File: slow.cu\n@@\n{BODY}*** End Patch"),
-            id="another format",
-        ),
-    ],
-)  # fmt: skip
-@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
-def test_lines_with_other_white_space_are_found(said: RawChange, line_end: str) -> None:
-    files = {"/work/demo/slow.cu": SAXPY.replace("\n", line_end)}
-    assert list(placed(said, files=files).files.values()) == [CHANGED.replace("\n", line_end)]
+@each_row("spelling", SPELLINGS)
+def test_lines_with_other_white_space_are_found(spelling: str) -> None:
+    for end in ("\n", "\r\n"):
+        patch = placed(SPELLINGS[spelling], files={"/work/demo/slow.cu": SAXPY.replace("\n", end)})
+        assert list(patch.files.values()) == [CHANGED.replace("\n", end)]
 
 
 def test_a_diff_that_skips_lines_silently_is_several_changes() -> None:
-    diff = (
-        "-constexpr int kThreads = 256;\n+constexpr int kThreads = 128;\n"
-        "-        y[i] = a * x[i] + y[i];  // one element per thread\n"
-        "+        y[i] = fmaf(a, x[i], y[i]);\n"
-    )
-    assert list(placed(change(diff=diff)).files.values()) == [CHANGED.replace("256", "128")]
+    constant = "-constexpr int kThreads = 256;\n+constexpr int kThreads = 128;\n"
+    patch = placed(change(diff=f"{constant}-{LINE}\n+{BETTER}\n"))
+    assert list(patch.files.values()) == [CHANGED.replace("256", "128")]
 
 
 def test_new_lines_get_the_indentation_of_a_file_with_tabs() -> None:
     files = {"k.cu": "void f() {\n\tif (a) {\n\t\tx = 1;\n\t}\n}\n"}
-    said = change(
-        "    if (a) {\n        x = 1;",
-        "    if (a) {\n        if (b) {\n            x = 2;\n        }",
-        file="k.cu",
-    )
+    new = "    if (a) {\n        if (b) {\n            x = 2;\n        }"
+    patch = placed(change("    if (a) {\n        x = 1;", new, file="k.cu"), files=files)
     expected = "void f() {\n\tif (a) {\n\t\tif (b) {\n\t\t\tx = 2;\n\t\t}\n\t}\n}\n"
-    assert placed(said, files=files).files["k.cu"] == expected
+    assert patch.files["k.cu"] == expected
 
 
 def test_lines_in_two_places_need_more_context_or_a_line() -> None:
-    old, new = "    const int i = blockIdx.x * blockDim.x + threadIdx.x;", "    const int i = 1;"
+    old, new = SAXPY.splitlines()[5], "    const int i = 1;"
     message = misfit(change(old, new))
-    assert "2 places" in message
-    assert "6|     const int i" in message
-    assert "14|     const int i" in message
+    for part in ("2 places", "6|     const int i", "14|     const int i"):
+        assert part in message
     assert placed(change(old, new, 13)).places == ("slow.cu:14",)
     assert placed(change(old, new, 5)).places == ("slow.cu:6",)
     assert "2 places" in misfit(change(old, new, 10))
 
 
+ONE_RIGHT = "It has no line 'y[i] = a * x[i] + z[i];'.\nThe nearest lines:\n6|     const int i = b"
+DOTS = "    if (i < n) {\n    // ...\n    }"
+
+
 @pytest.mark.parametrize(
     ("said", "quoted"),
     [
-        pytest.param(
-            change("    if (i < n) {\n        y[i] = a * x[i] + z[i];", "x"),
-            "It has no line 'y[i] = a * x[i] + z[i];'.\nThe nearest lines:\n6|     const int i = b",
-            id="one line is right",
-        ),
-        pytest.param(change("y[i] *= b;", "x"), "\n15|     if (i < n) y[i] *= a;", id="similar"),
-        pytest.param(change("nothing(like)", "x", 9), "\n8|         y[i] = a", id="at the line"),
-        pytest.param(change("qqq", "x"), "write all of them.", id="nowhere"),
-        pytest.param(
-            change("    if (i < n) {\n    // ...\n    }", "x"), '`old` has "..."', id="dots"
-        ),
-        pytest.param(change(OLD, "    if (i < n) {\n    // ...\n    }"), '`new` has "..."', id="new"),
-        pytest.param(change("", "// note", 3), "`old` is empty", id="no old lines"),
-        pytest.param(change(OLD, OLD), "changes nothing", id="nothing new"),
-        pytest.param(change(OLD, "    if (i < n) {\n"), "leave 1 brace(s) open", id="a brace lost"),
-        pytest.param(
-            change("int a;", "int b;", file="gone.h"), "No file 'gone.h' with the old", id="no file"
-        ),
+        (change("    if (i < n) {\n        y[i] = a * x[i] + z[i];", "x"), ONE_RIGHT),
+        (change("y[i] *= b;", "x"), "\n15|     if (i < n) y[i] *= a;"),  # similar
+        (change("nothing(like)", "x", 9), "\n8|         y[i] = a"),  # at the line
+        (change("qqq", "x"), "write all of them."),  # nowhere
+        (change(DOTS, "x"), '`old` has "..."'),
+        (change(OLD, DOTS), '`new` has "..."'),
+        (change("", "// note", 3), "`old` is empty"),
+        (change(OLD, OLD), "changes nothing"),
+        (change(OLD, "    if (i < n) {\n"), "leave 1 brace(s) open"),
+        (change("int a;", "int b;", file="gone.h"), "No file 'gone.h' with the old"),
     ],
-)  # fmt: skip
+)
 def test_what_does_not_fit_is_told_with_the_nearest_lines(said: RawChange, quoted: str) -> None:
     assert quoted in misfit(said)
 
 
 def test_changes_must_not_overlap(wording) -> None:
-    message = misfit(change(OLD, NEW), change(OLD, NEW + "// 2\n"))
-    wording(message)
+    wording(misfit(change(OLD, NEW), change(OLD, NEW + "// 2\n")))
 
 
 def test_braces_opened_by_one_change_and_closed_by_another_are_whole() -> None:
@@ -307,17 +281,15 @@ def test_texts_made_to_be_slow_are_answered(text: str, old: str) -> None:
 LINES = st.lists(st.sampled_from(["a;", "  b;", "", "{", "}", "c = d;", "\te;"]), max_size=12)
 
 
-@given(LINES, LINES, LINES, LINES, st.booleans())
+@given(LINES, LINES, LINES, LINES, st.sampled_from(["", "\n"]))
 def test_any_lines_are_replaced_or_refused(
-    before: list[str], old: list[str], behind: list[str], new: list[str], ended: bool
+    before: list[str], old: list[str], behind: list[str], new: list[str], end: str
 ) -> None:
-    text = "\n".join([*before, *old, *behind]) + "\n" * ended
-    expected = "\n".join([*before, *new, *behind]) + "\n" * ended
-    found = place(
-        change("\n".join(old), "\n".join(new), len(before) + 1, file="k.txt"), files={"k.txt": text}
-    )
+    said = change("\n".join(old), "\n".join(new), len(before) + 1, file="k.txt")
+    found = place(said, files={"k.txt": "\n".join([*before, *old, *behind]) + end})
     if isinstance(found, Patch):
-        assert "".join(found.files["k.txt"].split()) == "".join(expected.split())
+        expected = "".join([*before, *new, *behind]).split()
+        assert "".join(found.files["k.txt"].split()) == "".join(expected)
 
 
 @each_row("sample", sorted(p.parent.name for p in SAMPLES.glob("*/slow.cu")))
@@ -336,8 +308,7 @@ def recorded() -> list[tuple[str, list[RawChange]]]:
     """Edits of capable models on samples: sketches from before edits had to apply, then edits."""
     sketches = json.loads((ROOT / "tests/data/model_edits.json").read_text(encoding="utf-8"))
     edits = [
-        (each["sample"], [change("", "", each["line"], diff=each["code"], file=each["file"])])
-        for each in sketches
+        (s["sample"], [change("", "", s["line"], diff=s["code"], file=s["file"])]) for s in sketches
     ]
     for path in sorted((ROOT / "tests" / "transcripts").glob("*.jsonl")):
         for line in path.read_text(encoding="utf-8").splitlines():
@@ -349,18 +320,15 @@ def recorded() -> list[tuple[str, list[RawChange]]]:
 
 def test_edits_that_models_wrote_apply(folder: Path) -> None:
     """All but two sketches: one has no place for its lines, one a remark among the old lines."""
-    failed = []
-    for sample, changes in recorded():
-        suffixes = (".cu", ".h", ".py")
-        files = {
-            str(path): path.read_text(encoding="utf-8")
-            for path in (SAMPLES / sample).iterdir()
-            if path.suffix in suffixes and (path.stem == "slow" or path.suffix == ".h")
-        }
+    failed, edits = [], recorded()
+    for sample, changes in edits:
+        paths = [p for p in (SAMPLES / sample).iterdir() if p.suffix in (".cu", ".h", ".py")]
+        sources = [path for path in paths if path.stem == "slow" or path.suffix == ".h"]
+        files = {str(path): path.read_text(encoding="utf-8") for path in sources}
         patch = place(*changes, files=files)
         if isinstance(patch, Patch):
             check_with_git(patch, folder)
         else:
             failed.append(sample)
-    assert len(recorded()) == 18
+    assert len(edits) == 18
     assert failed == ["sparse_apply", "xs_lookup"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
@@ -9,8 +10,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -34,7 +36,6 @@ from tests.hostile_behaviours import Behaviour, Connection, answer, never_answer
 from tests.hostile_servers import serving
 
 ASK = ChatRequest((ChatMessage("user", "Why?"),))
-GOOD = Behaviour("good", reply(answer()))
 SILENT = Behaviour("silent", never_answers)
 
 
@@ -58,8 +59,16 @@ def children() -> list[int]:
     return [int(pid) for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()]
 
 
+@pytest.fixture
+def none_is_left() -> Iterator[None]:
+    before = set(children())
+    yield
+    gc.collect()
+    assert set(children()) == before
+
+
 @pytest.mark.slow
-def test_a_late_call_is_ended_and_the_next_is_answered() -> None:
+def test_a_late_call_is_ended_and_the_next_is_answered(none_is_left: None) -> None:
     """One process, a new one after it was killed, and none in the end."""
     before = set(children())
     with serving(Behaviour("", first_good_then_silent)) as url:
@@ -73,38 +82,29 @@ def test_a_late_call_is_ended_and_the_next_is_answered() -> None:
         chat._spec = spec(url)
         assert "coalesced" in chat.ask(ASK).text
     assert len(set(children()) - before) == 1
-    del chat, caught
-    assert set(children()) == before
 
 
 @pytest.mark.slow
 def test_the_time_limit_of_a_run_covers_all_calls() -> None:
     limit = TimeLimit(3600.0)
+    used_up = r"the time limit of .* s for all calls to .* is used up; raise --time-limit"
     with serving(Behaviour("", first_good_then_silent)) as url:
         chat = ModelProcess(spec(url), limit)
         chat.ask(ASK)
         limit.seconds -= limit.left - 0.5
-        for _ in range(2):
-            with pytest.raises(
-                ModelFault,
-                match=r"the time limit of .* s for all calls to .* is used up; raise --time-limit",
-            ):
-                chat.ask(ASK)
-        with pytest.raises(ModelFault, match="time limit"):
-            ModelProcess(spec(url), limit).ask(ASK)
+        for each in (chat, chat, ModelProcess(spec(url), limit)):
+            with pytest.raises(ModelFault, match=used_up):
+                each.ask(ASK)
 
 
 @pytest.mark.slow
-def test_an_interrupt_ends_the_process() -> None:
-    before = set(children())
+def test_an_interrupt_ends_the_process(none_is_left: None) -> None:
     with serving(SILENT) as url:
-        chat = ModelProcess(spec(url))
         timer = threading.Timer(0.5, os.kill, [os.getpid(), signal.SIGINT])
         timer.start()
         with pytest.raises(KeyboardInterrupt):
-            chat.ask(ASK)
+            ModelProcess(spec(url)).ask(ASK)
         timer.join()
-    assert set(children()) == before
 
 
 _ORPHAN = """
@@ -123,13 +123,13 @@ chat.ask(ChatRequest((ChatMessage("user", "Why?"),)))
 def test_killing_keet_leaves_no_process() -> None:
     with serving(SILENT) as url:
         keet = subprocess.Popen([sys.executable, "-c", _ORPHAN, url], stdout=subprocess.PIPE)
-        assert keet.stdout is not None
         worker = int(keet.stdout.readline())
         time.sleep(0.5)
         assert _lives(worker)
         keet.kill()
         keet.communicate()
-        _wait_until(lambda: not _lives(worker))
+        while _lives(worker):
+            time.sleep(0.1)
 
 
 def _lives(pid: int) -> bool:
@@ -138,11 +138,6 @@ def _lives(pid: int) -> bool:
     except OSError:
         return False
     return state not in "ZX"
-
-
-def _wait_until(holds: Callable[[], bool]) -> None:
-    while not holds():
-        time.sleep(0.1)
 
 
 # A process that does not start, or does not answer as it should
@@ -156,11 +151,13 @@ def fault_of_start(chat: ModelProcess) -> str:
     return str(caught.value)
 
 
+NOWHERE = ModelSpec("m", "http://127.0.0.1:9/v1", 600.0, None, 0)
+
+
 def test_a_process_that_can_not_be_started(monkeypatch: pytest.MonkeyPatch, wording) -> None:
     monkeypatch.setattr(sys, "executable", "/there/is/no/python")
     open_files = len(list(Path("/proc/self/fd").iterdir()))
-    said = fault_of_start(ModelProcess(spec("http://127.0.0.1:9/v1")))
-    wording(said)
+    wording(fault_of_start(ModelProcess(NOWHERE)))
     assert len(list(Path("/proc/self/fd").iterdir())) == open_files
 
 
@@ -178,65 +175,42 @@ def saying(line: bytes) -> str:
 
 
 def test_output_before_the_first_answer_is_skipped(
-    monkeypatch: pytest.MonkeyPatch,
+    none_is_left: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = set(children())
+    """Such as of a site hook."""
     monkeypatch.setattr(model_process, "_CODE", saying(b'{"loaded": true}\n'))
     worker = model_process._Worker()
     assert worker.exchange({}, 600.0) == {"loaded": True}
     worker.kill()
-    assert set(children()) == before
 
 
-def test_a_process_that_sends_nonsense_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = set(children())
+def test_a_process_that_sends_nonsense_is_ended(
+    none_is_left: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for nonsense in (b"hello\n", b"[1]\n", b"\xff\n", b'{"loaded"', b""):
         monkeypatch.setattr(model_process, "_CODE", saying(nonsense))
-        chat = ModelProcess(spec("http://127.0.0.1:9/v1"))
-        assert "be started" in fault_of_start(chat), nonsense
-    assert set(children()) == before
-
-
-@pytest.mark.slow
-def test_output_of_a_site_hook_is_not_an_answer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    hook = 'import os\nprint("hello from site", flush=True)\nos.write(1, b"no line feed")\n'
-    (tmp_path / "sitecustomize.py").write_text(hook, encoding="utf-8")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    with serving(GOOD) as url:
-        assert "coalesced" in ModelProcess(spec(url)).ask(ASK).text
+        assert "be started" in fault_of_start(ModelProcess(NOWHERE)), nonsense
 
 
 def test_an_interrupt_during_the_start_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """The next call begins anew."""
-
-    class Interrupted:
-        was_killed = False
-
-        def exchange(self, document: object, seconds: float) -> None:
-            raise KeyboardInterrupt
-
-        def kill(self) -> None:
-            Interrupted.was_killed = True
-
-    monkeypatch.setattr(model_process, "_Worker", Interrupted)
-    chat = ModelProcess(spec("http://127.0.0.1:9/v1"))
+    worker = Mock(**{"exchange.side_effect": KeyboardInterrupt})
+    monkeypatch.setattr(model_process, "_Worker", lambda: worker)
+    chat = ModelProcess(NOWHERE)
     with pytest.raises(KeyboardInterrupt):
         chat.ask(ASK)
     assert chat._worker is None
-    assert Interrupted.was_killed
+    worker.kill.assert_called()
 
 
 def test_a_cached_answer_starts_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(model_process, "_Worker", lambda: pytest.fail("it was started"))
-    chat = ModelProcess(spec("http://127.0.0.1:9/v1"))
+    chat = ModelProcess(NOWHERE)
     cached = CachedChat(chat, Cache(tmp_path / "c"), report_sha256="r", prompt_version="p")
     known = ChatReply("hi", (), TokenCount(1, 2))
-    monkeypatch.setattr(chat, "ask", lambda request: known)
-    cached.ask(ASK)
-    monkeypatch.undo()
-    monkeypatch.setattr(model_process, "_Worker", lambda: pytest.fail("it was started"))
+    with monkeypatch.context() as patch:
+        patch.setattr(chat, "ask", lambda request: known)
+        cached.ask(ASK)
     assert cached.ask(ASK) == known._replace(cached=True)
     assert cached.name == "m"
 
@@ -260,19 +234,15 @@ process.serve()
 @pytest.mark.slow
 def test_a_client_that_takes_too_much_memory(wording) -> None:
     """Of any provider: its own client is not bounded, the process is."""
-    request = request_document(ASK)
     lines = [
         ModelSpec("greedy", None, 5.0, None)._asdict(),
         {"request": None, "seconds": 9},
-        {"request": request, "seconds": 9},
+        {"request": request_document(ASK), "seconds": 9},
     ]
-    text = "".join(json.dumps(line) + "\n" for line in lines)
-    with subprocess.Popen(
-        [sys.executable, "-c", _WORKER], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as worker:
-        assert worker.stdin is not None
+    command = [sys.executable, "-c", _WORKER]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as worker:
         assert worker.stdout is not None
-        worker.stdin.write(text.encode())
+        worker.stdin.write("".join(json.dumps(line) + "\n" for line in lines).encode())
         worker.stdin.flush()
         said = (line for line in worker.stdout if line.startswith(MARK))
         loaded, name, answered = (json.loads(next(said).removeprefix(MARK)) for _ in range(3))
@@ -284,24 +254,18 @@ def test_a_client_that_takes_too_much_memory(wording) -> None:
 
 def test_a_request_comes_back_from_its_document() -> None:
     call = ModelToolCall("c1", "read_source", {"line": 3}, "")
-    request = ChatRequest(
-        (
-            ChatMessage("system", "a"),
-            ChatMessage("assistant", "b", (call,)),
-            ChatMessage("tool", "c", answers="c1"),
-        ),
-        (ToolSpec("read_source", "Lines.", {"type": "object"}),),
-        {"type": "object"},
-        99,
+    messages = (
+        ChatMessage("system", "a"),
+        ChatMessage("assistant", "b", (call,)),
+        ChatMessage("tool", "c", answers="c1"),
     )
+    tools = (ToolSpec("read_source", "Lines.", {"type": "object"}),)
+    request = ChatRequest(messages, tools, {"type": "object"}, 99)
     assert request_from(json.loads(json.dumps(request_document(request)))) == request
 
 
 def test_only_waiting_for_the_model_counts() -> None:
-    def clock() -> Iterator[float]:
-        yield from (10.0, 12.0, 100.0, 109.0)
-
-    times = clock()
+    times = iter((10.0, 12.0, 100.0, 109.0))
     limit = TimeLimit(10.0, lambda: next(times))
     with limit.counted():
         pass
@@ -316,7 +280,7 @@ def test_the_default_limit_grows_with_the_calls() -> None:
     assert default_limit(240.0, 900, is_own=False) == 50 * 1080.0
     assert default_limit(240.0, 1, is_own=False) == 4 * 240.0
     assert default_limit(600.0, 18, is_own=True) == 18 * 600.0
-    plan = ModelOptions(spec("http://127.0.0.1:9/v1"))
+    plan = ModelOptions(NOWHERE)
     assert plan.limit().seconds == 3 * plan.limits.calls * 600.0
     assert plan.limit(7).seconds == 7 * plan.limits.calls * 600.0
     named = plan._replace(spec=plan.spec._replace(time_limit_s=9.0))

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import json
 import re
+from copy import copy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from keet_tools.answers import ToolInput
 
+from keet.agent import prompts
 from keet.agent.edits import edit_placer
 from keet.agent.edits.compiling import BuildComparison, find_nvcc
 from keet.agent.edits.edit_placer import EditPlacer
 from keet.agent.model.messages import ChatMessage, ModelFault
 from keet.agent.options import ModelLimits
-from keet.agent.redaction import Redaction
+from keet.agent.redaction import Redaction, Redactor
 from keet.agent.session import Toolbox, estimate
+from keet.explanation.analyst import explain
+from keet.explanation.explanation_types import Explanation
+from keet.ingest import read_profile
+from tests.rows import each_row
 from tests.unit.agent.conversations import (
     OTHER,
     SUMMARY,
@@ -31,6 +38,8 @@ from tests.unit.agent.conversations import (
     talk,
 )
 
+SAMPLES = Path(__file__).parents[3] / "kernels_samples"
+WAITS: tuple[str, dict[str, Any]] = ("why_waiting", {})
 FREE = "The LSU pipe runs at 97 % of its peak."
 SOURCE_LINE = "43|             for (int j = 0; j < kPerThread; ++j) from_item[j] = item_tile"
 
@@ -57,29 +66,27 @@ def test_corrections_are_asked_for_by_themselves() -> None:
 
 
 def test_each_step_sends_its_schema() -> None:
-    done = talk(Said((("why_waiting", {}),)), conclusion())
+    done = talk(Said((WAITS,)), conclusion())
     calls, last = done.chat.requests
     assert calls.schema is None  # tools may be called
-    assert last.schema is not None
     assert "causes" in last.schema["properties"]
 
 
-@pytest.mark.parametrize("said", ["", "no json", "[]", '{"summary": ', "{}"])
+@each_row("said", ["", "no json", "[]", '{"summary": ', "{}"])
 @pytest.mark.slow
 def test_an_unreadable_answer_is_requested_once_more(said: str, wording) -> None:
     done = talk(said, conclusion())
     assert done.found.fault is None
-    wording(done.chat.requests[1].messages[-1].text)
+    wording(done.chat.requests[1].messages[-1].text, case=said)
     assert any("asking again" in line for line in done.told)
     twice = talk(said, said, conclusion())
-    assert twice.found.fault is not None
-    assert twice.found.fault.kind == "answer"
+    assert fault_of(twice).kind == "answer"
     assert len(twice.chat.requests) == 2
 
 
 @pytest.mark.slow
 def test_no_more_calls_than_allowed() -> None:
-    calls = Said((("why_waiting", {}),))
+    calls = Said((WAITS,))
     for most in (1, 2, 3):
         done = talk(calls, calls, conclusion(), limits=ModelLimits(most, 90_000))
         assert len(done.chat.requests) <= most
@@ -88,38 +95,33 @@ def test_no_more_calls_than_allowed() -> None:
     assert done.model_explanation.unchecked
 
 
+def fault_of(done: Talk) -> ModelFault:
+    assert done.found.fault is not None
+    return done.found.fault
+
+
 def test_the_token_budget_is_not_exceeded() -> None:
-    whole = talk(conclusion())
-    sizes = [estimate(request) for request in whole.chat.requests]
-    for most in (500, sum(sizes) - 900):
+    """And tools are offered within it."""
+    (request,) = talk(conclusion()).chat.requests
+    for most in (500, estimate(request) - 900):
         done = talk(conclusion(), limits=ModelLimits(6, most))
         assert sum(estimate(request) for request in done.chat.requests) <= most
-        assert done.found.fault is not None
-        assert done.found.fault.kind == "budget"
-        assert "raise --token-budget" in str(done.found.fault)
-
-
-def test_tools_are_offered_within_the_token_budget() -> None:
-    def rounds(tokens: int) -> bool:
-        done = talk(conclusion(), limits=ModelLimits(6, tokens))
-        return bool(done.chat.requests[0].tools)
-
-    assert rounds(40_000)
-    (request,) = talk(conclusion()).chat.requests
-    assert not rounds(estimate(request) + 300)
+        assert fault_of(done).kind == "budget"
+        assert "raise --token-budget" in str(fault_of(done))
+    for most, offered in ((40_000, True), (estimate(request) + 300, False)):
+        done = talk(conclusion(), limits=ModelLimits(6, most))
+        assert bool(done.chat.requests[0].tools) is offered
 
 
 def test_a_typical_run_stays_within_its_targets() -> None:
     """At most 8,000 tokens of input and 3 calls in the median."""
-    done = talk(conclusion(causes=[cause()], edits=[edit(change())]))
-    assert len(done.chat.requests) == 1
-    assert sum(estimate(request) for request in done.chat.requests) < 6_000
+    (only,) = talk(conclusion(causes=[cause()], edits=[edit(change())])).chat.requests
+    assert estimate(only) < 6_000
 
 
 def test_an_interrupt_is_reported() -> None:
     done = talk(KeyboardInterrupt())
-    assert done.found.fault is not None
-    assert done.found.fault.kind == "interrupted"
+    assert fault_of(done).kind == "interrupted"
     assert not done.found.each.model
 
 
@@ -135,46 +137,31 @@ def sent(done: Talk) -> str:
 
 
 def test_names_inside_evidence_ids_are_replaced_and_restored() -> None:
-    """`samples_share@slow.cu:43` leaves with `file_N` in it, and is found again."""
-    first = talk(conclusion(), redact="names")
-    text = sent(first)
-    assert "slow.cu" not in text
-    assert "score_tiles" not in text
-    ids = {part.partition("}")[0] for part in text.split("{")}
-    (name,) = (each for each in ids if each.startswith("samples_share@file_") and ":43" in each)
-    written = name.partition("}")[0]
+    """`samples_share@slow.cu:43` leaves with `file_N` in it, and is found again; so is the file of an
+    edit."""
+    text = sent(talk(conclusion(), redact="names"))
+    assert not any(name in text for name in ("slow.cu", "score_tiles"))
+    (written,) = set(re.findall(r"\{(samples_share@file_[^}]*:43)\}", text))
+    file = written.removeprefix("samples_share@").partition(":")[0]
     said = conclusion(
         summary=f"Samples: {{{written}}}.",
-        causes=[cause(because=[f"{written} > 1"], file=written[14:].partition(":")[0], line=43)],
+        causes=[cause(because=[f"{written} > 1"], file=file, line=43)],
+        edits=[edit(change() | {"file": file})],
     )
-    done = talk(said, redact="names")
-    assert done.model_explanation.unchecked == ()
-    assert done.model_explanation.summary.ids == ("samples_share@slow.cu:43#0",)
-    assert "slow.cu:43" in str(done.model_explanation.summary)
-    (found,) = done.model_explanation.causes
-    assert found.where == "slow.cu:43"
-    assert found.problem is None
-
-
-def test_a_file_name_in_an_edit_is_restored() -> None:
-    place = next(
-        word for word in sent(talk(conclusion(), redact="names")).split()
-        if word.startswith("file_") and word.endswith(":43")
-    ).partition(":")[0]  # fmt: skip
-    changed = change() | {"file": place}
-    (found,) = talk(conclusion(edits=[edit(changed)]), redact="names").model_explanation.edits
-    assert found.places == ("slow.cu:43",)
+    told = talk(said, redact="names").model_explanation
+    assert told.unchecked == ()
+    assert told.summary.ids == ("samples_share@slow.cu:43#0",)
+    assert "slow.cu:43" in str(told.summary)
+    assert [(each.where, each.problem) for each in told.causes] == [("slow.cu:43", None)]
+    assert [each.places for each in told.edits] == [("slow.cu:43",)]
 
 
 @pytest.mark.parametrize("redact", ["source", "all"])
 def test_redacted_source_is_not_sent(redact: Redaction) -> None:
     """No tools of code; no constants; no compiler."""
-    done = talk(
-        conclusion(edits=[edit(change())]), {"corrections": []}, redact=redact, compiles=True
-    )
-    text = sent(done)
-    assert "item_tile" not in text
-    assert "kPerThread" not in text
+    said = conclusion(edits=[edit(change())])
+    done = talk(said, {"corrections": []}, redact=redact, compiles=True)
+    assert not any(name in sent(done) for name in ("item_tile", "kPerThread"))
     offered = {tool.name for request in done.chat.requests for tool in request.tools}
     assert not offered & {"read_source", "read_sass", "compile_edit"}
 
@@ -184,10 +171,6 @@ def test_the_models_words_are_redacted_when_sent_again() -> None:
     again = done.chat.requests[1].messages[2]
     assert again == ChatMessage("assistant", again.text)
     assert "slow.cu" not in again.text
-
-
-SAMPLES = Path(__file__).parents[3] / "kernels_samples"
-WAITS = ("why_waiting", {})
 
 
 def box(*, compiles: bool = True, sample: str = "score_tiles/slow") -> Toolbox:
@@ -238,16 +221,12 @@ def test_an_edit_is_tried(nvcc: list[Any]) -> None:
     assert "item_tile[item + 16 * j][k]" in patch.diff
 
 
-@pytest.mark.parametrize(
+@each_row(
     "arguments",
     [
-        None,
-        {},
-        {"changes": []},
+        *(None, {}, {"changes": []}, {"changes": 7}, {"changes": ["a"] * 50}),
         {"changes": [{"file": "slow.cu", "old": "no such line at all;", "new": "x"}]},
         {"changes": [{"file": "/etc/passwd", "old": "root", "new": "x"}]},
-        {"changes": 7},
-        {"changes": ["a"] * 50},
         {"path": "/etc/passwd"},
     ],
 )
@@ -273,21 +252,17 @@ def test_no_line_of_another_file_reaches_the_model(before: str, tmp_path: Path) 
     assert "swordfish" not in answer.text
 
 
-def test_names_of_the_launch_in_focus_are_short() -> None:
-    text = box(compiles=False).call("why_waiting", {}).text
-    assert "#0}" not in text
-    assert "{" in text
-
-
 def test_a_round_of_tools_comes_before_the_answer() -> None:
     done = talk(Said((WAITS, ("no_such_tool", {}))), conclusion())
     with_tools, last = done.chat.requests
     assert with_tools.tools
-    results = [m.text for m in last.messages if "result of" in m.text]
-    assert any("result of why_waiting" in text for text in results)
-    assert any("there is no tool `no_such_tool`" in text for text in results)
+    results = "\n".join(m.text for m in last.messages if "result of" in m.text)
+    for part in ("result of why_waiting", "there is no tool `no_such_tool`"):
+        assert part in results
     assert any("why_waiting()" in line for line in done.told)
     assert str(done.model_explanation.summary).startswith("Shared memory")
+    text = box(compiles=False).call(*WAITS).text  # names of the launch in focus are short
+    assert ("#0}" in text, "{" in text) == (False, True)
 
 
 @pytest.mark.slow
@@ -308,3 +283,71 @@ def test_a_model_without_tool_support_answers_without_tools() -> None:
     assert done.found.fault is None
     assert not done.chat.requests[-1].tools
     assert any("does not support tools" in line for line in done.told)
+
+
+# --- names are replaced by placeholders when sent, and restored in replies
+
+
+@pytest.fixture(scope="module")
+def explanation() -> Explanation:
+    profile = read_profile(SAMPLES / "column_physics" / "slow.ncu-repz")
+    return explain(profile, profile.launches, 5)
+
+
+def restored(redactor: Redactor, text: str) -> str:
+    """What is sent; it can be undone."""
+    sent = redactor.out(text)
+    assert redactor.back(sent) == text
+    return sent
+
+
+def test_names_are_replaced_and_restored(explanation: Explanation) -> None:
+    """Without redaction nothing changes; names inside other words are kept."""
+    redactor = Redactor([explanation], "names")
+    text = "step_columns at slow.cu:96, in /tmp/keet-samples/column_physics/slow.cu"
+    assert restored(Redactor([explanation], None), text) == text
+    sent = restored(redactor, text)
+    assert not any(name in sent for name in ("step_columns", "slow.cu"))
+    assert ":96" in sent
+    others = "step_columns_2 and my_slow.cuh"
+    assert redactor.out(others) == others
+    ids = "{samples_share@slow.cu:96} of {pair_0_share@slow.cu:9..slow.cu:21#0-1}, {a@slow.cu:7..gone}"
+    assert "slow.cu" not in restored(redactor, ids)
+
+
+def test_names_in_the_models_words_are_hidden_everywhere(explanation: Explanation) -> None:
+    """A model that echoes a mark of data would else have its other words sent as they are."""
+    redactor = Redactor([explanation], "names")
+    echo = f"step_columns:\n{prompts.fenced('the GPU', 'step_columns')}\nslow.cu and step_columns"
+    assert "step_columns" in redactor.out(echo)
+    hidden = redactor.hide(echo)
+    assert "step_columns" not in hidden
+    assert "slow.cu" not in hidden
+    assert redactor.back(hidden) == echo
+
+
+def with_source(explanation: Explanation, path: str, text: str) -> Redactor:
+    each = explanation.launches[0]
+    launch = copy(each.launch)
+    launch.source_files = {path: text}
+    return Redactor([explanation._replace(launches=(replace(each, launch=launch),))], "names")
+
+
+def test_names_of_headers_are_redacted(explanation: Explanation) -> None:
+    source = 'int a;\n  # include "secret/plan_b.cuh"\n#include <vector>\n'
+    redactor = with_source(explanation, "/src/slow.cu", source)
+    sent = restored(redactor, "plan_b.cuh, that is secret/plan_b.cuh, needs <vector>")
+    assert not any(name in sent for name in ("plan_b", "secret"))
+    assert "<vector>" in sent
+
+
+def test_a_file_whose_name_is_escaped_in_ids(explanation: Explanation) -> None:
+    """In ids white space and quotes are underscores: that form is a name, too."""
+    redactor = with_source(explanation, "/src/my secret\tfile.cu", "int a;")
+    assert "secret" not in restored(redactor, "{samples_share@my_secret_file.cu:7}")
+
+
+def test_redact_source_removes_quoted_code(explanation: Explanation, wording) -> None:
+    redactor = Redactor([explanation], "source")
+    assert redactor.hides_source
+    wording(redactor.out("Keep it at slow.cu:96 (`drops[k]`, `a[b]`): so."))

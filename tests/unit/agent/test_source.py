@@ -10,19 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.agent.source_listing import (
-    build_facts,
-    generator_or_check,
-    shown_source,
-)
-from keet.agent.source_listing import module_facts as told
+from keet.agent import source_listing
+from keet.agent.source_listing import generator_or_check, shown_source
 from keet.documents.finding import Place
 from keet.explanation.token_budget import count_tokens
 from keet.ingest import read_profile
 from keet.ingest.code_object import CodeObject
 from keet.ingest.cubin import BuildInfo, build_info
 from keet.profile import Launch, Profile
-from keet.source_code.constants import source_constants, source_literals
+from keet.source_code.constants import Constant, evaluate, source_constants, source_literals
 from keet.source_code.kernel_source import kernel_files, kernel_source
 from tests.long_texts import SOURCE, repeated
 from tests.rows import each_row
@@ -39,12 +35,10 @@ constexpr int kPad = 1;
 struct Pair { float a, b; };
 struct Unrelated { int never; };
 __constant__ float weights[TILE];
-
 // Adds both.
 __device__ float total(Pair p) { return p.a + p.b; }
 __device__ float scaled(Pair p) { return total(p) * weights[0]; }
 __device__ float unused_function(float x) { return x * x; }
-
 __global__ void other(float* out) { out[0] = 0; }
 
 template <int ROWS>
@@ -55,11 +49,9 @@ __global__ void __launch_bounds__(256) mix(const Pair* in, float* out, int n) {
         out[i] = scaled(in[i]);
     }
 }
-
 void verify(const float* out, int n) {
     for (int i = 0; i < n; ++i) if (out[i] != 1) printf("wrong\\n");
 }
-
 int main(int argc, char** argv) {
     const int n = 1 << 20;
     int repeats = 10;
@@ -81,9 +73,19 @@ int main(int argc, char** argv) {
     cudaEventRecord(start);
     verify(host, n);
     other<<<1, 1>>>(out);
-    return 0;
 }
 """
+SHOWN = (
+    *("#define TILE 32", "constexpr int kPad", "struct Pair", "__constant__ float weights"),
+    *("// Adds both.", "__device__ float total", "__device__ float scaled", "template <int ROWS>"),
+    *("out[i] = scaled(in[i]);", "mix<8><<<grid, block>>>(in, out, n);", "const int n = 1 << 20;"),
+    *("for (int r = 0; r < repeats; ++r)", "dim3 grid(", "dim3 block(256)", "int repeats = 10;"),
+    *("CHECK(cudaMalloc(&in, bytes))", "CHECK(cudaMemcpy(in, host, bytes", "size_t bytes"),
+)
+LEFT_OUT = (
+    *("#define CHECK", "#include", "struct Unrelated", "unused_function", "__global__ void other"),
+    *("void verify", 'printf("running', "cudaEventCreate", "cudaEventRecord", "other<<<1, 1>>>"),
+)
 
 
 def program() -> Launch:
@@ -102,54 +104,10 @@ def line_of(fragment: str) -> int:
     return next(n for n, line in enumerate(lines, 1) if fragment in line)
 
 
-def shown(fragment: str, text: str) -> bool:
-    return f"{line_of(fragment)}| " in text and fragment in text
-
-
-@each_row(
-    "fragment",
-    [
-        "#define TILE 32",
-        "constexpr int kPad",
-        "struct Pair",
-        "__constant__ float weights",
-        "// Adds both.",
-        "__device__ float total",
-        "__device__ float scaled",
-        "template <int ROWS>",
-        "out[i] = scaled(in[i]);",
-        "mix<8><<<grid, block>>>(in, out, n);",
-        "for (int r = 0; r < repeats; ++r)",
-        "dim3 grid(",
-        "dim3 block(256)",
-        "const int n = 1 << 20;",
-        "int repeats = 10;",
-        "CHECK(cudaMalloc(&in, bytes))",
-        "CHECK(cudaMemcpy(in, host, bytes",
-        "size_t bytes",
-    ],
-)
-def test_what_belongs_to_the_kernel_is_shown(fragment: str) -> None:
-    assert shown(fragment, shown_source(program(), 3000))
-
-
-@each_row(
-    "fragment",
-    [
-        "#define CHECK",
-        "#include",
-        "struct Unrelated",
-        "unused_function",
-        "__global__ void other",
-        "void verify",
-        'printf("running',
-        "cudaEventCreate",
-        "cudaEventRecord",
-        "other<<<1, 1>>>",
-    ],
-)
-def test_what_does_not_belong_to_it_is_left_out(fragment: str) -> None:
-    assert fragment not in shown_source(program(), 3000)
+def test_what_belongs_to_the_kernel_is_shown() -> None:
+    text = shown_source(program(), 3000)
+    assert [f for f in SHOWN if f"{line_of(f)}| " not in text or f not in text] == []
+    assert [fragment for fragment in LEFT_OUT if fragment in text] == []
 
 
 @pytest.mark.slow
@@ -167,13 +125,6 @@ def test_functions_without_hot_lines_go_first_then_the_set_up_of_the_launch() ->
                 dropped_at.setdefault(fragment, budget)
     order = [dropped_at[fragment] for fragment in fragments]
     assert order == sorted(order, reverse=True)
-
-
-def test_what_makes_the_data_of_the_launch_is_shown() -> None:
-    text = shown_source(launch_of(DATA_AND_CHECKS, "scale", compiled=[2, 3]), 3000)
-    assert "h[i] = i % 5;" in text
-    assert "cpu_scale(float" not in text
-    assert "build_rows" not in text
 
 
 def test_the_kernel_that_does_not_fit_keeps_its_head_and_the_lines_near_the_places() -> None:
@@ -197,7 +148,6 @@ def test_the_kernel_of_each_sample_is_whole_with_its_launch(path: Path) -> None:
         return
     source = kernel_source(launch, files)
     text = shown_source(launch, 3000)
-    assert source.kernel is not None
     assert count_tokens(text) <= 3000
     assert set(range(source.kernel.first, source.kernel.last + 1)) <= numbers_in(text)
     assert source.sites
@@ -206,10 +156,8 @@ def test_the_kernel_of_each_sample_is_whole_with_its_launch(path: Path) -> None:
 
 def test_a_triton_kernel_comes_with_its_launch_and_constants() -> None:
     text = shown_source(read_profile(SAMPLES / "token_mix" / "slow.ncu-repz").launches[0], 3000)
-    assert "@triton.jit" in text
-    assert "TILE_M, TILE_N, TILE_K = 128, 256, 64" in text
-    assert "num_stages=4" in text
-    assert "programs = triton.cdiv" in text
+    parts = ("@triton.jit", "TILE_M, TILE_N, TILE_K = 128, 256, 64", "num_stages=4")
+    assert [part for part in (*parts, "programs = triton.cdiv") if part not in text] == []
     assert "import torch" not in text
 
 
@@ -240,23 +188,15 @@ def test_a_fortran_loop_is_shown_with_its_procedure_and_parameters() -> None:
     assert 0.5 in source_literals(launch)
 
 
-def test_headers_of_libraries_are_not_the_kernels() -> None:
-    names = [
-        Path(path).name
-        for path in kernel_files(read_profile(SAMPLES / "gas_state" / "slow.ncu-repz").launches[0])
-    ]
-    assert names == ["slow.cu", "state_math.h"]
-
-
-def test_missing_headers_are_named() -> None:
+def test_headers_of_libraries_are_not_the_kernels_and_missing_ones_are_named() -> None:
     launch = read_profile(SAMPLES / "gas_state" / "slow.ncu-repz").launches[0]
+    assert [Path(path).name for path in kernel_files(launch)] == ["slow.cu", "state_math.h"]
     assert shown_source(launch, 3000).endswith("(not at hand: problem.h)")
 
 
-def test_files_without_text_are_not_source() -> None:
-    launch = read_profile(Path("tests/data/reports/tour_nolines.ncu-repz")).launches[0]
-    assert kernel_files(launch) == []
-    assert shown_source(launch, 3000) == ""
+def test_files_without_text_are_not_source(profile_of: Callable[[str], Profile]) -> None:
+    launch = profile_of("tour_nolines.ncu-repz").launches[0]
+    assert (kernel_files(launch), shown_source(launch, 3000)) == ([], "")
 
 
 # --- any text at all
@@ -290,25 +230,12 @@ def test_long_sources_are_read(piece: str) -> None:
     source_constants(launch)
 
 
-def test_facts_of_an_optimised_build(profile_of: Callable[[str], Profile], wording) -> None:
-    wording(build_facts(profile_of("tour_full.ncu-repz").launches[0]))
-
-
-def test_without_lines_the_arithmetic_is_not_known(
-    profile_of: Callable[[str], Profile], wording
-) -> None:
-    facts = build_facts(profile_of("tour_nolines.ncu-repz").launches[0])
-    wording(facts)
-
-
-def test_triton_has_no_options_of_nvcc(profile_of: Callable[[str], Profile]) -> None:
-    facts = build_facts(profile_of("triton.ncu-repz").launches[0])
-    assert facts[0].startswith("compiled for sm_90")
-    assert not any("fast_math" in fact for fact in facts)
-
-
-def test_an_export_has_no_build_facts(profile_of: Callable[[str], Profile]) -> None:
-    assert build_facts(profile_of("tour_lines.csv").launches[0]) == []
+@each_row("name", ["tour_full.ncu-repz", "tour_nolines.ncu-repz", "triton.ncu-repz"])
+def test_facts_of_a_build(name: str, profile_of: Callable[[str], Profile], wording) -> None:
+    """Without lines the arithmetic is not known; Triton has no options of nvcc."""
+    wording(source_listing.build_facts(profile_of(name).launches[0]), case=name)
+    export = profile_of("tour_lines.csv").launches[0]
+    assert source_listing.build_facts(export) == []
 
 
 # --- cubins made for the purpose
@@ -358,9 +285,17 @@ def test_arithmetic_that_flushes_denormals(ptx: bytes, flushes: bool | None) -> 
 
 def test_a_debug_build_and_its_architecture() -> None:
     info = info_of(b".version 8.4\0.target sm_61, debug\0")
-    assert info.debug
-    assert info.architecture == 90
+    assert (info.debug, info.architecture) == (True, 90)
     assert not info_of(b".target sm_61\0").debug
+
+
+def test_options_of_ptxas_among_the_notes_of_other_tools() -> None:
+    """Those that are reported elsewhere are not repeated."""
+    options = "-arch sm_90 -O1 -maxrregcount 32"
+    info = info_of(notes=note("nvJIT API", "x") + note("ptxas", options))
+    assert (info.tool_version, info.options) == ("12.4", options)
+    info = info_of(notes=note("ptxas", f"{options} \x1b[2J `rm`"))
+    assert list(source_listing.module_facts(info))[-1] == "ptxas options: -O1 -maxrregcount 32"
 
 
 @each_row(
@@ -380,16 +315,6 @@ def test_tables_for_a_debugger(sections: tuple[str, ...], debugging: bool) -> No
     damaged = CodeObject()
     damaged.cubin = code.cubin[:70]
     assert not damaged.is_for_debugging
-
-
-def test_options_of_ptxas_among_the_notes_of_other_tools() -> None:
-    info = info_of(notes=note("nvJIT API", "x") + note("ptxas", "-arch sm_90 -O1 -maxrregcount 32"))
-    assert (info.tool_version, info.options) == ("12.4", "-arch sm_90 -O1 -maxrregcount 32")
-
-
-def test_options_reported_elsewhere_are_not_repeated() -> None:
-    info = info_of(notes=note("ptxas", "-arch sm_90 -O1 -maxrregcount 32 \x1b[2J `rm`"))
-    assert list(told(info))[-1] == "ptxas options: -O1 -maxrregcount 32"
 
 
 @given(st.binary(max_size=200), st.integers(0, 400))
@@ -434,3 +359,152 @@ def test_data_generators_and_checks_are_told_from_the_rest() -> None:
     checks = {n for n, role in enumerate(roles, 1) if role == "check"}
     assert generators == {4, 5, 6, 7, 8, 15, 16}
     assert {9, 22} <= checks <= {9, 20, 21, 22, 23}
+    text = shown_source(launch, 3000)  # what makes the data of the launch is shown
+    assert "h[i] = i % 5;" in text
+    assert "cpu_scale(float" not in text
+    assert "build_rows" not in text
+
+
+# --- constants: values that the text determines, and names that have none
+
+KERNEL = "__global__ void k(float* x, int n) { x[0] = n; }\n"
+
+
+def values(text: str, full: str = "k(float *, int)", file: str = "/src/k.cu") -> dict[str, float]:
+    known = source_constants(launch_of({file: text}, "k", full))
+    return {name: constant.value for name, constant in known.items()}
+
+
+@each_row(
+    ("text", "expected"),
+    [
+        *(("1 << 24", 1 << 24), ("(1u << 20) * sizeof(float)", 4 << 20), ("1'000'000", 1_000_000)),
+        *(("7 / 2", 3), ("-7 / 2", -3), ("-7 % 3", -1), ("7 / 2.0f", 3.5), ("size_t{3} / 2", 1)),
+        *(("0x1F | 0b100000", 63), ("017", 15), ("~0 & 0xFF", 255), ("2 * (3 + 4) << 1", 28)),
+        *(("(float)3 / 2", 1.5), ("static_cast<float>(3) / 2", 1.5), ("float(3) / 2", 1.5)),
+        ("(size_t)known * (int)(2.5 + 1)", 15),
+        ("std::max(3, 4) - std::min(1, 2)", 3),
+        ("sizeof(unsigned long long) + sizeof(double2) + sizeof(char) + sizeof(real)", 33),
+        ("ns::known + 1", 6),
+    ],
+)  # fmt: skip
+def test_expressions(text: str, expected: float) -> None:
+    value = evaluate(text, {"known": 5}, {"real": 8})
+    assert value == expected
+    assert type(value) is type(expected)
+
+
+@each_row(
+    "text",
+    [
+        *("", "x", "1 +", "1 / 0", "1 << 70", "a.b", "a[1]", "f(1)", "sizeof(Thing)", "1 ? 2 : 3"),
+        *("sizeof(long)", '"12"', "2 ** 3", "1 2", "1.5 << 2", "&x", "*p", "1e400", "~0ull", "-1u"),
+        *("-----x", "(" * 250 + "1" + ")" * 250, "(int)" * 130 + "1", "1 < 2"),
+    ],
+)
+def test_expressions_that_are_not_constant_have_no_value(text: str) -> None:
+    assert evaluate(text, {}, {}) is None
+
+
+def test_defines_constants_and_enumerators() -> None:
+    """A name may be built from one below it."""
+    found = values(
+        "#define N (1 << 10)\nconstexpr int kTwice = 2 * N, kThree = 3;\n"
+        "static const float kHalf = 1 / 2.0f;\nenum Mode { A, B = 5, C };\n"
+        "struct S { static constexpr int width = 16; int member = 9; };\n"
+        "namespace deep { const unsigned long long big = 1ull << 33; }\n"
+        "const int kWrapped = 0xFFFFFFFF;\nconst unsigned kNegative = -1;\n"
+        "const int early = b * 2;\n#define b c\nconstexpr int c = 21;\n" + KERNEL
+    )
+    expected = {"N": 1024, "kTwice": 2048, "kThree": 3, "kHalf": 0.5, "A": 0, "B": 5, "C": 6}
+    expected |= {"width": 16, "big": 1 << 33, "early": 42}
+    assert expected.items() <= found.items()
+    assert not {"member", "kWrapped", "kNegative"} & found.keys()
+
+
+def test_host_variables_and_the_parameters_they_are_passed_for() -> None:
+    found = values(
+        f"{KERNEL}void run(float* x, int count) {{ k<<<count / 256, 256>>>(x, count); }}\n"
+        "int main() { int m = 1 << 20; const size_t bytes = m * sizeof(float); float* x;\n"
+        "cudaMalloc(&x, bytes); run(x, m); }\n"
+    )
+    expected = {"m": 1 << 20, "bytes": 4 << 20, "count": 1 << 20, "n": 1 << 20}
+    assert expected.items() <= found.items()
+
+
+@each_row(
+    "body",
+    [
+        "for (int m = 256; m < 4096; m *= 2) k<<<1, m>>>(x, m);",
+        "int m = 5; m++; k<<<1, 1>>>(x, m);",
+        'int m = 5; scanf("%d", &m); k<<<1, 1>>>(x, m);',
+        "int m = atoi(argv[1]); k<<<1, 1>>>(x, m);",
+        "int m; if (argc) { m = 5; } else { m = 6; } k<<<1, 1>>>(x, m);",
+        "int m; if (argc) m = 5; else m = 6; k<<<1, 1>>>(x, m);",
+        "int m = 5; std::cin >> m; k<<<1, 1>>>(x, m);",
+        "int m = 5; if (argc) m = 6; k<<<1, 1>>>(x, m);",
+        "int m = 5, a = 0; if (argc) a = 1, m = argc; k<<<1, 1>>>(x, m);",
+    ],
+)
+def test_a_variable_without_one_value_has_none(body: str) -> None:
+    found = values(f"{KERNEL}int main(int argc, char** argv) {{ float* x; {body} }}\n")
+    assert not {"m", "n"} & found.keys()
+
+
+@each_row(
+    "text",
+    [
+        f"{KERNEL}int main() {{ float* x; k<<<1, 1>>>(x, 16); k<<<1, 1>>>(x, 32); }}\n",
+        "__global__ void k(float* x, int n) { n /= 2; }\nvoid f(float* x) { k<<<1, 1>>>(x, 16); }\n",
+        f"#ifdef BIG\n#define n 64\n#else\n#define n 32\n#endif\n{KERNEL}",
+    ],
+)
+def test_a_name_with_several_values_has_none(text: str) -> None:
+    assert "n" not in values(text)
+
+
+def test_variables_of_unrelated_functions_do_not_matter() -> None:
+    text = (
+        f"{KERNEL}void other() {{ int m = 7; }}\n"
+        "int main() { int m = 8; float* x; k<<<1, 1>>>(x, m); }\n"
+    )
+    assert source_constants(launch_of(text, "k", compiled=[1]))["m"].value == 8
+
+
+def test_template_arguments_of_the_launched_instance() -> None:
+    text = (
+        "template <int ROWS, typename T, bool FAST = true, class... More>\n"
+        "__global__ void k(T* x) { constexpr int kBytes = ROWS * sizeof(T); }\n"
+    )
+    found = values(text, "void k<(int)32, double, (bool)1>(T2 *)")
+    assert {"ROWS": 32, "FAST": 1, "kBytes": 256}.items() <= found.items()
+
+
+def test_a_default_that_the_build_may_override_is_assumed() -> None:
+    text = f"#ifndef TILE\n#define TILE 16\n#endif\nconst int kArea = TILE * TILE;\nconst int kSure = 4;\n{KERNEL}"
+    found = source_constants(launch_of(text, "k"))
+    assert found["kArea"].value == 256
+    names = ("TILE", "kArea", "kSure")
+    assert [found[name].assumed for name in names] == [True, True, False]
+
+
+def test_python_constants_and_keywords_of_the_launch() -> None:
+    text = (
+        "TILE, STAGES = 1 << 7, 3\n@triton.jit\ndef k(x, n, width, BLOCK: tl.constexpr):\n    pass\n\n"
+        "def run(x):\n    n = 4 * TILE\n    i = 0\n    i += 1\n"
+        "    k[(triton.cdiv(n, TILE),)](x, n, width=7 / 2, BLOCK=triton.next_power_of_2(1000))\n"
+    )
+    expected = {"TILE": 128, "STAGES": 3, "n": 512, "width": 3.5, "BLOCK": 1024}
+    assert values(text, file="/src/k.py") == expected
+
+
+def test_literals_of_code_and_not_of_comments() -> None:
+    text = '// 111\n#define A 0x10\nconst char* s = "222";\n/* 333 */ float f = 1.5f + 2e3;\n'
+    assert source_literals(launch_of(text + KERNEL, "k")) == {16.0, 1.5, 2000.0, 0.0}
+
+
+def test_constants_of_a_sample() -> None:
+    launch = read_profile(SAMPLES / "panel_product" / "fast.ncu-repz").launches[0]
+    found = source_constants(launch)
+    assert found["kWarpsAcross"] == Constant(4)
+    assert found["kAtOnce"].value == 32

@@ -1,4 +1,4 @@
-"""Transcripts: written event by event, read back, without keys."""
+"""Transcripts: written event by event, read back, without keys. Scripts and transcripts as models."""
 
 import json
 import os
@@ -9,28 +9,29 @@ from pathlib import Path
 
 import pytest
 
-from keet.agent.model.messages import (
-    ChatMessage,
-    ChatReply,
-    ChatRequest,
-    ModelToolCall,
-    TokenCount,
-    ToolSpec,
-)
+from keet.agent.model import messages
+from keet.agent.model.faults import KINDS
+from keet.agent.model.scripted import ScriptedChat, open_script
+from keet.agent.model.settings import ModelSpec
 from keet.agent.model.transcript import Transcript, read_transcript, replies_of, request_text
+from keet.agent.open_model import open_chat
 from keet.errors import UsageError
 from keet.evidence import Evidence
+from tests.rows import each_row
 
 SECRET = "very-secret-value-1"
-SYSTEM = ChatMessage("system", "You explain kernels.")
-ASKED = ChatMessage("user", "Why?")
-CALL = ModelToolCall("c1", "read_source", {"line": 3})
-BAD_CALL = ModelToolCall("c2", "read_source", None, "{line")
-CALLED = ChatMessage("assistant", "", (CALL,))
-TOLD = ChatMessage("tool", "3: a[i] = b[j];", answers="c1")
-TOOLS = (ToolSpec("read_source", "Lines of the source.", {"type": "object"}),)
+SYSTEM = messages.ChatMessage("system", "You explain kernels.")
+ASKED = messages.ChatMessage("user", "Why?")
+CALL = messages.ModelToolCall("c1", "read_source", {"line": 3})
+BAD_CALL = messages.ModelToolCall("c2", "read_source", None, "{line")
+CALLED = messages.ChatMessage("assistant", "", (CALL,))
+TOLD = messages.ChatMessage("tool", "3: a[i] = b[j];", answers="c1")
+TOOLS = (messages.ToolSpec("read_source", "Lines of the source.", {"type": "object"}),)
 SCHEMA = {"type": "object", "properties": {"causes": {"type": "array"}}}
-REPLY = ChatReply("because\u2028of [E3]", (CALL, BAD_CALL), TokenCount(900, 40), cut=True)
+REPLY = messages.ChatReply(
+    "because\u2028of [E3]", (CALL, BAD_CALL), messages.TokenCount(900, 40), cut=True
+)
+REQUEST = messages.ChatRequest((ASKED,))
 EVIDENCE = Evidence("E3", "dram__bytes.sum", 12.5, "byte", "bytes")
 
 
@@ -42,10 +43,10 @@ def path(tmp_path: Path) -> Path:
 def run(path: Path) -> None:
     transcript = Transcript(path)
     transcript.start(model="openai:gpt-5", report=Path("a.ncu-rep"))
-    transcript.request("ask", ChatRequest((SYSTEM, ASKED), TOOLS, SCHEMA))
+    transcript.request("ask", messages.ChatRequest((SYSTEM, ASKED), TOOLS, SCHEMA))
     transcript.reply(REPLY, 1.23456)
     transcript.tool(CALL, TOLD.text, [EVIDENCE], None, 0.01)
-    transcript.request("ask", ChatRequest((SYSTEM, ASKED, CALLED, TOLD), TOOLS, SCHEMA))
+    transcript.request("ask", messages.ChatRequest((SYSTEM, ASKED, CALLED, TOLD), TOOLS, SCHEMA))
     transcript.reply(REPLY._replace(calls=()), 2)
     transcript.note(repair="two numbers are stray")
     transcript.end("done", REPLY.spent)
@@ -53,6 +54,7 @@ def run(path: Path) -> None:
 
 
 def test_events_in_order_with_their_times(path: Path) -> None:
+    """A request event has only new messages."""
     run(path)
     events = read_transcript(path)
     words = [event["event"] for event in events]
@@ -62,32 +64,24 @@ def test_events_in_order_with_their_times(path: Path) -> None:
     assert events[2]["seconds"] == 1.235
     assert events[3]["evidence"][0]["metric"] == "dram__bytes.sum"
     assert events[-1]["usage"]["input_tokens"] == 900
-
-
-def test_a_request_event_has_only_new_messages(path: Path) -> None:
-    run(path)
-    first, second = (event for event in read_transcript(path) if event["event"] == "request")
+    first, second = events[1], events[4]
     assert (first["kept"], len(first["messages"]), first["schema"]) == (0, 2, SCHEMA)
     assert first["tools"][0]["name"] == "read_source"
     assert second["kept"] == 2
     assert [message["role"] for message in second["messages"]] == ["assistant", "tool"]
     assert (second["tools"], second["schema"]) == ("as before", "as before")
+    assert replies_of(path) == [REPLY, REPLY._replace(calls=())]
 
 
 def test_a_new_phase_or_run_is_written_completely(path: Path) -> None:
     transcript = Transcript(path)
-    transcript.request("a", ChatRequest((SYSTEM, ASKED)))
-    transcript.request("b", ChatRequest((SYSTEM, ASKED)))
-    transcript.request("a", ChatRequest((SYSTEM, TOLD, ASKED), TOOLS))
+    transcript.request("a", messages.ChatRequest((SYSTEM, ASKED)))
+    transcript.request("b", messages.ChatRequest((SYSTEM, ASKED)))
+    transcript.request("a", messages.ChatRequest((SYSTEM, TOLD, ASKED), TOOLS))
     events = read_transcript(path)
     assert [event["kept"] for event in events] == [0, 0, 1]
     assert len(events[2]["messages"]) == 2
     assert events[2]["tools"][0]["name"] == "read_source"
-
-
-def test_replies_are_read_from_the_transcript(path: Path) -> None:
-    run(path)
-    assert replies_of(path) == [REPLY, REPLY._replace(calls=())]
 
 
 def test_only_the_owner_can_read_it(path: Path) -> None:
@@ -101,14 +95,12 @@ def test_no_key_is_written(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
     transcript = Transcript(path)
     transcript.start(note=f"x {SECRET}")
-    transcript.request(
-        "a", ChatRequest((ChatMessage("user", f"key {SECRET} and sk-abcdef123456"),))
-    )
+    asked = messages.ChatMessage("user", f"key {SECRET} and sk-abcdef123456")
+    transcript.request("a", messages.ChatRequest((asked,)))
     transcript.reply(REPLY._replace(text=SECRET), 1)
     transcript.tool(CALL._replace(arguments={"a": SECRET}), SECRET, [], SECRET, 1)
     text = path.read_text()
-    assert SECRET not in text
-    assert "sk-abcdef" not in text
+    assert not any(part in text for part in (SECRET, "sk-abcdef"))
     assert text.count("[key]") == 7
 
 
@@ -122,52 +114,48 @@ def test_each_event_is_written_immediately(path: Path) -> None:
     assert [event["event"] for event in read_transcript(path)] == ["start", "note"]
 
 
-def test_an_incomplete_last_line_is_skipped(path: Path) -> None:
+def test_an_incomplete_last_line_is_skipped_and_a_broken_one_before_is_an_error(
+    path: Path,
+) -> None:
     run(path)
-    data = path.read_bytes()
-    path.write_bytes(data[:-20])
+    path.write_bytes(path.read_bytes()[:-20])
     assert [event["event"] for event in read_transcript(path)][-1] == "note"
     assert len(replies_of(path)) == 2
-
-
-def test_a_broken_line_in_the_middle_is_an_error(path: Path) -> None:
-    run(path)
     lines = path.read_text().split("\n")
     lines[2] = lines[2][:30]
     path.write_text("\n".join(lines))
-    with pytest.raises(
-        UsageError, match=r"run\.jsonl: line 3 is not an event .*; name another file"
-    ):
+    with pytest.raises(UsageError, match=r"run\.jsonl: line 3 is not an event .*; name another"):
         read_transcript(path)
 
 
-def test_an_incomplete_reply_is_an_error(path: Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        *((text, "line 1") for text in ("hello", "[1]\n", '{"a": 1}\n', "[" * 100_000)),
+        ('{"event": "reply", "text": "x"}\n', "line 1 is an incomplete reply"),
+        (None, "can't be read"),
+    ],
+)
+def test_a_file_that_is_not_a_transcript_is_an_error(
+    path: Path, text: str | None, said: str
+) -> None:
     path.parent.mkdir(parents=True)
-    path.write_text('{"event": "reply", "text": "x"}\n')
-    with pytest.raises(UsageError, match="line 1 is an incomplete reply"):
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(UsageError, match=said):
         replies_of(path)
 
 
-@pytest.mark.parametrize("text", ["hello", "[1]\n", '{"a": 1}\n', "[" * 100_000])
-def test_a_file_that_is_not_a_transcript_is_an_error(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True)
-    path.write_text(text)
-    with pytest.raises(UsageError, match="line 1"):
-        read_transcript(path)
-
-
-def test_a_file_that_is_not_there(path: Path) -> None:
-    with pytest.raises(UsageError, match="can't be read"):
-        read_transcript(path)
-
-
-def test_an_unwritable_path_does_not_fail_the_run(tmp_path: Path) -> None:
+def test_an_unwritable_path_does_not_fail_the_run(tmp_path: Path, path: Path) -> None:
+    """No path writes nothing; `kept` is where something is."""
     (tmp_path / "file").touch()
-    transcript = Transcript(tmp_path / "file" / "run.jsonl")
-    transcript.start(a=1)
-    assert transcript.problem
-    assert "can't be written" in transcript.problem
-    assert transcript.kept is None
+    nowhere, none, good = map(Transcript, (tmp_path / "file" / "run.jsonl", None, path))
+    assert good.kept is None
+    for transcript in (nowhere, none, good):
+        transcript.start(a=1)
+    none.end("done", None)
+    assert "can't be written" in (nowhere.problem or "")
+    assert (nowhere.kept, none.problem, good.kept) == (None, None, path)
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
@@ -179,22 +167,8 @@ def test_a_full_disk_does_not_fail_the_run() -> None:
     assert stat.S_IMODE(Path("/dev/full").stat().st_mode) != 0o600 or os.getuid() != 0
 
 
-def test_earlier_content_of_the_file_is_kept(path: Path) -> None:
-    transcript = Transcript(path)
-    assert transcript.kept is None
-    transcript.start(a=1)
-    assert transcript.kept == path
-
-
-def test_no_path_writes_nothing() -> None:
-    transcript = Transcript(None)
-    transcript.start(a=1)
-    transcript.end("done", None)
-    assert transcript.problem is None
-
-
 def test_the_text_of_a_request_is_complete() -> None:
-    text = request_text(ChatRequest((SYSTEM, ASKED, CALLED, TOLD), TOOLS, SCHEMA, 700))
+    text = request_text(messages.ChatRequest((SYSTEM, ASKED, CALLED, TOLD), TOOLS, SCHEMA, 700))
     for part in (SYSTEM.text, ASKED.text, TOLD.text, "calls read_source", '{"line": 3}'):
         assert part in text
     assert "--- tool (answers c1) ---" in text
@@ -213,3 +187,104 @@ def test_the_reading_step_of_older_runs_is_skipped(tmp_path: Path) -> None:
         lines += [{"event": "reply", "text": text, "calls": [], "spent": spent}]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     assert [reply.text for reply in replies_of(path)] == ['{"summary": "s"}']
+
+
+# --- scripts and transcripts as models
+
+
+def write(path: Path, *lines: object) -> str:
+    texts = [line if isinstance(line, str) else json.dumps(line) for line in lines]
+    path.write_text("\n".join(texts))
+    return str(path)
+
+
+def test_a_script_from_end_to_end(tmp_path: Path) -> None:
+    call = {"name": "read_source", "arguments": {"line": 3}}
+    path = write(
+        tmp_path / "script.jsonl",
+        {"tool_calls": [call], "usage": {"input": 9, "output": 4}},
+        {"content": [{"type": "text", "text": "be"}, {"type": "text", "text": "cause"}]},
+        {"content": "cut", "cut": True},
+        {"tool_calls": [{"name": "read_source", "arguments": "{bad"}]},
+    )
+    chat = open_chat(ModelSpec(f"scripted:{path}", None, 5.0, None))
+    first = chat.ask(REQUEST._replace(tools=TOOLS, schema=SCHEMA))
+    called = messages.ModelToolCall("call_1_0", "read_source", {"line": 3})
+    assert first == ("", (called,), messages.TokenCount(9, 4), False, False)
+    second = chat.ask(REQUEST)
+    assert (second.text, second.spent.estimated) == ("because", True)
+    assert chat.ask(REQUEST).cut
+    assert chat.ask(REQUEST).calls == (
+        messages.ModelToolCall("call_4_0", "read_source", None, "{bad"),
+    )
+    with pytest.raises(messages.ModelFault, match="used up after 4 replies; add") as caught:
+        chat.ask(REQUEST)
+    assert caught.value.kind == "script"
+    assert chat.name == f"scripted:{path}"
+
+
+FAULTS = "timeout unreachable rate_limit no_quota wrong_key unknown_model too_long server bad_reply other"
+
+
+@each_row("kind", FAULTS.split())
+def test_faults(kind: str) -> None:
+    chat = ScriptedChat([{"fault": kind}, {"content": "so"}], "m")
+    with pytest.raises(messages.ModelFault) as caught:
+        chat.ask(REQUEST)
+    assert caught.value.kind == kind
+    assert kind in KINDS
+    assert ";" in str(caught.value)
+    assert chat.ask(REQUEST).text == "so"
+
+
+def test_refusals_and_interrupts() -> None:
+    chat = ScriptedChat([{"fault": "no_tools"}, {"fault": "interrupt"}], "m")
+    with pytest.raises(messages.ModelFault, match="does not support tools"):
+        chat.ask(REQUEST._replace(tools=TOOLS))
+    with pytest.raises(KeyboardInterrupt):
+        chat.ask(REQUEST)
+    assert [len(request.tools) for request in chat.asked] == [1, 0]
+
+
+def test_a_transcript_can_be_used_as_a_script(tmp_path: Path) -> None:
+    calls = (
+        messages.ModelToolCall("c1", "f", {"a": 1}),
+        messages.ModelToolCall("c2", "g", None, "{"),
+    )
+    replies = [
+        messages.ChatReply("", calls, messages.TokenCount(5, 6)),
+        messages.ChatReply("because", (), messages.TokenCount(7, 8), cut=True),
+    ]
+    path = tmp_path / "run.jsonl"
+    transcript = Transcript(path)
+    transcript.start(model="m")
+    for reply in replies:
+        transcript.request("ask", REQUEST)
+        transcript.reply(reply, 1)
+    transcript.end("done", None)
+    transcript.close()
+    path.write_bytes(path.read_bytes()[:-5])
+    chat = open_script(path)
+    assert [chat.ask(REQUEST), chat.ask(REQUEST)] == replies
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (["hello"], "line 1 is not a JSON object"),
+        ([{"content": "a"}, "[1]"], "line 2 is not a JSON object"),
+        ([{"fault": "flood"}], "unknown fault 'flood'"),
+        ([{"tool_calls": [{"arguments": {}}]}], "not a script"),
+        ([{"event": "reply"}], "incomplete reply"),
+        (None, "can't be read"),
+    ],
+)
+def test_a_file_that_is_not_a_script(tmp_path: Path, lines: list[object] | None, said: str) -> None:
+    path = tmp_path / "script.jsonl"
+    if lines:
+        write(path, *lines)
+    with pytest.raises(messages.ModelFault) as caught:
+        open_script(path)
+    assert caught.value.kind == "script"
+    assert said in str(caught.value)
+    assert "script.jsonl" in str(caught.value)

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
 import sys
 import textwrap
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from keet.errors import ExitCode
-from tests.conftest import REPORTS, Keet
+from tests.conftest import REPORTS, Keet, Result
 
 REPORT = REPORTS / "tour_basic.ncu-repz"
 PROFILED = '==PROF== Profiling "1:7:transpose_rows:1": 0%....50%....100% - 23 passes\n'
@@ -67,20 +63,25 @@ def leftovers(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir() if path.name != "bin")
 
 
-def test_a_report_is_written_and_shown(
-    fake_ncu: FakeNcu, keet: Keet, tmp_path: Path, wording
-) -> None:
+@pytest.fixture
+def profile(keet: Keet, tmp_path: Path) -> Callable[..., Result]:
+    """Of `ls`, without a plain run."""
+
+    def run(*words: object) -> Result:
+        out = tmp_path / "r.ncu-rep"
+        return keet("profile", "--no-plain-run", "-o", out, *words, "--", "ls", width=200)
+
+    return run
+
+
+def test_a_report_is_written_and_shown(fake_ncu: FakeNcu, profile, tmp_path: Path, wording) -> None:
     fake_ncu(PROFILED, report=REPORT)
-    out = tmp_path / "r.ncu-rep"
-    done = keet("profile", "--no-plain-run", "-o", out, "--", "ls", width=200)
+    out, done = tmp_path / "r.ncu-rep", profile()
     assert done.code == 0
     assert done.out.startswith(f"{out} on NVIDIA H200")
     wording(done.err)
     assert leftovers(tmp_path) == ["r.ncu-rep"]
-    assert (
-        keet("profile", "--no-plain-run", "-o", out, "-f", "--format", "path", "--", "ls").out
-        == f"{out}\n"
-    )
+    assert profile("-f", "--format", "path").out == f"{out}\n"
 
 
 @pytest.mark.parametrize(
@@ -98,36 +99,46 @@ def test_a_report_is_written_and_shown(
 )
 @pytest.mark.slow
 def test_no_report(
-    log: str, code: int, exit_code: int, says: str, fake_ncu: FakeNcu, keet: Keet, tmp_path: Path
+    log: str, code: int, exit_code: int, says: str, fake_ncu: FakeNcu, profile, tmp_path: Path
 ) -> None:
     fake_ncu(log, code=code)
-    done = keet("profile", "--no-plain-run", "-o", tmp_path / "r.ncu-rep", "--", "ls", width=200)
-    assert done.code == exit_code
-    assert done.out == ""
+    done = profile()
+    assert (done.code, done.out, done.err.count("\n")) == (exit_code, "", 1)
     assert says in done.err
-    assert len(done.err.splitlines()) == 1
     assert leftovers(tmp_path) == []
 
 
 def test_an_incomplete_report_counts_as_no_report(
-    fake_ncu: FakeNcu, keet: Keet, tmp_path: Path
+    fake_ncu: FakeNcu, profile, tmp_path: Path
 ) -> None:
     cut = tmp_path / "bin" / "cut"
     cut.parent.mkdir()
     cut.write_bytes(REPORT.read_bytes()[:20_000])
     fake_ncu(PROFILED, report=cut, code=1)
-    done = keet("profile", "--no-plain-run", "-o", tmp_path / "r.ncu-rep", "--", "ls", width=200)
-    assert done.code == 3
+    assert profile().code == 3
     assert leftovers(tmp_path) == []
 
 
 def test_a_program_that_fails_late_keeps_its_report_and_its_code(
-    fake_ncu: FakeNcu, keet: Keet, tmp_path: Path, wording
+    fake_ncu: FakeNcu, profile, wording
 ) -> None:
     fake_ncu(PROFILED + FAILED, report=REPORT, code=7)
-    done = keet("profile", "--no-plain-run", "-o", tmp_path / "r.ncu-rep", "--", "ls", width=200)
+    done = profile()
     assert done.code == 7
     assert "normalise" in done.out
+    wording(done.err)
+
+
+def test_one_pass(fake_ncu: FakeNcu, profile, wording) -> None:
+    fake_ncu(ONE_PASS, report=REPORT)
+    wording(profile().err)
+
+
+def test_no_gpu(fake_ncu: FakeNcu, profile, wording) -> None:
+    smi = fake_ncu(FAILED, code=7).with_name("nvidia-smi")
+    smi.write_text("#!/bin/sh\nexit 9\n")
+    done = profile()
+    assert done.code == 3  # and the program was not run
     wording(done.err)
 
 
@@ -141,36 +152,13 @@ def test_a_program_that_fails_late_keeps_its_report_and_its_code(
 )
 @pytest.mark.slow
 def test_an_error_of_ncu_is_printed_even_with_a_report(
-    log: str, code: int, says: str, fake_ncu: FakeNcu, keet: Keet, tmp_path: Path
+    log: str, code: int, says: str, fake_ncu: FakeNcu, profile
 ) -> None:
     fake_ncu(log, report=REPORT, code=code)
-    done = keet("profile", "--no-plain-run", "-o", tmp_path / "r.ncu-rep", "--", "ls", width=200)
+    done = profile()
     assert done.code == (7 if FAILED in log else 0)
     assert "normalise" in done.out
     assert says + "launches may be missing" in done.err
-
-
-def test_a_run_without_errors_prints_none(fake_ncu: FakeNcu, keet: Keet, tmp_path: Path) -> None:
-    for name, log, code in (("a", PROFILED, 0), ("b", PROFILED + FAILED, 7)):
-        fake_ncu(log, report=REPORT, code=code)
-        done = keet(
-            "profile", "--no-plain-run", "-o", tmp_path / f"{name}.ncu-rep", "--", "ls", width=200
-        )
-        assert "ncu ended" not in done.err
-
-
-def test_one_pass(fake_ncu: FakeNcu, keet: Keet, tmp_path: Path, wording) -> None:
-    fake_ncu(ONE_PASS, report=REPORT)
-    done = keet("profile", "--no-plain-run", "-o", tmp_path / "r.ncu-rep", "--", "ls")
-    wording(done.err)
-
-
-def test_no_gpu(fake_ncu: FakeNcu, keet: Keet, tmp_path: Path, wording) -> None:
-    smi = fake_ncu(FAILED, code=7).with_name("nvidia-smi")
-    smi.write_text("#!/bin/sh\nexit 9\n")
-    done = keet("profile", "--no-plain-run", "-o", tmp_path / "r.ncu-rep", "--", "ls", width=200)
-    assert done.code == 3  # and the program was not run
-    wording(done.err)
 
 
 @pytest.mark.slow
@@ -216,7 +204,7 @@ def test_without_ncu_the_command_to_copy_is_named(
     monkeypatch.setattr("keet.collect.ncu_command._usual_places", lambda: iter(()))
     monkeypatch.setenv("PATH", "/nowhere")
     done = keet("profile", "--", sys.executable, "a b")
-    assert done.code == ExitCode.NOT_AVAILABLE
+    assert done.code == 3
     assert f"keet profile --dry-run -- {sys.executable} 'a b'" in done.err
 
 
@@ -226,22 +214,3 @@ def test_a_dry_run_says_what_the_command_does_with_the_clocks(clocks: str, keet:
     assert f"--clock-control {clocks} " in done.out
     said = {"none": "leaves the clocks unchanged", "base": "locks the clocks"}
     assert f"and {said[clocks]} " in done.err
-
-
-def test_ctrl_c_keeps_what_ncu_wrote(fake_ncu: FakeNcu, tmp_path: Path) -> None:
-    """As from a terminal: the whole process group is interrupted."""
-    body = "pathlib.Path(after('--export').parent / 'ready').touch(); time.sleep(3600)"
-    fake_ncu(PROFILED, report=REPORT, body=body)
-    out = tmp_path / "r.ncu-rep"
-    words = [sys.executable, "-m", "keet", "profile", "--no-plain-run", "-o", str(out), "--", "ls"]
-    process = subprocess.Popen(
-        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
-    while not list(tmp_path.glob(".keet-profile-*/ready")):
-        assert process.poll() is None
-        time.sleep(0.05)
-    os.killpg(process.pid, signal.SIGINT)
-    _, said = process.communicate()
-    assert process.returncode == 130
-    assert f"interrupted; {out} has 4 launches" in said
-    assert leftovers(tmp_path) == ["r.ncu-rep"]

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from keet.ingest.run_table import read_run_table
 from keet.profile.run_table import RunTable
 from keet.profile.timeline import Record
 from tests.conftest import REPORTS, Keet
+from tests.rows import mostly_slow
 from tests.unit.collect.toolkit import RUNS, needs_compiler, use_toolkit
 
 PROFILED_WAITS = read_profile(RUNS / "waits.ncu-repz").launches
@@ -49,6 +50,7 @@ def plan_of(plain: PlainRun) -> ProfilePlan:
 
 
 FILL, BEFORE, AFTER = (launch.name.mangled for launch in PROFILED_WAITS)
+FIRST = ProfilePlan(ProfileRequest(("./waits",)))
 
 
 def without_times(err: str) -> str:
@@ -56,45 +58,31 @@ def without_times(err: str) -> str:
     return re.sub(r" \(recording took.*|(?<=passes) and .*", "", err)
 
 
+def linked(plan: ProfilePlan, plain: PlainRun, most: int = 3) -> list[tuple[int, int, float]]:
+    found = profiled_launches(PROFILED_WAITS[:most], plan, plain)
+    return [(each.launch, each.number, each.ns) for each in found]
+
+
 def test_by_kernel_number_and_shape() -> None:
     plain = plain_of(*run_of((FILL, 40), (BEFORE, 57), (AFTER, 58)))
-    found = list(profiled_launches(PROFILED_WAITS, plan_of(plain), plain))
-    assert [(each.launch, each.number, each.ns) for each in found] == [
-        (0, 0, 40),
-        (1, 1, 57),
-        (2, 2, 58),
-    ]
+    assert linked(plan_of(plain), plain) == [(0, 0, 40), (1, 1, 57), (2, 2, 58)]
 
 
-def test_the_first_of_each_kernel() -> None:
+def test_the_first_of_each_kernel_or_behind_a_skip() -> None:
+    """A skip alone is one launch."""
     plain = plain_of(*run_of((FILL, 10), (FILL, 5000), (BEFORE, 57), (AFTER, 58)))
-    found = profiled_launches(PROFILED_WAITS, ProfilePlan(ProfileRequest(("./waits",))), plain)
-    assert [(each.launch, each.number) for each in found] == [(0, 0), (1, 2), (2, 3)]
+    assert linked(FIRST, plain) == [(0, 0, 10), (1, 2, 57), (2, 3, 58)]
+    skip = ProfilePlan(ProfileRequest(("./waits",), launch_skip=1))
+    assert linked(skip, plain_of(*run_of((BEFORE, 1), (FILL, 40))), 1) == [(0, 1, 40)]
 
 
 def test_a_launch_that_is_missing_leaves_its_kernel_unlinked() -> None:
-    """Two were to be profiled and one is there: which one, nobody knows."""
+    """Two were to be profiled and one is there: which one, nobody knows. Nor of two processes."""
     plain = plain_of(*run_of(*[(FILL, 100)] * 50, (FILL, 900)))
     plan = plan_of(plain)
-    assert plan.choice is not None
     assert len(plan.choice.launches) == 2
-    assert list(profiled_launches(PROFILED_WAITS, plan, plain)) == []
-
-
-def test_launches_of_several_processes_are_not_linked() -> None:
-    plain = plain_of(*run_of((FILL, 40)), *run_of((FILL, 900), process=1))
-    assert (
-        list(profiled_launches(PROFILED_WAITS, ProfilePlan(ProfileRequest(("./waits",))), plain))
-        == []
-    )
-
-
-def test_a_skip_alone_is_one_launch() -> None:
-    plain = plain_of(*run_of((BEFORE, 1), (FILL, 40)))
-    plan = ProfilePlan(ProfileRequest(("./waits",), launch_skip=1))
-    assert [(e.launch, e.number) for e in profiled_launches(PROFILED_WAITS[:1], plan, plain)] == [
-        (0, 1)
-    ]
+    assert linked(plan, plain) == []
+    assert linked(FIRST, plain_of(*run_of((FILL, 40)), *run_of((FILL, 900), process=1))) == []
 
 
 pytestmark = needs_compiler
@@ -176,63 +164,60 @@ def report(name: str) -> str:
     return str(RUNS / f"{name}.ncu-repz")
 
 
+BOTH = ["r.ncu-rep", "r.run.json"]
+MANY = {"report": report("steps_many")}
+HANGS = {"log": '==PROF== Profiling "1:7:_Z13wait_for_hostPViPf:2": 0%..', "hangs": True}
+
+
 def test_the_launches_that_matter(bench: Bench, wording) -> None:
     bench.answers({"log": PROFILED.format(STEP), "report": report("steps_many")})
     done = bench.profile("launch", "_Z4fillPfi", 10, 900, 528, 256, 1, *STEPS)
-    assert done.code == 0
-    assert done.out == f"{bench.report}\n"
+    assert (done.code, done.out) == (0, f"{bench.report}\n")
     assert bench.chosen() == f"::regex:^({STEP})$:^(2)$"
     wording(without_times(done.err))
-    assert bench.left() == ["r.ncu-rep", "r.run.json"]
+    assert bench.left() == BOTH
     profile = read_profile(bench.report)
-    assert profile.run is not None
     assert [(each.launch, each.number, each.ns) for each in profile.run.profiled] == [(0, 2, 1216)]
     position = profile.in_run and profile.in_run.of(0)
-    assert position is not None
     assert (position.launches, position.known_by) == (400, "launch")
 
 
 @pytest.mark.slow
 def test_a_kernel_that_can_not_be_replayed(bench: Bench, wording) -> None:
     """It is left out with its reason, and the others are profiled."""
-    hangs = '==PROF== Profiling "1:7:_Z13wait_for_hostPViPf:2": 0%..'
-    bench.answers({"log": hangs, "hangs": True}, {"report": report("waits")})
+    bench.answers(HANGS, {"report": report("waits")})
     done = bench.profile(*WAITS, options=["--kernel-timeout", "0.3"])
     assert done.code == 0
     assert bench.chosen(0).startswith("::regex:^(_Z13wait_for_hostPViPf|")
     assert "wait_for_host" not in bench.chosen(1)
     wording(without_times(done.err))
     run = read_profile(bench.report).run
-    assert run is not None
     assert [each.kernel for each in run.skipped] == ["wait_for_host"]
 
 
-@pytest.mark.slow
-def test_only_kernels_that_can_not_be_replayed(bench: Bench, wording) -> None:
-    """There is no report, and the table of the run is kept."""
-    hangs = '==PROF== Profiling "1:7:_Z13wait_for_hostPViPf:2": 0%..'
-    bench.answers({"log": hangs, "hangs": True})
-    done = bench.profile(*WAITS[14:21], options=["--kernel-timeout", "0.2"])
-    assert done.code == 3
+GIVEN_UP = '==ERROR== Failed to profile "1:7:_Z13wait_for_hostPViPf:2" in process 7\n'
+WARNS = '==PROF== Profiling "1:7:_Z4fillPfi:1": 0%..==WARNING== it takes long\n..100% - 9 passes\n'
+NO_KERNELS = "==WARNING== No kernels were profiled.\n"
+FAILED = "==ERROR== The application returned an error code (7).\n"
+OF_WAITS = {"report": report("waits")}
+TOLD: dict[str, tuple[Any, ...]] = {
+    "none can be replayed": ([HANGS], WAITS[14:21], "--kernel-timeout 0.2", 3, ["r.run.json"]),
+    "ncu gives up on one": ([{"log": GIVEN_UP}, OF_WAITS], WAITS, "", 0, BOTH),
+    "a warning during a launch": ([{"log": WARNS, **OF_WAITS}], WAITS, "", 0, BOTH),
+    # ncu has the last word on that: the recorder may not have been loaded
+    "no kernels": ([{"log": NO_KERNELS}], ("exit", 0), "", 3, []),
+    "it fails before its first kernel": ([{"end": FAILED}], ("exit", 7), "", 7, []),
+    "no kernel of that name": ([{}], STEPS, "--kernel gemm", 3, []),
+}
+
+
+@pytest.mark.parametrize("name", mostly_slow(TOLD, few=2))
+def test_what_is_told(name: str, bench: Bench, wording) -> None:
+    calls, program, options, code, left = TOLD[name]
+    bench.answers(*calls)
+    done = bench.profile(*program, options=options.split())
+    assert (done.code, bench.left()) == (code, left)
     wording(without_times(done.err))
-    assert bench.left() == ["r.run.json"]
-
-
-@pytest.mark.slow
-def test_a_kernel_that_ncu_gives_up_on(bench: Bench, wording) -> None:
-    fails = '==ERROR== Failed to profile "1:7:_Z13wait_for_hostPViPf:2" in process 7\n'
-    bench.answers({"log": fails}, {"report": report("waits")})
-    done = bench.profile(*WAITS)
-    assert done.code == 0
-    wording(without_times(done.err))
-
-
-def test_a_warning_during_a_launch_does_not_end_it(bench: Bench, wording) -> None:
-    slow = (
-        '==PROF== Profiling "1:7:_Z4fillPfi:1": 0%..==WARNING== it takes long\n..100% - 9 passes\n'
-    )
-    bench.answers({"log": slow, "report": report("waits")})
-    wording(without_times(bench.profile(*WAITS).err))
 
 
 @pytest.mark.parametrize(
@@ -245,37 +230,19 @@ def test_a_warning_during_a_launch_does_not_end_it(bench: Bench, wording) -> Non
 @pytest.mark.slow
 def test_a_run_that_does_not_end(options: list[str], says: str, bench: Bench) -> None:
     """A program that forks may hang under ncu when it is done."""
-    bench.answers({"log": PROFILED.format(STEP), "hangs": True, "report": report("steps_many")})
+    bench.answers({"log": PROFILED.format(STEP), "hangs": True, **MANY})
     done = bench.profile(*STEPS, options=options)
     assert says in done.err
-    assert done.code == 0
-    assert bench.left() == ["r.ncu-rep", "r.run.json"]
+    assert (done.code, bench.left()) == (0, BOTH)
 
 
 @pytest.mark.parametrize(("end", "code"), [(("exit", 3), 3), (("delivered", "abort"), 134)])
 @pytest.mark.slow
 def test_the_programs_exit_code_is_kept(end: tuple[object, ...], code: int, bench: Bench) -> None:
-    bench.answers({"report": report("steps_many")})
+    bench.answers(MANY)
     done = bench.profile(*STEPS, *end)
-    assert done.code == code
     assert f"exit code {code}" in done.err
-    assert bench.left() == ["r.ncu-rep", "r.run.json"]
-
-
-def test_a_program_without_kernels(bench: Bench, wording) -> None:
-    """ncu has the last word on that: the recorder may not have been loaded."""
-    bench.answers({"log": "==WARNING== No kernels were profiled.\n"})
-    done = bench.profile("exit", 0)
-    assert done.code == 3
-    wording(without_times(done.err))
-    assert bench.left() == []
-
-
-def test_a_program_that_fails_before_its_first_kernel(bench: Bench) -> None:
-    bench.answers({"end": "==ERROR== The application returned an error code (7).\n"})
-    done = bench.profile("exit", 7)
-    assert done.code == 7
-    assert "exit code 7 before" in done.err
+    assert (done.code, bench.left()) == (code, BOTH)
 
 
 @pytest.mark.slow
@@ -290,49 +257,28 @@ def test_without_a_recorder_ncu_times_the_launches(
     assert "transpose_rows" in bench.chosen(1)
 
 
-def test_kernel_pattern_without_a_match(bench: Bench, wording) -> None:
-    bench.answers({})
-    done = bench.profile(*STEPS, options=["--kernel", "gemm"])
-    assert done.code == 3
-    wording(without_times(done.err))
-
-
 @pytest.mark.parametrize(
-    ("options", "filter_words"),
+    ("options", "passed"),
     [
-        (["--first"], ["--kernel-id", "::regex:.:1"]),
-        (["--launch-skip", "3", "--launch-count", "2"], ["--launch-skip", "3"]),
-        (["--range"], ["--replay-mode", "app-range"]),
+        ("--first", "--kernel-id ::regex:.:1 "),
+        ("--launch-skip 3 --launch-count 2", "--launch-skip 3 "),
+        ("--range", "--replay-mode app-range "),
     ],
 )
-def test_selection_options_are_passed_to_ncu(
-    options: list[str], filter_words: list[str], bench: Bench
-) -> None:
-    bench.answers({"report": report("steps_many")})
-    assert bench.profile(*STEPS, options=options).code == 0
+def test_selection_options_are_passed_to_ncu(options: str, passed: str, bench: Bench) -> None:
+    bench.answers(MANY)
+    assert bench.profile(*STEPS, options=options.split()).code == 0
     words = bench.asked()[0]
-    assert words[words.index(filter_words[0]) + 1] == filter_words[1]
-    assert bench.left() == ["r.ncu-rep", "r.run.json"]
-
-
-@pytest.mark.slow
-def test_ranges_leave_out_what_ncu_does_not_collect_for_them(bench: Bench) -> None:
-    bench.answers({"report": report("steps_many")})
-    bench.profile(*STEPS, options=["--range"])
-    words = bench.asked()[0]
-    assert "SourceCounters" not in words
-    assert "smsp__sass_" not in words[words.index("--metrics") + 1]
-
-
-def test_a_run_that_is_not_recorded(bench: Bench) -> None:
-    bench.answers({"log": PROFILED.format(STEP), "report": report("steps_many")})
-    assert bench.profile(*STEPS, options=["--no-plain-run"]).code == 0
-    assert bench.left() == ["r.ncu-rep"]
+    assert passed in " ".join(words)
+    assert bench.left() == BOTH
+    if options == "--range":  # what ncu does not collect for them is left out
+        assert "SourceCounters" not in words
+        assert "smsp__sass_" not in words[words.index("--metrics") + 1]
 
 
 @pytest.mark.slow
 def test_what_recording_costs(bench: Bench) -> None:
-    bench.answers({"report": report("steps_many")})
+    bench.answers(MANY)
     said = bench.profile(*STEPS, options=["--check-overhead"]).err
     assert "s recorded, " in said
     assert "s in all, " in said
@@ -341,38 +287,56 @@ def test_what_recording_costs(bench: Bench) -> None:
 @pytest.mark.slow
 def test_output_of_the_program_is_printed_once(bench: Bench) -> None:
     """On stderr, in the plain run; stdout is keet's result."""
-    bench.answers({"report": report("steps_many")})
-    program = [str(bench.program), "print", "50000", *STEPS]
-    words = ["profile", "--format", "path", "-o", str(bench.report), "--", *program]
-    done = subprocess.run(
-        [sys.executable, "-m", "keet", *words], capture_output=True, text=True, check=True
-    )
+    bench.answers(MANY)
+    words = [*KEET, "--format", "path", "-o", str(bench.report), "--", str(bench.program)]
+    program = ("print", "50000", *STEPS)
+    done = subprocess.run([*words, *program], capture_output=True, text=True, check=True)
     assert done.stdout == f"{bench.report}\n"
     assert done.stderr.count("the program speaks\n") == 50_000
 
 
-def test_ctrl_c_in_the_plain_run_keeps_what_was_recorded(bench: Bench) -> None:
-    program = [str(bench.program), *STEPS, "delivered", "print", "1", "pause"]
-    words = ["profile", "-o", str(bench.report), "--", *program]
+KEET = (sys.executable, "-m", "keet", "profile")
+
+
+def stopped(bench: Bench, ready: Callable[[], bool], *program: object, alone: bool = False) -> str:
+    """Ctrl-C, or SIGTERM to keet `alone`, once it is `ready`; what it says on stderr."""
+    words = [*KEET, "--kernel-timeout", "0.3", "-o", bench.report, "--", bench.program, *program]
     process = subprocess.Popen(
-        [sys.executable, "-m", "keet", *words],
+        list(map(str, words)),
+        stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
     )
-    while not recorded(bench.folder):
+    while not ready():
         assert process.poll() is None
         time.sleep(0.02)
-    os.killpg(process.pid, signal.SIGINT)
+    process.terminate() if alone else os.killpg(process.pid, signal.SIGINT)
     _, said = process.communicate()
-    assert process.returncode == 130
-    assert f"wrote {bench.folder / 'r.run.json'}" in said
+    assert alone or process.returncode == 130
+    return said
+
+
+def is_left(path: Path) -> bool:
+    return (
+        subprocess.run(["pgrep", "-f", str(path)], capture_output=True, check=False).stdout != b""
+    )
+
+
+@pytest.mark.parametrize("alone", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_a_signal_in_the_plain_run_keeps_what_was_recorded(alone: bool, bench: Bench) -> None:
+    """Ctrl-C; or SIGTERM, as `timeout` and batch systems send it, to keet alone: the program ends as
+    well."""
+
+    def recorded() -> bool:
+        found = bench.folder.glob(".keet-profile-*/records/*.rec")
+        return any(path.stat().st_size > 1000 for path in found)
+
+    said = stopped(bench, recorded, *STEPS, "delivered", "pause", alone=alone)
+    assert alone or f"wrote {bench.folder / 'r.run.json'}" in said
     assert bench.left() == ["r.run.json"]
-
-
-def recorded(folder: Path) -> bool:
-    found = folder.glob(".keet-profile-*/records/*.rec")
-    return any(path.stat().st_size > 1000 for path in found)
+    assert read_run_table(bench.folder / "r.run.json").complete is False
+    assert not is_left(bench.program)
 
 
 def test_existing_files_are_replaced_only_with_force(bench: Bench, wording) -> None:
@@ -393,46 +357,23 @@ def test_a_program_that_changes_its_folder(
     """The recorder is told absolute paths, whatever -o and the cache are."""
     monkeypatch.chdir(bench.folder)
     monkeypatch.setenv("KEET_CACHE", "cache")
-    bench.answers({"report": report("steps_many")})
+    bench.answers(MANY)
     program = f"cd / && {bench.program} {' '.join(STEPS)}"
     done = keet("profile", "--format", "path", "-o", "r.ncu-rep", "--", "sh", "-c", program)
     assert "recorded with CUPTI" in done.err
-    assert bench.left() == ["r.ncu-rep", "r.run.json"]
+    assert bench.left() == BOTH
 
 
-def interrupted(bench: Bench, *program: object) -> str:
-    """Ctrl-C while ncu runs."""
-    words = ["profile", "--kernel-timeout", "0.3", "-o", bench.report, "--", bench.program]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "keet", *map(str, [*words, *program])],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    while not (bench.tools / "ready").exists():
-        assert process.poll() is None
-        time.sleep(0.02)
-    os.killpg(process.pid, signal.SIGINT)
-    _, said = process.communicate()
-    assert process.returncode == 130
-    return said
-
-
-SLEEPS = "(home / 'ready').touch()\nimport time\ntime.sleep(3600)\n"
+SLEEPS = (
+    "if call.get('sleeps'):\n    (home / 'ready').touch()\n    import time\n    time.sleep(3600)\n"
+)
 
 
 @pytest.mark.parametrize(
     ("calls", "kept"),
     [
         ([{"sleeps": True}], ["r.run.json"]),
-        (
-            [
-                {"log": '==PROF== Profiling "1:7:_Z13wait_for_hostPViPf:2": 0%..', "hangs": True},
-                {"report": report("waits"), "sleeps": True},
-            ],
-            ["r.ncu-rep", "r.run.json"],
-        ),
+        ([HANGS, {"report": report("waits"), "sleeps": True}], BOTH),
     ],
 )
 @pytest.mark.slow
@@ -441,30 +382,29 @@ def test_ctrl_c_under_ncu_keeps_what_is_there(
 ) -> None:
     """Of any run of ncu, and the table in any case."""
     ncu = bench.tools / "ncu"
-    text = ncu.read_text().replace("sys.exit(abs(code))", f"if call.get('sleeps'):\n    {SLEEPS}")
-    ncu.write_text(text.replace("\nimport time\ntime.sleep", "\n    import time\n    time.sleep"))
+    ncu.write_text(ncu.read_text().replace("sys.exit(abs(code))", SLEEPS))
     bench.answers(*calls)
-    interrupted(bench, *WAITS)
+    said = stopped(bench, (bench.tools / "ready").exists, *WAITS)
     assert bench.left() == kept
+    assert (f"interrupted; {bench.report} has " in said) == (kept == BOTH)
 
 
 @pytest.mark.slow
 def test_a_failed_profile_leaves_an_older_one_alone(bench: Bench) -> None:
-    bench.answers({"report": report("steps_many")})
+    bench.answers(MANY)
     bench.profile(*STEPS)
     before = (bench.folder / "r.run.json").read_bytes()
     bench.answers({"log": "==ERROR== Something new.\n"})
     assert bench.profile(*STEPS, options=["--force"]).code == 3
     assert (bench.folder / "r.run.json").read_bytes() == before
-    assert bench.left() == ["r.ncu-rep", "r.run.json", "r_failed.run.json"]
+    assert bench.left() == [*BOTH, "r_failed.run.json"]
     assert read_profile(bench.report).run is not None
 
 
-@pytest.mark.slow
 def test_a_report_without_a_plain_run_does_not_inherit_a_table(bench: Bench) -> None:
-    bench.answers({"report": report("steps_many")})
+    bench.answers({"log": PROFILED.format(STEP), **MANY})
     bench.profile(*STEPS)
-    bench.profile(*STEPS, options=["--force", "--no-plain-run"])
+    assert bench.profile(*STEPS, options=["--force", "--no-plain-run"]).code == 0
     assert bench.left() == ["r.ncu-rep"]
 
 
@@ -473,7 +413,7 @@ def test_after_a_failure_the_same_command_works(bench: Bench) -> None:
     bench.answers({"log": "==ERROR== Something new.\n"})
     assert bench.profile(*STEPS).code == 3
     assert bench.left() == ["r.run.json"]
-    bench.answers({"report": report("steps_many")})
+    bench.answers(MANY)
     assert bench.profile(*STEPS).code == 0
 
 
@@ -492,27 +432,23 @@ def test_the_program_is_ended_whatever_it_is_called(bench: Bench) -> None:
     waits.chmod(0o755)
     ncu = bench.tools / "ncu"
     ncu.write_text(ncu.read_text().replace('["sleep", "1000"]', f'["{waits}"]'))
-    bench.answers({"log": PROFILED.format(STEP), "hangs": True, "report": report("steps_many")})
+    bench.answers({"log": PROFILED.format(STEP), "hangs": True, **MANY})
     done = bench.profile(*STEPS, options=["--kernel-timeout", "0.3"])
     assert "made no progress" in done.err
-    left = subprocess.run(["pgrep", "-f", str(waits)], capture_output=True, check=False)
-    assert left.stdout == b""
+    assert not is_left(waits)
 
 
 @pytest.mark.slow
-def test_arguments_that_are_no_text(bench: Bench) -> None:
-    bench.answers({"report": report("steps_many")})
-    assert bench.profile(*STEPS, "caf\udce9").code == 0
-    run = read_profile(bench.report).run
-    assert run is not None
-    assert run.command[-1] == "caf\\udce9"
-
-
-@pytest.mark.slow
-def test_a_cache_that_can_not_be_written(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_arguments_that_are_no_text_and_a_cache_that_can_not_be_written(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("KEET_CACHE", "/proc/nothing")
-    bench.answers({"report": report("steps_many")})
-    assert "recorded with CUPTI" in bench.profile(*STEPS).err
+    bench.answers(MANY)
+    done = bench.profile(*STEPS, "caf\udce9")
+    assert done.code == 0
+    assert "recorded with CUPTI" in done.err
+    run = read_profile(bench.report).run
+    assert run.command[-1] == "caf\\udce9"
 
 
 def test_a_program_that_can_not_be_run(bench: Bench, wording) -> None:
@@ -523,20 +459,3 @@ def test_a_program_that_can_not_be_run(bench: Bench, wording) -> None:
     done = bench.profile()
     assert done.code == 2
     wording(without_times(done.err))
-
-
-@pytest.mark.slow
-def test_sigterm_keeps_what_was_recorded(bench: Bench) -> None:
-    """As `timeout` and batch systems send it, to keet alone; the program ends as well."""
-    program = [str(bench.program), *STEPS, "delivered", "pause"]
-    words = ["profile", "-o", str(bench.report), "--", *program]
-    process = subprocess.Popen([sys.executable, "-m", "keet", *words], stderr=subprocess.PIPE)
-    while not recorded(bench.folder):
-        assert process.poll() is None
-        time.sleep(0.02)
-    process.terminate()
-    process.communicate()
-    assert bench.left() == ["r.run.json"]
-    assert read_run_table(bench.folder / "r.run.json").complete is False
-    left = subprocess.run(["pgrep", "-f", str(bench.program)], capture_output=True, check=False)
-    assert left.stdout == b""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from keet.collect.python_function import metric_names
-from tests.conftest import REPORTS, Keet
+from tests.conftest import REPORTS, Keet, Result
 
 NSIGHT = """\
     import json, pathlib, shutil
@@ -51,15 +52,22 @@ def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def install(folder: Path, ending: str) -> None:
-    text = textwrap.dedent(NSIGHT).format(ending=ending)
-    (folder / "nsight.py").write_text(text)
+@pytest.fixture
+def profile(script: Path, keet: Keet) -> Callable[..., Result]:
+    """Profile a function of the script; `ending`: what nsight-python does behind it."""
+
+    def run(function: str, ending: str | None, *options: str) -> Result:
+        if ending is not None:
+            text = textwrap.dedent(NSIGHT).format(ending=ending)
+            script.with_name("nsight.py").write_text(text)
+        words = ("--function", f"{script}:{function}", "-o", script.with_name("r.ncu-rep"))
+        return keet("profile", *words, *options, width=200)
+
+    return run
 
 
-def test_the_function_is_profiled(script: Path, keet: Keet) -> None:
-    install(script.parent, WRITES)
-    out = script.with_name("r.ncu-rep")
-    done = keet("profile", "--function", f"{script}:step", "-o", out, width=200)
+def test_the_function_is_profiled(script: Path, profile) -> None:
+    done = profile("step", WRITES)
     assert done.code == 0, done.err
     assert "on NVIDIA H200" in done.out
     told = json.loads(script.with_name("told.json").read_text())
@@ -76,48 +84,37 @@ def test_the_function_is_profiled(script: Path, keet: Keet) -> None:
         ("nothing", 1, "has no attribute 'nothing'"),
     ],
 )
-def test_no_report(name: str, code: int, says: str, script: Path, keet: Keet) -> None:
-    install(script.parent, REFUSES)
-    done = keet("profile", "--function", f"{script}:{name}", "-o", script.with_name("r.ncu-rep"))
-    assert done.code == code
+def test_no_report(name: str, code: int, says: str, script: Path, profile) -> None:
+    done = profile(name, REFUSES)
+    assert (done.code, done.err.count("\n")) == (code, 1)
     assert says in done.err
-    assert len(done.err.splitlines()) == 1
     assert not list(script.parent.glob("*.ncu-rep"))
 
 
 @pytest.mark.parametrize("ending", [REFUSES, DIES])
-def test_what_the_function_prints_is_not_taken_for_an_answer(
-    ending: str, script: Path, keet: Keet
-) -> None:
-    install(script.parent, ending)
-    done = keet("profile", "--function", f"{script}:says", "-o", script.with_name("r.ncu-rep"))
-    assert done.code == 3
-    assert done.out == ""
-    assert "nsight-python wrote no report" in done.err.splitlines()[-1]
-    assert ("ncu 2026.2.1" in done.err.splitlines()[-1]) == (ending == REFUSES)
+def test_what_the_function_prints_is_not_taken_for_an_answer(ending: str, profile) -> None:
+    done = profile("says", ending)
+    last = done.err.splitlines()[-1]
+    assert (done.code, done.out) == (3, "")
+    assert "nsight-python wrote no report" in last
+    assert ("ncu 2026.2.1" in last) == (ending == REFUSES)
 
 
-def test_what_the_function_prints_goes_to_stderr(script: Path, keet: Keet) -> None:
-    install(script.parent, WRITES)
-    out = script.with_name("r.ncu-rep")
-    done = keet("profile", "--function", f"{script}:says", "-o", out, "--format", "path")
-    assert (done.code, done.out) == (0, f"{out}\n")
+def test_what_the_function_prints_goes_to_stderr(script: Path, profile) -> None:
+    done = profile("says", WRITES, "--format", "path")
+    assert (done.code, done.out) == (0, f"{script.with_name('r.ncu-rep')}\n")
     assert done.err.count("{not JSON: 1") == 2  # to warm up, and under the profiler
 
 
-def test_a_failure_after_the_report_keeps_it_and_is_printed(
-    script: Path, keet: Keet, wording
-) -> None:
-    install(script.parent, FAILS_AFTER)
-    out = script.with_name("r.ncu-rep")
-    done = keet("profile", "--function", f"{script}:step", "-o", out, width=200)
+def test_a_failure_after_the_report_keeps_it_and_is_printed(profile, wording) -> None:
+    done = profile("step", FAILS_AFTER)
     assert done.code == 1
     assert "on NVIDIA H200" in done.out
     wording(done.err)
 
 
-def test_without_nsight_python(script: Path, keet: Keet, wording) -> None:
-    done = keet("profile", "--function", f"{script}:step", "-o", script.with_name("r.ncu-rep"))
+def test_without_nsight_python(profile, wording) -> None:
+    done = profile("step", None)
     assert done.code == 3
     wording(done.err)
 

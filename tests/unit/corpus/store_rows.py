@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from keet.corpus.store.part_writer import FileRecord, write_part
+from keet.corpus.store.reader import open_store
 from keet.corpus.store.report_rows import FileRows, Row
 from keet.corpus.store.schema import ACCOUNT_COLUMNS, FINDING_COLUMNS, LAUNCH_COLUMNS, utc_now
 
@@ -43,6 +45,11 @@ def report(path: str, sha256: str, durations: tuple[float | None, ...] = (10.0,)
         for number in range(len(durations))
     ]
     return FileRows(tuple(launches), tuple(findings), tuple(account))
+
+
+def asked(out: Path, sql: str) -> list[tuple[Any, ...]]:
+    with open_store(out) as store:
+        return store.query(sql).rows
 
 
 def record(path: str, sha256: str | None, status: str = "done", **cells: object) -> FileRecord:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import signal
@@ -18,11 +17,11 @@ from typing import Any
 import pytest
 
 from keet.corpus.batch import worker
-from keet.corpus.store.reader import open_store
 from keet.ingest.input.zstd import zstd
 from tests.conftest import REPORTS, Keet
 from tests.unit.corpus import fake_analyses
 from tests.unit.corpus.fake_analyses import hand_out
+from tests.unit.corpus.store_rows import asked
 from tests.varied import LAUNCHES, varied, write_varied
 
 KEET = [sys.executable, "-m", "keet"]
@@ -45,41 +44,32 @@ def tree(tmp_path: Path) -> Path:
     return folder
 
 
-def asked(out: Path, sql: str) -> list[tuple[Any, ...]]:
-    with open_store(out) as store:
-        return store.query(sql).rows
-
-
 def statuses(out: Path) -> dict[str, str]:
-    return {
-        Path(path).name: status for path, status in asked(out, "SELECT path, status FROM files")
-    }
+    return {Path(path).name: s for path, s in asked(out, "SELECT path, status FROM files")}
 
 
 def everything(out: Path) -> list[list[tuple[Any, ...]]]:
     """All that does not depend on the clock."""
-    return [
-        asked(out, "FROM launches ORDER BY report_sha256, launch_id"),
-        asked(out, "FROM findings ORDER BY report_sha256, launch_id, rank"),
-        asked(out, "FROM account ORDER BY report_sha256, launch_id, part"),
-        asked(out, "SELECT * EXCLUDE (seconds, recorded) FROM files ORDER BY path"),
-    ]
+    queries = {
+        "FROM launches": "report_sha256, launch_id",
+        "FROM findings": "report_sha256, launch_id, rank",
+        "FROM account": "report_sha256, launch_id, part",
+        "SELECT * EXCLUDE (seconds, recorded) FROM files": "path",
+    }
+    return [asked(out, f"{sql} ORDER BY {order}") for sql, order in queries.items()]
 
 
-def test_batch_of_a_folder_records_every_file(
-    tree: Path, tmp_path: Path, keet: Keet, wording
-) -> None:
-    out = tmp_path / "out"
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    return tmp_path / "out"
+
+
+def test_batch_of_a_folder_records_every_file(tree: Path, out: Path, keet: Keet, wording) -> None:
     result = keet("batch", tree, "-o", out, "--jobs", 2)
     assert result.code == 5
-    assert statuses(out) == {
-        "graph.ncu-repz": "done",
-        "nvtx.ncu-repz": "done",
-        "packed.ncu-repz": "done",
-        "tour_lines.csv": "done",
-        "same.ncu-rep": "duplicate",
-        "cut.ncu-rep": "failed",
-    }
+    done = ("graph.ncu-repz", "nvtx.ncu-repz", "packed.ncu-repz", "tour_lines.csv")
+    others = {"same.ncu-rep": "duplicate", "cut.ncu-rep": "failed"}
+    assert statuses(out) == dict.fromkeys(done, "done") | others
     ((path, of),) = asked(out, "SELECT path, duplicate_of FROM files WHERE status = 'duplicate'")
     assert (path, of) == (str(tree / "more" / "same.ncu-rep"), str(tree / "nvtx.ncu-repz"))
     wording(result.out, result.err)
@@ -89,36 +79,18 @@ def test_batch_of_a_folder_records_every_file(
 
 
 @pytest.mark.slow
-def test_rows_have_the_values_of_explain(
-    tree: Path, tmp_path: Path, batch: Keet, keet: Keet
+def test_names_that_are_not_utf8_and_snapshots(
+    tmp_path: Path, out: Path, batch: Keet, keet: Keet
 ) -> None:
-    out = tmp_path / "out"
-    batch(tree / "nvtx.ncu-repz", "-o", out)
-    told = json.loads(
-        keet("explain", tree / "nvtx.ncu-repz", "--format", "json", "--no-model", "--no-sass").out
-    )
-    rows = asked(out, "SELECT launch_id, kernel, limiter, explanation FROM launches ORDER BY 1")
-    assert [json.loads(row[3]) for row in rows] == told["launches"]
-    assert [row[:3] for row in rows] == [
-        (each["id"], each["kernel"], each["verdict"]["limiter"]) for each in told["launches"]
-    ]
-
-
-@pytest.mark.slow
-def test_names_that_are_not_utf8_and_snapshots(tmp_path: Path, batch: Keet, keet: Keet) -> None:
-    tree, out = tmp_path / "tree", tmp_path / "out"
+    tree = tmp_path / "tree"
     tree.mkdir()
     shutil.copy(REPORTS / "graph.ncu-repz", tree / os.fsdecode(b"\xff'[*].ncu-rep"))
     keet("snapshot", REPORTS / "range.ncu-rep", "-o", tree / "range.keet.json")
     for _ in range(2):
         assert batch(tree, "-o", out).code == 0
     assert len(list((out / "parts").iterdir())) == 1, "the second run had nothing to do"
-    joined = asked(
-        out,
-        "SELECT l.kernel FROM launches l JOIN files f "
-        "ON l.path = f.path AND l.report_sha256 = f.sha256 AND f.status = 'done'",
-    )
-    assert len(joined) == 2
+    join = "l.path = f.path AND l.report_sha256 = f.sha256 AND f.status = 'done'"
+    assert len(asked(out, f"SELECT l.kernel FROM launches l JOIN files f ON {join}")) == 2
 
 
 @pytest.mark.slow
@@ -134,10 +106,7 @@ def test_the_same_rows_with_one_worker_and_with_three(tmp_path: Path, keet: Keet
 
 
 @pytest.mark.slow
-def test_unchanged_files_are_not_read_again(
-    tree: Path, tmp_path: Path, batch: Keet, wording
-) -> None:
-    out = tmp_path / "out"
+def test_unchanged_files_are_not_read_again(tree: Path, out: Path, batch: Keet, wording) -> None:
     batch(tree, "-o", out)
     before, parts = everything(out), len(list((out / "parts").iterdir()))
     result = batch(tree, "-o", out)
@@ -145,13 +114,11 @@ def test_unchanged_files_are_not_read_again(
     wording(result.out)
     assert everything(out) == before
     assert len(list((out / "parts").iterdir())) == parts
+    wording(batch(tree, "-o", out, "--retry-failed").out)
 
 
 @pytest.mark.slow
-def test_changed_touched_and_repaired_files(
-    tree: Path, tmp_path: Path, batch: Keet, wording
-) -> None:
-    out = tmp_path / "out"
+def test_changed_touched_and_repaired_files(tree: Path, out: Path, batch: Keet, wording) -> None:
     batch(tree, "-o", out)
     os.utime(tree / "graph.ncu-repz", ns=(1, 1))
     shutil.copy(REPORTS / "metrics_only.ncu-repz", tree / "nvtx.ncu-repz")
@@ -160,19 +127,10 @@ def test_changed_touched_and_repaired_files(
     assert result.code == 0
     wording(result.out)
     assert not (out / "quarantine.txt").exists()
-    fresh = tmp_path / "fresh"
+    fresh = out.with_name("fresh")
     batch(tree, "-o", fresh)
     columns = "SELECT report_sha256, path, launch_id, kernel FROM launches ORDER BY 1, 3"
     assert asked(out, columns) == asked(fresh, columns)
-
-
-@pytest.mark.slow
-def test_retry_failed_analyses_failed_files_again(
-    tree: Path, tmp_path: Path, batch: Keet, wording
-) -> None:
-    out = tmp_path / "out"
-    batch(tree, "-o", out)
-    wording(batch(tree, "-o", out, "--retry-failed").out)
 
 
 @pytest.mark.slow
@@ -181,9 +139,7 @@ def test_shards_make_one_store(tree: Path, tmp_path: Path, batch: Keet) -> None:
     batch(tree, "-o", whole)
     shards = [(tree, "-o", sharded, "--jobs", 1, "--shard", f"{n}/2") for n in range(2)]
     other = subprocess.Popen(
-        [*KEET, "batch", *map(str, shards[1])],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+        [*KEET, "batch", *map(str, shards[1])], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     assert {batch(*shards[0]).code, other.wait()} <= {0, 5}
     columns = "SELECT report_sha256, launch_id, headline FROM launches ORDER BY 1, 2"
@@ -195,20 +151,20 @@ def test_shards_make_one_store(tree: Path, tmp_path: Path, batch: Keet) -> None:
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
 @pytest.mark.slow
 def test_a_signal_leaves_a_store_and_prints_the_resume_command(
-    tmp_path: Path, batch: Keet, name: str, wording
+    tmp_path: Path, out: Path, batch: Keet, name: str, wording
 ) -> None:
-    tree, out = tmp_path / "tree", tmp_path / "out"
+    tree = tmp_path / "tree"
     write_varied(tree, 40)
-    command = [*WITH, "with_a_ticket", "batch", str(tree), "-o", str(out), "--jobs", "1"]
     process = subprocess.Popen(
-        command,
+        [*WITH, "with_a_ticket", "batch", str(tree), "-o", str(out), "--jobs", "1"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
         env=hand_out(tmp_path / "tickets", 10),
     )
-    wait_for_a_part(out)
+    while not (out / "parts").is_dir() or not any((out / "parts").iterdir()):
+        time.sleep(0.02)
     process.send_signal(signal.Signals[name])
     _, err = process.communicate()
     assert process.returncode == 130
@@ -222,33 +178,27 @@ def test_a_signal_leaves_a_store_and_prints_the_resume_command(
     assert counted == [(10 * LAUNCHES, 40)]
 
 
-def wait_for_a_part(out: Path) -> None:
-    while not (out / "parts").is_dir() or not any((out / "parts").iterdir()):
-        time.sleep(0.02)
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("{tmp}/missing", "-o", "{tmp}/out"), "there is no such file or folder"),
-        (("{tmp}/empty", "-o", "{tmp}/out"), "no report found in"),
-        (("{tmp}", "-o", "{tmp}/file"), "this is a file; name a folder"),
-        (("{tmp}", "-o", "{tmp}/full"), "this folder is not a store and is not empty"),
-        (("{tmp}", "-o", "{tmp}/out", "--shard", "2/2"), "shards are counted from 0"),
-        (("{tmp}", "-o", "{tmp}/out", "--jobs", "0"), "must be a positive integer"),
-        (("{tmp}", "-o", "{tmp}/out", "--timeout", "-1"), "must be a positive number of seconds"),
-        (("{tmp}",), "required: -o"),
+        ("{tmp}/missing -o {tmp}/out", "there is no such file or folder"),
+        ("{tmp}/empty -o {tmp}/out", "no report found in"),
+        ("{tmp} -o {tmp}/file", "this is a file; name a folder"),
+        ("{tmp} -o {tmp}/full", "this folder is not a store and is not empty"),
+        ("{tmp} -o {tmp}/out --shard 2/2", "shards are counted from 0"),
+        ("{tmp} -o {tmp}/out --jobs 0", "must be a positive integer"),
+        ("{tmp} -o {tmp}/out --timeout -1", "must be a positive number of seconds"),
+        ("{tmp}", "required: -o"),
     ],
 )
-def test_wrong_usage(tmp_path: Path, keet: Keet, arguments: tuple[str, ...], message: str) -> None:
-    (tmp_path / "empty").mkdir()
-    (tmp_path / "full").mkdir()
+def test_wrong_usage(tmp_path: Path, keet: Keet, arguments: str, message: str) -> None:
+    for folder in ("empty", "full"):
+        (tmp_path / folder).mkdir()
     (tmp_path / "full" / "thesis.tex").write_text("x")
     (tmp_path / "file").write_text("x")
-    result = keet("batch", *(argument.format(tmp=tmp_path) for argument in arguments))
-    assert result.code == 2
+    result = keet("batch", *(word.format(tmp=tmp_path) for word in arguments.split()))
+    assert (result.code, result.err.count("\n")) == (2, 1)
     assert message in result.err
-    assert result.err.count("\n") == 1
 
 
 @pytest.mark.slow
@@ -285,8 +235,6 @@ def cluster() -> Iterator[str]:
         env=environment,
         text=True,
     )
-    assert process.stdin is not None
-    assert process.stdout is not None
     try:
         yield process.stdout.readline().strip()
     finally:
@@ -301,36 +249,20 @@ def test_a_dask_cluster(
     tree: Path, tmp_path: Path, batch: Keet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One for all: it takes seconds to start, and tests that run apart would have one each."""
+    local, remote, dead = tmp_path / "local", tmp_path / "remote", tmp_path / "dead"
+    write_varied(tmp_path / "two", 2)
     with cluster() as address:
-        check_that_it_makes_the_same_store(address, tree, tmp_path, batch)
+        assert batch(tree, "-o", local).code == 5
+        done = batch(tree, "-o", remote, "--dask", address)
+        assert done.code == 5, done.err
+        assert "6 files: 4 done, 1 duplicate, 1 failed" in done.out
+        assert everything(remote) == everything(local)
         monkeypatch.setattr(worker, "analyse", fake_analyses.kill_dask_worker)
-        check_that_workers_that_die_are_told_of(address, tmp_path / "second", batch)
+        assert batch(tmp_path / "two", "-o", dead, "--dask", address).code == 5
+        reasons = asked(dead, "SELECT reason FROM files")
+        assert len(reasons) == 2
+        assert all(reason.startswith("its Dask workers died 3 times") for (reason,) in reasons)
     monkeypatch.setattr("keet.corpus.batch.dask_cluster._CONNECT_SECONDS", 0.2)
-    check_that_no_cluster_is_told(tmp_path / "third", batch)
-
-
-def check_that_it_makes_the_same_store(
-    cluster: str, tree: Path, tmp_path: Path, batch: Keet
-) -> None:
-    local, remote = tmp_path / "local", tmp_path / "remote"
-    assert batch(tree, "-o", local).code == 5
-    done = batch(tree, "-o", remote, "--dask", cluster)
-    assert done.code == 5, done.err
-    assert "6 files: 4 done, 1 duplicate, 1 failed" in done.out
-    assert everything(remote) == everything(local)
-
-
-def check_that_workers_that_die_are_told_of(cluster: str, tmp_path: Path, batch: Keet) -> None:
-    tree, out = tmp_path / "tree", tmp_path / "out"
-    write_varied(tree, 2)
-    done = batch(tree, "-o", out, "--dask", cluster)
-    assert done.code == 5, done.err
-    reasons = asked(out, "SELECT status, reason FROM files")
-    assert len(reasons) == 2
-    assert all(r.startswith("its Dask workers died 3 times") for _, r in reasons)
-
-
-def check_that_no_cluster_is_told(tmp_path: Path, batch: Keet) -> None:
-    result = batch(REPORTS / "graph.ncu-repz", "-o", tmp_path, "--dask", "tcp://127.0.0.1:9")
-    assert result.code == 3
-    assert "no Dask scheduler answers at tcp://127.0.0.1:9" in result.err
+    none = batch(REPORTS / "graph.ncu-repz", "-o", tmp_path / "x", "--dask", "tcp://127.0.0.1:9")
+    assert none.code == 3
+    assert "no Dask scheduler answers at tcp://127.0.0.1:9" in none.err

@@ -6,14 +6,15 @@ import os
 import shutil
 import signal
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from keet.corpus.batch.stored_files import find_gone, is_gone
 from keet.corpus.discovery import Shard
-from keet.corpus.store.reader import open_store
 from tests.conftest import REPORTS, Keet
+from tests.unit.corpus.store_rows import asked
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
@@ -33,11 +34,6 @@ def out(tree: Path, tmp_path: Path, batch: Keet) -> Path:
     return tmp_path / "out"
 
 
-def asked(out: Path, sql: str) -> list[tuple[Any, ...]]:
-    with open_store(out) as store:
-        return store.query(sql).rows
-
-
 def files(out: Path) -> dict[str, tuple[str, str | None]]:
     rows = asked(out, "SELECT path, status, duplicate_of FROM files")
     return {Path(path).name: (status, of and Path(of).name) for path, status, of in rows}
@@ -47,29 +43,23 @@ def shown(out: Path) -> set[str]:
     return {Path(path).name for (path,) in asked(out, "SELECT path FROM launches")}
 
 
-@pytest.mark.slow
 def test_gone_files_are_reported_and_kept_until_prune(
     tree: Path, out: Path, batch: Keet, wording
 ) -> None:
-    (tree / "nvtx.ncu-repz").unlink()
-    (tree / "cut.ncu-rep").unlink()
-    told = batch(tree, "-o", out)
-    wording(told.err)
+    for name in ("nvtx.ncu-repz", "cut.ncu-rep"):
+        (tree / name).unlink()
+    wording(batch(tree, "-o", out).err)
     assert shown(out) == {"graph.ncu-repz", "nvtx.ncu-repz"}
     pruned = batch(tree, "-o", out, "--prune")
     wording(pruned.out)
     assert (pruned.code, pruned.err) == (0, "")
     assert shown(out) == {"graph.ncu-repz"}
-    assert files(out) == {
-        "graph.ncu-repz": ("done", None),
-        "nvtx.ncu-repz": ("gone", None),
-        "cut.ncu-rep": ("gone", None),
-    }
+    statuses = {name: status for name, (status, _) in files(out).items()}
+    assert statuses == {"graph.ncu-repz": "done", "nvtx.ncu-repz": "gone", "cut.ncu-rep": "gone"}
     assert not (out / "quarantine.txt").exists()
     assert batch(tree, "-o", out).err == "", "what was pruned is not told again"
 
 
-@pytest.mark.slow
 def test_a_file_that_came_back_is_not_analysed_again(tree: Path, out: Path, batch: Keet) -> None:
     kept = tree.parent / "kept.ncu-rep"
     (tree / "nvtx.ncu-repz").rename(kept)
@@ -81,7 +71,6 @@ def test_a_file_that_came_back_is_not_analysed_again(tree: Path, out: Path, batc
 
 
 @pytest.mark.parametrize("options", [(), ("--prune",)])
-@pytest.mark.slow
 def test_a_moved_file_gets_its_new_path(
     tree: Path, out: Path, batch: Keet, options: tuple[str, ...]
 ) -> None:
@@ -94,7 +83,6 @@ def test_a_moved_file_gets_its_new_path(
     assert known["nvtx.ncu-repz"] == (("gone", None) if options else ("duplicate", "a.ncu-rep"))
 
 
-@pytest.mark.slow
 def test_a_copy_of_a_file_that_changed(tree: Path, out: Path, batch: Keet) -> None:
     shutil.copy(tree / "nvtx.ncu-repz", tree / "copy.ncu-rep")
     batch(tree, "-o", out)
@@ -107,7 +95,6 @@ def test_a_copy_of_a_file_that_changed(tree: Path, out: Path, batch: Keet) -> No
     assert files(out)["again.ncu-rep"] == ("duplicate", "copy.ncu-rep")
 
 
-@pytest.mark.slow
 def test_only_files_below_the_given_folders_are_pruned(
     tree: Path, out: Path, batch: Keet, tmp_path: Path
 ) -> None:
@@ -125,27 +112,20 @@ def test_only_files_below_the_given_folders_are_pruned(
     assert batch(tmp_path / "never", "-o", out, "--prune").code == 2
 
 
-@pytest.mark.slow
 def test_a_folder_may_be_empty_when_it_is_pruned(
     tree: Path, out: Path, batch: Keet, wording
 ) -> None:
     for path in tree.iterdir():
         path.unlink()
+    gone = find_gone(out, [tree], ())
+    assert len(gone) == 3
+    shards = [find_gone(out, [tree], (), Shard(n, 3)) for n in range(3)]
+    assert sorted(path for shard in shards for path in shard) == gone, "they share it"
     wording(batch(tree, "-o", out).err)
     assert batch(tree, "-o", out, "--prune").code == 0
     assert shown(out) == set()
 
 
-@pytest.mark.slow
-def test_shards_share_what_is_gone(tree: Path, out: Path) -> None:
-    for path in tree.iterdir():
-        path.unlink()
-    parts = [find_gone(out, [tree], (), Shard(n, 3)) for n in range(3)]
-    assert sorted(path for part in parts for path in part) == find_gone(out, [tree], ())
-    assert len(find_gone(out, [tree], ())) == 3
-
-
-@pytest.mark.slow
 def test_files_that_can_not_be_reached_are_not_gone(tmp_path: Path) -> None:
     odd = tmp_path / os.fsdecode(b"\xff.ncu-rep")
     odd.write_bytes(b"")
@@ -158,37 +138,21 @@ def test_files_that_can_not_be_reached_are_not_gone(tmp_path: Path) -> None:
 # --- stopped early
 
 
-def signalled(*_: object, **__: object) -> None:
-    signal.raise_signal(signal.SIGINT)
-
-
-def terminated(*_: object, **__: object) -> None:
-    signal.raise_signal(signal.SIGTERM)
-
-
-@pytest.mark.parametrize("stop", [signalled, terminated])
-@pytest.mark.parametrize(
-    "stage",
-    [
-        "keet.corpus.discovery.find_reports",
-        "keet.corpus.batch.stored_files.resume_state",
-        "keet.corpus.batch.coordinator.Batch._feed",
-        "keet.corpus.batch.coordinator.write_quarantine",
-    ],
+STAGES = (
+    "discovery.find_reports",
+    "batch.stored_files.resume_state",
+    "batch.coordinator.Batch._feed",
+    "batch.coordinator.write_quarantine",
 )
-@pytest.mark.slow
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["interrupt", "terminate"])
+@pytest.mark.parametrize("stage", STAGES)
 def test_a_stopped_batch_prints_the_resume_command(
-    tree: Path,
-    tmp_path: Path,
-    batch: Keet,
-    monkeypatch: pytest.MonkeyPatch,
-    stage: str,
-    stop: Any,
-    wording,
-) -> None:
-    monkeypatch.setattr(stage, stop)
-    out = tmp_path / "new"
-    result = batch(tree, "-o", out)
-    assert result.code == 130
+    tree: Path, tmp_path: Path, batch: Keet, monkeypatch: pytest.MonkeyPatch,
+    stage: str, number: int, wording,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(f"keet.corpus.{stage}", lambda *_, **__: signal.raise_signal(number))
+    result = batch(tree, "-o", tmp_path / "new")
+    assert (result.code, result.out) == (130, "")
     wording(result.err.splitlines())
-    assert result.out == ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,14 @@ import pytest
 
 from keet.corpus.discovery import NO_TABLE, find_reports
 from keet.corpus.store import part_writer
-from keet.corpus.store.reader import open_store
 from keet.corpus.store.schema import FILES, LAUNCHES, TABLES
 from keet.ingest import read_profile
 from tests.conftest import REPORTS, Keet
 from tests.unit.corpus.run_tables import OTHER, write_table
+from tests.unit.corpus.store_rows import asked
+
+pytestmark = pytest.mark.slow
+
 
 RUNS = REPORTS.parent / "runs"
 RUN = {"normalise": (60, 600.0), "transpose_rows": (20, 1400.0), OTHER: (5, 500.0)}
@@ -30,27 +34,24 @@ def tree(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
+def with_table(tree: Path) -> Path:
+    """The table of its report."""
+    return write_table(tree / "tour.ncu-rep", RUN)
+
+
+@pytest.fixture
 def out(tmp_path: Path) -> Path:
     return tmp_path / "out"
 
 
-def asked(out: Path, sql: str) -> list[tuple[Any, ...]]:
-    with open_store(out) as store:
-        return store.query(sql).rows
-
-
 def in_run(out: Path) -> list[tuple[Any, ...]]:
-    return asked(
-        out,
-        "SELECT kernel.split('<')[1], run_launches, run_time_us, run_share, plain_us FROM launches "
-        "ORDER BY launch_id",
-    )
+    columns = "kernel.split('<')[1], run_launches, run_time_us, run_share, plain_us"
+    return asked(out, f"SELECT {columns} FROM launches ORDER BY launch_id")
 
 
 def manifest(out: Path) -> dict[str, tuple[Any, ...]]:
-    rows = asked(
-        out, "SELECT path, status, run_total_us, run_unprofiled_us, launches FROM files ORDER BY 1"
-    )
+    columns = "path, status, run_total_us, run_unprofiled_us, launches"
+    rows = asked(out, f"SELECT {columns} FROM files ORDER BY 1")
     return {Path(path).name: tuple(rest) for path, *rest in rows}
 
 
@@ -63,35 +64,35 @@ KNOWN = [
 UNKNOWN = [(name, *NOT_KNOWN) for name, *_ in KNOWN]
 
 
-@pytest.mark.slow
-def test_rows_have_times_of_the_run(tree: Path, out: Path, batch: Keet, wording) -> None:
-    write_table(tree / "tour.ncu-rep", RUN)
+def test_rows_have_times_of_the_run(
+    tree: Path, with_table: Path, out: Path, batch: Keet, wording
+) -> None:
     result = batch(tree, "-o", out)
     assert (result.code, result.err) == (0, "")
     wording(result.out)
-    assert in_run(out) == KNOWN
-    assert manifest(out) == {"tour.ncu-rep": ("done", 2500.0, 500.0, 3)}
+    for _ in range(2):
+        assert in_run(out) == KNOWN
+        assert manifest(out) == {"tour.ncu-rep": ("done", 2500.0, 500.0, 3)}
+        (tree / "tour.ncu-rep").touch()
+        again = batch(tree, "-o", out).out
+        assert "0 launches" in again, "it is compared by its hash, and not analysed"
 
 
-@pytest.mark.slow
 def test_a_run_table_without_times_of_launches_is_reported(
-    tmp_path: Path, out: Path, batch: Keet, keet: Keet, wording
+    tree: Path, out: Path, batch: Keet, keet: Keet, wording
 ) -> None:
     """By `keet batch` and `keet top` alike; also after it was touched, and not analysed again."""
-    tree = tmp_path / "tree"
-    tree.mkdir()
+    (tree / "tour.ncu-rep").unlink()
     for name in ("waits", "waits_range"):
-        shutil.copy(RUNS / f"{name}.ncu-repz", tree)
-        shutil.copy(RUNS / f"{name}.run.json", tree)
+        for ending in ("ncu-repz", "run.json"):
+            shutil.copy(RUNS / f"{name}.{ending}", tree)
     told = "2 of 2 {} have a run table, 1 of them with times of the profiled launches"
     assert f"{told.format('files')}\n" in batch(tree, "-o", out).out
     assert f"{told.format('reports')}. " in keet("top", out, width=200).out
     (tree / "waits_range.ncu-repz").touch()
-    again = batch(tree, "-o", out).out
-    wording(again)
+    wording(batch(tree, "-o", out).out)
 
 
-@pytest.mark.slow
 def test_rows_have_the_time_in_launches_of_similar_length(
     tmp_path: Path, out: Path, batch: Keet
 ) -> None:
@@ -99,46 +100,25 @@ def test_rows_have_the_time_in_launches_of_similar_length(
     for name in ("growing.ncu-repz", "growing.run.json"):
         shutil.copy(RUNS / name, tmp_path)
     batch(tmp_path / "growing.ncu-repz", "-o", out)
-    (row,) = asked(out, "SELECT run_time_us, run_alike_us FROM launches WHERE launch_id = 0")
-    time, alike = row
+    sql = "SELECT run_time_us, run_alike_us FROM launches WHERE launch_id = 0"
+    ((time, alike),) = asked(out, sql)
     position = read_profile(RUNS / "growing.ncu-repz").in_run.of(0)  # type: ignore[union-attr]
-    assert position is not None
     assert position.alike_ns is not None
     assert (time, alike) == (position.busy_ns / 1e3, position.alike_ns / 1e3)
     assert 0.6 < alike / time < 0.7
     assert asked(out, "SELECT run_overlap_known FROM files") == [(True,)]
 
 
-@pytest.mark.slow
-def test_rows_of_a_table_with_durations_only(tree: Path, out: Path, batch: Keet) -> None:
-    """Also after the report was moved, and its record made from that of before."""
-    table = write_table(tree / "tour.ncu-rep", RUN)
-    batch(tree, "-o", out)
-    known = "SELECT DISTINCT run_alike_us, run_overlap_known FROM launches, files "
-    known += "WHERE status = 'done'"
-    assert asked(out, known) == [(None, False)]
-    (tree / "tour.ncu-rep").rename(tree / "moved.ncu-rep")
-    table.rename(tree / "moved.run.json")
-    batch(tree, "-o", out)
-    assert asked(out, known) == [(None, False)]
-
-
-@pytest.mark.slow
-def test_without_a_table_the_run_is_not_known(tree: Path, out: Path, batch: Keet) -> None:
-    assert "whole run" not in batch(tree, "-o", out).out
-    assert in_run(out) == UNKNOWN
-    assert manifest(out) == {"tour.ncu-rep": ("done", None, None, 3)}
-
-
 # --- resuming
 
 
-@pytest.mark.slow
 def test_a_table_that_appears_changes_or_disappears(
     tree: Path, out: Path, batch: Keet, wording
 ) -> None:
     report = tree / "tour.ncu-rep"
-    batch(tree, "-o", out)
+    assert "whole run" not in batch(tree, "-o", out).out
+    without = {"tour.ncu-rep": ("done", None, None, 3)}
+    assert (in_run(out), manifest(out)) == (UNKNOWN, without)
     table = write_table(report, RUN)
     wording(batch(tree, "-o", out).out)
     assert in_run(out) == KNOWN
@@ -148,62 +128,41 @@ def test_a_table_that_appears_changes_or_disappears(
     assert manifest(out) == {"tour.ncu-rep": ("done", 70.0, 0.0, 3)}
     table.unlink()
     batch(tree, "-o", out)
-    assert in_run(out) == UNKNOWN
-    assert manifest(out) == {"tour.ncu-rep": ("done", None, None, 3)}
-    assert asked(out, "SELECT count(*) FROM findings") == asked(
-        out, "SELECT count(*) FROM findings SEMI JOIN launches USING (report_sha256, launch_id)"
-    )
+    assert (in_run(out), manifest(out)) == (UNKNOWN, without)
+    shown = "SELECT count(*) FROM findings SEMI JOIN launches USING (report_sha256, launch_id)"
+    assert asked(out, "SELECT count(*) FROM findings") == asked(out, shown)
     wording(batch(tree, "-o", out).out)
 
 
-@pytest.mark.slow
-def test_a_report_that_was_touched_keeps_its_run(tree: Path, out: Path, batch: Keet) -> None:
-    write_table(tree / "tour.ncu-rep", RUN)
-    batch(tree, "-o", out)
-    (tree / "tour.ncu-rep").touch()
-    result = batch(tree, "-o", out)
-    assert "0 launches" in result.out, "it is compared by its hash, and not analysed"
-    assert (in_run(out), manifest(out)["tour.ncu-rep"][1]) == (KNOWN, 2500.0)
-
-
-@pytest.mark.slow
 def test_stores_of_an_older_keet_are_resumed(
     tree: Path, out: Path, batch: Keet, monkeypatch: pytest.MonkeyPatch, wording
 ) -> None:
     """A part of an older keet has no column of the run: only reports with a table are read again."""
     shutil.copy(REPORTS / "nvtx.ncu-repz", tree)
-    new = {name for name in (column.name for column in (*LAUNCHES, *FILES)) if is_of_run(name)}
+    names = {column.name for column in (*LAUNCHES, *FILES)}
+    new = {name for name in names if name.startswith("run_") or name == "plain_us"}
     assert len(new) == 10
+    kept = {name: [c.name not in new for c in columns] for name, columns in TABLES.items()}
+    write = part_writer.write_part
+
+    def cut(row: tuple[Any, ...], table: str) -> tuple[Any, ...]:
+        return tuple(compress(row, kept[table]))
+
+    def write_old(out: Path, records: Any, rows: Any) -> Path:
+        old = [e._replace(launches=tuple(cut(row, "launches") for row in e.launches)) for e in rows]
+        return write(out, [cut(record, "files") for record in records], old)  # type: ignore[misc]
+
     with monkeypatch.context() as patch:
-        kept = {name: [c.name not in new for c in columns] for name, columns in TABLES.items()}
         for name, columns in list(TABLES.items()):
-            patch.setitem(TABLES, name, tuple(c for c in columns if c.name not in new))
-        write = part_writer.write_part
-
-        def write_old(out: Path, records: Any, rows: Any) -> Path:
-            old = [
-                each._replace(launches=tuple(cut(row, kept["launches"]) for row in each.launches))
-                for each in rows
-            ]
-            return write(out, [cut(record, kept["files"]) for record in records], old)  # type: ignore[arg-type]
-
+            patch.setitem(TABLES, name, cut(columns, name))
         patch.setattr(part_writer, "write_part", write_old)
         assert batch(tree, "-o", out).code == 0
     wording(batch(tree, "-o", out).out)
     assert in_run(out)[0][1:] == NOT_KNOWN
     write_table(tree / "tour.ncu-rep", RUN)
-    result = batch(tree, "-o", out)
-    wording(result.out)
+    wording(batch(tree, "-o", out).out)
     assert [row for row in in_run(out) if row[1] is not None] == [KNOWN[0], KNOWN[2]]
     assert manifest(out)["tour.ncu-rep"] == ("done", 2500.0, 500.0, 3)
-
-
-def is_of_run(name: str) -> bool:
-    return name.startswith("run_") or name == "plain_us"
-
-
-def cut(row: tuple[Any, ...], kept: list[bool]) -> tuple[Any, ...]:
-    return tuple(cell for cell, keep in zip(row, kept, strict=True) if keep)
 
 
 # --- equal reports
@@ -213,71 +172,71 @@ def copied(tree: Path, name: str) -> Path:
     return Path(shutil.copy(tree / "tour.ncu-rep", tree / name))
 
 
-@pytest.mark.slow
 def test_the_table_of_a_copy_is_used_where_the_first_has_none(
     tree: Path, out: Path, batch: Keet
 ) -> None:
     """Whether the copy came in the same run or later."""
     write_table(copied(tree, "x.ncu-rep"), RUN)
     batch(tree / "tour.ncu-rep", "-o", out)
+    files = {
+        "tour.ncu-rep": ("duplicate", None, None, None),
+        "x.ncu-rep": ("done", 2500.0, 500.0, 3),
+    }
     for store in (out, out.with_name("at once")):
         batch(tree, "-o", store)
-        assert in_run(store) == KNOWN
-        assert manifest(store) == {
-            "tour.ncu-rep": ("duplicate", None, None, None),
-            "x.ncu-rep": ("done", 2500.0, 500.0, 3),
-        }
-        assert {Path(path).name for (path,) in asked(store, "SELECT path FROM launches")} == {
-            "x.ncu-rep"
-        }
+        assert (in_run(store), manifest(store)) == (KNOWN, files)
+        paths = {Path(path).name for (path,) in asked(store, "SELECT path FROM launches")}
+        assert paths == {"x.ncu-rep"}
         assert "2 unchanged since" in batch(tree, "-o", store).out
 
 
-@pytest.mark.slow
-def test_the_run_table_of_the_first_copy_is_used(tree: Path, out: Path, batch: Keet) -> None:
-    write_table(tree / "tour.ncu-rep", RUN)
+def test_the_run_table_of_the_first_copy_is_used(
+    tree: Path, with_table: Path, out: Path, batch: Keet
+) -> None:
     write_table(copied(tree, "x.ncu-rep"), {"normalise": (1, 1.0)})
     batch(tree, "-o", out)
     assert in_run(out) == KNOWN
     assert manifest(out)["x.ncu-rep"][0] == "duplicate"
 
 
-@pytest.mark.slow
 def test_a_copy_whose_table_does_not_fit_changes_nothing(
     tree: Path, out: Path, batch: Keet
 ) -> None:
     write_table(copied(tree, "x.ncu-rep"), RUN, created="2001-01-01T00:00:00Z")
     batch(tree, "-o", out)
     assert in_run(out) == UNKNOWN
-    assert manifest(out)["tour.ncu-rep"][0] == "done"
-    assert manifest(out)["x.ncu-rep"][0] == "duplicate"
+    assert [status for status, *_ in manifest(out).values()] == ["done", "duplicate"]
 
 
-@pytest.mark.slow
-def test_a_report_that_was_moved_with_its_table(tree: Path, out: Path, batch: Keet) -> None:
-    table = write_table(tree / "tour.ncu-rep", RUN)
+def test_a_report_that_was_moved_with_its_table(
+    tree: Path, with_table: Path, out: Path, batch: Keet
+) -> None:
+    """Its record is made from that of before. The table has nothing but durations."""
+    durations = (
+        "SELECT DISTINCT run_alike_us, run_overlap_known FROM launches, files WHERE status = 'done'"
+    )
     batch(tree, "-o", out)
+    assert asked(out, durations) == [(None, False)]
     (tree / "tour.ncu-rep").rename(tree / "moved.ncu-rep")
-    table.rename(tree / "moved.run.json")
+    with_table.rename(tree / "moved.run.json")
     assert "0 launches" in batch(tree, "-o", out).out
     assert in_run(out) == KNOWN
     assert manifest(out)["moved.ncu-rep"] == ("done", 2500.0, 500.0, 3)
+    assert asked(out, durations) == [(None, False)]
 
 
-@pytest.mark.slow
-def test_a_report_that_was_moved_without_its_table(tree: Path, out: Path, batch: Keet) -> None:
-    write_table(tree / "tour.ncu-rep", RUN)
+def test_a_report_that_was_moved_without_its_table(
+    tree: Path, with_table: Path, out: Path, batch: Keet
+) -> None:
     batch(tree, "-o", out)
     (tree / "tour.ncu-rep").rename(tree / "moved.ncu-rep")
     assert "3 launches" in batch(tree, "-o", out).out
     assert in_run(out) == UNKNOWN
 
 
-@pytest.mark.slow
 def test_a_snapshot_has_the_run_of_its_report(
-    tree: Path, out: Path, batch: Keet, keet: Keet, wording
+    tree: Path, with_table: Path, out: Path, batch: Keet, keet: Keet, wording
 ) -> None:
-    write_table(tree / "tour.ncu-rep", RUN)
     assert keet("snapshot", tree / "tour.ncu-rep", "-o", tree / "x.keet.json").code == 0
     batch(tree / "x.keet.json", "-o", out)
     assert in_run(out) == KNOWN
@@ -288,60 +247,41 @@ def test_a_snapshot_has_the_run_of_its_report(
 # --- tables that can't be used
 
 
-@pytest.mark.parametrize("damage", [b"{}", b'{"keet_run": 99}', b'{"keet_run": 1'])
-@pytest.mark.slow
-def test_a_damaged_run_table_is_reported_and_the_report_analysed(
-    tree: Path, out: Path, batch: Keet, damage: bytes, wording
+@pytest.mark.parametrize("damage", [b"{}", b'{"keet_run": 99}', b'{"keet_run": 1', None])
+def test_a_run_table_that_can_not_be_used_is_reported_and_the_report_analysed(
+    tree: Path, out: Path, batch: Keet, damage: bytes | None, wording
 ) -> None:
-    write_table(tree / "tour.ncu-rep", RUN).write_bytes(damage)
+    """Damaged, or of another profile."""
+    table = write_table(tree / "tour.ncu-rep", RUN, created="2001-01-01T00:00:00Z")
+    if damage is not None:
+        table.write_bytes(damage)
     result = batch(tree, "-o", out)
-    assert result.code == 0
-    wording(result.out)
-    assert in_run(out) == UNKNOWN
+    assert (result.code, in_run(out)) == (0, UNKNOWN)
     ((status, reason),) = asked(out, "SELECT status, reason FROM files")
     assert status == "done"
-    wording(reason)
-
-
-@pytest.mark.slow
-def test_a_table_of_another_profile_is_not_used(
-    tree: Path, out: Path, batch: Keet, wording
-) -> None:
-    write_table(tree / "tour.ncu-rep", RUN, created="2001-01-01T00:00:00Z")
-    batch(tree, "-o", out)
-    assert in_run(out) == UNKNOWN
-    ((reason,),) = asked(out, "SELECT reason FROM files")
-    wording(reason)
+    wording(result.out, reason)
 
 
 # --- finding reports
 
 
-@pytest.mark.slow
-def test_run_tables_are_skipped_without_a_message(tree: Path, out: Path, batch: Keet) -> None:
-    table = write_table(tree / "tour.ncu-rep", RUN)
+def test_run_tables_are_skipped_without_a_message(
+    tree: Path, with_table: Path, out: Path, batch: Keet, keet: Keet
+) -> None:
     survey = find_reports([tree], out)
-    assert [file.relative for file in survey.reports] == ["tour.ncu-rep"]
-    assert survey.other_files == 0
-    status = table.stat()
+    assert ([file.relative for file in survey.reports], survey.other_files) == (["tour.ncu-rep"], 0)
+    status = with_table.stat()
     assert survey.reports[0].table == (status.st_size, status.st_mtime_ns)
     named = find_reports(sorted(tree.iterdir()), out)
     assert [file.relative for file in named.reports] == ["tour.ncu-rep"], "as from a shell's *"
-    assert batch(table, "-o", out).code == 2
-    table.unlink()
+    assert batch(with_table, "-o", out).code == 2
+    assert keet("explain", tree, "--no-model", "--no-sass").code == 0
+    with_table.unlink()
     assert find_reports([tree], out).reports[0].table == NO_TABLE
 
 
-@pytest.mark.slow
 def test_a_snapshot_may_be_called_like_a_table(tree: Path, out: Path, keet: Keet) -> None:
     keet("snapshot", tree / "tour.ncu-rep", "-o", tree / "x.keet.json")
     (tree / "x.keet.json").rename(tree / "other.run.json")
     names = [file.relative for file in find_reports([tree], out).reports]
     assert names == ["other.run.json", "tour.ncu-rep"]
-
-
-@pytest.mark.slow
-def test_explain_of_a_folder_skips_run_tables(tree: Path, keet: Keet) -> None:
-    write_table(tree / "tour.ncu-rep", RUN)
-    result = keet("explain", tree, "--no-model", "--no-sass")
-    assert result.code == 0, result.err

@@ -6,16 +6,14 @@ import json
 import os
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from keet.corpus.store.part_writer import FileRecord, write_part
-from keet.corpus.store.reader import open_store
-from keet.corpus.store.schema import utc_now
+from keet.corpus.store.part_writer import write_part
 from keet.ingest import read_profile
 from keet.ingest.snapshot import snapshot_text
 from tests.conftest import REPORTS, Keet
+from tests.unit.corpus.store_rows import asked, record
 
 REPORT = REPORTS / "range.ncu-rep"
 TIME = "gpu__time_duration.sum"
@@ -38,97 +36,85 @@ def snapshot(path: Path, **changes: float) -> Path:
     return path
 
 
-def asked(out: Path, sql: str) -> list[tuple[Any, ...]]:
-    with open_store(out) as store:
-        return store.query(sql).rows
-
-
 def shown(out: Path) -> list[tuple[str, str, float]]:
     """Each file with its status and the time of its launch."""
-    rows = asked(
-        out,
-        "SELECT f.path, status, duration_us FROM files f "
-        "LEFT JOIN launches l ON l.path = f.path AND l.report_sha256 = f.sha256 ORDER BY 1",
-    )
+    launches = "LEFT JOIN launches l ON l.path = f.path AND l.report_sha256 = f.sha256"
+    rows = asked(out, f"SELECT f.path, status, duration_us FROM files f {launches} ORDER BY 1")
     return [(Path(path).name, status, time) for path, status, time in rows]
+
+
+def statuses(out: Path) -> list[str]:
+    return [status for _, status, _ in shown(out)]
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    return tmp_path / "out"
 
 
 def true_time() -> float:
     return float(read_profile(REPORT).launches[0].require("duration").to("us").value)
 
 
-def test_an_edited_snapshot_does_not_replace_the_report(
-    tree: Path, tmp_path: Path, batch: Keet
-) -> None:
+def test_an_edited_snapshot_does_not_replace_the_report(tree: Path, out: Path, batch: Keet) -> None:
     snapshot(tree / "a.keet.json")
-    batch(tree, "-o", tmp_path / "out")
+    batch(tree, "-o", out)
     real = ("z.ncu-rep", "done", pytest.approx(true_time()))
-    assert shown(tmp_path / "out") == [("a.keet.json", "done", 1.0), real]
+    assert shown(out) == [("a.keet.json", "done", 1.0), real]
 
 
 @pytest.mark.slow
 def test_padding_to_the_size_of_the_report_changes_nothing(
-    tree: Path, tmp_path: Path, batch: Keet
+    tree: Path, out: Path, batch: Keet
 ) -> None:
     """Also if the report is added later, so that its hash is looked up in the store."""
-    real = tree / "z.ncu-rep"
-    forged = snapshot(tree / "a.keet.json")
+    real, forged = tree / "z.ncu-rep", snapshot(tree / "a.keet.json")
     size = max(forged.stat().st_size, real.stat().st_size)
     for path, filler in ((forged, b" "), (real, b"")):
         path.write_bytes(path.read_bytes() + filler * (size - path.stat().st_size))
-    batch(forged, "-o", tmp_path / "out")
-    batch(tree, "-o", tmp_path / "out")
-    assert [each[1] for each in shown(tmp_path / "out")] == ["done", "done"]
+    for place in (forged, tree):
+        batch(place, "-o", out)
+    assert statuses(out) == ["done", "done"]
 
 
 @pytest.mark.slow
-def test_snapshots_with_one_stated_hash_have_a_row_each(tmp_path: Path, batch: Keet) -> None:
-    for number in range(4):
-        snapshot(tmp_path / f"{number}.keet.json", **{TIME: 1000.0 * (number + 1)})
-    batch(tmp_path, "-o", tmp_path / "out")
-    assert [each[2] for each in shown(tmp_path / "out")] == [1.0, 2.0, 3.0, 4.0]
-    ((hashes, origins),) = asked(
-        tmp_path / "out", "SELECT count(DISTINCT sha256), count(DISTINCT origin_sha256) FROM files"
-    )
-    assert (hashes, origins) == (4, 1)
-
-
-def test_equal_snapshots_are_duplicates(tmp_path: Path, batch: Keet) -> None:
-    snapshot(tmp_path / "a.keet.json")
-    snapshot(tmp_path / "b.keet.json")
-    batch(tmp_path, "-o", tmp_path / "out")
-    assert [each[1] for each in shown(tmp_path / "out")] == ["done", "duplicate"]
+def test_snapshots_with_one_stated_hash_have_a_row_each(
+    tmp_path: Path, out: Path, batch: Keet
+) -> None:
+    """Equal ones are duplicates."""
+    for number in range(5):
+        snapshot(tmp_path / f"{number}.keet.json", **{TIME: 1000.0 * (min(number, 3) + 1)})
+    batch(tmp_path, "-o", out)
+    assert [time for *_, time in shown(out)] == [1.0, 2.0, 3.0, 4.0, None]
+    assert statuses(out) == ["done"] * 4 + ["duplicate"]
+    counts = "SELECT count(DISTINCT sha256), count(DISTINCT origin_sha256) FROM files"
+    assert asked(out, counts) == [(4, 1)]
 
 
 @pytest.mark.slow
 def test_a_report_and_its_snapshot_are_two_files_and_the_summary_says_so(
-    tree: Path, tmp_path: Path, batch: Keet, keet: Keet, wording
+    tree: Path, out: Path, batch: Keet, keet: Keet, wording
 ) -> None:
     keet("snapshot", REPORT, "-o", tree / "a.keet.json")
-    result = batch(tree, "-o", tmp_path / "out")
-    wording(result.err)
-    assert [each[1] for each in shown(tmp_path / "out")] == ["done", "done"]
+    wording(batch(tree, "-o", out).err)
+    assert statuses(out) == ["done", "done"]
     os.utime(tree / "a.keet.json", (1, 1))  # a touched file keeps its origin
-    assert "1 snapshot names" in batch(tree, "-o", tmp_path / "out").err
+    assert "1 snapshot names" in batch(tree, "-o", out).err
     (tree / "a.keet.json").unlink()
-    assert "snapshot" not in batch(tree, "-o", tmp_path / "out", "--prune").err
+    assert "snapshot" not in batch(tree, "-o", out, "--prune").err
 
 
 @pytest.mark.slow
 def test_a_duplicate_of_another_size_in_an_older_store_is_analysed_again(
-    tree: Path, tmp_path: Path, batch: Keet
+    tree: Path, out: Path, batch: Keet
 ) -> None:
     """As an older keet recorded a report beside a snapshot that stated its hash."""
-    out, real = tmp_path / "out", tree / "z.ncu-rep"
-    forged = snapshot(tree / "a.keet.json")
+    real, forged = tree / "z.ncu-rep", snapshot(tree / "a.keet.json")
     batch(forged, "-o", out)
     ((sha256,),) = asked(out, "SELECT sha256 FROM files")
     status = real.stat()
-    record = FileRecord(
-        *(str(real), status.st_size, status.st_mtime_ns, sha256, "duplicate", None, str(forged)),
-        *(None, None, "0.1.0", utc_now()),
-    )
-    write_part(out, [record], [])
-    assert [each[1] for each in shown(out)] == ["done", "duplicate"]
+    cells = {"size": status.st_size, "mtime_ns": status.st_mtime_ns, "duplicate_of": str(forged)}
+    write_part(out, [record(str(real), sha256, "duplicate", launches=None, **cells)], [])
+    assert statuses(out) == ["done", "duplicate"]
     batch(tree, "-o", out)
     assert shown(out)[1] == ("z.ncu-rep", "done", pytest.approx(true_time()))

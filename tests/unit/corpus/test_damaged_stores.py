@@ -20,8 +20,8 @@ from keet.corpus.store.damage import CHECKSUMS, damaged_parts
 from keet.corpus.store.reader import open_store
 from keet.corpus.store.schema import DAMAGED, SCHEMA_VERSION, STORE_FILE, TABLES, part_folders
 from keet.errors import DamagedReport, UsageError
-from tests.conftest import REPORTS, Keet
-from tests.unit.corpus.pool_in_process import PoolInProcess
+from tests.conftest import REPORTS, Keet, Result
+from tests.unit.corpus.conftest import in_process
 from tests.unit.corpus.store_rows import report, resume_state
 
 Damage = Callable[[Path], object]
@@ -61,19 +61,20 @@ def out(base: Path, tmp_path: Path) -> Path:
 
 def _run_batch(*arguments: object) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("keet.corpus.batch.worker_pool.Pool", PoolInProcess)
+        in_process(patch)
         assert main(["batch", *map(str, arguments)]) == 5
 
 
 def everything(out: Path) -> list[list[tuple[Any, ...]]]:
+    queries = {
+        "FROM launches": "report_sha256, launch_id",
+        "FROM findings": "report_sha256, launch_id, rank",
+        "FROM account": "report_sha256, launch_id, part",
+        "FROM metrics": "report_sha256, launch_id, metric",
+        "SELECT * EXCLUDE (seconds, recorded) FROM files": "path",
+    }
     with open_store(out) as store:
-        return [
-            store.query("FROM launches ORDER BY report_sha256, launch_id").rows,
-            store.query("FROM findings ORDER BY report_sha256, launch_id, rank").rows,
-            store.query("FROM account ORDER BY report_sha256, launch_id, part").rows,
-            store.query("FROM metrics ORDER BY report_sha256, launch_id, metric").rows,
-            store.query("SELECT * EXCLUDE (seconds, recorded) FROM files ORDER BY path").rows,
-        ]
+        return [store.query(f"{sql} ORDER BY {order}").rows for sql, order in queries.items()]
 
 
 # --- kinds of damage
@@ -106,18 +107,14 @@ def _other_columns(path: Path) -> None:
     duckdb.connect().execute(f"COPY (SELECT 1 AS a, 'x' AS kernel) TO '{path}' (FORMAT parquet)")
 
 
-def _as_texts(path: Path) -> None:
-    whole = path.rename(path.with_suffix(".whole"))
-    texts = f"SELECT COLUMNS(*)::VARCHAR FROM read_parquet('{whole}')"
-    duckdb.connect().execute(f"COPY ({texts}) TO '{path}' (FORMAT parquet)")
-    whole.unlink()
+def _selected(select: str) -> Damage:
+    def damage(path: Path) -> None:
+        whole = path.rename(path.with_suffix(".whole"))
+        rows = select.format(f"read_parquet('{whole}')")
+        duckdb.connect().execute(f"COPY ({rows}) TO '{path}' (FORMAT parquet)")
+        whole.unlink()
 
-
-def _without_rows(path: Path) -> None:
-    whole = path.rename(path.with_suffix(".whole"))
-    none = f"FROM read_parquet('{whole}') LIMIT 0"
-    duckdb.connect().execute(f"COPY ({none}) TO '{path}' (FORMAT parquet)")
-    whole.unlink()
+    return damage
 
 
 VISIBLE: dict[str, Damage] = {
@@ -126,8 +123,8 @@ VISIBLE: dict[str, Damage] = {
     "cut": _put(lambda raw: raw[:-1]),
     "text": _put(lambda raw: b"not a table\n"),
     "columns": _other_columns,
-    "types": _as_texts,
-    "no rows": _without_rows,
+    "types": _selected("SELECT COLUMNS(*)::VARCHAR FROM {}"),
+    "no rows": _selected("FROM {} LIMIT 0"),
     "another part": _of_another_part,
     "missing": Path.unlink,
     "folder": _instead(Path.mkdir),
@@ -142,7 +139,6 @@ SAME_SIZE: dict[str, Damage] = {
     "footer": _put(lambda raw: raw[:-40] + bytes(32) + raw[-8:]),
 }
 ALL = {**VISIBLE, **SAME_SIZE}
-QUICK = [("account", "flipped"), ("files", "cut")]
 
 
 def check_mended(
@@ -161,23 +157,11 @@ def check_mended(
     assert part_folders(out) == parts
 
 
-CASES = [
-    pytest.param(table, kind, marks=[] if (table, kind) in QUICK else pytest.mark.slow)
-    for table in TABLES
-    for kind in ALL
-]
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize(("table", "kind"), CASES)
+@pytest.mark.parametrize("kind", ALL)
+@pytest.mark.parametrize("table", TABLES)
 def test_a_damaged_table(
-    table: str,
-    kind: str,
-    out: Path,
-    tree: Path,
-    batch: Keet,
-    keet: Keet,
-    whole: list[list[tuple[Any, ...]]],
+    table: str, kind: str, out: Path, tree: Path, batch: Keet, keet: Keet, whole: list[Any]
 ) -> None:
     part = part_folders(out)[0]
     ALL[kind](part / f"{table}.parquet")
@@ -193,9 +177,10 @@ def test_a_damaged_table(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("table", "kind"), [case for case in CASES if case.values[1] in VISIBLE])
+@pytest.mark.parametrize("kind", VISIBLE)
+@pytest.mark.parametrize("table", TABLES)
 def test_a_damaged_table_without_checksums(
-    table: str, kind: str, out: Path, tree: Path, batch: Keet, whole: list[list[tuple[Any, ...]]]
+    table: str, kind: str, out: Path, tree: Path, batch: Keet, whole: list[Any]
 ) -> None:
     """As older versions of keet wrote parts: they are read once, and get checksums."""
     for each in part_folders(out):
@@ -230,27 +215,24 @@ def test_a_damaged_folder_of_a_part(
 def test_damaged_checksums_count_as_none(text: bytes, out: Path, whole: list[Any]) -> None:
     part = part_folders(out)[0]
     (part / CHECKSUMS).write_bytes(text)
-    assert everything(out) == whole
-    assert list(set_damaged_aside(out)) == []
+    assert (everything(out), list(set_damaged_aside(out))) == (whole, [])
     assert set(json.loads((part / CHECKSUMS).read_text())) == set(TABLES)
 
 
+MAKE: dict[str, Damage] = {
+    "empty": Path.touch,
+    "deep": lambda path: path.write_bytes(b"[" * 100_000),
+    "true": lambda path: path.write_bytes(b'{"schema_version": true}'),
+    "folder": Path.mkdir,
+    "loop": lambda path: path.symlink_to(path.name),
+    "pipe": os.mkfifo,
+}
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda path: path.write_bytes(b""),
-        lambda path: path.write_bytes(b"[" * 100_000),
-        lambda path: path.write_bytes(b'{"schema_version": true}'),
-        lambda path: path.mkdir(),
-        lambda path: path.symlink_to(path.name),
-        os.mkfifo,
-    ],
-    ids=["empty", "deep", "true", "folder", "loop", "pipe"],
-)
-def test_a_damaged_store_file_is_written_again(make: Damage, out: Path, whole: list[Any]) -> None:
-    (out / STORE_FILE).unlink()
-    make(out / STORE_FILE)
+@pytest.mark.parametrize("kind", MAKE)
+def test_a_damaged_store_file_is_written_again(kind: str, out: Path, whole: list[Any]) -> None:
+    _instead(MAKE[kind])(out / STORE_FILE)
     with pytest.raises((DamagedReport, UsageError), match=f"keet batch DIR -o {out}"):
         open_store(out)
     (said,) = set_damaged_aside(out)
@@ -270,15 +252,15 @@ def test_other_files_in_a_store_are_not_parts(out: Path, whole: list[Any]) -> No
 
 
 @pytest.mark.slow
-def test_a_name_that_is_taken(out: Path, whole: list[Any]) -> None:
+def test_a_name_that_is_taken(out: Path) -> None:
     """A file called `damaged`, and a part that was restored and is damaged again."""
     (out / DAMAGED).touch()
     part = part_folders(out)[1]
     copy = shutil.copytree(part, out / "copy")
-    for folder in ("damaged.2", "damaged.2"):
+    for _ in range(2):
         (part / "account.parquet").unlink()
         (said,) = set_damaged_aside(out)
-        assert str(out / folder / part.name) in said
+        assert str(out / "damaged.2" / part.name) in said
         shutil.copytree(copy, part)
     assert {path.name for path in (out / "damaged.2").iterdir()} == {part.name, f"{part.name}.2"}
 
@@ -376,28 +358,26 @@ def test_a_part_that_is_set_aside_while_a_store_is_opened(
 )
 def test_a_wrong_query_is_not_damage(sql: str, words: str, out: Path, keet: Keet) -> None:
     result = keet("query", out, sql)
-    assert result.code == 2
+    assert (result.code, result.err.count("\n")) == (2, 1)
     assert words in result.err
-    assert result.err.count("\n") == 1
-
-
-def _renamed_column(raw: bytes) -> bytes:
-    assert b"elapsed_cycles" in raw
-    return raw.replace(b"elapsed_cycles", b"elapsed_cyclez")
 
 
 @pytest.mark.parametrize("command", ["top", "insights", "query"])
 def test_a_damaged_name_of_a_column_is_not_a_wrong_query(
     command: str, out: Path, keet: Keet
 ) -> None:
-    part = part_folders(out)[0]
     for each in part_folders(out):
-        _put(_renamed_column)(each / "launches.parquet")
+        _put(lambda raw: raw.replace(b"elapsed_cycles", b"elapsed_cyclez"))(
+            each / "launches.parquet"
+        )
     sql = ["SELECT elapsed_cycles FROM launches"] if command == "query" else []
-    result = keet(command, out, *sql)
-    assert result.code == 4
-    assert result.err.startswith(f"keet: {part}: launches.parquet was changed")
-    assert result.err.count("\n") == 1
+    check_changed(out, keet(command, out, *sql))
+
+
+def check_changed(out: Path, result: Result) -> None:
+    said = f"keet: {part_folders(out)[0]}: launches.parquet was changed"
+    assert (result.code, result.err.count("\n")) == (4, 1)
+    assert result.err.startswith(said)
 
 
 @pytest.mark.parametrize("command", ["top", "insights"])
@@ -405,15 +385,10 @@ def test_values_that_keet_never_writes(
     command: str, out: Path, keet: Keet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A flipped bit of a page makes them NULL; here, every value of every result is."""
-    part = part_folders(out)[0]
-    _put(_flipped)(part / "launches.parquet")
-    monkeypatch.setattr(
-        reader.QueryStream, "__iter__", lambda stream: iter([(None,) * len(stream.columns)])
-    )
-    result = keet(command, out)
-    assert result.code == 4
-    assert result.err.startswith(f"keet: {part}: launches.parquet was changed")
-    assert result.err.count("\n") == 1
+    _put(_flipped)(part_folders(out)[0] / "launches.parquet")
+    nothing = lambda stream: iter([(None,) * len(stream.columns)])  # noqa: E731
+    monkeypatch.setattr(reader.QueryStream, "__iter__", nothing)
+    check_changed(out, keet(command, out))
 
 
 def test_a_mistake_of_keet_is_not_damage(out: Path) -> None:
@@ -432,7 +407,5 @@ def test_internal_errors_of_duckdb_are_one_line(is_damaged: bool, out: Path) -> 
         with pytest.raises(DamagedReport if is_damaged else UsageError) as raised:
             store.guarded(fail)
     text = str(raised.value)
-    assert "\n" not in text
-    assert "INTERNAL" not in text
-    assert "Stack" not in text
+    assert not any(part in text for part in ("\n", "INTERNAL", "Stack"))
     assert ("account.parquet is missing" if is_damaged else "a cause") in text

@@ -1,4 +1,5 @@
-"""Ids of an insight's facts: which number, and of which point."""
+"""Ids of an insight's facts: which number, and of which point. A model's sentences are printed from
+them."""
 
 from __future__ import annotations
 
@@ -7,13 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from keet.agent.insights_summary import insight_text, read_summary
 from keet.documents.insights import InsightDocument
 from tests.insights_sets import finding, insights_of, launch, make_set, night
+from tests.rows import each_row
 
-SWEEP = [
-    launch(f"T_{t}.ncu-rep", duration_us=us, limiter="L2", reached_pct=90.0, ceilings={"L2": 90.0})
-    for t, us in ((1, 200.0), (2, 150.0), (4, 100.0))
-]
 OUTLIER = [
     launch("steps.ncu-rep", number, duration_us=us, l2_hit_rate_pct=hits)
     for number, (us, hits) in enumerate(
@@ -41,14 +40,13 @@ def only(
 
 
 @pytest.mark.slow
-def test_points_of_a_sweep_are_numbered_as_in_its_curve(tmp_path: Path) -> None:
-    insight = only(tmp_path, SWEEP)
-    assert insight.sweep is not None
-    for number, point in enumerate(insight.sweep.points):
-        assert insight.facts[f"duration_us#{number}"].path == point.path
-        assert insight.facts[f"t#{number}"].value == point.value
-    assert insight.facts["slowest_to_best#set"].value == pytest.approx(2.0)
-    assert insight.facts["slowest_to_best#set"].derived_from == ("duration_us#0", "duration_us#2")
+def test_points_of_a_sweep_are_numbered_as_in_its_curve(sweep: InsightDocument) -> None:
+    for number, point in enumerate(sweep.sweep.points):
+        assert sweep.facts[f"duration_us#{number}"].path == point.path
+        assert sweep.facts[f"t#{number}"].value == point.value
+    slowest = sweep.facts["slowest_to_best#set"]
+    assert slowest.value == pytest.approx(2.0)
+    assert slowest.derived_from == ("duration_us#0", "duration_us#2")
 
 
 @pytest.mark.slow
@@ -65,7 +63,6 @@ def test_files_of_a_history_are_numbered_in_their_order(tmp_path: Path) -> None:
     insight = only(tmp_path, HISTORY)
     cells = {name: fact for name, fact in insight.facts.items() if fact.path}
     assert cells
-    assert insight.change is not None
     for name, fact in cells.items():
         assert insight.change.history[int(name.partition("#")[2])].path == fact.path
     assert insight.facts["median_before#set"].value == 100.0
@@ -77,3 +74,61 @@ def test_a_cluster_has_no_points(tmp_path: Path) -> None:
     facts = only(tmp_path, SICK, *ill).facts
     assert facts["kernels#set"].value == 2
     assert all(name.endswith("#set") for name in facts)
+
+
+# --- a model's sentences
+
+
+@pytest.fixture(scope="module")
+def sweep(tmp_path_factory: pytest.TempPathFactory) -> InsightDocument:
+    """T = 1, 2 and 4 take 200, 150 and 100 us; DRAM and L2 change places."""
+    points = (
+        (1, 200.0, "L2", {"L2": 90.0, "DRAM": 45.0}),
+        (2, 150.0, "L2", {"L2": 89.0, "DRAM": 60.0}),
+        (4, 100.0, "DRAM", {"L2": 50.0, "DRAM": 91.0}),
+    )
+    launches = [
+        launch(f"T_{v}.ncu-rep", duration_us=t, limiter=unit, reached_pct=90.0, ceilings=shares)
+        for v, t, unit, shares in points
+    ]
+    return only(tmp_path_factory.mktemp("summaries"), launches)
+
+
+def fact(insight: InsightDocument, label: str, value: float) -> str:
+    """The id of a fact."""
+    facts = insight.facts.items()
+    same = (n for n, f in facts if f.label == label and f.value == pytest.approx(value))
+    return next(same)
+
+
+def test_references_are_printed_with_their_point(sweep: InsightDocument, wording) -> None:
+    text = insight_text(sweep)
+    assert "Duration at T 1 = 200 us" in text
+    assert "T_1.ncu-rep" not in text
+    time = fact(sweep, "Duration", 100)
+    written = read_summary(sweep, f"The best takes {{{time}}}. Look at the tile next.")
+    wording(str(written))
+    assert not written.problems
+
+
+def test_a_true_comparison_is_kept_and_a_false_one_is_marked(sweep: InsightDocument) -> None:
+    fast, slow = fact(sweep, "Duration", 100), fact(sweep, "Duration", 200)
+    assert not read_summary(sweep, f"It pays: {{{fast} < {slow}}}.").problems
+    assert read_summary(sweep, f"It costs: {{{fast} > {slow}}}.").problems
+
+
+@each_row(
+    "sentence",
+    [
+        *("It takes 120 us.", "It takes {nothing}.", "L2 share of peak at T 4 is {dram}."),
+        *("Doubling T would make it 1.5x faster.", "A larger tile halves the time."),
+        *("It takes a hundred and twenty microseconds.", "It takes `120` us."),
+        "See https://example.com/120 for more.",
+    ],
+)
+def test_other_numbers_are_marked(sweep: InsightDocument, sentence: str) -> None:
+    filled = sentence.replace("dram", fact(sweep, "DRAM share of peak", 91))
+    written = read_summary(sweep, f"{filled} The tile decides.")
+    assert str(written).startswith("[unchecked] ")
+    assert str(written).endswith("The tile decides.")
+    assert [bool(entry.problem) for entry in written.problems] == [True]

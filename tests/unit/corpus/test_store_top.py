@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from pathlib import Path
 
 import pytest
@@ -19,6 +19,7 @@ from keet.errors import UsageError
 from keet.explanation.headline import DEBUG_BUILD_TEXT
 from keet.formats import page_text
 from keet.pages.top import forecast_text, group_finding, top_page
+from tests.rows import each_row
 from tests.unit.corpus.store_rows import finding_row, launch_row, record
 
 PLAIN = {
@@ -34,8 +35,19 @@ def top_of(out: Path, *launches: dict[str, object], select: Selection = Selectio
         for i, cells in enumerate(launches)
     ]
     write_part(out, [record("p", "a" * 64)], [FileRows(tuple(rows), ())])
+    return found_in(out, select)
+
+
+def found_in(out: Path, select: Selection = Selection()) -> TopDocument:  # noqa: B008
     with open_store(out) as store:
         return find_top(store, select)
+
+
+def page_of(top: TopDocument, every: bool = False) -> str:
+    return page_text(lambda reader: top_page(top, reader, every=every), "markdown")
+
+
+NOTHING = {"top_finding": None, "top_low": None, "top_forecast": None, "top_high": None}
 
 
 def test_a_group(tmp_path: Path) -> None:
@@ -66,33 +78,31 @@ def gpu(name: str, launches: int, time_us: float, total_us: float) -> GpuDocumen
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "other",
+@each_row(
+    ("other", "gpus"),
     [
-        {"device": "another"},
-        {"sm_count": 16},
-        {"grid": "9x1x1"},
-        {"block": "64x1x1"},
-        {"kernel": "j"},
-        {"device": None},
+        ({"device": "another"}, 2),
+        ({"sm_count": 16}, 2),
+        ({"grid": "9x1x1"}, 1),
+        ({"block": "64x1x1"}, 1),
+        ({"kernel": "j"}, 1),
+        ({"device": None}, 2),
     ],
-    ids=str,
 )
 @pytest.mark.slow
-def test_what_differs_is_another_group(tmp_path: Path, other: dict[str, object]) -> None:
-    top = top_of(tmp_path, {}, other)
-    assert [each.launches for each in top.opportunities] == [1, 1]
-    assert len(top.gpus) == (2 if {"device", "sm_count"} & set(other) else 1)
+def test_what_differs_is_another_group(
+    other: dict[str, object], gpus: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    top = top_of(tmp_path_factory.mktemp("store"), {}, other)
+    assert ([each.launches for each in top.opportunities], len(top.gpus)) == ([1, 1], gpus)
 
 
 @pytest.mark.parametrize("by", ["finding", "file"])
 @pytest.mark.slow
 def test_devices_are_never_mixed(tmp_path: Path, by) -> None:
     top = top_of(tmp_path, {}, {"device": "another"}, {"kernel": "j"}, select=Selection(by=by))
-    assert [(each.device, each.launches, each.kernels) for each in top.opportunities] == [
-        ("GPU", 2, 2),
-        ("another", 1, 1),
-    ]
+    told = [(each.device, each.launches, each.kernels) for each in top.opportunities]
+    assert told == [("GPU", 2, 2), ("another", 1, 1)]
 
 
 @pytest.mark.slow
@@ -103,59 +113,34 @@ def test_a_time_that_was_not_measured_is_not_zero(tmp_path: Path) -> None:
     assert (measured.launches, measured.untimed, measured.time_us) == (2, 1, 100.0)
     assert (unknown.time_us, unknown.share, unknown.saved_us, unknown.forecast) == (None,) * 4
     assert unknown.path == "p"
-
-
-@pytest.mark.slow
-def test_nothing_was_measured(tmp_path: Path) -> None:
-    top = top_of(tmp_path, {"duration_us": None})
-    assert top.time_us is None
-    assert top.opportunities[0].share is None
+    nothing = top_of(tmp_path / "nothing", {"duration_us": None})
+    assert (nothing.time_us, nothing.opportunities[0].share) == (None, None)
 
 
 @pytest.mark.slow
 def test_the_finding_with_the_largest_saving_is_shown(tmp_path: Path) -> None:
     """Of 3 launches one has the larger gain, though the other finding is more frequent."""
-    rare = {
-        "top_finding": "small_grid",
-        "duration_us": 500.0,
-        "top_forecast": 5.0,
-        "limiter": "latency",
-    }
-    (only,) = top_of(tmp_path, {}, {}, rare).opportunities
+    rare: dict[str, object] = {"top_finding": "small_grid", "top_forecast": 5.0}
+    (only,) = top_of(tmp_path, {}, {}, rare | {"duration_us": 500.0, "limiter": "latency"}).opportunities  # fmt: skip
     assert (only.finding, only.finding_launches, only.limiter) == ("small_grid", 1, "latency")
     assert (only.saved_us, only.time_us, only.launch) == (400.0, 700.0, 2)
 
 
 @pytest.mark.slow
 def test_groups_without_a_saving_come_last_by_time(tmp_path: Path) -> None:
-    none = {"top_finding": None, "top_forecast": None, "top_low": None, "top_high": None}
-    launches = [
-        {**none, "kernel": "short", "duration_us": 1.0},
-        {**none, "kernel": "long", "duration_us": 1e6},
-    ]
-    top = top_of(tmp_path, *launches, {"kernel": "bad"})
+    short, long = {**NOTHING, "kernel": "short", "duration_us": 1.0}, {**NOTHING, "kernel": "long"}
+    top = top_of(tmp_path, short, long | {"duration_us": 1e6}, {"kernel": "bad"})
     assert [each.kernel for each in top.opportunities] == ["bad", "long", "short"]
-    assert top.opportunities[1].finding is None
-    assert top.opportunities[1].finding_launches == 0
-
-
-@pytest.mark.slow
-def test_a_forecast_below_one_saves_nothing(tmp_path: Path) -> None:
-    (only,) = top_of(tmp_path, {"top_forecast": 0.5}).opportunities
-    assert only.saved_us == 0.0
+    assert (top.opportunities[1].finding, top.opportunities[1].finding_launches) == (None, 0)
+    (worse,) = top_of(tmp_path / "worse", {"top_forecast": 0.5}).opportunities
+    assert worse.saved_us == 0.0
 
 
 def test_selection(tmp_path: Path) -> None:
     select = Selection(kernel=re.compile("ns::j$"), device=re.compile("A.0"))
-    others = {"kernel": "j", "kernel_full": "ns::j", "device": "A40"}
-    top = top_of(
-        tmp_path,
-        {},
-        {"device": "A40"},
-        others,
-        {"device": "A40", "duration_us": 200.0},
-        select=select,
-    )
+    a40 = {"device": "A40"}
+    chosen = {"kernel": "j", "kernel_full": "ns::j", **a40}
+    top = top_of(tmp_path, {}, a40, chosen, {**a40, "duration_us": 200.0}, select=select)
     (only,) = top.opportunities
     # A share is of all kernels on the GPU; what is counted is what was chosen.
     assert (only.kernel, only.share) == ("j", 0.25)
@@ -172,8 +157,7 @@ def test_counts_are_of_the_selected_launches(tmp_path: Path) -> None:
     whole = top_of(tmp_path, *rows)
     assert (whole.reports, whole.launches, whole.untimed) == (2, 4, 2)
     write_part(tmp_path, [record("r", "b" * 64)], [])
-    with open_store(tmp_path) as store:
-        some = find_top(store, Selection(device=re.compile("A40")))
+    some = found_in(tmp_path, Selection(device=re.compile("A40")))
     assert (some.reports, some.launches, some.untimed) == (1, 2, 1)
 
 
@@ -181,63 +165,45 @@ def test_counts_are_of_the_selected_launches(tmp_path: Path) -> None:
 def test_each_gpu_has_a_time_of_its_own(tmp_path: Path) -> None:
     """The slow GPU's times are larger, and so is what can be had there; its share is less."""
     slow = {"device": "old", "duration_us": 10_000.0, "top_forecast": 1.25}
-    fast = [{"duration_us": 60.0}, {"kernel": "j", "duration_us": 40.0, "top_finding": None,
-             "top_forecast": None}]  # fmt: skip
-    top = top_of(tmp_path, slow, *fast)
+    top = top_of(tmp_path, slow, {"duration_us": 60.0}, {**NOTHING, "kernel": "j", "duration_us": 40.0})  # fmt: skip
     told = [(each.device, each.share, each.saved_share) for each in top.opportunities]
     assert told == [
         ("old", 1.0, pytest.approx(0.2)),
         ("GPU", pytest.approx(0.6), pytest.approx(0.3)),
         ("GPU", pytest.approx(0.4), None),
     ]
-    with open_store(tmp_path) as store:
-        by_share = find_top(store, Selection(sort="share")).opportunities
-    assert [each.kernel for each in by_share] == ["k", "k", "j"]
-    assert [each.device for each in by_share] == ["GPU", "old", "GPU"]
+    by_share = found_in(tmp_path, Selection(sort="share")).opportunities
+    order = [(each.kernel, each.device) for each in by_share]
+    assert order == [("k", "GPU"), ("k", "old"), ("j", "GPU")]
     assert top.time_us is None
-    assert [(gpu.device, gpu.launches, gpu.time_us) for gpu in top.gpus] == [
-        ("GPU", 2, 100.0),
-        ("old", 1, 10_000.0),
-    ]
+    gpus = [(gpu.device, gpu.launches, gpu.time_us) for gpu in top.gpus]
+    assert gpus == [("GPU", 2, 100.0), ("old", 1, 10_000.0)]
 
 
-@pytest.mark.parametrize("asked", ["^TITAN V$", "^NVIDIA TITAN"])
 @pytest.mark.slow
-def test_a_gpu_is_the_same_with_and_without_its_maker(tmp_path: Path, asked: str) -> None:
+def test_a_gpu_is_the_same_with_and_without_its_maker(tmp_path: Path) -> None:
     names = ({"device": "NVIDIA TITAN V"}, {"device": "TITAN V"}, {"device": "TITAN"})
     (first, second) = top_of(tmp_path, *names).opportunities
     assert (first.device, first.launches, first.share) == ("NVIDIA TITAN V", 2, 1.0)
     assert (second.device, second.launches) == ("TITAN", 1)
-    with open_store(tmp_path) as store:
-        (only,) = find_top(store, Selection(device=re.compile(asked))).opportunities
-    assert (only.device, only.launches) == ("NVIDIA TITAN V", 2)
+    for asked in ("^TITAN V$", "^NVIDIA TITAN"):
+        (only,) = found_in(tmp_path, Selection(device=re.compile(asked))).opportunities
+        assert (only.device, only.launches) == ("NVIDIA TITAN V", 2)
 
 
 @pytest.mark.slow
 def test_launches_that_were_not_checked_are_counted(tmp_path: Path) -> None:
-    none = {"top_finding": None, "top_forecast": None}
-    seen = top_of(tmp_path, {**none, "not_judged": True}, {**none, "not_judged": False}, none)
+    cells = ({**NOTHING, "not_judged": True}, {**NOTHING, "not_judged": False}, NOTHING)
+    seen = top_of(tmp_path, *cells)
     assert [(each.launches, each.not_judged) for each in seen.opportunities] == [(3, 1)]
 
 
-@pytest.mark.parametrize(
-    "select", [Selection(kernel=re.compile("x")), Selection(device=re.compile("x"))]
-)
+@pytest.mark.parametrize("field", ["kernel", "device"])
 @pytest.mark.slow
-def test_a_selection_without_launches_is_refused(tmp_path: Path, select: Selection) -> None:
-    with pytest.raises(
-        UsageError, match=r"'x' matches no launch; the store has (k|GPU); see: keet top"
-    ):
-        top_of(tmp_path, {}, select=select)
-
-
-@pytest.mark.slow
-def test_groups_are_counted_before_the_limit(tmp_path: Path) -> None:
-    top = top_of(tmp_path, *({"kernel": f"k{i}"} for i in range(5)), select=Selection(limit=2))
-    assert (top.groups, len(top.opportunities)) == (5, 2)
-
-
-NOTHING = {"top_finding": None, "top_low": None, "top_forecast": None, "top_high": None}
+def test_a_selection_without_launches_is_refused(tmp_path: Path, field: str) -> None:
+    said = r"'x' matches no launch; the store has (k|GPU); see: keet top"
+    with pytest.raises(UsageError, match=said):
+        top_of(tmp_path, {}, select=Selection(**{field: re.compile("x")}))  # type: ignore[arg-type]
 
 
 @pytest.mark.slow
@@ -253,38 +219,30 @@ def test_long_launches_without_a_finding_are_named_below_the_limit(tmp_path: Pat
         {**NOTHING, "kernel": "short", "duration_us": 50.0, "machine_code": "off"},
         select=Selection(limit=2),
     )
+    assert top.groups == 8
     assert [(each.rank, each.kernel) for each in top.opportunities] == [(1, "k0"), (2, "k1")]
     rest = [(each.rank, each.kernel, each.without_code) for each in top.without_finding]
     assert rest == [(5, "wmma_gemm", 1), (6, "checked", 0), (7, "debug", 1)]
-    lines = page_text(lambda reader: top_page(top, reader), "markdown").splitlines()
-    names = [kernel for _, kernel, _ in rest]
-    rows = {name: line for name in names for line in lines if line.startswith("|") and name in line}
+    lines = [line for line in page_of(top).splitlines() if line.startswith("|")]
+    rows = {name: line for _, name, _ in rest for line in lines if name in line}
     lacking = [kernel for kernel, line in rows.items() if "machine code not analysed" in line]
     assert (list(rows), lacking) == (["wmma_gemm", "checked", "debug"], ["wmma_gemm"])
 
 
-@pytest.mark.parametrize(
-    ("finding", "named"), [("narrow_access", 2), ("small_grid", 0)], ids=["same", "another"]
-)
+@pytest.mark.parametrize(("finding", "named"), [("narrow_access", 2), ("small_grid", 0)])
 def test_a_group_names_the_launch_that_explain_shows(
     tmp_path: Path, finding: str, named: int
 ) -> None:
     """The representative, not the longest; if it has another finding, one with the group's."""
-    times = (150.0, 90.0, 100.0)  # the middle one is launch 2
-    launches: list[dict[str, object]] = [{"duration_us": each} for each in times]
-    launches[2]["top_finding"] = finding
-    (only,) = top_of(tmp_path, *launches).opportunities
+    middle = {"duration_us": 100.0, "top_finding": finding}
+    (only,) = top_of(tmp_path, {"duration_us": 150.0}, {"duration_us": 90.0}, middle).opportunities
     assert (only.finding, only.launch) == ("narrow_access", named)
 
 
 def test_details_of_the_first_groups_and_of_all(tmp_path: Path) -> None:
     top = top_of(tmp_path, *({"kernel": f"k{i}"} for i in range(5)))
-    some, every = (
-        page_text(lambda reader, every=every: top_page(top, reader, every=every), "markdown")
-        for every in (False, True)
-    )
-    assert [page.count("could save 50") for page in (some, every)] == [3, 5]
-    assert ["--all" in page for page in (some, every)] == [True, False]
+    pages = [page_of(top, every) for every in (False, True)]
+    assert [(p.count("could save 50"), "--all" in p) for p in pages] == [(3, True), (5, False)]
 
 
 @pytest.mark.slow
@@ -302,18 +260,13 @@ def test_times_are_those_of_a_plain_loop(tmp_path: Path) -> None:
         }
         for _ in range(200)
     ]
-    top = top_of(tmp_path, *launches)
-    expected: dict[tuple[object, object], dict[object, float]] = defaultdict(
-        lambda: defaultdict(float)
-    )
+    expected: dict[object, Counter[object]] = defaultdict(Counter)
     for each in launches:
         time = float(each["duration_us"] or 0)
-        expected[each["kernel"], each["device"]][each["top_finding"]] += (
-            time - time / each["top_forecast"]
-        )
-    assert {(each.kernel, each.device): each.saved_us for each in top.opportunities} == {
-        key: pytest.approx(max(savings.values())) for key, savings in expected.items()
-    }
+        saved = time - time / each["top_forecast"]
+        expected[each["kernel"], each["device"]][each["top_finding"]] += saved  # type: ignore[assignment]
+    found = {(e.kernel, e.device): e.saved_us for e in top_of(tmp_path, *launches).opportunities}
+    assert found == {key: pytest.approx(max(sums.values())) for key, sums in expected.items()}
 
 
 def shown(top: TopDocument) -> list[tuple[str, str]]:
@@ -323,28 +276,33 @@ def shown(top: TopDocument) -> list[tuple[str, str]]:
 
 @pytest.mark.slow
 def test_debug_code_has_no_finding_because_it_is_debug_code(tmp_path: Path, wording) -> None:
-    nothing = {"top_finding": None, "top_low": None, "top_forecast": None, "top_high": None}
-    debug = {**nothing, "headline": f"{DEBUG_BUILD_TEXT} What follows describes the debug code."}
+    debug = {**NOTHING, "headline": f"{DEBUG_BUILD_TEXT} What follows describes the debug code."}
     assert shown(top_of(tmp_path / "all", debug, debug)) == [("debug build", "")]
-    wording(shown(top_of(tmp_path / "some", debug, nothing)))
+    wording(shown(top_of(tmp_path / "some", debug, NOTHING)))
+
+
+def with_findings(
+    out: Path, count: int, id_: str, cells: dict[str, object], **more: object
+) -> TopDocument:
+    """Launches whose first finding is this."""
+    keys = [{"report_sha256": "a" * 64, "launch_id": i} for i in range(count)]
+    rows = tuple(
+        launch_row(**{**PLAIN, "path": "p", "top_finding": id_, **cells, **key}) for key in keys
+    )
+    causes = tuple(finding_row(**key, rank=1, id=id_, **more) for key in keys)
+    write_part(out, [record("p", "a" * 64)], [FileRows(rows, causes)])
+    return found_in(out)
 
 
 @pytest.mark.slow
 def test_a_launch_of_a_few_threads_does_more_work_and_not_the_same_faster(
     tmp_path: Path, wording
 ) -> None:
-    keys = {"report_sha256": "a" * 64, "launch_id": 0}
-    cells = {**PLAIN, **keys, "path": "p", "top_finding": "small_grid"}
-    tiny = finding_row(**keys, rank=1, id="small_grid", variant="tiny")
-    rows = FileRows((launch_row(**cells),), (tiny,))
-    write_part(tmp_path, [record("p", "a" * 64)], [rows])
-    with open_store(tmp_path) as store:
-        top = find_top(store, Selection())
+    top = with_findings(tmp_path, 1, "small_grid", {}, variant="tiny")
     wording(shown(top))
     assert top.opportunities[0].saved_us == 0
-    text = page_text(lambda reader: top_page(top, reader), "markdown")
-    assert "could save 0" not in text
-    assert "saving none;" in text
+    assert "could save 0" not in page_of(top)
+    assert "saving none;" in page_of(top)
 
 
 @pytest.mark.parametrize(
@@ -358,11 +316,6 @@ def test_short_launches_save_what_merging_them_saves(
     tmp_path: Path, launches: int, in_run: float | None, saved: float
 ) -> None:
     """100 us each, in the run 800 us together; two become one: all but one are merged."""
-    run = {"run_launches": in_run, "run_time_us": 800.0} if in_run else {}
-    keys = [{"report_sha256": "a" * 64, "launch_id": i} for i in range(launches)]
-    cells = {**PLAIN, **run, "path": "p", "top_finding": "launch_bound"}
-    rows = tuple(launch_row(**cells, **key) for key in keys)
-    causes = tuple(finding_row(**key, rank=1, id="launch_bound") for key in keys)
-    write_part(tmp_path, [record("p", "a" * 64)], [FileRows(rows, causes)])
-    with open_store(tmp_path) as store:
-        assert find_top(store, Selection()).opportunities[0].saved_us == saved
+    run: dict[str, object] = {"run_launches": in_run, "run_time_us": 800.0} if in_run else {}
+    top = with_findings(tmp_path, launches, "launch_bound", run)
+    assert top.opportunities[0].saved_us == saved

@@ -1,5 +1,6 @@
 """Pages that Hypothesis makes up: read back as they were written, and never a crash."""
 
+import itertools
 import string
 import sys
 from contextlib import suppress
@@ -18,48 +19,36 @@ from tests.printed_pages import Advice, Cell, Shown, csv_page, text_page
 PATH = Path("export")
 WORDS = st.text(string.ascii_letters + "#%/.()", min_size=1, max_size=12)
 LABELS = st.lists(WORDS, min_size=1, max_size=4).map(" ".join)
-NUMBERS = st.one_of(
-    st.integers(0, 2**40).map("{:,}".format),
-    st.floats(0, 1e12).map("{:,.2f}".format),
-    st.just("n/a"),
+NUMBERS = (
+    st.integers(0, 2**40).map("{:,}".format)
+    | st.floats(0, 1e12).map("{:,.2f}".format)
+    | st.just("n/a")
 )
-CELLS = st.builds(
-    Cell,
-    st.sampled_from(["Occupancy", "Launch Statistics", "GPU Speed Of Light Throughput", "Mine"]),
-    LABELS,
-    st.sampled_from(["", "%", "us", "Ghz", "byte", "Kbyte/block"]),
-    NUMBERS,
+SECTIONS = ("Occupancy", "Launch Statistics", "GPU Speed Of Light Throughput", "Mine")
+UNITS = ("", "%", "us", "Ghz", "byte", "Kbyte/block")
+CELLS = st.lists(
+    st.builds(Cell, st.sampled_from(SECTIONS), LABELS, st.sampled_from(UNITS), NUMBERS),
+    min_size=1,
+    max_size=6,
+    unique_by=lambda cell: cell[:2],
 )
-NAMES = st.lists(WORDS, min_size=1, max_size=3).map(
-    lambda words: f"void {'::'.join(words)}(int, T)"
-)
+NAMES = st.lists(WORDS, min_size=1, max_size=3).map(lambda w: f"void {'::'.join(w)}(int, T)")
 SHAPES = st.tuples(*[st.integers(1, 99999)] * 3)
 ADVICE = st.builds(
     Advice,
-    st.just("Occupancy"),
-    st.just("Rule"),
-    st.sampled_from(["OPT", "INF", "WRN"]),
-    LABELS,
-    st.sampled_from(["global", "local"]),
-    st.integers(0, 100).map(str),
+    *(st.just("Occupancy"), st.just("Rule"), st.sampled_from(["OPT", "INF", "WRN"]), LABELS),
+    *(st.sampled_from(["global", "local"]), st.integers(0, 100).map(str)),
 )
+ADVICES = st.lists(ADVICE, max_size=2)
 LAUNCHES = st.lists(
-    st.builds(
-        Shown,
-        NAMES,
-        st.lists(CELLS, min_size=1, max_size=6, unique_by=lambda cell: cell[:2]),
-        SHAPES,
-        SHAPES,
-        advice=st.lists(ADVICE, max_size=2),
-    ),
-    min_size=1,
-    max_size=3,
+    st.builds(Shown, NAMES, CELLS, SHAPES, SHAPES, advice=ADVICES), min_size=1, max_size=3
 )
-
-
-@pytest.mark.parametrize(
+BOTH_FORMS = pytest.mark.parametrize(
     ("write", "read"), [(csv_page, read_details), (text_page, read_printed)], ids=["csv", "text"]
 )
+
+
+@BOTH_FORMS
 @settings(max_examples=25)
 @given(launches=LAUNCHES)
 def test_a_page_is_read_as_it_was_written(write, read, launches: list[Shown]) -> None:
@@ -67,17 +56,10 @@ def test_a_page_is_read_as_it_was_written(write, read, launches: list[Shown]) ->
     assert [each.name.full for each in found] == [each.name for each in launches]
     for ours, theirs in zip(found, launches, strict=True):
         assert (ours.grid, ours.block) == (theirs.grid, theirs.block)
-        printed = {f"{cell.section}: {cell.label}": cell for cell in theirs.cells}
-        for name, cell in printed.items():
-            if (metric := ours.data.metric(name)) is not None:
-                value = metric.value
-                text = (
-                    "n/a"
-                    if value is None
-                    else f"{value:,.2f}"
-                    if "." in cell.value
-                    else f"{value:,}"
-                )
+        for cell in theirs.cells:
+            if (metric := ours.data.metric(f"{cell.section}: {cell.label}")) is not None:
+                form = "{:,.2f}" if "." in cell.value else "{:,}"
+                text = "n/a" if metric.value is None else form.format(metric.value)
                 assert (text, metric.unit) == (cell.value, cell.unit)
         assert len(ours.metric_names()) == len(theirs.cells)
         has_occupancy = any(cell.section == "Occupancy" for cell in theirs.cells)
@@ -108,49 +90,39 @@ def test_a_damaged_page_is_refused_or_gives_readable_launches(
     assert "\n" not in problem
 
 
-@pytest.mark.parametrize(
-    ("write", "read"), [(csv_page, read_details), (text_page, read_printed)], ids=["csv", "text"]
-)
+@BOTH_FORMS
 def test_work_grows_linearly_with_the_size(write, read) -> None:
     """Counted in calls: four times the launches are four times the work."""
     launch = Shown("k(int)", [Cell("Mine", f"Label {n}", "%", "1.50") for n in range(5)])
 
     def calls(count: int) -> int:
-        text = write([launch] * count)
-        counted = 0
-
-        def count_one(*_: object) -> None:
-            nonlocal counted
-            counted += 1
-
-        before = sys.getprofile()
-        sys.setprofile(count_one)
+        text, counter, before = write([launch] * count), itertools.count(), sys.getprofile()
+        sys.setprofile(lambda *_: next(counter) and None)
         try:
             read(text, PATH)
         finally:
             sys.setprofile(before)
-        return counted
+        return next(counter)
 
     calls(2)  # fills the caches
     assert calls(40) < 4.4 * calls(10)
 
 
+HOSTILE = {
+    "spaces": "a" + " " * 200_000 + ", Context 1, Stream 7",
+    "ends": ", Device 0" * 20_000 + "!",
+    "name": "a" + "_" * 200_000 + " % 1.00",
+    "dashes": "    " + "- " * 100_000,
+    "header": '"ID","Kernel Name",' + "Kernel Name" * 20_000,
+    "empty lines": "\n" * 200_000,
+    "rule": "    OPT   " + "word " * 40_000,
+}
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "line",
-    [
-        "a" + " " * 200_000 + ", Context 1, Stream 7",
-        ", Device 0" * 20_000 + "!",
-        "a" + "_" * 200_000 + " % 1.00",
-        "    " + "- " * 100_000,
-        '"ID","Kernel Name",' + "Kernel Name" * 20_000,
-        "\n" * 200_000,
-        "    OPT   " + "word " * 40_000,
-    ],
-    ids=["spaces", "ends", "name", "dashes", "header", "empty lines", "rule"],
-)
-def test_hostile_lines_take_linear_time(line: str, tmp_path: Path) -> None:
-    text = text_page([Shown("k", [Cell("Mine", "L", "%", "1.00")])])
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_lines_take_linear_time(name: str, tmp_path: Path) -> None:
+    text, line = text_page([Shown("k", [Cell("Mine", "L", "%", "1.00")])]), HOSTILE[name]
     path = tmp_path / "export.txt"
     for content in (f"{line}\n{text}{line}", text.replace("    L ", f"{line}\n    L ")):
         path.write_text(content, encoding="utf-8")

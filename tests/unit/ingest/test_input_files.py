@@ -17,18 +17,14 @@ def write(root: Path, name: str, text: str) -> None:
 
 
 def test_the_file_with_the_longest_common_path_end_is_taken(tmp_path: Path) -> None:
-    write(tmp_path, "a/src/k.cu", "right")
-    write(tmp_path, "b/k.cu", "wrong")
-    write(tmp_path, ".git/src/k.cu", "hidden")
+    """Of two equally good ones none is."""
+    for name, text in {"a/src/k.cu": "right", "b/k.cu": "wrong", ".git/src/k.cu": "hidden"}.items():
+        write(tmp_path, name, text)
     folder = SourceFolder(tmp_path)
     assert folder.text_of("/build/a/src/k.cu") == "right"
     assert folder.text_of("C:\\build\\a\\src\\k.cu") == "right"
     assert folder.text_of("/build/other.cu") is None
-
-
-def test_of_two_equally_good_files_none_is_taken(tmp_path: Path) -> None:
-    write(tmp_path, "a/k.cu", "one")
-    write(tmp_path, "b/k.cu", "two")
+    write(tmp_path, "a/k.cu", "two")
     assert SourceFolder(tmp_path).text_of("/build/k.cu") is None
 
 

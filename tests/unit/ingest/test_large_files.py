@@ -7,6 +7,7 @@ import os
 import sys
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
@@ -23,6 +24,7 @@ from keet.ingest.ncu_rep.reader import FileLaunch
 from keet.ingest.ncu_rep.report_file import NcuRepFile
 from keet.ingest.sass import nvidia_reader
 from keet.ingest.sass.disassembler import partial_report
+from keet.ingest.sized_cache import SizedCache
 from keet.ingest.snapshot import snapshot_text
 from keet.profile import Absent, Profile
 from tests import encode
@@ -37,16 +39,22 @@ needs_reader = pytest.mark.skipif(
 )
 
 
-@pytest.fixture
-def all_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
+def let_all_be_large(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("keet.ingest", "keet.ingest.input.report_bytes"):
         monkeypatch.setattr(f"{module}.LARGE", 100)
 
 
+all_are_large = pytest.fixture(let_all_be_large)
+
+
 def source_of(profile: Profile) -> object:
+    return _report_of(profile).file.source
+
+
+def _report_of(profile: Profile) -> Any:
     data = profile.launches[0].data
     assert isinstance(data, FileLaunch)
-    return data._report.file.source
+    return data._report
 
 
 def text_of(profile: Profile) -> str:
@@ -58,12 +66,10 @@ def text_of(profile: Profile) -> str:
 def test_a_report_on_disk_gives_the_same_as_in_memory(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = REPORTS / name
-    in_memory = read_profile(path)
+    in_memory = read_profile(REPORTS / name)
+    let_all_be_large(monkeypatch)
+    on_disk = read_profile(REPORTS / name)
     assert isinstance(source_of(in_memory), HeldBytes)
-    for module in ("keet.ingest", "keet.ingest.input.report_bytes"):
-        monkeypatch.setattr(f"{module}.LARGE", 100)
-    on_disk = read_profile(path)
     assert isinstance(source_of(on_disk), DiskBytes)
     assert text_of(on_disk) == text_of(in_memory)
 
@@ -73,8 +79,7 @@ def test_a_large_report_from_standard_input_is_the_same(
     name: str, all_are_large: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     named = read_profile(REPORTS / name)
-    content = io.TextIOWrapper(io.BytesIO((REPORTS / name).read_bytes()))
-    monkeypatch.setattr(sys, "stdin", content)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO((REPORTS / name).read_bytes())))
     piped = read_profile(STDIN)
     assert isinstance(source_of(piped), DiskBytes)
     assert piped.provenance.sha256 == named.provenance.sha256
@@ -105,20 +110,17 @@ def copied(tmp_path: Path, all_are_large: None) -> Path:
     return path
 
 
-def test_a_file_that_shrinks_later_raises(copied: Path) -> None:
-    """With mmap, this would kill the process."""
+@pytest.mark.parametrize("shrinks", [True, False])
+def test_a_file_that_changes_later_raises(shrinks: bool, copied: Path) -> None:
+    """With mmap, one that shrinks would kill the process."""
     profile = read_profile(copied)
-    os.truncate(copied, 1000)
-    with pytest.raises(DamagedReport, match="changed while it was read"):
-        profile.launches[3].metric_names()
-
-
-def test_a_file_that_changes_later_raises(copied: Path) -> None:
-    profile = read_profile(copied)
-    with copied.open("r+b") as file:
-        file.seek(200_000)
-        file.write(b"x")
-    os.utime(copied, ns=(1, 1))
+    if shrinks:
+        os.truncate(copied, 1000)
+    else:
+        with copied.open("r+b") as file:
+            file.seek(200_000)
+            file.write(b"x")
+        os.utime(copied, ns=(1, 1))
     with pytest.raises(DamagedReport, match="changed while it was read"):
         profile.launches[3].metric_names()
 
@@ -133,10 +135,7 @@ def test_a_replaced_file_is_still_read_from_the_old_one(copied: Path) -> None:
 
 def test_a_read_error_later_raises(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     profile = read_profile(copied)
-
-    def fail(*_: int) -> bytes:
-        raise OSError(5, "Input/output error")
-
+    fail = Mock(side_effect=OSError(5, "Input/output error"))
     monkeypatch.setattr(report_bytes, "_read_at", fail)
     with pytest.raises(UnreadableFile, match="input/output error"):
         profile.launches[3].metric_names()
@@ -154,60 +153,69 @@ def test_the_descriptor_is_closed_with_the_profile(copied: Path) -> None:
     assert count() == before
 
 
-def test_a_short_read_is_continued(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = read_profile(copied)
-    monkeypatch.setattr(
-        report_bytes, "_read_at", lambda fd, count, at: os.pread(fd, min(count, 700), at)
-    )
-    assert text_of(read_profile(copied)) == text_of(whole)
-
-
-def test_reading_works_without_pread(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_short_reads_are_continued_and_pread_is_not_needed(
+    copied: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As on Windows."""
-    whole = read_profile(copied)
-    monkeypatch.setattr(report_bytes, "_read_at", report_bytes._seek_and_read)
-    assert [x.rank_time for x in read_profile(copied)] == [x.rank_time for x in whole]
+    whole = text_of(read_profile(copied))
+    short = lambda fd, count, at: os.pread(fd, min(count, 700), at)  # noqa: E731
+    for read in (short, report_bytes._seek_and_read):
+        monkeypatch.setattr(report_bytes, "_read_at", read)
+        assert text_of(read_profile(copied)) == whole
 
 
 # --- what is kept of launches
 
 
-def kept_of(profile: Profile) -> dict[int, Any]:
-    data = profile.launches[0].data
-    assert isinstance(data, FileLaunch)
-    return data._report.kept
+def kept_of(profile: Profile) -> list[int]:
+    return list(_report_of(profile).kept)
 
 
-def test_opening_decodes_no_launch() -> None:
+def test_opening_decodes_no_launch_and_a_released_one_is_decoded_again() -> None:
     profile = read_profile(REPORTS / "tour_basic.ncu-repz")
     assert profile.launches[0].kernel == "transpose_rows"
     assert profile.launches[0].grid == (64, 256, 1)
-    assert kept_of(profile) == {}
-
-
-def test_a_released_launch_is_decoded_again() -> None:
-    profile = read_profile(REPORTS / "tour_basic.ncu-repz")
+    assert kept_of(profile) == []
     launch = profile.launches[1]
     before = launch.data.metric(DURATION), launch.rules, launch.stream
-    assert list(kept_of(profile)) == [1]
+    assert kept_of(profile) == [1]
     launch.release()
-    assert kept_of(profile) == {}
+    assert kept_of(profile) == []
     assert (launch.data.metric(DURATION), launch.rules, launch.stream) == before
 
 
-def test_the_most_recent_launches_stay_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In bytes: 100 kB are one launch of 54 kB."""
-    monkeypatch.setattr(reader, "_KEPT_BYTES", 120_000)
+@pytest.mark.parametrize(("limit", "kept"), [(120_000, [2, 3]), (10, [3])])
+def test_the_most_recent_launches_stay_decoded(
+    limit: int, kept: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In bytes: 100 kB are one launch of 54 kB. One that is larger than the limit stays."""
+    monkeypatch.setattr(reader, "_KEPT_BYTES", limit)
     profile = read_profile(REPORTS / "tour_basic.ncu-repz")
     assert all(launch.metric_names() for launch in profile)
-    assert list(kept_of(profile)) == [2, 3]
+    assert kept_of(profile) == kept
 
 
-def test_a_launch_larger_than_the_limit_stays_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reader, "_KEPT_BYTES", 10)
-    profile = read_profile(REPORTS / "tour_basic.ncu-repz")
-    assert all(launch.metric_names() for launch in profile)
-    assert list(kept_of(profile)) == [3]
+def test_the_least_recently_used_entry_is_dropped_first() -> None:
+    kept: SizedCache[str] = SizedCache(10)
+    kept.put("a", "A", 4)
+    kept.put("b", "B", 4)
+    assert kept.get("a") == "A"
+    kept.put("c", "C", 4)
+    assert [kept.get(key) for key in "abc"] == ["A", None, "C"]
+
+
+def test_an_entry_larger_than_the_limit_is_not_cached() -> None:
+    kept: SizedCache[str] = SizedCache(10)
+    kept.put("a", "A", 10)
+    assert kept.put("b", "B", 11) == "B"
+    assert [kept.get(key) for key in "ab"] == ["A", None]
+
+
+def test_dropped_entries_free_their_size() -> None:
+    kept: SizedCache[int] = SizedCache(10)
+    for number in range(100):
+        kept.put(number, number, 5)
+    assert [number for number in range(100) if kept.get(number) is not None] == [98, 99]
 
 
 # --- parts of a large report
@@ -237,22 +245,16 @@ def test_the_code_of_a_partial_report_equals_that_of_the_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, all_are_large: None
 ) -> None:
     """The child gets a part of the file, and its answer is the same as for the whole file."""
-    sizes: list[int] = []
-    start = nvidia_reader._start
-
-    def counting(data: bytes, question: dict[str, Any]) -> Any:
-        sizes.append(len(data))
-        return start(data, question)
-
-    monkeypatch.setattr(nvidia_reader, "_start", counting)
+    asked = Mock(side_effect=nvidia_reader._start)
+    monkeypatch.setattr(nvidia_reader, "_start", asked)
     monkeypatch.setenv("KEET_CODE_CACHE", "0")
     path = tmp_path / "many.ncu-rep"
     write_giant(path, launches=60, kernels=6, kind="full")
     large = read_profile(path)
     large.prefetch_code([large.launches[33]])
     found = large.launches[33].disassembly
-    assert len(sizes) == 1
-    assert sizes[0] < path.stat().st_size / 10
+    (call,) = asked.call_args_list
+    assert len(call.args[0]) < path.stat().st_size / 10
     assert found
     assert not isinstance(found, Absent)
     assert found == nvidia_reader.Disassembly(path.read_bytes(), {33: list(found)}).texts()[33]
@@ -273,21 +275,17 @@ def test_too_many_tiny_launches_are_refused(
         read_profile(path)
 
 
-def test_a_name_after_the_metrics_is_found(tmp_path: Path) -> None:
+def test_a_name_after_the_metrics_and_a_long_one_are_found(tmp_path: Path) -> None:
     """ncu writes it first; the format allows any order."""
     entry = encode.chunk(13, b"") + encode.chunk(5, "_Zlate") + encode.chunk(7, "late(int)")
-    path = tmp_path / "late.ncu-rep"
     session = encode.chunk(3, encode.number(2, 1_700_000_000))
-    path.write_bytes(
-        b"NVR\0" + encode.sized(encode.number(1, 7)) + encode.block({2: [entry]}, session)
-    )
-    assert read_profile(path).launches[0].name.demangled == "late(int)"
-
-
-def test_a_long_name_is_found(tmp_path: Path) -> None:
-    path = tmp_path / "long.ncu-rep"
-    path.write_bytes(encode.report([encode.Kernel(name="k" * 9000)]))
-    assert len(read_profile(path).launches[0].name.mangled) > 4000
+    late = b"NVR\0" + encode.sized(encode.number(1, 7)) + encode.block({2: [entry]}, session)
+    names = []
+    for data in (late, encode.report([encode.Kernel(name="k" * 9000)])):
+        (tmp_path / "r.ncu-rep").write_bytes(data)
+        names.append(read_profile(tmp_path / "r.ncu-rep").launches[0].name)
+    assert names[0].demangled == "late(int)"
+    assert len(names[1].mangled) > 4000
 
 
 @given(st.data())
@@ -307,12 +305,8 @@ def test_compressed_zeros_are_refused_before_they_fill_the_disk(
     tmp_path: Path, all_are_large: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "zeros.ncu-repz"
-    start = (REPORTS / "range.ncu-rep").read_bytes()
-    path.write_bytes(zstd.compress(start + bytes(1_000_000)))
-
-    def refuse(*_: object) -> object:
-        raise AssertionError("nothing is written to disk")
-
+    path.write_bytes(zstd.compress((REPORTS / "range.ncu-rep").read_bytes() + bytes(1_000_000)))
+    refuse = Mock(side_effect=AssertionError("nothing is written to disk"))
     monkeypatch.setattr(report_bytes, "_on_disk", refuse)
     with pytest.raises(IngestError, match="there is no block"):
         read_profile(path)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from struct import pack
 
 import pytest
 from hypothesis import given
@@ -11,27 +10,21 @@ from hypothesis import strategies as st
 
 from keet.ingest.ncu_rep.metrics import MetricPlaces, MetricTable, NameTable
 from keet.ingest.protobuf import Malformed
+from tests.encode import chunk as field
+from tests.encode import double as fixed
+from tests.encode import number
 from tests.rows import each_row
 
 ADDRESS = 0x7F41_2BD3_0000
 
 
-def varint(number: int) -> bytes:
-    head = bytes((number & 0x7F | (0x80 if number >> 7 else 0),))
-    return head + (varint(number >> 7) if number >> 7 else b"")
-
-
-def field(number: int, content: bytes) -> bytes:
-    return bytes((number << 3 | 2, len(content))) + content
-
-
-def whole(number: int) -> bytes:
-    return b"\x28" + varint(number)
+def whole(value: int) -> bytes:
+    return number(5, value)
 
 
 def table_of(*metrics: bytes, names: Sequence[str] = ("m",)) -> MetricTable:
     """Metrics as a launch has them: fields of one number, one behind the other."""
-    data = b"".join(b"\x6a" + varint(len(metric)) + metric for metric in metrics)
+    data = b"".join(field(13, metric) for metric in metrics)
     places = MetricPlaces()
     assert not data or places.read(data, 0, len(data)) == len(data)
     return MetricTable(data, places, NameTable(names))
@@ -55,18 +48,16 @@ def test_instances_of_many_forms_are_decoded() -> None:
 
 
 def test_ids_that_are_not_addresses_are_decoded() -> None:
+    """If one instance has no id there are none."""
     parts = [
-        (part(field(1, b"FFMA"), b"\x19" + pack("<d", 0.5)), ("FFMA", 0.5)),
-        (part(b"\x19" + pack("<d", 3.0), whole(1)), (3, 1)),
+        (part(field(1, b"FFMA"), fixed(3, 0.5)), ("FFMA", 0.5)),
+        (part(fixed(3, 3.0), whole(1)), (3, 1)),
         (field(2, whole(9)) + field(1, whole(ADDRESS)), (ADDRESS, 9)),
         (part(whole(ADDRESS + 16), b""), (ADDRESS + 16, None)),
         (part(whole(0), whole(0)), (0, 0)),
     ]
     found = instances(*(raw for raw, _ in parts))
     assert list(found.pairs()) == [pair for _, pair in parts]  # type: ignore[attr-defined]
-
-
-def test_if_one_instance_has_no_id_there_are_no_ids() -> None:
     found = instances(part(whole(ADDRESS), whole(1)), field(2, whole(2)))
     assert (found.values, found.ids) == ((1, 2), None)  # type: ignore[attr-defined]
 
@@ -77,38 +68,33 @@ def test_a_wrong_length_is_malformed() -> None:
         instances(good, good[:1] + bytes((good[1] + 9,)) + good[2:])
 
 
-def name(number: int, *rest: bytes) -> bytes:
-    return b"\x08" + varint(number) + b"".join(rest)
+def name(at: int, *rest: bytes) -> bytes:
+    return number(1, at) + b"".join(rest)
 
 
 def double(value: float) -> bytes:
-    return b"\x12\x09\x19" + pack("<d", value)
+    return field(2, fixed(3, value))
 
 
 NAMES = [f"metric_{number}" for number in range(3000)]
 
 
-@given(
-    st.lists(
-        st.tuples(
-            st.integers(0, len(NAMES) - 1),
-            st.one_of(st.none(), st.integers(0, 2**40), st.floats(allow_nan=False)),
-            st.booleans(),
-        ),
-        max_size=60,
-    )
-)
+VALUES = st.none() | st.integers(0, 2**40) | st.floats(allow_nan=False)
+METRICS = st.tuples(st.integers(0, len(NAMES) - 1), VALUES, st.booleans())
+
+
+@given(st.lists(METRICS, max_size=60))
 def test_metrics_are_found_between_metrics_of_other_forms(
     metrics: list[tuple[int, int | float | None, bool]],
 ) -> None:
     """Runs of doubles, which are read at once, between metrics of other forms and without a value;
     of a name that occurs twice the last counts."""
     raw, expected = [], {}
-    for number, value, is_new in metrics:
+    for at, value, is_new in metrics:
         kept = b"" if value is None else double(value) if isinstance(value, float) else b""
         kept = field(2, whole(value)) if isinstance(value, int) else kept
-        raw.append(name(number, kept, b"\x20\0" if is_new else b""))
-        expected[NAMES[number]] = value
+        raw.append(name(at, kept, b"\x20\0" if is_new else b""))
+        expected[NAMES[at]] = value
     table = table_of(*raw, names=NAMES)
     found = {each: table.get(each) for each in table.names()}
     assert {each: metric.value for each, metric in found.items() if metric} == expected

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 
@@ -65,7 +66,6 @@ def answers_after(signal_file: Path, answer: str) -> str:
 
 
 def pid_of(running: ReaderProcess) -> int:
-    assert running._resources.process is not None
     return running._resources.process.pid
 
 
@@ -106,20 +106,13 @@ def test_the_time_limit_counts_from_the_start(start, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.slow
-def test_a_child_whose_answer_is_never_requested_is_ended(start) -> None:
-    running = start(SLOW)
+@pytest.mark.parametrize("code", [SLOW, "print(1)"])
+def test_a_child_whose_answer_is_never_requested_is_ended(code: str, start) -> None:
+    """One that has ended by itself must not stay as a zombie."""
+    running = start(code)
     pid = pid_of(running)
-    del running
-    gc.collect()
-    wait_until_gone(pid)
-
-
-@pytest.mark.slow
-def test_a_finished_child_whose_answer_is_never_requested_leaves_no_zombie(start) -> None:
-    """It has ended by itself, and must not stay as a zombie."""
-    running = start("print(1)")
-    pid = pid_of(running)
-    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    if code != SLOW:
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
     del running
     gc.collect()
     wait_until_gone(pid)
@@ -134,31 +127,16 @@ def test_a_closed_child_gives_no_answer(start) -> None:
         running.answer()
 
 
-@unix_only
-def test_a_killed_child_is_reported(start) -> None:
-    running = start("import os; os.kill(os.getpid(), 9)")
-    with pytest.raises(ReaderFailed, match="signal 9"):
-        running.answer()
-
-
-def test_a_full_disk_is_reported(start, folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(self: Path, data: bytes) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(Path, "write_bytes", full)
+def test_a_full_disk_or_an_interrupt_at_the_start_leaves_nothing_behind(
+    start, folders: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full = OSError(28, "No space left on device")
+    write = Mock(side_effect=[full, KeyboardInterrupt])
+    monkeypatch.setattr(Path, "write_bytes", write)
     running = start(SLOW)
     assert list(folders.iterdir()) == []
     with pytest.raises(ReaderFailed, match="No space left"):
         running.answer()
-
-
-def test_an_interrupt_at_the_start_leaves_nothing_behind(
-    start, folders: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupted(self: Path, data: bytes) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(Path, "write_bytes", interrupted)
     with pytest.raises(KeyboardInterrupt):
         start(SLOW)
     assert list(folders.iterdir()) == []
@@ -206,12 +184,10 @@ def parent(tmp_path: Path, folders: Path) -> Iterator[Callable[[str], subprocess
     for process in started:
         process.kill()
         process.wait()
-        assert process.stdout is not None
         process.stdout.close()
 
 
 def child_of(process: subprocess.Popen[str]) -> int:
-    assert process.stdout is not None
     return int(process.stdout.readline())
 
 
@@ -233,29 +209,21 @@ def test_the_child_ends_when_keet_exits(then: str, parent, folders: Path) -> Non
 
 
 @unix_only
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGHUP])
+@pytest.mark.parametrize(
+    ("then", "number"),
+    [
+        *(("time.sleep(3600)", n) for n in (signal.SIGTERM, signal.SIGKILL, signal.SIGHUP)),
+        *((then, signal.SIGINT) for then in ("time.sleep(3600)", "running.answer()")),
+    ],
+)
 @pytest.mark.slow
-def test_the_child_ends_when_keet_is_killed(number: int, parent, folders: Path) -> None:
-    """The child detects it and cleans up."""
-    process = parent("time.sleep(3600)")
-    child = child_of(process)
-    wait_until_loaded(folders)
-    process.send_signal(number)
-    assert process.wait() == -number
-    wait_until_gone(child)
-    assert list(folders.iterdir()) == []
-
-
-@unix_only
-@pytest.mark.parametrize("then", ["time.sleep(3600)", "running.answer()"])
-@pytest.mark.slow
-def test_ctrl_c_ends_keet_and_the_child(then: str, parent, folders: Path) -> None:
-    """A terminal sends the signal to both."""
+def test_the_child_ends_when_keet_is_killed(then: str, number: int, parent, folders: Path) -> None:
+    """The child detects it and cleans up. Of Ctrl-C, a terminal sends the signal to both."""
     process = parent(then)
     child = child_of(process)
     wait_until_loaded(folders)
-    os.killpg(process.pid, signal.SIGINT)
-    assert process.wait() == -signal.SIGINT
+    (os.killpg if number == signal.SIGINT else os.kill)(process.pid, number)
+    assert process.wait() == -number
     wait_until_gone(child)
     assert list(folders.iterdir()) == []
 
@@ -292,6 +260,7 @@ def child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     [
         ("import os; os.abort()", "killed by signal 6"),
         ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "killed by signal 11"),
+        ("import os; os.kill(os.getpid(), 9)", "signal 9"),
         ("raise MemoryError('no more')", "MemoryError: no more"),
         ("print('not json')", "could not be parsed"),
         ("", "could not be parsed"),
@@ -344,6 +313,7 @@ def test_nvidias_reader_disassembles_a_real_report(profile_of) -> None:
     assert not isinstance(code, Absent)
     assert set(code) == set(launch.data.addresses())
     assert any(text.startswith("STG") for text in code.values())
+    assert nvidia_reader.reader_identity() == nvidia_reader.installed_version()
 
 
 @pytest.mark.skipif(nvidia_reader.installed_version() is None, reason="no ncu-report here")
@@ -352,18 +322,13 @@ def test_several_launches_are_fetched_with_one_request(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Four launches of three kernels: one request for the first, one for the others."""
-    asked = []
-    start = nvidia_reader._start
-
-    def counting(data: bytes, question: dict) -> object:
-        asked.append(sorted(question["addresses"]))
-        return start(data, question)
-
+    asked = Mock(side_effect=nvidia_reader._start)
     monkeypatch.setenv("KEET_CACHE", str(tmp_path))
-    monkeypatch.setattr(nvidia_reader, "_start", counting)
+    monkeypatch.setattr(nvidia_reader, "_start", asked)
     launches = read_profile(REPORTS / "tour_nolines.ncu-repz").launches
     codes = [launch.disassembly for launch in launches]
-    assert asked == [["0"], ["1", "2"]]
+    questions = [sorted(call.args[1]["addresses"]) for call in asked.call_args_list]
+    assert questions == [["0"], ["1", "2"]]
     assert codes[2] is codes[3]
     assert not any(isinstance(code, Absent) for code in codes)
 
@@ -401,20 +366,12 @@ print(json.dumps({launch: {pc: "NOP" for pc in pcs} for launch, pcs in asked.ite
     assert isinstance(found[2], Absent)
 
 
-@pytest.mark.skipif(nvidia_reader.installed_version() is None, reason="no ncu-report here")
-def test_the_reader_is_identified_by_its_version() -> None:
-    assert nvidia_reader.reader_identity() == nvidia_reader.installed_version()
-
-
 def test_a_reader_without_metadata_is_identified_by_its_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    module = tmp_path / "python" / "ncu_report.py"
-    module.parent.mkdir()
+    module = tmp_path / "ncu_report.py"
     module.write_text("")
-    monkeypatch.setattr(
-        nvidia_reader, "find_spec", lambda name: SimpleNamespace(origin=str(module))
-    )
+    monkeypatch.setattr(nvidia_reader, "find_spec", lambda _: SimpleNamespace(origin=str(module)))
     first = nvidia_reader.reader_identity()
     assert first
     module.write_text("# newer")

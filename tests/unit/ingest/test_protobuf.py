@@ -17,22 +17,13 @@ def test_varints_are_read_back(value: int) -> None:
     assert varint(encoded, 0) == (value, len(encoded))
 
 
-@given(
-    st.lists(
-        st.tuples(
-            st.integers(1, 500), st.one_of(u64, st.binary(max_size=300), st.floats(allow_nan=False))
-        )
-    )
-)
+values = u64 | st.binary(max_size=300) | st.floats(allow_nan=False)
+ENCODERS = {int: number, bytes: chunk, float: double}
+
+
+@given(st.lists(st.tuples(st.integers(1, 500), values)))
 def test_messages_are_read_back(content: list) -> None:
-    encoded = b"".join(
-        number(n, v)
-        if isinstance(v, int)
-        else chunk(n, v)
-        if isinstance(v, bytes)
-        else double(n, v)
-        for n, v in content
-    )
+    encoded = b"".join(ENCODERS[type(v)](n, v) for n, v in content)
     message = ProtoMessage(encoded)
     for n in {n for n, _ in content}:
         values = [v for key, v in content if key == n]
