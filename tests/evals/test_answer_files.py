@@ -121,9 +121,6 @@ def test_an_id_finds_its_prompt_in_every_form(id_: str, folder: RunFolder, tmp_p
     assert {answer.id for answer in folder.answers} == {IDS[3]}
 
 
-# --- what a line says of itself
-
-
 def a_line(**more: Any) -> dict[str, Any]:
     return {"id": IDS[0], "text": "mine", "model": "me", **more}
 

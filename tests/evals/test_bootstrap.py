@@ -59,9 +59,6 @@ def test_more_draws_than_quantiles_need() -> None:
     assert bootstrap.RESAMPLES >= 1000
 
 
-# --- shares
-
-
 def test_a_share_with_misses_is_drawn() -> None:
     clusters = [[1.0], [1.0, 0.0], [1.0]]
     assert share(clusters) == alone(clusters)

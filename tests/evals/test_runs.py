@@ -197,9 +197,6 @@ def test_an_interruption_leaves_the_lines_that_were_there(
     assert sorted(folder.path.iterdir()) == before
 
 
-# --- of which words
-
-
 def test_a_prompts_digest_is_of_its_words_and_of_nothing_else() -> None:
     one = PROMPTS[0]
     assert one.digest == PROMPTS[1].digest

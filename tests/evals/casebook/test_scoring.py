@@ -150,9 +150,6 @@ def test_the_page_says_the_answer_first_and_names_every_miss(wording) -> None:
     assert "('fft/y', 'barrier_bound', '4.00x', '-', 'latency_bound 1.70x')" in text
 
 
-# --- forecasts
-
-
 def test_each_of_several_fixes_is_compared_with_its_own_gain() -> None:
     steps = (("barrier_bound", 2.0), ("tail_effect", 1.5))
     read = a_read(a_claim("barrier_bound", 2.0), several=True, steps=steps)
@@ -207,9 +204,6 @@ def test_look_alikes_with_a_forecast_gain_are_counted() -> None:
     assert "('look-alikes with a forecast of 1.1x or more', '1 of 2')" in str(
         forecast.parts_of(scores, "work families")
     )
-
-
-# --- locked families
 
 
 def splits(monkeypatch: pytest.MonkeyPatch, **options: object) -> dict[str, set[str]]:

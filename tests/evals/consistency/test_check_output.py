@@ -49,7 +49,6 @@ def test_changed_numbers_are_not_confirmed(results: list[Checked]) -> None:
 
 def test_a_contradiction_is_found() -> None:
     (text, *_) = texts_of_report(HERE / "matrix_flip" / "slow.ncu-rep")
-    assert isinstance(text, Printed)
     wrong = check(text._replace(text="#0 flip: grid 257×1024, block 32×8, 1.02 ms\n"))
     assert [doubt.number for doubt in wrong.refuted] == ["257×1024"]
     assert missed([wrong])

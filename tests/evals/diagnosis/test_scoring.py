@@ -104,9 +104,6 @@ def test_the_remaining_cause_must_come_first() -> None:
     assert scored(fast=Answer()).left_named == (("fast", False),)
 
 
-# --- healthy samples
-
-
 def test_alarms_on_healthy_variants() -> None:
     truth = Truth("fit", "at_dram_roofline")
     answers = {
@@ -117,9 +114,6 @@ def test_alarms_on_healthy_variants() -> None:
     assert (slow.raised, slow.named, slow.nvidia_alarm) == ((), True, False)
     assert (fast.raised, fast.named, fast.nvidia_alarm) == (("sfu_bound",), False, True)
     assert not HealthyRow("fit", "slow", (), named=True, nvidia=None).nvidia_alarm
-
-
-# --- means
 
 
 def rows() -> list[Row]:
@@ -139,7 +133,6 @@ def test_means_are_those_of_the_rows() -> None:
     assert hits.located.mean == pytest.approx(1 / 3)
     assert summary.beside.mean == pytest.approx(1 / 3)
     assert len(summary.without_places) == 2
-    assert summary.false_alarms is not None
     assert summary.false_alarms.keet.mean == 0
     assert summary.healthy_named == Share(0, 2)
 
@@ -173,15 +166,9 @@ def test_unscored_is_counted_and_is_no_miss() -> None:
     assert threshold_values(with_it)["unscored"] == 1
 
 
-# --- why a hit is one
-
-
 def test_a_hit_says_why(wording) -> None:
     row = scored(a_claim("sfu_bound"), a_claim("tail_effect", places=(("slow.cu", 7),)))
     wording(row.why)
-
-
-# --- answers that are none
 
 
 def test_only_five_findings_are_read() -> None:

@@ -105,9 +105,6 @@ def test_truths_are_those_of_the_samples() -> None:
     assert truths["lookup_records"].fixed == ()  # what is left is the same cause
 
 
-# --- what can't be scored
-
-
 @pytest.fixture
 def flip() -> Sample:
     return next(sample for sample in load_samples() if sample.name == "matrix_flip")
@@ -127,9 +124,6 @@ def test_a_missing_report_is_unscored(flip: Sample) -> None:
 def test_a_report_without_the_kernel_is_unscored(flip: Sample) -> None:
     answers = answers_of(flip.model_copy(update={"kernel": "flop"}))
     assert answers["slow"] == NoAnswer("the report has no launch of flop")
-
-
-# --- adversaries
 
 
 @pytest.fixture(scope="module")

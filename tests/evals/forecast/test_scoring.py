@@ -72,9 +72,6 @@ def a_pair(measured: float, said: Range | None = None, sample: str = "made_up") 
     return Pair(sample, "slow", "fast", "tail_effect", measured, said)
 
 
-# --- what it is held against
-
-
 def test_nvidia_is_scored_by_its_highest_and_its_nearest_estimate() -> None:
     pair = replace(a_pair(2.0, Range(1, 2, 3)), estimates=(4.0, 2.1, 1.01))
     row = score_pair(pair, [pair])
@@ -94,9 +91,6 @@ def test_the_naive_forecast_is_the_mean_of_the_others() -> None:
     assert said.likely == pytest.approx(4)  # of a and b: steps of its own sample are not others
     assert 2 <= said.low <= said.likely <= said.high <= 8
     assert said.problem is None
-
-
-# --- means
 
 
 def test_a_pair_counts_once_and_steps_of_a_sample_go_together() -> None:
@@ -122,9 +116,6 @@ def test_unscored_is_counted() -> None:
     assert (values["unscored"], values["invalid"]) == (1, 0)
 
 
-# --- pairs of samples
-
-
 @pytest.fixture
 def layered() -> Sample:
     return next(sample for sample in load_samples() if sample.name == "xs_lookup")
@@ -142,8 +133,6 @@ def test_each_step_is_a_pair(layered: Sample) -> None:
     slow = (Claim("sfu_bound", 1, 9, 10), Claim("small_grid", 1, 2, 3))
     step1 = (Claim("small_grid", 1, 2, 3), Claim("uncoalesced_global", 1, 4, 5))
     first, second = pairs_of(layered, answers(layered, slow=slow, step1=step1))
-    assert isinstance(first, Pair)
-    assert isinstance(second, Pair)
     assert (first.name, second.name) == ("xs_lookup", "xs_lookup, step1")
     assert first.measured == pytest.approx(1658.90 / 487.68)
     assert second.measured == pytest.approx(487.68 / 291.87)
@@ -167,6 +156,5 @@ def test_a_sample_without_a_report_is_unscored(layered: Sample) -> None:
 def test_a_step_that_fixes_no_planted_cause_is_unscored(layered: Sample) -> None:
     truth = layered.truth.model_copy(update={"left": {}})
     first, second = pairs_of(layered.model_copy(update={"truth": truth}), answers(layered))
-    assert isinstance(first, Pair)
     assert first.said is None
     assert second == Unscored("xs_lookup", "step1", "what fast mends is not planted")

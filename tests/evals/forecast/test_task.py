@@ -57,9 +57,6 @@ def test_the_command_prints_it(keet: Keet, result: Result) -> None:
     assert (ran.code, ran.out) == (0, printed(result, "terminal"))
 
 
-# --- adversaries
-
-
 @pytest.fixture(scope="module")
 def tried(real: Pairs) -> dict[str, AdversaryScore]:
     return {each.name: each for each in score_adversaries(real[0])}

@@ -56,14 +56,10 @@ def test_changed_digits_are_no_rounding_of_the_value(
             if mutant.kind != kind or base is None or base.unit.strip() != "%":
                 continue
             said = re.match(r"[\d,.]+", mutant.false[len(base.before) :])
-            assert said is not None
             digits = len(said[0].partition(".")[2])
             assert abs(float(said[0]) - base.piece.value) > 0.5 * 10**-digits
             tried += 1
     assert tried
-
-
-# --- checks
 
 
 def test_checks_accept_true_sentences_and_refute_false_ones(explained: SampleExplanations) -> None:
@@ -84,8 +80,6 @@ def test_each_sentence_gets_its_own_verdict(explained: SampleExplanations) -> No
     assert outcomes[1] == (Outcome.PASSED, "")
     assert outcomes[2][0] is Outcome.REFUTED
 
-
-# --- counting
 
 PASSED = CheckResult(Outcome.PASSED, "")
 REFUTED = CheckResult(Outcome.REFUTED, "it is 3")
@@ -109,7 +103,6 @@ def test_caught_and_unscored_mutants_are_counted_separately() -> None:
     ]
     (found,) = caught_by_kind(trials)
     assert (found.mutants, found.unscored, found.refuted, found.doubted) == (3, 3, 1, 1)
-    assert found.caught is not None
     assert found.caught.mean == pytest.approx(2 / 3)
     assert found.example == trials[2]
     (unscored,) = caught_by_kind(trials[3:])

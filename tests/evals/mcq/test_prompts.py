@@ -105,7 +105,6 @@ def run_command(*arguments: str, capsys) -> str:
     from argparse import ArgumentParser
 
     module = find_action(["mcq"])
-    assert module is not None
     parser = ArgumentParser()
     module.configure(parser)
     module.run(parser.parse_args(arguments))

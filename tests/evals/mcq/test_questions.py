@@ -94,9 +94,6 @@ def test_the_same_questions_in_another_process():
     assert printed.stdout.strip() == drafts_digest()
 
 
-# --- each kind against the reports, by another way than the one that made it
-
-
 def test_the_right_unit_is_the_busiest_of_the_four():
     for question in of_kind("unit"):
         share = {option: facts(question).need(UNITS[option]) for option in question.options}
@@ -231,9 +228,6 @@ def test_answerable_questions_have_their_number_in_a_text():
         assert bool(shown) == (question.answer != UNKNOWN), question.id
 
 
-# --- nothing gives the answer away
-
-
 def test_no_question_names_a_variant():
     for question in all_questions():
         told = " ".join([question.text, *question.options])
@@ -290,9 +284,6 @@ def test_size_says_nothing_about_place():
         if len(set(map(len, question.options))) == 4
     )
     assert max(places.values()) <= 0.45 * sum(places.values())
-
-
-# --- subsets and the key
 
 
 def test_a_subset_is_even():

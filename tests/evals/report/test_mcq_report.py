@@ -105,8 +105,6 @@ def run(tmp_path: Path) -> Path:
 def test_shares_of_right_answers(run: Path) -> None:
     cells = {cell.condition: cell for cell in report(run).summaries if cell.group == "all"}
     assert (cells["none"].scored, cells["none"].unscored) == (3, 1)
-    assert cells["none"].right is not None
-    assert cells["keet"].right is not None
     assert cells["none"].right.mean == pytest.approx(1 / 3)
     assert cells["keet"].right.mean == pytest.approx(3 / 4)
 
@@ -152,7 +150,6 @@ def test_nothing_is_listed_where_all_is_right(tmp_path: Path) -> None:
 def test_regressions_against_an_earlier_run(tmp_path: Path, run: Path, wording) -> None:
     earlier = scored(folder(tmp_path / "old", {"none": "AAAA", "keet": "BAAB"}, version="w"))
     found = report(run, earlier).against
-    assert found is not None
     assert [(p.id, p.before, p.after) for p in found.regressions] == [
         ("mcq.q-key_count.none.1", "A (right)", "B (wrong)"),
         ("mcq.q-cell_update.none.1", "A (right)", "C (wrong)"),
@@ -221,9 +218,6 @@ def test_nothing_scored(tmp_path: Path) -> None:
     assert McqScore.model_fields["outcome"]
 
 
-# --- beside an earlier run
-
-
 def other_run(path: Path, *models: str) -> Path:
     """Scores of these models, of answers to other prompts."""
     made = folder(path, {"none": "AAAA", "keet": "AAAA"}, "w", models[0])
@@ -236,36 +230,29 @@ def other_run(path: Path, *models: str) -> Path:
 
 def test_a_run_compared_with_itself_has_no_changes(run: Path) -> None:
     found = report(run, run).against
-    assert found is not None
     assert (found.regressions, found.gains, found.notes) == ((), (), ())
     assert all((c.mean, c.low, c.high) == (0, 0, 0) for c in found.change.values())
 
 
 def test_stored_scores_do_without_their_run(run: Path, wording) -> None:
     found = report(run, run / "scores.jsonl").against
-    assert found is not None
     assert found.pairs == 7
     wording(found.notes)
 
 
 def test_another_model_is_paired_if_it_is_one(run: Path, tmp_path: Path) -> None:
     found = report(run, other_run(tmp_path / "old", "old:model")).against
-    assert found is not None
     assert found.pairs == 7
     assert [note.partition(":")[0] for note in found.notes] == ["other prompts", "other models"]
     with pytest.raises(UsageError, match="which of a:a, b:b"):
         report(run, other_run(tmp_path / "two", "a:a", "b:b"))
     found = report(run, other_run(tmp_path / "with_ours", "m:m", "b:b")).against
-    assert found is not None
     assert (found.pairs, found.only_earlier) == (7, 9)
 
 
 def test_an_earlier_run_that_is_not_there(run: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"name a run or its scores\.jsonl"):
         report(run, tmp_path / "nowhere")
-
-
-# --- refusals
 
 
 def test_runs_that_are_refused(

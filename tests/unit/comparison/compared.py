@@ -131,9 +131,6 @@ def gated(found: Difference, percent: float = 5.0) -> Gate:
     return gate
 
 
-# --- the same report with something changed
-
-
 class Changed:
     """Data of a launch, some answers replaced. Answers everything else as before."""
 
@@ -211,9 +208,6 @@ def without(profile: Profile, *patterns: str) -> Profile:
         return {n: None for n in names if any(piece in n for piece in patterns)}
 
     return changed(profile, metrics=dropped)
-
-
-# --- launches made by hand
 
 
 @dataclass(frozen=True)

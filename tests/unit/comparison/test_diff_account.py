@@ -34,9 +34,6 @@ def named(found: Difference, part_id: str) -> PartChange:
     return part
 
 
-# --- real reports
-
-
 @pytest.mark.slow
 def test_the_part_that_was_fixed_leads() -> None:
     leading = {
@@ -86,8 +83,6 @@ def test_several_runs_add_up_to_their_average() -> None:
         before = sum(float(part.time.before.value) for part in pair.account)
         assert not pair.account or before == pytest.approx(pair.timing.before, rel=1e-3)
 
-
-# --- what a side does not tell
 
 _SECTIONS = {
     "waiting": (("issue_stalled",), "warp states"),
@@ -157,9 +152,6 @@ def test_without_counters_there_is_no_account() -> None:
     (pair,) = difference(before, after).pairs
     assert all(pair.weighted)
     assert pair.account == ()
-
-
-# --- any accounts
 
 
 class _Made(NamedTuple):
@@ -280,9 +272,6 @@ def _split(
         children = _split([(each, ()) for each in inner], share, weights, book, f"{part_id}.")
         parts.append(TimePart(id=part_id, part=part_id, percent=shown, children=tuple(children)))
     return parts
-
-
-# --- which parts are told
 
 
 def test_leading_parts_are_large_children_or_the_part_itself() -> None:

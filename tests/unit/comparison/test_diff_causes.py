@@ -65,9 +65,6 @@ def test_a_finding_is_in_one_group_only() -> None:
             assert len(told) == len(set(told)), name
 
 
-# --- findings that cross the limit of 10 %
-
-
 def _sides(after: str, here: float, there: float) -> ExplainedPair:
     """A launch whose first finding would gain `here` times, and one where it would gain `there`
     times: minor below 1.1."""
@@ -122,9 +119,6 @@ def test_a_number_that_got_worse_shows_no_improvement() -> None:
     assert "uncoalesced_global" in pair.remaining
 
 
-# --- the number that shows it
-
-
 @each_row("name", NAMES, few=3)
 @each_row("swapped", [False, True])
 def test_the_number_of_a_cause_is_of_its_finding(name: str, *, swapped: bool) -> None:
@@ -145,9 +139,6 @@ def test_a_number_of_another_finding_is_not_shown() -> None:
     found = sample_difference("row_layers")
     told = [a.what for pair in found.pairs for a in pair.attribution if a.finding]
     assert told == ["redundant traffic: gone"]
-
-
-# --- missing data
 
 
 @pytest.mark.slow
@@ -189,9 +180,6 @@ def test_a_finding_with_unchanged_numbers_is_not_fixed() -> None:
     found = _fates(difference(before, pipeline("again")))
     assert not (found["fixed"])
     assert not (found["new"])
-
-
-# --- sums
 
 
 def test_a_missing_volume_is_not_zero() -> None:

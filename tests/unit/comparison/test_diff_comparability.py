@@ -48,9 +48,6 @@ def _launches(before: Profile, after: Profile) -> dict[str, str]:
     }
 
 
-# --- the GPU
-
-
 @each_row(
     ("device", "told"),
     [
@@ -87,9 +84,6 @@ def test_an_unknown_gpu_is_noted() -> None:
 def test_the_same_gpu_gives_no_caveat() -> None:
     assert "device" not in _captures(pipeline("before"), pipeline("after"))
     assert not {"device", "device_unknown"} & set(_captures(made("a"), made("a", device=H200)))
-
-
-# --- how it was captured
 
 
 def test_warm_caches_weaken() -> None:
@@ -222,9 +216,6 @@ def test_a_run_with_other_launches_is_noted() -> None:
     assert "other_launches" not in reasons(compare(side(before, before), side(before)))
 
 
-# --- problem size
-
-
 @pytest.mark.parametrize("swapped", [False, True])
 @pytest.mark.slow
 def test_another_problem_size_forbids(*, swapped: bool) -> None:
@@ -316,9 +307,6 @@ def test_a_launch_that_does_the_work_of_many() -> None:
     assert not compare(side(before, times=300), side(after)).forbidden
 
 
-# --- how many launches
-
-
 def test_fewer_launches_count_where_all_were_captured() -> None:
     lines = {"command_line": "ncu --set full ./solver"}
     before = made(*[Kernel("step", 1e5)] * 10, **lines)
@@ -340,9 +328,6 @@ def test_a_launch_limit_that_was_not_reached_means_all_were_captured() -> None:
     before = made(*[Kernel("step", 1e5)] * 10, command_line="ncu -c 20 ./solver")
     after = made(*[Kernel("step", 1e5)] * 6, command_line="ncu -c 20 ./solver")
     assert _launches(before, after) == {"launch_counts": "note"}
-
-
-# --- what was collected
 
 
 def test_missing_sections_are_noted_by_name(wording) -> None:

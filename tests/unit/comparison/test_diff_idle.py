@@ -44,9 +44,6 @@ def test_two_gpus_are_idle_only_if_both_are() -> None:
     assert span_text(_spans(1e6, 1e6, gpus=2)) is not None
 
 
-# --- tables of other programs
-
-
 def test_a_table_of_another_program_is_refused(wording) -> None:
     strange = in_run(made(Kernel("a", 1e5)), row("x", 2, 4e5), path="/tmp/other.csv")
     found = difference(ran(("a", 5, 5e5)), strange)
@@ -64,9 +61,6 @@ def test_one_launch_is_printed_in_the_singular() -> None:
     assert (basis_text(found) or "").endswith(": 1 launch before, 3 after.")
 
 
-# --- how far times of plain runs vary
-
-
 def test_managed_memory_makes_a_difference_of_a_third_inconclusive(wording) -> None:
     moved = Migrations(1, 1, 100)
     sides = [
@@ -76,9 +70,6 @@ def test_managed_memory_makes_a_difference_of_a_third_inconclusive(wording) -> N
     assert found.timing.word == "inconclusive"
     wording([each.text for each in found.all_caveats if each.id == "migrations"])
     assert found.timing.doubt == 0.4
-
-
-# --- replays that are not the run
 
 
 def _ran_as(name: str, launches: int, us: float) -> Profile:
@@ -113,16 +104,11 @@ def test_a_short_launch_is_not_split_as_under_replay(wording) -> None:
     wording(texts)
 
 
-# --- what to do next
-
-
 def test_the_next_step_has_no_share_if_the_replay_differs_from_the_run(wording) -> None:
     long, short = (_ran_as("matrix_flip", 10, us) for us in (3000.0, 1020.0))
     gapped, plain = difference(short, long), difference(long, short)
-    assert gapped.next
     wording(gapped.next.text)
     assert gapped.next.share is None
-    assert plain.next
     assert plain.next.share
     assert f" saves {plain.next.share:.0f} of the GPU" in plain.next.text
     check_cited(plain)

@@ -103,9 +103,6 @@ def test_long_files_of_braces_are_aligned_fast() -> None:
     assert align(["}"] * 20_000, ["}", ""] * 10_000) != []
 
 
-# --- times of lines
-
-
 @each_row("name", ["matrix_flip", "hydro_element", "tile_smooth"], few=1)
 def test_the_lines_of_a_sample(name: str) -> None:
     (pair,) = sample_difference(name).pairs

@@ -58,9 +58,6 @@ def _both(before: Profile, after: Profile) -> Difference:
     return found
 
 
-# --- other numbers of launches
-
-
 @pytest.mark.parametrize(("line", "refused"), [(_SOME, True), (None, True), (_ALL, False)])
 def test_another_number_of_launches(line: str | None, *, refused: bool, wording) -> None:
     before = made(*[Kernel("step", 3e5)] * 10, command_line=line)
@@ -110,9 +107,6 @@ def test_whether_a_report_contains_all_launches(line: str | None, *, whole: bool
     assert all_captured(made("a", command_line=line)) == whole
 
 
-# --- fused, split, gone, new
-
-
 @pytest.mark.parametrize("name", ["cell_update", "lookup_records", "row_layers"])
 @pytest.mark.slow
 def test_fused_and_split_kernels_are_compared_one_launch_each(name: str) -> None:
@@ -151,9 +145,6 @@ def test_kernels_of_one_report_only(wording) -> None:
     assert _no_total(found)
     wording([pair.verdict.headline for pair in found.pairs])
     assert reasons(found) == {"no_total": "note", "one_sided": "weakens"}
-
-
-# --- one launch that does the work of many, and what looks like it
 
 
 class _Edit:
@@ -247,9 +238,6 @@ def test_a_larger_grid_without_counts_that_takes_longer() -> None:
     assert found.pairs[0].timing.word == "inconclusive"
 
 
-# --- the gate, and what to do next
-
-
 def test_without_a_total_kernels_are_gated_per_launch(wording) -> None:
     before = made(*[Kernel("step", 1e5)] * 10, Kernel("other", 1e5), command_line=_SOME)
     after = made(*[Kernel("step", 2e5)] * 6, Kernel("other", 1e5), command_line=_SOME)
@@ -280,11 +268,7 @@ def test_a_launch_with_other_work_is_not_gated(wording) -> None:
 def test_the_next_step_has_no_share_if_the_total_is_not_known() -> None:
     found = difference(sample("ring_steps"), sample("ring_steps", "fast"))
     step = found.next
-    assert step
     assert "of the total" not in step.text
-
-
-# --- measured programs
 
 
 def _case(name: str) -> Case:

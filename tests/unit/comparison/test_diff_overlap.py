@@ -43,9 +43,6 @@ def _ran(*spans: tuple[str, int, int], profiled: str = "k") -> Profile:
     return replace(made(Kernel(profiled, 1e6)), run=_recorded(*spans))
 
 
-# --- tables that know sums of durations only
-
-
 def test_sums_of_durations_are_named_in_the_output(wording) -> None:
     found = difference(_summed(("k", 10, 1e7)), _summed(("k", 10, 1.2e7)))
     wording(found.verdict.headline, basis_text(found), _texts(found, "durations"))
@@ -83,9 +80,6 @@ def test_busy_time_is_never_compared_with_a_sum_of_durations() -> None:
         assert found.timing.word == found.pairs[0].timing.word == "inconclusive"
     alone = difference(_ran(("k", 0, 2 * _MS), ("k", 2 * _MS, 4 * _MS)), apart)
     assert alone.timing.word == "faster"  # durations that are known not to overlap
-
-
-# --- the part of a kernel that ran beside another one
 
 
 def test_a_kernel_is_not_slower_because_an_overlapping_one_was_removed(wording) -> None:
@@ -127,9 +121,6 @@ def test_unchanged_overlap_gets_a_verdict() -> None:
     after = _ran(("k", 0, 2 * _MS), ("k", 0, 2 * _MS))
     (pair,) = difference(before, after).pairs
     assert (pair.timing.word, pair.timing.speedup) == ("slower", pytest.approx(0.5))
-
-
-# --- arithmetic
 
 
 def _others_overlap(run: RunTable | None, kernel: str) -> bool:

@@ -27,9 +27,6 @@ def _told(found: tuple[Pairing, ...]) -> set[tuple[str, str, str]]:
     return {(str(names(p.before)), str(names(p.after)), p.how) for p in found}
 
 
-# --- names
-
-
 def test_the_same_kernel_in_the_same_shape() -> None:
     assert _paired(before=["a", "b"], after=["b", "a"]) == [
         (["a"], ["a"], "same"),
@@ -108,9 +105,6 @@ def test_kernels_with_different_functors_are_not_paired() -> None:
 
     before, after = elementwise("AddFunctor"), elementwise("ExponentialFunctor")
     assert [how for *_, how in _paired(before=[before], after=[after])] == ["removed", "added"]
-
-
-# --- places, names and sources
 
 
 def test_a_kernel_that_was_renamed() -> None:
@@ -205,8 +199,6 @@ def test_the_pipeline_without_its_sources() -> None:
         "fused", "template", "renamed", "same",
     ]  # fmt: skip
 
-
-# --- whatever is launched
 
 _KERNELS = st.builds(
     Kernel,

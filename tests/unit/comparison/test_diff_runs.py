@@ -105,12 +105,8 @@ def test_a_kernel_that_the_table_lacks_has_no_known_time(wording) -> None:
     gate = gated(found)
     assert (gate.checked, gate.total_gated) == (1, False)  # `a`
     wording(gate.not_gated)
-    assert found.not_profiled
     assert found.not_profiled.before.value == 400
     check_cited(found)
-
-
-# --- launches that were resized
 
 
 def _resized(before_launches: int, after_launches: int) -> Difference:
@@ -133,9 +129,6 @@ def test_larger_and_fewer_launches_are_the_same_problem() -> None:
     assert [reason.id for reason in _resized(8, 8).forbidden] == ["problem_size"]
 
 
-# --- concurrency
-
-
 def _recorded(*spans: tuple[str, int, int]) -> RunTable:
     shape = ((100, 1, 1), (256, 1, 1))
     records = [
@@ -155,9 +148,6 @@ def test_kernels_that_overlap_count_by_the_time_in_which_the_gpu_ran_them(wordin
     wording([r.text for r in found.all_caveats if r.id == "overlap"], basis_text(found) or "")
     plain = difference(replace(report, run=alone), replace(report, run=alone))
     assert "overlap" not in reasons(plain)
-
-
-# --- what accounts for it
 
 
 def _flip(before_us: float, after_us: float, launches: int = 10) -> Difference:
@@ -194,9 +184,6 @@ def test_no_causes_if_the_replay_differs_from_the_run(before: float, after: floa
 def test_both_times_are_printed_if_the_replay_differs_from_the_run(wording) -> None:
     texts = [each.text for each in _flip(3000.0, 150.0).all_caveats if each.id == "replay_differs"]
     wording(texts)
-
-
-# --- what is chosen, and what does not matter
 
 
 def _chosen(profile: Profile, *numbers: int) -> Side:
@@ -267,7 +254,6 @@ def test_one_table_is_not_used_and_said() -> None:
 @pytest.mark.parametrize(("other", "severity"), [("ncu", "weakens"), ("nsys", "note")])
 def test_times_by_other_recorders(other: str, severity: str) -> None:
     before, after = ran(("a", 100, 1.3e6)), ran(("a", 100, 1e6))
-    assert after.run
     found = difference(before, replace(after, run=after.run._replace(recorder=other)))  # type: ignore[arg-type]
     assert reasons(found)["recorders"] == severity
     assert found.timing.word == ("inconclusive" if severity == "weakens" else "faster")
@@ -296,9 +282,6 @@ def test_launches_of_further_runs_may_have_other_shapes() -> None:
     assert not found.forbidden
 
 
-# --- the gate
-
-
 def test_the_gate_judges_the_run() -> None:
     before = ran(("a", 400, 4.5e5), ("rest", 1, 1e5), profiled=["a"])
     after = ran(("a", 1, 6e4), ("rest", 1, 9e5), profiled=["a"])
@@ -307,8 +290,6 @@ def test_the_gate_judges_the_run() -> None:
     assert gate.total_gated
     assert gate.not_gated == []
 
-
-# --- arithmetic
 
 _NAMES = ("alpha", "beta", "gamma", "delta")
 _SPENT = st.dictionaries(
@@ -326,7 +307,6 @@ def _runs(draw: st.DrawFn) -> Profile:
 
 
 def _multiplied(profile: Profile, factor: int) -> Profile:
-    assert profile.run
     kernels = [
         k._replace(
             launches=k.launches * factor, total_ns=k.total_ns * factor, busy_ns=k.busy_ns * factor
@@ -341,8 +321,6 @@ def _multiplied(profile: Profile, factor: int) -> Profile:
 @pytest.mark.slow
 def test_rows_add_up_and_swapped_sides_mirror(before: Profile, after: Profile) -> None:
     found, swapped = difference(before, after), difference(after, before)
-    assert before.run
-    assert after.run
     assert found.timing.before == pytest.approx(before.run.busy_ns)
     assert found.timing.after == pytest.approx(after.run.busy_ns)
     assert rows_of(found) == pytest.approx((before.run.busy_ns, after.run.busy_ns))
@@ -404,7 +382,6 @@ def test_real_reports_with_tables_mirror() -> None:
 def test_a_run_that_was_cut_short_gives_no_total() -> None:
     """20 of 400 launches were recorded before the program crashed."""
     cut = ran(("step", 20, 24_000.0))
-    assert cut.run is not None
     cut = replace(cut, run=cut.run._replace(complete=False))
     found = difference(cut, ran(("step", 1, 54_000.0)))
     assert found.verdict.basis != "run"

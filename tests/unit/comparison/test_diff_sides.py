@@ -50,9 +50,6 @@ def test_time_in_a_run_needs_every_launch() -> None:
     assert time_in(side(made(Kernel("a", 1e5), Kernel("a", None))).first, wanted) is None
 
 
-# --- code
-
-
 @each_row("name", NAMES[::3])
 def test_the_same_code_by_what_was_executed(name: str) -> None:
     slow, fast = sample(name).launches[0], sample(name, "fast").launches[0]

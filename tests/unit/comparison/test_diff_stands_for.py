@@ -43,9 +43,6 @@ def _flip(*rows: tuple[int, float, bool], version: str = "slow") -> Profile:
     return replace(profile, run=table(*kernels), provenance=known)
 
 
-# --- launches unlike the profiled one
-
-
 def test_launches_unlike_the_profiled_one_are_not_accounted_for(wording) -> None:
     """It once claimed 103 billion instructions of launches that nobody counted."""
     before, after = _flip((160, 1020.0, True)), _flip((160, 1020.0, True), (10, 5e5, False))
@@ -54,7 +51,6 @@ def test_launches_unlike_the_profiled_one_are_not_accounted_for(wording) -> None
     assert pair.timing.word == "slower"
     assert pair.attribution == ()
     wording(_texts(found, "launches_unlike"))
-    assert found.next
     assert found.next.share is None
     wording(found.next.text)
     check_cited(found)
@@ -76,10 +72,6 @@ def test_the_next_step_counts_launches_like_the_profiled_one(wording) -> None:
     before = _flip((10, 2000.0, True))
     some = difference(before, _flip((10, 1020.0, True), (1, 5100.0, False))).next
     every = difference(before, _flip((10, 1020.0, True))).next
-    assert some
-    assert some.share
-    assert every
-    assert every.share
     # Two thirds of the time are in launches like the profiled one.
     assert some.share.value == pytest.approx(every.share.value * 2 / 3)
     assert f" {some.share:.0f} of the GPU" in some.text
@@ -96,16 +88,11 @@ def test_the_next_step_never_saves_more_than_its_launches_took(
 ) -> None:
     after = _flip((launches, 1020.0, True), (others, us, False))
     step = difference(_flip((launches, 2000.0, True)), after).next
-    assert step
     if step.weighted.doubt is None:
         whole = launches * 1020 + others * us
         alike = launches * 1020 + (others * us if 510 <= us <= 2040 else 0)
-        assert step.share
         assert step.share.value <= 100 * alike / whole * (1 + 1e-9)
         assert alike >= 0.5 * whole * (1 - 1e-9)
-
-
-# --- one time for all launches of a kernel
 
 
 def _shared(us: float, overlapped_ns: float | None = 0.0) -> Profile:
@@ -143,14 +130,10 @@ def test_repeated_launches_of_one_shape_are_judged() -> None:
     assert "mixed_launches" not in reasons(found)
 
 
-# --- why the replay is not the run
-
-
 def test_the_next_step_names_the_likely_reason_for_a_gap(wording) -> None:
     managed = read(_RUNS / "managed.ncu-repz")
     found = difference(managed, managed)
     step = found.next
-    assert step
     assert (step.finding, step.reason) == (None, "managed_or_host_memory")
     wording(step.text, step.action)
     check_cited(found)
@@ -160,7 +143,6 @@ def test_kernels_that_share_the_gpu_are_nothing_to_fix(wording) -> None:
     found = difference(
         read(_RUNS / "streams_serial.ncu-repz"), read(_RUNS / "streams_together.ncu-repz")
     )
-    assert found.next
     assert found.next.reason is None
     wording(found.next.text)
     (pair,) = found.pairs

@@ -24,10 +24,8 @@ from keet.evidence import Sentence
 def test_a_caveat_prints_numbers_of_the_document() -> None:
     before = sample("matrix_flip")
     frequency = before.launches[0].find("sm_frequency")
-    assert frequency
     found = difference(before, changed(before, metrics={frequency.name: 1e9}))
     (caveat,) = [each for each in found.all_caveats if each.id == "clocks"]
-    assert isinstance(caveat.text, Sentence)
     assert caveat.text.ids == ("pair_0_sm_clock_before#diff", "pair_0_sm_clock_after#diff")
     assert found.evidence["pair_0_sm_clock_after#diff"].value == 1e9
     check_cited(found)
@@ -36,10 +34,8 @@ def test_a_caveat_prints_numbers_of_the_document() -> None:
 @pytest.mark.parametrize("metrics", [(), ("gpu__time_duration.sum", "registers_per_thread")])
 def test_a_gate_adds_its_numbers_to_the_evidence(metrics: tuple[str, ...]) -> None:
     found = gate_difference(sample_difference("matrix_flip", swapped=True), 5, metrics)
-    assert found.gate
     assert found.gate.failed
     for each in found.gate.regressions:
-        assert isinstance(each.text, Sentence)
         assert len(each.text.ids) == len(each.text.references) == 4
         assert {*each.text.ids} <= found.evidence.keys()
 
@@ -48,7 +44,6 @@ def test_kernels_of_one_name_have_their_own_numbers_in_the_gate() -> None:
     before = made(Kernel("a", 1e5, grid=(1, 1, 1)), Kernel("a", 1e5, grid=(2, 1, 1)))
     after = changed(before, metrics={DURATION: 3e5})
     gate = gate_difference(difference(before, after), 5).gate
-    assert gate
     assert len({each.text.ids for each in gate.regressions if isinstance(each.text, Sentence)}) == 3
 
 
@@ -57,7 +52,6 @@ def test_texts_with_other_option_names_keep_their_numbers() -> None:
     found = difference(before, after)
     renamed = name_keet_diff_options(found)
     (caveat,) = [each for each in renamed.all_caveats if each.id == "launch_counts"]
-    assert isinstance(caveat.text, Sentence)
     assert "keet diff --times N:M" in caveat.text
     assert "keet diff --times N:M" in renamed.verdict.headline
     assert len(caveat.text.references) == 2

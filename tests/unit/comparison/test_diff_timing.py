@@ -159,9 +159,6 @@ def test_doubt_makes_a_small_difference_inconclusive() -> None:
     assert _timed(_runs(3e6), after, doubt=0.5).word == "faster"
 
 
-# --- the total
-
-
 def test_the_total_of_fused_kernels_has_the_right_sign() -> None:
     """Each pair counts with its time, whatever became of it."""
     found = difference(pipeline("before"), pipeline("after"))

@@ -44,7 +44,6 @@ def test_instructions_by_purpose_and_line() -> None:
     """Counted here by hand: the purposes of the executed instructions, and their lines."""
     told = notes_of("stencil_march")["instruction_mix"]
     view = diagnosed("stencil_march").view
-    assert view.code is not None
     counts = view.code.program.counts
     address = [n for n, purpose in enumerate(view.code.purposes) if purpose.value == "address"]
     share = 100 * sum(counts[n] for n in address) / sum(counts)
@@ -67,7 +66,6 @@ def test_without_machine_code_the_mix_is_by_opcode_and_line(wording) -> None:
 @each_row("sample", NAMES)
 def test_the_mix_is_noted_only_if_issuing_takes_much_of_the_time(sample: str) -> None:
     issuing = diagnosed(sample).account.part("issuing")
-    assert issuing is not None
     assert ("instruction_mix" in notes_of(sample)) == (issuing.percent.value >= 100 * FEW)
 
 

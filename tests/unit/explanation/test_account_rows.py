@@ -68,12 +68,8 @@ def test_issued_instructions_are_one_row() -> None:
     diagnosis = diagnose(launch, reads_code=False)
     issuing = diagnosis.account.part("issuing")
     rows = account_rows(diagnosis.view, diagnosis.account)
-    assert issuing is not None
     assert [row.share for row in rows if row.parts[0].id.startswith("issuing")] == [issuing.percent]
     assert ISSUING in leading_text(diagnosis.view, diagnosis.account)
-
-
-# --- made-up accounts
 
 
 SHARES = st.lists(st.floats(0.01, 100), min_size=1, max_size=6)

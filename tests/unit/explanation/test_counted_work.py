@@ -10,7 +10,6 @@ import pytest
 from keet.diagnosis.diagnosis import Diagnosis, diagnose
 from keet.explanation.analyst import explain
 from keet.explanation.headline import verdict_of
-from keet.ingest.in_memory_launch import InMemoryLaunch
 from keet.profile import Device, Launch, Profile, Provenance, RawMetric
 from tests.unit.analysis.made_up_launch import made_up
 
@@ -79,7 +78,6 @@ def test_measured_units_count_if_there_is_one() -> None:
 def test_lone_counters_of_l2_are_shown(wording) -> None:
     """Without a peak they do not say where the time goes, but they are some memory traffic."""
     launch = made_up({}, duration=1e6)
-    assert isinstance(launch.data, InMemoryLaunch)
     counters = {
         "lts__t_bytes.sum": 2e9,
         "lts__t_sectors_op_read_lookup_hit.sum": 75.0,

@@ -97,7 +97,6 @@ def test_the_nearest_case_is_of_the_same_kind() -> None:
     each = explained("key_count")
     first = each.findings[0]
     case = first.nearest_case
-    assert case is not None
     assert (case.archetype, case.language) == ("histogram", "cuda")
     assert nearest_text(case).endswith(f": keet finding {case.id}")
     assert all(other.nearest_case is None for other in each.findings[1:])

@@ -86,9 +86,6 @@ def test_any_combination_of_counters_gives_a_headline(launch: Launch) -> None:
     assert verdict.not_judged != is_known or launch.get("duration") is None
 
 
-# --- launches that failed, and reports with little
-
-
 def test_a_launch_without_blocks_failed(wording) -> None:
     launch = made_up({"dram": 0.0}, duration=2000.0)
     launch.grid = (0, 1, 1)
@@ -132,9 +129,6 @@ def test_an_old_basic_set_shows_the_sms_as_a_whole(wording) -> None:
     wording(verdict.headline)
 
 
-# --- at a ceiling
-
-
 def test_at_the_dram_ceiling_the_question_is_whether_the_bytes_are_needed(wording) -> None:
     launch = launch_of("field_axpy")
     unknown, known = judged(launch)[1], verdict_of(diagnose(launch))
@@ -158,13 +152,9 @@ def test_the_possible_speed_up_follows_from_the_share_of_peak(share: float, says
     assert says in verdict.headline
 
 
-# --- where the time goes
-
-
 def test_the_headline_starts_with_idle_sms_if_they_are_the_cause() -> None:
     diagnosis, verdict = judged(launch_of("row_norms"))
     idle = diagnosis.account.part("idle")
-    assert idle is not None
     assert diagnosis.findings[0].id == "small_grid"
     assert verdict.headline.startswith(f"SMs are idle for {idle.percent:.0f} of the time")
 
@@ -177,8 +167,6 @@ def test_the_headline_has_the_idle_share_and_the_part_of_its_cause(wording) -> N
     )
     diagnosis, verdict = judged(halved)
     idle, few = (diagnosis.account.part(name) for name in ("idle", "idle.small_grid"))
-    assert idle is not None
-    assert few is not None
     assert diagnosis.findings[0].id == "small_grid"
     assert f"{few.percent:.0f}" != f"{idle.percent:.0f}"
     assert f" {idle.percent:.0f} of the time ({few.percent:.0f} " in verdict.headline
@@ -288,7 +276,6 @@ def test_the_line_with_most_samples_is_named_where_there_is_no_finding() -> None
         r"The line with most samples is (\S+) \((\d+)%\): warps mostly wait for ",
         verdict_of(diagnosis).headline,
     )
-    assert said is not None
     assert (said[1], int(said[2])) == (first.where, round(100 * first.share))
 
 

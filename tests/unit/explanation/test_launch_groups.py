@@ -45,9 +45,6 @@ def program(explanation: Explanation) -> ProgramExplanation:
     return found
 
 
-# --- which launches
-
-
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=30), st.integers(0, 100))
 def test_groups_get_equal_numbers_of_explained_launches(sizes: list[int], more: int) -> None:
     most = len(sizes) + more
@@ -95,9 +92,6 @@ def test_a_small_report_is_explained_completely(profile_of: ProfileOf) -> None:
 def test_a_group_has_the_requested_number_of_launches(size: int, count: int) -> None:
     group = sorted(_thirty().launches, key=lambda launch: launch.rank_time)[:size]
     assert len(chosen_launches([group], count)) == min(size, count)
-
-
-# --- what is said of them
 
 
 @pytest.mark.slow
@@ -158,9 +152,6 @@ def test_a_page_lists_what_is_not_explained(wording) -> None:
     assert "not explained" in explain_html(view)
 
 
-# --- one launch at a time
-
-
 @pytest.fixture
 def few_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("keet.explanation.analyst", "keet.profile.launch_sequences"):
@@ -206,12 +197,8 @@ def test_the_collected_program_equals_that_of_the_explanation() -> None:
     passed = ProgramCollector(told)
     assert [each.launch.id for each in passed] == [each.launch.id for each in told.launches]
     found = passed.program()
-    assert found is not None
     assert found.texts == program(told).texts
     assert plain(found) == plain(program(told))
-
-
-# --- going through launches
 
 
 class _Released:
@@ -249,9 +236,6 @@ def test_a_coverage_gap_lists_its_launches(lacking: set[int], launch: int) -> No
     launches = tuple(sorted(lacking))
     gap = GapDocument(id="id", label="label", gives="gives", launches=launches)
     assert gap.is_lacked_by(launch) == (launch in lacking)
-
-
-# --- growth, counted in calls: clocks of test machines lie
 
 
 def _calls(work: Callable[[], object]) -> int:

@@ -34,7 +34,6 @@ def value(chart: MemoryChart, link: str, name: str) -> float | None:
 
 def raw(launch: Launch, metric: str) -> float:
     found = launch.metric(metric)
-    assert found is not None
     assert found.number is not None
     return float(found.number)
 
@@ -52,7 +51,6 @@ def test_numbers_are_those_of_the_report() -> None:
     assert value(chart, "host_traffic", "bytes") == 0
     assert value(chart, "shared_loads", "instructions") is None  # not in the report
     rate = chart.node("l1").hit_rate
-    assert rate is not None
     assert rate.value == raw(launch, "l1tex__t_sector_hit_rate.pct")
     cited = [number for link in chart.links for number in link.numbers]
     known = {*chart.evidence}
@@ -90,7 +88,6 @@ def test_local_memory_is_waste() -> None:
     assert value(chart, "local_loads", "waste_share") == 100
     assert value(chart, "l2_writes", "waste_share") == pytest.approx(98.8, abs=0.1)
     link = chart.link("l2_writes")
-    assert link is not None
     assert link.waste_reason == "local arrays"
 
 
@@ -111,16 +108,13 @@ def test_dram_shares_without_their_metric_are_the_same() -> None:
     )
     (explained,) = explain(read_profile(REPORTS / "tour_full.ncu-repz"), [launch], 5).launches
     link = chart.link("dram_reads")
-    assert link is not None
     computed = module._dram_share(explained.view, "dram_reads", link.bytes)
-    assert computed is not None
     assert computed.value == pytest.approx(value(chart, "dram_reads", "share"), rel=1e-3)
 
 
 def test_host_traffic_of_both_directions() -> None:
     chart, _ = charted("tests/data/runs/waits_range.ncu-repz")
     link = chart.link("host_traffic")
-    assert link is not None
     assert link.is_both
     assert value(chart, "host_traffic", "bytes") == 32 * 1833
 

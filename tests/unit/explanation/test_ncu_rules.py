@@ -115,7 +115,6 @@ def test_a_checked_rule_without_a_finding_would_gain_little() -> None:
         ([], []),
     ):
         told = second_opinion(LaunchLedger(FLIP), found, minor, 5)
-        assert told is not None
         assert told.endswith(little)
 
 
@@ -129,7 +128,6 @@ def test_a_rule_about_a_doubtful_cause_is_not_refuted(wording) -> None:
 def test_a_rule_that_keet_does_not_check_is_not_judged(wording) -> None:
     for found in ([], [finding("integer_overhead")]):
         told = second_opinion(LaunchLedger(launch_of("stencil_march")), found, [], 0)
-        assert told is not None
         assert told.startswith(f"{LARGEST} is FPInstructions (FP32 Non-Fused")
         wording(told)
 
@@ -168,7 +166,6 @@ def test_a_rule_that_can_not_be_judged_is_quoted(wording) -> None:
 )
 def test_addresses_and_plain_advice_are_not_quoted(message: str) -> None:
     told = second_opinion(LaunchLedger(ruled(message)), [], [], 60)
-    assert told is not None
     assert told.startswith(f"{LARGEST} is UncoalescedGlobalAccess")
     assert message not in told
     assert not precedes_findings(told)
@@ -191,12 +188,10 @@ def test_messages_of_one_rule_are_distinguished_by_title() -> None:
     """Of LaunchConfiguration, the block of 4 threads saves more than the grid of 4 blocks."""
     both = [finding("small_grid"), finding("warp_divergence")]
     told = second_opinion(LaunchLedger(public_launch("LakshyaSingh354")), both, [], 0)
-    assert told is not None
     assert "LaunchConfiguration (Block Size)" in told
     assert told.endswith("agrees with finding 2.")
     both[0] = finding("small_grid", "few_threads")
     told = second_opinion(LaunchLedger(public_launch("LakshyaSingh354")), both, [], 0)
-    assert told is not None
     assert told.endswith("agrees with finding 1."), "it is about the threads of a block, too"
 
 
@@ -214,9 +209,6 @@ def test_l2_slices_are_judged_even_if_much_time_is_not_attributable() -> None:
 def test_a_rule_with_a_small_estimate_is_not_mentioned() -> None:
     """Its largest estimate is 5 %."""
     assert second_opinion(LaunchLedger(public_launch("PriyanshuRS", 1)), [], [], 0) is None
-
-
-# --- causes that are only possible
 
 
 @pytest.mark.parametrize("certainty", ["likely", "certain"])

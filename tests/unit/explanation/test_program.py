@@ -44,7 +44,6 @@ def explained(profile: Profile) -> Explanation:
 
 def program(explanation: Explanation) -> ProgramExplanation:
     found = program_of(explanation)
-    assert found is not None
     for text in (*found.all_texts, *(each.text for each in found.cross_launch)):
         known = {**found.evidence, **(found.run.evidence if found.run else {})}
         assert set(text.ids) <= set(known), text
@@ -78,9 +77,6 @@ def told(profile_of: ProfileOf) -> tuple[LaunchExplanation, ...]:
     return tuple(explained(profile_of(PIPELINE)).launches)
 
 
-# --- rows
-
-
 def test_one_launch_has_no_program_summary(profile_of: ProfileOf) -> None:
     profile = profile_of(TOUR)
     assert program_of(explain(profile, profile.launches[:1], 5, sass=False)) is None
@@ -105,7 +101,6 @@ def test_a_row_has_the_spread_of_its_launches(profile_of: ProfileOf) -> None:
     for row in program(explained(many)).rows:
         assert row.us_min is not None
         assert row.us_max == pytest.approx(1.01 * row.us_min)
-        assert row.first is not None
         assert row.us_median is not None
         assert row.first.launch.rank_time == pytest.approx(1000 * row.us_median)
 
@@ -222,9 +217,6 @@ def test_the_slowest_launch_with_another_first_finding_is_told(
     wording(program(whole._replace(launches=changed)).texts)
 
 
-# --- gains
-
-
 @given(st.floats(1.0, 50.0), st.floats(1.0, 50.0))
 def test_savings_of_rows_add_up(one: float, other: float) -> None:
     """Amdahl: each kernel is faster by its own factor, and all else stays."""
@@ -274,9 +266,6 @@ def test_a_forecast_that_is_not_finite_saves_nothing(told: tuple[LaunchExplanati
     assert gain_of([group], group.time_ns) is None
 
 
-# --- what matters
-
-
 def test_helper_kernels_are_not_shown(told: tuple[LaunchExplanation, ...]) -> None:
     """A large factor on a small part of the time does not matter."""
     long, short = told[3], told[0]
@@ -295,9 +284,6 @@ def test_launches_without_a_gain_are_shown_for_their_time(
 ) -> None:
     groups = [group_of([replace(each, findings=())]) for each in (told[3], told[4])]
     assert [each.launch.id for each in launches_that_matter(groups)] == [3, 4]
-
-
-# --- a run
 
 
 def test_rows_of_a_run_are_its_kernels(profile_of: ProfileOf) -> None:

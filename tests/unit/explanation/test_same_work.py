@@ -86,7 +86,6 @@ def test_other_work_is_not_compared() -> None:
 def test_programs(report: str, text: str) -> None:
     profile = profile_of(next(REPORTS.glob(f"{report}.ncu-rep*")))
     program = program_of(explain(profile, profile.launches, 5, sass=False))
-    assert program is not None
     found = [each for each in program.texts if "in less time" in each]
     assert len(found) == bool(text)
     assert all(each.startswith(text) for each in found)
@@ -98,7 +97,6 @@ def test_few_bytes_are_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     told = explain(profile, profile.launches, 5, sass=False)
     monkeypatch.setattr("keet.explanation.same_work.FEW_BYTES", 1e15)
     program = program_of(told)
-    assert program is not None
     assert not any("moves as many bytes" in each for each in program.texts)
 
 
@@ -164,7 +162,6 @@ def test_savings_of_versions_of_the_same_work_are_not_added_up(
     """Three versions of a product, by threads and DRAM traffic; four, by FP32 operations."""
     profile = read_profile(next(path for path in corpus_files() if path.name.startswith(name)))
     program = program_of(explain(profile, profile.launches, 5, sass=False))
-    assert program is not None
     (versions,) = versions_of_same_work(program.groups)
     assert tuple(group.first.launch.id for group in versions) == fastest_first
     assert program.gain is None
@@ -176,7 +173,6 @@ def test_savings_of_versions_of_the_same_work_are_not_added_up(
 def test_kernels_with_other_parameters_names_or_traffic_are_no_versions() -> None:
     profile = read_profile(next(path for path in corpus_files() if path.name.startswith("hzchen")))
     program = program_of(explain(profile, profile.launches, 5, sass=False))
-    assert program is not None
     *others, two = program.groups
     assert versions_of_same_work([*others, two])
 
@@ -204,7 +200,6 @@ def test_parts_of_one_work_are_no_versions() -> None:
     report = next(path for path in corpus_files() if path.name.startswith("bwd29"))
     profile = read_profile(report)
     program = program_of(explain(profile, profile.launches, 5, sass=False))
-    assert program is not None
     assert versions_of_same_work(program.groups) == []
 
 
@@ -212,5 +207,4 @@ def test_two_passes_with_as_many_operations_are_no_versions() -> None:
     family = TESTS.parent / "kernels_samples" / "casebook" / "families" / "edge_detect"
     path = next(family.glob("profiles/smooth.two_passes*"))
     program = program_of(explain(profile := profile_of(path), profile.launches, 5, sass=False))
-    assert program is not None
     assert versions_of_same_work(program.groups) == []

@@ -47,14 +47,12 @@ def explained(
 
 def said(explanation: Explanation) -> list[str]:
     run = explanation.whole_run
-    assert run is not None
     return [*run.text]
 
 
 def assert_numbers_are_evidence(explanation: Explanation) -> int:
     """Of the texts about the run; their number."""
     run = explanation.whole_run
-    assert run is not None
     texts: list[tuple[str, set[str]]] = [(text, set(run.evidence)) for text in run.text]
     for each in explanation.launches:
         own = [each.in_run.text, each.in_run.warning] if each.in_run else []
@@ -63,7 +61,6 @@ def assert_numbers_are_evidence(explanation: Explanation) -> int:
         ids = {piece.id for piece in each.view.ledger}
         texts += [(text, ids) for text in own if text]
     for text, ids in texts:
-        assert isinstance(text, Sentence)
         assert set(text.ids) <= ids
     return sum(len(text.references) for text, _ in texts if isinstance(text, Sentence))
 
@@ -108,7 +105,6 @@ def test_evidence_of_the_launches_keeps_its_ids(profile_of: ProfileOf) -> None:
 def test_ids_are_unique_over_launches_and_the_run(profile_of: ProfileOf) -> None:
     profile = replace(profile_of(TOUR), run=RunTable(PLAIN, "cupti"))
     told = explain(profile, profile.launches, 5)
-    assert told.whole_run is not None
     # What launches show together is evidence of each of them.
     pieces = {piece for each in told.launches for piece in each.view.ledger}
     pieces |= set(told.whole_run.book)
@@ -142,7 +138,6 @@ def test_a_table_that_does_not_know_what_ran_at_the_same_time(
     wording(said(told))
     texts = [each.in_run.text for each in told.launches if each.in_run]
     wording(texts[0])
-    assert told.whole_run is not None
     labels = [piece.label for piece in told.whole_run.book]
     labels += [piece.label for each in told.launches for piece in each.view.ledger]
     assert not [label for label in labels if "GPU time" in label]
@@ -164,7 +159,6 @@ def test_a_report_that_represents_almost_half_says_so(profile_of: ProfileOf, wor
 def test_shares_are_derived_from_both_times(profile_of: ProfileOf) -> None:
     told = explained(profile_of(TOUR), *PLAIN)
     first, run = told.launches[0], told.whole_run
-    assert run is not None
     books = ((tuple(first.view.ledger), "run_share"), (tuple(run.book), "run_covered"))
     for book, metric in books:
         piece = next(each for each in book if each.metric == metric)
@@ -183,9 +177,6 @@ def test_a_table_without_time_is_ignored(profile_of: ProfileOf) -> None:
         told = explained(profile_of(TOUR), *kernels)
         assert told.whole_run is None
         assert all(each.in_run is None for each in told.launches)
-
-
-# --- launches that are not alike
 
 
 LIKE = {**SHAPE, "overlapped_ns": 0.0}
@@ -220,13 +211,8 @@ def test_a_shape_that_the_run_does_not_have(profile_of: ProfileOf, wording) -> N
     other = kernel("tour::normalise", 40, 8, grid=(4096, 1, 1), block=(256, 1, 1))
     told = explained(profile_of(TOUR), other)
     first = next(each for each in told.launches if each.in_run)
-    assert first.in_run is not None
     wording(first.in_run.text)
-    assert first.replay is not None
     wording(first.replay.text, [r.text for r in first.replay.likely_reasons])
-
-
-# --- replay
 
 
 def test_a_launch_that_differs_is_named_first(profile_of: ProfileOf, wording) -> None:
@@ -240,7 +226,6 @@ def test_a_launch_that_differs_is_named_first(profile_of: ProfileOf, wording) ->
     )
     first = told.launches[0]
     assert first.launch.id == 2
-    assert first.replay is not None
     wording(first.replay.text)
     assert [reason.id for reason in first.replay.open_reasons] == ["managed_or_host_memory"]
     wording(said(told)[1:])
@@ -292,15 +277,11 @@ def test_a_table_with_one_time_for_launches_of_two_sizes(profile_of: ProfileOf, 
     told = explained(profile, kernel("tour::normalise", 100, 105), recorder="file")
     assert [each.launch.id for each in told.launches if each.replay] == [2, 3]
     small = told.launches[1].replay
-    assert small is not None
     wording(small.text)
     average = next(reason for reason in small.reasons if reason.id == "not_typical")
     assert average.status == "possible"
     wording(average.text)
     assert_numbers_are_evidence(told)
-
-
-# --- rows
 
 
 def test_rows_of_a_table(profile_of: ProfileOf, wording) -> None:
@@ -317,7 +298,6 @@ def test_rows_of_a_table(profile_of: ProfileOf, wording) -> None:
         skipped=(SkippedKernel("solve", "it did not end under replay", "try --replay-mode range"),),
     )
     run = told.whole_run
-    assert run is not None
     assert [
         (row.kernel, time_share_text(row.share_pct), profiled_text(row)) for row in run.kernels
     ] == [
@@ -338,7 +318,6 @@ def test_rows_add_up_to_the_run(busy: list[float], most: int) -> None:
 
     kernels = tuple(kernel(f"kernel{n}", n + 1, time) for n, time in enumerate(busy))
     run = whole_run(replace(profile_with(), run=RunTable(kernels, "cupti")))
-    assert run is not None
     rows = run_rows(run, most)
     assert 1 <= len(rows) <= most
     assert sum(row.busy.value for row in rows) == pytest.approx(run.busy.value)

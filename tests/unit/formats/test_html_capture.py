@@ -75,9 +75,6 @@ def test_settings_of_ncu(
     assert found == setting if setting is None or found is None else found.startswith(setting)
 
 
-# --- clocks
-
-
 def with_clock(launch: Launch, ghz: float, us: float) -> Launch:
     found = copy(launch)
     amounts = {"sm_frequency": Quantity(ghz * 1e9, "hz"), "duration": Quantity(us * 1e3, "ns")}
@@ -100,9 +97,6 @@ def test_clocks_that_differ_are_printed_as_a_range() -> None:
     clocks = [Quantity(1.2e9, "hz"), None, Quantity(5.54e8, "hz")]
     assert range_text(clocks) == "554 MHz to 1.20 GHz"
     assert range_text([None]) == ""
-
-
-# --- how it was launched
 
 
 def test_the_launch_in_a_few_facts() -> None:

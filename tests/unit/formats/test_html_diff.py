@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from keet.analysis.source_lines import Hotspots, find_hotspots
+from keet.analysis.source_lines import find_hotspots
 from keet.comparison.causes.aligned_files import (
     AlignedRow,
     FilePair,
@@ -25,7 +25,7 @@ from keet.formats import page_text
 from keet.formats.html.blocks import html_blocks, reader
 from keet.formats.html.diff import draw_accounts
 from keet.pages.anchors import Anchors
-from keet.pages.blocks import Block, Items, Notice, Part, Table, plain, spans
+from keet.pages.blocks import Block, Items, Notice, Table, plain, spans
 from keet.pages.diff import diff_page, diff_part, finding_words, main_reasons
 from keet.pages.diff_source import few_samples, source_blocks
 from keet.pages.figures import AccountsFigure
@@ -67,9 +67,6 @@ def part_of(found: Difference) -> str:
 
 def source_of(found: PairDifference) -> list[Block]:
     return [*source_blocks(*found.weighted, (Anchors("x-before"), Anchors("x-after")), 3)]
-
-
-# --- words and numbers of the page
 
 
 @each_row("name", ["matrix_flip", "pipeline"])
@@ -120,9 +117,6 @@ def test_embedded_page_prefixes_its_ids() -> None:
     assert (levels[0], min(levels[1:])) == (2, 3)
 
 
-# --- accounts
-
-
 def test_bars_are_as_long_as_the_times() -> None:
     found = difference("matrix_flip").pairs[0]
     html = draw_accounts(AccountsFigure(found.account))
@@ -160,9 +154,6 @@ def test_times_of_parts_have_one_unit_and_add_up_to_those_of_the_pair() -> None:
     assert "1,020.4 145.3 −875.1" in " ".join(map(words, next(iter(foot))))
 
 
-# --- lines
-
-
 def files_of(name: str) -> list[FilePair]:
     before, after = (read_lines(side) for side in difference(name).pairs[0].weighted)
     assert isinstance(before, SideLines)
@@ -178,7 +169,6 @@ def test_every_line_of_both_files_has_one_place_in_order(name: str) -> None:
         rows = [row for part in parts for row in part.rows]
         assert tuple(rows) == files.rows
         for which, side in enumerate((files.before, files.after)):
-            assert side
             numbers = [row[which] for row in rows if row[which] is not None]
             assert numbers == list(range(len(side.lines)))
         folded = [row for part in parts if part.folded for row in part.rows]
@@ -220,9 +210,7 @@ def test_times_of_the_rows_are_those_of_the_samples() -> None:
     html = html_blocks(source_of(both))
     (each,) = both.weighted[0]
     found = find_hotspots(each.explanation.launch, "line")
-    assert isinstance(found, Hotspots)
     for spot in found.rows[:3]:
-        assert spot.location
         assert spot.share
         us = spot.share * (each.time or 0.0) / 1e3
         number = rf'<span class="no before[^>]*>{spot.location.line}</span>'
@@ -275,13 +263,9 @@ def test_without_source_lines_the_hottest_instructions_of_both_sides_are_listed(
     (notice,) = [block for block in blocks if isinstance(block, Notice)]
     wording(plain(notice.words))
     *_, last = blocks
-    assert isinstance(last, Part)
     for side, first in zip(last.blocks, ("Instruction", "Line"), strict=True):
         (table,) = [block for block in every_block([side]) if isinstance(block, Table)]
         assert table.columns[0].name == first
-
-
-# --- notes for the reader
 
 
 def test_why_names_what_explains_most_of_the_change() -> None:
@@ -363,9 +347,6 @@ def test_a_report_against_itself() -> None:
     page = page_of(found)
     assert "Share of the change" not in page
     assert 'class="row edited' not in page
-
-
-# --- hostile reports
 
 
 def test_hostile_names_and_lines_are_text() -> None:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
-from keet.analysis.source_lines import Hotspots, find_hotspots
+from keet.analysis.source_lines import find_hotspots
 from keet.comparison.causes.explained_pair import WeightedLaunch
 from keet.comparison.causes.line_changes import SideLines, match_lines, read_lines
 from keet.documents.diff import PairDocument
@@ -34,9 +34,6 @@ HOT = 0.005
 @pytest.fixture(autouse=True)
 def without_sass(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("keet.ingest.sass.nvidia_reader.find_spec", lambda name: None)
-
-
-# --- kernels
 
 
 def test_kernels_are_sorted_by_the_times_of_the_document() -> None:
@@ -64,9 +61,6 @@ def _times(pair: PairDocument) -> list[float]:
     """Nanoseconds before and after."""
     both = (pair.verdict.before, pair.verdict.after)
     return [1000 * time.value if time and time.value is not None else 0.0 for time in both]
-
-
-# --- lines
 
 
 class Listed(NamedTuple):
@@ -137,7 +131,6 @@ def sides(name: str) -> tuple[Lines, Lines]:
 def _side(launches: Sequence[WeightedLaunch]) -> Lines:
     (each,) = launches
     found, lines = find_hotspots(each.explanation.launch, "line"), read_lines([each])
-    assert isinstance(found, Hotspots)
     assert isinstance(lines, SideLines)
     (file,) = {spot.location.file for spot in found.rows if spot.location}
     whole = each.time or 0.0

@@ -66,9 +66,6 @@ def section_of(each: LaunchExplanation) -> list[Block]:
     return [*launch_section(Shown(each, None, reader()))]
 
 
-# --- evidence and rules
-
-
 def test_evidence_includes_its_inputs() -> None:
     def piece(name: str, *sources: str) -> Evidence:
         return Evidence(name, name, 1, "", name, derived_from=sources or None)
@@ -142,9 +139,6 @@ def test_estimates_of_rules(scope: SpeedupScope, percent: float, estimate: str) 
     assert "Warp Stall" not in " ".join(told)
 
 
-# --- smaller effects
-
-
 def smaller_of(each: LaunchExplanation) -> list[str]:
     """The effects that are listed behind a summary that counts them."""
     for block in every_block(section_of(each)):
@@ -174,9 +168,6 @@ def test_no_effect_contradicts_the_list_of_what_looks_good(name: str) -> None:
     assert not {f"{m.title}: {m.text}" for m in denied} & {*smaller_of(each)}
 
 
-# --- where
-
-
 def test_a_cause_without_a_line_says_why(wording) -> None:
     """The report has no numbers per instruction."""
     (each, *_) = explained(REPORTS / "tour_basic.ncu-repz").launches
@@ -190,9 +181,6 @@ def test_a_cause_of_the_whole_launch_links_the_hottest_line(wording) -> None:
     whole = replace(each, findings=(replace(each.findings[0], locations=()),))
     where = facts_of(section_of(whole))["Where"]
     wording(where)
-
-
-# --- ranges, graphs and reports that lack much
 
 
 @each_row("name", ["range.ncu-rep", "graph.ncu-repz", "metrics_only.ncu-repz"])
@@ -219,13 +207,9 @@ def test_the_heading_is_the_file_and_the_folder_is_beside_it() -> None:
     assert plain(heading.words) == "slow.ncu-rep in kernels_samples/matrix_flip/"
 
 
-# --- launches of the same kernel share a listing
-
-
 @pytest.mark.slow
 def test_launches_of_a_kernel_show_their_spread() -> None:
     program = program_of(zoo_thrice())
-    assert program is not None
     group = max(program.groups, key=lambda group: len(group.members))
     times = sorted(each.launch.rank_time for each in group.members)
     low, middle, high = (Quantity(n, "ns") for n in (times[0], median(times), times[-1]))
@@ -237,7 +221,6 @@ def test_launches_of_one_shape_share_the_listing_of_one() -> None:
     """Longer launches get more room on a page."""
     explanation = zoo_thrice()
     program = program_of(explanation)
-    assert program is not None
     groups = {each.launch.id: group for group in program.groups for each in group.members}
     owners = listing_owners(explanation.launches, groups)
     assert {n: owner.launch.id for n, owner in owners.items()} == {
@@ -269,7 +252,6 @@ def test_all_launches_are_on_the_page_and_links_lead_somewhere(wording) -> None:
     page = explain_html_page(explanation, everything=True)
     assert {f"launch-{each.launch.id}" for each in explanation.launches} <= anchors_of(page)
     program = program_of(explanation)
-    assert program is not None
     first = program.groups[0].first.launch.id
     other = next(e.launch.id for e in program.groups[0].members if e.launch.id != first)
     source = " ".join(texts_of([part_of(page, f"launch-{other}-source")]))
@@ -280,7 +262,6 @@ def test_less_important_launches_are_short_and_have_anchors() -> None:
     explanation = zoo_thrice()
     assert broken_links(PageParts(explain_html(explanation))) == []
     page, program = explain_html_page(explanation), program_of(explanation)
-    assert program is not None
     firsts = {group.first.launch.id for group in program.groups}
     assert firsts - {*program.shown}
     for n in firsts - {*program.shown}:
@@ -288,9 +269,6 @@ def test_less_important_launches_are_short_and_have_anchors() -> None:
         assert [text for text in texts_of([brief]) if text.startswith("All 3 launches")]
         parts = {block.anchor for block in every_block([brief]) if isinstance(block, Part)}
         assert f"launch-{n}-source" not in parts
-
-
-# --- sizes
 
 
 def test_a_page_of_a_sample_is_small() -> None:

@@ -59,12 +59,8 @@ def sample(name: str) -> LaunchExplanation:
 
 
 def percent(text: str | None) -> float:
-    assert text is not None
     assert text.endswith("%")
     return float(text[:-1])
-
-
-# --- the account
 
 
 def bar_of(name: str) -> ET.Element:
@@ -205,9 +201,6 @@ def test_launch_without_measurements_has_no_account() -> None:
     verdict = replace(each.verdict, not_judged=True)
     assert draw_account(AccountFigure(replace(each, verdict=verdict))) == ""
     assert draw_tree(AccountTree(replace(each, verdict=verdict))) is None
-
-
-# --- the roofline
 
 
 def drawn(

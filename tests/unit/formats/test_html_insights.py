@@ -216,7 +216,6 @@ def test_hostile_names_are_escaped() -> None:
 
 def test_a_sweep_of_one_point_without_units_is_drawn() -> None:
     first = samples().insights[0].sweep
-    assert first is not None
     alone = replaced(first.points[0], units={}, limiter=None)
     document = changed(samples(), points=[alone], best=None, changes=[])
     page = Read(insights_page(document))
@@ -228,7 +227,6 @@ def test_a_sweep_of_one_point_without_units_is_drawn() -> None:
 
 def test_every_unit_is_drawn() -> None:
     first = samples().insights[0].sweep
-    assert first is not None
     units = {f"unit {number}": 5.0 * number for number in range(14)}
     points = [replaced(point, units=units) for point in first.points]
     page = Read(insights_page(changed(samples(), points=points)))
@@ -291,11 +289,7 @@ def test_reports_have_the_shortest_names_that_differ() -> None:
     assert sorted(names) == ["fast.ncu-rep", "slow.ncu-rep", "x/slow.ncu-rep", "y/slow.ncu-rep"]
 
 
-# --- sizes of marks
-
-
 def _percent(text: str | None) -> float:
-    assert text is not None
     return float(text.removesuffix("%"))
 
 

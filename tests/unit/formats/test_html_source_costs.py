@@ -104,7 +104,6 @@ class TestWords:
         """No address is left in the code, as in the rows."""
         for path in (FLIP, NO_LINES):
             code = first_launch(path).view.code
-            assert code is not None
             targets = [f"{each.target:#x}" for each in code.program.code if each.target]
             assert targets
             assert [target for target in targets if target in page_of(path).text] == []

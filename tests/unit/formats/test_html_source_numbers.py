@@ -53,7 +53,6 @@ def test_with_little_room_lines_of_findings_get_details_first() -> None:
     places = (Place(*coldest, 1.0, "samples"), *each.findings[0].locations)
     named = replace(each, findings=(replace(each.findings[0], locations=places),))
     hottest = hotspots_of(FLIP).rows[0].location
-    assert hottest is not None
     assert hottest != coldest
     assert (_first_opened(each), _first_opened(named)) == (7, coldest.line)
     assert _first_opened(replace(each, findings=())) == hottest.line
@@ -118,7 +117,6 @@ def test_line_lists_what_waits_for_it(path: Path) -> None:
 def test_instruction_lists_what_waits_for_it() -> None:
     each, root = first_launch(NO_LINES), listed(NO_LINES)
     code, known = each.view.code, stalls()
-    assert code is not None
     waits = [wait for wait in code.waits if wait.producers and known[wait.reason].counts_as_stall]
     pairs: dict[int, Counter[int]] = {}
     for wait in waits:

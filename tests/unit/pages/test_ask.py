@@ -48,7 +48,9 @@ UNCHECKED = Sentence.of(
 @cache
 def explained() -> tuple[Explanation, ...]:
     """Two reports, each with its own evidence ids."""
-    profiles = [read_profile(SAMPLES / "column_physics" / f"{p}.ncu-repz") for p in ("slow", "fast")]
+    profiles = [
+        read_profile(SAMPLES / "column_physics" / f"{p}.ncu-repz") for p in ("slow", "fast")
+    ]
     return tuple(
         explain(profile, profile.launches, 5, report_scope=scope)
         for scope, profile in zip(("0", "1"), profiles)
@@ -134,9 +136,6 @@ def test_no_answer(wording) -> None:
     assert document(answer)["answer"] == ""
 
 
-# --- paragraphs
-
-
 def prose_of(*sentences: tuple[str, str]) -> Prose:
     return Prose(tuple(Sentence.of((text,), None, ends) for text, ends in sentences))
 
@@ -167,9 +166,6 @@ def test_an_item_keeps_its_references() -> None:
     items = list(paragraphs_of(answer_text()))[2]
     assert isinstance(items.lines[0], Line)
     assert items.lines[0].text.ids == ("theoretical_occupancy_pct#0.0",)
-
-
-# --- hostile texts
 
 
 @each_row(

@@ -251,9 +251,6 @@ def test_nothing_is_wider_than_the_terminal(width: int, verbose: bool) -> None:
     assert max(map(len, text.splitlines()[1:])) <= width  # paths are not wrapped
 
 
-# --- the first screen
-
-
 LONG = (
     "The array is indexed with values that are known only at run time, so that the compiler puts "
     "it into local memory. Each step of the loop reads and writes it through the cache. "
@@ -489,9 +486,6 @@ def test_each_of_several_launches_has_its_model_part() -> None:
         assert sum(text.startswith("Why (model): ") for text in texts) == 2
 
 
-# --- the headline is the model's
-
-
 def test_headline_of_the_model() -> None:
     """The golden has the first screen; all of it also has keet's headline and what was computed."""
     explanation, statement = leading()
@@ -603,9 +597,6 @@ def test_the_first_sentences(most: int, text: str) -> None:
     assert str(first_sentences(prose, most)) == text
 
 
-# --- missing or incomplete model part
-
-
 def test_without_a_model_nothing_changes() -> None:
     explanation = explained("column_physics")
     plain = document(explanation)
@@ -675,8 +666,6 @@ def test_empty_model_explanation() -> None:
 def test_usage(usage: UsageDocument, text: str) -> None:
     assert usage_text(Authorship("m", usage, None, None)) == text
 
-
-# --- hostile texts
 
 HOSTILE = [
     "[bold red]all is well[/bold red] [/] [link=https://evil.example]here[/link]",

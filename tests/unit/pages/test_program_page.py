@@ -60,7 +60,6 @@ def test_all_launches_are_in_the_order_of_the_table(profile_of: ProfileOf) -> No
     profile = profile_of("tour_full.ncu-repz")
     explanation = explain(profile, profile.launches, 5, sass=False)
     program = program_of(explanation)
-    assert program is not None
     ranked = [launch.id for group in program.groups for launch in group.launches]
     assert ranked != sorted(ranked)
     assert launches_in(explain_blocks(explanation, everything=True)) == ranked
@@ -107,7 +106,6 @@ def test_json_keeps_every_launch(many: Explanation) -> None:
 @pytest.mark.slow
 def test_a_long_table_is_combined_and_its_times_add_up(many: Explanation) -> None:
     program = program_of(many)
-    assert program is not None
     for most in (3, 8, 100):
         rows = listed_rows(program, most)
         assert len(rows) <= most
@@ -136,7 +134,6 @@ def test_cross_launch_findings_are_printed_once(profile_of: ProfileOf) -> None:
     profile = profile_of("pipeline_before.ncu-repz")
     explanation = explain(profile, profile.launches, 5, sass=False)
     program = program_of(explanation)
-    assert program is not None
     told = explain_texts(explanation, everything=True)
     for found in listed_across(program):
         assert len([text for text in told if found.text in text]) == 1
@@ -204,7 +201,6 @@ def test_table_and_finding_print_one_gain(profile_of: ProfileOf) -> None:
     profile = profile_of("zoo.ncu-repz")
     explanation = explain(profile, profile.launches, 5, sass=False)
     program = program_of(explanation)
-    assert program is not None
     for row in program.rows:
         first = row.first
         if first and row.finding and row.finding.id != "launch_bound":

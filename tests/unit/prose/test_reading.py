@@ -142,8 +142,6 @@ def test_ids_are_those_of_the_evidence() -> None:
     assert read("{l2_busy > dram_busy}, {l2_busy}, {N}.").ids == ("l2_busy#0", "dram_busy#0")
 
 
-# --- any text
-
 WORDS = [
     "L2", "is", "at", "the", "{l2_busy}", "{dram_bytes / (N * 4 B)}", "{82}", "{", "}", "`", "`out[x * n + 7]`", "82", "٣",
     "²", "½", "x82", "x83", "flip.cu:5", "flip.cu:99", "line", "3", "%", "twice", "two", ".", ". ", "\n\n", "\n1. ", "1) ", "{7}",

@@ -147,7 +147,6 @@ def test_a_count_of_measured_cases_is_that_of_a_printed_finding(flip: Profile) -
     launch = explain(flip, flip.launches, 5).launches[0]
     first = launch.findings[0]
     printed, counted = precedents_text(first, launch.view.ledger), first.precedents
-    assert counted is not None
     assert verdicts(printed, flip)[str(counted.cases)] == "confirmed"
     others = {found.cases for each in launch.lesser if (found := each.precedents)}
     assert others - {counted.cases}
@@ -188,9 +187,6 @@ def test_a_change_is_of_two_reports(flip: Profile) -> None:
     wrong = text.replace("26", "27")
     found = verify_text(wrong, both, known=computed_values([flip, fast]))
     assert [c.verdict for each in found for c in each.checks].count("confirmed") == 3
-
-
-# --- passages that claim nothing
 
 
 @each_row(
