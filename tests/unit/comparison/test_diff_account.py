@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keet.analysis.account import Account, TimePart
+from keet.analysis.hardware.ceilings import Ceiling
 from keet.analysis.ledger import Ledger
 from keet.comparison.causes.account_changes import PartChange, account_changes, leading_parts
-from keet.comparison.causes.explained_pair import ExplainedPair, WeightedLaunch
+from keet.comparison.causes.explained_pair import ExplainedPair, WeightedLaunch, _busy_share
 from keet.comparison.compare import Difference, compare
 from keet.comparison.numbers import NumberChange
 from keet.comparison.timing.pair_timing import Timing
@@ -294,3 +295,25 @@ def test_leading_parts_are_large_children_or_the_part_itself() -> None:
     spread = part("issuing", 15, part("issuing.a", 8), part("issuing.b", 7))
     told = [each.id for each in leading_parts((large, spread, part("idle", 9)), 10.0)]
     assert told == ["waiting.a", "waiting.b", "issuing"]
+
+
+def part(**reached: float) -> Any:
+    """A launch, of which only the units are looked at."""
+    units = [
+        Ceiling(name.lower(), name, "memory", Evidence("E1", name, value, "%", name), "report")
+        for name, value in reached.items()
+    ]
+    return SimpleNamespace(
+        explanation=SimpleNamespace(view=SimpleNamespace(ceilings=SimpleNamespace(ranked=units)))
+    )
+
+
+@each_row(("reached", "busy"), [(0.0, 0.0), (42.0, 0.42), (103.0, 1.0)])
+def test_no_unit_is_busy_for_longer_than_the_launch(reached: float, busy: float) -> None:
+    share, sources = _busy_share("L2")(part(L2=reached)) or (None, ())
+    assert share == pytest.approx(busy)
+    assert [source.value for source in sources] == [reached]  # what is shown is as measured
+
+
+def test_a_unit_that_was_not_measured_has_no_time() -> None:
+    assert _busy_share("DRAM")(part(L2=50.0)) is None

@@ -20,13 +20,14 @@ from keet.diagnosis import finding as finding_module
 from keet.diagnosis.finding import Finding
 from keet.documents.cases import CaseDocument, CaseStepDocument
 from keet.documents.finding import Forecast
+from keet.evidence import Evidence, Sentence, constant
 from keet.explanation import finding_notes as told
 from keet.explanation.analyst import explain
 from keet.explanation.casebook import casebook, summaries_text, telling_lines
 from keet.explanation.casebook import precedents_text as file_text
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.explanation.finding_notes import nearest_text
-from keet.explanation.gain_texts import forecast_text
+from keet.explanation.gain_texts import forecast_text, range_text
 from keet.findings import findings
 from keet.formatting import speedup_text
 from keet.pages.cases import heading
@@ -245,3 +246,46 @@ def test_a_short_kernel_does_more_work_in_the_same_time(wording) -> None:
         evidence=(),
     )
     assert forecast_text(other, Ledger()) == "1.15x faster (1.0x to 2.0x)"
+
+
+def gain(factor: float) -> Evidence:
+    return constant(factor, "", "gain")
+
+
+@each_row(
+    ("finding", "forecast", "text"),
+    [
+        ("latency_bound", (1.6, 2.1, 3.9), "2.1x faster (1.6x to 3.9x)"),
+        ("launch_bound", (1.6, 2.1, 3.9), "2.1x the work in the same time (1.6x to 3.9x)"),
+        ("latency_bound", (1.0, 1.02, 2.4), "1.02x faster (1.0x to 2.4x)"),
+        ("local_memory_spill", (21, 27, 30), "27x faster (21x or more)"),
+        (None, (1.0, 1.05, 1.2), "1.05x faster (1.0x to 1.2x)"),
+    ],
+)
+def test_forecasts(finding: str | None, forecast: tuple[float, float, float], text: str) -> None:
+    """A range that ends at the largest gain that keet computes has no upper end."""
+    assert range_text(finding, *map(gain, forecast)) == text
+
+
+def test_the_gain_of_several_launches_is_not_that_of_one() -> None:
+    said = range_text("redundant_traffic", *map(gain, (1.0, 2.8, 4.6)), variant="hand_over")
+    assert said == "2.8x faster together (1.0x to 4.6x)"
+
+
+def test_two_claims_about_the_same_finding_keep_their_own_numbers() -> None:
+    ledger = Ledger("0")
+    first, second = (
+        Finding(
+            id="tail_effect",
+            cause_certainty="likely",
+            text=Sentence(),
+            forecast=Forecast(1.0, likely, 4.0),
+            evidence=(),
+            origin="model",
+        )
+        for likely in (2.0, 3.0)
+    )
+    texts = [forecast_text(each, ledger) for each in (first, second, first)]
+    assert [text[:4] for text in texts] == ["2.0x", "3.0x", "2.0x"]
+    assert texts[0].ids == texts[2].ids != texts[1].ids
+    assert {*texts[0].ids, *texts[1].ids} <= {piece.id for piece in ledger}

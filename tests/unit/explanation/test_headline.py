@@ -10,15 +10,27 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 
+from keet.analysis.hardware.ceilings import WHOLE_SM
+from keet.analysis.time_model import BLOCK_STARTS, DEVICE_WIDE, HOT_LINE, LEADS
 from keet.catalog import hardware_units
 from keet.diagnosis.diagnosis import Diagnosis, diagnose
 from keet.diagnosis.finding import Finding
+from keet.explanation.analyst import explain
+from keet.explanation.busy_units import distinct_units, leading_units, nearest_units
+from keet.explanation.explanation_types import Explanation
 from keet.explanation.headline import Verdict, verdict_of
+from keet.pages.explain import without_code_text
 from keet.profile import Launch, Profile
-from tests.conftest import REPORTS
+from tests.conftest import REPORTS, needs_corpus
 from tests.rows import each_row
 from tests.unit.analysis.made_up_launch import ELAPSED, launches, made_up
-from tests.unit.analysis.real_launches import SAMPLES, changed, launch_of
+from tests.unit.analysis.real_launches import (
+    SAMPLES,
+    changed,
+    launch_of,
+    profile_of,
+    public_profile,
+)
 from tests.unit.analysis.real_launches import profile_of as read_once
 
 BARE = ("healthy", "nothing to fix", "no waste", "not worth")
@@ -297,3 +309,80 @@ def test_a_cause_that_is_more_often_not_there_is_called_that(wording) -> None:
     assert diagnosis.findings == ()
     assert f" {nearest.label}, {nearest.forecast.likely:.2f}x if it is. {nearest.text}" in headline
     wording(headline)
+
+
+ACTIVE = {
+    "elapsed_cycles": ELAPSED,
+    "sm_active_cycles": ELAPSED,
+    "sm_active_cycles_max": ELAPSED,
+}
+
+
+@pytest.mark.slow
+def test_the_limiter_is_the_busiest_unit_of_the_model() -> None:
+    """Of DRAM and L2, which passes its bytes on, either may be."""
+    for launch in real_launches():
+        diagnosis = diagnose(launch, reads_code=False)
+        leading = leading_units(diagnosis)
+        model = diagnosis.model
+        is_unit = model.is_measured and model.busiest != BLOCK_STARTS
+        assert bool(leading) == (is_unit and model.pressure >= LEADS)
+        if not leading or model.busiest in (HOT_LINE, WHOLE_SM):
+            continue
+        names = [each.name for each in leading]
+        assert model.busiest in (names[:2] if names[0] in DEVICE_WIDE else names[:1])
+
+
+def test_a_unit_that_leads_by_load_leads_the_headline() -> None:
+    """Issue slots reach less of their peak than L1 does."""
+    launch = made_up({"l1": 86.0, "issue_slots": 84.0}, duration=1e6, **ACTIVE)
+    diagnosis = diagnose(launch, reads_code=False)
+    assert diagnosis.model.busiest == "issue"
+    assert verdict_of(diagnosis).limiter.split("+") == ["issue", "L1"]
+    assert nearest_units(diagnosis)[0].name == "L1"
+
+
+@needs_corpus
+def test_two_units_with_one_counter_are_named_once() -> None:
+    """l1tex__lsuin_requests is a stage of L1 and the LSU pipe: it was printed twice."""
+    for launch in public_profile("hzchenxiaobin__").launches:
+        diagnosis = diagnose(launch, reads_code=False)
+        assert "L1" not in [each.name for each in distinct_units(diagnosis.view.ceilings.ranked)]
+        assert verdict_of(diagnosis).limiter == "LSU"
+
+
+_BASIC = profile_of(REPORTS / "tour_basic.ncu-repz")
+
+
+def _lacking(told: Explanation) -> str:
+    return told.capture_hints.lacking_text
+
+
+def test_the_counts_lack_and_not_the_code(wording) -> None:
+    told = explain(_BASIC, _BASIC.launches, 5)
+    wording(_lacking(told))
+    assert without_code_text(told, told.launches) == ""
+    for each in told.launches:
+        assert "the machine code" not in each.verdict.headline
+
+
+def test_one_launch_is_told_the_same_as_all_of_them() -> None:
+    every = _lacking(explain(_BASIC, _BASIC.launches, 5))
+    for launch in _BASIC.launches:
+        assert _lacking(explain(_BASIC, [launch], 5)) == every
+        assert _lacking(explain(_BASIC, [launch], 5, sass=False)) == every
+
+
+def test_with_the_counts_nothing_is_said_of_them() -> None:
+    launch = launch_of("field_axpy")
+    for reads_code in (False, True):
+        diagnosis = diagnose(launch, reads_code=reads_code)
+        assert not diagnosis.view.lacks_counts
+        assert "counts per instruction" not in verdict_of(diagnosis).headline
+
+
+def test_an_export_lacks_the_code_itself() -> None:
+    profile = profile_of(REPORTS / "tour_lines.csv")
+    told = explain(profile, profile.launches, 5)
+    assert not any(each.view.lacks_counts for each in told.launches)
+    assert "counts per instruction" not in _lacking(told)

@@ -40,7 +40,6 @@ from tests.kept_reports import sample_report
 from tests.page_parts import links_in, page_tree, table_rows, with_class, words
 from tests.rows import each_row
 
-tree, text_of = page_tree, words  # test_html_model_explanation.py has these names
 ProfileOf = Callable[[str], Profile]
 
 SAMPLES = Path("kernels_samples")

@@ -1,7 +1,4 @@
-"""Numbers on a page of `keet explain`: they match the JSON documents and the analysis.
-
-Numbers of source lines are tested in test_html_source_numbers.py.
-"""
+"""Numbers on a page of `keet explain`: they match the JSON documents and the analysis."""
 
 from __future__ import annotations
 
