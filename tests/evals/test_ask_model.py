@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from evals.ask_model import Asked, ask_all, in_order
-from evals.runs import CUT, EMPTY, Prompt, Run, RunFolder, now
+from evals.runs import CUT, EMPTY, Prompt, RunFolder
 from keet.agent.model.scripted import ScriptedChat
 from keet.cli import main
 from keet.errors import NotAvailable
+from tests.evals.made_runs import a_run
 
 
 def a_prompt(sample: str, condition: str, attempt: int) -> Prompt:
@@ -28,13 +29,7 @@ def a_prompt(sample: str, condition: str, attempt: int) -> Prompt:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> RunFolder:
-    run = Run(
-        created=now(),
-        keet="7.7",
-        prompt_version="v1",
-        conditions=("none", "keet"),
-        samples=("a", "b"),
-    )
+    run = a_run("none", "keet")
     prompts = [a_prompt(s, c, n) for n in (1, 2) for c in ("none", "keet") for s in ("b", "a")]
     return RunFolder.create(tmp_path / "run", run, prompts)
 
@@ -62,6 +57,16 @@ def test_every_prompt_is_asked_as_it_is_and_every_answer_kept(folder: RunFolder)
     assert not chat.asked[0].tools
 
 
+@pytest.mark.slow
+def test_progress_and_tokens(folder: RunFolder) -> None:
+    """Those that the server does not count are not recorded; prompts that are too long are no sign
+    of a dead server."""
+    asked, told = ask(folder, say("x"), {"content": "x"}, *[{"fault": "too_long"}] * 5, say("x"))
+    assert asked == Asked(8, 3, 5)
+    assert told[0].startswith("[1/8] mcq.a.none.1: 90 in, 4 out, ")
+    assert folder.answers[1].output_tokens is None
+
+
 def test_prompts_with_the_same_beginning_are_asked_together(folder: RunFolder) -> None:
     asked = [(p.sample, p.condition, p.attempt) for p in in_order(folder.prompts)]
     assert asked[:5] == [
@@ -71,18 +76,6 @@ def test_prompts_with_the_same_beginning_are_asked_together(folder: RunFolder) -
         ("a", "keet", 2),
         ("b", "none", 1),
     ]
-
-
-@pytest.mark.slow
-def test_progress_has_place_and_tokens(folder: RunFolder) -> None:
-    _, told = ask(folder, say("x"), limit=1)
-    assert told[0].startswith("[1/1] mcq.a.none.1: 90 in, 4 out, ")
-
-
-@pytest.mark.slow
-def test_tokens_that_the_server_does_not_count_are_not_recorded(folder: RunFolder) -> None:
-    ask(folder, {"content": "x"}, limit=1)
-    assert folder.answers[0].output_tokens is None
 
 
 @pytest.mark.slow
@@ -127,10 +120,6 @@ def test_faults_in_a_row_stop_the_run(fault: str, folder: RunFolder) -> None:
     with pytest.raises(NotAvailable, match="run the same command again: answers are kept"):
         ask(folder, say("x"), *[{"fault": fault}] * 3, say("never asked"))
     assert [a.text for a in folder.answers if a.error is None] == ["x"]
-
-
-def test_prompts_that_are_too_long_are_no_sign_of_a_dead_server(folder: RunFolder) -> None:
-    assert ask(folder, *[{"fault": "too_long"}] * 7, say("x"))[0] == Asked(8, 1, 7)
 
 
 @pytest.mark.parametrize("fault", ["wrong_key", "unknown_model", "no_quota"])

@@ -25,28 +25,15 @@ from keet.profile import Launch, Profile
 from keet.units import Quantity
 
 CONFIGURED = (
-    "grid_size",
-    "block_size",
-    "registers_per_thread",
-    "shared_memory_per_block",
-    "waves_per_sm",
-    "block_limit_registers",
-    "theoretical_occupancy_pct",
-    "theoretical_warps_per_scheduler",
-    "device_sm_count",
-    "dram_peak_bytes_per_cycle",
+    "grid_size", "block_size", "registers_per_thread", "shared_memory_per_block", "waves_per_sm",
+    "block_limit_registers", "theoretical_occupancy_pct",
+    "theoretical_warps_per_scheduler", "device_sm_count", "dram_peak_bytes_per_cycle",
     "sampling_interval_cycles",
-)
+)  # fmt: skip
 MEASURED = (
-    "duration",
-    "sm_active_cycles",
-    "dram_throughput_pct",
-    "achieved_occupancy_pct",
-    "inst_executed",
-    "stall_long_scoreboard",
-    "global_load_sectors",
-    "samples_total",
-)
+    "duration", "sm_active_cycles", "dram_throughput_pct", "achieved_occupancy_pct",
+    "inst_executed", "stall_long_scoreboard", "global_load_sectors", "samples_total",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")

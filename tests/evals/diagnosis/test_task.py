@@ -63,16 +63,6 @@ def test_the_committed_table_is_what_is_printed(
     check_committed(request, "diagnosis.md", printed(result, "markdown"))
 
 
-def test_the_text_has_a_row_for_each_sample_and_a_line_for_each_miss(
-    real: Scored, result: Result
-) -> None:
-    lines = printed(result, "terminal").splitlines()
-    for row in [*real.rows, *real.healthy]:
-        assert any(line.split()[:1] == [row.sample] for line in lines)
-    for row in real.rows:
-        assert all(f"  {row.sample}: {miss}" in lines for miss in row.misses)
-
-
 def test_the_json_says_the_same_and_why(real: Scored, result: Result) -> None:
     document = json.loads(printed(result, "json"))
     right = sum(row.rank == 1 for row in real.rows)
@@ -172,8 +162,3 @@ def test_repeated_findings_gain_nothing(result: Result, tried: dict[str, Adversa
     assert again.top1 <= once["top1"]["keet"]["mean"]
     assert again.top3 < once["top3"]["keet"]["mean"]
     assert again.located <= once["located"]["mean"]
-
-
-def test_scores_of_adversaries_are_printed(real: Scored, result: Result) -> None:
-    text = printed(result, "terminal")
-    assert all(f"{each.name} " in text for each in real.adversaries)

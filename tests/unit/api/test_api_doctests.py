@@ -17,16 +17,9 @@ from tests.rows import each_row
 from tests.unit.api.conftest import ROOT
 
 MODULES = (
-    "keet",
-    "keet.api.amounts",
-    "keet.api.batch",
-    "keet.api.diff",
-    "keet.api.explain",
-    "keet.api.hotspots",
-    "keet.api.inputs",
-    "keet.api.insights",
-    "keet.api.roofline",
-)
+    "keet", "keet.api.amounts", "keet.api.batch", "keet.api.diff", "keet.api.explain",
+    "keet.api.hotspots", "keet.api.inputs", "keet.api.insights", "keet.api.roofline",
+)  # fmt: skip
 OPTIONS = doctest.REPORT_NDIFF
 TUPLES = {"AccountPart", "LaunchVerdict"}
 """Rows that the examples of other classes show."""

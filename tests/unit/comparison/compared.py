@@ -190,6 +190,15 @@ def _copy(launch: Launch, data: Any, grid: tuple[int, int, int] | None) -> Launc
     )
 
 
+def resized(work: float) -> Profile:
+    """The same code on eight times the blocks, which does so many times the work."""
+    before = sample("decay_ratios")
+    (launch,) = before.launches
+    counted = ("inst_executed_total", "global_load_requests", "global_store_requests")
+    metrics = {m.name: float(m.value) * work for c in counted if (m := launch.find(c))}
+    return changed(before, grid=(8 * launch.grid[0], 1, 1), metrics=metrics)
+
+
 def scaled(profile: Profile, factor: float) -> Profile:
     """Every launch takes so many times as long."""
 

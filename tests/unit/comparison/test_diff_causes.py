@@ -13,7 +13,6 @@ from compared import (
     difference,
     is_healthy,
     made,
-    pipeline,
     report,
     sample,
     sample_difference,
@@ -97,16 +96,13 @@ def _with_gain(each: WeightedLaunch, of: WeightedLaunch, gain: float) -> Weighte
     return each._replace(explanation=replace(each.explanation, **kept))
 
 
-@each_row(
-    ("after", "here", "there", "fate"),
-    [
-        ("fast", 1.11, 1.09, "remaining"),  # crossed the limit, and costs as much
-        ("fast", 3.0, 1.09, "fixed"),  # what is left is minor
-        ("fast", 3.0, 1.0, "fixed"),
-        ("fast", 3.0, 1.2, "remaining"),  # costs less, and is still worth a change
-        ("slow", 3.0, 1.02, "remaining"),  # the number that shows it is the same
-    ],
-)
+@each_row(("after", "here", "there", "fate"), [
+    ("fast", 1.11, 1.09, "remaining"),  # crossed the limit, and costs as much
+    ("fast", 3.0, 1.09, "fixed"),  # what is left is minor
+    ("fast", 3.0, 1.0, "fixed"),
+    ("fast", 3.0, 1.2, "remaining"),  # costs less, and is still worth a change
+    ("slow", 3.0, 1.02, "remaining"),  # the number that shows it is the same
+])  # fmt: skip
 def test_a_finding_is_fixed_where_its_cost_and_its_number_fell(
     after: str, here: float, there: float, fate: str
 ) -> None:
@@ -183,14 +179,6 @@ def test_a_finding_is_unknown_if_its_metrics_are_missing() -> None:
     found = _fates(difference(before, after))
     assert "shared_bank_conflict" in found["unknown"]
     assert "shared_bank_conflict" not in found["fixed"]
-
-
-def test_a_finding_with_unchanged_numbers_is_not_fixed() -> None:
-    """A threshold was crossed, and nothing else."""
-    before = pipeline("before")
-    found = _fates(difference(before, pipeline("again")))
-    assert not (found["fixed"])
-    assert not (found["new"])
 
 
 def test_a_missing_volume_is_not_zero() -> None:
@@ -332,17 +320,6 @@ def _text(name: str, version: str, place) -> str:
     text = sample(name, version).launches[0].source_files[place.file]
     assert text
     return text.splitlines()[place.line - 1].strip()
-
-
-@each_row("name", NAMES[::4])
-@pytest.mark.slow
-def test_no_line_costs_more_than_the_kernel(name: str) -> None:
-    for pair in sample_difference(name).pairs:
-        lines = changed_lines(*pair.weighted)
-        if isinstance(lines, str):
-            continue
-        assert sum(change.costs[0].ns for change in lines) <= 1.001 * (pair.timing.before or 0)
-        assert sum(change.costs[1].ns for change in lines) <= 1.001 * (pair.timing.after or 0)
 
 
 def test_each_file_has_one_version_at_most() -> None:

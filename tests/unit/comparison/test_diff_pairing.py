@@ -103,17 +103,6 @@ def test_equal_shapes_decide_between_equal_arguments() -> None:
     assert all(pair.before[0].key.block == pair.after[0].key.block for pair in found)
 
 
-def test_kernels_with_different_functors_are_not_paired() -> None:
-    def elementwise(functor: str) -> Kernel:
-        inner = f"<4, at::native::{functor}<float>, std::array<char *, 3>>"
-        return Kernel(
-            "vectorized_elementwise_kernel", arguments=inner, parameters="int, float, " * 5
-        )
-
-    before, after = elementwise("AddFunctor"), elementwise("ExponentialFunctor")
-    assert [how for *_, how in _paired(before=[before], after=[after])] == ["removed", "added"]
-
-
 def test_a_kernel_that_was_renamed() -> None:
     found = _paired(before=["load", "sum_blocks", "store"], after=["load", "block_sums", "store"])
     assert (["sum_blocks"], ["block_sums"], "renamed") not in found  # strangers' words
@@ -125,25 +114,27 @@ def test_a_kernel_that_was_renamed() -> None:
     assert (["sum_blocks"], ["block_sums"], "renamed") in found
 
 
-def test_common_sources_pair_kernels_with_different_names() -> None:
-    before = Kernel("kernel_1", source={"/a/x.cu": _SOURCE})
-    after = Kernel("improved", source={"/b/y.cu": _EDITED})
-    assert [how for *_, how in _paired(before=[before], after=[after])] == ["renamed"]
+_HEADER = "/usr/lib/python3/dist-packages/triton/language/standard.py"
 
 
-def test_unrelated_sources_prevent_a_pair() -> None:
-    before = Kernel("softmax_rows", source={"/a/x.cu": _SOURCE})
-    after = Kernel("softmax_columns", source={"/b/y.cu": _STRANGERS})
-    assert [how for *_, how in _paired(before=[before], after=[after])] == ["removed", "added"]
+def _elementwise(functor: str) -> Kernel:
+    inner = f"<4, at::native::{functor}<float>, std::array<char *, 3>>"
+    return Kernel("vectorized_elementwise_kernel", arguments=inner, parameters="int, float, " * 5)
 
 
-def test_library_headers_do_not_make_sources_similar() -> None:
-    header = "/usr/lib/python3/dist-packages/triton/language/standard.py"
-    before, after = (
-        Kernel("mix", source={header: _SOURCE}),
-        Kernel("norm", source={header: _SOURCE}),
-    )
-    assert [how for *_, how in _paired(before=[before], after=[after])] == ["removed", "added"]
+@each_row(
+    ("before", "after", "are_paired"),
+    [
+        (_elementwise("AddFunctor"), _elementwise("ExponentialFunctor"), False),
+        (Kernel("kernel_1", source={"/a/x.cu": _SOURCE}), Kernel("improved", source={"/b/y.cu": _EDITED}), True),
+        (Kernel("softmax_rows", source={"/a/x.cu": _SOURCE}), Kernel("softmax_columns", source={"/b/y.cu": _STRANGERS}), False),
+        (Kernel("mix", source={_HEADER: _SOURCE}), Kernel("norm", source={_HEADER: _SOURCE}), False),
+    ],
+)  # fmt: skip
+def test_sources_and_functors_decide(before: Kernel, after: Kernel, *, are_paired: bool) -> None:
+    """Headers of libraries do not make sources similar."""
+    wanted = ["renamed"] if are_paired else ["removed", "added"]
+    assert [how for *_, how in _paired(before=[before], after=[after])] == wanted
 
 
 @each_row(
@@ -189,8 +180,10 @@ def test_added_and_removed_kernels() -> None:
     ]
 
 
-def test_the_pipeline() -> None:
-    before, after = (groups_of(pipeline(name).launches) for name in ("before", "after"))
+@each_row("version", ["before", "warm"])
+def test_the_pipeline(version: str) -> None:
+    """The warm one has no sources."""
+    before, after = (groups_of(pipeline(name).launches) for name in (version, "after"))
     found = [(pair.kernel, pair.how) for pair in pair_groups(before, after)]
     assert found == [
         ("scale + add_bias + clamp → scale_bias_clamp", "fused"),
@@ -198,13 +191,6 @@ def test_the_pipeline() -> None:
         ("sum_blocks → total_of_blocks", "renamed"),
         ("relax", "same"),
     ]
-
-
-def test_the_pipeline_without_its_sources() -> None:
-    before, after = (groups_of(pipeline(name).launches) for name in ("warm", "after"))
-    assert [pair.how for pair in pair_groups(before, after)] == [
-        "fused", "template", "renamed", "same",
-    ]  # fmt: skip
 
 
 _KERNELS = st.builds(
@@ -326,15 +312,12 @@ def test_tiny_files_have_nothing_in_common_by_chance() -> None:
     assert shared_lines(frozenset(), frozenset()) == 0
 
 
-@each_row(
-    ("path", "library"),
-    [
-        ("/usr/local/cuda-13.0/targets/x86_64-linux/include/cuda_fp16.hpp", True),
-        ("C:\\NVIDIA\\CUDA\\v12.4\\cuda\\include\\x.h", True),
-        ("/opt/env/lib/python3.12/site-packages/triton/language/standard.py", True),
-        ("/home/me/cuda/src/kernels.cu", False),
-        ("/home/me/project/include/tile.cuh", False),
-    ],
-)
+@each_row(("path", "library"), [
+    ("/usr/local/cuda-13.0/targets/x86_64-linux/include/cuda_fp16.hpp", True),
+    ("C:\\NVIDIA\\CUDA\\v12.4\\cuda\\include\\x.h", True),
+    ("/opt/env/lib/python3.12/site-packages/triton/language/standard.py", True),
+    ("/home/me/cuda/src/kernels.cu", False),
+    ("/home/me/project/include/tile.cuh", False),
+])  # fmt: skip
 def test_whose_file_it_is(path: str, *, library: bool) -> None:
     assert is_toolkit(path) is library

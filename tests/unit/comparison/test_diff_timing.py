@@ -6,15 +6,13 @@ import math
 import random
 
 import pytest
-from compared import DURATION, MIRRORED, Kernel, difference, made, pipeline, scaled, side
+from compared import DURATION, MIRRORED, Kernel, difference, made, pipeline, side
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.comparison.compare import compare
 from keet.comparison.pairs import pair_groups
 from keet.comparison.sides import Side, groups_of
 from keet.comparison.timing.pair_timing import Timing, time_pair, total_timing
-from keet.profile import Profile
 from tests.rows import each_row
 
 _CAPTURES, _SHORT_NS = 0.025, 400.0
@@ -129,17 +127,11 @@ def test_an_unmeasured_time_is_not_zero(ns: float | str | None) -> None:
         found = difference(before, after)
         assert found.timing.word == "inconclusive"
         assert found.verdict.speedup is None
+        for time in (found.time, found.pairs[1].time):  # it is not printed as zero
+            assert time is None or min(time.before.value, time.after.value) > 0
         assert [pair.timing.word for pair in found.pairs] == ["unchanged", "inconclusive"]
         computed = [each for each in found.evidence.values() if each.metric != DURATION]
         assert all(math.isfinite(each.value) for each in computed)
-
-
-@pytest.mark.parametrize("swapped", [False, True])
-def test_an_unmeasured_time_is_not_printed_as_zero(*, swapped: bool) -> None:
-    sides = made(Kernel("a", 1e5), Kernel("b", 1e5)), made(Kernel("a", 1e5), Kernel("b", None))
-    found = difference(*(sides[::-1] if swapped else sides))
-    for time in (found.time, found.pairs[1].time):
-        assert time is None or min(time.before.value, time.after.value) > 0
 
 
 def test_a_repetition_without_a_time_makes_the_kernel_unmeasured() -> None:
@@ -173,18 +165,16 @@ _WHOLE = {"command_line": "ncu --set full ./app"}
 """Every launch was captured."""
 
 
-def test_kernels_of_one_side_count_in_the_total() -> None:
-    before = made(Kernel("keep", 1e6), Kernel("drop", 1e6), **_WHOLE)
-    found = difference(before, made(Kernel("keep", 1e6), **_WHOLE))
-    assert (found.timing.word, found.timing.speedup) == ("faster", pytest.approx(2))
-
-
-@each_row("line", [None, "ncu -c 1 ./app", "ncu -k keep ./app"])
-def test_kernels_that_may_not_have_been_captured_make_it_inconclusive(line: str | None) -> None:
+@each_row("line", [*_WHOLE.values(), None, "ncu -c 1 ./app", "ncu -k keep ./app"])
+def test_kernels_of_one_side_count_in_the_total(line: str | None) -> None:
+    """If they may not have been captured, it is inconclusive."""
     before = made(Kernel("keep", 1e6), Kernel("drop", 1e6), **_WHOLE)
     found = difference(before, made(Kernel("keep", 1e6), command_line=line))
-    assert found.timing.word == "inconclusive"
-    assert [reason.id for reason in found.caveats if reason.severity == "weakens"] == ["one_sided"]
+    weak = [reason.id for reason in found.caveats if reason.severity == "weakens"]
+    if line == _WHOLE["command_line"]:
+        assert (found.timing.word, found.timing.speedup) == ("faster", pytest.approx(2))
+    else:
+        assert (found.timing.word, weak) == ("inconclusive", ["one_sided"])
 
 
 def test_kernels_of_one_side_are_as_noisy_as_others() -> None:
@@ -210,13 +200,3 @@ def test_swapped_sides_mirror(before: list[float], after: list[float]) -> None:
     assert other.noise == pytest.approx(one.noise)
     assert other.saved == pytest.approx(-one.saved)
     assert 0 <= one.noise < math.inf
-
-
-@each_row("factor", [0.5, 0.9, 1.0, 1.01, 1.5])
-@pytest.mark.slow
-def test_a_known_factor_between_times_is_measured(factor: float) -> None:
-    before: Profile = pipeline("before")
-    found = compare(side(before), side(scaled(before, factor)))
-    assert found.timing.speedup == pytest.approx(1 / factor)
-    expected = "unchanged" if abs(factor - 1) < 0.05 else "faster" if factor < 1 else "slower"
-    assert found.timing.word == expected

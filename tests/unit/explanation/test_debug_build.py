@@ -34,6 +34,7 @@ from tests.page_blocks import texts_of
 from tests.rows import each_row
 from tests.unit.analysis.made_up_launch import made_up
 
+MADE = Provenance("made", "ncu-rep", 0, "0", "a test")
 OPTIMISED = {"FFMA": 500, "LDG": 200, "IMAD": 200, "BRA": 50, "MOV": 50}
 DEBUG = {"FADD": 100, "FMUL": 100, "LDL": 200, "BRA": 100, "MOV": 500}
 
@@ -47,7 +48,7 @@ def latency_bound(opcodes: dict[str, int], number: int = 0, **metrics: Any) -> L
 
 
 def program_with(*launches: Launch) -> ProgramExplanation:
-    profile = Profile(launches, Provenance("made", "ncu-rep", 0, "0", "a test"))
+    profile = Profile(launches, MADE)
     found = program_of(explain(profile, launches, 5))
     assert found is not None
     return found
@@ -65,7 +66,7 @@ def test_no_findings_agree_with_the_headline() -> None:
     unknown = made_up({"dram": 70.0, "issue_slots": 60.0}, {}, OPTIMISED, duration=1e6)
     unknown.id = 1
     judged = (latency_bound(DEBUG), unknown)
-    profile = Profile(judged, Provenance("made", "ncu-rep", 0, "0", "a test"))
+    profile = Profile(judged, MADE)
     for each, why in zip(explain(profile, judged, 5).launches, ("debug code", "does not show")):
         page = [*launch_section(Shown(each, None, Reader("html")))]
         (text,) = (text for text in texts_of(page) if text.startswith("None: "))
@@ -110,9 +111,7 @@ def test_keet_does_not_judge_a_rules_estimate_of_debug_code(opcodes: dict[str, i
     estimate = SpeedupEstimate(SpeedupScope.GLOBAL, 80.0)
     rule = rule_result("Source", "OPT", "Few.", rule="UncoalescedGlobalAccess", gain=estimate)
     launch.data = replace(launch.data, stored_rules=(rule,))
-    profile = Profile((launch,), Provenance("made", "ncu-rep", 0, "0", "a test"))
-    (each,) = explain(profile, [launch], 5).launches
-    assert (each.second_opinion is None) == (opcodes is DEBUG)
+    assert (explained(launch).second_opinion is None) == (opcodes is DEBUG)
 
 
 def test_a_debug_build_is_told_what_its_launch_shape_shows() -> None:
@@ -141,7 +140,7 @@ def test_a_debug_build_is_told_that_few_blocks_do_all_the_work(longest: dict[str
 
 
 def explained(launch: Launch) -> LaunchExplanation:
-    profile = Profile((launch,), Provenance("made", "ncu-rep", 0, "0", "a test"))
+    profile = Profile((launch,), MADE)
     (found,) = explain(profile, (launch,), 5).launches
     return found
 
@@ -228,8 +227,7 @@ def test_lone_counters_of_l2_are_shown(wording) -> None:
     }
     metrics = {**launch.data.metrics, **{n: RawMetric(v) for n, v in counters.items()}}
     launch.data = replace(launch.data, metrics=metrics)
-    told = explain(Profile((launch,), Provenance("made", "ncu-rep", 0, "0", "a test")), [launch], 5)
-    (each,) = told.launches
+    each = explained(launch)
     assert [str(figure.text) for figure in each.figures][:2] == ["L2 2 TB/s", "75% of L2 reads hit"]
     wording(each.verdict.headline)
     checks = [skipped.check for skipped in each.skipped]

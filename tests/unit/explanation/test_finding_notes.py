@@ -17,10 +17,8 @@ from keet.catalog.measured_cases import (
     precedents,
 )
 from keet.diagnosis import finding as finding_module
-from keet.diagnosis.finding import Finding
 from keet.documents.cases import CaseDocument, CaseStepDocument
-from keet.documents.finding import Forecast
-from keet.evidence import Evidence, Sentence, constant
+from keet.evidence import Evidence, constant
 from keet.explanation import finding_notes as told
 from keet.explanation.analyst import explain
 from keet.explanation.casebook import casebook, summaries_text, telling_lines
@@ -41,6 +39,7 @@ from tests.unit.analysis.real_launches import (
     profile_of,
     public_profile,
 )
+from tests.unit.explanation.made_finding import finding
 
 
 def test_precedents_match_the_case_index() -> None:
@@ -117,8 +116,8 @@ def test_a_case_of_another_algorithm_is_no_precedent(start: str) -> None:
     """The set-up of random numbers is like no convolution, a merge sort like no hash table."""
     profile = public_profile(start)
     each = explain(profile, profile.launches[:1], 5, sass=False).launches[0]
-    for finding in each.findings:
-        case = finding.nearest_case
+    for found in each.findings:
+        case = found.nearest_case
         assert case is None or case.archetype == "sort"
     if each.findings[0].advice and each.findings[0].advice.variant == "curand":
         assert each.findings[0].precedents is None
@@ -126,19 +125,19 @@ def test_a_case_of_another_algorithm_is_no_precedent(start: str) -> None:
 
 def test_every_row_is_a_finding_with_gains_in_order() -> None:
     assert len(precedents()) >= 20
-    for finding, row in precedents().items():
-        assert finding in findings()
+    for id_, row in precedents().items():
+        assert id_ in findings()
         assert row.cases >= 1
         assert 1 <= row.low <= row.median <= row.high
 
 
-def entry(finding: str, speedup: float, *, lookalike: bool = False, **steps: float) -> CaseDocument:
+def entry(id_: str, speedup: float, *, lookalike: bool = False, **steps: float) -> CaseDocument:
     fields: dict[str, Any] = dict.fromkeys(CaseDocument.names())
     made = [
         CaseStepDocument(finding=name, after_us=1.0, speedup=gain, why="")
         for name, gain in steps.items()
     ]
-    told = {"finding": finding, "speedup": speedup, "lookalike": lookalike, "steps": made}
+    told = {"finding": id_, "speedup": speedup, "lookalike": lookalike, "steps": made}
     return CaseDocument(**(fields | told))
 
 
@@ -190,30 +189,14 @@ def test_the_sentence_has_the_range_of_measured_gains(
     row: Precedents | None, text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(finding_module, "precedents", lambda: {"tail_effect": row} if row else {})
-    finding = Finding(
-        id="tail_effect",
-        cause_certainty="certain",
-        text="",
-        forecast=Forecast(1, 2, 3),
-        evidence=(),
-    )
-    assert told.precedents_text(finding, Ledger()) == text
+    assert told.precedents_text(finding("tail_effect", 1, 2, 3), Ledger()) == text
 
 
 @each_row("variant", ["", "LSU/shared"])
 def test_cases_of_all_causes_of_a_kind_are_not_called_those_of_one(variant: str, wording) -> None:
-    finding = Finding(
-        id="pipe_saturated",
-        cause_certainty="certain",
-        text="",
-        forecast=Forecast(1, 2, 3),
-        evidence=(),
-        variant=variant,
-    )
-    assert (finding.label != finding.spec.label) == bool(variant)
-    found = finding.precedents
-    assert found is not None
-    wording(told.precedents_text(finding, Ledger()), case=variant or "the finding")
+    saturated = finding("pipe_saturated", 1, 2, 3, variant=variant)
+    assert (saturated.label != saturated.spec.label) == bool(variant)
+    wording(told.precedents_text(saturated, Ledger()), case=variant or "the finding")
 
 
 def test_where_the_cases_were_measured() -> None:
@@ -230,21 +213,8 @@ def test_cases_and_explain_print_the_same_gains() -> None:
 
 
 def test_a_short_kernel_does_more_work_in_the_same_time(wording) -> None:
-    finding = Finding(
-        id="launch_bound",
-        cause_certainty="certain",
-        text="",
-        forecast=Forecast(6.1, 8.04, 15.3),
-        evidence=(),
-    )
-    wording(forecast_text(finding, Ledger()))
-    other = Finding(
-        id="tail_effect",
-        cause_certainty="certain",
-        text="",
-        forecast=Forecast(1.0, 1.146, 2.0),
-        evidence=(),
-    )
+    wording(forecast_text(finding("launch_bound", 6.1, 8.04, 15.3), Ledger()))
+    other = finding("tail_effect", 1.0, 1.146, 2.0)
     assert forecast_text(other, Ledger()) == "1.15x faster (1.0x to 2.0x)"
 
 
@@ -274,17 +244,7 @@ def test_the_gain_of_several_launches_is_not_that_of_one() -> None:
 
 def test_two_claims_about_the_same_finding_keep_their_own_numbers() -> None:
     ledger = Ledger("0")
-    first, second = (
-        Finding(
-            id="tail_effect",
-            cause_certainty="likely",
-            text=Sentence(),
-            forecast=Forecast(1.0, likely, 4.0),
-            evidence=(),
-            origin="model",
-        )
-        for likely in (2.0, 3.0)
-    )
+    first, second = (finding("tail_effect", 1.0, n, 4.0, origin="model") for n in (2.0, 3.0))
     texts = [forecast_text(each, ledger) for each in (first, second, first)]
     assert [text[:4] for text in texts] == ["2.0x", "3.0x", "2.0x"]
     assert texts[0].ids == texts[2].ids != texts[1].ids

@@ -33,6 +33,7 @@ from tests.unit.analysis.real_launches import (
 )
 from tests.unit.analysis.real_launches import profile_of as read_once
 
+ACTIVE = dict.fromkeys(("elapsed_cycles", "sm_active_cycles", "sm_active_cycles_max"), ELAPSED)
 BARE = ("healthy", "nothing to fix", "no waste", "not worth")
 """Claims that say nothing about the work itself."""
 _LEFT = re.compile(r"at most (\d+\.\d)x is left")
@@ -98,25 +99,31 @@ def test_any_combination_of_counters_gives_a_headline(launch: Launch) -> None:
     assert verdict.not_judged != is_known or launch.get("duration") is None
 
 
-def test_a_launch_without_blocks_failed(wording) -> None:
+def _without_blocks() -> Launch:
     launch = made_up({"dram": 0.0}, duration=2000.0)
     launch.grid = (0, 1, 1)
-    _, verdict = judged(launch)
-    wording(verdict.headline)
-    assert (verdict.limiter, verdict.reached, verdict.not_judged) == (None, None, True)
+    return launch
 
 
-def test_a_launch_without_metrics_failed_or_was_not_profiled(wording) -> None:
-    for launch in (made_up({}), changed(launch_of("matrix_flip"), lambda *_: None)):
-        _, verdict = judged(launch)
-        wording(verdict.headline)
-        assert verdict.not_judged
+KEPT = ("gpc__cycles_elapsed.max", "launch__")
+NOT_JUDGED = {
+    "no blocks": _without_blocks,
+    "no metrics": lambda: made_up({}),
+    "no metrics of a report": lambda: changed(launch_of("matrix_flip"), lambda *_: None),
+    "a duration alone": lambda: made_up({}, duration=1e6),
+    "its cycles alone": lambda: changed(  # an edited snapshot; it did not fail
+        launch_of("matrix_flip"), lambda name, value: value if name.startswith(KEPT) else None
+    ),
+}
 
 
-def test_a_duration_alone_does_not_say_where_the_time_goes(wording) -> None:
-    _, verdict = judged(made_up({}, duration=1e6))
-    wording(verdict.headline)
-    assert verdict.not_judged
+@each_row("what", NOT_JUDGED)
+def test_launches_that_failed_or_have_too_few_numbers(what: str, wording) -> None:
+    _, verdict = judged(NOT_JUDGED[what]())
+    wording(verdict.headline, case=what)
+    assert verdict.not_judged or what == "its cycles alone"
+    if what == "no blocks":
+        assert (verdict.limiter, verdict.reached) == (None, None)
 
 
 @pytest.mark.parametrize("name", ["tour_basic.ncu-repz", "tour_basic.live.csv"])
@@ -141,19 +148,16 @@ def test_an_old_basic_set_shows_the_sms_as_a_whole(wording) -> None:
     wording(verdict.headline)
 
 
-def test_at_the_dram_ceiling_the_question_is_whether_the_bytes_are_needed(wording) -> None:
+def test_at_a_ceiling_fewer_bytes_or_instructions_help(wording) -> None:
     launch = launch_of("field_axpy")
     unknown, known = judged(launch)[1], verdict_of(diagnose(launch))
     assert unknown.healthy == known.healthy == "at_dram_roofline"
     wording(unknown.headline, known.headline)
     assert _LEFT.search(unknown.headline)
     assert _LEFT.search(known.headline)
-
-
-def test_at_a_compute_ceiling_only_fewer_instructions_help(wording) -> None:
-    _, verdict = judged(launch_of("series_eval"))
-    assert verdict.healthy == "at_compute_roofline"
-    wording(verdict.headline)
+    _, compute = judged(launch_of("series_eval"))
+    assert compute.healthy == "at_compute_roofline"
+    wording(compute.headline)
 
 
 @pytest.mark.parametrize(
@@ -162,13 +166,6 @@ def test_at_a_compute_ceiling_only_fewer_instructions_help(wording) -> None:
 def test_the_possible_speed_up_follows_from_the_share_of_peak(share: float, says: str) -> None:
     _, verdict = judged(made_up({"fma": share}, duration=1e6))
     assert says in verdict.headline
-
-
-def test_the_headline_starts_with_idle_sms_if_they_are_the_cause() -> None:
-    diagnosis, verdict = judged(launch_of("row_norms"))
-    idle = diagnosis.account.part("idle")
-    assert diagnosis.findings[0].id == "small_grid"
-    assert verdict.headline.startswith(f"SMs are idle for {idle.percent:.0f} of the time")
 
 
 def test_the_headline_has_the_idle_share_and_the_part_of_its_cause(wording) -> None:
@@ -196,18 +193,13 @@ def test_time_between_kernels_is_not_attributed_to_a_unit(
 
 
 def test_units_that_tie_are_named_together(wording) -> None:
-    active = {
-        "elapsed_cycles": ELAPSED,
-        "sm_active_cycles": ELAPSED,
-        "sm_active_cycles_max": ELAPSED,
-    }
-    _, verdict = judged(made_up({"fma": 80.0, "alu": 78.0, "dram": 10.0}, duration=1e6, **active))
+    _, verdict = judged(made_up({"fma": 80.0, "alu": 78.0, "dram": 10.0}, duration=1e6, **ACTIVE))
     assert verdict.limiter == "FMA+ALU"
     some, memory = {"fma": 20.0, "alu": 18.0}, {"dram": 9.0, "l2": 9.0, "l1": 9.0}
-    _, verdict = judged(made_up(some | memory, duration=1e6, **active))
+    _, verdict = judged(made_up(some | memory, duration=1e6, **ACTIVE))
     assert verdict.limiter == "latency"
     wording(verdict.headline)
-    _, verdict = judged(made_up(some, duration=1e6, **active))
+    _, verdict = judged(made_up(some, duration=1e6, **ACTIVE))
     wording(verdict.headline)
 
 
@@ -291,16 +283,6 @@ def test_the_line_with_most_samples_is_named_where_there_is_no_finding() -> None
     assert (said[1], int(said[2])) == (first.where, round(100 * first.share))
 
 
-def test_a_launch_with_its_cycles_alone_did_not_fail(wording) -> None:
-    """An edited snapshot: of what ncu measured, only the elapsed cycles are left."""
-    kept = ("gpc__cycles_elapsed.max", "launch__")
-    launch = changed(
-        launch_of("matrix_flip"), lambda name, value: value if name.startswith(kept) else None
-    )
-    _, verdict = judged(launch)
-    wording(verdict.headline)
-
-
 def test_a_cause_that_is_more_often_not_there_is_called_that(wording) -> None:
     """With its gain, what shows it and what to do; it is no finding."""
     diagnosis = diagnose(launch_of("kv_dequant/convert_each_nibble"), reads_code=True)
@@ -309,13 +291,6 @@ def test_a_cause_that_is_more_often_not_there_is_called_that(wording) -> None:
     assert diagnosis.findings == ()
     assert f" {nearest.label}, {nearest.forecast.likely:.2f}x if it is. {nearest.text}" in headline
     wording(headline)
-
-
-ACTIVE = {
-    "elapsed_cycles": ELAPSED,
-    "sm_active_cycles": ELAPSED,
-    "sm_active_cycles_max": ELAPSED,
-}
 
 
 @pytest.mark.slow

@@ -10,9 +10,7 @@ from keet.analysis.facts.grid import SHORT_BLOCKS
 from keet.analysis.ledger import LaunchLedger
 from keet.analysis.time_model import WORTH
 from keet.diagnosis.diagnosis import diagnose
-from keet.diagnosis.finding import Finding
-from keet.documents.finding import CauseCertainty, Forecast
-from keet.evidence import Sentence
+from keet.documents.finding import CauseCertainty
 from keet.explanation.finding_notes import why_only_possible
 from keet.explanation.ncu_rules import judge_rule, precedes_findings, second_opinion
 from keet.ingest.in_memory_launch import InMemoryLaunch
@@ -29,22 +27,11 @@ from tests.conftest import REPORTS, needs_corpus
 from tests.rows import each_row
 from tests.unit.analysis.made_up_launch import made_up
 from tests.unit.analysis.real_launches import launch_of, profile_of, public_launch, public_profile
+from tests.unit.explanation.made_finding import finding
 
 FLIP, PHYSICS = launch_of("matrix_flip"), launch_of("column_physics")
 
 LARGEST = "The Nsight Compute rule with the largest estimate"
-
-
-def finding(name: str, variant: str = "", likely: float = 1.2) -> Finding:
-    forecast = Forecast(1, likely, 2)
-    return Finding(
-        id=name,
-        cause_certainty="possible",
-        text=Sentence(),
-        forecast=forecast,
-        evidence=(),
-        variant=variant,
-    )
 
 
 def test_which_finding_a_rule_agrees_with() -> None:
@@ -88,7 +75,10 @@ def test_low_occupancy_is_a_consequence_of_too_few_or_unequal_blocks_only(
 
 
 def test_blocks_that_end_at_once_lower_the_occupancy() -> None:
-    found = [finding("uncoalesced_global"), finding("occupancy_limited_block", SHORT_BLOCKS)]
+    found = [
+        finding("uncoalesced_global"),
+        finding("occupancy_limited_block", variant=SHORT_BLOCKS),
+    ]
     judged = judge_rule(OCCUPANCY, found, [], 0)
     assert judged.finding == 2
     assert "consequence" in judged.text
@@ -190,7 +180,7 @@ def test_messages_of_one_rule_are_distinguished_by_title() -> None:
     told = second_opinion(LaunchLedger(public_launch("LakshyaSingh354")), both, [], 0)
     assert "LaunchConfiguration (Block Size)" in told
     assert told.endswith("agrees with finding 2.")
-    both[0] = finding("small_grid", "few_threads")
+    both[0] = finding("small_grid", variant="few_threads")
     told = second_opinion(LaunchLedger(public_launch("LakshyaSingh354")), both, [], 0)
     assert told.endswith("agrees with finding 1."), "it is about the threads of a block, too"
 

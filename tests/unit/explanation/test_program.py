@@ -6,13 +6,12 @@ import statistics
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.diagnosis.finding import Finding
-from keet.documents.finding import Forecast
 from keet.explanation.analyst import explain
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.launch_groups import (
@@ -25,13 +24,15 @@ from keet.explanation.launch_groups import (
     notable_saving,
 )
 from keet.explanation.program import ProgramExplanation, program_of
+from keet.ingest import read_profile
 from keet.profile import Launch, Profile, RunTable
 from keet.profile.launch import MOST_WITH_CODE
 from keet.profile.launch_sequences import by_kernel_and_shape, median, representative
 from keet.profile.run_table import KernelRun
-from tests.conftest import needs_corpus
+from tests.conftest import REPORTS, needs_corpus
 from tests.many_launches import DURATION, copied, repeated
 from tests.unit.analysis.real_launches import public_profile
+from tests.unit.explanation.made_finding import finding as made_finding
 
 PIPELINE = "pipeline_before.ncu-repz"
 TOUR = "tour_full.ncu-repz"
@@ -53,15 +54,8 @@ def program(explanation: Explanation) -> ProgramExplanation:
 def with_forecast(
     each: LaunchExplanation, likely: float, finding: str = "uncoalesced_global"
 ) -> LaunchExplanation:
-    forecast = Forecast(1 + (likely - 1) / 2, likely, likely * 1.5)
-    return replace(
-        each,
-        findings=(
-            Finding(
-                id=finding, cause_certainty="certain", text="text", forecast=forecast, evidence=()
-            ),
-        ),
-    )
+    found = made_finding(finding, 1 + (likely - 1) / 2, likely, likely * 1.5, text="text")
+    return replace(each, findings=(found,))
 
 
 def group_of(told: Sequence[LaunchExplanation]) -> LaunchGroup:
@@ -71,10 +65,15 @@ def group_of(told: Sequence[LaunchExplanation]) -> LaunchGroup:
     return LaunchGroup(launches, first, list(map(answer_of, told)))
 
 
-@pytest.fixture(scope="module")
-def told(profile_of: ProfileOf) -> tuple[LaunchExplanation, ...]:
+@cache
+def _told() -> tuple[LaunchExplanation, ...]:
     """Eight launches of six kernels."""
-    return tuple(explained(profile_of(PIPELINE)).launches)
+    return tuple(explained(read_profile(REPORTS / PIPELINE)).launches)
+
+
+@pytest.fixture
+def told() -> tuple[LaunchExplanation, ...]:
+    return _told()
 
 
 def test_one_launch_has_no_program_summary(profile_of: ProfileOf) -> None:
@@ -122,16 +121,9 @@ def test_the_representative_has_the_median_duration_or_the_most_time(factors: li
     assert by_kernel_and_shape(group) == [group]
 
 
-_KEPT: list[Launch] = []
-
-
+@cache
 def _launch() -> Launch:
-    from keet.ingest import read_profile
-    from tests.conftest import REPORTS
-
-    if not _KEPT:
-        _KEPT.append(read_profile(REPORTS / TOUR).launches[0])
-    return _KEPT[0]
+    return read_profile(REPORTS / TOUR).launches[0]
 
 
 def test_other_shapes_are_other_rows(profile_of: ProfileOf) -> None:
@@ -233,18 +225,6 @@ def test_savings_of_rows_add_up(one: float, other: float) -> None:
     assert gain is None or gain.low <= gain.likely <= gain.high
 
 
-_TOLD: list[tuple[LaunchExplanation, ...]] = []
-
-
-def _told() -> tuple[LaunchExplanation, ...]:
-    from keet.ingest import read_profile
-    from tests.conftest import REPORTS
-
-    if not _TOLD:
-        _TOLD.append(explained(read_profile(REPORTS / PIPELINE)).launches)
-    return _TOLD[0]
-
-
 def test_a_single_short_launch_saves_nothing(
     told: tuple[LaunchExplanation, ...],
 ) -> None:
@@ -255,13 +235,7 @@ def test_a_single_short_launch_saves_nothing(
 
 
 def test_a_forecast_that_is_not_finite_saves_nothing(told: tuple[LaunchExplanation, ...]) -> None:
-    endless = Finding(
-        id="small_grid",
-        cause_certainty="certain",
-        text="",
-        forecast=Forecast(1.0, float("inf"), float("inf")),
-        evidence=(),
-    )
+    endless = made_finding("small_grid", 1.0, float("inf"), float("inf"))
     group = group_of([replace(told[0], findings=(endless,))])
     assert gain_of([group], group.time_ns) is None
 

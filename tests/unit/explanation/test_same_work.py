@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,6 +26,11 @@ def group_of(path: Path) -> LaunchGroup:
     return LaunchGroup([told.launch], told, [])
 
 
+def times(factors: Mapping[str, float]) -> Callable[[str, Value], Value]:
+    """Changes these metrics."""
+    return lambda name, value: float(value) * factors[name] if name in factors else value
+
+
 def texts_of(*groups: LaunchGroup) -> list[str]:
     return [str(text) for text in same_work_texts(groups, Ledger())]
 
@@ -44,11 +49,8 @@ def test_other_clocks_are_compared_by_cycles(wording) -> None:
     slow, fast = (group_of(SAMPLES["score_tiles"].report(side)) for side in ("slow", "fast"))
     (before,) = texts_of(slow, fast)
 
-    def change(name: str, value: Value) -> Value:
-        slower = name == "gpc__cycles_elapsed.avg.per_second" and isinstance(value, int | float)
-        return 0.8 * float(value or 0) if slower else value
-
-    told = replace(slow.first, launch=changed(slow.first.launch, change))
+    clock = times({"gpc__cycles_elapsed.avg.per_second": 0.8})
+    told = replace(slow.first, launch=changed(slow.first.launch, clock))
     (after,) = texts_of(LaunchGroup([told.launch], told, []), fast)
     factors = [
         float(text.partition("less time: ")[2].partition("x")[0]) for text in (before, after)
@@ -105,12 +107,8 @@ def test_blocks_of_another_size(wording) -> None:
     blocks of another size takes twice the time."""
     fast = group_of(next(REPORTS.glob("tour_basic.ncu-repz*")))
 
-    def change(name: str, value: Value) -> Value:
-        is_time = name == "gpu__time_duration.sum" and isinstance(value, int | float)
-        return 2 * float(value or 0) if is_time else value
-
     def slower(block: tuple[int, int, int]) -> LaunchGroup:
-        launch = changed(fast.first.launch, change)
+        launch = changed(fast.first.launch, times({"gpu__time_duration.sum": 2}))
         launch.block = block
         return LaunchGroup([launch], replace(fast.first, launch=launch), [])
 
@@ -185,13 +183,7 @@ def test_kernels_with_other_parameters_names_or_traffic_are_no_versions() -> Non
     signature = two.first.launch.name.full
     other(demangled=signature.replace("matmul_", "softmax_"))
     other(demangled=signature.replace("const float *, ", "", 1))
-    other(
-        lambda name, value: (
-            2.0 * value
-            if name == "dram__cycles_active.avg" and isinstance(value, int | float)
-            else value
-        )
-    )
+    other(times({"dram__cycles_active.avg": 2}))
 
 
 @needs_corpus

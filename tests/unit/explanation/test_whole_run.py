@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -65,11 +66,6 @@ def assert_numbers_are_evidence(explanation: Explanation) -> int:
     return sum(len(text.references) for text, _ in texts if isinstance(text, Sentence))
 
 
-def test_the_run_in_a_sentence(profile_of: ProfileOf, wording) -> None:
-    told = explained(profile_of(TOUR), *PLAIN)
-    wording(said(told))
-
-
 def test_launches_are_ordered_by_the_run_time_that_they_represent(
     profile_of: ProfileOf, wording
 ) -> None:
@@ -111,23 +107,12 @@ def test_ids_are_unique_over_launches_and_the_run(profile_of: ProfileOf) -> None
     assert len({piece.id for piece in pieces}) == len(pieces)
 
 
-def test_overlap_and_idle_time(profile_of: ProfileOf, wording) -> None:
-    overlapping = PLAIN[1]._replace(total_ns=9 * MS, overlapped_ns=8 * MS)
-    told = explained(profile_of(TOUR), PLAIN[0], overlapping, PLAIN[2], span_ns=14.1 * MS, gpus=1)
-    wording(said(told)[1:])
-
-
-@pytest.mark.parametrize("span_ms", [7.05, 7.2, 5.0])
-def test_little_idle_time_is_not_mentioned(span_ms: float, profile_of: ProfileOf) -> None:
-    """A span below the busy time: several GPUs."""
-    assert len(said(explained(profile_of(TOUR), *PLAIN, span_ns=span_ms * MS, gpus=1))) == 1
-
-
-@pytest.mark.parametrize("gpus", [None, 2])
-def test_nothing_is_said_of_idle_time_on_several_gpus(
-    gpus: int | None, profile_of: ProfileOf
+@each_row(("span_ms", "gpus"), [(7.05, 1), (7.2, 1), (5.0, 1), (20, None), (20, 2)])
+def test_idle_time_is_not_mentioned(
+    span_ms: float, gpus: int | None, profile_of: ProfileOf
 ) -> None:
-    assert len(said(explained(profile_of(TOUR), *PLAIN, span_ns=20 * MS, gpus=gpus))) == 1
+    """Little, and that of several GPUs: a span may be below the busy time."""
+    assert len(said(explained(profile_of(TOUR), *PLAIN, span_ns=span_ms * MS, gpus=gpus))) == 1
 
 
 def test_a_table_that_does_not_know_what_ran_at_the_same_time(
@@ -143,17 +128,22 @@ def test_a_table_that_does_not_know_what_ran_at_the_same_time(
     assert not [label for label in labels if "GPU time" in label]
 
 
-def test_a_report_that_represents_little_of_the_run_says_so(profile_of: ProfileOf, wording) -> None:
-    told = explained(profile_of(TOUR), *PLAIN, kernel("solve", 2, 20))
-    wording(said(told)[1:])
+SOLVED = {
+    "little": kernel("solve", 2, 20),
+    # 49.8 % are 50 % where no decimal is printed, and `most` would be a contradiction.
+    "almost half": kernel("solve", 2, 7.05 / 0.498 - 7.05),
+    "less than half": kernel("solve", 2, 7.05 / 0.494 - 7.05),
+}
 
 
-def test_a_report_that_represents_almost_half_says_so(profile_of: ProfileOf, wording) -> None:
-    """49.8 % are 50 % where no decimal is printed, and `most` would be a contradiction."""
-    told = explained(profile_of(TOUR), *PLAIN, kernel("solve", 2, 7.05 / 0.498 - 7.05))
-    assert len(said(told)) == 1
-    told = explained(profile_of(TOUR), *PLAIN, kernel("solve", 2, 7.05 / 0.494 - 7.05))
-    wording(said(told)[1])
+def test_the_run_in_sentences(profile_of: ProfileOf, wording) -> None:
+    """How much of it the report represents, overlap and idle time."""
+    wording(said(explained(profile_of(TOUR), *PLAIN)), case="all")
+    for case, solve in SOLVED.items():
+        wording(said(explained(profile_of(TOUR), *PLAIN, solve)), case=case)
+    overlapping = PLAIN[1]._replace(total_ns=9 * MS, overlapped_ns=8 * MS)
+    kernels = (PLAIN[0], overlapping, PLAIN[2])
+    wording(said(explained(profile_of(TOUR), *kernels, span_ns=14.1 * MS, gpus=1)), case="overlap")
 
 
 def test_shares_are_derived_from_both_times(profile_of: ProfileOf) -> None:
@@ -179,14 +169,24 @@ def test_a_table_without_time_is_ignored(profile_of: ProfileOf) -> None:
         assert all(each.in_run is None for each in told.launches)
 
 
+def shaped(
+    blocks: int, median: float, shortest: float | None = None, longest: float | None = None
+) -> dict[str, Any]:
+    """Launches of a size, and how long they take."""
+    times = {
+        "shortest_ns": shortest or median,
+        "median_ns": median,
+        "longest_ns": longest or median,
+    }
+    return {"grid": (blocks, 1, 1), "block": (256, 1, 1), **times}
+
+
 LIKE = {**SHAPE, "overlapped_ns": 0.0}
 TIMES = {"shortest_ns": 14 * US, "median_ns": 14.7 * US, "longest_ns": 15 * US}
 
 
 def test_a_launch_that_stands_for_much_longer_ones(profile_of: ProfileOf, wording) -> None:
-    large = kernel("tour::normalise", 10, 5000, grid=(8192, 1, 1), block=(256, 1, 1))._replace(
-        shortest_ns=500 * MS, median_ns=500 * MS, longest_ns=500 * MS
-    )
+    large = kernel("tour::normalise", 10, 5000, **shaped(8192, 500 * MS))
     own = kernel("tour::normalise", 160, 2.352, **LIKE, **TIMES)
     told = explained(profile_of(TOUR), own, large)
     found = next(each.in_run for each in told.launches if each.in_run)
@@ -195,9 +195,7 @@ def test_a_launch_that_stands_for_much_longer_ones(profile_of: ProfileOf, wordin
 
 
 def test_a_launch_that_stands_for_others_of_its_length(profile_of: ProfileOf, wording) -> None:
-    other = kernel("tour::normalise", 40, 0.8, grid=(4096, 1, 1), block=(256, 1, 1))._replace(
-        shortest_ns=19 * US, median_ns=20 * US, longest_ns=21 * US
-    )
+    other = kernel("tour::normalise", 40, 0.8, **shaped(4096, 20 * US, 19 * US, 21 * US))
     own = kernel("tour::normalise", 160, 2.352, **LIKE, **TIMES)
     told = explained(profile_of(TOUR), own, other)
     found = next(each.in_run for each in told.launches if each.in_run)
@@ -288,12 +286,8 @@ def test_rows_of_a_table(profile_of: ProfileOf, wording) -> None:
     told = explained(
         profile_of(TOUR),
         *PLAIN[:2],
-        kernel("tour::normalise", 90, 1.0, grid=(2048, 1, 1), block=(256, 1, 1))._replace(
-            shortest_ns=10 * US, median_ns=14 * US, longest_ns=20 * US
-        ),
-        kernel("tour::normalise", 10, 0.47, grid=(256, 1, 1), block=(256, 1, 1))._replace(
-            shortest_ns=4 * US, median_ns=6 * US, longest_ns=8 * US
-        ),
+        kernel("tour::normalise", 90, 1.0, **shaped(2048, 14 * US, 10 * US, 20 * US)),
+        kernel("tour::normalise", 10, 0.47, **shaped(256, 6 * US, 4 * US, 8 * US)),
         kernel("solve", 3, 60),
         skipped=(SkippedKernel("solve", "it did not end under replay", "try --replay-mode range"),),
     )

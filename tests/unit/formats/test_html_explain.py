@@ -172,14 +172,6 @@ def test_an_effect_that_looks_good_or_gains_nothing_is_not_listed() -> None:
     assert smaller_of(changed) == [f"{real.title}: waits 4 %"]
 
 
-@each_row("name", ["matrix_flip", "column_physics", "row_norms", "gas_state"])
-def test_no_effect_contradicts_the_list_of_what_looks_good(name: str) -> None:
-    (each, *_) = explained(sample_report(name)).launches
-    good = {note.id for note in each.healthy}
-    denied = [m for m in each.lesser if m.id in good or m.forecast.likely < 1.005]
-    assert not {f"{m.title}: {m.text}" for m in denied} & {*smaller_of(each)}
-
-
 def test_a_cause_without_a_line_says_why(wording) -> None:
     """The report has no numbers per instruction."""
     (each, *_) = explained(REPORTS / "tour_basic.ncu-repz").launches
@@ -281,12 +273,6 @@ def test_less_important_launches_are_short_and_have_anchors() -> None:
         assert [text for text in texts_of([brief]) if text.startswith("All 3 launches")]
         parts = {block.anchor for block in every_block([brief]) if isinstance(block, Part)}
         assert f"launch-{n}-source" not in parts
-
-
-def test_a_page_of_a_sample_is_small() -> None:
-    (each,) = flip().launches
-    source = sum(len(text or "") for text in each.launch.source_files.values())
-    assert len(explain_html(flip()).encode()) <= 1_500_000 + source
 
 
 @pytest.mark.slow

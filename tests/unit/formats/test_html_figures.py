@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Sequence
-from copy import copy
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
@@ -20,16 +19,13 @@ from keet.explanation.analyst import explain
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.formats.html.account import (
     OTHER,
-    Segment,
     account_bar,
     draw_account,
     draw_tree,
     kind_of,
     segments_of,
 )
-from keet.formats.html.page import page
 from keet.formats.html.roofline import draw_roofline
-from keet.formats.svg.markup import text_width
 from keet.formats.svg.roofline_plot import SMALL, Plot
 from keet.ingest import read_profile
 from keet.pages.anchors import Anchors
@@ -176,16 +172,6 @@ def test_wider_bars_have_longer_labels(wording) -> None:
     wording(long)
 
 
-def test_bars_of_different_times_have_one_scale() -> None:
-    """The length is relative to the container, so that two bars have the same scale."""
-    segments = [Segment("a", 60.0, "", "dram", "a"), Segment("b", 40.0, "", "idle", "b")]
-    marks = with_class(page_tree(account_bar(segments, length=50, name="before")), "part")
-    assert [(m.get("x"), m.get("width")) for m in marks] == [
-        ("0.000%", "30.000%"),
-        ("30.000%", "20.000%"),
-    ]
-
-
 def test_units_near_their_peak_are_marked() -> None:
     figure = page_tree(draw_account(AccountFigure(sample("column_physics"))))
     (units,) = with_class(figure, "units")
@@ -252,12 +238,6 @@ def test_share_by_bytes_is_labelled(wording) -> None:
     wording(words(row["Nearest ceiling"]))
 
 
-def test_words_of_the_small_scale_are_beside_its_numbers() -> None:
-    """Letters are 12 pixels high; numbers such as `100 T` end 8 pixels before the area."""
-    longest = max(text_width(words, 12) for words in ("100 T", "100 G", "100 M"))
-    assert SMALL.scale + 3 <= SMALL.area.left - 8 - longest
-
-
 def test_the_page_has_one_sm_clock(profile_of: ProfileOf) -> None:
     """If peaks are at another clock, the page says so. In the tour, cycles of SMs and of GPCs over
     one duration give 1.98 and 1.96 GHz."""
@@ -269,11 +249,3 @@ def test_the_page_has_one_sm_clock(profile_of: ProfileOf) -> None:
             f" at {launch.get('sm_clock')}" in told.partition("Peaks of arithmetic")[2]
         ) == is_other
         assert ("Peaks of arithmetic" in told) == is_other
-
-
-def test_names_of_kernels_are_escaped() -> None:
-    launch = copy(sample("half_dense").launch)
-    launch.name = launch.name._replace(demangled="</title><script>alert(1)</script>")
-    figure = draw_roofline(RooflineFigure([launch], Anchors()))
-    assert "&lt;script&gt;" in figure
-    assert page("x", None, figure).count("<script") == 1

@@ -131,13 +131,6 @@ def test_links_lead_to_rows_and_findings(path: Path) -> None:
                 assert f"#{Anchors().finding(0, number)}" in [b.get("href") for b in badges]
 
 
-def test_parts_of_the_files_add_up() -> None:
-    """The samples of all rows add up to those of the launch."""
-    (_, root), total = listed(PHYSICS), hotspots_of(PHYSICS).total
-    totals = [text for dd in root.iter("dd") if "samples of this launch" in (text := words(dd))]
-    assert sum(int(text.split(" ")[0].replace(",", "")) for text in totals) == total
-
-
 def test_both_ends_of_a_wait_are_linked() -> None:
     """The waiting line links to the loading line, and vice versa."""
     (_, root), file = listed(PHYSICS), next(iter(_file_numbers(PHYSICS)))

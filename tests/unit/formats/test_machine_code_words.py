@@ -83,18 +83,15 @@ def test_a_file_is_named_once() -> None:
     assert lines_text([*lines, Location("/a/k.cu", 4)]) == "k.cu:3, 9, m.h:1, …"
 
 
-@each_row(
-    ("text", "wanted"),
-    [
-        ("@!P0  BRA 0x7f4a2d7a1430", "@!P0 BRA 0x0430"),
-        ("BRA `(.L_x_0) 0x7f4a2d7a1d40", "BRA `(.L_x_0) 0x0d40"),
-        ("BSSY B2, 0x7f4a2d7a12e0 ;", "BSSY B2, 0x02e0"),
-        ("CALL.REL.NOINC 0x7f4a2d7a2010", "CALL.REL.NOINC 0x7f4a2d7a2010"),  # another function
-        ("MOV R2, 0x7f4a2d7a1430", "MOV R2, 0x7f4a2d7a1430"),  # a number
-        ("EXIT", "EXIT"),
-        ("", ""),
-    ],
-)
+@each_row(("text", "wanted"), [
+    ("@!P0  BRA 0x7f4a2d7a1430", "@!P0 BRA 0x0430"),
+    ("BRA `(.L_x_0) 0x7f4a2d7a1d40", "BRA `(.L_x_0) 0x0d40"),
+    ("BSSY B2, 0x7f4a2d7a12e0 ;", "BSSY B2, 0x02e0"),
+    ("CALL.REL.NOINC 0x7f4a2d7a2010", "CALL.REL.NOINC 0x7f4a2d7a2010"),  # another function
+    ("MOV R2, 0x7f4a2d7a1430", "MOV R2, 0x7f4a2d7a1430"),  # a number
+    ("EXIT", "EXIT"),
+    ("", ""),
+])  # fmt: skip
 def test_targets_of_branches_are_offsets(text: str, wanted: str) -> None:
     starts = [0x7F4A2D7A0000, 0x7F4A2D7A1000, 0x7F4A2D7A2000]
     assert sass_text(parse(0x7F4A2D7A1100, text), starts) == wanted

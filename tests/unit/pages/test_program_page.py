@@ -89,13 +89,6 @@ def test_many_launches_fit_on_sixty_lines(many: Explanation) -> None:
 
 
 @pytest.mark.slow
-def test_all_prints_every_launch_in_full(many: Explanation) -> None:
-    some = many._replace(launches=many.launches[:25])
-    assert len(launches_in(explain_blocks(some, everything=True))) == 25
-    assert not [text for text in explain_texts(some, everything=True) if "more launch" in text]
-
-
-@pytest.mark.slow
 def test_json_keeps_every_launch(many: Explanation) -> None:
     document = explain_document(many).to_dict()
     program = document["program"]
@@ -293,14 +286,6 @@ def test_what_to_change_comes_before_what_was_measured(form: Format) -> None:
     )
     places = [next(n for n, text in enumerate(texts) if words in text) for words in order]
     assert places == sorted(places)
-
-
-@each_row("width", [40, 80, 120, 200])
-def test_rows_fit_any_terminal(width: int) -> None:
-    _path, *lines = explain_terminal(
-        explained("decay_ratios"), width
-    ).splitlines()  # paths are not wrapped
-    assert max(map(len, lines)) <= width
 
 
 def test_verbose_prints_every_part_with_its_evidence() -> None:

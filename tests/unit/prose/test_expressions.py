@@ -201,23 +201,20 @@ def test_only_like_units_are_added(a: float, u: str, b: float, v: str) -> None:
             add(one, other)
 
 
-@each_row(
-    ("value", "text"),
-    [
-        (value_of(82.04, "%"), "82.0%"),
-        (multiply(bare(2), value_of(30, "%")), "60.0%"),
-        (divide(value_of(30, "%"), value_of(60, "%")), "0.500"),
-        (multiply(value_of(50, "%"), value_of(4, "Mbyte")), "2 MB"),
-        (multiply(value_of(10, "sector"), value_of(32, "byte")), "320 B"),
-        (multiply(value_of(10, "sector"), value_of(4, "byte/sector")), "40 B"),
-        (divide(value_of(4, "byte/sector"), value_of(32, "byte")), "0.125"),
-        (divide(value_of(2, "Gbyte"), value_of(1, "s")), "2 GB/s"),
-        (divide(value_of(2e9, "cycle"), value_of(1, "s")), "2 GHz"),
-        (divide(value_of(1024, "byte"), value_of(256, "thread")), "4 B/thread"),
-        (divide(value_of(8, "sector"), value_of(2, "request")), "4 sector/request"),
-        (value_of(8, "bit"), "1 B"),
-    ],
-)
+@each_row(("value", "text"), [
+    (value_of(82.04, "%"), "82.0%"),
+    (multiply(bare(2), value_of(30, "%")), "60.0%"),
+    (divide(value_of(30, "%"), value_of(60, "%")), "0.500"),
+    (multiply(value_of(50, "%"), value_of(4, "Mbyte")), "2 MB"),
+    (multiply(value_of(10, "sector"), value_of(32, "byte")), "320 B"),
+    (multiply(value_of(10, "sector"), value_of(4, "byte/sector")), "40 B"),
+    (divide(value_of(4, "byte/sector"), value_of(32, "byte")), "0.125"),
+    (divide(value_of(2, "Gbyte"), value_of(1, "s")), "2 GB/s"),
+    (divide(value_of(2e9, "cycle"), value_of(1, "s")), "2 GHz"),
+    (divide(value_of(1024, "byte"), value_of(256, "thread")), "4 B/thread"),
+    (divide(value_of(8, "sector"), value_of(2, "request")), "4 sector/request"),
+    (value_of(8, "bit"), "1 B"),
+])  # fmt: skip
 def test_results_have_their_unit(value: UnitValue, text: str) -> None:
     assert value_text(value) == text
 

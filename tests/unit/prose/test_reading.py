@@ -217,21 +217,18 @@ def test_code_and_references_are_not_cut(parts: list[str]) -> None:
     assert found == spans
 
 
-@each_row(
-    ("text", "pieces"),
-    [
-        ("One. Two.", ["One.", "Two."]),
-        ("It is at slow.cu:7. Next!", ["It is at slow.cu:7.", "Next!"]),
-        ("E.g. this, i.e. that. End.", ["E.g. this, i.e. that.", "End."]),
-        ("See `a. B` there. {x. Y} here.", ["See `a. B` there.", "{x. Y} here."]),
-        ("1. First item.\n2. Second item.", ["1. First item.", "2. Second item."]),
-        ('(He said "so.") Then.', ['(He said "so.")', "Then."]),
-        ("- a\n- b", ["- a", "- b"]),
-        ("{a\n- b} c", ["{a - b} c"]),
-        ("", []),
-        (" \n \n ", []),
-    ],
-)
+@each_row(("text", "pieces"), [
+    ("One. Two.", ["One.", "Two."]),
+    ("It is at slow.cu:7. Next!", ["It is at slow.cu:7.", "Next!"]),
+    ("E.g. this, i.e. that. End.", ["E.g. this, i.e. that.", "End."]),
+    ("See `a. B` there. {x. Y} here.", ["See `a. B` there.", "{x. Y} here."]),
+    ("1. First item.\n2. Second item.", ["1. First item.", "2. Second item."]),
+    ('(He said "so.") Then.', ['(He said "so.")', "Then."]),
+    ("- a\n- b", ["- a", "- b"]),
+    ("{a\n- b} c", ["{a - b} c"]),
+    ("", []),
+    (" \n \n ", []),
+])  # fmt: skip
 def test_sentences_are_split_at_their_ends(text: str, pieces: list[str]) -> None:
     assert [piece for piece, _ in sentences_of(text)] == pieces
 

@@ -44,21 +44,15 @@ def around(text: str, index: int = 0) -> WordsAround:
     return SentenceWords(text, numbers).around(numbers[index])
 
 
-@each_row(
-    ("text", "index", "cell"),
-    [
-        ("L2 at 83% of peak; L1 at 51% of peak", 1, {"l1"}),
-        ("● L2     ████▎····· 23.0% 2.37 of 10.28 TB/s", 0, {"l2"}),
-        ("● L2     ████▎····· 23.0% 2.37 of 10.28 TB/s", 2, {"l2"}),
-        ("addresses and indices 38%, arithmetic on data 35%", 1, {"data", "arithmetic"}),
-        ("out[i] = a;   address 78%, memory 22%", 0, {"address"}),
-        (
-            "By bytes and operations per second, it is far from every ceiling; L2 comes closest (36%).",
-            0,
-            {"l2"},
-        ),
-    ],
-)
+@each_row(("text", "index", "cell"), [
+    ("L2 at 83% of peak; L1 at 51% of peak", 1, {"l1"}),
+    ("● L2     ████▎····· 23.0% 2.37 of 10.28 TB/s", 0, {"l2"}),
+    ("● L2     ████▎····· 23.0% 2.37 of 10.28 TB/s", 2, {"l2"}),
+    ("addresses and indices 38%, arithmetic on data 35%", 1, {"data", "arithmetic"}),
+    ("out[i] = a;   address 78%, memory 22%", 0, {"address"}),
+    ("By bytes and operations per second, it is far from every ceiling; L2 comes closest (36%).", 0,
+     {"l2"}),
+])  # fmt: skip
 def test_the_name_right_before_a_number(text: str, index: int, cell: set[str]) -> None:
     assert around(text, index).cell == cell
 
@@ -114,29 +108,18 @@ def verdicts(text: str, profile: Profile) -> dict[str, str]:
     return {check.number.text: check.verdict for check in checks}
 
 
-@each_row(
-    ("text", "verdict"),
-    [
-        ("41.7%  110  slow.cu:9  Drain 100% for the store at slow.cu:7", {"confirmed"}),
-        (
-            "41.8%  111  slow.cu:9  Drain 90% for the store at slow.cu:7",
-            {"contradicted", "not_found"},
-        ),
-        ("● L2     ████▎····· 23.0% 2.37 of 10.28 TB/s", {"confirmed"}),
-        (
-            "What the instructions are for: addresses and indices 74%, conditions and loops 17%",
-            {"confirmed"},
-        ),
-        (
-            "What the instructions are for: conditions and loops 74%, addresses and indices 17%",
-            {"not_found"},
-        ),
-        ("slow.cu:7: 100% of all excess sectors", {"confirmed"}),
-        ("slow.cu:7: 90% of all excess sectors", {"contradicted"}),
-        ("100% of all excess sectors are at slow.cu:5", {"contradicted"}),
-    ],
-    few=3,
-)
+@each_row(("text", "verdict"), [
+    ("41.7%  110  slow.cu:9  Drain 100% for the store at slow.cu:7", {"confirmed"}),
+    ("41.8%  111  slow.cu:9  Drain 90% for the store at slow.cu:7", {"contradicted", "not_found"}),
+    ("● L2     ████▎····· 23.0% 2.37 of 10.28 TB/s", {"confirmed"}),
+    ("What the instructions are for: addresses and indices 74%, conditions and loops 17%",
+     {"confirmed"}),
+    ("What the instructions are for: conditions and loops 74%, addresses and indices 17%",
+     {"not_found"}),
+    ("slow.cu:7: 100% of all excess sectors", {"confirmed"}),
+    ("slow.cu:7: 90% of all excess sectors", {"contradicted"}),
+    ("100% of all excess sectors are at slow.cu:5", {"contradicted"}),
+], few=3)  # fmt: skip
 def test_what_keet_prints_of_a_launch(text: str, verdict: set[str], flip: Profile) -> None:
     assert set(verdicts(text, flip).values()) <= verdict, verdicts(text, flip)
     assert verdicts(text, flip)
@@ -189,29 +172,22 @@ def test_a_change_is_of_two_reports(flip: Profile) -> None:
     assert [c.verdict for each in found for c in each.checks].count("confirmed") == 3
 
 
-@each_row(
-    "text",
-    [
-        "To check that too: ncu --set full -o more.ncu-rep ./app --n=16 4",
-        "profile again with: ncu --warp-sampling-interval 6",
-        "10 more lines: below; --top 20",
-        "5 of 5 numbers verified against the report",
-        "If cause 1 is gone, less is moved.",
-        "2_global_memory_coalescing.cuh is the file",
-    ],
-)
+@each_row("text", [
+    "To check that too: ncu --set full -o more.ncu-rep ./app --n=16 4",
+    "profile again with: ncu --warp-sampling-interval 6",
+    "10 more lines: below; --top 20",
+    "5 of 5 numbers verified against the report",
+    "If cause 1 is gone, less is moved.",
+    "2_global_memory_coalescing.cuh is the file",
+])  # fmt: skip
 def test_no_claim(text: str) -> None:
     assert not find_numbers(without_asides(text))
 
 
-@each_row(
-    "text",
-    [
-        "It keeps 12 more registers than needed.",
-        "ncu shows 83 % for L2.",
-        "- 5 registers, and cause 1.2x of it",
-    ],
-)
+@each_row("text", [
+    "It keeps 12 more registers than needed.", "ncu shows 83 % for L2.",
+    "- 5 registers, and cause 1.2x of it",
+])  # fmt: skip
 def test_still_a_claim(text: str) -> None:
     assert find_numbers(without_asides(text))
 

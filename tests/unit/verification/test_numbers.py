@@ -54,21 +54,18 @@ def test_a_number(text: str, value: float, half: float, unit: str) -> None:
     assert number.unit == unit
 
 
-@each_row(
-    ("text", "numbers"),
-    [
-        ("slow.cu:25, 49.5 % of the samples", ["49.5 %"]),
-        ("slow.cu:25, 30 and 31 are hot", []),
-        ("slow.cu:10 and 15 wait for it", []),
-        ("slow.cu:42, 60, 61 and 65 hold the rest", []),
-        ("slow.cu:42, 60 of the samples", ["60"]),
-        ("slow.cu:42 and 60 [E3] are", ["60"]),
-        ("slow.cu:25 and 49 % of it", ["49 %"]),
-        ("slow.cu:25 to 31 wait", []),
-        ("slow.cu:25, 12 sectors", ["12 sectors"]),
-        ("It is LDS.128 and LDG.E.64.", []),
-    ],
-)
+@each_row(("text", "numbers"), [
+    ("slow.cu:25, 49.5 % of the samples", ["49.5 %"]),
+    ("slow.cu:25, 30 and 31 are hot", []),
+    ("slow.cu:10 and 15 wait for it", []),
+    ("slow.cu:42, 60, 61 and 65 hold the rest", []),
+    ("slow.cu:42, 60 of the samples", ["60"]),
+    ("slow.cu:42 and 60 [E3] are", ["60"]),
+    ("slow.cu:25 and 49 % of it", ["49 %"]),
+    ("slow.cu:25 to 31 wait", []),
+    ("slow.cu:25, 12 sectors", ["12 sectors"]),
+    ("It is LDS.128 and LDG.E.64.", []),
+])  # fmt: skip
 def test_places_and_opcodes_are_no_numbers(text: str, numbers: list[str]) -> None:
     assert [number.text for number in find_numbers(text)] == numbers
 
@@ -83,28 +80,21 @@ def test_a_noun_is_not_a_unit() -> None:
     assert (number.text, number.value, number.unit) == ("4", 4, "")
 
 
-@each_row(
-    "text",
-    [
-        "slow.cu:95 and src/a-b.cuh:12-14",
-        "line 33, lines 30-39 and line 12",
-        "sm_90, L1, L2, FP32, FP64, E3, H200, float4, int8, k44, R0",
-        "elements of nodes.parts[2].x[11] are stored",
-        "`x = 12345` and `69.3 us`",
-        "```\nfor (int i = 0; i < 100; i++)\n```",
-        "## 3 Results of 7",
-        "1. first\n2. second\n3) third",
-        "CUDA 13.0, ncu 2025.3.1, driver 580.65, version 2, cc 9.0, v1.2, RTX 4090",
-        "2026-11-15 03:15, 12:30",
-        "transpose_tiles<float, 32>, tile<64, 8>",
-        "launch 2, launches 0 and 1, #3",
-        "0x7f00, 3D, a 2-D grid, 128-bit loads, 32-byte sectors, the 3rd",
-        "https://example.org/2024/12?x=5",
-        "A100-SXM4-80GB, RTX-4090Ti, 4090Ti",
-        "a ratio of 2:1",
-        "three of them",
-    ],
-)
+@each_row("text", [
+    "slow.cu:95 and src/a-b.cuh:12-14",
+    "line 33, lines 30-39 and line 12",
+    "sm_90, L1, L2, FP32, FP64, E3, H200, float4, int8, k44, R0",
+    "elements of nodes.parts[2].x[11] are stored", "`x = 12345` and `69.3 us`",
+    "```\nfor (int i = 0; i < 100; i++)\n```", "## 3 Results of 7",
+    "1. first\n2. second\n3) third",
+    "CUDA 13.0, ncu 2025.3.1, driver 580.65, version 2, cc 9.0, v1.2, RTX 4090",
+    "2026-11-15 03:15, 12:30",
+    "transpose_tiles<float, 32>, tile<64, 8>",
+    "launch 2, launches 0 and 1, #3",
+    "0x7f00, 3D, a 2-D grid, 128-bit loads, 32-byte sectors, the 3rd",
+    "https://example.org/2024/12?x=5",
+    "A100-SXM4-80GB, RTX-4090Ti, 4090Ti", "a ratio of 2:1", "three of them",
+])  # fmt: skip
 def test_no_claim(text: str) -> None:
     assert find_numbers(text) == []
 
@@ -164,13 +154,10 @@ def test_sentences(wording) -> None:
     assert all(len(s.text) <= 1000 for s in split_sentences("word " * 1000))
 
 
-@each_row(
-    ("text", "count"),
-    [
-        ("15% waiting for the latency of shared memory: 131.9 us\n    → 3.85 us", 1),
-        ("→ Store along the fastest axis of the output at slow.cu:7, or\n  swap the axes.", 1),
-        ("The kernel waits for global memory most of the time.\n→ Load earlier.", 2),
-    ],
-)
+@each_row(("text", "count"), [
+    ("15% waiting for the latency of shared memory: 131.9 us\n    → 3.85 us", 1),
+    ("→ Store along the fastest axis of the output at slow.cu:7, or\n  swap the axes.", 1),
+    ("The kernel waits for global memory most of the time.\n→ Load earlier.", 2),
+])  # fmt: skip
 def test_wrapped_rows_stay_one_sentence(text: str, count: int) -> None:
     assert len(list(split_sentences(text))) == count

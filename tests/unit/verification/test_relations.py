@@ -46,27 +46,19 @@ def test_found(text: str, kind: str, factor: float | None) -> None:
     assert (relation.factor.value if relation.factor else None) == factor
 
 
-@each_row(
-    "text",
-    [
-        "It takes more than 60 us.",
-        "L2 is above 70 %.",
-        "It fills less than a quarter of a wave.",
-        "It",
-    ],
-)
+@each_row("text", [
+    "It takes more than 60 us.", "L2 is above 70 %.",
+    "It fills less than a quarter of a wave.", "It",
+])  # fmt: skip
 def test_a_bound_of_a_number_is_not_a_comparison(text: str) -> None:
     assert find_relations(text) == []
 
 
-@each_row(
-    "text",
-    [
-        "Store along the fastest axis of the output.",
-        "The busiest stage is the crossbar to L2.",
-        "The busiest slice of L2 looks up 25.6 times as many sectors.",
-    ],
-)
+@each_row("text", [
+    "Store along the fastest axis of the output.",
+    "The busiest stage is the crossbar to L2.",
+    "The busiest slice of L2 looks up 25.6 times as many sectors.",
+])  # fmt: skip
 def test_the_name_of_a_part_is_not_a_comparison(text: str) -> None:
     assert find_relations(text) == []
 
@@ -109,14 +101,11 @@ def test_wrong(text: str, profile_of: ProfileOf) -> None:
     assert [each.verdict for each in relations(text, profile_of(TOUR))] == ["contradicted"]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "transpose_rows takes 69.34 us, which is more than most of its neighbours.",
-        "In launch 0, the L2 hit rate of 89.9 % is better and higher than usage suggests.",
-        "In launch 0, Drain is the second largest stall reason with 55 % of the samples.",
-    ],
-)
+@pytest.mark.parametrize("text", [
+    "transpose_rows takes 69.34 us, which is more than most of its neighbours.",
+    "In launch 0, the L2 hit rate of 89.9 % is better and higher than usage suggests.",
+    "In launch 0, Drain is the second largest stall reason with 55 % of the samples.",
+])  # fmt: skip
 def test_what_is_not_understood_is_not_confirmed(text: str, profile_of: ProfileOf) -> None:
     assert [each.verdict for each in relations(text, profile_of(TOUR))] == ["not_found"]
 
@@ -146,22 +135,19 @@ def checked(text: str, profile: Profile) -> list[CheckedSentence]:
     return verify_text(text, profile.launches, known=computed_values([profile]))
 
 
-@each_row(
-    ("claim", "verdict"),
-    [
-        ("is DRAM bound", "contradicted"),
-        ("is limited by DRAM", "contradicted"),
-        ("is memory bandwidth bound", "contradicted"),
-        ("is compute-bound", "contradicted"),
-        ("is L2-bound", "confirmed"),
-        ("is limited by the L2", "confirmed"),
-        ("is memory-bound", "confirmed"),
-        ("is not DRAM bound", "confirmed"),
-        ("is not L2 bound", "contradicted"),
-        ("is latency-bound", "contradicted"),
-        ("is L1 bound", "contradicted"),
-    ],
-)
+@each_row(("claim", "verdict"), [
+    ("is DRAM bound", "contradicted"),
+    ("is limited by DRAM", "contradicted"),
+    ("is memory bandwidth bound", "contradicted"),
+    ("is compute-bound", "contradicted"),
+    ("is L2-bound", "confirmed"),
+    ("is limited by the L2", "confirmed"),
+    ("is memory-bound", "confirmed"),
+    ("is not DRAM bound", "confirmed"),
+    ("is not L2 bound", "contradicted"),
+    ("is latency-bound", "contradicted"),
+    ("is L1 bound", "contradicted"),
+])  # fmt: skip
 def test_limiters(claim: str, verdict: str, flip: Profile) -> None:
     found = checked(f"The kernel takes 1.02 ms and {claim}.", flip)
     assert [each.verdict for each in found[0].relations] == [verdict]
@@ -217,19 +203,16 @@ def export(tmp_path_factory: pytest.TempPathFactory) -> Profile:
     return read_profile(path)
 
 
-@each_row(
-    ("text", "verdict"),
-    [
-        ("Issue slots busy is 75.41%.", "confirmed"),
-        ("Issue Slots Busy: 75.4 %", "confirmed"),
-        ("SM Busy is 75.41%.", "confirmed"),
-        ("Warp Cycles Per Issued Instruction is 10.44.", "confirmed"),
-        ("Issue slots busy is 60.00%.", "not_found"),
-        ("SM Busy is 60%.", "not_found"),
-        ("The duration is 70.1 us.", "contradicted"),
-        ("One or More Eligible is 60%.", "contradicted"),
-    ],
-)
+@each_row(("text", "verdict"), [
+    ("Issue slots busy is 75.41%.", "confirmed"),
+    ("Issue Slots Busy: 75.4 %", "confirmed"),
+    ("SM Busy is 75.41%.", "confirmed"),
+    ("Warp Cycles Per Issued Instruction is 10.44.", "confirmed"),
+    ("Issue slots busy is 60.00%.", "not_found"),
+    ("SM Busy is 60%.", "not_found"),
+    ("The duration is 70.1 us.", "contradicted"),
+    ("One or More Eligible is 60%.", "contradicted"),
+])  # fmt: skip
 def test_labels_of_an_export(text: str, verdict: str, export: Profile) -> None:
     """Never wrong for what a metric related to the label has."""
     assert verdicts(text, export) == [verdict]

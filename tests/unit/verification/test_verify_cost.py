@@ -147,15 +147,11 @@ def searched(text: str, launches: tuple[Launch, ...]) -> list[LaunchName]:
     return sorted(found, key=lambda each: each.start)
 
 
-@each_row(
-    "text",
-    [
-        "transpose_tiles<float, 32> and transpose_rows differ; normalise is short.",
-        "launch 1 is transpose_tiles, #2 is not, #77 is none",
-        "ns::transpose_rows, transpose_rows2 and transpose_rows.",
-        "nothing is named here",
-    ],
-)
+@each_row("text", [
+    "transpose_tiles<float, 32> and transpose_rows differ; normalise is short.",
+    "launch 1 is transpose_tiles, #2 is not, #77 is none",
+    "ns::transpose_rows, transpose_rows2 and transpose_rows.", "nothing is named here",
+])  # fmt: skip
 def test_launches_found_like_a_search_for_each_name(text: str, tour: Profile) -> None:
     launches = tuple(copied(each, each.id + 3 * more) for more in (0, 1) for each in tour.launches)
     assert LaunchLookup(launches).named_in(text) == searched(text, launches)
