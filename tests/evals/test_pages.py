@@ -68,21 +68,22 @@ def test_no_cell_is_lost(rows: list[list[str]], width: int, keys: int) -> None:
 ROWS = [("name", "times", "why"), ("a", "1.5", "short"), ("longer", "-", ""), ("b", "12,000", "x")]
 
 
-def test_numbers_are_set_to_the_right() -> None:
+def test_tables() -> None:
     assert text_table(ROWS) == [
         "name     times  why",
         "a          1.5  short",
         "longer       -",
         "b       12,000  x",
     ]
-
-
-def test_markdown_says_which_columns_are_numbers() -> None:
     assert markdown_table(ROWS)[:3] == [
         "| name | times | why |",
         "| --- | ---: | --- |",
         "| a | 1.5 | short |",
     ]
+    assert markdown_table([("n",), ("a | b\nc \\| d",)])[2] == "| a \\| b c \\\\\\| d |"
+    assert text_table([]) == markdown_table([]) == []
+    with pytest.raises(ValueError, match="shorter"):
+        text_table([("a", "b"), ("c",)])
 
 
 @each_row("cell", ["1", "-3.5", "+0.1", "95 %", "95%", "2.31x", "1e-3", "12.5 us"])
@@ -93,16 +94,3 @@ def test_what_counts_as_a_number(cell: str) -> None:
 @each_row("cell", ["a", "1 of 3", "0.95 (0.90 to 1.00)", "3 apples", "", "-"])
 def test_text_columns_are_not_aligned_right(cell: str) -> None:
     assert markdown_table([("n",), (cell,)])[1] == "| --- |"
-
-
-def test_a_cell_stays_in_its_column() -> None:
-    assert markdown_table([("n",), ("a | b\nc \\| d",)])[2] == "| a \\| b c \\\\\\| d |"
-
-
-def test_an_empty_table_prints_nothing() -> None:
-    assert text_table([]) == markdown_table([]) == []
-
-
-def test_rows_of_unequal_length_are_a_mistake() -> None:
-    with pytest.raises(ValueError, match="shorter"):
-        text_table([("a", "b"), ("c",)])

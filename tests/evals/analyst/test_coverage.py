@@ -33,14 +33,11 @@ def made_up(kind: str, id_: str, *raised: str) -> Answered:
     )
 
 
-def test_a_report_is_judged_by_its_longest_kernel() -> None:
+def test_a_report_is_judged_by_its_longest_kernel(wording) -> None:
     row = of_source(report("tour_full.ncu-repz"))
     assert (row.kernel, row.kind, row.answer.kind) == ("transpose_rows", "full", "finding")
     assert row.answer.id in row.raised
     assert row.headline.endswith(".")
-
-
-def test_a_file_that_is_not_a_report_is_listed_as_unread(wording) -> None:
     readme = Source("test data", "README.md", REPORTS.parent / "README.md")
     row = of_source(readme)
     wording(row.why)

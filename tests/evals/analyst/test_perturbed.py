@@ -80,15 +80,12 @@ def test_the_configuration_stays_and_measurements_move(launch: Launch, width: fl
     assert (drawn.grid, drawn.block, drawn.device) == (launch.grid, launch.block, launch.device)
 
 
-def test_every_metric_is_moved_or_known_to_be_configured(launch: Launch) -> None:
+def test_metrics_and_their_parts_are_moved(launch: Launch) -> None:
     drawn = PerturbedLaunch(Original(launch), 0, 0.02)
     for name in launch.metric_names():
         own, other = launch.metric(name), drawn.metric(name)
         is_large = isinstance(own.value, int | float) and 1000 < abs(own.value) < math.inf
         assert (own.value != other.value) == (is_large and is_measured(name)) or not is_large, name
-
-
-def test_parts_of_a_metric_move_together_and_codes_stay(launch: Launch) -> None:
     drawn = PerturbedLaunch(Original(launch), 1, 0.05)
     own, other = launch.instances("inst_executed"), drawn.instances("inst_executed")
     assert own.ids == other.ids

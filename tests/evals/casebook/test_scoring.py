@@ -53,15 +53,12 @@ def a_read(*claims: Claim, after: Answer | NoAnswer | None = None, **facts: obje
     return Read(known, truth, before, Answer() if after is None else after)
 
 
-def test_a_cause_that_is_named_first_at_its_line() -> None:
+def test_ranks_of_causes() -> None:
     read = a_read(a_claim("barrier_bound", 3.0, ("scan.cu", 7)), a_claim("latency_bound"))
     (score,) = diagnosis.score_cases([read]).causes
     assert (score.rank, score.located, score.silent, score.still_raised) == (1, True, False, False)
     assert (score.nvidia_rank, score.nvidia_global_rank) == (1, 1)
     assert score.first == "barrier_bound 3.00x"
-
-
-def test_ranks_of_second_missing_silent_and_still_raised_findings() -> None:
     second = a_read(a_claim("latency_bound"), a_claim("barrier_bound"))
     other = a_read(a_claim("latency_bound"))
     silent = a_read(after=Answer((a_claim("barrier_bound"),)))
@@ -69,18 +66,18 @@ def test_ranks_of_second_missing_silent_and_still_raised_findings() -> None:
     assert [score.rank for score in scores] == [2, None, None]
     assert [score.silent for score in scores] == [False, False, True]
     assert [score.still_raised for score in scores] == [False, False, True]
+    read = a_read(after=NoAnswer("it is gone"))
+    assert diagnosis.score_cases([read]).unscored == ["scan/x"]
 
 
-def test_a_look_alike_is_judged_by_the_finding_that_it_resembles_alone() -> None:
+def test_what_raises_a_look_alike() -> None:
+    """The finding that it resembles; a rule, if it can mean that and promises a tenth."""
     raised = a_read(a_claim("latency_bound"), a_claim("barrier_bound"), lookalike=True)
     other = a_read(a_claim("latency_bound"), lookalike=True)
     scores = diagnosis.score_cases([raised, other])
     assert not scores.causes
     assert [alarm.raised for alarm in scores.alarms] == [True, False]
     assert [alarm.nvidia_raised for alarm in scores.alarms] == [True, True]
-
-
-def test_a_rule_raises_a_look_alike_if_it_can_mean_it_and_promises_a_tenth() -> None:
     special = a_read(lookalike=True, finding="sfu_bound")  # CPIStall may mean special functions
     other = a_read(lookalike=True, finding="pcie_or_nvlink_traffic")  # no rule here means that
     little = a_read(lookalike=True)
@@ -137,11 +134,6 @@ def test_a_case_confirms_the_other_names_of_its_cause() -> None:
     assert not alarm.nvidia_unconfirmed
 
 
-def test_a_profile_that_cannot_be_read_is_unscored() -> None:
-    read = a_read(after=NoAnswer("it is gone"))
-    assert diagnosis.score_cases([read]).unscored == ["scan/x"]
-
-
 def test_the_page_says_the_answer_first_and_names_every_miss(wording) -> None:
     reads = [
         a_read(a_claim("barrier_bound")),
@@ -164,15 +156,12 @@ def test_each_of_several_fixes_is_compared_with_its_own_gain() -> None:
     assert rows[1].keet.error == pytest.approx(0.585, abs=1e-3)
 
 
-def test_a_case_is_never_its_own_precedent() -> None:
+def test_naive_forecasts_are_of_other_families() -> None:
     own = a_read(id="scan/x", speedup=64.0)
     sibling = a_read(id="scan/y", speedup=64.0)
     other = a_read(id="fft/z", family="fft", speedup=2.0)
     (score, *_) = forecast.score_forecasts([own], [own, sibling, other]).forecasts
     assert score.row.naive_range.likely == 2.0
-
-
-def test_locked_cases_are_compared_with_work_families() -> None:
     locked = a_read(id="gemv/x", family="gemv", split="locked", speedup=64.0)
     other = a_read(id="nbody/x", family="nbody", split="locked", speedup=64.0)
     work = a_read(id="fft/z", family="fft", speedup=2.0)

@@ -36,9 +36,11 @@ def test_every_sample_is_scored(real: Scored) -> None:
     assert real.unscored == []
 
 
-def test_keet_is_right_often_enough(result: Result) -> None:
+def test_keet_is_right_often_enough(result: Result, keet: Keet) -> None:
     """The floor: who changes a check runs into it."""
     assert [held for held in result.thresholds if not held.met] == []
+    ran = keet("eval", "diagnosis", "--on", "samples", "--check", "--format", "json")
+    assert (ran.code, ran.out, ran.err) == (0, printed(result, "json"), "")
 
 
 def test_a_missed_threshold_is_reported() -> None:
@@ -73,11 +75,6 @@ def test_the_json_says_the_same_and_why(real: Scored, result: Result) -> None:
     assert len(document["healthy"]) == len(real.healthy)
 
 
-def test_the_command_prints_it(keet: Keet, result: Result) -> None:
-    ran = keet("eval", "diagnosis", "--on", "samples", "--check", "--format", "json")
-    assert (ran.code, ran.out, ran.err) == (0, printed(result, "json"), "")
-
-
 def test_the_difficulties_sum_up_to_all_samples(real: Scored, result: Result) -> None:
     """A sample in Triton has one too, though it is no problem of optimize."""
     assert all(row.difficulty for row in real.rows)
@@ -100,7 +97,7 @@ def flip() -> Sample:
     return next(sample for sample in load_samples() if sample.name == "matrix_flip")
 
 
-def test_a_missing_report_is_unscored(flip: Sample) -> None:
+def test_reports_that_are_missing_or_of_another_kernel(flip: Sample) -> None:
     others = [sample for sample in load_samples() if sample.name in ("row_norms", "pair_reduce")]
     lost = score_samples([flip.model_copy(update={"name": "not_there"}), *others])
     assert [row.sample for row in lost.rows] == ["row_norms"]
@@ -109,9 +106,6 @@ def test_a_missing_report_is_unscored(flip: Sample) -> None:
         ("not_there", "fast"),
     }
     assert "not_there, slow: " in printed(result_of(lost), "terminal")
-
-
-def test_a_report_without_the_kernel_is_unscored(flip: Sample) -> None:
     answers = answers_of(flip.model_copy(update={"kernel": "flop"}))
     assert answers["slow"] == NoAnswer("the report has no launch of flop")
 
@@ -121,13 +115,14 @@ def tried(real: Scored) -> dict[str, AdversaryScore]:
     return {each.name: each for each in real.adversaries}
 
 
-def test_full_scores_are_possible(tried: dict[str, AdversaryScore]) -> None:
+def test_adversaries(tried: dict[str, AdversaryScore]) -> None:
     assert tried["knows the truth (not an attack)"][1:] == (1, 1, 1, 0, 0)
-
-
-def test_a_wrong_line_does_not_count_as_located(tried: dict[str, AdversaryScore]) -> None:
     assert tried["right finding, wrong line"].located == 0
     assert tried["right finding, every line of the file"].located == 0
+    for name in ("every finding there is", "the five commonest causes of the others"):
+        assert tried[name].false_alarms == 1
+        assert tried[name].beside > 4
+    assert tried["latency_bound, always"].false_alarms == 1
 
 
 @each_row(
@@ -146,15 +141,6 @@ def test_adversaries_score_near_zero(
     assert tried[name].top1 <= top1
     assert tried[name].top3 <= top3
     assert tried[name].located <= top1
-
-
-def test_lists_cost_alarms_and_findings_that_nobody_planted(
-    tried: dict[str, AdversaryScore],
-) -> None:
-    for name in ("every finding there is", "the five commonest causes of the others"):
-        assert tried[name].false_alarms == 1
-        assert tried[name].beside > 4
-    assert tried["latency_bound, always"].false_alarms == 1
 
 
 def test_repeated_findings_gain_nothing(result: Result, tried: dict[str, AdversaryScore]) -> None:

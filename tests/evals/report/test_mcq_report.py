@@ -93,9 +93,6 @@ def test_shares_of_right_answers(run: Path) -> None:
     assert (cells["none"].scored, cells["none"].unscored) == (3, 1)
     assert cells["none"].right.mean == pytest.approx(1 / 3)
     assert cells["keet"].right.mean == pytest.approx(3 / 4)
-
-
-def test_paired_over_questions_scored_in_both(run: Path) -> None:
     found = next(each for each in report(run).differences if each.group == "all")
     assert (found.questions, found.shares.difference.mean) == (3, pytest.approx(1 / 3))
 

@@ -220,14 +220,11 @@ def test_frames_of_a_difference() -> None:
         made.to_pandas("launches")  # type: ignore[arg-type]
 
 
-def test_launches_are_found_by_number(tour: api.ExplainResult) -> None:
+def test_launches_are_found_by_number_and_reprs_are_short(tour: api.ExplainResult) -> None:
     assert tour.launch(2).kernel == "normalise"
     assert tour.launch(2).launch is tour.profile[2]
     with pytest.raises(KeyError, match="launch 3 is not explained here; these are: 0, 1, 2"):
         tour.launch(3)
-
-
-def test_reprs_are_one_short_line(tour: api.ExplainResult) -> None:
     roofline = api.roofline(TOUR)
     shown = [tour, tour.profile, *tour.profile, tour.findings, *tour.findings, tour.account]
     for each in [*shown, *tour.launches, roofline, *roofline.launches]:

@@ -41,23 +41,21 @@ def test_the_part_that_was_fixed_leads() -> None:
     assert leading["decay_ratios"].children[0].id == "issuing.lanes_off"
 
 
-def test_shares_add_up_to_the_difference() -> None:
+def test_shares() -> None:
+    """They add up; an unchanged time has an account and none."""
     for part in sample_difference("matrix_flip").pairs[0].account:
         assert part.share
         inner = [child.share for child in part.children if child.share]
         assert not inner or sum(inner) == pytest.approx(part.share, abs=0.001)
     shares = [part.share for part in sample_difference("matrix_flip").pairs[0].account]
     assert sum(share for share in shares if share) == pytest.approx(1, abs=0.001)
-
-
-def test_an_unchanged_time_has_an_account_and_no_shares() -> None:
     (pair,) = sample_difference("field_axpy").pairs
     assert pair.account
     assert {part.share for part in every(pair.account)} == {None}
     assert not [each for each in pair.attribution if each.kind in ("account", "unit")]
 
 
-def test_launches_of_a_side_are_added() -> None:
+def test_launches_and_runs_are_added() -> None:
     """Three kernels became one: their accounts are summed."""
     (fused,) = [
         p for p in difference(pipeline("before"), pipeline("after")).pairs if p.how == "fused"
@@ -68,10 +66,7 @@ def test_launches_of_a_side_are_added() -> None:
     assert float(waiting.time.before.value) == pytest.approx(
         sum(1e3 * float(part.time.value) for part in own if part and part.time), rel=1e-6
     )
-
-
-def test_several_runs_add_up_to_their_average() -> None:
-    """The explained launch is that of the first run; the time of the pair is of both."""
+    # The explained launch is that of the first run; the time of the pair is of both.
     one, other = pipeline("before"), pipeline("again")
     found = compare(side(one, other), side(pipeline("after")))
     for pair in found.pairs:

@@ -110,20 +110,20 @@ def test_a_finding_is_fixed_where_its_cost_and_its_number_fell(
     assert {name: ids for name, ids in told.items() if ids} == {fate: ["uncoalesced_global"]}
 
 
-def test_a_larger_share_of_a_shorter_time_is_not_a_cause() -> None:
+def test_what_is_not_a_cause() -> None:
     """77.8 % excess sectors before, 0 % after: had it cost 1.05x before and 1.5x after, it would
     cost less time for the launch is shorter, and still not be why."""
     assert [cause.id for cause in changed_findings(_sides("fast", 3.0, 1.05))] == [
         "uncoalesced_global"
     ]
     assert changed_findings(_sides("fast", 1.2, 1.5)) == []
-
-
-def test_a_number_that_got_worse_shows_no_improvement() -> None:
-    """The part of the sectors beyond the ideal grew from 67 % to 71 % in sparse_apply."""
+    # The part of the sectors beyond the ideal grew from 67 % to 71 % in sparse_apply.
     (pair,) = sample_difference("sparse_apply").pairs
     assert "uncoalesced_global" not in {each.finding for each in pair.attribution}
     assert "uncoalesced_global" in pair.remaining
+    found = sample_difference("row_layers")
+    told = [a.what for pair in found.pairs for a in pair.attribution if a.finding]
+    assert told == ["redundant traffic: gone"]
 
 
 @each_row("name", NAMES, few=3)
@@ -140,12 +140,6 @@ def test_the_number_of_a_cause_is_of_its_finding(name: str, *, swapped: bool) ->
                 e for f in raised for e in (f.evidence[0].id, *(f.evidence[0].derived_from or ()))
             }
             assert own & {evidence.id for evidence in each.evidence}, each.what
-
-
-def test_a_number_of_another_finding_is_not_shown() -> None:
-    found = sample_difference("row_layers")
-    told = [a.what for pair in found.pairs for a in pair.attribution if a.finding]
-    assert told == ["redundant traffic: gone"]
 
 
 @pytest.mark.slow
@@ -260,14 +254,11 @@ def test_lines_that_were_moved_are_found(cut: int) -> None:
     assert all(found[n] == (n - cut) % 60 for n in range(60) if n % 3)
 
 
-def test_an_edited_line_is_a_version_of_the_old_one() -> None:
+def test_edited_lines() -> None:
     old = ["int i = blockIdx.x;", "out[x * n + y] = in[y * n + x];", "return;"]
     new = ["int i = blockIdx.x;", "out[y * n + x] = in[x * n + y];", "return;"]
     assert (1, 1) in align(old, new)
     assert (1, 1) not in align(old, [new[0], "completely_different(call);", new[2]])
-
-
-def test_indentation_does_not_matter() -> None:
     text = _code(30)
     assert len(align(text, ["\t\t" + line.strip() for line in text])) == 30
 
@@ -289,9 +280,6 @@ def test_long_files_are_aligned() -> None:
     assert found[4_999] == 4_999
     assert found[19_999] == 19_899
     assert len(found) > 19_500
-
-
-def test_long_files_of_braces_are_aligned_fast() -> None:
     assert align(["}"] * 20_000, ["}", ""] * 10_000) != []
 
 

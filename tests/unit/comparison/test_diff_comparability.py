@@ -83,11 +83,25 @@ def test_the_same_or_an_unknown_gpu_forbids_nothing() -> None:
     assert not {"device", "device_unknown"} & set(_captures(before, pipeline("after")))
 
 
-def test_warm_caches_weaken() -> None:
+def test_captures_that_weaken() -> None:
     found = difference(pipeline("before"), pipeline("warm"))
     assert reasons(found)["cache_control"] == "weakens"
     assert found.timing.word == "inconclusive"
     assert found.timing.doubt >= 0.5
+    before = sample("matrix_flip")
+    clock = {
+        "smsp__cycles_elapsed.avg.per_second": 1.0e9,
+        "gpc__cycles_elapsed.avg.per_second": 1e9,
+    }
+    found = difference(before, changed(before, metrics=clock))
+    assert reasons(found)["clocks"] == "weakens"
+    assert found.pairs[0].timing.doubt > 0.2
+    assert found.timing.word == "inconclusive"
+    before = pipeline("before")
+    other = changed(before, command_line="ncu --clock-control base ./x")
+    assert _captures(before, other)["clock_control"] == "note"
+    unknown = without(other, "per_second")
+    assert _captures(before, unknown)["clock_control"] == "weakens"
 
 
 @each_row(
@@ -102,26 +116,6 @@ def test_warm_caches_weaken() -> None:
 def test_cache_control_by_the_command_line(one: str, other: str | None, *, differs: bool) -> None:
     found = _captures(made("a", command_line=one), made("a", command_line=other))
     assert ("cache_control" in found) == differs
-
-
-def test_clocks_weaken_by_as_much_as_they_differ() -> None:
-    before = sample("matrix_flip")
-    clock = {
-        "smsp__cycles_elapsed.avg.per_second": 1.0e9,
-        "gpc__cycles_elapsed.avg.per_second": 1e9,
-    }
-    found = difference(before, changed(before, metrics=clock))
-    assert reasons(found)["clocks"] == "weakens"
-    assert found.pairs[0].timing.doubt > 0.2
-    assert found.timing.word == "inconclusive"
-
-
-def test_clock_control_is_a_note_if_clocks_are_known_and_weakens_if_not() -> None:
-    before = pipeline("before")
-    other = changed(before, command_line="ncu --clock-control base ./x")
-    assert _captures(before, other)["clock_control"] == "note"
-    unknown = without(other, "per_second")
-    assert _captures(before, unknown)["clock_control"] == "weakens"
 
 
 @each_row(("one", "other", "told"), [
@@ -216,15 +210,6 @@ def _counted(ns: float, instructions: float, **shape: object) -> Kernel:
     return Kernel("k", ns, metrics={INSTRUCTIONS: instructions}, **shape)  # type: ignore[arg-type]
 
 
-def test_instructions_show_another_problem_if_the_code_is_not_known() -> None:
-    before = made(_counted(1e6, 1e6, grid=(100, 1, 1)))
-    assert _launches(before, made(_counted(2e6, 2e6, grid=(200, 1, 1)))) == {
-        "problem_size": "forbids"
-    }
-    coarser = made(_counted(2e6, 1.05e6, grid=(200, 1, 1)))
-    assert _launches(before, coarser) == {}
-
-
 def test_other_code_may_execute_more() -> None:
     before, after = (
         made(
@@ -245,18 +230,22 @@ def test_work_that_each_block_repeats_is_the_same_problem(work: float, found: ob
     assert _launches(sample("decay_ratios"), resized(work)) == found
 
 
-def test_a_larger_grid_weakens_if_the_time_grew_along() -> None:
+def test_larger_problems() -> None:
+    """By the grid and the time; by the instructions where the code is not known."""
     before = made(Kernel("k", 1e6, grid=(100, 1, 1)))
     assert _launches(before, made(Kernel("k", 2e6, grid=(200, 1, 1)))) == {"launch_size": "weakens"}
     assert _launches(before, made(Kernel("k", 5e5, grid=(200, 1, 1)))) == {}
     tuned = Kernel("k", 2e6, grid=(50, 1, 1), block=(512, 1, 1))
     assert _launches(before, made(tuned)) == {}
-
-
-def test_basic_reports_of_two_problems_are_not_called_slower() -> None:
     found = difference(pipeline("warm"), pipeline("double"))
     assert found.timing.word == "inconclusive"
     assert reasons(found)["launch_size"] == "weakens"
+    before = made(_counted(1e6, 1e6, grid=(100, 1, 1)))
+    assert _launches(before, made(_counted(2e6, 2e6, grid=(200, 1, 1)))) == {
+        "problem_size": "forbids"
+    }
+    coarser = made(_counted(2e6, 1.05e6, grid=(200, 1, 1)))
+    assert _launches(before, coarser) == {}
 
 
 @each_row("name", NAMES)
@@ -269,19 +258,25 @@ def test_the_same_code_in_the_same_shape_is_the_same_problem(name: str) -> None:
     assert not [reason for caveats in found for reason in caveats]
 
 
-def test_launches_of_a_search_are_summed_before_they_are_compared() -> None:
+def test_the_work_of_launches() -> None:
     """The launch in the middle by time may be another one on the other side."""
     levels = [1e4, 1e6, 9e6, 2e5]
     before = made(*(_counted(n, n) for n in levels))
     after = made(*(_counted(n / 3 if n > 1e6 else n, n) for n in levels))
     assert _launches(before, after) == {}
-
-
-def test_a_launch_that_does_the_work_of_many() -> None:
     before, after = sample("ring_steps"), sample("ring_steps", "fast")
     found = difference(before, after)
     assert [reason.id for reason in found.forbidden] == ["work_per_launch"]
     assert not compare(side(before, times=300), side(after)).forbidden
+    work = {"smsp__inst_executed.sum": 1e6, "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum": 1e5,
+            "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum": 1e4}  # fmt: skip
+    more = {name: 4 * value for name, value in work.items()}
+    layers = made(
+        Kernel("conv", 1e5, grid=(64, 3, 1), metrics=work),
+        Kernel("conv", 4e5, grid=(48, 5, 1), metrics=more),
+    )
+    one, other = (Side((SideCapture(layers, (launch,)),)) for launch in layers.launches)
+    assert [reason.id for reason in compare(one, other, guess=True).forbidden] == ["problem_size"]
 
 
 @each_row(("before", "after", "severity"), [
@@ -307,37 +302,18 @@ def test_missing_sections_are_noted_by_name(wording) -> None:
     wording(note.text)
 
 
-def test_sides_without_launches_do_not_crash() -> None:
-    found = difference(made(), made("a"))
-    assert [reason.id for reason in found.forbidden] == ["no_pair"]
-    assert difference(made(), made()).timing.word == "inconclusive"
-
-
-def test_a_limited_capture_is_not_called_faster() -> None:
-    before = made(*[Kernel("step", 1e5)] * 300, command_line="ncu ./solver")
-    after = made(Kernel("step", 1e5), command_line="ncu -c 1 ./solver")
-    assert difference(before, after).timing.word == "inconclusive"
-
-
-def test_other_shapes_of_a_kernel_are_not_fused() -> None:
+def test_other_shapes_and_work() -> None:
     def launched(*grids: int) -> Profile:
         return made(*(Kernel("visit", 1e5 * n, grid=(n, 1, 1)) for n in grids))
 
     (pair,) = difference(launched(1, 2, 3), launched(11, 12)).pairs
     assert "fusion" not in {each.kind for each in pair.attribution}
-
-
-def test_launches_of_one_report_with_other_work_are_another_problem() -> None:
-    """Layers of a network: one kernel, one program, other sizes; the report has no code to compare."""
-    work = {"smsp__inst_executed.sum": 1e6, "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum": 1e5,
-            "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum": 1e4}  # fmt: skip
-    more = {name: 4 * value for name, value in work.items()}
-    layers = made(
-        Kernel("conv", 1e5, grid=(64, 3, 1), metrics=work),
-        Kernel("conv", 4e5, grid=(48, 5, 1), metrics=more),
-    )
-    one, other = (Side((SideCapture(layers, (launch,)),)) for launch in layers.launches)
-    assert [reason.id for reason in compare(one, other, guess=True).forbidden] == ["problem_size"]
+    before = made(*[Kernel("step", 1e5)] * 300, command_line="ncu ./solver")
+    after = made(Kernel("step", 1e5), command_line="ncu -c 1 ./solver")
+    assert difference(before, after).timing.word == "inconclusive"
+    found = difference(made(), made("a"))
+    assert [reason.id for reason in found.forbidden] == ["no_pair"]
+    assert difference(made(), made()).timing.word == "inconclusive"
 
 
 def test_a_caveat_prints_numbers_of_the_document() -> None:

@@ -221,7 +221,7 @@ def test_edits_of_one_launch_keep_their_total(edit: _Edit) -> None:
     assert found.timing.word == "faster"
 
 
-def test_without_a_total_kernels_are_gated_per_launch(wording) -> None:
+def test_the_gate_without_a_total(wording) -> None:
     before = made(*[Kernel("step", 1e5)] * 10, Kernel("other", 1e5), command_line=_SOME)
     after = made(*[Kernel("step", 2e5)] * 6, Kernel("other", 1e5), command_line=_SOME)
     gate = gated(difference(before, after))
@@ -231,9 +231,6 @@ def test_without_a_total_kernels_are_gated_per_launch(wording) -> None:
     assert gate.checked == 2
     assert not gate.total_gated
     wording(gate.not_gated)
-
-
-def test_a_launch_with_other_work_is_not_gated(wording) -> None:
     found = _Edit(threads=1, work=50, time=5).found()
     with pytest.raises(NotComparable, match="nothing was gated"):
         gated(found)

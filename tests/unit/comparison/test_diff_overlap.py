@@ -102,13 +102,11 @@ def test_a_kernel_that_overlaps_only_itself_gets_a_verdict_and_is_gated(wording)
 
 
 def test_kernels_that_overlap_each_other_get_no_verdict() -> None:
+    """Unless their overlap is unchanged."""
     serial = _ran(("k", 0, _MS), ("k", _MS, 2 * _MS), ("other", 3 * _MS, 4 * _MS))
     spans = ("k", 0, int(1.2 * _MS)), ("k", 0, int(1.2 * _MS)), ("other", _MS, 2 * _MS)
     (pair,) = difference(_ran(*spans), serial).pairs
     assert pair.timing.word == "inconclusive"
-
-
-def test_unchanged_overlap_gets_a_verdict() -> None:
     before = _ran(("k", 0, _MS), ("k", 0, _MS))
     after = _ran(("k", 0, 2 * _MS), ("k", 0, 2 * _MS))
     (pair,) = difference(before, after).pairs

@@ -39,15 +39,15 @@ def test_the_same_kernel_in_the_same_shape() -> None:
         (["a"], ["a"], "same"),
         (["b"], ["b"], "same"),
     ]
-
-
-def test_repeated_launches_are_one_pair() -> None:
     found = pair_groups(groups(*["step"] * 300), groups("step"))
     assert [len(pair.before[0].launches) for pair in found] == [300]
     assert found[0].how == "same"
+    shapes = [Kernel("a", grid=(n, 1, 1), source={"a.cu": _SOURCE}) for n in (1, 2, 3)]
+    found = pair_groups(groups(*shapes[:2]), groups(*shapes))
+    assert [pair.how for pair in found] == ["same", "same", "added"]
 
 
-def test_equal_shapes_are_paired_before_others() -> None:
+def test_shapes() -> None:
     small, large, other = ((n, 1, 1) for n in (10, 1000, 20))
     found = pair_groups(
         groups(Kernel("a", grid=small), Kernel("a", grid=large)),
@@ -56,8 +56,6 @@ def test_equal_shapes_are_paired_before_others() -> None:
     shapes = {(pair.before[0].key.grid, pair.after[0].key.grid, pair.how) for pair in found}
     assert shapes == {(large, large, "same"), (small, other, "reshaped")}
 
-
-def test_other_shapes_are_paired_by_size() -> None:
     def grids(*sizes: int) -> list[Kernel]:
         return [Kernel("a", grid=(size, 1, 1)) for size in sizes]
 
@@ -75,12 +73,6 @@ def test_frontiers_of_a_search_are_compared_as_a_whole() -> None:
     (found,) = pair_groups(groups(*before), groups(*after))
     assert (len(found.before), len(found.after), found.how) == (12, 9, "reshaped")
     assert found.kernel == "visit"
-
-
-def test_an_additional_shape_is_not_a_split() -> None:
-    shapes = [Kernel("a", grid=(n, 1, 1), source={"a.cu": _SOURCE}) for n in (1, 2, 3)]
-    found = pair_groups(groups(*shapes[:2]), groups(*shapes))
-    assert [pair.how for pair in found] == ["same", "same", "added"]
 
 
 @pytest.mark.parametrize("order", [1, -1])
@@ -154,23 +146,14 @@ def test_unrelated_kernels_are_not_paired(one: str, other: str) -> None:
     assert [how for *_, how in _paired(before=[one], after=[other], guess=True)] == ["renamed"]
 
 
-def test_a_guess_pairs_one_with_one_only() -> None:
-    found = _paired(before=["alpha"], after=["beta", "gamma"], guess=True)
-    assert sorted(how for *_, how in found) == ["added", "added", "removed"]
-
-
-def test_kernels_fused_by_their_names() -> None:
+def test_names() -> None:
     before = ["load", "scale", "add_bias", "clamp", "store"]
     found = _paired(before=before, after=["load", "scale_bias_clamp", "store"])
     assert (["scale", "add_bias", "clamp"], ["scale_bias_clamp"], "fused") in found
-
-
-def test_three_similar_kernels_are_not_fused_into_a_fourth() -> None:
     found = _paired(before=["matmul"], after=["matmul_naive", "matmul_tiled", "matmul_fast"])
     assert "split" not in {how for *_, how in found}
-
-
-def test_added_and_removed_kernels() -> None:
+    found = _paired(before=["alpha"], after=["beta", "gamma"], guess=True)
+    assert sorted(how for *_, how in found) == ["added", "added", "removed"]
     found = _paired(before=["load", "check", "store"], after=["load", "store", "report"])
     assert found == [
         (["load"], ["load"], "same"),
@@ -239,21 +222,18 @@ def test_a_thousand_kernels_are_paired_fast() -> None:
     before = [Kernel(f"kernel_{n}_{n % 7}") for n in range(1000)]
     after = [Kernel(f"kernel_{n}_{n % 7}") for n in range(1000, 0, -1)]
     assert len(pair_groups(groups(*before), groups(*after))) == 1001
-
-
-def test_a_thousand_unrelated_kernels_are_paired_fast() -> None:
     before, after = ([f"{word}{n}_of_this" for n in range(1000)] for word in ("alpha", "omega"))
     assert len(pair_groups(groups(*before), groups(*after))) == 2000
 
 
-def test_repeated_launches_are_one_group_in_the_order_of_launch() -> None:
+def test_launches_of_a_group() -> None:
     found = groups("a", "b", "a", Kernel("a", grid=(7, 1, 1)), "b")
     assert [(g.kernel, len(g.launches)) for g in found] == [("a", 2), ("b", 2), ("a", 1)]
-
-
-def test_the_launch_in_the_middle_stands_for_the_others() -> None:
     (group,) = groups(*(Kernel("a", ns) for ns in (9e5, 1e5, 5e5)))
     assert group.typical.id == 2
+    small, unknown = groups(Kernel("a", grid=(2, 3, 1), block=(32, 4, 1)), Kernel("b", grid=None))
+    assert threads_of(small) == 2 * 3 * 32 * 4
+    assert threads_of(unknown) == 256
 
 
 def test_the_same_launch_stands_for_both_sides() -> None:
@@ -264,12 +244,6 @@ def test_the_same_launch_stands_for_both_sides() -> None:
     (one,), (other,) = pairing.typical
     assert one.id == other.id
     assert pairing.before[0].typical.id != pairing.after[0].typical.id
-
-
-def test_threads_of_a_launch() -> None:
-    small, unknown = groups(Kernel("a", grid=(2, 3, 1), block=(32, 4, 1)), Kernel("b", grid=None))
-    assert threads_of(small) == 2 * 3 * 32 * 4
-    assert threads_of(unknown) == 256
 
 
 def test_time_in_a_run_needs_every_launch() -> None:
@@ -287,12 +261,9 @@ def test_the_same_code_by_what_was_executed(name: str) -> None:
     assert same_code(slow, fast) == same_code(fast, slow)
 
 
-def test_another_problem_has_the_same_code() -> None:
+def test_the_same_code() -> None:
     one, other = pipeline("before").launches, pipeline("double").launches
     assert [same_code(a, b) for a, b in zip(one, other, strict=True)] == [True] * len(one)
-
-
-def test_a_basic_report_does_not_tell_its_code() -> None:
     assert same_code(pipeline("before").launches[0], pipeline("warm").launches[0]) is None
 
 

@@ -54,12 +54,17 @@ def test_launches_that_became_one_are_faster(wording) -> None:
     assert not found.forbidden
 
 
-def test_kernels_that_were_not_profiled_have_a_row(wording) -> None:
+def test_kernels_of_one_side(wording) -> None:
     before = ran(("hot", 10, 5e6), ("cold", 3, 3.1e6), profiled=["hot"])
     after = ran(("hot", 10, 4e6), ("cold", 3, 2.9e6), profiled=["hot"])
     found = difference(before, after)
     wording(not_profiled_text(found), found.verdict.headline)
     assert rows_of(found) == (found.timing.before, found.timing.after)
+    found = difference(ran(("hot", 10, 5e6), ("extra", 30, 5e6)), ran(("hot", 10, 5e6)))
+    assert (found.timing.word, found.timing.speedup) == ("faster", pytest.approx(2))
+    gone = found.pairs[1]
+    wording(gone.verdict.headline)
+    assert reasons(found)["one_sided"] == "note"
 
 
 def test_a_kernel_that_one_report_lacks_is_not_gone() -> None:
@@ -77,14 +82,6 @@ def test_a_kernel_that_one_report_lacks_is_not_gone() -> None:
         assert "one_sided" not in reasons(found)
         assert {warm.launches.before, warm.launches.after} == {3, 6}
     assert warm.verdict.headline == "3.00x slower: 1 ms → 3 ms in the run (6 launches → 3)"
-
-
-def test_a_kernel_that_is_gone_counts_in_the_total(wording) -> None:
-    found = difference(ran(("hot", 10, 5e6), ("extra", 30, 5e6)), ran(("hot", 10, 5e6)))
-    assert (found.timing.word, found.timing.speedup) == ("faster", pytest.approx(2))
-    gone = found.pairs[1]
-    wording(gone.verdict.headline)
-    assert reasons(found)["one_sided"] == "note"
 
 
 def test_a_kernel_that_the_table_lacks_has_no_known_time(wording) -> None:
@@ -168,16 +165,13 @@ def _chosen(profile: Profile, *numbers: int) -> Side:
     return Side((SideCapture(profile, tuple(profile.launches[n] for n in numbers)),))
 
 
-def test_the_total_covers_the_chosen_launches_only(wording) -> None:
+def test_what_is_chosen(wording) -> None:
     before = ran(("a", 100, 1e6), ("b", 10, 5e6), ("c", 1, 1e6), profiled=["a", "b"])
     after = ran(("a", 50, 8e5), ("b", 10, 9e6), ("c", 1, 1e6), profiled=["a", "b"])
     found = compare(_chosen(before, 0), _chosen(after, 0))
     wording(found.verdict.headline, basis_text(found) or "")
     assert found.not_profiled is None
-
-
-def test_launches_chosen_on_one_side_leave_the_others_out() -> None:
-    """`keet explain --launch 0 --against BEFORE`"""
+    # `keet explain --launch 0 --against BEFORE`
     profile = ran(("a", 100, 1e6), ("b", 10, 5e6))
     found = compare(side(profile), _chosen(ran(("a", 100, 5e5), ("b", 10, 5e6)), 0))
     assert (found.timing.before, found.timing.after) == (1e6, 5e5)
@@ -185,20 +179,11 @@ def test_launches_chosen_on_one_side_leave_the_others_out() -> None:
     whole = compare(_chosen(profile, 0), side(ran(("b", 10, 5e6))))
     assert (whole.timing.before, whole.timing.after) == (1e6, None)  # `a` is gone
     assert reasons(whole)["one_sided"] == "note"
-
-
-def test_two_launches_of_one_report_are_compared_as_they_are() -> None:
     profile = in_run(made(Kernel("k", 1e5), Kernel("k", 3e5)), row("k", 10, 2e6))
     found = compare(_chosen(profile, 0), _chosen(profile, 1), guess=True)
     assert found.verdict.basis == "reports"
     assert found.timing.speedup == pytest.approx(1 / 3)
     assert reasons(found)["run_table"] == "note"
-
-
-def test_a_table_without_kernels_gives_no_verdict() -> None:
-    found = difference(in_run(made("a")), in_run(made("a")))
-    assert (found.timing.word, found.time, found.not_profiled) == ("inconclusive", None, None)
-    assert difference(in_run(made()), in_run(made())).timing.word == "inconclusive"
 
 
 def test_a_report_against_itself_is_unchanged() -> None:
@@ -220,13 +205,16 @@ def test_the_profilers_caches_and_clocks_have_no_part_in_the_run() -> None:
     assert found.timing.word == "faster"
 
 
-def test_one_table_is_not_used_and_said() -> None:
+def test_one_table_or_none_with_kernels() -> None:
     before, after = ran(("a", 100, 1e6)), made(Kernel("a", 1e4))
     for one, other in ((before, after), (after, before)):
         found = difference(one, other)
         assert (found.verdict.basis, found.timing.word) == ("reports", "unchanged")
         assert reasons(found)["run_table"] == "note"
         assert found.launches is None
+    found = difference(in_run(made("a")), in_run(made("a")))
+    assert (found.timing.word, found.time, found.not_profiled) == ("inconclusive", None, None)
+    assert difference(in_run(made()), in_run(made())).timing.word == "inconclusive"
 
 
 @pytest.mark.parametrize(("other", "severity"), [("ncu", "weakens"), ("nsys", "note")])
@@ -237,7 +225,7 @@ def test_times_by_other_recorders(other: str, severity: str) -> None:
     assert found.timing.word == ("inconclusive" if severity == "weakens" else "faster")
 
 
-def test_several_runs_are_averaged() -> None:
+def test_several_runs() -> None:
     def run(ns: float, sha: str) -> Profile:
         profile = ran(("a", 10, ns), ("b", 10, ns / 10), profiled=["a"])
         return replace(profile, provenance=profile.provenance._replace(sha256=sha))
@@ -248,10 +236,7 @@ def test_several_runs_are_averaged() -> None:
     assert rows_of(one) == pytest.approx((1.21e6, 1.1e6))
     alone = compare(side(run(1.1e6, "1")), side(run(1e6, "3")))
     assert one.timing.noise > alone.timing.noise  # the two differ by a fifth
-
-
-def test_launches_of_further_runs_may_have_other_shapes() -> None:
-    """What is profiled is chosen anew in each run."""
+    # What is profiled is chosen anew in each run.
     small, large = Kernel("a", 1e4, grid=(10, 1, 1)), Kernel("a", 9e4, grid=(90, 1, 1))
     rows = (row("a", 5, 5e4, shape=small), row("a", 5, 4.5e5, shape=large))
     first, second = in_run(made(small), *rows), in_run(made(large), *rows)
@@ -344,26 +329,20 @@ def test_the_length_of_runs_with_much_idle_time_is_printed(
     check_cited(found)
 
 
-def test_two_gpus_are_idle_only_if_both_are() -> None:
+def test_idle_time_of_two_gpus_and_one_launch() -> None:
     assert span_text(_spans(6e5, 6e5, gpus=2)) is None
     assert span_text(_spans(1e6, 1e6, gpus=2)) is not None
+    found = difference(ran(("a", 1, 5e5)), ran(("a", 3, 5e5)))
+    assert (basis_text(found) or "").endswith(": 1 launch before, 3 after.")
 
 
-def test_a_table_of_another_program_is_refused(wording) -> None:
+def test_tables_that_are_refused(wording) -> None:
     strange = in_run(made(Kernel("a", 1e5)), row("x", 2, 4e5), path="/tmp/other.csv")
     found = difference(ran(("a", 5, 5e5)), strange)
     wording([(each.id, each.text) for each in found.forbidden])
     assert found.timing.speedup is None
-
-
-def test_a_table_without_time_is_refused(wording) -> None:
     found = difference(ran(("a", 5, 5e5)), in_run(made(Kernel("a", 1e5)), row("a", 5, 0.0)))
     wording([each.text for each in found.forbidden])
-
-
-def test_one_launch_is_printed_in_the_singular() -> None:
-    found = difference(ran(("a", 1, 5e5)), ran(("a", 3, 5e5)))
-    assert (basis_text(found) or "").endswith(": 1 launch before, 3 after.")
 
 
 def test_managed_memory_makes_a_difference_of_a_third_inconclusive(wording) -> None:
@@ -400,7 +379,7 @@ def test_a_short_launch_is_not_split_as_under_replay(wording) -> None:
     wording(texts)
 
 
-def test_the_next_step_has_no_share_if_the_replay_differs_from_the_run(wording) -> None:
+def test_what_to_do_next(wording) -> None:
     long, short = (sample_ran("matrix_flip", 10, us) for us in (3000.0, 1020.0))
     gapped, plain = difference(short, long), difference(long, short)
     wording(gapped.next.text)
@@ -408,9 +387,6 @@ def test_the_next_step_has_no_share_if_the_replay_differs_from_the_run(wording) 
     assert plain.next.share
     assert f" saves {plain.next.share:.0f} of the GPU" in plain.next.text
     check_cited(plain)
-
-
-def test_the_share_of_unprofiled_kernels_is_printed_with_the_next_step(wording) -> None:
     before = ran(("hot", 10, 9e6), ("small", 1, 1e6), profiled=["small"])
     found = difference(before, before)
     wording(unprofiled_text(found))

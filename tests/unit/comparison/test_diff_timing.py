@@ -85,26 +85,20 @@ def test_runs_by_turns_are_held_against_each_other() -> None:
     assert 0.045 < rows < single
 
 
-def test_runs_that_differ_are_noisier() -> None:
+def test_what_makes_a_time_noisier() -> None:
     calm = _timed(_runs(1e6, 1e6, 1e6), _runs(1e6, 1e6, 1e6))
     wild = _timed(_runs(8e5, 1e6, 1.2e6), _runs(1e6, 8e5, 1.2e6))
     assert wild.noise > 3 * calm.noise
     assert wild.word == "inconclusive"
-
-
-def test_short_kernels_are_noisier() -> None:
     assert _timed(_runs(2e3), _runs(2e3)).noise > 0.3
     assert _timed(_runs(2e6), _runs(2e6)).noise == pytest.approx(0.05, rel=0.01)
-
-
-def test_a_short_launch_stays_short_when_it_counts_many_times() -> None:
-    """300 launches of 3 us are no launch of 900 us."""
+    # 300 launches of 3 us are no launch of 900 us.
     before = side(made(Kernel("k", 3_000.0)), times=300)
     assert _timed(before, _runs(900_000.0)).noise > 0.15
     assert _timed(before, _runs(900_000.0)).speedup == pytest.approx(1)
 
 
-def test_launches_that_differ_alike_on_both_sides_add_no_noise() -> None:
+def test_launches_that_differ() -> None:
     """The levels of a search: each is held against its like."""
     levels = [1e5, 1e6, 5e6, 2e5]
     same = made(*(Kernel("k", ns) for ns in levels))
@@ -112,9 +106,6 @@ def test_launches_that_differ_alike_on_both_sides_add_no_noise() -> None:
     found = _timed(side(same), side(other))
     assert found.word == "slower"
     assert found.noise < 0.06
-
-
-def test_launches_that_differ_add_noise_if_counts_differ() -> None:
     few, many = ([Kernel("k", ns) for ns in (1e5, 5e6, 2e5, 3e6)[:n]] for n in (3, 4))
     assert _timed(side(made(*few)), side(made(*many))).noise > 1
 
@@ -134,14 +125,12 @@ def test_an_unmeasured_time_is_not_zero(ns: float | str | None) -> None:
         assert all(math.isfinite(each.value) for each in computed)
 
 
-def test_a_repetition_without_a_time_makes_the_kernel_unmeasured() -> None:
+def test_launches_that_are_missing() -> None:
     part = made(Kernel("a", 1e5), Kernel("a", None))
     assert _timed(side(part), side(made(Kernel("a", 1e5), Kernel("a", 1e5)))).word == "inconclusive"
-
-
-def test_a_run_that_lacks_a_launch_is_not_averaged_in() -> None:
     first, short = made(Kernel("a", 1e5), Kernel("a", 1e5)), made(Kernel("a", 1e5))
     assert _timed(side(first, short), side(first)).before == pytest.approx(2e5)
+    assert total_timing([]).word == "inconclusive"
 
 
 def test_doubt_makes_a_small_difference_inconclusive() -> None:
@@ -184,10 +173,6 @@ def test_kernels_of_one_side_are_as_noisy_as_others() -> None:
     assert [pair.how for pair in found.pairs] == ["same", "removed", "added"]
     assert found.timing.word == "unchanged"
     assert found.timing.noise == pytest.approx(0.05, rel=0.1)
-
-
-def test_an_empty_total_is_inconclusive() -> None:
-    assert total_timing([]).word == "inconclusive"
 
 
 _TIMES = st.lists(st.floats(1e3, 1e8), min_size=1, max_size=4)

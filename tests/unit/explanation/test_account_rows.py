@@ -149,9 +149,6 @@ def test_instructions_by_purpose_and_line() -> None:
     assert told.startswith(f"Executed instructions: {share:.0f}% addresses and indices (")
     here = sum(counts[n] for n in address if (at := view.code.location(n)) and at.line == 19)
     assert f"({100 * here / sum(counts):.0f}% at slow.cu:19, " in told
-
-
-def test_compiler_headers_are_not_named_as_places() -> None:
     assert "cmath" not in notes_of("gas_state")["instruction_mix"]
 
 
@@ -168,18 +165,15 @@ def test_the_mix_is_noted_only_if_issuing_takes_much_of_the_time(sample: str) ->
     assert ("instruction_mix" in notes_of(sample)) == (issuing.percent.value >= 100 * FEW)
 
 
-def test_the_note_says_whether_requests_or_bytes_keep_l2_busy(wording) -> None:
+def test_notes_say_what_is_busy_and_moved(wording) -> None:
     wording(notes_of("matrix_flip")["l2_stage"], notes_of("softmax_rows")["l2_stage"])
+    wording(notes_of("field_axpy")["bytes_moved"])
+    assert "bytes_moved" not in notes_of("field_axpy", code=False)
 
 
 @pytest.mark.parametrize("sample", ["field_axpy", "gas_state"])
 def test_no_l2_note_if_l2_only_passes_on_what_dram_delivers(sample: str) -> None:
     assert "l2_stage" not in notes_of(sample)
-
-
-def test_the_note_compares_needed_and_moved_bytes(wording) -> None:
-    wording(notes_of("field_axpy")["bytes_moved"])
-    assert "bytes_moved" not in notes_of("field_axpy", code=False)
 
 
 def test_cached_notes_belong_to_their_account() -> None:

@@ -40,6 +40,10 @@ def test_how_much_was_sampled_is_stated_if_it_is_the_same_in_all_launches() -> N
     half, third = (Skipped(WHOLE_LAUNCH, f"the first {n}%", remedy) for n in (50, 33))
     assert capture_hints([half, half], None).lacking_text == "The first 50%."
     assert capture_hints([half, third], None).lacking_text == f"The report lacks {WHOLE_LAUNCH}."
+    early = Skipped(WHOLE_LAUNCH, "the first 6%", "profile again with: ncu --interval 6")
+    text = Skipped("source text", "not collected", COMMAND)
+    assert len([*capture_hints([early, text], None, without_profiling=SOURCE).commands]) == 1
+    assert len([*capture_hints([text], None, without_profiling=SOURCE).commands]) == 2
 
 
 def test_what_no_command_collects_is_a_sentence(wording) -> None:
@@ -107,13 +111,6 @@ def test_a_folder_without_the_sources_is_not_asked_for_again(tmp_path: Path) -> 
     path = Path(public_profile("Swagatam1812").provenance.path)
     assert find_coverage(read_profile(path)).without_profiling == SOURCE
     assert find_coverage(read_profile(path, source=tmp_path)).without_profiling is None
-
-
-def test_a_folder_of_sources_is_not_enough_where_more_is_lacking() -> None:
-    early = Skipped(WHOLE_LAUNCH, "the first 6%", "profile again with: ncu --interval 6")
-    text = Skipped("source text", "not collected", COMMAND)
-    assert len([*capture_hints([early, text], None, without_profiling=SOURCE).commands]) == 1
-    assert len([*capture_hints([text], None, without_profiling=SOURCE).commands]) == 2
 
 
 @needs_corpus

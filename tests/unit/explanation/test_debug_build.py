@@ -198,20 +198,14 @@ def test_double_precision_with_few_lanes_is_a_possible_cause(wording) -> None:
     wording(headline)
 
 
-def test_a_lower_bound_shows_no_waiting(wording) -> None:
+def test_lower_bounds(wording) -> None:
     """Nothing else was measured, so other units may be at their peak."""
     diagnosis, headline = _told(roofline_alone(0.0, 0.3))
     assert not diagnosis.findings
     wording(headline)
-
-
-def test_dram_near_its_peak_is_at_the_roofline(wording) -> None:
     diagnosis, headline = _told(roofline_alone(0.0, 0.93))
     assert diagnosis.healthy == "at_dram_roofline"
     wording(headline)
-
-
-def test_measured_units_count_if_there_is_one() -> None:
     diagnosis, _ = _told(roofline_alone(0.4, 0.1, {"dram": 12.0, "fp64": 55.0}))
     assert not diagnosis.view.ceilings.are_counted
     assert diagnosis.view.ceilings.share("FP64") == pytest.approx(0.55)

@@ -53,11 +53,18 @@ def test_summaries_match_the_case_index() -> None:
     assert CASE_SUMMARIES.read_text(encoding="utf-8") == summaries_text(casebook()), command
 
 
-def test_every_case_that_gained_has_a_summary() -> None:
+def test_summaries_and_precedents_are_complete() -> None:
     gained = {each.id for each in casebook() if not each.lookalike}
     assert {each.id for each in case_summaries()} == gained
     assert sum(len(each.changes) >= 2 for each in case_summaries()) > 0.9 * len(gained)
     assert all(len(line) <= 112 for each in case_summaries() for line in each.changes)
+    assert len(precedents()) >= 20
+    for id_, row in precedents().items():
+        assert id_ in findings()
+        assert row.cases >= 1
+        assert 1 <= row.low <= row.median <= row.high
+    gpus = {each.gpu for each in casebook()}
+    assert all(told.MEASURED_ON in gpu for gpu in gpus)
 
 
 DIFF = """--- before
@@ -100,10 +107,7 @@ def test_the_nearest_case_is_of_the_same_kind() -> None:
     assert (case.archetype, case.language) == ("histogram", "cuda")
     assert nearest_text(case).endswith(f": keet finding {case.id}")
     assert all(other.nearest_case is None for other in each.findings[1:])
-
-
-def test_a_case_is_not_shown_its_own_answer() -> None:
-    """Evals ask models about kernels of the casebook."""
+    # Evals ask models about kernels of the casebook.
     id_ = next(id_ for id_ in CASES if id_.startswith("transpose/"))
     each = explained(id_)
     case = each.findings[0].nearest_case
@@ -121,14 +125,6 @@ def test_a_case_of_another_algorithm_is_no_precedent(start: str) -> None:
         assert case is None or case.archetype == "sort"
     if each.findings[0].advice and each.findings[0].advice.variant == "curand":
         assert each.findings[0].precedents is None
-
-
-def test_every_row_is_a_finding_with_gains_in_order() -> None:
-    assert len(precedents()) >= 20
-    for id_, row in precedents().items():
-        assert id_ in findings()
-        assert row.cases >= 1
-        assert 1 <= row.low <= row.median <= row.high
 
 
 def entry(id_: str, speedup: float, *, lookalike: bool = False, **steps: float) -> CaseDocument:
@@ -199,11 +195,6 @@ def test_cases_of_all_causes_of_a_kind_are_not_called_those_of_one(variant: str,
     wording(told.precedents_text(saturated, Ledger()), case=variant or "the finding")
 
 
-def test_where_the_cases_were_measured() -> None:
-    gpus = {each.gpu for each in casebook()}
-    assert all(told.MEASURED_ON in gpu for gpu in gpus)
-
-
 def test_cases_and_explain_print_the_same_gains() -> None:
     """`keet finding ID --cases` and the sentence below a finding."""
     entries = [each for each in casebook() if each.finding == "small_grid"]
@@ -212,10 +203,12 @@ def test_cases_and_explain_print_the_same_gains() -> None:
     assert f"gained {low} to {high} (median {median})" in heading(entries)
 
 
-def test_a_short_kernel_does_more_work_in_the_same_time(wording) -> None:
+def test_gains_of_several_launches_and_of_short_kernels(wording) -> None:
     wording(forecast_text(finding("launch_bound", 6.1, 8.04, 15.3), Ledger()))
     other = finding("tail_effect", 1.0, 1.146, 2.0)
     assert forecast_text(other, Ledger()) == "1.15x faster (1.0x to 2.0x)"
+    said = range_text("redundant_traffic", *map(gain, (1.0, 2.8, 4.6)), variant="hand_over")
+    assert said == "2.8x faster together (1.0x to 4.6x)"
 
 
 def gain(factor: float) -> Evidence:
@@ -235,11 +228,6 @@ def gain(factor: float) -> Evidence:
 def test_forecasts(finding: str | None, forecast: tuple[float, float, float], text: str) -> None:
     """A range that ends at the largest gain that keet computes has no upper end."""
     assert range_text(finding, *map(gain, forecast)) == text
-
-
-def test_the_gain_of_several_launches_is_not_that_of_one() -> None:
-    said = range_text("redundant_traffic", *map(gain, (1.0, 2.8, 4.6)), variant="hand_over")
-    assert said == "2.8x faster together (1.0x to 4.6x)"
 
 
 def test_two_claims_about_the_same_finding_keep_their_own_numbers() -> None:

@@ -139,15 +139,6 @@ def test_a_report_of_the_basic_set_has_a_limiter(
         assert diagnosis.findings or told in verdict.headline
 
 
-def test_an_old_basic_set_shows_the_sms_as_a_whole(wording) -> None:
-    """Without a counter of any pipe; memory units that idle are not what limits it."""
-    units = {"dram": 12.0, "l2": 16.0}
-    diagnosis, verdict = judged(made_up(units, duration=1e6, sm_throughput_pct=86.0))
-    assert verdict.limiter == "SM"
-    assert diagnosis.healthy == "at_compute_roofline"
-    wording(verdict.headline)
-
-
 def test_at_a_ceiling_fewer_bytes_or_instructions_help(wording) -> None:
     launch = launch_of("field_axpy")
     unknown, known = judged(launch)[1], verdict_of(diagnose(launch))
@@ -192,7 +183,7 @@ def test_time_between_kernels_is_not_attributed_to_a_unit(
     assert verdict.headline.startswith("For 99.")
 
 
-def test_units_that_tie_are_named_together(wording) -> None:
+def test_units_are_named(wording) -> None:
     _, verdict = judged(made_up({"fma": 80.0, "alu": 78.0, "dram": 10.0}, duration=1e6, **ACTIVE))
     assert verdict.limiter == "FMA+ALU"
     some, memory = {"fma": 20.0, "alu": 18.0}, {"dram": 9.0, "l2": 9.0, "l1": 9.0}
@@ -201,14 +192,30 @@ def test_units_that_tie_are_named_together(wording) -> None:
     wording(verdict.headline)
     _, verdict = judged(made_up(some, duration=1e6, **ACTIVE))
     wording(verdict.headline)
+    # Without a counter of any pipe; memory units that idle are not what limits it.
+    units = {"dram": 12.0, "l2": 16.0}
+    diagnosis, verdict = judged(made_up(units, duration=1e6, sm_throughput_pct=86.0))
+    assert verdict.limiter == "SM"
+    assert diagnosis.healthy == "at_compute_roofline"
+    wording(verdict.headline)
 
 
-def test_the_place_of_the_first_finding_is_named() -> None:
+def test_the_place_is_named() -> None:
+    """Of the first finding; without one, the line with most samples."""
     diagnosis, verdict = judged(launch_of("matrix_flip"))
     first: Finding = diagnosis.findings[0]
     assert verdict.headline.endswith(f" at {first.locations[0].where}.")
     nowhere = diagnosis._replace(findings=(replace(first, locations=()),))
     assert verdict_of(nowhere).headline.endswith(f"{first.label}.")
+    launch = launch_of("quant_dense/row_by_row")
+    diagnosis = diagnose(launch)
+    assert not diagnosis.findings
+    (first, *_) = diagnosis.view.sampled_places()
+    said = re.search(
+        r"The line with most samples is (\S+) \((\d+)%\): warps mostly wait for ",
+        verdict_of(diagnosis).headline,
+    )
+    assert (said[1], int(said[2])) == (first.where, round(100 * first.share))
 
 
 def test_a_full_l2_without_a_finding_says_what_would_help(wording) -> None:
@@ -228,6 +235,12 @@ def test_the_bound_is_that_of_the_unit_that_the_advice_is_about() -> None:
     assert (diagnosis.view.ceilings.ranked[0].name, diagnosis.model.busiest) == ("L1", "LSU")
     check(diagnosis, verdict_of(diagnosis))
     assert [piece.metric for piece in _ceilings_left(diagnosis)] == ["left.LSU"]
+    # What good kernels reach of a peak is less: more could be left.
+    diagnosis = diagnose(launch_of("quant_dense/row_by_row"), reads_code=False)
+    assert not diagnosis.findings
+    (first, *_) = diagnosis.view.ceilings.ranked
+    said = f"With the same work of {first.spoken}, a speed-up of at most {1 / first.share:.1f}x is "
+    assert said in verdict_of(diagnosis).headline
 
 
 def test_warps_that_sleep_are_named(wording) -> None:
@@ -255,32 +268,11 @@ def test_the_unit_behind_a_busy_slice_of_l2_is_named(dram: float, said: bool, wo
     wording(verdict.headline, case=dram)
 
 
-def test_without_a_finding_the_bound_is_that_of_the_peak() -> None:
-    """What good kernels reach of a peak is less: more could be left."""
-    diagnosis = diagnose(launch_of("quant_dense/row_by_row"), reads_code=False)
-    assert not diagnosis.findings
-    (first, *_) = diagnosis.view.ceilings.ranked
-    said = f"With the same work of {first.spoken}, a speed-up of at most {1 / first.share:.1f}x is "
-    assert said in verdict_of(diagnosis).headline
-
-
 @pytest.mark.slow
 @each_row("case", ["decimal_columns/three_kinds", "quant_dense/row_by_row"])
 def test_warps_mostly_wait_for_what_most_samples_of_a_line_wait_for(case: str, wording) -> None:
     """Of the first, 41 % of the samples at its line wait for data."""
     wording(verdict_of(diagnose(launch_of(case))).headline, case=case)
-
-
-def test_the_line_with_most_samples_is_named_where_there_is_no_finding() -> None:
-    launch = launch_of("quant_dense/row_by_row")
-    diagnosis = diagnose(launch)
-    assert not diagnosis.findings
-    (first, *_) = diagnosis.view.sampled_places()
-    said = re.search(
-        r"The line with most samples is (\S+) \((\d+)%\): warps mostly wait for ",
-        verdict_of(diagnosis).headline,
-    )
-    assert (said[1], int(said[2])) == (first.where, round(100 * first.share))
 
 
 def test_a_cause_that_is_more_often_not_there_is_called_that(wording) -> None:
@@ -339,6 +331,15 @@ def test_the_counts_lack_and_not_the_code(wording) -> None:
     assert without_code_text(told, told.launches) == ""
     for each in told.launches:
         assert "the machine code" not in each.verdict.headline
+    launch = launch_of("field_axpy")
+    for reads_code in (False, True):
+        diagnosis = diagnose(launch, reads_code=reads_code)
+        assert not diagnosis.view.lacks_counts
+        assert "counts per instruction" not in verdict_of(diagnosis).headline
+    profile = profile_of(REPORTS / "tour_lines.csv")
+    told = explain(profile, profile.launches, 5)
+    assert not any(each.view.lacks_counts for each in told.launches)
+    assert "counts per instruction" not in _lacking(told)
 
 
 def test_one_launch_is_told_the_same_as_all_of_them() -> None:
@@ -346,18 +347,3 @@ def test_one_launch_is_told_the_same_as_all_of_them() -> None:
     for launch in _BASIC.launches:
         assert _lacking(explain(_BASIC, [launch], 5)) == every
         assert _lacking(explain(_BASIC, [launch], 5, sass=False)) == every
-
-
-def test_with_the_counts_nothing_is_said_of_them() -> None:
-    launch = launch_of("field_axpy")
-    for reads_code in (False, True):
-        diagnosis = diagnose(launch, reads_code=reads_code)
-        assert not diagnosis.view.lacks_counts
-        assert "counts per instruction" not in verdict_of(diagnosis).headline
-
-
-def test_an_export_lacks_the_code_itself() -> None:
-    profile = profile_of(REPORTS / "tour_lines.csv")
-    told = explain(profile, profile.launches, 5)
-    assert not any(each.view.lacks_counts for each in told.launches)
-    assert "counts per instruction" not in _lacking(told)

@@ -38,21 +38,17 @@ def test_rates_and_resources(sample: str, text: str) -> None:
     assert text_of(launch_of(sample)) == text
 
 
-def test_a_basic_report_has_no_rates() -> None:
+def test_what_is_left_out() -> None:
     launch = profile_of(REPORTS / "tour_basic.ncu-repz").launches[0]
     shape = "15.5 waves, 16 registers, 8 blocks per SM"
     assert text_of(launch) == f"{shape}, 64 warps per SM (of 64; 46 on average)"
-
-
-def test_a_range_has_no_registers_of_its_own() -> None:
     launch = profile_of(REPORTS / "range.ncu-rep").launches[0]
     assert not any(
         figure.id == "registers_per_thread" for figure in launch_figures(LaunchView(launch))
     )
-
-
-def test_nothing_is_known() -> None:
     assert text_of(made_up({})) == ""
+    known = text_of(made_up({}, dram_bytes_read=2e6))
+    assert known == "DRAM 2 MB read"
 
 
 def test_every_number_is_evidence() -> None:
@@ -68,11 +64,6 @@ def test_the_line_is_short() -> None:
     ids = {figure.id for figure in launch_figures(LaunchView(launch))}
     assert {"dram_read", "dram_written", "l2_bytes", "l1_hit_rate", "l2_hit_rate", "waves"} <= ids
     assert len(wrap(text_of(launch), 98)) == 2
-
-
-def test_dram_is_named_once() -> None:
-    known = text_of(made_up({}, dram_bytes_read=2e6))
-    assert known == "DRAM 2 MB read"
 
 
 def test_registers_that_are_spilled() -> None:

@@ -83,15 +83,12 @@ def test_bytes_of_a_report_without_tables() -> None:
         assert value(chart, link, "waste_share") == value(with_tables, link, "waste_share")
 
 
-def test_local_memory_is_waste() -> None:
+def test_waste() -> None:
     chart, _ = charted("kernels_samples/column_physics/slow.ncu-repz")
     assert value(chart, "local_loads", "waste_share") == 100
     assert value(chart, "l2_writes", "waste_share") == pytest.approx(98.8, abs=0.1)
     link = chart.link("l2_writes")
     assert link.waste_reason == "local arrays"
-
-
-def test_bank_conflicts() -> None:
     chart, launch = charted(str(REPORTS / "zoo.ncu-repz"), 6)
     excess = raw(launch, "derived__memory_l1_wavefronts_shared_excessive")
     assert value(chart, "shared_loads", "waste") == excess
@@ -112,14 +109,11 @@ def test_dram_shares_without_their_metric_are_the_same() -> None:
     assert computed.value == pytest.approx(value(chart, "dram_reads", "share"), rel=1e-3)
 
 
-def test_host_traffic_of_both_directions() -> None:
+def test_traffic_beside_dram() -> None:
     chart, _ = charted("tests/data/runs/waits_range.ncu-repz")
     link = chart.link("host_traffic")
     assert link.is_both
     assert value(chart, "host_traffic", "bytes") == 32 * 1833
-
-
-def test_traffic_to_another_gpu() -> None:
     profile = read_profile(REPORTS / "tour_full.ncu-repz")
     peer = "lts__t_sectors_srcunit_tex_aperture_peer"
     metrics = {f"{peer}_op_read_lookup_miss.sum": 1000, f"{peer}_op_write.sum": 500}

@@ -39,20 +39,31 @@ def test_which_finding_a_rule_agrees_with() -> None:
     said = "The Nsight Compute rule with the largest estimate, UncoalescedGlobalAccess, agrees"
     assert second_opinion(LaunchLedger(FLIP), [second], [], 0) == f"{said} with finding 1."
     assert second_opinion(LaunchLedger(FLIP), [first, second], [], 0) == f"{said} with finding 2."
-
-
-def test_a_rule_about_the_grid_agrees_with_the_finding_about_it() -> None:
-    """A kernel that is too short has a small grid as well, and comes first."""
+    # A kernel that is too short has a small grid as well, and comes first.
     made = rule_result("LaunchStats", "OPT", "", rule="LaunchConfiguration")
     rule = made._replace(title="Small Grid")
     found = [finding("launch_bound"), finding("small_grid")]
     assert judge_rule(rule, found, [], 0).finding == 2
     assert judge_rule(rule, found[:1], [], 0).finding == 1
+    rule = rule_result("Source", "OPT", "", rule="UncoalescedGlobalAccess")
+    both = [finding("narrow_access"), finding("uncoalesced_global")]
+    assert judge_rule(rule, both, [], 0).finding == 2
+    assert judge_rule(rule, both[::-1], [], 0).finding == 1
 
 
-def test_a_rule_about_waiting_is_a_consequence_of_the_cause(wording) -> None:
+def test_consequences_of_a_cause(wording) -> None:
     told = second_opinion(LaunchLedger(PHYSICS), [finding("local_memory_spill")], [], 0)
     wording(told)
+    found = [
+        finding("uncoalesced_global"),
+        finding("occupancy_limited_block", variant=SHORT_BLOCKS),
+    ]
+    judged = judge_rule(OCCUPANCY, found, [], 0)
+    assert judged.finding == 2
+    assert "consequence" in judged.text
+    judged = judge_rule(OCCUPANCY, [finding("latency_bound")], [], 0)
+    assert judged.finding == 1
+    assert "consequence" not in judged.text
 
 
 OCCUPANCY = rule_result("Occupancy", "OPT", "", rule="AchievedOccupancy")
@@ -74,29 +85,6 @@ def test_low_occupancy_is_a_consequence_of_too_few_or_unequal_blocks_only(
     assert ("consequence" in judged.text) == (finding_of_rule is not None)
 
 
-def test_blocks_that_end_at_once_lower_the_occupancy() -> None:
-    found = [
-        finding("uncoalesced_global"),
-        finding("occupancy_limited_block", variant=SHORT_BLOCKS),
-    ]
-    judged = judge_rule(OCCUPANCY, found, [], 0)
-    assert judged.finding == 2
-    assert "consequence" in judged.text
-
-
-def test_few_warps_are_no_consequence_of_exposed_latency() -> None:
-    judged = judge_rule(OCCUPANCY, [finding("latency_bound")], [], 0)
-    assert judged.finding == 1
-    assert "consequence" not in judged.text
-
-
-def test_the_rule_of_two_findings_is_about_the_same_one_in_any_order() -> None:
-    rule = rule_result("Source", "OPT", "", rule="UncoalescedGlobalAccess")
-    both = [finding("narrow_access"), finding("uncoalesced_global")]
-    assert judge_rule(rule, both, [], 0).finding == 2
-    assert judge_rule(rule, both[::-1], [], 0).finding == 1
-
-
 def test_a_checked_rule_without_a_finding_would_gain_little() -> None:
     little = "keet estimates that fixing it would gain less than 10%."
     for found, minor in (
@@ -108,27 +96,23 @@ def test_a_checked_rule_without_a_finding_would_gain_little() -> None:
         assert told.endswith(little)
 
 
-def test_a_rule_about_a_doubtful_cause_is_not_refuted(wording) -> None:
-    """The headline says that the cause would gain 20 % if it is there."""
-    told = second_opinion(LaunchLedger(FLIP), [], [finding("uncoalesced_global")], 5)
-    assert told is not None
-    wording(told)
-
-
-def test_a_rule_that_keet_does_not_check_is_not_judged(wording) -> None:
+def test_rules_that_are_not_judged(wording) -> None:
     for found in ([], [finding("integer_overhead")]):
         told = second_opinion(LaunchLedger(launch_of("stencil_march")), found, [], 0)
         assert told.startswith(f"{LARGEST} is FPInstructions (FP32 Non-Fused")
         wording(told)
-
-
-def test_a_rule_is_not_judged_if_much_time_is_not_attributable(wording) -> None:
     told = second_opinion(LaunchLedger(FLIP), [], [], 60)
     assert told is not None
     wording(told)
     known = second_opinion(LaunchLedger(FLIP), [], [finding("uncoalesced_global", likely=1.05)], 60)
     assert known is not None
     wording(known)
+    # The headline says that the cause would gain 20 % if it is there.
+    told = second_opinion(LaunchLedger(FLIP), [], [finding("uncoalesced_global")], 5)
+    assert told is not None
+    wording(told)
+    launch = profile_of(REPORTS / "metrics_only.ncu-repz").launches[0]
+    assert second_opinion(LaunchLedger(launch), [finding("tail_effect")], [], 0) is None
 
 
 def ruled(message: str, percent: float = 74.14) -> Launch:
@@ -166,11 +150,6 @@ def test_a_long_message_is_cut() -> None:
         told = second_opinion(LaunchLedger(ruled(message.strip())), [], [], 60)
         assert told is not None
         assert len(told) < 600
-
-
-def test_no_text_without_a_rule() -> None:
-    launch = profile_of(REPORTS / "metrics_only.ncu-repz").launches[0]
-    assert second_opinion(LaunchLedger(launch), [finding("tail_effect")], [], 0) is None
 
 
 @needs_corpus

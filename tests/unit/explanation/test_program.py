@@ -76,11 +76,6 @@ def told() -> tuple[LaunchExplanation, ...]:
     return _told()
 
 
-def test_one_launch_has_no_program_summary(profile_of: ProfileOf) -> None:
-    profile = profile_of(TOUR)
-    assert program_of(explain(profile, profile.launches[:1], 5, sass=False)) is None
-
-
 def test_identical_launches_are_one_row(profile_of: ProfileOf, wording) -> None:
     found = program(explained(profile_of(PIPELINE)))
     assert [row.count for row in found.rows if row.kernel == "relax"] == [3]
@@ -134,17 +129,16 @@ def test_other_shapes_are_other_rows(profile_of: ProfileOf) -> None:
     rows = program(explained(changed)).rows
     assert len(rows) == 4
     assert {row.grid for row in rows} >= {(7, 1, 1), profile.launches[0].grid}
+    profile = profile_of(TOUR)
+    assert program_of(explain(profile, profile.launches[:1], 5, sass=False)) is None
 
 
-def test_machine_code_is_read_of_all_launches_of_a_row(profile_of: ProfileOf) -> None:
+def test_machine_code_is_read_of_some_launches_of_each_row(profile_of: ProfileOf) -> None:
     many = repeated(profile_of(TOUR), 5)
     assert {*many.with_code(many.launches)} == {*many.launches}
     typical = many.representatives(many.launches)
     assert len({each.kernel for each in typical}) == 3
     assert {each.id // 3 for each in typical} == {2}, "the third of five rounds is the median"
-
-
-def test_machine_code_of_many_launches_is_read_of_some_of_each_row(profile_of: ProfileOf) -> None:
     many = repeated(profile_of(TOUR), 40)
     chosen = many.with_code(many.launches)
     assert len(chosen) == MOST_WITH_CODE
@@ -185,12 +179,7 @@ def test_launches_with_another_first_finding_are_named(told: tuple[LaunchExplana
     assert group.different == (answer_of(odd),)
     assert group_of(same).different == ()
     assert group_of([odd, same[0]]).different == (), "nothing is usual among two"
-
-
-def test_others_differ_from_the_launch_that_the_table_shows(
-    told: tuple[LaunchExplanation, ...],
-) -> None:
-    """It may itself be the odd one."""
+    # It may itself be the odd one.
     same = [with_forecast(told[7], 2.0)] * 3
     odd = with_forecast(told[7], 2.0, "tail_effect")
     group = group_of([odd, *same])
@@ -225,37 +214,25 @@ def test_savings_of_rows_add_up(one: float, other: float) -> None:
     assert gain is None or gain.low <= gain.likely <= gain.high
 
 
-def test_a_single_short_launch_saves_nothing(
-    told: tuple[LaunchExplanation, ...],
-) -> None:
+def test_what_saves_nothing(told: tuple[LaunchExplanation, ...]) -> None:
     short = with_forecast(told[0], 4.0, "launch_bound")
     assert gain_of([group_of([short])], told[0].launch.rank_time) is None
     four = group_of([short] * 4)
     assert four.saved_ns(1) == pytest.approx(four.time_ns * 3 / 4 * 3 / 4)
-
-
-def test_a_forecast_that_is_not_finite_saves_nothing(told: tuple[LaunchExplanation, ...]) -> None:
     endless = made_finding("small_grid", 1.0, float("inf"), float("inf"))
     group = group_of([replace(told[0], findings=(endless,))])
     assert gain_of([group], group.time_ns) is None
 
 
-def test_helper_kernels_are_not_shown(told: tuple[LaunchExplanation, ...]) -> None:
-    """A large factor on a small part of the time does not matter."""
+def test_which_launches_are_shown(told: tuple[LaunchExplanation, ...]) -> None:
+    """For what they save, at most three; without a gain, for their time."""
+    # A large factor on a small part of the time does not matter.
     long, short = told[3], told[0]
     groups = [group_of([with_forecast(long, 1.5)] * 30)]
     groups.append(group_of([with_forecast(short, 3.0)]))
     assert [each.launch.id for each in launches_that_matter(groups)] == [3]
-
-
-def test_at_most_three_are_shown(told: tuple[LaunchExplanation, ...]) -> None:
     groups = [group_of([with_forecast(each, 2.0)]) for each in told[:5]]
     assert len(launches_that_matter(groups)) == MOST_SHOWN
-
-
-def test_launches_without_a_gain_are_shown_for_their_time(
-    told: tuple[LaunchExplanation, ...],
-) -> None:
     groups = [group_of([replace(each, findings=())]) for each in (told[3], told[4])]
     assert [each.launch.id for each in launches_that_matter(groups)] == [3, 4]
 

@@ -60,15 +60,12 @@ def test_other_clocks_are_compared_by_cycles(wording) -> None:
     assert "by cycles" not in before
 
 
-def test_nearly_as_many_operations_are_other_work() -> None:
+def test_other_work_is_not_compared() -> None:
     """Chemistry and transport of one program: 368.7 and 357.0 MFLOP in FP64."""
     profile = profile_of(Path("evals/amounts/programs/reactive.ncu-repz"))
     told = explain(profile, profile.launches, 5, sass=False).launches
     assert texts_of(*(LaunchGroup([each.launch], each, []) for each in told)) == []
-
-
-def test_other_work_is_not_compared() -> None:
-    """A product in FP32, and a transposition that computes nothing."""
+    # A product in FP32, and a transposition that computes nothing.
     assert (
         texts_of(
             *(group_of(SAMPLES[name].report("slow")) for name in ("score_tiles", "matrix_flip"))

@@ -74,31 +74,26 @@ def test_launches_are_ordered_by_the_run_time_that_they_represent(
     texts = [each.in_run.text for each in told.launches if each.in_run]
     wording(texts)
     assert all(each.replay is None for each in told.launches)
-
-
-def test_every_number_is_evidence(profile_of: ProfileOf) -> None:
     told = explained(profile_of(TOUR), *PLAIN, kernel("far", 3, 100.0, longest_ns=90 * MS))
     assert assert_numbers_are_evidence(told) == 4 + 3 * 2
+    told = explained(profile_of(TOUR), *PLAIN)
+    first, run = told.launches[0], told.whole_run
+    books = ((tuple(first.view.ledger), "run_share"), (tuple(run.book), "run_covered"))
+    for book, metric in books:
+        piece = next(each for each in book if each.metric == metric)
+        part, whole = (next(e for e in book if e.id == source) for source in piece.derived_from)
+        assert piece.value == pytest.approx(100 * part.value / whole.value)
 
 
-def test_nothing_changes_without_a_table(profile_of: ProfileOf) -> None:
-    told = explain(profile_of(TOUR), profile_of(TOUR).launches, 5)
-    assert told.whole_run is None
-    assert [each.launch.id for each in told.launches] == [0, 1, 2]
-    assert not any(each.in_run or each.replay for each in told.launches)
-
-
-def test_evidence_of_the_launches_keeps_its_ids(profile_of: ProfileOf) -> None:
-    """Numbers of the run come behind those of the report."""
+def test_ids_of_evidence(profile_of: ProfileOf) -> None:
+    """Numbers of the run come behind those of the report; ids are unique."""
+    # Numbers of the run come behind those of the report.
     without = explain(profile_of(TOUR), profile_of(TOUR).launches, 5)
     told = explained(profile_of(TOUR), *PLAIN)
     before = {each.launch.id: tuple(each.view.ledger) for each in without.launches}
     for each in told.launches:
         own = before[each.launch.id]
         assert tuple(each.view.ledger)[: len(own)] == own
-
-
-def test_ids_are_unique_over_launches_and_the_run(profile_of: ProfileOf) -> None:
     profile = replace(profile_of(TOUR), run=RunTable(PLAIN, "cupti"))
     told = explain(profile, profile.launches, 5)
     # What launches show together is evidence of each of them.
@@ -146,27 +141,18 @@ def test_the_run_in_sentences(profile_of: ProfileOf, wording) -> None:
     wording(said(explained(profile_of(TOUR), *kernels, span_ns=14.1 * MS, gpus=1)), case="overlap")
 
 
-def test_shares_are_derived_from_both_times(profile_of: ProfileOf) -> None:
-    told = explained(profile_of(TOUR), *PLAIN)
-    first, run = told.launches[0], told.whole_run
-    books = ((tuple(first.view.ledger), "run_share"), (tuple(run.book), "run_covered"))
-    for book, metric in books:
-        piece = next(each for each in book if each.metric == metric)
-        part, whole = (next(e for e in book if e.id == source) for source in piece.derived_from)
-        assert piece.value == pytest.approx(100 * part.value / whole.value)
-
-
-def test_a_table_of_another_program_is_noticed(profile_of: ProfileOf, wording) -> None:
+def test_tables_without_use(profile_of: ProfileOf, wording) -> None:
     told = explained(profile_of(TOUR), kernel("solve", 2, 20), recorder="file")
     wording(said(told))
     assert all(each.in_run is None for each in told.launches)
-
-
-def test_a_table_without_time_is_ignored(profile_of: ProfileOf) -> None:
     for kernels in ((), (kernel("transpose_rows", 1, 0.0),)):
         told = explained(profile_of(TOUR), *kernels)
         assert told.whole_run is None
         assert all(each.in_run is None for each in told.launches)
+    told = explain(profile_of(TOUR), profile_of(TOUR).launches, 5)
+    assert told.whole_run is None
+    assert [each.launch.id for each in told.launches] == [0, 1, 2]
+    assert not any(each.in_run or each.replay for each in told.launches)
 
 
 def shaped(

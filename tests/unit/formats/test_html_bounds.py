@@ -109,14 +109,13 @@ class TestWork:
         assert "out[x * n + y] = in[y * n + x];" in in_entries[-1]
         assert len(split) == 1
 
-    def test_one_line_of_a_file(self) -> None:
+    def test_lines_and_functions(self) -> None:
+        """Without splitting all of a file, or searching all functions."""
         text = "one\r\ntwo\n\n" + "x" * 3_000 + "\nlast"
         for number, line in enumerate(bounded_lines(text), 1):
             assert line_at(text, number) == line
         assert [line_at(text, number) for number in (-1, 0, 6, 99)] == [""] * 4
         assert line_at("", 1) == ""
-
-    def test_the_function_of_an_address(self) -> None:
         starts = [0x100, 0x200, 0x300]
         found = [function_start(starts, each) for each in (0x50, 0x100, 0x1F0, 0x200, 0x999)]
         assert found == [0, 0x100, 0x100, 0x200, 0x300]

@@ -226,7 +226,7 @@ def test_times_of_the_rows_are_those_of_the_samples() -> None:
         assert shown[2] == f"{spot.share:.0%} <b>{us:.0f} us</b>"
 
 
-def test_line_without_samples_is_below_three_samples_not_zero(wording) -> None:
+def test_few_or_many_samples(wording) -> None:
     found = difference("hydro_element").pairs[0]
     blocks = source_of(found)
     html = html_blocks(blocks)
@@ -236,9 +236,6 @@ def test_line_without_samples_is_below_three_samples_not_zero(wording) -> None:
     line = next(each for each in found.attribution if each.where == "slow.cu:94 → fast.cu:97")
     wording(line.what)
     assert line.samples == (48, 0)
-
-
-def test_no_warning_with_many_samples() -> None:
     costs = {Location("k.cu", 1): LineCost(100.0, 1.0, 1_000)}
     few, many = (
         SideLines({"k.cu": ("x",)}, costs, 100.0, True, n, 100.0 / n) for n in (999, 1_000)
@@ -284,9 +281,6 @@ def test_why_names_what_explains_most_of_the_change() -> None:
     main = main_reasons(replace(found, attribution=(*small, work, *others)))
     assert [each.kind for each in main] == ["account", "cause"]
     assert main[1].what == "fewer instructions"
-
-
-def test_an_inconclusive_kernel_has_no_why() -> None:
     found = difference("pipeline")
     undecided = replace(
         found.pairs[1], verdict=replace(found.pairs[1].verdict, word="inconclusive")
@@ -296,13 +290,28 @@ def test_an_inconclusive_kernel_has_no_why() -> None:
     assert [bool(cells(row)[-1]) for row in table.rows] == [True, False]
 
 
-def test_verdict_names_what_was_not_compared_and_the_noise_source(wording) -> None:
+def test_what_the_page_says_of_the_reports(wording) -> None:
     told = labelled(html_blocks_of(difference("matrix_flip")))
     wording(told["Not compared"])
     assert "Assumed, not measured" in told["Noise"]
     told = labelled(html_blocks_of(difference("pipeline")))  # all launches are in the reports
     assert "Not compared" not in told
     wording(told["Noise"])
+    told = tables(html_blocks_of(difference("matrix_flip")))
+    assert [cells(row) for row in told["Launch of flip"].rows] == [
+        ["Grid", "256×1024", "256×256"],
+        ["Block", "32×8", "32×8"],
+        ["Registers per thread", "16", "26"],
+        ["SM clock", "1.98 GHz", "1.94 GHz"],
+        ["Warp samples", "264", "312"],
+    ]
+    reports = {name: rest for name, *rest in map(cells, told["Reports"].rows)}
+    assert all(re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", x) for x in reports["Captured"])
+    told = (spans(each.words) for each in items(html_blocks_of(difference("pipeline"))))
+    badges = {span.text for each in told for span in each if span.look.startswith("badge")}
+    assert badges == {"fixed", "now reported", "remaining"}
+    said = texts_of(html_blocks_of(difference("hydro_element")))
+    wording([text for text in said if "3.51x" in text or "add up" in text])
 
 
 @each_row(
@@ -321,30 +330,6 @@ def test_a_caveat_says_how_much_it_weighs(caveat: Caveat, label: str, look: str)
         x for x in blocks if isinstance(x, Notice) and plain(x.words).endswith(caveat.text)
     ]
     assert (plain(notice.words), notice.look) == (f"{label}{caveat.text}", look)
-
-
-def test_badges_are_of_findings_and_not_of_the_verdict() -> None:
-    told = (spans(each.words) for each in items(html_blocks_of(difference("pipeline"))))
-    badges = {span.text for each in told for span in each if span.look.startswith("badge")}
-    assert badges == {"fixed", "now reported", "remaining"}
-
-
-def test_forecast_is_beside_the_measured_speedup(wording) -> None:
-    said = texts_of(html_blocks_of(difference("hydro_element")))
-    wording([text for text in said if "3.51x" in text or "add up" in text])
-
-
-def test_the_two_reports_say_how_the_launches_were_made() -> None:
-    told = tables(html_blocks_of(difference("matrix_flip")))
-    assert [cells(row) for row in told["Launch of flip"].rows] == [
-        ["Grid", "256×1024", "256×256"],
-        ["Block", "32×8", "32×8"],
-        ["Registers per thread", "16", "26"],
-        ["SM clock", "1.98 GHz", "1.94 GHz"],
-        ["Warp samples", "264", "312"],
-    ]
-    reports = {name: rest for name, *rest in map(cells, told["Reports"].rows)}
-    assert all(re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", x) for x in reports["Captured"])
 
 
 def test_a_report_against_itself() -> None:
@@ -403,7 +388,7 @@ HOT = 0.005
 """Share of a side's samples from which its line has a time on the page."""
 
 
-def test_kernels_are_sorted_by_the_times_of_the_document() -> None:
+def test_kernels_are_sorted_and_limited_by_the_times_of_the_document() -> None:
     pairs = difference("pipeline").pairs
     rows = tables(html_blocks_of(difference("pipeline")))["Kernels before and after"].rows
     assert len(rows) == len(pairs) > 3
@@ -413,9 +398,6 @@ def test_kernels_are_sorted_by_the_times_of_the_document() -> None:
         *shown, change = (float(cell.value or 0) for cell in row[3:6] if isinstance(cell, Cell))
         assert shown == [pytest.approx(time, abs=0.6) for time in times]
         assert change == pytest.approx(times[1] - times[0], abs=0.6)
-
-
-def test_where_there_are_many_kernels_the_longest_are_listed() -> None:
     found = difference("pipeline")
     page = diff_page(found, reader()._replace(rows=2), 5)
     table = tables([*every_block(page.blocks)])["Kernels before and after"]

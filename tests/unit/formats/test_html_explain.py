@@ -40,6 +40,7 @@ from keet.profile import Launch, Profile
 from keet.profile.rules import RuleKind, RuleResult, SpeedupEstimate, SpeedupScope
 from keet.units import Quantity
 from tests.explain_pages import explain_html
+from tests.explained_reports import explained
 from tests.kept_reports import sample_report
 from tests.many_launches import repeated
 from tests.page_blocks import (
@@ -58,12 +59,6 @@ REPORTS = Path("tests/data/reports")
 
 
 @cache
-def explained(path: Path) -> Explanation:
-    profile = read_profile(path)
-    return explain(profile, profile.launches, 5)
-
-
-@cache
 def zoo_thrice() -> Explanation:
     """Eight kernels, each launched three times."""
     profile = repeated(read_profile(REPORTS / "zoo.ncu-repz"), 3)
@@ -78,7 +73,7 @@ def section_of(each: LaunchExplanation) -> list[Block]:
     return [*launch_section(Shown(each, None, reader()))]
 
 
-def test_evidence_includes_its_inputs() -> None:
+def test_evidence_includes_its_inputs_and_names_its_source() -> None:
     def piece(name: str, *sources: str) -> Evidence:
         return Evidence(name, name, 1, "", name, derived_from=sources or None)
 
@@ -86,9 +81,6 @@ def test_evidence_includes_its_inputs() -> None:
     rows = with_sources([known["a"], known["a"]], known)
     assert [each.id for each in rows] == ["a", "b", "c"]
     assert [each.id for each in with_sources([piece("d", "gone")], known)] == ["d"]
-
-
-def test_numbers_that_are_not_in_the_report_name_their_source() -> None:
     sources = {
         Evidence("dram_bytes#0", "dram__bytes.sum", 1, "byte", ""): "dram__bytes.sum",
         Evidence("executed#0", "inst_executed", 1, "inst", ""): "inst_executed",
@@ -172,15 +164,12 @@ def test_an_effect_that_looks_good_or_gains_nothing_is_not_listed() -> None:
     assert smaller_of(changed) == [f"{real.title}: waits 4 %"]
 
 
-def test_a_cause_without_a_line_says_why(wording) -> None:
+def test_a_cause_without_a_line(wording) -> None:
     """The report has no numbers per instruction."""
     (each, *_) = explained(REPORTS / "tour_basic.ncu-repz").launches
     assert not each.findings[0].locations
     where = facts_of(section_of(each))["Where"]
     wording(where)
-
-
-def test_a_cause_of_the_whole_launch_links_the_hottest_line(wording) -> None:
     (each,) = flip().launches
     whole = replace(each, findings=(replace(each.findings[0], locations=()),))
     where = facts_of(section_of(whole))["Where"]
@@ -347,7 +336,7 @@ def with_clock(launch: Launch, ghz: float, us: float) -> Launch:
     return found
 
 
-def test_launches_at_different_clocks_are_not_compared_by_time(wording) -> None:
+def test_clocks(wording) -> None:
     (launch,) = read_profile(FLIP).launches
     alike = [with_clock(launch, 1.95, 100), with_clock(launch, 1.98, 100)]
     assert clock_warning(alike) == ""
@@ -355,15 +344,12 @@ def test_launches_at_different_clocks_are_not_compared_by_time(wording) -> None:
     wording(clock_warning(apart))
     short = [with_clock(launch, 1.29, 100), with_clock(launch, 0.554, 2.2)]
     assert "not exact" in clock_warning(short)
-
-
-def test_clocks_that_differ_are_printed_as_a_range() -> None:
     clocks = [Quantity(1.2e9, "hz"), None, Quantity(5.54e8, "hz")]
     assert range_text(clocks) == "554 MHz to 1.20 GHz"
     assert range_text([None]) == ""
 
 
-def test_the_launch_in_a_few_facts() -> None:
+def test_the_launch_in_a_few_facts(profile_of: ProfileOf) -> None:
     assert facts_of(facts_blocks(read_profile(FLIP).launches[0])) == {
         "Grid": "256×1024",
         "Block": "32×8",
@@ -374,15 +360,9 @@ def test_the_launch_in_a_few_facts() -> None:
         "SM clock": "1.98 GHz",
         "DRAM clock": "3.20 GHz",
     }
-
-
-def test_what_limits_the_occupancy_is_named() -> None:
     (launch, *_) = read_profile(sample_report("window_median")).launches
     assert "shared memory allow" in facts_of(facts_blocks(launch))["Occupancy"]
-
-
-def test_what_the_report_lacks_is_left_out(profile_of: ProfileOf) -> None:
-    """Ranges have no shape."""
+    # Ranges have no shape.
     bare = facts_of(facts_blocks(profile_of("metrics_only.ncu-repz").launches[0]))
     assert bare["Occupancy"] == "100% theoretical"
     assert not {"SM clock", "DRAM clock"} & {*bare}

@@ -7,6 +7,7 @@ from dataclasses import replace as replaced
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 
@@ -47,46 +48,28 @@ def samples() -> InsightsDocument:
         return replaced(insights_of(store), store="store")
 
 
+def made(path: str, kernel: str, us: float, number: int = 0, **more: Any) -> Any:
+    named = {"kernel": kernel, "kernel_full": f"{kernel}()", "duration_us": us, **more}
+    return launch(f"{path}.ncu-rep", number, **named)
+
+
 @cache
 def every_kind() -> InsightsDocument:
     """Generated: a sweep with changes of the limiter, a cluster, a change over time, an outlier."""
     shares = {32: ("latency", 30.0, 20.0), 64: ("DRAM", 80.0, 40.0), 128: ("L2", 50.0, 81.0)}
     launches = [
-        launch(
-            f"sweeps/BLOCK_{block}.ncu-rep",
-            kernel=EVIL,
-            kernel_full=EVIL,
-            duration_us=100.0 + block,
-            limiter=limiter,
-            ceilings={"DRAM": dram, "L2": l2},
-            block=(block, 1, 1),
-        )
+        made(f"sweeps/BLOCK_{block}", EVIL, 100.0 + block, limiter=limiter, block=(block, 1, 1),
+             kernel_full=EVIL, ceilings={"DRAM": dram, "L2": l2})
         for block, (limiter, dram, l2) in shares.items()
+    ]  # fmt: skip
+    launches += [
+        made(f"nightly/{n:02}", "solve", 100.0 if n < 8 else 131.0, created=night(n))
+        for n in range(14)
     ]
     launches += [
-        launch(
-            f"nightly/{number:02}.ncu-rep",
-            kernel="solve",
-            kernel_full="solve()",
-            duration_us=100.0 if number < 8 else 131.0,
-            created=night(number),
-        )
-        for number in range(14)
+        made("many/run", "tick", 130.0 if n == 17 else 50.0 + n % 4 / 10, n) for n in range(30)
     ]
-    launches += [
-        launch(
-            "many/run.ncu-rep",
-            number,
-            kernel="tick",
-            kernel_full="tick()",
-            duration_us=130.0 if number == 17 else 50.0 + number % 4 / 10,
-        )
-        for number in range(30)
-    ]
-    small = [
-        launch(f"app/{name}.ncu-rep", kernel=name, kernel_full=f"{name}()", duration_us=300.0)
-        for name in ("one", "two", "three")
-    ]
+    small = [made(f"app/{name}", name, 300.0) for name in ("one", "two", "three")]
     found = [finding(each, "small_grid", 2.0) for each in small]
     with TemporaryDirectory() as folder:
         store = make_set(Path(folder) / "store", [*launches, *small], found)
@@ -150,7 +133,7 @@ def test_a_chart_has_a_bar_and_a_tooltip_per_point_and_a_line_per_unit() -> None
     assert len(of_class(page, "best")) == 2 * len(sweeps)  # a bar and its key
 
 
-def test_a_tooltip_names_value_time_shares_limiter_and_report() -> None:
+def test_what_a_chart_says() -> None:
     (dot,) = [
         each.sweep for each in samples().insights if each.sweep and each.sweep.knob == "BLOCK"
     ]
@@ -161,9 +144,6 @@ def test_a_tooltip_names_value_time_shares_limiter_and_report() -> None:
     expected = [f"BLOCK {point.shown} (best)", f"time {time_text(point.time_us)}"]
     expected += [f"limiter: {point.limiter}", f"BLOCK_1024.ncu-repz #{point.launch}", "DRAM 93%"]
     assert [words for words in expected if words not in tip] == []
-
-
-def test_each_change_of_the_limiter_has_a_letter_and_words() -> None:
     sweeps = [each.sweep for each in samples().insights if each.sweep]
     page = PageParts(insights_page(samples()))
     changes = [change for sweep in sweeps for change in sweep.changes]
@@ -173,8 +153,11 @@ def test_each_change_of_the_limiter_has_a_letter_and_words() -> None:
     assert [words for words in expected if words not in page.text] == []
 
 
-def test_letters_continue_after_z() -> None:
+def test_names() -> None:
     assert [letter(number) for number in (0, 25, 26, 53)] == ["A", "Z", "A1", "B2"]
+    paths = ["/a/x/slow.ncu-rep", "/a/y/slow.ncu-rep", "/a/y/fast.ncu-rep", "slow.ncu-rep"]
+    names = list(distinct_names(paths).values())
+    assert sorted(names) == ["fast.ncu-rep", "slow.ncu-rep", "x/slow.ncu-rep", "y/slow.ncu-rep"]
 
 
 def test_a_sweep_of_one_point_without_units_is_drawn() -> None:
@@ -222,12 +205,6 @@ def test_model_text_is_marked_and_its_problems_are_listed(wording) -> None:
     )
     texts = texts_of(pages.insights_page(document, reader()).blocks)
     wording([text for text in texts if "unchecked" in text or "model" in text.lower()])
-
-
-def test_reports_have_the_shortest_names_that_differ() -> None:
-    paths = ["/a/x/slow.ncu-rep", "/a/y/slow.ncu-rep", "/a/y/fast.ncu-rep", "slow.ncu-rep"]
-    names = list(distinct_names(paths).values())
-    assert sorted(names) == ["fast.ncu-rep", "slow.ncu-rep", "x/slow.ncu-rep", "y/slow.ncu-rep"]
 
 
 def _percent(text: str | None) -> float:

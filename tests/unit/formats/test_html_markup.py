@@ -69,24 +69,15 @@ def test_markup_that_was_formatted_is_text_again(text: str) -> None:
         assert parsed.text == mistake
 
 
-def test_pieces_are_joined_and_nothing_is_left_out() -> None:
+def test_pieces_and_attributes() -> None:
     pieces = [element("b", "a"), "<c>", None, ["d", ["e"]]]
     assert fragment(pieces) == "<b>a</b>&lt;c&gt;de"
     assert joined(["a", element("i", "b")], " & ") == "a &amp; <i>b</i>"
     assert type(fragment(pieces)) is type(joined(pieces, "")) is Html
-
-
-def test_attributes_without_a_value() -> None:
     assert element("details", open=True, hidden=False, id=None) == "<details open></details>"
     assert element("rect", width=1 / 3, x="5%") == '<rect width="0.3333" x="5%"></rect>'
-
-
-def test_sort_values_keep_all_digits() -> None:
     assert element("td", data_value=123456.789) == '<td data-value="123456.789"></td>'
-
-
-def test_carriage_returns_are_written_as_references() -> None:
-    """Parsers turn CR LF into LF, and a copied patch would not apply."""
+    # Parsers turn CR LF into LF, and a copied patch would not apply.
     assert element("pre", "-a\r\n+b\r\n") == "<pre>-a&#13;\n+b&#13;\n</pre>"
 
 

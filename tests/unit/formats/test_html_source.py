@@ -160,15 +160,14 @@ class TestRoom:
             assert room / 2 < sum(len(panel.encode()) for panel in panels) <= room
             assert with_id(root, line_id(PHYSICS, *hottest)).tag == "details"
 
-    def test_omissions_are_stated(self) -> None:
+    def test_little_room(self) -> None:
+        """Omissions are stated, and lines keep their anchors."""
         listing, root = listed(PHYSICS, 20_000)
         assert "keet hotspots REPORT --launch 0 --line FILE:LINE" in listing.note
         assert any(listing.note in words(node) for node in root.iter("p"))
         left = len(hotspots_of(PHYSICS).rows) - len(having(root, "details", "line"))
         assert f"all details of {left} lines" in listing.note
         assert listed(PHYSICS)[0].note == ""
-
-    def test_lines_keep_their_anchors_without_room(self) -> None:
         listing, root = listed(PHYSICS, 0)
         assert listing.lines == listed(PHYSICS)[0].lines
         assert len([key for key in ids_of(root) if "-L" in key]) == len(listing.lines)
@@ -211,11 +210,20 @@ class TestOtherText:
         launch.__dict__["source_files"] = {next(iter(launch.source_files)): text}
         return drawn(each)
 
-    def test_markup_in_source_stays_text(self) -> None:
+    def test_texts_that_no_sample_has(self) -> None:
         hostile = '</code></li><script>alert(1)</script><img src=x onerror="alert(1)"> // </i>'
         _, root = self._with_text("\n".join([hostile] * 12))
         assert not {"script", "img"} & {node.tag for node in root.iter()}
         assert hostile in words(root)
+        _, root = self._with_text("\n".join(f"int line_{n};" for n in range(1, 6001)))
+        assert "6,000 lines" in words(having(root, "h4")[0])
+        shown = [words(node) for node in _code_in(root)]
+        assert "int line_30;" in shown
+        assert "int line_1000;" not in shown
+        _, root = self._with_text("\n".join(f"int line_{n};" for n in range(1, 101)))
+        (fold,) = having(root, "details", "cold")
+        assert words(fold).startswith("lines 13 to 100 (not executed ")
+        assert "open" not in fold.attrib
 
     def test_lines_are_listed_without_their_text(self) -> None:
         """Also those beyond the end of the file."""
@@ -224,27 +232,16 @@ class TestOtherText:
             assert len(listing.lines) == len(having(root, "details", "line")) == 6
             assert ("not in the report" in words(having(root, "h4")[0])) == (not text)
 
-    def test_a_long_file_is_cut_around_what_ran(self) -> None:
-        _, root = self._with_text("\n".join(f"int line_{n};" for n in range(1, 6001)))
-        assert "6,000 lines" in words(having(root, "h4")[0])
-        shown = [words(node) for node in _code_in(root)]
-        assert "int line_30;" in shown
-        assert "int line_1000;" not in shown
 
-    def test_cold_stretches_are_folded(self) -> None:
-        _, root = self._with_text("\n".join(f"int line_{n};" for n in range(1, 101)))
-        (fold,) = having(root, "details", "cold")
-        assert words(fold).startswith("lines 13 to 100 (not executed ")
-        assert "open" not in fold.attrib
-
-
-def test_every_stall_reason_has_a_group() -> None:
+def test_groups_and_colours() -> None:
     sampled = [name for name, each in stalls().items() if any("pcsamp" in m for m in each.metrics)]
     unnamed = [reason for reason in sampled if group_of(reason) == "other"]
     assert sorted(unnamed) == ["dispatch_stall", "misc", "sleeping"]
     assert {group_of(reason) for reason in stalls()} == {*LABELS}
     for reason, stall in stalls().items():
         assert (group_of(reason) == "issue") == (not stall.counts_as_stall)
+    assert [heat_step(share) for share in STEPS] == list(range(1, 9))
+    assert [heat_step(share) for share in (None, 0.0, 0.001, 1.0)] == [0, 0, 0, 8]
 
 
 def test_a_bar_is_as_long_as_its_samples() -> None:
@@ -261,8 +258,3 @@ def test_a_bar_is_as_long_as_its_samples() -> None:
 
 def _percent(rect: ET.Element, name: str) -> float:
     return float(rect.get(name, "0%").rstrip("%"))
-
-
-def test_heat_grows_with_the_share() -> None:
-    assert [heat_step(share) for share in STEPS] == list(range(1, 9))
-    assert [heat_step(share) for share in (None, 0.0, 0.001, 1.0)] == [0, 0, 0, 8]

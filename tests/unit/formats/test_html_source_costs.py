@@ -95,16 +95,18 @@ def _line(path: Path, number: int) -> Location:
 
 
 class TestWords:
-    def test_executions_are_not_called_warps(self) -> None:
+    def test_what_is_counted(self, wording) -> None:
         executed = re.findall(r"Executed ([^;]*);", page_of(NO_LINES).text)
         assert executed
         assert all(re.fullmatch(r"[\d,]+ times? \(warp instru.*", text) for text in executed)
-
-    def test_sectors_are_those_before_l1(self, wording) -> None:
         spot = next(s for s in hotspots_of(FLIP).rows if s.sectors_global)
         assert [label for label, _ in traffic_facts(spot)] == ["Global memory"]
         wording(re.findall(r"[\d,]+ sectors [^(]*", panel(FLIP, 7)))
         assert "not the traffic" in page_of(FLIP).text
+        found = hotspots_of(FLIP)
+        unplaced = replace(found.rows[0], file=None, line=None, instructions=2)
+        with_it = replace(found, rows=(*found.rows, unplaced))
+        wording(hotspots_summary(found), hotspots_summary(with_it))
 
     def test_targets_of_branches_are_offsets(self) -> None:
         """No address is left in the code, as in the rows."""
@@ -127,24 +129,16 @@ class TestWords:
         assert "Wait (1 sample)" in panel(FLIP, 6)
         assert "50%" not in panel(FLIP, 6)
 
-    def test_lines_without_instructions_are_not_counted(self, wording) -> None:
-        found = hotspots_of(FLIP)
-        unplaced = replace(found.rows[0], file=None, line=None, instructions=2)
-        with_it = replace(found, rows=(*found.rows, unplaced))
-        wording(hotspots_summary(found), hotspots_summary(with_it))
-
 
 def _few(spot: Spot) -> Spot:
     return replace(spot, samples=9, stalls=(StallDocument(reason="drain", samples=9),))
 
 
 class TestFewSamples:
-    def test_the_error_of_a_share(self) -> None:
+    def test_a_warning_about_few_samples_states_the_error(self) -> None:
         """Wilson's interval of two standard deviations; near 100 % it is that of few samples."""
         rows = {(0.5, 100): 0.098, (1.0, 9): 0.308, (1.0, 100): 0.038, (0.417, 264): 0.061}
         assert {row: round(chance_error(*row), 3) for row in rows} == rows
-
-    def test_warning_about_few_samples_states_the_error(self) -> None:
         assert " 6 percentage points" in (few_samples(hotspots_of(FLIP)) or "")
         (first, *rest) = hotspots_of(FLIP).rows
         sure = replace(first, share=1.0)

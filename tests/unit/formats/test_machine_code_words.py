@@ -63,21 +63,15 @@ def test_only_words_that_were_used_are_explained() -> None:
     assert [label for label, _ in words.legend] == ["tid, ctaid", "loaded[X]"]
 
 
-def test_bounds_and_estimates_are_worded_differently(wording) -> None:
+def test_bounds_shares_and_files(wording) -> None:
     assert distinct_text(1000, "bound", 4000, "") == "at most 1 kB (4.0x)"
     assert distinct_text(1000, "estimate", 25_000, "") == "about 1 kB (25x)"
     wording(distinct_text(None, None, 25_000, "depends on loaded data"))
     assert distinct_text(1000, "bound", None, "") == "at most 1 kB"
-
-
-def test_shares_that_round_to_zero_are_left_out(wording) -> None:
     pairs = [(Purpose.ADDRESS, 0.6), (Purpose.VALUE, 0.397), (Purpose.SYNC, 0.003)]
     shares = purpose_shares(pairs)
     wording(mix_text(shares))
     assert purposes_text(shares, 3) == "address 60%, value 40%"
-
-
-def test_a_file_is_named_once() -> None:
     lines = [Location("/a/k.cu", 3), Location("/a/k.cu", 9), Location("/b/m.h", 1)]
     assert lines_text(lines) == "k.cu:3, 9, m.h:1"
     assert lines_text([*lines, Location("/a/k.cu", 4)]) == "k.cu:3, 9, m.h:1, …"

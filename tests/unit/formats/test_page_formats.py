@@ -262,16 +262,23 @@ def test_markdown_links_files_and_has_its_own_blocks() -> None:
     assert markdown.markdown([Text(Span("a_b", "place", "anchor"))]) == "`a_b`\n"
 
 
-def test_long_code_says_where_the_rest_is() -> None:
+def test_long_code_and_line_breaks() -> None:
     code = Code([f"line {number}" for number in range(9)], most=3, rest="--format markdown")
     assert text(code).splitlines()[-1] == "│ ... 6 more lines: --format markdown"
     assert len(text(Code(["a"] * 4, most=3)).splitlines()) == 4  # as short as the remark
-
-
-def test_words_are_flattened() -> None:
+    cell = Cell("code", ("one", LINE_BREAK, "two"))
+    table = Table([Column("Where")], [[cell]])
+    assert text(table).splitlines()[2:] == ["code", "one", "two"]
+    assert "| code (one two) |" in markdown.markdown([table])
+    assert "one<br>two" in str(html_blocks([table]))
     words = ("a", Span("b", "strong"), ["", Span(""), ("c",)])
     assert list(spans(words)) == [Span("a"), Span("b", "strong"), Span("c")]
     assert plain(joined(["a", "", "b"], ", ")) == "a, b"
+    columns = [Column("n", is_number=True), Column("time", is_number=True, bar=4)]
+    rows = [["1", Cell("8 us", share=1.0)], ["16", Cell("2 us", share=0.25)], ["32", "none"]]
+    table = Table(columns, rows, is_ruled=False, gap=3)
+    assert text(table) == " n   time\n 1   8 us   ████\n16   2 us   █░░░\n32   none\n"
+    assert "█" not in markdown.markdown([table])
 
 
 def test_what_is_copied_is_not_cut_at_the_edge(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -281,14 +288,6 @@ def test_what_is_copied_is_not_cut_at_the_edge(monkeypatch: pytest.MonkeyPatch) 
     assert text(block, width=40) == f"  {path}\n"
     assert shown([block]) == f"  {path}\n"
     assert "/a/long/folder" * 9 in text(Command(path), width=40)
-
-
-def test_a_table_without_a_rule_has_its_gap_and_bars() -> None:
-    columns = [Column("n", is_number=True), Column("time", is_number=True, bar=4)]
-    rows = [["1", Cell("8 us", share=1.0)], ["16", Cell("2 us", share=0.25)], ["32", "none"]]
-    table = Table(columns, rows, is_ruled=False, gap=3)
-    assert text(table) == " n   time\n 1   8 us   ████\n16   2 us   █░░░\n32   none\n"
-    assert "█" not in markdown.markdown([table])
 
 
 @pytest.mark.parametrize(
@@ -306,14 +305,6 @@ def test_a_terminal_without_unicode_gets_an_ascii_frame(monkeypatch: pytest.Monk
     printed = shown([TABLE], "latin-1")
     assert "----" in printed
     assert "─" not in printed
-
-
-def test_words_may_have_a_line_break() -> None:
-    cell = Cell("code", ("one", LINE_BREAK, "two"))
-    table = Table([Column("Where")], [[cell]])
-    assert text(table).splitlines()[2:] == ["code", "one", "two"]
-    assert "| code (one two) |" in markdown.markdown([table])
-    assert "one<br>two" in str(html_blocks([table]))
 
 
 @pytest.mark.parametrize(

@@ -75,8 +75,8 @@ from tests.explain_pages import (
     texts_of,
     words_of,
 )
+from tests.explained_reports import explained
 from tests.json_documents import check_text
-from tests.kept_reports import sample_report
 from tests.model_parts import cause, edit, said, usage
 from tests.page_blocks import every_block
 from tests.page_parts import page_tree, words
@@ -85,12 +85,6 @@ from tests.rows import each_row
 SAMPLES = Path("kernels_samples")
 USAGE = usage(3, 1, 8214, 1022, 0.0213, 12.4)
 AUTHOR = Authorship("openai:gpt-5", USAGE, None, "/tmp/keet/run.jsonl")
-
-
-@cache
-def explained(sample: str) -> Explanation:
-    profile = read_profile(sample_report(sample))
-    return explain(profile, profile.launches, 5)
 
 
 PROBLEM = "`40` is a number outside of braces; write it as {name}"
@@ -351,16 +345,6 @@ def test_arithmetic_is_printed_as_a_formula() -> None:
     assert re.match(r"41\.\d+ ?% = ", texts[at + 1])
 
 
-def test_place_without_samples_has_no_share() -> None:
-    explanation = column_physics()
-    (each,) = explanation.launches
-    (first,) = each.findings
-    first = replace(first, locations=(replace(first.locations[0], share=0.0),))
-    explanation = explanation._replace(launches=(replace(each, findings=(first,)),))
-    assert "slow.cu:96 drops[k + regime.hop] += moved;" in texts_of(explain_blocks(explanation))
-    assert "slow.cu:96" in texts_of(explain_blocks(explanation, form="markdown"))
-
-
 @each_row("sample", SCREENS)
 @pytest.mark.slow
 def test_a_kernel_fits_on_a_screen(sample: str) -> None:
@@ -497,6 +481,13 @@ def test_model_cause_without_keet_findings() -> None:
     texts = texts_of(explain_blocks(explanation._replace(launches=(each,))))
     (text,) = (each for each in texts if each.startswith("Local memory (model) at slow.cu:96: `Sp"))
     assert text.endswith(f"({standing(physics().causes[0], each)})")
+    explanation = column_physics()
+    (each,) = explanation.launches
+    (first,) = each.findings
+    first = replace(first, locations=(replace(first.locations[0], share=0.0),))
+    explanation = explanation._replace(launches=(replace(each, findings=(first,)),))
+    assert "slow.cu:96 drops[k + regime.hop] += moved;" in texts_of(explain_blocks(explanation))
+    assert "slow.cu:96" in texts_of(explain_blocks(explanation, form="markdown"))
 
 
 def test_each_of_several_launches_has_its_model_part() -> None:
@@ -554,13 +545,28 @@ def test_json_says_whose_headline_it_is(leads: bool) -> None:
     assert launch["model"]["causes"][0].get("claim") == (claim if leads else None)
 
 
-def test_numbers_of_both_parts_are_counted() -> None:
+def test_numbers_and_unchecked_sentences_are_counted() -> None:
     own = document(explained("column_physics"))["grounding"]
     both = document(column_physics())["grounding"]
     count = physics().numbers
     assert count == 5
     assert both["numbers"] == own["numbers"] + count
     assert both["verified"] == own["verified"] + count
+
+    def notices(statement: ModelExplanation, **how: Any) -> list[Words]:
+        return [each.words for each in blocks_of(statement, **how) if isinstance(each, Notice)]
+
+    summary = resolved_prose("column_physics", "!L2 is at 82 %. The XU pipe idles.")
+    statement = replace(physics(), summary=summary)
+    assert notices(physics()) == []
+    assert notices(physics(), verbose=True) == notices(statement) == [*marked_texts([UNCHECKED])]
+    assert notices(statement, verbose=True) == [*marked_texts([UNCHECKED * 2])]
+    model = document(with_model("column_physics", statement))["launches"][0]["model"]
+    assert model["summary"].startswith("[unchecked] L2 is at 82 %.")
+    assert [each["where"] for each in model["unchecked"]] == ["summary", "causes[1].text"]
+    page = explain_page([column_physics()] * 2, reader(), Asked(several=True))
+    notices = [block for block in page.blocks if isinstance(block, Notice)]
+    assert notices == [Notice(*marked_texts([UNCHECKED]))] * 2
 
 
 @each_row(
@@ -575,20 +581,6 @@ def test_unchecked_sentences_are_marked(how: Any, text: str) -> None:
     words = model_words(resolved_prose("column_physics", "!L2 is at 82 %. XU idles."), **how)
     assert plain(words) == text
     assert next(spans(words)) == Span("[unchecked]", "warn")
-
-
-def test_unchecked_sentences_are_counted_where_they_are_printed() -> None:
-    def notices(statement: ModelExplanation, **how: Any) -> list[Words]:
-        return [each.words for each in blocks_of(statement, **how) if isinstance(each, Notice)]
-
-    summary = resolved_prose("column_physics", "!L2 is at 82 %. The XU pipe idles.")
-    statement = replace(physics(), summary=summary)
-    assert notices(physics()) == []
-    assert notices(physics(), verbose=True) == notices(statement) == [*marked_texts([UNCHECKED])]
-    assert notices(statement, verbose=True) == [*marked_texts([UNCHECKED * 2])]
-    model = document(with_model("column_physics", statement))["launches"][0]["model"]
-    assert model["summary"].startswith("[unchecked] L2 is at 82 %.")
-    assert [each["where"] for each in model["unchecked"]] == ["summary", "causes[1].text"]
 
 
 def test_keets_remark_on_a_cause(wording) -> None:
@@ -610,7 +602,7 @@ def test_the_first_sentences(most: int, text: str) -> None:
     assert str(first_sentences(prose, most)) == text
 
 
-def test_without_a_model_nothing_changes() -> None:
+def test_without_a_model() -> None:
     explanation = explained("column_physics")
     plain = document(explanation)
     assert not {"problem", "transcript"} & set(plain)
@@ -621,9 +613,6 @@ def test_without_a_model_nothing_changes() -> None:
     *texts, foot = texts_of(explain_blocks(explanation))
     assert not [text for text in texts if "odel" in text]
     assert foot.endswith(", no model.")
-
-
-def test_a_missing_model_part_changes_nothing_else() -> None:
     problem = "api.example.org can't be reached; check --base-url"
     author = Authorship("m", usage(0, 0, 0, 0, "unknown", 0.2), problem, None)
     explanation = with_model("column_physics", None, author)
@@ -638,6 +627,11 @@ def test_a_missing_model_part_changes_nothing_else() -> None:
     assert after == before
     assert notice == Notice(f"The model's part is missing: {problem}", "strong warn")
     assert texts_of([foot]) == [f"{texts_of([other_foot])[0]}, no model."]
+    for how in ({}, {"verbose": True}, {"form": "markdown"}):
+        blocks = blocks_of(said(), **how)
+        assert not [span for span in spans(words_of(blocks)) if "model" in span.look.split()]
+        assert cells_of(blocks) == []
+    document(with_model("column_physics", said()))
 
 
 @each_row(
@@ -655,14 +649,6 @@ def test_the_end_of_the_page(problem: str | None, answered: bool, notices: list[
     assert (OWN_WORDS in texts_of([foot])[0]) == answered
     assert texts_of([foot])[0].endswith(usage_text(author))
     assert transcript.only == ("terminal",)  # pages may be shared: they name no local file
-
-
-def test_empty_model_explanation() -> None:
-    for how in ({}, {"verbose": True}, {"form": "markdown"}):
-        blocks = blocks_of(said(), **how)
-        assert not [span for span in spans(words_of(blocks)) if "model" in span.look.split()]
-        assert cells_of(blocks) == []
-    document(with_model("column_physics", said()))
 
 
 @each_row(
@@ -755,11 +741,6 @@ def test_hostile_texts_in_json_and_html(text: str) -> None:
     assert model["unchecked"][0]["reason"] == encoded
 
 
-def test_places_of_an_edit() -> None:
-    edit = replace(physics().edits[1], places=("a.cu:5", "a.cu:18-27", "b.h:3", "a.cu:9"))
-    assert places_of(edit) == "a.cu:5, 18-27, b.h:3, a.cu:9"
-
-
 def test_a_long_diff_is_cut_on_the_first_screen_only() -> None:
     diff = "--- a/x.cu\n+++ b/x.cu\n@@ -0,0 +1,100 @@\n" + "".join(
         f"+line_{n}();\n" for n in range(100)
@@ -829,7 +810,7 @@ def test_places_link_to_their_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     assert statement.place("slow.cu:31").to == ""  # two files of one name
 
 
-def test_the_copied_patch_is_unchanged() -> None:
+def test_an_edit_on_a_page() -> None:
     """Tabs too: it has to apply. How the button finds it: tests of the formats."""
     sketch, patch = physics().edits
     diff = patch.diff.replace("    ", "\t")
@@ -841,17 +822,10 @@ def test_the_copied_patch_is_unchanged() -> None:
     ]
     assert [code.copied for code in codes] == ["Copy patch", "Copy code"]
     assert len({code.anchor for code in codes} - {""}) == 2
-
-
-def test_edits_that_do_not_compile_are_not_green() -> None:
     looks: dict[Any, str] = {"fails": "warn", "compiles": "good"}
     for build, look in looks.items():
         edit = replace(physics().edits[1], build=build, build_text="no")
         blocks = section_blocks(column_physics(), edits=(edit,))
         assert Text(edit_status(edit), look, indent=5) in blocks
-
-
-def test_each_report_counts_its_own_unchecked_sentences() -> None:
-    page = explain_page([column_physics()] * 2, reader(), Asked(several=True))
-    notices = [block for block in page.blocks if isinstance(block, Notice)]
-    assert notices == [Notice(*marked_texts([UNCHECKED]))] * 2
+    edit = replace(physics().edits[1], places=("a.cu:5", "a.cu:18-27", "b.h:3", "a.cu:9"))
+    assert places_of(edit) == "a.cu:5, 18-27, b.h:3, a.cu:9"

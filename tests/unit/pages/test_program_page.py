@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from functools import cache
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -34,7 +34,7 @@ from keet.verification.named_values import ComputedValues
 from keet.verification.verify import verify_text
 from tests.conftest import CORPUS, REPORTS, Keet, needs_corpus
 from tests.explain_pages import explain_blocks, explain_markdown, explain_terminal, texts_of
-from tests.kept_reports import sample_report
+from tests.explained_reports import explained as explained_with_code
 from tests.many_launches import copied, repeated
 from tests.page_blocks import explain_texts
 from tests.rows import each_row
@@ -63,13 +63,26 @@ def launches_in(blocks: Iterable[Block]) -> list[int]:
     return [int(found[1]) for title in titles if (found := re.match(r"#(\d+) ", title))]
 
 
-def test_all_launches_are_in_the_order_of_the_table(profile_of: ProfileOf) -> None:
+def test_launches_in_order_and_printed_once(profile_of: ProfileOf) -> None:
     profile = profile_of("tour_full.ncu-repz")
     explanation = explain(profile, profile.launches, 5, sass=False)
     program = program_of(explanation)
     ranked = [launch.id for group in program.groups for launch in group.launches]
     assert ranked != sorted(ranked)
     assert launches_in(explain_blocks(explanation, everything=True)) == ranked
+    profile = profile_of("pipeline_before.ncu-repz")
+    explanation = explain(profile, profile.launches, 5, sass=False)
+    program = program_of(explanation)
+    told = explain_texts(explanation, everything=True)
+    for found in listed_across(program):
+        assert len([text for text in told if found.text in text]) == 1
+    assert program.cross_launch
+    profile = profile_of("tour_full.ncu-repz")
+    explanation = explain(profile, profile.launches[:2], 5, sass=False)
+    hidden = 2 - len(launches_in(explain_blocks(explanation)))
+    told = explain_texts(explanation)
+    assert [text for text in told if "more launch" in text] == [hidden_text(1)] * hidden
+    assert any(text.startswith("2 launches of 2 kernels take") for text in told)
 
 
 @pytest.mark.slow
@@ -113,31 +126,12 @@ def test_a_long_table_is_combined_and_its_times_add_up(many: Explanation) -> Non
         assert sum(row.count for row in rows) == MANY
 
 
-def test_few_launches_are_printed_in_full(profile_of: ProfileOf) -> None:
-    profile = profile_of("tour_full.ncu-repz")
-    explanation = explain(profile, profile.launches[:2], 5, sass=False)
-    hidden = 2 - len(launches_in(explain_blocks(explanation)))
-    told = explain_texts(explanation)
-    assert [text for text in told if "more launch" in text] == [hidden_text(1)] * hidden
-    assert any(text.startswith("2 launches of 2 kernels take") for text in told)
-
-
 @each_row(("launches", "count"), [("3", 1), ("0-5", 6)])
 def test_launches_by_number_are_all_printed(launches: str, count: int, keet: Keet) -> None:
     """One launch has no table before it."""
     out = keet("explain", PIPELINE, "--launch", launches, "--no-model", "--no-sass").out
     assert len(TITLE.findall(out)) == count
     assert ("Share" in out) == (count > 1)
-
-
-def test_cross_launch_findings_are_printed_once(profile_of: ProfileOf) -> None:
-    profile = profile_of("pipeline_before.ncu-repz")
-    explanation = explain(profile, profile.launches, 5, sass=False)
-    program = program_of(explanation)
-    told = explain_texts(explanation, everything=True)
-    for found in listed_across(program):
-        assert len([text for text in told if found.text in text]) == 1
-    assert program.cross_launch
 
 
 @given(
@@ -221,12 +215,7 @@ def test_why_a_cause_is_only_possible_is_printed_once(profile_of: ProfileOf) -> 
 SAMPLES = Path("kernels_samples")
 EVERY = sorted(path.parent.name for path in SAMPLES.glob("*/slow.ncu-rep*"))
 SCREEN = 24
-
-
-@cache
-def explained(sample: str, *, sass: bool = False) -> Explanation:
-    profile = read_profile(sample_report(sample))
-    return explain(profile, profile.launches, 5, sass=sass)
+explained = partial(explained_with_code, sass=False)
 
 
 def first_screen(explanation: Explanation) -> str:
@@ -272,7 +261,7 @@ def test_the_advice_of_public_reports_is_on_the_first_screen() -> None:
 
 @each_row("form", ["terminal", "markdown"])
 def test_what_to_change_comes_before_what_was_measured(form: Format) -> None:
-    explanation = explained("matrix_flip", sass=True)
+    explanation = explained_with_code("matrix_flip")
     (each,) = explanation.launches
     texts = texts_of(explain_blocks(explanation, form=form))
     order = (
@@ -288,7 +277,7 @@ def test_what_to_change_comes_before_what_was_measured(form: Format) -> None:
     assert places == sorted(places)
 
 
-def test_verbose_prints_every_part_with_its_evidence() -> None:
+def test_every_part_with_its_evidence_or_small_parts_summed() -> None:
     (each,) = explained("gas_state").launches
     blocks = explain_blocks(explained("gas_state"), verbose=True)
     items = [item for block in blocks if isinstance(block, Items) for item in block.items]
@@ -297,9 +286,6 @@ def test_verbose_prints_every_part_with_its_evidence() -> None:
         ids = ", ".join(dict.fromkeys(piece.id for piece in part.sources))
         cited = f"{part.percent.id} from {ids}" if ids else part.percent.id
         assert shown[f"{part.part} [{cited}]"].startswith(f"{part.percent:.1f}")
-
-
-def test_without_verbose_small_parts_are_summed() -> None:
     (account,) = (each for each in explain_blocks(explained("gas_state")) if isinstance(each, Bars))
     assert 3 <= len(account.bars) <= 7
     assert "other" in [bar.label for bar in account.bars]
@@ -326,7 +312,7 @@ def test_each_finding_says_what_its_fix_gained() -> None:
 @pytest.mark.parametrize("sample", ["matrix_flip", "gas_state", "sparse_apply"])
 @pytest.mark.slow
 def test_verify_confirms_what_is_printed(sample: str) -> None:
-    explanation = explained(sample, sass=True)
+    explanation = explained_with_code(sample)
     known = ComputedValues(LaunchValues(explanation.profile).sources)
     terminal = explain_terminal(explanation, 80)  # lines break inside of numbers' labels
     texts = {

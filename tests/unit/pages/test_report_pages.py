@@ -16,7 +16,6 @@ from keet.analysis.roofline.launch_roofline import find_roofline
 from keet.analysis.source_lines import find_hotspots
 from keet.documents.show import MetricDocument, MetricsLaunch
 from keet.explanation.analyst import explain
-from keet.explanation.explanation_types import LaunchExplanation
 from keet.ingest import read_profile
 from keet.pages.blocks import Bars, Block, Part, Reader, Table, plain
 from keet.pages.context import CostedSource, context_text
@@ -29,7 +28,7 @@ from keet.pages.roofline import roofline_page
 from keet.pages.show import show_page
 from keet.profile import Profile
 from keet.profile.names import file_name
-from tests.kept_reports import sample_report
+from tests.explained_reports import explained
 from tests.page_blocks import every_block, texts_of
 from tests.rows import each_row
 
@@ -50,13 +49,10 @@ def metric_blocks(names: Sequence[str], width: int) -> Sequence[Block]:
     return metrics_page(shown, Reader(width=width), explain=False, names=False).blocks
 
 
-def test_metrics_are_limited_and_counted() -> None:
+def test_metrics_are_limited_and_names_are_not_broken() -> None:
     *shown, last = metric_blocks([f"m{number}" for number in range(500)], 80)
     assert sum(len(table.rows) for table in tables(shown)) == 400
     assert plain(last.words).startswith("100 more metrics: ")
-
-
-def test_a_name_that_does_not_fit_is_not_broken() -> None:
     long = "dram__" + "x" * 60
     *_, name, table = metric_blocks(["short", long], 60)
     assert (name.words, name.is_unbroken, table.rows[0][0]) == (long, True, "")
@@ -110,18 +106,13 @@ def test_an_answer_that_does_not_fit_is_a_list() -> None:
     assert "there are more" in plain(page.blocks[-1].words)  # type: ignore[attr-defined]
 
 
-def explained(sample: str) -> LaunchExplanation:
-    profile = read_profile(sample_report(sample))
-    return explain(profile, profile.launches, 5).launches[0]
-
-
 def part(blocks: list[Block]) -> OccupancyFigure:
     (figure,) = [each for each in every_block(blocks) if isinstance(each, OccupancyFigure)]
     return figure
 
 
 def test_steps_are_evidence_that_names_what_would_change(wording) -> None:
-    each = explained("gas_state")
+    (each,) = explained("gas_state").launches
     blocks = [*occupancy_blocks(each)]
     figure = part(blocks)
     registers = figure.steps[0][0]
@@ -133,7 +124,7 @@ def test_without_the_reports_own_limits_there_are_no_curves(
     monkeypatch: pytest.MonkeyPatch,
     wording,
 ) -> None:
-    each = explained("gas_state")
+    (each,) = explained("gas_state").launches
     monkeypatch.setattr(occupancy, "_REGISTER_UNIT", 2**16)
     (text,) = occupancy_blocks(each)
     assert not isinstance(text, Part)

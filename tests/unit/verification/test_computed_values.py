@@ -57,15 +57,19 @@ def test_the_name_right_before_a_number(text: str, index: int, cell: set[str]) -
     assert around(text, index).cell == cell
 
 
-def test_a_column_of_a_row() -> None:
+def test_words_around_a_number() -> None:
     row = "53.4%  141  slow.cu:21  Long Scoreboard 99% for the load at slow.cu:18"
     assert [around(row, index).is_cell for index in range(3)] == [True, True, False]
-
-
-def test_words_between_other_numbers_belong_to_those() -> None:
     found = around("37 % of the sectors are excess and 12 % of the branches diverge", 1)
     assert {"branche", "diverge"} <= found.window
     assert "branche" not in around("37 % of sectors are excess, 12 % of branches diverge").cell
+    cell = ComputedValue("samples", Quantity(141, "sample"), frozenset(), "row", ("slow.cu", 21))
+    text = "53.4%  141  slow.cu:21  Wait 9%"
+    numbers = find_numbers(text)
+    here = SentenceWords(text, numbers).around(numbers[1], [("slow.cu", 21)])
+    elsewhere = SentenceWords(text, numbers).around(numbers[1], [("slow.cu", 22)])
+    assert known(cell).find(numbers[1], here, ())
+    assert not known(cell).find(numbers[1], elsewhere, ())
 
 
 FORECAST = ComputedValue(
@@ -90,16 +94,6 @@ def test_both_the_name_and_the_value_have_to_fit(text: str, *, is_found: bool) -
     numbers = find_numbers(text)
     found = known(FORECAST).find(numbers[0], SentenceWords(text, numbers).around(numbers[0]), ())
     assert (found is not None) is is_found
-
-
-def test_a_number_without_words_needs_its_row() -> None:
-    cell = ComputedValue("samples", Quantity(141, "sample"), frozenset(), "row", ("slow.cu", 21))
-    text = "53.4%  141  slow.cu:21  Wait 9%"
-    numbers = find_numbers(text)
-    here = SentenceWords(text, numbers).around(numbers[1], [("slow.cu", 21)])
-    elsewhere = SentenceWords(text, numbers).around(numbers[1], [("slow.cu", 22)])
-    assert known(cell).find(numbers[1], here, ())
-    assert not known(cell).find(numbers[1], elsewhere, ())
 
 
 def verdicts(text: str, profile: Profile) -> dict[str, str]:

@@ -54,15 +54,6 @@ def test_a_bound_of_a_number_is_not_a_comparison(text: str) -> None:
     assert find_relations(text) == []
 
 
-@each_row("text", [
-    "Store along the fastest axis of the output.",
-    "The busiest stage is the crossbar to L2.",
-    "The busiest slice of L2 looks up 25.6 times as many sectors.",
-])  # fmt: skip
-def test_the_name_of_a_part_is_not_a_comparison(text: str) -> None:
-    assert find_relations(text) == []
-
-
 RIGHT = [
     "transpose_rows is slower than normalise.",
     "transpose_tiles is faster than normalise.",
@@ -91,35 +82,26 @@ WRONG = [
 ]
 
 
-@each_row("text", RIGHT)
-def test_right(text: str, profile_of: ProfileOf) -> None:
-    assert [each.verdict for each in relations(text, profile_of(TOUR))] == ["confirmed"]
-
-
-@each_row("text", WRONG)
-def test_wrong(text: str, profile_of: ProfileOf) -> None:
-    assert [each.verdict for each in relations(text, profile_of(TOUR))] == ["contradicted"]
-
-
-@pytest.mark.parametrize("text", [
+NOT_UNDERSTOOD = [
     "transpose_rows takes 69.34 us, which is more than most of its neighbours.",
     "In launch 0, the L2 hit rate of 89.9 % is better and higher than usage suggests.",
     "In launch 0, Drain is the second largest stall reason with 55 % of the samples.",
-])  # fmt: skip
-def test_what_is_not_understood_is_not_confirmed(text: str, profile_of: ProfileOf) -> None:
-    assert [each.verdict for each in relations(text, profile_of(TOUR))] == ["not_found"]
+]
+RELATIONS = {"confirmed": RIGHT, "contradicted": WRONG, "not_found": NOT_UNDERSTOOD}
 
 
-def test_a_possibility_is_not_checked(profile_of: ProfileOf) -> None:
-    text = "With tiling, transpose_rows would be faster than normalise."
-    assert relations(text, profile_of(TOUR)) == []
+@each_row(("verdict", "text"), [(v, text) for v, texts in RELATIONS.items() for text in texts])
+def test_verdicts(verdict: str, text: str, profile_of: ProfileOf) -> None:
+    assert [each.verdict for each in relations(text, profile_of(TOUR))] == [verdict]
 
 
-def test_positions_are_those_in_the_whole_text(profile_of: ProfileOf, wording) -> None:
+def test_positions_and_possibilities(profile_of: ProfileOf, wording) -> None:
     text = "It is slow. In launch 0, L2 is busier than DRAM."
     (found,) = relations(text, profile_of(TOUR))
     assert text[found.start : found.end] == found.text == "busier than"
     wording(found.reason)
+    text = "With tiling, transpose_rows would be faster than normalise."
+    assert relations(text, profile_of(TOUR)) == []
 
 
 SAMPLES = Path(__file__).parents[3] / "kernels_samples"
@@ -173,6 +155,8 @@ def test_numbers_below_the_title_of_a_line_are_of_that_line(flip: Profile) -> No
     assert verdicts(LINE, flip) == ["confirmed"] * 4
     others = "110 samples (41.7%) at other lines wait for this line: slow.cu:9 110 (Drain)\n"
     assert verdicts(LINE + others, flip) == ["confirmed"] * 7
+    other = "\n#0 flip: grid 256x1024\n\nIt has 109 samples.\n"
+    assert verdicts(LINE + other, flip)[-1] == "contradicted"
 
 
 @each_row(("true", "false"), [("109", "119"), ("41.3%", "51.3%"), ("95%", "59%")])
@@ -182,11 +166,6 @@ def test_a_wrong_number_below_the_title_is_not_confirmed(
     found = verdicts(LINE.replace(true, false), flip)
     assert len(found) == 4
     assert found.count("confirmed") == 3
-
-
-def test_a_title_without_a_line_ends_the_block_of_a_line(flip: Profile) -> None:
-    other = "\n#0 flip: grid 256x1024\n\nIt has 109 samples.\n"
-    assert verdicts(LINE + other, flip)[-1] == "contradicted"
 
 
 @pytest.fixture(scope="module")

@@ -108,23 +108,14 @@ UNKNOWN = [
 ]  # fmt: skip
 
 
-@each_row("text", RIGHT)
-def test_right(text: str, profile_of) -> None:
+VERDICTS = {"confirmed": RIGHT, "contradicted": WRONG.values(), "not_found": UNKNOWN}
+
+
+@each_row(("verdict", "text"), [(v, text) for v, texts in VERDICTS.items() for text in texts])
+def test_verdicts(verdict: str, text: str, profile_of) -> None:
     found = checks(text, profile_of(TOUR))
     assert found
-    assert [(c.number.text, c.reason) for c in found if c.verdict != "confirmed"] == []
-
-
-@each_row("lie", WRONG)
-def test_wrong(lie: str, profile_of) -> None:
-    found = verdicts(WRONG[lie], profile_of(TOUR))
-    assert found
-    assert set(found) == {"contradicted"}
-
-
-@each_row("text", UNKNOWN)
-def test_not_found(text: str, profile_of) -> None:
-    assert set(verdicts(text, profile_of(TOUR))) == {"not_found"}
+    assert [(c.number.text, c.reason) for c in found if c.verdict != verdict] == []
 
 
 @each_row(("text", "reason"), [
@@ -174,18 +165,12 @@ def test_a_page_of_ncu() -> None:
     assert verdicts(text, of_sample("band_scale")) == ["not_found"]
 
 
-def test_a_launch_that_is_only_compared_with_is_not_the_topic(profile_of) -> None:
+def test_which_launch_is_meant(profile_of, wording) -> None:
     text = "transpose_rows is slow. It reads L2, and so does #1 transpose_tiles. Its L2 hit rate is"
     assert verdicts(f"{text} 89.92 %.", profile_of(TOUR)) == ["confirmed"]
-
-
-def test_what_was_not_collected_is_not_found(profile_of, wording) -> None:
     (check,) = checks("The L2 hit rate is 89.9 %.", profile_of("metrics_only.ncu-repz"))
     assert check.verdict == "not_found"
     wording(check.reason)
-
-
-def test_a_choice_of_launches(profile_of) -> None:
     profile = profile_of(TOUR)
     (found,) = verify_text("It takes 12.26 us.", profile.launches[:1], profile.launches)
     (check,) = found.checks

@@ -157,13 +157,10 @@ def test_launches_found_like_a_search_for_each_name(text: str, tour: Profile) ->
     assert LaunchLookup(launches).named_in(text) == searched(text, launches)
 
 
-def test_two_reports_share_numbers(tour: Profile) -> None:
+def test_launches_of_many(tour: Profile) -> None:
     both = (*tour.launches, *(copied(each, each.id) for each in tour.launches))
     (name,) = LaunchLookup(both).named_in("launch 1")
     assert name.launches == (both[1], both[4])
-
-
-def test_of_many_launches_one_per_kernel_is_read(tour: Profile) -> None:
     many = LaunchLookup(repeated(tour, 200).launches)
     assert [each.id for each in many.of_each_kernel] == [0, 1, 2]
     few = LaunchLookup(tour.launches)
