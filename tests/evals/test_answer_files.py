@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,8 @@ import pytest
 
 from evals.answer_files import ID_LENGTH, batch_id, batch_lines, import_files
 from evals.runs import CUT, Prompt, RunFolder, digest
-from keet.cli import main
 from keet.errors import UsageError
+from tests.conftest import Keet
 from tests.evals.made_runs import a_run
 
 IDS = ("mcq.a.none.1", "mcq.a.keet.1", "mcq.b.none.1", "mcq." + "b" * 90)
@@ -229,17 +230,18 @@ def test_a_file_that_is_not_there_stops_before_anything_is_added(
 
 @pytest.mark.parametrize("content", ["", "\n \n"])
 def test_a_file_without_lines_adds_nothing_and_says_so(
-    content: str, folder: RunFolder, tmp_path: Path, capsys: pytest.CaptureFixture[str], wording
+    content: str, folder: RunFolder, tmp_path: Path, keet: Keet, wording
 ) -> None:
     path = tmp_path / "empty"
     path.write_text(content, encoding="utf-8")
-    assert main(["eval", "import", str(folder.path), str(path)]) == 2
-    wording(capsys.readouterr().err)
+    nothing = keet("eval", "import", folder.path, path, width=120)
+    assert nothing.code == 2
+    wording(nothing.err)
     full = write(tmp_path / "full", batch(IDS[0]))
-    assert main(["eval", "import", str(folder.path), str(path), str(full)]) == 5
-    said = capsys.readouterr()
-    assert f"{path}: it is empty" in said.err
-    assert "1 answers added" in said.out
+    some = keet("eval", "import", folder.path, path, full, width=120)
+    assert some.code == 5
+    assert f"{path}: it is empty" in some.err
+    assert "1 answers added" in some.out
 
 
 @pytest.mark.parametrize("indent", [None, 2])
@@ -258,34 +260,25 @@ def test_a_single_json_document_is_reported_once(
     assert folder.answers == []
 
 
-def test_errors_alone_add_nothing_and_say_what_to_do(
-    folder: RunFolder, tmp_path: Path, capsys: pytest.CaptureFixture[str], wording
-) -> None:
-    out = write(tmp_path / "out", *(batch(id_, "", finish="length") for id_ in IDS[:2]))
-    run = str(folder.path)
-    assert main(["eval", "import", run, str(out), "--model", "m"]) == 5
-    said = capsys.readouterr().out
-    wording(said)
-
-
 def test_export_and_import_commands_round_trip(
-    folder: RunFolder, tmp_path: Path, capsys: pytest.CaptureFixture[str], wording
+    folder: RunFolder, tmp_path: Path, keet: Keet, wording
 ) -> None:
-    run, file = str(folder.path), tmp_path / "batch.jsonl"
-    model = ["--model", "openai:gpt-x"]
-    assert main(["eval", "export", run, "-o", str(file), *model, "--max-output", "9"]) == 0
+    run, file, model = folder.path, tmp_path / "batch.jsonl", ("--model", "openai:gpt-x")
+    export, importing = (partial(keet, "eval", each, width=120) for each in ("export", "import"))
+    assert export(run, "-o", file, *model, "--max-output", "9").code == 0
     sent = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
     assert len(sent) == 4
     assert all(line["body"]["model"] == "gpt-x" for line in sent)
     out = write(tmp_path / "out", *(batch(line["custom_id"]) for line in sent[:3]), "?")
-    assert main(["eval", "import", run, str(out), *model]) == 5
-    said = capsys.readouterr()
-    assert f"{out}:4: it is not JSON" in said.err
-    wording(said.out)
-    assert main(["eval", "export", run, *model]) == 0
-    assert len(capsys.readouterr().out.splitlines()) == 1
-    assert main(["eval", "import", run, str(write(out, batch(sent[3]["custom_id"]))), *model]) == 0
-    assert main(["eval", "export", run, *model]) == 0
-    wording(capsys.readouterr().err)
-    assert main(["eval", "export", run]) == 0
-    assert "model" not in json.loads(capsys.readouterr().out.splitlines()[0])["body"]
+    some = importing(run, out, *model)
+    assert some.code == 5
+    assert f"{out}:4: it is not JSON" in some.err
+    wording(some.out)
+    assert len(export(run, *model).out.splitlines()) == 1
+    assert importing(run, write(out, batch(sent[3]["custom_id"])), *model).code == 0
+    wording(export(run, *model).err)
+    assert "model" not in json.loads(export(run).out.splitlines()[0])["body"]
+    errors = write(tmp_path / "out", *(batch(id_, "", finish="length") for id_ in IDS[:2]))
+    none = importing(run, errors, "--model", "m")  # what to do against that
+    assert none.code == 5
+    wording(none.out)

@@ -45,14 +45,9 @@ def test_keet_is_right_often_enough(result: Result, keet: Keet) -> None:
 
 def test_a_missed_threshold_is_reported() -> None:
     values = {
-        "top-1": 0.89,
-        "top-3": 1,
-        "top-1 less NVIDIA's": 0.3,
-        "located": 0.95,
-        "false alarms": 0.125,
-        "still raised on fast": 0,
-        "unscored": 0,
-    }
+        "top-1": 0.89, "top-3": 1, "top-1 less NVIDIA's": 0.3, "located": 0.95,
+        "false alarms": 0.125, "still raised on fast": 0, "unscored": 0,
+    }  # fmt: skip
     missed = [
         held.threshold.value for held in check_thresholds("diagnosis", values) if not held.met
     ]

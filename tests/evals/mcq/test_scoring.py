@@ -111,8 +111,11 @@ def test_a_wrong_letter_has_its_reason():
 
 @each_row(
     ("text", "error", "why"),
-    [("", None, "not wrong"), ("ANSWER: E", None, "not wrong"), ("ANSWER: A or B", None, "not wrong"), ("", "timed out", "timed out")],
-)  # fmt: skip
+    [
+        *((text, None, "not wrong") for text in ("", "ANSWER: E", "ANSWER: A or B")),
+        ("", "timed out", "timed out"),
+    ],
+)
 def test_unscored_is_not_wrong(text: str, error: str | None, why: str):
     asked = prompt(question())
     got = score(answer(asked, text, error=error), asked, question())

@@ -109,6 +109,10 @@ def test_a_kernel_that_was_renamed() -> None:
 _HEADER = "/usr/lib/python3/dist-packages/triton/language/standard.py"
 
 
+def _of(name: str, text: str, path: str | None = None) -> Kernel:
+    return Kernel(name, source={path or f"/of/{name}.cu": text})
+
+
 def _elementwise(functor: str) -> Kernel:
     inner = f"<4, at::native::{functor}<float>, std::array<char *, 3>>"
     return Kernel("vectorized_elementwise_kernel", arguments=inner, parameters="int, float, " * 5)
@@ -118,11 +122,11 @@ def _elementwise(functor: str) -> Kernel:
     ("before", "after", "are_paired"),
     [
         (_elementwise("AddFunctor"), _elementwise("ExponentialFunctor"), False),
-        (Kernel("kernel_1", source={"/a/x.cu": _SOURCE}), Kernel("improved", source={"/b/y.cu": _EDITED}), True),
-        (Kernel("softmax_rows", source={"/a/x.cu": _SOURCE}), Kernel("softmax_columns", source={"/b/y.cu": _STRANGERS}), False),
-        (Kernel("mix", source={_HEADER: _SOURCE}), Kernel("norm", source={_HEADER: _SOURCE}), False),
+        (_of("kernel_1", _SOURCE), _of("improved", _EDITED), True),
+        (_of("softmax_rows", _SOURCE), _of("softmax_columns", _STRANGERS), False),
+        (_of("mix", _SOURCE, _HEADER), _of("norm", _SOURCE, _HEADER), False),
     ],
-)  # fmt: skip
+)
 def test_sources_and_functors_decide(before: Kernel, after: Kernel, *, are_paired: bool) -> None:
     """Headers of libraries do not make sources similar."""
     wanted = ["renamed"] if are_paired else ["removed", "added"]

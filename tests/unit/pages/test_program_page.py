@@ -265,14 +265,9 @@ def test_what_to_change_comes_before_what_was_measured(form: Format) -> None:
     (each,) = explanation.launches
     texts = texts_of(explain_blocks(explanation, form=form))
     order = (
-        each.launch.kernel,
-        each.verdict.headline,
-        each.findings[0].title,
-        each.findings[0].action,
-        figures_text(each.view),
-        HEADING,
-        "How much work",
-    )
+        each.launch.kernel, each.verdict.headline, each.findings[0].title, each.findings[0].action,
+        figures_text(each.view), HEADING, "How much work",
+    )  # fmt: skip
     places = [next(n for n, text in enumerate(texts) if words in text) for words in order]
     assert places == sorted(places)
 

@@ -53,32 +53,14 @@ def test_outside_and_missing_files_get_the_same_error(
     with socket.socket(socket.AF_UNIX) as server:
         server.bind("socket.ncu-rep")
     names = [
-        "../out/b.ncu-rep",
-        "../out/missing.ncu-rep",
-        "../inner.ncu-rep",
-        str(folder.parent / "out" / "b.ncu-rep"),
-        str(folder.parent / "in2" / "b.ncu-rep"),
-        "link.ncu-rep",
-        "dir/b.ncu-rep",
-        "loop",
-        "missing.ncu-rep",
-        "",
-        ".",
-        "A.NCU-REP",
-        "a.ncu-rep\0",
-        "\ud800",
-        "x" * 5_000,
-        "/etc/passwd",
-        "/dev/zero",
-        "/dev/stdin",
-        "/proc/self/environ",
-        f"/proc/self/root{folder.parent}/out/b.ncu-rep",
-        f"/proc/{os.getpid()}/cwd/../out/b.ncu-rep",
-        "~/a.ncu-rep",
-        "pipe.ncu-rep",
-        "socket.ncu-rep",
-        "file://a.ncu-rep",
-    ]
+        "../out/b.ncu-rep", "../out/missing.ncu-rep", "../inner.ncu-rep",
+        str(folder.parent / "out" / "b.ncu-rep"), str(folder.parent / "in2" / "b.ncu-rep"),
+        "link.ncu-rep", "dir/b.ncu-rep", "loop", "missing.ncu-rep", "", ".", "A.NCU-REP",
+        "a.ncu-rep\0", "\ud800", "x" * 5_000, "/etc/passwd", "/dev/zero", "/dev/stdin",
+        "/proc/self/environ", f"/proc/self/root{folder.parent}/out/b.ncu-rep",
+        f"/proc/{os.getpid()}/cwd/../out/b.ncu-rep", "~/a.ncu-rep", "pipe.ncu-rep",
+        "socket.ncu-rep", "file://a.ncu-rep",
+    ]  # fmt: skip
     if os.path.exists(folder / "A.NCU-REP"):  # noqa: PTH110 - a disk that ignores case
         names.remove("A.NCU-REP")
     said = set()
