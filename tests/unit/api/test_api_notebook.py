@@ -10,9 +10,9 @@ import pytest
 import keet as api
 from keet.api.notebook import _STYLE
 from keet.ingest import read_profile
-from keet.profile import KernelName, Launch, Profile
+from keet.profile import KernelName, Profile
 from tests.conftest import REPORTS
-from tests.many_launches import repeated
+from tests.many_launches import copied, repeated
 from tests.page_parts import PageParts
 
 TOUR = REPORTS / "tour_full.ncu-repz"
@@ -27,17 +27,9 @@ def parsed(text: str) -> PageParts:
 
 def renamed(profile: Profile, name: str) -> Profile:
     """The same with another name of its kernels."""
-    launches = []
-    for launch in profile:
-        made = Launch(
-            number=launch.id,
-            name=KernelName(name, name, name),
-            workload=launch.workload,
-            grid=launch.grid,
-            block=launch.block,
-            data=launch.data,
-        )
-        launches.append(made)
+    launches = [copied(launch, launch.id) for launch in profile]
+    for launch in launches:
+        launch.name = KernelName(name, name, name)
     return replace(profile, launches=tuple(launches))
 
 

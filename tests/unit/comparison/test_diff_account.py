@@ -10,11 +10,13 @@ import pytest
 from compared import check_cited, difference, pipeline, sample, sample_difference, side, without
 
 from keet.analysis.hardware.ceilings import Ceiling
-from keet.comparison.causes.account_changes import PartChange, leading_parts
-from keet.comparison.causes.explained_pair import _busy_share
+from keet.analysis.ledger import Ledger
+from keet.comparison.causes.account_changes import PartChange, account_changes, leading_parts
+from keet.comparison.causes.explained_pair import ExplainedPair, _busy_share
 from keet.comparison.compare import Difference, compare
 from keet.comparison.numbers import NumberChange
 from keet.evidence import Evidence
+from keet.explanation.analyst import explain
 from tests.rows import each_row
 
 
@@ -120,6 +122,18 @@ _COUNTERS = (
     "sm__", "smsp__", "l1tex__", "lts__", "dram__", "fbpa__", "inst_executed", "throughput",
     "breakdown",
 )  # fmt: skip
+
+
+def test_instructions_are_compared_by_purpose_where_both_sides_have_their_code() -> None:
+    (pair,) = sample_difference("matrix_flip").pairs
+    (before,), (after,) = pair.weighted
+    fast = sample("matrix_flip", "fast")
+    (bare,) = explain(fast, fast.launches, 5, sass=False).launches
+    for other, is_split in ((after, True), (after._replace(explanation=bare), False)):
+        sides = ExplainedPair([before], [other], Ledger(), "pair")
+        found = account_changes(sides, pair.timing, changed=True)
+        assert ("issuing.address" in {part.id for part in every(found)}) == is_split
+        assert sum(part.time.fell for part in found) == pytest.approx(pair.timing.saved, rel=1e-3)
 
 
 def test_without_counters_there_is_no_account() -> None:

@@ -89,12 +89,6 @@ def test_a_small_report_is_explained_completely(profile_of: ProfileOf) -> None:
     assert [each.launch for each in told.launches] == list(told.asked) == list(profile.launches)
 
 
-@given(st.integers(1, 30), st.integers(1, 30))
-def test_a_group_has_the_requested_number_of_launches(size: int, count: int) -> None:
-    group = sorted(_thirty().launches, key=lambda launch: launch.rank_time)[:size]
-    assert len(chosen_launches([group], count)) == min(size, count)
-
-
 @pytest.mark.slow
 def test_the_program_has_all_launches(wording) -> None:
     profile = _thirty()
@@ -105,13 +99,6 @@ def test_the_program_has_all_launches(wording) -> None:
     assert some.shown == whole.shown
     wording(some.texts)
     assert not any("were explained" in text for text in whole.texts)
-
-
-def test_hidden_launches_are_counted() -> None:
-    page = explain_markdown(view_of(_thirty(), most=9))
-    shown = page.count("\n### Launch ")
-    assert shown
-    assert f"{30 - shown} more launches" in page
 
 
 def test_kernels_beyond_the_bound_are_one_row(wording) -> None:

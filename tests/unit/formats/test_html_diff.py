@@ -361,14 +361,8 @@ def _renamed(base: Profile, name: str) -> Profile:
 
 def _named(launch: Launch, number: int, name: str, factor: float = 1.0) -> Launch:
     changed = copied(launch, number, {DURATION: factor})
-    return Launch(
-        number=number,
-        name=KernelName(name, name, name),
-        workload=changed.workload,
-        grid=changed.grid,
-        block=changed.block,
-        data=changed.data,
-    )
+    changed.name = KernelName(name, name, name)
+    return changed
 
 
 @pytest.mark.slow
