@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -27,8 +28,9 @@ from tests.conftest import REPORTS, needs_corpus
 from tests.rows import each_row
 from tests.unit.analysis.made_up_launch import made_up
 from tests.unit.analysis.real_launches import launch_of, profile_of, public_launch, public_profile
-from tests.unit.explanation.made_finding import finding
+from tests.unit.explanation.made_finding import finding as made_finding
 
+finding = partial(made_finding, cause_certainty="possible")
 FLIP, PHYSICS = launch_of("matrix_flip"), launch_of("column_physics")
 
 LARGEST = "The Nsight Compute rule with the largest estimate"
