@@ -59,6 +59,18 @@ def test_a_debug_build_has_no_gains() -> None:
     debug = diagnose(latency_bound(DEBUG))
     assert (debug.findings, debug.minor, debug.all_fixed, debug.healthy) == ((), (), None, None)
     assert launch_amounts(debug.view).unknown[0] is DEBUG_CODE
+    # SMs without a block do not depend on the code. Waits do, so nothing is said of them.
+    shapes = {8: "In any build: A grid of 8 blocks does not fill", 1000: ""}
+    for grid, said in shapes.items():
+        active: dict[str, Any] = {
+            "sm_active_cycles": 1e6 * min(1, grid / 132),
+            "sm_active_cycles_max": 1e6,
+        }
+        launch = latency_bound(DEBUG, grid_size=grid, elapsed_cycles=1e6, **active)
+        headline = explained(launch).verdict.headline
+        assert said in headline
+        assert ("In any build" in headline) is bool(said)
+        assert not diagnose(launch).findings
 
 
 def test_no_findings_agree_with_the_headline() -> None:
@@ -112,21 +124,6 @@ def test_keet_does_not_judge_a_rules_estimate_of_debug_code(opcodes: dict[str, i
     rule = rule_result("Source", "OPT", "Few.", rule="UncoalescedGlobalAccess", gain=estimate)
     launch.data = replace(launch.data, stored_rules=(rule,))
     assert (explained(launch).second_opinion is None) == (opcodes is DEBUG)
-
-
-def test_a_debug_build_is_told_what_its_launch_shape_shows() -> None:
-    """SMs without a block do not depend on the code. Waits do, so nothing is said of them."""
-    shapes = {8: "In any build: A grid of 8 blocks does not fill", 1000: ""}
-    for grid, said in shapes.items():
-        active: dict[str, Any] = {
-            "sm_active_cycles": 1e6 * min(1, grid / 132),
-            "sm_active_cycles_max": 1e6,
-        }
-        launch = latency_bound(DEBUG, grid_size=grid, elapsed_cycles=1e6, **active)
-        headline = explained(launch).verdict.headline
-        assert said in headline
-        assert ("In any build" in headline) is bool(said)
-        assert not diagnose(launch).findings
 
 
 @pytest.mark.parametrize("longest", [{"sm_active_cycles_max": 1e6}, {}])

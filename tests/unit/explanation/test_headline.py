@@ -218,14 +218,21 @@ def test_the_place_is_named() -> None:
     assert (said[1], int(said[2])) == (first.where, round(100 * first.share))
 
 
-def test_a_full_l2_without_a_finding_says_what_would_help(wording) -> None:
-    """A made-up launch: more goes to L2 than comes back."""
+def test_made_up_launches(wording) -> None:
+    """More goes to L2 than comes back; a sleep explains the idle units, unless it is short."""
+    # A made-up launch: more goes to L2 than comes back.
     units = {"l2": 93.0, "sm_to_l2": 93.0, "l2_to_sm": 30.0, "dram": 10.0, "issue_slots": 20.0}
     launch = made_up(units, None, None, duration=1e6, l2_requests=5e6)
     diagnosis = diagnose(launch)
     assert not diagnosis.findings
     headline = verdict_of(diagnosis).headline
     wording(headline)
+    # Made up: the sleep explains the idle units. A short sleep is not named.
+    for asleep, is_named in ((4000.0, True), (5.0, False)):
+        states = {"sleeping": asleep, "long_scoreboard": 20.0, "selected": 1.0}
+        _, verdict = judged(made_up({"l2": 1.0, "issue_slots": 0.1}, states, duration=1e6))
+        assert verdict.headline.startswith("Warps sleep") == is_named
+        wording(verdict.headline)
 
 
 def test_the_bound_is_that_of_the_unit_that_the_advice_is_about() -> None:
@@ -241,15 +248,6 @@ def test_the_bound_is_that_of_the_unit_that_the_advice_is_about() -> None:
     (first, *_) = diagnosis.view.ceilings.ranked
     said = f"With the same work of {first.spoken}, a speed-up of at most {1 / first.share:.1f}x is "
     assert said in verdict_of(diagnosis).headline
-
-
-def test_warps_that_sleep_are_named(wording) -> None:
-    """Made up: the sleep explains the idle units. A short sleep is not named."""
-    for asleep, is_named in ((4000.0, True), (5.0, False)):
-        states = {"sleeping": asleep, "long_scoreboard": 20.0, "selected": 1.0}
-        _, verdict = judged(made_up({"l2": 1.0, "issue_slots": 0.1}, states, duration=1e6))
-        assert verdict.headline.startswith("Warps sleep") == is_named
-        wording(verdict.headline)
 
 
 DRAM_SHARE = hardware_units()["dram"].share_of_peak[0]

@@ -60,7 +60,7 @@ def test_numbers_are_those_of_the_report() -> None:
     } <= known
 
 
-def test_uncoalesced_stores_are_waste_up_to_l2() -> None:
+def test_waste_up_to_l2() -> None:
     chart, launch = charted(FLIP)
     ideal = raw(launch, "lts__t_sectors_srcunit_tex_op_read.sum")  # as many are stored as loaded
     written = raw(launch, "lts__t_sectors_srcunit_tex_op_write.sum")
@@ -69,21 +69,6 @@ def test_uncoalesced_stores_are_waste_up_to_l2() -> None:
     assert value(chart, "global_loads", "waste_share") is None
     limits = [link.id for link in chart.links if link.is_limit]
     assert limits == ["l2_writes"]
-
-
-def test_bytes_of_a_report_without_tables() -> None:
-    """Sectors of global accesses are those that the source counters count."""
-    with_tables, _ = charted(str(REPORTS / "tour_full.ncu-repz"))
-    chart, launch = charted(str(REPORTS / "tour_lines.ncu-repz"))
-    assert launch.get("global_store_sectors") is None
-    for link in ("global_loads", "global_stores", "l2_writes"):
-        assert value(chart, link, "bytes") == pytest.approx(
-            value(with_tables, link, "bytes"), rel=0.005
-        )
-        assert value(chart, link, "waste_share") == value(with_tables, link, "waste_share")
-
-
-def test_waste() -> None:
     chart, _ = charted("kernels_samples/column_physics/slow.ncu-repz")
     assert value(chart, "local_loads", "waste_share") == 100
     assert value(chart, "l2_writes", "waste_share") == pytest.approx(98.8, abs=0.1)
@@ -94,6 +79,22 @@ def test_waste() -> None:
     assert value(chart, "shared_loads", "waste") == excess
     assert chart.node("shared").is_limit
     assert not chart.node("l1").is_limit
+
+
+def test_reports_that_lack_numbers() -> None:
+    """Sectors of global accesses are those that the source counters count."""
+    with_tables, _ = charted(str(REPORTS / "tour_full.ncu-repz"))
+    chart, launch = charted(str(REPORTS / "tour_lines.ncu-repz"))
+    assert launch.get("global_store_sectors") is None
+    for link in ("global_loads", "global_stores", "l2_writes"):
+        assert value(chart, link, "bytes") == pytest.approx(
+            value(with_tables, link, "bytes"), rel=0.005
+        )
+        assert value(chart, link, "waste_share") == value(with_tables, link, "waste_share")
+    chart, _ = charted(str(REPORTS / "tour_basic.ncu-repz"))
+    assert not any(link.is_idle for link in chart.links)
+    assert value(chart, "global_loads", "bytes") is None
+    assert "not in the report" in memory_svg([chart])
 
 
 def test_dram_shares_without_their_metric_are_the_same() -> None:
@@ -121,13 +122,6 @@ def test_traffic_beside_dram() -> None:
     chart = memory_chart(explain(profile, [launch], 5).launches[0])
     assert value(chart, "peer_reads", "bytes") == 32_000
     assert value(chart, "peer_writes", "bytes") == 16_000
-
-
-def test_a_basic_report_is_not_all_zero() -> None:
-    chart, _ = charted(str(REPORTS / "tour_basic.ncu-repz"))
-    assert not any(link.is_idle for link in chart.links)
-    assert value(chart, "global_loads", "bytes") is None
-    assert "not in the report" in memory_svg([chart])
 
 
 @each_row("number", range(8), few=1)

@@ -135,6 +135,10 @@ def test_a_rule_that_can_not_be_judged_is_quoted(wording) -> None:
         None,
     ):
         assert not precedes_findings(known)
+    for message in ("It is 1 of 2. " * 200, "7" * 5000):
+        told = second_opinion(LaunchLedger(ruled(message.strip())), [], [], 60)
+        assert told is not None
+        assert len(told) < 600
 
 
 @pytest.mark.parametrize(
@@ -145,13 +149,6 @@ def test_addresses_and_plain_advice_are_not_quoted(message: str) -> None:
     assert told.startswith(f"{LARGEST} is UncoalescedGlobalAccess")
     assert message not in told
     assert not precedes_findings(told)
-
-
-def test_a_long_message_is_cut() -> None:
-    for message in ("It is 1 of 2. " * 200, "7" * 5000):
-        told = second_opinion(LaunchLedger(ruled(message.strip())), [], [], 60)
-        assert told is not None
-        assert len(told) < 600
 
 
 @needs_corpus

@@ -253,7 +253,9 @@ def test_rows_of_a_run_are_its_kernels(profile_of: ProfileOf) -> None:
     assert [each.launch.kernel for each in found.shown_launches] == ["normalise"]
 
 
-def test_the_launch_that_takes_most_of_the_time_represents_its_group(profile_of: ProfileOf) -> None:
+def test_the_launch_that_takes_most_of_the_time_represents_its_group(
+    profile_of: ProfileOf, wording
+) -> None:
     """As in a public report: two launches of 3 us and one of 108 us."""
     launch = profile_of(TOUR).launches[0]
     group = [copied(launch, at, {DURATION: times}) for at, times in enumerate((1.0, 36.0, 1.02))]
@@ -261,12 +263,6 @@ def test_the_launch_that_takes_most_of_the_time_represents_its_group(profile_of:
     assert representative([*group[::2], copied(launch, 3, {DURATION: 1.01})]).id == 3
     many = [copied(launch, at, {DURATION: 9.0 if at == 0 else 1.0}) for at in range(70)]
     assert representative(many).rank_time == many[1].rank_time, "most of the time is in the others"
-
-
-def test_a_representative_that_is_not_the_median_is_said_to_be_longer(
-    profile_of: ProfileOf,
-    wording,
-) -> None:
     profile = profile_of(TOUR)
     launches = tuple(
         copied(profile.launches[0], at, {DURATION: times})

@@ -171,16 +171,13 @@ LIKE = {**SHAPE, "overlapped_ns": 0.0}
 TIMES = {"shortest_ns": 14 * US, "median_ns": 14.7 * US, "longest_ns": 15 * US}
 
 
-def test_a_launch_that_stands_for_much_longer_ones(profile_of: ProfileOf, wording) -> None:
+def test_launches_that_stand_for_others(profile_of: ProfileOf, wording) -> None:
     large = kernel("tour::normalise", 10, 5000, **shaped(8192, 500 * MS))
     own = kernel("tour::normalise", 160, 2.352, **LIKE, **TIMES)
     told = explained(profile_of(TOUR), own, large)
     found = next(each.in_run for each in told.launches if each.in_run)
     wording(found.text, found.warning)
     assert_numbers_are_evidence(told)
-
-
-def test_a_launch_that_stands_for_others_of_its_length(profile_of: ProfileOf, wording) -> None:
     other = kernel("tour::normalise", 40, 0.8, **shaped(4096, 20 * US, 19 * US, 21 * US))
     own = kernel("tour::normalise", 160, 2.352, **LIKE, **TIMES)
     told = explained(profile_of(TOUR), own, other)
@@ -189,9 +186,6 @@ def test_a_launch_that_stands_for_others_of_its_length(profile_of: ProfileOf, wo
     assert found.warning is None
     assert found.alike_pct == pytest.approx(100)
     assert_numbers_are_evidence(told)
-
-
-def test_a_shape_that_the_run_does_not_have(profile_of: ProfileOf, wording) -> None:
     other = kernel("tour::normalise", 40, 8, grid=(4096, 1, 1), block=(256, 1, 1))
     told = explained(profile_of(TOUR), other)
     first = next(each for each in told.launches if each.in_run)

@@ -123,7 +123,8 @@ def test_embedded_page_prefixes_its_ids() -> None:
     assert (levels[0], min(levels[1:])) == (2, 3)
 
 
-def test_bars_are_as_long_as_the_times() -> None:
+def test_accounts() -> None:
+    """Bars are as long as the times, parts have one colour, and times add up."""
     found = difference("matrix_flip").pairs[0]
     html = draw_accounts(AccountsFigure(found.account))
     rights = []
@@ -133,10 +134,7 @@ def test_bars_are_as_long_as_the_times() -> None:
     assert rights[0] == pytest.approx(100, abs=0.1)
     ratio = (found.timing.after or 0) / (found.timing.before or 1)
     assert rights[1] / rights[0] == pytest.approx(ratio, rel=0.01)
-
-
-def test_a_part_has_the_same_colour_on_both_sides_and_in_the_table() -> None:
-    """Parts of one kind differ in their tint."""
+    # Parts of one kind differ in their tint.
     html = draw_accounts(AccountsFigure(difference("matrix_flip").pairs[0].account))
     drawn = re.findall(r'<rect class="part ([^"]*)"[^>]*><title>([^\n<]*)\n', html)
     listed = re.findall(r'<span class="swatch ([^"]*)"[^>]*></span>([^<]*)<', html)
@@ -147,9 +145,6 @@ def test_a_part_has_the_same_colour_on_both_sides_and_in_the_table() -> None:
         "k-latency tint-1",
         "k-latency tint-2",
     }
-
-
-def test_times_of_parts_have_one_unit_and_add_up_to_those_of_the_pair() -> None:
     found = difference("matrix_flip").pairs[0]
     root = page_tree(draw_accounts(AccountsFigure(found.account)))
     columns = ("Before, us", "After, us", "Change, us")
@@ -182,7 +177,7 @@ def test_every_line_of_both_files_has_one_place_in_order(name: str) -> None:
     assert name != "column_physics" or any(part.folded for part in stretches(files_of(name)[0]))
 
 
-def test_moved_lines_are_marked_and_links_do_not_cross() -> None:
+def test_moved_lines_and_long_files() -> None:
     assert in_order([(0, 3), (1, 0), (2, 1), (3, 2)]) == [(1, 0), (2, 1), (3, 2)]
     assert in_order([]) == []
     one, two, three = "int first = one(1);", "float second = two(2);", "long third = three(3);"
@@ -195,20 +190,17 @@ def test_moved_lines_are_marked_and_links_do_not_cross() -> None:
         AlignedRow(2, 1, matched=True),
         AlignedRow(None, 2, matched=False),
     )
-
-
-def _side(lines: tuple[str, ...], file: str = "k.cu") -> SideLines:
-    costs = {Location(file, n + 1): LineCost(100.0, 1.0) for n in range(len(lines))}
-    return SideLines({file: lines}, costs, 100.0 * len(lines))
-
-
-def test_long_files_list_only_hot_or_edited_lines() -> None:
     lines = tuple(f"float value_{n} = table[{n}];" for n in range(5_000))
     cost = {Location("k.cu", 2_500): LineCost(100.0, 1.0)}
     side = SideLines({"k.cu": lines}, cost, 100.0)
     (files,) = paired_files(side, side)
     kept = [row for part in stretches(files) if not part.folded for row in part.rows]
     assert [row.before for row in kept] == list(range(2_496, 2_503))
+
+
+def _side(lines: tuple[str, ...], file: str = "k.cu") -> SideLines:
+    costs = {Location(file, n + 1): LineCost(100.0, 1.0) for n in range(len(lines))}
+    return SideLines({file: lines}, costs, 100.0 * len(lines))
 
 
 def test_times_of_the_rows_are_those_of_the_samples() -> None:

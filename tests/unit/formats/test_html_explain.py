@@ -210,7 +210,7 @@ def test_launches_of_a_kernel_show_their_spread() -> None:
     assert f"shortest {low}, median {middle}, longest {high}." in told
 
 
-def test_launches_of_one_shape_share_the_listing_of_one() -> None:
+def test_room_for_listings() -> None:
     """Longer launches get more room on a page."""
     explanation = zoo_thrice()
     program = program_of(explanation)
@@ -228,10 +228,7 @@ def test_launches_of_one_shape_share_the_listing_of_one() -> None:
     by_time = [group.first.launch.id for group in program.groups if group.first.launch.id in rooms]
     assert list(dict.fromkeys(sorted(rooms, key=lambda n: -rooms[n]))) == by_time
     assert 1 <= len(rooms) < len(program.groups)
-
-
-def test_launches_in_full_leave_less_room_for_listings() -> None:
-    """Source text counts on pages of more than five launches."""
+    # Source text counts on pages of more than five launches.
     assert page_room(5, 5).size < 1_500_000
     assert page_room(150, 150).size < page_room(150, 3).size < 6_000_000
     assert page_room(10_000, 10_000).size > 0

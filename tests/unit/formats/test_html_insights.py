@@ -113,11 +113,20 @@ def squeezed(text: str) -> str:
     return re.sub(r"[\s`]", "", text)
 
 
-def test_planted_set_has_every_kind_of_insight() -> None:
+def test_kinds_of_insights() -> None:
     kinds = {each.kind for each in every_kind().insights}
     assert kinds == {"sweep", "cluster", "change", "outliers"}
     ids = PageParts(insights_page(every_kind())).ids
     assert [f"kind-{kind}" for kind in kinds if f"kind-{kind}" not in ids] == []
+    none = replaced(samples(), insights=[])
+    words = NO_SWEEP.partition("`")[0].strip()
+    assert words in (text := PageParts(insights_page(none)).text)
+    assert NOTHING in text
+    others = [each for each in every_kind().insights if not each.sweep]
+    text = PageParts(insights_page(replaced(every_kind(), insights=others))).text
+    assert words in text
+    assert NOTHING not in text
+    assert words not in PageParts(insights_page(every_kind())).text
 
 
 def test_a_chart_has_a_bar_and_a_tooltip_per_point_and_a_line_per_unit() -> None:
@@ -169,18 +178,6 @@ def test_a_sweep_of_one_point_without_units_is_drawn() -> None:
     assert of_class(page, "unit") == []
     assert "limiter: not known" in page.text
     assert len(of_class(page, "heading")) == 1  # of the times
-
-
-def test_page_without_a_sweep_says_what_is_missing() -> None:
-    none = replaced(samples(), insights=[])
-    words = NO_SWEEP.partition("`")[0].strip()
-    assert words in (text := PageParts(insights_page(none)).text)
-    assert NOTHING in text
-    others = [each for each in every_kind().insights if not each.sweep]
-    text = PageParts(insights_page(replaced(every_kind(), insights=others))).text
-    assert words in text
-    assert NOTHING not in text
-    assert words not in PageParts(insights_page(every_kind())).text
 
 
 @pytest.mark.slow

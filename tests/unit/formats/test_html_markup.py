@@ -94,7 +94,7 @@ def test_markup_that_could_run_or_load_something_is_refused() -> None:
             element("a", "x", href=address)
 
 
-def test_the_policy_names_the_only_style_and_script_by_their_hash() -> None:
+def test_the_page_has_its_style_and_policy_and_visible_control_characters() -> None:
     text = page("A title </title><script>", None, element("h1", "Hello"))
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text)
     assert policy
@@ -105,20 +105,14 @@ def test_the_policy_names_the_only_style_and_script_by_their_hash() -> None:
         digest = b64encode(sha256(content.encode()).digest()).decode()
         assert rules[directive] == f"'sha256-{digest}'"
     assert "A title &lt;/title&gt;&lt;script&gt;</title>" in text
-
-
-def test_control_characters_are_visible() -> None:
-    text = page("a\u202eb", None, element("p", "c\x1b[2Jd\u2028e"))
-    assert not {"\u202e", "\x1b", "\u2028"}.intersection(text)
-    assert "a\\u202eb" in text
-    assert "c\\u001b[2Jd\\u2028e" in text
-
-
-def test_every_style_is_part_of_the_page() -> None:
     import keet.formats.html.page as module
 
     stored = {path.stem for path in module._ASSETS.glob("*.css")}
     assert stored == set(STYLES)
+    text = page("a\u202eb", None, element("p", "c\x1b[2Jd\u2028e"))
+    assert not {"\u202e", "\x1b", "\u2028"}.intersection(text)
+    assert "a\\u202eb" in text
+    assert "c\\u001b[2Jd\\u2028e" in text
 
 
 def test_anchors_are_unique_per_report_launch_file_and_line() -> None:

@@ -131,15 +131,13 @@ def test_links_lead_to_rows_and_findings(path: Path) -> None:
                 assert f"#{Anchors().finding(0, number)}" in [b.get("href") for b in badges]
 
 
-def test_both_ends_of_a_wait_are_linked() -> None:
-    """The waiting line links to the loading line, and vice versa."""
+def test_waits_and_sass_of_a_line() -> None:
+    """The waiting line links to the loading line, and vice versa; SASS follows its line."""
+    # The waiting line links to the loading line, and vice versa.
     (_, root), file = listed(PHYSICS), next(iter(_file_numbers(PHYSICS)))
     waiting, loading = (line_id(PHYSICS, file, number) for number in (109, 108))
     assert loading in links_in(with_id(root, waiting))
     assert waiting in links_in(with_id(root, loading))
-
-
-def test_sass_follows_its_line() -> None:
     code = first_launch(FLIP).view.code
     shown = ["".join(node.itertext()) for node in having(listed(FLIP)[1], "pre", "sass")]
     executed = [code.program.code[position] for position in code.program.ran]
@@ -187,12 +185,9 @@ def test_without_lines_instructions_are_listed_in_the_order_of_the_code() -> Non
     assert "--by instruction" in short.note
 
 
-def test_a_report_without_numbers_says_what_to_do() -> None:
+def test_reports_without_numbers_and_code() -> None:
     listing = source_listing(first_launch(REPORTS / "tour_basic.ncu-repz"), Anchors(), ROOM)
     assert "SourceCounters" in listing.remedy
-
-
-def test_code_is_not_read_if_switched_off() -> None:
     each = first_launch(FLIP, sass=False)
     listing, _ = drawn(each)
     assert "disassembly" not in vars(each.launch)

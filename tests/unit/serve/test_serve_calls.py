@@ -59,22 +59,11 @@ def test_pages() -> None:
     assert page_of([], 0, 0, 10).entries == []
 
 
-def test_a_note_says_that_something_was_cut() -> None:
+def test_what_is_cut() -> None:
     (note,) = bounded({"notes": [], "text": "x" * 30_000})["notes"]
     assert "cut" in note
     assert bounded({"notes": [], "text": "x" * 300})["notes"] == []
     assert page_of([{"points": [0] * 900}], 1, 0, 10).notes == [note]
-
-
-@settings(max_examples=20)
-@given(st.text(max_size=300) | st.text(max_size=5).map(lambda some: some * 9_000))
-def test_texts_fit_and_have_no_control_characters(text: str) -> None:
-    cut = bounded_text(text)
-    assert json_size(cut) <= MAX_TEXT
-    assert not {c for c in cut if unicodedata.category(c) in ("Cc", "Cf", "Cs")} - {"\n", "\t"}
-
-
-def test_the_last_lines_are_kept_when_a_text_is_cut() -> None:
     end = "9 more lines: call again with offset 3"
     for text in ("a line\n" * 5_000, '"\n' * 9_000, "x" * 20_000):
         cut = bounded_text(text, end)
@@ -84,3 +73,11 @@ def test_the_last_lines_are_kept_when_a_text_is_cut() -> None:
     cut = bounded_text("a line\n" * 5_000)
     assert cut.endswith("more characters of text; ask for less at once]\n")
     assert set(cut.splitlines()[:-2]) == {"a line"}
+
+
+@settings(max_examples=20)
+@given(st.text(max_size=300) | st.text(max_size=5).map(lambda some: some * 9_000))
+def test_texts_fit_and_have_no_control_characters(text: str) -> None:
+    cut = bounded_text(text)
+    assert json_size(cut) <= MAX_TEXT
+    assert not {c for c in cut if unicodedata.category(c) in ("Cc", "Cf", "Cs")} - {"\n", "\t"}
