@@ -199,16 +199,6 @@ def resized(work: float) -> Profile:
     return changed(before, grid=(8 * launch.grid[0], 1, 1), metrics=metrics)
 
 
-def scaled(profile: Profile, factor: float) -> Profile:
-    """Every launch takes so many times as long."""
-
-    def times(launch: Launch) -> Mapping[str, Value]:
-        found = launch.require("duration")
-        return {DURATION: float(found.value) * factor}
-
-    return changed(profile, metrics=times)
-
-
 def without(profile: Profile, *patterns: str) -> Profile:
     """Metrics with these pieces in their names were not collected."""
 

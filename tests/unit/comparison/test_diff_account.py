@@ -86,8 +86,7 @@ _SECTIONS = {
 
 
 @each_row("part_id", _SECTIONS)
-@each_row("lacking", ["before", "after"])
-@pytest.mark.slow
+@each_row("lacking", ["before", "after"], few=1)
 def test_what_one_side_does_not_split_is_compared_whole(part_id: str, lacking: str) -> None:
     pieces, what = _SECTIONS[part_id]
     sides = {"before": sample("matrix_flip"), "after": sample("matrix_flip", "fast")}
