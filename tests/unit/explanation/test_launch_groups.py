@@ -101,6 +101,13 @@ def test_the_program_has_all_launches(wording) -> None:
     assert not any("were explained" in text for text in whole.texts)
 
 
+def test_hidden_launches_are_counted() -> None:
+    page = explain_markdown(view_of(_thirty(), most=9))
+    shown = page.count("\n### Launch ")
+    assert shown
+    assert f"{30 - shown} more launches" in page
+
+
 def test_kernels_beyond_the_bound_are_one_row(wording) -> None:
     told = view_of(different(_profiles[TOUR], 12), most=5)
     found = program(told)
