@@ -63,7 +63,7 @@ def test_parts_of_it(tour: api.ExplainResult) -> None:
 
 def test_a_profile() -> None:
     shown = parsed(api.read_profile(TOUR)._repr_html_() or "").text
-    assert "tour_full.ncu-repz : 3 launches on NVIDIA H200" in shown
+    assert "tour_full.ncu-repz: 3 launches on NVIDIA H200" in shown
     assert "transpose_tiles<float, 32>" in shown
     assert "12.26 us" in shown
 
