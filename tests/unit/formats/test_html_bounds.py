@@ -22,6 +22,7 @@ from keet.formats.html import listing as listings
 from keet.formats.html import roofline
 from keet.formats.html.blocks import html_blocks, reader
 from keet.formats.html.listing import source_listing
+from keet.formats.html.source_rows import FileLines, extents_within
 from keet.ingest import read_profile
 from keet.pages import explain as explain_module
 from keet.pages.anchors import Anchors
@@ -89,6 +90,21 @@ class TestSourceText:
         rows = re.findall(r'class="line row" id="[^"]*-L(\d+)"', listing.html)
         assert sorted(map(int, rows)) == sorted(line.line for line in hot[:5])
         assert f"the samples of {len(hot) - 5} lines" in listing.note
+
+    def test_listing_shrinks_to_the_hottest_lines(self) -> None:
+        text = [f"float value_{n} = table[{n}];" for n in range(1, 2_001)]
+        file = FileLines(text, [1_000, 1_500, *range(1, 400, 7)], [1_700])
+        must = {1_000, 1_500, 1_700, *range(1, 400, 7)}
+        found = [extents_within({"k.cu": file}, room)[0].get("k.cu") for room in
+                 (100_000, 50_000, 35_000, 15_000, 2_000, 100)]  # fmt: skip
+        counts = [len(each.numbers) if each else 0 for each in found]
+        assert counts[0] == 2_000
+        assert counts == sorted(counts, reverse=True)
+        assert must == {*found[3].numbers}
+        assert {1_000, 1_700} <= {*found[4].numbers} < must
+        assert found[5] is None
+        for extent, room in zip(found, (100_000, 50_000, 35_000, 15_000, 2_000), strict=False):
+            assert extent is None or file.size(extent.numbers) <= room
 
 
 class TestWork:
