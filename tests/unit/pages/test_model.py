@@ -829,3 +829,10 @@ def test_an_edit_on_a_page() -> None:
         assert Text(edit_status(edit), look, indent=5) in blocks
     edit = replace(physics().edits[1], places=("a.cu:5", "a.cu:18-27", "b.h:3", "a.cu:9"))
     assert places_of(edit) == "a.cu:5, 18-27, b.h:3, a.cu:9"
+
+
+def test_the_page_says_what_is_lacking() -> None:
+    author = AUTHOR._replace(problem="no reply")
+    for statement, state in ((None, "missing"), (physics(), "incomplete")):
+        blocks = explain_blocks(with_model("column_physics", statement, author), form="html")
+        assert Notice(f"The model's part is {state}: no reply") in blocks
