@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import datetime
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from evals.answer_files import ID_LENGTH, batch_id, batch_lines, import_files
-from evals.runs import CUT, Prompt, Run, RunFolder, digest, now
-from keet.cli import main
+from evals.runs import CUT, Prompt, RunFolder, digest
 from keet.errors import UsageError
+from tests.conftest import Keet
+from tests.evals.made_runs import a_run
 
 IDS = ("mcq.a.none.1", "mcq.a.keet.1", "mcq.b.none.1", "mcq." + "b" * 90)
 
@@ -23,13 +25,7 @@ def a_prompt(id_: str) -> Prompt:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> RunFolder:
-    run = Run(
-        created=now(),
-        keet="7.7",
-        prompt_version="v1",
-        conditions=("none", "keet"),
-        samples=("a", "b"),
-    )
+    run = a_run("none", "keet")
     return RunFolder.create(tmp_path / "run", run, map(a_prompt, IDS))
 
 
@@ -52,7 +48,7 @@ def batch(id_: str, text: str | None = "hello", **changes: Any) -> dict[str, Any
 
 def write(path: Path, *lines: dict[str, Any] | str) -> Path:
     texts = (line if isinstance(line, str) else json.dumps(line) for line in lines)
-    path.write_text("\n".join(texts) + "\n", encoding="utf-8")
+    path.write_bytes(("\n".join(texts) + "\n").encode("utf-8", "surrogateescape"))
     return path
 
 
@@ -92,13 +88,8 @@ def test_answers_of_a_batch_come_in_with_model_date_tokens_and_version(
     assert answer.date == "2026-05-28T20:26:40+00:00"
     assert answer.prompt_version == "v1"
     assert answer.prompt_digest == a_prompt(IDS[0]).digest
-
-
-def test_the_named_model_goes_before_what_the_server_calls_it(
-    folder: RunFolder, tmp_path: Path
-) -> None:
-    import_files(folder, [write(tmp_path / "out", batch(IDS[0]))], "openai:gpt-x")
-    assert folder.models == ["openai:gpt-x"]
+    import_files(folder, [write(tmp_path / "more", batch(IDS[1], "a\ud800b"))], "openai:gpt-x")
+    assert (folder.answers[1].model, folder.answers[1].text) == ("openai:gpt-x", "a?b")
 
 
 def test_a_person_needs_an_id_and_a_text(folder: RunFolder, tmp_path: Path) -> None:
@@ -121,26 +112,17 @@ def test_an_id_finds_its_prompt_in_every_form(id_: str, folder: RunFolder, tmp_p
     assert {answer.id for answer in folder.answers} == {IDS[3]}
 
 
-# --- what a line says of itself
-
-
 def a_line(**more: Any) -> dict[str, Any]:
     return {"id": IDS[0], "text": "mine", "model": "me", **more}
 
 
-@pytest.mark.parametrize(
-    ("line", "why"),
-    [
-        (batch(f"{IDS[0]}#00000000"), "it answers another text than this run's prompt"),
-        (a_line(prompt_digest="0" * 12), "it answers another text than this run's prompt"),
-        (
-            a_line(prompt_version="v0"),
-            "it answers prompts of version v0, but this run has version v1",
-        ),
-        (a_line(keet="0.0.1"), "its prompt was made by keet 0.0.1, those of this run by 7.7"),
-        (a_line(model="you"), "it was answered by you, but --model is me"),
-    ],
-)
+@pytest.mark.parametrize(("line", "why"), [
+    (batch(f"{IDS[0]}#00000000"), "it answers another text than this run's prompt"),
+    (a_line(prompt_digest="0" * 12), "it answers another text than this run's prompt"),
+    (a_line(prompt_version="v0"), "it answers prompts of version v0, but this run has version v1"),
+    (a_line(keet="0.0.1"), "its prompt was made by keet 0.0.1, those of this run by 7.7"),
+    (a_line(model="you"), "it was answered by you, but --model is me"),
+])  # fmt: skip
 def test_a_line_that_says_it_is_of_something_else_is_refused(
     line: dict[str, Any], why: str, folder: RunFolder, tmp_path: Path
 ) -> None:
@@ -176,17 +158,9 @@ def test_answers_go_from_one_folder_of_a_run_to_another(folder: RunFolder, tmp_p
     assert copy.answers == folder.answers
 
 
-def test_importing_again_adds_nothing(folder: RunFolder, tmp_path: Path) -> None:
-    path = write(tmp_path / "out", batch(IDS[0]), batch(IDS[1], finish="length"))
-    import_files(folder, [path])
-    before = (folder.path / "answers.jsonl").read_bytes()
-    imported = import_files(folder, [path, path])
-    assert (imported.added, imported.already_there) == (0, 2)
-    assert (folder.path / "answers.jsonl").read_bytes() == before
-
-
 BAD = [
     ("{", "not JSON"),
+    ('\udcef\udcbb\udcbf\udcff\udcfe{"id"}', "not JSON"),
     ("[1]", "not a JSON object"),
     ("[" * 100_000, "not JSON"),
     ({"text": "x"}, "neither custom_id nor id"),
@@ -212,8 +186,12 @@ BAD = [
 def test_a_bad_line_is_reported_and_the_next_one_is_imported(
     line: dict[str, Any] | str, why: str, folder: RunFolder, tmp_path: Path
 ) -> None:
+    """Importing again adds nothing."""
     path = write(tmp_path / "out", line, "", batch(IDS[0]))
     imported = import_files(folder, [path])
+    before = (folder.path / "answers.jsonl").read_bytes()
+    assert (again := import_files(folder, [path, path])).added == 0, again
+    assert (folder.path / "answers.jsonl").read_bytes() == before
     assert imported.added == 1
     (failure,) = imported.failures
     assert failure.where == f"{path}:1"
@@ -221,39 +199,18 @@ def test_a_bad_line_is_reported_and_the_next_one_is_imported(
     assert [a.id for a in folder.answers if a.error is None] == [IDS[0]]
 
 
-def test_bytes_that_are_not_text_are_refused_as_json(folder: RunFolder, tmp_path: Path) -> None:
-    path = tmp_path / "out"
-    path.write_bytes(b'\xef\xbb\xbf\xff\xfe{"id"}\n' + json.dumps(batch(IDS[0])).encode())
-    imported = import_files(folder, [path])
-    assert (imported.added, len(imported.failures)) == (1, 1)
-
-
-def test_half_a_character_does_not_break_the_file(folder: RunFolder, tmp_path: Path) -> None:
-    import_files(folder, [write(tmp_path / "out", batch(IDS[0], "a\ud800b"))])
-    assert folder.answers[0].text == "a?b"
-
-
 def test_no_answer_is_recorded_as_that_and_stays_open(folder: RunFolder, tmp_path: Path) -> None:
     path = write(tmp_path / "out", batch(IDS[0], "half", finish="length"))
     import_files(folder, [path], "m")
     (answer,) = folder.answers
     assert (answer.text, answer.error) == ("half", CUT)
+    assert (answer.input_tokens, answer.output_tokens) == (11, 7)
+    assert answer.date == "2026-05-28T20:26:40+00:00"
     assert IDS[0] in [prompt.id for prompt in folder.unanswered("m")]
     import_files(folder, [write(tmp_path / "again", batch(IDS[0], "whole"))], "m")
     assert [(a.text, a.error) for a in folder.answers] == [("whole", None)]
     import_files(folder, [path], "m")
     assert [(a.text, a.error) for a in folder.answers] == [("whole", None)]
-
-
-@pytest.mark.parametrize(("text", "finish"), [("half", "length"), ("", "stop")])
-def test_tokens_of_missing_answers_are_kept(
-    text: str, finish: str, folder: RunFolder, tmp_path: Path
-) -> None:
-    import_files(folder, [write(tmp_path / "out", batch(IDS[0], text, finish=finish))])
-    (answer,) = folder.answers
-    assert answer.error is not None
-    assert (answer.input_tokens, answer.output_tokens) == (11, 7)
-    assert answer.date == "2026-05-28T20:26:40+00:00"
 
 
 def test_the_first_of_two_answers_stays(folder: RunFolder, tmp_path: Path) -> None:
@@ -273,17 +230,18 @@ def test_a_file_that_is_not_there_stops_before_anything_is_added(
 
 @pytest.mark.parametrize("content", ["", "\n \n"])
 def test_a_file_without_lines_adds_nothing_and_says_so(
-    content: str, folder: RunFolder, tmp_path: Path, capsys: pytest.CaptureFixture[str], wording
+    content: str, folder: RunFolder, tmp_path: Path, keet: Keet, wording
 ) -> None:
     path = tmp_path / "empty"
     path.write_text(content, encoding="utf-8")
-    assert main(["eval", "import", str(folder.path), str(path)]) == 2
-    wording(capsys.readouterr().err)
+    nothing = keet("eval", "import", folder.path, path, width=120)
+    assert nothing.code == 2
+    wording(nothing.err)
     full = write(tmp_path / "full", batch(IDS[0]))
-    assert main(["eval", "import", str(folder.path), str(path), str(full)]) == 5
-    said = capsys.readouterr()
-    assert f"{path}: it is empty" in said.err
-    assert "1 answers added" in said.out
+    some = keet("eval", "import", folder.path, path, full, width=120)
+    assert some.code == 5
+    assert f"{path}: it is empty" in some.err
+    assert "1 answers added" in some.out
 
 
 @pytest.mark.parametrize("indent", [None, 2])
@@ -302,34 +260,25 @@ def test_a_single_json_document_is_reported_once(
     assert folder.answers == []
 
 
-def test_errors_alone_add_nothing_and_say_what_to_do(
-    folder: RunFolder, tmp_path: Path, capsys: pytest.CaptureFixture[str], wording
-) -> None:
-    out = write(tmp_path / "out", *(batch(id_, "", finish="length") for id_ in IDS[:2]))
-    run = str(folder.path)
-    assert main(["eval", "import", run, str(out), "--model", "m"]) == 5
-    said = capsys.readouterr().out
-    wording(said)
-
-
 def test_export_and_import_commands_round_trip(
-    folder: RunFolder, tmp_path: Path, capsys: pytest.CaptureFixture[str], wording
+    folder: RunFolder, tmp_path: Path, keet: Keet, wording
 ) -> None:
-    run, file = str(folder.path), tmp_path / "batch.jsonl"
-    model = ["--model", "openai:gpt-x"]
-    assert main(["eval", "export", run, "-o", str(file), *model, "--max-output", "9"]) == 0
+    run, file, model = folder.path, tmp_path / "batch.jsonl", ("--model", "openai:gpt-x")
+    export, importing = (partial(keet, "eval", each, width=120) for each in ("export", "import"))
+    assert export(run, "-o", file, *model, "--max-output", "9").code == 0
     sent = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
     assert len(sent) == 4
     assert all(line["body"]["model"] == "gpt-x" for line in sent)
     out = write(tmp_path / "out", *(batch(line["custom_id"]) for line in sent[:3]), "?")
-    assert main(["eval", "import", run, str(out), *model]) == 5
-    said = capsys.readouterr()
-    assert f"{out}:4: it is not JSON" in said.err
-    wording(said.out)
-    assert main(["eval", "export", run, *model]) == 0
-    assert len(capsys.readouterr().out.splitlines()) == 1
-    assert main(["eval", "import", run, str(write(out, batch(sent[3]["custom_id"]))), *model]) == 0
-    assert main(["eval", "export", run, *model]) == 0
-    wording(capsys.readouterr().err)
-    assert main(["eval", "export", run]) == 0
-    assert "model" not in json.loads(capsys.readouterr().out.splitlines()[0])["body"]
+    some = importing(run, out, *model)
+    assert some.code == 5
+    assert f"{out}:4: it is not JSON" in some.err
+    wording(some.out)
+    assert len(export(run, *model).out.splitlines()) == 1
+    assert importing(run, write(out, batch(sent[3]["custom_id"])), *model).code == 0
+    wording(export(run, *model).err)
+    assert "model" not in json.loads(export(run).out.splitlines()[0])["body"]
+    errors = write(tmp_path / "out", *(batch(id_, "", finish="length") for id_ in IDS[:2]))
+    none = importing(run, errors, "--model", "m")  # what to do against that
+    assert none.code == 5
+    wording(none.out)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from evals.ask_model import Asked, ask_all, in_order
-from evals.runs import CUT, EMPTY, Prompt, Run, RunFolder, now
+from evals.runs import CUT, EMPTY, Prompt, RunFolder
 from keet.agent.model.scripted import ScriptedChat
-from keet.cli import main
 from keet.errors import NotAvailable
+from tests.conftest import Keet
+from tests.evals.made_runs import a_run
 
 
 def a_prompt(sample: str, condition: str, attempt: int) -> Prompt:
@@ -28,13 +30,7 @@ def a_prompt(sample: str, condition: str, attempt: int) -> Prompt:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> RunFolder:
-    run = Run(
-        created=now(),
-        keet="7.7",
-        prompt_version="v1",
-        conditions=("none", "keet"),
-        samples=("a", "b"),
-    )
+    run = a_run("none", "keet")
     prompts = [a_prompt(s, c, n) for n in (1, 2) for c in ("none", "keet") for s in ("b", "a")]
     return RunFolder.create(tmp_path / "run", run, prompts)
 
@@ -62,6 +58,16 @@ def test_every_prompt_is_asked_as_it_is_and_every_answer_kept(folder: RunFolder)
     assert not chat.asked[0].tools
 
 
+@pytest.mark.slow
+def test_progress_and_tokens(folder: RunFolder) -> None:
+    """Those that the server does not count are not recorded; prompts that are too long are no sign
+    of a dead server."""
+    asked, told = ask(folder, say("x"), {"content": "x"}, *[{"fault": "too_long"}] * 5, say("x"))
+    assert asked == Asked(8, 3, 5)
+    assert told[0].startswith("[1/8] mcq.a.none.1: 90 in, 4 out, ")
+    assert folder.answers[1].output_tokens is None
+
+
 def test_prompts_with_the_same_beginning_are_asked_together(folder: RunFolder) -> None:
     asked = [(p.sample, p.condition, p.attempt) for p in in_order(folder.prompts)]
     assert asked[:5] == [
@@ -71,18 +77,6 @@ def test_prompts_with_the_same_beginning_are_asked_together(folder: RunFolder) -
         ("a", "keet", 2),
         ("b", "none", 1),
     ]
-
-
-@pytest.mark.slow
-def test_progress_has_place_and_tokens(folder: RunFolder) -> None:
-    _, told = ask(folder, say("x"), limit=1)
-    assert told[0].startswith("[1/1] mcq.a.none.1: 90 in, 4 out, ")
-
-
-@pytest.mark.slow
-def test_tokens_that_the_server_does_not_count_are_not_recorded(folder: RunFolder) -> None:
-    ask(folder, {"content": "x"}, limit=1)
-    assert folder.answers[0].output_tokens is None
 
 
 @pytest.mark.slow
@@ -129,10 +123,6 @@ def test_faults_in_a_row_stop_the_run(fault: str, folder: RunFolder) -> None:
     assert [a.text for a in folder.answers if a.error is None] == ["x"]
 
 
-def test_prompts_that_are_too_long_are_no_sign_of_a_dead_server(folder: RunFolder) -> None:
-    assert ask(folder, *[{"fault": "too_long"}] * 7, say("x"))[0] == Asked(8, 1, 7)
-
-
 @pytest.mark.parametrize("fault", ["wrong_key", "unknown_model", "no_quota"])
 def test_errors_common_to_all_prompts_stop_at_once(fault: str, folder: RunFolder) -> None:
     with pytest.raises(NotAvailable):
@@ -146,67 +136,44 @@ def a_script(path: Path, *lines: dict[str, Any]) -> str:
 
 
 def test_the_command_resumes_and_says_what_is_next(
-    folder: RunFolder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    folder: RunFolder, tmp_path: Path, keet: Keet
 ) -> None:
-    run = str(folder.path)
+    run = folder.path
     model = a_script(tmp_path / "s", *[say("x")] * 3, {"fault": "interrupt"})
-    assert main(["eval", "ask", run, "--model", model]) == 130
-    assert "the same command" in capsys.readouterr().err
+    stopped = keet("eval", "ask", run, "--model", model)
+    assert stopped.code == 130
+    assert "the same command" in stopped.err
     a_script(tmp_path / "s", say("x"), {"fault": "too_long"}, *[say("x")] * 3)
-    assert main(["eval", "ask", run, "--model", model]) == 5
-    assert "4 of 5 answered, 1 without" in capsys.readouterr().out
-    assert main(["eval", "ask", run, "--model", model]) == 0
-    said = capsys.readouterr()
-    assert f" keet eval score {run}" in said.out
-    assert "keet: [1/1] mcq." in said.err
+    some = keet("eval", "ask", run, "--model", model)
+    assert some.code == 5
+    assert "4 of 5 answered, 1 without" in some.out
+    done = keet("eval", "ask", run, "--model", model)
+    assert done.code == 0
+    assert f" keet eval score {run}" in done.out
+    assert "keet: [1/1] mcq." in done.err
 
 
-def test_the_command_says_what_helps_against_cut_answers(
-    folder: RunFolder, tmp_path: Path, capsys: pytest.CaptureFixture[str], wording
-) -> None:
-    model = a_script(tmp_path / "s", say("half", cut=True), *[say("x")] * 7)
-    assert main(["eval", "ask", str(folder.path), "--model", model]) == 5
-    said = capsys.readouterr().out
-    wording(said)
-
-
-def test_the_command_says_that_nothing_is_open(
-    folder: RunFolder,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+def test_the_command_says_that_nothing_is_open(folder: RunFolder, keet: Keet) -> None:
     ask_all(folder, ScriptedChat([say("x")] * 8, "openai:gpt-x"), lambda _: None)
-    run = str(folder.path)
-    assert main(["eval", "ask", run, "--model", "openai:gpt-x"]) == 0
-    told = f"openai:gpt-x has answered all 8 prompts; next: keet eval score {run}"
-    assert told in capsys.readouterr().out
+    done = keet("eval", "ask", folder.path, "--model", "openai:gpt-x")
+    assert done.code == 0
+    told = f"openai:gpt-x has answered all 8 prompts; next: keet eval score {folder.path}"
+    assert told in done.out
 
 
-def test_a_folder_without_a_run_is_reported_before_the_model_is_checked(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    assert main(["eval", "ask", str(tmp_path / "no"), "--model", "openai:gpt-x"]) == 2
-    assert "contains no run" in capsys.readouterr().err
-
-
-def test_the_command_without_a_model_or_with_a_dead_one(
-    folder: RunFolder,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    wording,
-) -> None:
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    monkeypatch.delenv("KEET_MODEL", raising=False)
-    monkeypatch.delenv("KEET_BASE_URL", raising=False)
-    run = str(folder.path)
-    assert main(["eval", "ask", run]) == 2
-    wording(capsys.readouterr().err)
+def test_what_the_command_refuses(folder: RunFolder, tmp_path: Path, keet: Keet, wording) -> None:
+    """No model, a dead one, no run (before the model is checked), answers that were cut."""
+    run, ask = folder.path, partial(keet, "eval", "ask", width=120)
+    none = ask(run)
     dead = a_script(tmp_path / "s", *[{"fault": "unreachable"}] * 3)
-    assert main(["eval", "ask", run, "--model", dead]) == 3
-    wording(capsys.readouterr().err)
-    assert main(["eval", "ask", run, "--model", f"scripted:{tmp_path}/nothing"]) == 3
-    assert main(["eval", "ask", str(tmp_path / "no"), "--model", dead]) == 2
+    gone = ask(run, "--model", dead)
+    wording(none.err, gone.err)
+    assert (none.code, gone.code) == (2, 3)
+    assert ask(run, "--model", f"scripted:{tmp_path}/nothing").code == 3
+    for model in (dead, "openai:gpt-x"):
+        empty = ask(tmp_path / "no", "--model", model)
+        assert empty.code == 2
+        assert "contains no run" in empty.err
+    cut = ask(run, "--model", a_script(tmp_path / "s", say("half", cut=True), *[say("x")] * 7))
+    assert cut.code == 5
+    wording(cut.out)

@@ -17,6 +17,7 @@ ITEMS = [[(1.0, 0.5)], [(0.0, 2.0), (4.0, 1.0)], [(3.0, 3.0)], [(8.0, 1.5)]]
 def test_intervals_are_reproducible() -> None:
     assert paired(ITEMS) == paired(ITEMS)
     assert paired(ITEMS).keet == alone([[ours for ours, _ in cluster] for cluster in ITEMS])
+    assert bootstrap.RESAMPLES >= 1000
 
 
 def test_intervals_are_those_of_all_draws() -> None:
@@ -36,35 +37,23 @@ def share_below(values: list[float], limit: float) -> float:
     return (below + sum(math.isclose(value, limit) for value in values) / 2) / len(values)
 
 
-def test_the_two_sides_are_drawn_together() -> None:
+def test_what_is_drawn_together() -> None:
     always_one_more = [[(value + 1, value)] for value in (1.0, 5.0, 9.0, 30.0)]
     found = paired(always_one_more)
     assert (found.difference.low, found.difference.high) == pytest.approx((1, 1))
     assert found.keet.low < found.keet.high
-
-
-def test_items_of_a_cluster_are_drawn_together() -> None:
-    """Copies of an item within its cluster make nothing more certain."""
+    # Copies of an item within its cluster make nothing more certain.
     once = alone([[0.0], [1.0], [1.0], [5.0]])
     assert alone([[0.0] * 9, [1.0] * 9, [1.0] * 9, [5.0] * 9]) == once
     assert alone([[], [0.0], [1.0], [1.0], [5.0]]) == once
 
 
-def test_nothing_has_no_mean() -> None:
-    with pytest.raises(ValueError, match="nothing"):
-        alone([[]])
-
-
-def test_more_draws_than_quantiles_need() -> None:
-    assert bootstrap.RESAMPLES >= 1000
-
-
-# --- shares
-
-
-def test_a_share_with_misses_is_drawn() -> None:
+def test_shares() -> None:
     clusters = [[1.0], [1.0, 0.0], [1.0]]
     assert share(clusters) == alone(clusters)
+    assert share([[1.0], []]) == share([[1.0]])
+    with pytest.raises(ValueError, match="nothing"):
+        alone([[]])
 
 
 @each_row("clusters", [1, 3, 35])
@@ -75,7 +64,3 @@ def test_a_share_without_a_miss_has_an_interval_from_chance(clusters: int) -> No
     assert found.low**clusters == pytest.approx(0.05)
     none = share([[0.0]] * clusters)
     assert (none.mean, none.low, none.high) == pytest.approx((0, 0, 1 - found.low))
-
-
-def test_empty_clusters_make_no_share_more_certain() -> None:
-    assert share([[1.0], []]) == share([[1.0]])

@@ -22,15 +22,12 @@ def test_a_condition_without_profile_adds_nothing(condition: str) -> None:
     assert context(sample("gas_state"), "slow", condition) == ""  # type: ignore[arg-type]
 
 
-def test_raw_pages_are_there_for_every_report_and_are_of_the_right_kernel() -> None:
+def test_raw_pages() -> None:
     for each in load_samples():
         for variant in each.variants:
             page = context(each, variant, "raw")
             assert each.kernel in page
             assert "Section: GPU Speed Of Light" in page
-
-
-def test_a_raw_page_that_is_missing_says_how_to_add_it() -> None:
     with pytest.raises(UsageError, match=r"gas_state\.step9\.txt; add to it: ncu --import"):
         context(sample("gas_state"), "step9", "raw")
 
@@ -43,14 +40,11 @@ def test_keets_context_is_what_the_command_prints(
     assert context(sample(name), "slow", "keet") == capsys.readouterr().out
 
 
-def test_the_agents_explanation_is_read_from_its_folder(tmp_path: Path) -> None:
+def test_the_agents_explanation(tmp_path: Path) -> None:
     text = "## keet: `kernels_samples/gas_state/slow.ncu-repz`\nsaid\n"
     (tmp_path / "gas_state.md").write_text(text, encoding="utf-8")
     said = context(sample("gas_state"), "slow", "agent", tmp_path)
     assert said == "## keet: `slow.ncu-rep`\nsaid\n"
-
-
-def test_an_explanation_that_is_missing_says_how_to_make_it(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"no .*key_count\.md; make it with: keet explain .*key_c"):
         context(sample("key_count"), "slow", "agent", tmp_path)
     with pytest.raises(UsageError, match="needs --explanations DIR"):

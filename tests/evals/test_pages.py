@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evals.pages import Heading, Points, Prose, Table, as_markdown, as_text
-from evals.tables import text_table
+from evals.tables import markdown_table, text_table
+from tests.rows import each_row
 
 PARTS = [
     Heading("A heading that is rather long, as headings of difficulties are"),
@@ -62,3 +63,34 @@ CELLS = st.lists(
 def test_no_cell_is_lost(rows: list[list[str]], width: int, keys: int) -> None:
     words = " ".join(text_table(rows, width, keys)).split()
     assert {cell for row in rows for cell in row} <= set(words)
+
+
+ROWS = [("name", "times", "why"), ("a", "1.5", "short"), ("longer", "-", ""), ("b", "12,000", "x")]
+
+
+def test_tables() -> None:
+    assert text_table(ROWS) == [
+        "name     times  why",
+        "a          1.5  short",
+        "longer       -",
+        "b       12,000  x",
+    ]
+    assert markdown_table(ROWS)[:3] == [
+        "| name | times | why |",
+        "| --- | ---: | --- |",
+        "| a | 1.5 | short |",
+    ]
+    assert markdown_table([("n",), ("a | b\nc \\| d",)])[2] == "| a \\| b c \\\\\\| d |"
+    assert text_table([]) == markdown_table([]) == []
+    with pytest.raises(ValueError, match="shorter"):
+        text_table([("a", "b"), ("c",)])
+
+
+@each_row("cell", ["1", "-3.5", "+0.1", "95 %", "95%", "2.31x", "1e-3", "12.5 us"])
+def test_what_counts_as_a_number(cell: str) -> None:
+    assert markdown_table([("n",), (cell,)])[1] == "| ---: |"
+
+
+@each_row("cell", ["a", "1 of 3", "0.95 (0.90 to 1.00)", "3 apples", "", "-"])
+def test_text_columns_are_not_aligned_right(cell: str) -> None:
+    assert markdown_table([("n",), (cell,)])[1] == "| --- |"

@@ -4,37 +4,25 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from evals.runs import CUT, OTHER_WORDS, Answer, Prompt, Run, RunFolder, read_lines, write_lines
+from evals.runs import CUT, OTHER_WORDS, Answer, Prompt, Run, RunFolder, write_lines
 from keet.errors import UsageError
+from tests.evals import made_runs
+from tests.evals.made_runs import a_run
 from tests.rows import each_row
 
-RUN = Run(
-    task="mcq",
-    created="2026-11-15",
-    keet="7.7",
-    prompt_version="v1",
-    conditions=("none",),
-    samples=("a",),
-)
+RUN = a_run("none", samples=("a",), task="mcq")
 PROMPTS = [
     Prompt(id=f"mcq.q{i}.none.1", sample="a", condition="none", system="s", user="u")
     for i in range(3)
 ]
 
 
-def an_answer(number: int, text: str = "A", error: str | None = None, model: str = "m") -> Answer:
-    return Answer(
-        id=PROMPTS[number].id,
-        model=model,
-        date="d",
-        keet="7.7",
-        prompt_version="v1",
-        text=text,
-        error=error,
-    )
+def an_answer(number: int, text: str = "A", **more: Any) -> Answer:
+    return made_runs.an_answer(PROMPTS[number].id, text, **more)
 
 
 @pytest.fixture
@@ -49,17 +37,15 @@ def test_a_run_is_read_back_as_it_was_written(folder: RunFolder) -> None:
     assert folder.unanswered("m") == PROMPTS
 
 
-def test_a_folder_holds_one_run(folder: RunFolder) -> None:
+def test_a_folder_holds_one_run_and_nothing_else(folder: RunFolder, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="already contains a run"):
         RunFolder.create(folder.path, RUN, PROMPTS)
-
-
-def test_an_empty_folder_is_as_good_as_none(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
+    with pytest.raises(UsageError, match="keet eval prompts"):
+        _ = RunFolder(tmp_path / "empty").run
     assert RunFolder.create(tmp_path / "empty", RUN, PROMPTS).run == RUN
-
-
-def test_no_run_is_made_in_a_folder_with_other_files(tmp_path: Path) -> None:
+    tmp_path = tmp_path / "other"
+    tmp_path.mkdir()
     file = tmp_path / "notes.txt"
     file.write_text("mine", encoding="utf-8")
     with pytest.raises(UsageError, match=r"notes\.txt is a file; name a new folder"):
@@ -74,11 +60,6 @@ def test_a_folder_that_cannot_be_made_is_reported_in_one_line(place: str, tmp_pa
     (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
     with pytest.raises(UsageError, match=r"cannot be made \(.*\); name another folder"):
         RunFolder.create(tmp_path / place, RUN, PROMPTS)
-
-
-def test_no_run_says_how_to_make_one(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="keet eval prompts"):
-        _ = RunFolder(tmp_path).run
 
 
 def test_an_error_is_no_answer_and_never_hides_one(folder: RunFolder) -> None:
@@ -117,70 +98,44 @@ def test_a_complete_last_line_without_newline_is_read(folder: RunFolder) -> None
     assert len(folder.answers) == 2
 
 
-def test_a_bad_line_is_named(folder: RunFolder) -> None:
-    path = folder.path / "answers.jsonl"
-    path.write_text('{"id": 3}\n', encoding="utf-8")
-    with pytest.raises(UsageError, match=r"answers\.jsonl:1 is not a valid answer"):
-        list(read_lines(path, Answer))
+def line_of(what: Run | Answer, **changes: object) -> str:
+    """Fields that are None are left out."""
+    told = {**what.model_dump(mode="json"), **changes}
+    gone = [name for name, value in changes.items() if value is None]
+    return json.dumps({name: value for name, value in told.items() if name not in gone})
+
+
+ANSWER = r"answers\.jsonl:2 is not a valid answer: "
+OF_RUN = r"run\.json is not a valid run: "
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("file", "text", "told"),
     [
-        ({"id": None}, "field 'id': input should be a valid string"),
-        ({"wrong": 1}, "field 'wrong' is unknown"),
-        ({"seconds": "soon"}, "field 'seconds': input should be a valid number"),
+        ("answers", line_of(an_answer(1), id=3), ANSWER + "field 'id': input should be a"),
+        ("answers", line_of(an_answer(1), wrong=1), ANSWER + "field 'wrong' is unknown"),
+        ("answers", line_of(an_answer(1), seconds="soon"), ANSWER + "field 'seconds': input"),
+        ("answers", line_of(an_answer(1), id=None), ANSWER + "field 'id' is missing"),
+        ("answers", line_of(an_answer(1), keet=None), ANSWER + "field 'keet' is missing"),
+        ("answers", "nonsense", ANSWER + "it is not JSON"),
+        ("run", '{"task": "\udcff"}', OF_RUN + "field 'task'"),
+        ("run", line_of(RUN, keet=7), OF_RUN + "field 'keet': input should be a"),
+        ("run", line_of(RUN, schema_version=2), OF_RUN + "field 'schema_version': input"),
+        # It would be whoever reads it.
+        ("run", line_of(RUN, keet=None), OF_RUN + "field 'keet' is missing"),
     ],
-)
-def test_a_bad_field_is_named(change: dict[str, object], told: str, folder: RunFolder) -> None:
-    folder.add(an_answer(0))
-    path = folder.path / "answers.jsonl"
-    line = json.dumps({**an_answer(1).model_dump(), **change})
-    path.write_text(path.read_text(encoding="utf-8") + line + "\n", encoding="utf-8")
-    with pytest.raises(UsageError, match=rf"answers\.jsonl:2 is not a valid answer: {told}.*; "):
-        _ = folder.answers
-
-
-def test_a_missing_field_and_what_is_no_json_are_told_apart(folder: RunFolder) -> None:
-    path = folder.path / "answers.jsonl"
-    path.write_text('{"model": "m"}\n', encoding="utf-8")
-    with pytest.raises(
-        UsageError, match=r"answers\.jsonl:1 is not a valid answer: field 'id' is missing"
-    ):
-        _ = folder.answers
-    path.write_text("nonsense\n", encoding="utf-8")
-    with pytest.raises(UsageError, match=r"answers\.jsonl:1 is not a valid answer: it is not JSON"):
-        _ = folder.answers
-    (folder.path / "run.json").write_bytes(b'{"task": "\xff"}')
-    with pytest.raises(UsageError, match=r"run\.json is not a valid run: field 'task'"):
-        _ = folder.run
-
-
-@pytest.mark.parametrize(
-    ("change", "told"),
-    [
-        ({"keet": None}, "field 'keet': input should be a valid string"),
-        ({"schema_version": 2}, "field 'schema_version': input should be 1"),
-    ],
-)
-def test_a_run_of_another_form_is_refused(
-    change: dict[str, object], told: str, folder: RunFolder
+)  # fmt: skip
+def test_records_that_are_not_valid_are_refused(
+    file: str, text: str, told: str, folder: RunFolder
 ) -> None:
-    text = json.dumps({**RUN.model_dump(), **change})
-    (folder.path / "run.json").write_text(text, encoding="utf-8")
-    with pytest.raises(UsageError, match=rf"run\.json is not a valid run: {told}"):
-        _ = folder.run
-
-
-def test_a_record_without_a_keet_version_is_refused(folder: RunFolder) -> None:
-    """It would be whoever reads it."""
-    (folder.path / "run.json").write_text(RUN.model_dump_json(exclude={"keet"}), encoding="utf-8")
-    with pytest.raises(UsageError, match=r"run\.json is not a valid run: field 'keet' is missing"):
-        _ = folder.run
-    line = an_answer(0).model_dump_json(exclude={"keet"}) + "\n"
-    (folder.path / "answers.jsonl").write_text(line, encoding="utf-8")
-    with pytest.raises(UsageError, match=r"is not a valid answer: field 'keet' is missing"):
-        _ = folder.answers
+    folder.add(an_answer(0))
+    if file == "answers":
+        with (folder.path / "answers.jsonl").open("a", encoding="utf-8") as answers:
+            answers.write(text + "\n")
+    else:
+        (folder.path / "run.json").write_bytes(text.encode("utf-8", "surrogateescape"))
+    with pytest.raises(UsageError, match=told):
+        _ = folder.answers if file == "answers" else folder.run
 
 
 def test_an_interruption_leaves_the_lines_that_were_there(
@@ -195,9 +150,6 @@ def test_an_interruption_leaves_the_lines_that_were_there(
         write_lines(folder.path / "prompts.jsonl", PROMPTS[:1])
     assert folder.prompts == PROMPTS
     assert sorted(folder.path.iterdir()) == before
-
-
-# --- of which words
 
 
 def test_a_prompts_digest_is_of_its_words_and_of_nothing_else() -> None:
@@ -217,12 +169,8 @@ def test_an_answer_to_another_prompt_is_ignored_and_asked_again(folder: RunFolde
     folder.add(an_answer(2))
     assert [answer.error for answer in folder.answers] == [None, OTHER_WORDS, None]
     assert folder.unanswered("m") == [PROMPTS[1]]
-
-
-def test_an_answer_to_another_prompt_does_not_hide_a_valid_one(folder: RunFolder) -> None:
-    folder.add(an_answer(0, "B"))
-    folder.add(an_answer(0, "C").model_copy(update={"prompt_digest": "0" * 12}))
-    assert [(answer.text, answer.error) for answer in folder.answers] == [("B", None)]
+    folder.add(an_answer(0, "C").model_copy(update={"prompt_digest": wrong}))
+    assert folder.answers[0].text == "A"  # it does not hide a valid one
 
 
 def test_records_of_earlier_versions_are_read(folder: RunFolder) -> None:
@@ -232,13 +180,6 @@ def test_records_of_earlier_versions_are_read(folder: RunFolder) -> None:
     assert (answer.prompt_digest, answer.error) == (None, None)
 
 
-@each_row(
-    ("error", "cut"),
-    [
-        (None, False),
-        ("the server died", False),
-        (CUT, True),
-    ],
-)
+@each_row(("error", "cut"), [(None, False), ("the server died", False), (CUT, True)])
 def test_an_answer_that_was_cut_is_known_as_such(error: str | None, cut: bool) -> None:
     assert an_answer(0, error=error).was_cut is cut

@@ -48,9 +48,6 @@ def test_json_has_the_thresholds() -> None:
         ("top-1", True),
         ("alarms", False),
     ]
-
-
-def test_non_finite_numbers_are_null_in_json() -> None:
     odd = a_result()._replace(document={"rows": [{"x": math.inf, "y": (math.nan, 1.5)}]})
     assert json.loads(printed(odd, "json"))["rows"] == [{"x": None, "y": [None, 1.5]}]
 

@@ -15,7 +15,6 @@ from evals.analyst.manual_readings import (
     verdict_on,
 )
 from evals.analyst.report_sets import Source, profile_of
-from evals.pages import Prose
 from evals.public_reports import MANUALLY_READ, NOT_FOUND
 from keet.findings import findings
 from tests.conftest import REPORTS
@@ -46,7 +45,6 @@ def test_verdicts(id_: str, text: str, verdict: str) -> None:
 
 def test_the_launch_of_the_notes_is_compared() -> None:
     profile = profile_of(Source("test data", FLIP.file, REPORTS / FLIP.file))
-    assert profile is not None
     slow = next(each.id for each in profile.launches if each.kernel == "transpose_rows")
     row = compare(FLIP._replace(launch=slow, words=None), profile)
     assert (row.kernel, row.verdict) == ("transpose_rows", "agrees")
@@ -62,7 +60,6 @@ def test_further_launches_are_not_counted(wording) -> None:
         Compared(FLIP, "flop", answer, "partly", ("small_grid",)),
     ]
     summary, table, _, further = page_parts(rows)
-    assert isinstance(summary, Prose)
     wording(summary.text)
     assert "flop" in str(table)
     assert "PARTLY" in str(table)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+import re
 from argparse import Namespace
 from collections.abc import Callable
 from dataclasses import replace
@@ -9,14 +11,16 @@ from dataclasses import replace
 import pytest
 
 from evals.casebook import diagnosis, forecast, task
-from evals.casebook.answers import Facts, Read
+from evals.casebook.answers import Facts, Read, chosen_cases, read_case
 from evals.diagnosis.answers import Answer, Claim, NoAnswer, Truth
 from evals.diagnosis.nvidia import Advice
 from evals.pages import Prose
+from evals.tables import markdown_table
 from evals.task_command import Result, printed
 from kernels_samples.casebook.cases import load_cases
-from kernels_samples.casebook.family import SPLITS
+from kernels_samples.casebook.family import SPLITS, load_split
 from tests.conftest import Keet
+from tests.evals.committed import RESULTS
 from tests.rows import each_row
 
 FACTS = Facts(
@@ -49,15 +53,12 @@ def a_read(*claims: Claim, after: Answer | NoAnswer | None = None, **facts: obje
     return Read(known, truth, before, Answer() if after is None else after)
 
 
-def test_a_cause_that_is_named_first_at_its_line() -> None:
+def test_ranks_of_causes() -> None:
     read = a_read(a_claim("barrier_bound", 3.0, ("scan.cu", 7)), a_claim("latency_bound"))
     (score,) = diagnosis.score_cases([read]).causes
     assert (score.rank, score.located, score.silent, score.still_raised) == (1, True, False, False)
     assert (score.nvidia_rank, score.nvidia_global_rank) == (1, 1)
     assert score.first == "barrier_bound 3.00x"
-
-
-def test_ranks_of_second_missing_silent_and_still_raised_findings() -> None:
     second = a_read(a_claim("latency_bound"), a_claim("barrier_bound"))
     other = a_read(a_claim("latency_bound"))
     silent = a_read(after=Answer((a_claim("barrier_bound"),)))
@@ -65,18 +66,18 @@ def test_ranks_of_second_missing_silent_and_still_raised_findings() -> None:
     assert [score.rank for score in scores] == [2, None, None]
     assert [score.silent for score in scores] == [False, False, True]
     assert [score.still_raised for score in scores] == [False, False, True]
+    read = a_read(after=NoAnswer("it is gone"))
+    assert diagnosis.score_cases([read]).unscored == ["scan/x"]
 
 
-def test_a_look_alike_is_judged_by_the_finding_that_it_resembles_alone() -> None:
+def test_what_raises_a_look_alike() -> None:
+    """The finding that it resembles; a rule, if it can mean that and promises a tenth."""
     raised = a_read(a_claim("latency_bound"), a_claim("barrier_bound"), lookalike=True)
     other = a_read(a_claim("latency_bound"), lookalike=True)
     scores = diagnosis.score_cases([raised, other])
     assert not scores.causes
     assert [alarm.raised for alarm in scores.alarms] == [True, False]
     assert [alarm.nvidia_raised for alarm in scores.alarms] == [True, True]
-
-
-def test_a_rule_raises_a_look_alike_if_it_can_mean_it_and_promises_a_tenth() -> None:
     special = a_read(lookalike=True, finding="sfu_bound")  # CPIStall may mean special functions
     other = a_read(lookalike=True, finding="pcie_or_nvlink_traffic")  # no rule here means that
     little = a_read(lookalike=True)
@@ -133,11 +134,6 @@ def test_a_case_confirms_the_other_names_of_its_cause() -> None:
     assert not alarm.nvidia_unconfirmed
 
 
-def test_a_profile_that_cannot_be_read_is_unscored() -> None:
-    read = a_read(after=NoAnswer("it is gone"))
-    assert diagnosis.score_cases([read]).unscored == ["scan/x"]
-
-
 def test_the_page_says_the_answer_first_and_names_every_miss(wording) -> None:
     reads = [
         a_read(a_claim("barrier_bound")),
@@ -150,9 +146,6 @@ def test_the_page_says_the_answer_first_and_names_every_miss(wording) -> None:
     assert "('fft/y', 'barrier_bound', '4.00x', '-', 'latency_bound 1.70x')" in text
 
 
-# --- forecasts
-
-
 def test_each_of_several_fixes_is_compared_with_its_own_gain() -> None:
     steps = (("barrier_bound", 2.0), ("tail_effect", 1.5))
     read = a_read(a_claim("barrier_bound", 2.0), several=True, steps=steps)
@@ -163,15 +156,12 @@ def test_each_of_several_fixes_is_compared_with_its_own_gain() -> None:
     assert rows[1].keet.error == pytest.approx(0.585, abs=1e-3)
 
 
-def test_a_case_is_never_its_own_precedent() -> None:
+def test_naive_forecasts_are_of_other_families() -> None:
     own = a_read(id="scan/x", speedup=64.0)
     sibling = a_read(id="scan/y", speedup=64.0)
     other = a_read(id="fft/z", family="fft", speedup=2.0)
     (score, *_) = forecast.score_forecasts([own], [own, sibling, other]).forecasts
     assert score.row.naive_range.likely == 2.0
-
-
-def test_locked_cases_are_compared_with_work_families() -> None:
     locked = a_read(id="gemv/x", family="gemv", split="locked", speedup=64.0)
     other = a_read(id="nbody/x", family="nbody", split="locked", speedup=64.0)
     work = a_read(id="fft/z", family="fft", speedup=2.0)
@@ -209,9 +199,6 @@ def test_look_alikes_with_a_forecast_gain_are_counted() -> None:
     )
 
 
-# --- locked families
-
-
 def splits(monkeypatch: pytest.MonkeyPatch, **options: object) -> dict[str, set[str]]:
     monkeypatch.setattr(task, "read_all", lambda cases: cases)
     read = task.read_splits(Namespace(**({"on": "all", "locked": False} | options)))
@@ -227,3 +214,60 @@ def test_locked_families_are_left_out_unless_they_are_asked_for(
     assert splits(monkeypatch, locked=True) == {split: {split} for split in SPLITS}
     assert "log this use" in capsys.readouterr().err
     assert {case.split for case in load_cases()} == set(SPLITS)
+
+
+PAGES = {
+    name: (RESULTS / f"casebook_{name}.md").read_text(encoding="utf-8")
+    for name in ("diagnosis", "forecast")
+}
+WORK = chosen_cases()
+
+
+@pytest.fixture(scope="module")
+def some() -> list[Read]:
+    return [read_case(case) for case in random.Random(3).sample(WORK, 10)]
+
+
+def row_of(cells: tuple[str, ...]) -> str:
+    return markdown_table([cells, cells])[0]
+
+
+@pytest.mark.slow
+def test_diagnosis_rows_are_those_of_the_page(some: list[Read]) -> None:
+    page, scores = PAGES["diagnosis"], diagnosis.score_cases(some)
+    for cause in scores.causes:
+        row = row_of(diagnosis._miss_cells(cause))
+        assert (row in page) == (cause.rank != 1), row
+    for alarm in scores.alarms:
+        assert row_of(diagnosis._alarm_cells(alarm)) in page
+
+
+@pytest.mark.slow
+def test_forecast_rows_are_those_of_the_page(some: list[Read]) -> None:
+    for each in forecast.score_forecasts(some, []).forecasts:
+        told, measured, said, error, nvidia, _ = forecast._cells(each)
+        assert f"| {told} | {measured} | {said} | {error} | {nvidia} |" in PAGES["forecast"]
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_no_locked_family_is_on_a_page(name: str) -> None:
+    locked = [family for family, kind in load_split().items() if kind == "locked"]
+    assert not [family for family in locked if f"| {family}" in PAGES[name]]
+    assert f"`keet eval {name} --on casebook --format markdown`" in PAGES[name]
+
+
+def test_readme_and_results_page_have_the_numbers_of_the_committed_page() -> None:
+    page = " ".join(PAGES["diagnosis"].split())
+    told = re.search(
+        r"first for (\d+ of \d+) cases from \d+ families, NVIDIA's rules for (\d+) by", page
+    )
+    root = RESULTS.parents[1]
+    for path in (root / "README.md", root / "docs" / "results.md"):
+        text = " ".join(path.read_text(encoding="utf-8").split())
+        assert told[1] in text, path.name
+        assert re.search(rf"\b{told[2]}\b", text), path.name
+
+
+def test_every_work_case_with_a_fix_has_its_forecast_on_the_page() -> None:
+    expected = sum(max(1, len(case.steps)) for case in WORK if not case.spec.lookalike)
+    assert f"error of {expected} fixes" in " ".join(PAGES["forecast"].split())

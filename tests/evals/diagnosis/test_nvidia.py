@@ -21,6 +21,7 @@ def a_rule(
 
 
 def test_rules_rank_by_estimate_and_those_without_come_last() -> None:
+    """Each counts once, with its highest estimate; of the old kinds, those with a meaning."""
     rules = [
         a_rule("SOLBottleneck"),
         a_rule("CPIStall", 20),
@@ -33,18 +34,9 @@ def test_rules_rank_by_estimate_and_those_without_come_last() -> None:
         Advice("SOLBottleneck", None),
     )
     assert nvidia.ranked(rules, only_global=True) == (Advice("CPIStall", 20),)
-
-
-def test_a_rule_counts_once_with_its_highest_estimate() -> None:
     rules = [a_rule("FPInstructions", 3), a_rule("FPInstructions", 15), a_rule("FPInstructions")]
     assert nvidia.ranked(rules) == (Advice("FPInstructions", 15),)
-
-
-def test_a_rule_without_a_meaning_takes_no_place() -> None:
     assert nvidia.ranked([a_rule("PCSamplingData", kind="warning")]) == ()
-
-
-def test_the_old_kind_of_advice_counts() -> None:
     assert nvidia.ranked([a_rule("CPIStall", kind="warning")]) == (Advice("CPIStall", None),)
 
 
@@ -87,9 +79,6 @@ def test_no_rule_no_rank() -> None:
     assert nvidia.rank_of(["tail_effect"], ()) is None
     assert nvidia.rank_of(["atomic_contention"], (Advice("CPIStall", 90),)) is None
     assert nvidia.first_meanings(()) == frozenset()
-
-
-def test_an_estimate_is_a_share_of_the_time() -> None:
     advice = (
         Advice("CPIStall", 100.0),
         Advice("SOLFPRoofline", 75.0),

@@ -30,33 +30,35 @@ def scored(*claims: Claim, fast: Answer | None = None, truth: Truth = TRUTH) -> 
     return score(truth, {"slow": Answer(claims), "fast": fast or Answer(healthy="latency_bound")})
 
 
-def test_the_first_finding_is_first() -> None:
+def test_ranks() -> None:
     row = scored(a_claim("tail_effect", places=(("slow.cu", 9),)), a_claim("sfu_bound"))
     assert (row.rank, row.located, row.misses) == (1, True, ())
-
-
-def test_another_name_of_the_cause_counts() -> None:
     assert scored(a_claim("sfu_bound"), a_claim("small_grid"), a_claim("tail_effect")).rank == 2
+    many = [a_claim(f"other_{n}") for n in range(5)]
+    assert scored(*many, a_claim("tail_effect")).rank is None
+    assert scored(*many[:4], a_claim("tail_effect")).rank == 5
+    assert scored(*many, a_claim("tail_effect")).beside == 5
+    row = scored(a_claim("sfu_bound"), a_claim("sfu_bound"), a_claim("tail_effect"))
+    assert (row.rank, row.beside) == (3, 1)
+    truth = replace(TRUTH, others=("narrow_access",))
+    claims = (a_claim("tail_effect"), a_claim("narrow_access"), a_claim("sfu_bound"))
+    assert scored(*claims, truth=truth).beside == 1
 
 
-def test_nothing_raised_is_a_miss_of_everything(wording) -> None:
-    row = scored()
-    assert row.rank is None
-    assert not row.located
-    wording(row.misses)
-    assert (row.nvidia_rank, row.nvidia_global_rank, row.nvidia_first_means) == (None, None, 0)
-
-
-def test_a_false_healthy_answer_is_a_miss(wording) -> None:
-    row = score(TRUTH, {"slow": Answer(healthy="at_dram_roofline"), "fast": Answer()})
-    wording(row.misses)
-
-
-def test_a_miss_says_what_came_first(wording) -> None:
-    row = scored(a_claim("sfu_bound", 3.0), a_claim("tail_effect", places=(("slow.cu", 7),)))
-    wording(row.misses)
-    other = scored(a_claim("sfu_bound", 3.0))
-    wording(other.misses)
+def test_misses_and_hits_say_why(wording) -> None:
+    nothing = scored()
+    assert (nothing.rank, nothing.located) == (None, False)
+    assert (nothing.nvidia_rank, nothing.nvidia_global_rank, nothing.nvidia_first_means) == (
+        None,
+        None,
+        0,
+    )
+    healthy = score(TRUTH, {"slow": Answer(healthy="at_dram_roofline"), "fast": Answer()})
+    placed = a_claim("tail_effect", places=(("slow.cu", 7),))
+    second, other = scored(a_claim("sfu_bound", 3.0), placed), scored(a_claim("sfu_bound", 3.0))
+    for row in (nothing, healthy, second, other, scored(a_claim("tail_effect"))):
+        wording(row.misses)
+    wording(scored(a_claim("sfu_bound"), placed).why)
 
 
 @each_row(
@@ -79,32 +81,18 @@ def test_a_cause_line_is_among_the_first_three_places(
     assert bool(row.misses) is not located
 
 
-def test_places_of_another_finding_do_not_count() -> None:
-    assert not scored(
-        a_claim("sfu_bound", places=(("slow.cu", 7),)), a_claim("tail_effect")
-    ).located
-
-
-def test_a_finding_without_places_is_reported(wording) -> None:
-    (miss,) = scored(a_claim("tail_effect")).misses
-    wording(miss)
-
-
-def test_what_was_fixed_may_not_be_raised_again(wording) -> None:
+def test_what_is_left(wording) -> None:
     fast = Answer((a_claim("latency_bound"), a_claim("narrow_access")))
     row = scored(a_claim("tail_effect", places=(("slow.cu", 7),)), fast=fast)
     assert row.still_raised == ("narrow_access",)
     assert row.left_named == (("fast", True),)
     wording(row.misses)
-
-
-def test_the_remaining_cause_must_come_first() -> None:
     fast = Answer((a_claim("sfu_bound"), a_claim("latency_bound")))
     assert scored(fast=fast).left_named == (("fast", False),)
     assert scored(fast=Answer()).left_named == (("fast", False),)
-
-
-# --- healthy samples
+    assert not scored(
+        a_claim("sfu_bound", places=(("slow.cu", 7),)), a_claim("tail_effect")
+    ).located
 
 
 def test_alarms_on_healthy_variants() -> None:
@@ -117,9 +105,6 @@ def test_alarms_on_healthy_variants() -> None:
     assert (slow.raised, slow.named, slow.nvidia_alarm) == ((), True, False)
     assert (fast.raised, fast.named, fast.nvidia_alarm) == (("sfu_bound",), False, True)
     assert not HealthyRow("fit", "slow", (), named=True, nvidia=None).nvidia_alarm
-
-
-# --- means
 
 
 def rows() -> list[Row]:
@@ -139,24 +124,12 @@ def test_means_are_those_of_the_rows() -> None:
     assert hits.located.mean == pytest.approx(1 / 3)
     assert summary.beside.mean == pytest.approx(1 / 3)
     assert len(summary.without_places) == 2
-    assert summary.false_alarms is not None
     assert summary.false_alarms.keet.mean == 0
     assert summary.healthy_named == Share(0, 2)
-
-
-def test_no_healthy_sample_no_alarms() -> None:
     assert summarise(rows(), []).false_alarms is None
 
 
-def test_a_sample_counts_once() -> None:
-    with pytest.raises(ValueError, match="made_up_0 is scored twice"):
-        summarise([*rows(), rows()[0]], [])
-    fit = score_healthy(Truth("fit", "at_dram_roofline"), {"slow": Answer()})
-    with pytest.raises(ValueError, match="scored twice"):
-        summarise(rows(), [*fit, *fit])
-
-
-def test_difficulties_are_summed_up_apart() -> None:
+def test_sums() -> None:
     kinds = ("hidden", "hidden", "decoy")
     summary = summarise([replace(r, difficulty=kind) for r, kind in zip(rows(), kinds)], [])
     assert {kind: hits.samples for kind, hits in summary.by_difficulty.items()} == {
@@ -164,36 +137,15 @@ def test_difficulties_are_summed_up_apart() -> None:
         "hidden": 2,
     }
     assert summary.by_difficulty["hidden"].top3.keet.mean == 1
-
-
-def test_unscored_is_counted_and_is_no_miss() -> None:
     lacking = Unscored("gone", "slow", "the report cannot be read")
     with_it, without = summarise(rows(), [], [lacking]), summarise(rows(), [])
     assert with_it.hits == without.hits
     assert threshold_values(with_it)["unscored"] == 1
-
-
-# --- why a hit is one
-
-
-def test_a_hit_says_why(wording) -> None:
-    row = scored(a_claim("sfu_bound"), a_claim("tail_effect", places=(("slow.cu", 7),)))
-    wording(row.why)
-
-
-# --- answers that are none
-
-
-def test_only_five_findings_are_read() -> None:
-    many = [a_claim(f"other_{n}") for n in range(5)]
-    assert scored(*many, a_claim("tail_effect")).rank is None
-    assert scored(*many[:4], a_claim("tail_effect")).rank == 5
-    assert scored(*many, a_claim("tail_effect")).beside == 5
-
-
-def test_a_repeated_finding_uses_two_ranks() -> None:
-    row = scored(a_claim("sfu_bound"), a_claim("sfu_bound"), a_claim("tail_effect"))
-    assert (row.rank, row.beside) == (3, 1)
+    with pytest.raises(ValueError, match="made_up_0 is scored twice"):
+        summarise([*rows(), rows()[0]], [])
+    fit = score_healthy(Truth("fit", "at_dram_roofline"), {"slow": Answer()})
+    with pytest.raises(ValueError, match="scored twice"):
+        summarise(rows(), [*fit, *fit])
 
 
 def test_an_answer_about_another_kernel_does_not_count(wording) -> None:
@@ -205,9 +157,3 @@ def test_an_answer_about_another_kernel_does_not_count(wording) -> None:
     wording(row.misses[0])
     mine = score(truth, {**answers, "slow": Answer((good,), kernel="mine")})
     assert (mine.rank, mine.located) == (1, True)
-
-
-def test_other_planted_causes_are_no_mistake() -> None:
-    truth = replace(TRUTH, others=("narrow_access",))
-    claims = (a_claim("tail_effect"), a_claim("narrow_access"), a_claim("sfu_bound"))
-    assert scored(*claims, truth=truth).beside == 1

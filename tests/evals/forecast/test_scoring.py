@@ -16,12 +16,6 @@ from kernels_samples.samples import Sample, load_samples
 from tests.rows import each_row
 
 
-def test_errors_are_factors_of_two() -> None:
-    assert (doublings(4, 2), doublings(1, 2), doublings(3, 3)) == (1, -1, 0)
-    assert (off_by(4, 2), off_by(1, 2)) == (1, 1)
-    assert off_by(None, 8) == off_by(1.0, 8) == 3
-
-
 @each_row(
     ("likely", "covered"), [(0.99, False), (1.0, True), (2.0, True), (4.0, True), (4.01, False)]
 )
@@ -38,6 +32,12 @@ def test_the_range_score_includes_width_and_distance_outside() -> None:
     missed = score_range(Range(1, 2, 4), 8.0)
     assert (missed.covered, missed.range_score) == (False, 2 + 10 * 1)
     assert score_range(Range(4, 4, 4), 2.0).range_score == 10
+    assert (doublings(4, 2), doublings(1, 2), doublings(3, 3)) == (1, -1, 0)
+    assert (off_by(4, 2), off_by(1, 2)) == (1, 1)
+    assert off_by(None, 8) == off_by(1.0, 8) == 3
+    # Not even what was 1x: who says nothing has given no range.
+    assert not score_range(None, 1.0).covered
+    assert score_range(Range(1, 1, 1), 1.0).covered
 
 
 NONE = [
@@ -62,27 +62,15 @@ def test_invalid_forecasts_count_as_missing(said: Range, why: str) -> None:
     assert "scored as 1x" in row.why
 
 
-def test_a_missing_forecast_covers_no_measurement() -> None:
-    """Not even what was 1x: who says nothing has given no range."""
-    assert not score_range(None, 1.0).covered
-    assert score_range(Range(1, 1, 1), 1.0).covered
-
-
 def a_pair(measured: float, said: Range | None = None, sample: str = "made_up") -> Pair:
     return Pair(sample, "slow", "fast", "tail_effect", measured, said)
 
 
-# --- what it is held against
-
-
-def test_nvidia_is_scored_by_its_highest_and_its_nearest_estimate() -> None:
+def test_estimates_of_nvidia() -> None:
     pair = replace(a_pair(2.0, Range(1, 2, 3)), estimates=(4.0, 2.1, 1.01))
     row = score_pair(pair, [pair])
     assert (row.nvidia, row.nvidia_nearest) == (4, 2.1)
     assert row.nvidia_error == 1
-
-
-def test_missing_estimates_stay_missing() -> None:
     row = score_pair(replace(a_pair(2.0), estimates=(math.inf, math.nan, -1.0)), [])
     assert (row.nvidia, row.nvidia_nearest, row.nvidia_error) == (None, None, 1)
 
@@ -94,9 +82,6 @@ def test_the_naive_forecast_is_the_mean_of_the_others() -> None:
     assert said.likely == pytest.approx(4)  # of a and b: steps of its own sample are not others
     assert 2 <= said.low <= said.likely <= said.high <= 8
     assert said.problem is None
-
-
-# --- means
 
 
 def test_a_pair_counts_once_and_steps_of_a_sample_go_together() -> None:
@@ -122,9 +107,6 @@ def test_unscored_is_counted() -> None:
     assert (values["unscored"], values["invalid"]) == (1, 0)
 
 
-# --- pairs of samples
-
-
 @pytest.fixture
 def layered() -> Sample:
     return next(sample for sample in load_samples() if sample.name == "xs_lookup")
@@ -142,8 +124,6 @@ def test_each_step_is_a_pair(layered: Sample) -> None:
     slow = (Claim("sfu_bound", 1, 9, 10), Claim("small_grid", 1, 2, 3))
     step1 = (Claim("small_grid", 1, 2, 3), Claim("uncoalesced_global", 1, 4, 5))
     first, second = pairs_of(layered, answers(layered, slow=slow, step1=step1))
-    assert isinstance(first, Pair)
-    assert isinstance(second, Pair)
     assert (first.name, second.name) == ("xs_lookup", "xs_lookup, step1")
     assert first.measured == pytest.approx(1658.90 / 487.68)
     assert second.measured == pytest.approx(487.68 / 291.87)
@@ -152,21 +132,14 @@ def test_each_step_is_a_pair(layered: Sample) -> None:
     assert first.estimates == pytest.approx((4,))
 
 
-def test_unmeasured_programs_are_unscored(layered: Sample, wording) -> None:
+def test_pairs_that_are_not_scored(layered: Sample, wording) -> None:
     bare = layered.model_copy(update={"measured": None})
     wording([str(each) for each in pairs_of(bare, answers(bare))])
-
-
-def test_a_sample_without_a_report_is_unscored(layered: Sample) -> None:
     said = answers(layered) | {"step1": NoAnswer("the report cannot be read")}
     first, second = pairs_of(layered, said)
     assert isinstance(first, Pair)
     assert second == Unscored("xs_lookup", "step1", "the report cannot be read")
-
-
-def test_a_step_that_fixes_no_planted_cause_is_unscored(layered: Sample) -> None:
     truth = layered.truth.model_copy(update={"left": {}})
     first, second = pairs_of(layered.model_copy(update={"truth": truth}), answers(layered))
-    assert isinstance(first, Pair)
     assert first.said is None
     assert second == Unscored("xs_lookup", "step1", "what fast mends is not planted")

@@ -36,8 +36,13 @@ def test_every_step_of_every_sample_with_a_cause_is_a_pair(real: Pairs) -> None:
     assert sum(pair.before != "slow" for pair in pairs) >= 4
 
 
-def test_forecasts_are_near_enough(result: Result) -> None:
+def test_forecasts_are_near_enough(result: Result, real: Pairs, keet: Keet) -> None:
     assert [held for held in result.thresholds if not held.met] == []
+    document = json.loads(printed(result, "json"))
+    assert len(document["pairs"]) == len(real[0])
+    assert all("measured" in row["why"] for row in document["pairs"])
+    ran = keet("eval", "forecast", "--on", "samples", "--check")
+    assert (ran.code, ran.out) == (0, printed(result, "terminal"))
 
 
 def test_the_committed_table_is_what_is_printed(
@@ -46,27 +51,20 @@ def test_the_committed_table_is_what_is_printed(
     check_committed(request, "forecast.md", printed(result, "markdown"))
 
 
-def test_every_pair_says_why(real: Pairs, result: Result) -> None:
-    document = json.loads(printed(result, "json"))
-    assert len(document["pairs"]) == len(real[0])
-    assert all("measured" in row["why"] for row in document["pairs"])
-
-
-def test_the_command_prints_it(keet: Keet, result: Result) -> None:
-    ran = keet("eval", "forecast", "--on", "samples", "--check")
-    assert (ran.code, ran.out) == (0, printed(result, "terminal"))
-
-
-# --- adversaries
-
-
 @pytest.fixture(scope="module")
 def tried(real: Pairs) -> dict[str, AdversaryScore]:
     return {each.name: each for each in score_adversaries(real[0])}
 
 
-def test_full_scores_are_possible(tried: dict[str, AdversaryScore]) -> None:
+def test_adversaries(tried: dict[str, AdversaryScore], result: Result) -> None:
     assert tried["knows what was measured (not an attack)"][1:] == (0, 1, 0, 0, 0)
+    all_of_it, ours = tried["2x, from 1x to 1000x"], result.document["summary"]
+    assert all_of_it.covered == 1
+    assert all_of_it.width > 5 * ours["width"]["keet"]["mean"]
+    assert all_of_it.range_score > 2 * ours["range_score"]["keet"]["mean"]
+    ours = result.document["summary"]["largest"]["keet"]["mean"]
+    for name in ("nothing", "2x, always", "an estimate of 100 % of the time"):
+        assert tried[name].error > 1.5 * ours
 
 
 @each_row(
@@ -78,20 +76,3 @@ def test_invalid_forecasts_score_like_missing_ones(
 ) -> None:
     assert tried[name][1:-1] == tried["nothing"][1:-1]
     assert tried[name].invalid == len(real[0])
-
-
-def test_a_range_that_covers_everything_scores_badly(
-    tried: dict[str, AdversaryScore], result: Result
-) -> None:
-    all_of_it, ours = tried["2x, from 1x to 1000x"], result.document["summary"]
-    assert all_of_it.covered == 1
-    assert all_of_it.width > 5 * ours["width"]["keet"]["mean"]
-    assert all_of_it.range_score > 2 * ours["range_score"]["keet"]["mean"]
-
-
-def test_keet_beats_forecasts_without_a_profile(
-    tried: dict[str, AdversaryScore], result: Result
-) -> None:
-    ours = result.document["summary"]["largest"]["keet"]["mean"]
-    for name in ("nothing", "2x, always", "an estimate of 100 % of the time"):
-        assert tried[name].error > 1.5 * ours

@@ -28,15 +28,9 @@ def mutants(explained: SampleExplanations) -> list[Mutant]:
     return [mutant for turn in range(7) for mutant in mutants_of(explained, turn)]
 
 
-def test_every_kind_has_mutants(mutants: list[Mutant]) -> None:
+def test_mutants(mutants: list[Mutant], explained: SampleExplanations) -> None:
     assert {mutant.kind for mutant in mutants} == {*MUTATIONS}
-
-
-def test_mutants_are_not_the_true_sentence(mutants: list[Mutant]) -> None:
     assert all(mutant.false != mutant.true for mutant in mutants)
-
-
-def test_mutants_are_the_same_in_every_run(explained: SampleExplanations) -> None:
     assert list(mutants_of(explained, 3)) == list(mutants_of(explained, 3))
 
 
@@ -56,23 +50,10 @@ def test_changed_digits_are_no_rounding_of_the_value(
             if mutant.kind != kind or base is None or base.unit.strip() != "%":
                 continue
             said = re.match(r"[\d,.]+", mutant.false[len(base.before) :])
-            assert said is not None
             digits = len(said[0].partition(".")[2])
             assert abs(float(said[0]) - base.piece.value) > 0.5 * 10**-digits
             tried += 1
     assert tried
-
-
-# --- checks
-
-
-def test_checks_accept_true_sentences_and_refute_false_ones(explained: SampleExplanations) -> None:
-    piece = explained.asked["dram_bytes_read"]
-    true, false = f"DRAM Bytes Read is {piece}.", "DRAM Bytes Read is 9.1 GB."
-    passed, caught = verified(explained, [true, false])
-    assert passed == CheckResult(Outcome.PASSED, "")
-    assert caught.outcome is Outcome.REFUTED
-    assert caught.why
 
 
 def test_each_sentence_gets_its_own_verdict(explained: SampleExplanations) -> None:
@@ -83,9 +64,13 @@ def test_each_sentence_gets_its_own_verdict(explained: SampleExplanations) -> No
     assert outcomes[0] == outcomes[3] == (Outcome.PASSED, "no number was seen")
     assert outcomes[1] == (Outcome.PASSED, "")
     assert outcomes[2][0] is Outcome.REFUTED
+    piece = explained.asked["dram_bytes_read"]
+    true, false = f"DRAM Bytes Read is {piece}.", "DRAM Bytes Read is 9.1 GB."
+    passed, caught = verified(explained, [true, false])
+    assert passed == CheckResult(Outcome.PASSED, "")
+    assert caught.outcome is Outcome.REFUTED
+    assert caught.why
 
-
-# --- counting
 
 PASSED = CheckResult(Outcome.PASSED, "")
 REFUTED = CheckResult(Outcome.REFUTED, "it is 3")
@@ -98,7 +83,7 @@ def a_trial(
     return Trial(sample, "kind", true, "f", on_true, on_false)
 
 
-def test_caught_and_unscored_mutants_are_counted_separately() -> None:
+def test_trials(wording) -> None:
     trials = [
         a_trial(PASSED, REFUTED),
         a_trial(PASSED, DOUBTED, "b"),
@@ -109,19 +94,12 @@ def test_caught_and_unscored_mutants_are_counted_separately() -> None:
     ]
     (found,) = caught_by_kind(trials)
     assert (found.mutants, found.unscored, found.refuted, found.doubted) == (3, 3, 1, 1)
-    assert found.caught is not None
     assert found.caught.mean == pytest.approx(2 / 3)
     assert found.example == trials[2]
     (unscored,) = caught_by_kind(trials[3:])
     assert unscored.caught is None
-
-
-def test_a_trial_says_why(wording) -> None:
     assert a_trial(PASSED, REFUTED).why == "refuted: it is 3"
     wording(a_trial(PASSED, PASSED).why, a_trial(DOUBTED, REFUTED).why)
-
-
-def test_true_sentences_count_once() -> None:
     trials = [a_trial(PASSED, REFUTED), a_trial(PASSED, PASSED), a_trial(DOUBTED, PASSED, "b", "u")]
     found = accepted(trials)
     assert (found.sentences, found.doubted, found.refuted) == (2, 1, 0)

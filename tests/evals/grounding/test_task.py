@@ -24,11 +24,8 @@ def result(real: Grounded) -> Result:
     return result_of(real)
 
 
-def test_the_thresholds_are_met(result: Result) -> None:
+def test_the_thresholds_are_met_by_every_sample(result: Result, real: Grounded) -> None:
     assert [held for held in result.thresholds if not held.met] == []
-
-
-def test_every_sample_is_tried(real: Grounded) -> None:
     names = {sample.name for sample in load_samples()}
     assert {trial.sample for trial in real.trials} == names
     assert real.unscored == []

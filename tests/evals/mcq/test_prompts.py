@@ -50,9 +50,7 @@ def test_every_question_in_every_condition():
     assert made[0].id == f"mcq.{questions[0].id}.blind.1"
     assert {prompt.question for prompt in made} == {question.id for question in questions}
     assert {prompt.system for prompt in made} == {made[0].system}
-
-
-def test_conditions_differ_in_the_context_alone():
+    assert re.fullmatch(r"[0-9a-f]{12}", prompt_version())
     question = next(q for q in all_questions() if q.kind == "unit")
     blind, none, raw, keet = (user_text(question, c) for c in ("blind", "none", "raw", "keet"))
     assert none.endswith(blind)
@@ -78,56 +76,39 @@ def test_two_sources_and_the_profile_of_the_first(kind: str):
     assert "# Profile" not in none
 
 
-def test_no_prompt_tells_slow_from_fast():
+def test_names_tell_nothing():
     for question in all_questions()[::3]:
         for condition in ("none", "raw", "keet"):
             text = user_text(question, condition)
             assert not re.search(r"\b(slow|fast|step1)(\.cu|\.py|@)|\./(slow|fast|step1)\b", text)
-
-
-def test_the_answer_is_not_in_the_prompt_as_such():
+    told = "slow.cu:7 [12] slow@127.0.0.1 ./fast --once, a slow path, step1.py"
+    assert neutral(told, "p") == "p.cu:7 [12] program@127.0.0.1 ./program --once, a slow path, p.py"
     for question in all_questions():
         text = user_text(question, "blind")
         assert question.why not in text
         assert all(text.count(f"\n{letter}) ") == 1 for letter in "ABCD")
 
 
-def test_names_are_neutral():
-    told = "slow.cu:7 [12] slow@127.0.0.1 ./fast --once, a slow path, step1.py"
-    assert neutral(told, "p") == "p.cu:7 [12] program@127.0.0.1 ./program --once, a slow path, p.py"
-
-
-def test_the_version_is_of_the_words():
-    assert re.fullmatch(r"[0-9a-f]{12}", prompt_version())
-
-
 def run_command(*arguments: str, capsys) -> str:
     from argparse import ArgumentParser
 
     module = find_action(["mcq"])
-    assert module is not None
     parser = ArgumentParser()
     module.configure(parser)
     module.run(parser.parse_args(arguments))
     return capsys.readouterr().out
 
 
-def test_the_command_prints_the_set(capsys):
+def test_the_command(capsys):
     told = run_command(capsys=capsys)
     assert "From the wording alone" in told
     assert "occupancy" in told
-
-
-def test_the_command_shows_one(capsys):
     question = all_questions()[0]
     told = run_command("--show", question.id, capsys=capsys)
     assert question.why in told
     assert all(why in told for why in question.why_wrong.values())
     said = json.loads(run_command("--show", question.id, "--format", "json", capsys=capsys))
     assert said["correct"] == question.correct
-
-
-def test_the_command_refuses_an_unknown_id(capsys):
     from keet.errors import UsageError
 
     with pytest.raises(UsageError, match="there is no question"):

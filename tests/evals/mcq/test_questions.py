@@ -38,10 +38,6 @@ def facts(question: Question, place: int = 0):
     return facts_of()[sample, variant]
 
 
-def number(text: str) -> float:
-    return float(re.search(r"[\d.]+", text)[0])
-
-
 def wrong_options(question: Question) -> list[str]:
     return [option for option in question.options if option != question.answer]
 
@@ -52,12 +48,12 @@ def test_there_are_enough_of_enough_kinds():
     assert len(counts) >= 8
     assert min(counts.values()) >= 12
     assert len({question.sample for question in all_questions()}) == 35
-
-
-def test_ids_are_short_and_unique():
     ids = [question.id for question in all_questions()]
     assert len(set(ids)) == len(ids)
     assert max(map(len, ids)) <= 40
+    order = list(KINDS)
+    places = [order.index(question.kind) for question in all_questions()]
+    assert all(one <= other for one, other in pairwise(places))
 
 
 @each_row("kind", [*KINDS, None])
@@ -94,17 +90,12 @@ def test_the_same_questions_in_another_process():
     assert printed.stdout.strip() == drafts_digest()
 
 
-# --- each kind against the reports, by another way than the one that made it
-
-
-def test_the_right_unit_is_the_busiest_of_the_four():
+def test_the_right_unit_stall_and_line():
+    """The busiest of the four; the longest of all; it leads by more than chance."""
     for question in of_kind("unit"):
         share = {option: facts(question).need(UNITS[option]) for option in question.options}
         first, second = sorted(share.values(), reverse=True)[:2]
         assert share[question.answer] == first >= second + 8, question.id
-
-
-def test_the_right_stall_is_the_longest_of_all():
     reasons = {label: reason for reason, (label, _) in STALLS.items()}
     metric = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
     for question in of_kind("stall"):
@@ -113,9 +104,6 @@ def test_the_right_stall_is_the_longest_of_all():
         first, second = sorted(cycles.values(), reverse=True)[:2]
         assert cycles[question.answer] == first >= 1.4 * second, question.id
         assert first == max(facts(question).stalls.values()), question.id
-
-
-def test_the_right_line_leads_by_more_than_chance():
     for question in of_kind("line"):
         seen = facts(question)
         samples = {f"Line {line.line}": line.samples for line in seen.lines}
@@ -169,7 +157,7 @@ def test_the_right_range_holds_the_number_and_no_edge_is_near(kind: str):
             assert min(abs(value - low), abs(value - high)) >= room, question.id
 
 
-def test_ratios_of_two_versions_are_the_measured_ones():
+def test_two_versions():
     wide = (RATIOS, "change"), (SPEEDS, "speed")
     for ranges, kind in wide:
         for question in of_kind(kind):
@@ -178,6 +166,13 @@ def test_ratios_of_two_versions_are_the_measured_ones():
             ratio = change(question, p, q) if kind == "change" else speed(p, q)
             inside = [one.text for one in ranges if one.low <= ratio <= one.high]
             assert inside == [question.answer], question.id
+    for question in of_kind("pair"):
+        times = [facts(question, place).microseconds for place in (0, 1)]
+        faster = "PQ"[times.index(min(times))]
+        assert f"Profile {faster}:" in question.answer, question.id
+        assert max(times) >= 1.15 * min(times), question.id
+        sides = Counter(re.search(r"Profile (.)", option)[1] for option in question.options)
+        assert sides == {"P": 2, "Q": 2}, question.id
 
 
 def change(question: Question, p, q) -> float:
@@ -189,16 +184,6 @@ def change(question: Question, p, q) -> float:
 def speed(p, q) -> float:
     variants = p.sample.measured.variants
     return variants[p.variant].median_us / variants[q.variant].median_us
-
-
-def test_the_faster_of_two_is_the_faster():
-    for question in of_kind("pair"):
-        times = [facts(question, place).microseconds for place in (0, 1)]
-        faster = "PQ"[times.index(min(times))]
-        assert f"Profile {faster}:" in question.answer, question.id
-        assert max(times) >= 1.15 * min(times), question.id
-        sides = Counter(re.search(r"Profile (.)", option)[1] for option in question.options)
-        assert sides == {"P": 2, "Q": 2}, question.id
 
 
 def test_an_edit_is_not_offered_beside_one_that_would_help_too():
@@ -223,25 +208,16 @@ def test_what_cannot_be_known_is_not_in_the_report():
         else:
             known = len(kernels(seen)) == 2 and kernels(seen) <= captured(seen)
         assert known == (question.answer != UNKNOWN), question.id
-
-
-def test_answerable_questions_have_their_number_in_a_text():
     for question in of_kind("unknown"):
         shown = {"raw", "keet"} & set(question.answerable_from)
         assert bool(shown) == (question.answer != UNKNOWN), question.id
 
 
-# --- nothing gives the answer away
-
-
-def test_no_question_names_a_variant():
+def test_no_question_names_a_variant_or_a_kernel():
     for question in all_questions():
         told = " ".join([question.text, *question.options])
         assert not re.search(r"\b(?<!as )fast\b|\bstep1\b|slow\.", told), question.id
-
-
-def test_no_question_names_a_kernel():
-    """It would tell what the kernel does; two are called by words of the questions."""
+    # It would tell what the kernel does; two are called by words of the questions.
     for question in all_questions():
         told = " ".join([question.text, *question.options])
         assert "`" not in told, question.id
@@ -276,23 +252,17 @@ def label(option: str) -> str:
     return re.sub("^Profile [PQ]: ", "", option)
 
 
-def test_guessing_from_the_wording_scores_at_chance():
+def test_wording_and_size_say_nothing():
     for guess in guesses_of_all():
         assert 0.18 <= guess.right.mean <= 0.3, guess
         assert guess.right.low <= 0.26, guess
-
-
-def test_size_says_nothing_about_place():
-    """The longest option is as often first as last."""
+    # The longest option is as often first as last.
     places = Counter(
         max(range(4), key=lambda place: len(question.options[place]))
         for question in all_questions()
         if len(set(map(len, question.options))) == 4
     )
     assert max(places.values()) <= 0.45 * sum(places.values())
-
-
-# --- subsets and the key
 
 
 def test_a_subset_is_even():
@@ -302,9 +272,6 @@ def test_a_subset_is_even():
     assert max(Counter(question.correct for question in some).values()) <= 18
     assert len({question.sample for question in some}) >= 30
     assert some == chosen(66, seed=1) != chosen(66, seed=2)
-
-
-def test_more_than_there_are_is_refused():
     with pytest.raises(UsageError, match="ask for fewer"):
         chosen(10_000)
 
@@ -315,9 +282,3 @@ def test_a_key_comes_back_as_it_was(tmp_path):
     assert list(read_key(path).values()) == all_questions()
     with pytest.raises(UsageError, match="keet eval prompts"):
         read_key(tmp_path / "none.jsonl")
-
-
-def test_rows_of_kinds_follow_their_order():
-    order = list(KINDS)
-    places = [order.index(question.kind) for question in all_questions()]
-    assert all(one <= other for one, other in pairwise(places))

@@ -195,9 +195,6 @@ def test_chains_that_are_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert len([*(tmp_path / "temp").glob("keet-reference-*")]) == 1
 
 
-# --- the command
-
-
 def test_a_folder_keeps_what_was_asked(tmp_path: Path) -> None:
     asked = {"programs": ("kernel",), "rounds": 2}
     folder = tmp_path / "eval"
@@ -246,9 +243,6 @@ def test_a_result_is_printed_from_its_file(
     assert printed == json.loads(result.model_dump_json())
     Path("rounds.json").write_text("{}")
     assert keet("eval", "optimize", "rounds.json").code == 2
-
-
-# --- the programs
 
 
 @pytest.mark.parametrize("start", program_tasks.STARTS)

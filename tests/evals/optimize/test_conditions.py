@@ -95,7 +95,7 @@ def test_pages_of_ncu(facts: PromptFacts) -> None:
     assert "9: }" not in text
 
 
-def test_long_pages_are_cut(facts: PromptFacts) -> None:
+def test_pages_that_are_long_or_missing(facts: PromptFacts) -> None:
     rows = "".join(f"    metric number {number}  %  {number}\n" for number in range(9000))
     facts.files.with_name("before.details.txt").write_text(DETAILS + rows)
     text = prompt("ncu", facts)
@@ -103,9 +103,6 @@ def test_long_pages_are_cut(facts: PromptFacts) -> None:
     assert guess_tokens(text) <= without + EXPORT_TOKENS + 100
     assert "## step(" in text
     assert "## fill(" not in text
-
-
-def test_pages_that_are_missing(facts: PromptFacts) -> None:
     failed = facts._replace(profile=ProfileOutcome(None, "ncu is not on the PATH"))
     assert "not on the PATH" in prompt("ncu", failed)
     partly = ProfileOutcome("before.ncu-rep", "", "details.txt: unknown option")

@@ -29,10 +29,7 @@ def test_speedups_by_hand() -> None:
     assert second.gain == pytest.approx(math.sqrt(6))
     assert score(RESULT, "keet", 2).speedup == pytest.approx(24.0)  # of 16 and 36
     assert (first.prompt_tokens, first.answer_tokens) == (1000, 200)
-
-
-def test_the_share_of_the_best_known() -> None:
-    """That of all chains: 16 and 36; or one of elsewhere."""
+    # That of all chains: 16 and 36; or one of elsewhere.
     assert score(RESULT, "times", 2).share == pytest.approx(math.sqrt(24) / 24)
     known = RESULT.model_copy(update={"best_known": {"flow.naive": 64.0}})
     assert score(known, "keet", 2).share == pytest.approx(0.5)
@@ -65,14 +62,12 @@ def ratio(result: EvalResult, number: int = 1) -> tuple[float, float, float]:
     return found.ratio.mean, found.ratio.low, found.ratio.high
 
 
-def test_intervals_are_paired_by_program() -> None:
-    """Speed-ups of programs differ by a factor of 1000, their ratios do not at all."""
+def test_intervals() -> None:
+    """Paired by program: their speed-ups differ by a factor of 1000, their ratios do not at all."""
+    # Speed-ups of programs differ by a factor of 1000, their ratios do not at all.
     gains = [2.0, 20.0, 200.0, 2000.0]
     items: Items = {f"p{g}": {"times": [[g]], "keet": [[1.2 * g]]} for g in gains}
     assert ratio(result_of(items, rounds=1)) == pytest.approx((1.2, 1.2, 1.2))
-
-
-def test_attempts_widen_an_interval() -> None:
     items: Items = {
         name: {"times": [[2.0], [8.0]], "keet": [[4.0], [16.0]]} for name in ("a", "b", "c", "d")
     }
@@ -80,9 +75,6 @@ def test_attempts_widen_an_interval() -> None:
     assert mean == pytest.approx(2.0)
     assert low < 1.5
     assert high > 2.7
-
-
-def test_only_what_both_conditions_did_is_compared() -> None:
     items: Items = {
         "flow": {"times": [[2.0]], "keet": [[4.0]]},
         "heat": {"times": [[50.0]], "keet": [[]]},

@@ -16,8 +16,9 @@ from evals.mcq.summary import Cell
 from evals.report.common import reasons
 from evals.report.load_runs import open_earlier, open_runs
 from evals.report.mcq import McqReport, report_of, saturation, short_parts
-from evals.runs import Answer, Condition, Prompt, Run, RunFolder, read_lines, write_lines
+from evals.runs import Condition, Prompt, RunFolder, read_lines, write_lines
 from keet.errors import UsageError
+from tests.evals.made_runs import a_run, an_answer
 
 SAMPLES = ("matrix_flip", "key_count", "row_norms", "cell_update")
 
@@ -47,13 +48,7 @@ def folder(
     path: Path, chosen: dict[Condition, str], version: str = "v", model: str = "m:m"
 ) -> RunFolder:
     """`AB-C`: the answer to each question, - for none yet."""
-    run = Run(
-        created="2026-01-01",
-        keet="7.7",
-        prompt_version=version,
-        conditions=tuple(chosen),
-        samples=SAMPLES,
-    )
+    run = a_run(*chosen, samples=SAMPLES, prompt_version=version)
     prompts = [
         Prompt(
             id=f"mcq.q-{s}.{c}.1", sample=s, condition=c, question=f"q-{s}", system="s", user="u"
@@ -66,16 +61,7 @@ def folder(
     for prompt, letter in zip(prompts, "".join(chosen.values()), strict=True):
         if letter != "-":
             text = f"ANSWER: {letter}" if letter != "?" else "I cannot say"
-            made.add(
-                Answer(
-                    id=prompt.id,
-                    model=model,
-                    date="d",
-                    keet="7.7",
-                    prompt_version=version,
-                    text=text,
-                )
-            )
+            made.add(an_answer(prompt.id, text, model=model, prompt_version=version))
     return made
 
 
@@ -105,13 +91,8 @@ def run(tmp_path: Path) -> Path:
 def test_shares_of_right_answers(run: Path) -> None:
     cells = {cell.condition: cell for cell in report(run).summaries if cell.group == "all"}
     assert (cells["none"].scored, cells["none"].unscored) == (3, 1)
-    assert cells["none"].right is not None
-    assert cells["keet"].right is not None
     assert cells["none"].right.mean == pytest.approx(1 / 3)
     assert cells["keet"].right.mean == pytest.approx(3 / 4)
-
-
-def test_paired_over_questions_scored_in_both(run: Path) -> None:
     found = next(each for each in report(run).differences if each.group == "all")
     assert (found.questions, found.shares.difference.mean) == (3, pytest.approx(1 / 3))
 
@@ -144,15 +125,9 @@ def test_all_right_without_a_profile_is_saturated(wording) -> None:
     assert list(saturation([*others, Cell("m:m", "none", "all", None, 0, 9)])) == []
 
 
-def test_nothing_is_listed_where_all_is_right(tmp_path: Path) -> None:
-    run = scored(folder(tmp_path / "run", {"none": "AAAA", "keet": "AAAA"}))
-    assert report(run).wrong == ()
-
-
 def test_regressions_against_an_earlier_run(tmp_path: Path, run: Path, wording) -> None:
     earlier = scored(folder(tmp_path / "old", {"none": "AAAA", "keet": "BAAB"}, version="w"))
     found = report(run, earlier).against
-    assert found is not None
     assert [(p.id, p.before, p.after) for p in found.regressions] == [
         ("mcq.q-key_count.none.1", "A (right)", "B (wrong)"),
         ("mcq.q-cell_update.none.1", "A (right)", "C (wrong)"),
@@ -176,16 +151,7 @@ def test_scores_survive_answers_that_cannot_be_scored(tmp_path: Path) -> None:
     made = folder(tmp_path / "run", {"none": "AAAA"})
     before = (scored(made) / "scores.jsonl").read_bytes()
     (made.path / "answers.jsonl").unlink()
-    made.add(
-        Answer(
-            id="mcq.q-key_count.none.1",
-            model="m:m",
-            date="d",
-            keet="7.7",
-            prompt_version="v",
-            text="I cannot say",
-        )
-    )
+    made.add(an_answer("mcq.q-key_count.none.1", "I cannot say", model="m:m", prompt_version="v"))
     with pytest.raises(UsageError, match=r"scores\.jsonl is left as it was"):
         scored(made)
     assert (made.path / "scores.jsonl").read_bytes() == before
@@ -193,16 +159,7 @@ def test_scores_survive_answers_that_cannot_be_scored(tmp_path: Path) -> None:
 
 def test_answers_to_other_words_are_refused(tmp_path: Path) -> None:
     made = folder(tmp_path / "run", {"none": "AAA-"})
-    made.add(
-        Answer(
-            id="mcq.q-cell_update.none.1",
-            model="m:m",
-            date="d",
-            keet="7.7",
-            prompt_version="w",
-            text="A",
-        )
-    )
+    made.add(an_answer("mcq.q-cell_update.none.1", model="m:m", prompt_version="w"))
     with pytest.raises(UsageError, match="holds answers to w: they are not comparable"):
         scored(made)
 
@@ -221,9 +178,6 @@ def test_nothing_scored(tmp_path: Path) -> None:
     assert McqScore.model_fields["outcome"]
 
 
-# --- beside an earlier run
-
-
 def other_run(path: Path, *models: str) -> Path:
     """Scores of these models, of answers to other prompts."""
     made = folder(path, {"none": "AAAA", "keet": "AAAA"}, "w", models[0])
@@ -234,38 +188,26 @@ def other_run(path: Path, *models: str) -> Path:
     return run
 
 
-def test_a_run_compared_with_itself_has_no_changes(run: Path) -> None:
+def test_a_run_compared_with_itself_has_no_changes(run: Path, tmp_path: Path, wording) -> None:
+    """Stored scores do without their run."""
     found = report(run, run).against
-    assert found is not None
     assert (found.regressions, found.gains, found.notes) == ((), (), ())
     assert all((c.mean, c.low, c.high) == (0, 0, 0) for c in found.change.values())
-
-
-def test_stored_scores_do_without_their_run(run: Path, wording) -> None:
-    found = report(run, run / "scores.jsonl").against
-    assert found is not None
-    assert found.pairs == 7
-    wording(found.notes)
+    stored = report(run, run / "scores.jsonl").against
+    assert stored.pairs == 7
+    wording(stored.notes)
+    with pytest.raises(UsageError, match=r"name a run or its scores\.jsonl"):
+        report(run, tmp_path / "nowhere")
 
 
 def test_another_model_is_paired_if_it_is_one(run: Path, tmp_path: Path) -> None:
     found = report(run, other_run(tmp_path / "old", "old:model")).against
-    assert found is not None
     assert found.pairs == 7
     assert [note.partition(":")[0] for note in found.notes] == ["other prompts", "other models"]
     with pytest.raises(UsageError, match="which of a:a, b:b"):
         report(run, other_run(tmp_path / "two", "a:a", "b:b"))
     found = report(run, other_run(tmp_path / "with_ours", "m:m", "b:b")).against
-    assert found is not None
     assert (found.pairs, found.only_earlier) == (7, 9)
-
-
-def test_an_earlier_run_that_is_not_there(run: Path, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"name a run or its scores\.jsonl"):
-        report(run, tmp_path / "nowhere")
-
-
-# --- refusals
 
 
 def test_runs_that_are_refused(

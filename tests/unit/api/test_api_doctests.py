@@ -17,16 +17,9 @@ from tests.rows import each_row
 from tests.unit.api.conftest import ROOT
 
 MODULES = (
-    "keet",
-    "keet.api.amounts",
-    "keet.api.batch",
-    "keet.api.diff",
-    "keet.api.explain",
-    "keet.api.hotspots",
-    "keet.api.inputs",
-    "keet.api.insights",
-    "keet.api.roofline",
-)
+    "keet", "keet.api.amounts", "keet.api.batch", "keet.api.diff", "keet.api.explain",
+    "keet.api.hotspots", "keet.api.inputs", "keet.api.insights", "keet.api.roofline",
+)  # fmt: skip
 OPTIONS = doctest.REPORT_NDIFF
 TUPLES = {"AccountPart", "LaunchVerdict"}
 """Rows that the examples of other classes show."""
@@ -72,15 +65,12 @@ def test_a_wrong_example_fails() -> None:
     assert "Failed example" in failures(test)
 
 
-def test_all_that_is_public_has_an_example() -> None:
+def test_all_that_is_public_has_an_example_and_is_on_the_page() -> None:
     for name in set(keet.__all__) - {"__version__"} - TUPLES:
         found = getattr(keet, name)
         assert inspect.getdoc(found), name
         if found.__module__.startswith("keet.api"):
             assert ">>>" in inspect.getdoc(found), name
-
-
-def test_the_page_names_all_that_is_public() -> None:
     page = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
     functions = [name for name in keet.__all__ if inspect.isfunction(getattr(keet, name))]
     assert len(functions) == 10

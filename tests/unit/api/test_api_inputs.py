@@ -61,9 +61,10 @@ def test_wrong_arguments_of_explain(tour: Profile, options: dict[str, Any], mess
     assert "\n" not in str(found.value)
 
 
-def test_arguments_of_another_type() -> None:
+def test_other_types(tour: Profile) -> None:
     with pytest.raises(TypeError):
         api.roofline(TOUR, launches=1.5)  # type: ignore[arg-type]
+    assert tour.to_pandas("duration").columns.tolist() == ["kernel", "duration"]
 
 
 WRONG_DIFFS: list[tuple[dict[str, Any], str]] = [
@@ -89,10 +90,6 @@ def test_wrong_arguments_of_diff(tour: Profile, options: dict[str, Any], message
     with pytest.raises(UsageError) as found:
         api.diff(tour, **options)
     assert str(found.value).startswith(message)
-
-
-def test_one_metric_is_a_list_of_one(tour: Profile) -> None:
-    assert tour.to_pandas("duration").columns.tolist() == ["kernel", "duration"]
 
 
 def test_unreadable_reports_raise_ingest_error(tmp_path: Path) -> None:

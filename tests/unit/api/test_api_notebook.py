@@ -4,64 +4,32 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from html.parser import HTMLParser
 
 import pytest
 
 import keet as api
 from keet.api.notebook import _STYLE
 from keet.ingest import read_profile
-from keet.profile import KernelName, Launch, Profile
+from keet.profile import KernelName, Profile
 from tests.conftest import REPORTS
-from tests.many_launches import repeated
+from tests.many_launches import copied, repeated
+from tests.page_parts import PageParts
 
 TOUR = REPORTS / "tour_full.ncu-repz"
 HOSTILE = '<script>alert(1)</script>"><img src=x onerror=alert(2)>'
 
 
-class Parsed(HTMLParser):
-    """Elements, attributes and text; fails on elements that are not closed in order."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.tags: list[str] = []
-        self.attributes: list[tuple[str, str | None]] = []
-        self.texts: list[str] = []
-        self._open: list[str] = []
-        self.feed(text)
-        self.close()
-        assert self._open == []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.attributes += attrs
-        if tag not in ("br", "img"):
-            self._open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self._open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        self.texts.append(data)
-
-    @property
-    def text(self) -> str:
-        return " ".join(self.texts)
+def parsed(text: str) -> PageParts:
+    parts = PageParts(text)
+    assert parts.unbalanced == []
+    return parts
 
 
 def renamed(profile: Profile, name: str) -> Profile:
     """The same with another name of its kernels."""
-    launches = []
-    for launch in profile:
-        made = Launch(
-            number=launch.id,
-            name=KernelName(name, name, name),
-            workload=launch.workload,
-            grid=launch.grid,
-            block=launch.block,
-            data=launch.data,
-        )
-        launches.append(made)
+    launches = [copied(launch, launch.id) for launch in profile]
+    for launch in launches:
+        launch.name = KernelName(name, name, name)
     return replace(profile, launches=tuple(launches))
 
 
@@ -71,7 +39,7 @@ def tour() -> api.ExplainResult:
 
 
 def test_an_explanation(tour: api.ExplainResult) -> None:
-    shown = Parsed(tour._repr_html_()).text
+    shown = parsed(tour._repr_html_()).text
     assert "tour_full.ncu-repz" in shown
     for launch in tour.launches:
         assert launch.kernel in shown
@@ -83,19 +51,19 @@ def test_an_explanation(tour: api.ExplainResult) -> None:
 
 def test_parts_of_it(tour: api.ExplainResult) -> None:
     launch = tour.launches[0]
-    shown = Parsed(launch._repr_html_())
+    shown = parsed(launch._repr_html_())
     assert launch.headline in shown.text
-    assert "svg" in shown.tags
-    findings = Parsed(tour.findings._repr_html_()).text
+    assert shown.attributes("svg")
+    findings = parsed(tour.findings._repr_html_()).text
     assert all(finding.title in findings for finding in tour.findings)
-    account = Parsed(launch.account._repr_html_()).text
+    account = parsed(launch.account._repr_html_()).text
     assert launch.account.leading(1)[0].label in account
     assert "No findings" in api.FindingTable([])._repr_html_()
 
 
 def test_a_profile() -> None:
-    shown = Parsed(api.read_profile(TOUR)._repr_html_() or "").text
-    assert "tour_full.ncu-repz : 3 launches on NVIDIA H200" in shown
+    shown = parsed(api.read_profile(TOUR)._repr_html_() or "").text
+    assert "tour_full.ncu-repz: 3 launches on NVIDIA H200" in shown
     assert "transpose_tiles<float, 32>" in shown
     assert "12.26 us" in shown
 
@@ -103,7 +71,7 @@ def test_a_profile() -> None:
 @pytest.mark.slow
 def test_a_difference() -> None:
     made = api.diff(TOUR, launches=(0, 1), gate=5)
-    shown = Parsed(made._repr_html_()).text
+    shown = parsed(made._repr_html_()).text
     assert "gate of 5% passed. 5.66x faster: 69.34 us → 12.26 us" in shown
     assert "uncoalesced global access" in shown
 
@@ -111,9 +79,10 @@ def test_a_difference() -> None:
 def test_a_roofline() -> None:
     """Its chart is an image: inside the page, its style would change the notebook's."""
     made = api.roofline(TOUR, launches=0)
-    parsed = Parsed(made._repr_html_())
-    assert made.launches[0].reading in parsed.text
-    assert dict(parsed.attributes)["src"].startswith("data:image/svg+xml;base64,")
+    shown = PageParts(made._repr_html_())
+    assert made.launches[0].reading in shown.text
+    (image,) = shown.attributes("img")
+    assert image["src"].startswith("data:image/svg+xml;base64,")
 
 
 @pytest.mark.slow
@@ -132,10 +101,10 @@ def test_names_of_a_report_are_never_markup() -> None:
     for each in shown:
         made = each._repr_html_()
         assert made
-        parsed = Parsed(made)
-        assert "script" not in parsed.tags
-        assert not [name for name, _ in parsed.attributes if name.startswith("on")]
-        assert parsed.tags.count("img") == (type(each) is api.RooflineResult)
+        parts = PageParts(made)
+        assert not parts.attributes("script")
+        assert not [name for _, given in parts.elements for name in given if name.startswith("on")]
+        assert len(parts.attributes("img")) == (type(each) is api.RooflineResult)
 
 
 def test_many_launches_stay_short() -> None:

@@ -81,9 +81,6 @@ def test_a_roofline(keet: Keet) -> None:
     assert made.launches[0].to_dict() == made.to_dict()["launches"][0]
 
 
-# --- objects
-
-
 @pytest.fixture(scope="module")
 def tour() -> api.ExplainResult:
     return api.explain(TOUR, sass=False)
@@ -99,9 +96,6 @@ def test_objects_are_those_of_the_document(tour: api.ExplainResult) -> None:
     assert set(tour.evidence) == {key for each in document["launches"] for key in each["evidence"]}
     for finding in tour.findings:
         assert [each.id for each in finding.evidence] == finding.to_dict()["evidence"]
-
-
-def test_the_account_adds_up(tour: api.ExplainResult) -> None:
     for launch in tour.launches:
         parts = launch.account
         for some in ([p for p in parts if p.parent is None], [p for p in parts if p.innermost]):
@@ -223,14 +217,11 @@ def test_frames_of_a_difference() -> None:
         made.to_pandas("launches")  # type: ignore[arg-type]
 
 
-def test_launches_are_found_by_number(tour: api.ExplainResult) -> None:
+def test_launches_are_found_by_number_and_reprs_are_short(tour: api.ExplainResult) -> None:
     assert tour.launch(2).kernel == "normalise"
     assert tour.launch(2).launch is tour.profile[2]
     with pytest.raises(KeyError, match="launch 3 is not explained here; these are: 0, 1, 2"):
         tour.launch(3)
-
-
-def test_reprs_are_one_short_line(tour: api.ExplainResult) -> None:
     roofline = api.roofline(TOUR)
     shown = [tour, tour.profile, *tour.profile, tour.findings, *tour.findings, tour.account]
     for each in [*shown, *tour.launches, roofline, *roofline.launches]:
@@ -268,7 +259,6 @@ def test_a_gate_that_fails() -> None:
     made = api.diff(FAST, SLOW, gate=5)
     assert repr(made).endswith("7.02x slower, 1 kernel, gate failed>")
     assert made.failed
-    assert made.gate is not None
     assert made.gate.regressions[0].kernel == "flip"
 
 

@@ -132,9 +132,6 @@ def gated(found: Difference, percent: float = 5.0) -> Gate:
     return gate
 
 
-# --- the same report with something changed
-
-
 class Changed:
     """Data of a launch, some answers replaced. Answers everything else as before."""
 
@@ -194,14 +191,13 @@ def _copy(launch: Launch, data: Any, grid: tuple[int, int, int] | None) -> Launc
     )
 
 
-def scaled(profile: Profile, factor: float) -> Profile:
-    """Every launch takes so many times as long."""
-
-    def times(launch: Launch) -> Mapping[str, Value]:
-        found = launch.require("duration")
-        return {DURATION: float(found.value) * factor}
-
-    return changed(profile, metrics=times)
+def resized(work: float) -> Profile:
+    """The same code on eight times the blocks, which does so many times the work."""
+    before = sample("decay_ratios")
+    (launch,) = before.launches
+    counted = ("inst_executed_total", "global_load_requests", "global_store_requests")
+    metrics = {m.name: float(m.value) * work for c in counted if (m := launch.find(c))}
+    return changed(before, grid=(8 * launch.grid[0], 1, 1), metrics=metrics)
 
 
 def without(profile: Profile, *patterns: str) -> Profile:
@@ -212,9 +208,6 @@ def without(profile: Profile, *patterns: str) -> Profile:
         return {n: None for n in names if any(piece in n for piece in patterns)}
 
     return changed(profile, metrics=dropped)
-
-
-# --- launches made by hand
 
 
 @dataclass(frozen=True)

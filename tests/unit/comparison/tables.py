@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from compared import Kernel, made
+from compared import Kernel, made, sample
 
 from keet.comparison.compare import Difference
 from keet.profile import Profile
 from keet.profile.run_table import KernelRun, RunTable
-
-_SHAPE = Kernel("k")
+from keet.profile.timeline import Record, tabulate
 
 
 def row(
@@ -63,3 +62,21 @@ def rows_of(found: Difference) -> tuple[float, float]:
         sum(t.before or 0.0 for t in timings) + (float(rest.time.before.value) if rest else 0.0),
         sum(t.after or 0.0 for t in timings) + (float(rest.time.after.value) if rest else 0.0),
     )
+
+
+def recorded(*spans: tuple[str, int, int]) -> RunTable:
+    """Launches by name, start and end."""
+    records = [
+        Record(f"_Z{name}", f"{name}(int)", (100, 1, 1), (256, 1, 1), start, end, order=n)
+        for n, (name, start, end) in enumerate(spans)
+    ]
+    return tabulate(records, "cupti")
+
+
+def sample_ran(name: str, launches: int, us: float, version: str = "slow") -> Profile:
+    """A launch of a sample that took so long in the run, each time."""
+    profile = sample(name, version)
+    full = profile.launches[0].name.full
+    kernel = row("k", launches, launches * us * 1000)._replace(name=full, full=full)
+    known = profile.provenance._replace(sha256=f"{us}{version}")
+    return replace(profile, run=table(kernel), provenance=known)

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from compared import check_cited, difference, pipeline, sample, sample_difference, side, without
-from hypothesis import given
-from hypothesis import strategies as st
 
-from keet.analysis.account import Account, TimePart
+from keet.analysis.hardware.ceilings import Ceiling
 from keet.analysis.ledger import Ledger
 from keet.comparison.causes.account_changes import PartChange, account_changes, leading_parts
-from keet.comparison.causes.explained_pair import ExplainedPair, WeightedLaunch
+from keet.comparison.causes.explained_pair import ExplainedPair, _busy_share
 from keet.comparison.compare import Difference, compare
 from keet.comparison.numbers import NumberChange
-from keet.comparison.timing.pair_timing import Timing
 from keet.evidence import Evidence
-from keet.units import Quantity
+from keet.explanation.analyst import explain
 from tests.rows import each_row
 
 
@@ -34,9 +31,6 @@ def named(found: Difference, part_id: str) -> PartChange:
     return part
 
 
-# --- real reports
-
-
 @pytest.mark.slow
 def test_the_part_that_was_fixed_leads() -> None:
     leading = {
@@ -49,23 +43,21 @@ def test_the_part_that_was_fixed_leads() -> None:
     assert leading["decay_ratios"].children[0].id == "issuing.lanes_off"
 
 
-def test_shares_add_up_to_the_difference() -> None:
+def test_shares() -> None:
+    """They add up; an unchanged time has an account and none."""
     for part in sample_difference("matrix_flip").pairs[0].account:
         assert part.share
         inner = [child.share for child in part.children if child.share]
         assert not inner or sum(inner) == pytest.approx(part.share, abs=0.001)
     shares = [part.share for part in sample_difference("matrix_flip").pairs[0].account]
     assert sum(share for share in shares if share) == pytest.approx(1, abs=0.001)
-
-
-def test_an_unchanged_time_has_an_account_and_no_shares() -> None:
     (pair,) = sample_difference("field_axpy").pairs
     assert pair.account
     assert {part.share for part in every(pair.account)} == {None}
     assert not [each for each in pair.attribution if each.kind in ("account", "unit")]
 
 
-def test_launches_of_a_side_are_added() -> None:
+def test_launches_and_runs_are_added() -> None:
     """Three kernels became one: their accounts are summed."""
     (fused,) = [
         p for p in difference(pipeline("before"), pipeline("after")).pairs if p.how == "fused"
@@ -76,18 +68,13 @@ def test_launches_of_a_side_are_added() -> None:
     assert float(waiting.time.before.value) == pytest.approx(
         sum(1e3 * float(part.time.value) for part in own if part and part.time), rel=1e-6
     )
-
-
-def test_several_runs_add_up_to_their_average() -> None:
-    """The explained launch is that of the first run; the time of the pair is of both."""
+    # The explained launch is that of the first run; the time of the pair is of both.
     one, other = pipeline("before"), pipeline("again")
     found = compare(side(one, other), side(pipeline("after")))
     for pair in found.pairs:
         before = sum(float(part.time.before.value) for part in pair.account)
         assert not pair.account or before == pytest.approx(pair.timing.before, rel=1e-3)
 
-
-# --- what a side does not tell
 
 _SECTIONS = {
     "waiting": (("issue_stalled",), "warp states"),
@@ -99,8 +86,7 @@ _SECTIONS = {
 
 
 @each_row("part_id", _SECTIONS)
-@each_row("lacking", ["before", "after"])
-@pytest.mark.slow
+@each_row("lacking", ["before", "after"], few=1)
 def test_what_one_side_does_not_split_is_compared_whole(part_id: str, lacking: str) -> None:
     pieces, what = _SECTIONS[part_id]
     sides = {"before": sample("matrix_flip"), "after": sample("matrix_flip", "fast")}
@@ -118,36 +104,35 @@ def test_what_one_side_does_not_split_is_compared_whole(part_id: str, lacking: s
     assert part_id in ("idle", "issuing") or any(part.not_split in what for what in said)
 
 
-def test_without_warp_states_the_busiest_units_are_compared_if_they_are_the_same() -> None:
-    before, after = (
-        without(sample("matrix_flip", version), "issue_stalled") for version in ("slow", "fast")
-    )
-    waiting = named(difference(before, after), "waiting")
-    assert [child.id for child in waiting.children] == ["waiting.busy.l2", "waiting.unknown"]
-
-
-def test_waiting_for_other_units_is_unattributed_without_warp_states(wording) -> None:
-    """Waiting for L2 before and for DRAM after: the account does not say how long L2 was waited
-    for after."""
-    before, after = (
-        without(sample("scan_rows", version), "issue_stalled") for version in ("slow", "fast")
-    )
-    waiting = named(difference(before, after), "waiting")
-    assert waiting.children == ()
-    wording(waiting.not_split)
+@each_row(("name", "children"), [("matrix_flip", ["busy.l2", "unknown"]), ("scan_rows", [])])
+def test_without_warp_states_the_busiest_units_are_compared_if_they_are_the_same(
+    name: str, children: list[str], wording
+) -> None:
+    """In scan_rows, waiting for L2 before and for DRAM after: the account does not say how long L2
+    was waited for after."""
+    sides = (without(sample(name, version), "issue_stalled") for version in ("slow", "fast"))
+    waiting = named(difference(*sides), "waiting")
+    assert [child.id for child in waiting.children] == [f"waiting.{each}" for each in children]
+    if not children:
+        wording(waiting.not_split)
 
 
 _COUNTERS = (
-    "sm__",
-    "smsp__",
-    "l1tex__",
-    "lts__",
-    "dram__",
-    "fbpa__",
-    "inst_executed",
-    "throughput",
+    "sm__", "smsp__", "l1tex__", "lts__", "dram__", "fbpa__", "inst_executed", "throughput",
     "breakdown",
-)
+)  # fmt: skip
+
+
+def test_instructions_are_compared_by_purpose_where_both_sides_have_their_code() -> None:
+    (pair,) = sample_difference("matrix_flip").pairs
+    (before,), (after,) = pair.weighted
+    fast = sample("matrix_flip", "fast")
+    (bare,) = explain(fast, fast.launches, 5, sass=False).launches
+    for other, is_split in ((after, True), (after._replace(explanation=bare), False)):
+        sides = ExplainedPair([before], [other], Ledger(), "pair")
+        found = account_changes(sides, pair.timing, changed=True)
+        assert ("issuing.address" in {part.id for part in every(found)}) == is_split
+        assert sum(part.time.fell for part in found) == pytest.approx(pair.timing.saved, rel=1e-3)
 
 
 def test_without_counters_there_is_no_account() -> None:
@@ -159,136 +144,10 @@ def test_without_counters_there_is_no_account() -> None:
     assert pair.account == ()
 
 
-# --- any accounts
-
-
-class _Made(NamedTuple):
-    """A launch made up: what its report tells, and random shares."""
-
-    ns: float
-    weight: float
-    tells: frozenset[str]
-    shares: tuple[float, ...]
-
-
-_TOLD = ("active", "longest", "issue", "states", "lanes", "code", "opcodes")
-_MADE = st.builds(
-    _Made,
-    st.floats(1e3, 1e9),
-    st.floats(0.1, 1e3),
-    st.frozensets(st.sampled_from(_TOLD), max_size=2).map(frozenset(_TOLD).difference),
-    st.tuples(*[st.floats(0.01, 1.0)] * 8),
-)
-_SIDES = st.lists(_MADE, min_size=1, max_size=3)
-
-
-@given(_SIDES, _SIDES)
-@pytest.mark.slow
-def test_any_difference_adds_up_and_mirrors(before: list[_Made], after: list[_Made]) -> None:
-    found, swapped = _changes(before, after), _changes(after, before)
-    assert {part.id for part in every(found)} == {part.id for part in every(swapped)}
-    for which, made in enumerate((before, after)):
-        whole = sum(each.ns * each.weight for each in made)
-        for parts in (found, *(part.children for part in found)):
-            total = sum(float(part.time.evidence[which].value) for part in parts)
-            of = [part for part in found if part.children is parts]
-            expected = float(of[0].time.evidence[which].value) if of else whole
-            assert not parts or total == pytest.approx(expected, abs=1e-3 * whole + len(parts))
-
-
-@given(_SIDES, _SIDES)
-def test_parts_are_those_of_the_accounts(before: list[_Made], after: list[_Made]) -> None:
-    """A child is compared only where every launch tells it; only then is nothing a zero."""
-    launches = [*before, *after]
-    ids = {part.id for part in every(_changes(before, after))}
-    telling = {word: all(word in each.tells for each in launches) for word in _TOLD}
-    if any(each.startswith("waiting.latency") for each in ids):
-        assert telling["states"]
-        assert telling["issue"]
-    if "issuing.address" in ids:
-        assert telling["code"]
-    if "idle.tail" in ids:
-        assert telling["active"]
-        assert telling["longest"]
-
-
-def _changes(before: Sequence[_Made], after: Sequence[_Made]) -> tuple[PartChange, ...]:
-    one, other = ([_weighed(each) for each in made] for made in (before, after))
-    old, new = (sum(each.ns * each.weight for each in made) for made in (before, after))
-    sides = ExplainedPair(one, other, Ledger(), "pair")
-    return account_changes(sides, Timing(old, new, 0.0, 0.0), changed=True)
-
-
-def _weighed(made: _Made) -> WeightedLaunch:
-    book = Ledger()
-    measured = {
-        "duration": "duration",
-        "sm_active_cycles": "active",
-        "elapsed_cycles": "active",
-        "sm_active_cycles_max": "longest",
-        "active_threads_per_warp": "lanes",
-    }
-
-    def get(name: str) -> Evidence | None:
-        if name != "duration" and measured[name] not in made.tells:
-            return None
-        value = made.ns if name == "duration" else 1.0
-        return book.derived(name, Quantity(value, "ns"), name)
-
-    view: Any = SimpleNamespace(
-        get=get,
-        value=lambda name: found.value if (found := get(name)) else None,
-        ceilings=SimpleNamespace(reached=lambda _: True if "issue" in made.tells else None),
-        stalls={"wait": 1.0} if "states" in made.tells else {},
-        code=object() if "code" in made.tells else None,
-        opcodes={"FFMA": 1.0} if "opcodes" in made.tells else {},
-    )
-    account = Account(tuple(_parts(made, book)))
-    explanation: Any = SimpleNamespace(view=view, account=account)
-    return WeightedLaunch(explanation, made.weight, None)
-
-
-def _parts(made: _Made, book: Ledger) -> list[TimePart]:
-    """As `keet.analysis.account` splits what is told."""
-    tells, tree = made.tells, {}
-    if "active" in tells:
-        tree["idle"] = ("tail", "imbalance") if "longest" in tells else ()
-        tree |= {"launch": ()} if "longest" in tells else {}
-    if "issue" in tells:
-        purposes = ("value", "address") if "code" in tells else ("value", "integer")
-        split = purposes if {"code", "opcodes"} & tells else ("instructions",)
-        tree["issuing"] = (*split, *(("lanes_off",) if "lanes" in tells else ()))
-        waits = ("busy.dram", "latency.x") if "states" in tells else ("busy.l2", "unknown")
-        tree["waiting"] = waits
-    else:
-        tree["active"] = ("busy.l2", "unknown")
-    return _split(list(tree.items()), 100.0, made.shares, book)
-
-
-def _split(
-    items: Sequence[tuple[str, tuple[str, ...]]],
-    whole: float,
-    weights: Sequence[float],
-    book: Ledger,
-    within: str = "",
-) -> list[TimePart]:
-    total = sum(weights[: len(items)])
-    parts = []
-    for (name, inner), weight in zip(items, weights, strict=False):
-        part_id, share = f"{within}{name}", whole * weight / total
-        shown = book.derived(part_id, Quantity(share, "%"), part_id)
-        children = _split([(each, ()) for each in inner], share, weights, book, f"{part_id}.")
-        parts.append(TimePart(id=part_id, part=part_id, percent=shown, children=tuple(children)))
-    return parts
-
-
-# --- which parts are told
-
-
 def test_leading_parts_are_large_children_or_the_part_itself() -> None:
     def part(part_id: str, share: float, *children: PartChange) -> PartChange:
         shown = Evidence("E1", part_id, share, "%", part_id)
-        times = {"before_us": 0.0, "after_us": 0.0, "change_us": 0.0}
+        times = dict.fromkeys(("before_us", "after_us", "change_us"), 0.0)
         return PartChange(
             id=part_id,
             part=part_id,
@@ -305,3 +164,25 @@ def test_leading_parts_are_large_children_or_the_part_itself() -> None:
     spread = part("issuing", 15, part("issuing.a", 8), part("issuing.b", 7))
     told = [each.id for each in leading_parts((large, spread, part("idle", 9)), 10.0)]
     assert told == ["waiting.a", "waiting.b", "issuing"]
+
+
+def part(**reached: float) -> Any:
+    """A launch, of which only the units are looked at."""
+    units = [
+        Ceiling(name.lower(), name, "memory", Evidence("E1", name, value, "%", name), "report")
+        for name, value in reached.items()
+    ]
+    return SimpleNamespace(
+        explanation=SimpleNamespace(view=SimpleNamespace(ceilings=SimpleNamespace(ranked=units)))
+    )
+
+
+@each_row(("reached", "busy"), [(0.0, 0.0), (42.0, 0.42), (103.0, 1.0)])
+def test_no_unit_is_busy_for_longer_than_the_launch(reached: float, busy: float) -> None:
+    share, sources = _busy_share("L2")(part(L2=reached)) or (None, ())
+    assert share == pytest.approx(busy)
+    assert [source.value for source in sources] == [reached]  # what is shown is as measured
+
+
+def test_a_unit_that_was_not_measured_has_no_time() -> None:
+    assert _busy_share("DRAM")(part(L2=50.0)) is None

@@ -58,9 +58,6 @@ def _both(before: Profile, after: Profile) -> Difference:
     return found
 
 
-# --- other numbers of launches
-
-
 @pytest.mark.parametrize(("line", "refused"), [(_SOME, True), (None, True), (_ALL, False)])
 def test_another_number_of_launches(line: str | None, *, refused: bool, wording) -> None:
     before = made(*[Kernel("step", 3e5)] * 10, command_line=line)
@@ -75,42 +72,45 @@ def test_another_number_of_launches(line: str | None, *, refused: bool, wording)
     assert (pair.launches.before, pair.launches.after) == (10, 6)
 
 
-def test_times_option_gives_a_total() -> None:
-    before = made(*[Kernel("step", 3e5)] * 10, command_line=_SOME)
-    after = made(*[Kernel("step", 1e5)] * 6, command_line=_SOME)
-    found = compare(side(before, times=1), side(after, times=1))
+def test_what_a_total_needs() -> None:
+    """Both sides have all launches, or somebody says how often they count."""
+    some, others = (
+        made(*[Kernel("step", ns)] * n, command_line=_SOME) for ns, n in ((3e5, 10), (1e5, 6))
+    )
+    found = compare(side(some, times=1), side(others, times=1))
     assert not _no_total(found)
     assert found.timing.before == 3e6
-
-
-def test_both_sides_must_contain_all_launches_for_a_total() -> None:
-    before = made(*[Kernel("step", 3e5)] * 10, command_line=_ALL)
-    after = made(*[Kernel("step", 1e5)] * 6, command_line=_SOME)
-    assert _no_total(_both(before, after))
-
-
-def test_chosen_launches_are_not_all_launches() -> None:
     before, after = (made(*[Kernel("step", 3e5)] * 10, command_line=_ALL) for _ in range(2))
+    assert _no_total(_both(before, others))
     chosen = Side((SideCapture(before, before.launches[:4]),))
     assert _no_total(compare(chosen, side(after)))
     assert not _no_total(compare(side(before), side(after)))
 
 
 @each_row(
-    ("line", "whole"),
+    ("before", "after", "how"),
     [
-        ("ncu ./app", True),
-        ("ncu --profile-from-start off ./app", False),
-        ("ncu --devices 0 ./app", False),
-        ("ncu --kernel-id ::regex:.:1 ./app", False),
-        (None, False),
+        (Kernel("smooth_step", 1e6), Kernel("smooth_step_fast", 4e5), "renamed"),
+        (Kernel("k", 1e6), Kernel("k", 4e6, grid=(3000, 1, 1)), "reshaped"),
     ],
 )
+def test_without_instruction_counts_there_is_no_total(
+    before: Kernel, after: Kernel, how: str
+) -> None:
+    found = _both(*(made(kernel, command_line=_SOME) for kernel in (before, after)))
+    assert _no_total(found)
+    assert (found.pairs[0].how, found.pairs[0].timing.word) == (how, "inconclusive")
+
+
+@each_row(("line", "whole"), [
+    ("ncu ./app", True),
+    ("ncu --profile-from-start off ./app", False),
+    ("ncu --devices 0 ./app", False),
+    ("ncu --kernel-id ::regex:.:1 ./app", False),
+    (None, False),
+])  # fmt: skip
 def test_whether_a_report_contains_all_launches(line: str | None, *, whole: bool) -> None:
     assert all_captured(made("a", command_line=line)) == whole
-
-
-# --- fused, split, gone, new
 
 
 @pytest.mark.parametrize("name", ["cell_update", "lookup_records", "row_layers"])
@@ -153,9 +153,6 @@ def test_kernels_of_one_report_only(wording) -> None:
     assert reasons(found) == {"no_total": "note", "one_sided": "weakens"}
 
 
-# --- one launch that does the work of many, and what looks like it
-
-
 class _Edit:
     """What an edit did to one launch, as factors."""
 
@@ -185,20 +182,17 @@ class _Edit:
         return found
 
 
-@each_row(
-    "edit",
-    [
-        # 300 launches of a small grid became one of a large grid.
-        _Edit(threads=300, work=300, time=20, requests=300, sectors=300),
-        # Four launches became one that reads its matrix once (casebook: gemv/four_passes).
-        _Edit(threads=1, work=2.04, time=1.57, requests=4, sectors=4),
-        # A loop of 50 launches moved into the kernel, with the same grid and the same output.
-        _Edit(threads=1, work=50, time=5),
-        _Edit(threads=0.25, work=12, time=3),
-        # The same with another name: less is needed to be suspected.
-        _Edit(threads=1, work=5, time=2, name="k_all"),
-    ],
-)
+@each_row("edit", [
+    # 300 launches of a small grid became one of a large grid.
+    _Edit(threads=300, work=300, time=20, requests=300, sectors=300),
+    # Four launches became one that reads its matrix once (casebook: gemv/four_passes).
+    _Edit(threads=1, work=2.04, time=1.57, requests=4, sectors=4),
+    # A loop of 50 launches moved into the kernel, with the same grid and the same output.
+    _Edit(threads=1, work=50, time=5),
+    _Edit(threads=0.25, work=12, time=3),
+    # The same with another name: less is needed to be suspected.
+    _Edit(threads=1, work=5, time=2, name="k_all"),
+])  # fmt: skip
 def test_a_launch_that_may_do_the_work_of_many(edit: _Edit) -> None:
     found = edit.found()
     assert _no_total(found)
@@ -209,19 +203,17 @@ def test_a_launch_that_may_do_the_work_of_many(edit: _Edit) -> None:
     assert not _no_total(edit.found(_ALL))
 
 
-@each_row(
-    "edit",
-    [
-        _Edit(threads=16, work=0.6, time=0.5),  # more threads that share the same work
-        _Edit(threads=61, work=1.5, time=0.3),
-        _Edit(threads=0.0625, work=0.45, time=0.34),  # each thread does more of it
-        _Edit(threads=0.125, work=0.125, time=0.32, requests=0.125),  # wider accesses
-        _Edit(threads=1, work=1.9, time=0.15, sectors=0.125),  # coalesced stores
-        _Edit(threads=0.05, work=0.05, time=0.1, name="k_warp"),  # trees over fewer threads
-        _Edit(threads=1, work=0.16, time=0.24),  # a formula that costs less
-        _Edit(threads=0.06, work=6.6, time=0.02),  # more instructions in less time
-    ],
-)
+@each_row("edit", [
+    _Edit(threads=16, work=0.6, time=0.5),  # more threads that share the same work
+    _Edit(threads=61, work=1.5, time=0.3),
+    _Edit(threads=0.0625, work=0.45, time=0.34),  # each thread does more of it
+    _Edit(threads=0.125, work=0.125, time=0.32, requests=0.125),  # wider accesses
+    _Edit(threads=1, work=1.9, time=0.15, sectors=0.125),  # coalesced stores
+    _Edit(threads=0.05, work=0.05, time=0.1, name="k_warp"),  # trees over fewer threads
+    _Edit(threads=1, work=0.16, time=0.24),  # a formula that costs less
+    _Edit(threads=0.06, work=6.6, time=0.02),  # more instructions in less time
+    _Edit(threads=1, work=1 / 14, time=1 / 8),  # a fourteenth of them for the same output
+])  # fmt: skip
 def test_edits_of_one_launch_keep_their_total(edit: _Edit) -> None:
     found = edit.found()
     assert not _no_total(found)
@@ -229,28 +221,7 @@ def test_edits_of_one_launch_keep_their_total(edit: _Edit) -> None:
     assert found.timing.word == "faster"
 
 
-def test_a_renamed_kernel_without_instruction_counts_has_no_total() -> None:
-    found = _both(
-        made(Kernel("smooth_step", 1e6), command_line=_SOME),
-        made(Kernel("smooth_step_fast", 4e5), command_line=_SOME),
-    )
-    assert found.pairs[0].how == "renamed"
-    assert _no_total(found)
-    assert reasons(found)["launch_work"] == "weakens"
-
-
-def test_a_larger_grid_without_counts_that_takes_longer() -> None:
-    before = made(Kernel("k", 1e6, grid=(100, 1, 1)), command_line=_SOME)
-    after = made(Kernel("k", 4e6, grid=(3000, 1, 1)), command_line=_SOME)
-    found = _both(before, after)
-    assert _no_total(found)
-    assert found.pairs[0].timing.word == "inconclusive"
-
-
-# --- the gate, and what to do next
-
-
-def test_without_a_total_kernels_are_gated_per_launch(wording) -> None:
+def test_the_gate_without_a_total(wording) -> None:
     before = made(*[Kernel("step", 1e5)] * 10, Kernel("other", 1e5), command_line=_SOME)
     after = made(*[Kernel("step", 2e5)] * 6, Kernel("other", 1e5), command_line=_SOME)
     gate = gated(difference(before, after))
@@ -260,17 +231,6 @@ def test_without_a_total_kernels_are_gated_per_launch(wording) -> None:
     assert gate.checked == 2
     assert not gate.total_gated
     wording(gate.not_gated)
-
-
-def test_fewer_instructions_for_the_same_output_are_a_fix() -> None:
-    """A fourteenth of the instructions, the same bytes written by as many launches."""
-    found = _Edit(threads=1, work=1 / 14, time=1 / 8).found()
-    (pair,) = found.pairs
-    assert pair.timing.word == "faster"
-    assert "launch_work" not in reasons(found)
-
-
-def test_a_launch_with_other_work_is_not_gated(wording) -> None:
     found = _Edit(threads=1, work=50, time=5).found()
     with pytest.raises(NotComparable, match="nothing was gated"):
         gated(found)
@@ -280,11 +240,7 @@ def test_a_launch_with_other_work_is_not_gated(wording) -> None:
 def test_the_next_step_has_no_share_if_the_total_is_not_known() -> None:
     found = difference(sample("ring_steps"), sample("ring_steps", "fast"))
     step = found.next
-    assert step
     assert "of the total" not in step.text
-
-
-# --- measured programs
 
 
 def _case(name: str) -> Case:
@@ -293,15 +249,11 @@ def _case(name: str) -> Case:
     return next(each for each in cases_of(family) if each.id == name)
 
 
-@each_row(
-    "name",
-    [
-        "batched_gemm/groups",
-        "batched_gemm/groups_and_room",
-        "gemv/four_passes",
-        "heat_steps/a_pass_each_step",
-    ],
-)
+@each_row("name", [
+    "batched_gemm/groups",
+    "batched_gemm/groups_and_room", "gemv/four_passes",
+    "heat_steps/a_pass_each_step",
+])  # fmt: skip
 @pytest.mark.slow
 def test_loops_of_launches_that_became_one(name: str) -> None:
     """Programs that became 2.5 to 8.8 times as fast; a launch of two takes up to 37 times as long

@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from compared import Kernel, check_cited, difference, gated, made, reasons
+from compared import Kernel, check_cited, difference, gated, made, read, reasons, sample
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tables import in_run, row
+from tables import in_run, recorded, row, table
 
 from keet.comparison.compare import Difference
 from keet.comparison.sentences import basis_text
 from keet.errors import NotComparable
 from keet.profile import Profile
 from keet.profile.run_table import RunTable
-from keet.profile.timeline import Record, tabulate
+from tests.conftest import TESTS
 
 _MS = 1_000_000
 
@@ -31,19 +31,8 @@ def _summed(*spent: tuple[str, int, float], replay_ns: float = 1e6) -> Profile:
     return in_run(report, *rows, recorder="file")
 
 
-def _recorded(*spans: tuple[str, int, int]) -> RunTable:
-    records = [
-        Record(f"_Z{name}", f"{name}(int)", (100, 1, 1), (256, 1, 1), start, end, order=n)
-        for n, (name, start, end) in enumerate(spans)
-    ]
-    return tabulate(records, "cupti")
-
-
 def _ran(*spans: tuple[str, int, int], profiled: str = "k") -> Profile:
-    return replace(made(Kernel(profiled, 1e6)), run=_recorded(*spans))
-
-
-# --- tables that know sums of durations only
+    return replace(made(Kernel(profiled, 1e6)), run=recorded(*spans))
 
 
 def test_sums_of_durations_are_named_in_the_output(wording) -> None:
@@ -85,9 +74,6 @@ def test_busy_time_is_never_compared_with_a_sum_of_durations() -> None:
     assert alone.timing.word == "faster"  # durations that are known not to overlap
 
 
-# --- the part of a kernel that ran beside another one
-
-
 def test_a_kernel_is_not_slower_because_an_overlapping_one_was_removed(wording) -> None:
     """A kernel polls a flag for as long as `k` runs; each launch of `k` takes as long after."""
     work = [("k", n * _MS, (n + 1) * _MS) for n in range(4)]
@@ -116,20 +102,15 @@ def test_a_kernel_that_overlaps_only_itself_gets_a_verdict_and_is_gated(wording)
 
 
 def test_kernels_that_overlap_each_other_get_no_verdict() -> None:
+    """Unless their overlap is unchanged."""
     serial = _ran(("k", 0, _MS), ("k", _MS, 2 * _MS), ("other", 3 * _MS, 4 * _MS))
     spans = ("k", 0, int(1.2 * _MS)), ("k", 0, int(1.2 * _MS)), ("other", _MS, 2 * _MS)
     (pair,) = difference(_ran(*spans), serial).pairs
     assert pair.timing.word == "inconclusive"
-
-
-def test_unchanged_overlap_gets_a_verdict() -> None:
     before = _ran(("k", 0, _MS), ("k", 0, _MS))
     after = _ran(("k", 0, 2 * _MS), ("k", 0, 2 * _MS))
     (pair,) = difference(before, after).pairs
     assert (pair.timing.word, pair.timing.speedup) == ("slower", pytest.approx(0.5))
-
-
-# --- arithmetic
 
 
 def _others_overlap(run: RunTable | None, kernel: str) -> bool:
@@ -155,7 +136,7 @@ def test_a_verdict_holds_for_durations_too(
     """Where other kernels overlap: a kernel is called faster only if its launches took less."""
     sides = []
     for spans in (one, other):
-        table = _recorded(*((name, start, start + ns) for name, start, ns in spans))
+        table = recorded(*((name, start, start + ns) for name, start, ns in spans))
         names = sorted({name for name, *_ in spans})
         sides.append(replace(made(*(Kernel(n, 3_000.0) for n in names)), run=table))
     found = difference(*sides)
@@ -170,3 +151,118 @@ def test_a_verdict_holds_for_durations_too(
     assert not found.timing.undecided
     check_cited(found)
     assert "durations" not in reasons(found)
+
+
+_RUNS = TESTS / "data/runs"
+
+
+def _flip(*rows: tuple[int, float, bool], version: str = "slow") -> Profile:
+    """A sample in a run: launches, microseconds of each, and whether they have its shape."""
+    profile = sample("matrix_flip", version)
+    (launch,) = profile.launches
+    kernels = []
+    for launches, us, own in rows:
+        kernel = row("flip", launches, launches * us * 1000)
+        kernels.append(
+            kernel._replace(
+                name=launch.name.full,
+                full=launch.name.full,
+                grid=launch.grid if own else (7, 7, 7),
+                block=launch.block,
+                median_ns=us * 1000,
+                shortest_ns=us * 1000,
+                longest_ns=us * 1000,
+            )
+        )
+    known = profile.provenance._replace(sha256=f"{rows}{version}")
+    return replace(profile, run=table(*kernels), provenance=known)
+
+
+def test_launches_unlike_the_profiled_one_are_not_accounted_for(wording) -> None:
+    """It once claimed 103 billion instructions of launches that nobody counted."""
+    before, after = _flip((160, 1020.0, True)), _flip((160, 1020.0, True), (10, 5e5, False))
+    found = difference(before, after)
+    (pair,) = found.pairs
+    assert pair.timing.word == "slower"
+    assert pair.attribution == ()
+    wording(_texts(found, "launches_unlike"))
+    assert found.next.share is None
+    wording(found.next.text)
+    check_cited(found)
+    (back,) = difference(after, before).pairs
+    assert back.attribution == ()
+
+
+def test_nothing_is_counted_for_launches_of_another_shape() -> None:
+    """Most time is in launches about as long, so waits are told; instructions are not."""
+    before = _flip((10, 1020.0, True))
+    after = _flip((10, 140.0, True), (4, 150.0, False), version="fast")
+    (pair,) = difference(before, after).pairs
+    told = [each.what for each in pair.attribution]
+    assert any(each.kind == "account" for each in pair.attribution)
+    assert not [what for what in told if "L2 sectors" in what or "instructions" in what]
+
+
+def test_the_next_step_counts_launches_like_the_profiled_one(wording) -> None:
+    before = _flip((10, 2000.0, True))
+    some = difference(before, _flip((10, 1020.0, True), (1, 5100.0, False))).next
+    every = difference(before, _flip((10, 1020.0, True))).next
+    # Two thirds of the time are in launches like the profiled one.
+    assert some.share.value == pytest.approx(every.share.value * 2 / 3)
+    assert f" {some.share:.0f} of the GPU" in some.text
+    assert f" {every.share:.0f} of the GPU" in every.text
+    wording(some.text, every.text)
+
+
+def _shared(us: float, overlapped_ns: float | None = 0.0) -> Profile:
+    """Two shapes of one kernel were profiled, and the table has one row for both."""
+    large = Kernel("k", 60_000.0, grid=(800, 1, 1))
+    report = made(Kernel("k", 20_000.0), large, command_line="ncu -c 9 ./app")
+    return in_run(report, row("k", 100, 100 * us * 1000, overlapped_ns=overlapped_ns))
+
+
+def test_launches_that_the_table_does_not_tell_apart_have_no_verdict(wording) -> None:
+    found = difference(_shared(40.0), _shared(50.0))
+    wording(found.verdict.headline)
+    assert [pair.timing.word for pair in found.pairs] == ["inconclusive", "inconclusive"]
+    assert [pair.attribution for pair in found.pairs] == [(), ()]
+    apart = "No verdict on k: the run table does not distinguish the launches of this kernel"
+    assert _texts(found, "mixed_launches") == [apart, apart]
+    gate = gated(found)
+    assert [each.kernel for each in gate.regressions] == [None]
+    wording(gate.not_gated)
+
+
+def test_the_average_under_replay_is_not_the_time_of_a_launch(wording) -> None:
+    found = difference(_shared(400.0), _shared(50.0))
+    both = "launches of k took 40 us under replay and 400 us in the BEFORE run, on average"
+    said = f"{both}: their counters do not explain the difference, so no causes are given"
+    assert _texts(found, "replay_differs") == [said, said]
+    sums = difference(_shared(400.0, None), _shared(50.0, None))
+    wording(_texts(sums, "overlap")[1])
+
+
+def test_repeated_launches_of_one_shape_are_judged() -> None:
+    report = made(Kernel("k", 20_000.0), Kernel("k", 30_000.0))
+    found = difference(in_run(report, row("k", 9, 3e5)), in_run(report, row("k", 9, 2e5)))
+    assert [pair.timing.word for pair in found.pairs] == ["faster"]
+    assert "mixed_launches" not in reasons(found)
+
+
+def test_the_next_step_names_the_likely_reason_for_a_gap(wording) -> None:
+    managed = read(_RUNS / "managed.ncu-repz")
+    found = difference(managed, managed)
+    step = found.next
+    assert (step.finding, step.reason) == (None, "managed_or_host_memory")
+    wording(step.text, step.action)
+    check_cited(found)
+
+
+def test_kernels_that_share_the_gpu_are_nothing_to_fix(wording) -> None:
+    found = difference(
+        read(_RUNS / "streams_serial.ncu-repz"), read(_RUNS / "streams_together.ncu-repz")
+    )
+    assert found.next.reason is None
+    wording(found.next.text)
+    (pair,) = found.pairs
+    assert (pair.timing.word, pair.timing.speedup) == ("faster", pytest.approx(4.22, abs=0.005))

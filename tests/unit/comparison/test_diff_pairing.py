@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import pytest
-from compared import MIRRORED, Kernel, groups, names, pipeline
+from compared import MIRRORED, NAMES, Kernel, groups, made, names, pipeline, sample, side
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from keet.analysis.kernel.library import is_toolkit
 from keet.comparison.pairs import Pairing, pair_groups
-from keet.comparison.sides import groups_of
+from keet.comparison.same_kernel import (
+    alike_sources,
+    distinctive_lines,
+    same_code,
+    shared_lines,
+)
+from keet.comparison.sides import groups_of, threads_of, time_in
 from tests.rows import each_row
 
 _SOURCE = "\n".join(f"float value_{n} = input[{n}] * weight;" for n in range(20))
@@ -27,23 +34,20 @@ def _told(found: tuple[Pairing, ...]) -> set[tuple[str, str, str]]:
     return {(str(names(p.before)), str(names(p.after)), p.how) for p in found}
 
 
-# --- names
-
-
 def test_the_same_kernel_in_the_same_shape() -> None:
     assert _paired(before=["a", "b"], after=["b", "a"]) == [
         (["a"], ["a"], "same"),
         (["b"], ["b"], "same"),
     ]
-
-
-def test_repeated_launches_are_one_pair() -> None:
     found = pair_groups(groups(*["step"] * 300), groups("step"))
     assert [len(pair.before[0].launches) for pair in found] == [300]
     assert found[0].how == "same"
+    shapes = [Kernel("a", grid=(n, 1, 1), source={"a.cu": _SOURCE}) for n in (1, 2, 3)]
+    found = pair_groups(groups(*shapes[:2]), groups(*shapes))
+    assert [pair.how for pair in found] == ["same", "same", "added"]
 
 
-def test_equal_shapes_are_paired_before_others() -> None:
+def test_shapes() -> None:
     small, large, other = ((n, 1, 1) for n in (10, 1000, 20))
     found = pair_groups(
         groups(Kernel("a", grid=small), Kernel("a", grid=large)),
@@ -52,8 +56,6 @@ def test_equal_shapes_are_paired_before_others() -> None:
     shapes = {(pair.before[0].key.grid, pair.after[0].key.grid, pair.how) for pair in found}
     assert shapes == {(large, large, "same"), (small, other, "reshaped")}
 
-
-def test_other_shapes_are_paired_by_size() -> None:
     def grids(*sizes: int) -> list[Kernel]:
         return [Kernel("a", grid=(size, 1, 1)) for size in sizes]
 
@@ -71,12 +73,6 @@ def test_frontiers_of_a_search_are_compared_as_a_whole() -> None:
     (found,) = pair_groups(groups(*before), groups(*after))
     assert (len(found.before), len(found.after), found.how) == (12, 9, "reshaped")
     assert found.kernel == "visit"
-
-
-def test_an_additional_shape_is_not_a_split() -> None:
-    shapes = [Kernel("a", grid=(n, 1, 1), source={"a.cu": _SOURCE}) for n in (1, 2, 3)]
-    found = pair_groups(groups(*shapes[:2]), groups(*shapes))
-    assert [pair.how for pair in found] == ["same", "same", "added"]
 
 
 @pytest.mark.parametrize("order", [1, -1])
@@ -99,20 +95,6 @@ def test_equal_shapes_decide_between_equal_arguments() -> None:
     assert all(pair.before[0].key.block == pair.after[0].key.block for pair in found)
 
 
-def test_kernels_with_different_functors_are_not_paired() -> None:
-    def elementwise(functor: str) -> Kernel:
-        inner = f"<4, at::native::{functor}<float>, std::array<char *, 3>>"
-        return Kernel(
-            "vectorized_elementwise_kernel", arguments=inner, parameters="int, float, " * 5
-        )
-
-    before, after = elementwise("AddFunctor"), elementwise("ExponentialFunctor")
-    assert [how for *_, how in _paired(before=[before], after=[after])] == ["removed", "added"]
-
-
-# --- places, names and sources
-
-
 def test_a_kernel_that_was_renamed() -> None:
     found = _paired(before=["load", "sum_blocks", "store"], after=["load", "block_sums", "store"])
     assert (["sum_blocks"], ["block_sums"], "renamed") not in found  # strangers' words
@@ -124,25 +106,31 @@ def test_a_kernel_that_was_renamed() -> None:
     assert (["sum_blocks"], ["block_sums"], "renamed") in found
 
 
-def test_common_sources_pair_kernels_with_different_names() -> None:
-    before = Kernel("kernel_1", source={"/a/x.cu": _SOURCE})
-    after = Kernel("improved", source={"/b/y.cu": _EDITED})
-    assert [how for *_, how in _paired(before=[before], after=[after])] == ["renamed"]
+_HEADER = "/usr/lib/python3/dist-packages/triton/language/standard.py"
 
 
-def test_unrelated_sources_prevent_a_pair() -> None:
-    before = Kernel("softmax_rows", source={"/a/x.cu": _SOURCE})
-    after = Kernel("softmax_columns", source={"/b/y.cu": _STRANGERS})
-    assert [how for *_, how in _paired(before=[before], after=[after])] == ["removed", "added"]
+def _of(name: str, text: str, path: str | None = None) -> Kernel:
+    return Kernel(name, source={path or f"/of/{name}.cu": text})
 
 
-def test_library_headers_do_not_make_sources_similar() -> None:
-    header = "/usr/lib/python3/dist-packages/triton/language/standard.py"
-    before, after = (
-        Kernel("mix", source={header: _SOURCE}),
-        Kernel("norm", source={header: _SOURCE}),
-    )
-    assert [how for *_, how in _paired(before=[before], after=[after])] == ["removed", "added"]
+def _elementwise(functor: str) -> Kernel:
+    inner = f"<4, at::native::{functor}<float>, std::array<char *, 3>>"
+    return Kernel("vectorized_elementwise_kernel", arguments=inner, parameters="int, float, " * 5)
+
+
+@each_row(
+    ("before", "after", "are_paired"),
+    [
+        (_elementwise("AddFunctor"), _elementwise("ExponentialFunctor"), False),
+        (_of("kernel_1", _SOURCE), _of("improved", _EDITED), True),
+        (_of("softmax_rows", _SOURCE), _of("softmax_columns", _STRANGERS), False),
+        (_of("mix", _SOURCE, _HEADER), _of("norm", _SOURCE, _HEADER), False),
+    ],
+)
+def test_sources_and_functors_decide(before: Kernel, after: Kernel, *, are_paired: bool) -> None:
+    """Headers of libraries do not make sources similar."""
+    wanted = ["renamed"] if are_paired else ["removed", "added"]
+    assert [how for *_, how in _paired(before=[before], after=[after])] == wanted
 
 
 @each_row(
@@ -162,23 +150,14 @@ def test_unrelated_kernels_are_not_paired(one: str, other: str) -> None:
     assert [how for *_, how in _paired(before=[one], after=[other], guess=True)] == ["renamed"]
 
 
-def test_a_guess_pairs_one_with_one_only() -> None:
-    found = _paired(before=["alpha"], after=["beta", "gamma"], guess=True)
-    assert sorted(how for *_, how in found) == ["added", "added", "removed"]
-
-
-def test_kernels_fused_by_their_names() -> None:
+def test_names() -> None:
     before = ["load", "scale", "add_bias", "clamp", "store"]
     found = _paired(before=before, after=["load", "scale_bias_clamp", "store"])
     assert (["scale", "add_bias", "clamp"], ["scale_bias_clamp"], "fused") in found
-
-
-def test_three_similar_kernels_are_not_fused_into_a_fourth() -> None:
     found = _paired(before=["matmul"], after=["matmul_naive", "matmul_tiled", "matmul_fast"])
     assert "split" not in {how for *_, how in found}
-
-
-def test_added_and_removed_kernels() -> None:
+    found = _paired(before=["alpha"], after=["beta", "gamma"], guess=True)
+    assert sorted(how for *_, how in found) == ["added", "added", "removed"]
     found = _paired(before=["load", "check", "store"], after=["load", "store", "report"])
     assert found == [
         (["load"], ["load"], "same"),
@@ -188,8 +167,10 @@ def test_added_and_removed_kernels() -> None:
     ]
 
 
-def test_the_pipeline() -> None:
-    before, after = (groups_of(pipeline(name).launches) for name in ("before", "after"))
+@each_row("version", ["before", "warm"])
+def test_the_pipeline(version: str) -> None:
+    """The warm one has no sources."""
+    before, after = (groups_of(pipeline(name).launches) for name in (version, "after"))
     found = [(pair.kernel, pair.how) for pair in pair_groups(before, after)]
     assert found == [
         ("scale + add_bias + clamp → scale_bias_clamp", "fused"),
@@ -198,15 +179,6 @@ def test_the_pipeline() -> None:
         ("relax", "same"),
     ]
 
-
-def test_the_pipeline_without_its_sources() -> None:
-    before, after = (groups_of(pipeline(name).launches) for name in ("warm", "after"))
-    assert [pair.how for pair in pair_groups(before, after)] == [
-        "fused", "template", "renamed", "same",
-    ]  # fmt: skip
-
-
-# --- whatever is launched
 
 _KERNELS = st.builds(
     Kernel,
@@ -225,9 +197,9 @@ _SIDES = st.lists(_KERNELS, min_size=0, max_size=12)
 def test_every_launch_is_in_exactly_one_pairing(before, after, guess) -> None:
     sides = groups(*before), groups(*after)
     found = pair_groups(*sides, guess=guess)
-    for side, members in zip(sides, ("before", "after"), strict=True):
+    for each, members in zip(sides, ("before", "after"), strict=True):
         paired = [l.id for p in found for g in getattr(p, members) for l in g.launches]  # noqa: E741
-        assert sorted(paired) == sorted(l.id for g in side for l in g.launches)  # noqa: E741
+        assert sorted(paired) == sorted(l.id for g in each for l in g.launches)  # noqa: E741
     for pair in found:
         assert (pair.how == "removed") == (not pair.after)
         assert (pair.how == "added") == (not pair.before)
@@ -254,8 +226,73 @@ def test_a_thousand_kernels_are_paired_fast() -> None:
     before = [Kernel(f"kernel_{n}_{n % 7}") for n in range(1000)]
     after = [Kernel(f"kernel_{n}_{n % 7}") for n in range(1000, 0, -1)]
     assert len(pair_groups(groups(*before), groups(*after))) == 1001
-
-
-def test_a_thousand_unrelated_kernels_are_paired_fast() -> None:
     before, after = ([f"{word}{n}_of_this" for n in range(1000)] for word in ("alpha", "omega"))
     assert len(pair_groups(groups(*before), groups(*after))) == 2000
+
+
+def test_launches_of_a_group() -> None:
+    found = groups("a", "b", "a", Kernel("a", grid=(7, 1, 1)), "b")
+    assert [(g.kernel, len(g.launches)) for g in found] == [("a", 2), ("b", 2), ("a", 1)]
+    (group,) = groups(*(Kernel("a", ns) for ns in (9e5, 1e5, 5e5)))
+    assert group.typical.id == 2
+    small, unknown = groups(Kernel("a", grid=(2, 3, 1), block=(32, 4, 1)), Kernel("b", grid=None))
+    assert threads_of(small) == 2 * 3 * 32 * 4
+    assert threads_of(unknown) == 256
+
+
+def test_the_same_launch_stands_for_both_sides() -> None:
+    """Levels of a search: the third is held against the third, though the times cross."""
+    before = [Kernel("a", ns) for ns in (1e5, 4e5, 5e5, 9e5, 2e5)]
+    after = [Kernel("a", ns) for ns in (1e5, 9e4, 5e5, 9e5, 2e5)]
+    (pairing,) = pair_groups(groups(*before), groups(*after))
+    (one,), (other,) = pairing.typical
+    assert one.id == other.id
+    assert pairing.before[0].typical.id != pairing.after[0].typical.id
+
+
+def test_time_in_a_run_needs_every_launch() -> None:
+    whole = made(Kernel("a", 1e5), Kernel("a", 2e5), "b")
+    wanted = groups_of(whole.launches)[:1]
+    assert time_in(side(whole).first, wanted) == 3e5
+    assert time_in(side(made(Kernel("a", 1e5))).first, wanted) is None
+    assert time_in(side(made(Kernel("a", 1e5), Kernel("a", None))).first, wanted) is None
+
+
+@each_row("name", NAMES[::3])
+def test_the_same_code_by_what_was_executed(name: str) -> None:
+    slow, fast = sample(name).launches[0], sample(name, "fast").launches[0]
+    assert same_code(slow, slow) is True
+    assert same_code(slow, fast) == same_code(fast, slow)
+
+
+def test_the_same_code() -> None:
+    one, other = pipeline("before").launches, pipeline("double").launches
+    assert [same_code(a, b) for a, b in zip(one, other, strict=True)] == [True] * len(one)
+    assert same_code(pipeline("before").launches[0], pipeline("warm").launches[0]) is None
+
+
+def test_versions_of_a_file_and_another_file() -> None:
+    one, other = pipeline("before").launches[0], pipeline("after").launches[0]
+    assert alike_sources(one, other) is True
+    assert alike_sources(one, sample("xs_lookup").launches[0]) is False
+    assert alike_sources(one, pipeline("warm").launches[0]) is None
+    lists, rows = (sample(name).launches[0] for name in ("page_walk", "sparse_apply"))
+    assert not alike_sources(lists, rows)  # two kernels by one hand
+
+
+def test_tiny_files_have_nothing_in_common_by_chance() -> None:
+    boilerplate = "#include <cstdio>\nint i = blockIdx.x * blockDim.x + threadIdx.x;\nreturn i;\n"
+    texts = [boilerplate + "alpha(one);", boilerplate + "omega(two);"]
+    assert shared_lines(*map(distinctive_lines, texts)) == 0
+    assert shared_lines(frozenset(), frozenset()) == 0
+
+
+@each_row(("path", "library"), [
+    ("/usr/local/cuda-13.0/targets/x86_64-linux/include/cuda_fp16.hpp", True),
+    ("C:\\NVIDIA\\CUDA\\v12.4\\cuda\\include\\x.h", True),
+    ("/opt/env/lib/python3.12/site-packages/triton/language/standard.py", True),
+    ("/home/me/cuda/src/kernels.cu", False),
+    ("/home/me/project/include/tile.cuh", False),
+])  # fmt: skip
+def test_whose_file_it_is(path: str, *, library: bool) -> None:
+    assert is_toolkit(path) is library

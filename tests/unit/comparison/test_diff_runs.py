@@ -2,33 +2,37 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import pytest
 from compared import (
     Kernel,
-    changed,
     check_cited,
     difference,
     gated,
     made,
     pipeline,
     reasons,
+    resized,
     sample,
     side,
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tables import in_run, ran, row, rows_of, table
+from tables import in_run, ran, recorded, row, rows_of, sample_ran, table
 from test_diff_samples import check_mirrored, check_numbers
 
 from keet.comparison.compare import Difference, compare
-from keet.comparison.sentences import basis_text, how_paired, not_profiled_text
+from keet.comparison.sentences import (
+    basis_text,
+    how_paired,
+    not_profiled_text,
+    span_text,
+    unprofiled_text,
+)
 from keet.comparison.sides import Side, SideCapture
 from keet.profile import Profile
-from keet.profile.run_table import RunTable
-from keet.profile.timeline import Record, tabulate
+from keet.profile.run_table import Migrations
 from tests.rows import each_row
 
 
@@ -50,18 +54,17 @@ def test_launches_that_became_one_are_faster(wording) -> None:
     assert not found.forbidden
 
 
-def test_the_same_without_tables_has_no_total() -> None:
-    before, after = made(Kernel("smooth_step", 11_000.0)), made(Kernel("smooth_all", 61_000.0))
-    found = difference(before, after, guess=True)
-    assert (found.timing.word, found.timing.speedup) == ("inconclusive", None)
-
-
-def test_kernels_that_were_not_profiled_have_a_row(wording) -> None:
+def test_kernels_of_one_side(wording) -> None:
     before = ran(("hot", 10, 5e6), ("cold", 3, 3.1e6), profiled=["hot"])
     after = ran(("hot", 10, 4e6), ("cold", 3, 2.9e6), profiled=["hot"])
     found = difference(before, after)
     wording(not_profiled_text(found), found.verdict.headline)
     assert rows_of(found) == (found.timing.before, found.timing.after)
+    found = difference(ran(("hot", 10, 5e6), ("extra", 30, 5e6)), ran(("hot", 10, 5e6)))
+    assert (found.timing.word, found.timing.speedup) == ("faster", pytest.approx(2))
+    gone = found.pairs[1]
+    wording(gone.verdict.headline)
+    assert reasons(found)["one_sided"] == "note"
 
 
 def test_a_kernel_that_one_report_lacks_is_not_gone() -> None:
@@ -81,14 +84,6 @@ def test_a_kernel_that_one_report_lacks_is_not_gone() -> None:
     assert warm.verdict.headline == "3.00x slower: 1 ms → 3 ms in the run (6 launches → 3)"
 
 
-def test_a_kernel_that_is_gone_counts_in_the_total(wording) -> None:
-    found = difference(ran(("hot", 10, 5e6), ("extra", 30, 5e6)), ran(("hot", 10, 5e6)))
-    assert (found.timing.word, found.timing.speedup) == ("faster", pytest.approx(2))
-    gone = found.pairs[1]
-    wording(gone.verdict.headline)
-    assert reasons(found)["one_sided"] == "note"
-
-
 def test_a_kernel_that_the_table_lacks_has_no_known_time(wording) -> None:
     before = in_run(made(Kernel("a", 1e5), Kernel("b", 1e5)), row("a", 5, 5e5), row("x", 2, 4e5))
     found = difference(before, ran(("a", 5, 5e5), ("b", 5, 5e5)))
@@ -105,27 +100,20 @@ def test_a_kernel_that_the_table_lacks_has_no_known_time(wording) -> None:
     gate = gated(found)
     assert (gate.checked, gate.total_gated) == (1, False)  # `a`
     wording(gate.not_gated)
-    assert found.not_profiled
     assert found.not_profiled.before.value == 400
     check_cited(found)
 
 
-# --- launches that were resized
-
-
 def _resized(before_launches: int, after_launches: int) -> Difference:
-    """The same code on eight times the blocks, which does eight times the work."""
-    before = sample("decay_ratios")
-    (launch,) = before.launches
-    counted = ("inst_executed_total", "global_load_requests", "global_store_requests")
-    metrics = {m.name: 8 * float(m.value) for c in counted if (m := launch.find(c))}  # type: ignore[arg-type]
-    assert launch.grid
-    after = changed(before, grid=(8 * launch.grid[0], 1, 1), metrics=metrics)
-    rows = [
-        row(launch.name.full, n, 1e6)._replace(name=launch.name.full, full=launch.name.full)
-        for n in (before_launches, after_launches)
-    ]
-    return difference(replace(before, run=table(rows[0])), replace(after, run=table(rows[1])))
+    sides = []
+    for profile, launches in (
+        (sample("decay_ratios"), before_launches),
+        (resized(8), after_launches),
+    ):
+        full = profile.launches[0].name.full
+        kernel = row(full, launches, 1e6)._replace(name=full, full=full)
+        sides.append(replace(profile, run=table(kernel)))
+    return difference(*sides)
 
 
 def test_larger_and_fewer_launches_are_the_same_problem() -> None:
@@ -133,22 +121,10 @@ def test_larger_and_fewer_launches_are_the_same_problem() -> None:
     assert [reason.id for reason in _resized(8, 8).forbidden] == ["problem_size"]
 
 
-# --- concurrency
-
-
-def _recorded(*spans: tuple[str, int, int]) -> RunTable:
-    shape = ((100, 1, 1), (256, 1, 1))
-    records = [
-        Record(f"_Z{name}", f"{name}(int)", *shape, start, end, order=n)
-        for n, (name, start, end) in enumerate(spans)
-    ]
-    return tabulate(records, "cupti")
-
-
 def test_kernels_that_overlap_count_by_the_time_in_which_the_gpu_ran_them(wording) -> None:
     """Two streams: each launch takes longer, and all are done sooner."""
-    alone = _recorded(("k", 0, 1_000_000), ("k", 1_000_000, 2_000_000))
-    together = _recorded(("k", 0, 1_200_000), ("k", 0, 1_200_000))
+    alone = recorded(("k", 0, 1_000_000), ("k", 1_000_000, 2_000_000))
+    together = recorded(("k", 0, 1_200_000), ("k", 0, 1_200_000))
     report = made(Kernel("k", 1e6))
     found = difference(replace(report, run=alone), replace(report, run=together))
     assert found.timing.speedup == pytest.approx(2 / 1.2)
@@ -157,18 +133,10 @@ def test_kernels_that_overlap_count_by_the_time_in_which_the_gpu_ran_them(wordin
     assert "overlap" not in reasons(plain)
 
 
-# --- what accounts for it
-
-
-def _flip(before_us: float, after_us: float, launches: int = 10) -> Difference:
-    sides = []
-    for version, us in (("slow", before_us), ("fast", after_us)):
-        profile = sample("matrix_flip", version)
-        name = profile.launches[0].name.full
-        total = launches * us * 1000
-        kernel = row("flip", launches, total)._replace(name=name, full=name)
-        sides.append(replace(profile, run=table(kernel)))
-    return difference(*sides)
+def _flip(before_us: float, after_us: float) -> Difference:
+    return difference(
+        sample_ran("matrix_flip", 10, before_us), sample_ran("matrix_flip", 10, after_us, "fast")
+    )
 
 
 def test_causes_are_shares_of_the_time_of_the_run() -> None:
@@ -182,37 +150,28 @@ def test_causes_are_shares_of_the_time_of_the_run() -> None:
 
 
 @each_row(("before", "after"), [(3000.0, 150.0), (1020.0, 20.0), (10.0, 1000.0)])
-def test_no_causes_if_the_replay_differs_from_the_run(before: float, after: float) -> None:
+def test_no_causes_if_the_replay_differs_from_the_run(before: float, after: float, wording) -> None:
+    """Both times are printed."""
     found = _flip(before, after)
     (pair,) = found.pairs
     assert pair.attribution == ()
     assert reasons(found)["replay_differs"] == "note"
+    wording([c.text for c in found.all_caveats if c.id == "replay_differs"], case=before)
     assert found.timing.speedup == pytest.approx(before / after)
     check_cited(found)
-
-
-def test_both_times_are_printed_if_the_replay_differs_from_the_run(wording) -> None:
-    texts = [each.text for each in _flip(3000.0, 150.0).all_caveats if each.id == "replay_differs"]
-    wording(texts)
-
-
-# --- what is chosen, and what does not matter
 
 
 def _chosen(profile: Profile, *numbers: int) -> Side:
     return Side((SideCapture(profile, tuple(profile.launches[n] for n in numbers)),))
 
 
-def test_the_total_covers_the_chosen_launches_only(wording) -> None:
+def test_what_is_chosen(wording) -> None:
     before = ran(("a", 100, 1e6), ("b", 10, 5e6), ("c", 1, 1e6), profiled=["a", "b"])
     after = ran(("a", 50, 8e5), ("b", 10, 9e6), ("c", 1, 1e6), profiled=["a", "b"])
     found = compare(_chosen(before, 0), _chosen(after, 0))
     wording(found.verdict.headline, basis_text(found) or "")
     assert found.not_profiled is None
-
-
-def test_launches_chosen_on_one_side_leave_the_others_out() -> None:
-    """`keet explain --launch 0 --against BEFORE`"""
+    # `keet explain --launch 0 --against BEFORE`
     profile = ran(("a", 100, 1e6), ("b", 10, 5e6))
     found = compare(side(profile), _chosen(ran(("a", 100, 5e5), ("b", 10, 5e6)), 0))
     assert (found.timing.before, found.timing.after) == (1e6, 5e5)
@@ -220,20 +179,11 @@ def test_launches_chosen_on_one_side_leave_the_others_out() -> None:
     whole = compare(_chosen(profile, 0), side(ran(("b", 10, 5e6))))
     assert (whole.timing.before, whole.timing.after) == (1e6, None)  # `a` is gone
     assert reasons(whole)["one_sided"] == "note"
-
-
-def test_two_launches_of_one_report_are_compared_as_they_are() -> None:
     profile = in_run(made(Kernel("k", 1e5), Kernel("k", 3e5)), row("k", 10, 2e6))
     found = compare(_chosen(profile, 0), _chosen(profile, 1), guess=True)
     assert found.verdict.basis == "reports"
     assert found.timing.speedup == pytest.approx(1 / 3)
     assert reasons(found)["run_table"] == "note"
-
-
-def test_a_table_without_kernels_gives_no_verdict() -> None:
-    found = difference(in_run(made("a")), in_run(made("a")))
-    assert (found.timing.word, found.time, found.not_profiled) == ("inconclusive", None, None)
-    assert difference(in_run(made()), in_run(made())).timing.word == "inconclusive"
 
 
 def test_a_report_against_itself_is_unchanged() -> None:
@@ -255,25 +205,27 @@ def test_the_profilers_caches_and_clocks_have_no_part_in_the_run() -> None:
     assert found.timing.word == "faster"
 
 
-def test_one_table_is_not_used_and_said() -> None:
+def test_one_table_or_none_with_kernels() -> None:
     before, after = ran(("a", 100, 1e6)), made(Kernel("a", 1e4))
     for one, other in ((before, after), (after, before)):
         found = difference(one, other)
         assert (found.verdict.basis, found.timing.word) == ("reports", "unchanged")
         assert reasons(found)["run_table"] == "note"
         assert found.launches is None
+    found = difference(in_run(made("a")), in_run(made("a")))
+    assert (found.timing.word, found.time, found.not_profiled) == ("inconclusive", None, None)
+    assert difference(in_run(made()), in_run(made())).timing.word == "inconclusive"
 
 
 @pytest.mark.parametrize(("other", "severity"), [("ncu", "weakens"), ("nsys", "note")])
 def test_times_by_other_recorders(other: str, severity: str) -> None:
     before, after = ran(("a", 100, 1.3e6)), ran(("a", 100, 1e6))
-    assert after.run
     found = difference(before, replace(after, run=after.run._replace(recorder=other)))  # type: ignore[arg-type]
     assert reasons(found)["recorders"] == severity
     assert found.timing.word == ("inconclusive" if severity == "weakens" else "faster")
 
 
-def test_several_runs_are_averaged() -> None:
+def test_several_runs() -> None:
     def run(ns: float, sha: str) -> Profile:
         profile = ran(("a", 10, ns), ("b", 10, ns / 10), profiled=["a"])
         return replace(profile, provenance=profile.provenance._replace(sha256=sha))
@@ -284,19 +236,13 @@ def test_several_runs_are_averaged() -> None:
     assert rows_of(one) == pytest.approx((1.21e6, 1.1e6))
     alone = compare(side(run(1.1e6, "1")), side(run(1e6, "3")))
     assert one.timing.noise > alone.timing.noise  # the two differ by a fifth
-
-
-def test_launches_of_further_runs_may_have_other_shapes() -> None:
-    """What is profiled is chosen anew in each run."""
+    # What is profiled is chosen anew in each run.
     small, large = Kernel("a", 1e4, grid=(10, 1, 1)), Kernel("a", 9e4, grid=(90, 1, 1))
     rows = (row("a", 5, 5e4, shape=small), row("a", 5, 4.5e5, shape=large))
     first, second = in_run(made(small), *rows), in_run(made(large), *rows)
     found = compare(side(first, second), side(first))
     assert found.pairs[0].timing.before == found.timing.before == 5e5
     assert not found.forbidden
-
-
-# --- the gate
 
 
 def test_the_gate_judges_the_run() -> None:
@@ -307,8 +253,6 @@ def test_the_gate_judges_the_run() -> None:
     assert gate.total_gated
     assert gate.not_gated == []
 
-
-# --- arithmetic
 
 _NAMES = ("alpha", "beta", "gamma", "delta")
 _SPENT = st.dictionaries(
@@ -325,66 +269,16 @@ def _runs(draw: st.DrawFn) -> Profile:
     return ran(*((name, *numbers) for name, numbers in spent.items()), profiled=profiled)
 
 
-def _multiplied(profile: Profile, factor: int) -> Profile:
-    assert profile.run
-    kernels = [
-        k._replace(
-            launches=k.launches * factor, total_ns=k.total_ns * factor, busy_ns=k.busy_ns * factor
-        )
-        for k in profile.run.kernels
-    ]
-    return replace(profile, run=profile.run._replace(kernels=tuple(kernels)))
-
-
 @settings(max_examples=40, deadline=None)
 @given(before=_runs(), after=_runs())
 @pytest.mark.slow
 def test_rows_add_up_and_swapped_sides_mirror(before: Profile, after: Profile) -> None:
     found, swapped = difference(before, after), difference(after, before)
-    assert before.run
-    assert after.run
     assert found.timing.before == pytest.approx(before.run.busy_ns)
     assert found.timing.after == pytest.approx(after.run.busy_ns)
     assert rows_of(found) == pytest.approx((before.run.busy_ns, after.run.busy_ns))
     check_mirrored(found, swapped)
     check_cited(found)
-
-
-@settings(max_examples=25, deadline=None)
-@given(before=_runs(), after=_runs(), factor=st.integers(2, 50))
-@pytest.mark.slow
-def test_as_many_more_launches_on_both_sides_keep_the_ratio(
-    before: Profile, after: Profile, factor: int
-) -> None:
-    one = difference(before, after)
-    other = difference(*(_multiplied(each, factor) for each in (before, after)))
-    assert one.timing.speedup
-    assert other.timing.speedup == pytest.approx(one.timing.speedup)
-    assert other.timing.noise == pytest.approx(one.timing.noise)
-    for pair, more in zip(one.pairs, other.pairs, strict=True):
-        assert more.timing.before == pytest.approx(factor * (pair.timing.before or 0.0) or None)
-
-
-@settings(max_examples=40, deadline=None)
-@given(
-    launches=st.integers(1, 10_000),
-    one_ns=st.floats(1e3, 1e7),
-    all_ns=st.floats(1e3, 1e9),
-    replayed=st.floats(1e3, 1e7),
-)
-@pytest.mark.slow
-def test_fusing_launches_gives_their_time_over_that_of_the_one(
-    launches: int, one_ns: float, all_ns: float, replayed: float
-) -> None:
-    """Whatever a launch takes under replay."""
-    before = in_run(made(Kernel("step", replayed)), row("step", launches, launches * one_ns))
-    after = in_run(made(Kernel("steps", replayed)), row("steps", 1, all_ns))
-    found = difference(before, after, guess=True)
-    assert found.timing.speedup == pytest.approx(launches * one_ns / all_ns)
-    assert found.pairs[0].timing.speedup == pytest.approx(launches * one_ns / all_ns)
-    change = abs(math.log(launches * one_ns / all_ns))
-    if change > found.timing.noise:
-        assert found.timing.word == ("faster" if launches * one_ns > all_ns else "slower")
 
 
 @pytest.mark.slow
@@ -404,8 +298,98 @@ def test_real_reports_with_tables_mirror() -> None:
 def test_a_run_that_was_cut_short_gives_no_total() -> None:
     """20 of 400 launches were recorded before the program crashed."""
     cut = ran(("step", 20, 24_000.0))
-    assert cut.run is not None
     cut = replace(cut, run=cut.run._replace(complete=False))
     found = difference(cut, ran(("step", 1, 54_000.0)))
     assert found.verdict.basis != "run"
     assert any("lacks launches" in reason.text for reason in found.all_caveats)
+
+
+def _spans(before: float | None, after: float | None, **fields: object) -> Difference:
+    report = made(Kernel("k", 1e5))
+    sides = [in_run(report, row("k", 10, 1e6), span_ns=ns, **fields) for ns in (before, after)]
+    return difference(*sides)
+
+
+@each_row(
+    ("before", "after", "text"),
+    [
+        (6.12e6, 1e6, "From the first to the last kernel: 6.12 ms → 1 ms, 6.12x shorter."),
+        (1e6, 6.12e6, "From the first to the last kernel: 1 ms → 6.12 ms, 6.12x longer."),
+        (4e6, 4.1e6, "From the first to the last kernel: 4 ms → 4.10 ms."),
+        (1.1e6, 1.2e6, None),  # busy for most of it
+        (6.12e6, None, None),
+    ],
+)
+def test_the_length_of_runs_with_much_idle_time_is_printed(
+    before: float | None, after: float | None, text: str | None
+) -> None:
+    found = _spans(before, after)
+    assert span_text(found) == text
+    assert found.verdict.word == "unchanged"
+    check_cited(found)
+
+
+def test_idle_time_of_two_gpus_and_one_launch() -> None:
+    assert span_text(_spans(6e5, 6e5, gpus=2)) is None
+    assert span_text(_spans(1e6, 1e6, gpus=2)) is not None
+    found = difference(ran(("a", 1, 5e5)), ran(("a", 3, 5e5)))
+    assert (basis_text(found) or "").endswith(": 1 launch before, 3 after.")
+
+
+def test_tables_that_are_refused(wording) -> None:
+    strange = in_run(made(Kernel("a", 1e5)), row("x", 2, 4e5), path="/tmp/other.csv")
+    found = difference(ran(("a", 5, 5e5)), strange)
+    wording([(each.id, each.text) for each in found.forbidden])
+    assert found.timing.speedup is None
+    found = difference(ran(("a", 5, 5e5)), in_run(made(Kernel("a", 1e5)), row("a", 5, 0.0)))
+    wording([each.text for each in found.forbidden])
+
+
+def test_managed_memory_makes_a_difference_of_a_third_inconclusive(wording) -> None:
+    moved = Migrations(1, 1, 100)
+    sides = [
+        in_run(made(Kernel("k", 1e5)), row("k", 10, ns), migrations=moved) for ns in (1e6, 1.4e6)
+    ]
+    found = difference(*sides)
+    assert found.timing.word == "inconclusive"
+    wording([each.text for each in found.all_caveats if each.id == "migrations"])
+    assert found.timing.doubt == 0.4
+
+
+def _named(found: Difference, reason: str) -> list[str]:
+    return [each.text for each in found.all_caveats if each.id == reason]
+
+
+def test_every_launch_whose_replay_differs_is_named(wording) -> None:
+    report = made(Kernel("k", 5e3), Kernel("k", 6e3), Kernel("k", 7e3), Kernel("k", 8e3))
+    sides = [in_run(report, row("k", 4, ns, shape=Kernel("k"))) for ns in (4e6, 2.6e4)]
+    found = difference(*sides)
+    wording(_named(found, "replay_differs"))
+
+
+def test_a_short_launch_is_not_split_as_under_replay(wording) -> None:
+    """2.30 us under replay and 1.20 us in the run: no gap, and no account of the time."""
+    found = difference(sample_ran("ring_steps", 400, 1.2), sample_ran("ring_steps", 400, 0.6))
+    (pair,) = found.pairs
+    assert pair.timing.word == "faster"
+    assert not {"account", "unit", "line"} & {each.kind for each in pair.attribution}
+    assert _named(found, "replay_differs") == []
+    texts = _named(found, "replay_not_scaled")
+    assert len(texts) == 2
+    wording(texts)
+
+
+def test_what_to_do_next(wording) -> None:
+    long, short = (sample_ran("matrix_flip", 10, us) for us in (3000.0, 1020.0))
+    gapped, plain = difference(short, long), difference(long, short)
+    wording(gapped.next.text)
+    assert gapped.next.share is None
+    assert plain.next.share
+    assert f" saves {plain.next.share:.0f} of the GPU" in plain.next.text
+    check_cited(plain)
+    before = ran(("hot", 10, 9e6), ("small", 1, 1e6), profiled=["small"])
+    found = difference(before, before)
+    wording(unprofiled_text(found))
+    less = ran(("hot", 10, 4e6), ("small", 1, 6e6), profiled=["small"])
+    assert unprofiled_text(difference(less, less)) is None
+    check_cited(found)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from copy import copy
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -11,11 +14,14 @@ from hypothesis import strategies as st
 
 from keet.analysis.account import Account, TimePart
 from keet.analysis.launch_view import LaunchView
-from keet.diagnosis.diagnosis import diagnose
+from keet.analysis.limits import FEW
+from keet.diagnosis.diagnosis import Diagnosis, diagnose
+from keet.explanation.account_notes import account_notes
 from keet.explanation.account_rows import ISSUING, AccountRow, account_rows, leading_text
 from keet.ingest import read_profile
 from keet.units import Quantity
 from tests.conftest import REPORTS
+from tests.grounded import strays_in
 from tests.kept_reports import sample_report
 from tests.rows import each_row
 
@@ -68,12 +74,8 @@ def test_issued_instructions_are_one_row() -> None:
     diagnosis = diagnose(launch, reads_code=False)
     issuing = diagnosis.account.part("issuing")
     rows = account_rows(diagnosis.view, diagnosis.account)
-    assert issuing is not None
     assert [row.share for row in rows if row.parts[0].id.startswith("issuing")] == [issuing.percent]
     assert ISSUING in leading_text(diagnosis.view, diagnosis.account)
-
-
-# --- made-up accounts
 
 
 SHARES = st.lists(st.floats(0.01, 100), min_size=1, max_size=6)
@@ -111,3 +113,75 @@ def part_of(
     return TimePart(
         id=name, part=name, percent=share, time=us if timed else None, children=children
     )
+
+
+NAMES = ("stencil_march", "gas_state", "matrix_flip", "field_axpy", "row_layers", "softmax_rows")
+
+
+@cache
+def diagnosed(sample: str, *, code: bool = True) -> Diagnosis:
+    return diagnose(read_profile(sample_report(sample)).launches[0], reads_code=code)
+
+
+def notes_of(sample: str, *, code: bool = True) -> dict[str, str]:
+    diagnosis = diagnosed(sample, code=code)
+    return {note.id: note.text for note in account_notes(diagnosis.view, diagnosis.account)}
+
+
+@pytest.mark.slow
+@each_row("code", [True, False])
+@each_row("sample", NAMES)
+def test_every_number_has_evidence(sample: str, code: bool) -> None:
+    diagnosis = diagnosed(sample, code=code)
+    view = diagnosis.view
+    for note in account_notes(view, diagnosis.account):
+        assert any(map(str.isdigit, note.text))
+        assert not strays_in(note.text, note.evidence, view.launch)
+
+
+def test_instructions_by_purpose_and_line() -> None:
+    """Counted here by hand: the purposes of the executed instructions, and their lines."""
+    told = notes_of("stencil_march")["instruction_mix"]
+    view = diagnosed("stencil_march").view
+    counts = view.code.program.counts
+    address = [n for n, purpose in enumerate(view.code.purposes) if purpose.value == "address"]
+    share = 100 * sum(counts[n] for n in address) / sum(counts)
+    assert told.startswith(f"Executed instructions: {share:.0f}% addresses and indices (")
+    here = sum(counts[n] for n in address if (at := view.code.location(n)) and at.line == 19)
+    assert f"({100 * here / sum(counts):.0f}% at slow.cu:19, " in told
+    assert "cmath" not in notes_of("gas_state")["instruction_mix"]
+
+
+def test_without_machine_code_the_mix_is_by_opcode_and_line(wording) -> None:
+    told = notes_of("stencil_march", code=False)["instruction_mix"]
+    assert re.match(r"Executed instructions by opcode: \d+% [A-Z0-9]+, \d+% [A-Z0-9]+", told)
+    assert re.search(r"; by line: \d+% at slow\.cu:\d+", told)
+    wording(told)
+
+
+@each_row("sample", NAMES)
+def test_the_mix_is_noted_only_if_issuing_takes_much_of_the_time(sample: str) -> None:
+    issuing = diagnosed(sample).account.part("issuing")
+    assert ("instruction_mix" in notes_of(sample)) == (issuing.percent.value >= 100 * FEW)
+
+
+def test_notes_say_what_is_busy_and_moved(wording) -> None:
+    wording(notes_of("matrix_flip")["l2_stage"], notes_of("softmax_rows")["l2_stage"])
+    wording(notes_of("field_axpy")["bytes_moved"])
+    assert "bytes_moved" not in notes_of("field_axpy", code=False)
+
+
+@pytest.mark.parametrize("sample", ["field_axpy", "gas_state"])
+def test_no_l2_note_if_l2_only_passes_on_what_dram_delivers(sample: str) -> None:
+    assert "l2_stage" not in notes_of(sample)
+
+
+def test_cached_notes_belong_to_their_account() -> None:
+    """They are kept with the view, together with their account."""
+    diagnosis = diagnosed("field_axpy")
+    view, account = diagnosis.view, diagnosis.account
+    first = account_notes(view, account)
+    assert account_notes(view, account) is first
+    again = account_notes(view, copy(account))
+    assert again is not first
+    assert again == first

@@ -16,18 +16,16 @@ from tests.unit.analysis.real_launches import public_profile
 
 SOURCE = "keet explain REPORT --source DIR"
 COMMAND = "ncu --set full -o x ./app"
+INTERVAL = "profile again with: ncu --interval 6"
+SAMPLES = Skipped("all samples", "buffer full", INTERVAL)
+EARLY = Skipped(WHOLE_LAUNCH, "the first 6%", INTERVAL)
+CODE = Skipped("machine code", "none", "profile again with: ncu --section SourceCounters")
 
 
 def test_options_are_added_to_the_command(wording) -> None:
-    found = capture_hints(
-        [
-            Skipped("all samples", "buffer full", "profile again with: ncu --interval 6"),
-            Skipped("machine code", "none", "profile again with: ncu --section SourceCounters"),
-            Skipped("warp states", "not collected", COMMAND),
-            Skipped("roofline", "this GPU has none", "nothing to do"),
-        ],
-        "nvcc -lineinfo",
-    )
+    states = Skipped("warp states", "not collected", COMMAND)
+    roofline = Skipped("roofline", "this GPU has none", "nothing to do")
+    found = capture_hints([SAMPLES, CODE, states, roofline], "nvcc -lineinfo")
     assert found.command == "ncu --interval 6 --set full -o x ./app"
     wording(*found.commands)
     assert found.lacking == ("all samples", "machine code", "warp states", "roofline")
@@ -36,10 +34,12 @@ def test_options_are_added_to_the_command(wording) -> None:
 
 
 def test_how_much_was_sampled_is_stated_if_it_is_the_same_in_all_launches() -> None:
-    remedy = "profile again with: ncu --interval 6"
-    half, third = (Skipped(WHOLE_LAUNCH, f"the first {n}%", remedy) for n in (50, 33))
+    half, third = (Skipped(WHOLE_LAUNCH, f"the first {n}%", INTERVAL) for n in (50, 33))
     assert capture_hints([half, half], None).lacking_text == "The first 50%."
     assert capture_hints([half, third], None).lacking_text == f"The report lacks {WHOLE_LAUNCH}."
+    text = Skipped("source text", "not collected", COMMAND)
+    assert len([*capture_hints([EARLY, text], None, without_profiling=SOURCE).commands]) == 1
+    assert len([*capture_hints([text], None, without_profiling=SOURCE).commands]) == 2
 
 
 def test_what_no_command_collects_is_a_sentence(wording) -> None:
@@ -51,27 +51,16 @@ def test_what_no_command_collects_is_a_sentence(wording) -> None:
 
 
 def test_what_prevents_one_capture_prevents_all(wording) -> None:
-    found = capture_hints(
-        [
-            Skipped("machine code", "none", "profile again with: ncu --section SourceCounters"),
-            Skipped("roofline", "not collected", "this GPU is too old"),
-            Skipped("pipes", "not collected", "this GPU is too old"),
-        ],
-        "nvcc -lineinfo",
-    )
+    old = [Skipped(w, "not collected", "this GPU is too old") for w in ("roofline", "pipes")]
+    found = capture_hints([CODE, *old], "nvcc -lineinfo")
     assert found.command is None
     assert [*found.commands] == []
     wording(found.sentences)
 
 
 def test_a_report_of_keet_profile_is_collected_with_keet_profile_again() -> None:
-    found = capture_hints(
-        [
-            Skipped("all samples", "buffer full", "profile again with: ncu --interval 6"),
-            Skipped("warp states", "not collected", "keet profile -- ./app"),
-        ],
-        None,
-    )
+    again = Skipped("warp states", "not collected", "keet profile -- ./app")
+    found = capture_hints([SAMPLES, again], None)
     assert found.command == "keet profile --ncu-options '--interval 6' -- ./app"
 
 
@@ -109,13 +98,6 @@ def test_a_folder_without_the_sources_is_not_asked_for_again(tmp_path: Path) -> 
     assert find_coverage(read_profile(path, source=tmp_path)).without_profiling is None
 
 
-def test_a_folder_of_sources_is_not_enough_where_more_is_lacking() -> None:
-    early = Skipped(WHOLE_LAUNCH, "the first 6%", "profile again with: ncu --interval 6")
-    text = Skipped("source text", "not collected", COMMAND)
-    assert len([*capture_hints([early, text], None, without_profiling=SOURCE).commands]) == 1
-    assert len([*capture_hints([text], None, without_profiling=SOURCE).commands]) == 2
-
-
 @needs_corpus
 def test_too_few_samples_and_no_lines() -> None:
     """KernelBench: the buffer of samples ran full, and the program was built without lines."""
@@ -131,7 +113,6 @@ def test_what_only_some_launches_lack_is_said_of_them() -> None:
     profile = read_profile(REPORTS / "zoo.ncu-repz")
     told = explain(profile, profile.launches, 5, sass=False)
     assert "Launch" not in told.capture_hints.lacking_text
-    early = Skipped(WHOLE_LAUNCH, "the first 6%", "profile again with: ncu --interval 6")
     texts = {
         1: f"Launch #0 lacks {WHOLE_LAUNCH}.",
         2: f"Launches #0 and #1 lack {WHOLE_LAUNCH}.",
@@ -139,7 +120,7 @@ def test_what_only_some_launches_lack_is_said_of_them() -> None:
     }
     for count, text in texts.items():
         some = tuple(
-            replace(each, skipped=(early, *each.skipped)) if each.launch.id < count else each
+            replace(each, skipped=(EARLY, *each.skipped)) if each.launch.id < count else each
             for each in told.launches
         )
         found = told._replace(launches=some).capture_hints

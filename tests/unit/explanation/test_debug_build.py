@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from keet.analysis.kernel.archetype import is_debug_build
-from keet.diagnosis.diagnosis import diagnose
+from keet.diagnosis.diagnosis import Diagnosis, diagnose
 from keet.explanation.analyst import explain
 from keet.explanation.capture_hints import DEBUG_CODE
 from keet.explanation.explanation_types import LaunchExplanation
+from keet.explanation.headline import verdict_of
 from keet.explanation.launch_amounts import launch_amounts
 from keet.explanation.launch_groups import answer_label
 from keet.explanation.program import ProgramExplanation, program_of
@@ -20,11 +21,20 @@ from keet.ingest.printed.details_page import rule_result
 from keet.pages.blocks import Reader
 from keet.pages.launch import Shown, launch_section
 from keet.pages.program import answer_text, figures, gain_text
-from keet.profile import Launch, Profile, Provenance, SpeedupEstimate, SpeedupScope
+from keet.profile import (
+    Device,
+    Launch,
+    Profile,
+    Provenance,
+    RawMetric,
+    SpeedupEstimate,
+    SpeedupScope,
+)
 from tests.page_blocks import texts_of
 from tests.rows import each_row
 from tests.unit.analysis.made_up_launch import made_up
 
+MADE = Provenance("made", "ncu-rep", 0, "0", "a test")
 OPTIMISED = {"FFMA": 500, "LDG": 200, "IMAD": 200, "BRA": 50, "MOV": 50}
 DEBUG = {"FADD": 100, "FMUL": 100, "LDL": 200, "BRA": 100, "MOV": 500}
 
@@ -38,7 +48,7 @@ def latency_bound(opcodes: dict[str, int], number: int = 0, **metrics: Any) -> L
 
 
 def program_with(*launches: Launch) -> ProgramExplanation:
-    profile = Profile(launches, Provenance("made", "ncu-rep", 0, "0", "a test"))
+    profile = Profile(launches, MADE)
     found = program_of(explain(profile, launches, 5))
     assert found is not None
     return found
@@ -49,6 +59,18 @@ def test_a_debug_build_has_no_gains() -> None:
     debug = diagnose(latency_bound(DEBUG))
     assert (debug.findings, debug.minor, debug.all_fixed, debug.healthy) == ((), (), None, None)
     assert launch_amounts(debug.view).unknown[0] is DEBUG_CODE
+    # SMs without a block do not depend on the code. Waits do, so nothing is said of them.
+    shapes = {8: "In any build: A grid of 8 blocks does not fill", 1000: ""}
+    for grid, said in shapes.items():
+        active: dict[str, Any] = {
+            "sm_active_cycles": 1e6 * min(1, grid / 132),
+            "sm_active_cycles_max": 1e6,
+        }
+        launch = latency_bound(DEBUG, grid_size=grid, elapsed_cycles=1e6, **active)
+        headline = explained(launch).verdict.headline
+        assert said in headline
+        assert ("In any build" in headline) is bool(said)
+        assert not diagnose(launch).findings
 
 
 def test_no_findings_agree_with_the_headline() -> None:
@@ -56,7 +78,7 @@ def test_no_findings_agree_with_the_headline() -> None:
     unknown = made_up({"dram": 70.0, "issue_slots": 60.0}, {}, OPTIMISED, duration=1e6)
     unknown.id = 1
     judged = (latency_bound(DEBUG), unknown)
-    profile = Profile(judged, Provenance("made", "ncu-rep", 0, "0", "a test"))
+    profile = Profile(judged, MADE)
     for each, why in zip(explain(profile, judged, 5).launches, ("debug code", "does not show")):
         page = [*launch_section(Shown(each, None, Reader("html")))]
         (text,) = (text for text in texts_of(page) if text.startswith("None: "))
@@ -101,24 +123,7 @@ def test_keet_does_not_judge_a_rules_estimate_of_debug_code(opcodes: dict[str, i
     estimate = SpeedupEstimate(SpeedupScope.GLOBAL, 80.0)
     rule = rule_result("Source", "OPT", "Few.", rule="UncoalescedGlobalAccess", gain=estimate)
     launch.data = replace(launch.data, stored_rules=(rule,))
-    profile = Profile((launch,), Provenance("made", "ncu-rep", 0, "0", "a test"))
-    (each,) = explain(profile, [launch], 5).launches
-    assert (each.second_opinion is None) == (opcodes is DEBUG)
-
-
-def test_a_debug_build_is_told_what_its_launch_shape_shows() -> None:
-    """SMs without a block do not depend on the code. Waits do, so nothing is said of them."""
-    shapes = {8: "In any build: A grid of 8 blocks does not fill", 1000: ""}
-    for grid, said in shapes.items():
-        active: dict[str, Any] = {
-            "sm_active_cycles": 1e6 * min(1, grid / 132),
-            "sm_active_cycles_max": 1e6,
-        }
-        launch = latency_bound(DEBUG, grid_size=grid, elapsed_cycles=1e6, **active)
-        headline = explained(launch).verdict.headline
-        assert said in headline
-        assert ("In any build" in headline) is bool(said)
-        assert not diagnose(launch).findings
+    assert (explained(launch).second_opinion is None) == (opcodes is DEBUG)
 
 
 @pytest.mark.parametrize("longest", [{"sm_active_cycles_max": 1e6}, {}])
@@ -128,12 +133,11 @@ def test_a_debug_build_is_told_that_few_blocks_do_all_the_work(longest: dict[str
         DEBUG, grid_size=264, elapsed_cycles=1e6, sm_active_cycles=1e4, **longest
     )
     found = diagnose(launch).in_any_build
-    assert found is not None
     assert found.id == "load_imbalance"
 
 
 def explained(launch: Launch) -> LaunchExplanation:
-    profile = Profile((launch,), Provenance("made", "ncu-rep", 0, "0", "a test"))
+    profile = Profile((launch,), MADE)
     (found,) = explain(profile, (launch,), 5).launches
     return found
 
@@ -146,3 +150,77 @@ def test_a_launch_without_a_measurement_has_no_time() -> None:
     assert figures(row) == ("-", "1", "not measured")
     assert row.first is not None
     assert answer_label(row.first) == "not measured"
+
+
+FEW_LANES = Device("NVIDIA GeForce RTX 4060 Laptop GPU", "8.9", 24)
+
+
+def roofline_alone(dfma: float, dram: float, units: dict[str, float] | None = None) -> Launch:
+    """`dfma`, `dram`: shares of the peak."""
+    return made_up(
+        units or {},
+        device=FEW_LANES,
+        duration=349_800.0,
+        sm_clock=1.1e9,
+        inst_dadd_per_cycle=0.5 * dfma * 48,
+        inst_dmul_per_cycle=0.0,
+        inst_dfma_per_cycle=0.5 * dfma * 48,
+        inst_dfma_peak_per_cycle=48.0,
+        inst_fadd_per_cycle=0.0,
+        inst_fmul_per_cycle=0.0,
+        inst_ffma_per_cycle=0.0,
+        inst_ffma_peak_per_cycle=3072.0,
+        dram_bytes_per_second=dram * 32 * 7e9,
+        dram_peak_bytes_per_cycle=32.0,
+        dram_frequency=7e9,
+    )
+
+
+def _told(launch: Launch) -> tuple[Diagnosis, str]:
+    diagnosis = diagnose(launch, reads_code=False)
+    headline = verdict_of(diagnosis).headline
+    assert set(headline.ids) <= {piece.id for piece in diagnosis.view.ledger}
+    return diagnosis, headline
+
+
+def test_double_precision_with_few_lanes_is_a_possible_cause(wording) -> None:
+    """An addition keeps the pipe as busy as a multiply-add, so 40 % of the instructions' peak are
+    less of the peak of operations."""
+    diagnosis, headline = _told(roofline_alone(0.4, 0.1))
+    assert diagnosis.view.ceilings.share("FP64") == pytest.approx(0.4)
+    assert diagnosis.view.ceilings.share("DRAM") == pytest.approx(0.1)
+    (first,) = diagnosis.findings
+    assert (first.id, first.cause_certainty) == ("low_precision_possible", "possible")
+    assert "at least 40%" in first.text
+    wording(headline)
+
+
+def test_lower_bounds(wording) -> None:
+    """Nothing else was measured, so other units may be at their peak."""
+    diagnosis, headline = _told(roofline_alone(0.0, 0.3))
+    assert not diagnosis.findings
+    wording(headline)
+    diagnosis, headline = _told(roofline_alone(0.0, 0.93))
+    assert diagnosis.healthy == "at_dram_roofline"
+    wording(headline)
+    diagnosis, _ = _told(roofline_alone(0.4, 0.1, {"dram": 12.0, "fp64": 55.0}))
+    assert not diagnosis.view.ceilings.are_counted
+    assert diagnosis.view.ceilings.share("FP64") == pytest.approx(0.55)
+
+
+def test_lone_counters_of_l2_are_shown(wording) -> None:
+    """Without a peak they do not say where the time goes, but they are some memory traffic."""
+    launch = made_up({}, duration=1e6)
+    counters = {
+        "lts__t_bytes.sum": 2e9,
+        "lts__t_sectors_op_read_lookup_hit.sum": 75.0,
+        "lts__t_sectors_op_read_lookup_miss.sum": 25.0,
+    }
+    metrics = {**launch.data.metrics, **{n: RawMetric(v) for n, v in counters.items()}}
+    launch.data = replace(launch.data, metrics=metrics)
+    each = explained(launch)
+    assert [str(figure.text) for figure in each.figures][:2] == ["L2 2 TB/s", "75% of L2 reads hit"]
+    wording(each.verdict.headline)
+    checks = [skipped.check for skipped in each.skipped]
+    assert "most memory traffic" in checks
+    assert "memory traffic" not in checks

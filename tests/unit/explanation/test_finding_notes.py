@@ -17,16 +17,15 @@ from keet.catalog.measured_cases import (
     precedents,
 )
 from keet.diagnosis import finding as finding_module
-from keet.diagnosis.finding import Finding
 from keet.documents.cases import CaseDocument, CaseStepDocument
-from keet.documents.finding import Forecast
+from keet.evidence import Evidence, constant
 from keet.explanation import finding_notes as told
 from keet.explanation.analyst import explain
 from keet.explanation.casebook import casebook, summaries_text, telling_lines
 from keet.explanation.casebook import precedents_text as file_text
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.explanation.finding_notes import nearest_text
-from keet.explanation.gain_texts import forecast_text
+from keet.explanation.gain_texts import forecast_text, range_text
 from keet.findings import findings
 from keet.formatting import speedup_text
 from keet.pages.cases import heading
@@ -40,6 +39,7 @@ from tests.unit.analysis.real_launches import (
     profile_of,
     public_profile,
 )
+from tests.unit.explanation.made_finding import finding
 
 
 def test_precedents_match_the_case_index() -> None:
@@ -53,11 +53,18 @@ def test_summaries_match_the_case_index() -> None:
     assert CASE_SUMMARIES.read_text(encoding="utf-8") == summaries_text(casebook()), command
 
 
-def test_every_case_that_gained_has_a_summary() -> None:
+def test_summaries_and_precedents_are_complete() -> None:
     gained = {each.id for each in casebook() if not each.lookalike}
     assert {each.id for each in case_summaries()} == gained
     assert sum(len(each.changes) >= 2 for each in case_summaries()) > 0.9 * len(gained)
     assert all(len(line) <= 112 for each in case_summaries() for line in each.changes)
+    assert len(precedents()) >= 20
+    for id_, row in precedents().items():
+        assert id_ in findings()
+        assert row.cases >= 1
+        assert 1 <= row.low <= row.median <= row.high
+    gpus = {each.gpu for each in casebook()}
+    assert all(told.MEASURED_ON in gpu for gpu in gpus)
 
 
 DIFF = """--- before
@@ -97,14 +104,10 @@ def test_the_nearest_case_is_of_the_same_kind() -> None:
     each = explained("key_count")
     first = each.findings[0]
     case = first.nearest_case
-    assert case is not None
     assert (case.archetype, case.language) == ("histogram", "cuda")
     assert nearest_text(case).endswith(f": keet finding {case.id}")
     assert all(other.nearest_case is None for other in each.findings[1:])
-
-
-def test_a_case_is_not_shown_its_own_answer() -> None:
-    """Evals ask models about kernels of the casebook."""
+    # Evals ask models about kernels of the casebook.
     id_ = next(id_ for id_ in CASES if id_.startswith("transpose/"))
     each = explained(id_)
     case = each.findings[0].nearest_case
@@ -117,28 +120,20 @@ def test_a_case_of_another_algorithm_is_no_precedent(start: str) -> None:
     """The set-up of random numbers is like no convolution, a merge sort like no hash table."""
     profile = public_profile(start)
     each = explain(profile, profile.launches[:1], 5, sass=False).launches[0]
-    for finding in each.findings:
-        case = finding.nearest_case
+    for found in each.findings:
+        case = found.nearest_case
         assert case is None or case.archetype == "sort"
     if each.findings[0].advice and each.findings[0].advice.variant == "curand":
         assert each.findings[0].precedents is None
 
 
-def test_every_row_is_a_finding_with_gains_in_order() -> None:
-    assert len(precedents()) >= 20
-    for finding, row in precedents().items():
-        assert finding in findings()
-        assert row.cases >= 1
-        assert 1 <= row.low <= row.median <= row.high
-
-
-def entry(finding: str, speedup: float, *, lookalike: bool = False, **steps: float) -> CaseDocument:
+def entry(id_: str, speedup: float, *, lookalike: bool = False, **steps: float) -> CaseDocument:
     fields: dict[str, Any] = dict.fromkeys(CaseDocument.names())
     made = [
         CaseStepDocument(finding=name, after_us=1.0, speedup=gain, why="")
         for name, gain in steps.items()
     ]
-    told = {"finding": finding, "speedup": speedup, "lookalike": lookalike, "steps": made}
+    told = {"finding": id_, "speedup": speedup, "lookalike": lookalike, "steps": made}
     return CaseDocument(**(fields | told))
 
 
@@ -190,35 +185,14 @@ def test_the_sentence_has_the_range_of_measured_gains(
     row: Precedents | None, text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(finding_module, "precedents", lambda: {"tail_effect": row} if row else {})
-    finding = Finding(
-        id="tail_effect",
-        cause_certainty="certain",
-        text="",
-        forecast=Forecast(1, 2, 3),
-        evidence=(),
-    )
-    assert told.precedents_text(finding, Ledger()) == text
+    assert told.precedents_text(finding("tail_effect", 1, 2, 3), Ledger()) == text
 
 
 @each_row("variant", ["", "LSU/shared"])
 def test_cases_of_all_causes_of_a_kind_are_not_called_those_of_one(variant: str, wording) -> None:
-    finding = Finding(
-        id="pipe_saturated",
-        cause_certainty="certain",
-        text="",
-        forecast=Forecast(1, 2, 3),
-        evidence=(),
-        variant=variant,
-    )
-    assert (finding.label != finding.spec.label) == bool(variant)
-    found = finding.precedents
-    assert found is not None
-    wording(told.precedents_text(finding, Ledger()), case=variant or "the finding")
-
-
-def test_where_the_cases_were_measured() -> None:
-    gpus = {each.gpu for each in casebook()}
-    assert all(told.MEASURED_ON in gpu for gpu in gpus)
+    saturated = finding("pipe_saturated", 1, 2, 3, variant=variant)
+    assert (saturated.label != saturated.spec.label) == bool(variant)
+    wording(told.precedents_text(saturated, Ledger()), case=variant or "the finding")
 
 
 def test_cases_and_explain_print_the_same_gains() -> None:
@@ -229,20 +203,37 @@ def test_cases_and_explain_print_the_same_gains() -> None:
     assert f"gained {low} to {high} (median {median})" in heading(entries)
 
 
-def test_a_short_kernel_does_more_work_in_the_same_time(wording) -> None:
-    finding = Finding(
-        id="launch_bound",
-        cause_certainty="certain",
-        text="",
-        forecast=Forecast(6.1, 8.04, 15.3),
-        evidence=(),
-    )
-    wording(forecast_text(finding, Ledger()))
-    other = Finding(
-        id="tail_effect",
-        cause_certainty="certain",
-        text="",
-        forecast=Forecast(1.0, 1.146, 2.0),
-        evidence=(),
-    )
+def test_gains_of_several_launches_and_of_short_kernels(wording) -> None:
+    wording(forecast_text(finding("launch_bound", 6.1, 8.04, 15.3), Ledger()))
+    other = finding("tail_effect", 1.0, 1.146, 2.0)
     assert forecast_text(other, Ledger()) == "1.15x faster (1.0x to 2.0x)"
+    said = range_text("redundant_traffic", *map(gain, (1.0, 2.8, 4.6)), variant="hand_over")
+    assert said == "2.8x faster together (1.0x to 4.6x)"
+
+
+def gain(factor: float) -> Evidence:
+    return constant(factor, "", "gain")
+
+
+@each_row(
+    ("finding", "forecast", "text"),
+    [
+        ("latency_bound", (1.6, 2.1, 3.9), "2.1x faster (1.6x to 3.9x)"),
+        ("launch_bound", (1.6, 2.1, 3.9), "2.1x the work in the same time (1.6x to 3.9x)"),
+        ("latency_bound", (1.0, 1.02, 2.4), "1.02x faster (1.0x to 2.4x)"),
+        ("local_memory_spill", (21, 27, 30), "27x faster (21x or more)"),
+        (None, (1.0, 1.05, 1.2), "1.05x faster (1.0x to 1.2x)"),
+    ],
+)
+def test_forecasts(finding: str | None, forecast: tuple[float, float, float], text: str) -> None:
+    """A range that ends at the largest gain that keet computes has no upper end."""
+    assert range_text(finding, *map(gain, forecast)) == text
+
+
+def test_two_claims_about_the_same_finding_keep_their_own_numbers() -> None:
+    ledger = Ledger("0")
+    first, second = (finding("tail_effect", 1.0, n, 4.0, origin="model") for n in (2.0, 3.0))
+    texts = [forecast_text(each, ledger) for each in (first, second, first)]
+    assert [text[:4] for text in texts] == ["2.0x", "3.0x", "2.0x"]
+    assert texts[0].ids == texts[2].ids != texts[1].ids
+    assert {*texts[0].ids, *texts[1].ids} <= {piece.id for piece in ledger}

@@ -10,17 +10,30 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 
+from keet.analysis.hardware.ceilings import WHOLE_SM
+from keet.analysis.time_model import BLOCK_STARTS, DEVICE_WIDE, HOT_LINE, LEADS
 from keet.catalog import hardware_units
 from keet.diagnosis.diagnosis import Diagnosis, diagnose
 from keet.diagnosis.finding import Finding
+from keet.explanation.analyst import explain
+from keet.explanation.busy_units import distinct_units, leading_units, nearest_units
+from keet.explanation.explanation_types import Explanation
 from keet.explanation.headline import Verdict, verdict_of
+from keet.pages.explain import without_code_text
 from keet.profile import Launch, Profile
-from tests.conftest import REPORTS
+from tests.conftest import REPORTS, needs_corpus
 from tests.rows import each_row
 from tests.unit.analysis.made_up_launch import ELAPSED, launches, made_up
-from tests.unit.analysis.real_launches import SAMPLES, changed, launch_of
+from tests.unit.analysis.real_launches import (
+    SAMPLES,
+    changed,
+    launch_of,
+    profile_of,
+    public_profile,
+)
 from tests.unit.analysis.real_launches import profile_of as read_once
 
+ACTIVE = dict.fromkeys(("elapsed_cycles", "sm_active_cycles", "sm_active_cycles_max"), ELAPSED)
 BARE = ("healthy", "nothing to fix", "no waste", "not worth")
 """Claims that say nothing about the work itself."""
 _LEFT = re.compile(r"at most (\d+\.\d)x is left")
@@ -86,28 +99,31 @@ def test_any_combination_of_counters_gives_a_headline(launch: Launch) -> None:
     assert verdict.not_judged != is_known or launch.get("duration") is None
 
 
-# --- launches that failed, and reports with little
-
-
-def test_a_launch_without_blocks_failed(wording) -> None:
+def _without_blocks() -> Launch:
     launch = made_up({"dram": 0.0}, duration=2000.0)
     launch.grid = (0, 1, 1)
-    _, verdict = judged(launch)
-    wording(verdict.headline)
-    assert (verdict.limiter, verdict.reached, verdict.not_judged) == (None, None, True)
+    return launch
 
 
-def test_a_launch_without_metrics_failed_or_was_not_profiled(wording) -> None:
-    for launch in (made_up({}), changed(launch_of("matrix_flip"), lambda *_: None)):
-        _, verdict = judged(launch)
-        wording(verdict.headline)
-        assert verdict.not_judged
+KEPT = ("gpc__cycles_elapsed.max", "launch__")
+NOT_JUDGED = {
+    "no blocks": _without_blocks,
+    "no metrics": lambda: made_up({}),
+    "no metrics of a report": lambda: changed(launch_of("matrix_flip"), lambda *_: None),
+    "a duration alone": lambda: made_up({}, duration=1e6),
+    "its cycles alone": lambda: changed(  # an edited snapshot; it did not fail
+        launch_of("matrix_flip"), lambda name, value: value if name.startswith(KEPT) else None
+    ),
+}
 
 
-def test_a_duration_alone_does_not_say_where_the_time_goes(wording) -> None:
-    _, verdict = judged(made_up({}, duration=1e6))
-    wording(verdict.headline)
-    assert verdict.not_judged
+@each_row("what", NOT_JUDGED)
+def test_launches_that_failed_or_have_too_few_numbers(what: str, wording) -> None:
+    _, verdict = judged(NOT_JUDGED[what]())
+    wording(verdict.headline, case=what)
+    assert verdict.not_judged or what == "its cycles alone"
+    if what == "no blocks":
+        assert (verdict.limiter, verdict.reached) == (None, None)
 
 
 @pytest.mark.parametrize("name", ["tour_basic.ncu-repz", "tour_basic.live.csv"])
@@ -123,31 +139,16 @@ def test_a_report_of_the_basic_set_has_a_limiter(
         assert diagnosis.findings or told in verdict.headline
 
 
-def test_an_old_basic_set_shows_the_sms_as_a_whole(wording) -> None:
-    """Without a counter of any pipe; memory units that idle are not what limits it."""
-    units = {"dram": 12.0, "l2": 16.0}
-    diagnosis, verdict = judged(made_up(units, duration=1e6, sm_throughput_pct=86.0))
-    assert verdict.limiter == "SM"
-    assert diagnosis.healthy == "at_compute_roofline"
-    wording(verdict.headline)
-
-
-# --- at a ceiling
-
-
-def test_at_the_dram_ceiling_the_question_is_whether_the_bytes_are_needed(wording) -> None:
+def test_at_a_ceiling_fewer_bytes_or_instructions_help(wording) -> None:
     launch = launch_of("field_axpy")
     unknown, known = judged(launch)[1], verdict_of(diagnose(launch))
     assert unknown.healthy == known.healthy == "at_dram_roofline"
     wording(unknown.headline, known.headline)
     assert _LEFT.search(unknown.headline)
     assert _LEFT.search(known.headline)
-
-
-def test_at_a_compute_ceiling_only_fewer_instructions_help(wording) -> None:
-    _, verdict = judged(launch_of("series_eval"))
-    assert verdict.healthy == "at_compute_roofline"
-    wording(verdict.headline)
+    _, compute = judged(launch_of("series_eval"))
+    assert compute.healthy == "at_compute_roofline"
+    wording(compute.headline)
 
 
 @pytest.mark.parametrize(
@@ -158,17 +159,6 @@ def test_the_possible_speed_up_follows_from_the_share_of_peak(share: float, says
     assert says in verdict.headline
 
 
-# --- where the time goes
-
-
-def test_the_headline_starts_with_idle_sms_if_they_are_the_cause() -> None:
-    diagnosis, verdict = judged(launch_of("row_norms"))
-    idle = diagnosis.account.part("idle")
-    assert idle is not None
-    assert diagnosis.findings[0].id == "small_grid"
-    assert verdict.headline.startswith(f"SMs are idle for {idle.percent:.0f} of the time")
-
-
 def test_the_headline_has_the_idle_share_and_the_part_of_its_cause(wording) -> None:
     """The bar of the account has the whole: the headline must not tell another number."""
     halved = changed(
@@ -177,8 +167,6 @@ def test_the_headline_has_the_idle_share_and_the_part_of_its_cause(wording) -> N
     )
     diagnosis, verdict = judged(halved)
     idle, few = (diagnosis.account.part(name) for name in ("idle", "idle.small_grid"))
-    assert idle is not None
-    assert few is not None
     assert diagnosis.findings[0].id == "small_grid"
     assert f"{few.percent:.0f}" != f"{idle.percent:.0f}"
     assert f" {idle.percent:.0f} of the time ({few.percent:.0f} " in verdict.headline
@@ -195,38 +183,56 @@ def test_time_between_kernels_is_not_attributed_to_a_unit(
     assert verdict.headline.startswith("For 99.")
 
 
-def test_units_that_tie_are_named_together(wording) -> None:
-    active = {
-        "elapsed_cycles": ELAPSED,
-        "sm_active_cycles": ELAPSED,
-        "sm_active_cycles_max": ELAPSED,
-    }
-    _, verdict = judged(made_up({"fma": 80.0, "alu": 78.0, "dram": 10.0}, duration=1e6, **active))
+def test_units_are_named(wording) -> None:
+    _, verdict = judged(made_up({"fma": 80.0, "alu": 78.0, "dram": 10.0}, duration=1e6, **ACTIVE))
     assert verdict.limiter == "FMA+ALU"
     some, memory = {"fma": 20.0, "alu": 18.0}, {"dram": 9.0, "l2": 9.0, "l1": 9.0}
-    _, verdict = judged(made_up(some | memory, duration=1e6, **active))
+    _, verdict = judged(made_up(some | memory, duration=1e6, **ACTIVE))
     assert verdict.limiter == "latency"
     wording(verdict.headline)
-    _, verdict = judged(made_up(some, duration=1e6, **active))
+    _, verdict = judged(made_up(some, duration=1e6, **ACTIVE))
+    wording(verdict.headline)
+    # Without a counter of any pipe; memory units that idle are not what limits it.
+    units = {"dram": 12.0, "l2": 16.0}
+    diagnosis, verdict = judged(made_up(units, duration=1e6, sm_throughput_pct=86.0))
+    assert verdict.limiter == "SM"
+    assert diagnosis.healthy == "at_compute_roofline"
     wording(verdict.headline)
 
 
-def test_the_place_of_the_first_finding_is_named() -> None:
+def test_the_place_is_named() -> None:
+    """Of the first finding; without one, the line with most samples."""
     diagnosis, verdict = judged(launch_of("matrix_flip"))
     first: Finding = diagnosis.findings[0]
     assert verdict.headline.endswith(f" at {first.locations[0].where}.")
     nowhere = diagnosis._replace(findings=(replace(first, locations=()),))
     assert verdict_of(nowhere).headline.endswith(f"{first.label}.")
+    launch = launch_of("quant_dense/row_by_row")
+    diagnosis = diagnose(launch)
+    assert not diagnosis.findings
+    (first, *_) = diagnosis.view.sampled_places()
+    said = re.search(
+        r"The line with most samples is (\S+) \((\d+)%\): warps mostly wait for ",
+        verdict_of(diagnosis).headline,
+    )
+    assert (said[1], int(said[2])) == (first.where, round(100 * first.share))
 
 
-def test_a_full_l2_without_a_finding_says_what_would_help(wording) -> None:
-    """A made-up launch: more goes to L2 than comes back."""
+def test_made_up_launches(wording) -> None:
+    """More goes to L2 than comes back; a sleep explains the idle units, unless it is short."""
+    # A made-up launch: more goes to L2 than comes back.
     units = {"l2": 93.0, "sm_to_l2": 93.0, "l2_to_sm": 30.0, "dram": 10.0, "issue_slots": 20.0}
     launch = made_up(units, None, None, duration=1e6, l2_requests=5e6)
     diagnosis = diagnose(launch)
     assert not diagnosis.findings
     headline = verdict_of(diagnosis).headline
     wording(headline)
+    # Made up: the sleep explains the idle units. A short sleep is not named.
+    for asleep, is_named in ((4000.0, True), (5.0, False)):
+        states = {"sleeping": asleep, "long_scoreboard": 20.0, "selected": 1.0}
+        _, verdict = judged(made_up({"l2": 1.0, "issue_slots": 0.1}, states, duration=1e6))
+        assert verdict.headline.startswith("Warps sleep") == is_named
+        wording(verdict.headline)
 
 
 def test_the_bound_is_that_of_the_unit_that_the_advice_is_about() -> None:
@@ -236,15 +242,12 @@ def test_the_bound_is_that_of_the_unit_that_the_advice_is_about() -> None:
     assert (diagnosis.view.ceilings.ranked[0].name, diagnosis.model.busiest) == ("L1", "LSU")
     check(diagnosis, verdict_of(diagnosis))
     assert [piece.metric for piece in _ceilings_left(diagnosis)] == ["left.LSU"]
-
-
-def test_warps_that_sleep_are_named(wording) -> None:
-    """Made up: the sleep explains the idle units. A short sleep is not named."""
-    for asleep, is_named in ((4000.0, True), (5.0, False)):
-        states = {"sleeping": asleep, "long_scoreboard": 20.0, "selected": 1.0}
-        _, verdict = judged(made_up({"l2": 1.0, "issue_slots": 0.1}, states, duration=1e6))
-        assert verdict.headline.startswith("Warps sleep") == is_named
-        wording(verdict.headline)
+    # What good kernels reach of a peak is less: more could be left.
+    diagnosis = diagnose(launch_of("quant_dense/row_by_row"), reads_code=False)
+    assert not diagnosis.findings
+    (first, *_) = diagnosis.view.ceilings.ranked
+    said = f"With the same work of {first.spoken}, a speed-up of at most {1 / first.share:.1f}x is "
+    assert said in verdict_of(diagnosis).headline
 
 
 DRAM_SHARE = hardware_units()["dram"].share_of_peak[0]
@@ -263,43 +266,11 @@ def test_the_unit_behind_a_busy_slice_of_l2_is_named(dram: float, said: bool, wo
     wording(verdict.headline, case=dram)
 
 
-def test_without_a_finding_the_bound_is_that_of_the_peak() -> None:
-    """What good kernels reach of a peak is less: more could be left."""
-    diagnosis = diagnose(launch_of("quant_dense/row_by_row"), reads_code=False)
-    assert not diagnosis.findings
-    (first, *_) = diagnosis.view.ceilings.ranked
-    said = f"With the same work of {first.spoken}, a speed-up of at most {1 / first.share:.1f}x is "
-    assert said in verdict_of(diagnosis).headline
-
-
 @pytest.mark.slow
 @each_row("case", ["decimal_columns/three_kinds", "quant_dense/row_by_row"])
 def test_warps_mostly_wait_for_what_most_samples_of_a_line_wait_for(case: str, wording) -> None:
     """Of the first, 41 % of the samples at its line wait for data."""
     wording(verdict_of(diagnose(launch_of(case))).headline, case=case)
-
-
-def test_the_line_with_most_samples_is_named_where_there_is_no_finding() -> None:
-    launch = launch_of("quant_dense/row_by_row")
-    diagnosis = diagnose(launch)
-    assert not diagnosis.findings
-    (first, *_) = diagnosis.view.sampled_places()
-    said = re.search(
-        r"The line with most samples is (\S+) \((\d+)%\): warps mostly wait for ",
-        verdict_of(diagnosis).headline,
-    )
-    assert said is not None
-    assert (said[1], int(said[2])) == (first.where, round(100 * first.share))
-
-
-def test_a_launch_with_its_cycles_alone_did_not_fail(wording) -> None:
-    """An edited snapshot: of what ncu measured, only the elapsed cycles are left."""
-    kept = ("gpc__cycles_elapsed.max", "launch__")
-    launch = changed(
-        launch_of("matrix_flip"), lambda name, value: value if name.startswith(kept) else None
-    )
-    _, verdict = judged(launch)
-    wording(verdict.headline)
 
 
 def test_a_cause_that_is_more_often_not_there_is_called_that(wording) -> None:
@@ -310,3 +281,67 @@ def test_a_cause_that_is_more_often_not_there_is_called_that(wording) -> None:
     assert diagnosis.findings == ()
     assert f" {nearest.label}, {nearest.forecast.likely:.2f}x if it is. {nearest.text}" in headline
     wording(headline)
+
+
+@pytest.mark.slow
+def test_the_limiter_is_the_busiest_unit_of_the_model() -> None:
+    """Of DRAM and L2, which passes its bytes on, either may be."""
+    for launch in real_launches():
+        diagnosis = diagnose(launch, reads_code=False)
+        leading = leading_units(diagnosis)
+        model = diagnosis.model
+        is_unit = model.is_measured and model.busiest != BLOCK_STARTS
+        assert bool(leading) == (is_unit and model.pressure >= LEADS)
+        if not leading or model.busiest in (HOT_LINE, WHOLE_SM):
+            continue
+        names = [each.name for each in leading]
+        assert model.busiest in (names[:2] if names[0] in DEVICE_WIDE else names[:1])
+
+
+def test_a_unit_that_leads_by_load_leads_the_headline() -> None:
+    """Issue slots reach less of their peak than L1 does."""
+    launch = made_up({"l1": 86.0, "issue_slots": 84.0}, duration=1e6, **ACTIVE)
+    diagnosis = diagnose(launch, reads_code=False)
+    assert diagnosis.model.busiest == "issue"
+    assert verdict_of(diagnosis).limiter.split("+") == ["issue", "L1"]
+    assert nearest_units(diagnosis)[0].name == "L1"
+
+
+@needs_corpus
+def test_two_units_with_one_counter_are_named_once() -> None:
+    """l1tex__lsuin_requests is a stage of L1 and the LSU pipe: it was printed twice."""
+    for launch in public_profile("hzchenxiaobin__").launches:
+        diagnosis = diagnose(launch, reads_code=False)
+        assert "L1" not in [each.name for each in distinct_units(diagnosis.view.ceilings.ranked)]
+        assert verdict_of(diagnosis).limiter == "LSU"
+
+
+_BASIC = profile_of(REPORTS / "tour_basic.ncu-repz")
+
+
+def _lacking(told: Explanation) -> str:
+    return told.capture_hints.lacking_text
+
+
+def test_the_counts_lack_and_not_the_code(wording) -> None:
+    told = explain(_BASIC, _BASIC.launches, 5)
+    wording(_lacking(told))
+    assert without_code_text(told, told.launches) == ""
+    for each in told.launches:
+        assert "the machine code" not in each.verdict.headline
+    launch = launch_of("field_axpy")
+    for reads_code in (False, True):
+        diagnosis = diagnose(launch, reads_code=reads_code)
+        assert not diagnosis.view.lacks_counts
+        assert "counts per instruction" not in verdict_of(diagnosis).headline
+    profile = profile_of(REPORTS / "tour_lines.csv")
+    told = explain(profile, profile.launches, 5)
+    assert not any(each.view.lacks_counts for each in told.launches)
+    assert "counts per instruction" not in _lacking(told)
+
+
+def test_one_launch_is_told_the_same_as_all_of_them() -> None:
+    every = _lacking(explain(_BASIC, _BASIC.launches, 5))
+    for launch in _BASIC.launches:
+        assert _lacking(explain(_BASIC, [launch], 5)) == every
+        assert _lacking(explain(_BASIC, [launch], 5, sass=False)) == every

@@ -38,56 +38,47 @@ def test_rates_and_resources(sample: str, text: str) -> None:
     assert text_of(launch_of(sample)) == text
 
 
-def test_a_basic_report_has_no_rates() -> None:
+def test_what_is_left_out() -> None:
     launch = profile_of(REPORTS / "tour_basic.ncu-repz").launches[0]
     shape = "15.5 waves, 16 registers, 8 blocks per SM"
     assert text_of(launch) == f"{shape}, 64 warps per SM (of 64; 46 on average)"
-
-
-def test_a_range_has_no_registers_of_its_own() -> None:
     launch = profile_of(REPORTS / "range.ncu-rep").launches[0]
     assert not any(
         figure.id == "registers_per_thread" for figure in launch_figures(LaunchView(launch))
     )
-
-
-def test_nothing_is_known() -> None:
     assert text_of(made_up({})) == ""
-
-
-def test_every_number_is_evidence() -> None:
-    view = LaunchView(launch_of("score_tiles"))
-    ids = {number for figure in launch_figures(view) for number in figure.text.ids}
-    assert ids <= {entry.id for entry in view.ledger}
-    assert len(ids) == 15
-
-
-def test_the_line_is_short() -> None:
-    """Two lines of a page: what is left out is among the figures."""
-    launch = launch_of("half_dense:fast")
-    ids = {figure.id for figure in launch_figures(LaunchView(launch))}
-    assert {"dram_read", "dram_written", "l2_bytes", "l1_hit_rate", "l2_hit_rate", "waves"} <= ids
-    assert len(wrap(text_of(launch), 98)) == 2
-
-
-def test_dram_is_named_once() -> None:
     known = text_of(made_up({}, dram_bytes_read=2e6))
     assert known == "DRAM 2 MB read"
 
 
-def test_registers_that_are_spilled() -> None:
-    """645 instructions of a warp: 7,925,760 over 12,288 warps."""
+def test_figures_and_their_line() -> None:
+    view = LaunchView(launch_of("score_tiles"))
+    ids = {number for figure in launch_figures(view) for number in figure.text.ids}
+    assert ids <= {entry.id for entry in view.ledger}
+    assert len(ids) == 15
+    # Two lines of a page: what is left out is among the figures.
+    launch = launch_of("half_dense:fast")
+    ids = {figure.id for figure in launch_figures(LaunchView(launch))}
+    assert {"dram_read", "dram_written", "l2_bytes", "l1_hit_rate", "l2_hit_rate", "waves"} <= ids
+    assert len(wrap(text_of(launch), 98)) == 2
+    # 645 instructions of a warp: 7,925,760 over 12,288 warps.
     figures = {each.id: each for each in launch_figures(LaunchView(launch_of("softmax_rows")))}
     assert figures["spills_per_thread"].value == 645
     others = {each.id for each in launch_figures(LaunchView(launch_of("softmax_rows:fast")))}
     assert "spills_per_thread" not in others
 
 
-def test_blocks_that_the_grid_has_not_are_not_on_an_sm() -> None:
+def test_blocks_on_an_sm(wording) -> None:
     """Made up: 64 blocks on 132 SMs, of which 12 fit on one."""
     limits = {"block_limit_registers": 16.0, "block_limit_warps": 12.0, "grid_size": 64.0}
     assert text_of(made_up({}, **limits)) == "1 block per SM (12 fit)"
     assert text_of(made_up({}, **{**limits, "grid_size": 5000.0})) == "12 blocks per SM"
+    # Made up: blocks of all warps that one may have on some SMs, which hold 18.9 on average.
+    numbers = {"block_limit_warps": 2.0, "block_size": 1024.0, "grid_size": 64.0}
+    numbers |= {"achieved_warps_per_sm": 18.9, "achieved_occupancy_pct": 29.5}
+    found = few_warps(LaunchView(made_up({}, **numbers)))
+    assert [round(float(each.value), 1) for each in found[1]] == [18.9, 64, 32]
+    wording(found[0])
 
 
 @each_row("grid", [64.0, 5000.0])
@@ -97,7 +88,6 @@ def test_what_keeps_an_sm_from_holding_more_warps_is_said(grid: float, wording) 
     numbers |= {"block_limit_warps": 12.0, "achieved_warps_per_sm": 18.0}
     view = LaunchView(made_up({}, **numbers, achieved_occupancy_pct=37.5, grid_size=grid))
     found = few_warps(view)
-    assert found is not None
     wording(found[0], case=grid)
 
 
@@ -107,15 +97,4 @@ def test_warps_that_ended_do_not_count_as_missing_blocks(grid: float, wording) -
     numbers = {"block_limit_registers": 2.0, "block_limit_warps": 2.0, "block_size": 512.0}
     numbers |= {"achieved_warps_per_sm": 1.44, "achieved_occupancy_pct": 4.5, "grid_size": grid}
     found = few_warps(LaunchView(made_up({}, **numbers)))
-    assert found is not None
     wording(found[0], case=grid)
-
-
-def test_a_limit_explains_no_more_than_what_it_allows(wording) -> None:
-    """Made up: blocks of all warps that one may have on some SMs, which hold 18.9 on average."""
-    numbers = {"block_limit_warps": 2.0, "block_size": 1024.0, "grid_size": 64.0}
-    numbers |= {"achieved_warps_per_sm": 18.9, "achieved_occupancy_pct": 29.5}
-    found = few_warps(LaunchView(made_up({}, **numbers)))
-    assert found is not None
-    assert [round(float(each.value), 1) for each in found[1]] == [18.9, 64, 32]
-    wording(found[0])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -43,9 +44,6 @@ def program(explanation: Explanation) -> ProgramExplanation:
     found = program_of(explanation)
     assert found is not None
     return found
-
-
-# --- which launches
 
 
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=30), st.integers(0, 100))
@@ -91,20 +89,10 @@ def test_a_small_report_is_explained_completely(profile_of: ProfileOf) -> None:
     assert [each.launch for each in told.launches] == list(told.asked) == list(profile.launches)
 
 
-@given(st.integers(1, 30), st.integers(1, 30))
-def test_a_group_has_the_requested_number_of_launches(size: int, count: int) -> None:
-    group = sorted(_thirty().launches, key=lambda launch: launch.rank_time)[:size]
-    assert len(chosen_launches([group], count)) == min(size, count)
-
-
-# --- what is said of them
-
-
 @pytest.mark.slow
 def test_the_program_has_all_launches(wording) -> None:
     profile = _thirty()
     whole, some = (program(view_of(profile, most)) for most in (30, 9))
-    assert [row.launches for row in some.rows] == [row.launches for row in whole.rows]
     assert [row.launches for row in some.rows] == [row.launches for row in whole.rows]
     assert [row.us_total for row in some.rows] == [row.us_total for row in whole.rows]
     assert (some.total, some.gain) == (whole.total, whole.gain)
@@ -158,9 +146,6 @@ def test_a_page_lists_what_is_not_explained(wording) -> None:
     assert "not explained" in explain_html(view)
 
 
-# --- one launch at a time
-
-
 @pytest.fixture
 def few_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("keet.explanation.analyst", "keet.profile.launch_sequences"):
@@ -206,12 +191,8 @@ def test_the_collected_program_equals_that_of_the_explanation() -> None:
     passed = ProgramCollector(told)
     assert [each.launch.id for each in passed] == [each.launch.id for each in told.launches]
     found = passed.program()
-    assert found is not None
     assert found.texts == program(told).texts
     assert plain(found) == plain(program(told))
-
-
-# --- going through launches
 
 
 class _Released:
@@ -251,9 +232,6 @@ def test_a_coverage_gap_lists_its_launches(lacking: set[int], launch: int) -> No
     assert gap.is_lacked_by(launch) == (launch in lacking)
 
 
-# --- growth, counted in calls: clocks of test machines lie
-
-
 def _calls(work: Callable[[], object]) -> int:
     count = 0
 
@@ -269,26 +247,22 @@ def _calls(work: Callable[[], object]) -> int:
     return count
 
 
-@pytest.mark.slow
-def test_the_work_of_a_comparison_grows_linearly_with_kernels() -> None:
-    counts = []
-    for kernels in (100, 200, 400):
-        profile = different(_profiles[TOUR], kernels)
-        sides = [Side((SideCapture(profile, profile.launches),)) for _ in range(2)]
-        compare(*sides)  # what is read once is not counted
-        counts.append(_calls(lambda sides=sides: compare(*sides)))  # type: ignore[misc]
-    first, second, third = counts
-    assert third - second < 2.3 * (second - first)
+def _compared(profile: Profile) -> None:
+    compare(*[Side((SideCapture(profile, profile.launches),)) for _ in range(2)])
+
+
+def _printed(profile: Profile) -> None:
+    explain_markdown(explain(profile, profile.launches, 5, sass=False), everything=True)
 
 
 @pytest.mark.slow
-def test_the_work_of_a_program_grows_linearly_with_launches() -> None:
+@pytest.mark.parametrize("work", [_compared, _printed])
+def test_work_grows_linearly_with_launches(work: Callable[[Profile], None]) -> None:
     counts = []
     for kernels in (100, 200, 400):
         profile = different(_profiles[TOUR], kernels)
-        told = explain(profile, profile.launches, 5, sass=False)
-        explain_markdown(told, everything=True)
-        counts.append(_calls(lambda told=told: explain_markdown(told, everything=True)))  # type: ignore[misc]
+        work(profile)  # what is read once is not counted
+        counts.append(_calls(partial(work, profile)))
     first, second, third = counts
     assert third - second < 2.3 * (second - first)
 

@@ -34,7 +34,6 @@ def value(chart: MemoryChart, link: str, name: str) -> float | None:
 
 def raw(launch: Launch, metric: str) -> float:
     found = launch.metric(metric)
-    assert found is not None
     assert found.number is not None
     return float(found.number)
 
@@ -52,7 +51,6 @@ def test_numbers_are_those_of_the_report() -> None:
     assert value(chart, "host_traffic", "bytes") == 0
     assert value(chart, "shared_loads", "instructions") is None  # not in the report
     rate = chart.node("l1").hit_rate
-    assert rate is not None
     assert rate.value == raw(launch, "l1tex__t_sector_hit_rate.pct")
     cited = [number for link in chart.links for number in link.numbers]
     known = {*chart.evidence}
@@ -62,7 +60,7 @@ def test_numbers_are_those_of_the_report() -> None:
     } <= known
 
 
-def test_uncoalesced_stores_are_waste_up_to_l2() -> None:
+def test_waste_up_to_l2() -> None:
     chart, launch = charted(FLIP)
     ideal = raw(launch, "lts__t_sectors_srcunit_tex_op_read.sum")  # as many are stored as loaded
     written = raw(launch, "lts__t_sectors_srcunit_tex_op_write.sum")
@@ -71,9 +69,19 @@ def test_uncoalesced_stores_are_waste_up_to_l2() -> None:
     assert value(chart, "global_loads", "waste_share") is None
     limits = [link.id for link in chart.links if link.is_limit]
     assert limits == ["l2_writes"]
+    chart, _ = charted("kernels_samples/column_physics/slow.ncu-repz")
+    assert value(chart, "local_loads", "waste_share") == 100
+    assert value(chart, "l2_writes", "waste_share") == pytest.approx(98.8, abs=0.1)
+    link = chart.link("l2_writes")
+    assert link.waste_reason == "local arrays"
+    chart, launch = charted(str(REPORTS / "zoo.ncu-repz"), 6)
+    excess = raw(launch, "derived__memory_l1_wavefronts_shared_excessive")
+    assert value(chart, "shared_loads", "waste") == excess
+    assert chart.node("shared").is_limit
+    assert not chart.node("l1").is_limit
 
 
-def test_bytes_of_a_report_without_tables() -> None:
+def test_reports_that_lack_numbers() -> None:
     """Sectors of global accesses are those that the source counters count."""
     with_tables, _ = charted(str(REPORTS / "tour_full.ncu-repz"))
     chart, launch = charted(str(REPORTS / "tour_lines.ncu-repz"))
@@ -83,23 +91,10 @@ def test_bytes_of_a_report_without_tables() -> None:
             value(with_tables, link, "bytes"), rel=0.005
         )
         assert value(chart, link, "waste_share") == value(with_tables, link, "waste_share")
-
-
-def test_local_memory_is_waste() -> None:
-    chart, _ = charted("kernels_samples/column_physics/slow.ncu-repz")
-    assert value(chart, "local_loads", "waste_share") == 100
-    assert value(chart, "l2_writes", "waste_share") == pytest.approx(98.8, abs=0.1)
-    link = chart.link("l2_writes")
-    assert link is not None
-    assert link.waste_reason == "local arrays"
-
-
-def test_bank_conflicts() -> None:
-    chart, launch = charted(str(REPORTS / "zoo.ncu-repz"), 6)
-    excess = raw(launch, "derived__memory_l1_wavefronts_shared_excessive")
-    assert value(chart, "shared_loads", "waste") == excess
-    assert chart.node("shared").is_limit
-    assert not chart.node("l1").is_limit
+    chart, _ = charted(str(REPORTS / "tour_basic.ncu-repz"))
+    assert not any(link.is_idle for link in chart.links)
+    assert value(chart, "global_loads", "bytes") is None
+    assert "not in the report" in memory_svg([chart])
 
 
 def test_dram_shares_without_their_metric_are_the_same() -> None:
@@ -111,21 +106,15 @@ def test_dram_shares_without_their_metric_are_the_same() -> None:
     )
     (explained,) = explain(read_profile(REPORTS / "tour_full.ncu-repz"), [launch], 5).launches
     link = chart.link("dram_reads")
-    assert link is not None
     computed = module._dram_share(explained.view, "dram_reads", link.bytes)
-    assert computed is not None
     assert computed.value == pytest.approx(value(chart, "dram_reads", "share"), rel=1e-3)
 
 
-def test_host_traffic_of_both_directions() -> None:
+def test_traffic_beside_dram() -> None:
     chart, _ = charted("tests/data/runs/waits_range.ncu-repz")
     link = chart.link("host_traffic")
-    assert link is not None
     assert link.is_both
     assert value(chart, "host_traffic", "bytes") == 32 * 1833
-
-
-def test_traffic_to_another_gpu() -> None:
     profile = read_profile(REPORTS / "tour_full.ncu-repz")
     peer = "lts__t_sectors_srcunit_tex_aperture_peer"
     metrics = {f"{peer}_op_read_lookup_miss.sum": 1000, f"{peer}_op_write.sum": 500}
@@ -133,13 +122,6 @@ def test_traffic_to_another_gpu() -> None:
     chart = memory_chart(explain(profile, [launch], 5).launches[0])
     assert value(chart, "peer_reads", "bytes") == 32_000
     assert value(chart, "peer_writes", "bytes") == 16_000
-
-
-def test_a_basic_report_is_not_all_zero() -> None:
-    chart, _ = charted(str(REPORTS / "tour_basic.ncu-repz"))
-    assert not any(link.is_idle for link in chart.links)
-    assert value(chart, "global_loads", "bytes") is None
-    assert "not in the report" in memory_svg([chart])
 
 
 @each_row("number", range(8), few=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -10,9 +11,7 @@ from keet.analysis.facts.grid import SHORT_BLOCKS
 from keet.analysis.ledger import LaunchLedger
 from keet.analysis.time_model import WORTH
 from keet.diagnosis.diagnosis import diagnose
-from keet.diagnosis.finding import Finding
-from keet.documents.finding import CauseCertainty, Forecast
-from keet.evidence import Sentence
+from keet.documents.finding import CauseCertainty
 from keet.explanation.finding_notes import why_only_possible
 from keet.explanation.ncu_rules import judge_rule, precedes_findings, second_opinion
 from keet.ingest.in_memory_launch import InMemoryLaunch
@@ -29,22 +28,12 @@ from tests.conftest import REPORTS, needs_corpus
 from tests.rows import each_row
 from tests.unit.analysis.made_up_launch import made_up
 from tests.unit.analysis.real_launches import launch_of, profile_of, public_launch, public_profile
+from tests.unit.explanation.made_finding import finding as made_finding
 
+finding = partial(made_finding, cause_certainty="possible")
 FLIP, PHYSICS = launch_of("matrix_flip"), launch_of("column_physics")
 
 LARGEST = "The Nsight Compute rule with the largest estimate"
-
-
-def finding(name: str, variant: str = "", likely: float = 1.2) -> Finding:
-    forecast = Forecast(1, likely, 2)
-    return Finding(
-        id=name,
-        cause_certainty="possible",
-        text=Sentence(),
-        forecast=forecast,
-        evidence=(),
-        variant=variant,
-    )
 
 
 def test_which_finding_a_rule_agrees_with() -> None:
@@ -52,20 +41,31 @@ def test_which_finding_a_rule_agrees_with() -> None:
     said = "The Nsight Compute rule with the largest estimate, UncoalescedGlobalAccess, agrees"
     assert second_opinion(LaunchLedger(FLIP), [second], [], 0) == f"{said} with finding 1."
     assert second_opinion(LaunchLedger(FLIP), [first, second], [], 0) == f"{said} with finding 2."
-
-
-def test_a_rule_about_the_grid_agrees_with_the_finding_about_it() -> None:
-    """A kernel that is too short has a small grid as well, and comes first."""
+    # A kernel that is too short has a small grid as well, and comes first.
     made = rule_result("LaunchStats", "OPT", "", rule="LaunchConfiguration")
     rule = made._replace(title="Small Grid")
     found = [finding("launch_bound"), finding("small_grid")]
     assert judge_rule(rule, found, [], 0).finding == 2
     assert judge_rule(rule, found[:1], [], 0).finding == 1
+    rule = rule_result("Source", "OPT", "", rule="UncoalescedGlobalAccess")
+    both = [finding("narrow_access"), finding("uncoalesced_global")]
+    assert judge_rule(rule, both, [], 0).finding == 2
+    assert judge_rule(rule, both[::-1], [], 0).finding == 1
 
 
-def test_a_rule_about_waiting_is_a_consequence_of_the_cause(wording) -> None:
+def test_consequences_of_a_cause(wording) -> None:
     told = second_opinion(LaunchLedger(PHYSICS), [finding("local_memory_spill")], [], 0)
     wording(told)
+    found = [
+        finding("uncoalesced_global"),
+        finding("occupancy_limited_block", variant=SHORT_BLOCKS),
+    ]
+    judged = judge_rule(OCCUPANCY, found, [], 0)
+    assert judged.finding == 2
+    assert "consequence" in judged.text
+    judged = judge_rule(OCCUPANCY, [finding("latency_bound")], [], 0)
+    assert judged.finding == 1
+    assert "consequence" not in judged.text
 
 
 OCCUPANCY = rule_result("Occupancy", "OPT", "", rule="AchievedOccupancy")
@@ -87,26 +87,6 @@ def test_low_occupancy_is_a_consequence_of_too_few_or_unequal_blocks_only(
     assert ("consequence" in judged.text) == (finding_of_rule is not None)
 
 
-def test_blocks_that_end_at_once_lower_the_occupancy() -> None:
-    found = [finding("uncoalesced_global"), finding("occupancy_limited_block", SHORT_BLOCKS)]
-    judged = judge_rule(OCCUPANCY, found, [], 0)
-    assert judged.finding == 2
-    assert "consequence" in judged.text
-
-
-def test_few_warps_are_no_consequence_of_exposed_latency() -> None:
-    judged = judge_rule(OCCUPANCY, [finding("latency_bound")], [], 0)
-    assert judged.finding == 1
-    assert "consequence" not in judged.text
-
-
-def test_the_rule_of_two_findings_is_about_the_same_one_in_any_order() -> None:
-    rule = rule_result("Source", "OPT", "", rule="UncoalescedGlobalAccess")
-    both = [finding("narrow_access"), finding("uncoalesced_global")]
-    assert judge_rule(rule, both, [], 0).finding == 2
-    assert judge_rule(rule, both[::-1], [], 0).finding == 1
-
-
 def test_a_checked_rule_without_a_finding_would_gain_little() -> None:
     little = "keet estimates that fixing it would gain less than 10%."
     for found, minor in (
@@ -115,32 +95,26 @@ def test_a_checked_rule_without_a_finding_would_gain_little() -> None:
         ([], []),
     ):
         told = second_opinion(LaunchLedger(FLIP), found, minor, 5)
-        assert told is not None
         assert told.endswith(little)
 
 
-def test_a_rule_about_a_doubtful_cause_is_not_refuted(wording) -> None:
-    """The headline says that the cause would gain 20 % if it is there."""
-    told = second_opinion(LaunchLedger(FLIP), [], [finding("uncoalesced_global")], 5)
-    assert told is not None
-    wording(told)
-
-
-def test_a_rule_that_keet_does_not_check_is_not_judged(wording) -> None:
+def test_rules_that_are_not_judged(wording) -> None:
     for found in ([], [finding("integer_overhead")]):
         told = second_opinion(LaunchLedger(launch_of("stencil_march")), found, [], 0)
-        assert told is not None
         assert told.startswith(f"{LARGEST} is FPInstructions (FP32 Non-Fused")
         wording(told)
-
-
-def test_a_rule_is_not_judged_if_much_time_is_not_attributable(wording) -> None:
     told = second_opinion(LaunchLedger(FLIP), [], [], 60)
     assert told is not None
     wording(told)
     known = second_opinion(LaunchLedger(FLIP), [], [finding("uncoalesced_global", likely=1.05)], 60)
     assert known is not None
     wording(known)
+    # The headline says that the cause would gain 20 % if it is there.
+    told = second_opinion(LaunchLedger(FLIP), [], [finding("uncoalesced_global")], 5)
+    assert told is not None
+    wording(told)
+    launch = profile_of(REPORTS / "metrics_only.ncu-repz").launches[0]
+    assert second_opinion(LaunchLedger(launch), [finding("tail_effect")], [], 0) is None
 
 
 def ruled(message: str, percent: float = 74.14) -> Launch:
@@ -161,6 +135,10 @@ def test_a_rule_that_can_not_be_judged_is_quoted(wording) -> None:
         None,
     ):
         assert not precedes_findings(known)
+    for message in ("It is 1 of 2. " * 200, "7" * 5000):
+        told = second_opinion(LaunchLedger(ruled(message.strip())), [], [], 60)
+        assert told is not None
+        assert len(told) < 600
 
 
 @pytest.mark.parametrize(
@@ -168,22 +146,9 @@ def test_a_rule_that_can_not_be_judged_is_quoted(wording) -> None:
 )
 def test_addresses_and_plain_advice_are_not_quoted(message: str) -> None:
     told = second_opinion(LaunchLedger(ruled(message)), [], [], 60)
-    assert told is not None
     assert told.startswith(f"{LARGEST} is UncoalescedGlobalAccess")
     assert message not in told
     assert not precedes_findings(told)
-
-
-def test_a_long_message_is_cut() -> None:
-    for message in ("It is 1 of 2. " * 200, "7" * 5000):
-        told = second_opinion(LaunchLedger(ruled(message.strip())), [], [], 60)
-        assert told is not None
-        assert len(told) < 600
-
-
-def test_no_text_without_a_rule() -> None:
-    launch = profile_of(REPORTS / "metrics_only.ncu-repz").launches[0]
-    assert second_opinion(LaunchLedger(launch), [finding("tail_effect")], [], 0) is None
 
 
 @needs_corpus
@@ -191,12 +156,10 @@ def test_messages_of_one_rule_are_distinguished_by_title() -> None:
     """Of LaunchConfiguration, the block of 4 threads saves more than the grid of 4 blocks."""
     both = [finding("small_grid"), finding("warp_divergence")]
     told = second_opinion(LaunchLedger(public_launch("LakshyaSingh354")), both, [], 0)
-    assert told is not None
     assert "LaunchConfiguration (Block Size)" in told
     assert told.endswith("agrees with finding 2.")
-    both[0] = finding("small_grid", "few_threads")
+    both[0] = finding("small_grid", variant="few_threads")
     told = second_opinion(LaunchLedger(public_launch("LakshyaSingh354")), both, [], 0)
-    assert told is not None
     assert told.endswith("agrees with finding 1."), "it is about the threads of a block, too"
 
 
@@ -214,9 +177,6 @@ def test_l2_slices_are_judged_even_if_much_time_is_not_attributable() -> None:
 def test_a_rule_with_a_small_estimate_is_not_mentioned() -> None:
     """Its largest estimate is 5 %."""
     assert second_opinion(LaunchLedger(public_launch("PriyanshuRS", 1)), [], [], 0) is None
-
-
-# --- causes that are only possible
 
 
 @pytest.mark.parametrize("certainty", ["likely", "certain"])

@@ -6,13 +6,12 @@ import statistics
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.diagnosis.finding import Finding
-from keet.documents.finding import Forecast
 from keet.explanation.analyst import explain
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.launch_groups import (
@@ -25,13 +24,15 @@ from keet.explanation.launch_groups import (
     notable_saving,
 )
 from keet.explanation.program import ProgramExplanation, program_of
+from keet.ingest import read_profile
 from keet.profile import Launch, Profile, RunTable
 from keet.profile.launch import MOST_WITH_CODE
 from keet.profile.launch_sequences import by_kernel_and_shape, median, representative
 from keet.profile.run_table import KernelRun
-from tests.conftest import needs_corpus
+from tests.conftest import REPORTS, needs_corpus
 from tests.many_launches import DURATION, copied, repeated
 from tests.unit.analysis.real_launches import public_profile
+from tests.unit.explanation.made_finding import finding as made_finding
 
 PIPELINE = "pipeline_before.ncu-repz"
 TOUR = "tour_full.ncu-repz"
@@ -44,7 +45,6 @@ def explained(profile: Profile) -> Explanation:
 
 def program(explanation: Explanation) -> ProgramExplanation:
     found = program_of(explanation)
-    assert found is not None
     for text in (*found.all_texts, *(each.text for each in found.cross_launch)):
         known = {**found.evidence, **(found.run.evidence if found.run else {})}
         assert set(text.ids) <= set(known), text
@@ -54,15 +54,8 @@ def program(explanation: Explanation) -> ProgramExplanation:
 def with_forecast(
     each: LaunchExplanation, likely: float, finding: str = "uncoalesced_global"
 ) -> LaunchExplanation:
-    forecast = Forecast(1 + (likely - 1) / 2, likely, likely * 1.5)
-    return replace(
-        each,
-        findings=(
-            Finding(
-                id=finding, cause_certainty="certain", text="text", forecast=forecast, evidence=()
-            ),
-        ),
-    )
+    found = made_finding(finding, 1 + (likely - 1) / 2, likely, likely * 1.5, text="text")
+    return replace(each, findings=(found,))
 
 
 def group_of(told: Sequence[LaunchExplanation]) -> LaunchGroup:
@@ -72,18 +65,15 @@ def group_of(told: Sequence[LaunchExplanation]) -> LaunchGroup:
     return LaunchGroup(launches, first, list(map(answer_of, told)))
 
 
-@pytest.fixture(scope="module")
-def told(profile_of: ProfileOf) -> tuple[LaunchExplanation, ...]:
+@cache
+def _told() -> tuple[LaunchExplanation, ...]:
     """Eight launches of six kernels."""
-    return tuple(explained(profile_of(PIPELINE)).launches)
+    return tuple(explained(read_profile(REPORTS / PIPELINE)).launches)
 
 
-# --- rows
-
-
-def test_one_launch_has_no_program_summary(profile_of: ProfileOf) -> None:
-    profile = profile_of(TOUR)
-    assert program_of(explain(profile, profile.launches[:1], 5, sass=False)) is None
+@pytest.fixture
+def told() -> tuple[LaunchExplanation, ...]:
+    return _told()
 
 
 def test_identical_launches_are_one_row(profile_of: ProfileOf, wording) -> None:
@@ -105,7 +95,6 @@ def test_a_row_has_the_spread_of_its_launches(profile_of: ProfileOf) -> None:
     for row in program(explained(many)).rows:
         assert row.us_min is not None
         assert row.us_max == pytest.approx(1.01 * row.us_min)
-        assert row.first is not None
         assert row.us_median is not None
         assert row.first.launch.rank_time == pytest.approx(1000 * row.us_median)
 
@@ -127,16 +116,9 @@ def test_the_representative_has_the_median_duration_or_the_most_time(factors: li
     assert by_kernel_and_shape(group) == [group]
 
 
-_KEPT: list[Launch] = []
-
-
+@cache
 def _launch() -> Launch:
-    from keet.ingest import read_profile
-    from tests.conftest import REPORTS
-
-    if not _KEPT:
-        _KEPT.append(read_profile(REPORTS / TOUR).launches[0])
-    return _KEPT[0]
+    return read_profile(REPORTS / TOUR).launches[0]
 
 
 def test_other_shapes_are_other_rows(profile_of: ProfileOf) -> None:
@@ -147,17 +129,16 @@ def test_other_shapes_are_other_rows(profile_of: ProfileOf) -> None:
     rows = program(explained(changed)).rows
     assert len(rows) == 4
     assert {row.grid for row in rows} >= {(7, 1, 1), profile.launches[0].grid}
+    profile = profile_of(TOUR)
+    assert program_of(explain(profile, profile.launches[:1], 5, sass=False)) is None
 
 
-def test_machine_code_is_read_of_all_launches_of_a_row(profile_of: ProfileOf) -> None:
+def test_machine_code_is_read_of_some_launches_of_each_row(profile_of: ProfileOf) -> None:
     many = repeated(profile_of(TOUR), 5)
     assert {*many.with_code(many.launches)} == {*many.launches}
     typical = many.representatives(many.launches)
     assert len({each.kernel for each in typical}) == 3
     assert {each.id // 3 for each in typical} == {2}, "the third of five rounds is the median"
-
-
-def test_machine_code_of_many_launches_is_read_of_some_of_each_row(profile_of: ProfileOf) -> None:
     many = repeated(profile_of(TOUR), 40)
     chosen = many.with_code(many.launches)
     assert len(chosen) == MOST_WITH_CODE
@@ -198,12 +179,7 @@ def test_launches_with_another_first_finding_are_named(told: tuple[LaunchExplana
     assert group.different == (answer_of(odd),)
     assert group_of(same).different == ()
     assert group_of([odd, same[0]]).different == (), "nothing is usual among two"
-
-
-def test_others_differ_from_the_launch_that_the_table_shows(
-    told: tuple[LaunchExplanation, ...],
-) -> None:
-    """It may itself be the odd one."""
+    # It may itself be the odd one.
     same = [with_forecast(told[7], 2.0)] * 3
     odd = with_forecast(told[7], 2.0, "tail_effect")
     group = group_of([odd, *same])
@@ -222,9 +198,6 @@ def test_the_slowest_launch_with_another_first_finding_is_told(
     wording(program(whole._replace(launches=changed)).texts)
 
 
-# --- gains
-
-
 @given(st.floats(1.0, 50.0), st.floats(1.0, 50.0))
 def test_savings_of_rows_add_up(one: float, other: float) -> None:
     """Amdahl: each kernel is faster by its own factor, and all else stays."""
@@ -241,63 +214,27 @@ def test_savings_of_rows_add_up(one: float, other: float) -> None:
     assert gain is None or gain.low <= gain.likely <= gain.high
 
 
-_TOLD: list[tuple[LaunchExplanation, ...]] = []
-
-
-def _told() -> tuple[LaunchExplanation, ...]:
-    from keet.ingest import read_profile
-    from tests.conftest import REPORTS
-
-    if not _TOLD:
-        _TOLD.append(explained(read_profile(REPORTS / PIPELINE)).launches)
-    return _TOLD[0]
-
-
-def test_a_single_short_launch_saves_nothing(
-    told: tuple[LaunchExplanation, ...],
-) -> None:
+def test_what_saves_nothing(told: tuple[LaunchExplanation, ...]) -> None:
     short = with_forecast(told[0], 4.0, "launch_bound")
     assert gain_of([group_of([short])], told[0].launch.rank_time) is None
     four = group_of([short] * 4)
     assert four.saved_ns(1) == pytest.approx(four.time_ns * 3 / 4 * 3 / 4)
-
-
-def test_a_forecast_that_is_not_finite_saves_nothing(told: tuple[LaunchExplanation, ...]) -> None:
-    endless = Finding(
-        id="small_grid",
-        cause_certainty="certain",
-        text="",
-        forecast=Forecast(1.0, float("inf"), float("inf")),
-        evidence=(),
-    )
+    endless = made_finding("small_grid", 1.0, float("inf"), float("inf"))
     group = group_of([replace(told[0], findings=(endless,))])
     assert gain_of([group], group.time_ns) is None
 
 
-# --- what matters
-
-
-def test_helper_kernels_are_not_shown(told: tuple[LaunchExplanation, ...]) -> None:
-    """A large factor on a small part of the time does not matter."""
+def test_which_launches_are_shown(told: tuple[LaunchExplanation, ...]) -> None:
+    """For what they save, at most three; without a gain, for their time."""
+    # A large factor on a small part of the time does not matter.
     long, short = told[3], told[0]
     groups = [group_of([with_forecast(long, 1.5)] * 30)]
     groups.append(group_of([with_forecast(short, 3.0)]))
     assert [each.launch.id for each in launches_that_matter(groups)] == [3]
-
-
-def test_at_most_three_are_shown(told: tuple[LaunchExplanation, ...]) -> None:
     groups = [group_of([with_forecast(each, 2.0)]) for each in told[:5]]
     assert len(launches_that_matter(groups)) == MOST_SHOWN
-
-
-def test_launches_without_a_gain_are_shown_for_their_time(
-    told: tuple[LaunchExplanation, ...],
-) -> None:
     groups = [group_of([replace(each, findings=())]) for each in (told[3], told[4])]
     assert [each.launch.id for each in launches_that_matter(groups)] == [3, 4]
-
-
-# --- a run
 
 
 def test_rows_of_a_run_are_its_kernels(profile_of: ProfileOf) -> None:
@@ -316,7 +253,9 @@ def test_rows_of_a_run_are_its_kernels(profile_of: ProfileOf) -> None:
     assert [each.launch.kernel for each in found.shown_launches] == ["normalise"]
 
 
-def test_the_launch_that_takes_most_of_the_time_represents_its_group(profile_of: ProfileOf) -> None:
+def test_the_launch_that_takes_most_of_the_time_represents_its_group(
+    profile_of: ProfileOf, wording
+) -> None:
     """As in a public report: two launches of 3 us and one of 108 us."""
     launch = profile_of(TOUR).launches[0]
     group = [copied(launch, at, {DURATION: times}) for at, times in enumerate((1.0, 36.0, 1.02))]
@@ -324,12 +263,6 @@ def test_the_launch_that_takes_most_of_the_time_represents_its_group(profile_of:
     assert representative([*group[::2], copied(launch, 3, {DURATION: 1.01})]).id == 3
     many = [copied(launch, at, {DURATION: 9.0 if at == 0 else 1.0}) for at in range(70)]
     assert representative(many).rank_time == many[1].rank_time, "most of the time is in the others"
-
-
-def test_a_representative_that_is_not_the_median_is_said_to_be_longer(
-    profile_of: ProfileOf,
-    wording,
-) -> None:
     profile = profile_of(TOUR)
     launches = tuple(
         copied(profile.launches[0], at, {DURATION: times})

@@ -79,21 +79,15 @@ def test_code_and_numbers_cost_more_than_their_words(text: str, least: int) -> N
     assert count_tokens(text) >= least
 
 
-def test_important_pieces_are_kept_at_their_place_in_the_text() -> None:
+def test_which_pieces_are_kept() -> None:
     pieces = [TextPiece(0, "first"), TextPiece(0, "word " * 50), TextPiece(0, "last")]
     assert fit(pieces, joined, 10) == "first\nlast\n"
-
-
-def test_a_group_is_dropped_if_its_first_piece_does_not_fit() -> None:
     pieces = [
         TextPiece(0, "verdict"),
         TextPiece(0, "cause " * 50, group="c"),
         TextPiece(0, "do", group="c"),
     ]
     assert fit(pieces, joined, 10) == "verdict\n"
-
-
-def test_a_piece_is_dropped_without_the_group_that_it_needs() -> None:
     pieces = [
         TextPiece(0, "first"),
         TextPiece(0, "a reason that takes more words than there is room for here", group="why"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -47,14 +48,12 @@ def explained(
 
 def said(explanation: Explanation) -> list[str]:
     run = explanation.whole_run
-    assert run is not None
     return [*run.text]
 
 
 def assert_numbers_are_evidence(explanation: Explanation) -> int:
     """Of the texts about the run; their number."""
     run = explanation.whole_run
-    assert run is not None
     texts: list[tuple[str, set[str]]] = [(text, set(run.evidence)) for text in run.text]
     for each in explanation.launches:
         own = [each.in_run.text, each.in_run.warning] if each.in_run else []
@@ -63,14 +62,8 @@ def assert_numbers_are_evidence(explanation: Explanation) -> int:
         ids = {piece.id for piece in each.view.ledger}
         texts += [(text, ids) for text in own if text]
     for text, ids in texts:
-        assert isinstance(text, Sentence)
         assert set(text.ids) <= ids
     return sum(len(text.references) for text, _ in texts if isinstance(text, Sentence))
-
-
-def test_the_run_in_a_sentence(profile_of: ProfileOf, wording) -> None:
-    told = explained(profile_of(TOUR), *PLAIN)
-    wording(said(told))
 
 
 def test_launches_are_ordered_by_the_run_time_that_they_represent(
@@ -81,57 +74,40 @@ def test_launches_are_ordered_by_the_run_time_that_they_represent(
     texts = [each.in_run.text for each in told.launches if each.in_run]
     wording(texts)
     assert all(each.replay is None for each in told.launches)
-
-
-def test_every_number_is_evidence(profile_of: ProfileOf) -> None:
     told = explained(profile_of(TOUR), *PLAIN, kernel("far", 3, 100.0, longest_ns=90 * MS))
     assert assert_numbers_are_evidence(told) == 4 + 3 * 2
+    told = explained(profile_of(TOUR), *PLAIN)
+    first, run = told.launches[0], told.whole_run
+    books = ((tuple(first.view.ledger), "run_share"), (tuple(run.book), "run_covered"))
+    for book, metric in books:
+        piece = next(each for each in book if each.metric == metric)
+        part, whole = (next(e for e in book if e.id == source) for source in piece.derived_from)
+        assert piece.value == pytest.approx(100 * part.value / whole.value)
 
 
-def test_nothing_changes_without_a_table(profile_of: ProfileOf) -> None:
-    told = explain(profile_of(TOUR), profile_of(TOUR).launches, 5)
-    assert told.whole_run is None
-    assert [each.launch.id for each in told.launches] == [0, 1, 2]
-    assert not any(each.in_run or each.replay for each in told.launches)
-
-
-def test_evidence_of_the_launches_keeps_its_ids(profile_of: ProfileOf) -> None:
-    """Numbers of the run come behind those of the report."""
+def test_ids_of_evidence(profile_of: ProfileOf) -> None:
+    """Numbers of the run come behind those of the report; ids are unique."""
+    # Numbers of the run come behind those of the report.
     without = explain(profile_of(TOUR), profile_of(TOUR).launches, 5)
     told = explained(profile_of(TOUR), *PLAIN)
     before = {each.launch.id: tuple(each.view.ledger) for each in without.launches}
     for each in told.launches:
         own = before[each.launch.id]
         assert tuple(each.view.ledger)[: len(own)] == own
-
-
-def test_ids_are_unique_over_launches_and_the_run(profile_of: ProfileOf) -> None:
     profile = replace(profile_of(TOUR), run=RunTable(PLAIN, "cupti"))
     told = explain(profile, profile.launches, 5)
-    assert told.whole_run is not None
     # What launches show together is evidence of each of them.
     pieces = {piece for each in told.launches for piece in each.view.ledger}
     pieces |= set(told.whole_run.book)
     assert len({piece.id for piece in pieces}) == len(pieces)
 
 
-def test_overlap_and_idle_time(profile_of: ProfileOf, wording) -> None:
-    overlapping = PLAIN[1]._replace(total_ns=9 * MS, overlapped_ns=8 * MS)
-    told = explained(profile_of(TOUR), PLAIN[0], overlapping, PLAIN[2], span_ns=14.1 * MS, gpus=1)
-    wording(said(told)[1:])
-
-
-@pytest.mark.parametrize("span_ms", [7.05, 7.2, 5.0])
-def test_little_idle_time_is_not_mentioned(span_ms: float, profile_of: ProfileOf) -> None:
-    """A span below the busy time: several GPUs."""
-    assert len(said(explained(profile_of(TOUR), *PLAIN, span_ns=span_ms * MS, gpus=1))) == 1
-
-
-@pytest.mark.parametrize("gpus", [None, 2])
-def test_nothing_is_said_of_idle_time_on_several_gpus(
-    gpus: int | None, profile_of: ProfileOf
+@each_row(("span_ms", "gpus"), [(7.05, 1), (7.2, 1), (5.0, 1), (20, None), (20, 2)])
+def test_idle_time_is_not_mentioned(
+    span_ms: float, gpus: int | None, profile_of: ProfileOf
 ) -> None:
-    assert len(said(explained(profile_of(TOUR), *PLAIN, span_ns=20 * MS, gpus=gpus))) == 1
+    """Little, and that of several GPUs: a span may be below the busy time."""
+    assert len(said(explained(profile_of(TOUR), *PLAIN, span_ns=span_ms * MS, gpus=gpus))) == 1
 
 
 def test_a_table_that_does_not_know_what_ran_at_the_same_time(
@@ -142,71 +118,67 @@ def test_a_table_that_does_not_know_what_ran_at_the_same_time(
     wording(said(told))
     texts = [each.in_run.text for each in told.launches if each.in_run]
     wording(texts[0])
-    assert told.whole_run is not None
     labels = [piece.label for piece in told.whole_run.book]
     labels += [piece.label for each in told.launches for piece in each.view.ledger]
     assert not [label for label in labels if "GPU time" in label]
 
 
-def test_a_report_that_represents_little_of_the_run_says_so(profile_of: ProfileOf, wording) -> None:
-    told = explained(profile_of(TOUR), *PLAIN, kernel("solve", 2, 20))
-    wording(said(told)[1:])
+SOLVED = {
+    "little": kernel("solve", 2, 20),
+    # 49.8 % are 50 % where no decimal is printed, and `most` would be a contradiction.
+    "almost half": kernel("solve", 2, 7.05 / 0.498 - 7.05),
+    "less than half": kernel("solve", 2, 7.05 / 0.494 - 7.05),
+}
 
 
-def test_a_report_that_represents_almost_half_says_so(profile_of: ProfileOf, wording) -> None:
-    """49.8 % are 50 % where no decimal is printed, and `most` would be a contradiction."""
-    told = explained(profile_of(TOUR), *PLAIN, kernel("solve", 2, 7.05 / 0.498 - 7.05))
-    assert len(said(told)) == 1
-    told = explained(profile_of(TOUR), *PLAIN, kernel("solve", 2, 7.05 / 0.494 - 7.05))
-    wording(said(told)[1])
+def test_the_run_in_sentences(profile_of: ProfileOf, wording) -> None:
+    """How much of it the report represents, overlap and idle time."""
+    wording(said(explained(profile_of(TOUR), *PLAIN)), case="all")
+    for case, solve in SOLVED.items():
+        wording(said(explained(profile_of(TOUR), *PLAIN, solve)), case=case)
+    overlapping = PLAIN[1]._replace(total_ns=9 * MS, overlapped_ns=8 * MS)
+    kernels = (PLAIN[0], overlapping, PLAIN[2])
+    wording(said(explained(profile_of(TOUR), *kernels, span_ns=14.1 * MS, gpus=1)), case="overlap")
 
 
-def test_shares_are_derived_from_both_times(profile_of: ProfileOf) -> None:
-    told = explained(profile_of(TOUR), *PLAIN)
-    first, run = told.launches[0], told.whole_run
-    assert run is not None
-    books = ((tuple(first.view.ledger), "run_share"), (tuple(run.book), "run_covered"))
-    for book, metric in books:
-        piece = next(each for each in book if each.metric == metric)
-        part, whole = (next(e for e in book if e.id == source) for source in piece.derived_from)
-        assert piece.value == pytest.approx(100 * part.value / whole.value)
-
-
-def test_a_table_of_another_program_is_noticed(profile_of: ProfileOf, wording) -> None:
+def test_tables_without_use(profile_of: ProfileOf, wording) -> None:
     told = explained(profile_of(TOUR), kernel("solve", 2, 20), recorder="file")
     wording(said(told))
     assert all(each.in_run is None for each in told.launches)
-
-
-def test_a_table_without_time_is_ignored(profile_of: ProfileOf) -> None:
     for kernels in ((), (kernel("transpose_rows", 1, 0.0),)):
         told = explained(profile_of(TOUR), *kernels)
         assert told.whole_run is None
         assert all(each.in_run is None for each in told.launches)
+    told = explain(profile_of(TOUR), profile_of(TOUR).launches, 5)
+    assert told.whole_run is None
+    assert [each.launch.id for each in told.launches] == [0, 1, 2]
+    assert not any(each.in_run or each.replay for each in told.launches)
 
 
-# --- launches that are not alike
+def shaped(
+    blocks: int, median: float, shortest: float | None = None, longest: float | None = None
+) -> dict[str, Any]:
+    """Launches of a size, and how long they take."""
+    times = {
+        "shortest_ns": shortest or median,
+        "median_ns": median,
+        "longest_ns": longest or median,
+    }
+    return {"grid": (blocks, 1, 1), "block": (256, 1, 1), **times}
 
 
 LIKE = {**SHAPE, "overlapped_ns": 0.0}
 TIMES = {"shortest_ns": 14 * US, "median_ns": 14.7 * US, "longest_ns": 15 * US}
 
 
-def test_a_launch_that_stands_for_much_longer_ones(profile_of: ProfileOf, wording) -> None:
-    large = kernel("tour::normalise", 10, 5000, grid=(8192, 1, 1), block=(256, 1, 1))._replace(
-        shortest_ns=500 * MS, median_ns=500 * MS, longest_ns=500 * MS
-    )
+def test_launches_that_stand_for_others(profile_of: ProfileOf, wording) -> None:
+    large = kernel("tour::normalise", 10, 5000, **shaped(8192, 500 * MS))
     own = kernel("tour::normalise", 160, 2.352, **LIKE, **TIMES)
     told = explained(profile_of(TOUR), own, large)
     found = next(each.in_run for each in told.launches if each.in_run)
     wording(found.text, found.warning)
     assert_numbers_are_evidence(told)
-
-
-def test_a_launch_that_stands_for_others_of_its_length(profile_of: ProfileOf, wording) -> None:
-    other = kernel("tour::normalise", 40, 0.8, grid=(4096, 1, 1), block=(256, 1, 1))._replace(
-        shortest_ns=19 * US, median_ns=20 * US, longest_ns=21 * US
-    )
+    other = kernel("tour::normalise", 40, 0.8, **shaped(4096, 20 * US, 19 * US, 21 * US))
     own = kernel("tour::normalise", 160, 2.352, **LIKE, **TIMES)
     told = explained(profile_of(TOUR), own, other)
     found = next(each.in_run for each in told.launches if each.in_run)
@@ -214,19 +186,11 @@ def test_a_launch_that_stands_for_others_of_its_length(profile_of: ProfileOf, wo
     assert found.warning is None
     assert found.alike_pct == pytest.approx(100)
     assert_numbers_are_evidence(told)
-
-
-def test_a_shape_that_the_run_does_not_have(profile_of: ProfileOf, wording) -> None:
     other = kernel("tour::normalise", 40, 8, grid=(4096, 1, 1), block=(256, 1, 1))
     told = explained(profile_of(TOUR), other)
     first = next(each for each in told.launches if each.in_run)
-    assert first.in_run is not None
     wording(first.in_run.text)
-    assert first.replay is not None
     wording(first.replay.text, [r.text for r in first.replay.likely_reasons])
-
-
-# --- replay
 
 
 def test_a_launch_that_differs_is_named_first(profile_of: ProfileOf, wording) -> None:
@@ -240,7 +204,6 @@ def test_a_launch_that_differs_is_named_first(profile_of: ProfileOf, wording) ->
     )
     first = told.launches[0]
     assert first.launch.id == 2
-    assert first.replay is not None
     wording(first.replay.text)
     assert [reason.id for reason in first.replay.open_reasons] == ["managed_or_host_memory"]
     wording(said(told)[1:])
@@ -292,7 +255,6 @@ def test_a_table_with_one_time_for_launches_of_two_sizes(profile_of: ProfileOf, 
     told = explained(profile, kernel("tour::normalise", 100, 105), recorder="file")
     assert [each.launch.id for each in told.launches if each.replay] == [2, 3]
     small = told.launches[1].replay
-    assert small is not None
     wording(small.text)
     average = next(reason for reason in small.reasons if reason.id == "not_typical")
     assert average.status == "possible"
@@ -300,24 +262,16 @@ def test_a_table_with_one_time_for_launches_of_two_sizes(profile_of: ProfileOf, 
     assert_numbers_are_evidence(told)
 
 
-# --- rows
-
-
 def test_rows_of_a_table(profile_of: ProfileOf, wording) -> None:
     told = explained(
         profile_of(TOUR),
         *PLAIN[:2],
-        kernel("tour::normalise", 90, 1.0, grid=(2048, 1, 1), block=(256, 1, 1))._replace(
-            shortest_ns=10 * US, median_ns=14 * US, longest_ns=20 * US
-        ),
-        kernel("tour::normalise", 10, 0.47, grid=(256, 1, 1), block=(256, 1, 1))._replace(
-            shortest_ns=4 * US, median_ns=6 * US, longest_ns=8 * US
-        ),
+        kernel("tour::normalise", 90, 1.0, **shaped(2048, 14 * US, 10 * US, 20 * US)),
+        kernel("tour::normalise", 10, 0.47, **shaped(256, 6 * US, 4 * US, 8 * US)),
         kernel("solve", 3, 60),
         skipped=(SkippedKernel("solve", "it did not end under replay", "try --replay-mode range"),),
     )
     run = told.whole_run
-    assert run is not None
     assert [
         (row.kernel, time_share_text(row.share_pct), profiled_text(row)) for row in run.kernels
     ] == [
@@ -338,7 +292,6 @@ def test_rows_add_up_to_the_run(busy: list[float], most: int) -> None:
 
     kernels = tuple(kernel(f"kernel{n}", n + 1, time) for n, time in enumerate(busy))
     run = whole_run(replace(profile_with(), run=RunTable(kernels, "cupti")))
-    assert run is not None
     rows = run_rows(run, most)
     assert 1 <= len(rows) <= most
     assert sum(row.busy.value for row in rows) == pytest.approx(run.busy.value)

@@ -10,7 +10,7 @@ import pytest
 
 from keet import safe_text
 from keet.analysis.code_names import function_start
-from keet.analysis.source_lines import Hotspots, find_hotspots
+from keet.analysis.source_lines import find_hotspots
 from keet.comparison import same_kernel
 from keet.comparison.causes import line_changes
 from keet.comparison.causes.aligned_files import paired_files
@@ -21,7 +21,7 @@ from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.formats.html import listing as listings
 from keet.formats.html import roofline
 from keet.formats.html.blocks import html_blocks, reader
-from keet.formats.html.listing import Listing, source_listing
+from keet.formats.html.listing import source_listing
 from keet.formats.html.source_rows import FileLines, extents_within
 from keet.ingest import read_profile
 from keet.pages import explain as explain_module
@@ -74,7 +74,6 @@ class TestSourceText:
         sizes = []
         for room in (40_000, 100_000, 400_000, 1_500_000):
             listing = source_listing(each, Anchors(), room, counts_text=True)
-            assert isinstance(listing, Listing)
             assert len(listing.html.encode()) < room + least
             sizes.append(len(listing.html))
         assert sizes == sorted(sizes)
@@ -85,7 +84,6 @@ class TestSourceText:
         monkeypatch.setattr(listings, "_FEWEST", 5)
         each = one(PHYSICS, 0)
         found = find_hotspots(each.launch)
-        assert isinstance(found, Hotspots)
         hot = [spot.location for spot in found.rows if spot.location and spot.share]
         assert len(hot) > 5
         listing = listing_of(each, 0)
@@ -102,9 +100,7 @@ class TestSourceText:
         counts = [len(each.numbers) if each else 0 for each in found]
         assert counts[0] == 2_000
         assert counts == sorted(counts, reverse=True)
-        assert found[3] is not None
         assert must == {*found[3].numbers}
-        assert found[4] is not None
         assert {1_000, 1_700} <= {*found[4].numbers} < must
         assert found[5] is None
         for extent, room in zip(found, (100_000, 50_000, 35_000, 15_000, 2_000), strict=False):
@@ -129,14 +125,13 @@ class TestWork:
         assert "out[x * n + y] = in[y * n + x];" in in_entries[-1]
         assert len(split) == 1
 
-    def test_one_line_of_a_file(self) -> None:
+    def test_lines_and_functions(self) -> None:
+        """Without splitting all of a file, or searching all functions."""
         text = "one\r\ntwo\n\n" + "x" * 3_000 + "\nlast"
         for number, line in enumerate(bounded_lines(text), 1):
             assert line_at(text, number) == line
         assert [line_at(text, number) for number in (-1, 0, 6, 99)] == [""] * 4
         assert line_at("", 1) == ""
-
-    def test_the_function_of_an_address(self) -> None:
         starts = [0x100, 0x200, 0x300]
         found = [function_start(starts, each) for each in (0x50, 0x100, 0x1F0, 0x200, 0x999)]
         assert found == [0, 0x100, 0x100, 0x200, 0x300]

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import re
+import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
+from typing import NamedTuple
 
 import pytest
 
-from keet.analysis.source_lines import Hotspots, find_hotspots
+from keet.analysis.source_lines import find_hotspots
 from keet.comparison.causes.aligned_files import (
     AlignedRow,
     FilePair,
@@ -16,22 +20,29 @@ from keet.comparison.causes.aligned_files import (
     stretches,
 )
 from keet.comparison.causes.explained_pair import WeightedLaunch
-from keet.comparison.causes.line_changes import LineCost, SideLines, in_order, read_lines
+from keet.comparison.causes.line_changes import (
+    LineCost,
+    SideLines,
+    in_order,
+    match_lines,
+    read_lines,
+)
 from keet.comparison.caveat import Caveat, forbids, no_verdict, note, weakens
 from keet.comparison.compare import Difference
 from keet.comparison.result import PairDifference
 from keet.comparison.sentences import headline_parts
+from keet.documents.diff import PairDocument
 from keet.formats import page_text
 from keet.formats.html.blocks import html_blocks, reader
 from keet.formats.html.diff import draw_accounts
 from keet.pages.anchors import Anchors
-from keet.pages.blocks import Block, Items, Notice, Part, Table, plain, spans
+from keet.pages.blocks import Block, Cell, Items, Notice, Table, plain, spans
 from keet.pages.diff import diff_page, diff_part, finding_words, main_reasons
 from keet.pages.diff_source import few_samples, source_blocks
 from keet.pages.figures import AccountsFigure
-from keet.profile import Launch, Profile
-from keet.profile.launch import Location
+from keet.profile import Launch, Location, Profile
 from keet.profile.names import KernelName
+from keet.units import Quantity
 from tests.conftest import REPORTS
 from tests.diff_pages import (
     BEFORE,
@@ -48,7 +59,7 @@ from tests.diff_pages import (
 )
 from tests.many_launches import DURATION, copied
 from tests.page_blocks import every_block, texts_of
-from tests.page_parts import PageParts, broken_links, page_tree, table_rows, words
+from tests.page_parts import PageParts, broken_links, page_tree, table_rows, with_class, words
 from tests.rows import each_row
 
 
@@ -67,9 +78,6 @@ def part_of(found: Difference) -> str:
 
 def source_of(found: PairDifference) -> list[Block]:
     return [*source_blocks(*found.weighted, (Anchors("x-before"), Anchors("x-after")), 3)]
-
-
-# --- words and numbers of the page
 
 
 @each_row("name", ["matrix_flip", "pipeline"])
@@ -108,11 +116,6 @@ def test_each_changed_line_is_a_link_to_its_row() -> None:
         assert int(row[1]) in {place.line for place in (each.before, each.after) if place}
 
 
-@pytest.mark.slow
-def test_the_page_is_the_same_every_time() -> None:
-    assert len({page_of(difference("pipeline")) for _ in range(2)}) == 1
-
-
 def test_embedded_page_prefixes_its_ids() -> None:
     part = part_of(difference("pipeline"))
     assert all(name.startswith("r1-diff") for name in PageParts(part).ids)
@@ -120,10 +123,8 @@ def test_embedded_page_prefixes_its_ids() -> None:
     assert (levels[0], min(levels[1:])) == (2, 3)
 
 
-# --- accounts
-
-
-def test_bars_are_as_long_as_the_times() -> None:
+def test_accounts() -> None:
+    """Bars are as long as the times, parts have one colour, and times add up."""
     found = difference("matrix_flip").pairs[0]
     html = draw_accounts(AccountsFigure(found.account))
     rights = []
@@ -133,10 +134,7 @@ def test_bars_are_as_long_as_the_times() -> None:
     assert rights[0] == pytest.approx(100, abs=0.1)
     ratio = (found.timing.after or 0) / (found.timing.before or 1)
     assert rights[1] / rights[0] == pytest.approx(ratio, rel=0.01)
-
-
-def test_a_part_has_the_same_colour_on_both_sides_and_in_the_table() -> None:
-    """Parts of one kind differ in their tint."""
+    # Parts of one kind differ in their tint.
     html = draw_accounts(AccountsFigure(difference("matrix_flip").pairs[0].account))
     drawn = re.findall(r'<rect class="part ([^"]*)"[^>]*><title>([^\n<]*)\n', html)
     listed = re.findall(r'<span class="swatch ([^"]*)"[^>]*></span>([^<]*)<', html)
@@ -147,9 +145,6 @@ def test_a_part_has_the_same_colour_on_both_sides_and_in_the_table() -> None:
         "k-latency tint-1",
         "k-latency tint-2",
     }
-
-
-def test_times_of_parts_have_one_unit_and_add_up_to_those_of_the_pair() -> None:
     found = difference("matrix_flip").pairs[0]
     root = page_tree(draw_accounts(AccountsFigure(found.account)))
     columns = ("Before, us", "After, us", "Change, us")
@@ -158,9 +153,6 @@ def test_times_of_parts_have_one_unit_and_add_up_to_those_of_the_pair() -> None:
     assert [cell for cell in shown if not re.fullmatch(r"[+−]?[\d,]+\.\d|<0\.1|", cell)] == []
     (foot,) = root.iter("tfoot")
     assert "1,020.4 145.3 −875.1" in " ".join(map(words, next(iter(foot))))
-
-
-# --- lines
 
 
 def files_of(name: str) -> list[FilePair]:
@@ -178,7 +170,6 @@ def test_every_line_of_both_files_has_one_place_in_order(name: str) -> None:
         rows = [row for part in parts for row in part.rows]
         assert tuple(rows) == files.rows
         for which, side in enumerate((files.before, files.after)):
-            assert side
             numbers = [row[which] for row in rows if row[which] is not None]
             assert numbers == list(range(len(side.lines)))
         folded = [row for part in parts if part.folded for row in part.rows]
@@ -186,7 +177,7 @@ def test_every_line_of_both_files_has_one_place_in_order(name: str) -> None:
     assert name != "column_physics" or any(part.folded for part in stretches(files_of(name)[0]))
 
 
-def test_moved_lines_are_marked_and_links_do_not_cross() -> None:
+def test_moved_lines_and_long_files() -> None:
     assert in_order([(0, 3), (1, 0), (2, 1), (3, 2)]) == [(1, 0), (2, 1), (3, 2)]
     assert in_order([]) == []
     one, two, three = "int first = one(1);", "float second = two(2);", "long third = three(3);"
@@ -199,14 +190,6 @@ def test_moved_lines_are_marked_and_links_do_not_cross() -> None:
         AlignedRow(2, 1, matched=True),
         AlignedRow(None, 2, matched=False),
     )
-
-
-def _side(lines: tuple[str, ...], file: str = "k.cu") -> SideLines:
-    costs = {Location(file, n + 1): LineCost(100.0, 1.0) for n in range(len(lines))}
-    return SideLines({file: lines}, costs, 100.0 * len(lines))
-
-
-def test_long_files_list_only_hot_or_edited_lines() -> None:
     lines = tuple(f"float value_{n} = table[{n}];" for n in range(5_000))
     cost = {Location("k.cu", 2_500): LineCost(100.0, 1.0)}
     side = SideLines({"k.cu": lines}, cost, 100.0)
@@ -215,14 +198,17 @@ def test_long_files_list_only_hot_or_edited_lines() -> None:
     assert [row.before for row in kept] == list(range(2_496, 2_503))
 
 
+def _side(lines: tuple[str, ...], file: str = "k.cu") -> SideLines:
+    costs = {Location(file, n + 1): LineCost(100.0, 1.0) for n in range(len(lines))}
+    return SideLines({file: lines}, costs, 100.0 * len(lines))
+
+
 def test_times_of_the_rows_are_those_of_the_samples() -> None:
     both = difference("matrix_flip").pairs[0]
     html = html_blocks(source_of(both))
     (each,) = both.weighted[0]
     found = find_hotspots(each.explanation.launch, "line")
-    assert isinstance(found, Hotspots)
     for spot in found.rows[:3]:
-        assert spot.location
         assert spot.share
         us = spot.share * (each.time or 0.0) / 1e3
         number = rf'<span class="no before[^>]*>{spot.location.line}</span>'
@@ -232,7 +218,7 @@ def test_times_of_the_rows_are_those_of_the_samples() -> None:
         assert shown[2] == f"{spot.share:.0%} <b>{us:.0f} us</b>"
 
 
-def test_line_without_samples_is_below_three_samples_not_zero(wording) -> None:
+def test_few_or_many_samples(wording) -> None:
     found = difference("hydro_element").pairs[0]
     blocks = source_of(found)
     html = html_blocks(blocks)
@@ -242,9 +228,6 @@ def test_line_without_samples_is_below_three_samples_not_zero(wording) -> None:
     line = next(each for each in found.attribution if each.where == "slow.cu:94 → fast.cu:97")
     wording(line.what)
     assert line.samples == (48, 0)
-
-
-def test_no_warning_with_many_samples() -> None:
     costs = {Location("k.cu", 1): LineCost(100.0, 1.0, 1_000)}
     few, many = (
         SideLines({"k.cu": ("x",)}, costs, 100.0, True, n, 100.0 / n) for n in (999, 1_000)
@@ -275,13 +258,9 @@ def test_without_source_lines_the_hottest_instructions_of_both_sides_are_listed(
     (notice,) = [block for block in blocks if isinstance(block, Notice)]
     wording(plain(notice.words))
     *_, last = blocks
-    assert isinstance(last, Part)
     for side, first in zip(last.blocks, ("Instruction", "Line"), strict=True):
         (table,) = [block for block in every_block([side]) if isinstance(block, Table)]
         assert table.columns[0].name == first
-
-
-# --- notes for the reader
 
 
 def test_why_names_what_explains_most_of_the_change() -> None:
@@ -294,9 +273,6 @@ def test_why_names_what_explains_most_of_the_change() -> None:
     main = main_reasons(replace(found, attribution=(*small, work, *others)))
     assert [each.kind for each in main] == ["account", "cause"]
     assert main[1].what == "fewer instructions"
-
-
-def test_an_inconclusive_kernel_has_no_why() -> None:
     found = difference("pipeline")
     undecided = replace(
         found.pairs[1], verdict=replace(found.pairs[1].verdict, word="inconclusive")
@@ -306,13 +282,28 @@ def test_an_inconclusive_kernel_has_no_why() -> None:
     assert [bool(cells(row)[-1]) for row in table.rows] == [True, False]
 
 
-def test_verdict_names_what_was_not_compared_and_the_noise_source(wording) -> None:
+def test_what_the_page_says_of_the_reports(wording) -> None:
     told = labelled(html_blocks_of(difference("matrix_flip")))
     wording(told["Not compared"])
     assert "Assumed, not measured" in told["Noise"]
     told = labelled(html_blocks_of(difference("pipeline")))  # all launches are in the reports
     assert "Not compared" not in told
     wording(told["Noise"])
+    told = tables(html_blocks_of(difference("matrix_flip")))
+    assert [cells(row) for row in told["Launch of flip"].rows] == [
+        ["Grid", "256×1024", "256×256"],
+        ["Block", "32×8", "32×8"],
+        ["Registers per thread", "16", "26"],
+        ["SM clock", "1.98 GHz", "1.94 GHz"],
+        ["Warp samples", "264", "312"],
+    ]
+    reports = {name: rest for name, *rest in map(cells, told["Reports"].rows)}
+    assert all(re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", x) for x in reports["Captured"])
+    told = (spans(each.words) for each in items(html_blocks_of(difference("pipeline"))))
+    badges = {span.text for each in told for span in each if span.look.startswith("badge")}
+    assert badges == {"fixed", "now reported", "remaining"}
+    said = texts_of(html_blocks_of(difference("hydro_element")))
+    wording([text for text in said if "3.51x" in text or "add up" in text])
 
 
 @each_row(
@@ -333,39 +324,12 @@ def test_a_caveat_says_how_much_it_weighs(caveat: Caveat, label: str, look: str)
     assert (plain(notice.words), notice.look) == (f"{label}{caveat.text}", look)
 
 
-def test_badges_are_of_findings_and_not_of_the_verdict() -> None:
-    told = (spans(each.words) for each in items(html_blocks_of(difference("pipeline"))))
-    badges = {span.text for each in told for span in each if span.look.startswith("badge")}
-    assert badges == {"fixed", "now reported", "remaining"}
-
-
-def test_forecast_is_beside_the_measured_speedup(wording) -> None:
-    said = texts_of(html_blocks_of(difference("hydro_element")))
-    wording([text for text in said if "3.51x" in text or "add up" in text])
-
-
-def test_the_two_reports_say_how_the_launches_were_made() -> None:
-    told = tables(html_blocks_of(difference("matrix_flip")))
-    assert [cells(row) for row in told["Launch of flip"].rows] == [
-        ["Grid", "256×1024", "256×256"],
-        ["Block", "32×8", "32×8"],
-        ["Registers per thread", "16", "26"],
-        ["SM clock", "1.98 GHz", "1.94 GHz"],
-        ["Warp samples", "264", "312"],
-    ]
-    reports = {name: rest for name, *rest in map(cells, told["Reports"].rows)}
-    assert all(re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", x) for x in reports["Captured"])
-
-
 def test_a_report_against_itself() -> None:
     found = compared(*[profile(pair("matrix_flip")[0])] * 2)
     assert [each.id for each in found.all_caveats] == ["same_file"]
     page = page_of(found)
     assert "Share of the change" not in page
     assert 'class="row edited' not in page
-
-
-# --- hostile reports
 
 
 def test_hostile_names_and_lines_are_text() -> None:
@@ -389,14 +353,8 @@ def _renamed(base: Profile, name: str) -> Profile:
 
 def _named(launch: Launch, number: int, name: str, factor: float = 1.0) -> Launch:
     changed = copied(launch, number, {DURATION: factor})
-    return Launch(
-        number=number,
-        name=KernelName(name, name, name),
-        workload=changed.workload,
-        grid=changed.grid,
-        block=changed.block,
-        data=changed.data,
-    )
+    changed.name = KernelName(name, name, name)
+    return changed
 
 
 @pytest.mark.slow
@@ -410,3 +368,158 @@ def _of_150(base: Profile, factor: float) -> Profile:
     launches = (base.launches[number % len(base.launches)] for number in range(150))
     named = (_named(each, number, f"step_{number}", factor) for number, each in enumerate(launches))
     return replace(base, launches=tuple(named), code_loader=None)
+
+
+HOT = 0.005
+"""Share of a side's samples from which its line has a time on the page."""
+
+
+def test_kernels_are_sorted_and_limited_by_the_times_of_the_document() -> None:
+    pairs = difference("pipeline").pairs
+    rows = tables(html_blocks_of(difference("pipeline")))["Kernels before and after"].rows
+    assert len(rows) == len(pairs) > 3
+    for row, each in zip(rows, pairs, strict=True):
+        times = _times(each)
+        assert cells(row)[2] == each.kernel
+        *shown, change = (float(cell.value or 0) for cell in row[3:6] if isinstance(cell, Cell))
+        assert shown == [pytest.approx(time, abs=0.6) for time in times]
+        assert change == pytest.approx(times[1] - times[0], abs=0.6)
+    found = difference("pipeline")
+    page = diff_page(found, reader()._replace(rows=2), 5)
+    table = tables([*every_block(page.blocks)])["Kernels before and after"]
+    longest = sorted(found.pairs, key=lambda pair: -max(_times(pair)))
+    assert [cells(row)[2] for row in table.rows] == [pair.kernel for pair in longest[:2]]
+    assert table.caption.startswith(f"and {len(found.pairs) - 2} more kernels")
+
+
+def _times(pair: PairDocument) -> list[float]:
+    """Nanoseconds before and after."""
+    both = (pair.verdict.before, pair.verdict.after)
+    return [1000 * time.value if time and time.value is not None else 0.0 for time in both]
+
+
+class Listed(NamedTuple):
+    """A row of the only listing of a page."""
+
+    numbers: tuple[int | None, int | None]
+    """Of the lines before and after."""
+    marks: tuple[str, str]
+    codes: tuple[str, str]
+    changes: list[tuple[float, str]]
+    """Nanoseconds, and the class that colours them."""
+
+
+class Lines(NamedTuple):
+    """The times of one side's lines, from its samples."""
+
+    file: str
+    ns: dict[int, float]
+    whole: float
+    of: SideLines
+
+    def time(self, line: int | None) -> float:
+        return self.ns.get(line or 0, 0.0)
+
+    def is_hot(self, line: int | None) -> bool:
+        return self.time(line) >= HOT * self.whole
+
+    def text(self, line: int | None) -> str:
+        return self.of.files[self.file][line - 1] if line else ""
+
+    def deviation(self, line: int | None) -> float:
+        return self.of.cost(Location(self.file, line)).deviation if line else 0.0
+
+
+@cache
+def listed(name: str) -> list[Listed]:
+    page = page_text(lambda reader: diff_page(difference(name), reader, 5), "html")
+    (listing,) = with_class(page_tree(page), "sides")
+    return [_row(row) for row in with_class(listing, "row") if "head" not in row.get("class", "")]
+
+
+def _row(row: ET.Element) -> Listed:
+    numbers, marks, codes = [], [], []
+    for side in ("before", "after"):
+        number = next(with_class(row, "no", side), None)
+        code = next(with_class(row, "code", side), None)
+        numbers.append(None if number is None else int(words(number)))
+        marks.append("" if code is None else words(next(code.iter("i"))))
+        codes.append("" if code is None else words(next(code.iter("code"))))
+    (change,) = with_class(row, "change")
+    changes = [(_nanoseconds(words(each)), each.get("class", "")) for each in change]
+    return Listed((numbers[0], numbers[1]), (marks[0], marks[1]), (codes[0], codes[1]), changes)
+
+
+def _nanoseconds(text: str) -> float:
+    found = re.fullmatch(r"([+−]?)([\d.,]+) (\w+)", text)
+    assert found, text
+    size = Quantity(float(found[2].replace(",", "")), found[3]).to("ns").value
+    return -size if found[1] == "−" else size
+
+
+@cache
+def sides(name: str) -> tuple[Lines, Lines]:
+    before, after = (_side_of_numbers(each) for each in difference(name).pairs[0].weighted)
+    return before, after
+
+
+def _side_of_numbers(launches: Sequence[WeightedLaunch]) -> Lines:
+    (each,) = launches
+    found, lines = find_hotspots(each.explanation.launch, "line"), read_lines([each])
+    assert isinstance(lines, SideLines)
+    (file,) = {spot.location.file for spot in found.rows if spot.location}
+    whole = each.time or 0.0
+    times = {s.location.line: (s.share or 0.0) * whole for s in found.rows if s.location}
+    return Lines(file, times, whole, lines)
+
+
+@cache
+def matched(name: str) -> set[tuple[int, int]]:
+    """Numbers of matched lines, edited or not."""
+    before, after = sides(name)
+    return {(one.line, other.line) for one, other in match_lines(before.of, after.of).items()}
+
+
+NAMES = ["matrix_flip", "column_physics", "score_tiles"]
+
+
+@pytest.mark.slow
+@each_row("name", NAMES)
+def test_removed_and_added_lines_are_marked_on_their_side(name: str) -> None:
+    both, seen = sides(name), set()
+    for row in listed(name):
+        for side, number, code in zip(both, row.numbers, row.codes, strict=True):
+            text = " ".join(side.text(number).split())
+            assert code == text or (code.endswith("…") and text.startswith(code[:-1]))
+        texts = {side.text(n).strip() for side, n in zip(both, row.numbers, strict=True)}
+        is_same = row.numbers in matched(name) and len(texts) == 1
+        wanted = tuple(m if n and not is_same else "" for m, n in zip("−+", row.numbers))
+        assert row.marks == wanted
+        seen.add(wanted)
+    assert {("−", "+"), ("", "")} <= seen
+    assert {("−", ""), ("", "+")} & seen
+
+
+@pytest.mark.slow
+@each_row("name", NAMES)
+def test_the_change_of_a_line_is_its_time_after_less_its_time_before(name: str) -> None:
+    """Computed from the times of both sides, even if one is too short to be shown."""
+    before, after = sides(name)
+    words_seen: set[str] = set()
+    for row in listed(name):
+        one, other = row.numbers
+        hot = (before.is_hot(one), after.is_hot(other))
+        if row.numbers in matched(name):
+            wanted = [(after.time(other) - before.time(one), one, other)] if any(hot) else []
+        else:
+            wanted = [(-before.time(one), one, None)] if hot[0] else []
+            wanted += [(after.time(other), None, other)] if hot[1] else []
+        assert len(row.changes) == len(wanted), row
+        for (shown, look), (true, one, other) in zip(row.changes, wanted, strict=True):
+            assert shown == pytest.approx(true, rel=0.06), row
+            deviation = math.hypot(before.deviation(one), after.deviation(other))
+            word = "good" if true < 0 else "bad"
+            assert look == (word if abs(true) > 2 * deviation else "muted"), row
+            words_seen.add(look)
+    assert "good" in words_seen
+    assert len(words_seen) > 1

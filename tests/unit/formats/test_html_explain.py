@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from copy import copy
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import pytest
 
@@ -19,15 +22,25 @@ from keet.formats.html.blocks import reader
 from keet.formats.html.evidence import draw_evidence, with_sources
 from keet.ingest import read_profile
 from keet.pages.anchors import Anchors
-from keet.pages.blocks import Block, Fold, Heading, Items, Part, plain
-from keet.pages.capture import message_text, rules_blocks
+from keet.pages.blocks import Block, Command, Fold, Heading, Items, Part, plain
+from keet.pages.capture import (
+    capture_part,
+    clock_warning,
+    facts_blocks,
+    message_text,
+    range_text,
+    rules_blocks,
+)
+from keet.pages.explain import _not_checked
 from keet.pages.figures import EvidenceFigure
 from keet.pages.launch import Shown, launch_section
 from keet.pages.listings import listing_owners, page_room, shared_room
 from keet.pages.program import members_blocks
+from keet.profile import Launch, Profile
 from keet.profile.rules import RuleKind, RuleResult, SpeedupEstimate, SpeedupScope
 from keet.units import Quantity
 from tests.explain_pages import explain_html
+from tests.explained_reports import explained
 from tests.kept_reports import sample_report
 from tests.many_launches import repeated
 from tests.page_blocks import (
@@ -46,12 +59,6 @@ REPORTS = Path("tests/data/reports")
 
 
 @cache
-def explained(path: Path) -> Explanation:
-    profile = read_profile(path)
-    return explain(profile, profile.launches, 5)
-
-
-@cache
 def zoo_thrice() -> Explanation:
     """Eight kernels, each launched three times."""
     profile = repeated(read_profile(REPORTS / "zoo.ncu-repz"), 3)
@@ -66,10 +73,7 @@ def section_of(each: LaunchExplanation) -> list[Block]:
     return [*launch_section(Shown(each, None, reader()))]
 
 
-# --- evidence and rules
-
-
-def test_evidence_includes_its_inputs() -> None:
+def test_evidence_includes_its_inputs_and_names_its_source() -> None:
     def piece(name: str, *sources: str) -> Evidence:
         return Evidence(name, name, 1, "", name, derived_from=sources or None)
 
@@ -77,9 +81,6 @@ def test_evidence_includes_its_inputs() -> None:
     rows = with_sources([known["a"], known["a"]], known)
     assert [each.id for each in rows] == ["a", "b", "c"]
     assert [each.id for each in with_sources([piece("d", "gone")], known)] == ["d"]
-
-
-def test_numbers_that_are_not_in_the_report_name_their_source() -> None:
     sources = {
         Evidence("dram_bytes#0", "dram__bytes.sum", 1, "byte", ""): "dram__bytes.sum",
         Evidence("executed#0", "inst_executed", 1, "inst", ""): "inst_executed",
@@ -142,9 +143,6 @@ def test_estimates_of_rules(scope: SpeedupScope, percent: float, estimate: str) 
     assert "Warp Stall" not in " ".join(told)
 
 
-# --- smaller effects
-
-
 def smaller_of(each: LaunchExplanation) -> list[str]:
     """The effects that are listed behind a summary that counts them."""
     for block in every_block(section_of(each)):
@@ -166,33 +164,16 @@ def test_an_effect_that_looks_good_or_gains_nothing_is_not_listed() -> None:
     assert smaller_of(changed) == [f"{real.title}: waits 4 %"]
 
 
-@each_row("name", ["matrix_flip", "column_physics", "row_norms", "gas_state"])
-def test_no_effect_contradicts_the_list_of_what_looks_good(name: str) -> None:
-    (each, *_) = explained(sample_report(name)).launches
-    good = {note.id for note in each.healthy}
-    denied = [m for m in each.lesser if m.id in good or m.forecast.likely < 1.005]
-    assert not {f"{m.title}: {m.text}" for m in denied} & {*smaller_of(each)}
-
-
-# --- where
-
-
-def test_a_cause_without_a_line_says_why(wording) -> None:
+def test_a_cause_without_a_line(wording) -> None:
     """The report has no numbers per instruction."""
     (each, *_) = explained(REPORTS / "tour_basic.ncu-repz").launches
     assert not each.findings[0].locations
     where = facts_of(section_of(each))["Where"]
     wording(where)
-
-
-def test_a_cause_of_the_whole_launch_links_the_hottest_line(wording) -> None:
     (each,) = flip().launches
     whole = replace(each, findings=(replace(each.findings[0], locations=()),))
     where = facts_of(section_of(whole))["Where"]
     wording(where)
-
-
-# --- ranges, graphs and reports that lack much
 
 
 @each_row("name", ["range.ncu-rep", "graph.ncu-repz", "metrics_only.ncu-repz"])
@@ -219,13 +200,9 @@ def test_the_heading_is_the_file_and_the_folder_is_beside_it() -> None:
     assert plain(heading.words) == "slow.ncu-rep in kernels_samples/matrix_flip/"
 
 
-# --- launches of the same kernel share a listing
-
-
 @pytest.mark.slow
 def test_launches_of_a_kernel_show_their_spread() -> None:
     program = program_of(zoo_thrice())
-    assert program is not None
     group = max(program.groups, key=lambda group: len(group.members))
     times = sorted(each.launch.rank_time for each in group.members)
     low, middle, high = (Quantity(n, "ns") for n in (times[0], median(times), times[-1]))
@@ -233,11 +210,10 @@ def test_launches_of_a_kernel_show_their_spread() -> None:
     assert f"shortest {low}, median {middle}, longest {high}." in told
 
 
-def test_launches_of_one_shape_share_the_listing_of_one() -> None:
+def test_room_for_listings() -> None:
     """Longer launches get more room on a page."""
     explanation = zoo_thrice()
     program = program_of(explanation)
-    assert program is not None
     groups = {each.launch.id: group for group in program.groups for each in group.members}
     owners = listing_owners(explanation.launches, groups)
     assert {n: owner.launch.id for n, owner in owners.items()} == {
@@ -252,10 +228,7 @@ def test_launches_of_one_shape_share_the_listing_of_one() -> None:
     by_time = [group.first.launch.id for group in program.groups if group.first.launch.id in rooms]
     assert list(dict.fromkeys(sorted(rooms, key=lambda n: -rooms[n]))) == by_time
     assert 1 <= len(rooms) < len(program.groups)
-
-
-def test_launches_in_full_leave_less_room_for_listings() -> None:
-    """Source text counts on pages of more than five launches."""
+    # Source text counts on pages of more than five launches.
     assert page_room(5, 5).size < 1_500_000
     assert page_room(150, 150).size < page_room(150, 3).size < 6_000_000
     assert page_room(10_000, 10_000).size > 0
@@ -269,7 +242,6 @@ def test_all_launches_are_on_the_page_and_links_lead_somewhere(wording) -> None:
     page = explain_html_page(explanation, everything=True)
     assert {f"launch-{each.launch.id}" for each in explanation.launches} <= anchors_of(page)
     program = program_of(explanation)
-    assert program is not None
     first = program.groups[0].first.launch.id
     other = next(e.launch.id for e in program.groups[0].members if e.launch.id != first)
     source = " ".join(texts_of([part_of(page, f"launch-{other}-source")]))
@@ -280,7 +252,6 @@ def test_less_important_launches_are_short_and_have_anchors() -> None:
     explanation = zoo_thrice()
     assert broken_links(PageParts(explain_html(explanation))) == []
     page, program = explain_html_page(explanation), program_of(explanation)
-    assert program is not None
     firsts = {group.first.launch.id for group in program.groups}
     assert firsts - {*program.shown}
     for n in firsts - {*program.shown}:
@@ -288,15 +259,6 @@ def test_less_important_launches_are_short_and_have_anchors() -> None:
         assert [text for text in texts_of([brief]) if text.startswith("All 3 launches")]
         parts = {block.anchor for block in every_block([brief]) if isinstance(block, Part)}
         assert f"launch-{n}-source" not in parts
-
-
-# --- sizes
-
-
-def test_a_page_of_a_sample_is_small() -> None:
-    (each,) = flip().launches
-    source = sum(len(text or "") for text in each.launch.source_files.values())
-    assert len(explain_html(flip()).encode()) <= 1_500_000 + source
 
 
 @pytest.mark.slow
@@ -308,3 +270,110 @@ def test_a_page_of_150_launches_is_at_most_6_mb(*, everything: bool) -> None:
     assert len(explanation.launches) >= 150
     assert len(page.encode()) <= 6_000_000
     assert broken_links(PageParts(page)) == []
+
+
+FLIP = Path("kernels_samples/matrix_flip/slow.ncu-rep")
+ProfileOf = Callable[[str], Profile]
+
+
+def capture_of(explanation: Explanation) -> Part:
+    lacking = [*_not_checked(explanation, reader())]
+    return capture_part(explanation, explanation.launches, Anchors(), lacking)
+
+
+def captured(profile: Profile, **origin: Any) -> dict[str, str]:
+    profile = replace(profile, provenance=profile.provenance._replace(**origin))
+    return facts_of([capture_of(explain(profile, profile.launches, 1, sass=False))])
+
+
+def test_the_page_says_how_the_report_was_captured(profile_of: ProfileOf) -> None:
+    facts = captured(read_profile(FLIP))
+    wanted = {"CUDA": "13.0", "Captured": "2026-11-15 08:50 UTC", "Replay passes": "24"}
+    assert wanted.items() <= facts.items()
+    assert "SourceCounters" in facts["Sections"].split(", ")
+    bare = profile_of("metrics_only.ncu-repz")
+    lacking = [*every_block([capture_of(explain(bare, bare.launches, 5))])]
+    assert any(isinstance(each, Command) and each.command.startswith("ncu --") for each in lacking)
+
+
+DEFAULT = "ncu -o x ./app"
+
+
+@each_row(
+    ("command", "version", "name", "setting"),
+    [
+        (DEFAULT, "2025.4.1.0", "Clock control", "base (ncu's default; ncu asks for the base clock; "),
+        (DEFAULT, "2026.1.0.0", "Clock control", "boost (ncu's default; ncu asks for the boost clock, or"),
+        (DEFAULT, "2027.1.0.0", "Clock control", "boost (ncu's default; "),
+        (DEFAULT, None, "Clock control", None),
+        (DEFAULT, None, "Cache control", "all (ncu's default; "),
+        ("ncu --clock-control=force-boost ./app", "2026.1", "Clock control", "force-boost (ncu asks "),
+        ("ncu --cache-control none ./app", "2026.1", "Cache control", "none (caches as they were left)"),
+        ("ncu --nvtx ./app --clock-control none", "2025.3.1.0", "Clock control", "base (ncu's default; "),
+        ("ncu --nvtx ./app --replay-mode range", "2025.3.1.0", "Replay mode", "kernel (ncu's default)"),
+        (None, "2025.3.1.0", "Clock control", None),
+    ],
+)  # fmt: skip
+def test_settings_of_ncu(
+    command: str | None, version: str | None, name: str, setting: str | None
+) -> None:
+    """Defaults depend on the version; options of the program are not those of ncu; without a
+    command line, or without the version that a default depends on, nothing is said."""
+    facts = captured(read_profile(FLIP), command_line=command, ncu_version=version)
+    assert (version or "not recorded") in facts["Nsight Compute"]
+    found = facts.get(name)
+    assert found == setting if setting is None or found is None else found.startswith(setting)
+
+
+def with_clock(launch: Launch, ghz: float, us: float) -> Launch:
+    found = copy(launch)
+    amounts = {"sm_frequency": Quantity(ghz * 1e9, "hz"), "duration": Quantity(us * 1e3, "ns")}
+    found.get = amounts.get  # type: ignore[assignment,method-assign]
+    found.__dict__["rank_time"] = us * 1e3
+    return found
+
+
+def test_clocks(wording) -> None:
+    (launch,) = read_profile(FLIP).launches
+    alike = [with_clock(launch, 1.95, 100), with_clock(launch, 1.98, 100)]
+    assert clock_warning(alike) == ""
+    apart = [with_clock(launch, 1.29, 100), with_clock(launch, 0.645, 100)]
+    wording(clock_warning(apart))
+    short = [with_clock(launch, 1.29, 100), with_clock(launch, 0.554, 2.2)]
+    assert "not exact" in clock_warning(short)
+    clocks = [Quantity(1.2e9, "hz"), None, Quantity(5.54e8, "hz")]
+    assert range_text(clocks) == "554 MHz to 1.20 GHz"
+    assert range_text([None]) == ""
+
+
+def test_the_launch_in_a_few_facts(profile_of: ProfileOf) -> None:
+    assert facts_of(facts_blocks(read_profile(FLIP).launches[0])) == {
+        "Grid": "256×1024",
+        "Block": "32×8",
+        "Waves per SM": "248.2",
+        "Registers per thread": "16",
+        "Shared memory per block": "0 B static, 0 B dynamic",
+        "Occupancy": "100% theoretical, 74.78% achieved",
+        "SM clock": "1.98 GHz",
+        "DRAM clock": "3.20 GHz",
+    }
+    (launch, *_) = read_profile(sample_report("window_median")).launches
+    assert "shared memory allow" in facts_of(facts_blocks(launch))["Occupancy"]
+    # Ranges have no shape.
+    bare = facts_of(facts_blocks(profile_of("metrics_only.ncu-repz").launches[0]))
+    assert bare["Occupancy"] == "100% theoretical"
+    assert not {"SM clock", "DRAM clock"} & {*bare}
+    blocks = [*facts_blocks(profile_of("range.ncu-rep").launches[0])]
+    assert texts_of(blocks)[0] == "Range"
+    assert {*facts_of(blocks)} <= {"SM clock", "DRAM clock"}
+
+
+@each_row("name", ["range.ncu-rep", "graph.ncu-repz"])
+def test_numbers_that_ranges_lack_are_not_requested(
+    name: str, profile_of: ProfileOf, wording
+) -> None:
+    profile = profile_of(name)
+    told = texts_of([capture_of(explain(profile, profile.launches, 5))])
+    (samples,) = [text for text in told if text.startswith("warp samples: ")]
+    assert "not collected" not in samples
+    wording([text for text in told if text.startswith("machine code: ")], case=name)

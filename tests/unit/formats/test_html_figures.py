@@ -5,9 +5,7 @@ from __future__ import annotations
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Sequence
-from copy import copy
 from dataclasses import replace
-from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -16,31 +14,25 @@ import pytest
 from keet.analysis.account import UNKNOWN
 from keet.analysis.roofline.launch_roofline import find_roofline
 from keet.explanation.account_rows import AccountRow, account_rows
-from keet.explanation.analyst import explain
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.formats.html.account import (
     OTHER,
-    Segment,
     account_bar,
     draw_account,
     draw_tree,
     kind_of,
     segments_of,
 )
-from keet.formats.html.page import page
 from keet.formats.html.roofline import draw_roofline
-from keet.formats.svg.markup import text_width
 from keet.formats.svg.roofline_plot import SMALL, Plot
-from keet.ingest import read_profile
 from keet.pages.anchors import Anchors
 from keet.pages.figures import AccountFigure, AccountTree, RooflineFigure
 from keet.profile import Launch, Profile
 from tests.conftest import REPORTS
-from tests.kept_reports import sample_report
+from tests.explained_reports import explained
 from tests.page_parts import links_in, page_tree, table_rows, with_class, words
 from tests.rows import each_row
 
-tree, text_of = page_tree, words  # test_html_model_explanation.py has these names
 ProfileOf = Callable[[str], Profile]
 
 SAMPLES = Path("kernels_samples")
@@ -48,23 +40,17 @@ EVERY = sorted(path.parent.name for path in SAMPLES.glob("*/slow.ncu-rep*"))
 STYLE = Path("keet/formats/html/assets/charts.css").read_text(encoding="ascii")
 
 
-@cache
-def launches_of(path: Path) -> Sequence[LaunchExplanation]:
-    profile = read_profile(path)
-    return explain(profile, profile.launches, 5, sass=False).launches
+def launches_of(report: Path | str) -> Sequence[LaunchExplanation]:
+    return explained(report, sass=False).launches
 
 
 def sample(name: str) -> LaunchExplanation:
-    return launches_of(sample_report(name))[0]
+    return launches_of(name)[0]
 
 
 def percent(text: str | None) -> float:
-    assert text is not None
     assert text.endswith("%")
     return float(text[:-1])
-
-
-# --- the account
 
 
 def bar_of(name: str) -> ET.Element:
@@ -100,12 +86,22 @@ def test_the_table_has_the_numbers_of_the_terminal(name: str) -> None:
     assert whole == ["Whole launch", "100%", str(sample(name).launch.get("duration"))]
 
 
-def test_every_part_has_its_evidence() -> None:
+def test_the_table_of_the_account() -> None:
     each = sample("column_physics")
     fold = page_tree(draw_tree(AccountTree(each)) or "")
     rows = [words(row) for row in fold.iter("tr")]
     for part in each.account.all():
         assert any(part.part in row and part.percent.id in row for row in rows), part.id
+    figure = page_tree(draw_account(AccountFigure(sample("column_physics"))))
+    (units,) = with_class(figure, "units")
+    assert words(units).startswith("L282%busiest stage: Crossbar to L2")
+    first = next(with_class(units, "fill"))
+    assert percent(first.get("width")) == pytest.approx(82.3, abs=0.1)
+    assert "near" in first.get("class", "")  # from 60 % of its peak
+    each = sample("column_physics")
+    verdict = replace(each.verdict, not_judged=True)
+    assert draw_account(AccountFigure(replace(each, verdict=verdict))) == ""
+    assert draw_tree(AccountTree(replace(each, verdict=verdict))) is None
 
 
 def test_a_part_has_the_same_colour_in_the_bar_and_in_both_tables() -> None:
@@ -134,15 +130,12 @@ def test_every_part_has_a_colour(name: str) -> None:
         assert f".k-{kind} " in STYLE
 
 
-def test_unknown_part_ids_have_a_neutral_colour() -> None:
+def test_unknown_parts_have_a_neutral_colour() -> None:
     assert kind_of("waiting_room.dram") == OTHER
     assert kind_of("waiting.busy.new_unit") == "pipe"
     assert kind_of("active.busy.dram") == kind_of("waiting.busy.dram") == "dram"
     assert kind_of("waiting.unknown") == kind_of("active.unknown") == UNKNOWN
-
-
-def test_unknown_parts_are_hatched() -> None:
-    """The report has no warp states."""
+    # The report has no warp states.
     (each, *_) = launches_of(REPORTS / "tour_basic.ncu-repz")
     for one, is_hatched in ((each, True), (sample("column_physics"), False)):
         drawn = page_tree(draw_account(AccountFigure(one)))
@@ -181,42 +174,13 @@ def test_wider_bars_have_longer_labels(wording) -> None:
     wording(long)
 
 
-def test_bars_of_different_times_have_one_scale() -> None:
-    """The length is relative to the container, so that two bars have the same scale."""
-    segments = [Segment("a", 60.0, "", "dram", "a"), Segment("b", 40.0, "", "idle", "b")]
-    marks = with_class(page_tree(account_bar(segments, length=50, name="before")), "part")
-    assert [(m.get("x"), m.get("width")) for m in marks] == [
-        ("0.000%", "30.000%"),
-        ("30.000%", "20.000%"),
-    ]
-
-
-def test_units_near_their_peak_are_marked() -> None:
-    figure = page_tree(draw_account(AccountFigure(sample("column_physics"))))
-    (units,) = with_class(figure, "units")
-    assert words(units).startswith("L282%busiest stage: Crossbar to L2")
-    first = next(with_class(units, "fill"))
-    assert percent(first.get("width")) == pytest.approx(82.3, abs=0.1)
-    assert "near" in first.get("class", "")  # from 60 % of its peak
-
-
-def test_launch_without_measurements_has_no_account() -> None:
-    each = sample("column_physics")
-    verdict = replace(each.verdict, not_judged=True)
-    assert draw_account(AccountFigure(replace(each, verdict=verdict))) == ""
-    assert draw_tree(AccountTree(replace(each, verdict=verdict))) is None
-
-
-# --- the roofline
-
-
 def drawn(
     launches: Sequence[Launch], anchors: Anchors | None = None, linked: Sequence[int] = ()
 ) -> ET.Element:
     return page_tree(draw_roofline(RooflineFigure(launches, anchors or Anchors(), linked)))
 
 
-def test_every_mark_and_roof_says_what_it_is(profile_of: ProfileOf, wording) -> None:
+def test_the_roofline_says_what_it_is(profile_of: ProfileOf, wording) -> None:
     launches = profile_of("tour_full.ncu-repz").launches
     figure = drawn(launches)
     (wide,) = with_class(figure, "wide")
@@ -227,6 +191,9 @@ def test_every_mark_and_roof_says_what_it_is(profile_of: ProfileOf, wording) -> 
     plot = Plot([find_roofline(launch) for launch in launches])
     assert len(roofs) == len(plot.flat) + len(plot.slopes)
     assert all("reached by #" in roof for roof in roofs)
+    launches = profile_of("tour_full.ncu-repz").launches
+    figure = drawn(launches, Anchors("r"), [1])
+    assert links_in(figure) == ["r-launch-1"]
 
 
 def test_the_small_chart_stays_in_its_frame(profile_of: ProfileOf) -> None:
@@ -238,13 +205,7 @@ def test_the_small_chart_stays_in_its_frame(profile_of: ProfileOf) -> None:
             assert 0 <= float(text.get("y", "0")) <= SMALL.height
 
 
-def test_launches_of_the_roofline_are_linked(profile_of: ProfileOf) -> None:
-    launches = profile_of("tour_full.ncu-repz").launches
-    figure = drawn(launches, Anchors("r"), [1])
-    assert links_in(figure) == ["r-launch-1"]
-
-
-def test_without_arithmetic_there_is_a_sentence(profile_of: ProfileOf) -> None:
+def test_what_the_roofline_says_of_a_launch(profile_of: ProfileOf, wording) -> None:
     """And no empty chart."""
     lacking = drawn(profile_of("tour_basic.ncu-repz").launches)
     assert "profile with: ncu --section SpeedOfLight_RooflineChart" in words(lacking)
@@ -252,18 +213,9 @@ def test_without_arithmetic_there_is_a_sentence(profile_of: ProfileOf) -> None:
     nothing = drawn([sample("matrix_flip").launch])
     assert "No chart: " in words(nothing)
     assert not [*with_class(lacking, "wide"), *with_class(nothing, "wide")]
-
-
-def test_share_by_bytes_is_labelled(wording) -> None:
-    """L2 is at 83 % on the same page: its busiest stage, not its bytes."""
+    # L2 is at 83 % on the same page: its busiest stage, not its bytes.
     (row,) = table_rows(drawn([sample("matrix_flip").launch]))
     wording(words(row["Nearest ceiling"]))
-
-
-def test_words_of_the_small_scale_are_beside_its_numbers() -> None:
-    """Letters are 12 pixels high; numbers such as `100 T` end 8 pixels before the area."""
-    longest = max(text_width(words, 12) for words in ("100 T", "100 G", "100 M"))
-    assert SMALL.scale + 3 <= SMALL.area.left - 8 - longest
 
 
 def test_the_page_has_one_sm_clock(profile_of: ProfileOf) -> None:
@@ -277,11 +229,3 @@ def test_the_page_has_one_sm_clock(profile_of: ProfileOf) -> None:
             f" at {launch.get('sm_clock')}" in told.partition("Peaks of arithmetic")[2]
         ) == is_other
         assert ("Peaks of arithmetic" in told) == is_other
-
-
-def test_names_of_kernels_are_escaped() -> None:
-    launch = copy(sample("half_dense").launch)
-    launch.name = launch.name._replace(demangled="</title><script>alert(1)</script>")
-    figure = draw_roofline(RooflineFigure([launch], Anchors()))
-    assert "&lt;script&gt;" in figure
-    assert page("x", None, figure).count("<script") == 1

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import replace as replaced
 from functools import cache
-from html.parser import HTMLParser
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 
@@ -20,11 +20,11 @@ from keet.formats import page_text
 from keet.formats.html.blocks import reader
 from keet.formats.html.insights import letter
 from keet.pages import insights as pages
-from keet.pages.insights import ADDS, NO_SWEEP, NOTHING, distinct_names, time_text
+from keet.pages.insights import NO_SWEEP, NOTHING, distinct_names, time_text
 from keet.safe_text import one_line
 from tests.insights_sets import finding, insights_of, launch, make_set, night, reports_in
 from tests.page_blocks import texts_of
-from tests.page_parts import page_tree, table_rows, value_of, with_class, words
+from tests.page_parts import PageParts, page_tree, table_rows, value_of, with_class, words
 from tests.rows import mostly_slow
 
 SWEEP = Path("kernels_samples/pair_reduce/sweep")
@@ -35,34 +35,8 @@ def insights_page(document: InsightsDocument) -> str:
     return page_text(lambda reader: pages.insights_page(document, reader), "html")
 
 
-class Read(HTMLParser):
-    """The elements of a parsed page that the tests use."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.ids: list[str] = []
-        self.links: list[str] = []
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.texts: list[str] = []
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = dict(attrs)
-        self.tags.append((tag, given))
-        if given.get("id"):
-            self.ids.append(str(given["id"]))
-        if tag == "a" and given.get("href"):
-            self.links.append(str(given["href"]))
-
-    def handle_data(self, data: str) -> None:
-        self.texts.append(data)
-
-    @property
-    def text(self) -> str:
-        return " ".join(" ".join(self.texts).split())
-
-    def of_class(self, name: str) -> list[str]:
-        return [tag for tag, given in self.tags if name in (given.get("class") or "").split()]
+def of_class(page: PageParts, name: str) -> list[str]:
+    return [tag for tag, given in page.elements if name in (given.get("class") or "").split()]
 
 
 @cache
@@ -74,46 +48,28 @@ def samples() -> InsightsDocument:
         return replaced(insights_of(store), store="store")
 
 
+def made(path: str, kernel: str, us: float, number: int = 0, **more: Any) -> Any:
+    named = {"kernel": kernel, "kernel_full": f"{kernel}()", "duration_us": us, **more}
+    return launch(f"{path}.ncu-rep", number, **named)
+
+
 @cache
 def every_kind() -> InsightsDocument:
     """Generated: a sweep with changes of the limiter, a cluster, a change over time, an outlier."""
     shares = {32: ("latency", 30.0, 20.0), 64: ("DRAM", 80.0, 40.0), 128: ("L2", 50.0, 81.0)}
     launches = [
-        launch(
-            f"sweeps/BLOCK_{block}.ncu-rep",
-            kernel=EVIL,
-            kernel_full=EVIL,
-            duration_us=100.0 + block,
-            limiter=limiter,
-            ceilings={"DRAM": dram, "L2": l2},
-            block=(block, 1, 1),
-        )
+        made(f"sweeps/BLOCK_{block}", EVIL, 100.0 + block, limiter=limiter, block=(block, 1, 1),
+             kernel_full=EVIL, ceilings={"DRAM": dram, "L2": l2})
         for block, (limiter, dram, l2) in shares.items()
+    ]  # fmt: skip
+    launches += [
+        made(f"nightly/{n:02}", "solve", 100.0 if n < 8 else 131.0, created=night(n))
+        for n in range(14)
     ]
     launches += [
-        launch(
-            f"nightly/{number:02}.ncu-rep",
-            kernel="solve",
-            kernel_full="solve()",
-            duration_us=100.0 if number < 8 else 131.0,
-            created=night(number),
-        )
-        for number in range(14)
+        made("many/run", "tick", 130.0 if n == 17 else 50.0 + n % 4 / 10, n) for n in range(30)
     ]
-    launches += [
-        launch(
-            "many/run.ncu-rep",
-            number,
-            kernel="tick",
-            kernel_full="tick()",
-            duration_us=130.0 if number == 17 else 50.0 + number % 4 / 10,
-        )
-        for number in range(30)
-    ]
-    small = [
-        launch(f"app/{name}.ncu-rep", kernel=name, kernel_full=f"{name}()", duration_us=300.0)
-        for name in ("one", "two", "three")
-    ]
+    small = [made(f"app/{name}", name, 300.0) for name in ("one", "two", "three")]
     found = [finding(each, "small_grid", 2.0) for each in small]
     with TemporaryDirectory() as folder:
         store = make_set(Path(folder) / "store", [*launches, *small], found)
@@ -132,7 +88,7 @@ def changed(document: InsightsDocument, **sweep: object) -> InsightsDocument:
 @pytest.mark.parametrize("document", mostly_slow([every_kind, samples], few=1))
 def test_every_insight_is_on_the_page_with_its_texts(document) -> None:
     made = document()
-    page = Read(insights_page(made))
+    page = PageParts(insights_page(made))
     shown = squeezed(page.text)
     missing = [
         sentence
@@ -143,6 +99,13 @@ def test_every_insight_is_on_the_page_with_its_texts(document) -> None:
     assert made.insights
     assert missing == []
     assert {each.id for each in made.insights} <= set(page.ids)
+    assert [name for each in made.insights for name in each.facts if name not in page.text] == []
+    assert len(page.ids) == len(set(page.ids))
+    assert [link for link in page.targets if link not in page.ids] == []
+    assert "<script>alert" not in insights_page(made)
+    assert "\x1b" not in insights_page(made)
+    assert len(page.attributes("script")) == 1  # the page's own
+    assert not re.search(r"<[^>]* style=", insights_page(made))
 
 
 def squeezed(text: str) -> str:
@@ -150,35 +113,36 @@ def squeezed(text: str) -> str:
     return re.sub(r"[\s`]", "", text)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("document", [samples, every_kind])
-def test_links_stay_on_the_page_and_lead_somewhere(document) -> None:
-    page = Read(insights_page(document()))
-    assert len(page.ids) == len(set(page.ids))
-    assert [link for link in page.links if link.removeprefix("#") not in page.ids] == []
-
-
-def test_planted_set_has_every_kind_of_insight() -> None:
+def test_kinds_of_insights() -> None:
     kinds = {each.kind for each in every_kind().insights}
     assert kinds == {"sweep", "cluster", "change", "outliers"}
-    ids = Read(insights_page(every_kind())).ids
+    ids = PageParts(insights_page(every_kind())).ids
     assert [f"kind-{kind}" for kind in kinds if f"kind-{kind}" not in ids] == []
+    none = replaced(samples(), insights=[])
+    words = NO_SWEEP.partition("`")[0].strip()
+    assert words in (text := PageParts(insights_page(none)).text)
+    assert NOTHING in text
+    others = [each for each in every_kind().insights if not each.sweep]
+    text = PageParts(insights_page(replaced(every_kind(), insights=others))).text
+    assert words in text
+    assert NOTHING not in text
+    assert words not in PageParts(insights_page(every_kind())).text
 
 
 def test_a_chart_has_a_bar_and_a_tooltip_per_point_and_a_line_per_unit() -> None:
     document = samples()
-    page = Read(insights_page(document))
+    page = PageParts(insights_page(document))
     sweeps = [each.sweep for each in document.insights if each.sweep]
     points = sum(len(sweep.points) for sweep in sweeps)
-    assert len(page.of_class("time-bar")) == points
-    assert len(page.of_class("column")) == points
+    assert len(of_class(page, "time-bar")) == points
+    assert len(of_class(page, "column")) == points
     units = [len({unit for point in sweep.points for unit in point.units}) for sweep in sweeps]
-    assert len(page.of_class("unit")) == sum(units)
+    assert len(of_class(page, "unit")) == sum(units)
     assert [sweep.best for sweep in sweeps if sweep.best is None] == []
-    assert len(page.of_class("best")) == 2 * len(sweeps)  # a bar and its key
+    assert len(of_class(page, "best")) == 2 * len(sweeps)  # a bar and its key
 
 
-def test_a_tooltip_names_value_time_shares_limiter_and_report() -> None:
+def test_what_a_chart_says() -> None:
     (dot,) = [
         each.sweep for each in samples().insights if each.sweep and each.sweep.knob == "BLOCK"
     ]
@@ -189,75 +153,42 @@ def test_a_tooltip_names_value_time_shares_limiter_and_report() -> None:
     expected = [f"BLOCK {point.shown} (best)", f"time {time_text(point.time_us)}"]
     expected += [f"limiter: {point.limiter}", f"BLOCK_1024.ncu-repz #{point.launch}", "DRAM 93%"]
     assert [words for words in expected if words not in tip] == []
-
-
-def test_each_change_of_the_limiter_has_a_letter_and_words() -> None:
     sweeps = [each.sweep for each in samples().insights if each.sweep]
-    page = Read(insights_page(samples()))
+    page = PageParts(insights_page(samples()))
     changes = [change for sweep in sweeps for change in sweep.changes]
     assert len(changes) == 3
-    assert len(page.of_class("change")) == len(changes)
+    assert len(of_class(page, "change")) == len(changes)
     expected = [f"between {c.after} and {c.until}: the limiter was {c.was}" for c in changes]
     assert [words for words in expected if words not in page.text] == []
 
 
-def test_letters_continue_after_z() -> None:
+def test_names() -> None:
     assert [letter(number) for number in (0, 25, 26, 53)] == ["A", "Z", "A1", "B2"]
-
-
-def test_hostile_names_are_escaped() -> None:
-    page = insights_page(every_kind())
-    assert "<script>alert" not in page
-    assert "\x1b" not in page
-    scripts = [tag for tag, _ in Read(page).tags if tag == "script"]
-    assert len(scripts) == 1  # the page's own
-    assert not re.search(r"<[^>]* style=", page)
+    paths = ["/a/x/slow.ncu-rep", "/a/y/slow.ncu-rep", "/a/y/fast.ncu-rep", "slow.ncu-rep"]
+    names = list(distinct_names(paths).values())
+    assert sorted(names) == ["fast.ncu-rep", "slow.ncu-rep", "x/slow.ncu-rep", "y/slow.ncu-rep"]
 
 
 def test_a_sweep_of_one_point_without_units_is_drawn() -> None:
     first = samples().insights[0].sweep
-    assert first is not None
     alone = replaced(first.points[0], units={}, limiter=None)
     document = changed(samples(), points=[alone], best=None, changes=[])
-    page = Read(insights_page(document))
-    assert len(page.of_class("column")) == 1
-    assert page.of_class("unit") == []
+    page = PageParts(insights_page(document))
+    assert len(of_class(page, "column")) == 1
+    assert of_class(page, "unit") == []
     assert "limiter: not known" in page.text
-    assert len(page.of_class("heading")) == 1  # of the times
-
-
-def test_every_unit_is_drawn() -> None:
-    first = samples().insights[0].sweep
-    assert first is not None
-    units = {f"unit {number}": 5.0 * number for number in range(14)}
-    points = [replaced(point, units=units) for point in first.points]
-    page = Read(insights_page(changed(samples(), points=points)))
-    assert (
-        len(page.of_class("unit")) == len(page.of_class("name")) - 1 == len(units)
-    )  # and the bar's
-
-
-def test_page_without_a_sweep_says_what_is_missing() -> None:
-    none = replaced(samples(), insights=[])
-    words = NO_SWEEP.partition("`")[0].strip()
-    assert words in (text := Read(insights_page(none)).text)
-    assert NOTHING in text
-    others = [each for each in every_kind().insights if not each.sweep]
-    text = Read(insights_page(replaced(every_kind(), insights=others))).text
-    assert words in text
-    assert NOTHING not in text
-    assert words not in Read(insights_page(every_kind())).text
+    assert len(of_class(page, "heading")) == 1  # of the times
 
 
 @pytest.mark.slow
 def test_many_insights_are_folded_but_complete() -> None:
     (one,) = [each for each in samples().insights if each.sweep and each.sweep.knob == "BLOCK"]
     many = [replaced(one, id=f"sweep-{number}") for number in range(1, 21)]
-    page = Read(insights_page(replaced(samples(), insights=many)))
-    assert len(page.of_class("folded")) == 14
-    assert len(page.of_class("time-bar")) == 20 * 4
+    page = PageParts(insights_page(replaced(samples(), insights=many)))
+    assert len(of_class(page, "folded")) == 14
+    assert len(of_class(page, "time-bar")) == 20 * 4
     assert page.text.count(one.adds) == 2 * 20
-    assert [link for link in page.links if link.removeprefix("#") not in page.ids] == []
+    assert [link for link in page.targets if link not in page.ids] == []
 
 
 def test_model_text_is_marked_and_its_problems_are_listed(wording) -> None:
@@ -273,29 +204,7 @@ def test_model_text_is_marked_and_its_problems_are_listed(wording) -> None:
     wording([text for text in texts if "unchecked" in text or "model" in text.lower()])
 
 
-def test_evidence_of_every_number_is_on_the_page() -> None:
-    page = Read(insights_page(samples())).text
-    facts = {name: fact for each in samples().insights for name, fact in each.facts.items()}
-    assert facts
-    assert [name for name in facts if name not in page] == []
-
-
-def test_a_page_has_the_same_bytes_twice() -> None:
-    assert insights_page(every_kind()) == insights_page(every_kind())
-    assert ADDS in insights_page(every_kind())
-
-
-def test_reports_have_the_shortest_names_that_differ() -> None:
-    paths = ["/a/x/slow.ncu-rep", "/a/y/slow.ncu-rep", "/a/y/fast.ncu-rep", "slow.ncu-rep"]
-    names = list(distinct_names(paths).values())
-    assert sorted(names) == ["fast.ncu-rep", "slow.ncu-rep", "x/slow.ncu-rep", "y/slow.ncu-rep"]
-
-
-# --- sizes of marks
-
-
 def _percent(text: str | None) -> float:
-    assert text is not None
     return float(text.removesuffix("%"))
 
 

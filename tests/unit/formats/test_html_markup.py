@@ -69,24 +69,15 @@ def test_markup_that_was_formatted_is_text_again(text: str) -> None:
         assert parsed.text == mistake
 
 
-def test_pieces_are_joined_and_nothing_is_left_out() -> None:
+def test_pieces_and_attributes() -> None:
     pieces = [element("b", "a"), "<c>", None, ["d", ["e"]]]
     assert fragment(pieces) == "<b>a</b>&lt;c&gt;de"
     assert joined(["a", element("i", "b")], " & ") == "a &amp; <i>b</i>"
     assert type(fragment(pieces)) is type(joined(pieces, "")) is Html
-
-
-def test_attributes_without_a_value() -> None:
     assert element("details", open=True, hidden=False, id=None) == "<details open></details>"
     assert element("rect", width=1 / 3, x="5%") == '<rect width="0.3333" x="5%"></rect>'
-
-
-def test_sort_values_keep_all_digits() -> None:
     assert element("td", data_value=123456.789) == '<td data-value="123456.789"></td>'
-
-
-def test_carriage_returns_are_written_as_references() -> None:
-    """Parsers turn CR LF into LF, and a copied patch would not apply."""
+    # Parsers turn CR LF into LF, and a copied patch would not apply.
     assert element("pre", "-a\r\n+b\r\n") == "<pre>-a&#13;\n+b&#13;\n</pre>"
 
 
@@ -103,7 +94,7 @@ def test_markup_that_could_run_or_load_something_is_refused() -> None:
             element("a", "x", href=address)
 
 
-def test_the_policy_names_the_only_style_and_script_by_their_hash() -> None:
+def test_the_page_has_its_style_and_policy_and_visible_control_characters() -> None:
     text = page("A title </title><script>", None, element("h1", "Hello"))
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text)
     assert policy
@@ -114,20 +105,14 @@ def test_the_policy_names_the_only_style_and_script_by_their_hash() -> None:
         digest = b64encode(sha256(content.encode()).digest()).decode()
         assert rules[directive] == f"'sha256-{digest}'"
     assert "A title &lt;/title&gt;&lt;script&gt;</title>" in text
-
-
-def test_control_characters_are_visible() -> None:
-    text = page("a\u202eb", None, element("p", "c\x1b[2Jd\u2028e"))
-    assert not {"\u202e", "\x1b", "\u2028"}.intersection(text)
-    assert "a\\u202eb" in text
-    assert "c\\u001b[2Jd\\u2028e" in text
-
-
-def test_every_style_is_part_of_the_page() -> None:
     import keet.formats.html.page as module
 
     stored = {path.stem for path in module._ASSETS.glob("*.css")}
     assert stored == set(STYLES)
+    text = page("a\u202eb", None, element("p", "c\x1b[2Jd\u2028e"))
+    assert not {"\u202e", "\x1b", "\u2028"}.intersection(text)
+    assert "a\\u202eb" in text
+    assert "c\\u001b[2Jd\\u2028e" in text
 
 
 def test_anchors_are_unique_per_report_launch_file_and_line() -> None:

@@ -1,7 +1,4 @@
-"""Numbers on a page of `keet explain`: they match the JSON documents and the analysis.
-
-Numbers of source lines are tested in test_html_source_numbers.py.
-"""
+"""Numbers on a page of `keet explain`: they match the JSON documents and the analysis."""
 
 from __future__ import annotations
 
@@ -77,9 +74,6 @@ def page_of(path: Path) -> ET.Element:
     return page_tree(explain_html(explained(path), everything=True))
 
 
-# --- the program
-
-
 @each_row(("path", "times"), [(TOUR, 1), (ZOO, 3)], few=1)
 def test_rows_of_the_program_sort_by_the_numbers_of_the_document(path: Path, times: int) -> None:
     page = explain_html_page(explained(path, times), everything=times == 1)
@@ -100,15 +94,11 @@ def test_rows_of_the_program_sort_by_the_numbers_of_the_document(path: Path, tim
     assert len({*shares}) > 2
     # The button copies the prompt of the launch that takes most time.
     most = max(wanted, key=lambda row: row.us_total)
-    assert page.copies is not None
     assert page.copies[0] == f"launch-{most.representative}-context"
     codes = [block for block in every_block(page.blocks) if isinstance(block, Code)]
     (copied,) = [code for code in codes if code.anchor == page.copies[0]]
     assert most.kernel in "\n".join(copied.lines)
     assert len([code for code in codes if code.anchor.endswith("-context")]) > 1
-
-
-# --- the index of several reports
 
 
 def index_of(*explanations: Explanation) -> list[dict[str, Cell]]:
@@ -120,7 +110,6 @@ def test_the_index_has_the_answer_the_time_and_the_gain_of_each_report() -> None
     rows, paths = index_of(explained(FLIP), explained(TOUR)), (FLIP, TOUR)
     gains = (document(FLIP).launches[0].findings[0].forecast, program(TOUR).gain)
     for row, path, gain in zip(rows, paths, gains, strict=True):
-        assert gain is not None
         assert row["Gain"].value == pytest.approx(gain.likely)
         assert row["Gain"].words == times_text(gain.likely)
         total = sum(each.duration.value for each in document(path).launches if each.duration)
@@ -138,9 +127,6 @@ def test_a_gain_that_is_no_finding_is_not_printed() -> None:
         (row,) = index_of(explained(FLIP)._replace(launches=(changed,)))
         shown[likely] = row["Gain"].words
     assert shown == {1.0: "", 1.02: "", 1.09: "", 1.1: times_text(1.1)}
-
-
-# --- evidence
 
 
 @each_row("path", [FLIP, PHYSICS, TOUR], few=1)
@@ -171,9 +157,6 @@ def _evidence_rows(finding: ET.Element) -> Iterator[tuple[str, str, str, list[st
         yield words(name), row.get("id", ""), words(value), links_in(source)
 
 
-# --- how it was captured
-
-
 @pytest.mark.slow
 def test_settings_that_differ_between_launches_are_ranges() -> None:
     found = explained(ZOO, 3)
@@ -184,8 +167,6 @@ def test_settings_that_differ_between_launches_are_ranges() -> None:
         assert str(low) != str(high)
         assert facts[name].startswith(f"{low} to {high}")
 
-
-# --- launches and findings
 
 RUN = RunTable(
     (KernelRun("tour::normalise", "tour::normalise", None, None, 100, 241e6, 241e6, 0.0),),
@@ -246,9 +227,6 @@ def test_rules_with_the_largest_estimate_come_first(path: Path) -> None:
         assert len({percent for is_global, percent in order if is_global}) > 1
 
 
-# --- the roofline
-
-
 @each_row("path", [TOUR, ZOO])
 def test_the_roofline_is_sorted_by_the_numbers_of_the_document(path: Path) -> None:
     profile = read_profile(path)
@@ -264,7 +242,6 @@ def test_the_roofline_is_sorted_by_the_numbers_of_the_document(path: Path) -> No
         ]
         nearest = reached[each.nearest[0]] / 100 if each.nearest else None
         assert value_of(row["#"]) == each.id
-        assert each.duration
         assert each.duration.unit == "ns"
         assert value_of(row["Time"]) == pytest.approx(each.duration.value)
         assert value_of(row["Arithmetic"]) == (

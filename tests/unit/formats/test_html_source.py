@@ -18,7 +18,6 @@ from keet.formats.html.markup import STEPS, heat_step
 from keet.formats.html.source_rows import COLUMNS, LABELS, group_of, parts, stall_bar
 from keet.ingest import read_profile
 from keet.pages.anchors import Anchors
-from keet.profile import Absent
 from tests.page_blocks import ROOM, first_launch, hotspots_of, listing_of
 from tests.page_parts import links_in, page_tree, with_id, words
 from tests.rows import each_row
@@ -132,24 +131,14 @@ def test_links_lead_to_rows_and_findings(path: Path) -> None:
                 assert f"#{Anchors().finding(0, number)}" in [b.get("href") for b in badges]
 
 
-def test_parts_of_the_files_add_up() -> None:
-    """The samples of all rows add up to those of the launch."""
-    (_, root), total = listed(PHYSICS), hotspots_of(PHYSICS).total
-    totals = [text for dd in root.iter("dd") if "samples of this launch" in (text := words(dd))]
-    assert sum(int(text.split(" ")[0].replace(",", "")) for text in totals) == total
-
-
-def test_both_ends_of_a_wait_are_linked() -> None:
-    """The waiting line links to the loading line, and vice versa."""
+def test_waits_and_sass_of_a_line() -> None:
+    """The waiting line links to the loading line, and vice versa; SASS follows its line."""
+    # The waiting line links to the loading line, and vice versa.
     (_, root), file = listed(PHYSICS), next(iter(_file_numbers(PHYSICS)))
     waiting, loading = (line_id(PHYSICS, file, number) for number in (109, 108))
     assert loading in links_in(with_id(root, waiting))
     assert waiting in links_in(with_id(root, loading))
-
-
-def test_sass_follows_its_line() -> None:
     code = first_launch(FLIP).view.code
-    assert code is not None
     shown = ["".join(node.itertext()) for node in having(listed(FLIP)[1], "pre", "sass")]
     executed = [code.program.code[position] for position in code.program.ran]
     texts = [" ".join(each.text.split()) for each in executed if each.target is None]
@@ -169,15 +158,14 @@ class TestRoom:
             assert room / 2 < sum(len(panel.encode()) for panel in panels) <= room
             assert with_id(root, line_id(PHYSICS, *hottest)).tag == "details"
 
-    def test_omissions_are_stated(self) -> None:
+    def test_little_room(self) -> None:
+        """Omissions are stated, and lines keep their anchors."""
         listing, root = listed(PHYSICS, 20_000)
         assert "keet hotspots REPORT --launch 0 --line FILE:LINE" in listing.note
         assert any(listing.note in words(node) for node in root.iter("p"))
         left = len(hotspots_of(PHYSICS).rows) - len(having(root, "details", "line"))
         assert f"all details of {left} lines" in listing.note
         assert listed(PHYSICS)[0].note == ""
-
-    def test_lines_keep_their_anchors_without_room(self) -> None:
         listing, root = listed(PHYSICS, 0)
         assert listing.lines == listed(PHYSICS)[0].lines
         assert len([key for key in ids_of(root) if "-L" in key]) == len(listing.lines)
@@ -197,13 +185,9 @@ def test_without_lines_instructions_are_listed_in_the_order_of_the_code() -> Non
     assert "--by instruction" in short.note
 
 
-def test_a_report_without_numbers_says_what_to_do() -> None:
+def test_reports_without_numbers_and_code() -> None:
     listing = source_listing(first_launch(REPORTS / "tour_basic.ncu-repz"), Anchors(), ROOM)
-    assert isinstance(listing, Absent)
     assert "SourceCounters" in listing.remedy
-
-
-def test_code_is_not_read_if_switched_off() -> None:
     each = first_launch(FLIP, sass=False)
     listing, _ = drawn(each)
     assert "disassembly" not in vars(each.launch)
@@ -221,11 +205,20 @@ class TestOtherText:
         launch.__dict__["source_files"] = {next(iter(launch.source_files)): text}
         return drawn(each)
 
-    def test_markup_in_source_stays_text(self) -> None:
+    def test_texts_that_no_sample_has(self) -> None:
         hostile = '</code></li><script>alert(1)</script><img src=x onerror="alert(1)"> // </i>'
         _, root = self._with_text("\n".join([hostile] * 12))
         assert not {"script", "img"} & {node.tag for node in root.iter()}
         assert hostile in words(root)
+        _, root = self._with_text("\n".join(f"int line_{n};" for n in range(1, 6001)))
+        assert "6,000 lines" in words(having(root, "h4")[0])
+        shown = [words(node) for node in _code_in(root)]
+        assert "int line_30;" in shown
+        assert "int line_1000;" not in shown
+        _, root = self._with_text("\n".join(f"int line_{n};" for n in range(1, 101)))
+        (fold,) = having(root, "details", "cold")
+        assert words(fold).startswith("lines 13 to 100 (not executed ")
+        assert "open" not in fold.attrib
 
     def test_lines_are_listed_without_their_text(self) -> None:
         """Also those beyond the end of the file."""
@@ -234,27 +227,16 @@ class TestOtherText:
             assert len(listing.lines) == len(having(root, "details", "line")) == 6
             assert ("not in the report" in words(having(root, "h4")[0])) == (not text)
 
-    def test_a_long_file_is_cut_around_what_ran(self) -> None:
-        _, root = self._with_text("\n".join(f"int line_{n};" for n in range(1, 6001)))
-        assert "6,000 lines" in words(having(root, "h4")[0])
-        shown = [words(node) for node in _code_in(root)]
-        assert "int line_30;" in shown
-        assert "int line_1000;" not in shown
 
-    def test_cold_stretches_are_folded(self) -> None:
-        _, root = self._with_text("\n".join(f"int line_{n};" for n in range(1, 101)))
-        (fold,) = having(root, "details", "cold")
-        assert words(fold).startswith("lines 13 to 100 (not executed ")
-        assert "open" not in fold.attrib
-
-
-def test_every_stall_reason_has_a_group() -> None:
+def test_groups_and_colours() -> None:
     sampled = [name for name, each in stalls().items() if any("pcsamp" in m for m in each.metrics)]
     unnamed = [reason for reason in sampled if group_of(reason) == "other"]
     assert sorted(unnamed) == ["dispatch_stall", "misc", "sleeping"]
     assert {group_of(reason) for reason in stalls()} == {*LABELS}
     for reason, stall in stalls().items():
         assert (group_of(reason) == "issue") == (not stall.counts_as_stall)
+    assert [heat_step(share) for share in STEPS] == list(range(1, 9))
+    assert [heat_step(share) for share in (None, 0.0, 0.001, 1.0)] == [0, 0, 0, 8]
 
 
 def test_a_bar_is_as_long_as_its_samples() -> None:
@@ -271,8 +253,3 @@ def test_a_bar_is_as_long_as_its_samples() -> None:
 
 def _percent(rect: ET.Element, name: str) -> float:
     return float(rect.get(name, "0%").rstrip("%"))
-
-
-def test_heat_grows_with_the_share() -> None:
-    assert [heat_step(share) for share in STEPS] == list(range(1, 9))
-    assert [heat_step(share) for share in (None, 0.0, 0.001, 1.0)] == [0, 0, 0, 8]

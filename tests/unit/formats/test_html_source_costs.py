@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import re
+import xml.etree.ElementTree as ET
+from collections import Counter
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 from keet.analysis.account import KINDS
-from keet.analysis.line_facts import CodeByLine
+from keet.analysis.line_facts import CodeByLine, line_facts
 from keet.analysis.source_lines import Spot
 from keet.catalog import stalls
+from keet.documents.finding import Place
 from keet.documents.hotspots import StallDocument
+from keet.explanation.explanation_types import LaunchExplanation
 from keet.formats.html.listing import few_samples
 from keet.formats.html.source_lines import traffic_facts
 from keet.formats.html.source_rows import SourceData, group_of, waiting
@@ -20,7 +26,7 @@ from keet.pages.hotspots import chance_error, hotspots_summary
 from keet.pages.hotspots_line import routine_items
 from keet.profile import Location
 from tests.page_blocks import first_launch, hotspots_of, listing_of
-from tests.page_parts import PageParts
+from tests.page_parts import PageParts, links_in, page_tree, with_class, words
 from tests.unit.sass.assembled import assembled, machine
 
 SAMPLES = Path("kernels_samples")
@@ -89,22 +95,23 @@ def _line(path: Path, number: int) -> Location:
 
 
 class TestWords:
-    def test_executions_are_not_called_warps(self) -> None:
+    def test_what_is_counted(self, wording) -> None:
         executed = re.findall(r"Executed ([^;]*);", page_of(NO_LINES).text)
         assert executed
         assert all(re.fullmatch(r"[\d,]+ times? \(warp instru.*", text) for text in executed)
-
-    def test_sectors_are_those_before_l1(self, wording) -> None:
         spot = next(s for s in hotspots_of(FLIP).rows if s.sectors_global)
         assert [label for label, _ in traffic_facts(spot)] == ["Global memory"]
         wording(re.findall(r"[\d,]+ sectors [^(]*", panel(FLIP, 7)))
         assert "not the traffic" in page_of(FLIP).text
+        found = hotspots_of(FLIP)
+        unplaced = replace(found.rows[0], file=None, line=None, instructions=2)
+        with_it = replace(found, rows=(*found.rows, unplaced))
+        wording(hotspots_summary(found), hotspots_summary(with_it))
 
     def test_targets_of_branches_are_offsets(self) -> None:
         """No address is left in the code, as in the rows."""
         for path in (FLIP, NO_LINES):
             code = first_launch(path).view.code
-            assert code is not None
             targets = [f"{each.target:#x}" for each in code.program.code if each.target]
             assert targets
             assert [target for target in targets if target in page_of(path).text] == []
@@ -122,24 +129,16 @@ class TestWords:
         assert "Wait (1 sample)" in panel(FLIP, 6)
         assert "50%" not in panel(FLIP, 6)
 
-    def test_lines_without_instructions_are_not_counted(self, wording) -> None:
-        found = hotspots_of(FLIP)
-        unplaced = replace(found.rows[0], file=None, line=None, instructions=2)
-        with_it = replace(found, rows=(*found.rows, unplaced))
-        wording(hotspots_summary(found), hotspots_summary(with_it))
-
 
 def _few(spot: Spot) -> Spot:
     return replace(spot, samples=9, stalls=(StallDocument(reason="drain", samples=9),))
 
 
 class TestFewSamples:
-    def test_the_error_of_a_share(self) -> None:
+    def test_a_warning_about_few_samples_states_the_error(self) -> None:
         """Wilson's interval of two standard deviations; near 100 % it is that of few samples."""
         rows = {(0.5, 100): 0.098, (1.0, 9): 0.308, (1.0, 100): 0.038, (0.417, 264): 0.061}
         assert {row: round(chance_error(*row), 3) for row in rows} == rows
-
-    def test_warning_about_few_samples_states_the_error(self) -> None:
         assert " 6 percentage points" in (few_samples(hotspots_of(FLIP)) or "")
         (first, *rest) = hotspots_of(FLIP).rows
         sure = replace(first, share=1.0)
@@ -187,3 +186,118 @@ def test_a_row_says_how_much_of_a_reason_waits_for_one_thing() -> None:
             shares[words.startswith(f", {share:.0%} of that for ")] = share
             assert words.startswith(" for ") == (share >= 0.9)
     assert shares.keys() == {True, False}
+
+
+REPORTS = Path("tests/data/reports")
+ELEMENT = SAMPLES / "hydro_element/slow.ncu-repz"
+TILES = SAMPLES / "score_tiles/slow.ncu-repz"
+TOUR = REPORTS / "tour_full.ncu-repz"
+NO_LINES_OF_NUMBERS = REPORTS / "tour_nolines.ncu-repz"
+
+
+@cache
+def listed(path: Path, *, sass: bool = True) -> ET.Element:
+    return page_tree(listing_of(first_launch(path, sass=sass)).html)
+
+
+def row_of(root: ET.Element, spot: Spot) -> ET.Element:
+    """The row of a line of the only file, or of an instruction, with its opened panel."""
+    end = f"-at-{spot.address:x}" if spot.location is None else f"-L{spot.location.line}"
+    (row,) = [node for node in root.iter() if node.get("id", "").endswith(end)]
+    return row
+
+
+def facts_of(row: ET.Element) -> dict[str, ET.Element]:
+    (facts,) = with_class(row, "facts")
+    return {words(name): fact for name, fact in zip(facts[::2], facts[1::2], strict=True)}
+
+
+def test_with_little_room_lines_of_findings_get_details_first() -> None:
+    """They come before lines with more samples; among them, the hottest come first."""
+    each = first_launch(FLIP)
+    *_, coldest = [spot.location for spot in hotspots_of(FLIP).rows if spot.location]
+    places = (Place(*coldest, 1.0, "samples"), *each.findings[0].locations)
+    named = replace(each, findings=(replace(each.findings[0], locations=places),))
+    hottest = hotspots_of(FLIP).rows[0].location
+    assert hottest != coldest
+    assert (_first_opened(each), _first_opened(named)) == (7, coldest.line)
+    assert _first_opened(replace(each, findings=())) == hottest.line
+
+
+def _first_opened(each: LaunchExplanation) -> int:
+    """The line that gets details if there is only room for one."""
+    for room in range(500, 20_000, 250):
+        rows = with_class(page_tree(listing_of(each, room).html), "line")
+        if opened := [row for row in rows if row.tag == "details"]:
+            (only,) = opened
+            return int(only.get("id", "").rpartition("-L")[2])
+    raise AssertionError("no room is enough")
+
+
+def test_excess_is_that_of_the_line() -> None:
+    """The share, and the traffic of ideal accesses."""
+    seen: Counter[str] = Counter()
+    for path in (FLIP, ELEMENT, TILES, NO_LINES_OF_NUMBERS):
+        sass = path is NO_LINES_OF_NUMBERS
+        root = listed(path, sass=sass)
+        for spot in hotspots_of(path, sass=sass).rows:
+            if (spot.location, spot.address) == (None, None):
+                continue
+            row = row_of(root, spot)
+            for name, whole, excess in (
+                ("Global memory", spot.sectors_global, spot.sectors_global_excess),
+                ("Shared memory", spot.wavefronts_shared, spot.wavefronts_shared_excess),
+            ):
+                if not whole:
+                    continue
+                shown, share = words(facts_of(row)[name]), (excess or 0) / whole
+                assert shown.startswith(f"{whole:,} ")
+                assert re.findall(r"(\d+)%", shown) == ([f"{100 * share:.0f}"] if excess else [])
+                assert not excess or f" {whole - excess:,} " in shown
+                seen[f"{name} {'some' if excess else 'none'}"] += 1
+    assert len(seen) == 4, seen
+
+
+@pytest.mark.parametrize("path", [PHYSICS, TOUR])
+def test_line_lists_what_waits_for_it(path: Path) -> None:
+    each = first_launch(path)
+    code, found = each.view.code, 0
+    assert code is not None
+    for spot in hotspots_of(path).rows:
+        if spot.location is None:
+            continue
+        row = row_of(listed(path), spot)
+        waiting = line_facts(each.launch, code, spot.location).waited_for_by
+        waited_for_by = facts_of(row).get("Waited for by")
+        assert (waited_for_by is None) == (not waiting)
+        if waited_for_by is not None:
+            lines = [int(link.rpartition("-L")[2]) for link in links_in(waited_for_by)]
+            assert lines == [other.line for other in waiting if other.line][: len(lines)]
+            assert words(waited_for_by).startswith(
+                f"{sum(other.samples for other in waiting):,} sample"
+            )
+            found += 1
+    assert found
+
+
+def test_instruction_lists_what_waits_for_it() -> None:
+    each, root = first_launch(NO_LINES_OF_NUMBERS), listed(NO_LINES_OF_NUMBERS)
+    code, known = each.view.code, stalls()
+    waits = [wait for wait in code.waits if wait.producers and known[wait.reason].counts_as_stall]
+    pairs: dict[int, Counter[int]] = {}
+    for wait in waits:
+        waiter, producer = (
+            code.program.code[n].address for n in (wait.position, wait.producers[0])
+        )
+        if waiter != producer:
+            pairs.setdefault(producer, Counter())[waiter] += wait.samples
+    assert len(pairs) > 2
+    for spot in hotspots_of(NO_LINES_OF_NUMBERS).rows:
+        waited_for_by = facts_of(row_of(root, spot)).get("Waited for by")
+        wanted = pairs.get(spot.address or 0, Counter())
+        assert (waited_for_by is None) == (not wanted)
+        if waited_for_by is not None:
+            shown = [int(link.rpartition("-")[2], 16) for link in links_in(waited_for_by)]
+            assert {*shown} <= {*wanted}
+            assert shown[0] in {a for a, n in wanted.items() if n == max(wanted.values())}
+            assert words(waited_for_by).startswith(f"{wanted.total():,} sample")

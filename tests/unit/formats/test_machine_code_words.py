@@ -63,38 +63,29 @@ def test_only_words_that_were_used_are_explained() -> None:
     assert [label for label, _ in words.legend] == ["tid, ctaid", "loaded[X]"]
 
 
-def test_bounds_and_estimates_are_worded_differently(wording) -> None:
+def test_bounds_shares_and_files(wording) -> None:
     assert distinct_text(1000, "bound", 4000, "") == "at most 1 kB (4.0x)"
     assert distinct_text(1000, "estimate", 25_000, "") == "about 1 kB (25x)"
     wording(distinct_text(None, None, 25_000, "depends on loaded data"))
     assert distinct_text(1000, "bound", None, "") == "at most 1 kB"
-
-
-def test_shares_that_round_to_zero_are_left_out(wording) -> None:
     pairs = [(Purpose.ADDRESS, 0.6), (Purpose.VALUE, 0.397), (Purpose.SYNC, 0.003)]
     shares = purpose_shares(pairs)
     wording(mix_text(shares))
     assert purposes_text(shares, 3) == "address 60%, value 40%"
-
-
-def test_a_file_is_named_once() -> None:
     lines = [Location("/a/k.cu", 3), Location("/a/k.cu", 9), Location("/b/m.h", 1)]
     assert lines_text(lines) == "k.cu:3, 9, m.h:1"
     assert lines_text([*lines, Location("/a/k.cu", 4)]) == "k.cu:3, 9, m.h:1, …"
 
 
-@each_row(
-    ("text", "wanted"),
-    [
-        ("@!P0  BRA 0x7f4a2d7a1430", "@!P0 BRA 0x0430"),
-        ("BRA `(.L_x_0) 0x7f4a2d7a1d40", "BRA `(.L_x_0) 0x0d40"),
-        ("BSSY B2, 0x7f4a2d7a12e0 ;", "BSSY B2, 0x02e0"),
-        ("CALL.REL.NOINC 0x7f4a2d7a2010", "CALL.REL.NOINC 0x7f4a2d7a2010"),  # another function
-        ("MOV R2, 0x7f4a2d7a1430", "MOV R2, 0x7f4a2d7a1430"),  # a number
-        ("EXIT", "EXIT"),
-        ("", ""),
-    ],
-)
+@each_row(("text", "wanted"), [
+    ("@!P0  BRA 0x7f4a2d7a1430", "@!P0 BRA 0x0430"),
+    ("BRA `(.L_x_0) 0x7f4a2d7a1d40", "BRA `(.L_x_0) 0x0d40"),
+    ("BSSY B2, 0x7f4a2d7a12e0 ;", "BSSY B2, 0x02e0"),
+    ("CALL.REL.NOINC 0x7f4a2d7a2010", "CALL.REL.NOINC 0x7f4a2d7a2010"),  # another function
+    ("MOV R2, 0x7f4a2d7a1430", "MOV R2, 0x7f4a2d7a1430"),  # a number
+    ("EXIT", "EXIT"),
+    ("", ""),
+])  # fmt: skip
 def test_targets_of_branches_are_offsets(text: str, wanted: str) -> None:
     starts = [0x7F4A2D7A0000, 0x7F4A2D7A1000, 0x7F4A2D7A2000]
     assert sass_text(parse(0x7F4A2D7A1100, text), starts) == wanted

@@ -34,16 +34,13 @@ def test_prose(text: str, escaped: str) -> None:
     assert prose(text) == escaped
 
 
-@each_row(
-    ("name", "span"),
-    [
-        ("flip", "`flip`"),
-        ("a`b", "``a`b``"),
-        ("`", "`` ` ``"),
-        ("gemm<A|B, __half>", "`gemm<A|B, __half>`"),
-        ("", "(no name)"),
-    ],
-)
+@each_row(("name", "span"), [
+    ("flip", "`flip`"),
+    ("a`b", "``a`b``"),
+    ("`", "`` ` ``"),
+    ("gemm<A|B, __half>", "`gemm<A|B, __half>`"),
+    ("", "(no name)"),
+])  # fmt: skip
 def test_code(name: str, span: str) -> None:
     assert code(name) == span
 

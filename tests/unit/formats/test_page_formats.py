@@ -7,7 +7,7 @@ import io
 import re
 import shlex
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -78,78 +78,32 @@ def test_every_kind_of_block_is_in_the_list() -> None:
     assert {type(block) for block in EVERY} == {*Block.__subclasses__()} - {Page}
 
 
-def test_a_terminal_shows_all_blocks(wording) -> None:
-    wording(text(*EVERY))
+def test_every_format_shows_all_blocks(wording) -> None:
+    wording(text(*EVERY), case="terminal")
+    wording(markdown.markdown(EVERY), case="markdown")
+    wording(html_blocks(EVERY), case="html")
+    assert "latency" in text(TABLE, width=130)
+    assert "latency" not in text(TABLE, width=129)
 
 
-def test_markdown_shows_all_blocks() -> None:
-    assert (
-        markdown.markdown(EVERY)
-        == """\
-## 🟢 Faster
-
-on `H200`, **odd**
-
-> Less certain
-
-Why:
-
-- **20%** first
-  - second
-
-| Kernel | Time |
-| --- | ---: |
-| `scale` | 3 us |
-| `turn` (launch 3) | 12 us |
-
-and 2 more
-
-- 50% (2 us): waiting
-  - 20%: for L2
-
-```diff
-7  int a;
-8  +int b;
-```
-
-```sh
-ncu --set full -o report ./app
-```
-
-<details><summary>Details</summary>
-
-inside
-
-</details>
-
-within
-
-drawn
-
-<sub>keet</sub>
-"""
-    )
+ITEMS = Items([Item("a"), Item("b", depth=1), Item("c", depth=2), Item("d")], mark="")
 
 
-def test_html_shows_all_blocks() -> None:
-    html = html_blocks(EVERY)
-    for part in (
-        '<h1 class="verdict good">Faster</h1>',
-        '<p>on <span class="mono break">H200</span>, <b>odd</b></p>',
-        '<p class="note warn">Less certain</p>',
-        '<p class="group"><b>Why</b></p><dl class="facts"><div><dt><b>20%</b></dt>'
-        "<dd>first</dd></div>",
-        '<th scope="col" class="number">Time</th>',
-        '<th scope="row" class="break">turn<br><span class="muted detail">launch 3</span></th>'
-        '<td class="number">12 us</td><td class="wide">latency</td>',
-        '<p class="muted">and 2 more</p>',
-        '<span class="within within-1">for L2</span>',
-        '<span class="added"><i>8  </i>+int b;\n</span>',
-        '<pre class="command" id="copied-1">ncu <span class="unbroken">--set</span> full ',
-        '<details class="fold"><summary>Details</summary><p>inside</p></details>',
-        "<div><p>within</p></div><p>drawn</p>",
-    ):
-        assert part in html
+@pytest.mark.parametrize(
+    ("blocks", "html"),
+    [
+        ([Text((Span("here", to="a"), Span("not here", "code", to="b"))), Part([], anchor="a")],
+         '<p><a href="#a">here</a><code>not here</code></p><div id="a"></div>'),
+        ([ITEMS], '<ul class="unmarked"><li>a<ul><li>b<ul><li>c</li></ul></li></ul></li><li>d</li></ul>'),
+        ([Text(Span("samples/a-b/slow.ncu-rep", "name path"))],
+         "<span>samples/</span><span>a-b/</span><span>slow.ncu-rep</span></span>"),
+        ([Code(["\tint a;", "b <c"], "cuda", copied="Copy code", anchor="it")],
+         '<code id="it"><span>\tint a;\n</span><span>b &lt;c\n</span></code>'),
+        ([Code(["a"], copied="Copy code", anchor="it")], 'data-copy="it" hidden>Copy code</button>'),
+    ],
+)  # fmt: skip
+def test_html_of_a_block(blocks: list[Block], html: str) -> None:
+    assert html in html_blocks(blocks)
 
 
 def test_an_html_page_has_its_bar_and_its_foot() -> None:
@@ -172,19 +126,6 @@ def test_every_figure_is_drawn_by_a_function_of_html() -> None:
         assert callable(getattr(import_module(f"keet.formats.html.{module}"), name))
 
 
-def test_a_link_without_its_target_is_text() -> None:
-    text = Text((Span("here", to="a"), Span("not here", "code", to="b")))
-    assert html_blocks([text, Part([Heading("A")], anchor="a")]) == (
-        '<p><a href="#a">here</a><code>not here</code></p><section id="a"><h1>A</h1></section>'
-    )
-
-
-def test_a_button_copies_its_code() -> None:
-    html = html_blocks([Code(["\tint a;", "b <c"], "cuda", copied="Copy code", anchor="it")])
-    assert 'data-copy="it" hidden>Copy code</button>' in html
-    assert '<code id="it"><span>\tint a;\n</span><span>b &lt;c\n</span></code>' in html
-
-
 def test_patch_lines_are_classified() -> None:
     """A removed line may look like the name of a file."""
     lines = {
@@ -194,18 +135,6 @@ def test_patch_lines_are_classified() -> None:
     html = html_blocks([Code([*lines], "diff")])
     found = re.findall(r'<span(?: class="(\w+)")?>([^<]*)\n</span>', html)
     assert {text: name or None for name, text in found} == lines
-
-
-def test_a_file_name_has_no_place_to_break_at_its_hyphen() -> None:
-    path = html_blocks([Text(Span("samples/flip/slow.ncu-rep", "name path"))])
-    assert "<span>samples/</span><span>flip/</span><span>slow.ncu-rep</span></span>" in path
-
-
-def test_lists_of_html_nest() -> None:
-    items = Items([Item("a"), Item("b", depth=1), Item("c", depth=2), Item("d")], mark="")
-    assert html_blocks([items]) == (
-        '<ul class="unmarked"><li>a<ul><li>b<ul><li>c</li></ul></li></ul></li><li>d</li></ul>'
-    )
 
 
 def test_cells_of_html_have_values_to_sort_by_and_bars() -> None:
@@ -218,62 +147,33 @@ def test_cells_of_html_have_values_to_sort_by_and_bars() -> None:
     assert float(width) == pytest.approx(100 / 3, abs=0.06)
 
 
-def test_no_text_becomes_markup_in_html() -> None:
-    hostile = [
-        Heading(HOSTILE),
-        Text((HOSTILE, Span(HOSTILE, "code", HOSTILE, HOSTILE))),
-        Items([Item(HOSTILE, HOSTILE)], HOSTILE),
-        Table([Column(HOSTILE)], [[Cell(HOSTILE, HOSTILE, HOSTILE)]], HOSTILE, HOSTILE),
-        Code([HOSTILE], "diff", numbers=[HOSTILE], copied=HOSTILE),
-        Command(HOSTILE),
-        Fold(HOSTILE, [Part([Text(HOSTILE)], HOSTILE, HOSTILE)], level=3, anchor=HOSTILE),
-    ]
-    html = html_page(Page(hostile, HOSTILE, HOSTILE, [(HOSTILE, HOSTILE)]))
-    assert html.count("<script") == 1
-    assert "\x1b" not in html
-    assert "\u202e" not in html
-
-
-def test_a_wide_terminal_has_more_columns() -> None:
-    assert "latency" in text(TABLE, width=130)
-    assert "latency" not in text(TABLE, width=129)
-
-
-def test_a_block_may_be_for_some_formats_only() -> None:
-    blocks = [Text("all"), Text("one", only=("terminal",)), Text("other", only=("markdown",))]
-    assert text(*blocks) == "all\none\n"
-    assert markdown.markdown(blocks) == "all\n\nother\n"
-
-
 HOSTILE_BLOCKS = [
     Heading(HOSTILE),
-    Text((Span(HOSTILE, "name"), Span(HOSTILE, "strong"), HOSTILE)),
-    Items([Item(HOSTILE, HOSTILE)]),
-    Table([Column(HOSTILE)], [[HOSTILE], [Span(HOSTILE, "code")]], HOSTILE),
+    Text((Span(HOSTILE, "name"), Span(HOSTILE, "strong"), HOSTILE, Span(HOSTILE, "code", HOSTILE))),
+    Items([Item(HOSTILE, HOSTILE)], HOSTILE),
+    Table([Column(HOSTILE)], [[Cell(HOSTILE, HOSTILE, HOSTILE)], [HOSTILE]], HOSTILE, HOSTILE),
     Bars([Bar(1.0, HOSTILE, HOSTILE, HOSTILE)]),
-    Code([HOSTILE], numbers=[HOSTILE]),
+    Code([HOSTILE], "diff", numbers=[HOSTILE], copied=HOSTILE),
     Command(HOSTILE),
-    Fold(HOSTILE, [Text(HOSTILE)]),
+    Fold(HOSTILE, [Part([Text(HOSTILE)], HOSTILE, HOSTILE)], level=3, anchor=HOSTILE),
 ]
 
 
-def test_hostile_texts_are_inert_in_markdown() -> None:
+def test_hostile_texts_are_inert(monkeypatch: pytest.MonkeyPatch) -> None:
+    html = html_page(Page(HOSTILE_BLOCKS, HOSTILE, HOSTILE, [(HOSTILE, HOSTILE)]))
+    assert html.count("<script") == 1
+    assert not re.search(r"[\x1b\u202e]", html)
     for block in HOSTILE_BLOCKS:
         for part in markdown.markdown([block]).split("```")[::2]:  # code blocks hold anything
             outside = re.sub(r"(`+)[^`].*?[^`]?\1(?!`)", "", part)
-            assert not re.search(r"(?<!\\)<script", outside), block
-            assert not re.search(r"[\x1b\u202e]", outside), block
-
-
-@pytest.mark.parametrize("is_terminal", [True, False])
-def test_hostile_texts_are_inert_in_a_terminal(
-    is_terminal: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+            assert not re.search(r"(?<!\\)<script|[\x1b\u202e]", outside), block
     monkeypatch.setenv("NO_COLOR", "1")
-    printed = text(*HOSTILE_BLOCKS) if not is_terminal else shown(HOSTILE_BLOCKS)
-    own = r"\x1b\[[0-9;]*m" if is_terminal else r"(?!)"
-    assert "[31m" in printed
-    assert not re.search(r"[\x1b\u202e]", re.sub(own, "", printed.replace("\\x1b[31m", "")))
+    for printed, own in (
+        (text(*HOSTILE_BLOCKS), r"(?!)"),
+        (shown(HOSTILE_BLOCKS), r"\x1b\[[0-9;]*m"),  # keet's own, on a terminal
+    ):
+        assert "[31m" in printed
+        assert not re.search(r"[\x1b\u202e]", re.sub(own, "", printed.replace("\\x1b[31m", "")))
 
 
 class Stream(io.StringIO):
@@ -290,22 +190,35 @@ def shown(blocks: list[Block], encoding: str = "utf-8") -> str:
     return stream.getvalue()
 
 
+SURROUNDINGS = ("NO_COLOR", "FORCE_COLOR", "TERM", "COLORTERM", "TTY_COMPATIBLE")
+SHOWN = {"TERM": "xterm"}
+
+
 @pytest.mark.parametrize(
     ("environment", "expected"),
     [
-        ({"TERM": "xterm"}, "\x1b[1;32mfast\x1b[0m\n"),
-        ({"TERM": "xterm", "NO_COLOR": "1"}, "\x1b[1mfast\x1b[0m\n"),
+        (SHOWN, "\x1b[1;32mfast\x1b[0m\n"),
+        ({**SHOWN, "NO_COLOR": "1"}, "\x1b[1mfast\x1b[0m\n"),
         ({"TERM": "dumb"}, "fast\n"),
+        # Whether a pipe and a terminal are taken for a terminal.
+        ({}, (False, True)),
+        ({"FORCE_COLOR": "1"}, (True, True)),
+        ({"FORCE_COLOR": ""}, (False, False)),
+        ({"TTY_COMPATIBLE": "1"}, (True, True)),
+        ({"TTY_COMPATIBLE": "0", "FORCE_COLOR": "1"}, (False, False)),
     ],
 )
-def test_colours_follow_the_environment(
-    environment: Mapping[str, str], expected: str, monkeypatch: pytest.MonkeyPatch
+def test_the_environment_says_what_a_terminal_is(
+    environment: dict[str, str], expected: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("NO_COLOR", "FORCE_COLOR", "TERM", "COLORTERM", "TTY_COMPATIBLE"):
+    for name in SURROUNDINGS:
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    assert shown([Heading("fast", look="strong good")]) == expected
+    if isinstance(expected, str):
+        assert shown([Heading("fast", look="strong good")]) == expected
+    else:
+        assert (terminal.is_terminal(io.StringIO()), terminal.is_terminal(Stream())) == expected
 
 
 def test_without_rich_a_terminal_shows_markdown(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -322,20 +235,14 @@ def test_without_rich_a_terminal_shows_markdown(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_command_is_broken_where_a_shell_continues_it() -> None:
-    command = "ncu --set full --section SourceCounters -o 'a b' ./app --size 4096"
-    lines = text(Command(command), width=40).splitlines()
-    assert all(line.endswith(" \\") for line in lines[:-1])
-    assert max(map(len, lines)) <= 40
-    assert as_a_shell_reads(lines) == shlex.split(command)
-
-
-def test_a_long_list_is_broken_behind_commas() -> None:
-    """As copied from the screen, and one blank would divide the list."""
+    """As copied from the screen; a long list behind commas: one blank would divide it."""
     names = ",".join(f"smsp__sass_thread_inst_executed_op_{n}_pred_on.sum" for n in range(20))
-    command = f"ncu --section A --metrics {names} -k 'regex:^(a|b,c)$' -o a ./app --sizes 1,2,3"
-    for width in (72, 80, 120):
+    short = "ncu --set full --section SourceCounters -o 'a b' ./app --size 4096"
+    long = f"ncu --section A --metrics {names} -k 'regex:^(a|b,c)$' -o a ./app --sizes 1,2,3"
+    for width, command in ((40, short), (72, long), (80, long), (120, long)):
         lines = text(Command(command), width=width).splitlines()
         assert max(map(len, lines)) <= width
+        assert all(line.endswith("\\") for line in lines[:-1])
         assert as_a_shell_reads(lines) == shlex.split(command)
     assert sum("," in line for line in lines) > 3
 
@@ -347,16 +254,31 @@ def as_a_shell_reads(lines: Sequence[str]) -> list[str]:
     return subprocess.run(words, capture_output=True, text=True, check=True).stdout.splitlines()
 
 
-def test_long_code_says_where_the_rest_is() -> None:
+def test_markdown_links_files_and_has_its_own_blocks() -> None:
+    blocks = [Text("all"), Text("one", only=("terminal",)), Text("other", only=("markdown",))]
+    assert text(*blocks) == "all\none\n"
+    assert markdown.markdown(blocks) == "all\n\nother\n"
+    assert markdown.markdown([Text(Span("a_b", "place", "a_b.md"))]) == "[`a_b`](a_b.md)\n"
+    assert markdown.markdown([Text(Span("a_b", "place", "anchor"))]) == "`a_b`\n"
+
+
+def test_long_code_and_line_breaks() -> None:
     code = Code([f"line {number}" for number in range(9)], most=3, rest="--format markdown")
     assert text(code).splitlines()[-1] == "│ ... 6 more lines: --format markdown"
     assert len(text(Code(["a"] * 4, most=3)).splitlines()) == 4  # as short as the remark
-
-
-def test_words_are_flattened() -> None:
+    cell = Cell("code", ("one", LINE_BREAK, "two"))
+    table = Table([Column("Where")], [[cell]])
+    assert text(table).splitlines()[2:] == ["code", "one", "two"]
+    assert "| code (one two) |" in markdown.markdown([table])
+    assert "one<br>two" in str(html_blocks([table]))
     words = ("a", Span("b", "strong"), ["", Span(""), ("c",)])
     assert list(spans(words)) == [Span("a"), Span("b", "strong"), Span("c")]
     assert plain(joined(["a", "", "b"], ", ")) == "a, b"
+    columns = [Column("n", is_number=True), Column("time", is_number=True, bar=4)]
+    rows = [["1", Cell("8 us", share=1.0)], ["16", Cell("2 us", share=0.25)], ["32", "none"]]
+    table = Table(columns, rows, is_ruled=False, gap=3)
+    assert text(table) == " n   time\n 1   8 us   ████\n16   2 us   █░░░\n32   none\n"
+    assert "█" not in markdown.markdown([table])
 
 
 def test_what_is_copied_is_not_cut_at_the_edge(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -366,40 +288,6 @@ def test_what_is_copied_is_not_cut_at_the_edge(monkeypatch: pytest.MonkeyPatch) 
     assert text(block, width=40) == f"  {path}\n"
     assert shown([block]) == f"  {path}\n"
     assert "/a/long/folder" * 9 in text(Command(path), width=40)
-
-
-def test_a_table_without_a_rule_has_its_gap_and_bars() -> None:
-    columns = [Column("n", is_number=True), Column("time", is_number=True, bar=4)]
-    rows = [["1", Cell("8 us", share=1.0)], ["16", Cell("2 us", share=0.25)], ["32", "none"]]
-    table = Table(columns, rows, is_ruled=False, gap=3)
-    assert text(table) == " n   time\n 1   8 us   ████\n16   2 us   █░░░\n32   none\n"
-    assert "█" not in markdown.markdown([table])
-
-
-def test_names_lead_to_files_in_markdown() -> None:
-    assert markdown.markdown([Text(Span("a_b", "place", "a_b.md"))]) == "[`a_b`](a_b.md)\n"
-    assert markdown.markdown([Text(Span("a_b", "place", "anchor"))]) == "`a_b`\n"
-
-
-@pytest.mark.parametrize(
-    ("environment", "expected"),
-    [
-        ({}, (False, True)),
-        ({"FORCE_COLOR": "1"}, (True, True)),
-        ({"FORCE_COLOR": ""}, (False, False)),
-        ({"TTY_COMPATIBLE": "1"}, (True, True)),
-        ({"TTY_COMPATIBLE": "0", "FORCE_COLOR": "1"}, (False, False)),
-    ],
-)
-def test_the_environment_says_what_a_terminal_is(
-    environment: Mapping[str, str], expected: tuple[bool, bool], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of a pipe and of a terminal."""
-    for name in ("FORCE_COLOR", "TTY_COMPATIBLE"):
-        monkeypatch.delenv(name, raising=False)
-    for name, value in environment.items():
-        monkeypatch.setenv(name, value)
-    assert (terminal.is_terminal(io.StringIO()), terminal.is_terminal(Stream())) == expected
 
 
 @pytest.mark.parametrize(
@@ -417,14 +305,6 @@ def test_a_terminal_without_unicode_gets_an_ascii_frame(monkeypatch: pytest.Monk
     printed = shown([TABLE], "latin-1")
     assert "----" in printed
     assert "─" not in printed
-
-
-def test_words_may_have_a_line_break() -> None:
-    cell = Cell("code", ("one", LINE_BREAK, "two"))
-    table = Table([Column("Where")], [[cell]])
-    assert text(table).splitlines()[2:] == ["code", "one", "two"]
-    assert "| code (one two) |" in markdown.markdown([table])
-    assert "one<br>two" in str(html_blocks([table]))
 
 
 @pytest.mark.parametrize(

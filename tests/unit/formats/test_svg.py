@@ -37,23 +37,11 @@ def test_spread_keeps_apart(wanted: list[float], gap: float) -> None:
     assert in_order == [placed[i] for i in sorted(range(len(placed)), key=lambda i: wanted[i])]
 
 
-def test_spread_does_not_move_distant_labels() -> None:
-    assert spread([100.0, 50.0, 200.0], 10, 0, 400) == [100.0, 50.0, 200.0]
-
-
 @given(st.lists(st.floats(1e-9, 1e15), min_size=1))
 def test_axis_covers_its_values(values: list[float]) -> None:
     axis = Axis(*span(values, 2.0), 0, 100)
     assert all(0 <= axis.at(value) <= 100 for value in values)
     assert axis.high - axis.low >= 2.0 - 1e-9
-
-
-def test_occupied_area_is_not_free() -> None:
-    room = OccupiedArea(Box(0, 0, 100, 100))
-    assert room.free(Box(10, 10, 20, 20))
-    room.take(Box(15, 15, 25, 25))
-    assert not room.free(Box(10, 10, 20, 20))
-    assert not room.free(Box(95, 10, 105, 20))
 
 
 BOXES = st.builds(

@@ -118,13 +118,16 @@ def test_output(golden: Callable[[str, str], None]) -> None:
     assert set(document(answered())) == set(schema_of(AskDocument)["properties"])
 
 
-def test_number_without_a_launch() -> None:
+def test_numbers_and_references() -> None:
     change = Evidence("duration_change#run", "duration_change", 2.0, "x", "slow over fast")
     answer = answered(2, evidence=(change,))
     assert document(answer)["evidence"]["duration_change#run"]["launch"] is None
     assert cells_of(ask_blocks(answer, verbose=True)) == [
         ["slow over fast", str(change), "", "duration_change#run"]
     ]
+    items = list(paragraphs_of(answer_text()))[2]
+    assert isinstance(items.lines[0], Line)
+    assert items.lines[0].text.ids == ("theoretical_occupancy_pct#0.0",)
 
 
 def test_no_answer(wording) -> None:
@@ -134,9 +137,6 @@ def test_no_answer(wording) -> None:
     wording(texts)
     assert not [text for text in texts if OWN_WORDS in text]
     assert document(answer)["answer"] == ""
-
-
-# --- paragraphs
 
 
 def prose_of(*sentences: tuple[str, str]) -> Prose:
@@ -163,15 +163,6 @@ def shape(block: Paragraph) -> tuple[str, ...]:
 )  # fmt: skip
 def test_blocks(sentences: tuple[tuple[str, str], ...], blocks: list[tuple[str, ...]]) -> None:
     assert [shape(block) for block in paragraphs_of(prose_of(*sentences))] == blocks
-
-
-def test_an_item_keeps_its_references() -> None:
-    items = list(paragraphs_of(answer_text()))[2]
-    assert isinstance(items.lines[0], Line)
-    assert items.lines[0].text.ids == ("theoretical_occupancy_pct#0.0",)
-
-
-# --- hostile texts
 
 
 @each_row(

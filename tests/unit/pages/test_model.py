@@ -1,5 +1,7 @@
 """Explanations with a model's part in all formats: answer first, marked as the model's, escaped."""
 
+from __future__ import annotations
+
 import difflib
 import json
 import re
@@ -28,10 +30,25 @@ from keet.evidence import UNCHECKED, Prose, Reference, Sentence
 from keet.evidence.free_numbers import Allowed
 from keet.explanation.analyst import explain
 from keet.explanation.explain_document import explain_document
-from keet.explanation.explanation_types import Explanation
+from keet.explanation.explanation_types import Explanation, LaunchExplanation
+from keet.formats.html.blocks import html_blocks, reader
 from keet.ingest import read_profile
-from keet.pages.blocks import Block, Code, Format, Notice, Span, Words, plain, spans
-from keet.pages.model import author_blocks, headline
+from keet.pages.anchors import Anchors
+from keet.pages.blocks import (
+    Block,
+    Code,
+    Format,
+    Notice,
+    Part,
+    Span,
+    Text,
+    Words,
+    plain,
+    spans,
+)
+from keet.pages.explain import Asked, explain_page
+from keet.pages.launch import Shown
+from keet.pages.model import _Statement, author_blocks, headline, model_section
 from keet.pages.model_words import (
     OWN_WORDS,
     claim_notes,
@@ -39,6 +56,7 @@ from keet.pages.model_words import (
     first_sentences,
     marked_texts,
     model_words,
+    not_confirmed,
     places_of,
     ranked_edits,
     standing,
@@ -50,26 +68,23 @@ from keet.units import Quantity
 from tests.explain_pages import (
     cells_of,
     explain_blocks,
+    explain_html,
     explain_markdown,
     explain_terminal,
     html_in,
     texts_of,
     words_of,
 )
+from tests.explained_reports import explained
 from tests.json_documents import check_text
-from tests.kept_reports import sample_report
 from tests.model_parts import cause, edit, said, usage
+from tests.page_blocks import every_block
+from tests.page_parts import page_tree, words
 from tests.rows import each_row
 
 SAMPLES = Path("kernels_samples")
 USAGE = usage(3, 1, 8214, 1022, 0.0213, 12.4)
 AUTHOR = Authorship("openai:gpt-5", USAGE, None, "/tmp/keet/run.jsonl")
-
-
-@cache
-def explained(sample: str) -> Explanation:
-    profile = read_profile(sample_report(sample))
-    return explain(profile, profile.launches, 5)
 
 
 PROBLEM = "`40` is a number outside of braces; write it as {name}"
@@ -251,9 +266,6 @@ def test_nothing_is_wider_than_the_terminal(width: int, verbose: bool) -> None:
     assert max(map(len, text.splitlines()[1:])) <= width  # paths are not wrapped
 
 
-# --- the first screen
-
-
 LONG = (
     "The array is indexed with values that are known only at run time, so that the compiler puts "
     "it into local memory. Each step of the loop reads and writes it through the cache. "
@@ -331,16 +343,6 @@ def test_arithmetic_is_printed_as_a_formula() -> None:
     assert "82.3% > 80%" in texts[at]
     assert "=" not in texts[at]
     assert re.match(r"41\.\d+ ?% = ", texts[at + 1])
-
-
-def test_place_without_samples_has_no_share() -> None:
-    explanation = column_physics()
-    (each,) = explanation.launches
-    (first,) = each.findings
-    first = replace(first, locations=(replace(first.locations[0], share=0.0),))
-    explanation = explanation._replace(launches=(replace(each, findings=(first,)),))
-    assert "slow.cu:96 drops[k + regime.hop] += moved;" in texts_of(explain_blocks(explanation))
-    assert "slow.cu:96" in texts_of(explain_blocks(explanation, form="markdown"))
 
 
 @each_row("sample", SCREENS)
@@ -479,6 +481,13 @@ def test_model_cause_without_keet_findings() -> None:
     texts = texts_of(explain_blocks(explanation._replace(launches=(each,))))
     (text,) = (each for each in texts if each.startswith("Local memory (model) at slow.cu:96: `Sp"))
     assert text.endswith(f"({standing(physics().causes[0], each)})")
+    explanation = column_physics()
+    (each,) = explanation.launches
+    (first,) = each.findings
+    first = replace(first, locations=(replace(first.locations[0], share=0.0),))
+    explanation = explanation._replace(launches=(replace(each, findings=(first,)),))
+    assert "slow.cu:96 drops[k + regime.hop] += moved;" in texts_of(explain_blocks(explanation))
+    assert "slow.cu:96" in texts_of(explain_blocks(explanation, form="markdown"))
 
 
 def test_each_of_several_launches_has_its_model_part() -> None:
@@ -487,9 +496,6 @@ def test_each_of_several_launches_has_its_model_part() -> None:
     for verbose in (False, True):
         texts = texts_of(explain_blocks(twice, verbose=verbose))
         assert sum(text.startswith("Why (model): ") for text in texts) == 2
-
-
-# --- the headline is the model's
 
 
 def test_headline_of_the_model() -> None:
@@ -539,21 +545,28 @@ def test_json_says_whose_headline_it_is(leads: bool) -> None:
     assert launch["model"]["causes"][0].get("claim") == (claim if leads else None)
 
 
-def test_ids_in_json_are_those_of_its_evidence() -> None:
-    (launch,) = document(column_physics())["launches"]
-    model = launch["model"]
-    named = {i for part in (model, *model["causes"], *model["edits"]) for i in part["evidence"]}
-    assert {"l2_throughput_pct#0", "local_share#0", "local_sectors#0"} <= named
-    assert named <= set(launch["evidence"])
-
-
-def test_numbers_of_both_parts_are_counted() -> None:
+def test_numbers_and_unchecked_sentences_are_counted() -> None:
     own = document(explained("column_physics"))["grounding"]
     both = document(column_physics())["grounding"]
     count = physics().numbers
     assert count == 5
     assert both["numbers"] == own["numbers"] + count
     assert both["verified"] == own["verified"] + count
+
+    def notices(statement: ModelExplanation, **how: Any) -> list[Words]:
+        return [each.words for each in blocks_of(statement, **how) if isinstance(each, Notice)]
+
+    summary = resolved_prose("column_physics", "!L2 is at 82 %. The XU pipe idles.")
+    statement = replace(physics(), summary=summary)
+    assert notices(physics()) == []
+    assert notices(physics(), verbose=True) == notices(statement) == [*marked_texts([UNCHECKED])]
+    assert notices(statement, verbose=True) == [*marked_texts([UNCHECKED * 2])]
+    model = document(with_model("column_physics", statement))["launches"][0]["model"]
+    assert model["summary"].startswith("[unchecked] L2 is at 82 %.")
+    assert [each["where"] for each in model["unchecked"]] == ["summary", "causes[1].text"]
+    page = explain_page([column_physics()] * 2, reader(), Asked(several=True))
+    notices = [block for block in page.blocks if isinstance(block, Notice)]
+    assert notices == [Notice(*marked_texts([UNCHECKED]))] * 2
 
 
 @each_row(
@@ -568,20 +581,6 @@ def test_unchecked_sentences_are_marked(how: Any, text: str) -> None:
     words = model_words(resolved_prose("column_physics", "!L2 is at 82 %. XU idles."), **how)
     assert plain(words) == text
     assert next(spans(words)) == Span("[unchecked]", "warn")
-
-
-def test_unchecked_sentences_are_counted_where_they_are_printed() -> None:
-    def notices(statement: ModelExplanation, **how: Any) -> list[Words]:
-        return [each.words for each in blocks_of(statement, **how) if isinstance(each, Notice)]
-
-    summary = resolved_prose("column_physics", "!L2 is at 82 %. The XU pipe idles.")
-    statement = replace(physics(), summary=summary)
-    assert notices(physics()) == []
-    assert notices(physics(), verbose=True) == notices(statement) == [*marked_texts([UNCHECKED])]
-    assert notices(statement, verbose=True) == [*marked_texts([UNCHECKED * 2])]
-    model = document(with_model("column_physics", statement))["launches"][0]["model"]
-    assert model["summary"].startswith("[unchecked] L2 is at 82 %.")
-    assert [each["where"] for each in model["unchecked"]] == ["summary", "causes[1].text"]
 
 
 def test_keets_remark_on_a_cause(wording) -> None:
@@ -603,10 +602,7 @@ def test_the_first_sentences(most: int, text: str) -> None:
     assert str(first_sentences(prose, most)) == text
 
 
-# --- missing or incomplete model part
-
-
-def test_without_a_model_nothing_changes() -> None:
+def test_without_a_model() -> None:
     explanation = explained("column_physics")
     plain = document(explanation)
     assert not {"problem", "transcript"} & set(plain)
@@ -617,9 +613,6 @@ def test_without_a_model_nothing_changes() -> None:
     *texts, foot = texts_of(explain_blocks(explanation))
     assert not [text for text in texts if "odel" in text]
     assert foot.endswith(", no model.")
-
-
-def test_a_missing_model_part_changes_nothing_else() -> None:
     problem = "api.example.org can't be reached; check --base-url"
     author = Authorship("m", usage(0, 0, 0, 0, "unknown", 0.2), problem, None)
     explanation = with_model("column_physics", None, author)
@@ -634,6 +627,11 @@ def test_a_missing_model_part_changes_nothing_else() -> None:
     assert after == before
     assert notice == Notice(f"The model's part is missing: {problem}", "strong warn")
     assert texts_of([foot]) == [f"{texts_of([other_foot])[0]}, no model."]
+    for how in ({}, {"verbose": True}, {"form": "markdown"}):
+        blocks = blocks_of(said(), **how)
+        assert not [span for span in spans(words_of(blocks)) if "model" in span.look.split()]
+        assert cells_of(blocks) == []
+    document(with_model("column_physics", said()))
 
 
 @each_row(
@@ -653,14 +651,6 @@ def test_the_end_of_the_page(problem: str | None, answered: bool, notices: list[
     assert transcript.only == ("terminal",)  # pages may be shared: they name no local file
 
 
-def test_empty_model_explanation() -> None:
-    for how in ({}, {"verbose": True}, {"form": "markdown"}):
-        blocks = blocks_of(said(), **how)
-        assert not [span for span in spans(words_of(blocks)) if "model" in span.look.split()]
-        assert cells_of(blocks) == []
-    document(with_model("column_physics", said()))
-
-
 @each_row(
     ("usage", "text"),
     [
@@ -675,8 +665,6 @@ def test_empty_model_explanation() -> None:
 def test_usage(usage: UsageDocument, text: str) -> None:
     assert usage_text(Authorship("m", usage, None, None)) == text
 
-
-# --- hostile texts
 
 HOSTILE = [
     "[bold red]all is well[/bold red] [/] [link=https://evil.example]here[/link]",
@@ -741,18 +729,16 @@ def test_hostile_texts_in_markdown(text: str) -> None:
 
 
 @each_row("text", HOSTILE)
-def test_hostile_texts_in_json(text: str) -> None:
+def test_hostile_texts_in_json_and_html(text: str) -> None:
     printed = document(hostile(text))
+    html = explain_html(hostile(text))
+    assert (html.count("<script"), html.count("<img")) == (1, 0)
+    assert not re.search("[\u202e\x1b]", html)
     encoded = text.encode("utf-8", errors="backslashreplace").decode("utf-8")
     model = printed["launches"][0]["model"]
     assert model["summary"].startswith((encoded + encoded).strip())
     assert model["edits"][1]["diff"] == encoded
     assert model["unchecked"][0]["reason"] == encoded
-
-
-def test_places_of_an_edit() -> None:
-    edit = replace(physics().edits[1], places=("a.cu:5", "a.cu:18-27", "b.h:3", "a.cu:9"))
-    assert places_of(edit) == "a.cu:5, 18-27, b.h:3, a.cu:9"
 
 
 def test_a_long_diff_is_cut_on_the_first_screen_only() -> None:
@@ -767,3 +753,86 @@ def test_a_long_diff_is_cut_on_the_first_screen_only() -> None:
     (code,) = (block for block in blocks_of(long, verbose=True) if isinstance(block, Code))
     assert [*code.lines] == diff.splitlines()
     assert code.most is None
+
+
+def section_of(each: LaunchExplanation) -> list[Block]:
+    return [*model_section(Shown(each, None, reader(), anchors=Anchors()))]
+
+
+def section_blocks(explanation: Explanation, **changes: Any) -> list[Block]:
+    """Of the section, with some parts of the model's explanation replaced."""
+    (each,) = explanation.launches
+    assert each.model is not None
+    changed = replace(each.model, **changes)
+    return [*every_block(section_of(replace(each, model=changed)), "html")]
+
+
+def test_the_page_has_all_that_the_model_wrote() -> None:
+    explanation, statement = leading()
+    (each,) = explanation.launches
+    objections = physics().objections
+    shown = "\n".join(texts_of(section_blocks(explanation, objections=objections)))
+    for _, text in (*statement.texts, *replace(statement, objections=objections).texts):
+        for sentence in text.sentences:
+            assert " ".join(sentence.split()) in shown
+    remarks = [standing(cause, each) for cause in statement.causes]
+    remarks += [not_confirmed(cause) for cause in objections]
+    assert sum(map(bool, remarks)) == 3
+    statuses = [edit_status(edit) for edit in statement.edits]
+    for told in (*remarks, *statuses, str(each.verdict.analyst_headline)):
+        assert told in shown
+
+
+def test_links_lead_to_numbers_and_findings() -> None:
+    (each,) = column_physics().launches
+    ranks = range(1, len(each.findings) + 1)
+    targets = [Part([], anchor=Anchors().finding(each.launch.id, n)) for n in ranks]
+    root = page_tree(html_blocks([*section_of(each), *targets]))
+    ids = {node.get("id") for node in root.iter()}
+    links = [link.get("href", "") for link in root.iter("a")]
+    assert {link.removeprefix("#") for link in links} <= ids
+    assert sum("model-number" in link for link in links) >= 5
+    assert f"#{targets[0].anchor}" in links
+    cited = {i for i in physics().ids if i in {piece.id for piece in each.view.ledger}}
+    rows = [words(row) for row in root.iter("tr")]
+    assert all(any(name in row for row in rows) for name in cited)
+
+
+def test_places_link_to_their_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    (each,) = column_physics().launches
+    monkeypatch.setitem(each.launch.__dict__, "source_files", {"/src/slow.cu": ""})
+    statement = _Statement(Shown(each, None, reader(), listed_by=4), physics())
+    anchors = statement.shown.anchors
+    assert statement.place("slow.cu:31-34").to == anchors.line(4, "/src/slow.cu", 31)
+    assert statement.place("slow.cu:x").to == ""
+    assert statement.place("other.cu:3").to == ""
+    monkeypatch.setitem(each.launch.__dict__, "source_files", {"/a/slow.cu": "", "/b/slow.cu": ""})
+    assert statement.place("slow.cu:31").to == ""  # two files of one name
+
+
+def test_an_edit_on_a_page() -> None:
+    """Tabs too: it has to apply. How the button finds it: tests of the formats."""
+    sketch, patch = physics().edits
+    diff = patch.diff.replace("    ", "\t")
+    blocks = section_blocks(column_physics(), edits=(sketch, replace(patch, diff=diff)))
+    codes = [block for block in blocks if isinstance(block, Code)]
+    assert ["".join(f"{line}\n" for line in code.lines) for code in codes] == [
+        diff,
+        f"{sketch.sketch}\n",
+    ]
+    assert [code.copied for code in codes] == ["Copy patch", "Copy code"]
+    assert len({code.anchor for code in codes} - {""}) == 2
+    looks: dict[Any, str] = {"fails": "warn", "compiles": "good"}
+    for build, look in looks.items():
+        edit = replace(physics().edits[1], build=build, build_text="no")
+        blocks = section_blocks(column_physics(), edits=(edit,))
+        assert Text(edit_status(edit), look, indent=5) in blocks
+    edit = replace(physics().edits[1], places=("a.cu:5", "a.cu:18-27", "b.h:3", "a.cu:9"))
+    assert places_of(edit) == "a.cu:5, 18-27, b.h:3, a.cu:9"
+
+
+def test_the_page_says_what_is_lacking() -> None:
+    author = AUTHOR._replace(problem="no reply")
+    for statement, state in ((None, "missing"), (physics(), "incomplete")):
+        blocks = explain_blocks(with_model("column_physics", statement, author), form="html")
+        assert Notice(f"The model's part is {state}: no reply") in blocks

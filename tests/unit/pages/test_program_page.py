@@ -6,28 +6,35 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from evals.public_reports import MANUALLY_READ, NOT_FOUND
+from keet.corpus.discovery import reports_in
 from keet.explanation.analyst import explain
 from keet.explanation.explain_document import explain_document
 from keet.explanation.explanation_types import Explanation
+from keet.explanation.launch_figures import figures_text
 from keet.explanation.program import program_of
 from keet.formats.terminal import reader, terminal_text
 from keet.ingest import read_profile
-from keet.pages.blocks import Block, Heading, plain
+from keet.pages.blocks import Bars, Block, Format, Heading, Items, plain
+from keet.pages.context import context_text
 from keet.pages.explain import MOST_LINES, details_that_fit, hidden_text
-from keet.pages.launch import Detail
-from keet.pages.program import listed_across, listed_rows, program_blocks
+from keet.pages.launch import HEADING, Detail
+from keet.pages.program import first_row, listed_across, listed_rows, program_blocks
 from keet.profile import Profile
-from keet.verification.launch_values import program_texts, program_values
+from keet.profile.launch_sequences import MAX_DECODED
+from keet.verification.launch_values import LaunchValues, program_texts, program_values
 from keet.verification.named_values import ComputedValues
 from keet.verification.verify import verify_text
 from tests.conftest import CORPUS, REPORTS, Keet, needs_corpus
-from tests.explain_pages import explain_blocks, explain_markdown, explain_terminal
+from tests.explain_pages import explain_blocks, explain_markdown, explain_terminal, texts_of
+from tests.explained_reports import explained as explained_with_code
 from tests.many_launches import copied, repeated
 from tests.page_blocks import explain_texts
 from tests.rows import each_row
@@ -56,14 +63,26 @@ def launches_in(blocks: Iterable[Block]) -> list[int]:
     return [int(found[1]) for title in titles if (found := re.match(r"#(\d+) ", title))]
 
 
-def test_all_launches_are_in_the_order_of_the_table(profile_of: ProfileOf) -> None:
+def test_launches_in_order_and_printed_once(profile_of: ProfileOf) -> None:
     profile = profile_of("tour_full.ncu-repz")
     explanation = explain(profile, profile.launches, 5, sass=False)
     program = program_of(explanation)
-    assert program is not None
     ranked = [launch.id for group in program.groups for launch in group.launches]
     assert ranked != sorted(ranked)
     assert launches_in(explain_blocks(explanation, everything=True)) == ranked
+    profile = profile_of("pipeline_before.ncu-repz")
+    explanation = explain(profile, profile.launches, 5, sass=False)
+    program = program_of(explanation)
+    told = explain_texts(explanation, everything=True)
+    for found in listed_across(program):
+        assert len([text for text in told if found.text in text]) == 1
+    assert program.cross_launch
+    profile = profile_of("tour_full.ncu-repz")
+    explanation = explain(profile, profile.launches[:2], 5, sass=False)
+    hidden = 2 - len(launches_in(explain_blocks(explanation)))
+    told = explain_texts(explanation)
+    assert [text for text in told if "more launch" in text] == [hidden_text(1)] * hidden
+    assert any(text.startswith("2 launches of 2 kernels take") for text in told)
 
 
 @pytest.mark.slow
@@ -80,13 +99,6 @@ def test_many_launches_fit_on_sixty_lines(many: Explanation) -> None:
     assert text.count("\n") <= MOST_LINES
     assert 1 <= text.count("\n### Launch ") <= 3
     assert "#" not in re.sub(r"^#+ ", "", text, flags=re.MULTILINE), "would be a link to an issue"
-
-
-@pytest.mark.slow
-def test_all_prints_every_launch_in_full(many: Explanation) -> None:
-    some = many._replace(launches=many.launches[:25])
-    assert len(launches_in(explain_blocks(some, everything=True))) == 25
-    assert not [text for text in explain_texts(some, everything=True) if "more launch" in text]
 
 
 @pytest.mark.slow
@@ -107,21 +119,11 @@ def test_json_keeps_every_launch(many: Explanation) -> None:
 @pytest.mark.slow
 def test_a_long_table_is_combined_and_its_times_add_up(many: Explanation) -> None:
     program = program_of(many)
-    assert program is not None
     for most in (3, 8, 100):
         rows = listed_rows(program, most)
         assert len(rows) <= most
         assert sum(row.us_total for row in rows) == pytest.approx(program.us_total)
         assert sum(row.count for row in rows) == MANY
-
-
-def test_few_launches_are_printed_in_full(profile_of: ProfileOf) -> None:
-    profile = profile_of("tour_full.ncu-repz")
-    explanation = explain(profile, profile.launches[:2], 5, sass=False)
-    hidden = 2 - len(launches_in(explain_blocks(explanation)))
-    told = explain_texts(explanation)
-    assert [text for text in told if "more launch" in text] == [hidden_text(1)] * hidden
-    assert any(text.startswith("2 launches of 2 kernels take") for text in told)
 
 
 @each_row(("launches", "count"), [("3", 1), ("0-5", 6)])
@@ -130,17 +132,6 @@ def test_launches_by_number_are_all_printed(launches: str, count: int, keet: Kee
     out = keet("explain", PIPELINE, "--launch", launches, "--no-model", "--no-sass").out
     assert len(TITLE.findall(out)) == count
     assert ("Share" in out) == (count > 1)
-
-
-def test_cross_launch_findings_are_printed_once(profile_of: ProfileOf) -> None:
-    profile = profile_of("pipeline_before.ncu-repz")
-    explanation = explain(profile, profile.launches, 5, sass=False)
-    program = program_of(explanation)
-    assert program is not None
-    told = explain_texts(explanation, everything=True)
-    for found in listed_across(program):
-        assert len([text for text in told if found.text in text]) == 1
-    assert program.cross_launch
 
 
 @given(
@@ -204,7 +195,6 @@ def test_table_and_finding_print_one_gain(profile_of: ProfileOf) -> None:
     profile = profile_of("zoo.ncu-repz")
     explanation = explain(profile, profile.launches, 5, sass=False)
     program = program_of(explanation)
-    assert program is not None
     for row in program.rows:
         first = row.first
         if first and row.finding and row.finding.id != "launch_bound":
@@ -220,3 +210,118 @@ def test_why_a_cause_is_only_possible_is_printed_once(profile_of: ProfileOf) -> 
         assert len(reasons) == len(set(reasons))
         found += bool(reasons)
     assert found
+
+
+SAMPLES = Path("kernels_samples")
+EVERY = sorted(path.parent.name for path in SAMPLES.glob("*/slow.ncu-rep*"))
+SCREEN = 24
+explained = partial(explained_with_code, sass=False)
+
+
+def first_screen(explanation: Explanation) -> str:
+    return "\n".join(explain_terminal(explanation).splitlines()[:SCREEN])
+
+
+def told(text: str, screen: str) -> bool:
+    """Whether all of it is there, however its lines are wrapped."""
+    return " ".join(text.split()) in " ".join(screen.split())
+
+
+def assert_advice_on_first_screen(explanation: Explanation) -> None:
+    """The advice of the first finding of a launch or, in a program, of the kernel that could save
+    most time. Where nothing was found, the headline says so and how much could be left."""
+    program = program_of(explanation)
+    screen = first_screen(explanation)
+    if program is None:
+        (each,) = explanation.launches
+        assert told(each.verdict.headline, screen)
+        advice = [finding.action for finding in each.findings[:1]]
+    else:
+        row = first_row(program)
+        advice = [row.finding.action] if row and row.finding else []
+        if not any(row.finding for row in program.rows):
+            assert told(program.shown_launches[0].verdict.headline, screen)
+    assert [text for text in advice if not told(text, screen)] == []
+
+
+@each_row("sample", EVERY, few=5)
+def test_the_advice_is_on_the_first_screen(sample: str) -> None:
+    assert_advice_on_first_screen(explained(sample))
+
+
+@needs_corpus
+@pytest.mark.slow
+def test_the_advice_of_public_reports_is_on_the_first_screen() -> None:
+    paths = [path for folder in (CORPUS, MANUALLY_READ) for path in reports_in(folder)]
+    for path in paths:
+        profile = read_profile(path)
+        explanation = explain(profile, profile.launches, 5, sass=False, most=MAX_DECODED)
+        assert_advice_on_first_screen(explanation)
+
+
+@each_row("form", ["terminal", "markdown"])
+def test_what_to_change_comes_before_what_was_measured(form: Format) -> None:
+    explanation = explained_with_code("matrix_flip")
+    (each,) = explanation.launches
+    texts = texts_of(explain_blocks(explanation, form=form))
+    order = (
+        each.launch.kernel, each.verdict.headline, each.findings[0].title, each.findings[0].action,
+        figures_text(each.view), HEADING, "How much work",
+    )  # fmt: skip
+    places = [next(n for n, text in enumerate(texts) if words in text) for words in order]
+    assert places == sorted(places)
+
+
+def test_every_part_with_its_evidence_or_small_parts_summed() -> None:
+    (each,) = explained("gas_state").launches
+    blocks = explain_blocks(explained("gas_state"), verbose=True)
+    items = [item for block in blocks if isinstance(block, Items) for item in block.items]
+    shown = {plain(item.words): plain(item.label) for item in items}
+    for part in each.account.all():
+        ids = ", ".join(dict.fromkeys(piece.id for piece in part.sources))
+        cited = f"{part.percent.id} from {ids}" if ids else part.percent.id
+        assert shown[f"{part.part} [{cited}]"].startswith(f"{part.percent:.1f}")
+    (account,) = (each for each in explain_blocks(explained("gas_state")) if isinstance(each, Bars))
+    assert 3 <= len(account.bars) <= 7
+    assert "other" in [bar.label for bar in account.bars]
+
+
+def test_a_launch_without_measurements_has_no_account() -> None:
+    explanation = explained("matrix_flip")
+    (each,) = explanation.launches
+    failed = replace(each, verdict=replace(each.verdict, not_judged=True))
+    explanation = explanation._replace(launches=(failed,))
+    assert not [block for block in explain_blocks(explanation) if isinstance(block, Bars)]
+    assert "the time of this" not in context_text(explanation, 2000)
+
+
+def test_each_finding_says_what_its_fix_gained() -> None:
+    (launch,) = explain_document(explained("matrix_flip")).launches
+    first = launch.findings[0]
+    told = " ".join(explain_texts(explained("matrix_flip")))
+    for text in (told, context_text(explained("matrix_flip"), 2000)):
+        assert f"In {first.precedents.cases} measured cases" in text
+        assert f"keet finding {first.nearest_case.id}" in text
+
+
+@pytest.mark.parametrize("sample", ["matrix_flip", "gas_state", "sparse_apply"])
+@pytest.mark.slow
+def test_verify_confirms_what_is_printed(sample: str) -> None:
+    explanation = explained_with_code(sample)
+    known = ComputedValues(LaunchValues(explanation.profile).sources)
+    terminal = explain_terminal(explanation, 80)  # lines break inside of numbers' labels
+    texts = {
+        terminal: 0.1,
+        explain_markdown(explanation): 0.08,
+        context_text(explanation, 2000): 0.08,
+    }
+    for text, most in texts.items():
+        checks = [
+            check
+            for each in verify_text(text, explanation.profile.launches, known=known)
+            for check in each.checks
+        ]
+        assert len(checks) >= 15
+        assert [c for c in checks if c.verdict == "contradicted"] == []
+        doubts = [c.number.text for c in checks if c.verdict == "not_found"]
+        assert len(doubts) <= most * len(checks), doubts

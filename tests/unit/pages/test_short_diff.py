@@ -34,27 +34,22 @@ def test_one_line_of_context_that_is_not_blank() -> None:
     assert ("8", " ") in rows(changed("f", "g"))  # between two changes
 
 
-def test_with_little_room_only_lines_that_locate_the_change() -> None:
+def test_little_room() -> None:
+    """Only lines that locate the change; removed ones make room for new ones."""
     after = [*BEFORE[:3], "int new;", "int c;", "float d;", *BEFORE[5:]]
     expected = [("3", " int b;"), ("", "+int new;"), ("5", "-int d;"), ("", "+float d;")]
     assert rows(diff_of(BEFORE, after), 4) == expected
     assert len(rows(diff_of(BEFORE, after))) == 6
-
-
-def test_removed_lines_make_room_for_new_ones() -> None:
     diff = diff_of(BEFORE, ["float a;", "float b;", *BEFORE[-1:]])
     assert rows(diff, 4) == [("1", "-(8 lines)"), ("", "+float a;"), ("", "+float b;")]
     assert len(rows(diff, 11)) == 11
     assert rows(diff_of(BEFORE, []), 2) == [(str(n), f"-{x}") for n, x in enumerate(BEFORE, 1)]
 
 
-def test_several_files() -> None:
+def test_files_and_names() -> None:
     first, second = (diff_of(["x"], ["y"], file) for file in ("k.cu", "k.h"))
     change = [("1", "-x"), ("", "+y")]
     assert rows(first + second) == [("", "k.cu"), *change, ("", "k.h"), *change]
-
-
-def test_a_removed_line_that_looks_like_a_name() -> None:
     diff = "--- a/k.cu\n+++ b/k.cu\n@@ -7,2 +7,1 @@\n--- i;\n+++ j;\n-x;\n"
     assert rows(diff) == [("7", "--- i;"), ("", "+++ j;"), ("8", "-x;")]
 

@@ -132,17 +132,14 @@ def test_a_kernel_name_can_not_contain_a_claim(name: str) -> None:
     assert read(f"Here {name}.", ALLOWED._replace(names=frozenset({name}))).problems
 
 
-def test_without_line_counts_a_place_must_look_like_a_file_and_line() -> None:
+def test_ids_and_ends() -> None:
+    assert read("{l2_busy > dram_busy}, {l2_busy}, {N}.").ids == ("l2_busy#0", "dram_busy#0")
+    ends = [end for _, end in sentences_of("A. B.\n\nC.\n- d\n- e")]
+    assert ends == [" ", "\n\n", "\n\n", "\n", "\n"]
     anywhere = ALLOWED._replace(lines=None)
     assert not read("See flip.cu:700 and kernel.py:3.", anywhere).problems
     assert read("L2 reaches hit.rate:82.", anywhere).problems
 
-
-def test_ids_are_those_of_the_evidence() -> None:
-    assert read("{l2_busy > dram_busy}, {l2_busy}, {N}.").ids == ("l2_busy#0", "dram_busy#0")
-
-
-# --- any text
 
 WORDS = [
     "L2", "is", "at", "the", "{l2_busy}", "{dram_bytes / (N * 4 B)}", "{82}", "{", "}", "`", "`out[x * n + 7]`", "82", "٣",
@@ -219,31 +216,23 @@ def test_code_and_references_are_not_cut(parts: list[str]) -> None:
     assert found == spans
 
 
-@each_row(
-    ("text", "pieces"),
-    [
-        ("One. Two.", ["One.", "Two."]),
-        ("It is at slow.cu:7. Next!", ["It is at slow.cu:7.", "Next!"]),
-        ("E.g. this, i.e. that. End.", ["E.g. this, i.e. that.", "End."]),
-        ("See `a. B` there. {x. Y} here.", ["See `a. B` there.", "{x. Y} here."]),
-        ("1. First item.\n2. Second item.", ["1. First item.", "2. Second item."]),
-        ('(He said "so.") Then.', ['(He said "so.")', "Then."]),
-        ("- a\n- b", ["- a", "- b"]),
-        ("{a\n- b} c", ["{a - b} c"]),
-        ("", []),
-        (" \n \n ", []),
-    ],
-)
+@each_row(("text", "pieces"), [
+    ("One. Two.", ["One.", "Two."]),
+    ("It is at slow.cu:7. Next!", ["It is at slow.cu:7.", "Next!"]),
+    ("E.g. this, i.e. that. End.", ["E.g. this, i.e. that.", "End."]),
+    ("See `a. B` there. {x. Y} here.", ["See `a. B` there.", "{x. Y} here."]),
+    ("1. First item.\n2. Second item.", ["1. First item.", "2. Second item."]),
+    ('(He said "so.") Then.', ['(He said "so.")', "Then."]),
+    ("- a\n- b", ["- a", "- b"]),
+    ("{a\n- b} c", ["{a - b} c"]),
+    ("", []),
+    (" \n \n ", []),
+])  # fmt: skip
 def test_sentences_are_split_at_their_ends(text: str, pieces: list[str]) -> None:
     assert [piece for piece, _ in sentences_of(text)] == pieces
 
 
-def test_paragraphs_and_items_keep_their_ends() -> None:
-    ends = [end for _, end in sentences_of("A. B.\n\nC.\n- d\n- e")]
-    assert ends == [" ", "\n\n", "\n\n", "\n", "\n"]
-
-
-def test_a_sentence_is_replaced_by_several() -> None:
+def test_sentences_are_replaced_and_restored(wording) -> None:
     def sentence(text: str, end: str = " ") -> Sentence:
         return Sentence.of((text,), None, end)
 
@@ -251,9 +240,6 @@ def test_a_sentence_is_replaced_by_several() -> None:
     replaced = prose.replaced(1, Prose((sentence("X."), sentence("Y."))))
     assert str(replaced) == "A. X. Y.\n\nC."
     assert str(prose.replaced(1, Prose())) == "A. C."
-
-
-def test_the_written_text_can_be_restored(wording) -> None:
     parts = ("L2 is at ", Reference("L2 busy 83.1%", ("l2_busy#0",), "l2_busy"), ".")
     sentence = Sentence.of(parts, "a problem")
     assert sentence.written == "L2 is at {l2_busy}."

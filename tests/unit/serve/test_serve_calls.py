@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from keet_tools.calls import (
-    MAX_RESULT,
     MAX_STRUCTURED,
     MAX_TEXT,
     PAGE,
@@ -45,7 +44,7 @@ def test_any_result_fits_and_loses_no_entry_of_its_page(
     assert len(page.entries) > 0 or not entries
 
 
-def test_pages_put_together_are_the_list() -> None:
+def test_pages() -> None:
     entries = [{"id": number, "text": "y" * (number % 700)} for number in range(500)]
     seen: list[object] = []
     offset: int | None = 0
@@ -55,19 +54,25 @@ def test_pages_put_together_are_the_list() -> None:
         seen += page.entries
         offset = page.next_offset
     assert seen == entries
-
-
-def test_an_offset_beyond_the_end_is_an_error() -> None:
     with pytest.raises(UsageError, match="offset 3: there are 3"):
         page_of([], 3, 3, 10)
     assert page_of([], 0, 0, 10).entries == []
 
 
-def test_a_note_says_that_something_was_cut() -> None:
+def test_what_is_cut() -> None:
     (note,) = bounded({"notes": [], "text": "x" * 30_000})["notes"]
     assert "cut" in note
     assert bounded({"notes": [], "text": "x" * 300})["notes"] == []
     assert page_of([{"points": [0] * 900}], 1, 0, 10).notes == [note]
+    end = "9 more lines: call again with offset 3"
+    for text in ("a line\n" * 5_000, '"\n' * 9_000, "x" * 20_000):
+        cut = bounded_text(text, end)
+        assert cut.endswith(f"at once]\n\n{end}\n")
+        assert json_size(cut) <= MAX_TEXT
+    assert bounded_text("a\n", end) == f"a\n\n{end}\n"
+    cut = bounded_text("a line\n" * 5_000)
+    assert cut.endswith("more characters of text; ask for less at once]\n")
+    assert set(cut.splitlines()[:-2]) == {"a line"}
 
 
 @settings(max_examples=20)
@@ -76,22 +81,3 @@ def test_texts_fit_and_have_no_control_characters(text: str) -> None:
     cut = bounded_text(text)
     assert json_size(cut) <= MAX_TEXT
     assert not {c for c in cut if unicodedata.category(c) in ("Cc", "Cf", "Cs")} - {"\n", "\t"}
-
-
-def test_a_long_text_ends_with_how_much_is_missing() -> None:
-    cut = bounded_text("a line\n" * 5_000)
-    assert cut.endswith("more characters of text; ask for less at once]\n")
-    assert set(cut.splitlines()[:-2]) == {"a line"}
-
-
-def test_the_last_lines_are_kept_when_a_text_is_cut() -> None:
-    end = "9 more lines: call again with offset 3"
-    for text in ("a line\n" * 5_000, '"\n' * 9_000, "x" * 20_000):
-        cut = bounded_text(text, end)
-        assert cut.endswith(f"at once]\n\n{end}\n")
-        assert json_size(cut) <= MAX_TEXT
-    assert bounded_text("a\n", end) == f"a\n\n{end}\n"
-
-
-def test_both_parts_fit_into_a_result() -> None:
-    assert MAX_TEXT + MAX_STRUCTURED + 500 <= MAX_RESULT

@@ -104,13 +104,6 @@ def test_explain_has_the_numbers_of_the_command(call: Call, keet: Keet, served: 
     assert cited & told["evidence"].keys() <= launch["evidence"].keys()
 
 
-def test_several_launches_come_with_the_program(call: Call) -> None:
-    found = call("explain", report=TOUR)
-    assert found["program"]["rows"]
-    assert found["launches"][0]["time"]
-    assert found["grounding"]["numbers"] == found["grounding"]["verified"]
-
-
 def test_metrics(call: Call, keet: Keet, served: Path) -> None:
     found = call("metrics", report=TOUR, launch=0, pattern="dram*throughput|l2 hit rate")
     options = ("dram.*throughput|l2 hit rate", "--launch", "0")
@@ -122,16 +115,13 @@ def test_metrics(call: Call, keet: Keet, served: Path) -> None:
         call("metrics", report=TOUR, pattern="zzz")
 
 
-def test_context_and_verify(call: Call) -> None:
+def test_context_verify_and_wrong_launches(call: Call) -> None:
     context = call("context", report=TOUR, launch=0, max_tokens=300)
     assert context["context"].rstrip() == context["_text"].rstrip()
     found = call("verify", report=TOUR, launch=0, text="The L2 hit rate is 123 %. It took 5 days.")
     assert found["wrong"] is True
     assert found["checks"][0]["verdict"] == "contradicted"
     assert found["summary"]["numbers"] == 2
-
-
-def test_a_launch_or_kernel_that_is_not_there(call: Call) -> None:
     with pytest.raises(UsageError, match="launch 99: the report has launches 0 to"):
         call("explain", report=TOUR, launch=99)
     with pytest.raises(UsageError, match="matches no launch"):

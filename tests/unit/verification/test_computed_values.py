@@ -44,34 +44,32 @@ def around(text: str, index: int = 0) -> WordsAround:
     return SentenceWords(text, numbers).around(numbers[index])
 
 
-@each_row(
-    ("text", "index", "cell"),
-    [
-        ("L2 at 83% of peak; L1 at 51% of peak", 1, {"l1"}),
-        ("● L2     ████▎····· 23.0% 2.37 of 10.28 TB/s", 0, {"l2"}),
-        ("● L2     ████▎····· 23.0% 2.37 of 10.28 TB/s", 2, {"l2"}),
-        ("addresses and indices 38%, arithmetic on data 35%", 1, {"data", "arithmetic"}),
-        ("out[i] = a;   address 78%, memory 22%", 0, {"address"}),
-        (
-            "By bytes and operations per second, it is far from every ceiling; L2 comes closest (36%).",
-            0,
-            {"l2"},
-        ),
-    ],
-)
+@each_row(("text", "index", "cell"), [
+    ("L2 at 83% of peak; L1 at 51% of peak", 1, {"l1"}),
+    ("● L2     ████▎····· 23.0% 2.37 of 10.28 TB/s", 0, {"l2"}),
+    ("● L2     ████▎····· 23.0% 2.37 of 10.28 TB/s", 2, {"l2"}),
+    ("addresses and indices 38%, arithmetic on data 35%", 1, {"data", "arithmetic"}),
+    ("out[i] = a;   address 78%, memory 22%", 0, {"address"}),
+    ("By bytes and operations per second, it is far from every ceiling; L2 comes closest (36%).", 0,
+     {"l2"}),
+])  # fmt: skip
 def test_the_name_right_before_a_number(text: str, index: int, cell: set[str]) -> None:
     assert around(text, index).cell == cell
 
 
-def test_a_column_of_a_row() -> None:
+def test_words_around_a_number() -> None:
     row = "53.4%  141  slow.cu:21  Long Scoreboard 99% for the load at slow.cu:18"
     assert [around(row, index).is_cell for index in range(3)] == [True, True, False]
-
-
-def test_words_between_other_numbers_belong_to_those() -> None:
     found = around("37 % of the sectors are excess and 12 % of the branches diverge", 1)
     assert {"branche", "diverge"} <= found.window
     assert "branche" not in around("37 % of sectors are excess, 12 % of branches diverge").cell
+    cell = ComputedValue("samples", Quantity(141, "sample"), frozenset(), "row", ("slow.cu", 21))
+    text = "53.4%  141  slow.cu:21  Wait 9%"
+    numbers = find_numbers(text)
+    here = SentenceWords(text, numbers).around(numbers[1], [("slow.cu", 21)])
+    elsewhere = SentenceWords(text, numbers).around(numbers[1], [("slow.cu", 22)])
+    assert known(cell).find(numbers[1], here, ())
+    assert not known(cell).find(numbers[1], elsewhere, ())
 
 
 FORECAST = ComputedValue(
@@ -98,45 +96,24 @@ def test_both_the_name_and_the_value_have_to_fit(text: str, *, is_found: bool) -
     assert (found is not None) is is_found
 
 
-def test_a_number_without_words_needs_its_row() -> None:
-    cell = ComputedValue("samples", Quantity(141, "sample"), frozenset(), "row", ("slow.cu", 21))
-    text = "53.4%  141  slow.cu:21  Wait 9%"
-    numbers = find_numbers(text)
-    here = SentenceWords(text, numbers).around(numbers[1], [("slow.cu", 21)])
-    elsewhere = SentenceWords(text, numbers).around(numbers[1], [("slow.cu", 22)])
-    assert known(cell).find(numbers[1], here, ())
-    assert not known(cell).find(numbers[1], elsewhere, ())
-
-
 def verdicts(text: str, profile: Profile) -> dict[str, str]:
     found = verify_text(text, profile.launches, known=computed_values([profile]))
     checks: list[CheckedNumber] = [check for sentence in found for check in sentence.checks]
     return {check.number.text: check.verdict for check in checks}
 
 
-@each_row(
-    ("text", "verdict"),
-    [
-        ("41.7%  110  slow.cu:9  Drain 100% for the store at slow.cu:7", {"confirmed"}),
-        (
-            "41.8%  111  slow.cu:9  Drain 90% for the store at slow.cu:7",
-            {"contradicted", "not_found"},
-        ),
-        ("● L2     ████▎····· 23.0% 2.37 of 10.28 TB/s", {"confirmed"}),
-        (
-            "What the instructions are for: addresses and indices 74%, conditions and loops 17%",
-            {"confirmed"},
-        ),
-        (
-            "What the instructions are for: conditions and loops 74%, addresses and indices 17%",
-            {"not_found"},
-        ),
-        ("slow.cu:7: 100% of all excess sectors", {"confirmed"}),
-        ("slow.cu:7: 90% of all excess sectors", {"contradicted"}),
-        ("100% of all excess sectors are at slow.cu:5", {"contradicted"}),
-    ],
-    few=3,
-)
+@each_row(("text", "verdict"), [
+    ("41.7%  110  slow.cu:9  Drain 100% for the store at slow.cu:7", {"confirmed"}),
+    ("41.8%  111  slow.cu:9  Drain 90% for the store at slow.cu:7", {"contradicted", "not_found"}),
+    ("● L2     ████▎····· 23.0% 2.37 of 10.28 TB/s", {"confirmed"}),
+    ("What the instructions are for: addresses and indices 74%, conditions and loops 17%",
+     {"confirmed"}),
+    ("What the instructions are for: conditions and loops 74%, addresses and indices 17%",
+     {"not_found"}),
+    ("slow.cu:7: 100% of all excess sectors", {"confirmed"}),
+    ("slow.cu:7: 90% of all excess sectors", {"contradicted"}),
+    ("100% of all excess sectors are at slow.cu:5", {"contradicted"}),
+], few=3)  # fmt: skip
 def test_what_keet_prints_of_a_launch(text: str, verdict: set[str], flip: Profile) -> None:
     assert set(verdicts(text, flip).values()) <= verdict, verdicts(text, flip)
     assert verdicts(text, flip)
@@ -147,7 +124,6 @@ def test_a_count_of_measured_cases_is_that_of_a_printed_finding(flip: Profile) -
     launch = explain(flip, flip.launches, 5).launches[0]
     first = launch.findings[0]
     printed, counted = precedents_text(first, launch.view.ledger), first.precedents
-    assert counted is not None
     assert verdicts(printed, flip)[str(counted.cases)] == "confirmed"
     others = {found.cases for each in launch.lesser if (found := each.precedents)}
     assert others - {counted.cases}
@@ -190,32 +166,22 @@ def test_a_change_is_of_two_reports(flip: Profile) -> None:
     assert [c.verdict for each in found for c in each.checks].count("confirmed") == 3
 
 
-# --- passages that claim nothing
-
-
-@each_row(
-    "text",
-    [
-        "To check that too: ncu --set full -o more.ncu-rep ./app --n=16 4",
-        "profile again with: ncu --warp-sampling-interval 6",
-        "10 more lines: below; --top 20",
-        "5 of 5 numbers verified against the report",
-        "If cause 1 is gone, less is moved.",
-        "2_global_memory_coalescing.cuh is the file",
-    ],
-)
+@each_row("text", [
+    "To check that too: ncu --set full -o more.ncu-rep ./app --n=16 4",
+    "profile again with: ncu --warp-sampling-interval 6",
+    "10 more lines: below; --top 20",
+    "5 of 5 numbers verified against the report",
+    "If cause 1 is gone, less is moved.",
+    "2_global_memory_coalescing.cuh is the file",
+])  # fmt: skip
 def test_no_claim(text: str) -> None:
     assert not find_numbers(without_asides(text))
 
 
-@each_row(
-    "text",
-    [
-        "It keeps 12 more registers than needed.",
-        "ncu shows 83 % for L2.",
-        "- 5 registers, and cause 1.2x of it",
-    ],
-)
+@each_row("text", [
+    "It keeps 12 more registers than needed.", "ncu shows 83 % for L2.",
+    "- 5 registers, and cause 1.2x of it",
+])  # fmt: skip
 def test_still_a_claim(text: str) -> None:
     assert find_numbers(without_asides(text))
 

@@ -54,74 +54,56 @@ def test_a_number(text: str, value: float, half: float, unit: str) -> None:
     assert number.unit == unit
 
 
-@each_row(
-    ("text", "numbers"),
-    [
-        ("slow.cu:25, 49.5 % of the samples", ["49.5 %"]),
-        ("slow.cu:25, 30 and 31 are hot", []),
-        ("slow.cu:10 and 15 wait for it", []),
-        ("slow.cu:42, 60, 61 and 65 hold the rest", []),
-        ("slow.cu:42, 60 of the samples", ["60"]),
-        ("slow.cu:42 and 60 [E3] are", ["60"]),
-        ("slow.cu:25 and 49 % of it", ["49 %"]),
-        ("slow.cu:25 to 31 wait", []),
-        ("slow.cu:25, 12 sectors", ["12 sectors"]),
-        ("It is LDS.128 and LDG.E.64.", []),
-    ],
-)
+@each_row(("text", "numbers"), [
+    ("slow.cu:25, 49.5 % of the samples", ["49.5 %"]),
+    ("slow.cu:25, 30 and 31 are hot", []),
+    ("slow.cu:10 and 15 wait for it", []),
+    ("slow.cu:42, 60, 61 and 65 hold the rest", []),
+    ("slow.cu:42, 60 of the samples", ["60"]),
+    ("slow.cu:42 and 60 [E3] are", ["60"]),
+    ("slow.cu:25 and 49 % of it", ["49 %"]),
+    ("slow.cu:25 to 31 wait", []),
+    ("slow.cu:25, 12 sectors", ["12 sectors"]),
+    ("It is LDS.128 and LDG.E.64.", []),
+])  # fmt: skip
 def test_places_and_opcodes_are_no_numbers(text: str, numbers: list[str]) -> None:
     assert [number.text for number in find_numbers(text)] == numbers
 
 
-def test_thousands_in_brackets_are_a_number() -> None:
+def test_brackets_nouns_and_names() -> None:
     (number,) = find_numbers("It has many (1,234,567) of them.")
     assert (number.value, number.shape) == (1_234_567, None)
-
-
-def test_a_noun_is_not_a_unit() -> None:
     (number,) = find_numbers("They fall into 4 banks.")
     assert (number.text, number.value, number.unit) == ("4", 4, "")
+    assert [n.text for n in find_numbers("void gemm 64 takes 5 us", ["gemm 64"])] == ["5 us"]
 
 
-@each_row(
-    "text",
-    [
-        "slow.cu:95 and src/a-b.cuh:12-14",
-        "line 33, lines 30-39 and line 12",
-        "sm_90, L1, L2, FP32, FP64, E3, H200, float4, int8, k44, R0",
-        "elements of nodes.parts[2].x[11] are stored",
-        "`x = 12345` and `69.3 us`",
-        "```\nfor (int i = 0; i < 100; i++)\n```",
-        "## 3 Results of 7",
-        "1. first\n2. second\n3) third",
-        "CUDA 13.0, ncu 2025.3.1, driver 580.65, version 2, cc 9.0, v1.2, RTX 4090",
-        "2026-11-15 03:15, 12:30",
-        "transpose_tiles<float, 32>, tile<64, 8>",
-        "launch 2, launches 0 and 1, #3",
-        "0x7f00, 3D, a 2-D grid, 128-bit loads, 32-byte sectors, the 3rd",
-        "https://example.org/2024/12?x=5",
-        "A100-SXM4-80GB, RTX-4090Ti, 4090Ti",
-        "a ratio of 2:1",
-        "three of them",
-    ],
-)
+@each_row("text", [
+    "slow.cu:95 and src/a-b.cuh:12-14",
+    "line 33, lines 30-39 and line 12",
+    "sm_90, L1, L2, FP32, FP64, E3, H200, float4, int8, k44, R0",
+    "elements of nodes.parts[2].x[11] are stored", "`x = 12345` and `69.3 us`",
+    "```\nfor (int i = 0; i < 100; i++)\n```", "## 3 Results of 7",
+    "1. first\n2. second\n3) third",
+    "CUDA 13.0, ncu 2025.3.1, driver 580.65, version 2, cc 9.0, v1.2, RTX 4090",
+    "2026-11-15 03:15, 12:30",
+    "transpose_tiles<float, 32>, tile<64, 8>",
+    "launch 2, launches 0 and 1, #3",
+    "0x7f00, 3D, a 2-D grid, 128-bit loads, 32-byte sectors, the 3rd",
+    "https://example.org/2024/12?x=5",
+    "A100-SXM4-80GB, RTX-4090Ti, 4090Ti", "a ratio of 2:1", "three of them",
+])  # fmt: skip
 def test_no_claim(text: str) -> None:
     assert find_numbers(text) == []
-
-
-def test_names_of_kernels_are_no_numbers() -> None:
-    text = "void gemm 64 takes 5 us"
-    assert [n.text for n in find_numbers(text, ["gemm 64"])] == ["5 us"]
 
 
 @each_row("text", ["64x256", "64×256", "64 x 256", "(64, 256, 1)", "[64,256,1]"])
 def test_a_shape(text: str) -> None:
     (number,) = find_numbers(f"a grid of {text} blocks")
-    assert number.shape is not None
     assert number.shape[:2] == (64, 256)
 
 
-def test_a_list_shares_its_unit() -> None:
+def test_units_of_lists_and_columns() -> None:
     numbers = find_numbers("5.9, 29.5 and 24.6 %, or 20-30 us")
     assert [(n.value, n.unit) for n in numbers] == [
         (5.9, "%"),
@@ -130,17 +112,11 @@ def test_a_list_shares_its_unit() -> None:
         (20_000, "ns"),
         (30_000, "ns"),
     ]
-
-
-def test_a_column_before_may_hold_the_unit() -> None:
     text = "Duration  us  69.34\n| Memory Throughput | Gbyte/s | 284.2 |"
     assert [(n.value, n.unit) for n in find_numbers(text)] == [
         (pytest.approx(69_340), "ns"),
         (pytest.approx(284.2e9), "byte/s"),
     ]
-
-
-def test_bounds_and_hedges() -> None:
     above, below, about, exact = find_numbers("over 60 %, under 5 us, about 70 us, 70 us")
     assert (above.bound, below.bound, about.bound) == ("above", "below", None)
     assert (about.half, exact.half) == (5000, 500)
@@ -165,13 +141,10 @@ def test_sentences(wording) -> None:
     assert all(len(s.text) <= 1000 for s in split_sentences("word " * 1000))
 
 
-@each_row(
-    ("text", "count"),
-    [
-        ("15% waiting for the latency of shared memory: 131.9 us\n    → 3.85 us", 1),
-        ("→ Store along the fastest axis of the output at slow.cu:7, or\n  swap the axes.", 1),
-        ("The kernel waits for global memory most of the time.\n→ Load earlier.", 2),
-    ],
-)
+@each_row(("text", "count"), [
+    ("15% waiting for the latency of shared memory: 131.9 us\n    → 3.85 us", 1),
+    ("→ Store along the fastest axis of the output at slow.cu:7, or\n  swap the axes.", 1),
+    ("The kernel waits for global memory most of the time.\n→ Load earlier.", 2),
+])  # fmt: skip
 def test_wrapped_rows_stay_one_sentence(text: str, count: int) -> None:
     assert len(list(split_sentences(text))) == count

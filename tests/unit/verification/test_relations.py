@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+from keet.comparison.verify_values import computed_values
 from keet.documents.verify import RelationDocument
+from keet.ingest import read_profile
 from keet.profile import Profile
 from keet.verification.relations import find_relations
+from keet.verification.verdicts import CheckedSentence
 from keet.verification.verify import verify_text
+from tests.printed_pages import Cell, Shown, csv_page
 from tests.rows import each_row
 
 TOUR = "tour_full.ncu-repz"
@@ -41,28 +46,11 @@ def test_found(text: str, kind: str, factor: float | None) -> None:
     assert (relation.factor.value if relation.factor else None) == factor
 
 
-@each_row(
-    "text",
-    [
-        "It takes more than 60 us.",
-        "L2 is above 70 %.",
-        "It fills less than a quarter of a wave.",
-        "It",
-    ],
-)
+@each_row("text", [
+    "It takes more than 60 us.", "L2 is above 70 %.",
+    "It fills less than a quarter of a wave.", "It",
+])  # fmt: skip
 def test_a_bound_of_a_number_is_not_a_comparison(text: str) -> None:
-    assert find_relations(text) == []
-
-
-@each_row(
-    "text",
-    [
-        "Store along the fastest axis of the output.",
-        "The busiest stage is the crossbar to L2.",
-        "The busiest slice of L2 looks up 25.6 times as many sectors.",
-    ],
-)
-def test_the_name_of_a_part_is_not_a_comparison(text: str) -> None:
     assert find_relations(text) == []
 
 
@@ -94,35 +82,116 @@ WRONG = [
 ]
 
 
-@each_row("text", RIGHT)
-def test_right(text: str, profile_of: ProfileOf) -> None:
-    assert [each.verdict for each in relations(text, profile_of(TOUR))] == ["confirmed"]
+NOT_UNDERSTOOD = [
+    "transpose_rows takes 69.34 us, which is more than most of its neighbours.",
+    "In launch 0, the L2 hit rate of 89.9 % is better and higher than usage suggests.",
+    "In launch 0, Drain is the second largest stall reason with 55 % of the samples.",
+]
+RELATIONS = {"confirmed": RIGHT, "contradicted": WRONG, "not_found": NOT_UNDERSTOOD}
 
 
-@each_row("text", WRONG)
-def test_wrong(text: str, profile_of: ProfileOf) -> None:
-    assert [each.verdict for each in relations(text, profile_of(TOUR))] == ["contradicted"]
+@each_row(("verdict", "text"), [(v, text) for v, texts in RELATIONS.items() for text in texts])
+def test_verdicts(verdict: str, text: str, profile_of: ProfileOf) -> None:
+    assert [each.verdict for each in relations(text, profile_of(TOUR))] == [verdict]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "transpose_rows takes 69.34 us, which is more than most of its neighbours.",
-        "In launch 0, the L2 hit rate of 89.9 % is better and higher than usage suggests.",
-        "In launch 0, Drain is the second largest stall reason with 55 % of the samples.",
-    ],
-)
-def test_what_is_not_understood_is_not_confirmed(text: str, profile_of: ProfileOf) -> None:
-    assert [each.verdict for each in relations(text, profile_of(TOUR))] == ["not_found"]
-
-
-def test_a_possibility_is_not_checked(profile_of: ProfileOf) -> None:
-    text = "With tiling, transpose_rows would be faster than normalise."
-    assert relations(text, profile_of(TOUR)) == []
-
-
-def test_positions_are_those_in_the_whole_text(profile_of: ProfileOf, wording) -> None:
+def test_positions_and_possibilities(profile_of: ProfileOf, wording) -> None:
     text = "It is slow. In launch 0, L2 is busier than DRAM."
     (found,) = relations(text, profile_of(TOUR))
     assert text[found.start : found.end] == found.text == "busier than"
     wording(found.reason)
+    text = "With tiling, transpose_rows would be faster than normalise."
+    assert relations(text, profile_of(TOUR)) == []
+
+
+SAMPLES = Path(__file__).parents[3] / "kernels_samples"
+
+
+@pytest.fixture(scope="module")
+def flip() -> Profile:
+    """L2 is at 83 % of its peak, DRAM at 12 %, the SMs at 9 %."""
+    return read_profile(SAMPLES / "matrix_flip" / "slow.ncu-rep")
+
+
+def checked(text: str, profile: Profile) -> list[CheckedSentence]:
+    return verify_text(text, profile.launches, known=computed_values([profile]))
+
+
+@each_row(("claim", "verdict"), [
+    ("is DRAM bound", "contradicted"),
+    ("is limited by DRAM", "contradicted"),
+    ("is memory bandwidth bound", "contradicted"),
+    ("is compute-bound", "contradicted"),
+    ("is L2-bound", "confirmed"),
+    ("is limited by the L2", "confirmed"),
+    ("is memory-bound", "confirmed"),
+    ("is not DRAM bound", "confirmed"),
+    ("is not L2 bound", "contradicted"),
+    ("is latency-bound", "contradicted"),
+    ("is L1 bound", "contradicted"),
+])  # fmt: skip
+def test_limiters(claim: str, verdict: str, flip: Profile) -> None:
+    found = checked(f"The kernel takes 1.02 ms and {claim}.", flip)
+    assert [each.verdict for each in found[0].relations] == [verdict]
+    assert [each.verdict for each in found[0].checks] == ["confirmed"]
+
+
+@each_row(
+    "text",
+    ["The upper bound is 5 %.", "It would be DRAM bound."],
+)
+def test_sentences_that_do_not_claim_a_limiter(text: str, flip: Profile) -> None:
+    assert not checked(text, flip)[0].relations
+
+
+LINE = "#0 flip slow.cu:7\n109 of 264 samples (41.3%); waiting: Long Scoreboard 95%\n"
+
+
+def verdicts(text: str, profile: Profile) -> list[str]:
+    return [check.verdict for each in checked(text, profile) for check in each.checks]
+
+
+def test_numbers_below_the_title_of_a_line_are_of_that_line(flip: Profile) -> None:
+    assert verdicts(LINE, flip) == ["confirmed"] * 4
+    others = "110 samples (41.7%) at other lines wait for this line: slow.cu:9 110 (Drain)\n"
+    assert verdicts(LINE + others, flip) == ["confirmed"] * 7
+    other = "\n#0 flip: grid 256x1024\n\nIt has 109 samples.\n"
+    assert verdicts(LINE + other, flip)[-1] == "contradicted"
+
+
+@each_row(("true", "false"), [("109", "119"), ("41.3%", "51.3%"), ("95%", "59%")])
+def test_a_wrong_number_below_the_title_is_not_confirmed(
+    true: str, false: str, flip: Profile
+) -> None:
+    found = verdicts(LINE.replace(true, false), flip)
+    assert len(found) == 4
+    assert found.count("confirmed") == 3
+
+
+@pytest.fixture(scope="module")
+def export(tmp_path_factory: pytest.TempPathFactory) -> Profile:
+    cells = [
+        Cell("GPU Speed Of Light Throughput", "Duration", "us", "62.78"),
+        Cell("Compute Workload Analysis", "Issue Slots Busy", "%", "75.41"),
+        Cell("Compute Workload Analysis", "SM Busy", "%", "75.41"),
+        Cell("Scheduler Statistics", "One or More Eligible", "%", "84.54"),
+        Cell("Warp State Statistics", "Warp Cycles Per Issued Instruction", "cycle", "10.44"),
+    ]
+    path = tmp_path_factory.mktemp("export") / "page.csv"
+    path.write_text(csv_page([Shown("gemv(int)", cells)]))
+    return read_profile(path)
+
+
+@each_row(("text", "verdict"), [
+    ("Issue slots busy is 75.41%.", "confirmed"),
+    ("Issue Slots Busy: 75.4 %", "confirmed"),
+    ("SM Busy is 75.41%.", "confirmed"),
+    ("Warp Cycles Per Issued Instruction is 10.44.", "confirmed"),
+    ("Issue slots busy is 60.00%.", "not_found"),
+    ("SM Busy is 60%.", "not_found"),
+    ("The duration is 70.1 us.", "contradicted"),
+    ("One or More Eligible is 60%.", "contradicted"),
+])  # fmt: skip
+def test_labels_of_an_export(text: str, verdict: str, export: Profile) -> None:
+    """Never wrong for what a metric related to the label has."""
+    assert verdicts(text, export) == [verdict]

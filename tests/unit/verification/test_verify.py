@@ -98,53 +98,35 @@ WRONG = {
 
 UNKNOWN = [
     "In launch 0 the warp entropy is 45.2 %.",
-    "Launch 0 has an L3 hit rate of 89.9 %.",
-    "There are 17 reasons.",
+    "Launch 0 has an L3 hit rate of 89.9 %.", "There are 17 reasons.",
     "With tiling, transpose_rows would take 12 us.",
-    "transpose_rows could reach an occupancy of 95 %.",
-    "A warp has 32 threads.",
-    "It takes 69.34.",
+    "transpose_rows could reach an occupancy of 95 %.", "A warp has 32 threads.", "It takes 69.34.",
     "With that mended it runs ten times faster.",
     "With that mended it runs at twice the speed.",
     "With that mended it runs in half the time.",
     "Barrier share of warp cycles 53.12 %, in the words of Nsight Compute.",
-]
+]  # fmt: skip
 
 
-@each_row("text", RIGHT)
-def test_right(text: str, profile_of) -> None:
+VERDICTS = {"confirmed": RIGHT, "contradicted": WRONG.values(), "not_found": UNKNOWN}
+
+
+@each_row(("verdict", "text"), [(v, text) for v, texts in VERDICTS.items() for text in texts])
+def test_verdicts(verdict: str, text: str, profile_of) -> None:
     found = checks(text, profile_of(TOUR))
     assert found
-    assert [(c.number.text, c.reason) for c in found if c.verdict != "confirmed"] == []
+    assert [(c.number.text, c.reason) for c in found if c.verdict != verdict] == []
 
 
-@each_row("lie", WRONG)
-def test_wrong(lie: str, profile_of) -> None:
-    found = verdicts(WRONG[lie], profile_of(TOUR))
-    assert found
-    assert set(found) == {"contradicted"}
-
-
-@each_row("text", UNKNOWN)
-def test_not_found(text: str, profile_of) -> None:
-    assert set(verdicts(text, profile_of(TOUR))) == {"not_found"}
-
-
-@each_row(
-    ("text", "reason"),
-    [
-        (
-            "transpose_rows takes 69.34 ms.",
-            "Duration of #0 is 69.34 us; wrong by a factor of 1,000",
-        ),
-        ("transpose_rows takes 12.26 us.", "12.26 us is the value of launch 1"),
-        ("DRAM throughput of launch 0 is 76.6 %.", "76.6 % is "),
-        ("transpose_rows takes 70 us.", "Duration of #0 is 69.34 us; rounded too far"),
-        ("sm__imagined_rate.avg is 45.", "there is no metric sm__imagined_rate.avg"),
-        ("Launch 0 has an L3 hit rate of 89.9 %.", "L2 Hit Rate has this value"),
-        ("transpose_rows takes 12.26 us longer than transpose_tiles.", "is 57.09 us"),
-    ],
-)
+@each_row(("text", "reason"), [
+    ("transpose_rows takes 69.34 ms.", "Duration of #0 is 69.34 us; wrong by a factor of 1,000"),
+    ("transpose_rows takes 12.26 us.", "12.26 us is the value of launch 1"),
+    ("DRAM throughput of launch 0 is 76.6 %.", "76.6 % is "),
+    ("transpose_rows takes 70 us.", "Duration of #0 is 69.34 us; rounded too far"),
+    ("sm__imagined_rate.avg is 45.", "there is no metric sm__imagined_rate.avg"),
+    ("Launch 0 has an L3 hit rate of 89.9 %.", "L2 Hit Rate has this value"),
+    ("transpose_rows takes 12.26 us longer than transpose_tiles.", "is 57.09 us"),
+])  # fmt: skip
 def test_the_reason_says_what_is_right(text: str, reason: str, profile_of) -> None:
     (check,) = checks(text, profile_of(TOUR))
     assert reason in check.reason
@@ -154,28 +136,22 @@ def of_sample(name: str) -> Profile:
     return read_profile(report_of(name))
 
 
-@each_row(
-    ("sample", "text", "verdict"),
-    [
-        (
-            "scan_rows",
-            "Evidence: Barrier share of warp cycles 53.12 %\nNsight Compute agrees.",
-            "confirmed",
-        ),
-        ("sparse_apply", "Evidence: average over longest active SM 0.0771;", "not_found"),
-        ("score_tiles", "shared wavefronts lost to bank conflicts 59.58 %", "not_found"),
-        ("score_tiles", "There are 210,181,342 bank conflicts in shared memory.", "confirmed"),
-        ("score_tiles", "There are 210,181,343 bank conflicts in shared memory.", "contradicted"),
-        ("tap_filter", "L1 data stage (LSU) busy 98.72 %", "confirmed"),
-        ("tap_filter", "L1 data stage (LSU) busy 98.62 %", "contradicted"),
-        ("gas_state", "Where: state_math.h:34 (30% of the samples)", "confirmed"),
-        ("gas_state", "Where: cmath:1073 (12% of the samples)", "confirmed"),
-        ("gas_state", "Where: cmath:1073 (13% of the samples)", "contradicted"),
-        ("xs_lookup", "L1 is at less than 17 % of its peak.", "not_found"),
-        ("xs_lookup", "L1/TEX cache (active cycles) busy is less than 17 %.", "contradicted"),
-        ("xs_lookup", "L1/TEX cache (active cycles) busy is less than 30 %.", "confirmed"),
-    ],
-)
+@each_row(("sample", "text", "verdict"), [
+    ("scan_rows", "Evidence: Barrier share of warp cycles 53.12 %\nNsight Compute agrees.",
+     "confirmed"),
+    ("sparse_apply", "Evidence: average over longest active SM 0.0771;", "not_found"),
+    ("score_tiles", "shared wavefronts lost to bank conflicts 59.58 %", "not_found"),
+    ("score_tiles", "There are 210,181,342 bank conflicts in shared memory.", "confirmed"),
+    ("score_tiles", "There are 210,181,343 bank conflicts in shared memory.", "contradicted"),
+    ("tap_filter", "L1 data stage (LSU) busy 98.72 %", "confirmed"),
+    ("tap_filter", "L1 data stage (LSU) busy 98.62 %", "contradicted"),
+    ("gas_state", "Where: state_math.h:34 (30% of the samples)", "confirmed"),
+    ("gas_state", "Where: cmath:1073 (12% of the samples)", "confirmed"),
+    ("gas_state", "Where: cmath:1073 (13% of the samples)", "contradicted"),
+    ("xs_lookup", "L1 is at less than 17 % of its peak.", "not_found"),
+    ("xs_lookup", "L1/TEX cache (active cycles) busy is less than 17 %.", "contradicted"),
+    ("xs_lookup", "L1/TEX cache (active cycles) busy is less than 30 %.", "confirmed"),
+])  # fmt: skip
 def test_words_of_keet(sample: str, text: str, verdict: str) -> None:
     assert verdicts(text, of_sample(sample)) == [verdict]
 
@@ -189,18 +165,12 @@ def test_a_page_of_ncu() -> None:
     assert verdicts(text, of_sample("band_scale")) == ["not_found"]
 
 
-def test_a_launch_that_is_only_compared_with_is_not_the_topic(profile_of) -> None:
+def test_which_launch_is_meant(profile_of, wording) -> None:
     text = "transpose_rows is slow. It reads L2, and so does #1 transpose_tiles. Its L2 hit rate is"
     assert verdicts(f"{text} 89.92 %.", profile_of(TOUR)) == ["confirmed"]
-
-
-def test_what_was_not_collected_is_not_found(profile_of, wording) -> None:
     (check,) = checks("The L2 hit rate is 89.9 %.", profile_of("metrics_only.ncu-repz"))
     assert check.verdict == "not_found"
     wording(check.reason)
-
-
-def test_a_choice_of_launches(profile_of) -> None:
     profile = profile_of(TOUR)
     (found,) = verify_text("It takes 12.26 us.", profile.launches[:1], profile.launches)
     (check,) = found.checks
