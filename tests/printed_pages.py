@@ -12,13 +12,7 @@ IDENTITY = ("ID", "Process ID", "Process Name", "Host Name", "Kernel Name")
 NEW = ("Context", "Stream", "Block Size", "Grid Size", "Device", "CC")
 OLD = ("Kernel Time", "Context", "Stream")
 METRIC = ("Section Name", "Metric Name", "Metric Unit", "Metric Value")
-RULE = (
-    "Rule Name",
-    "Rule Type",
-    "Rule Description",
-    "Estimated Speedup Type",
-    "Estimated Speedup",
-)
+RULE = ("Rule Name", "Rule Type", "Rule Description", "Estimated Speedup Type", "Estimated Speedup")
 
 
 class Cell(NamedTuple):

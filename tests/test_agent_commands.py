@@ -361,7 +361,7 @@ def test_claims_without_evidence_are_opinions(keet: Keet, script: Script) -> Non
             {"finding": "latency_bound", "text": "It waits.", "because": ["no_such_name"]},
             {"finding": "small_grid", "text": "It is small.", "because": ["waves_per_sm > 1"]},
             {"finding": "cosmic_rays", "text": "It flips.", "because": ["duration"]},
-        ],
+        ]
     }
     model = script(loose, NOTHING_MORE)
     (launch,) = document_of(keet("explain", TILES, "--model", model, "--format", "json"))[
@@ -540,10 +540,7 @@ def test_a_model_without_tools_answers_from_the_evidence(
 
 @pytest.mark.parametrize(
     ("said", "budget", "told"),
-    [
-        ([CALL] * 10, 40_000, "twice sent an answer"),
-        ((CONCLUSION,), 2500, "--token-budget"),
-    ],
+    [([CALL] * 10, 40_000, "twice sent an answer"), ((CONCLUSION,), 2500, "--token-budget")],
 )
 def test_endless_calls_and_a_spent_budget_leave_the_analysis(
     said: tuple[object, ...], budget: int, told: str, keet: Keet, script: Script

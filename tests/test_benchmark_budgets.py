@@ -10,15 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.benchmarks.measure import (
-    Point,
-    at_least,
-    at_most,
-    exponent,
-    line,
-    ratio_of,
-    spent,
-)
+from tests.benchmarks.measure import Point, at_least, at_most, exponent, line, ratio_of, spent
 from tests.rows import each_row
 
 positive = st.floats(0.1, 100.0)

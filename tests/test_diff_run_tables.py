@@ -15,17 +15,7 @@ from keet.ingest import read_profile
 from keet.ingest.run_table import read_run_table, table_path, write_run_table
 from keet.pages.diff import diff_page
 from tests.conftest import Keet
-from tests.diff_pages import (
-    AFTER,
-    AGAIN,
-    BEFORE,
-    caveats,
-    cells,
-    compared,
-    document,
-    pair,
-    tables,
-)
+from tests.diff_pages import AFTER, AGAIN, BEFORE, caveats, cells, compared, document, pair, tables
 from tests.page_blocks import every_block
 from tests.rows import each_row
 

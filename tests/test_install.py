@@ -271,7 +271,7 @@ def test_the_wheel_contains_its_data(tmp_path: Path) -> None:
     assert {"keet/ingest/input/snapshot.dict.zst", "keet/skill/SKILL.md"} <= held
     assert any(name.startswith("keet_tools/") for name in held)
     assert {name.split("/")[0].split("-")[0] for name in held} == {
-        *("keet", "keet_tools", "keet_ncu"),
+        *("keet", "keet_tools", "keet_ncu")
     }
     entry_points = next(name for name in held if name.endswith("entry_points.txt"))
     assert b"keet = keet.cli:run" in archive.read(entry_points)

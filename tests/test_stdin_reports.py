@@ -207,9 +207,7 @@ def test_a_killed_keet_leaves_no_file_behind(tmp_path: Path) -> None:
     """Killed while it reads the report, which is only in memory."""
     environment = {**os.environ, "TMPDIR": str(tmp_path), "KEET_CACHE": str(tmp_path / "cache")}
     child = subprocess.Popen(
-        [sys.executable, "-m", "keet", "explain", "-"],
-        stdin=subprocess.PIPE,
-        env=environment,
+        [sys.executable, "-m", "keet", "explain", "-"], stdin=subprocess.PIPE, env=environment
     )
     assert child.stdin is not None
     child.stdin.write(BASIC.read_bytes()[:50_000])

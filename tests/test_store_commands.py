@@ -137,9 +137,7 @@ def test_a_launch_without_a_duration_has_shares_and_no_times(
     kind = type(profile.launches[0].data)
     measured = kind.metric
     monkeypatch.setattr(
-        kind,
-        "metric",
-        lambda data, name: None if "time_duration" in name else measured(data, name),
+        kind, "metric", lambda data, name: None if "time_duration" in name else measured(data, name)
     )
     rows = rows_of(explain(profile, profile.launches, 5, sass=False), lambda _: "{}")
     parts = account_of(rows, 0)
