@@ -703,3 +703,73 @@ def test_a_model_that_never_answers_is_not_asked_for_every_report(
     assert result.err.count("; explained without a model") == 2
     for report in reports:
         assert report.name in result.out
+
+
+# --- machine code: what may be referred to, and what is not sent
+
+
+STENCIL = SAMPLES / "stencil_march" / "slow.ncu-repz"
+OF_CODE = [
+    {"name": "instruction_mix", "arguments": {}},
+    {"name": "address_forms", "arguments": {}},
+    {"name": "why_waiting", "arguments": {"line": "slow.cu:19"}},
+    {"name": "read_sass", "arguments": {"at": "slow.cu:29"}},
+]
+
+
+def concluding(*sentences: str) -> dict[str, Any]:
+    return {
+        "summary": " ".join(sentences) or "Addresses take the instructions.",
+        "causes": [],
+        "edits": [],
+    }
+
+
+def answers(kept: Path) -> dict[str, Any]:
+    events = read_transcript(kept)
+    return {event["call"]["name"]: event for event in events if event["event"] == "tool"}
+
+
+def cited(answer: Any, pattern: str) -> str:
+    """The name behind a number of an answer."""
+    found = re.search(pattern + r" \{(\S+)\}", answer["answer"])
+    assert found, (pattern, answer["answer"])
+    return found[1]
+
+
+@pytest.mark.slow
+def test_numbers_of_the_machine_code_can_be_cited(keet: Keet, script: Script, kept: Path) -> None:
+    calls = {"content": "", "tool_calls": OF_CODE}
+    options = ("--transcript", kept, "--token-budget", 60_000)
+    model = script(calls, concluding())
+    assert keet("explain", STENCIL, "--model", model, *options).code == 0
+    told = answers(kept)
+    share = cited(told["instruction_mix"], r"are for: addresses and indices 77%")
+    times = cited(told["address_forms"], r"each byte about 25x")
+    waits = cited(told["why_waiting"], r"slow\.cu:29 103")
+    right = [
+        f"Addresses take {{{share}}} of the executed instructions.",
+        f"Each byte is requested again: {{{times}}}.",
+        f"Waiting for the loads of slow.cu:19: {{{waits}}}.",
+    ]
+    wrong = f"Addresses take 91 % of the executed instructions {{{share}}}."
+    model = script(calls, concluding(*right, wrong), {"corrections": []})
+    result = keet("explain", STENCIL, "--model", model, "--format", "json", *options[2:])
+    summary = document_of(result)["launches"][0]["model"]["summary"]
+    for printed in ("77.1%", "24.6", "103"):
+        assert printed in summary.partition("[unchecked]")[0]
+    assert "[unchecked] Addresses take 91 %" in summary
+
+
+@pytest.mark.parametrize("mode", ["source", "all"])
+@pytest.mark.slow
+def test_redact_source_also_hides_what_machine_code_shows(
+    mode: str, keet: Keet, script: Script, kept: Path
+) -> None:
+    model = script({"content": "", "tool_calls": OF_CODE}, concluding())
+    options = ("--redact", mode, "--transcript", kept, "--token-budget", 60_000)
+    assert keet("explain", STENCIL, "--model", model, *options).code == 0
+    text = sent(kept)
+    assert "threads request" in text
+    for secret in ("courant", "previous", "LDG", "FADD", "tid.x +", "index_of"):
+        assert secret not in text, secret

@@ -25,20 +25,6 @@ def test_an_exponent_is_found_for_any_start_and_factor(
     assert exponent(points, start) == pytest.approx(power, abs=1e-3)
 
 
-def test_linear_and_quadratic_growth_are_distinguished() -> None:
-    linear = [Point(1_000, 1.2), Point(8_000, 8.2)]
-    quadratic = [Point(1_000, 1.2), Point(8_000, 64.2)]
-    budget = at_most(1.05)
-    assert budget.holds(exponent(linear, 0.2))
-    assert not budget.holds(exponent(quadratic, 0.2))
-
-
-def test_without_subtracting_the_start_growth_is_hidden() -> None:
-    points = [Point(1_000, 10.0 + 0.1), Point(8_000, 10.0 + 6.4)]
-    assert exponent(points) < 0.3
-    assert exponent(points, 10.0) == pytest.approx(2.0)
-
-
 def test_nan_meets_no_budget() -> None:
     unknown = exponent([Point(1, 0.5), Point(8, 0.7)], 0.6)
     assert math.isnan(unknown)

@@ -47,17 +47,6 @@ def test_skipped_rows_give_a_warning_and_only_a_whole_table_is_skipped() -> None
         check(reason="ab")
 
 
-def test_skipped_rows_do_not_hide_a_failure() -> None:
-    @each_row("name", ["a", "b"])
-    def check(name: str) -> None:
-        if name == "a":
-            pytest.skip("no")
-        raise KeyError(name)
-
-    with pytest.warns(UserWarning, match="1 of 2 rows skipped"), pytest.raises(KeyError):
-        check()
-
-
 @each_row(("rows", "few"), [(0, None), (0, 2), (2, 2), (2, 3)])
 def test_a_part_without_rows_is_refused(rows: int, few: int | None) -> None:
     with pytest.raises(ValueError, match=f"^{rows} rows, few={few}: "):

@@ -11,7 +11,6 @@ from keet.explanation.token_budget import count_tokens
 from keet.ingest import read_profile
 from keet.pages.context import context_text
 from keet.profile.launch_sequences import longest
-from tests import encode
 from tests.conftest import REPORTS, Keet
 from tests.json_documents import check_document
 from tests.rows import each_row
@@ -94,29 +93,6 @@ def test_a_unit_that_was_not_measured_is_not_a_limiter(keet: Keet) -> None:
     assert "speed of light" in [entry["check"] for entry in skipped]
 
 
-@pytest.fixture
-def odd_report(tmp_path: Path) -> Path:
-    """A kernel whose name and numbers try to break out of markdown and JSON."""
-    metrics = {
-        "gpu__time_duration.sum": 5000.0,
-        "lts__throughput.avg.pct_of_peak_sustained_elapsed": float("inf"),
-        "launch__waves_per_multiprocessor": float("nan"),
-    }
-    path = tmp_path / "odd.ncu-rep"
-    path.write_bytes(encode.report([encode.Kernel("k`|<b>*x*\n# y\x1b[31m", metrics)]))
-    return path
-
-
-def test_unusual_names_and_numbers_are_printed(odd_report: Path, keet: Keet) -> None:
-    out = keet("explain", odd_report, "--format", "json").out
-    json.loads(out, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
-    for arguments in (("explain", odd_report, "--format", "markdown"), ("context", odd_report)):
-        result = keet(*arguments)
-        assert result.code == 0
-        assert "\x1b" not in result.out
-        assert "\n# y" not in result.out
-
-
 # --- markdown
 
 
@@ -159,19 +135,6 @@ def test_the_smallest_context_has_the_verdict_and_the_first_cause(keet: Keet) ->
         finding = json.loads(keet("explain", path, "--format", "json").out)["launches"][0]
         assert finding["verdict"]["headline"] in out
         assert f"1. {finding['findings'][0]['title']}: " in out
-
-
-@pytest.mark.slow
-def test_a_larger_context_has_more(keet: Keet) -> None:
-    sizes = [len(keet("context", PHYSICS, "--max-tokens", n).out) for n in (60, 120, 500, 2000)]
-    assert sizes == sorted(set(sizes))
-
-
-@pytest.mark.slow
-def test_a_context_is_deterministic(keet: Keet, tmp_path: Path) -> None:
-    target = tmp_path / "context.md"
-    assert keet("context", PHYSICS, "-o", target).out == ""
-    assert keet("context", PHYSICS).out == keet("context", PHYSICS).out == target.read_text()
 
 
 def test_a_context_is_about_the_longest_selected_launch(keet: Keet) -> None:

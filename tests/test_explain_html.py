@@ -7,7 +7,6 @@ import pytest
 
 from keet.evidence import constant
 from keet.explanation.gain_texts import range_text
-from tests import encode
 from tests.conftest import REPORTS, Keet
 from tests.page_parts import PageParts, broken_links
 
@@ -65,28 +64,12 @@ def test_the_answer_comes_first(keet: Keet) -> None:
     assert page.text.startswith("slow.ncu-rep: L2 is at 83% of ")  # the title
 
 
-@pytest.mark.slow
-def test_findings_beyond_top_are_counted(keet: Keet) -> None:
-    page = page_of(keet, ZOO, "--launch", "4", "--top", "1")
-    assert "launch-4-finding-1" in page.ids
-    assert "launch-4-finding-2" not in page.ids
-    assert "use --top" in page.text
-
-
 def test_the_prompt_on_the_page_equals_keet_context(keet: Keet) -> None:
     page = page_of(keet, FLIP)
     assert page.raw_text_of("launch-0-context") == keet("context", FLIP).out
     copying = [each for each in page.attributes("button") if each.get("data-copy")]
     assert [each["data-copy"] for each in copying].count("launch-0-context") == 2
     assert all("hidden" in each for each in copying)  # they need the script
-
-
-@pytest.mark.slow
-def test_a_page_is_deterministic(keet: Keet, tmp_path: Path) -> None:
-    first = keet("explain", ZOO, "--format", "html").out
-    page = tmp_path / "page.html"
-    assert keet("explain", ZOO, "--format", "html", "-o", page).out == ""
-    assert page.read_text(encoding="utf-8") == first
 
 
 @pytest.mark.slow
@@ -106,37 +89,6 @@ def test_what_changed_is_on_the_page(keet: Keet, wording) -> None:
     assert "diff" in page.targets
     other = page_of(keet, FLIP, "--against", TILES, code=6)
     wording(other.text_of("diff"))
-
-
-def test_the_page_has_the_models_explanation(keet: Keet, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("compiling", "edit_placer"):  # it would take a second
-        monkeypatch.setattr(f"keet.agent.edits.{module}.find_nvcc", lambda: None)
-    page = page_of(keet, TILES, "--replay", "tests/transcripts/score_tiles.jsonl")
-    assert page.text_of("launch-0-model")
-    assert "launch-0-model" in page.targets  # the answer links to the edit
-    assert "no model" not in page.text
-
-
-HOSTILE = "k\"onload='alert(0)'<script>alert(1)</script>\"'><img src=x onerror=alert(2)>`</title>\n\x1b[31m"
-
-
-def test_hostile_names_are_escaped(keet: Keet, tmp_path: Path) -> None:
-    metrics = {
-        "gpu__time_duration.sum": 5000.0,
-        "lts__throughput.avg.pct_of_peak_sustained_elapsed": float("inf"),
-    }
-    path = tmp_path / "<b>x.ncu-rep"
-    kernels = [encode.Kernel(HOSTILE, metrics), encode.Kernel("other", metrics)]
-    path.write_bytes(encode.report(kernels))
-    page = page_of(keet, path)
-    assert page.attributes("img") == []
-    assert len(page.attributes("script")) == 1
-    names = [
-        found.get("title") or "" for found in (*page.attributes("a"), *page.attributes("span"))
-    ]
-    assert any("<img src=x onerror=alert(2)>" in name for name in names)
-    assert "<b>x.ncu-rep" in page.text
-    assert not any(key.startswith("on") for _, found in page.elements for key in found)
 
 
 def test_places_open_in_an_editor_on_request(keet: Keet, tmp_path: Path) -> None:

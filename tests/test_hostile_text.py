@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from keet.cli import main
-from keet.safe_text import LONGEST, bounded_line, shortened, visible
+from keet.safe_text import LONGEST, visible
 from tests.conftest import REPORTS, Keet
 from tests.hostile_reports import ATTACK, attacked, nvtx_of
 from tests.kept_reports import unpacked
@@ -158,15 +158,6 @@ def test_the_only_escapes_are_keets_colours(
     assert unsafe_in(plain) == set()
 
 
-def test_text_is_cleaned_before_it_is_coloured() -> None:
-    from keet.formats.terminal import print_page
-    from keet.pages.blocks import Page, Text
-
-    out = Terminal()
-    print_page(lambda _: Page([Text(f"name{ATTACK}", "strong bad")]), out)
-    assert unsafe_in(re.sub(r"\x1b\[[0-9;]*m", "", out.getvalue())) == set()
-
-
 def test_long_names_that_differ_at_the_end_stay_different(keet: Keet, tmp_path: Path) -> None:
     """Kernels with long names that differ in the last letter."""
     from keet.ingest import read_profile
@@ -212,15 +203,6 @@ def test_every_reader_limits_names_to_one_line(tmp_path: Path) -> None:
 # --- the functions
 
 
-@pytest.mark.slow
-def test_every_unsafe_character_is_escaped() -> None:
-    kinds = {chr(code): unicodedata.category(chr(code)) for code in range(sys.maxunicode + 1)}
-    raw = "".join(c for c, kind in kinds.items() if kind in UNSAFE and c not in "\n\t")
-    letters = "".join(c for c, kind in kinds.items() if kind[0] in "LNPS") + " \n\t\xa0"
-    assert unsafe_in(visible(raw)) == unsafe_in(bounded_line(raw)) == set()
-    assert visible(letters) == letters
-
-
 def test_escapes_do_not_change_the_meaning_of_json() -> None:
     document = {ATTACK: [ATTACK, "tab\t, line\n, \ud7fc, é, 𝄞"]}
     for text in (json.dumps(document, ensure_ascii=False), json.dumps(document)):
@@ -230,14 +212,6 @@ def test_escapes_do_not_change_the_meaning_of_json() -> None:
 def test_line_ends_are_kept() -> None:
     assert visible("a\tb\r\nc\n") == "a\tb\r\nc\n"
     assert visible("a\rb") == "a\\u000db"
-
-
-def test_the_length_limit_is_exact() -> None:
-    assert shortened("k" * LONGEST) == "k" * LONGEST
-    cut = shortened("k" * (LONGEST + 1))
-    assert len(cut) == LONGEST
-    assert "32,769 characters" in cut
-    assert len(shortened("k" * 1000, 160)) == 160
 
 
 # --- the ways out

@@ -69,25 +69,6 @@ def test_the_producer_of_a_wait_is_shown(keet: Keet) -> None:
     assert (Path(wait["producer"]["file"]).name, wait["producer"]["line"]) == ("slow.cu", 19)
 
 
-@pytest.mark.parametrize("report", [STENCIL, REPORTS / "tour_full.ncu-repz"])
-def test_sums_over_lines_equal_the_totals(report: object, keet: Keet) -> None:
-    launch = launch_of(keet, report)
-    assert sum(part["share"] for part in launch["instruction_mix"]) == pytest.approx(1)
-    executed = sum(row["executed"] for row in launch["rows"])
-    for row in launch["rows"]:
-        assert sum(wait["samples"] for wait in row["waits"]) <= row["samples"]
-        if row["executed"]:
-            assert sum(part["share"] for part in row["purposes"]) == pytest.approx(1)
-    for part in launch["instruction_mix"]:
-        rows = [
-            row["executed"] * own["share"]
-            for row in launch["rows"]
-            for own in row["purposes"]
-            if own["purpose"] == part["purpose"]
-        ]
-        assert sum(rows) == pytest.approx(part["share"] * executed)
-
-
 def test_bytes_by_pointer(keet: Keet) -> None:
     first, *rest = launch_of(keet, STENCIL)["reuse"]
     assert (first["pointer"], first["parameter"], first["basis"]) == (
@@ -99,15 +80,6 @@ def test_bytes_by_pointer(keet: Keet) -> None:
     assert first["times"] > 20
     assert {line["line"] for line in first["lines"]} == {19, 41}
     assert [row["pointer"] for row in rest] == ["courant", "previous"]
-
-
-def test_gathers_are_unknown_and_not_zero(keet: Keet) -> None:
-    report = "kernels_samples/page_walk/slow.ncu-repz"
-    rows = {row["pointer"]: row for row in launch_of(keet, report)["reuse"]}
-    assert rows["pages"]["distinct_bytes_at_most"] is None
-    assert rows["pages"]["times"] is None
-    assert rows["heads"]["distinct_bytes_at_most"] is not None
-    assert "unknown: the address" in keet("hotspots", report).out
 
 
 def test_packed_snapshots_contain_the_code(keet: Keet) -> None:
@@ -146,20 +118,6 @@ def test_no_sass_starts_no_process(keet: Keet, monkeypatch: pytest.MonkeyPatch) 
     launch = launch_of(keet, STENCIL, "--no-sass")
     assert launch["instruction_mix"] is None
     assert [entry["check"] for entry in launch["skipped"]] == ["machine_code"]
-
-
-def test_code_is_fetched_ahead_for_launches_with_numbers(
-    keet: Keet, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[list[int]] = []
-    monkeypatch.setattr(
-        Profile,
-        "prefetch_code",
-        lambda self, launches: asked.append([launch.id for launch in launches]),
-    )
-    keet("hotspots", REPORTS / "tour_full.ncu-repz", "--launch", "1-2")
-    keet("hotspots", REPORTS / "metrics_only.ncu-repz")
-    assert asked == [[2, 1], []]  # the longest first
 
 
 def test_line_json(keet: Keet) -> None:

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from keet.documents.document import json_text
 from keet.documents.model_explanation import NO_USAGE, UsageDocument
 from keet.documents.optimize import (
     BestDocument,
@@ -256,19 +255,9 @@ def test_page(form: Any, width: int, name: str, document: OptimizeDocument, gold
         assert len(text.splitlines()) <= 45  # one screen
 
 
-def test_page_in_html(document: OptimizeDocument) -> None:
-    text = page_text(lambda reader: optimize_page(document, reader), "html")
-    assert "&lt;tiles&gt;" in text
-    assert "<tiles>" not in text
-
-
 def test_the_chart_of_many_rounds(document: OptimizeDocument) -> None:
     """Its first bar has what was kept before."""
     more = [round_of(number, "no_gain", "none") for number in range(6, 60)]
     many = replace(document, rounds=[*document.rounds, *more])
     text = page_text(lambda reader: optimize_page(many, reader), "markdown")
     assert "- 100% (1.20 ms): original\n- 33% (400 us): after round 36 (no gain)\n" in text
-
-
-def test_document_matches_its_schema(document: OptimizeDocument) -> None:
-    check_document("optimize", json.loads(json_text(document)))

@@ -147,6 +147,8 @@ NOT_PAGED = [
     {"KEET_PAGER": "", "PAGER": "{pager}"},
     {"KEET_PAGER": "there-is-no-such-pager"},
     {"KEET_PAGER": "not 'closed"},
+    {"KEET_PAGER": "{pager}.broken"},
+    {"KEET_PAGER": "", "PAGER": "false"},
     {"PAGER": ""},
     {"KEET_PAGER": "{pager}", "TERM": "dumb"},
 ]
@@ -157,6 +159,8 @@ def test_without_a_pager_everything_is_printed(
     environment: dict[str, str], terminal: Keet, pager: Path
 ) -> None:
     named = {name: value.format(pager=command(pager)) for name, value in environment.items()}
+    pager.with_suffix(".broken").write_bytes(b"\x7fELF")
+    pager.with_suffix(".broken").chmod(0o755)
     screen = terminal("finding", "tail_effect", **named)
     assert screen.exit_code() == 0
     assert screen.seen.count("\n") >= 24
@@ -178,16 +182,10 @@ def test_a_command_to_copy_is_broken_where_a_shell_continues_it(terminal: Keet) 
 
 
 @pytest.mark.slow
-def test_keets_own_variable_comes_first(terminal: Keet, pager: Path) -> None:
-    terminal("finding", "tail_effect", PAGER=command(pager)).exit_code()
-    assert "tail_effect" in pager.read_text()
-    pager.unlink()
-    chosen = {"PAGER": "false", "KEET_PAGER": command(pager)}
-    terminal("finding", "tail_effect", **chosen).exit_code()
-    assert "tail_effect" in pager.read_text()
-
-
-def test_what_fits_on_the_screen_is_printed(terminal: Keet, pager: Path) -> None:
+def test_an_error_and_what_fits_on_the_screen_are_printed(terminal: Keet, pager: Path) -> None:
+    screen = terminal("explain", "there-is-none.ncu-rep", rows=1, KEET_PAGER=command(pager))
+    assert screen.exit_code() == 4
+    assert "keet: there-is-none.ncu-rep" in screen.seen
     screen = terminal("finding", "tail_effect", rows=200, KEET_PAGER=command(pager))
     assert screen.exit_code() == 0
     assert "tail_effect" in screen.seen
@@ -265,35 +263,6 @@ def test_less_shows_the_beginning(terminal: Keet) -> None:
     assert "ESC[" not in first
     screen.type("q")
     assert screen.exit_code() == 0
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(shutil.which("less") is None, reason="needs less")
-def test_less_with_options_of_the_user_still_shows_colours(terminal: Keet) -> None:
-    screen = terminal("explain", REPORT, LESS="-i")
-    screen.read_until(PROMPT)
-    assert "ESC[" not in screen.seen
-    assert "\x1b[1m" in screen.seen
-    screen.type("q")
-    assert screen.exit_code() == 0
-
-
-@pytest.mark.slow
-def test_a_pager_that_does_not_run(terminal: Keet, tmp_path: Path) -> None:
-    broken = tmp_path / "pager"
-    broken.write_bytes(b"\x7fELF")
-    broken.chmod(0o755)
-    screen = terminal("finding", "tail_effect", KEET_PAGER=str(broken))
-    assert screen.exit_code() == 0
-    assert screen.seen.count("\n") >= 24
-
-
-@pytest.mark.slow
-def test_an_error_is_on_the_terminal(terminal: Keet, pager: Path) -> None:
-    screen = terminal("explain", "there-is-none.ncu-rep", KEET_PAGER=command(pager))
-    assert screen.exit_code() == 4
-    assert "keet: there-is-none.ncu-rep" in screen.seen
-    assert not pager.exists()
 
 
 def test_imports_of_a_pipe_are_few() -> None:

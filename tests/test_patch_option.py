@@ -43,6 +43,8 @@ def test_a_patch_is_written(
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
     assert applied(file.read_text(encoding="utf-8"), tmp_path) == SOURCE.replace(FALL, "0.03f", 1)
     assert keet("explain", REPORT, *MODEL, "--patch", file).code == 0  # over another patch
+    result = keet("explain", REPORT, *MODEL, "--patch", tmp_path / "no" / "fix.patch")
+    assert (result.code, "can't be written" in result.err) == (2, True)
 
 
 def test_edits_of_unconfirmed_causes_go_beside_the_patch(
@@ -94,6 +96,7 @@ def test_compiling_is_switched_off(edits: list[EditDocument], keet: Keet) -> Non
         (("--patch", "P", "-o", "P", "--format", "json", *MODEL), 2, "-o is the same file"),
         (("--patch", "P", "--transcript", "P", *MODEL), 2, "--transcript is the same file"),
         (("R", "--patch", "P", *MODEL), 2, "--patch is for a single report"),
+        (("--patch", "R", *MODEL), 2, "exists and is not a patch"),
     ],
 )
 def test_wrong_usage(
@@ -107,27 +110,10 @@ def test_wrong_usage(
     source = tmp_path / "slow.cu"
     source.write_text(SOURCE, encoding="utf-8")
     names = {"P": tmp_path / "fix.patch", "D": tmp_path, "S": source, "R": REPORT}
+    before = Path(REPORT).read_bytes()
     result = keet("explain", REPORT, *(names.get(word, word) for word in arguments))
     assert (result.code, edits) == (code, [])
     assert text in result.err
     assert source.read_text(encoding="utf-8") == SOURCE
     assert not names["P"].exists()
-
-
-def test_a_report_is_not_written_over(
-    edits: list[EditDocument], keet: Keet, tmp_path: Path
-) -> None:
-    report = tmp_path / "slow.ncu-rep"
-    report.write_bytes(Path(REPORT).read_bytes())
-    result = keet("explain", report, *MODEL, "--patch", report)
-    assert (result.code, edits) == (2, [])
-    assert report.read_bytes() == Path(REPORT).read_bytes()
-
-
-def test_a_patch_that_cannot_be_written(
-    edits: list[EditDocument], keet: Keet, tmp_path: Path
-) -> None:
-    edits.append(edit(patch_of(FALL, "0.03f")))
-    result = keet("explain", REPORT, *MODEL, "--patch", tmp_path / "no" / "fix.patch")
-    assert result.code == 2
-    assert "can't be written" in result.err
+    assert before == Path(REPORT).read_bytes()

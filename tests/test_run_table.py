@@ -20,13 +20,13 @@ from keet.explanation.explanation_types import Explanation
 from keet.explanation.token_budget import count_tokens
 from keet.ingest import read_profile
 from keet.ingest.run_table import read_run_table, table_document, write_run_table
-from keet.pages.blocks import Block, Cell, Foot, Heading, Notice, Reader, Text, plain
+from keet.pages.blocks import Block, Heading, Reader, plain
 from keet.pages.context import context_of
 from keet.pages.show import show_page
 from keet.profile import KernelRun, RunTable
 from keet.profile.run_table import Migrations, ProfiledLaunch, SkippedKernel
 from tests.conftest import REPORTS, Keet
-from tests.diff_pages import cells, items, tables
+from tests.diff_pages import cells, tables
 from tests.explain_pages import explain_blocks
 from tests.json_documents import check_document
 from tests.rows import each_row
@@ -121,23 +121,6 @@ def titles(blocks: Sequence[Block]) -> list[str]:
     return [title for title in told if title.startswith("#")]
 
 
-def test_explain_starts_with_the_run(table: Path, wording) -> None:
-    blocks = explain_blocks(explained(read_run_table(table)))
-    lead = next(block for block in blocks if isinstance(block, Text))
-    assert lead.look == "strong lead"
-    wording(plain(lead.words))
-    assert program_rows(blocks) == [
-        ("transpose_rows #0", "7.0%", "700 us", "10", ""),  # saves more than 5 % of the run
-        ("transpose_tiles #1", "48%", "4.88 ms", "400", ""),
-        ("solve", "30%", "3 ms", "2", "not profiled"),
-        ("normalise #2", "15%", "1.47 ms", "100", ""),
-        ("2 other kernels", "0.2%", "20 us", "2", ""),
-    ]
-    wording(titles(blocks)[0])
-    (foot,) = [block for block in blocks if isinstance(block, Foot)]
-    wording(plain(foot.words))
-
-
 @each_row(("rows", "kernels"), [("5,0.35", ["1", "2", "0"]), ("10,0.7", ["0", "1", "2"])])
 def test_kernels_come_in_the_order_of_the_time_that_a_fix_saves(
     rows: str, kernels: list[str], table: Path
@@ -149,28 +132,6 @@ def test_kernels_come_in_the_order_of_the_time_that_a_fix_saves(
     assert re.findall(r"#(\d)", " ".join(row[0] for row in program_rows(blocks))) == kernels
     assert titles(blocks)[0][1] == kernels[0]
     assert [title[1] for title in titles(explain_blocks(told, everything=True))] == kernels
-
-
-def test_explain_says_first_where_the_replay_differs(wording) -> None:
-    told = explained(MANAGED)
-    (first, *_), blocks = told.launches, explain_blocks(told)
-    assert program_rows(blocks) == [
-        ("normalise #2", "95%", "241 ms", "100", ""),
-        ("wait_for_host", "2.4%", "6 ms", "3", "not profiled"),
-        ("transpose_tiles #1", "1.9%", "4.88 ms", "400", ""),
-        ("transpose_rows #0", "0.3%", "700 us", "10", ""),
-    ]
-    kernel = tables(blocks)["Kernels by time"].rows[0][0]
-    assert isinstance(kernel, Cell)
-    wording(kernel.below)
-    assert told.whole_run
-    assert first.replay
-    said = [plain(block.words) for block in blocks if isinstance(block, Notice)]
-    assert (said[:-3], said[-1]) == ([*told.whole_run.warnings], first.replay.text)
-    wording(said)
-    place = next(n for n, x in enumerate(blocks) if isinstance(x, Notice) and x.indent)
-    wording(plain(items(blocks[place:])[0].words))
-    assert isinstance(blocks[place - 1], Heading)  # before all figures of the replay
 
 
 def test_a_launch_that_is_not_in_the_table_is_marked(wording) -> None:
@@ -230,11 +191,6 @@ def test_a_table_may_be_named_for_one_report_only(table: Path, keet: Keet, wordi
     wording(result.err)
 
 
-def test_the_table_is_not_overwritten(table: Path, keet: Keet) -> None:
-    result = keet("explain", TOUR, "--run-table", table, "--no-model", "-o", table)
-    assert (result.code, table.read_text()) == (2, CSV)
-
-
 # --- show
 
 
@@ -246,16 +202,6 @@ def test_show_has_the_run(beside: Path, keet: Keet) -> None:
     shares = [launch["run_share_pct"] for launch in document["launches"]]
     assert shares == [pytest.approx(100 * ms / 252.58) for ms in (0.7, 4.88, 241)]
     assert [launch["run_launches"] for launch in document["launches"]] == [10, 400, 100]
-
-
-def test_a_table_without_time_is_reported(tmp_path: Path, keet: Keet) -> None:
-    path = tmp_path / "none.csv"
-    path.write_text("kernel,launches,total_ms\ntranspose_rows,10,0\n")
-    told = "the run table contains no GPU time, so it is not used"
-    assert told in keet("explain", TOUR, "--run-table", path, "--no-model").err
-    shown = keet("show", TOUR, "--run-table", path)
-    assert f"note: {told}" in shown.out
-    assert "Run %" not in shown.out
 
 
 def test_run_tables_among_the_reports_are_skipped(beside: Path, keet: Keet, wording) -> None:
@@ -405,15 +351,6 @@ def test_tools_say_how_many_launches_a_launch_represents(wording) -> None:
     assert "Likely managed_or_host_memory: " in found
     found = analyst_findings(ToolInput([explained(MANAGED_ROWS)])).text
     assert re.search(r"forecast `[^`]* under replay`", found)
-
-
-def test_tools_say_that_launches_are_not_alike(wording) -> None:
-    own = kernel("tour::normalise", 160, 2.352, grid=(2048, 1, 1), block=(256, 1, 1))
-    large = own._replace(grid=(8192, 1, 1), launches=10, total_ns=5000 * MS, busy_ns=5000 * MS)
-    rows = (own._replace(median_ns=14.7 * US), large._replace(median_ns=500 * MS))
-    tool_input = ToolInput([explained(RunTable(rows, "cupti"))])
-    listed = re.sub(r" \{\S+\}", "", list_launches(tool_input).text)
-    wording(listed, analyst_findings(tool_input).text.splitlines()[:2])
 
 
 # --- tables that can't be

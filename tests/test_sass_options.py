@@ -31,13 +31,6 @@ def test_reading_the_same_bytes_again_is_a_finding(keet: Keet) -> None:
     assert {place["line"] for place in first["locations"]}
 
 
-@pytest.mark.slow
-def test_without_machine_code_repeated_reads_are_unknown(keet: Keet) -> None:
-    launch = launch_of(keet, STREAMS, "--launch", "0", "--no-sass")
-    assert launch["machine_code"] == "off"
-    assert "redundant_traffic" not in [finding["id"] for finding in launch["findings"]]
-
-
 def test_reading_every_byte_once_is_said_only_with_a_bound(keet: Keet, wording) -> None:
     wording(launch_of(keet, HEALTHY)["verdict"]["headline"])
     without = launch_of(keet, HEALTHY, "--no-sass")["verdict"]["headline"]

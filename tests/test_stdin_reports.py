@@ -72,14 +72,6 @@ def test_every_input_format_is_read_from_stdin(name: str, keet: Keet, pipe: Any)
     assert piped == named
 
 
-def test_a_snapshot_can_be_piped(keet: Keet, pipe: Any) -> None:
-    pipe(BASIC)
-    text = keet("snapshot", "-").out
-    pipe(text.encode())
-    document = json.loads(keet("show", "-", "--format", "json").out)
-    assert document["report"]["launch_count"] == 4
-
-
 def test_one_side_of_a_diff_can_be_stdin(keet: Keet, pipe: Any) -> None:
     pipe(BASIC)
     assert "<stdin>" in keet("diff", BASIC, "-").out
@@ -159,17 +151,6 @@ def test_too_much_text_is_refused(monkeypatch: pytest.MonkeyPatch, pipe: Any) ->
     pipe(REPORTS / "tour_basic.live.csv")
     monkeypatch.setattr("keet.ingest.MAX_TEXT", 5000)
     with pytest.raises(IngestError, match="more than the 0 MB that keet reads"):
-        read_profile(STDIN)
-
-
-def test_a_read_error_is_reported(monkeypatch: pytest.MonkeyPatch, pipe: Any) -> None:
-    class Broken(io.BytesIO):
-        def read(self, size: int | None = -1) -> bytes:
-            raise OSError(5, "Input/output error")
-
-    pipe(b"")
-    monkeypatch.setattr(files, "_standard_input", Broken)
-    with pytest.raises(IngestError, match=r"can't be read \(input/output error\)"):
         read_profile(STDIN)
 
 
