@@ -65,28 +65,16 @@ LINES: list[tuple[list[str], set[str]]] = [
 def test_bash_completes(folder: Path) -> None:
     """One bash for all lines: it is asked as readline asks it."""
     asked = "\n".join(
-        f"COMP_WORDS=(keet {' '.join(map(shell_word, words))}); COMP_CWORD={len(words)}; _shtab_keet; "
+        f"COMP_WORDS=(keet {' '.join(map(repr, words))}); COMP_CWORD={len(words)}; _shtab_keet; "
         'printf "%s\\n" "${COMPREPLY[@]}"; echo END'
         for words, _ in LINES
     )
-    done = subprocess.run(
-        ["bash", "--norc", "-c", f"source script.bash\n{asked}"],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    bash = ["bash", "--norc", "-c", f"source script.bash\n{asked}"]
+    done = subprocess.run(bash, cwd=folder, capture_output=True, text=True, check=True)
     assert done.stderr == ""
     answers = [set(part.split("\n")) - {""} for part in done.stdout.split("END\n")[:-1]]
     assert answers == [expected for _, expected in LINES]
 
-
-def shell_word(word: str) -> str:
-    return "'" + word + "'"
-
-
-needs_fish = pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed")
-needs_zsh = pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not installed")
 
 TYPED = [
     ("keet exp", "explain"),
@@ -102,24 +90,6 @@ TYPED = [
     ("keet explain --source ru", "runs/"),
     ("keet help hots", "hotspots"),
 ]
-
-
-@needs_fish
-@pytest.mark.slow
-@pytest.mark.parametrize(("typed", "expected"), TYPED)
-def test_fish_completes(typed: str, expected: str, folder: Path) -> None:
-    command = f"source script.fish; complete -C '{typed}'"
-    done = subprocess.run(
-        ["fish", "--no-config", "-c", command],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stderr == ""
-    assert expected in {
-        line.split("\t")[0].removeprefix("--format=") for line in done.stdout.splitlines()
-    }
 
 
 class Terminal:
@@ -153,9 +123,20 @@ SHELLS = [
         ["zsh", "-f", "-i"],
         "cp script.zsh _keet; fpath+=$PWD; autoload -U compinit; compinit -u -D",
         id="zsh",
-        marks=needs_zsh,
+        marks=pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not installed"),
     ),
 ]
+
+
+@pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed")
+@pytest.mark.slow
+def test_fish_completes(folder: Path) -> None:
+    for typed, expected in TYPED:
+        command = f"source script.fish; complete -C '{typed}'"
+        fish = ["fish", "--no-config", "-c", command]
+        done = subprocess.run(fish, cwd=folder, capture_output=True, text=True, check=True)
+        shown = {line.split("\t")[0].removeprefix("--format=") for line in done.stdout.splitlines()}
+        assert (done.stderr, expected in shown) == ("", True), typed
 
 
 @pytest.mark.slow

@@ -179,6 +179,8 @@ def test_more_runs_make_the_noise_smaller(keet: Keet, tmp_path: Path) -> None:
     assert (
         document(keet, tmp_path, AFTER)["before"]["further_runs"] == two["before"]["further_runs"]
     )
+    kernels = ("--kernel", "sum_blocks|total_of")  # of the other run, these have other sizes
+    assert keet("diff", BEFORE, AFTER, "--before-run", DOUBLE, *kernels).code == 6
     named = document(keet, BEFORE, AFTER, "--before-run", AGAIN)
     assert named["verdict"]["noise"] == two["verdict"]["noise"]
 

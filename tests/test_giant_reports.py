@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -50,6 +52,24 @@ class Counter:
             make(launch, *arguments)  # type: ignore[arg-type]
 
         monkeypatch.setattr(DecodedLaunch, "__init__", counting)
+
+
+@pytest.mark.slow
+def test_an_undecoded_launch_takes_about_a_kilobyte(many: Path) -> None:
+    """Of reports on disk: what is in memory has its bytes, too."""
+    read_profile(many)  # what is loaded once is loaded
+    gc.collect()
+    tracemalloc.start()
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("keet.ingest.LARGE", 1000)
+            profile = read_profile(many)
+        gc.collect()
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    fixed = 100_000  # names of metrics, the session
+    assert held - fixed < 1024 * len(profile)
 
 
 @pytest.mark.parametrize(

@@ -126,6 +126,12 @@ def test_json_needs_no_pydantic_and_the_schema_does() -> None:
     assert "pydantic" in schema
 
 
+def printed(code: str, *options: str) -> str:
+    """By a Python that runs the code."""
+    command = [sys.executable, *options, "-c", code]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
 COLLECTING = "import gc; {before}; import keet.cli; print(gc.isenabled())"
 
 
@@ -133,9 +139,7 @@ COLLECTING = "import gc; {before}; import keet.cli; print(gc.isenabled())"
 @each_row(("before", "enabled"), [("pass", "True"), ("gc.disable()", "False")])
 def test_garbage_collection_is_enabled_again_after_loading(before: str, enabled: str) -> None:
     """In the state before: it is only disabled while modules are loaded."""
-    command = [sys.executable, "-c", COLLECTING.format(before=before)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == enabled
+    assert printed(COLLECTING.format(before=before)).strip() == enabled
 
 
 IMPORT = """
@@ -147,9 +151,8 @@ print(*sorted({*sys.modules} - before))
 
 def test_import_keet_loads_nothing_else() -> None:
     """Names of the API are loaded on first use. `-S`: without the modules that site loads."""
-    command = [sys.executable, "-S", "-c", f"import sys; sys.path = {sys.path!r}{IMPORT}"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["__future__", "keet", "keet.version"]
+    loaded = printed(f"import sys; sys.path = {sys.path!r}{IMPORT}", "-S")
+    assert loaded.split() == ["__future__", "keet", "keet.version"]
 
 
 # --- the shortcuts that make keet start and exit fast
@@ -207,3 +210,20 @@ def test_a_store_prints_nothing_at_exit(tmp_path: Path) -> None:
     subprocess.run([*script, "batch", OTHER, "-o", out], capture_output=True, check=True)
     done = subprocess.run([*script, "top", out], capture_output=True, text=True, check=True)
     assert "leaked" not in done.stderr
+
+
+def test_pages_load_neither_rich_nor_pydantic() -> None:
+    """Markdown must not load rich, and the terminal must not load pydantic."""
+    pages = ", ".join(f"keet.pages.{path.stem}" for path in Path("keet/pages").glob("[a-z]*.py"))
+    probe = f"import sys, {pages}; print({{'rich', 'pydantic'}} & {{*sys.modules}})"
+    assert printed(probe) == "set()\n"
+
+
+def test_where_nothing_is_paged_nothing_of_it_is_imported() -> None:
+    assert (
+        printed("""import sys, keet.cli.pager as pager
+before = {*sys.modules}
+with pager.paged(sys.stdout): pass
+print(*{*sys.modules} - before)""")
+        == "\n"
+    )

@@ -7,7 +7,6 @@ import select
 import shlex
 import shutil
 import struct
-import subprocess
 import sys
 import termios
 from collections.abc import Callable
@@ -263,17 +262,6 @@ def test_less_shows_the_beginning(terminal: Keet) -> None:
     assert "ESC[" not in first
     screen.type("q")
     assert screen.exit_code() == 0
-
-
-def test_imports_of_a_pipe_are_few() -> None:
-    """Where nothing is paged, nothing of it is imported."""
-    code = """import sys, keet.cli.pager as pager
-before = {*sys.modules}
-with pager.paged(sys.stdout): pass
-print(*{*sys.modules} - before)"""
-    words = [sys.executable, "-c", code]
-    done = subprocess.run(words, capture_output=True, text=True, check=True, cwd=ROOT)
-    assert done.stdout.strip() == ""
 
 
 @pytest.mark.slow

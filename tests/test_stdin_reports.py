@@ -154,6 +154,17 @@ def test_too_much_text_is_refused(monkeypatch: pytest.MonkeyPatch, pipe: Any) ->
         read_profile(STDIN)
 
 
+def test_a_read_error_is_reported(monkeypatch: pytest.MonkeyPatch, pipe: Any) -> None:
+    class Broken(io.BytesIO):
+        def read(self, size: int | None = -1) -> bytes:
+            raise OSError(5, "Input/output error")
+
+    pipe(b"")
+    monkeypatch.setattr(files, "_standard_input", Broken)
+    with pytest.raises(IngestError, match=r"can't be read \(input/output error\)"):
+        read_profile(STDIN)
+
+
 def test_no_run_table_is_looked_up_for_stdin(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pipe: Any
 ) -> None:
