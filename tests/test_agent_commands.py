@@ -18,7 +18,6 @@ from typing import Any
 import pytest
 
 from keet.agent.model.messages import ChatReply, ChatRequest, ModelFault
-from keet.agent.model.scripted import open_script
 from keet.agent.model.settings import ModelSpec, TimeLimit
 from keet.agent.model.transcript import read_transcript, request_text
 from keet.agent.options import ModelOptions
@@ -178,9 +177,7 @@ def test_no_model_and_a_model(asks: tuple[object, ...], keet: Keet) -> None:
 # --- answers
 
 
-def test_one_request_gives_an_explanation(
-    keet: Keet, script: Script, tmp_path: Path, wording
-) -> None:
+def test_one_request_gives_an_explanation(keet: Keet, script: Script, tmp_path, wording) -> None:
     patch = tmp_path / "fix.patch"
     options = ("--format", "json", "--patch", patch)
     result = keet("explain", TILES, "--model", script(CONCLUSION), *options)
@@ -208,9 +205,7 @@ def test_one_request_gives_an_explanation(
 SERIES = SAMPLES / "series_eval" / "slow.ncu-repz"
 
 
-def test_tools_are_called_and_the_last_request_has_no_calls_in_it(
-    keet: Keet, script: Script, kept: Path
-) -> None:
+def test_tools_are_called_and_the_last_request_has_no_calls_in_it(keet, script, kept: Path) -> None:
     """Some providers reject earlier tool calls if no tools are offered."""
     calls = [
         {"name": "memory_access", "arguments": {"line": "slow.cu:43"}},
@@ -370,9 +365,7 @@ def test_the_first_fault_is_reported_with_its_launch(keet: Keet, script: Script,
     wording(document["problem"])
 
 
-def test_an_unwritable_transcript_is_reported_once(
-    keet: Keet, script: Script, tmp_path: Path
-) -> None:
+def test_an_unwritable_transcript_is_reported_once(keet: Keet, script: Script, tmp_path) -> None:
     (tmp_path / "file").touch()
     kept = tmp_path / "file" / "kept.jsonl"
     model = script(CONCLUSION)
@@ -383,9 +376,7 @@ def test_an_unwritable_transcript_is_reported_once(
 
 
 @pytest.mark.slow
-def test_a_damaged_cache_is_reported_once(
-    keet: Keet, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_damaged_cache_is_reported_once(keet: Keet, monkeypatch, tmp_path: Path) -> None:
     monkeypatch.setenv("KEET_CACHE", str(tmp_path))
     monkeypatch.setattr("keet.agent.open_model.open_chat", lambda *_: Listener())
     (tmp_path / "answers.sqlite").write_text("this is no base of data" * 100, encoding="utf-8")
@@ -404,9 +395,7 @@ def test_runs_in_the_same_second_have_separate_transcripts(
 
 
 @pytest.mark.parametrize("fault", ["timeout", "interrupt", "server"])
-def test_a_fault_half_way_keeps_what_was_said(
-    fault: str, keet: Keet, script: Script, kept: Path
-) -> None:
+def test_a_fault_half_way_keeps_what_was_said(fault: str, keet, script: Script, kept: Path) -> None:
     model = script(CONCLUSION | {"summary": WRONG}, {"fault": fault})
     result = keet("explain", TILES, "--model", model, "--transcript", kept)
     assert f"[unchecked] {WRONG}" in " ".join(result.out.split())
@@ -433,9 +422,7 @@ def sent(kept: Path) -> str:
 
 
 @pytest.mark.parametrize("mode", ["names", "all"])
-def test_redacted_names_are_not_sent_and_are_restored(
-    mode: str, keet: Keet, script: Script, kept: Path
-) -> None:
+def test_redacted_names_are_not_sent_and_are_restored(mode: str, keet, script, kept: Path) -> None:
     report = SAMPLES / "column_physics" / "slow.ncu-repz"
     model = script(CONCLUSION | {"summary": "kernel_3 is defined in file_2.", "causes": []})
     result = keet("explain", report, "--model", model, "--redact", mode, "--transcript", kept)
@@ -507,9 +494,7 @@ def test_a_transcript_replays_without_a_model(keet: Keet, script: Script, kept: 
 
 
 @pytest.mark.slow
-def test_a_transcript_belongs_to_its_report_and_command(
-    keet: Keet, script: Script, tmp_path: Path
-) -> None:
+def test_a_transcript_belongs_to_its_report_and_command(keet, script: Script, tmp_path) -> None:
     tiles, layers = tmp_path / "tiles.jsonl", tmp_path / "layers.jsonl"
     pair = (LAYERS / "slow.ncu-repz", LAYERS / "fast.ncu-repz")
     keet("explain", TILES, "--model", script(CONCLUSION), "--transcript", tiles)
@@ -527,20 +512,6 @@ def test_a_transcript_belongs_to_its_report_and_command(
         assert why in result.err
     told = keet("explain", TILES, "--replay", tiles, width=200)
     assert "script.jsonl (replayed): 1 call," in told.out
-
-
-@pytest.mark.slow
-def test_a_repeated_request_is_answered_from_the_cache(
-    keet: Keet, script: Script, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = script(CONCLUSION).removeprefix("scripted:")
-    monkeypatch.setattr("keet.agent.open_model.open_chat", lambda *_: open_script(path))
-    runs = [keet("explain", TILES, "--model", "openai:x", "--format", "json") for _ in range(2)]
-    first, second = (document_of(run) for run in runs)
-    assert (first["usage"]["calls"], first["usage"]["cached"]) == (1, 0)
-    assert (second["usage"]["calls"], second["usage"]["cached"]) == (0, 1)
-    assert second["usage"]["input_tokens"] == 0
-    assert first["launches"] == second["launches"]
 
 
 # --- questions
@@ -625,9 +596,7 @@ def test_an_invalid_time_limit_is_an_error(keet: Keet, wording) -> None:
 
 
 @pytest.mark.slow
-def test_reports_of_one_command_share_the_limit(
-    keet: Keet, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_reports_of_one_command_share_the_limit(keet: Keet, monkeypatch) -> None:
     given: list[TimeLimit] = []
 
     def opened(spec: object, limit: TimeLimit) -> None:
@@ -650,9 +619,7 @@ def test_reports_of_one_command_share_the_limit(
 
 
 @pytest.mark.slow
-def test_a_model_that_never_answers_is_not_asked_for_every_report(
-    keet: Keet, script: Script, wording
-) -> None:
+def test_a_model_that_never_answers_is_not_asked_for_every_report(keet, script, wording) -> None:
     """A server that hangs would take its whole timeout for each of fifty reports."""
     reports = [LAYERS / name for name in ("slow.ncu-repz", "step1.ncu-repz", "fast.ncu-repz")]
     model = script(*[{"fault": "timeout"}] * 6)
@@ -674,42 +641,6 @@ OF_CODE = [
     {"name": "why_waiting", "arguments": {"line": "slow.cu:19"}},
     {"name": "read_sass", "arguments": {"at": "slow.cu:29"}},
 ]
-
-
-def answers(kept: Path) -> dict[str, Any]:
-    events = read_transcript(kept)
-    return {event["call"]["name"]: event for event in events if event["event"] == "tool"}
-
-
-def cited(answer: Any, pattern: str) -> str:
-    """The name behind a number of an answer."""
-    found = re.search(pattern + r" \{(\S+)\}", answer["answer"])
-    assert found, (pattern, answer["answer"])
-    return found[1]
-
-
-@pytest.mark.slow
-def test_numbers_of_the_machine_code_can_be_cited(keet: Keet, script: Script, kept: Path) -> None:
-    calls = {"content": "", "tool_calls": OF_CODE}
-    options = ("--transcript", kept, "--token-budget", 60_000)
-    model = script(calls, CONCLUSION)
-    assert keet("explain", STENCIL, "--model", model, *options).code == 0
-    told = answers(kept)
-    share = cited(told["instruction_mix"], r"are for: addresses and indices 77%")
-    times = cited(told["address_forms"], r"each byte about 25x")
-    waits = cited(told["why_waiting"], r"slow\.cu:29 103")
-    right = [
-        f"Addresses take {{{share}}} of the executed instructions.",
-        f"Each byte is requested again: {{{times}}}.",
-        f"Waiting for the loads of slow.cu:19: {{{waits}}}.",
-    ]
-    wrong = f"Addresses take 91 % of the executed instructions {{{share}}}."
-    model = script(calls, {"summary": " ".join([*right, wrong])}, {"corrections": []})
-    result = keet("explain", STENCIL, "--model", model, "--format", "json", *options[2:])
-    summary = document_of(result)["launches"][0]["model"]["summary"]
-    for printed in ("77.1%", "24.6", "103"):
-        assert printed in summary.partition("[unchecked]")[0]
-    assert "[unchecked] Addresses take 91 %" in summary
 
 
 @pytest.mark.parametrize("mode", ["source", "all"])

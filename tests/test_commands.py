@@ -288,9 +288,7 @@ def test_doctor(keet: Keet, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "pip install 'surely-not-installed'" in result.out
 
 
-def test_a_bug_prints_one_line_instead_of_a_traceback(
-    keet: Keet, monkeypatch: pytest.MonkeyPatch, wording
-) -> None:
+def test_a_bug_prints_one_line_instead_of_a_traceback(keet: Keet, monkeypatch, wording) -> None:
     def broken(*arguments: object, **options: object) -> None:
         raise ZeroDivisionError("oops")
 

@@ -170,9 +170,7 @@ def test_other_shells_are_refused(keet: Keet) -> None:
     assert "'bash', 'zsh', 'fish'" in result.err
 
 
-def test_without_the_evals_the_actions_are_still_named(
-    keet: Keet, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_the_evals_the_actions_are_still_named(keet: Keet, monkeypatch) -> None:
     from keet.cli import eval as eval_command
     from keet.errors import NotAvailable
 
@@ -185,9 +183,7 @@ def test_without_the_evals_the_actions_are_still_named(
     assert "--locked" not in script
 
 
-def test_without_shtab_the_command_says_what_to_install(
-    keet: Keet, monkeypatch: pytest.MonkeyPatch, wording
-) -> None:
+def test_without_shtab_the_command_says_what_to_install(keet: Keet, monkeypatch, wording) -> None:
     monkeypatch.setitem(sys.modules, "shtab", None)
     result = keet("completion", "bash")
     assert (result.code, result.out) == (3, "")

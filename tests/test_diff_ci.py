@@ -176,9 +176,7 @@ def test_what_is_inconclusive_passes_and_says_so(keet: Keet) -> None:
 
 
 @pytest.mark.slow
-def test_one_slower_kernel_fails_although_the_total_is_unchanged(
-    keet: Keet, tmp_path: Path
-) -> None:
+def test_one_slower_kernel_fails_although_the_total_is_unchanged(keet: Keet, tmp_path) -> None:
     def edit(told: dict[str, Any]) -> None:
         told["launches"][3]["metrics"]["gpu__time_duration.sum"] *= 1.12
 
@@ -243,9 +241,7 @@ def test_a_damaged_baseline_is_named(keet: Keet, project: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_comparison_names_the_baseline_of_the_gpu_and_not_its_file(
-    keet: Keet, project: Path
-) -> None:
+def test_a_comparison_names_the_baseline_of_the_gpu_and_not_its_file(keet, project: Path) -> None:
     assert keet("baseline", "name", "main-{gpu}", BEFORE).out == "main-NVIDIA-H200\n"
     assert keet("baseline", "save", "main-{gpu}", BEFORE).code == 0
     assert keet("diff", "baseline:main-NVIDIA-H200", BEFORE, "--gate", 5).code == 0
@@ -255,9 +251,7 @@ def test_a_comparison_names_the_baseline_of_the_gpu_and_not_its_file(
     assert ".keet/baselines" not in result.out
 
 
-def test_an_unwritable_folder_is_reported(
-    keet: Keet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unwritable_folder_is_reported(keet: Keet, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / ".keet").write_text("a file where a folder is wanted")
     result = keet("baseline", "save", "main", BEFORE)

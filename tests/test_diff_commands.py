@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -222,9 +221,7 @@ def test_what_can_not_be_gated_fails_the_step(keet: Keet, tmp_path: Path) -> Non
     assert (forced.code, "nothing was gated" in forced.err) == (6, True)
 
 
-def test_github_gets_annotations_and_a_summary(
-    keet: Keet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_github_gets_annotations_and_a_summary(keet: Keet, tmp_path: Path, monkeypatch) -> None:
     summary = tmp_path / "summary.md"
     summary.write_text("before\n", encoding="utf-8")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
@@ -241,9 +238,7 @@ def test_github_gets_annotations_and_a_summary(
 # --- baselines
 
 
-def test_a_baseline_is_saved_listed_shown_and_compared_with(
-    keet: Keet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_baseline_is_saved_listed_shown_and_compared_with(keet, tmp_path, monkeypatch) -> None:
     before, after = BEFORE.resolve(), AFTER.resolve()
     (tmp_path / "deeper").mkdir()
     (tmp_path / ".git").mkdir()
@@ -265,9 +260,7 @@ def test_a_baseline_is_saved_listed_shown_and_compared_with(
 
 
 @each_row("name", ["../out", "", "a/b", ".hidden"])
-def test_a_name_stays_in_its_folder(
-    name: str, keet: Keet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_name_stays_in_its_folder(name: str, keet: Keet, tmp_path: Path, monkeypatch) -> None:
     before = REPORTS / BEFORE.name
     monkeypatch.chdir(tmp_path)
     assert keet("baseline", "save", name, before).code == 2
@@ -311,31 +304,6 @@ def test_the_page_about_diff_shows_what_is_printed() -> None:
     assert f"$ keet diff {slow} {fast}\n{printed}```" in Path("docs/diff.md").read_text(
         encoding="utf-8"
     )
-
-
-@pytest.mark.slow
-def test_a_model_may_cite_what_changed(keet: Keet, tmp_path: Path) -> None:
-    """keet puts the number of a comparison by its name; another one is marked as unchecked."""
-    slow, fast = SLOW_FAST
-    asked = ("explain", fast, "--against", slow)
-    prompt = keet(*asked, "--model", "openai:x", "--show-prompt").out
-    assert "report 1 is before" in prompt
-    (speedup,) = re.findall(r"7\.02x \{(\S+)\} faster", prompt)
-    said = {
-        "summary": f"It became {{{speedup}}} faster. Another run was 9.31x faster.",
-        "causes": [],
-    }
-    script = tmp_path / "script.jsonl"
-    lines = [said, {"texts": []}]
-    script.write_text("".join(json.dumps({"content": json.dumps(x)}) + "\n" for x in lines))
-    result = keet(*asked, "--model", f"scripted:{script}", "--format", "json")
-    told = json.loads(result.out)
-    check_document("explain-against", told)
-    launch = told["launches"][0]
-    assert "It became 7.0x" in launch["model"]["summary"]
-    assert "[unchecked] Another run" in launch["model"]["summary"]
-    assert any("9.31" in line for line in told["grounding"]["unchecked"])
-    assert launch["evidence"][speedup]["value"] == pytest.approx(7.02, abs=0.01)
 
 
 # --- as a page

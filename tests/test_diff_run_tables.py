@@ -91,9 +91,7 @@ def _beside(report: Path, folder: Path, table: Path | None = None, text: str = "
     return copy
 
 
-def test_a_table_beside_the_report_that_is_not_used_is_noted(
-    keet: Keet, tmp_path: Path, wording
-) -> None:
+def test_a_table_beside_the_report_that_is_not_used_is_noted(keet: Keet, tmp_path, wording) -> None:
     before = _beside(MANY, tmp_path / "before", RUNS / "steps_one.run.json")
     first, other = _run_notes(keet, before, ONE)
     wording(first, other)

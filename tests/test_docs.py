@@ -126,9 +126,7 @@ def test_the_page_of_a_command_has_every_option_and_example() -> None:
         assert re.split("  +", module.EXAMPLES.splitlines()[1].strip())[0] in page
 
 
-def test_getting_started_shows_what_keet_prints(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_getting_started_shows_what_keet_prints(monkeypatch: pytest.MonkeyPatch, capsys) -> None:
     monkeypatch.chdir(ROOT)
     monkeypatch.setenv("COLUMNS", "80")
     report = "kernels_samples/matrix_flip/slow.ncu-rep"

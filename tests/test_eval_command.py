@@ -48,9 +48,7 @@ def make_clone(folder: Path, version: str) -> None:
 
 
 @pytest.mark.usefixtures("installed")
-def test_without_the_repository_it_says_where_to_run_it(
-    capsys: pytest.CaptureFixture[str], wording
-) -> None:
+def test_without_the_repository_it_says_where_to_run_it(capsys, wording) -> None:
     assert main(["eval", "diagnosis"]) == 3
     (line,) = capsys.readouterr().err.splitlines()
     wording(line)

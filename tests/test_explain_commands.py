@@ -173,9 +173,7 @@ def test_several_reports_are_lines_of_json(keet: Keet) -> None:
     assert documents[1] == alone
 
 
-def test_a_folder_is_explained_and_failures_are_reported(
-    keet: Keet, tmp_path: Path, wording
-) -> None:
+def test_a_folder_is_explained_and_failures_are_reported(keet: Keet, tmp_path, wording) -> None:
     (tmp_path / "deeper").mkdir()
     (tmp_path / "deeper" / "good.ncu-rep").write_bytes(FLIP.read_bytes())
     (tmp_path / "cut.ncu-rep").write_bytes(FLIP.read_bytes()[:3000])

@@ -119,9 +119,7 @@ def test_every_command_in_every_format_prints_no_unsafe_character(
     assert found == []
 
 
-def test_the_most_used_commands_print_no_unsafe_character(
-    hostile: Path, keet: Keet, tmp_path: Path
-) -> None:
+def test_the_most_used_commands_print_no_unsafe_character(hostile: Path, keet, tmp_path) -> None:
     report = hostile / "\x9battack.ncu-rep"
     found = []
     for arguments in (
@@ -144,9 +142,7 @@ class Terminal(io.StringIO):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", ["show", "explain", "hotspots", "roofline", "metrics"])
-def test_the_only_escapes_are_keets_colours(
-    command: str, hostile: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_only_escapes_are_keets_colours(command: str, hostile: Path, monkeypatch) -> None:
     """On a terminal keet prints escapes for colours, and no others."""
     out = Terminal()
     monkeypatch.setattr(sys, "stdout", out)
@@ -253,19 +249,3 @@ def test_no_module_prints_in_another_way() -> None:
         if WRITES.search(path.read_text(encoding="utf-8"))
     }
     assert found - set(KNOWN) == set()
-
-
-def test_commands_keep_the_mode_of_a_file(keet: Keet, tmp_path: Path) -> None:
-    report, out = REPORTS / "range.ncu-rep", tmp_path / "out.keet.json"
-    for command in (
-        ["show", report],
-        ["metrics", report, "--format", "csv"],
-        ["metrics", report, "--format", "parquet"],
-        ["snapshot", report],
-    ):
-        for mode in (0o600, 0o664):
-            out.write_text("old")
-            out.chmod(mode)
-            assert keet(*command, "-o", out).code == 0
-            assert oct(out.stat().st_mode & 0o777) == oct(mode), command
-            assert out.read_bytes() != b"old"

@@ -89,9 +89,7 @@ def test_packed_snapshots_contain_the_code(keet: Keet) -> None:
     assert launch["reuse"]
 
 
-def test_without_code_the_rest_is_printed(
-    keet: Keet, monkeypatch: pytest.MonkeyPatch, wording
-) -> None:
+def test_without_code_the_rest_is_printed(keet: Keet, monkeypatch, wording) -> None:
     from keet.profile import Absent, Launch
 
     monkeypatch.setattr(Launch, "disassembly", Absent("no text", "do this"))
@@ -120,9 +118,7 @@ def test_no_sass_starts_no_process(keet: Keet, monkeypatch: pytest.MonkeyPatch) 
     assert [entry["check"] for entry in launch["skipped"]] == ["machine_code"]
 
 
-def test_code_is_fetched_ahead_for_launches_with_numbers(
-    keet: Keet, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_code_is_fetched_ahead_for_launches_with_numbers(keet: Keet, monkeypatch) -> None:
     asked: list[list[int]] = []
     monkeypatch.setattr(
         Profile,

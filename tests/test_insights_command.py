@@ -30,9 +30,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("width", mostly_slow([80, 160], few=1))
-def test_the_terminal_shows_curve_and_words_within_its_width(
-    keet: Keet, store: Path, width: int
-) -> None:
+def test_the_terminal_shows_curve_and_words_within_its_width(keet, store: Path, width: int) -> None:
     result = keet("insights", store, width=width)
     assert result.code == 0
     assert max(map(len, result.out.splitlines())) <= width
@@ -54,9 +52,7 @@ def test_json_is_what_its_schema_says_and_cites_rows(keet: Keet, store: Path) ->
 
 @pytest.mark.parametrize("form", ["terminal", "markdown"])
 @pytest.mark.slow
-def test_one_file_is_no_set_and_rows_name_their_files(
-    keet: Keet, tmp_path: Path, form: str
-) -> None:
+def test_one_file_is_no_set_and_rows_name_their_files(keet: Keet, tmp_path, form: str) -> None:
     sick = [
         launch("runs/a.ncu-rep", i, kernel=k, kernel_full=f"{k}()", duration_us=100.0)
         for i, k in enumerate(("one", "two", "three"))
@@ -91,9 +87,7 @@ def test_svg_is_whole_and_draws_every_point(keet: Keet, store: Path) -> None:
     )
 
 
-def test_html_is_a_page_in_a_file_that_says_what_the_terminal_says(
-    keet: Keet, store: Path, tmp_path: Path
-) -> None:
+def test_html_is_a_page_in_a_file_that_says_what_the_terminal_says(keet, store, tmp_path) -> None:
     out = tmp_path / "page.html"
     result = keet("insights", store, "--format", "html", "-o", out)
     assert (result.code, result.out) == (0, "")
@@ -141,9 +135,7 @@ def test_the_model_is_asked_once_per_insight_after_printing_the_cost(
 
 
 @pytest.mark.slow
-def test_a_summary_refers_to_numbers_of_its_insight(
-    keet: Keet, store: Path, tmp_path: Path
-) -> None:
+def test_a_summary_refers_to_numbers_of_its_insight(keet: Keet, store: Path, tmp_path) -> None:
     prompt = keet("insights", store, "--show-prompt").out
     name = re.findall(r"\{([a-z]\w*[^{}\s]*)\}", prompt.partition("measured")[2])[0]
     model = script(tmp_path, f"See {{{name}}}.", "See {no_such_name}.", "So do both.")

@@ -6,7 +6,6 @@ import json
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
@@ -15,12 +14,8 @@ import pytest
 from install_size import MOST_MEGABYTES, MOST_PACKAGES, Size
 from packaging.requirements import Requirement
 
-import keet as keet_package
 from keet import optional_packages
-from keet.agent.model.faults import AskedModel, fault_of
-from keet.agent.model.settings import ModelSpec
 from keet.cli import COMMANDS
-from keet.corpus.store.reader import open_store
 from keet.corpus.store.schema import PARTS, SCHEMA_VERSION, STORE_FILE
 from keet.errors import NotAvailable
 from keet.optional_packages import DISTRIBUTION, EXTRAS, install_command
@@ -79,9 +74,7 @@ def test_the_core_install_is_small() -> None:
     assert 10 < (sum(sizes) + sum(own)) / 1e6 <= MOST_MEGABYTES
 
 
-def test_the_install_size_counts_packages_and_bytes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_install_size_counts_packages_and_bytes(tmp_path: Path, monkeypatch, capsys) -> None:
     def installed(folder: Path, source: Path, extra: str) -> Size:
         for name in ("pip-26.dist-info", "rich-15.dist-info", "a_b-1.dist-info"):
             (folder / "lib" / name).mkdir(parents=True)
@@ -112,9 +105,7 @@ def test_a_missing_package_is_named_with_its_extra(wording) -> None:
     assert optional_packages.require("json", "mcp").loads("1") == 1
 
 
-def test_a_missing_dependency_of_a_package_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wording
-) -> None:
+def test_a_missing_dependency_of_a_package_is_named(tmp_path: Path, monkeypatch, wording) -> None:
     (tmp_path / "half_installed.py").write_text("import surely_not_there.part")
     (tmp_path / "too_old.py").write_text("raise ImportError('libx.so: version\\nnot found')")
     monkeypatch.syspath_prepend(tmp_path)
@@ -172,35 +163,8 @@ def check_names_extra(code: int, err: str, extra: str) -> None:
 
 
 @pytest.mark.usefixtures("core_only")
-@pytest.mark.parametrize(
-    "use",
-    [
-        lambda _: keet_package.read_profile(REPORT).to_pandas(),
-        lambda folder: open_store(folder / STORE),
-    ],
-    ids=["to_pandas", "open_store"],
-)
-def test_the_python_api_names_its_extra(use: Callable[[Path], object], tmp_path: Path) -> None:
-    make_inputs(tmp_path)
-    with pytest.raises(NotAvailable, match=r"pip install 'keet-ncu\[batch\]'"):
-        use(tmp_path)
-
-
-@pytest.mark.usefixtures("core_only")
-def test_a_model_names_its_extra(wording) -> None:
-    """Also for a provider that has a package of its own: langchain comes first."""
-    for name in ("openai:gpt-5", "anthropic:claude-5"):
-        fault = fault_of(
-            ModuleNotFoundError("No module"), AskedModel(ModelSpec(name, None, 5.0, None))
-        )
-        wording(str(fault), case=name)
-
-
-@pytest.mark.usefixtures("core_only")
 @pytest.mark.parametrize("question", [(), ("Why?",)], ids=["explain", "ask"])
-def test_a_missing_extra_is_reported_before_any_progress(
-    question: tuple[str, ...], keet: Keet
-) -> None:
+def test_a_missing_extra_is_reported_before_any_progress(question: tuple[str, ...], keet) -> None:
     report = REPORTS / "tour_basic.ncu-repz"
     command = "ask" if question else "explain"
     done = keet(command, report, *question, "--model", "openai:gpt-5", "--no-sass")
@@ -244,13 +208,8 @@ def test_the_wheel_contains_its_data(tmp_path: Path) -> None:
     assert wheel.name.startswith("keet_ncu-")
     archive = zipfile.ZipFile(wheel)
     held = set(archive.namelist())
-    tracked = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "keet"],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=ROOT,
-    )
+    listing = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "keet"]
+    tracked = subprocess.run(listing, capture_output=True, text=True, check=True, cwd=ROOT)
     files = {name for name in tracked.stdout.splitlines() if (ROOT / name).is_file()}
     assert files <= held
     assert {"keet/catalog/compiled.json", "keet/catalog/cases.json.gz", "keet/py.typed"} <= held
@@ -326,9 +285,7 @@ def test_the_core_environment_has_no_extra_package(core: Environment, tmp_path: 
 
 
 @pytest.mark.slow
-def test_commands_name_their_extra_and_explain_still_explains(
-    core: Environment, tmp_path: Path
-) -> None:
+def test_commands_name_their_extra_and_explain_still_explains(core: Environment, tmp_path) -> None:
     make_inputs(tmp_path)
     asked = [["ask", SAMPLE, "why?", "--model", "openai:gpt-5"]]
     asked += [["explain", SAMPLE, "--model", name] for name in ("openai:x", "anthropic:x")]

@@ -77,9 +77,7 @@ QUICK = ("explain", "show", "metrics", "roofline", "doctor")
 @pytest.mark.parametrize(
     "name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in CALLS]
 )
-def test_json_output_matches_its_schema(
-    name: str, keet: Keet, request: pytest.FixtureRequest
-) -> None:
+def test_json_output_matches_its_schema(name: str, keet: Keet, request) -> None:
     store = request.getfixturevalue("store") if "STORE" in CALLS[name] else None
     words = [store if word == "STORE" else word for word in CALLS[name]]
     result = keet(*words, "--format", "json")

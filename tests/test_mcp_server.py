@@ -223,9 +223,7 @@ def test_in_process(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
-def test_a_call_that_is_cancelled_stops_and_others_go_on(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_call_that_is_cancelled_stops_and_others_go_on(folder: Path, monkeypatch) -> None:
     from mcp import Client
 
     from keet.serve import server
@@ -399,9 +397,7 @@ def test_wrong_options(keet: Keet, tmp_path: Path) -> None:
         assert expected in result.err
 
 
-def test_without_the_package_the_extra_is_named(
-    keet: Keet, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_the_package_the_extra_is_named(keet: Keet, monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "mcp", None)  # as if it were not installed
     result = keet("mcp")
     assert result.code == 3

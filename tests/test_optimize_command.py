@@ -156,9 +156,7 @@ def test_the_prompt_can_be_seen(bench: Bench, monkeypatch: pytest.MonkeyPatch) -
         (*CHANGES, "--proposer", "command:x", "--model", "openai:x"),
     ],
 )
-def test_wrong_usage(
-    words: tuple[str, ...], tmp_path: Path, keet: Keet, monkeypatch, wording
-) -> None:
+def test_wrong_usage(words: tuple[str, ...], tmp_path, keet: Keet, monkeypatch, wording) -> None:
     monkeypatch.chdir(tmp_path)
     make_source(tmp_path, Path("/nowhere"))
     done = keet("optimize", "app", "--build", "true", "--run", "true", *words)

@@ -277,9 +277,7 @@ def test_a_snapshot_keeps_a_named_table(table: Path, tmp_path: Path, keet: Keet)
 
 
 @pytest.mark.slow
-def test_a_baseline_keeps_the_table(
-    beside: Path, tmp_path: Path, keet: Keet, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_baseline_keeps_the_table(beside: Path, tmp_path: Path, keet: Keet, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert keet("baseline", "save", "main", beside).code == 0
     assert "normalise" in keet("baseline", "show", "main").out
@@ -290,9 +288,7 @@ def test_a_baseline_keeps_the_table(
 
 
 @pytest.mark.slow
-def test_verify_says_what_the_run_has_instead(
-    beside: Path, tmp_path: Path, keet: Keet, wording
-) -> None:
+def test_verify_says_what_the_run_has_instead(beside: Path, tmp_path, keet: Keet, wording) -> None:
     text = tmp_path / "said.txt"
     text.write_text("In the run, normalise took 2.73 ms.\n")
     done = keet("verify", text, "--report", beside, width=120)

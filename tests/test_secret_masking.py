@@ -185,9 +185,7 @@ def test_the_profile_has_no_secret(reports: list[Path]) -> None:
 
 
 @pytest.mark.slow
-def test_commands_on_a_report(
-    reports: list[Path], keet: Keet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_commands_on_a_report(reports: list[Path], keet: Keet, tmp_path: Path, monkeypatch) -> None:
     assert leaks(keet, report_commands(*reports)) == []
     for number, command in enumerate((["explain"], ["diff", reports[1]])):
         page = tmp_path / f"{number}.html"
@@ -201,9 +199,7 @@ def test_commands_on_a_report(
 
 
 @pytest.mark.slow
-def test_commands_on_a_snapshot_of_an_older_keet(
-    reports: list[Path], keet: Keet, tmp_path: Path
-) -> None:
+def test_commands_on_a_snapshot_of_an_older_keet(reports: list[Path], keet: Keet, tmp_path) -> None:
     old = unmasked_snapshot(reports[0], tmp_path / "old.keet.json", keet)
     assert leaks(keet, report_commands(old, reports[1])) == []
 
@@ -218,9 +214,7 @@ def test_commands_on_a_store(reports: list[Path], keet: Keet, tmp_path: Path) ->
 
 
 @pytest.mark.slow
-def test_commands_on_a_store_of_an_older_keet(
-    reports: list[Path], keet: Keet, tmp_path: Path
-) -> None:
+def test_commands_on_a_store_of_an_older_keet(reports: list[Path], keet: Keet, tmp_path) -> None:
     assert keet("batch", reports[0].parent, "-o", tmp_path / "store", "--jobs", "1").code == 0
     store = unmasked_store(tmp_path / "store")
     assert set(secrets_in(written(store))) == set(SECRETS)

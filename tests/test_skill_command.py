@@ -33,23 +33,15 @@ OF_COMMAND = {
 MAX_TOKENS, MAX_LINES, MAX_WIDTH = 1500, 120, 100
 
 
-@each_row("command", TYPED)
-def test_a_command_of_a_block_can_be_typed(command: str) -> None:
-    parsed(command)
-
-
-@each_row("quoted", QUOTED)
-def test_a_command_in_a_sentence_exists(quoted: str) -> None:
-    _, name, *rest = shlex.split(quoted)
+@each_row("command", [*TYPED, *QUOTED, *OPTIONS])
+def test_what_it_names_can_be_typed(command: str) -> None:
+    if command in OPTIONS:
+        name, _, rest = OF_COMMAND[command.split(maxsplit=1)[0]].partition(" ")
+        command = f"keet {name} {command} {rest}"
+    _, name, *rest = shlex.split(command)
     assert name in COMMANDS
-    if rest:
-        parsed(quoted)
-
-
-@each_row("options", OPTIONS)
-def test_options_in_a_sentence_belong_to_a_command(options: str) -> None:
-    name, _, rest = OF_COMMAND[options.split(maxsplit=1)[0]].partition(" ")
-    parsed(f"keet {name} {options} {rest}")
+    if rest or command in TYPED:
+        parsed(command)
 
 
 def test_the_tests_above_refuse_what_cannot_be_typed() -> None:

@@ -115,9 +115,7 @@ def flat(parts: list[Any], parent: str | None = None) -> list[tuple[Any, str | N
     ]
 
 
-def test_a_launch_without_a_duration_has_shares_and_no_times(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_launch_without_a_duration_has_shares_and_no_times(monkeypatch) -> None:
     profile = read_profile("kernels_samples/matrix_flip/slow.ncu-rep")
     kind = type(profile.launches[0].data)
     measured = kind.metric
@@ -139,9 +137,7 @@ def test_metrics_are_those_of_the_report(analysed: dict[str, FileRows]) -> None:
             assert cells[spec.id] == (None if quantity is None else quantity.value)
 
 
-def test_a_healthy_end_and_what_was_not_judged_are_those_of_the_headline(
-    analysed: dict[str, FileRows],
-) -> None:
+def test_a_healthy_end_and_what_was_not_judged_are_those_of_the_headline(analysed) -> None:
     unknown = ("Nothing was measured", "Where the time goes is unknown")
     ends = set()
     for rows in analysed.values():
@@ -178,9 +174,7 @@ def test_a_forecast_that_can_not_be_computed_is_null() -> None:
         ("markdown", ("--top", 3, "--format", "markdown")),
     ],
 )
-def test_top_output(
-    name: str, options: tuple[object, ...], store: Path, keet: Keet, golden
-) -> None:
+def test_top_output(name: str, options: tuple[object, ...], store: Path, keet, golden) -> None:
     result = keet("top", store, *options)
     assert (result.code, result.err) == (0, "")
     golden(f"top.{name}.txt", result.out.replace(str(store), "OUT"))
@@ -218,9 +212,7 @@ def test_top_json_adds_up(store: Path, keet: Keet) -> None:
 
 
 @pytest.mark.slow
-def test_launches_without_a_time_are_said(
-    tmp_path: Path, analysed: dict[str, FileRows], keet: Keet, wording
-) -> None:
+def test_launches_without_a_time_are_said(tmp_path, analysed, keet, wording) -> None:
     path, at = PATHS[0], LAUNCH_COLUMNS.index("duration_us")
     (row,) = analysed[path].launches
     untimed = FileRows(((*row[:at], None, *row[at + 1 :]),), ())
@@ -243,9 +235,7 @@ def write_on_gpus(out: Path, rows: FileRows, count: int) -> None:
 
 
 @pytest.mark.slow
-def test_several_gpus_are_told_one_by_one(
-    tmp_path: Path, analysed: dict[str, FileRows], keet: Keet, wording
-) -> None:
+def test_several_gpus_are_told_one_by_one(tmp_path, analysed, keet, wording) -> None:
     write_on_gpus(tmp_path, analysed[PATHS[0]], 7)
     lines = keet("top", tmp_path).out.splitlines()
     assert lines[1] == "7 launches of 7 reports on 7 GPUs"
@@ -274,9 +264,7 @@ def test_a_report_without_counters_is_not_found_well(tmp_path: Path, keet: Keet)
 
 
 @pytest.mark.slow
-def test_an_example_that_is_gone_is_marked(
-    tmp_path: Path, analysed: dict[str, FileRows], keet: Keet, wording
-) -> None:
+def test_an_example_that_is_gone_is_marked(tmp_path, analysed, keet, wording) -> None:
     lost = changed(analysed[PATHS[0]], path="no/such.ncu-rep")
     there = changed(analysed[PATHS[1]], path=PATHS[1])
     write_part(tmp_path, [record("no/such.ncu-rep", lost.sha256)], [lost])
@@ -350,9 +338,7 @@ def test_query_json(store: Path, keet: Keet) -> None:
 
 
 @pytest.mark.slow
-def test_a_long_answer_is_cut_on_a_terminal_and_nowhere_else(
-    store: Path, keet: Keet, wording
-) -> None:
+def test_a_long_answer_is_cut_on_a_terminal_and_nowhere_else(store: Path, keet, wording) -> None:
     sql = "SELECT range FROM range(5000)"
     out = keet("query", store, sql).out.splitlines()
     wording(out[-1])
@@ -469,9 +455,7 @@ def run_store(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_a_command_that_top_names_for_a_replay_gap_can_be_pasted(
-    run_store: Path, keet: Keet
-) -> None:
+def test_a_command_that_top_names_for_a_replay_gap_can_be_pasted(run_store: Path, keet) -> None:
     """What it says of the gap is tested in tests/unit/corpus/test_store_top_runs.py."""
     lines = keet("top", run_store, width=80).out.splitlines()
     step = lines[-2].strip().removeprefix("keet ")

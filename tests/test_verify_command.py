@@ -83,9 +83,7 @@ def test_the_chosen_launches(keet: Keet, tmp_path: Path, wording) -> None:
 @pytest.mark.parametrize(
     "files", mostly_slow([[REPORT, TEXT], [TEXT, REPORT], ["-", REPORT], [REPORT, "-"]], few=2)
 )
-def test_report_and_text_in_any_order(
-    files: list[object], keet: Keet, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_report_and_text_in_any_order(files: list[object], keet: Keet, monkeypatch) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(Path(TEXT).read_bytes())))
     result = keet("verify", *files)
     assert (result.code, result.err) == (1, "")
@@ -152,9 +150,7 @@ def test_a_text_about_two_reports_is_checked_against_both(keet: Keet, tmp_path: 
 
 
 @pytest.mark.parametrize("shift", range(3))
-def test_a_character_that_the_limit_splits_is_no_wrong_encoding(
-    shift: int, keet: Keet, tmp_path: Path
-) -> None:
+def test_a_character_that_the_limit_splits_is_no_wrong_encoding(shift: int, keet, tmp_path) -> None:
     text = tmp_path / "long.txt"
     text.write_bytes(b"a" * shift + "€".encode() * 70_000)
     result = keet("verify", text, "--report", REPORT)

@@ -53,15 +53,6 @@ def test_the_large_launches_that_come_later_are_profiled() -> None:
 
 
 @pytest.mark.slow
-def test_a_snapshot_contains_the_run_table(keet: Keet, tmp_path: Path) -> None:
-    for name in ("a.keet.json", "a.keet.json.zst"):
-        assert keet("snapshot", report("managed"), "-o", tmp_path / name).code == 0
-        assert read_profile(tmp_path / name).run == read_profile(report("managed")).run._replace(  # type: ignore[union-attr]
-            path=None
-        )
-
-
-@pytest.mark.slow
 def test_a_store_weights_launches_by_the_runs(keet: Keet, tmp_path: Path) -> None:
     """The kernel with 128 ms of a run leads; by single launches it would be `expand`."""
     assert keet("batch", WHERE, "-o", tmp_path / "store", "--jobs", 1).code == 0
@@ -71,9 +62,7 @@ def test_a_store_weights_launches_by_the_runs(keet: Keet, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("name", ["managed", "streams_together", "waits", "growing"])
 @pytest.mark.slow
-def test_verify_does_not_contradict_explain_about_a_run(
-    name: str, keet: Keet, tmp_path: Path
-) -> None:
+def test_verify_does_not_contradict_explain_about_a_run(name: str, keet: Keet, tmp_path) -> None:
     for form in ("terminal", "markdown"):
         said = tmp_path / "said.txt"
         keet("explain", report(name), "--no-model", "--format", form, "-o", said)
