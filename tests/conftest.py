@@ -1,7 +1,5 @@
 """Shared by all tests: real reports, the corpus if it is there, goldens, and running `keet`."""
 
-from __future__ import annotations
-
 import gc
 import hashlib
 import json

@@ -4,8 +4,6 @@ The packages are linked from the environment that runs the tests, so nothing is 
 ones they are is worked out from the requirements in pyproject.toml, as pip does.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Reports that tests compare, and what `keet diff` says of them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from functools import cache

@@ -4,8 +4,6 @@ A function gets the open connection and the request (its first line, its headers
 sends what it likes. `BEHAVIOURS` is the table that tests/test_hostile_servers.py goes through.
 """
 
-from __future__ import annotations
-
 import base64
 import codecs
 import gzip

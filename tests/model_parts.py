@@ -1,7 +1,5 @@
 """Parts of a model's explanation, for tests of pages."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from keet.documents.model_explanation import (

@@ -1,7 +1,5 @@
 """Writes pages like ncu: the details page as CSV and as text, for tests of the readers."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Iterable, Sequence

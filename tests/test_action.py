@@ -1,7 +1,5 @@
 """The GitHub action: its steps run in order on real reports, with a `gh` that records its calls."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -44,9 +42,6 @@ else
 fi
 """
 """`keet profile` needs a GPU."""
-
-
-# --- what GitHub does with the file
 
 
 def expressions(value: Any) -> list[str]:
@@ -198,9 +193,6 @@ def holds(condition: str, context: dict[str, Any]) -> bool:
 @pytest.fixture
 def job(tmp_path: Path) -> Job:
     return Job(tmp_path)
-
-
-# --- what a user gets
 
 
 @pytest.mark.slow

@@ -4,8 +4,6 @@ Whatever a model does, the analyst's explanation is printed, one line says what 
 nothing that is not borne out stands as fact.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

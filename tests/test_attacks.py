@@ -4,8 +4,6 @@ The attacks are in tests/attacks (its README says how they are written). Each is
 a real report and answered by a scripted model that does as it is told. What has to hold is here.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import tomllib

@@ -1,7 +1,5 @@
 """The arithmetic of `make bench`: budgets, ratios and exponents. No test here looks at a clock."""
 
-from __future__ import annotations
-
 import math
 import subprocess
 import sys

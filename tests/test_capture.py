@@ -1,7 +1,5 @@
 """`make samples`, without a GPU: in what order things happen, and what is written of them."""
 
-from __future__ import annotations
-
 import argparse
 import shlex
 import statistics

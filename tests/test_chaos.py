@@ -1,7 +1,5 @@
 """A batch with everything that can go wrong at once: nothing is lost, nothing is stored twice."""
 
-from __future__ import annotations
-
 import os
 import random
 import shutil

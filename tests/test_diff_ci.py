@@ -1,7 +1,5 @@
 """The gate in CI: annotations, comments, baselines, and what goes wrong. `test_action.py` runs the action."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -31,9 +29,6 @@ def without_sass(monkeypatch: pytest.MonkeyPatch) -> None:
     """As where NVIDIA's reader is not installed: nothing here is said of SASS, and each report that
     is kept takes it two seconds. (What runs in processes of its own has the reader.)"""
     monkeypatch.setattr("keet.ingest.sass.nvidia_reader.find_spec", lambda name: None)
-
-
-# --- annotations
 
 
 class Annotation(NamedTuple):
@@ -113,9 +108,6 @@ def test_names_do_not_break_annotations(keet: Keet, tmp_path: Path) -> None:
     assert all('"%25"' in each.text for each in found)
 
 
-# --- the comment
-
-
 def cells(markdown: str) -> list[list[str]]:
     """Rows of the tables, as a reader of Markdown sees them."""
     rows: list[list[str]] = []
@@ -144,9 +136,6 @@ def test_names_do_not_break_the_comment(keet: Keet, tmp_path: Path) -> None:
     html = MarkdownIt("commonmark").render(told)
     assert "<em>s" not in html
     assert "<a " not in html
-
-
-# --- the gate
 
 
 def gated(keet: Keet, before: Path, after: Path) -> tuple[int, str, list[str | None]]:
@@ -205,9 +194,6 @@ def test_an_empty_folder_and_a_folder_for_output(keet: Keet, tmp_path: Path, wor
     folder = keet("diff", BEFORE, AFTER, "-o", tmp_path)
     assert (folder.code, "name a file" in folder.err) == (2, True)
     assert list(tmp_path.iterdir()) == []
-
-
-# --- baselines
 
 
 @pytest.fixture

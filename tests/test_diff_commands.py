@@ -1,7 +1,5 @@
 """`keet diff`, `keet baseline` and `keet explain --against`, as people and programs see them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`keet diff` with tables of the runs, and without them where it matters: times, notes, advice."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path
@@ -121,9 +119,6 @@ def test_a_side_of_several_reports_keeps_tables_beside_them(
     wording(note)
 
 
-# --- the number of a cause
-
-
 def _causes(told: dict[str, Any]) -> list[str]:
     return [a["what"] for p in told["pairs"] for a in p["attribution"] if a["finding"]]
 
@@ -196,9 +191,6 @@ def test_a_table_of_another_program_exits_6(keet: Keet, tmp_path: Path, wording)
     wording(forced.err)
 
 
-# --- without tables
-
-
 def test_the_gate_says_that_captured_launches_are_not_the_run(keet: Keet, wording) -> None:
     told = document(keet, *pair("matrix_flip"), "--gate", 5)
     (sentence,) = told["gate"]["not_gated"]
@@ -223,9 +215,6 @@ def test_force_gives_no_total_of_launches_that_do_the_work_of_many(keet: Keet) -
     assert told["verdict"]["speedup"] is None
     assert told["pairs"][0]["verdict"]["word"] == "inconclusive"
     assert "slower" not in keet("diff", *pair("ring_steps"), "--force").out
-
-
-# --- advice
 
 
 def test_a_share_says_what_it_is_of(keet: Keet, tmp_path: Path, wording) -> None:

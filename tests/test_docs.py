@@ -1,7 +1,5 @@
 """Pages that are generated are true, and what the README says can be typed."""
 
-from __future__ import annotations
-
 import re
 from importlib import import_module
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`each_row`: every row runs, and every failure is reported."""
 
-from __future__ import annotations
-
 import inspect
 
 import pytest

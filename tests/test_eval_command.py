@@ -1,7 +1,5 @@
 """`keet eval`: it finds its actions, and says what is wrong where there is none."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

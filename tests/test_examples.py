@@ -1,7 +1,5 @@
 """What is in examples/ runs, and does what its first lines say."""
 
-from __future__ import annotations
-
 import ast
 import json
 import re
@@ -114,9 +112,6 @@ def test_wrong_arguments_get_the_usage(name: str, monkeypatch: pytest.MonkeyPatc
     assert out == ""
     assert err.startswith(f"usage: python examples/{name} ")
     assert len(err.splitlines()) == 1
-
-
-# --- the notebook
 
 
 NOTEBOOK = json.loads((EXAMPLES / "tour.ipynb").read_text(encoding="utf-8"))

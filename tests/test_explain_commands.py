@@ -42,9 +42,6 @@ def test_output(name: str, keet: Keet, golden) -> None:
     golden(name, result.out)
 
 
-# --- json
-
-
 @every_report
 def test_json(path: Path, keet: Keet) -> None:
     result = keet("explain", path, "--format", "json")
@@ -93,9 +90,6 @@ def test_a_unit_that_was_not_measured_is_not_a_limiter(keet: Keet) -> None:
     assert "speed of light" in [entry["check"] for entry in skipped]
 
 
-# --- markdown
-
-
 @every_report
 def test_markdown_is_well_formed(path: Path, keet: Keet) -> None:
     """Each row of a table has as many cells as its header."""
@@ -113,9 +107,6 @@ def test_markdown_is_well_formed(path: Path, keet: Keet) -> None:
         else:
             pipes = 0
     assert open_fence is None
-
-
-# --- context
 
 
 @every_report
@@ -159,9 +150,6 @@ def test_a_budget_that_is_too_small_is_refused(budget: str, keet: Keet) -> None:
     result = keet("context", FLIP, f"--max-tokens={budget}")
     assert (result.code, result.out) == (2, "")
     assert "--max-tokens" in result.err
-
-
-# --- several reports
 
 
 def test_several_reports_are_lines_of_json(keet: Keet) -> None:

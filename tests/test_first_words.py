@@ -1,7 +1,5 @@
 """`keet REPORT`, paths that do not exist, and where the output goes: -o, its format, --open."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import sys

@@ -1,7 +1,5 @@
 """The fuzzer (tests/fuzz): its parts, the mutants that once showed a fault, and a short run."""
 
-from __future__ import annotations
-
 import math
 import tomllib
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Commands on reports with many launches: each launch is decoded a few times, then released."""
 
-from __future__ import annotations
-
 import gc
 import tracemalloc
 from pathlib import Path

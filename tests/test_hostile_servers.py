@@ -3,8 +3,6 @@
 The table is tests/hostile_behaviours.py; `python -m tests.hostile_servers` prints the figures.
 """
 
-from __future__ import annotations
-
 import os
 
 import pytest

@@ -1,8 +1,6 @@
 """Texts in reports and on the command line that attack a terminal, or are far too long: in every
 format of every command they are printed as escapes, and cut."""
 
-from __future__ import annotations
-
 import io
 import json
 import re
@@ -196,9 +194,6 @@ def test_every_reader_limits_names_to_one_line(tmp_path: Path) -> None:
         assert sum(each.startswith("k") for each in names) >= 5, "the names were planted"
 
 
-# --- the functions
-
-
 def test_escapes_do_not_change_the_meaning_of_json() -> None:
     document = {ATTACK: [ATTACK, "tab\t, line\n, \ud7fc, é, 𝄞"]}
     for text in (json.dumps(document, ensure_ascii=False), json.dumps(document)):
@@ -209,8 +204,6 @@ def test_line_ends_are_kept() -> None:
     assert visible("a\tb\r\nc\n") == "a\tb\r\nc\n"
     assert visible("a\rb") == "a\\u000db"
 
-
-# --- the ways out
 
 WRITES = re.compile(
     r"sys\.__std|(?:stdout|stderr)\.buffer|os\.write\(|\.write_(?:text|bytes)\("

@@ -1,7 +1,5 @@
 """`keet insights`: its formats, and a model that is asked once per insight."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path
@@ -95,9 +93,6 @@ def test_html_is_a_page_in_a_file_that_says_what_the_terminal_says(keet, store, 
     assert page.startswith("<!doctype html>")
     assert "dot over BLOCK" in page
     assert page.count('class="sweep-drawing"') == 2
-
-
-# --- with a model
 
 
 def script(tmp_path: Path, *answers: str | dict[str, str]) -> str:

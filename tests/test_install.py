@@ -1,7 +1,5 @@
 """The core install is small and complete; commands that need an extra name it."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
@@ -50,9 +48,6 @@ def names(requirements: list[str]) -> list[str]:
     return [Requirement(text).name for text in requirements]
 
 
-# --- what is declared
-
-
 def test_extras_equal_those_of_pyproject() -> None:
     """`keet doctor` and the messages name what pip knows."""
     declared = PROJECT["optional-dependencies"]
@@ -90,9 +85,6 @@ def test_the_install_size_counts_packages_and_bytes(tmp_path: Path, monkeypatch,
     assert install_size.main(["nonsense"]) == 2
     assert install_size.verdict(Size(MOST_PACKAGES + 1, 1)) == 1
     assert install_size.verdict(Size(1, (MOST_MEGABYTES + 1) * 10**6)) == 1
-
-
-# --- messages
 
 
 def test_a_missing_package_is_named_with_its_extra(wording) -> None:
@@ -191,9 +183,6 @@ def extra_check() -> object:
     from keet.documents.doctor import CheckDocument
 
     return CheckDocument("ncu-report", "ok", False, "there")
-
-
-# --- a real wheel
 
 
 @pytest.fixture(scope="module")
@@ -304,9 +293,6 @@ def test_a_replay_needs_no_model_package(core: Environment, tmp_path: Path) -> N
     ran = core.keet("explain", str(report), "--replay", str(recorded), "--no-compile", cwd=tmp_path)
     assert ran.code == 0, ran.err
     assert "(replayed)" in ran.out
-
-
-# --- keet eval of an installed keet
 
 
 @pytest.mark.slow

@@ -1,7 +1,5 @@
 """Each command with `--format json` has a schema, and prints documents that match it."""
 
-from __future__ import annotations
-
 import json
 from importlib import import_module
 from pathlib import Path

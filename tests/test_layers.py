@@ -4,8 +4,6 @@ docs/architecture.md describes the layers. Imports inside functions and under TY
 too.
 """
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache

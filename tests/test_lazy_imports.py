@@ -155,8 +155,6 @@ def test_import_keet_loads_nothing_else() -> None:
     assert loaded.split() == ["__future__", "keet", "keet.version"]
 
 
-# --- the shortcuts that make keet start and exit fast
-
 OTHER = str(REPORTS / "tour_basic.ncu-repz")
 AT_EXIT = """
 import atexit, gc, sys

@@ -1,8 +1,6 @@
 """`keet mcp`, used as its clients use it: with the official client, in this process, over stdin and
 stdout of a child, and over HTTP."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import os

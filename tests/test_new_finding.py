@@ -1,7 +1,5 @@
 """A finding is one module and a sample: a new one is found wherever findings are read."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import sys

@@ -5,8 +5,6 @@ the document. What is left as plain text with digits is a name, a place, a comma
 has all such fields.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -237,8 +235,6 @@ def _compared(before: Path, after: Path) -> DiffDocument:
         return keet.diff(before, after, force=True).document
 
 
-# --- that the checks above can fail
-
 TIME = Evidence("duration#0", "duration", 3.0, "ms", "duration")
 
 
@@ -276,8 +272,6 @@ def test_a_template_with_a_number_of_its_own_is_refused(template: str) -> None:
 def test_no_text_of_a_document_is_taken_for_a_name() -> None:
     assert {"text", "headline", "action", "reason", "notes", "title"}.isdisjoint(NAMES)
 
-
-# --- pages
 
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:,\d{3})*(?:\.\d+)?")
 _CODE = re.compile(r"(?s)```.*?```|`[^`]*`")

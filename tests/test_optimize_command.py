@@ -1,7 +1,5 @@
 """`keet optimize`, as people and programs see it."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import subprocess
@@ -162,9 +160,6 @@ def test_wrong_usage(words: tuple[str, ...], tmp_path, keet: Keet, monkeypatch, 
     done = keet("optimize", "app", "--build", "true", "--run", "true", *words)
     assert done.code == ExitCode.USAGE
     wording(done.err.replace(str(tmp_path), "HERE"))
-
-
-# --- the page
 
 
 def round_of(number: int, outcome: Any, reason: str, **values: Any) -> RoundDocument:

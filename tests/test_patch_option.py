@@ -1,7 +1,5 @@
 """`keet explain --patch FILE` and `--no-compile`, with given edits."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The table of the whole run, as `explain`, `show`, `context`, `snapshot` and `verify` use it."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

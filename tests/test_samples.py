@@ -1,7 +1,5 @@
 """The samples: their flaws are measured, visible in their reports and not named in the source."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from functools import cache

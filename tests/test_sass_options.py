@@ -1,7 +1,5 @@
 """What the machine code adds to explanations, and how to switch it off."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Secrets in recorded command lines and NVTX ranges appear in no output of any command."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

@@ -20,9 +20,6 @@ BASIC = REPORTS / "tour_basic.ncu-repz"
 TOUR = REPORTS / "tour_full.ncu-repz"
 
 
-# --- --quiet
-
-
 @pytest.mark.parametrize("where", [("-q", "baseline"), ("baseline", "--quiet"), ("baseline", "-q")])
 def test_quiet_drops_notes(where: tuple[str, ...], keet, tmp_path, monkeypatch, wording) -> None:
     monkeypatch.chdir(tmp_path)
@@ -58,9 +55,6 @@ def test_every_command_has_the_option_and_examples(command: str, keet: Keet) -> 
     assert "-q, --quiet" in shown.out
     assert "\nexamples:\n" in shown.out
     assert keet("help", command).out == shown.out
-
-
-# --- names that begin with a dash
 
 
 @pytest.fixture
@@ -112,17 +106,11 @@ def test_unknown_options_are_reported(dashed: str, keet: Keet) -> None:
     assert "did you mean" not in keet("explain", "r.ncu-rep", "--brief").err  # nearest: --price
 
 
-# --- help
-
-
 def test_help(keet: Keet, wording) -> None:
     assert keet("help") == keet("--help")
     assert keet("help", "eval", "diagnosis").out.startswith("usage: keet eval diagnosis")
     assert keet("help", "eval") == keet("eval", "--help")
     wording(keet("help", "shwo").err, keet("compare", "a", "b").err)
-
-
-# --- the hint how to add a model
 
 
 @pytest.fixture
@@ -177,9 +165,6 @@ def test_one_of_several_processes_prints_the_hint() -> None:
     assert (cache_folder() / "hints" / "model").is_file()
 
 
-# --- --top, --launch and --kernel
-
-
 def option_helps(option: str) -> dict[str, str]:
     """What its commands say of it."""
     modules = {name: import_module(f"keet.cli.{COMMANDS[name].module}") for name in COMMANDS}
@@ -212,9 +197,6 @@ def test_top_limits_json_only_if_it_is_given(keet: Keet) -> None:
         first = entries(json.loads(keet(*command, "--format", "json", "--top", 1).out))
         assert len(every) > 1
         assert first == every[:1]
-
-
-# --- pages
 
 
 @each_row(

@@ -1,7 +1,5 @@
 """`keet top` and `keet query`, on a store of real reports."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

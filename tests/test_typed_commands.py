@@ -1,7 +1,5 @@
 """Every command line of the README, the documentation and the help runs."""
 
-from __future__ import annotations
-
 import io
 import os
 import re

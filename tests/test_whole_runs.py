@@ -1,8 +1,6 @@
 """Programs made for it, profiled by `keet profile` on an H200 (tests/data/programs/runs): each thing
 that single launches hide is seen in the stored files."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable

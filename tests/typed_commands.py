@@ -5,8 +5,6 @@ contains `needs a ...` or `takes minutes` marks its line, or the block if it is 
 such commands are only parsed.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 import shutil
