@@ -363,25 +363,6 @@ def test_the_first_fault_is_reported_with_its_launch(keet: Keet, script: Script,
     wording(document["problem"])
 
 
-def test_an_unwritable_transcript_is_reported_once(keet: Keet, script: Script, tmp_path) -> None:
-    (tmp_path / "file").touch()
-    kept = tmp_path / "file" / "kept.jsonl"
-    model = script(CONCLUSION)
-    result = keet("explain", TILES, "--model", model, "--transcript", kept, "--format", "json")
-    assert result.err.count("transcript can't") == 1
-    assert document_of(result)["transcript"] is None
-    assert result.code == 0
-
-
-@pytest.mark.slow
-def test_a_damaged_cache_is_reported_once(keet: Keet, monkeypatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("KEET_CACHE", str(tmp_path))
-    monkeypatch.setattr("keet.agent.open_model.open_chat", lambda *_: Listener())
-    (tmp_path / "answers.sqlite").write_text("this is no base of data" * 100, encoding="utf-8")
-    result = keet("explain", TILES, "--model", "openai:x")
-    assert result.err.count("was damaged") == 1
-
-
 @pytest.mark.slow
 def test_runs_in_the_same_second_have_separate_transcripts(
     keet: Keet, script: Script, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -390,15 +371,6 @@ def test_runs_in_the_same_second_have_separate_transcripts(
     keet("explain", TILES, "--model", script(CONCLUSION))
     (kept,) = (tmp_path / "transcripts").iterdir()
     assert f"-{os.getpid()}-" in kept.name
-
-
-@pytest.mark.parametrize("fault", ["timeout", "interrupt", "server"])
-def test_a_fault_half_way_keeps_what_was_said(fault: str, keet, script: Script, kept: Path) -> None:
-    model = script(CONCLUSION | {"summary": WRONG}, {"fault": fault})
-    result = keet("explain", TILES, "--model", model, "--transcript", kept)
-    assert f"[unchecked] {WRONG}" in " ".join(result.out.split())
-    events = [event["event"] for event in read_transcript(kept)]
-    assert events.count("reply") == 1
 
 
 # --- what is sent

@@ -12,7 +12,6 @@ from keet.ingest import read_profile
 from keet.pages.context import context_text
 from keet.profile.launch_sequences import longest
 from tests.conftest import REPORTS, Keet
-from tests.json_documents import check_document
 from tests.rows import each_row
 
 SAMPLES = Path("kernels_samples")
@@ -40,54 +39,6 @@ def test_output(name: str, keet: Keet, golden) -> None:
     assert result.code == 0
     assert result.err == ""
     golden(name, result.out)
-
-
-@every_report
-def test_json(path: Path, keet: Keet) -> None:
-    result = keet("explain", path, "--format", "json")
-    document = json.loads(result.out, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
-    check_document("explain", document)
-    assert document["launches"]
-    for launch in document["launches"]:
-        evidence = launch["evidence"]
-        citing = [*launch["findings"], *launch["healthy"]]
-        cited = {entry for thing in citing for entry in thing["evidence"]}
-        sources = {entry for number in evidence.values() for entry in number["derived_from"] or ()}
-        assert cited | sources | {unit["evidence"] for unit in launch["ceilings"]} <= set(evidence)
-        assert [finding["rank"] for finding in launch["findings"]] == list(
-            range(1, len(launch["findings"]) + 1)
-        )
-        for finding in launch["findings"]:
-            forecast = finding["forecast"]
-            assert 1 <= forecast["low"] <= forecast["likely"] <= forecast["high"]
-
-
-def test_the_json_has_the_documented_shape(keet: Keet) -> None:
-    document = json.loads(keet("explain", FLIP, "--format", "json").out)
-    assert document["schema_version"] == 4
-    assert (document["author"], document["usage"]) == ("analyst", None)
-    assert document["device"]["name"] == "NVIDIA H200"
-    (launch,) = document["launches"]
-    assert (launch["id"], launch["kernel"]) == (0, "flip")
-    assert (launch["grid"], launch["block"]) == ([256, 1024, 1], [32, 8, 1])
-    assert launch["duration"]["unit"] == "us"
-    assert launch["verdict"]["limiter"] == "L2"
-    assert 80 < launch["verdict"]["reached_pct"] < 90
-    finding = launch["findings"][0]
-    assert finding["id"] == "uncoalesced_global"
-    assert (finding["cause_certainty"], finding["confidence"]) == ("certain", "high")
-    assert finding["certainty_reason"] is finding["confidence_reason"] is None
-    (place,) = finding["locations"]
-    assert (Path(place["file"]).name, place["line"]) == ("slow.cu", 7)
-
-
-def test_a_unit_that_was_not_measured_is_not_a_limiter(keet: Keet) -> None:
-    document = json.loads(keet("explain", BARE, "--launch", 0, "--format", "json").out)
-    verdict = document["launches"][0]["verdict"]
-    assert (verdict["limiter"], verdict["reached_pct"]) == (None, None)
-    skipped = document["launches"][0]["skipped"]
-    assert all(entry["remedy"] for entry in skipped)
-    assert "speed of light" in [entry["check"] for entry in skipped]
 
 
 @every_report
@@ -184,3 +135,75 @@ def test_a_folder_without_a_report_or_with_too_many_is_refused(keet: Keet, tmp_p
     chosen = keet("explain", FLIP, PHYSICS, "--kernel", "flip", "--no-model")
     assert chosen.code == 0
     assert "step_columns" not in chosen.out
+
+
+# --- what the machine code adds, and how to switch it off
+
+STREAMS = Path("evals/sass/streams/streams.keet.json.zst")
+HEALTHY = Path("kernels_samples/field_axpy/fast.ncu-repz")
+UNEVEN = Path("kernels_samples/sparse_apply/slow.ncu-repz")
+
+
+def launch_of(keet: Keet, report: Path, *options: str) -> dict:
+    told = keet("explain", report, "--no-model", "--format", "json", *options)
+    return json.loads(told.out)["launches"][0]
+
+
+@pytest.mark.slow
+def test_reading_the_same_bytes_again_is_a_finding(keet: Keet) -> None:
+    """Three passes over rows of 1 MB: DRAM reads 805 MB for 268 MB."""
+    launch = launch_of(keet, STREAMS, "--launch", "0")
+    first = launch["findings"][0]
+    assert first["id"] == "redundant_traffic"
+    assert launch["machine_code"] == "analysed"
+    factors = [launch["evidence"][each]["value"] for each in first["evidence"]]
+    assert any(value == pytest.approx(3.0, rel=0.02) for value in factors)
+    assert {place["line"] for place in first["locations"]}
+
+
+def test_reading_every_byte_once_is_said_only_with_a_bound(keet: Keet, wording) -> None:
+    wording(launch_of(keet, HEALTHY)["verdict"]["headline"])
+    without = launch_of(keet, HEALTHY, "--no-sass")["verdict"]["headline"]
+    assert "once" not in without
+
+
+def test_the_line_to_change_comes_first(keet: Keet) -> None:
+    """The loop whose length differs between warps, before the line where they wait."""
+    text = "k < end"
+    lines = (UNEVEN.parent / "slow.cu").read_text(encoding="utf-8").splitlines()
+    loop = next(number for number, line in enumerate(lines, 1) if text in line)
+    first, without = (
+        launch_of(keet, UNEVEN, *options)["findings"][0] for options in ((), ("--no-sass",))
+    )
+    assert first["id"] == without["id"] == "load_imbalance"
+    assert first["locations"][0]["line"] == loop
+    assert loop not in [place["line"] for place in without["locations"]]
+
+
+@pytest.mark.slow
+def test_the_code_of_the_longest_launches_is_analysed_and_explain_says_so(keet: Keet) -> None:
+    told = keet("explain", STREAMS, "--no-model", "--launch", "0-11", width=120)
+    assert "was not analysed" in " ".join(told.out.split())
+    states = [
+        launch["machine_code"]
+        for launch in json.loads(
+            keet("explain", STREAMS, "--no-model", "--launch", "0-11", "--format", "json").out
+        )["launches"]
+    ]
+    assert states.count("off") == 4
+
+
+@pytest.mark.parametrize(("options", "expected"), [([], {"off"}), (["--sass"], {"analysed"})])
+@pytest.mark.slow
+def test_batch_analyses_machine_code_on_request(
+    keet: Keet, tmp_path: Path, options: list[str], expected: set[str]
+) -> None:
+    report = tmp_path / "in" / HEALTHY.name
+    report.parent.mkdir()
+    report.symlink_to(HEALTHY.absolute())
+    assert keet("batch", report.parent, "-o", tmp_path / "out", "--jobs", "1", *options).code == 0
+    asked = keet("query", tmp_path / "out", "SELECT explanation FROM launches", "--format", "json")
+    rows = json.loads(asked.out)["rows"]
+    found = {json.loads(next(iter(row.values() if isinstance(row, dict) else row)))["machine_code"]
+             for row in rows}  # fmt: skip
+    assert found == expected

@@ -72,17 +72,6 @@ def test_the_prompt_on_the_page_equals_keet_context(keet: Keet) -> None:
     assert all("hidden" in each for each in copying)  # they need the script
 
 
-@pytest.mark.slow
-def test_several_reports_have_an_index(keet: Keet, tmp_path: Path) -> None:
-    (tmp_path / "bad.ncu-rep").write_bytes(b"NVR\x00 nothing that could be read")
-    page = page_of(keet, FLIP, ZOO, tmp_path / "bad.ncu-rep", code=5)
-    assert "bad.ncu-rep" in page.text_of("reports")
-    for number, path in enumerate((FLIP, ZOO), 1):
-        assert f"r{number}-report" in page.targets
-        assert str(path) in page.text_of(f"r{number}-report")
-    assert {"r1-launch-0", "r2-launch-0"} <= set(page.ids)
-
-
 def test_what_changed_is_on_the_page(keet: Keet, wording) -> None:
     page = page_of(keet, FAST, "--against", FLIP)
     assert "7.02x faster" in page.text_of("diff")

@@ -3,7 +3,7 @@
 import json
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -193,7 +193,7 @@ def test_a_table_may_be_named_for_one_report_only(table: Path, keet: Keet, wordi
 
 
 def test_show_has_the_run(beside: Path, keet: Keet) -> None:
-    """The golden of tests/test_whole_runs.py has what it says."""
+    """The golden of `test_show` has what it says."""
     document = json.loads(keet("show", beside, "--format", "json").out)
     check_document("show", document)
     assert document["run"]["kernels"][0]["kernel"] == "normalise"
@@ -285,15 +285,6 @@ def test_a_baseline_keeps_the_table(beside: Path, tmp_path: Path, keet: Keet, mo
     assert run._replace(report_created=None) == MANAGED
 
 
-@pytest.mark.slow
-def test_verify_says_what_the_run_has_instead(beside: Path, tmp_path, keet: Keet, wording) -> None:
-    text = tmp_path / "said.txt"
-    text.write_text("In the run, normalise took 2.73 ms.\n")
-    done = keet("verify", text, "--report", beside, width=120)
-    assert done.code == 1
-    wording([line for line in done.out.splitlines() if "normalise" in line])
-
-
 @each_row(
     ("text", "verdict"),
     [
@@ -372,3 +363,57 @@ def test_half_a_surrogate_pair_is_refused(tmp_path: Path, keet: Keet, wording) -
     result = keet("explain", TOUR, "--run-table", path, "--format", "json")
     assert result.code == 4
     wording(result.err)
+
+
+# --- reports of programs that were made for it (tests/data/programs/runs)
+
+WHERE = "tests/data/runs"
+
+
+def report(name: str) -> Path:
+    return Path(WHERE, f"{name}.ncu-repz")
+
+
+@pytest.mark.parametrize("name", ["managed", "streams_together", "waits", "waits_range"])
+def test_explain(name: str, keet: Keet, golden: Callable[[str, str], None]) -> None:
+    golden(f"explain.runs.{name}.100.txt", keet("explain", report(name), width=100).out)
+
+
+@pytest.mark.parametrize("name", ["growing", "waits"])
+def test_show(name: str, keet: Keet, golden: Callable[[str, str], None]) -> None:
+    golden(f"show.runs.{name}.100.txt", keet("show", report(name), width=100).out)
+
+
+@pytest.mark.parametrize("pair", ["steps_many steps_one", "streams_serial streams_together"])
+def test_diff(pair: str, keet: Keet, golden: Callable[[str, str], None]) -> None:
+    before, after = map(report, pair.split())
+    name = pair.replace(" ", ".")
+    golden(f"diff.runs.{name}.100.txt", keet("diff", before, after, width=100).out)
+
+
+@pytest.mark.parametrize("name", ["managed", "streams_together", "waits", "growing"])
+@pytest.mark.slow
+def test_verify_does_not_contradict_explain_about_a_run(name: str, keet: Keet, tmp_path) -> None:
+    for form in ("terminal", "markdown"):
+        said = tmp_path / "said.txt"
+        keet("explain", report(name), "--no-model", "--format", form, "-o", said)
+        assert keet("verify", said, "--report", report(name)).code == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "reason"), [("managed", "managed_or_host_memory"), ("streams_together", "concurrency")]
+)
+def test_the_first_reason_of_a_gap(name: str, reason: str, keet: Keet) -> None:
+    told = json.loads(keet("explain", report(name), "--no-model", "--format", "json").out)
+    first = told["launches"][0]["replay"]["reasons"][0]
+    assert (first["id"], first["status"]) == (reason, "likely")
+
+
+@pytest.mark.slow
+def test_without_tables_fused_launches_get_no_speedup(keet: Keet, tmp_path: Path) -> None:
+    """A single launch takes 22 times as long, and the program is 8 times faster."""
+    alone = [shutil.copy(report(name), tmp_path) for name in ("steps_many", "steps_one")]
+    for force in ([], ["--force"]):
+        done = json.loads(keet("diff", *alone, *force, "--format", "json").out or "{}")
+        assert done.get("verdict", {"speedup": None})["speedup"] is None

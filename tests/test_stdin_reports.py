@@ -71,6 +71,8 @@ def test_one_side_of_a_diff_can_be_stdin(keet: Keet, pipe: Any) -> None:
     assert "<stdin>" in keet("diff", "-", BASIC).out
     pipe(BASIC)
     assert keet("diff", "-", "--launch", "0:2", "--force").code == 0, "both sides are of one report"
+    pipe(BASIC)
+    assert keet("verify", "It has 3 blocks.", "--report", "-").code in (0, 1)
 
 
 def test_a_baseline_can_be_saved_from_stdin(keet: Keet, pipe: Any, tmp_path, monkeypatch) -> None:

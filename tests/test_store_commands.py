@@ -249,19 +249,6 @@ def test_several_gpus_are_told_one_by_one(tmp_path, analysed, keet, wording) -> 
 
 
 @pytest.mark.slow
-def test_a_report_without_counters_is_not_found_well(tmp_path: Path, keet: Keet) -> None:
-    path = "tests/data/reports/metrics_only.ncu-repz"
-    rows = next(analyse(path))
-    cells = [dict(zip(LAUNCH_COLUMNS, row)) for row in rows.launches]
-    assert [each["not_judged"] for each in cells] == [each["top_finding"] is None for each in cells]
-    assert {each["unknown_share"] for each in cells} == {1.0}
-    write_part(tmp_path, [record(path, rows.sha256)], [rows])
-    out = keet("top", tmp_path).out
-    assert "not checked: " in out
-    assert "none known" not in out
-
-
-@pytest.mark.slow
 def test_an_example_that_is_gone_is_marked(tmp_path, analysed, keet, wording) -> None:
     lost = changed(analysed[PATHS[0]], path="no/such.ncu-rep")
     there = changed(analysed[PATHS[1]], path=PATHS[1])
