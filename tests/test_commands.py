@@ -330,15 +330,6 @@ def test_options_may_come_before_the_pattern(keet: Keet) -> None:
     assert mixed == keet("metrics", report, "dram_bytes", "--launch", 1).out
 
 
-@pytest.mark.slow
-def test_a_snapshot_gives_the_same_output_as_its_report(keet: Keet, tmp_path: Path) -> None:
-    report, snapshot = REPORTS / "tour_lines.ncu-repz", tmp_path / "x.keet.json"
-    keet("snapshot", report, "-o", snapshot)
-    for command in (["metrics", "--all", "--format", "csv"], ["metrics", "dram"], ["hotspots"]):
-        name, *rest = command
-        assert keet(name, snapshot, *rest).out == keet(name, report, *rest).out
-
-
 def test_what_if_curves_are_shown_as_points(keet: Keet) -> None:
     report = REPORTS / "tour_full.ncu-repz"
     out = keet("metrics", report, "Occupancy Per Register", "--launch", 0, "--format", "json").out

@@ -1,8 +1,5 @@
 """`keet completion`: the scripts are run by the shells that they are made for."""
 
-import os
-import pty
-import select
 import shutil
 import subprocess
 import sys
@@ -15,6 +12,7 @@ from keet.cli import COMMANDS, main
 from keet.cli.eval import ACTIONS
 from keet.findings import findings
 from tests.conftest import Keet
+from tests.test_pager import Screen
 
 FILES = ("report.ncu-rep", "two words.ncu-repz", "notes.txt", "-dash.ncu-rep")
 
@@ -92,31 +90,6 @@ TYPED = [
 ]
 
 
-class Terminal:
-    """A shell at which somebody types."""
-
-    def __init__(self, command: list[str], folder: Path) -> None:
-        self.pid, self.file = pty.fork()
-        if not self.pid:
-            os.chdir(folder)
-            os.execvpe(command[0], command, {**os.environ, "TERM": "dumb", "HOME": str(folder)})
-
-    def type(self, text: str) -> None:
-        os.write(self.file, text.encode())
-
-    def read_until(self, text: str) -> str:
-        seen = ""
-        while text not in seen:
-            ready, _, _ = select.select([self.file], [], [], 60)
-            assert ready, f"{text!r} does not come: {seen!r}"
-            seen += os.read(self.file, 65536).decode(errors="replace")
-        return seen
-
-    def close(self) -> None:
-        os.close(self.file)
-        os.waitpid(self.pid, 0)
-
-
 SHELLS = [
     pytest.param(["bash", "--norc", "-i"], "source script.bash", id="bash"),
     pytest.param(
@@ -143,17 +116,17 @@ def test_fish_completes(folder: Path) -> None:
 @pytest.mark.parametrize(("command", "setup"), SHELLS)
 def test_the_tab_key_completes_in_a_terminal(command: list[str], setup: str, folder: Path) -> None:
     """On a terminal, as a user presses it: what was typed becomes the whole word."""
-    terminal = Terminal(command, folder)
-    try:
-        terminal.type(f"{setup}; echo rea''dy\n")
-        terminal.read_until("ready")
-        for typed, expected in TYPED:
-            terminal.type(f"{typed}\t")
-            terminal.read_until(expected)
-            terminal.type("\x15: next; echo do''ne\n")  # clear the line
-            terminal.read_until("done")
-    finally:
-        terminal.close()
+    terminal = Screen(command, 24, {"TERM": "dumb", "HOME": str(folder)}, folder)
+    terminal.type(f"{setup}; echo rea''dy\n")
+    terminal.read_until("ready")
+    for typed, expected in TYPED:
+        terminal.seen = ""
+        terminal.type(f"{typed}\t")
+        terminal.read_until(expected)
+        terminal.type("\x15: next; echo do''ne\n")  # clear the line
+        terminal.read_until("done")
+    terminal.type("exit\n")
+    assert terminal.exit_code() == 0
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

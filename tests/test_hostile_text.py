@@ -60,26 +60,28 @@ def store(hostile: Path) -> Path:
     return out
 
 
-def runs(report: Path, text: Path, store: Path | None) -> Iterator[list[str]]:
-    """Every command in every format that reads such a report."""
-    operands = {
-        **{
-            key: [str(report)]
-            for key in ("show", "explain", "hotspots", "roofline", "chart", "amounts")
-        },
-        "metrics": [str(report), "--all"],
-        "diff": [str(report), str(report.with_name("long.ncu-rep"))],
-        "verify": [str(text), "--report", str(report)],
-    }
+def in_every_format(
+    report: Path, other: Path, store: Path | None = None, sql: str = "FROM launches"
+) -> Iterator[list[str]]:
+    """Every command that reads a report or a store."""
+    alone = ("show", "explain", "hotspots", "roofline", "chart", "amounts")
+    operands: dict[str, list[object]] = {command: [report] for command in alone}
+    operands |= {"metrics": [report, "--all"], "diff": [report, other, "--force"]}
     if store is not None:
-        operands |= {"top": [str(store)], "insights": [str(store), "--no-model"]}
-        operands["query"] = [str(store), "SELECT *, chr(27) || '[31m' || chr(8238) FROM launches"]
+        operands |= {"top": [store], "insights": [store, "--no-model"], "query": [store, sql]}
     for command, names in operands.items():
         for form in FORMATS[command]:
-            yield [command, *names, "--format", form]
+            yield [command, *map(str, names), "--format", form]
     yield ["context", str(report)]
     yield ["snapshot", str(report), "-o", "-"]
     yield ["explain", str(report), "--verbose", "--all"]
+
+
+def runs(report: Path, text: Path, store: Path) -> Iterator[list[str]]:
+    sql = "SELECT *, chr(27) || '[31m' || chr(8238) FROM launches"
+    yield from in_every_format(report, report.with_name("long.ncu-rep"), store, sql)
+    for form in FORMATS["verify"]:
+        yield ["verify", str(text), "--report", str(report), "--format", form]
     yield ["hotspots", str(report), "--line", "\x1b[1m.cu:60"]
     yield ["show", str(report.with_name("missing\x1b[2J\u202e.ncu-rep"))]
     yield ["metrics", str(report), "\x1b[31m\x9b"]

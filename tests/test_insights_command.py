@@ -1,7 +1,6 @@
 """`keet insights`: its formats, and a model that is asked once per insight."""
 
 import json
-import re
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -127,20 +126,6 @@ def test_the_model_is_asked_once_per_insight_after_printing_the_cost(
     wording(second["text"])
     assert second["unchecked"][0]["text"] == "It takes 7 us."
     assert len([e for e in read_transcript(kept) if e["event"] == "request"]) == groups
-
-
-@pytest.mark.slow
-def test_a_summary_refers_to_numbers_of_its_insight(keet: Keet, store: Path, tmp_path) -> None:
-    prompt = keet("insights", store, "--show-prompt").out
-    name = re.findall(r"\{([a-z]\w*[^{}\s]*)\}", prompt.partition("measured")[2])[0]
-    model = script(tmp_path, f"See {{{name}}}.", "See {no_such_name}.", "So do both.")
-    options = ("--model", model, "--format", "json")
-    document = json.loads(keet("insights", store, *options).out)
-    first, second, *_ = (each["written"] for each in document["insights"])
-    assert first["unchecked"] == []
-    assert re.fullmatch(r"See .*\d.*\.", first["text"])
-    assert second["text"].startswith("[unchecked] See {no_such_name}")
-    assert "there is no `no_such_name`" in second["unchecked"][0]["reason"]
 
 
 @pytest.mark.slow

@@ -44,18 +44,21 @@ PROMPT = ":\x1b[K"
 
 
 class Screen:
-    """A terminal of 80x24, or of another size, in which keet runs."""
+    """A terminal of 80x24, or of another size, in which a program runs."""
 
-    def __init__(self, words: list[str], rows: int, environment: dict[str, str]) -> None:
+    def __init__(
+        self, words: list[str], rows: int, environment: dict[str, str], folder: Path = ROOT
+    ) -> None:
         self.pid, self.file = pty.fork()
         if not self.pid:
+            os.chdir(folder)
             size = struct.pack("HHHH", rows, 80, 0, 0)
             fcntl.ioctl(0, termios.TIOCSWINSZ, size)
             left_out = ("COLUMNS", "LINES", "PAGER", "KEET_PAGER", "LESS", "NO_COLOR")
             kept = {name: value for name, value in os.environ.items() if name not in left_out}
             paths = f"{ROOT}:{ROOT / 'tools'}"
             others = {"TERM": "xterm-256color", "PYTHONPATH": paths, **environment}
-            os.execvpe(sys.executable, [sys.executable, *words], {**kept, **others})
+            os.execvpe(words[0], words, {**kept, **others})
         self.seen = ""
 
     def type(self, text: str) -> None:
@@ -89,7 +92,7 @@ def terminal() -> Keet:
     """Runs keet at a terminal."""
 
     def run(*words: str, rows: int = 24, **environment: str) -> Screen:
-        return Screen(["-m", "keet", *words], rows, environment)
+        return Screen([sys.executable, "-m", "keet", *words], rows, environment)
 
     return run
 
@@ -193,8 +196,7 @@ def test_an_error_and_what_fits_on_the_screen_are_printed(terminal: Keet, pager:
 
 def typed(line: str, **environment: str) -> str:
     """What is on the screen after a shell has run the line."""
-    shell = "import os, sys; os.execvp('sh', ['sh', '-c', sys.argv[1]])"
-    screen = Screen(["-c", shell, line], 24, environment)
+    screen = Screen(["sh", "-c", line], 24, environment)
     assert screen.exit_code() == 0
     return screen.seen
 

@@ -3,7 +3,7 @@
 import json
 import re
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -193,7 +193,7 @@ def test_a_table_may_be_named_for_one_report_only(table: Path, keet: Keet, wordi
 
 
 def test_show_has_the_run(beside: Path, keet: Keet) -> None:
-    """The golden of `test_show` has what it says."""
+    """The goldens of `test_output` have what it says."""
     document = json.loads(keet("show", beside, "--format", "json").out)
     check_document("show", document)
     assert document["run"]["kernels"][0]["kernel"] == "normalise"
@@ -374,23 +374,6 @@ def report(name: str) -> Path:
     return Path(WHERE, f"{name}.ncu-repz")
 
 
-@pytest.mark.parametrize("name", ["managed", "streams_together", "waits", "waits_range"])
-def test_explain(name: str, keet: Keet, golden: Callable[[str, str], None]) -> None:
-    golden(f"explain.runs.{name}.100.txt", keet("explain", report(name), width=100).out)
-
-
-@pytest.mark.parametrize("name", ["growing", "waits"])
-def test_show(name: str, keet: Keet, golden: Callable[[str, str], None]) -> None:
-    golden(f"show.runs.{name}.100.txt", keet("show", report(name), width=100).out)
-
-
-@pytest.mark.parametrize("pair", ["steps_many steps_one", "streams_serial streams_together"])
-def test_diff(pair: str, keet: Keet, golden: Callable[[str, str], None]) -> None:
-    before, after = map(report, pair.split())
-    name = pair.replace(" ", ".")
-    golden(f"diff.runs.{name}.100.txt", keet("diff", before, after, width=100).out)
-
-
 @pytest.mark.parametrize("name", ["managed", "streams_together", "waits", "growing"])
 @pytest.mark.slow
 def test_verify_does_not_contradict_explain_about_a_run(name: str, keet: Keet, tmp_path) -> None:
@@ -417,3 +400,17 @@ def test_without_tables_fused_launches_get_no_speedup(keet: Keet, tmp_path: Path
     for force in ([], ["--force"]):
         done = json.loads(keet("diff", *alone, *force, "--format", "json").out or "{}")
         assert done.get("verdict", {"speedup": None})["speedup"] is None
+
+
+OUTPUTS = [
+    *(f"explain {name}" for name in ("managed", "streams_together", "waits", "waits_range")),
+    *("show growing", "show waits"),
+    *("diff steps_many steps_one", "diff streams_serial streams_together"),
+]
+
+
+@pytest.mark.parametrize("words", OUTPUTS)
+def test_output(words: str, keet: Keet, golden) -> None:
+    command, *names = words.split()
+    out = keet(command, *map(report, names), width=100).out
+    golden(f"{command}.runs.{'.'.join(names)}.100.txt", out)

@@ -22,7 +22,7 @@ from tests import encode
 from tests.conftest import REPORTS, Keet
 from tests.hostile_reports import changed, inside, nvtx_of, with_changes
 from tests.kept_reports import unpacked
-from tests.test_hostile_text import FORMATS
+from tests.test_hostile_text import in_every_format
 from tests.unit.serve.conftest import called
 
 VALUES = {
@@ -115,31 +115,21 @@ def unmasked_store(store: Path) -> Path:
 
 
 def report_commands(report: Path, other: Path) -> Iterator[list[object]]:
-    for command in ("show", "explain", "hotspots", "roofline"):
-        for form in FORMATS[command]:
-            yield [command, report, "--format", form]
-    for form in FORMATS["metrics"]:
-        yield ["metrics", report, "--all", "--format", form]
-    for form in FORMATS["diff"]:
-        yield ["diff", other, report, "--format", form, "--force"]
+    yield from in_every_format(report, other)
     yield ["show", report, "--verbose"]
-    yield ["explain", report, "--all", "--verbose"]
     yield ["explain", report, "--against", other]
-    yield ["context", report]
-    yield ["snapshot", report, "-o", "-"]
     yield ["explain", report, "--show-prompt"]
     yield ["ask", report, other, "What limits it?", "--show-prompt"]
 
 
 def store_commands(store: Path) -> Iterator[list[object]]:
-    for command in ("top", "insights"):
-        for form in FORMATS[command]:
-            yield [command, store, "--format", form]
-    for form in FORMATS["query"]:
-        yield ["query", store, "FROM launches", "--format", form]
+    yield from (each for each in in_every_format(store, store, store) if each[0] in OF_STORES)
     yield ["query", store, "FROM parts.launches", "--format", "json"]
     yield ["query", store, "SELECT command_line[60:], reverse(nvtx), explanation FROM launches"]
     yield ["insights", store, "--show-prompt"]
+
+
+OF_STORES = ("top", "insights", "query")
 
 
 def written(folder: Path) -> str:
