@@ -177,6 +177,7 @@ def test_snapshot_and_back(keet: Keet, tmp_path: Path, monkeypatch: pytest.Monke
         (["shwo"], "did you mean: keet show"),
         (["--fast", "show"], "must come after the command"),
         (["show"], "required: REPORT"),
+        (["baseline"], "required: {save,list,show,name,remove}"),
         (["show", "a", "b"], "unrecognized"),
         (["metrics", "REPORT", "("], "not a valid regular expression"),
         (["metrics", "REPORT", "no_such_metric_at_all"], "no metric matches"),
@@ -280,7 +281,8 @@ def test_schema(keet: Keet) -> None:
 
 
 def test_doctor(keet: Keet, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert keet("doctor").code == 0
+    shown = keet("doctor")
+    assert (shown.code, "--model PROVIDER:NAME" in " ".join(shown.out.split())) == (0, True)
     monkeypatch.setattr("keet.cli.doctor_checks._PACKAGES", ("rich", "surely-not-installed"))
     result = keet("doctor")
     assert result.code == 3

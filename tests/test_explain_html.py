@@ -7,6 +7,7 @@ import pytest
 
 from keet.evidence import constant
 from keet.explanation.gain_texts import range_text
+from tests import encode
 from tests.conftest import REPORTS, Keet
 from tests.page_parts import PageParts, broken_links
 
@@ -94,3 +95,40 @@ def test_places_open_in_an_editor_on_request(keet: Keet, tmp_path: Path) -> None
     assert links("--editor", "vscode", "--source", tmp_path) == []
     assert links("--source", FLIP.parent) == []
     assert keet("explain", FLIP, "--editor", "vscode").code == 2
+
+
+@pytest.mark.slow
+def test_several_reports_have_an_index(keet: Keet, tmp_path: Path) -> None:
+    (tmp_path / "bad.ncu-rep").write_bytes(b"NVR\x00 nothing that could be read")
+    page = page_of(keet, FLIP, ZOO, tmp_path / "bad.ncu-rep", code=5)
+    assert "bad.ncu-rep" in page.text_of("reports")
+    for number, path in enumerate((FLIP, ZOO), 1):
+        assert f"r{number}-report" in page.targets
+        assert str(path) in page.text_of(f"r{number}-report")
+    assert {"r1-launch-0", "r2-launch-0"} <= set(page.ids)
+
+
+HOSTILE = "k\"onload='alert(0)'<script>alert(1)</script>\"'><img src=x onerror=alert(2)>`|*x*\n# y</title>\n\x1b[31m"
+
+
+def test_hostile_names_and_odd_numbers_are_harmless(keet: Keet, tmp_path: Path) -> None:
+    metrics = {
+        "gpu__time_duration.sum": 5000.0,
+        "lts__throughput.avg.pct_of_peak_sustained_elapsed": float("inf"),
+        "launch__waves_per_multiprocessor": float("nan"),
+    }
+    path = tmp_path / "<b>x.ncu-rep"
+    kernels = [encode.Kernel(HOSTILE, metrics), encode.Kernel("other", metrics)]
+    path.write_bytes(encode.report(kernels))
+    page = page_of(keet, path)
+    assert page.attributes("img") == []
+    assert len(page.attributes("script")) == 1
+    found = (*page.attributes("a"), *page.attributes("span"))
+    assert any("<img src=x onerror=alert(2)>" in (each.get("title") or "") for each in found)
+    assert "<b>x.ncu-rep" in page.text
+    assert not any(key.startswith("on") for _, found in page.elements for key in found)
+    out = keet("explain", path, "--format", "json").out
+    json.loads(out, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+    for arguments in (("explain", path, "--format", "markdown"), ("context", path)):
+        result = keet(*arguments)
+        assert (result.code, "\x1b" in result.out, "\n# y" in result.out) == (0, False, False)

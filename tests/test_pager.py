@@ -137,7 +137,7 @@ def test_what_is_longer_than_the_screen_goes_through_the_pager(
     words: tuple[str, ...], terminal: Keet, pager: Path
 ) -> None:
     pager.unlink(missing_ok=True)
-    screen = terminal("-q", *words, rows=8, KEET_PAGER=command(pager))
+    screen = terminal("-q", *words, rows=8, KEET_PAGER=command(pager), PAGER="false")
     assert screen.exit_code() == 0
     assert screen.seen == ""
     assert pager.read_text().count("\n") >= 8
@@ -227,7 +227,7 @@ def test_a_pipe_is_as_wide_as_the_terminal(rest: str, width: int, tmp_path: Path
 
 @pytest.mark.slow
 def test_colours_and_no_links_unless_the_pager_knows_them(terminal: Keet, pager: Path) -> None:
-    screen = terminal("explain", REPORT, KEET_PAGER=command(pager))
+    screen = terminal("explain", REPORT, PAGER=command(pager))
     assert screen.exit_code() == 0
     assert "\x1b[1m" in pager.read_text()
     assert "\x1b]8;" not in pager.read_text()
@@ -254,14 +254,16 @@ def test_ctrl_c_is_for_the_pager(terminal: Keet, tmp_path: Path) -> None:
     assert "Traceback" not in screen.seen
 
 
+@pytest.mark.parametrize("options", mostly_slow([{}, {"LESS": "-i"}], few=1))
 @pytest.mark.skipif(shutil.which("less") is None, reason="needs less")
-def test_less_shows_the_beginning(terminal: Keet) -> None:
-    screen = terminal("explain", REPORT, "--launch", "0")
+def test_less_shows_the_beginning_in_colours(options: dict[str, str], terminal: Keet) -> None:
+    screen = terminal("explain", REPORT, "--launch", "0", **options)
     screen.read_until(PROMPT)
     first = screen.seen
     assert "#0" in first
     assert "no model" not in first
     assert "ESC[" not in first
+    assert "\x1b[1m" in first
     screen.type("q")
     assert screen.exit_code() == 0
 

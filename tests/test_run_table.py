@@ -184,6 +184,8 @@ def test_json_without_a_table_has_no_run(command: str, keet: Keet) -> None:
 def test_a_table_may_be_named_for_one_report_only(table: Path, keet: Keet, wording) -> None:
     named = ("explain", TOUR, "--run-table", table, "--no-model", "--format", "json")
     assert json.loads(keet(*named).out)["run"]["launches"] == 514
+    assert keet(*named[:-2], "-o", table).code == 2  # it would be overwritten
+    assert table.read_text() == CSV
     result = keet("explain", TOUR, REPORTS / "tour_lines.ncu-repz", "--run-table", table)
     assert result.code == 2
     wording(result.err)
@@ -414,3 +416,13 @@ def test_output(words: str, keet: Keet, golden) -> None:
     command, *names = words.split()
     out = keet(command, *map(report, names), width=100).out
     golden(f"{command}.runs.{'.'.join(names)}.100.txt", out)
+
+
+def test_a_table_without_time_is_reported(tmp_path: Path, keet: Keet) -> None:
+    path = tmp_path / "none.csv"
+    path.write_text("kernel,launches,total_ms\ntranspose_rows,10,0\n")
+    told = "the run table contains no GPU time, so it is not used"
+    assert told in keet("explain", TOUR, "--run-table", path, "--no-model").err
+    shown = keet("show", TOUR, "--run-table", path)
+    assert f"note: {told}" in shown.out
+    assert "Run %" not in shown.out

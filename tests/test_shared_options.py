@@ -210,3 +210,8 @@ def test_a_page_is_not_printed_on_a_terminal(
     result = keet(*words, "--format", "html")
     assert (result.code, result.out) == (2, "")
     wording(result.err, case=words[0])
+
+
+def test_options_after_two_dashes_belong_to_the_program(keet: Keet) -> None:
+    out = keet("profile", "--dry-run", "--", "./app", "-q", "--", "--help").out
+    assert out.rstrip().endswith("./app -q -- --help")
