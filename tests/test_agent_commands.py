@@ -615,9 +615,7 @@ OF_CODE = [
 
 @pytest.mark.parametrize("mode", ["source", "all"])
 @pytest.mark.slow
-def test_redact_source_also_hides_what_machine_code_shows(
-    mode: str, keet: Keet, script: Script, kept: Path
-) -> None:
+def test_redact_source_also_hides_what_machine_code_shows(mode: str, keet, script, kept) -> None:
     model = script({"content": "", "tool_calls": OF_CODE}, CONCLUSION)
     options = ("--redact", mode, "--transcript", kept, "--token-budget", 60_000)
     assert keet("explain", STENCIL, "--model", model, *options).code == 0

@@ -247,9 +247,7 @@ def unverified(document: Any) -> int:
 
 
 @pytest.mark.parametrize("attack", mostly_slow(EXPLAINED, few=3))
-def test_planted_instructions_change_nothing(
-    attack: Attack, strike: Strike, analyst: Analyst
-) -> None:
+def test_planted_instructions_change_nothing(attack: Attack, strike, analyst: Analyst) -> None:
     outcome = strike(attack, "--format", "json")
     _is_harmless(outcome)
     _stays_between_the_marks(attack, outcome)
@@ -344,9 +342,7 @@ def _core(sentence: str) -> str:
 @pytest.mark.parametrize("attack", [each for each in ATTACKS if each.values[0].get("printed")])
 @pytest.mark.parametrize("form", ["terminal", "markdown"])
 @pytest.mark.slow
-def test_printed_output_contains_no_active_content(
-    attack: Attack, form: str, strike: Strike
-) -> None:
+def test_printed_output_contains_no_active_content(attack: Attack, form: str, strike) -> None:
     outcome = strike(attack, "--format", form)
     _is_harmless(outcome)
     printed = outcome.result.out + outcome.result.err

@@ -412,9 +412,7 @@ def test_a_broken_table_beside_the_report_is_noted(keet: Keet, tmp_path: Path, w
 
 
 @pytest.mark.slow
-def test_a_side_of_several_reports_keeps_tables_beside_them(
-    keet: Keet, spent: tuple[Any, ...], wording
-) -> None:
+def test_a_side_of_several_reports_keeps_tables_beside_them(keet, spent, wording) -> None:
     """--run-table is refused for a side of several reports, so it is not advised."""
     (note,) = _run_notes(keet, BEFORE, AFTER, *spent[2:], "--before-run", AGAIN)
     wording(note)
@@ -448,9 +446,7 @@ def test_short_launches_are_counted(keet: Keet, bare: list[Path], wording) -> No
 
 
 @pytest.mark.slow
-def test_an_explanation_against_a_report_uses_the_tables(
-    keet: Keet, spent: tuple[Any, ...], tmp_path: Path
-) -> None:
+def test_an_explanation_against_a_report_uses_the_tables(keet, spent, tmp_path) -> None:
     """Tables that lie beside the reports, as keet profile leaves them."""
     places = []
     for report, table in ((BEFORE, spent[1]), (AFTER, spent[3])):
@@ -471,9 +467,7 @@ def test_an_explanation_against_a_report_uses_the_tables(
         (("--after-run", BEFORE), "the run table of one report, and this side has 2"),
     ],
 )
-def test_wrong_usage_of_tables(
-    options: tuple[object, ...], complaint: str, keet: Keet, spent: tuple[Any, ...]
-) -> None:
+def test_wrong_usage_of_tables(options: tuple[object, ...], complaint: str, keet, spent) -> None:
     result = keet("diff", BEFORE, AFTER, *spent, *options)
     assert (result.code, result.out) == (2, "")
     assert complaint in result.err

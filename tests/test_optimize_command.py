@@ -185,7 +185,9 @@ def document() -> OptimizeDocument:
             2, "kept", "faster", **changed, times=times(1200, 600), of_original=0.5, summary=tiles
         ),
         round_of(3, "refused", "it changes files that may not change: check.sh"),
-        round_of(4, "slower", "it is slower", **changed, times=times(600, 800), of_original=0.66),
+        round_of(
+            4, "slower", "it takes longer", **changed, times=times(600, 800), of_original=0.66
+        ),
         round_of(5, "kept", "faster", **changed, times=times(600, 400, None), of_original=0.33),
     ]
     left = Sentence("{n:.0f} of the time is left", n=constant(31.0, "%", "left"))

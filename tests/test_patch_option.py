@@ -30,9 +30,7 @@ def edits(monkeypatch: pytest.MonkeyPatch) -> list[EditDocument]:
     return suggested
 
 
-def test_a_patch_is_written(
-    edits: list[EditDocument], keet: Keet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wording
-) -> None:
+def test_a_patch_is_written(edits, keet, tmp_path, monkeypatch, wording) -> None:
     edits += [edit(patch_of(FALL, "0.03f")), edit(patch_of(FALL, "0.04f"))]
     file = tmp_path / "fix.patch"
     result = keet("explain", REPORT, *MODEL, "--patch", file)
@@ -94,7 +92,7 @@ def test_compiling_is_switched_off(edits: list[EditDocument], keet: Keet) -> Non
         (("--patch", "P", "-o", "P", "--format", "json", *MODEL), 2, "-o is the same file"),
         (("--patch", "P", "--transcript", "P", *MODEL), 2, "--transcript is the same file"),
         (("R", "--patch", "P", *MODEL), 2, "--patch is for a single report"),
-        (("--patch", "R", *MODEL), 2, "exists and is not a patch"),
+        (("--patch", "R", *MODEL), 2, "the report itself"),
     ],
 )
 def test_wrong_usage(

@@ -70,9 +70,7 @@ def test_ncus_rule_comes_before_uncertain_causes(
     assert told.index(QUOTED) < told.index(f"{first}Exposed latency")
 
 
-def test_rounding_of_a_page_does_not_refute_a_text_about_the_report(
-    page: Path, keet: Keet, tmp_path: Path
-) -> None:
+def test_rounding_of_a_page_does_not_refute_a_text_about_the_report(page, keet, tmp_path) -> None:
     """The page has 76.26 %, the report more digits. A wrong number is told all the same."""
     from keet.ingest import read_profile
 
