@@ -75,9 +75,10 @@ QUICK = ("explain", "show", "metrics", "roofline", "doctor")
 @pytest.mark.parametrize(
     "name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in CALLS]
 )
-def test_json_output_matches_its_schema(name: str, keet: Keet, request) -> None:
+def test_json_output_matches_its_schema(name: str, keet: Keet, request, capsys) -> None:
     store = request.getfixturevalue("store") if "STORE" in CALLS[name] else None
     words = [store if word == "STORE" else word for word in CALLS[name]]
+    capsys.readouterr()  # what was printed while the store was made
     result = keet(*words, "--format", "json")
     assert result.err == "" or result.code in (0, 1), result.err
     no_json = lambda constant: pytest.fail(f"{constant} is no JSON")  # noqa: E731
