@@ -1,7 +1,5 @@
 """Shared by all tests: real reports, the corpus if it is there, goldens, and running `keet`."""
 
-from __future__ import annotations
-
 import difflib
 import gc
 import hashlib

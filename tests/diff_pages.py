@@ -1,7 +1,5 @@
 """Reports that tests compare, and what `keet diff` says of them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from functools import cache
@@ -14,16 +12,7 @@ from keet.comparison.compare import Difference, compare
 from keet.comparison.sides import Side, SideCapture
 from keet.formats.html.blocks import reader as html_reader
 from keet.ingest import read_profile
-from keet.pages.blocks import (
-    Block,
-    Heading,
-    Item,
-    Items,
-    Notice,
-    Table,
-    Text,
-    plain,
-)
+from keet.pages.blocks import Block, Heading, Item, Items, Notice, Table, Text, plain
 from keet.pages.diff import diff_page
 from keet.profile import Profile
 from tests.conftest import REPORTS, TESTS, Keet

@@ -1,8 +1,6 @@
 """Writes reports byte by byte, for tests that need a file with exactly one fault or with exactly
 given content."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

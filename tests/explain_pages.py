@@ -1,7 +1,5 @@
 """The page of `keet explain` as text, for tests."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from functools import partial

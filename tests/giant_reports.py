@@ -8,8 +8,6 @@ that of the real launch; everything else is as ncu wrote it. A kernel that is ne
 the real reports have kernels gets a number behind its name.
 """
 
-from __future__ import annotations
-
 import struct
 import sys
 from argparse import ArgumentParser

@@ -1,7 +1,5 @@
 """Numbers in a text that no evidence has: texts of keet print their numbers from evidence."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 

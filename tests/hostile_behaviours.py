@@ -4,8 +4,6 @@ A function gets the open connection and the request (its first line, its headers
 sends what it likes. `BEHAVIOURS` is the table that tests/test_hostile_servers.py goes through.
 """
 
-from __future__ import annotations
-
 import base64
 import codecs
 import gzip
@@ -246,20 +244,16 @@ def calls(*named: tuple[str, str]) -> Send:
 # --- keys
 
 
-def entities(key: str) -> str:
-    return "".join(f"&#{ord(char)};" for char in key)
-
-
-def percent(key: str) -> str:
-    return "".join(f"%{ord(char):02x}" for char in key)
-
-
-def escapes(key: str) -> str:
-    return "".join(f"\\u{ord(char):04x}" for char in key)
+def of_chars(form: str) -> Callable[[str], str]:
+    """Each character of the key in this form."""
+    return lambda key: "".join(form.format(ord(char)) for char in key)
 
 
 def in_base64(key: str) -> str:
     return base64.b64encode(f"Bearer {key}".encode()).decode()
+
+
+entities, percent, escapes = map(of_chars, ("&#{};", "%{:02x}", "\\u{:04x}"))
 
 
 ROT5 = str.maketrans(

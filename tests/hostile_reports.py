@@ -4,8 +4,6 @@ A report is taken apart down to the fields that are changed, and put together ag
 lengths, so that everything else in it stays as ncu wrote it.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple

@@ -6,8 +6,6 @@ prints what ended each run, how long it took, how much memory keet and its clien
 a key was found in what they wrote.
 """
 
-from __future__ import annotations
-
 import base64
 import gzip
 import html

@@ -1,7 +1,5 @@
 """Stores with planted sweeps, outliers and changes, written through the real writer."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence

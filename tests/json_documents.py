@@ -1,7 +1,5 @@
 """Are keet's JSON documents what `keet schema` says? Types are checked as strictly as JSON allows."""
 
-from __future__ import annotations
-
 import json
 from typing import TypeVar
 

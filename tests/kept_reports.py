@@ -1,7 +1,5 @@
 """The reports of the repository, most of which are kept compressed: their paths and bytes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from keet.ingest.input import zstd

@@ -1,8 +1,6 @@
 """Pieces that make a text hard to read when they are repeated: each is the worst case of a pattern
 or of a loop that reads prose."""
 
-from __future__ import annotations
-
 PROSE = [
     "{l2_busy} ", "{a} ", "{l2_busy > dram_busy}, ", "{", "}", "`", "`a` ", "a-", "a.", "a/", "1", "1,", "-", "_", "*", "a ", "a",
     "\n", "\n ", "\n- a", "1. a\n", ". ", ".)", "flip.cu:5, ", "flip.cu:5-", "lines 3, ", "the same ", "two ", "x82 ", "&#56;", "½",

@@ -1,7 +1,5 @@
 """Profiles and reports with many launches, made of real reports': for tests of what sums them up."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Parts of a model's explanation, for tests of pages."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from keet.documents.model_explanation import (
@@ -22,35 +20,24 @@ def cause(
     claim: Any = None,
 ) -> CauseDocument:
     facts = tuple(Sentence.of([fact]) for fact in because)
-    return CauseDocument(
-        finding=finding, text=text, because=facts, where=where, problem=problem, claim=claim
-    )
+    given = {"finding": finding, "text": text, "where": where, "problem": problem, "claim": claim}
+    return CauseDocument(because=facts, **given)
 
 
-def edit(
-    finding: str | None,
-    what: Prose = Prose(),  # noqa: B008
-    diff: str = "",
-    places: tuple[str, ...] = (),
-    sketch: str = "",
-    problem: str | None = None,
-    build: Any = "not checked",
-    build_text: str = "",
-    risk: Prose = Prose(),  # noqa: B008
-    check: Prose = Prose(),  # noqa: B008
-) -> EditDocument:
-    return EditDocument(
-        finding=finding,
-        what=what,
-        diff=diff,
-        places=places,
-        sketch=sketch,
-        problem=problem,
-        build=build,
-        build_text=build_text,
-        risk=risk,
-        check=check,
-    )
+EDIT = {
+    "diff": "",
+    "places": (),
+    "sketch": "",
+    "problem": None,
+    "build": "not checked",
+    "build_text": "",
+    "risk": Prose(),
+    "check": Prose(),
+}
+
+
+def edit(finding: str | None, what: Prose = Prose(), **parts: Any) -> EditDocument:  # noqa: B008
+    return EditDocument(finding=finding, what=what, **{**EDIT, **parts})
 
 
 def said(summary: Prose = Prose(), **parts: Any) -> ModelExplanation:  # noqa: B008

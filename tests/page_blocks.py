@@ -1,7 +1,5 @@
 """What is on a page, as blocks: its parts, texts, facts and tables, and the listings of its code."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path

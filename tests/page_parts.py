@@ -1,7 +1,5 @@
 """Parses an HTML page of keet for tests."""
 
-from __future__ import annotations
-
 import xml.etree.ElementTree as ET
 from collections import Counter
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Writes pages like ncu: the details page as CSV and as text, for tests of the readers."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Iterable, Sequence
@@ -12,13 +10,7 @@ IDENTITY = ("ID", "Process ID", "Process Name", "Host Name", "Kernel Name")
 NEW = ("Context", "Stream", "Block Size", "Grid Size", "Device", "CC")
 OLD = ("Kernel Time", "Context", "Stream")
 METRIC = ("Section Name", "Metric Name", "Metric Unit", "Metric Value")
-RULE = (
-    "Rule Name",
-    "Rule Type",
-    "Rule Description",
-    "Estimated Speedup Type",
-    "Estimated Speedup",
-)
+RULE = ("Rule Name", "Rule Type", "Rule Description", "Estimated Speedup Type", "Estimated Speedup")
 
 
 class Cell(NamedTuple):

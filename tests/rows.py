@@ -1,7 +1,5 @@
 """Runs all rows of a table as one test: pytest takes some milliseconds per item, a row often less."""
 
-from __future__ import annotations
-
 import inspect
 import warnings
 from collections.abc import Callable, Iterable, Sequence

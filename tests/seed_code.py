@@ -6,8 +6,6 @@ are kept in one file; an entry of another reader version is never found, so that
 time and nothing else.
 """
 
-from __future__ import annotations
-
 import io
 import os
 import tarfile

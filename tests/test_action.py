@@ -1,7 +1,5 @@
 """The GitHub action: its steps run in order on real reports, with a `gh` that records its calls."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -46,9 +44,6 @@ fi
 """`keet profile` needs a GPU."""
 
 
-# --- what GitHub does with the file
-
-
 def expressions(value: Any) -> list[str]:
     text = json.dumps(value)
     return re.findall(r"\$\{\{ *(.*?) *\}\}", text)
@@ -71,13 +66,10 @@ def test_what_is_referred_to_exists() -> None:
                 assert set(step["with"]) <= set(ACTION["inputs"])
 
 
-def test_no_expression_is_part_of_a_script() -> None:
+def test_no_expression_is_part_of_a_script_and_the_workflow_asks_for_few_rights() -> None:
     """A title of a pull request must not become code."""
     assert [step["name"] for step in STEPS if "${{" in step.get("run", "")] == []
     assert [step["name"] for step in STEPS if "run" in step and step["shell"] != "bash"] == []
-
-
-def test_the_workflow_asks_for_few_rights() -> None:
     jobs = WORKFLOW["jobs"]
     assert WORKFLOW["permissions"] == {"contents": "read"}
     assert "permissions" not in jobs["profile"]  # it runs the code of the pull request
@@ -132,28 +124,16 @@ class Job:
         inputs |= {name.replace("_", "-"): value for name, value in given.items()}
         summary = self.calls.with_name("summary.md")
         summary.write_text("")
-        context: dict[str, Any] = {
-            "inputs": inputs,
-            "steps": {},
-            "github": {
-                "event_name": event,
-                "action_path": str(ROOT),
-                "event": {"pull_request": {"number": 7}},
-                "sha": "0" * 40,
-                "token": "secret",
-            },
-        }
+        github = {"event_name": event, "action_path": str(ROOT), "sha": "0" * 40, "token": "secret"}
+        github["event"] = {"pull_request": {"number": 7}}
+        context: dict[str, Any] = {"inputs": inputs, "steps": {}, "github": github}
         inputs["token"] = value_of(inputs["token"], context)
+        path = f"{self.temp / 'bin'}{os.pathsep}{os.environ['PATH']}"
         environment = {
-            "RUNNER_TEMP": str(self.temp),
-            "GITHUB_STEP_SUMMARY": str(summary),
-            "GITHUB_WORKSPACE": str(self.folder),
-            "GITHUB_REPOSITORY": "me/kernels",
-            "CALLS": str(self.calls),
-            "GH_CODE": str(gh_code),
-            "PROFILED": str(AFTER),
-            "PATH": f"{self.temp / 'bin'}{os.pathsep}{os.environ['PATH']}",
-        }
+            "RUNNER_TEMP": str(self.temp), "GITHUB_WORKSPACE": str(self.folder), "PATH": path,
+            "GITHUB_STEP_SUMMARY": str(summary), "GITHUB_REPOSITORY": "me/kernels",
+            "CALLS": str(self.calls), "GH_CODE": str(gh_code), "PROFILED": str(AFTER),
+        }  # fmt: skip
         log, code = "", 0
         for step in STEPS:
             if "run" not in step or not holds(step.get("if", "true"), context):
@@ -213,9 +193,6 @@ def holds(condition: str, context: dict[str, Any]) -> bool:
 @pytest.fixture
 def job(tmp_path: Path) -> Job:
     return Job(tmp_path)
-
-
-# --- what a user gets
 
 
 @pytest.mark.slow

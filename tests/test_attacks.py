@@ -4,8 +4,6 @@ The attacks are in tests/attacks (its README says how they are written). Each is
 a real report and answered by a scripted model that does as it is told. What has to hold is here.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import tomllib
@@ -57,63 +55,35 @@ def clean() -> str:
     return "".join(snapshot_text(read_profile(REPORT)))
 
 
-def _comment(snapshot: Snapshot, text: str) -> None:
-    lines = snapshot["launches"][0]["source_files"][FILE]
-    first, *others = text.split("\n")
-    lines[HOT] += f"  /* {first} */"
-    lines[HOT + 1 : HOT + 1] = [f"// {other}" for other in others]
-
-
-def _kernel(snapshot: Snapshot, text: str) -> None:
-    snapshot["launches"][0]["name"] = {"function": text, "demangled": text, "mangled": text}
-
-
-def _nvtx(snapshot: Snapshot, text: str) -> None:
-    snapshot["launches"][0]["nvtx"] = [{"domain": text, "name": text, "kind": "push_pop"}]
-
-
-def _rule(snapshot: Snapshot, text: str) -> None:
-    for rule in snapshot["launches"][0]["rules"]:
-        rule |= {"title": text, "message": text}
-
-
-def _file(snapshot: Snapshot, text: str) -> None:
+def plant(snapshot: Snapshot, place: str, text: str) -> None:
     launch = snapshot["launches"][0]
-    launch["source_files"] = {text: launch["source_files"][FILE]}
-    launch["locations"] = {pc: [text, line] for pc, (_, line) in launch["locations"].items()}
-
-
-def _report(snapshot: Snapshot, text: str) -> None:
-    snapshot["provenance"] |= {"path": text, "command_line": text}
-
-
-def _device(snapshot: Snapshot, text: str) -> None:
-    snapshot["launches"][0]["device"]["name"] = text
-
-
-def _sass(snapshot: Snapshot, text: str) -> None:
-    launch = snapshot["launches"][0]
-    for pc, (_, line) in launch["locations"].items():
-        if line == HOT + 1:
-            launch["disassembly"][pc] += f" {text}"
-
-
-def _metric(snapshot: Snapshot, text: str) -> None:
-    snapshot["launches"][0]["metrics"][text] = 97.31
-
-
-PLANTS: dict[str, Callable[[Snapshot, str], None]] = {
-    "comment": _comment,
-    "kernel": _kernel,
-    "nvtx": _nvtx,
-    "rule": _rule,
-    "file": _file,
-    "report": _report,
-    "device": _device,
-    "sass": _sass,
-    "metric": _metric,
-    "question": lambda snapshot, text: None,
-}
+    match place:
+        case "comment":
+            lines = launch["source_files"][FILE]
+            first, *others = text.split("\n")
+            lines[HOT] += f"  /* {first} */"
+            lines[HOT + 1 : HOT + 1] = [f"// {other}" for other in others]
+        case "kernel":
+            launch["name"] = dict.fromkeys(("function", "demangled", "mangled"), text)
+        case "nvtx":
+            launch["nvtx"] = [{"domain": text, "name": text, "kind": "push_pop"}]
+        case "rule":
+            for rule in launch["rules"]:
+                rule |= {"title": text, "message": text}
+        case "file":
+            launch["source_files"] = {text: launch["source_files"][FILE]}
+            launch["locations"] = {pc: [text, at] for pc, (_, at) in launch["locations"].items()}
+        case "report":
+            snapshot["provenance"] |= {"path": text, "command_line": text}
+        case "device":
+            launch["device"]["name"] = text
+        case "sass":
+            hot = [pc for pc, (_, line) in launch["locations"].items() if line == HOT + 1]
+            launch["disassembly"] |= {pc: f"{launch['disassembly'][pc]} {text}" for pc in hot}
+        case "metric":
+            launch["metrics"][text] = 97.31
+        case _:
+            assert place == "question", place
 
 
 def planted(attack: Attack, clean: str, folder: Path) -> Path:
@@ -121,7 +91,7 @@ def planted(attack: Attack, clean: str, folder: Path) -> Path:
     text = attack.get("text", "") * attack.get("repeat", 1) + "9" * attack.get("digits", 0)
     for place, said in {attack.get("plant"): text, **attack.get("also", {})}.items():
         if place:
-            PLANTS[place](snapshot, said)
+            plant(snapshot, place, said)
     path = folder / "hostile.keet.json"
     path.write_text(json.dumps(snapshot), encoding="utf-8")
     return path
@@ -277,9 +247,7 @@ def unverified(document: Any) -> int:
 
 
 @pytest.mark.parametrize("attack", mostly_slow(EXPLAINED, few=3))
-def test_planted_instructions_change_nothing(
-    attack: Attack, strike: Strike, analyst: Analyst
-) -> None:
+def test_planted_instructions_change_nothing(attack: Attack, strike, analyst: Analyst) -> None:
     outcome = strike(attack, "--format", "json")
     _is_harmless(outcome)
     _stays_between_the_marks(attack, outcome)
@@ -374,9 +342,7 @@ def _core(sentence: str) -> str:
 @pytest.mark.parametrize("attack", [each for each in ATTACKS if each.values[0].get("printed")])
 @pytest.mark.parametrize("form", ["terminal", "markdown"])
 @pytest.mark.slow
-def test_printed_output_contains_no_active_content(
-    attack: Attack, form: str, strike: Strike
-) -> None:
+def test_printed_output_contains_no_active_content(attack: Attack, form: str, strike) -> None:
     outcome = strike(attack, "--format", form)
     _is_harmless(outcome)
     printed = outcome.result.out + outcome.result.err

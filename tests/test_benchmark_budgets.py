@@ -1,7 +1,5 @@
 """The arithmetic of `make bench`: budgets, ratios and exponents. No test here looks at a clock."""
 
-from __future__ import annotations
-
 import math
 import subprocess
 import sys
@@ -10,15 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.benchmarks.measure import (
-    Point,
-    at_least,
-    at_most,
-    exponent,
-    line,
-    ratio_of,
-    spent,
-)
+from tests.benchmarks.measure import Point, at_least, at_most, exponent, line, ratio_of, spent
 from tests.rows import each_row
 
 positive = st.floats(0.1, 100.0)
@@ -31,20 +21,6 @@ def test_an_exponent_is_found_for_any_start_and_factor(
     sizes = [8.0**at for at in range(1, count + 1)]
     points = [Point(size, start + factor * size**power) for size in sizes]
     assert exponent(points, start) == pytest.approx(power, abs=1e-3)
-
-
-def test_linear_and_quadratic_growth_are_distinguished() -> None:
-    linear = [Point(1_000, 1.2), Point(8_000, 8.2)]
-    quadratic = [Point(1_000, 1.2), Point(8_000, 64.2)]
-    budget = at_most(1.05)
-    assert budget.holds(exponent(linear, 0.2))
-    assert not budget.holds(exponent(quadratic, 0.2))
-
-
-def test_without_subtracting_the_start_growth_is_hidden() -> None:
-    points = [Point(1_000, 10.0 + 0.1), Point(8_000, 10.0 + 6.4)]
-    assert exponent(points) < 0.3
-    assert exponent(points, 10.0) == pytest.approx(2.0)
 
 
 def test_nan_meets_no_budget() -> None:

@@ -1,7 +1,5 @@
 """`make samples`, without a GPU: in what order things happen, and what is written of them."""
 
-from __future__ import annotations
-
 import argparse
 import shlex
 import statistics
@@ -38,9 +36,7 @@ def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Words:
     return call
 
 
-def test_nothing_is_measured_while_something_is_built(
-    run: Words, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_is_measured_while_something_is_built(run: Words, monkeypatch) -> None:
     building, lock, seen = [4], threading.Lock(), []
 
     def build(sample: Sample, variant: str) -> Program:
@@ -56,9 +52,7 @@ def test_nothing_is_measured_while_something_is_built(
 
 
 @pytest.mark.parametrize("names", [["matrix_flap"], ["matrix_flip", "harness"], [".."], [""]])
-def test_a_mistyped_name_gives_one_line(
-    names: list[str], run: Words, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_mistyped_name_gives_one_line(names: list[str], run: Words, capsys) -> None:
     assert run(*names) == 2
     said = capsys.readouterr().err
     assert said.startswith(f"there is no sample {names[-1]!r}; there are band_scale,")
@@ -68,13 +62,8 @@ def test_a_mistyped_name_gives_one_line(
 @pytest.mark.parametrize(
     "problem",
     [
-        Failure("no"),
-        OSError("no"),
-        AssertionError("no"),
-        KeyError("no"),
-        ValueError("no"),
-        statistics.StatisticsError("no"),
-        subprocess.TimeoutExpired("no", 1),
+        *(kind("no") for kind in (Failure, OSError, AssertionError, KeyError, ValueError)),
+        *(statistics.StatisticsError("no"), subprocess.TimeoutExpired("no", 1)),
     ],
 )
 def test_a_failure_is_reported_and_the_others_continue(
@@ -101,9 +90,7 @@ def rounds_of(sample: Sample, times: list[float]) -> list[list[dict[str, Any]]]:
 
 
 @pytest.mark.parametrize("name", ["matrix_flip", "fan_update", "mechanism_rates", "softmax_rows"])
-def test_the_recorded_command_is_the_one_that_ran(
-    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_the_recorded_command_is_the_one_that_ran(name: str, monkeypatch, tmp_path: Path) -> None:
     """The sampling interval included; `-f` and `--format` change no report."""
     sample = load_sample(HERE / name)
     assert sample.measured is not None

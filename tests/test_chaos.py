@@ -1,7 +1,5 @@
 """A batch with everything that can go wrong at once: nothing is lost, nothing is stored twice."""
 
-from __future__ import annotations
-
 import os
 import random
 import shutil
@@ -81,13 +79,7 @@ def make_links(folder: Path, good: Path) -> None:
 def start(tree: Path, out: Path, tickets: int) -> subprocess.Popen[bytes]:
     command = ["batch", str(tree), "-o", str(out), "--jobs", "2", "--timeout", "3600"]
     return subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "tests.unit.corpus.fake_analyses",
-            "with_a_ticket",
-            *command,
-        ],
+        [sys.executable, "-m", "tests.unit.corpus.fake_analyses", "with_a_ticket", *command],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         env=hand_out(out.with_name("tickets"), tickets),

@@ -1,12 +1,8 @@
 """`keet completion`: the scripts are run by the shells that they are made for."""
 
-import os
-import pty
-import select
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import redirect_stdout
 from pathlib import Path
 
@@ -16,6 +12,7 @@ from keet.cli import COMMANDS, main
 from keet.cli.eval import ACTIONS
 from keet.findings import findings
 from tests.conftest import Keet
+from tests.test_pager import Screen
 
 FILES = ("report.ncu-rep", "two words.ncu-repz", "notes.txt", "-dash.ncu-rep")
 
@@ -66,28 +63,16 @@ LINES: list[tuple[list[str], set[str]]] = [
 def test_bash_completes(folder: Path) -> None:
     """One bash for all lines: it is asked as readline asks it."""
     asked = "\n".join(
-        f"COMP_WORDS=(keet {' '.join(map(shell_word, words))}); COMP_CWORD={len(words)}; _shtab_keet; "
+        f"COMP_WORDS=(keet {' '.join(map(repr, words))}); COMP_CWORD={len(words)}; _shtab_keet; "
         'printf "%s\\n" "${COMPREPLY[@]}"; echo END'
         for words, _ in LINES
     )
-    done = subprocess.run(
-        ["bash", "--norc", "-c", f"source script.bash\n{asked}"],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    bash = ["bash", "--norc", "-c", f"source script.bash\n{asked}"]
+    done = subprocess.run(bash, cwd=folder, capture_output=True, text=True, check=True)
     assert done.stderr == ""
     answers = [set(part.split("\n")) - {""} for part in done.stdout.split("END\n")[:-1]]
     assert answers == [expected for _, expected in LINES]
 
-
-def shell_word(word: str) -> str:
-    return "'" + word + "'"
-
-
-needs_fish = pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed")
-needs_zsh = pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not installed")
 
 TYPED = [
     ("keet exp", "explain"),
@@ -105,91 +90,51 @@ TYPED = [
 ]
 
 
-@needs_fish
-@pytest.mark.slow
-@pytest.mark.parametrize(("typed", "expected"), TYPED)
-def test_fish_completes(typed: str, expected: str, folder: Path) -> None:
-    command = f"source script.fish; complete -C '{typed}'"
-    done = subprocess.run(
-        ["fish", "--no-config", "-c", command],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stderr == ""
-    assert expected in {line.split("\t")[0].removeprefix("--format=") for line in lines(done)}
-
-
-def lines(done: "subprocess.CompletedProcess[str]") -> Iterator[str]:
-    yield from done.stdout.splitlines()
-
-
-class Terminal:
-    """A shell at which somebody types."""
-
-    def __init__(self, command: list[str], folder: Path) -> None:
-        self.pid, self.file = pty.fork()
-        if not self.pid:
-            os.chdir(folder)
-            os.execvpe(command[0], command, {**os.environ, "TERM": "dumb", "HOME": str(folder)})
-
-    def type(self, text: str) -> None:
-        os.write(self.file, text.encode())
-
-    def read_until(self, text: str) -> str:
-        seen = ""
-        while text not in seen:
-            ready, _, _ = select.select([self.file], [], [], 60)
-            assert ready, f"{text!r} does not come: {seen!r}"
-            seen += os.read(self.file, 65536).decode(errors="replace")
-        return seen
-
-    def close(self) -> None:
-        os.close(self.file)
-        os.waitpid(self.pid, 0)
-
-
 SHELLS = [
     pytest.param(["bash", "--norc", "-i"], "source script.bash", id="bash"),
     pytest.param(
         ["zsh", "-f", "-i"],
         "cp script.zsh _keet; fpath+=$PWD; autoload -U compinit; compinit -u -D",
         id="zsh",
-        marks=needs_zsh,
+        marks=pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not installed"),
     ),
 ]
+
+
+@pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed")
+@pytest.mark.slow
+def test_fish_completes(folder: Path) -> None:
+    for typed, expected in TYPED:
+        command = f"source script.fish; complete -C '{typed}'"
+        fish = ["fish", "--no-config", "-c", command]
+        done = subprocess.run(fish, cwd=folder, capture_output=True, text=True, check=True)
+        shown = {line.split("\t")[0].removeprefix("--format=") for line in done.stdout.splitlines()}
+        assert (done.stderr, expected in shown) == ("", True), typed
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("command", "setup"), SHELLS)
 def test_the_tab_key_completes_in_a_terminal(command: list[str], setup: str, folder: Path) -> None:
     """On a terminal, as a user presses it: what was typed becomes the whole word."""
-    terminal = Terminal(command, folder)
-    try:
-        terminal.type(f"{setup}; echo rea''dy\n")
-        terminal.read_until("ready")
-        for typed, expected in TYPED:
-            terminal.type(f"{typed}\t")
-            terminal.read_until(expected)
-            terminal.type("\x15: next; echo do''ne\n")  # clear the line
-            terminal.read_until("done")
-    finally:
-        terminal.close()
+    terminal = Screen(command, 24, {"TERM": "dumb", "HOME": str(folder)}, folder)
+    terminal.type(f"{setup}; echo rea''dy\n")
+    terminal.read_until("ready")
+    for typed, expected in TYPED:
+        terminal.seen = ""
+        terminal.type(f"{typed}\t")
+        terminal.read_until(expected)
+        terminal.type("\x15: next; echo do''ne\n")  # clear the line
+        terminal.read_until("done")
+    terminal.type("exit\n")
+    assert terminal.exit_code() == 0
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_every_command_and_finding_is_in_the_script(shell: str, folder: Path) -> None:
     script = (folder / f"script.{shell}").read_text()
+    assert f"{shell} completion for keet" in script
     assert [name for name in (*COMMANDS, *ACTIONS, *findings()) if name not in script] == []
     assert [flag for flag in ("finding", "launch-skip", "quiet") if flag not in script] == []
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_command_prints_the_script(shell: str, keet: Keet) -> None:
-    result = keet("completion", shell)
-    assert (result.code, result.err) == (0, "")
-    assert f"{shell} completion for keet" in result.out
 
 
 def test_other_shells_are_refused(keet: Keet) -> None:
@@ -198,9 +143,7 @@ def test_other_shells_are_refused(keet: Keet) -> None:
     assert "'bash', 'zsh', 'fish'" in result.err
 
 
-def test_without_the_evals_the_actions_are_still_named(
-    keet: Keet, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_the_evals_the_actions_are_still_named(keet: Keet, monkeypatch) -> None:
     from keet.cli import eval as eval_command
     from keet.errors import NotAvailable
 
@@ -213,9 +156,7 @@ def test_without_the_evals_the_actions_are_still_named(
     assert "--locked" not in script
 
 
-def test_without_shtab_the_command_says_what_to_install(
-    keet: Keet, monkeypatch: pytest.MonkeyPatch, wording
-) -> None:
+def test_without_shtab_the_command_says_what_to_install(keet: Keet, monkeypatch, wording) -> None:
     monkeypatch.setitem(sys.modules, "shtab", None)
     result = keet("completion", "bash")
     assert (result.code, result.out) == (3, "")

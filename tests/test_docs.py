@@ -1,13 +1,15 @@
 """Pages that are generated are true, and what the README says can be typed."""
 
 import re
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
 import pytest
-from docs_site import commands_page, findings_page, metrics_page, modules_page
+from docs_site import commands_page, findings_page, metrics_page, modules_page, terminal_picture
 
 from keet.catalog import gpus, hardware_units, metrics, stalls
+from keet.cli import COMMANDS, main, make_parser
 from keet.version import __version__
 from tests.rows import each_row
 
@@ -79,16 +81,13 @@ def test_paths_through_the_code_have_at_most_ten_hops_that_exist() -> None:
             assert re.search(rf"^(def|class) {name}\b", page_text(path), re.MULTILINE), path
 
 
-def test_counts_are_those_of_the_catalog() -> None:
+def test_counts_and_the_version_are_those_of_the_catalog_and_of_keet() -> None:
+    assert f"## {__version__}" in CHANGELOG
     assert f"each of {len(metrics())} metrics" in " ".join(page_text("docs/reports.md").split())
     assert (
         f"A catalog of {len(metrics())} metrics, {len(stalls())} stall reasons,"
         f" {len(hardware_units())} hardware units and {len(gpus())} GPUs."
     ) in CHANGELOG
-
-
-def test_the_changelog_has_this_version() -> None:
-    assert f"## {__version__}" in CHANGELOG
 
 
 def test_the_readme_python_runs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,3 +107,37 @@ def test_no_page_is_long() -> None:
         for page in pages
     }
     assert [name for name, count in counts.items() if count > 3000 and name not in LONG] == []
+
+
+def test_the_page_of_a_command_has_every_option_and_example() -> None:
+    for path, page in commands_page.pages().items():
+        name = Path(path).stem
+        if name == "commands":
+            continue
+        module = import_module(f"keet.cli.{COMMANDS[name].module}")
+        if hasattr(module, "find_action"):
+            assert all(f"## keet {name} {action}\n" in page for action in module.ACTIONS)
+            continue
+        options = re.findall(r"^  .*?(--[a-z-]+)", make_parser(module, "keet").format_help(), re.M)
+        shown = {each for each in options if each not in ("--help", "--quiet")}
+        assert [each for each in sorted(shown) if each not in page] == []
+        assert re.split("  +", module.EXAMPLES.splitlines()[1].strip())[0] in page
+
+
+def test_getting_started_shows_what_keet_prints(monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setenv("COLUMNS", "80")
+    report = "kernels_samples/matrix_flip/slow.ncu-rep"
+    assert main(["explain", report]) == 0
+    printed = capsys.readouterr().out.rstrip("\n")
+    text = (ROOT / "docs" / "getting_started.md").read_text(encoding="utf-8")
+    shown = text.split(f"$ keet explain {report}\n")[1].split("\n```")[0]
+    assert shown == printed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", terminal_picture.PICTURES)
+def test_pictures_are_up_to_date(name: str) -> None:
+    command = terminal_picture.PICTURES[name]
+    made = terminal_picture.picture(command, terminal_picture.printed(command))
+    assert (ROOT / "docs" / "pictures" / f"{name}.svg").read_text("utf-8") == made, "run: make docs"

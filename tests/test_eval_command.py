@@ -1,7 +1,5 @@
 """`keet eval`: it finds its actions, and says what is wrong where there is none."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -48,9 +46,7 @@ def make_clone(folder: Path, version: str) -> None:
 
 
 @pytest.mark.usefixtures("installed")
-def test_without_the_repository_it_says_where_to_run_it(
-    capsys: pytest.CaptureFixture[str], wording
-) -> None:
+def test_without_the_repository_it_says_where_to_run_it(capsys, wording) -> None:
     assert main(["eval", "diagnosis"]) == 3
     (line,) = capsys.readouterr().err.splitlines()
     wording(line)

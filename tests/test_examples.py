@@ -1,7 +1,5 @@
 """What is in examples/ runs, and does what its first lines say."""
 
-from __future__ import annotations
-
 import ast
 import json
 import re
@@ -108,21 +106,12 @@ def test_a_problem_is_one_line(name: str, monkeypatch: pytest.MonkeyPatch, capsy
 
 
 @pytest.mark.parametrize("name", FAIL)
-def test_wrong_arguments_get_the_usage(
-    name: str, monkeypatch: pytest.MonkeyPatch, capsys: Output
-) -> None:
+def test_wrong_arguments_get_the_usage(name: str, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
     assert run(monkeypatch, name) == 2
     out, err = capsys.readouterr()
     assert out == ""
     assert err.startswith(f"usage: python examples/{name} ")
     assert len(err.splitlines()) == 1
-
-
-def test_every_script_is_tried() -> None:
-    assert sorted(FAIL) == sorted(path.name for path in EXAMPLES.glob("*.py"))
-
-
-# --- the notebook
 
 
 NOTEBOOK = json.loads((EXAMPLES / "tour.ipynb").read_text(encoding="utf-8"))
@@ -172,8 +161,9 @@ def test_the_notebook_has_no_outputs() -> None:
     assert len(set(ids)) == len(ids)
 
 
-def test_the_list_is_complete() -> None:
+def test_the_list_is_complete_and_every_script_is_tried() -> None:
     listed = re.findall(r"^\| \[(.+?)\]", (EXAMPLES / "README.md").read_text("utf-8"), re.MULTILINE)
+    assert sorted(FAIL) == sorted(path.name for path in EXAMPLES.glob("*.py"))
     assert sorted(listed) == sorted(
         str(path.relative_to(EXAMPLES))
         for path in EXAMPLES.rglob("*")

@@ -1,7 +1,5 @@
 """`keet REPORT`, paths that do not exist, and where the output goes: -o, its format, --open."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import sys
@@ -112,9 +110,7 @@ def test_open_shows_the_page(keet: Keet, folder: Path, monkeypatch: pytest.Monke
 
 
 @each_row(("command", "ending"), [("explain", "html"), ("chart", "html"), ("roofline", "svg")])
-def test_without_a_browser_open_says_where_the_page_is(
-    command: str, ending: str, keet: Keet
-) -> None:
+def test_without_a_browser_open_says_where_the_page_is(command: str, ending: str, keet) -> None:
     told = keet(command, "before.ncu-rep", "--open")
     assert (told.code, told.out) == (0, "")
     wrote, opened = told.err.splitlines()

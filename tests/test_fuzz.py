@@ -1,7 +1,5 @@
 """The fuzzer (tests/fuzz): its parts, the mutants that once showed a fault, and a short run."""
 
-from __future__ import annotations
-
 import math
 import tomllib
 from collections.abc import Iterator
@@ -55,16 +53,10 @@ def test_a_short_run_finds_no_fault(folder: Path) -> None:
 
 @pytest.mark.slow
 def test_a_recipe_always_makes_the_same_mutant() -> None:
-    for report in (
-        RANGE,
-        "tests/data/reports/tour_basic.live.csv",
-        "tests/data/runs/waits.ncu-repz",
-    ):
-        made_by = [
-            r
-            for r in (recipe(report, seed) for seed in range(6))
-            if r.form not in ("snapshot", "packed")
-        ]
+    others = ("tests/data/reports/tour_basic.live.csv", "tests/data/runs/waits.ncu-repz")
+    for report in (RANGE, *others):
+        made_by = [recipe(report, seed) for seed in range(6)]
+        made_by = [each for each in made_by if each.form not in ("snapshot", "packed")]
         files = [mutant(each).files for each in made_by]
         assert files == [mutant(each).files for each in made_by]
         others = [mutant(each._replace(seed=each.seed + 100)).files for each in made_by]
@@ -83,10 +75,8 @@ def test_a_report_tree_is_written_back_unchanged(tmp_path: Path) -> None:
     path = tmp_path / "again.ncu-rep"
     path.write_bytes(taken_apart((ROOT / RANGE).read_bytes()).encoded())
     (one,), (other,) = (read_profile(each).launches for each in (ROOT / RANGE, path))
-    assert one.metric_names() == other.metric_names()
-    assert [one.metric(n) for n in one.metric_names()] == [
-        other.metric(n) for n in one.metric_names()
-    ]
+    ones, others = ({n: each.metric(n) for n in each.metric_names()} for each in (one, other))
+    assert ones == others
 
 
 def test_damage_changes_the_numbers(tmp_path: Path) -> None:
@@ -126,16 +116,8 @@ def test_every_command_that_reads_a_report_is_run() -> None:
     from keet.cli import COMMANDS
 
     others = {
-        "cases",
-        "finding",
-        "eval",
-        "profile",
-        "optimize",
-        "mcp",
-        "skill",
-        "doctor",
-        "schema",
-        "completion",
+        *("cases", "finding", "eval", "profile", "optimize"),
+        *("mcp", "skill", "doctor", "schema", "completion"),
     }
     assert {command.command for command in EVERY} == COMMANDS.keys() - others
     assert len({command.name for command in EVERY}) == len(EVERY)

@@ -1,7 +1,5 @@
 """Commands on reports with many launches: each launch is decoded a few times, then released."""
 
-from __future__ import annotations
-
 import gc
 import tracemalloc
 from pathlib import Path
@@ -54,6 +52,24 @@ class Counter:
         monkeypatch.setattr(DecodedLaunch, "__init__", counting)
 
 
+@pytest.mark.slow
+def test_an_undecoded_launch_takes_about_a_kilobyte(many: Path) -> None:
+    """Of reports on disk: what is in memory has its bytes, too."""
+    read_profile(many)  # what is loaded once is loaded
+    gc.collect()
+    tracemalloc.start()
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("keet.ingest.LARGE", 1000)
+            profile = read_profile(many)
+        gc.collect()
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    fixed = 100_000  # names of metrics, the session
+    assert held - fixed < 1024 * len(profile)
+
+
 @pytest.mark.parametrize(
     ("command", "times"),
     [
@@ -77,32 +93,3 @@ def test_each_command_decodes_each_launch_a_few_times_only(
     assert keet(name, many, *options).code == 0
     shown = 40
     assert counter.decoded <= times * LAUNCHES + 2 * shown
-
-
-@pytest.mark.slow
-def test_an_undecoded_launch_takes_about_a_kilobyte(many: Path) -> None:
-    """Of reports on disk: what is in memory has its bytes, too."""
-    read_profile(many)  # what is loaded once is loaded
-    gc.collect()
-    tracemalloc.start()
-    try:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("keet.ingest.LARGE", 1000)
-            profile = read_profile(many)
-        gc.collect()
-        held, _ = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    fixed = 100_000  # names of metrics, the session
-    assert held - fixed < 1024 * len(profile)
-
-
-@pytest.mark.slow
-def test_iterating_over_launches_keeps_none_decoded(many: Path) -> None:
-    profile = read_profile(many)
-    for launch in launch_sequences.iterate_launches(profile.launches, "reading"):
-        assert launch.get("duration")
-        assert launch.metric_names()
-    data = profile.launches[0].data
-    assert isinstance(data, reader.FileLaunch)
-    assert data._report.kept == {}

@@ -3,8 +3,6 @@
 The table is tests/hostile_behaviours.py; `python -m tests.hostile_servers` prints the figures.
 """
 
-from __future__ import annotations
-
 import os
 
 import pytest
@@ -21,8 +19,6 @@ from tests.hostile_behaviours import (
 from tests.hostile_servers import KEY, Run, reveals, run_all, serving
 
 MOST_MB = 500
-QUICK = ("drips chunks",)
-"""Whole runs take seconds. Many more behaviours are tried in tests/unit/agent, in one process."""
 
 
 def faults(done: Run) -> list[str]:
@@ -40,13 +36,6 @@ def faults(done: Run) -> list[str]:
     return [
         f"{done.name}: {problem}\n{done.err[-500:]}" for problem, is_so in problems.items() if is_so
     ]
-
-
-@pytest.mark.slow
-def test_a_few_behaviours() -> None:
-    chosen = [each for each in BEHAVIOURS if each.name in QUICK]
-    assert len(chosen) == len(QUICK)
-    assert [fault for done in run_all(chosen) for fault in faults(done)] == []
 
 
 @pytest.mark.slow

@@ -1,8 +1,6 @@
 """Texts in reports and on the command line that attack a terminal, or are far too long: in every
 format of every command they are printed as escapes, and cut."""
 
-from __future__ import annotations
-
 import io
 import json
 import re
@@ -14,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from keet.cli import main
-from keet.safe_text import LONGEST, bounded_line, shortened, visible
+from keet.safe_text import LONGEST, visible
 from tests.conftest import REPORTS, Keet
 from tests.hostile_reports import ATTACK, attacked, nvtx_of
 from tests.kept_reports import unpacked
@@ -62,26 +60,28 @@ def store(hostile: Path) -> Path:
     return out
 
 
-def runs(report: Path, text: Path, store: Path | None) -> Iterator[list[str]]:
-    """Every command in every format that reads such a report."""
-    operands = {
-        **{
-            key: [str(report)]
-            for key in ("show", "explain", "hotspots", "roofline", "chart", "amounts")
-        },
-        "metrics": [str(report), "--all"],
-        "diff": [str(report), str(report.with_name("long.ncu-rep"))],
-        "verify": [str(text), "--report", str(report)],
-    }
+def in_every_format(
+    report: Path, other: Path, store: Path | None = None, sql: str = "FROM launches"
+) -> Iterator[list[str]]:
+    """Every command that reads a report or a store."""
+    alone = ("show", "explain", "hotspots", "roofline", "chart", "amounts")
+    operands: dict[str, list[object]] = {command: [report] for command in alone}
+    operands |= {"metrics": [report, "--all"], "diff": [report, other, "--force"]}
     if store is not None:
-        operands |= {"top": [str(store)], "insights": [str(store), "--no-model"]}
-        operands["query"] = [str(store), "SELECT *, chr(27) || '[31m' || chr(8238) FROM launches"]
+        operands |= {"top": [store], "insights": [store, "--no-model"], "query": [store, sql]}
     for command, names in operands.items():
         for form in FORMATS[command]:
-            yield [command, *names, "--format", form]
+            yield [command, *map(str, names), "--format", form]
     yield ["context", str(report)]
     yield ["snapshot", str(report), "-o", "-"]
     yield ["explain", str(report), "--verbose", "--all"]
+
+
+def runs(report: Path, text: Path, store: Path) -> Iterator[list[str]]:
+    sql = "SELECT *, chr(27) || '[31m' || chr(8238) FROM launches"
+    yield from in_every_format(report, report.with_name("long.ncu-rep"), store, sql)
+    for form in FORMATS["verify"]:
+        yield ["verify", str(text), "--report", str(report), "--format", form]
     yield ["hotspots", str(report), "--line", "\x1b[1m.cu:60"]
     yield ["show", str(report.with_name("missing\x1b[2J\u202e.ncu-rep"))]
     yield ["metrics", str(report), "\x1b[31m\x9b"]
@@ -119,9 +119,7 @@ def test_every_command_in_every_format_prints_no_unsafe_character(
     assert found == []
 
 
-def test_the_most_used_commands_print_no_unsafe_character(
-    hostile: Path, keet: Keet, tmp_path: Path
-) -> None:
+def test_the_most_used_commands_print_no_unsafe_character(hostile: Path, keet, tmp_path) -> None:
     report = hostile / "\x9battack.ncu-rep"
     found = []
     for arguments in (
@@ -144,9 +142,7 @@ class Terminal(io.StringIO):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", ["show", "explain", "hotspots", "roofline", "metrics"])
-def test_the_only_escapes_are_keets_colours(
-    command: str, hostile: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_only_escapes_are_keets_colours(command: str, hostile: Path, monkeypatch) -> None:
     """On a terminal keet prints escapes for colours, and no others."""
     out = Terminal()
     monkeypatch.setattr(sys, "stdout", out)
@@ -156,15 +152,6 @@ def test_the_only_escapes_are_keets_colours(
     plain = re.sub(r"\x1b\[[0-9;]*m", "", out.getvalue())
     assert len(plain) < len(out.getvalue())
     assert unsafe_in(plain) == set()
-
-
-def test_text_is_cleaned_before_it_is_coloured() -> None:
-    from keet.formats.terminal import print_page
-    from keet.pages.blocks import Page, Text
-
-    out = Terminal()
-    print_page(lambda _: Page([Text(f"name{ATTACK}", "strong bad")]), out)
-    assert unsafe_in(re.sub(r"\x1b\[[0-9;]*m", "", out.getvalue())) == set()
 
 
 def test_long_names_that_differ_at_the_end_stay_different(keet: Keet, tmp_path: Path) -> None:
@@ -209,18 +196,6 @@ def test_every_reader_limits_names_to_one_line(tmp_path: Path) -> None:
         assert sum(each.startswith("k") for each in names) >= 5, "the names were planted"
 
 
-# --- the functions
-
-
-@pytest.mark.slow
-def test_every_unsafe_character_is_escaped() -> None:
-    kinds = {chr(code): unicodedata.category(chr(code)) for code in range(sys.maxunicode + 1)}
-    raw = "".join(c for c, kind in kinds.items() if kind in UNSAFE and c not in "\n\t")
-    letters = "".join(c for c, kind in kinds.items() if kind[0] in "LNPS") + " \n\t\xa0"
-    assert unsafe_in(visible(raw)) == unsafe_in(bounded_line(raw)) == set()
-    assert visible(letters) == letters
-
-
 def test_escapes_do_not_change_the_meaning_of_json() -> None:
     document = {ATTACK: [ATTACK, "tab\t, line\n, \ud7fc, é, 𝄞"]}
     for text in (json.dumps(document, ensure_ascii=False), json.dumps(document)):
@@ -231,16 +206,6 @@ def test_line_ends_are_kept() -> None:
     assert visible("a\tb\r\nc\n") == "a\tb\r\nc\n"
     assert visible("a\rb") == "a\\u000db"
 
-
-def test_the_length_limit_is_exact() -> None:
-    assert shortened("k" * LONGEST) == "k" * LONGEST
-    cut = shortened("k" * (LONGEST + 1))
-    assert len(cut) == LONGEST
-    assert "32,769 characters" in cut
-    assert len(shortened("k" * 1000, 160)) == 160
-
-
-# --- the ways out
 
 WRITES = re.compile(
     r"sys\.__std|(?:stdout|stderr)\.buffer|os\.write\(|\.write_(?:text|bytes)\("
@@ -278,19 +243,3 @@ def test_no_module_prints_in_another_way() -> None:
         if WRITES.search(path.read_text(encoding="utf-8"))
     }
     assert found - set(KNOWN) == set()
-
-
-def test_commands_keep_the_mode_of_a_file(keet: Keet, tmp_path: Path) -> None:
-    report, out = REPORTS / "range.ncu-rep", tmp_path / "out.keet.json"
-    for command in (
-        ["show", report],
-        ["metrics", report, "--format", "csv"],
-        ["metrics", report, "--format", "parquet"],
-        ["snapshot", report],
-    ):
-        for mode in (0o600, 0o664):
-            out.write_text("old")
-            out.chmod(mode)
-            assert keet(*command, "-o", out).code == 0
-            assert oct(out.stat().st_mode & 0o777) == oct(mode), command
-            assert out.read_bytes() != b"old"

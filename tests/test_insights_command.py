@@ -1,9 +1,6 @@
 """`keet insights`: its formats, and a model that is asked once per insight."""
 
-from __future__ import annotations
-
 import json
-import re
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -13,7 +10,7 @@ from keet.agent.model.transcript import read_transcript
 from keet.documents.insights import InsightsDocument
 from keet.pages.insights import ADDS
 from tests.conftest import Keet
-from tests.insights_sets import finding, launch, make_set, night, reports_in
+from tests.insights_sets import finding, launch, make_set, reports_in
 from tests.json_documents import read_document
 from tests.rows import mostly_slow
 
@@ -30,9 +27,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("width", mostly_slow([80, 160], few=1))
-def test_the_terminal_shows_curve_and_words_within_its_width(
-    keet: Keet, store: Path, width: int
-) -> None:
+def test_the_terminal_shows_curve_and_words_within_its_width(keet, store: Path, width: int) -> None:
     result = keet("insights", store, width=width)
     assert result.code == 0
     assert max(map(len, result.out.splitlines())) <= width
@@ -52,52 +47,9 @@ def test_json_is_what_its_schema_says_and_cites_rows(keet: Keet, store: Path) ->
     assert time.launch == 0
 
 
-def test_only_kernels_that_are_asked_for(keet: Keet, store: Path) -> None:
-    out = keet("insights", store, "--kernel", "^dot$").out
-    assert "BLOCK" in out
-    assert "TILE_Y" not in out
-
-
-def test_a_pattern_that_matches_nothing_is_refused(keet: Keet, store: Path) -> None:
-    result = keet("insights", store, "--kernel", "nobody")
-    assert result.code == 2
-    assert "matches no launch" in result.err
-
-
-@pytest.mark.slow
-def test_json_lists_all_insights_unless_top_is_given(keet: Keet, store: Path) -> None:
-    def count(*options: str) -> int:
-        """Of one kind: `--top` is for each kind."""
-        out = keet("insights", store, "--format", "json", *options).out
-        return sum(each.sweep is not None for each in read_document(InsightsDocument, out).insights)
-
-    assert (count(), count("--top", "1")) == (2, 1)
-
-
-@pytest.mark.slow
-def test_what_top_leaves_out_is_said(keet: Keet, store: Path) -> None:
-    out = keet("insights", store, "--top", "1").out
-    assert "sweep-2" not in out
-    assert "1 more found" in out
-
-
-def test_markdown_has_a_table_of_the_curve(keet: Keet, store: Path) -> None:
-    out = keet("insights", store, "--format", "markdown").out
-    assert "| ● 1024 | 120.6 us |" in out
-
-
 @pytest.mark.parametrize("form", ["terminal", "markdown"])
 @pytest.mark.slow
-def test_columns_of_units_are_explained(keet: Keet, store: Path, form: str) -> None:
-    out = " ".join(keet("insights", store, "--format", form).out.split())
-    assert "elapsed cycles" in out
-
-
-@pytest.mark.parametrize("form", ["terminal", "markdown"])
-@pytest.mark.slow
-def test_one_file_is_no_set_and_rows_name_their_files(
-    keet: Keet, tmp_path: Path, form: str
-) -> None:
+def test_one_file_is_no_set_and_rows_name_their_files(keet: Keet, tmp_path, form: str) -> None:
     sick = [
         launch("runs/a.ncu-rep", i, kernel=k, kernel_full=f"{k}()", duration_us=100.0)
         for i, k in enumerate(("one", "two", "three"))
@@ -106,6 +58,19 @@ def test_one_file_is_no_set_and_rows_name_their_files(
     out = keet("insights", make_set(tmp_path / "s", sick, ill), "--format", form).out
     assert ADDS not in out
     assert "runs/a.ncu-rep" in out
+
+
+@pytest.mark.slow
+def test_the_insights_that_are_asked_for(keet: Keet, store: Path) -> None:
+    def count(*options: str) -> int:
+        """Of one kind: `--top` is for each kind."""
+        out = keet("insights", store, "--format", "json", *options).out
+        return sum(each.sweep is not None for each in read_document(InsightsDocument, out).insights)
+
+    assert (count(), count("--top", "1"), count("--kernel", "^dot$")) == (2, 1, 1)
+    assert "1 more found" in keet("insights", store, "--top", "1").out
+    refused = keet("insights", store, "--kernel", "nobody")
+    assert (refused.code, "matches no launch" in refused.err) == (2, True)
 
 
 def test_svg_is_whole_and_draws_every_point(keet: Keet, store: Path) -> None:
@@ -119,9 +84,7 @@ def test_svg_is_whole_and_draws_every_point(keet: Keet, store: Path) -> None:
     )
 
 
-def test_html_is_a_page_in_a_file_that_says_what_the_terminal_says(
-    keet: Keet, store: Path, tmp_path: Path
-) -> None:
+def test_html_is_a_page_in_a_file_that_says_what_the_terminal_says(keet, store, tmp_path) -> None:
     out = tmp_path / "page.html"
     result = keet("insights", store, "--format", "html", "-o", out)
     assert (result.code, result.out) == (0, "")
@@ -129,35 +92,6 @@ def test_html_is_a_page_in_a_file_that_says_what_the_terminal_says(
     assert page.startswith("<!doctype html>")
     assert "dot over BLOCK" in page
     assert page.count('class="sweep-drawing"') == 2
-
-
-def test_a_store_without_insights_says_so(keet: Keet, tmp_path: Path, wording) -> None:
-    out = keet("insights", make_set(tmp_path / "s", [launch("one.ncu-rep")])).out
-    wording(out)
-
-
-@pytest.mark.slow
-def test_names_of_strangers_do_no_harm(keet: Keet, tmp_path: Path) -> None:
-    name = "evil\x1b[31m|<b>`x`"
-    launches = [
-        launch(
-            f"T_{v}.ncu-rep", kernel=name, kernel_full=name, duration_us=100.0 / v, created=night(v)
-        )
-        for v in (1, 2, 4)
-    ]
-    out = make_set(tmp_path / "s", launches)
-    for form in ("terminal", "markdown", "svg", "html"):
-        assert "\x1b" not in keet("insights", out, "--format", form).out
-    ET.fromstring(keet("insights", out, "--format", "svg").out)
-
-
-def test_what_is_no_store_is_refused_in_one_line(keet: Keet, tmp_path: Path) -> None:
-    result = keet("insights", tmp_path)
-    assert result.code == 2
-    assert result.err.count("\n") == 1
-
-
-# --- with a model
 
 
 def script(tmp_path: Path, *answers: str | dict[str, str]) -> str:
@@ -195,37 +129,14 @@ def test_the_model_is_asked_once_per_insight_after_printing_the_cost(
 
 
 @pytest.mark.slow
-def test_a_summary_refers_to_numbers_of_its_insight(
-    keet: Keet, store: Path, tmp_path: Path
+@pytest.mark.parametrize(("said", "code"), [((), 3), ((SAID,), 0)])
+def test_if_the_model_fails_what_it_said_and_the_insights_are_printed(
+    said: tuple[str, ...], code: int, keet: Keet, store: Path, tmp_path: Path
 ) -> None:
-    prompt = keet("insights", store, "--show-prompt").out
-    name = re.findall(r"\{([a-z]\w*[^{}\s]*)\}", prompt.partition("measured")[2])[0]
-    model = script(tmp_path, f"See {{{name}}}.", "See {no_such_name}.", "So do both.")
-    options = ("--model", model, "--format", "json")
-    document = json.loads(keet("insights", store, *options).out)
-    first, second, *_ = (each["written"] for each in document["insights"])
-    assert first["unchecked"] == []
-    assert re.fullmatch(r"See .*\d.*\.", first["text"])
-    assert second["text"].startswith("[unchecked] See {no_such_name}")
-    assert "there is no `no_such_name`" in second["unchecked"][0]["reason"]
-
-
-@pytest.mark.slow
-def test_if_the_model_fails_the_insights_are_printed(
-    keet: Keet, store: Path, tmp_path: Path
-) -> None:
-    result = keet("insights", store, "--model", script(tmp_path, {"fault": "unreachable"}))
-    assert result.code == 3
+    result = keet("insights", store, "--model", script(tmp_path, *said, {"fault": "timeout"}))
+    assert result.code == code
     assert "dot over BLOCK" in result.out
-    assert "insights are complete" in result.err
-
-
-@pytest.mark.slow
-def test_summaries_before_a_fault_are_kept(keet: Keet, store: Path, tmp_path: Path) -> None:
-    model = script(tmp_path, SAID, {"fault": "timeout"})
-    result = keet("insights", store, "--model", model)
-    assert result.code == 0
-    assert f"Model: {SAID}" in result.out
+    assert result.out.count(f"Model: {SAID}") == len(said)
     assert "insights are complete" in result.err
 
 

@@ -1,39 +1,121 @@
 """The core install is small and complete; commands that need an extra name it."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
+import sysconfig
+import tomllib
+import venv
 import zipfile
-from collections.abc import Callable
-from importlib.metadata import PackageNotFoundError
+from collections.abc import Iterable, Iterator, Sequence
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import install_size
 import pytest
 from install_size import MOST_MEGABYTES, MOST_PACKAGES, Size
 from packaging.requirements import Requirement
 
-import keet as keet_package
 from keet import optional_packages
-from keet.agent.model.faults import AskedModel, fault_of
-from keet.agent.model.settings import ModelSpec
 from keet.cli import COMMANDS
-from keet.corpus.store.reader import open_store
 from keet.corpus.store.schema import PARTS, SCHEMA_VERSION, STORE_FILE
 from keet.errors import NotAvailable
 from keet.optional_packages import DISTRIBUTION, EXTRAS, install_command
 from tests.conftest import REPORTS, Keet
-from tests.core_environment import (
-    PROJECT,
-    ROOT,
-    Environment,
-    build_wheel,
-    core_environment,
-    distributions,
-    files_of,
-)
+
+ROOT = Path(__file__).parent.parent
+PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+
+_RUN_ALL = """
+import contextlib, io, json, sys
+from keet.cli import main
+for arguments in json.loads(sys.argv[1]):
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = main(arguments)
+    print(json.dumps([code, out.getvalue(), err.getvalue()]))
+"""
+
+
+class Ran(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+class Environment(NamedTuple):
+    """A virtual environment with keet's wheel and the packages of the core, and nothing else. They are
+    linked from the environment that runs the tests, so nothing is downloaded."""
+
+    python: Path
+    packages: Path
+
+    def code(self, source: str, *arguments: str, cwd: Path) -> Ran:
+        """`-P`: a clone that is the working folder is not in the search path, as for `keet`."""
+        command = [str(self.python), "-P", "-c", source, *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=cwd)
+        return Ran(done.returncode, done.stdout, done.stderr)
+
+    def keet(self, *arguments: str, cwd: Path) -> Ran:
+        return self.code("from keet.cli import run; run()", *arguments, cwd=cwd)
+
+    def keet_each(self, commands: Sequence[Sequence[str]], cwd: Path) -> list[Ran]:
+        """One after the other in one process, which saves its start."""
+        done = self.code(_RUN_ALL, json.dumps(commands), cwd=cwd)
+        assert done.code == 0, done.err
+        return [Ran(*json.loads(line)) for line in done.out.splitlines()]
+
+
+def build_wheel(folder: Path) -> Path:
+    command = [sys.executable, "-m", "pip", "wheel", str(ROOT), "--no-deps", "--no-build-isolation"]
+    subprocess.run([*command, "--quiet", "-w", str(folder)], check=True, capture_output=True)
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+def core_environment(folder: Path) -> Environment:
+    wheel = build_wheel(folder)
+    home = folder / "core"
+    venv.create(home, with_pip=False)
+    found = sysconfig.get_paths(vars={"base": str(home), "platbase": str(home)})
+    packages = Path(found["purelib"])
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(packages)
+    for each in distributions(PROJECT["dependencies"]):
+        _link(each, packages)
+    return Environment(Path(found["scripts"]) / "python", packages)
+
+
+def distributions(requirements: Iterable[str]) -> list[Distribution]:
+    """The distributions that pip would install for them, according to those installed here."""
+    found: dict[str, Distribution] = {}
+    waiting = [Requirement(text) for text in requirements]
+    while waiting:
+        asked = waiting.pop()
+        if asked.name in found or not _applies(asked):
+            continue
+        found[asked.name] = distribution(asked.name)
+        waiting += map(Requirement, found[asked.name].requires or ())
+    return list({each.metadata["Name"]: each for each in found.values()}.values())
+
+
+def _applies(requirement: Requirement) -> bool:
+    return requirement.marker is None or requirement.marker.evaluate({"extra": ""})
+
+
+def files_of(package: Distribution) -> Iterator[tuple[str, Path]]:
+    """Below site-packages, where each is; programs of the package lie elsewhere."""
+    for file in package.files or ():
+        if ".." not in file.parts:
+            yield str(file), Path(str(file.locate()))
+
+
+def _link(package: Distribution, packages: Path) -> None:
+    for name, path in files_of(package):
+        (packages / name).parent.mkdir(parents=True, exist_ok=True)
+        (packages / name).symlink_to(path)
+
 
 REPORT = str(REPORTS / "tour_full.ncu-repz")
 SAMPLE = str(ROOT / "kernels_samples" / "matrix_flip" / "slow.ncu-rep")
@@ -53,9 +135,6 @@ MODULES = {
 
 def names(requirements: list[str]) -> list[str]:
     return [Requirement(text).name for text in requirements]
-
-
-# --- what is declared
 
 
 def test_extras_equal_those_of_pyproject() -> None:
@@ -79,9 +158,7 @@ def test_the_core_install_is_small() -> None:
     assert 10 < (sum(sizes) + sum(own)) / 1e6 <= MOST_MEGABYTES
 
 
-def test_the_install_size_counts_packages_and_bytes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_install_size_counts_packages_and_bytes(tmp_path: Path, monkeypatch, capsys) -> None:
     def installed(folder: Path, source: Path, extra: str) -> Size:
         for name in ("pip-26.dist-info", "rich-15.dist-info", "a_b-1.dist-info"):
             (folder / "lib" / name).mkdir(parents=True)
@@ -99,9 +176,6 @@ def test_the_install_size_counts_packages_and_bytes(
     assert install_size.verdict(Size(1, (MOST_MEGABYTES + 1) * 10**6)) == 1
 
 
-# --- messages
-
-
 def test_a_missing_package_is_named_with_its_extra(wording) -> None:
     with pytest.raises(NotAvailable) as caught:
         optional_packages.require("surely_not_there", "batch")
@@ -112,9 +186,7 @@ def test_a_missing_package_is_named_with_its_extra(wording) -> None:
     assert optional_packages.require("json", "mcp").loads("1") == 1
 
 
-def test_a_missing_dependency_of_a_package_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wording
-) -> None:
+def test_a_missing_dependency_of_a_package_is_named(tmp_path: Path, monkeypatch, wording) -> None:
     (tmp_path / "half_installed.py").write_text("import surely_not_there.part")
     (tmp_path / "too_old.py").write_text("raise ImportError('libx.so: version\\nnot found')")
     monkeypatch.syspath_prepend(tmp_path)
@@ -172,35 +244,8 @@ def check_names_extra(code: int, err: str, extra: str) -> None:
 
 
 @pytest.mark.usefixtures("core_only")
-@pytest.mark.parametrize(
-    "use",
-    [
-        lambda _: keet_package.read_profile(REPORT).to_pandas(),
-        lambda folder: open_store(folder / STORE),
-    ],
-    ids=["to_pandas", "open_store"],
-)
-def test_the_python_api_names_its_extra(use: Callable[[Path], object], tmp_path: Path) -> None:
-    make_inputs(tmp_path)
-    with pytest.raises(NotAvailable, match=r"pip install 'keet-ncu\[batch\]'"):
-        use(tmp_path)
-
-
-@pytest.mark.usefixtures("core_only")
-def test_a_model_names_its_extra(wording) -> None:
-    """Also for a provider that has a package of its own: langchain comes first."""
-    for name in ("openai:gpt-5", "anthropic:claude-5"):
-        fault = fault_of(
-            ModuleNotFoundError("No module"), AskedModel(ModelSpec(name, None, 5.0, None))
-        )
-        wording(str(fault), case=name)
-
-
-@pytest.mark.usefixtures("core_only")
 @pytest.mark.parametrize("question", [(), ("Why?",)], ids=["explain", "ask"])
-def test_a_missing_extra_is_reported_before_any_progress(
-    question: tuple[str, ...], keet: Keet
-) -> None:
+def test_a_missing_extra_is_reported_before_any_progress(question: tuple[str, ...], keet) -> None:
     report = REPORTS / "tour_basic.ncu-repz"
     command = "ask" if question else "explain"
     done = keet(command, report, *question, "--model", "openai:gpt-5", "--no-sass")
@@ -229,23 +274,6 @@ def extra_check() -> object:
     return CheckDocument("ncu-report", "ok", False, "there")
 
 
-# --- import keet
-
-
-def test_import_keet_loads_few_modules() -> None:
-    """Milliseconds are for `make bench`; what is loaded is the same on every machine."""
-    probe = (
-        "import sys; before = set(sys.modules); import keet; print(*(set(sys.modules) - before))"
-    )
-    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
-    loaded = done.stdout.split()
-    assert {name for name in loaded if name.startswith("keet")} == {"keet", "keet.version"}
-    assert len(loaded) < 40, loaded
-
-
-# --- a real wheel
-
-
 @pytest.fixture(scope="module")
 def core(tmp_path_factory: pytest.TempPathFactory) -> Environment:
     return core_environment(tmp_path_factory.mktemp("core"))
@@ -258,20 +286,15 @@ def test_the_wheel_contains_its_data(tmp_path: Path) -> None:
     assert wheel.name.startswith("keet_ncu-")
     archive = zipfile.ZipFile(wheel)
     held = set(archive.namelist())
-    tracked = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "keet"],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=ROOT,
-    )
+    listing = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "keet"]
+    tracked = subprocess.run(listing, capture_output=True, text=True, check=True, cwd=ROOT)
     files = {name for name in tracked.stdout.splitlines() if (ROOT / name).is_file()}
     assert files <= held
     assert {"keet/catalog/compiled.json", "keet/catalog/cases.json.gz", "keet/py.typed"} <= held
     assert {"keet/ingest/input/snapshot.dict.zst", "keet/skill/SKILL.md"} <= held
     assert any(name.startswith("keet_tools/") for name in held)
     assert {name.split("/")[0].split("-")[0] for name in held} == {
-        *("keet", "keet_tools", "keet_ncu"),
+        *("keet", "keet_tools", "keet_ncu")
     }
     entry_points = next(name for name in held if name.endswith("entry_points.txt"))
     assert b"keet = keet.cli:run" in archive.read(entry_points)
@@ -340,26 +363,16 @@ def test_the_core_environment_has_no_extra_package(core: Environment, tmp_path: 
 
 
 @pytest.mark.slow
-def test_commands_name_their_extra(core: Environment, tmp_path: Path) -> None:
+def test_commands_name_their_extra_and_explain_still_explains(core: Environment, tmp_path) -> None:
     make_inputs(tmp_path)
-    done = core.keet_each([arguments for _, arguments in NEEDS], tmp_path)
-    for (extra, _), ran in zip(NEEDS, done, strict=True):
-        check_names_extra(ran.code, ran.err, extra)
-
-
-@pytest.mark.slow
-def test_without_the_model_package_explain_still_explains(
-    core: Environment, tmp_path: Path
-) -> None:
-    for model in ("openai:gpt-5", "anthropic:claude-5"):
-        ran = core.keet("explain", SAMPLE, "--model", model, cwd=tmp_path)
-        assert ran.code == 3
-        assert "slow.cu:7" in ran.out
-        assert ran.err.count("pip install 'keet-ncu[model]'") == 1
-        assert "Traceback" not in ran.err
-    asked = core.keet("ask", SAMPLE, "why?", "--model", "openai:gpt-5", cwd=tmp_path)
-    assert asked.code == 3
-    assert "pip install 'keet-ncu[model]'" in asked.err
+    asked = [["ask", SAMPLE, "why?", "--model", "openai:gpt-5"]]
+    asked += [["explain", SAMPLE, "--model", name] for name in ("openai:x", "anthropic:x")]
+    needs = [*(("model", each) for each in asked), *NEEDS]
+    done = core.keet_each([arguments for _, arguments in needs], tmp_path)
+    for (extra, arguments), ran in zip(needs, done, strict=True):
+        assert ran.code == 3, arguments
+        assert ran.err.count(install_command(extra)) == 1
+        assert "slow.cu:7" in ran.out or extra != "model"
 
 
 @pytest.mark.slow
@@ -369,9 +382,6 @@ def test_a_replay_needs_no_model_package(core: Environment, tmp_path: Path) -> N
     ran = core.keet("explain", str(report), "--replay", str(recorded), "--no-compile", cwd=tmp_path)
     assert ran.code == 0, ran.err
     assert "(replayed)" in ran.out
-
-
-# --- keet eval of an installed keet
 
 
 @pytest.mark.slow

@@ -4,11 +4,7 @@ docs/architecture.md describes the layers. Imports inside functions and under TY
 too.
 """
 
-from __future__ import annotations
-
 import ast
-import subprocess
-import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
@@ -162,7 +158,7 @@ def sass_folder(module: str) -> int | None:
 def test_there_are_no_import_circles() -> None:
     """Also not through imports inside functions or under TYPE_CHECKING: then a module can be
     understood without the modules that use it."""
-    circle = find_circle(modules())
+    circle = circle_in({module_of(path): imports_of(path) for path in modules()})
     assert not circle, f"{' imports '.join(circle)}: move what both need into a third module"
 
 
@@ -179,10 +175,6 @@ def test_a_circle_is_found_wherever_the_import_is(text: str, circle: bool) -> No
     texts = {"keet.made_a": "from keet.made_b import B", "keet.made_b": text}
     made = {name: [*imports_in(ast.parse(each).body)] for name, each in texts.items()}
     assert bool(circle_in(made)) == circle
-
-
-def find_circle(paths: list[Path]) -> list[str]:
-    return circle_in({module_of(path): imports_of(path) for path in paths})
 
 
 def circle_in(imports: Mapping[str, Iterable[Import]]) -> list[str]:
@@ -210,14 +202,6 @@ def targets(nodes: Iterable[Import], known: Collection[str]) -> Iterator[str]:
             for alias in node.names:
                 module = f"{node.module}.{alias.name}"
                 yield from [each for each in (module, node.module) if each in known][:1]
-
-
-def test_pages_load_neither_rich_nor_pydantic() -> None:
-    """Markdown must not load rich, and the terminal must not load pydantic."""
-    pages = [module_of(path) for path in (ROOT / "keet" / "pages").glob("*.py")]
-    probe = f"import sys, {', '.join(pages)}; print({{'rich', 'pydantic'}} & {{*sys.modules}})"
-    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "set()"
 
 
 def test_the_child_process_does_not_import_keet() -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import REPORTS
+from keet.cli import _may_ask_for_help
+from tests.conftest import REPORTS, Keet
 from tests.rows import each_row
 
 REPORT = str(REPORTS / "tour_full.ncu-repz")
@@ -80,17 +81,35 @@ NOT_FOR_A_REPORT_ALONE = (
     "shlex",
     "shutil",
     "difflib",
-    "rich",
 )
 """Modules that `explain --no-sass` does not need without a model and a run table."""
 
 
+OF_OTHERS = [
+    *("pages.model", "pages.model_words", "pages.diff", "formats.html.diff"),
+    *("formats.html.source_instructions", "formats.terminal"),
+]
+"""Modules that a page does not need without a run and a model."""
+ON_A_PAGE = {"statistics", "random", "base64", *(f"keet.{name}" for name in OF_OTHERS)}
+
+
 @pytest.mark.slow
-def test_explain_loads_what_it_needs() -> None:
-    """Only the terminal needs rich."""
-    (loaded,) = loaded_by(("explain", "--no-sass", "--no-model", REPORT))
-    assert loaded.isdisjoint({*NOT_FOR_A_REPORT_ALONE, "pygments"} - {"rich"})
-    assert "keet.explanation.analyst" in loaded  # the probe sees modules, too
+@pytest.mark.parametrize(
+    ("form", "module", "more"),
+    [
+        ("terminal", "explanation.analyst", {"pygments"}),
+        ("json", "explanation.explain_document", {"rich"}),
+        ("markdown", "formats.markdown", {"rich", *ON_A_PAGE}),
+        ("html", "formats.html", {"rich", *ON_A_PAGE}),
+    ],
+)
+def test_explain_loads_no_more_than_it_needs(
+    form: str, module: str, more: set[str], tmp_path: Path
+) -> None:
+    written = () if form == "terminal" else ("--format", form, "-o", str(tmp_path / "page"))
+    (loaded,) = loaded_by(("explain", "--no-sass", "--no-model", REPORT, *written))
+    assert loaded.isdisjoint({*NOT_FOR_A_REPORT_ALONE, *more})
+    assert f"keet.{module}" in loaded  # the probe sees modules, too
 
 
 @pytest.mark.slow
@@ -107,35 +126,10 @@ def test_json_needs_no_pydantic_and_the_schema_does() -> None:
     assert "pydantic" in schema
 
 
-@pytest.mark.slow
-def test_explain_as_json_loads_no_more_than_it_needs() -> None:
-    (loaded,) = loaded_by(("explain", "--no-sass", "--no-model", REPORT, "--format", "json"))
-    assert loaded.isdisjoint(NOT_FOR_A_REPORT_ALONE)
-    assert "keet.explanation.explain_document" in loaded
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("form", ["markdown", "html"])
-def test_explain_as_a_page_loads_no_more_than_it_needs(form: str, tmp_path: Path) -> None:
-    written = ("--format", form, "-o", str(tmp_path / "page"))
-    (loaded,) = loaded_by(("explain", "--no-sass", "--no-model", REPORT, *written))
-    assert loaded.isdisjoint({*NOT_FOR_A_REPORT_ALONE, "statistics", "random", "base64"})
-    assert f"keet.formats.{form}" in loaded
-
-
-@pytest.mark.slow
-def test_a_page_without_run_and_model_does_not_load_their_modules(tmp_path: Path) -> None:
-    written = ("--format", "html", "-o", str(tmp_path / "page"))
-    (loaded,) = loaded_by(("explain", "--no-sass", "--no-model", REPORT, *written))
-    of_others = (
-        "pages.model",
-        "pages.model_words",
-        "pages.diff",
-        "formats.html.diff",
-        "formats.html.source_instructions",
-        "formats.terminal",
-    )
-    assert loaded.isdisjoint(f"keet.{name}" for name in of_others)
+def printed(code: str, *options: str) -> str:
+    """By a Python that runs the code."""
+    command = [sys.executable, *options, "-c", code]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
 COLLECTING = "import gc; {before}; import keet.cli; print(gc.isenabled())"
@@ -145,9 +139,7 @@ COLLECTING = "import gc; {before}; import keet.cli; print(gc.isenabled())"
 @each_row(("before", "enabled"), [("pass", "True"), ("gc.disable()", "False")])
 def test_garbage_collection_is_enabled_again_after_loading(before: str, enabled: str) -> None:
     """In the state before: it is only disabled while modules are loaded."""
-    command = [sys.executable, "-c", COLLECTING.format(before=before)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == enabled
+    assert printed(COLLECTING.format(before=before)).strip() == enabled
 
 
 IMPORT = """
@@ -159,6 +151,77 @@ print(*sorted({*sys.modules} - before))
 
 def test_import_keet_loads_nothing_else() -> None:
     """Names of the API are loaded on first use. `-S`: without the modules that site loads."""
-    command = [sys.executable, "-S", "-c", f"import sys; sys.path = {sys.path!r}{IMPORT}"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["__future__", "keet", "keet.version"]
+    loaded = printed(f"import sys; sys.path = {sys.path!r}{IMPORT}", "-S")
+    assert loaded.split() == ["__future__", "keet", "keet.version"]
+
+
+OTHER = str(REPORTS / "tour_basic.ncu-repz")
+AT_EXIT = """
+import atexit, gc, sys
+atexit.register(lambda: print(gc.get_freeze_count(), gc.isenabled(), file=sys.stderr))
+from keet.cli import run
+run()
+"""
+
+
+@each_row(
+    ("arguments", "asks"),
+    [
+        (["--help", "--hel", "--h", "-h", "-vh"], True),
+        (["--launch", "--all", "-o", "help", "report-h.ncu-rep", "-", ""], False),
+    ],
+)
+def test_a_request_for_help_is_recognised(arguments: list[str], asks: bool) -> None:
+    assert [each for each in arguments if _may_ask_for_help(each) != asks] == []
+
+
+@pytest.mark.parametrize("option", ["--help", "--hel", "-h"])
+def test_help_has_a_usage_line(keet: Keet, option: str) -> None:
+    """The usage line is left out only where nobody reads it."""
+    out = keet("explain", option).out
+    assert out.startswith("usage: keet explain [options] REPORT")
+    assert "REPORT [REPORT ...]" in out
+
+
+def test_options_may_be_between_reports(keet: Keet) -> None:
+    """What the usage line is laid out for: arguments that are mixed with options."""
+    found = keet("explain", REPORT, "--no-sass", "--no-model", "--format", "json", OTHER)
+    assert found.code == 0
+    assert len(found.out.splitlines()) == 2
+
+
+def test_no_garbage_collection_at_exit() -> None:
+    """That takes a tenth of the time of a short command; while it runs, garbage is collected."""
+    done = subprocess.run(
+        [sys.executable, "-c", AT_EXIT, "show", REPORT], capture_output=True, text=True, check=True
+    )
+    frozen, enabled = done.stderr.split()[-2:]
+    assert int(frozen) > 10_000
+    assert enabled == "True"
+
+
+@pytest.mark.slow
+def test_a_store_prints_nothing_at_exit(tmp_path: Path) -> None:
+    """Bindings of duckdb report each of their objects that is left then."""
+    script = [sys.executable, "-c", AT_EXIT]
+    out = str(tmp_path / "store")
+    subprocess.run([*script, "batch", OTHER, "-o", out], capture_output=True, check=True)
+    done = subprocess.run([*script, "top", out], capture_output=True, text=True, check=True)
+    assert "leaked" not in done.stderr
+
+
+def test_pages_load_neither_rich_nor_pydantic() -> None:
+    """Markdown must not load rich, and the terminal must not load pydantic."""
+    pages = ", ".join(f"keet.pages.{path.stem}" for path in Path("keet/pages").glob("[a-z]*.py"))
+    probe = f"import sys, {pages}; print({{'rich', 'pydantic'}} & {{*sys.modules}})"
+    assert printed(probe) == "set()\n"
+
+
+def test_where_nothing_is_paged_nothing_of_it_is_imported() -> None:
+    assert (
+        printed("""import sys, keet.cli.pager as pager
+before = {*sys.modules}
+with pager.paged(sys.stdout): pass
+print(*{*sys.modules} - before)""")
+        == "\n"
+    )

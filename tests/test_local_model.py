@@ -6,8 +6,6 @@ Seen with Qwen2.5-Coder-1.5B behind llama.cpp's server on two cores: some minute
 answers are often wrong; what is held here is that they end well, whatever they say.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -1,8 +1,6 @@
 """`keet mcp`, used as its clients use it: with the official client, in this process, over stdin and
 stdout of a child, and over HTTP."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import os
@@ -25,15 +23,12 @@ SAMPLES = Path(__file__).parent.parent / "kernels_samples"
 SLOW, FAST = "slow.ncu-rep", "fast.ncu-rep"
 LIMIT = 24_000
 """Characters of any result, as it is sent."""
+CLIENT = {"capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
 HELLO = {
     "jsonrpc": "2.0",
     "id": 1,
     "method": "initialize",
-    "params": {
-        "protocolVersion": "2025-06-18",
-        "capabilities": {},
-        "clientInfo": {"name": "test", "version": "1"},
-    },
+    "params": {"protocolVersion": "2025-06-18", **CLIENT},
 }
 
 
@@ -58,6 +53,32 @@ def environment() -> dict[str, str]:
 
 def child(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "keet", "mcp", *arguments]
+
+
+START = [HELLO, {"jsonrpc": "2.0", "method": "notifications/initialized"}]
+
+
+@contextmanager
+def started(*arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """A server, which would wait forever if it did not answer."""
+    process = subprocess.Popen(
+        child(*arguments), env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    guard = threading.Timer(300, process.kill)
+    guard.start()
+    with process:
+        yield process
+    guard.cancel()
+
+
+def answer_to(process: subprocess.Popen[str], *lines: str) -> str:
+    """The line that it answers with."""
+    assert process.stdin
+    assert process.stdout
+    process.stdin.write("".join(f"{line}\n" for line in lines))
+    process.stdin.flush()
+    return process.stdout.readline()
 
 
 async def told(client: Any, name: str, /, **arguments: Any) -> Any:
@@ -125,25 +146,15 @@ BAD: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("cases", {"case": "zzz"}, "there is no such case"),
 )
 OUTSIDE = (
-    "../outside.ncu-rep",
-    "link.ncu-rep",
-    "/etc/passwd",
-    "/proc/self/environ",
-    "a\0b",
-    "x" * 4_000,
+    *("../outside.ncu-rep", "link.ncu-rep", "/etc/passwd", "/proc/self/environ"),
+    *("a\0b", "x" * 4_000),
 )
+ALONE = ("list_reports", "explain", "line", "amounts", "metrics", "source", "occupancy", "context")
 TAKE_A_REPORT: tuple[tuple[str, dict[str, Any]], ...] = (
-    ("list_reports", {"report": ...}),
-    ("explain", {"report": ...}),
-    ("line", {"report": ...}),
-    ("amounts", {"report": ...}),
-    ("metrics", {"report": ...}),
-    ("source", {"report": ...}),
-    ("occupancy", {"report": ...}),
+    *((name, {"report": ...}) for name in ALONE),
     ("what_if", {"report": ..., "claims": "[]"}),
     ("diff", {"before": ..., "after": SLOW}),
     ("diff", {"before": SLOW, "after": ...}),
-    ("context", {"report": ...}),
     ("verify", {"report": ..., "text": "a"}),
     ("verify", {"report": SLOW, "before": ..., "text": "a"}),
 )
@@ -210,9 +221,7 @@ def test_in_process(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
-def test_a_call_that_is_cancelled_stops_and_others_go_on(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_call_that_is_cancelled_stops_and_others_go_on(folder: Path, monkeypatch) -> None:
     from mcp import Client
 
     from keet.serve import server
@@ -282,20 +291,20 @@ def test_concurrent_calls_give_the_same_as_single_ones(folder: Path) -> None:
 
 @pytest.mark.slow
 def test_the_child_ends_with_its_client_and_prints_nothing_but_messages(folder: Path) -> None:
-    process = subprocess.Popen(
-        child(str(folder)), env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    messages = [HELLO, {"jsonrpc": "2.0", "method": "notifications/initialized"}]
-    assert process.stdin
-    assert process.stdout
-    process.stdin.write("".join(f"{json.dumps(each)}\n" for each in messages) + "no JSON\n")
-    process.stdin.flush()
-    first = json.loads(process.stdout.readline())
-    assert first["result"]["serverInfo"]["name"] == "keet"
-    out, _ = process.communicate()
+    with started(str(folder)) as process:
+        first = json.loads(answer_to(process, *map(json.dumps, START), "no JSON"))
+        assert first["result"]["serverInfo"]["name"] == "keet"
+        out, _ = process.communicate()
+        assert all(json.loads(line)["jsonrpc"] == "2.0" for line in out.splitlines())
     assert process.returncode == 0
-    assert all(json.loads(line)["jsonrpc"] == "2.0" for line in out.splitlines())
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_it_at_once(folder: Path) -> None:
+    with started(str(folder)) as process:
+        assert answer_to(process, json.dumps(HELLO))  # it runs
+        process.send_signal(signal.SIGINT)
+        assert process.wait() == -signal.SIGINT
 
 
 LONE = r'"\ud800"'
@@ -323,59 +332,24 @@ BROKEN: tuple[tuple[str, int | str | None, str], ...] = (
 
 @pytest.mark.slow
 def test_requests_that_cannot_be_parsed_are_answered(folder: Path) -> None:
-    process = subprocess.Popen(
-        child(str(folder)), env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        text=True,
-    )  # fmt: skip
-    assert process.stdin
-    assert process.stdout
-    guard = threading.Timer(300, process.kill)  # without an answer, it would wait forever
-    guard.start()
-    with process.stdin, process.stdout:
-        start = [HELLO, {"jsonrpc": "2.0", "method": "notifications/initialized"}]
-        process.stdin.write("".join(f"{json.dumps(each)}\n" for each in start))
-        process.stdin.flush()
-        process.stdout.readline()
+    with started(str(folder)) as process:
+        answer_to(process, *map(json.dumps, START))
         for line, id_, expected in BROKEN:
-            process.stdin.write(f"{line}\n")
-            process.stdin.flush()
-            answer = process.stdout.readline()
+            answer = answer_to(process, line)
             assert json.loads(answer)["id"] == id_, line[:100]
             assert expected in answer
-    assert process.wait() == 0
-    guard.cancel()
-
-
-@pytest.mark.slow
-def test_ctrl_c_ends_it_at_once(folder: Path) -> None:
-    process = subprocess.Popen(
-        child(str(folder)), env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
-    assert process.stdin
-    assert process.stdout
-    with process.stdin, process.stdout:
-        process.stdin.write(f"{json.dumps(HELLO)}\n".encode())
-        process.stdin.flush()
-        process.stdout.readline()  # it answers: it runs
-        process.send_signal(signal.SIGINT)
-        assert process.wait() == -signal.SIGINT
+    assert process.returncode == 0
 
 
 @contextmanager
 def listening(folder: Path) -> Iterator[int]:
     """The port of a server; ended by Ctrl-C."""
-    process = subprocess.Popen(
-        child(str(folder), "--http", "0"), env=environment(), stderr=subprocess.PIPE, text=True
-    )
-    assert process.stderr
-    with process.stderr:
+    with started(str(folder), "--http", "0") as process:
+        assert process.stderr
         line = process.stderr.readline()
         assert line.startswith("keet: listening at http://127.0.0.1:"), line
-        try:
-            yield int(line.partition("127.0.0.1:")[2].partition("/")[0])
-        finally:
-            process.send_signal(signal.SIGINT)
-            process.wait()
+        yield int(line.partition("127.0.0.1:")[2].partition("/")[0])
+        process.send_signal(signal.SIGINT)
 
 
 @pytest.mark.slow
@@ -389,11 +363,10 @@ def test_over_http_on_this_machine_only(folder: Path) -> None:
     with listening(folder) as port:
         anyio.run(use, port)
         good = f"127.0.0.1:{port}"
-        assert _status(port, {"Host": "evil.example"}) == 421
-        assert _status(port, {"Host": f"evil.example:{port}"}) == 421
-        assert _status(port, {"Host": "127.0.0.1:1"}) == 421
-        assert _status(port, {"Host": good, "Origin": "http://evil.example"}) == 403
-        assert _status(port, {"Host": good, "Origin": "null"}) == 403
+        for host in ("evil.example", f"evil.example:{port}", "127.0.0.1:1"):
+            assert _status(port, {"Host": host}) == 421
+        for origin in ("http://evil.example", "null"):
+            assert _status(port, {"Host": good, "Origin": origin}) == 403
         assert _status(port, {"Host": good, "Origin": f"http://localhost:{port}"}) not in (403, 421)
 
 
@@ -422,9 +395,7 @@ def test_wrong_options(keet: Keet, tmp_path: Path) -> None:
         assert expected in result.err
 
 
-def test_without_the_package_the_extra_is_named(
-    keet: Keet, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_the_package_the_extra_is_named(keet: Keet, monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "mcp", None)  # as if it were not installed
     result = keet("mcp")
     assert result.code == 3

@@ -1,7 +1,5 @@
 """A finding is one module and a sample: a new one is found wherever findings are read."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import sys
@@ -114,9 +112,7 @@ def test_evals_know_it(sample: Sample, monkeypatch: pytest.MonkeyPatch, tmp_path
     assert NEW in planted()
 
 
-def test_a_module_that_is_no_finding_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_module_that_is_no_finding_is_named(tmp_path: Path, monkeypatch) -> None:
     (tmp_path / "stray_notes.py").write_text("")
     plain = kernels_samples.samples.PLAIN | {NEW}
     monkeypatch.setattr(kernels_samples.samples, "PLAIN", plain)

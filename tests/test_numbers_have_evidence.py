@@ -5,8 +5,7 @@ the document. What is left as plain text with digits is a name, a place, a comma
 has all such fields.
 """
 
-from __future__ import annotations
-
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
@@ -30,8 +29,8 @@ from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.ingest import read_profile
 from keet.pages.launch import all_fixed_text, forecast_of, new_remarks
 from keet.profile import Launch, Profile
-from tests.conftest import REPORTS
-from tests.rows import each_row
+from tests.conftest import REPORTS, Keet
+from tests.rows import each_row, mostly_slow
 
 ROOT = Path(__file__).parents[1]
 RUNS = REPORTS.with_name("runs")
@@ -236,8 +235,6 @@ def _compared(before: Path, after: Path) -> DiffDocument:
         return keet.diff(before, after, force=True).document
 
 
-# --- that the checks above can fail
-
 TIME = Evidence("duration#0", "duration", 3.0, "ms", "duration")
 
 
@@ -274,3 +271,45 @@ def test_a_template_with_a_number_of_its_own_is_refused(template: str) -> None:
 
 def test_no_text_of_a_document_is_taken_for_a_name() -> None:
     assert {"text", "headline", "action", "reason", "notes", "title"}.isdisjoint(NAMES)
+
+
+_NUMBER = re.compile(r"(?<![\w.])\d+(?:,\d{3})*(?:\.\d+)?")
+_CODE = re.compile(r"(?s)```.*?```|`[^`]*`")
+_SUM_OF_A_ROW = re.compile(r"^\s*(?:- .*\): other|\| \d+ others? )")
+_PRINTED = ("{:.0f}", "{:.1f}", "{:.2f}", "{:,.0f}", "{:.3g}", "{:.4g}")
+
+
+@pytest.mark.parametrize(
+    "command",
+    mostly_slow(
+        [
+            "explain kernels_samples/matrix_flip/slow.ncu-rep",
+            "explain tests/data/reports/tour_full.ncu-repz --all",
+            "explain tests/data/runs/growing.ncu-repz",
+            "diff tests/data/reports/pipeline_before.ncu-repz tests/data/reports/pipeline_after.ncu-repz",
+        ],
+        few=2,
+    ),
+)
+def test_numbers_of_a_page_are_in_its_document(command: str, keet: Keet) -> None:
+    words = [*command.split(), *(["--no-model", "--no-sass"] if "explain" in command else [])]
+    known = _numbers(json.loads(keet(*words, "--format", "json").out))
+    page = _CODE.sub("", keet(*words, "--format", "markdown").out)
+    lines = [line for line in page.splitlines() if not _SUM_OF_A_ROW.match(line)]
+    strange = {n: line for line in lines for n in _NUMBER.findall(line) if n not in known}
+    assert strange == {}
+    assert len(_NUMBER.findall(page)) > 20
+
+
+def _numbers(value: Any) -> set[str]:
+    """In texts, and as values are printed: in units of thousands, as shares in per cent."""
+    if isinstance(value, dict):
+        return {n for pair in value.items() for each in pair for n in _numbers(each)}
+    if isinstance(value, list):
+        return {number for each in value for number in _numbers(each)}
+    if isinstance(value, str):
+        return {*_NUMBER.findall(value)}
+    if value is None or isinstance(value, bool):
+        return set()
+    scaled = [of * 1000.0**power for of in (value, 100 * value) for power in range(-4, 4)]
+    return {form.format(abs(each)) for each in scaled for form in _PRINTED}

@@ -1,7 +1,5 @@
 """`keet explain --patch FILE` and `--no-compile`, with given edits."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 
@@ -32,9 +30,7 @@ def edits(monkeypatch: pytest.MonkeyPatch) -> list[EditDocument]:
     return suggested
 
 
-def test_a_patch_is_written(
-    edits: list[EditDocument], keet: Keet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wording
-) -> None:
+def test_a_patch_is_written(edits, keet, tmp_path, monkeypatch, wording) -> None:
     edits += [edit(patch_of(FALL, "0.03f")), edit(patch_of(FALL, "0.04f"))]
     file = tmp_path / "fix.patch"
     result = keet("explain", REPORT, *MODEL, "--patch", file)
@@ -43,6 +39,8 @@ def test_a_patch_is_written(
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
     assert applied(file.read_text(encoding="utf-8"), tmp_path) == SOURCE.replace(FALL, "0.03f", 1)
     assert keet("explain", REPORT, *MODEL, "--patch", file).code == 0  # over another patch
+    result = keet("explain", REPORT, *MODEL, "--patch", tmp_path / "no" / "fix.patch")
+    assert (result.code, "can't be written" in result.err) == (2, True)
 
 
 def test_edits_of_unconfirmed_causes_go_beside_the_patch(
@@ -94,6 +92,7 @@ def test_compiling_is_switched_off(edits: list[EditDocument], keet: Keet) -> Non
         (("--patch", "P", "-o", "P", "--format", "json", *MODEL), 2, "-o is the same file"),
         (("--patch", "P", "--transcript", "P", *MODEL), 2, "--transcript is the same file"),
         (("R", "--patch", "P", *MODEL), 2, "--patch is for a single report"),
+        (("--patch", "R", *MODEL), 2, "the report itself"),
     ],
 )
 def test_wrong_usage(
@@ -107,27 +106,10 @@ def test_wrong_usage(
     source = tmp_path / "slow.cu"
     source.write_text(SOURCE, encoding="utf-8")
     names = {"P": tmp_path / "fix.patch", "D": tmp_path, "S": source, "R": REPORT}
+    before = Path(REPORT).read_bytes()
     result = keet("explain", REPORT, *(names.get(word, word) for word in arguments))
     assert (result.code, edits) == (code, [])
     assert text in result.err
     assert source.read_text(encoding="utf-8") == SOURCE
     assert not names["P"].exists()
-
-
-def test_a_report_is_not_written_over(
-    edits: list[EditDocument], keet: Keet, tmp_path: Path
-) -> None:
-    report = tmp_path / "slow.ncu-rep"
-    report.write_bytes(Path(REPORT).read_bytes())
-    result = keet("explain", report, *MODEL, "--patch", report)
-    assert (result.code, edits) == (2, [])
-    assert report.read_bytes() == Path(REPORT).read_bytes()
-
-
-def test_a_patch_that_cannot_be_written(
-    edits: list[EditDocument], keet: Keet, tmp_path: Path
-) -> None:
-    edits.append(edit(patch_of(FALL, "0.03f")))
-    result = keet("explain", REPORT, *MODEL, "--patch", tmp_path / "no" / "fix.patch")
-    assert result.code == 2
-    assert "can't be written" in result.err
+    assert before == Path(REPORT).read_bytes()

@@ -35,12 +35,9 @@ def test_show_says_what_is_missing_and_how_to_capture_it(page: Path, keet: Keet)
 
 
 def test_explain_names_what_is_unknown(page: Path, keet: Keet) -> None:
-    told = json.loads(keet("explain", page, "--format", "json", "--all").out)
-    same = json.loads(
-        keet(
-            "explain", REPORTS / "tour_basic.ncu-repz", "--format", "json", "--all", "--no-sass"
-        ).out
-    )
+    options = ("--format", "json", "--all", "--no-sass")
+    told = json.loads(keet("explain", page, *options).out)
+    same = json.loads(keet("explain", REPORTS / "tour_basic.ncu-repz", *options).out)
     for ours, theirs in zip(told["launches"], same["launches"]):
         assert ours["verdict"]["headline"]
         assert ours["duration"]["value"] == pytest.approx(theirs["duration"]["value"], rel=1e-3)
@@ -73,45 +70,7 @@ def test_ncus_rule_comes_before_uncertain_causes(
     assert told.index(QUOTED) < told.index(f"{first}Exposed latency")
 
 
-def test_metrics_lists_labels_that_are_not_mapped(page: Path, keet: Keet) -> None:
-    rows = json.loads(keet("metrics", page, "--all", "--format", "json").out)
-    assert "SM: Issue Active" in json.dumps(rows)
-    assert keet("metrics", page, "SM: Issue Active").code == 0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("command", [("roofline",), ("hotspots",), ("context",)])
-def test_other_commands_say_what_is_missing(
-    command: tuple[str, ...], page: Path, keet: Keet
-) -> None:
-    result = keet(*command, page)
-    assert result.code == 0
-    assert result.out
-
-
-@pytest.mark.slow
-def test_a_page_and_its_report_show_no_difference(page: Path, keet: Keet) -> None:
-    result = keet(
-        "diff", REPORTS / "tour_basic.ncu-repz", page, "--launch", "0:0", "--format", "json"
-    )
-    assert result.code == 0, result.err
-    assert json.loads(result.out)["verdict"]["word"] == "unchanged"
-
-
-@pytest.mark.slow
-def test_a_snapshot_of_a_page_gives_the_same_output(page: Path, keet: Keet, tmp_path: Path) -> None:
-    snapshot = tmp_path / "page.keet.json"
-    assert keet("snapshot", page, "-o", snapshot).code == 0
-    of_page, of_snapshot = (
-        json.loads(keet("metrics", path, "--all", "--format", "json").out)["launches"]
-        for path in (page, snapshot)
-    )
-    assert of_page == of_snapshot
-
-
-def test_rounding_of_a_page_does_not_refute_a_text_about_the_report(
-    page: Path, keet: Keet, tmp_path: Path
-) -> None:
+def test_rounding_of_a_page_does_not_refute_a_text_about_the_report(page, keet, tmp_path) -> None:
     """The page has 76.26 %, the report more digits. A wrong number is told all the same."""
     from keet.ingest import read_profile
 
@@ -125,8 +84,16 @@ def test_rounding_of_a_page_does_not_refute_a_text_about_the_report(
 
 
 @pytest.mark.slow
-def test_batch_reads_printed_pages(page: Path, keet: Keet, tmp_path: Path) -> None:
-    store = tmp_path / "store"
+def test_other_commands_read_a_page(page: Path, keet: Keet, tmp_path: Path) -> None:
+    for command in ("roofline", "hotspots", "context"):
+        assert keet(command, page).out, command
+    same = ("diff", REPORTS / "tour_basic.ncu-repz", page, "--launch", "0:0", "--format", "json")
+    assert json.loads(keet(*same).out)["verdict"]["word"] == "unchanged"
+    snapshot, store = tmp_path / "page.keet.json", tmp_path / "store"
+    assert keet("snapshot", page, "-o", snapshot).code == 0
+    listed = keet("metrics", page, "--all", "--format", "csv").out
+    assert "SM: Issue Active" in listed
+    assert keet("metrics", snapshot, "--all", "--format", "csv").out == listed
     assert keet("batch", page, "-o", store, "--jobs", "1").code == 0
-    rows = keet("query", store, "SELECT count(*) AS n FROM launches", "--format", "json")
-    assert json.loads(rows.out)["rows"][0] in ([LAUNCHES], {"n": LAUNCHES})
+    counted = keet("query", store, "SELECT count(*) AS n FROM launches", "--format", "csv").out
+    assert counted.split() == ["n", str(LAUNCHES)]

@@ -1,7 +1,5 @@
 """The table of the whole run, as `explain`, `show`, `context`, `snapshot` and `verify` use it."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
@@ -20,13 +18,13 @@ from keet.explanation.explanation_types import Explanation
 from keet.explanation.token_budget import count_tokens
 from keet.ingest import read_profile
 from keet.ingest.run_table import read_run_table, table_document, write_run_table
-from keet.pages.blocks import Block, Cell, Foot, Heading, Notice, Reader, Text, plain
+from keet.pages.blocks import Block, Heading, Reader, plain
 from keet.pages.context import context_of
 from keet.pages.show import show_page
 from keet.profile import KernelRun, RunTable
 from keet.profile.run_table import Migrations, ProfiledLaunch, SkippedKernel
 from tests.conftest import REPORTS, Keet
-from tests.diff_pages import cells, items, tables
+from tests.diff_pages import cells, tables
 from tests.explain_pages import explain_blocks
 from tests.json_documents import check_document
 from tests.rows import each_row
@@ -121,23 +119,6 @@ def titles(blocks: Sequence[Block]) -> list[str]:
     return [title for title in told if title.startswith("#")]
 
 
-def test_explain_starts_with_the_run(table: Path, wording) -> None:
-    blocks = explain_blocks(explained(read_run_table(table)))
-    lead = next(block for block in blocks if isinstance(block, Text))
-    assert lead.look == "strong lead"
-    wording(plain(lead.words))
-    assert program_rows(blocks) == [
-        ("transpose_rows #0", "7.0%", "700 us", "10", ""),  # saves more than 5 % of the run
-        ("transpose_tiles #1", "48%", "4.88 ms", "400", ""),
-        ("solve", "30%", "3 ms", "2", "not profiled"),
-        ("normalise #2", "15%", "1.47 ms", "100", ""),
-        ("2 other kernels", "0.2%", "20 us", "2", ""),
-    ]
-    wording(titles(blocks)[0])
-    (foot,) = [block for block in blocks if isinstance(block, Foot)]
-    wording(plain(foot.words))
-
-
 @each_row(("rows", "kernels"), [("5,0.35", ["1", "2", "0"]), ("10,0.7", ["0", "1", "2"])])
 def test_kernels_come_in_the_order_of_the_time_that_a_fix_saves(
     rows: str, kernels: list[str], table: Path
@@ -149,28 +130,6 @@ def test_kernels_come_in_the_order_of_the_time_that_a_fix_saves(
     assert re.findall(r"#(\d)", " ".join(row[0] for row in program_rows(blocks))) == kernels
     assert titles(blocks)[0][1] == kernels[0]
     assert [title[1] for title in titles(explain_blocks(told, everything=True))] == kernels
-
-
-def test_explain_says_first_where_the_replay_differs(wording) -> None:
-    told = explained(MANAGED)
-    (first, *_), blocks = told.launches, explain_blocks(told)
-    assert program_rows(blocks) == [
-        ("normalise #2", "95%", "241 ms", "100", ""),
-        ("wait_for_host", "2.4%", "6 ms", "3", "not profiled"),
-        ("transpose_tiles #1", "1.9%", "4.88 ms", "400", ""),
-        ("transpose_rows #0", "0.3%", "700 us", "10", ""),
-    ]
-    kernel = tables(blocks)["Kernels by time"].rows[0][0]
-    assert isinstance(kernel, Cell)
-    wording(kernel.below)
-    assert told.whole_run
-    assert first.replay
-    said = [plain(block.words) for block in blocks if isinstance(block, Notice)]
-    assert (said[:-3], said[-1]) == ([*told.whole_run.warnings], first.replay.text)
-    wording(said)
-    place = next(n for n, x in enumerate(blocks) if isinstance(x, Notice) and x.indent)
-    wording(plain(items(blocks[place:])[0].words))
-    assert isinstance(blocks[place - 1], Heading)  # before all figures of the replay
 
 
 def test_a_launch_that_is_not_in_the_table_is_marked(wording) -> None:
@@ -225,37 +184,24 @@ def test_json_without_a_table_has_no_run(command: str, keet: Keet) -> None:
 def test_a_table_may_be_named_for_one_report_only(table: Path, keet: Keet, wording) -> None:
     named = ("explain", TOUR, "--run-table", table, "--no-model", "--format", "json")
     assert json.loads(keet(*named).out)["run"]["launches"] == 514
+    assert keet(*named[:-2], "-o", table).code == 2  # it would be overwritten
+    assert table.read_text() == CSV
     result = keet("explain", TOUR, REPORTS / "tour_lines.ncu-repz", "--run-table", table)
     assert result.code == 2
     wording(result.err)
-
-
-def test_the_table_is_not_overwritten(table: Path, keet: Keet) -> None:
-    result = keet("explain", TOUR, "--run-table", table, "--no-model", "-o", table)
-    assert (result.code, table.read_text()) == (2, CSV)
 
 
 # --- show
 
 
 def test_show_has_the_run(beside: Path, keet: Keet) -> None:
-    """The golden of tests/test_whole_runs.py has what it says."""
+    """The goldens of `test_output` have what it says."""
     document = json.loads(keet("show", beside, "--format", "json").out)
     check_document("show", document)
     assert document["run"]["kernels"][0]["kernel"] == "normalise"
     shares = [launch["run_share_pct"] for launch in document["launches"]]
     assert shares == [pytest.approx(100 * ms / 252.58) for ms in (0.7, 4.88, 241)]
     assert [launch["run_launches"] for launch in document["launches"]] == [10, 400, 100]
-
-
-def test_a_table_without_time_is_reported(tmp_path: Path, keet: Keet) -> None:
-    path = tmp_path / "none.csv"
-    path.write_text("kernel,launches,total_ms\ntranspose_rows,10,0\n")
-    told = "the run table contains no GPU time, so it is not used"
-    assert told in keet("explain", TOUR, "--run-table", path, "--no-model").err
-    shown = keet("show", TOUR, "--run-table", path)
-    assert f"note: {told}" in shown.out
-    assert "Run %" not in shown.out
 
 
 def test_run_tables_among_the_reports_are_skipped(beside: Path, keet: Keet, wording) -> None:
@@ -331,9 +277,7 @@ def test_a_snapshot_keeps_a_named_table(table: Path, tmp_path: Path, keet: Keet)
 
 
 @pytest.mark.slow
-def test_a_baseline_keeps_the_table(
-    beside: Path, tmp_path: Path, keet: Keet, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_baseline_keeps_the_table(beside: Path, tmp_path: Path, keet: Keet, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert keet("baseline", "save", "main", beside).code == 0
     assert "normalise" in keet("baseline", "show", "main").out
@@ -341,17 +285,6 @@ def test_a_baseline_keeps_the_table(
     run = read_profile(saved).run
     assert run is not None
     assert run._replace(report_created=None) == MANAGED
-
-
-@pytest.mark.slow
-def test_verify_says_what_the_run_has_instead(
-    beside: Path, tmp_path: Path, keet: Keet, wording
-) -> None:
-    text = tmp_path / "said.txt"
-    text.write_text("In the run, normalise took 2.73 ms.\n")
-    done = keet("verify", text, "--report", beside, width=120)
-    assert done.code == 1
-    wording([line for line in done.out.splitlines() if "normalise" in line])
 
 
 @each_row(
@@ -407,15 +340,6 @@ def test_tools_say_how_many_launches_a_launch_represents(wording) -> None:
     assert re.search(r"forecast `[^`]* under replay`", found)
 
 
-def test_tools_say_that_launches_are_not_alike(wording) -> None:
-    own = kernel("tour::normalise", 160, 2.352, grid=(2048, 1, 1), block=(256, 1, 1))
-    large = own._replace(grid=(8192, 1, 1), launches=10, total_ns=5000 * MS, busy_ns=5000 * MS)
-    rows = (own._replace(median_ns=14.7 * US), large._replace(median_ns=500 * MS))
-    tool_input = ToolInput([explained(RunTable(rows, "cupti"))])
-    listed = re.sub(r" \{\S+\}", "", list_launches(tool_input).text)
-    wording(listed, analyst_findings(tool_input).text.splitlines()[:2])
-
-
 # --- tables that can't be
 
 
@@ -441,3 +365,64 @@ def test_half_a_surrogate_pair_is_refused(tmp_path: Path, keet: Keet, wording) -
     result = keet("explain", TOUR, "--run-table", path, "--format", "json")
     assert result.code == 4
     wording(result.err)
+
+
+# --- reports of programs that were made for it (tests/data/programs/runs)
+
+WHERE = "tests/data/runs"
+
+
+def report(name: str) -> Path:
+    return Path(WHERE, f"{name}.ncu-repz")
+
+
+@pytest.mark.parametrize("name", ["managed", "streams_together", "waits", "growing"])
+@pytest.mark.slow
+def test_verify_does_not_contradict_explain_about_a_run(name: str, keet: Keet, tmp_path) -> None:
+    for form in ("terminal", "markdown"):
+        said = tmp_path / "said.txt"
+        keet("explain", report(name), "--no-model", "--format", form, "-o", said)
+        assert keet("verify", said, "--report", report(name)).code == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "reason"), [("managed", "managed_or_host_memory"), ("streams_together", "concurrency")]
+)
+def test_the_first_reason_of_a_gap(name: str, reason: str, keet: Keet) -> None:
+    told = json.loads(keet("explain", report(name), "--no-model", "--format", "json").out)
+    first = told["launches"][0]["replay"]["reasons"][0]
+    assert (first["id"], first["status"]) == (reason, "likely")
+
+
+@pytest.mark.slow
+def test_without_tables_fused_launches_get_no_speedup(keet: Keet, tmp_path: Path) -> None:
+    """A single launch takes 22 times as long, and the program is 8 times faster."""
+    alone = [shutil.copy(report(name), tmp_path) for name in ("steps_many", "steps_one")]
+    for force in ([], ["--force"]):
+        done = json.loads(keet("diff", *alone, *force, "--format", "json").out or "{}")
+        assert done.get("verdict", {"speedup": None})["speedup"] is None
+
+
+OUTPUTS = [
+    *(f"explain {name}" for name in ("managed", "streams_together", "waits", "waits_range")),
+    *("show growing", "show waits"),
+    *("diff steps_many steps_one", "diff streams_serial streams_together"),
+]
+
+
+@pytest.mark.parametrize("words", OUTPUTS)
+def test_output(words: str, keet: Keet, golden) -> None:
+    command, *names = words.split()
+    out = keet(command, *map(report, names), width=100).out
+    golden(f"{command}.runs.{'.'.join(names)}.100.txt", out)
+
+
+def test_a_table_without_time_is_reported(tmp_path: Path, keet: Keet) -> None:
+    path = tmp_path / "none.csv"
+    path.write_text("kernel,launches,total_ms\ntranspose_rows,10,0\n")
+    told = "the run table contains no GPU time, so it is not used"
+    assert told in keet("explain", TOUR, "--run-table", path, "--no-model").err
+    shown = keet("show", TOUR, "--run-table", path)
+    assert f"note: {told}" in shown.out
+    assert "Run %" not in shown.out

@@ -1,7 +1,5 @@
 """Secrets in recorded command lines and NVTX ranges appear in no output of any command."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,15 +12,63 @@ from keet.corpus.store.damage import CHECKSUMS
 from keet.ingest import read_profile
 from keet.ingest.input import zstd
 from keet.ingest.input.report_bytes import HeldBytes
+from keet.ingest.ncu_rep.container import EntryKind
 from keet.ingest.run_table import read_run_table, table_path, write_run_table
 from keet.masking import MARK
 from keet.profile.timeline import Record, tabulate
 from keet.serve.allowed_folders import AllowedFolders
 from keet.serve.report_cache import ReportCache
-from tests.conftest import Keet
-from tests.secret_reports import NVTX, SECRETS, VALUES, command_line, write_reports
-from tests.test_hostile_text import FORMATS
+from tests import encode
+from tests.conftest import REPORTS, Keet
+from tests.hostile_reports import changed, inside, nvtx_of, with_changes
+from tests.kept_reports import unpacked
+from tests.test_hostile_text import in_every_format
 from tests.unit.serve.conftest import called
+
+VALUES = {
+    "--api-key=": "Zq7-first-Value",
+    "--password ": "Zq7second_value",
+    "--pin ": "73519064",
+    "DB_PASSWORD=": "Zq7third.value",
+    "--db-url postgres://bob:": "Zq7fourth",
+    "https://host/?access_token=": "Zq7fifthValue",
+}
+"""What precedes each secret in the command line, and the secret."""
+NVTX = "Zq7nvtxValue"
+SECRETS = (*VALUES.values(), NVTX)
+
+
+def command_line(ncu: str = "/opt/ncu -o tour --set basic") -> str:
+    values = dict(VALUES)
+    prefix = f"DB_PASSWORD={values.pop('DB_PASSWORD=')}"
+    words = [name + value for name, value in values.items()]
+    url = words.index(f"--db-url postgres://bob:{VALUES['--db-url postgres://bob:']}")
+    words[url] += "@host/db"
+    return f"{ncu} env {prefix} ./tour --tokens 4096 {' '.join(words)} --rounds 3"
+
+
+def with_secrets(data: bytes, line: str | None = None) -> bytes:
+    """The report with `line` as ncu's command line, and with a range that contains a secret."""
+    nvtx = nvtx_of(unpacked(REPORTS / "nvtx.ncu-repz"))
+    name = lambda _: f"request?token={NVTX}".encode()  # noqa: E731
+    state = changed(nvtx, {2: inside({2: inside({3: inside({1: name})})})})
+    line = command_line() if line is None else line
+    return with_changes(
+        data,
+        {3: inside({11: lambda _: line.encode()})},
+        {EntryKind.KERNEL: lambda entry: entry + encode.chunk(21, state)},
+    )
+
+
+def write_reports(folder: Path) -> list[Path]:
+    """Two reports of different content; the second was made with `keet profile`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = [command_line(), command_line("/opt/ncu --export /tmp/.keet-profile-ab12/r.ncu-rep")]
+    paths = [folder / f"size_{1 << number}.ncu-rep" for number in range(len(lines))]
+    for path, line in zip(paths, lines, strict=True):
+        path.write_bytes(with_secrets(unpacked(REPORTS / "tour_lines.ncu-repz"), line))
+    return paths
+
 
 COMMAND = ("./app", "--api-key", VALUES["--api-key="], f"--password={VALUES['--password ']}", "4")
 
@@ -69,31 +115,21 @@ def unmasked_store(store: Path) -> Path:
 
 
 def report_commands(report: Path, other: Path) -> Iterator[list[object]]:
-    for command in ("show", "explain", "hotspots", "roofline"):
-        for form in FORMATS[command]:
-            yield [command, report, "--format", form]
-    for form in FORMATS["metrics"]:
-        yield ["metrics", report, "--all", "--format", form]
-    for form in FORMATS["diff"]:
-        yield ["diff", other, report, "--format", form, "--force"]
+    yield from in_every_format(report, other)
     yield ["show", report, "--verbose"]
-    yield ["explain", report, "--all", "--verbose"]
     yield ["explain", report, "--against", other]
-    yield ["context", report]
-    yield ["snapshot", report, "-o", "-"]
     yield ["explain", report, "--show-prompt"]
     yield ["ask", report, other, "What limits it?", "--show-prompt"]
 
 
 def store_commands(store: Path) -> Iterator[list[object]]:
-    for command in ("top", "insights"):
-        for form in FORMATS[command]:
-            yield [command, store, "--format", form]
-    for form in FORMATS["query"]:
-        yield ["query", store, "FROM launches", "--format", form]
+    yield from (each for each in in_every_format(store, store, store) if each[0] in OF_STORES)
     yield ["query", store, "FROM parts.launches", "--format", "json"]
     yield ["query", store, "SELECT command_line[60:], reverse(nvtx), explanation FROM launches"]
     yield ["insights", store, "--show-prompt"]
+
+
+OF_STORES = ("top", "insights", "query")
 
 
 def written(folder: Path) -> str:
@@ -137,9 +173,7 @@ def test_the_profile_has_no_secret(reports: list[Path]) -> None:
 
 
 @pytest.mark.slow
-def test_commands_on_a_report(
-    reports: list[Path], keet: Keet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_commands_on_a_report(reports: list[Path], keet: Keet, tmp_path: Path, monkeypatch) -> None:
     assert leaks(keet, report_commands(*reports)) == []
     for number, command in enumerate((["explain"], ["diff", reports[1]])):
         page = tmp_path / f"{number}.html"
@@ -153,9 +187,7 @@ def test_commands_on_a_report(
 
 
 @pytest.mark.slow
-def test_commands_on_a_snapshot_of_an_older_keet(
-    reports: list[Path], keet: Keet, tmp_path: Path
-) -> None:
+def test_commands_on_a_snapshot_of_an_older_keet(reports: list[Path], keet: Keet, tmp_path) -> None:
     old = unmasked_snapshot(reports[0], tmp_path / "old.keet.json", keet)
     assert leaks(keet, report_commands(old, reports[1])) == []
 
@@ -170,9 +202,7 @@ def test_commands_on_a_store(reports: list[Path], keet: Keet, tmp_path: Path) ->
 
 
 @pytest.mark.slow
-def test_commands_on_a_store_of_an_older_keet(
-    reports: list[Path], keet: Keet, tmp_path: Path
-) -> None:
+def test_commands_on_a_store_of_an_older_keet(reports: list[Path], keet: Keet, tmp_path) -> None:
     assert keet("batch", reports[0].parent, "-o", tmp_path / "store", "--jobs", "1").code == 0
     store = unmasked_store(tmp_path / "store")
     assert set(secrets_in(written(store))) == set(SECRETS)

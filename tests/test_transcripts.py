@@ -4,8 +4,6 @@ What a model said then goes through today's loop: the answer has to end well, wi
 the right cause first, edits that apply, and every sentence that keet doubts in the list of those.
 """
 
-from __future__ import annotations
-
 import json
 import tomllib
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Every command line of the README, the documentation and the help runs."""
 
-from __future__ import annotations
-
 import io
 import os
 import re
@@ -50,8 +48,12 @@ IN_DOCS = [typed for page in reversed(PAGES) for typed in typed_commands(page)]
 ALL = {typed.command: typed for typed in (*HELP, *IN_DOCS)}
 """By command line: each is run once, even if several pages have it."""
 RUN = [typed for typed in ALL.values() if typed.runs]
-QUICK = [pytest.param(each, id=each.command) for each in RUN if each.page == "README.md"]
-SLOW = [pytest.param(each, id=each.command) for each in RUN if each.page != "README.md"]
+ROWS = [
+    pytest.param(
+        each, id=each.command, marks=[] if each.page == "README.md" else [pytest.mark.slow]
+    )
+    for each in RUN
+]
 
 
 @pytest.fixture(scope="session")
@@ -63,8 +65,10 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def check(typed: Typed, workspace: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("typed", ROWS)
+def test_a_command_runs(typed: Typed, workspace: Path, tmp_path: Path, monkeypatch) -> None:
     """In this process, unless the line needs a shell or another program."""
+    folder = tmp_path / "here"
     shutil.copytree(workspace, folder, symlinks=True, copy_function=os.link)
     command = typed.command
     for name, here in NAMES.items():
@@ -96,35 +100,14 @@ def check(typed: Typed, workspace: Path, folder: Path, monkeypatch: pytest.Monke
         with pytest.raises(subprocess.TimeoutExpired):
             subprocess.run([program, *rest], check=False, capture_output=True, timeout=5)
     else:
-        ran = subprocess.run(
-            ["bash", "-o", "pipefail", "-c", command],
-            check=False,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            stdin=subprocess.DEVNULL,
-        )
+        shell = ["bash", "-o", "pipefail", "-c", f"exec < /dev/null; {command}"]
+        ran = subprocess.run(shell, check=False, capture_output=True, text=True, timeout=120)
         assert ran.returncode == 0, ran.stderr
 
 
 def _standard_input(rest: list[str]) -> bytes:
     given = {"query": "query.sql", "verify": "review.md"}.get(rest[0], "report.ncu-rep")
     return Path(given).read_bytes()
-
-
-@pytest.mark.parametrize("typed", QUICK)
-def test_commands_of_the_readme(
-    typed: Typed, workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    check(typed, workspace, tmp_path / "here", monkeypatch)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("typed", SLOW)
-def test_commands_of_the_docs(
-    typed: Typed, workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    check(typed, workspace, tmp_path / "here", monkeypatch)
 
 
 def test_commands_can_be_typed() -> None:

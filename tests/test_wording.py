@@ -1,7 +1,5 @@
 """Sentences are in goldens only, so that a change of words changes goldens and no test."""
 
-from __future__ import annotations
-
 import ast
 import json
 import re

@@ -5,8 +5,6 @@ contains `needs a ...` or `takes minutes` marks its line, or the block if it is 
 such commands are only parsed.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 import shutil
@@ -104,11 +102,9 @@ def make_workspace(folder: Path) -> None:
     for name in ("after", "new", "b", "profiles/1", "more/1"):
         _copy(after, folder / f"{name}.ncu-rep")
     for name in ("main", "branch", "base", "head"):
+        report = after if name in ("branch", "head") else before
         for run in "12":
-            _copy(
-                after if name in ("branch", "head") else before,
-                folder / f"runs/{name}/{run}.ncu-rep",
-            )
+            _copy(report, folder / f"runs/{name}/{run}.ncu-rep")
     _copy(before, folder / "report.ncu-repz")
     for name in ("ncu.txt", "ncu.csv", "before.txt", "after.txt"):
         _copy(REPORTS / "tour_basic.live.csv", folder / name)
@@ -133,15 +129,7 @@ def make_workspace(folder: Path) -> None:
             ["batch", "runs/main", "-o", "store"],
             ["baseline", "save", "main", "before.ncu-rep"],
             ["snapshot", "report.ncu-rep"],
-            [
-                "diff",
-                "baseline:main",
-                "after.ncu-rep",
-                "--gate=10",
-                "--format=json",
-                "-o",
-                "diff.json",
-            ],
+            ["diff", "baseline:main", "after.ncu-rep", "--gate=10", "-o", "diff.json"],
         ):
             assert main(arguments) == 0
     shutil.copytree(folder / "store", folder / "OUT")

@@ -1,7 +1,5 @@
 """Makes different copies of real reports, for tests and benchmarks that need many."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from tests.conftest import REPORTS
