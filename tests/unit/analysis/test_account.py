@@ -88,9 +88,6 @@ def _is_missing(reason: str, view: LaunchView) -> bool:
     return reason == "not attributable (other warp states)"
 
 
-# --- real launches
-
-
 @each_row("sample", load_samples(), ids=lambda sample: sample.name)
 @pytest.mark.slow
 def test_the_accounts_of_the_samples_close(sample: Sample) -> None:
@@ -131,9 +128,6 @@ def test_the_accounts_of_public_reports_close(path: Path) -> None:
         check(*account(launch))
 
 
-# --- any counters
-
-
 @settings(max_examples=80)
 @given(launches(opcodes=OPCODES))
 @pytest.mark.slow
@@ -155,11 +149,7 @@ def test_many_small_parts_are_not_lost() -> None:
     found, view = account(made_up({"issue_slots": 0.3}, opcodes=opcodes))
     check(found, view)
     issuing = found.part("issuing")
-    assert issuing is not None
     assert [child.percent.value for child in issuing.children] == [pytest.approx(0.3)]
-
-
-# --- what the parts say
 
 
 def test_idle_sms_are_split_by_the_shape_of_the_grid() -> None:
@@ -202,7 +192,6 @@ def test_waiting_for_a_unit_is_waiting_for_latency_where_the_unit_is_idle() -> N
         units = {"dram": dram, "issue_slots": 10.0}
         found, _ = account(made_up(units, {"long_scoreboard": 10.0, "selected": 1.0}))
         waiting, part = found.part("waiting"), found.part("waiting.busy.dram")
-        assert waiting is not None
         assert waiting.percent.value == pytest.approx(90)
         busy.append(float(part.percent.value) if part else 0.0)
         rest = found.part("waiting.latency.memory")

@@ -29,7 +29,6 @@ FAMILIES = Path("kernels_samples/casebook/families")
 )
 def test_the_threads_of_a_step_are_counted(case: str, threads: float) -> None:
     found = block_steps(LaunchView(launch_of(case), reads_code=True))
-    assert found is not None
     assert found.threads == pytest.approx(threads, abs=0.05)
     assert found.idle > 0.4
     assert found.waiting > 0.9
@@ -39,8 +38,7 @@ def test_the_threads_of_a_step_are_counted(case: str, threads: float) -> None:
 @each_row(
     "case",
     [
-        # All threads of a block work in each step.
-        "heat_steps/two_barriers",
+        "heat_steps/two_barriers",  # all threads of a block work in each step
         "wave_seismic/two_barriers_per_plane",
         # Several warps of the only block of an SM: with one warp per item, the others have none.
         "option_tree/barriers_between_four_warps",
@@ -71,9 +69,6 @@ def test_blocks_that_wait_for_other_blocks_have_no_such_steps() -> None:
     assert block_steps(LaunchView(launch, reads_code=True)) is None
     found = next(each for each in diagnose(launch).findings if each.id == FINDING.id)
     assert (found.variant, found.advice and found.advice.variant) == ("", "look_back")
-
-
-# --- made-up kernels of a block of 8 warps
 
 
 def steps_of(body: str, *runs: tuple[int, int]) -> BlockSteps | None:
@@ -109,7 +104,6 @@ def test_branches_that_exclude_each_other_share_the_threads() -> None:
     assert steps_of(BRANCHES, *runs) is None
     one_side = BRANCHES.replace(" other: LDS R2, [R0+0x400]", " other: MOV R2, RZ")
     found = steps_of(one_side, *runs)
-    assert found is not None
     assert found.threads == pytest.approx(0.5)
 
 
@@ -117,7 +111,6 @@ def test_predicates_that_exclude_each_other_share_the_threads() -> None:
     runs = (ALL, ALL, (8, 128), (8, 128), ALL, ALL)
     assert steps_of(PREDICATES, *runs) is None
     found = steps_of(PREDICATES.replace("@!P0", "@P0"), *runs)
-    assert found is not None
     assert found.threads == pytest.approx(0.5)
 
 
@@ -137,5 +130,4 @@ BROADCAST_LOAD = 4
 def test_what_one_thread_stores_for_all_is_not_their_own() -> None:
     """One of the 8 warps, which has the item then, still loads it."""
     found = steps_of(BROADCAST, ALL, ALL, (8, 1), ALL, ALL, ALL, ALL, ALL)
-    assert found is not None
     assert found.gone[BROADCAST_LOAD] == pytest.approx(found.executed * (1 - 1 / 8))

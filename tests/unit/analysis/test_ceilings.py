@@ -86,9 +86,6 @@ def test_nearly_idle_units_do_not_tie() -> None:
     assert [unit.name for unit in found.nearest] == ["L2"]
 
 
-# --- one number for one thing
-
-
 def shown_differently(launch: Launch) -> list[str]:
     """Units whose share is not what the metric of that name says, or not that of the roofline."""
     view, roofline = LaunchView(launch), find_roofline(launch)
@@ -133,30 +130,22 @@ def test_all_commands_show_the_same_share_for_public_reports(path: Path) -> None
 def test_a_share_of_active_cycles_is_converted() -> None:
     cycles = {"sm__cycles_active.avg": 600.0, CYCLES: 1000.0}
     found = ceilings_with({L1_ACTIVE: 50.0, **cycles}).get("L1")
-    assert found
     assert found.reached.value == pytest.approx(30)
     assert "over elapsed cycles" in found.reached.label
     measured = ceilings_with({L1_ACTIVE: 50.0, L1: 31.0, **cycles}).get("L1")
-    assert measured
     assert measured.reached.metric == L1
     stage = ceilings_with({L1_ACTIVE: 50.0, DATA_STAGE: 29.5, **cycles}).get("L1")
-    assert stage
     assert stage.reached.metric == DATA_STAGE  # the same thing, measured directly
 
 
 def test_a_share_above_the_peak_leaves_zero() -> None:
     found = ceilings_with({TAGS: 103.0}).get("L2")
-    assert found
     assert found.share == pytest.approx(1.03)
     assert found.left == 0
 
 
-# --- stages
-
-
 def test_l2_busy_with_requests_differs_from_busy_with_bytes(ceilings: Ceilings) -> None:
     stage, stages = ceilings.stage("L2"), ceilings.stages("L2")
-    assert stage
     assert (stage.id, stage.label, stage.inferred) == ("sm_to_l2", "Crossbar to L2", False)
     assert stages[0] == stage._replace(busy=stages[0].busy)
     assert [each.share for each in stages] == sorted((s.share for s in stages), reverse=True)
@@ -167,7 +156,6 @@ def test_a_replay_shows_in_the_data_stage() -> None:
     """Loads of shared memory with a stride of 32 words: few instructions, many wavefronts."""
     found = ceilings_of(REPORTS / "zoo.ncu-repz", 6)
     stage = found.stage("L1")
-    assert stage
     assert stage.id == "l1_data_stage"
     assert stage.share > 0.9
     assert (found.share("LSU") or 0) < 0.2
@@ -178,12 +166,10 @@ def test_an_unexplained_l2_share_is_the_fabric_between_partitions(wording) -> No
     """A GPU with one partition has no such stage."""
     shares = {L2: 62.0, TAGS: 23.0, SECTORS: 28.0}
     stage = ceilings_with({**shares, **H200}).stage("L2")
-    assert stage
     assert (stage.id, stage.inferred, stage.busy.metric) == ("l2_fabric", True, L2)
     single = {**H200, "device__attribute_compute_capability_major": 8}
     other = ceilings_with({**shares, **single, "device__attribute_compute_capability_minor": 6})
     unknown = other.stage("L2")
-    assert unknown
     assert unknown.inferred
     wording(unknown.label)
 
@@ -192,7 +178,6 @@ def test_an_unexplained_l2_share_is_the_fabric_between_partitions(wording) -> No
 def test_a_stage_that_ncu_counts_twice_on_a_t4() -> None:
     (path,) = CORPUS.glob("armleth__*")
     stage = ceilings_of(path).stage("L1")
-    assert stage
     assert (stage.id, stage.inferred) == ("l1_to_l2", True)
     assert stage.share == pytest.approx(0.90, abs=0.01)
 
@@ -201,8 +186,6 @@ def test_the_roofline_names_the_same_stage() -> None:
     launch = read_profile(REPORTS / "tour_full.ncu-repz").launches[0]
     busiest = find_roofline(launch).ceiling("l2").busiest
     unit = LaunchView(launch).ceilings.get("L2")
-    assert busiest
-    assert unit
     assert unit.stage
     assert busiest.part == stage_name(unit.stage)
     assert busiest.evidence == unit.reached
@@ -213,9 +196,7 @@ shares = st.floats(1, 100)
 
 
 @given(whole=st.none() | shares, tags=shares, sectors=shares)
-def test_a_share_is_that_of_the_busiest_stage(
-    whole: float | None, tags: float, sectors: float
-) -> None:
+def test_a_share_is_that_of_the_busiest_stage(whole, tags, sectors) -> None:
     metrics = {TAGS: tags, SECTORS: sectors, **({L2: whole} if whole else {})}
     found = ceilings_with(metrics)
     assert found.share("L2") == pytest.approx(max(tags, sectors, whole or 0) / 100)
@@ -225,9 +206,7 @@ def test_a_share_is_that_of_the_busiest_stage(
 
 
 @given(active=shares, stage=shares, change=st.floats(-0.02, 0.02))
-def test_converted_and_measured_shares_are_continuous(
-    active: float, stage: float, change: float
-) -> None:
+def test_converted_and_measured_shares_are_continuous(active, stage, change) -> None:
     cycles = {"sm__cycles_active.avg": 800.0, CYCLES: 1000.0}
     before = ceilings_with({L1_ACTIVE: active, DATA_STAGE: stage, **cycles}).share("L1")
     after = ceilings_with({L1_ACTIVE: active * (1 + change), DATA_STAGE: stage, **cycles}).share(
@@ -237,15 +216,10 @@ def test_converted_and_measured_shares_are_continuous(
     assert after == pytest.approx(before, rel=0.08, abs=0.006)
 
 
-# --- the link to the host
-
-
 def test_a_table_in_host_memory() -> None:
     """Every lookup goes over PCIe: 268 MB in 13.7 ms."""
     found = ceilings_of(SAMPLES / "rate_table" / "slow.ncu-repz")
     link, rate = found.get(HOST_LINK), found.rate(HOST_LINK)
-    assert link
-    assert rate
     assert rate.value == pytest.approx(19.6e9, rel=0.01)
     assert link.share == pytest.approx(rate.value / 63e9, rel=0.01)
     assert "PCIe 5.0 x16, assumed" in link.source
@@ -273,7 +247,6 @@ def test_the_busier_direction_of_the_link_counts() -> None:
 def test_a_link_of_unknown_speed_has_a_rate_but_no_share() -> None:
     found = ceilings_with({READ: 1e8, **SECOND})
     rate = found.rate(HOST_LINK)
-    assert rate
     assert rate.value == pytest.approx(3.2e9)
     assert found.share(HOST_LINK) is None
     assert found.ranked == ()
@@ -286,12 +259,8 @@ def test_memory_shared_with_the_host_has_no_link() -> None:
 
 def test_c2c_is_faster_than_pcie() -> None:
     found = ceilings_with({READ: 1e9, **SECOND, **H200, "c2clink__present": 1.0}).get(HOST_LINK)
-    assert found
     assert found.share == pytest.approx(32e9 / 450e9)
     assert "NVLink-C2C" in found.source
-
-
-# --- real launches
 
 
 def test_stall_shares_add_up_to_one(profile_of: Callable[[str], Profile]) -> None:

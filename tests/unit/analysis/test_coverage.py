@@ -120,9 +120,7 @@ def test_no_recorded_command(profile_of) -> None:
         ("ncu --set basic --import-source no ./app -o y", "./app -o y"),
     ],
 )
-def test_the_recorded_command_with_all_that_keet_asks_for(
-    recorded: str, rest: str, profile_of
-) -> None:
+def test_the_recorded_command_with_all_that_keet_asks_for(recorded, rest, profile_of) -> None:
     """The report at hand is not written over, and the program keeps its own options."""
     command = find_coverage(with_command(profile_of("tour_basic.ncu-repz"), recorded)).command
     assert command == f"ncu {recipe_options()} {rest}"
@@ -142,9 +140,7 @@ def test_the_recorded_command_with_all_that_keet_asks_for(
         ("ncu C:\\a\\app.exe --x=1", "C:\\a\\app.exe --x=1"),
     ],
 )
-def test_recorded_words_are_quoted_where_a_shell_needs_it(
-    recorded: str, rest: str, profile_of
-) -> None:
+def test_recorded_words_are_quoted_where_a_shell_needs_it(recorded, rest, profile_of) -> None:
     """A report may come from anybody: what it recorded must not become a second command."""
     command = find_coverage(with_command(profile_of("tour_basic.ncu-repz"), recorded)).command
     assert command == f"ncu {recipe_options()} {rest}"

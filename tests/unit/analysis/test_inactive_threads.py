@@ -32,14 +32,12 @@ def test_threads_outside_of_the_output(owner: str, launch: int, line: str) -> No
 def test_an_early_exit_by_data_is_a_path() -> None:
     """The self-join leaves its loop of distances when one is too large."""
     found = inactive_threads(LaunchView(public_launch("bwd29__", 0)))
-    assert found is not None
     assert found.cause == "paths"
 
 
 @each_row("sample", ["decay_ratios", "sparse_apply", "window_median"])
 def test_a_sample_with_paths_that_differ(sample: str) -> None:
     found = inactive_threads(LaunchView(launch_of(sample)))
-    assert found is not None
     assert found.cause == "paths"
 
 
@@ -54,14 +52,12 @@ def test_a_loop_without_loads_is_a_divergent_path() -> None:
 def test_a_block_that_does_not_fill_its_warps(block: int, threads: float) -> None:
     launch = made_up({}, block_size=block, active_threads_per_warp=threads)
     found = inactive_threads(LaunchView(launch))
-    assert found is not None
     assert found.cause == "block_size"
 
 
 def test_a_block_size_alone_shows_partial_warps() -> None:
     assert inactive_threads(LaunchView(made_up({}, block_size=256))) is None
     found = inactive_threads(LaunchView(made_up({}, block_size=4)))
-    assert found is not None
     assert found.cause == "block_size"
 
 
@@ -77,10 +73,7 @@ def test_without_instructions_the_reason_is_unknown() -> None:
     ("name", "is_known"),
     [("seed_extend/few_long_matches", False), ("sph_density/uneven_lists", True)],
 )
-def test_a_loop_that_loaded_values_end_can_only_be_evened_out_in_part(
-    name: str,
-    is_known: bool,
-) -> None:
+def test_a_loop_that_loaded_values_end_can_only_be_evened_out_in_part(name, is_known) -> None:
     """A seed shows how far it extends when it does; a list of neighbours has a known length."""
     trips = uneven_trips(LaunchView(launch_of(name), reads_code=True))
     assert trips.even < 1

@@ -56,13 +56,9 @@ def check_ids(pieces: Iterable[Evidence]) -> None:
         assert first == piece.id or first not in ids, piece.id
 
 
-# --- what an id says
-
-
 def test_a_metric_of_the_catalog() -> None:
     ledger = LaunchLedger(made_up({"dram": 80.0}, l2_hit_rate_pct=42.0))
     found = ledger.measured("l2_hit_rate_pct")
-    assert found is not None
     assert found.id == "l2_hit_rate_pct#0"
     assert found.slug == "l2_hit_rate_pct"
     assert ledger.named(found.metric, "hit rate") is found
@@ -72,7 +68,6 @@ def test_a_metric_that_the_catalog_does_not_have() -> None:
     found = LaunchLedger(read_profile(SAMPLES[0]).launches[0]).named(
         "lts__cycles_elapsed.max", "cycles"
     )
-    assert found is not None
     assert found.id == "lts__cycles_elapsed_max#0"
 
 
@@ -80,7 +75,6 @@ def test_what_is_computed_never_has_the_name_of_what_is_measured() -> None:
     ledger = LaunchLedger(made_up({}, l2_hit_rate_pct=42.0))
     computed = ledger.derived("l2_hit_rate_pct", SHARE, "hits over look-ups")
     measured = ledger.measured("l2_hit_rate_pct")
-    assert measured is not None
     assert (computed.slug, measured.slug) == ("l2_hit_rate_pct_computed", "l2_hit_rate_pct")
 
 
@@ -135,24 +129,17 @@ def test_scopes() -> None:
     assert LaunchLedger(made_up({}), "1").derived("share", SHARE, "share").id == "share#1.0"
 
 
-# --- looking up
-
-
 def test_evidence_by_its_slug() -> None:
     ledger = LaunchLedger(made_up({}, l2_hit_rate_pct=42.0, dram_bytes_read=4096))
     share = ledger.derived("share", SHARE, "share", line="a.cu:3")
     assert ledger.entry_with_slug("share@a.cu:3") is share
     assert ledger.entry_with_slug("l2_hit_rate_pct") is None
     found = ledger.look_up("l2_hit_rate_pct")
-    assert found is not None
     assert found.value == 42.0
     assert ledger.entry_with_slug("l2_hit_rate_pct") is found
     assert ledger.by_slug() == {"share@a.cu:3": share, "l2_hit_rate_pct": found}
     assert ledger.look_up("l1_hit_rate_pct") is None
     assert ledger.look_up("no_such_metric") is None
-
-
-# --- over real reports
 
 
 @each_row("path", [*SAMPLES, *RUNS, PIPELINE], ids=lambda p: f"{p.parent.name}/{p.stem}", few=10)
@@ -174,9 +161,7 @@ def test_ids_of_public_reports_are_names(path: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_the_order_of_look_ups_does_not_matter(
-    seed: int, profile_of: Callable[[Path], Profile]
-) -> None:
+def test_the_order_of_look_ups_does_not_matter(seed, profile_of) -> None:
     """Nor does whether a metric is asked for by its id or under one of ncu's names."""
     launch = profile_of(PIPELINE).launches[0]
     names = [(False, name) for name in launch.metric_names()] + [(True, i) for i in metrics()]
@@ -206,9 +191,7 @@ def test_a_metric_under_two_names_of_ncu() -> None:
         ]
 
 
-def test_an_id_does_not_depend_on_the_explained_launches(
-    profile_of: Callable[[Path], Profile],
-) -> None:
+def test_an_id_does_not_depend_on_the_explained_launches(profile_of) -> None:
     profile = profile_of(PIPELINE)
     every = {e.id: e for each in explained(profile).launches for e in each.view.ledger}
     alone = [*explain(profile, profile.launches[2:3], 1, sass=False).launches[0].view.ledger]
@@ -238,9 +221,7 @@ def test_a_comparison_names_the_side(profile_of: Callable[[Path], Profile]) -> N
     }
 
 
-def test_two_reports_with_the_same_ids_are_not_compared(
-    profile_of: Callable[[Path], Profile],
-) -> None:
+def test_two_reports_with_the_same_ids_are_not_compared(profile_of) -> None:
     before, after = (profile_of(path) for path in SAMPLES[:2])
     with pytest.raises(ValueError, match="report_scope"):
         compare_explanations(explained(before), explained(after))

@@ -102,9 +102,7 @@ DATA = {
 
 
 @each_row(("name", "function"), TEMPLATES.items())
-def test_a_function_of_the_user_in_a_librarys_template_is_the_users_code(
-    name: str, function: str
-) -> None:
+def test_a_function_of_the_user_in_a_librarys_template_is_the_users_code(name, function) -> None:
     assert users_function(name) == function
     assert library_of(name) is None
     assert launched_by(name) in ("Thrust", "CUB", "Kokkos", "RAJA")

@@ -41,7 +41,5 @@ def work(stores: int, loads: int, threads_of_a_store: int = 32, more: str = "NOP
         (900, 100, 32, "HGMMA R8, gdesc[UR4], R8", "shared"),  # read by the tensor cores
     ],
 )
-def test_stores_that_nothing_reads(
-    stores: int, loads: int, threads: int, more: str, kind: str
-) -> None:
+def test_stores_that_nothing_reads(stores, loads, threads, more, kind) -> None:
     assert work(stores, loads, threads, more) == kind

@@ -79,9 +79,6 @@ def test_a_report_with_code_of_no_line() -> None:
     assert first.share == pytest.approx(0.47, abs=0.001)
 
 
-# --- places are of what the finding is about
-
-
 def first_places(name: str, finding: str) -> list[tuple[str, str]]:
     """Of a sample's slow variant: what each place is a share of, and the text of its line."""
     view, spec = LaunchView(launch_of(name), reads_code=True), findings()[finding]

@@ -34,9 +34,6 @@ def export(start: str) -> Diagnosis:
     return diagnose(public_launch(start), reads_code=False)
 
 
-# --- issue slots
-
-
 def test_issue_slots_are_counted_where_counts_are_printed() -> None:
     """0.03 instructions per cycle may be 0.025 or 0.035; counts are exact."""
     few = {"ipc_executed_elapsed": 0.03, "inst_issued_total": 16_114_912}
@@ -48,7 +45,6 @@ def test_issue_slots_are_counted_where_counts_are_printed() -> None:
 @each_row(("rate", "share"), [(0.03, 0.8), (3.02, 75.5), (2.2987, 57.4675)])
 def test_a_rounded_rate_has_as_many_digits_as_it_supports(rate: float, share: float) -> None:
     found = view_of({}, ipc_executed_elapsed=rate).ceilings.reached("issue")
-    assert found is not None
     assert found.value == pytest.approx(share, abs=1e-9)
 
 
@@ -56,11 +52,7 @@ def test_a_rounded_rate_has_as_many_digits_as_it_supports(rate: float, share: fl
 @pytest.mark.parametrize(("start", "share"), [("brycelelbach", 0.82), ("jIab", 75.41)])
 def test_issue_slots_of_an_export_are_those_that_it_prints(start: str, share: float) -> None:
     found = export(start).view.ceilings.reached("issue")
-    assert found is not None
     assert round(found.value, 2) == share
-
-
-# --- elapsed cycles
 
 
 def idle(**metrics: float) -> float:
@@ -79,9 +71,6 @@ def test_idle_sms_are_of_the_launch_where_the_sum_is_of_other_sms() -> None:
     assert idle() == of_launch
     assert idle(sm_elapsed_cycles_total=68_185 * SMS // 7) == of_launch
     assert idle(sm_elapsed_cycles_total=68_185 * SMS * 2) == of_launch
-
-
-# --- the SM as a whole
 
 
 def test_the_sm_is_ranked_with_the_other_units() -> None:
@@ -135,9 +124,6 @@ def test_no_latency_beside_a_busy_sm() -> None:
     assert "latency_bound" not in [each.id for each in export("AlpriElse").findings]
 
 
-# --- limits of the occupancy
-
-
 @each_row(
     ("limits", "times", "tied"),
     [
@@ -148,9 +134,7 @@ def test_no_latency_beside_a_busy_sm() -> None:
         ({"block_limit_shared_memory": 2.0}, 4.0, True),
     ],
 )
-def test_more_warps_fit_up_to_the_next_limit(
-    limits: dict[str, float], times: float, tied: bool
-) -> None:
+def test_more_warps_fit_up_to_the_next_limit(limits, times, tied) -> None:
     view = view_of({"dram": 20.0}, **(LIMITS | limits))
     (found,) = candidates("occupancy_limited_registers", view)
     assert found.effect.waits["long_scoreboard"] == pytest.approx(1 / times)

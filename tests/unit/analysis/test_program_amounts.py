@@ -41,7 +41,6 @@ def amounts_of(profile: Profile) -> ProgramAmounts:
     """Each number of a text is in the evidence of the document."""
     views = [LaunchView(launch) for launch in profile.launches]
     found = program_amounts(profile, views, Ledger())
-    assert found is not None
     rows: list[Any] = [*found.groups, *found.states, *found.hand_overs, *found.bounds]
     rows += found.rereads
     for each in rows:
@@ -197,9 +196,7 @@ def test_kernels_that_take_turns_move_their_data_together() -> None:
 
 
 @pytest.mark.parametrize(("us", "has_state"), [(0.1, True), (50.0, False)])
-def test_what_a_turn_moves_is_unknown_with_a_kernel_that_was_not_profiled(
-    us: float, has_state: bool
-) -> None:
+def test_what_a_turn_moves_is_unknown_with_a_kernel_that_was_not_profiled(us, has_state) -> None:
     run = _run([("red", 17.0), ("other", us), ("black", 17.0)] * 50)
     launches = [_launch(0, "red", 17, 5, 20.0), _launch(1, "black", 17, 5, 20.0)]
     assert bool(amounts_of(_profile(launches, run)).states) == has_state
@@ -273,9 +270,6 @@ def test_the_bound_of_the_same_bytes() -> None:
 
 def test_a_small_profiled_part_has_no_bound() -> None:
     assert not [b for b in amounts_of(of_run("waits")).bounds if b.id == "same_bytes"]
-
-
-# --- by array, where the machine code shows them
 
 
 def _array(name: str, access: Any, size: float | None, basis: Any = "exact") -> ArrayDocument:
@@ -472,9 +466,7 @@ def test_state_that_is_updated_in_place_counts_once(known: Known) -> None:
 
 
 @pytest.mark.parametrize("other", [("bound", 3.0), (None, None)])
-def test_with_an_array_of_unknown_size_the_state_is_at_most_what_is_moved(
-    known: Known, other: tuple[str | None, float | None]
-) -> None:
+def test_with_an_array_of_unknown_size_the_state_is_at_most_what_is_moved(known, other) -> None:
     known["spin"] = [_array("spins", "updated", 20), _array("table", "read", other[1], other[0])]
     run = _run([("spin", 17.0)] * 1200)
     (state,) = amounts_of(_profile([_launch(0, "spin", 23, 20)], run)).states
@@ -488,9 +480,6 @@ def test_the_bound_of_each_byte_once(known: Known) -> None:
     same, once = [bound for bound in found.bounds if bound.id != "state_on_chip"]
     assert (same.id, once.id) == ("same_bytes", "bytes_once")
     assert once.us == pytest.approx(100 * 10e6 / 4e12 * 1e6)
-
-
-# --- programs with known answers
 
 
 @cache
@@ -522,10 +511,7 @@ def test_the_kernels_of_a_solver_take_turns() -> None:
 
 def test_training_and_held_out_launches_are_groups() -> None:
     groups = [group for group in of_program("topics").groups if group.kernel == "infer_documents"]
-    assert [(each.launches, each.grid) for each in groups] == [
-        (24, (4096, 1, 1)),
-        (7, (264, 1, 1)),
-    ]
+    assert [(each.launches, each.grid) for each in groups] == [(24, (4096, 1, 1)), (7, (264, 1, 1))]
     assert sum(1 for group in of_program("topics").groups if not group.profiled) == 5
 
 
@@ -542,7 +528,6 @@ def test_an_intermediate_array_is_read_many_times() -> None:
     profile = read_profile(PROGRAMS / "photoacoustic_first.ncu-repz")
     views = [LaunchView(launch, reads_code=True) for launch in profile.launches[3:5]]
     found = program_amounts(profile, views, Ledger())
-    assert found is not None
     (only,) = found.rereads
     assert (only.writer, only.reader, only.array) == ("condition_records", "back_project", "terms")
     assert only.bytes == 201_326_592

@@ -26,9 +26,7 @@ def in_header(monkeypatch: pytest.MonkeyPatch, launch: Launch, line: int) -> Lau
     return launch
 
 
-def test_skip_ahead_leads_with_the_gain_of_its_samples(
-    monkeypatch: pytest.MonkeyPatch, wording
-) -> None:
+def test_skip_ahead_leads_with_the_gain_of_its_samples(monkeypatch, wording) -> None:
     launch = in_header(monkeypatch, launch_of("series_eval"), 326)
     assert skipped_ahead(LaunchView(launch)) == 1.0
     first, *others = diagnose(launch).findings

@@ -107,9 +107,6 @@ def statuses(replay_us: float, position: Position, **known: object) -> dict[str,
     return {name: reason.status for name, reason in found.items()}
 
 
-# --- which launches differ
-
-
 @given(st.floats(1, 1e9), st.floats(1, 1e9))
 def test_a_gap_is_a_large_ratio_and_a_large_difference(replay: float, plain: float) -> None:
     gap = replay_gap(launch_with({DURATION: replay}), position_of(plain / US))
@@ -168,9 +165,6 @@ def test_the_ratio_is_run_over_replay() -> None:
     assert (gap.ratio, gap.factor, gap.run_is_longer) == (1 / 500, 500, False)
 
 
-# --- managed and host memory
-
-
 def test_flags_in_managed_memory(wording) -> None:
     found = reasons(
         5.1,
@@ -195,9 +189,7 @@ def test_flags_in_managed_memory(wording) -> None:
         ("possible", 30, 0.001, 3000),  # more than the kernel lost time for
     ],
 )
-def test_faults_are_counted_for_the_whole_run(
-    status: str, own_ms: float, other_ms: float, groups: int
-) -> None:
+def test_faults_are_counted_for_the_whole_run(status, own_ms, other_ms, groups) -> None:
     """100 launches of 100 us under replay; the other kernel was not profiled."""
     position = position_of(own_ms * 10, launches=100)
     kernels = (
@@ -246,10 +238,7 @@ def test_faults_of_the_first_launch_alone_are_enough_for_it() -> None:
 
 def test_pages_that_were_prefetched_are_no_reason(wording) -> None:
     found = reasons(
-        100,
-        position_of(300),
-        managed_bytes=1 << 20,
-        migrations=Migrations(1 << 20, 0, 0),
+        100, position_of(300), managed_bytes=1 << 20, migrations=Migrations(1 << 20, 0, 0)
     )
     assert found["managed_or_host_memory"].status == "possible"
     wording(found["managed_or_host_memory"].text)
@@ -290,9 +279,6 @@ def test_what_is_not_known_rules_nothing_out(managed, migrations, metrics) -> No
     assert found["managed_or_host_memory"] == "possible"
 
 
-# --- cold caches
-
-
 FITS = {READ: 16e6, L2: 60e6}
 
 
@@ -321,9 +307,6 @@ def test_when_caches_can_be_the_reason(status: str, known: dict) -> None:
 
 def test_caches_do_not_make_a_kernel_ten_times_as_fast() -> None:
     assert statuses(1000, position_of(100), metrics=FITS)["cold_caches"] == "possible"
-
-
-# --- clocks
 
 
 SLOW_CLOCK = {CLOCK: 1.2e9, MOST_CLOCK: 1_980_000}
@@ -387,9 +370,6 @@ def test_a_ratio_that_they_do_not_share(others) -> None:
     assert statuses(100, position_of(170), others=others)["clocks"] == "possible"
 
 
-# --- other kernels
-
-
 @each_row(
     ("status", "share"),
     [("ruled_out", 0.0), ("ruled_out", 0.04), ("possible", 0.2), ("likely", 0.8), ("likely", 1.0)],
@@ -442,9 +422,6 @@ def test_overlap_that_is_not_known() -> None:
     assert statuses(100, position, recorder="ncu")["concurrency"] == "ruled_out"
 
 
-# --- other launches
-
-
 @each_row(
     ("status", "fields"),
     [
@@ -479,9 +456,7 @@ def shaped(grid: int, shortest_us: float, longest_us: float) -> KernelRun:
         ("ruled_out", "with this number, kernel and shape", shaped(2, 90, 900)),
     ],
 )
-def test_a_launch_of_this_number_in_another_execution(
-    status: str, ending: str, row: KernelRun
-) -> None:
+def test_a_launch_of_this_number_in_another_execution(status, ending, row) -> None:
     found = reasons(100, position_of(300), kernels=(row,))["not_typical"]
     assert found.status == status
     assert found.text.endswith(ending)
@@ -498,9 +473,6 @@ def test_the_average_of_one_launch_is_that_launch() -> None:
     kernel = KernelRun("_Z1kv", "k()", None, None, 1, 300 * US, 300 * US)
     position = position_of(300, launches=1, known_by="kernel")
     assert statuses(100, position, kernels=(kernel,))["not_typical"] == "ruled_out"
-
-
-# --- all of them
 
 
 @given(

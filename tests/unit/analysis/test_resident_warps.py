@@ -23,7 +23,6 @@ def test_a_loop_can_be_shared_and_code_outside_of_it_can_not() -> None:
     assert chain_share(steps) > 0.2
     assert chain_share(rows) < 0.02
     each = instructions_per_warp(steps)
-    assert each is not None
     assert each.value < 200
 
 
@@ -33,9 +32,7 @@ def test_without_machine_code_the_chain_is_not_known(name: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "least"), [("column_physics", 0.9), ("fan_update", 0.0)])
-def test_scattered_accesses_relieve_a_unit_by_their_part_of_its_work(
-    name: str, least: float
-) -> None:
+def test_scattered_accesses_relieve_a_unit_by_their_part_of_its_work(name, least) -> None:
     """Local memory is nearly all that L1 does in one of them, global memory in the other."""
     view = LaunchView(launch_of(name), reads_code=True)
     effects = [each.effect for each in uncoalesced_global.candidates(view, TimeModel(view))]
@@ -69,7 +66,6 @@ def with_accesses(accesses: int, per_warp: int) -> Launch:
 def test_warps_without_an_access_are_waste(wording) -> None:
     launch = with_accesses(WARPS // 20, 12)
     found = idle_warps(LaunchView(launch))
-    assert found is not None
     assert found.share.value == pytest.approx(95)
     first = diagnose(launch).findings[0]
     assert (first.id, first.label) == ("warp_divergence", "warps without work")
@@ -103,7 +99,6 @@ def test_the_basic_set_shows_warps_that_store_nothing() -> None:
     """Their exit costs time, but they do not compute in double precision."""
     launch = of_the_basic_set(0.1, 12)
     found = idle_warps(LaunchView(launch))
-    assert found is not None
     assert found.share.value == pytest.approx(90)
     first = diagnose(launch).findings[0]
     assert first.label == "warps without work"

@@ -6,13 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.analysis.facts.on_chip import (
-    BANKS,
-    _by_form,
-    _Conflicted,
-    _takes_pieces,
-    declared_rows,
-)
+from keet.analysis.facts.on_chip import BANKS, _by_form, _Conflicted, _takes_pieces, declared_rows
 from keet.analysis.sass.polynomials.polynomial import Polynomial, Symbol
 from tests.rows import each_row
 

@@ -39,9 +39,6 @@ def without(launch: Launch, pattern: str) -> Launch:
     return changed(launch, change)
 
 
-# --- data in host memory
-
-
 def test_fills_of_l2_show_host_memory_as_the_counters_of_the_full_set_do() -> None:
     full = launch_of("rate_table")
     small = without(full, "srcunit_tex")
@@ -63,20 +60,15 @@ def test_a_basic_report_shows_inputs_in_host_memory() -> None:
     assert found.account.part("waiting.busy.host_link")
 
 
-# --- one line that all blocks want
-
-
 @needs_corpus
 def test_atomics_on_one_word_in_host_memory_keep_one_slice_active() -> None:
     found = diagnosis("shortstheory")
     # The traffic of the link is that of these atomics, and no second cause.
     (finding,) = found.findings
     assert finding.id == "atomic_contention"
-    assert finding.advice is not None
     assert finding.advice.variant == "in_host"
     assert "into the GPU's memory" in finding.action
     busy = found.account.part("waiting.busy.hot_l2_slice")
-    assert busy is not None
     assert busy.percent.value > 80
     assert found.account.unknown < 20
 
@@ -90,11 +82,7 @@ def test_without_counts_the_atomic_unit_of_a_slice_tells_atomics() -> None:
     small = without(launch, r"op_atom|op_red|lts__t_sectors\.max$|sass_")
     for each in (launch, small):
         hot = hot_slice(TimeModel(LaunchView(each)))
-        assert hot is not None
         assert hot.is_atomic
-
-
-# --- the shape of the grid
 
 
 @needs_corpus
@@ -108,12 +96,9 @@ def test_without_counts_the_atomic_unit_of_a_slice_tells_atomics() -> None:
         ("josiahls", 0, 34),  # for most of the time, no SM is active
     ],
 )
-def test_sms_without_a_block_are_known_from_the_launch_alone(
-    start: str, launch: int, least: float
-) -> None:
+def test_sms_without_a_block_are_known_from_the_launch_alone(start, launch, least) -> None:
     view = LaunchView(public_launch(start, launch))
     part = account_of(view, TimeModel(view)).part("idle.small_grid")
-    assert part is not None
     assert part.percent.value >= least
 
 
@@ -123,7 +108,6 @@ def test_an_sm_without_a_block_is_idle_even_if_not_measured() -> None:
     for active in ({}, average, average | {"sm_active_cycles_max": ELAPSED}):
         view = LaunchView(made_up({}, grid_size=33, **active))
         part = account_of(view, TimeModel(view)).part("idle.small_grid")
-        assert part is not None
         assert part.percent.value == pytest.approx(75)
 
 
@@ -141,9 +125,6 @@ def test_registers_limit_nothing_where_every_sm_has_all_its_blocks() -> None:
         assert not [each.id for each in found.findings if each.id.startswith("occupancy")]
 
 
-# --- starting and draining a grid
-
-
 @needs_corpus
 def test_a_grid_of_threads_that_start_and_leave() -> None:
     """Zloyaloha: 32,768 warps of 13 instructions; no SM is active for half of 12 us."""
@@ -151,7 +132,6 @@ def test_a_grid_of_threads_that_start_and_leave() -> None:
     first = found.findings[0]
     assert first.id == "launch_bound"
     assert "13 instructions" in first.text
-    assert first.advice is not None
     assert first.advice.variant == "short_lived_warps"
 
 
@@ -161,18 +141,12 @@ def test_launching_is_no_imbalance(start: str, launch: int) -> None:
     assert "load_imbalance" not in [each.id for each in diagnosis(start, launch).findings]
 
 
-# --- double precision
-
-
 @needs_corpus
 def test_a_slow_fp64_pipe_makes_single_precision_worth_much() -> None:
     """Trevorgloe: FP64 at 85 % on a GPU of 1/64 of the rate, and nothing else to do."""
     first = diagnosis("trevorgloe").findings[0]
     assert first.id == "low_precision_possible"
     assert first.forecast.likely >= 8
-
-
-# --- contended atomics
 
 
 def test_what_is_left_without_a_hot_address_is_the_rest_of_the_kernel() -> None:
@@ -196,8 +170,6 @@ def test_a_slice_that_alone_is_always_active_is_at_its_limit() -> None:
     assert loads[1] == pytest.approx(loads[0], rel=0.05)
 
 
-# --- passes through L1: scattered addresses or bank conflicts
-
 COUNTED = re.compile(
     "memory_l[12]_|l1tex__(data_bank_conflicts|t_|average_t)|derived__memory|^smsp__"
 )
@@ -219,9 +191,7 @@ def small(name: str) -> Diagnosis:
         ("fft/rows_of_32", "pipe_saturated"),
     ],
 )
-def test_lookups_of_l2_separate_scattered_addresses_from_bank_conflicts(
-    name: str, cause: str
-) -> None:
+def test_lookups_of_l2_separate_scattered_addresses_from_bank_conflicts(name, cause) -> None:
     assert small(name).findings[0].id == cause
 
 
@@ -275,9 +245,6 @@ def test_padded_tiles_are_not_blamed_for_bank_conflicts() -> None:
     assert "shared_bank_conflict" not in passes(80.0, static=32 * 33 * 4.0)
 
 
-# --- without SpeedOfLight
-
-
 def test_pipes_over_active_cycles_are_converted_to_all_cycles() -> None:
     full = launch_of("key_count")
     small = without(full, r"(pipe_lsu|lsuin_requests).*sustained_elapsed")
@@ -294,7 +261,6 @@ def test_pipes_over_active_cycles_alone_are_at_most_as_busy() -> None:
         gone = r"(pipe_lsu|lsuin_requests).*sustained_elapsed" + pattern
         ceilings = LaunchView(without(full, gone)).ceilings
         stage = ceilings.stage("LSU")
-        assert stage is not None
         is_most[pattern] = stage.at_most
         assert ceilings.share("LSU") >= (LaunchView(full).ceilings.share("LSU") or 0) - 0.01
     assert [*is_most.values()] == [False, True, True]
@@ -317,9 +283,6 @@ def test_the_busiest_unit_of_memory_is_known_although_no_unit_is() -> None:
     )
 
 
-# --- least times
-
-
 def test_arithmetic_on_doubles_takes_as_long_as_their_pipe() -> None:
     view = LaunchView(launch_of("gas_state"), reads_code=True)
     least = next(each for each in bounds(view) if each.id == "arithmetic")
@@ -337,7 +300,6 @@ def test_products_of_64_bits_take_the_fma_pipe_twice_as_long(case: str) -> None:
     view = LaunchView(launch_of(case), reads_code=True)
     least = next(each for each in bounds(view) if each.id == "arithmetic")
     code, cycles = view.code, view.value("elapsed_cycles")
-    assert code
     assert cycles
     floats = [
         program.counts[at]

@@ -43,10 +43,7 @@ def finding_of(case: str, finding: str) -> tuple[LaunchView, Finding]:
         ("track_filter/full_occupancy", "launch<Uniformly<float>, 8>(tracks);"),
         ("track_filter/three_quarters_of_occupancy", "launch<Uniformly<float>, 6>(tracks);"),
         ("array_covariance/chunk_rows_of_160_bytes", "launch_ahead<80, 128, 2>(r);"),
-        (
-            "walsh_rows/sixteen_apart",
-            "launch_by_16<InOrder>(r, InOrder::kWords * sizeof(float));",
-        ),
+        ("walsh_rows/sixteen_apart", "launch_by_16<InOrder>(r, InOrder::kWords * sizeof(float));"),
         ("filter_bank/short_filters_one_a_thread", "run_groups<Taps, 1, 1>(b);"),
     ],
 )

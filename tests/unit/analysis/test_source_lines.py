@@ -1,7 +1,7 @@
 """Costs by source line, their order, and the arrays that a line accesses."""
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -171,16 +171,13 @@ def test_samples_that_stop_early(samples: int, share: float | None, setting: int
     if share is None:
         assert found.partial is None
     else:
-        assert found.partial is not None
         assert found.partial.share == pytest.approx(share)
         assert found.partial.remedy.endswith(f"ncu --warp-sampling-interval {setting}")
         launch.ncu_version = "2022.3.0.0"
         older = partial_sampling(launch, samples)
-        assert older is not None
         assert older.remedy.endswith(f"ncu --sampling-interval {setting}")
         launch.ncu_version = None  # nobody knows what the option is called
         unknown = partial_sampling(launch, samples)
-        assert unknown is not None
         assert "-interval" not in unknown.remedy
 
 
@@ -219,9 +216,7 @@ def expected(view: LaunchView, shares: dict[Location, float]) -> list[Location]:
 
 
 @pytest.mark.parametrize("levels", [(0.5,), (0.5, 0.25), (0.5, 0.25, 0.125)])
-def test_lines_of_equal_share_are_ranked_by_samples(
-    launch: Launch, levels: Sequence[float]
-) -> None:
+def test_lines_of_equal_share_are_ranked_by_samples(launch, levels) -> None:
     view = LaunchView(launch)
     lines = line_order(launch, view.table)
     chance = random.Random(len(levels))
@@ -239,9 +234,7 @@ def test_a_line_that_no_instruction_has_comes_last(launch: Launch) -> None:
     assert view._ranked({nowhere: 0.5, sampled: 0.5}) == [(sampled, 0.5), (nowhere, 0.5)]
 
 
-def test_the_line_order_is_computed_only_for_ties(
-    launch: Launch, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_line_order_is_computed_only_for_ties(launch, monkeypatch) -> None:
     """The order in the code takes the lines of all instructions, which are thousands."""
     view = LaunchView(launch)
     weights = view._weights

@@ -83,9 +83,7 @@ def test_a_path_below_the_busy_share_changes_nothing() -> None:
         ({**FP32, **FP16}, "fp16", 64.5),
     ],
 )
-def test_geforce_accumulates_in_fp32_at_half_rate(
-    opcodes: Mapping[str, float], type_id: str, share: float
-) -> None:
+def test_geforce_accumulates_in_fp32_at_half_rate(opcodes, type_id, share) -> None:
     unit, roofline = shares(made_up(opcodes))
     assert unit == pytest.approx(share)
     assert roofline == {f"tensor_{type_id}": pytest.approx(share)}

@@ -66,9 +66,7 @@ def test_a_gain_is_a_finite_number_from_one_on(launch: Launch, effect: Effect) -
 @FEW
 @given(launches(), EFFECTS, EFFECTS)
 @pytest.mark.slow
-def test_less_work_or_waiting_never_takes_longer(
-    launch: Launch, effect: Effect, further: Effect
-) -> None:
+def test_less_work_or_waiting_never_takes_longer(launch, effect, further) -> None:
     more = Effect(
         _both(effect.units, further.units),
         _both(effect.waits, further.waits),
@@ -81,9 +79,6 @@ def test_less_work_or_waiting_never_takes_longer(
 
 def _both(first: dict[str, float], second: dict[str, float]) -> dict[str, float]:
     return {name: first.get(name, 1.0) * second.get(name, 1.0) for name in {*first, *second}}
-
-
-# --- no jumps: the time after a fix moves as little as what was measured
 
 
 def _moved(launch: Launch, effect: Effect, metric: str, factor: float) -> float:
@@ -102,9 +97,7 @@ def metrics_of(draw: st.DrawFn, most: float = 105.0) -> tuple[Launch, str]:
 @FEW
 @given(metrics_of(), EFFECTS, st.sampled_from([0.9999, 1.0001]))
 @pytest.mark.slow
-def test_the_time_changes_continuously(
-    found: tuple[Launch, str], effect: Effect, factor: float
-) -> None:
+def test_the_time_changes_continuously(found, effect, factor) -> None:
     """The most sensitive place is a unit at its limit whose whole work goes: 20 times as much."""
     assert _moved(found[0], effect, found[1], factor) <= 0.002
 
@@ -112,24 +105,17 @@ def test_the_time_changes_continuously(
 @FEW
 @given(metrics_of(most=60.0), EFFECTS, st.sampled_from([0.99, 1.01]))
 @pytest.mark.slow
-def test_a_change_of_one_percent_changes_the_time_by_a_few_percent(
-    found: tuple[Launch, str], effect: Effect, factor: float
-) -> None:
+def test_a_change_of_one_percent_changes_the_time_by_a_few_percent(found, effect, factor) -> None:
     """Where no unit is at its limit; there, what is waited for beside it is a small difference."""
     launch, metric = found
     assume(model_of(launch).pressure <= 0.9)
     assert _moved(launch, effect, metric, factor) <= 0.06
 
 
-# --- units
-
-
 @FEW
 @given(launches(), st.sampled_from(UNITS), FACTOR)
 @pytest.mark.slow
-def test_what_was_not_measured_is_unknown_and_not_zero(
-    launch: Launch, unit: str, factor: float
-) -> None:
+def test_what_was_not_measured_is_unknown_and_not_zero(launch, unit, factor) -> None:
     """A fix of such a unit promises nothing, and costs nothing."""
     model = model_of(launch)
     assume(unit not in model.loads)
@@ -159,10 +145,7 @@ def test_units_of_an_sm_are_as_busy_as_on_the_longest_sm() -> None:
 
 def _half_idle(units: dict[str, float]) -> Launch:
     return made_up(
-        units,
-        elapsed_cycles=ELAPSED,
-        sm_active_cycles=ELAPSED / 2,
-        sm_active_cycles_max=ELAPSED,
+        units, elapsed_cycles=ELAPSED, sm_active_cycles=ELAPSED / 2, sm_active_cycles_max=ELAPSED
     )
 
 
@@ -230,7 +213,6 @@ def test_a_hot_line_stands_out_and_uneven_slices_do_not(least: float, load: floa
     launch = made_up({}, l2_slice_sectors_max=4e5, l2_slice_sectors_min=least, **SLICES)
     uneven = made_up({}, l2_slice_sectors_max=1e5, l2_slice_sectors_min=least, **SLICES)
     hot = [model_of(each).hot_line for each in (launch, uneven)]
-    assert hot[0] is not None
     assert hot[0].load > 0.95
     assert (hot[1].load if hot[1] else 0.0) == pytest.approx(load * (5e4 / 1e6) / 0.24, abs=0.01)
 
@@ -259,14 +241,10 @@ def test_with_one_block_per_sm_the_rest_of_the_time_is_the_launch() -> None:
         ("gemv/sixteen_slices", 1.82),
     ],
 )
-def test_a_fabric_with_little_to_do_is_busy_for_longer_than_its_work_takes(
-    few: str, many: float
-) -> None:
+def test_a_fabric_with_little_to_do_is_busy_for_longer_than_its_work_takes(few, many) -> None:
     """A fix that moves the same bytes gained more than the fabric's busy share leaves room for."""
     model = model_of(launch_of(few))
     busy = model.view.ceilings.get("L2")
-    assert busy is not None
-    assert busy.stage is not None
     assert busy.stage.id == FABRIC
     assert attainable("L2") / busy.share < many < 1.1 / model.loads["L2"]
 
@@ -274,7 +252,6 @@ def test_a_fabric_with_little_to_do_is_busy_for_longer_than_its_work_takes(
 def test_a_full_fabric_has_as_much_work_as_its_busy_share_says() -> None:
     model = model_of(launch_of("gemv/one_warp_blocks_long"))
     busy = model.view.ceilings.share("L2")
-    assert busy is not None
     assert model.loads["L2"] == pytest.approx(
         busy / attainable("L2") / (model.balance.longest or 1.0), rel=0.03
     )

@@ -244,9 +244,6 @@ def test_a_kernel_that_initialises_random_numbers_is_known_by_its_name() -> None
     assert advice_for(finding_of("pipe_saturated", view), view).variant == "curand"
 
 
-# --- archetypes
-
-
 @each_row(
     ("sample", "archetype"),
     [
@@ -278,9 +275,7 @@ def test_a_name_alone_makes_no_archetype() -> None:
         ("x = INDEX(i, n);", "division"),
     ],
 )
-def test_division_is_advised_where_the_source_divides(
-    text: str, variant: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_division_is_advised_where_the_source_divides(text, variant, monkeypatch) -> None:
     """An edited snapshot: another text of all source lines."""
     monkeypatch.setattr(LaunchView, "text_of", lambda *_: text)
     view = LaunchView(launch_of("permute_nd/divisions_and_halves"), reads_code=True)
@@ -383,9 +378,7 @@ THRUST = (
         ("thrust::plus<double>", "small_grid", "library"),
     ],
 )
-def test_a_function_in_a_librarys_template_is_the_users(
-    function: str, finding: str, variant: str
-) -> None:
+def test_a_function_in_a_librarys_template_is_the_users(function, finding, variant) -> None:
     """The name is as in a public report."""
     view = LaunchView(named(THRUST.format(function)))
     found = Finding(

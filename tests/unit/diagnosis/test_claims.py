@@ -54,9 +54,6 @@ def claim_of(finding: str, kind: str, amount: float | str = "", of: str = "") ->
     return WorkClaim(finding, kind, removed=amount or None, of=of, is_derived=True)  # type: ignore[arg-type]
 
 
-# --- what a good engineer would claim, and what the fix gained
-
-
 STENCIL = claim_of("integer_overhead", "instructions", f"{512 * 512 * 96 * 60} op", "all")
 LOOKUP = claim_of("uncoalesced_global", "bytes", f"{2**24 * 40} byte", "L2")
 """An index, a record of one sector and a result."""
@@ -115,9 +112,7 @@ def measured(report: str) -> float:
 
 
 @each_row(("report", "claim"), [*CLAIMED, *FAR_BELOW], few=2)
-def test_a_good_claim_is_supported_with_about_the_measured_gain(
-    report: str, claim: WorkClaim
-) -> None:
+def test_a_good_claim_is_supported_with_about_the_measured_gain(report, claim) -> None:
     result = evaluated(report, claim)
     assert result.supported, result.reason
     assert result.evidence
@@ -128,7 +123,6 @@ def test_a_good_claim_is_supported_with_about_the_measured_gain(
         assert 1.1 <= result.possible < measured(report) / FACTOR
     else:
         assert 1 / FACTOR <= result.possible / measured(report) <= FACTOR
-    assert result.forecast is not None
     assert result.forecast.low <= result.forecast.likely <= result.forecast.high <= MAX_GAIN
 
 
@@ -147,15 +141,10 @@ def test_half_of_the_work_is_about_half_of_the_time() -> None:
     assert result.next_limiter == "the issue slots"
 
 
-# --- floor and next limiter
-
-
 def test_the_floor_is_the_time_of_the_needed_work() -> None:
     """268 MB from L2 at the rate that L2 reaches; the launch takes 1 ms."""
     floor = evaluated("lookup_records:slow", LOOKUP).floor
     duration = diagnosis_of("lookup_records:slow").view.get("duration")
-    assert floor is not None
-    assert duration is not None
     assert floor.unit == duration.unit
     assert 0.05 < float(floor.value) / float(duration.value) < 0.3
 
@@ -175,7 +164,6 @@ def test_a_gain_is_limited_by_what_the_warps_in_flight_allow(wording) -> None:
     and there are no more warps to hide that."""
     report = "softmax_rows:slow"
     result = evaluated(report, claim_of("local_memory_spill", "bytes", 0.95, "local"))
-    assert result.candidate is not None
     effect, model = result.candidate.effect, diagnosis_of(report).model
     assert isinstance(effect, Effect)
     few = effect._replace(units=dict.fromkeys(model.loads, 0.05), least=0.0)
@@ -189,9 +177,6 @@ def test_no_more_work_is_redundant_than_there_is_beside_the_data() -> None:
     result = evaluated("pair_reduce:slow", claim_of("redundant_traffic", "redundant", 0.9))
     assert not result.supported
     assert result.possible < 1.1
-
-
-# --- wrong claims
 
 
 BOTH = WorkClaim("redundant_traffic", "bytes", Quantity(1e7, "byte"), 0.5, "DRAM")
@@ -278,9 +263,6 @@ def test_what_is_not_in_the_report_is_unknown() -> None:
             assert (result.supported, result.candidate, result.evidence) == (False, None, ())
 
 
-# --- contradictions
-
-
 OWN = [f"{name}:{variant}" for name, s in SAMPLES.items() for variant in s.variants]
 OWN += ["reduce_rows/one_load_at_a_time", "heat_steps/two_barriers", "graph_bfs/social_hubs"]
 
@@ -326,11 +308,8 @@ ABSENT = [
 
 
 @each_row(("finding", "report", "metric"), ABSENT, few=4)
-def test_a_claim_of_a_cause_that_is_not_there_is_refused(
-    finding: str, report: str, metric: str
-) -> None:
+def test_a_claim_of_a_cause_that_is_not_there_is_refused(finding, report, metric) -> None:
     absent = check_cause(finding, diagnosis_of(report).model)
-    assert absent is not None
     assert [piece.metric for piece in absent[1][:1]] == [metric][: len(metric)]
     for kind in KINDS.get(finding, ()):  # a roofline cannot be claimed
         result = evaluated(report, claim_of(finding, kind, 0.9))
@@ -346,9 +325,6 @@ def test_every_finding_can_be_claimed_and_refuted_with_few_exceptions() -> None:
     assert {finding for finding, *_ in ABSENT} == checked
     kinds = {kind for kinds in KINDS.values() for kind in kinds} - {"redundant"}
     assert {claim.kind for _, claim in (*CLAIMED, *FAR_BELOW)} == {*kinds, "cause"}
-
-
-# --- ranking
 
 
 def causes_of(name: str, *claims: WorkClaim) -> list[RankedCause]:
@@ -430,9 +406,6 @@ def test_a_bare_share_is_doubted_and_a_computed_one_is_not() -> None:
     assert doubted.possible == sure.possible
     assert doubted.expected < sure.expected
     assert (doubted.is_backed, sure.is_backed) == (False, True)
-
-
-# --- whatever is claimed
 
 
 AMOUNTS = st.one_of(

@@ -62,12 +62,10 @@ MEASURED = [
     ("lone_block/one_block_searches", "small_grid", 69.7),
     # The steps of a thread need each other, so that a warp alone takes a third of the time.
     ("lone_block/members_in_17_blocks", "small_grid", 3.47),
-    # A copy crosses the link, too.
-    ("embedding_bag/table_on_host", "pcie_or_nvlink_traffic", 4.1),
+    ("embedding_bag/table_on_host", "pcie_or_nvlink_traffic", 4.1),  # a copy crosses the link, too
     ("gather_scatter/table_on_host", "pcie_or_nvlink_traffic", 3.4),
     ("host_stream/recording_read_twice", "pcie_or_nvlink_traffic", 2.0),
-    # Blocks of other launches fill the SMs.
-    ("batched_gemm/groups", "launch_bound", 7.5),
+    ("batched_gemm/groups", "launch_bound", 7.5),  # blocks of other launches fill the SMs
     # A double becomes a float, which is still an instruction.
     ("ode_batch/states_in_double", "low_precision_possible", 1.74),
     ("nbody/double_sums", "fp64_promotion", 1.71),
@@ -111,8 +109,7 @@ MEASURED = [
     ("seed_extend/long_matches_in_words", "warp_divergence", 2.16),
     # One block per SM loads, computes and stores one after the other, also on tensor cores.
     ("tensor_blocks/room_for_sums", "occupancy_limited_shared", 1.28),
-    # A path of a single lane.
-    ("particle_push/scattering_lanes", "warp_divergence", 1.24),
+    ("particle_push/scattering_lanes", "warp_divergence", 1.24),  # a path of a single lane
     # A GPU starts 0.83 blocks per cycle: larger or fewer blocks end that limit, fewer instructions
     # or bytes do so only until it is reached.
     ("gemv/each_vector_alone", "occupancy_limited_block", 4.41),
@@ -210,8 +207,7 @@ def test_what_is_left_is_the_next_limit(case: str, cause: str, measured: float) 
 @each_row(
     ("case", "cause"),
     [
-        # A warp takes as long on an SM of its own.
-        ("lone_block/half_of_the_sms", "small_grid"),
+        ("lone_block/half_of_the_sms", "small_grid"),  # a warp takes as long on an SM of its own
         ("lone_block/half_of_the_sms", "latency_bound"),
         # One lane runs the loop, while other warps keep DRAM busy.
         ("particle_push/few_scattering_lanes", "warp_divergence"),
@@ -304,9 +300,7 @@ def sources_of(name: str, slug: str) -> set[str]:
         ),
     ],
 )
-def test_numbers_name_the_counters_that_they_are_from(
-    case: str, slug: str, sources: set[str]
-) -> None:
+def test_numbers_name_the_counters_that_they_are_from(case, slug, sources) -> None:
     assert sources_of(case, slug) == sources
 
 
@@ -314,7 +308,6 @@ def test_of_several_arrays_that_a_loop_overwrites_the_share_is_that_of_the_named
     """As if the loops of a real kernel stored to the same addresses in each iteration."""
     view = LaunchView(launch_of("spin_dynamics/method_from_a_table"), reads_code=True)
     code = view.code
-    assert code
     assert code.sectors
     stores = [each for each in code.accesses if each.kind == "store"]
     own = [code.sectors[code.program.code[each.position].address] for each in stores]
@@ -341,7 +334,6 @@ def test_results_that_atomics_join_need_no_further_launch(case: str, *, is_joine
 
 def test_a_wide_load_is_not_saved_by_a_wider_one() -> None:
     view = LaunchView(launch_of("token_sample/counter_per_token"), reads_code=True)
-    assert view.code
     found = integer_overhead._wider_loads(view.code, 0.75)
     widths = {each.position: each.width for each in view.code.accesses}
     assert {(widths[at], part) for at, part in found.items()} <= {(4, 0.75), (8, 0.5), (16, 0.0)}
@@ -358,7 +350,6 @@ def test_a_wide_load_is_not_saved_by_a_wider_one() -> None:
 )
 def test_lanes_on_different_addresses_share_requests(case: str, most: float) -> None:
     found = lane_requests(LaunchView(launch_of(case)))
-    assert found is not None
     assert found.made / found.needed <= most
 
 
@@ -366,7 +357,6 @@ def _hot(case: str) -> tuple[HotLine, Effect]:
     model = TimeModel(LaunchView(launch_of(case), reads_code=True))
     found = hot_slice(model)
     assert model.hot_line is not None
-    assert found is not None
     return model.hot_line, found.shown[1]
 
 
@@ -414,14 +404,12 @@ def test_global_loads_that_hit_l1_stay_out_of_l2_without_local_memory() -> None:
 def test_a_restored_register_is_not_loaded_data() -> None:
     """The index of a pair was spilled: its letters are no gather."""
     code = LaunchView(launch_of("align_dp/letter_by_letter"), reads_code=True).code
-    assert code is not None
     assert not any(each.is_gather for each in code.accesses if each.kind == "load")
 
 
 def test_atomics_are_no_loads_and_stores() -> None:
     """Reductions have the memory of loads, and no kind of access."""
     view = LaunchView(launch_of("vote_grid/gently_falling_words"), reads_code=True)
-    assert view.code is not None
     opcodes = {each.address: each.opcode for each in view.code.program.code}
     assert [opcodes[at] for at in global_atomics(view)] == ["REDG"]
     assert {opcodes[at] for at in global_addresses(view)} == {"LDG"}
@@ -464,7 +452,6 @@ def test_stores_between_loads_come_before_several_items_per_thread() -> None:
     """Each store may write what the next loads read. The fix gained 2.5x."""
     found = diagnose(launch_of("node_update/store_between_loads")).findings[0]
     assert found.id == "latency_bound"
-    assert found.advice is not None
     assert found.advice.variant == "serial"
     assert {each.metric for each in found.evidence} >= {"serial_round_trips", "serial_waits"}
     assert 1.8 < found.forecast.likely < 2.8
@@ -532,9 +519,7 @@ def is_changed_by_others(case: str, launch: int = 0) -> tuple[bool, bool]:
     ],
     few=2,
 )
-def test_launches_are_steps_if_they_change_an_array_by_other_elements(
-    case: str, launch: int, facts: tuple[bool, bool]
-) -> None:
+def test_launches_are_steps_if_they_change_an_array_by_other_elements(case, launch, facts) -> None:
     assert is_changed_by_others(case, launch) == facts
 
 
@@ -557,9 +542,7 @@ IN_PLACE = """
 @each_row(
     ("decides", "value", "is_sweep"), [("R8", "R9", True), ("R0", "R8", False), ("R0", "R9", False)]
 )
-def test_a_total_that_one_thread_stores_is_no_flag(
-    decides: str, value: str, *, is_sweep: bool
-) -> None:
+def test_a_total_that_one_thread_stores_is_no_flag(decides, value, is_sweep) -> None:
     """`x[i + 128] += x[i]`, and a store to one address: of a number if the sum is 0, or by the
     first thread."""
     body = IN_PLACE.replace("DECIDES", decides).replace("VALUE", value).replace("OTHER", "0x200")

@@ -135,9 +135,6 @@ def basis_of(name: str) -> str:
     return found.basis
 
 
-# --- smoothness at the edge of a kind
-
-
 @pytest.mark.slow
 def test_the_cost_of_a_launch_fades_with_its_duration() -> None:
     """No duration from which on it is suddenly no cause."""

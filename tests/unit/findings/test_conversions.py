@@ -26,7 +26,6 @@ def test_repeated_conversions_are_counted_and_named() -> None:
 
 def test_each_value_may_need_its_own_conversion() -> None:
     found = conversions(LaunchView(launch_of("layernorm/formula_after_add"), reads_code=True))
-    assert found is not None
     assert found.names == "F2F"
     assert found.left is None
     assert found.times is None

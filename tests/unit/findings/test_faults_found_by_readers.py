@@ -31,8 +31,6 @@ from tests.unit.analysis.real_launches import (
     public_profile,
 )
 
-# --- atomics on one address
-
 
 def without_slices(name: str) -> Launch:
     """As if the slices of L2 had not been measured one by one, as in older reports."""
@@ -97,9 +95,6 @@ def test_what_may_gain_nothing_is_not_certain() -> None:
             assert finding.cause_certainty != "certain" or finding.forecast.low > 1
 
 
-# --- barriers and indexed constants, which share the ADU pipe
-
-
 def test_indexed_constants_are_told_from_barriers_by_their_cache() -> None:
     """The kernel's many barriers keep the pipe busy; edited so that constants do."""
 
@@ -113,9 +108,6 @@ def test_indexed_constants_are_told_from_barriers_by_their_cache() -> None:
     assert "constant memory" in str(first.advice)
 
 
-# --- divisions of integers, without the machine code
-
-
 def test_divisions_are_counted_by_their_opcodes() -> None:
     """Edited: without the counters of integer instructions, as in smaller sets."""
 
@@ -127,9 +119,6 @@ def test_divisions_are_counted_by_their_opcodes() -> None:
     assert "divide integers" in str(found["integer_overhead"].text)
 
 
-# --- places
-
-
 def test_a_line_of_the_user_is_before_one_of_the_toolkit_with_a_similar_part() -> None:
     header = Location("/usr/local/cuda/include/cuda_fp16.hpp", 1517)
     own, small = Location("/home/me/conv.cu", 88), Location("/home/me/conv.cu", 12)
@@ -137,9 +126,6 @@ def test_a_line_of_the_user_is_before_one_of_the_toolkit_with_a_similar_part() -
     parts: list[dict[Location | None, int]] = [{header: 31, own: 30}, {header: 90, small: 10}]
     first = [view._largest("samples", amounts)[0].file for amounts in parts]
     assert first == [own.file, header.file]
-
-
-# --- functions of the user in templates of a library
 
 
 @each_row(
@@ -157,9 +143,6 @@ def test_a_lambda_in_a_mangled_name_is_the_users(argument: str, expected: str | 
     assert users_function(name) == expected
 
 
-# --- one block
-
-
 def test_where_few_sms_work_the_headline_has_the_share_of_those() -> None:
     """A made-up launch: 0.6 % of the GPU's FP64 pipes are 80 % of those of one SM."""
     launch = made_up(
@@ -172,13 +155,9 @@ def test_where_few_sms_work_the_headline_has_the_share_of_those() -> None:
     )
     found = diagnose(launch)
     shown = while_active(found.view, found.model)
-    assert shown is not None
     assert round(float(shown.value)) == 80
     said = "the FP64 pipe is at 80% of its peak on the SMs that work"
     assert str(headline._busy(found, leading_units(found))) == said
-
-
-# --- atomics that the gain counts
 
 
 def test_scattered_atomics_are_named_where_the_gain_counts_them() -> None:
@@ -192,9 +171,6 @@ def test_scattered_atomics_are_named_where_the_gain_counts_them() -> None:
     assert share.value > 60
 
 
-# --- a saturated unit of the SM: its own accesses, and a second one that is as busy
-
-
 @needs_corpus
 def test_shared_accesses_are_placed_where_they_are_and_constants_named_beside_them() -> None:
     first = diagnose(public_launch("Swagatam1812", 3)).findings[0]
@@ -203,7 +179,6 @@ def test_shared_accesses_are_placed_where_they_are_and_constants_named_beside_th
     assert first.locations[0].share > 0.9
     assert "ADU pipe limits, too" in str(first.text)
     assert "conv_kernels.cu:269" in str(first.text)
-    assert first.advice is not None
     assert first.advice.variant == "shared_and_constants"
 
 
@@ -211,9 +186,6 @@ def test_barriers_beside_a_busy_l1_are_no_loads_of_constants() -> None:
     first = diagnose(launch_of("tap_filter")).findings[0]
     assert first.id == "pipe_saturated"
     assert "ADU" not in str(first.text)
-
-
-# --- uneven loops
 
 
 @needs_corpus
@@ -229,16 +201,12 @@ def test_full_warps_save_no_more_than_inactive_threads_and_waiting_show() -> Non
     assert "wait" in str(first.text)
 
 
-# --- what a fix cannot remove
-
-
 @pytest.mark.slow
 @needs_corpus
 def test_a_forecast_leaves_the_time_in_which_no_sm_is_active() -> None:
     """A histogram: no SM is active for 10 % of 44 us, although a slice of L2 is."""
     found = diagnose(public_launch("hzchenxiaobin__ai-infra-notes--profiling__week2__day6"))
     start = found.account.part("launch")
-    assert start is not None
     most = 100 / float(start.percent.value)
     assert found.findings[0].id == "atomic_contention"
     assert found.findings[0].forecast.likely <= found.findings[0].forecast.high <= most + 0.01
@@ -253,9 +221,6 @@ def test_no_forecast_of_a_short_kernel_goes_below_its_start() -> None:
             assert each.forecast.high * found.model.start <= 1.01
 
 
-# --- suspicions about several launches
-
-
 @needs_corpus
 def test_a_fusion_that_is_only_possible_is_not_what_limits_a_launch() -> None:
     launches = public_profile("NCAR__GPU_workshop--10_HandsOnNsight__ncu__MW_Baseline").launches
@@ -267,9 +232,6 @@ def test_a_fusion_that_is_only_possible_is_not_what_limits_a_launch() -> None:
     assert "possible cause: redundant" not in said
     (fusion,) = (each for each in found.findings if each.variant == "hand_over")
     assert fusion.forecast.likely <= fusion.forecast.high <= 1.4
-
-
-# --- addresses that depend on data
 
 
 def dram_reads_per_byte(name: str) -> float | None:
@@ -294,11 +256,7 @@ def test_row_offsets_read_twice_do_not_make_the_rows_redundant(case: str) -> Non
 def test_gathers_in_passes_are_read_as_often_as_there_are_passes() -> None:
     """Four passes; each byte was said to be read 43.8 times."""
     times = dram_reads_per_byte("gather_scatter/records_passes")
-    assert times is not None
     assert 2 < times <= 4.1
-
-
-# --- accesses that begin within a sector
 
 
 @each_row("case", ["tile_smooth", "heat_steps/a_pass_each_step", "pool_depthwise/flat_index"])
@@ -314,9 +272,6 @@ def test_strides_and_gathers_are_not_misaligned(case: str) -> None:
     view = LaunchView(launch_of(case), reads_code=True)
     for found in findings()["uncoalesced_global"].candidates(view, TimeModel(view)):
         assert found.variant != global_memory.MISALIGNED
-
-
-# --- the last wave of blocks
 
 
 def with_warps_held(name: str, part: float) -> Launch:
@@ -353,9 +308,6 @@ def test_blocks_of_unequal_length_are_no_certain_tail() -> None:
     assert found["tail_effect"].cause_certainty == "possible"
 
 
-# --- words that fit the numbers
-
-
 @each_row("case", ["decimal_columns/quotients_per_row", "halo_filter/one_pixel_per_thread"])
 def test_divisions_are_named_where_they_are_a_part_of_a_share(case: str, wording) -> None:
     view = LaunchView(launch_of(case), reads_code=True)
@@ -369,7 +321,6 @@ def test_divisions_are_named_where_they_are_a_part_of_a_share(case: str, wording
 def test_shared_memory_is_named_in_the_account_where_it_is_accessed(case: str) -> None:
     view = LaunchView(launch_of(case), reads_code=True)
     part = account_of(view, TimeModel(view)).part("waiting.latency.shared")
-    assert part is not None
     assert ("shared memory" in part.part) == (case.startswith("walsh_rows"))
 
 

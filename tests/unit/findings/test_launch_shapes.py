@@ -27,9 +27,6 @@ def forecasts(launch: object) -> dict[str, float]:
     return {each.id: each.forecast.likely for each in (*found.findings, *found.minor)}
 
 
-# --- the grid
-
-
 @each_row("blocks", [1, 8, 33, 66, 100, 128])
 def test_a_small_grid_gains_the_idle_share_of_the_account(blocks: int) -> None:
     """Whether the report has units, or only a duration."""
@@ -40,7 +37,6 @@ def test_a_small_grid_gains_the_idle_share_of_the_account(blocks: int) -> None:
         )
         found = diagnose(launch)
         idle = found.account.part("idle.small_grid")
-        assert idle is not None
         gain = min(MAX_GAIN, 1 / (1 - idle.percent.value / 100))
         assert forecasts(launch)["small_grid"] == pytest.approx(gain, rel=0.05)
 
@@ -78,9 +74,6 @@ def test_a_small_grid_is_said_before_what_its_blocks_do(blocks: int) -> None:
     assert [each.id for each in found.findings[:2]] == ["small_grid", "shared_bank_conflict"]
 
 
-# --- the block
-
-
 @each_row(("block", "lanes"), [(1, 1), (6, 6), (16, 16), (48, 24), (33, 16.5)])
 def test_partial_warps_follow_from_the_launch_shape(block: int, lanes: float) -> None:
     """Without counters per instruction: the issue slots of a basic report."""
@@ -91,7 +84,6 @@ def test_partial_warps_follow_from_the_launch_shape(block: int, lanes: float) ->
     assert f"{block} thread" in first.text
     assert first.forecast.likely == pytest.approx(min(MAX_GAIN, 32 / lanes), rel=0.1)
     part = found.account.part("issuing.lanes_off")
-    assert part is not None
     assert part.percent.value == pytest.approx(80 * (1 - lanes / 32), rel=0.01)
 
 
@@ -111,11 +103,7 @@ def test_latency_of_one_round_does_not_shrink_with_full_warps(block: int) -> Non
     assert forecasts(launch).get("warp_divergence", 1.0) < 1.05
 
 
-SINGLE = [
-    (1, "small_grid"),
-    (60, "small_grid"),
-    (100_000, "warp_divergence"),
-]
+SINGLE = [(1, "small_grid"), (60, "small_grid"), (100_000, "warp_divergence")]
 
 
 @each_row(("blocks", "finding"), SINGLE)
@@ -194,9 +182,7 @@ def test_a_grid_that_fills_the_sms_or_a_busy_unit_is_none(launch: Launch) -> Non
     ],
     few=2,
 )
-def test_a_narrow_block_is_why_accesses_are_scattered(
-    block: tuple[int, int, int], advised: bool
-) -> None:
+def test_a_narrow_block_is_why_accesses_are_scattered(block, advised) -> None:
     """A report of ours, as if its blocks had another shape."""
     launch = launch_of("transpose/column_stores")
     launch = changed(launch, lambda _, value: value)
@@ -216,9 +202,7 @@ def test_sms_without_a_block_are_no_load_imbalance(active: float, gain: float) -
 
 
 @each_row(("executed", "own", "gains_much"), [(5_000, 168, True), (50_000, 5, False)])
-def test_local_memory_of_called_routines_is_not_the_kernels(
-    executed: int, own: int, gains_much: bool
-) -> None:
+def test_local_memory_of_called_routines_is_not_the_kernels(executed, own, gains_much) -> None:
     """Made up: all of 168 accesses are in the kernel's code, or 5 of them."""
     counted = ("load_sectors", "store_sectors", "load_requests", "store_requests")
     local = {f"local_{what}": 84 for what in counted}

@@ -51,7 +51,6 @@ def test_samples_replace_missing_warp_states(name: str) -> None:
     assert sum(sampled.values()) == pytest.approx(1)
     assert all(abs(sampled[s] - counted.get(s, 0.0)) < 0.1 for s in sampled)
     waiting = diagnose(without(full, STATES), reads_code=False).account.part("waiting")
-    assert waiting
     assert len(waiting.children) > 1
 
 

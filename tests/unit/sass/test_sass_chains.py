@@ -37,7 +37,6 @@ def test_a_running_address_is_not_a_chain() -> None:
 
 def test_pointer_chasing() -> None:
     found = only("LDG.E.64 R2, desc[UR4][R2.64+0x8]")
-    assert found.recurrence is not None
     assert found.recurrence.positions == (2,)
     assert found.recurrence.loads == 1
     assert (found.loads, found.load_depth, found.load_chain) == (1, 1, (2,))
@@ -45,7 +44,6 @@ def test_pointer_chasing() -> None:
 
 def test_pointer_chasing_by_index() -> None:
     found = only("IMAD.WIDE R4, R2, 0x4, R6\nLDG.E R2, desc[UR4][R4.64]")
-    assert found.recurrence is not None
     assert found.recurrence.positions == (2, 3)
     assert found.recurrence.cycles > 200
 
@@ -64,7 +62,6 @@ def test_a_search_through_a_texture_is_a_chain() -> None:
     ]
     code = program(body, [4, *[40] * 6, 4])
     (found,) = loop_chains(code)
-    assert found.recurrence is not None
     assert found.recurrence.loads == 1
     (wait,) = waits(code, {"long_scoreboard": {code.code[3].address: 7}})
     assert (wait.producers, wait.link) == ((2,), "result")
@@ -82,7 +79,6 @@ def test_a_gather_has_two_loads_one_after_the_other() -> None:
     )
     assert (found.load_depth, found.load_chain, found.loads) == (2, (3, 5), 2)
     assert found.independent_loads == 1
-    assert found.recurrence is not None
     assert found.recurrence.positions == (6,)  # the sum; the loads do not need the one before
     assert found.recurrence.loads == 0
 
@@ -109,26 +105,22 @@ def test_iterations_may_depend_on_each_other_through_shared_memory(wording) -> N
 @each_row("count", [1, 2, 8, 100])
 def test_the_length_of_an_accumulation(count: int) -> None:
     found = only("\n".join(["FADD R2, R2, R3"] * count))
-    assert found.recurrence is not None
     assert found.recurrence.length == count
     assert found.recurrence.cycles == 4 * count
 
 
 def test_several_accumulators_are_as_slow_as_the_slowest() -> None:
     found = only("FADD R2, R2, R3\nFADD R4, R4, R3\nDADD R6, R6, R8\nFADD R5, R5, R3")
-    assert found.recurrence is not None
     assert found.recurrence.positions == (4,)
 
 
 def test_a_chain_through_two_registers() -> None:
     found = only("FADD R2, R3, R9\nFMUL R3, R2, R9")
-    assert found.recurrence is not None
     assert found.recurrence.positions == (2, 3)
 
 
 def test_a_chain_through_a_predicated_write() -> None:
     found = only("@P1 FADD R2, R2, R3")
-    assert found.recurrence is not None
     assert found.recurrence.positions == (2,)
 
 
@@ -156,8 +148,6 @@ def test_an_inner_loop_counts_for_itself() -> None:
     assert [each.instructions for each in found] == [2, 3]
     assert found[0].share > found[1].share
 
-
-# --- what waits for what
 
 LOADED = """
     LDG.E R2, desc[UR4][R4.64]
@@ -237,9 +227,6 @@ def test_an_unknown_stall_reason_has_no_producer() -> None:
 def test_samples_at_addresses_without_code_are_left_out() -> None:
     found = waits(program(LOADED), {"wait": {0: 1, 16: 4, 999: 7, 32: 0}})
     assert [each.position for each in found] == [1, 0]
-
-
-# --- work that could move out of a loop
 
 
 def test_work_with_the_same_inputs_in_every_iteration() -> None:

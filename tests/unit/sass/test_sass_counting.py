@@ -68,8 +68,6 @@ def test_offsets_between_rows_of_unknown_length_all_count() -> None:
     assert distinct_values([], [0, 4, 8, 12, 16]) == 5
 
 
-# --- shapes of forms
-
 _NUMBER = 0
 
 
@@ -89,9 +87,7 @@ forms = st.lists(
 
 
 @given(forms, st.integers(1, 30), st.sampled_from([1, 4, 8]))
-def test_a_union_of_accesses_is_never_below_the_truth(
-    accesses: list[list[tuple[int, int]]], pitch: int, width: int
-) -> None:
+def test_a_union_of_accesses_is_never_below_the_truth(accesses, pitch, width) -> None:
     """Every second term is multiplied by a parameter whose value the bound must not need."""
     parameter = symbol("param", None, "")
     shapes, touched = [], set()

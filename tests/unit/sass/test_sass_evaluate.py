@@ -178,8 +178,6 @@ def check(name: str, form: Polynomial, known: dict[str, int], real: int) -> None
             assert signed(real) <= high, f"{name} = {form}: {real}"
 
 
-# --- loops, and the bytes that a load in one can touch
-
 POINTER = 0x210
 SMALL_BLOCK, SMALL_GRID = (4, 2, 1), (3, 2, 1)
 
@@ -224,9 +222,7 @@ with_loop = (
     st.integers(2, 5),
     st.integers(1, 40),
 )
-def test_a_load_never_touches_more_than_its_bound(
-    first: list[str], second: list[str], index: str, trips: int, parameter: int
-) -> None:
+def test_a_load_never_touches_more_than_its_bound(first, second, index, trips, parameter) -> None:
     before = [text for step in first for text in step.split("; ")]
     body = [text for step in second for text in step.split("; ")]
     texts = looped(before, body, index, trips)

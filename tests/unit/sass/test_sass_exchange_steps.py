@@ -12,12 +12,9 @@ from tests.unit.sass.test_sass_expansions import code_of
     ("case", "group", "passes"),
     [("walsh_rows/twelve_passes", 2, 1 / 4), ("walsh_rows/six_passes", 4, 1 / 2)],
 )
-def test_a_thread_holds_enough_values_for_several_steps(
-    case: str, group: float, passes: float
-) -> None:
+def test_a_thread_holds_enough_values_for_several_steps(case, group, passes) -> None:
     code = code_of(case)
     steps = code.exchange_steps
-    assert steps is not None
     assert steps.group == pytest.approx(group)
     assert steps.left == pytest.approx(passes, rel=0.1)
     opcodes = {code.program.code[each].opcode for each in steps.positions}

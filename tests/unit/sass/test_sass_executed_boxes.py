@@ -82,8 +82,6 @@ def test_time_for_very_many_blocks_is_bounded() -> None:
     assert executed_box(asked, extents, 1 << 40, None) == ()
 
 
-# --- in machine code: grid 64 x 2, blocks of 128 threads
-
 START = """
     S2R R0, SR_TID.X
     S2R R1, SR_CTAID.X
@@ -134,14 +132,11 @@ def test_without_the_first_element() -> None:
     [
         # x < n or y == 0: two unlike rows of blocks
         ("ISETP.GE.AND P0, PT, R3, R9, PT\nISETP.NE.AND P0, PT, R2, RZ, P0\n@P0 EXIT\n", 200, 8),
-        # every other thread: more warps than 100 columns have
-        (INSIDE, 200, 100),
+        (INSIDE, 200, 100),  # every other thread: more warps than 100 columns have
         # x - 1 < n without sign: x = 0 is not inside
         ("IADD3 R12, R3, -0x1, RZ\nISETP.GE.U32.AND P0, PT, R12, R9, PT\n@P0 EXIT\n", 200, 8),
-        # x & 1 as well
-        ("LOP3.LUT P0, RZ, R0, 0x1, RZ, 0xc0, !PT\n@P0 EXIT\n" + INSIDE, 200, 8),
-        # x < y * n
-        ("IMAD R9, R9, R2, RZ\n" + INSIDE, 200, 8),
+        ("LOP3.LUT P0, RZ, R0, 0x1, RZ, 0xc0, !PT\n@P0 EXIT\n" + INSIDE, 200, 8),  # x & 1 as well
+        ("IMAD R9, R9, R2, RZ\n" + INSIDE, 200, 8),  # x < y * n
     ],
 )
 def test_other_guards_leave_it_open(guard: str, threads: int, warps: int) -> None:
@@ -158,8 +153,6 @@ def test_places_of_a_side() -> None:
     assert cut[:3] == side[:3]
     assert cut.limit is None  # it may be larger
 
-
-# --- clamps to a limit that a guard elsewhere tells
 
 CLAMPED = """
     IADD3 R12, R9, -0x1, RZ
@@ -179,8 +172,7 @@ STORE = """
 @each_row(
     ("limit", "stored", "is_exact"),
     [
-        # All elements are below the limit, or 1000 of 8192 are.
-        ("MOV R10, R9", 16384, True),
+        ("MOV R10, R9", 16384, True),  # all elements are below the limit, or 1000 of 8192 are
         ("MOV R10, R9", 2000, True),
         # Another limit says nothing. If all are below a larger one, 5 of 8192 may be clamped.
         ("LDC R10, c[0x0][0x21c]", 16384, False),
@@ -199,7 +191,6 @@ def test_clamped_to_a_known_limit(limit: str, stored: int, *, is_exact: bool) ->
     footprints = replace(machine(texts, ran), threads=lanes).footprints
     footprints.entries = MANY_ENTRIES
     found = footprints.of("param+0x0", ("load",))
-    assert found is not None
     assert found.is_exact == is_exact
     if is_exact:
         assert found.at_most == 4 * min(8192, 1000 if stored != 16384 else 8192)
@@ -221,7 +212,6 @@ def test_a_clamp_that_changes_nothing(index: str, *, is_exact: bool) -> None:
     code = START + index + clamped + "LDC.64 R16, c[0x0][0x220]\nMOV R10, R9\n" + STORE
     texts = assembled(code)
     found = machine(texts, dict.fromkeys(texts, 512)).footprints.of("param+0x0", ("load",))
-    assert found is not None
     assert found.is_exact == is_exact
 
 
@@ -241,6 +231,5 @@ def test_one_element_in_uneven_iterations() -> None:
     counts = [512, 512, 512, 512, 1300, 1300, 1300, 1300, 512]
     found = machine(texts, dict(zip(texts, counts, strict=True))).footprints
     known = found.of("param+0x0", ("load",))
-    assert known is not None
     assert known.is_exact
     assert known.at_most == 4

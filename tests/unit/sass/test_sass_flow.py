@@ -314,8 +314,6 @@ def test_routines_that_call_each_other() -> None:
     assert found.values.all is not None
 
 
-# --- dominators
-
 graphs = st.integers(1, 8).flatmap(
     lambda size: st.tuples(
         st.lists(
@@ -340,9 +338,7 @@ def _reached(successors: list[list[int]], roots: Iterable[int], without: int | N
 
 
 @given(graphs)
-def test_a_dominator_is_on_every_path(
-    graph: tuple[list[list[int]], set[int]],
-) -> None:
+def test_a_dominator_is_on_every_path(graph) -> None:
     successors, roots = graph
     before = [
         [node for node, after in enumerate(successors) if each in after]

@@ -26,8 +26,6 @@ def run(lines: list[str], count: int | None = 10) -> MachineCode:
     return analysed(machine(texts, {} if count is None else dict.fromkeys(texts, count)))
 
 
-# --- little code, odd texts
-
 ODD = [
     "",
     " ",
@@ -187,8 +185,6 @@ instruction = st.builds(
 def test_random_programs(lines: list[str], count: int | None) -> None:
     run(lines, count)
 
-
-# --- much code, made to be slow
 
 ADD = "IADD3 R2, R2, R3, RZ"
 
@@ -362,9 +358,6 @@ def test_routines_in_circles() -> None:
             "RET.REL.NODEC R20, 0x0",
         ]
     )
-
-
-# --- kernels that are too large
 
 
 def launch_of(code: dict[int, str] | Absent) -> Launch:

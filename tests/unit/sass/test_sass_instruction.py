@@ -48,10 +48,7 @@ EFFECTS = {
     "LDG.E R3, desc[UR6][R2.64+0x10]": ("R3", "UR6 UR7 R2 R3"),
     "STG.E.128 desc[UR6][R16.64+0x420000], R8": ("", f"UR6 UR7 R16 R17 {r(8, 11)}"),
     "STG.E.U8 desc[UR4][R4.64+0x1], R3": ("", "UR4 UR5 R4 R5 R3"),
-    "LDGSTS.E.BYPASS.128 [R49+0x18000], desc[UR14][R24.64], P1": (
-        "",
-        "R49 UR14 UR15 R24 R25 P1",
-    ),
+    "LDGSTS.E.BYPASS.128 [R49+0x18000], desc[UR14][R24.64], P1": ("", "R49 UR14 UR15 R24 R25 P1"),
     "HGMMA.64x128x16.F32.BF16 R24, gdesc[UR8].tnspB, R24.gsb0": (
         r(24, 87),
         f"UR8 UR9 UR10 UR11 {r(24, 87)}",
@@ -84,8 +81,7 @@ EFFECTS = {
     "TLD.SCR.LZ RZ, R13, R11, 0x0, 0x5a.1D, 0x1": ("R13", "R11"),
     "TEX.SCR.B.LL R35, R36, R28, R34.2D, 0x7": ("R35 R36 R37", "R28 R29 R34 R35"),
     "TEX.SCR.LL R6, R4, R4, R8, 0x0, 0x50, 2D, 0xf": ("R6 R7 R4 R5", "R4 R5 R8 R9"),
-    # Integers and predicates.
-    "IADD3 R2, P0, P1, R4, R5, R6": ("R2 P0 P1", "R4 R5 R6"),
+    "IADD3 R2, P0, P1, R4, R5, R6": ("R2 P0 P1", "R4 R5 R6"),  # integers and predicates
     "IADD3.X R22, R22, UR5, ~R5, P4, !P5": ("R22", "R22 UR5 R5 P4 P5"),
     "IMAD.X R23, R5, 0x1, R5, P2": ("R23", "R5 P2"),
     "IMAD.HI.U32 R17, R7, R17, R6": ("R17", "R7 R17 R6"),
@@ -127,8 +123,7 @@ EFFECTS = {
     "I2F.U64.RP R7, UR6": ("R7", "UR6 UR7"),
     "FRND.F64.TRUNC R6, R12": ("R6 R7", "R12 R13"),
     "FRND.TRUNC R22, R17": ("R22", "R17"),
-    # Shared and local memory, atomics.
-    "LDS.128 R8, [R26+UR8+0x100]": (r(8, 11), "R26 UR8"),
+    "LDS.128 R8, [R26+UR8+0x100]": (r(8, 11), "R26 UR8"),  # shared and local memory, atomics
     "LDS RZ, [RZ]": ("", ""),
     "STL.128 [R1+0xc0], RZ": ("", "R1"),
     "LDL.LU.64 R46, [R1+0x308]": ("R46 R47", "R1"),
@@ -142,8 +137,7 @@ EFFECTS = {
     ),
     "ATOMS.POPC.INC.32 RZ, [R9+URZ+0x1000]": ("", "R9"),
     "ATOMS.CAS R13, [R15], R12, R14": ("R13", "R15 R12 R14"),
-    # Control.
-    "BRA !P2, 0x7fc6757a3560": ("", "P2"),
+    "BRA !P2, 0x7fc6757a3560": ("", "P2"),  # control
     "BRA.DIV UR6, 0x310": ("", "UR6"),
     "BRX R4 -0x110": ("", "R4 R5"),
     "RET.REL.NODEC R4, 0x0": ("", "R4 R5"),
@@ -233,7 +227,6 @@ def test_targets(text: str, target: int | None) -> None:
 )
 def test_parts_of_an_address(text: str, parts: tuple[object, ...]) -> None:
     memory = parse(0, text).memory
-    assert memory is not None
     assert parts == (
         memory.name,
         memory.uniform,
@@ -273,8 +266,6 @@ def test_registers_that_no_hardware_has() -> None:
     assert parse(0, "MOV R254, R3").writes == ("R254",)
     assert parse(0, "LDG.E.128 R253, [R2.64]").writes == ("R253", "R254")
 
-
-# --- any text
 
 texts = st.text(max_size=80) | st.builds(
     lambda opcode, rest: f"{opcode} {rest}",

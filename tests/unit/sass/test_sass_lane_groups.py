@@ -36,8 +36,7 @@ def found(
     [
         "MOV R4, R0",
         "IADD3 R4, R0, 0x200, RZ",
-        # Blocks of 128 threads.
-        "IMAD R4, R7, c[0x0][0x0], R0",
+        "IMAD R4, R7, c[0x0][0x0], R0",  # blocks of 128 threads
     ],
 )
 def test_what_follows_from_a_quarter_of_the_index_is_the_same_in_four_lanes(index: str) -> None:
@@ -53,14 +52,11 @@ def test_pairs_and_blocks_of_few_columns() -> None:
     ("index", "part"),
     [
         ("MOV R4, R0", "MOV R5, R4"),
-        # The groups do not start at multiples of four lanes.
-        ("IADD3 R4, R0, 0x1, RZ", QUARTER),
-        # Every second thread: the quarter is that of two lanes.
-        ("IMAD R4, R0, R0, RZ", QUARTER),
+        ("IADD3 R4, R0, 0x1, RZ", QUARTER),  # the groups do not start at multiples of four lanes
+        ("IMAD R4, R0, R0, RZ", QUARTER),  # every second thread: the quarter is that of two lanes
         # The same in the whole warp: one instruction of it computes it once.
         ("MOV R4, R0", "SHF.R.U32.HI R5, RZ, 0x5, R4"),
-        # Data of the thread itself.
-        ("LDG.E R4, desc[UR4][R2.64]", QUARTER),
+        ("LDG.E R4, desc[UR4][R2.64]", QUARTER),  # data of the thread itself
     ],
     ids=["index", "odd start", "square", "warp", "data"],
 )
@@ -102,9 +98,7 @@ again: IADD3 R9, R9, 0x1, RZ
         ("MOV R8, 0x7", {0.75}),
     ],
 )
-def test_after_a_loop_lanes_have_the_value_of_their_last_iteration(
-    limit: str, groups: set[float]
-) -> None:
+def test_after_a_loop_lanes_have_the_value_of_their_last_iteration(limit, groups) -> None:
     code = program(COUNT.format(limit=limit), [100] * 4 + [700] * 3 + [100] * 4)
     shape = launch_shape((64, 2, 1), (128, 1, 1), "9.0")
     parts = lane_groups(code, shape, purposes(code))

@@ -185,9 +185,6 @@ def test_what_a_block_would_have_to_keep() -> None:
     assert (row.times, row.block_bytes, row.thread_bytes) == (16, 128 * 16, 16)
 
 
-# --- stores
-
-
 def stores(after: str = "NOP") -> list[RepeatedStore]:
     """Of the store in the outer loop, with an instruction before it."""
     code, _ = coded(after=after)

@@ -97,9 +97,7 @@ def test_exponentials_that_are_needed_alone_stay(other: str) -> None:
     ],
     ids=["a step is added", "the counter is converted"],
 )
-def test_each_iteration_follows_from_the_one_before(
-    start: str, argument: str, step: str, gone: set[int]
-) -> None:
+def test_each_iteration_follows_from_the_one_before(start, argument, step, gone) -> None:
     """The function goes, and with it a conversion that serves nothing else."""
     texts = LOOP.format(start=start, argument=argument, step=step)
     found = multiples(program(texts, TRIPS), ())
@@ -115,9 +113,7 @@ def test_each_iteration_follows_from_the_one_before(
     ],
     ids=["a factor", "loaded values", "a square"],
 )
-def test_arguments_without_a_fixed_step_are_left_alone(
-    start: str, argument: str, step: str
-) -> None:
+def test_arguments_without_a_fixed_step_are_left_alone(start, argument, step) -> None:
     texts = LOOP.format(start=start, argument=argument, step=step)
     assert not multiples(program(texts, TRIPS), ()).gone
 

@@ -40,8 +40,7 @@ def test_a_condition_on_a_parameter() -> None:
 @each_row(
     "test",
     [
-        # Threads, or data, may go both ways.
-        "ISETP.EQ.AND P0, PT, R0, RZ, PT",
+        "ISETP.EQ.AND P0, PT, R0, RZ, PT",  # threads, or data, may go both ways
         "LDG.E R9, desc[UR4][R6.64]\nISETP.EQ.AND P0, PT, R9, RZ, PT",
         "@P1 MOV R9, R0\nISETP.EQ.AND P0, PT, R9, RZ, PT",
     ],

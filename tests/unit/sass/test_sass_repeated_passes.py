@@ -47,16 +47,12 @@ def row(second_offset: str, store: str, times: int = OFTEN) -> PointerReuse:
     ("offset", "store", "times", "repeated"),
     [
         ("0x0", "NOP", OFTEN, 32 * 4 * OFTEN),
-        # The second loop reads other data, or not the same part of it.
-        ("0x1000", "NOP", OFTEN, 0),
+        ("0x1000", "NOP", OFTEN, 0),  # the second loop reads other data, or not the same part of it
         ("0x0", "NOP", OFTEN // 2, 0),
-        # The kernel writes what it reads.
-        ("0x0", "STG.E desc[UR4][R4.64], R20", OFTEN, 0),
+        ("0x0", "STG.E desc[UR4][R4.64], R20", OFTEN, 0),  # the kernel writes what it reads
     ],
 )
-def test_two_loops_over_a_row_whose_start_is_data(
-    offset: str, store: str, times: int, repeated: int
-) -> None:
+def test_two_loops_over_a_row_whose_start_is_data(offset, store, times, repeated) -> None:
     found = row(offset, store, times)
     assert found.repeated_bytes == repeated
     assert found.distinct_bytes_at_most == (repeated or None)

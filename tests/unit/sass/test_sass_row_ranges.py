@@ -50,7 +50,6 @@ def size(parts: dict[str, str], code: str = LOOP) -> float | None:
     lines = {a: Location("k.cu", 2 if second and a >= second[0] else 1) for a in texts}
     found = replace(machine(texts, ran), threads=lanes, locations=lines)
     known = found.footprints.of("param+0x8", ("load",))
-    assert known is not None
     assert not known.is_exact
     return None if known.in_rows is None else known.in_rows / 4
 
@@ -61,10 +60,8 @@ def size(parts: dict[str, str], code: str = LOOP) -> float | None:
         (BY_THREAD, ROUNDS * 512 * 32),
         (BY_BLOCK, ROUNDS * 128),  # all threads of a block read the same row
         (LANES, ROUNDS * 512 * 32),  # each its part of it
-        # What follows is not the end of the row.
-        ({**BY_THREAD, "next": "0x8"}, None),
-        # Threads begin at their own element, and go on by one.
-        ({**LANES, "step": "0x1"}, None),
+        ({**BY_THREAD, "next": "0x8"}, None),  # what follows is not the end of the row
+        ({**LANES, "step": "0x1"}, None),  # threads begin at their own element, and go on by one
     ],
 )
 def test_rows(parts: dict[str, str], elements: int | None) -> None:

@@ -30,9 +30,7 @@ def launches() -> list[Launch]:
     return [*same, every[0]]
 
 
-def test_a_further_launch_has_the_results_of_an_analysis_of_its_own(
-    launches: list[Launch],
-) -> None:
+def test_a_further_launch_has_the_results_of_an_analysis_of_its_own(launches) -> None:
     *same, other = launches
     assert len(same) == 3
     gc.freeze()  # what other tests keep is not to be looked through

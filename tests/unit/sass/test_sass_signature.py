@@ -37,8 +37,7 @@ from tests.rows import each_row
         ("k(float *, Params, float *)", [(0, True)]),
         ("k(int, std::array<char *, (unsigned long)2>)", [(0, False)]),
         ("k(Functor<void (*)(float &)>, float *)", []),
-        # Not a signature.
-        ("", []),
+        ("", []),  # not a signature
         ("k", []),
         ("k(int", []),
         ("k(int))", []),

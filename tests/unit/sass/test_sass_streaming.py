@@ -72,9 +72,7 @@ ROWS = """
         ("ISETP.GE.AND P0, PT, R0, 0x40, PT", True),
     ],
 )
-def test_rows_do_not_overlap_if_an_index_is_compared_with_their_distance(
-    guard: str, *, overlaps: bool
-) -> None:
+def test_rows_do_not_overlap_if_an_index_is_compared_with_their_distance(guard, overlaps) -> None:
     code = machine(assembled(ROWS.format(guard)), {})
     (found,) = code.reuse
     assert found.may_overlap == overlaps

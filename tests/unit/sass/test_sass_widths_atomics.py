@@ -5,12 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from keet.analysis.sass import MachineCode
-from keet.analysis.sass.analyses.address_patterns import (
-    Merge,
-    is_gather,
-    is_uniform,
-    lane_stride,
-)
+from keet.analysis.sass.analyses.address_patterns import Merge, is_gather, is_uniform, lane_stride
 from keet.analysis.sass.polynomials.symbols import launch_shape
 from tests.rows import each_row
 from tests.unit.sass.assembled import assembled, machine
@@ -159,9 +154,6 @@ def test_uniform_addresses(address: str, block: tuple[int, int, int], answer: bo
 def test_gathers(address: str, answer: bool) -> None:
     code = kernel(f"{address}\nLDG.E R20, desc[UR4][R4.64]")
     assert is_gather(code.accesses[-1]) is answer
-
-
-# --- atomics
 
 
 @each_row(

@@ -36,7 +36,6 @@ def work(view: LaunchView) -> dict[str, float]:
 )
 def test_item(sample: str, name: str, count: int, basis: str) -> None:
     item = item_of(view_of(sample))
-    assert item is not None
     assert (item.name, item.count, item.basis) == (name, count, basis)
 
 
@@ -46,7 +45,6 @@ def test_a_sum_is_counted_per_element_that_is_read() -> None:
     """LakshyaSingh354: a dot product. All threads update one number."""
     (path,) = MANUALLY_READ.glob("Laksh*dot_product*")
     item = item_of(LaunchView(read_profile(path).launches[0], reads_code=True))
-    assert item is not None
     assert (item.name, item.count, item.basis) == ("element of param+0x0", 1 << 20, "loads")
 
 
@@ -66,7 +64,6 @@ def test_the_same_instructions_need_their_busiest_pipe() -> None:
     view = LaunchView(read_profile(path).launches[0])
     (bound,) = (each for each in bounds(view) if each.id == "same_instructions")
     duration = view.value("duration")
-    assert duration is not None
     assert bound.us > 0.94e-3 * duration
 
 
@@ -74,7 +71,6 @@ def test_the_user_names_another() -> None:
     view = view_of("matrix_flip")
     view.counted_per = ("tile", 65536.0)
     item = item_of(view)
-    assert item is not None
     assert (item.name, item.count, item.basis) == ("tile", 65536, "user")
     assert work(view)["loads"] == 1024
 
@@ -103,7 +99,6 @@ def test_divisions() -> None:
 def test_counters_alone() -> None:
     view = view_of("half_dense", reads_code=False)
     item = item_of(view)
-    assert item is not None
     assert item.basis == "threads"
     found = work(view)
     with_code = work(view_of("half_dense"))

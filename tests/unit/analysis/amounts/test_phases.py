@@ -26,12 +26,9 @@ def document(case: str, *, reads_code: bool = True) -> PhasesDocument | None:
 
 def test_tiles_that_are_loaded_computed_with_and_stored() -> None:
     found = document("tridiag_batch/rows_f32.staged_33")
-    assert found is not None
     assert [row.phase for row in found.phases] == ["load", "compute", "store"]
     load, compute, store = found.phases
     assert (load.first_line, load.last_line) == (65, 70)
-    assert compute.first_line is not None
-    assert store.first_line is not None
     assert 70 < compute.first_line < store.first_line
     assert sum(row.samples_pct for row in found.phases) == pytest.approx(100, abs=2)
     assert found.blocks_per_sm == 3
@@ -40,7 +37,6 @@ def test_tiles_that_are_loaded_computed_with_and_stored() -> None:
 
 def test_a_loop_that_repeats_the_phases() -> None:
     found = document("gemm_f32/m1408_n1536.one_buffer")
-    assert found is not None
     load, compute, store = found.phases
     assert load.samples_pct > 30 < compute.samples_pct
     assert store.samples_pct < 2
@@ -69,7 +65,6 @@ def test_storing_begins_behind_the_last_barrier() -> None:
     profile = read_profile(Path("evals/amounts/programs/photoacoustic_first.ncu-repz"))
     launch = next(each for each in profile.launches if each.kernel == "condition_records")
     found = phases(LaunchView(launch, reads_code=True))
-    assert found is not None
     lines = [(row.first_line or 0, row.last_line or 0) for row in found.phases]
     assert all(last <= barrier for (_, last), barrier in zip(lines, (154, 164)))
     assert lines[2][0] > 164

@@ -62,7 +62,6 @@ def test_fewer_warps_than_the_limits_allow() -> None:
     limits = {"block_limit_registers": 4.0, "block_limit_warps": 8.0, "block_size": 256.0}
     made = made_up({}, **limits, theoretical_warps_per_sm=16.0)
     found = resources(LaunchView(made))
-    assert found is not None
     assert (found.warps_per_sm, found.limited_by) == (16, ())
 
 

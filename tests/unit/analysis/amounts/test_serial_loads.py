@@ -248,9 +248,6 @@ def test_a_loop_that_loads_each_step_after_the_store_of_the_one_before_is() -> N
     assert any(region.avoidable == 2 and region.loop == 0 for region in regions(body))
 
 
-# --- reports
-
-
 @cache
 def document(case: str) -> SerialLoadsDocument | None:
     family, _, side = case.partition("/")
@@ -260,9 +257,7 @@ def document(case: str) -> SerialLoadsDocument | None:
 
 def test_stores_between_the_loads_of_an_unrolled_loop() -> None:
     found = document("node_update/deep_columns.by_level")
-    assert found is not None
     assert (found.round_trips, found.needed, found.loads, found.iterations) == (16, 1, 32, 12)
-    assert found.loop is not None
     assert found.loop.line == 45
     assert {(trip.line, trip.after_line, trip.reason) for trip in found.trips[1:]} == {
         (47, 48, "store")
@@ -278,7 +273,6 @@ def test_stores_through_pointers_of_one_structure() -> None:
     profile = read_profile(Path("evals/amounts/programs/impact.ncu-repz"))
     launch = next(each for each in profile.launches if each.name.function == "update_nodes")
     found = serial_loads(LaunchView(launch, reads_code=True))
-    assert found is not None
     assert (found.round_trips, found.needed, found.loads, found.loop) == (6, 1, 12, None)
     assert [(trip.line, trip.after_line) for trip in found.trips[1:]] == [
         (266, 265),
@@ -295,7 +289,6 @@ def test_stores_through_pointers_of_one_structure() -> None:
 def test_a_load_that_the_compiler_put_behind_a_slow_path() -> None:
     """Two of 32 loads stand behind the branch of the first division."""
     found = document("tridiag_batch/long_f64.march_ahead")
-    assert found is not None
     assert [(trip.loads, trip.reason) for trip in found.trips] == [(30, None), (2, "branch")]
     assert (found.trips[1].line, found.trips[1].after_line) == (233, 237)
 

@@ -21,11 +21,9 @@ def test_a_small_grid_leaves_most_sms_without_work() -> None:
     launch, found = launch_of("row_norms"), uses("row_norms")
     alu = found["ALU pipe"]
     measured = launch.metric("sm__pipe_alu_cycles_active.avg.pct_of_peak_sustained_active")
-    assert measured is not None
     assert alu.active_pct == measured.value
     assert alu.average_pct == pytest.approx(2.59, abs=0.01)
     l1 = found["L1"]
-    assert l1.active_pct is not None
     assert l1.active_pct / l1.average_pct == pytest.approx(
         measured.value / alu.average_pct, rel=0.02
     )
@@ -46,19 +44,15 @@ def test_cycles_of_the_sms_give_what_the_report_measures() -> None:
     kept = LaunchView(launch)
     issue = {each.unit: each for each in unit_uses(kept)}["issue slots"]
     measured = launch.metric("smsp__issue_active.avg.pct_of_peak_sustained_active")
-    assert measured is not None
     assert issue.active_pct == pytest.approx(measured.value, rel=0.1)
     lsu = {each.unit: each for each in unit_uses(kept)}["LSU pipe"]
     exact = launch.metric("sm__inst_executed_pipe_lsu.avg.pct_of_peak_sustained_active")
-    assert exact is not None
     assert lsu.active_pct == exact.value
 
 
 def test_made_up_shares() -> None:
     half = made_up(
-        {"fp64": 21, "l2": 40, "xu": 0.5},
-        sm_active_cycles=ELAPSED / 4,
-        elapsed_cycles=ELAPSED,
+        {"fp64": 21, "l2": 40, "xu": 0.5}, sm_active_cycles=ELAPSED / 4, elapsed_cycles=ELAPSED
     )
     found = {each.unit: each.active_pct for each in unit_uses(LaunchView(half))}
     assert found == {"L2": None, "FP64 pipe": pytest.approx(84), "XU pipe": pytest.approx(2)}
