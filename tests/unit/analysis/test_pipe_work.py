@@ -31,15 +31,12 @@ def work(stores: int, loads: int, threads_of_a_store: int = 32, more: str = "NOP
     return pipe_work(cast(LaunchView, view), cast(TimeModel, None), "LSU").kind
 
 
-@each_row(
-    ("stores", "loads", "threads", "more", "kind"),
-    [
-        (900, 100, 32, "NOP", "unread"),  # all threads clear all slots of a block's sums
-        (100, 100, 32, "NOP", "shared"),  # a tile that is read once
-        (900, 30, 1, "NOP", "shared"),  # one thread per warp stores its sum, one warp reads all
-        (900, 100, 32, "LDSM R8, [R4]", "shared"),  # read as matrices
-        (900, 100, 32, "HGMMA R8, gdesc[UR4], R8", "shared"),  # read by the tensor cores
-    ],
-)
+@each_row("stores, loads, threads, more, kind", [
+    (900, 100, 32, "NOP", "unread"),  # all threads clear all slots of a block's sums
+    (100, 100, 32, "NOP", "shared"),  # a tile that is read once
+    (900, 30, 1, "NOP", "shared"),  # one thread per warp stores its sum, one warp reads all
+    (900, 100, 32, "LDSM R8, [R4]", "shared"),  # read as matrices
+    (900, 100, 32, "HGMMA R8, gdesc[UR4], R8", "shared"),  # read by the tensor cores
+])  # fmt: skip
 def test_stores_that_nothing_reads(stores, loads, threads, more, kind) -> None:
     assert work(stores, loads, threads, more) == kind

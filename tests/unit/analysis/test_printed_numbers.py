@@ -124,22 +124,18 @@ def test_no_latency_beside_a_busy_sm() -> None:
     assert "latency_bound" not in [each.id for each in export("AlpriElse").findings]
 
 
-@each_row(
-    ("limits", "times", "tied"),
-    [
-        ({}, 4.0, False),  # up to the warps
-        ({"block_limit_shared_memory": 6.0}, 3.0, False),
-        ({"block_limit_shared_memory": 3.0}, 1.5, False),
-        ({"block_limit_barriers": 5.0}, 2.5, False),
-        ({"block_limit_shared_memory": 2.0}, 4.0, True),
-    ],
-)
+@each_row("limits, times, tied", [
+    ({}, 4.0, False),  # up to the warps
+    ({"block_limit_shared_memory": 6.0}, 3.0, False),
+    ({"block_limit_shared_memory": 3.0}, 1.5, False),
+    ({"block_limit_barriers": 5.0}, 2.5, False),
+    ({"block_limit_shared_memory": 2.0}, 4.0, True),
+])  # fmt: skip
 def test_more_warps_fit_up_to_the_next_limit(limits, times, tied) -> None:
     view = view_of({"dram": 20.0}, **(LIMITS | limits))
     (found,) = candidates("occupancy_limited_registers", view)
     assert found.effect.waits["long_scoreboard"] == pytest.approx(1 / times)
-    assert ("shared memory equally" in found.text) == tied
-    assert (found.likelihood < 1) == tied
+    assert ("shared memory equally" in found.text, found.likelihood < 1) == (tied, tied)
 
 
 def test_larger_blocks_relieve_what_each_block_takes() -> None:
@@ -148,8 +144,7 @@ def test_larger_blocks_relieve_what_each_block_takes() -> None:
     view = view_of({"dram": 20.0}, **(LIMITS | small | {"block_limit_barriers": 32.0}))
     assert not candidates("occupancy_limited_shared", view)
     (found,) = candidates("occupancy_limited_block", view)
-    assert found.likelihood == 1
-    assert found.effect.waits["long_scoreboard"] == pytest.approx(1 / 2)
+    assert (found.likelihood, found.effect.waits["long_scoreboard"]) == (1, pytest.approx(1 / 2))
 
 
 @needs_corpus

@@ -103,10 +103,8 @@ def test_durations_far_apart_are_groups_of_their_own() -> None:
     run = _run(order, [(0, 5)])
     found = amounts_of(_profile([_launch(0, "infer", 20, 1)], run))
     long, short = found.groups
-    assert (long.launches, short.launches) == (20, 20)
-    assert long.us_median == pytest.approx(900)
-    assert short.us_median == pytest.approx(40)
-    assert long.share_pct == pytest.approx(100 * 900 / 940)
+    assert (long.launches, short.launches, long.us_median) == (20, 20, pytest.approx(900))
+    assert (short.us_median, long.share_pct) == (pytest.approx(40), pytest.approx(100 * 900 / 940))
     assert (long.profiled, short.profiled) == ((), (0,)), "number 5 is a short one"
 
 
@@ -425,16 +423,13 @@ def test_an_array_is_read_again_by_the_size_that_another_kernel_writes(known: Kn
     assert (second.array, second.times_from_dram, second.times_from_l2) == ("gains", 2, None)
 
 
-@pytest.mark.parametrize(
-    "read",
-    [
-        _read_array("terms", 205, 205),  # each byte about once
-        _read_array("terms", 4000, traffic_basis="apportioned"),
-        _read_array("terms", 4000, distinct_bytes=200e6, basis="exact"),  # it tells its size
-        _read_array("terms", 4000, access="updated"),
-        _read_array("other", 4000),
-    ],
-)
+@pytest.mark.parametrize("read", [
+    _read_array("terms", 205, 205),  # each byte about once
+    _read_array("terms", 4000, traffic_basis="apportioned"),
+    _read_array("terms", 4000, distinct_bytes=200e6, basis="exact"),  # it tells its size
+    _read_array("terms", 4000, access="updated"),
+    _read_array("other", 4000),
+])  # fmt: skip
 def test_arrays_of_which_that_is_not_known(known: Known, read: ArrayDocument) -> None:
     known["condition"] = [_array("terms", "written", 200)]
     known["project"] = [read]
@@ -502,8 +497,7 @@ def test_the_kernels_of_a_solver_take_turns() -> None:
     found = of_program("reactive")
     (state,) = found.states
     solver = {"apply_operator": 48, "finish_dot": 99, "update_solution": 48, "update_direction": 51}
-    assert {*state.kernels} == {*solver}
-    assert state.launches == 48
+    assert ({*state.kernels}, state.launches) == ({*solver}, 48)
     short = {group.kernel: group.launches for group in found.groups if group.launches > 3}
     assert short == solver
     assert all(group.fixed_us for group in found.groups if group.kernel in solver)
@@ -530,8 +524,7 @@ def test_an_intermediate_array_is_read_many_times() -> None:
     found = program_amounts(profile, views, Ledger())
     (only,) = found.rereads
     assert (only.writer, only.reader, only.array) == ("condition_records", "back_project", "terms")
-    assert only.bytes == 201_326_592
-    assert only.times_from_dram == pytest.approx(20.08, rel=0.01)
+    assert (only.bytes, only.times_from_dram) == (201_326_592, pytest.approx(20.08, rel=0.01))
     assert (only.times_from_l2 or 0) > 200
 
 

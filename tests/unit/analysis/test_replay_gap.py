@@ -115,8 +115,7 @@ def test_a_gap_is_a_large_ratio_and_a_large_difference(replay: float, plain: flo
         small = 0 <= replay - plain <= LEAST_KERNEL_NS * (1 + 1e-9)
         assert factor <= REPLAY_DIFFERS * (1 + 1e-9) or small
     else:
-        assert gap.factor == pytest.approx(factor)
-        assert gap.run_is_longer == (plain > replay)
+        assert (gap.factor, gap.run_is_longer) == (pytest.approx(factor), plain > replay)
 
 
 @given(st.floats(1, 1e9), st.floats(1, 1e9))
@@ -179,16 +178,13 @@ def test_flags_in_managed_memory(wording) -> None:
     assert [piece.value for piece in first.evidence] == [1600, 100 << 20]
 
 
-@each_row(
-    ("status", "own_ms", "other_ms", "groups"),
-    [
-        ("likely", 30, 0.001, 100),
-        ("likely", 30, 0.9, 100),
-        ("possible", 30, 1.1, 100),  # the other kernel has time for 100 groups of 10 us
-        ("possible", 30, 30, 100),
-        ("possible", 30, 0.001, 3000),  # more than the kernel lost time for
-    ],
-)
+@each_row("status, own_ms, other_ms, groups", [
+    ("likely", 30, 0.001, 100),
+    ("likely", 30, 0.9, 100),
+    ("possible", 30, 1.1, 100),  # the other kernel has time for 100 groups of 10 us
+    ("possible", 30, 30, 100),
+    ("possible", 30, 0.001, 3000),  # more than the kernel lost time for
+])  # fmt: skip
 def test_faults_are_counted_for_the_whole_run(status, own_ms, other_ms, groups) -> None:
     """100 launches of 100 us under replay; the other kernel was not profiled."""
     position = position_of(own_ms * 10, launches=100)
@@ -221,8 +217,7 @@ def test_too_few_faults_for_so_many_launches_are_no_reason() -> None:
         managed_bytes=1 << 20,
         migrations=Migrations(1 << 20, 0, 10),
     )
-    assert found["managed_or_host_memory"] == "possible"
-    assert found["concurrency"] == "likely"
+    assert (found["managed_or_host_memory"], found["concurrency"]) == ("possible", "likely")
 
 
 def test_faults_of_the_first_launch_alone_are_enough_for_it() -> None:
@@ -264,14 +259,11 @@ def test_sectors_of_the_driver_are_no_host_memory_of_the_kernel() -> None:
     assert found["managed_or_host_memory"] == "ruled_out"
 
 
-@each_row(
-    ("managed", "migrations", "metrics"),
-    [
-        (None, NO_FAULTS, {HOST: 0, SECTORS: 1}),
-        (0, None, {HOST: 0, SECTORS: 1}),
-        (0, NO_FAULTS, {}),
-    ],
-)
+@each_row("managed, migrations, metrics", [
+    (None, NO_FAULTS, {HOST: 0, SECTORS: 1}),
+    (0, None, {HOST: 0, SECTORS: 1}),
+    (0, NO_FAULTS, {}),
+])  # fmt: skip
 def test_what_is_not_known_rules_nothing_out(managed, migrations, metrics) -> None:
     found = statuses(
         10, position_of(300), metrics=metrics, managed_bytes=managed, migrations=migrations
@@ -288,19 +280,16 @@ def test_bytes_that_fit_the_l2(wording) -> None:
     wording(found["cold_caches"].text)
 
 
-@each_row(
-    ("status", "known"),
-    [
-        ("ruled_out", {"metrics": FITS, "command": "ncu --cache-control none ./app"}),
-        ("ruled_out", {"metrics": FITS, "command": "ncu --cache-control=none ./app"}),
-        ("ruled_out", {"metrics": {**FITS, ISSUE: 80.0}}),
-        ("likely", {"metrics": {**FITS, ISSUE: 40.0}}),
-        ("possible", {"metrics": FITS, "command": None}),
-        ("possible", {"metrics": {READ: 90e6, L2: 60e6}}),
-        ("possible", {"metrics": {READ: 16e6}}),
-        ("possible", {}),
-    ],
-)
+@each_row("status, known", [
+    ("ruled_out", {"metrics": FITS, "command": "ncu --cache-control none ./app"}),
+    ("ruled_out", {"metrics": FITS, "command": "ncu --cache-control=none ./app"}),
+    ("ruled_out", {"metrics": {**FITS, ISSUE: 80.0}}),
+    ("likely", {"metrics": {**FITS, ISSUE: 40.0}}),
+    ("possible", {"metrics": FITS, "command": None}),
+    ("possible", {"metrics": {READ: 90e6, L2: 60e6}}),
+    ("possible", {"metrics": {READ: 16e6}}),
+    ("possible", {}),
+])  # fmt: skip
 def test_when_caches_can_be_the_reason(status: str, known: dict) -> None:
     assert statuses(100, position_of(50), **known)["cold_caches"] == status
 
@@ -312,23 +301,20 @@ def test_caches_do_not_make_a_kernel_ten_times_as_fast() -> None:
 SLOW_CLOCK = {CLOCK: 1.2e9, MOST_CLOCK: 1_980_000}
 
 
-@each_row(
-    ("status", "plain_us", "known"),
-    [
-        ("likely", 60, {"metrics": SLOW_CLOCK}),
-        ("ruled_out", 60, {"metrics": {CLOCK: 1.98e9, MOST_CLOCK: 1_980_000}}),
-        ("ruled_out", 60, {"metrics": {**SLOW_CLOCK, DRAM: 90.0}}),
-        ("ruled_out", 30, {"metrics": SLOW_CLOCK}),
-        ("likely", 60, {"command": "ncu ./app"}),
-        ("likely", 60, {"command": "ncu --clock-control base ./app"}),
-        ("possible", 60, {"command": "ncu ./app", "version": "2026.1.0.0"}),
-        ("possible", 60, {"command": "ncu ./app --clock-control base", "version": None}),
-        ("possible", 60, {}),
-        ("possible", 60, {"command": None}),
-        ("possible", 170, {"command": "ncu ./app"}),
-        ("ruled_out", 260, {}),
-    ],
-)
+@each_row("status, plain_us, known", [
+    ("likely", 60, {"metrics": SLOW_CLOCK}),
+    ("ruled_out", 60, {"metrics": {CLOCK: 1.98e9, MOST_CLOCK: 1_980_000}}),
+    ("ruled_out", 60, {"metrics": {**SLOW_CLOCK, DRAM: 90.0}}),
+    ("ruled_out", 30, {"metrics": SLOW_CLOCK}),
+    ("likely", 60, {"command": "ncu ./app"}),
+    ("likely", 60, {"command": "ncu --clock-control base ./app"}),
+    ("possible", 60, {"command": "ncu ./app", "version": "2026.1.0.0"}),
+    ("possible", 60, {"command": "ncu ./app --clock-control base", "version": None}),
+    ("possible", 60, {}),
+    ("possible", 60, {"command": None}),
+    ("possible", 170, {"command": "ncu ./app"}),
+    ("ruled_out", 260, {}),
+])  # fmt: skip
 def test_when_clocks_can_be_the_reason(status: str, plain_us: float, known: dict) -> None:
     assert statuses(100, position_of(plain_us), **known)["clocks"] == status
 
@@ -357,15 +343,12 @@ def test_a_ratio_that_all_kernels_share(wording) -> None:
     wording(found["clocks"].text)
 
 
-@each_row(
-    "others",
-    [
-        (("a", 50, 85),),  # two are a coincidence
-        (("a", 50, 85), ("a", 51, 86)),  # one kernel twice
-        (("a", 50, 85), ("b", 200, 210)),
-        (("a", 50, 85), ("b", 2, 3.4)),  # too short to compare clocks
-    ],
-)
+@each_row("others", [
+    (("a", 50, 85),),  # two are a coincidence
+    (("a", 50, 85), ("a", 51, 86)),  # one kernel twice
+    (("a", 50, 85), ("b", 200, 210)),
+    (("a", 50, 85), ("b", 2, 3.4)),  # too short to compare clocks
+])  # fmt: skip
 def test_a_ratio_that_they_do_not_share(others) -> None:
     assert statuses(100, position_of(170), others=others)["clocks"] == "possible"
 
@@ -393,16 +376,13 @@ def test_as_many_kernels_at_a_time_as_it_is_slower(status: str, at_once: float, 
     wording(found.text, case=at_once)
 
 
-@pytest.mark.parametrize(
-    ("share", "text"),
-    [
-        (0.0, "no other kernel ran at the same time in the run"),
-        (
-            0.001,
-            "for less than 1% of its time in the run, other kernels ran too; on average 1.0 ran at a time, this one included",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("share", "text"), [
+    (0.0, "no other kernel ran at the same time in the run"),
+    (
+        0.001,
+        "for less than 1% of its time in the run, other kernels ran too; on average 1.0 ran at a time, this one included",
+    ),
+])  # fmt: skip
 def test_without_overlap_concurrency_is_ruled_out(share: float, text: str) -> None:
     position = position_of(300, overlapped_ns=share * 300 * US * 100)
     found = reasons(100, position)["concurrency"]
@@ -422,22 +402,17 @@ def test_overlap_that_is_not_known() -> None:
     assert statuses(100, position, recorder="ncu")["concurrency"] == "ruled_out"
 
 
-@each_row(
-    ("status", "fields"),
-    [
-        ("ruled_out", {"known_by": "launch"}),
-        ("possible", {"known_by": "shape"}),
-        ("likely", {"known_by": "shape", "shortest_ns": 90 * US, "longest_ns": 900 * US}),
-        ("possible", {"known_by": "shape", "shortest_ns": 110 * US, "longest_ns": 900 * US}),
-        ("ruled_out", {"known_by": "shape", "shortest_ns": 250 * US, "longest_ns": 400 * US}),
-        (
-            "possible",
-            {"known_by": "shape", "shortest_ns": 90 * US, "longest_ns": 900 * US, "shapes": 2},
-        ),
-        ("possible", {"known_by": "kernel"}),
-        ("ruled_out", {"known_by": "kernel", "shortest_ns": 250 * US, "longest_ns": 400 * US}),
-    ],
-)
+@each_row("status, fields", [
+    ("ruled_out", {"known_by": "launch"}),
+    ("possible", {"known_by": "shape"}),
+    ("likely", {"known_by": "shape", "shortest_ns": 90 * US, "longest_ns": 900 * US}),
+    ("possible", {"known_by": "shape", "shortest_ns": 110 * US, "longest_ns": 900 * US}),
+    ("ruled_out", {"known_by": "shape", "shortest_ns": 250 * US, "longest_ns": 400 * US}),
+    ("possible",
+     {"known_by": "shape", "shortest_ns": 90 * US, "longest_ns": 900 * US, "shapes": 2}),
+    ("possible", {"known_by": "kernel"}),
+    ("ruled_out", {"known_by": "kernel", "shortest_ns": 250 * US, "longest_ns": 400 * US}),
+])  # fmt: skip
 def test_when_the_launch_is_not_typical(status: str, fields: dict) -> None:
     assert statuses(100, position_of(300, **fields))["not_typical"] == status
 
@@ -447,15 +422,12 @@ def shaped(grid: int, shortest_us: float, longest_us: float) -> KernelRun:
     return made._replace(shortest_ns=shortest_us * US, longest_ns=longest_us * US)
 
 
-@each_row(
-    ("status", "ending", "row"),
-    [
-        ("possible", "launches of this shape took 90 us to 900 us", shaped(1, 90, 900)),
-        ("ruled_out", "with this number, kernel and shape", shaped(1, 280, 300)),
-        ("ruled_out", "with this number, kernel and shape", shaped(1, 160, 900)),
-        ("ruled_out", "with this number, kernel and shape", shaped(2, 90, 900)),
-    ],
-)
+@each_row("status, ending, row", [
+    ("possible", "launches of this shape took 90 us to 900 us", shaped(1, 90, 900)),
+    ("ruled_out", "with this number, kernel and shape", shaped(1, 280, 300)),
+    ("ruled_out", "with this number, kernel and shape", shaped(1, 160, 900)),
+    ("ruled_out", "with this number, kernel and shape", shaped(2, 90, 900)),
+])  # fmt: skip
 def test_a_launch_of_this_number_in_another_execution(status, ending, row) -> None:
     found = reasons(100, position_of(300), kernels=(row,))["not_typical"]
     assert found.status == status

@@ -110,18 +110,15 @@ def test_a_debug_folder_is_a_suspicion(program: str, folder: str, wording) -> No
     wording(said, case=program)
 
 
-@each_row(
-    "program",
-    [
-        "./app",
-        "./build/Release/app",
-        "./debugger/app",
-        "./nodebug/app",
-        "./Debug",
-        "./app debug/x",
-        "/home/me/target/debug/app",  # of Cargo: the profile of the host code
-    ],
-)
+@each_row("program", [
+    "./app",
+    "./build/Release/app",
+    "./debugger/app",
+    "./nodebug/app",
+    "./Debug",
+    "./app debug/x",
+    "/home/me/target/debug/app",  # of Cargo: the profile of the host code
+])  # fmt: skip
 def test_other_folders_are_not(program: str) -> None:
     assert report_cautions(recorded("tour_basic.ncu-repz", program)) == []
 

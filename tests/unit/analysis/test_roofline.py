@@ -83,14 +83,11 @@ def test_an_fp16_product_by_its_size() -> None:
     assert any("HGMMA" in note for note in roofline.notes)
 
 
-@each_row(
-    ("name", "nearest", "low", "high"),
-    [
-        ("series_eval/slow", "fp32", 77, 81),
-        ("orbit_forces/slow", "fp64", 53, 56),
-        ("field_axpy/slow", "dram", 88, 93),
-    ],
-)
+@each_row("name, nearest, low, high", [
+    ("series_eval/slow", "fp32", 77, 81),
+    ("orbit_forces/slow", "fp64", 53, 56),
+    ("field_axpy/slow", "dram", 88, 93),
+])  # fmt: skip
 def test_the_planted_ceiling_is_the_nearest(name, nearest, low, high) -> None:
     roofline = sample(name)
     assert roofline.nearest[0] == nearest
@@ -209,24 +206,21 @@ def test_rooflines_of_public_reports(path: Path) -> None:
             assert absent.remedy
 
 
-@each_row(
-    ("opcode", "type_id", "operations"),
-    [
-        ("HMMA.16816.F32", "fp16", 4096),
-        ("HMMA.16816.F32.BF16", "bf16", 4096),
-        ("HMMA.1688.F32.TF32", "tf32", 2048),
-        ("HMMA.1688.F16", "fp16", 2048),
-        ("HMMA.SP.16832.F32", "fp16", 4096),
-        ("DMMA.884", "fp64", 512),
-        ("IMMA.8816.S8.S8.SAT", "int8", 2048),
-        ("IMMA.16864.S4.S4", "int4", 16384),
-        ("BMMA.88128.XOR.POPC", "int1", 16384),
-        ("QMMA.16832.F32.E4M3.E4M3", "fp8", 8192),
-        ("HGMMA.64x256x16.F32.BF16", "bf16", 131072),
-        ("QGMMA.64x128x32.F32.E4M3.E5M2", "fp8", 131072),
-        ("IGMMA.64x64x32.S8.S8", "int8", 65536),
-    ],
-)
+@each_row("opcode, type_id, operations", [
+    ("HMMA.16816.F32", "fp16", 4096),
+    ("HMMA.16816.F32.BF16", "bf16", 4096),
+    ("HMMA.1688.F32.TF32", "tf32", 2048),
+    ("HMMA.1688.F16", "fp16", 2048),
+    ("HMMA.SP.16832.F32", "fp16", 4096),
+    ("DMMA.884", "fp64", 512),
+    ("IMMA.8816.S8.S8.SAT", "int8", 2048),
+    ("IMMA.16864.S4.S4", "int4", 16384),
+    ("BMMA.88128.XOR.POPC", "int1", 16384),
+    ("QMMA.16832.F32.E4M3.E4M3", "fp8", 8192),
+    ("HGMMA.64x256x16.F32.BF16", "bf16", 131072),
+    ("QGMMA.64x128x32.F32.E4M3.E5M2", "fp8", 131072),
+    ("IGMMA.64x64x32.S8.S8", "int8", 65536),
+])  # fmt: skip
 def test_opcodes(opcode: str, type_id: str, operations: float) -> None:
     matrix = parse_opcode(opcode)
     assert (matrix.type, matrix.operations) == (type_id, operations)
@@ -448,19 +442,16 @@ def test_a_busy_tensor_pipe_that_delivers_half_is_no_roofline() -> None:
     assert reached_roofline(model_of(changed(launch, halved))) != "compute"
 
 
-@each_row(
-    ("units", "metrics", "roofline"),
-    [
-        ({"dram": 60.0}, {}, None),
-        ({"dram": 60.0, "l2": 80.0}, {}, None),
-        ({"dram": 80.0}, {}, "DRAM"),
-        ({"dram": 68.0, "l2": 92.0}, {}, "DRAM"),  # L2 passes on the bytes of DRAM
-        ({"fma": 61.0, "issue_slots": 62.0}, {}, None),
-        ({"fma": 75.0, "issue_slots": 62.0}, {}, "compute"),
-        ({}, {"sm_throughput_pct": 61.0}, None),  # the basic set: only the busiest pipe
-        ({}, {"sm_throughput_pct": 80.0}, "compute"),
-    ],
-)
+@each_row("units, metrics, roofline", [
+    ({"dram": 60.0}, {}, None),
+    ({"dram": 60.0, "l2": 80.0}, {}, None),
+    ({"dram": 80.0}, {}, "DRAM"),
+    ({"dram": 68.0, "l2": 92.0}, {}, "DRAM"),  # L2 passes on the bytes of DRAM
+    ({"fma": 61.0, "issue_slots": 62.0}, {}, None),
+    ({"fma": 75.0, "issue_slots": 62.0}, {}, "compute"),
+    ({}, {"sm_throughput_pct": 61.0}, None),  # the basic set: only the busiest pipe
+    ({}, {"sm_throughput_pct": 80.0}, "compute"),
+])  # fmt: skip
 def test_a_roofline_is_most_of_what_the_unit_can_do(units, metrics, roofline) -> None:
     """Made-up launches. SMs that are active for a part of the time make no roofline: the share
     counts that was reached over the whole time."""

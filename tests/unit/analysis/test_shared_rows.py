@@ -13,24 +13,21 @@ from tests.rows import each_row
 NAMES = {"tile"}
 
 
-@each_row(
-    ("declaration", "rows"),
-    [
-        ("__shared__ float tile[32][32];", "even"),
-        ("__shared__ float tile[32][33];", "padded"),
-        ("__shared__ float tile[32][32 + 1];", "padded"),
-        ("__shared__ __align__(16) float tile[2][8][128];", "even"),
-        ("__shared__ float tile[8][128 + 4];", "padded"),
-        ("__shared__ double tile[16][16];", "even"),
-        ("__shared__ float a[32], tile[16][64];", "even"),
-        ("__shared__ float tile[kTile][kTile + kPad];", "padded"),
-        ("__shared__ float tile[kTile][kPitch];", None),
-        ("__shared__ float tile[256];", None),
-        ("__shared__ float other[32][32];", None),
-        ("float tile[32][32];", None),
-        ("__shared__ float tile[", None),
-    ],
-)
+@each_row("declaration, rows", [
+    ("__shared__ float tile[32][32];", "even"),
+    ("__shared__ float tile[32][33];", "padded"),
+    ("__shared__ float tile[32][32 + 1];", "padded"),
+    ("__shared__ __align__(16) float tile[2][8][128];", "even"),
+    ("__shared__ float tile[8][128 + 4];", "padded"),
+    ("__shared__ double tile[16][16];", "even"),
+    ("__shared__ float a[32], tile[16][64];", "even"),
+    ("__shared__ float tile[kTile][kTile + kPad];", "padded"),
+    ("__shared__ float tile[kTile][kPitch];", None),
+    ("__shared__ float tile[256];", None),
+    ("__shared__ float other[32][32];", None),
+    ("float tile[32][32];", None),
+    ("__shared__ float tile[", None),
+])  # fmt: skip
 def test_a_row_is_padded_by_its_declaration(declaration: str, rows: str | None) -> None:
     assert declared_rows(f"{declaration}\nx = tile[i][j];", 2, NAMES) == rows
 
@@ -45,8 +42,7 @@ def test_named_lengths_are_looked_up() -> None:
 def test_the_nearest_declaration_counts() -> None:
     """A file may hold several kernels, each with a tile of its own."""
     source = "__shared__ float tile[32][32];\n\n__shared__ float tile[32][33];\n\n"
-    assert declared_rows(source, 2, NAMES) == "even"
-    assert declared_rows(source, 4, NAMES) == "padded"
+    assert (declared_rows(source, 2, NAMES), declared_rows(source, 4, NAMES)) == ("even", "padded")
     assert declared_rows(source, 0, NAMES) is None
 
 
@@ -59,8 +55,7 @@ def test_self_referencing_constants_terminate() -> None:
 def test_an_odd_row_is_padded_and_whole_banks_are_not(words: int, times: int) -> None:
     odd = f"__shared__ float tile[8][{2 * words + 1}];\n"
     whole = f"__shared__ float tile[8][{BANKS * times}];\n"
-    assert declared_rows(odd, 1, NAMES) == "padded"
-    assert declared_rows(whole, 1, NAMES) == "even"
+    assert (declared_rows(odd, 1, NAMES), declared_rows(whole, 1, NAMES)) == ("padded", "even")
 
 
 @given(st.text(st.sampled_from("tile[]()+-*/ 0123456789kx_shared\n"), max_size=80))

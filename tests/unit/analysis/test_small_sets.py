@@ -65,8 +65,7 @@ def test_atomics_on_one_word_in_host_memory_keep_one_slice_active() -> None:
     found = diagnosis("shortstheory")
     # The traffic of the link is that of these atomics, and no second cause.
     (finding,) = found.findings
-    assert finding.id == "atomic_contention"
-    assert finding.advice.variant == "in_host"
+    assert (finding.id, finding.advice.variant) == ("atomic_contention", "in_host")
     assert "into the GPU's memory" in finding.action
     busy = found.account.part("waiting.busy.hot_l2_slice")
     assert busy.percent.value > 80
@@ -86,16 +85,13 @@ def test_without_counts_the_atomic_unit_of_a_slice_tells_atomics() -> None:
 
 
 @needs_corpus
-@each_row(
-    ("start", "launch", "least"),
-    [
-        ("extra-p", 2, 99),
-        ("Lashi", 0, 95),
-        ("Brennen", 1, 47),
-        ("chia7", 4, 17),
-        ("josiahls", 0, 34),  # for most of the time, no SM is active
-    ],
-)
+@each_row("start, launch, least", [
+    ("extra-p", 2, 99),
+    ("Lashi", 0, 95),
+    ("Brennen", 1, 47),
+    ("chia7", 4, 17),
+    ("josiahls", 0, 34),  # for most of the time, no SM is active
+])  # fmt: skip
 def test_sms_without_a_block_are_known_from_the_launch_alone(start, launch, least) -> None:
     view = LaunchView(public_launch(start, launch))
     part = account_of(view, TimeModel(view)).part("idle.small_grid")
@@ -181,16 +177,13 @@ def small(name: str) -> Diagnosis:
     return diagnose(data, reads_code=False)
 
 
-@each_row(
-    ("name", "cause"),
-    [
-        ("transpose/column_stores", "uncoalesced_global"),
-        ("status_flags/row_of_a_thread", "uncoalesced_global"),  # has shared memory, too
-        ("triton_gather/columns_picked_then_added", "uncoalesced_global"),  # so has this
-        ("sort_passes/lists_pitch_16", "pipe_saturated"),  # a few percent of its passes reach L2
-        ("fft/rows_of_32", "pipe_saturated"),
-    ],
-)
+@each_row("name, cause", [
+    ("transpose/column_stores", "uncoalesced_global"),
+    ("status_flags/row_of_a_thread", "uncoalesced_global"),  # has shared memory, too
+    ("triton_gather/columns_picked_then_added", "uncoalesced_global"),  # so has this
+    ("sort_passes/lists_pitch_16", "pipe_saturated"),  # a few percent of its passes reach L2
+    ("fft/rows_of_32", "pipe_saturated"),
+])  # fmt: skip
 def test_lookups_of_l2_separate_scattered_addresses_from_bank_conflicts(name, cause) -> None:
     assert small(name).findings[0].id == cause
 

@@ -37,16 +37,13 @@ def finding_of(case: str, finding: str) -> tuple[LaunchView, Finding]:
     return found.view, next(each for each in found.findings if each.id == finding)
 
 
-@each_row(
-    ("case", "line"),
-    [
-        ("track_filter/full_occupancy", "launch<Uniformly<float>, 8>(tracks);"),
-        ("track_filter/three_quarters_of_occupancy", "launch<Uniformly<float>, 6>(tracks);"),
-        ("array_covariance/chunk_rows_of_160_bytes", "launch_ahead<80, 128, 2>(r);"),
-        ("walsh_rows/sixteen_apart", "launch_by_16<InOrder>(r, InOrder::kWords * sizeof(float));"),
-        ("filter_bank/short_filters_one_a_thread", "run_groups<Taps, 1, 1>(b);"),
-    ],
-)
+@each_row("case, line", [
+    ("track_filter/full_occupancy", "launch<Uniformly<float>, 8>(tracks);"),
+    ("track_filter/three_quarters_of_occupancy", "launch<Uniformly<float>, 6>(tracks);"),
+    ("array_covariance/chunk_rows_of_160_bytes", "launch_ahead<80, 128, 2>(r);"),
+    ("walsh_rows/sixteen_apart", "launch_by_16<InOrder>(r, InOrder::kWords * sizeof(float));"),
+    ("filter_bank/short_filters_one_a_thread", "run_groups<Taps, 1, 1>(b);"),
+])  # fmt: skip
 def test_template_arguments_are_chosen_where_their_values_are_written(case, line) -> None:
     """Not where they are passed on as parameters of another template."""
     view = view_of(case)
@@ -63,13 +60,10 @@ def test_of_several_possible_choices_none_is_listed() -> None:
     assert choices_of(view_of("ssim_map/one_result_a_thread"))
 
 
-@pytest.mark.parametrize(
-    ("case", "line"),
-    [
-        ("walsh_rows/room_for_longest_row", "launch_by_16<Swizzled>(r, 24576 * sizeof(float));"),
-        ("walsh_rows/room_for_longer_row", "launch_by_16<Swizzled>(r, 12032 * sizeof(float));"),
-    ],
-)
+@pytest.mark.parametrize(("case", "line"), [
+    ("walsh_rows/room_for_longest_row", "launch_by_16<Swizzled>(r, 24576 * sizeof(float));"),
+    ("walsh_rows/room_for_longer_row", "launch_by_16<Swizzled>(r, 12032 * sizeof(float));"),
+])  # fmt: skip
 def test_of_equal_choices_the_one_with_the_size_of_the_launch_is_listed(case, line) -> None:
     """Three calls choose the same layout, with different amounts of shared memory."""
     view = view_of(case)
@@ -85,15 +79,12 @@ def test_a_line_that_gives_a_kernel_a_second_name_launches_nothing() -> None:
     assert not any("cudaFunc" in each for each in texts_of(staged, launches))
 
 
-@each_row(
-    ("case", "launched", "sized"),
-    [
-        ("kv_dequant/one_block_per_head", "values8_partial<<<", "values_in_splits(d, 1);"),
-        ("kv_dequant/sixteen_splits", "values8_partial<<<", "values_in_splits(d, 16);"),
-        ("histogram/few_blocks", "count_by_eight<<<blocks", "const int blocks = 48;"),
-        ("tensor_blocks/deep_products", "product_long<<<", "launch_long(d, 1);"),
-    ],
-)
+@each_row("case, launched, sized", [
+    ("kv_dequant/one_block_per_head", "values8_partial<<<", "values_in_splits(d, 1);"),
+    ("kv_dequant/sixteen_splits", "values8_partial<<<", "values_in_splits(d, 16);"),
+    ("histogram/few_blocks", "count_by_eight<<<blocks", "const int blocks = 48;"),
+    ("tensor_blocks/deep_products", "product_long<<<", "launch_long(d, 1);"),
+])  # fmt: skip
 def test_the_size_of_a_launch_is_set_where_its_number_is_written(case, launched, sized) -> None:
     """Launches of the same kernel with other sizes are not this one."""
     view = view_of(case)
@@ -116,17 +107,13 @@ def test_a_line_of_the_kernel_itself_has_no_call() -> None:
     assert kernel.share > 0
 
 
-@each_row(
-    ("case", "finding", "of"),
-    [
-        ("track_filter/full_occupancy", "local_memory_spill", "template arguments"),
-        ("monte_carlo/bounds_for_eight_blocks", "local_memory_spill", "launch bounds"),
-        ("array_covariance/chunk_rows_of_128_bytes", "shared_bank_conflict", "template arguments"),
-        ("array_beams/thirty_six_threads", "warp_divergence", "launches"),
-        ("track_filter/everything_in_double", "low_precision_possible", "template arguments"),
-    ],
-    few=1,
-)
+@each_row("case, finding, of", [
+    ("track_filter/full_occupancy", "local_memory_spill", "template arguments"),
+    ("monte_carlo/bounds_for_eight_blocks", "local_memory_spill", "launch bounds"),
+    ("array_covariance/chunk_rows_of_128_bytes", "shared_bank_conflict", "template arguments"),
+    ("array_beams/thirty_six_threads", "warp_divergence", "launches"),
+    ("track_filter/everything_in_double", "low_precision_possible", "template arguments"),
+], few=1)  # fmt: skip
 def test_findings_list_what_decides_them_beside_where_it_shows(case, finding, of) -> None:
     _, found = finding_of(case, finding)
     assert of in {each.of for each in found.locations[:SHOWN]}

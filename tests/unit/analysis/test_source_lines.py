@@ -107,8 +107,7 @@ def test_samples_without_a_total() -> None:
 def test_no_samples_at_all() -> None:
     found = find_hotspots(launch_with(executed=[(16, 5), (32, 9)]))
     assert isinstance(found, Hotspots)
-    assert found.ranked_by == "executed"
-    assert found.rows[0].address == 32
+    assert (found.ranked_by, found.rows[0].address) == ("executed", 32)
     assert found.rows[0].samples is None
     assert found.rows[0].sectors_global is None
 
@@ -153,16 +152,13 @@ def sampled(samples: int, *, interval: float = 1024, cycles: float = 1e6, sms: i
     return Report(Path("x"), data, blocks_of(data, Path("x"))).launches()[0]
 
 
-@each_row(
-    ("samples", "share", "setting"),
-    [
-        (9766, None, None),  # 10 SMs, 1e6 cycles, one sample in 1024: all of it
-        (9000, None, None),
-        (8000, 0.8192, 6),
-        (2500, 0.256, 7),
-        (500, None, None),  # too few to have filled a buffer
-    ],
-)
+@each_row("samples, share, setting", [
+    (9766, None, None),  # 10 SMs, 1e6 cycles, one sample in 1024: all of it
+    (9000, None, None),
+    (8000, 0.8192, 6),
+    (2500, 0.256, 7),
+    (500, None, None),  # too few to have filled a buffer
+])  # fmt: skip
 def test_samples_that_stop_early(samples: int, share: float | None, setting: int | None) -> None:
     launch = sampled(samples)
     launch.ncu_version = "2025.3.1.0"

@@ -63,45 +63,35 @@ def test_the_path_that_ran_has_the_share() -> None:
         PATH.format("fp16_dst_fp32", "on"): 0.0,
     }
     unit, roofline = shares(made_up(FP32, paths, name="some GPU"))
-    assert unit == pytest.approx(86)
-    assert roofline == {"tensor_fp16": pytest.approx(86)}
+    assert (unit, roofline) == (pytest.approx(86), {"tensor_fp16": pytest.approx(86)})
 
 
 def test_a_path_below_the_busy_share_changes_nothing() -> None:
     """As of a peak with sparsity."""
     unit, roofline = shares(made_up(FP32, {PATH.format("fp16_dst_fp32", "on"): 21.5}))
-    assert unit == pytest.approx(43)
-    assert roofline == {"tensor_fp16": pytest.approx(43)}
+    assert (unit, roofline) == (pytest.approx(43), {"tensor_fp16": pytest.approx(43)})
 
 
-@each_row(
-    "opcodes, type_id, share",
-    [
-        (FP32, "fp16", 86.0),
-        (FP16, "fp16", 43.0),
-        (TF32, "tf32", 86.0),
-        ({**FP32, **FP16}, "fp16", 64.5),
-    ],
-)
+@each_row("opcodes, type_id, share", [
+    (FP32, "fp16", 86.0),
+    (FP16, "fp16", 43.0),
+    (TF32, "tf32", 86.0),
+    ({**FP32, **FP16}, "fp16", 64.5),
+])  # fmt: skip
 def test_geforce_accumulates_in_fp32_at_half_rate(opcodes, type_id, share) -> None:
     unit, roofline = shares(made_up(opcodes))
-    assert unit == pytest.approx(share)
-    assert roofline == {f"tensor_{type_id}": pytest.approx(share)}
+    assert (unit, roofline) == (pytest.approx(share), {f"tensor_{type_id}": pytest.approx(share)})
 
 
-@each_row(
-    "name, capability",
-    [
-        ("NVIDIA A40", (8, 6)),
-        (GEFORCE, (12, 0)),
-        ("NVIDIA L4", (8, 9)),
-        ("NVIDIA A100-SXM4-40GB", (8, 0)),
-    ],
-)
+@each_row("name, capability", [
+    ("NVIDIA A40", (8, 6)),
+    (GEFORCE, (12, 0)),
+    ("NVIDIA L4", (8, 9)),
+    ("NVIDIA A100-SXM4-40GB", (8, 0)),
+])  # fmt: skip
 def test_other_gpus_do_not(name: str, capability: tuple[int, int]) -> None:
     unit, roofline = shares(made_up(FP32, name=name, capability=capability))
-    assert unit == pytest.approx(43)
-    assert roofline == {"tensor_fp16": pytest.approx(43)}
+    assert (unit, roofline) == (pytest.approx(43), {"tensor_fp16": pytest.approx(43)})
 
 
 def test_a_pipe_above_half_of_its_peak_counts_the_real_time() -> None:
@@ -113,8 +103,7 @@ def test_without_known_accumulators_there_is_no_share_of_peak() -> None:
     assert fp32_accumulated(made_up(None)) is None
     opcodes = {**FP32, "IMMA.16832.S8.S8": 1000.0}
     unit, roofline = shares(made_up(opcodes))
-    assert unit == pytest.approx(43)
-    assert roofline == {}
+    assert (unit, roofline) == (pytest.approx(43), {})
 
 
 def test_the_tensor_cores_are_busy() -> None:

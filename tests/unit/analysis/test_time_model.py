@@ -125,8 +125,7 @@ def test_what_was_not_measured_is_unknown_and_not_zero(launch, unit, factor) -> 
 def test_a_unit_that_was_measured_as_idle_differs_from_one_that_was_not() -> None:
     idle, unknown = model_of(made_up({"fma": 0.0})), model_of(made_up({}))
     assert (idle.loads, idle.pressure, idle.busiest) == ({"FMA": 0.0}, 0.0, "FMA")
-    assert (unknown.loads, unknown.busiest) == ({}, None)
-    assert unknown.pressure == UNMEASURED_PRESSURE
+    assert (unknown.loads, unknown.busiest, unknown.pressure) == ({}, None, UNMEASURED_PRESSURE)
     assert idle.is_measured
     assert not unknown.is_measured
 
@@ -221,8 +220,7 @@ def test_launch_overhead_is_less_than_a_millisecond() -> None:
     """Counters of different passes differ by some per cent, which is no time without any SM."""
     cycles = {"elapsed_cycles": 1e6, "sm_active_cycles": 9.5e5, "sm_active_cycles_max": 9.6e5}
     short, long = (model_of(made_up({}, duration=ns, **cycles)) for ns in (5e4, 5e6))
-    assert short.fixed == pytest.approx(0.04)
-    assert long.fixed * 5e6 == pytest.approx(10_000)
+    assert (short.fixed, long.fixed * 5e6) == (pytest.approx(0.04), pytest.approx(10_000))
     assert long.balance.evenness == pytest.approx(short.balance.evenness)
 
 
@@ -233,14 +231,11 @@ def test_with_one_block_per_sm_the_rest_of_the_time_is_the_launch() -> None:
     assert model_of(made_up({}, grid_size=133, **half)).fixed == 0, "more is not known"
 
 
-@each_row(
-    ("few", "many"),
-    [
-        ("reduce_rows/few_long_rows", 4.69),
-        ("pool_depthwise/few_planes", 2.8),
-        ("gemv/sixteen_slices", 1.82),
-    ],
-)
+@each_row("few, many", [
+    ("reduce_rows/few_long_rows", 4.69),
+    ("pool_depthwise/few_planes", 2.8),
+    ("gemv/sixteen_slices", 1.82),
+])  # fmt: skip
 def test_a_fabric_with_little_to_do_is_busy_for_longer_than_its_work_takes(few, many) -> None:
     """A fix that moves the same bytes gained more than the fabric's busy share leaves room for."""
     model = model_of(launch_of(few))

@@ -125,37 +125,34 @@ def test_no_advice_contradicts_a_report(path: Path) -> None:
         check_launch(launch)
 
 
-@each_row(
-    ("sample", "finding", "variant"),
-    [
-        ("matrix_flip", "uncoalesced_global", "stores"),
-        ("lookup_records", "uncoalesced_global", "gather"),
-        ("blend_frames", "uncoalesced_global", "consecutive"),
-        ("blend_frames", "narrow_access", "consecutive"),
-        ("score_tiles", "shared_bank_conflict", "padded"),
-        ("key_count", "atomic_contention", "privatise"),
-        ("band_scale", "l2_partition_imbalance", "stores"),
-        ("column_physics", "local_memory_spill", "array"),
-        ("softmax_rows", "local_memory_spill", "triton"),
-        ("scan_rows", "barrier_bound", "scan"),
-        ("page_walk", "latency_bound", "chase"),
-        ("orbit_forces", "latency_bound", "accumulator"),
-        ("panel_product", "latency_bound", "deeper"),
-        ("phase_sum", "sfu_bound", "sines"),
-        ("half_dense", "no_tensor_core", "hopper"),
-        ("gas_state", "fp64_promotion", "functions"),
-        ("tile_scores", "tail_effect", "just_over"),
-        ("row_norms", "small_grid", "reduction"),
-        ("sparse_apply", "load_imbalance", "few_work"),
-        ("decay_ratios", "warp_divergence", "routines"),
-        ("ring_steps", "launch_bound", "general"),
-        ("page_walk", "occupancy_limited_block", "small"),
-        ("stencil_march", "integer_overhead", "wide"),
-        ("tap_filter", "pipe_saturated", "shared"),
-        ("series_eval", "at_compute_roofline", "general"),
-        ("field_axpy", "at_dram_roofline", "once"),
-    ],
-)
+@each_row("sample, finding, variant", [
+    ("matrix_flip", "uncoalesced_global", "stores"),
+    ("lookup_records", "uncoalesced_global", "gather"),
+    ("blend_frames", "uncoalesced_global", "consecutive"),
+    ("blend_frames", "narrow_access", "consecutive"),
+    ("score_tiles", "shared_bank_conflict", "padded"),
+    ("key_count", "atomic_contention", "privatise"),
+    ("band_scale", "l2_partition_imbalance", "stores"),
+    ("column_physics", "local_memory_spill", "array"),
+    ("softmax_rows", "local_memory_spill", "triton"),
+    ("scan_rows", "barrier_bound", "scan"),
+    ("page_walk", "latency_bound", "chase"),
+    ("orbit_forces", "latency_bound", "accumulator"),
+    ("panel_product", "latency_bound", "deeper"),
+    ("phase_sum", "sfu_bound", "sines"),
+    ("half_dense", "no_tensor_core", "hopper"),
+    ("gas_state", "fp64_promotion", "functions"),
+    ("tile_scores", "tail_effect", "just_over"),
+    ("row_norms", "small_grid", "reduction"),
+    ("sparse_apply", "load_imbalance", "few_work"),
+    ("decay_ratios", "warp_divergence", "routines"),
+    ("ring_steps", "launch_bound", "general"),
+    ("page_walk", "occupancy_limited_block", "small"),
+    ("stencil_march", "integer_overhead", "wide"),
+    ("tap_filter", "pipe_saturated", "shared"),
+    ("series_eval", "at_compute_roofline", "general"),
+    ("field_axpy", "at_dram_roofline", "once"),
+])  # fmt: skip
 def test_the_remedy_of_a_sample(sample: str, finding: str, variant: str) -> None:
     view = view_of(sample)
     assert advice_for(finding_of(finding, view), view).variant == variant
@@ -219,19 +216,16 @@ def test_a_fact_about_the_launch_is_decided_once() -> None:
 
 
 @needs_corpus
-@each_row(
-    ("owner", "finding", "variant"),
-    [
-        ("JakeFlasher__", "occupancy_limited_registers", "library_elementwise"),
-        ("Abhishek7204__", "uncoalesced_global", "sent"),
-        ("LakshyaSingh354__", "small_grid", "product_small_blocks"),
-        ("extra-p__", "small_grid", "one_block"),
-        ("eschnett__", "pipe_saturated", "alu"),
-        ("trevorgloe__", "low_precision_possible", "slow_pipe"),
-        ("ScalingIntelligence__", "redundant_traffic", "product_untiled"),
-        ("NCAR__", "occupancy_limited_registers", "openacc"),
-    ],
-)
+@each_row("owner, finding, variant", [
+    ("JakeFlasher__", "occupancy_limited_registers", "library_elementwise"),
+    ("Abhishek7204__", "uncoalesced_global", "sent"),
+    ("LakshyaSingh354__", "small_grid", "product_small_blocks"),
+    ("extra-p__", "small_grid", "one_block"),
+    ("eschnett__", "pipe_saturated", "alu"),
+    ("trevorgloe__", "low_precision_possible", "slow_pipe"),
+    ("ScalingIntelligence__", "redundant_traffic", "product_untiled"),
+    ("NCAR__", "occupancy_limited_registers", "openacc"),
+])  # fmt: skip
 def test_the_remedy_of_a_public_report(owner: str, finding: str, variant: str) -> None:
     launches = public_profile(owner).launches
     view = LaunchView(max(launches, key=lambda launch: launch.rank_time))
@@ -244,18 +238,15 @@ def test_a_kernel_that_initialises_random_numbers_is_known_by_its_name() -> None
     assert advice_for(finding_of("pipe_saturated", view), view).variant == "curand"
 
 
-@each_row(
-    ("sample", "archetype"),
-    [
-        ("key_count", "histogram"),
-        ("scan_rows", "scan"),
-        ("pair_reduce", "reduction"),
-        ("panel_product", "gemm"),
-        ("tile_smooth", "stencil"),
-        ("field_axpy", "elementwise"),
-        ("xs_lookup", None),
-    ],
-)
+@each_row("sample, archetype", [
+    ("key_count", "histogram"),
+    ("scan_rows", "scan"),
+    ("pair_reduce", "reduction"),
+    ("panel_product", "gemm"),
+    ("tile_smooth", "stencil"),
+    ("field_axpy", "elementwise"),
+    ("xs_lookup", None),
+])  # fmt: skip
 def test_the_archetype_of_a_sample(sample: str, archetype: str | None) -> None:
     launch = launch_of(sample)
     assert archetype_of(launch, LaunchView(launch).opcodes) == archetype
@@ -267,14 +258,11 @@ def test_a_name_alone_makes_no_archetype() -> None:
     assert archetype_of(launch, {"FADD": 10.0, "BAR": 1.0}) != "histogram"
 
 
-@each_row(
-    ("text", "variant"),
-    [
-        ("for (int i = first; i < n; i += step)  // a/b", "trip_count"),
-        ("for (int i = first; i < n / step; i++)", "division"),
-        ("x = INDEX(i, n);", "division"),
-    ],
-)
+@each_row("text, variant", [
+    ("for (int i = first; i < n; i += step)  // a/b", "trip_count"),
+    ("for (int i = first; i < n / step; i++)", "division"),
+    ("x = INDEX(i, n);", "division"),
+])  # fmt: skip
 def test_division_is_advised_where_the_source_divides(text, variant, monkeypatch) -> None:
     """An edited snapshot: another text of all source lines."""
     monkeypatch.setattr(LaunchView, "text_of", lambda *_: text)
@@ -332,14 +320,11 @@ def test_advice_for_c_plus_plus_is_as_it_is_written() -> None:
     assert in_language(text, "CUDA C++") is text
 
 
-@each_row(
-    ("name", "words"),
-    [
-        ("julia_k_1(CuDeviceArray<Float32, (int)1, (int)1>)", "CUDA.Const"),
-        ("cudapy::m::k(Array<float, 1, C, mutable, aligned>)", ": compute it before the loop."),
-        ("k(float *)", "__restrict__"),
-    ],
-)
+@each_row("name, words", [
+    ("julia_k_1(CuDeviceArray<Float32, (int)1, (int)1>)", "CUDA.Const"),
+    ("cudapy::m::k(Array<float, 1, C, mutable, aligned>)", ": compute it before the loop."),
+    ("k(float *)", "__restrict__"),
+])  # fmt: skip
 def test_what_a_launch_is_told(name: str, words: str) -> None:
     view = LaunchView(named(name))
     spec = findings()["integer_overhead"]
@@ -367,17 +352,14 @@ THRUST = (
 )
 
 
-@each_row(
-    ("function", "finding", "variant"),
-    [
-        ("AbsComparator", "latency_bound", "general"),
-        ("AbsComparator", "warp_divergence", "general"),
-        ("AbsComparator", "occupancy_limited_registers", "library_with_function"),
-        ("AbsComparator", "small_grid", "library"),  # Thrust chooses the grid
-        ("thrust::plus<double>", "latency_bound", "library"),
-        ("thrust::plus<double>", "small_grid", "library"),
-    ],
-)
+@each_row("function, finding, variant", [
+    ("AbsComparator", "latency_bound", "general"),
+    ("AbsComparator", "warp_divergence", "general"),
+    ("AbsComparator", "occupancy_limited_registers", "library_with_function"),
+    ("AbsComparator", "small_grid", "library"),  # Thrust chooses the grid
+    ("thrust::plus<double>", "latency_bound", "library"),
+    ("thrust::plus<double>", "small_grid", "library"),
+])  # fmt: skip
 def test_a_function_in_a_librarys_template_is_the_users(function, finding, variant) -> None:
     """The name is as in a public report."""
     view = LaunchView(named(THRUST.format(function)))
@@ -391,16 +373,13 @@ def test_a_function_in_a_librarys_template_is_the_users(function, finding, varia
     assert advice_for(found, view).variant == variant
 
 
-@each_row(
-    ("kernel", "finding", "variant"),
-    [
-        (OWN_PRODUCT, "latency_bound", "library_template"),
-        (OWN_PRODUCT, "small_grid", "library_template"),
-        (OWN_PRODUCT, "occupancy_limited_shared", "library_template"),
-        (COMPILED_PRODUCT, "latency_bound", "library"),
-        (COMPILED_PRODUCT, "small_grid", "library_product"),
-    ],
-)
+@each_row("kernel, finding, variant", [
+    (OWN_PRODUCT, "latency_bound", "library_template"),
+    (OWN_PRODUCT, "small_grid", "library_template"),
+    (OWN_PRODUCT, "occupancy_limited_shared", "library_template"),
+    (COMPILED_PRODUCT, "latency_bound", "library"),
+    (COMPILED_PRODUCT, "small_grid", "library_product"),
+])  # fmt: skip
 def test_tiles_of_a_template_are_the_users_choice(kernel: str, finding: str, variant: str) -> None:
     """A program that instantiates CUTLASS chooses tile, stages and split-K; one that calls a
     library does not."""

@@ -90,13 +90,11 @@ FAR_BELOW = [
     # Fixes that change more than the claim says, or gains beyond what the time model allows.
     ("orbit_forces:slow", claim_of("low_precision_possible", "precision", of="FP32")),
     ("scan_rows:slow", claim_of("barrier_bound", "instructions", 1 - 1 / 172, "BAR")),
-    (
-        "rate_table:slow",
-        claim_of("pcie_or_nvlink_traffic", "bytes", f"{2**24 * 4} byte", "host link"),
-    ),
+    ("rate_table:slow",
+     claim_of("pcie_or_nvlink_traffic", "bytes", f"{2**24 * 4} byte", "host link")),
     ("key_count:slow", claim_of("atomic_contention", "instructions", 0.8, "atomics")),
     ("ring_steps:slow", claim_of("launch_bound", "launches", 299 / 300)),
-]
+]  # fmt: skip
 FACTOR, ON_AVERAGE = 2.0, 0.65
 """A gain of the first table is off by this factor at most; all, those far below too, by so many
 doublings on average. Which rows are in which table was decided when their gains were known."""

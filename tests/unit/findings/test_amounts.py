@@ -174,102 +174,91 @@ def test_loads_of_further_passes_take_their_round_trips_with_them() -> None:
     assert 3 < first.possible < 10.1
 
 
-@each_row(
-    ("case", "cause", "measured"),
-    [
-        # Without retries, the updates of spread addresses still take several wavefronts each.
-        ("bin_moments/eight_bins_of_a_block", "atomic_contention", 5.35),
-        ("bin_moments/eight_bins_of_a_warp", "atomic_contention", 2.61),
-        # Reads that the addresses show to be repeats can all go.
-        ("kv_dequant/keys_read_per_query_head", "redundant_traffic", 1.72),
-        # Without the divisions, warps send their loads sooner, which are enough to keep DRAM busy.
-        ("decimal_columns/rate_of_the_day", "integer_overhead", 1.24),
-        # Two loads from shared memory for eight products; the tile's addresses go with them.
-        ("filter_bank/one_filter_a_thread", "pipe_saturated", 1.33),
-        # Three exact divisions by one root: its reciprocal is a function of the GPU.
-        ("spin_dynamics/root_and_three_quotients", "sfu_bound", 1.31),
-        # All threads compute the sine of the same time.
-        ("spin_dynamics/sine_per_spin", "sfu_bound", 1.53),
-        # What is left of divisions of 128 bits are those of 64.
-        ("decimal_columns/products_of_128_bits", "integer_overhead", 2.34),
-        # Values in registers need no loads and stores, which take issue slots.
-        ("track_filter/full_occupancy", "local_memory_spill", 4.87),
-        ("track_filter/a_few_spills", "local_memory_spill", 1.14),
-    ],
-    few=1,
-)
+@each_row("case, cause, measured", [
+    # Without retries, the updates of spread addresses still take several wavefronts each.
+    ("bin_moments/eight_bins_of_a_block", "atomic_contention", 5.35),
+    ("bin_moments/eight_bins_of_a_warp", "atomic_contention", 2.61),
+    # Reads that the addresses show to be repeats can all go.
+    ("kv_dequant/keys_read_per_query_head", "redundant_traffic", 1.72),
+    # Without the divisions, warps send their loads sooner, which are enough to keep DRAM busy.
+    ("decimal_columns/rate_of_the_day", "integer_overhead", 1.24),
+    # Two loads from shared memory for eight products; the tile's addresses go with them.
+    ("filter_bank/one_filter_a_thread", "pipe_saturated", 1.33),
+    # Three exact divisions by one root: its reciprocal is a function of the GPU.
+    ("spin_dynamics/root_and_three_quotients", "sfu_bound", 1.31),
+    # All threads compute the sine of the same time.
+    ("spin_dynamics/sine_per_spin", "sfu_bound", 1.53),
+    # What is left of divisions of 128 bits are those of 64.
+    ("decimal_columns/products_of_128_bits", "integer_overhead", 2.34),
+    # Values in registers need no loads and stores, which take issue slots.
+    ("track_filter/full_occupancy", "local_memory_spill", 4.87),
+    ("track_filter/a_few_spills", "local_memory_spill", 1.14),
+], few=1)  # fmt: skip
 def test_what_is_left_is_the_next_limit(case: str, cause: str, measured: float) -> None:
     first = ranked(case)[0]
     assert first.candidate.id == cause
     assert abs(math.log2(first.possible / measured)) < 0.25
 
 
-@each_row(
-    ("case", "cause"),
-    [
-        ("lone_block/half_of_the_sms", "small_grid"),  # a warp takes as long on an SM of its own
-        ("lone_block/half_of_the_sms", "latency_bound"),
-        # One lane runs the loop, while other warps keep DRAM busy.
-        ("particle_push/few_scattering_lanes", "warp_divergence"),
-        # Sixteen blocks of an SM: the others work while one waits.
-        ("option_tree/barriers_between_four_warps", "barrier_bound"),
-        # Points of a stencil load two neighbours, as the steps of a tree do.
-        ("heat_steps/doubles_for_floats", "barrier_bound"),
-        # One slice of L2 has more to do, and no address is updated often.
-        ("graph_bfs/rare_pushes", "atomic_contention"),
-        # One slice of L2 has half a load of atomics, and L1 is busier.
-        ("bin_moments/levels_of_a_lane", "atomic_contention"),
-        # The counters of a block are in shared memory, and added once per block.
-        ("edge_detect/bins_of_the_block", "atomic_contention"),
-        ("expert_route/counters_in_shared", "atomic_contention"),
-        # Few of the sectors are those of atomics.
-        ("kv_dequant/added_to_the_output", "atomic_contention"),
-        # Faces load the states of both cells: to gather them loads as much as the atomics add.
-        ("upwind_flux/faces_in_file_order", "atomic_contention"),
-        # Data scatters the atomics, not the layout.
-        ("vote_grid/gently_falling_words", "uncoalesced_global"),
-        # SMs execute as many instructions as each other, some of them more slowly.
-        ("bin_moments/levels_of_a_warp", "load_imbalance"),
-        # The ALU or the issue slots are busy, and threads load no values of others.
-        ("sort_passes/twentieth_wave", "pipe_saturated"),
-        ("two_stage/anomaly_in_between", "pipe_saturated"),
-        # A few lanes run a path of twenty instructions: to regroup the pairs costs as many.
-        ("cell_list/own_record", "warp_divergence"),
-        # The divisions fit into the time of the bytes.
-        ("decimal_columns/rate_with_breakdown", "integer_overhead"),
-        # A tile of 32 results loads enough values for them: the rest are products.
-        ("filter_bank/larger_register_tile", "pipe_saturated"),
-        # Each thread divides once, or takes functions of its own values.
-        ("spin_dynamics/one_spin_a_thread", "sfu_bound"),
-        # The border of a tile is loaded by two blocks, and has to be.
-        ("halo_filter/rows_loaded_three_times", "redundant_traffic"),
-        ("sound_chain/samples_of_two_frames", "redundant_traffic"),
-        # All threads load the same records from L1, which has time for it.
-        ("nbody/sources_from_global", "redundant_traffic"),
-        # Blocks start as fast as they can, with these instructions or without.
-        ("remap_bilinear/index_taken_apart", "integer_overhead"),
-        ("remap_bilinear/lens_with_double_constants", "fp64_promotion"),
-        ("remap_bilinear/lens_with_double_constants", "integer_overhead"),
-        # One access to local memory for sixteen cells: their comparisons are no index work.
-        ("align_dp/edges_in_local_memory", "local_memory_spill"),
-        # The loop exchanges through shared memory; the few global loads are before it.
-        ("align_dp/barrier_per_two_rows", "narrow_access"),
-    ],
-    few=3,
-)
+@each_row("case, cause", [
+    ("lone_block/half_of_the_sms", "small_grid"),  # a warp takes as long on an SM of its own
+    ("lone_block/half_of_the_sms", "latency_bound"),
+    # One lane runs the loop, while other warps keep DRAM busy.
+    ("particle_push/few_scattering_lanes", "warp_divergence"),
+    # Sixteen blocks of an SM: the others work while one waits.
+    ("option_tree/barriers_between_four_warps", "barrier_bound"),
+    # Points of a stencil load two neighbours, as the steps of a tree do.
+    ("heat_steps/doubles_for_floats", "barrier_bound"),
+    # One slice of L2 has more to do, and no address is updated often.
+    ("graph_bfs/rare_pushes", "atomic_contention"),
+    # One slice of L2 has half a load of atomics, and L1 is busier.
+    ("bin_moments/levels_of_a_lane", "atomic_contention"),
+    # The counters of a block are in shared memory, and added once per block.
+    ("edge_detect/bins_of_the_block", "atomic_contention"),
+    ("expert_route/counters_in_shared", "atomic_contention"),
+    # Few of the sectors are those of atomics.
+    ("kv_dequant/added_to_the_output", "atomic_contention"),
+    # Faces load the states of both cells: to gather them loads as much as the atomics add.
+    ("upwind_flux/faces_in_file_order", "atomic_contention"),
+    # Data scatters the atomics, not the layout.
+    ("vote_grid/gently_falling_words", "uncoalesced_global"),
+    # SMs execute as many instructions as each other, some of them more slowly.
+    ("bin_moments/levels_of_a_warp", "load_imbalance"),
+    # The ALU or the issue slots are busy, and threads load no values of others.
+    ("sort_passes/twentieth_wave", "pipe_saturated"),
+    ("two_stage/anomaly_in_between", "pipe_saturated"),
+    # A few lanes run a path of twenty instructions: to regroup the pairs costs as many.
+    ("cell_list/own_record", "warp_divergence"),
+    # The divisions fit into the time of the bytes.
+    ("decimal_columns/rate_with_breakdown", "integer_overhead"),
+    # A tile of 32 results loads enough values for them: the rest are products.
+    ("filter_bank/larger_register_tile", "pipe_saturated"),
+    # Each thread divides once, or takes functions of its own values.
+    ("spin_dynamics/one_spin_a_thread", "sfu_bound"),
+    # The border of a tile is loaded by two blocks, and has to be.
+    ("halo_filter/rows_loaded_three_times", "redundant_traffic"),
+    ("sound_chain/samples_of_two_frames", "redundant_traffic"),
+    # All threads load the same records from L1, which has time for it.
+    ("nbody/sources_from_global", "redundant_traffic"),
+    # Blocks start as fast as they can, with these instructions or without.
+    ("remap_bilinear/index_taken_apart", "integer_overhead"),
+    ("remap_bilinear/lens_with_double_constants", "fp64_promotion"),
+    ("remap_bilinear/lens_with_double_constants", "integer_overhead"),
+    # One access to local memory for sixteen cells: their comparisons are no index work.
+    ("align_dp/edges_in_local_memory", "local_memory_spill"),
+    # The loop exchanges through shared memory; the few global loads are before it.
+    ("align_dp/barrier_per_two_rows", "narrow_access"),
+], few=3)  # fmt: skip
 def test_what_only_looks_like_a_cause_is_no_finding(case: str, cause: str) -> None:
     assert cause not in [each.candidate.id for each in ranked(case) if is_worth(each)]
 
 
-@pytest.mark.parametrize(
-    ("case", "lines", "requests"),
-    [
-        # Not at the scattered atomics of the same kernel, which are six times as many.
-        ("force_pairs/energy_of_a_ring", {299}, 1.3),
-        # The machine code shows only that data chooses the addresses.
-        ("voxel_hash/points_of_a_scan", {95, 96, 97, 98}, 21.3),
-    ],
-)
+@pytest.mark.parametrize(("case", "lines", "requests"), [
+    # Not at the scattered atomics of the same kernel, which are six times as many.
+    ("force_pairs/energy_of_a_ring", {299}, 1.3),
+    # The machine code shows only that data chooses the addresses.
+    ("voxel_hash/points_of_a_scan", {95, 96, 97, 98}, 21.3),
+])  # fmt: skip
 def test_lanes_on_one_address(case: str, lines: set[int], requests: float) -> None:
     first = ranked(case)[0].candidate
     assert first.variant == "lanes"
@@ -284,22 +273,13 @@ def sources_of(name: str, slug: str) -> set[str]:
     return {each.partition("#")[0] for each in found.derived_from or ()}
 
 
-@each_row(
-    "case, slug, sources",
-    [
-        ("expert_route/token_per_block", "steps_share", {"inst_executed"}),
-        (
-            "expert_route/token_per_block",
-            "steps_threads",
-            {"inst_executed", "thread_inst_executed_pred_on"},
-        ),
-        (
-            "voxel_hash/points_of_a_scan",
-            "atomic_requests_per_sector",
-            {"src_l2_sectors_global", "global_reduction_sectors", "global_atomic_sectors"},
-        ),
-    ],
-)
+@each_row("case, slug, sources", [
+    ("expert_route/token_per_block", "steps_share", {"inst_executed"}),
+    ("expert_route/token_per_block", "steps_threads",
+     {"inst_executed", "thread_inst_executed_pred_on"}),
+    ("voxel_hash/points_of_a_scan", "atomic_requests_per_sector",
+     {"src_l2_sectors_global", "global_reduction_sectors", "global_atomic_sectors"}),
+])  # fmt: skip
 def test_numbers_name_the_counters_that_they_are_from(case, slug, sources) -> None:
     assert sources_of(case, slug) == sources
 
@@ -319,13 +299,10 @@ def test_of_several_arrays_that_a_loop_overwrites_the_share_is_that_of_the_named
     assert float(share.value) == pytest.approx(100 * max(own) / every)
 
 
-@each_row(
-    "case, is_joined",
-    [
-        ("reduce_columns/quads_on_64_blocks", True),  # by atomics
-        ("token_sample/block_per_user", False),
-    ],
-)
+@each_row("case, is_joined", [
+    ("reduce_columns/quads_on_64_blocks", True),  # by atomics
+    ("token_sample/block_per_user", False),
+])  # fmt: skip
 def test_results_that_atomics_join_need_no_further_launch(case: str, *, is_joined: bool) -> None:
     view = LaunchView(launch_of(case), reads_code=True)
     added = {each.effect.added for each in small_grid.candidates(view, TimeModel(view))}
@@ -339,15 +316,12 @@ def test_a_wide_load_is_not_saved_by_a_wider_one() -> None:
     assert {(widths[at], part) for at, part in found.items()} <= {(4, 0.75), (8, 0.5), (16, 0.0)}
 
 
-@pytest.mark.parametrize(
-    ("case", "most"),
-    [
-        # Coalesced rows: the lanes of a warp update different words of the same sectors.
-        ("segment_stats/hub_node", 1.0),
-        # Random words of a table: a few of the 32 lanes have the same one.
-        ("histogram/all_to_256_words", 1.11),
-    ],
-)
+@pytest.mark.parametrize(("case", "most"), [
+    # Coalesced rows: the lanes of a warp update different words of the same sectors.
+    ("segment_stats/hub_node", 1.0),
+    # Random words of a table: a few of the 32 lanes have the same one.
+    ("histogram/all_to_256_words", 1.11),
+])  # fmt: skip
 def test_lanes_on_different_addresses_share_requests(case: str, most: float) -> None:
     found = lane_requests(LaunchView(launch_of(case)))
     assert found.made / found.needed <= most
@@ -364,8 +338,7 @@ def test_a_block_copies_no_table_that_is_spread_over_all_slices() -> None:
     """A few hot words of a large table: only the lanes of a warp combine their updates. A small
     table leaves the idlest slices without atomics."""
     line, effect = _hot("contact_rows/boxes_on_decks")
-    assert line.of_table == 1.0
-    assert effect.units[HOT_LINE] == 1 / 32
+    assert (line.of_table, effect.units[HOT_LINE]) == (1.0, 1 / 32)
     line, effect = _hot("kmeans_assign/sums_in_l2")
     assert line.of_table == 0.0
     assert effect.units[HOT_LINE] < 0.01
@@ -451,8 +424,7 @@ def test_loads_that_no_branch_parts_are_issued_together() -> None:
 def test_stores_between_loads_come_before_several_items_per_thread() -> None:
     """Each store may write what the next loads read. The fix gained 2.5x."""
     found = diagnose(launch_of("node_update/store_between_loads")).findings[0]
-    assert found.id == "latency_bound"
-    assert found.advice.variant == "serial"
+    assert (found.id, found.advice.variant) == ("latency_bound", "serial")
     assert {each.metric for each in found.evidence} >= {"serial_round_trips", "serial_waits"}
     assert 1.8 < found.forecast.likely < 2.8
 
@@ -504,21 +476,17 @@ def is_changed_by_others(case: str, launch: int = 0) -> tuple[bool, bool]:
     return bool(changes_what_it_reads.test(view)), bool(sweeps_until_unchanged.test(view))
 
 
-@each_row(
-    ("case", "launch", "facts"),
-    [
-        ("edge_detect/trace.sweeps", 0, (True, True)),
-        ("graph_bfs/mesh.mark_each", 0, (True, True)),
-        # Its blocks repeat their part in shared memory until nothing changes.
-        ("edge_detect/trace.tile_sweeps", 0, (False, False)),
-        # The bodies of a row are changed by each other.
-        ("contact_rows/one_garment.colour_launches", 0, (True, False)),
-        # Each element by itself: a division, and records of a body.
-        ("segment_stats/hub.scatter", 1, (False, False)),
-        ("contact_rows/bodies.members", 0, (False, False)),
-    ],
-    few=2,
-)
+@each_row("case, launch, facts", [
+    ("edge_detect/trace.sweeps", 0, (True, True)),
+    ("graph_bfs/mesh.mark_each", 0, (True, True)),
+    # Its blocks repeat their part in shared memory until nothing changes.
+    ("edge_detect/trace.tile_sweeps", 0, (False, False)),
+    # The bodies of a row are changed by each other.
+    ("contact_rows/one_garment.colour_launches", 0, (True, False)),
+    # Each element by itself: a division, and records of a body.
+    ("segment_stats/hub.scatter", 1, (False, False)),
+    ("contact_rows/bodies.members", 0, (False, False)),
+], few=2)  # fmt: skip
 def test_launches_are_steps_if_they_change_an_array_by_other_elements(case, launch, facts) -> None:
     assert is_changed_by_others(case, launch) == facts
 

@@ -17,8 +17,7 @@ def test_repeated_conversions_are_counted_and_named() -> None:
     ranked = {each.candidate.id: each for each in ranked_candidates(view, TimeModel(view))}
     assert "sfu_bound" not in ranked  # a conversion is no special function
     pipe = ranked["pipe_saturated"]
-    assert pipe.candidate.variant == "XU"
-    assert pipe.candidate.basis == "measured"
+    assert (pipe.candidate.variant, pipe.candidate.basis) == ("XU", "measured")
     assert "conversions (I2F)" in pipe.candidate.text
     assert "converted 16 times each" in pipe.candidate.text
     assert 1.2 < pipe.possible < 1.4

@@ -128,15 +128,12 @@ def test_a_line_of_the_user_is_before_one_of_the_toolkit_with_a_similar_part() -
     assert first == [own.file, header.file]
 
 
-@each_row(
-    "argument, expected",
-    [
-        ("Z4mainEUlRKiE_", "a lambda"),
-        ("ZN3sim4stepERNS_4GridEEUliE_", "a lambda"),
-        ("ZN6Kokkos4Impl4fillEvEUliE_", None),
-        ("NS_4Impl4CopyE", None),
-    ],
-)
+@each_row("argument, expected", [
+    ("Z4mainEUlRKiE_", "a lambda"),
+    ("ZN3sim4stepERNS_4GridEEUliE_", "a lambda"),
+    ("ZN6Kokkos4Impl4fillEvEUliE_", None),
+    ("NS_4Impl4CopyE", None),
+])  # fmt: skip
 def test_a_lambda_in_a_mangled_name_is_the_users(argument: str, expected: str | None) -> None:
     start = "_ZN6Kokkos4ImplL33cuda_parallel_launch_local_memoryINS0_11ParallelForI"
     name = f"{start}{argument}NS_11RangePolicyIJNS_4CudaEEEES7_EEEvT_"

@@ -159,29 +159,22 @@ def test_few_warps_on_each_sm_are_a_small_grid(wording) -> None:
     wording(verdict_of(diagnosis).headline)
 
 
-@pytest.mark.parametrize(
-    "launch",
-    [
-        without_warp_states(1600, 1.0),
-        without_warp_states(130, 0.08, dram=80.0),  # memory may be what warps wait for
-    ],
-)
+@pytest.mark.parametrize("launch", [
+    without_warp_states(1600, 1.0),
+    without_warp_states(130, 0.08, dram=80.0),  # memory may be what warps wait for
+])  # fmt: skip
 def test_a_grid_that_fills_the_sms_or_a_busy_unit_is_none(launch: Launch) -> None:
     assert "small_grid" not in [each.id for each in diagnose(launch).findings]
 
 
-@each_row(
-    "block, advised",
-    [
-        ((3, 3, 1), True),
-        ((1, 16, 1), True),
-        ((1, 128, 1), False),  # its warps run along y
-        ((4, 8, 8), True),
-        ((16, 16, 1), False),
-        ((4, 1, 1), False),
-    ],
-    few=2,
-)
+@each_row("block, advised", [
+    ((3, 3, 1), True),
+    ((1, 16, 1), True),
+    ((1, 128, 1), False),  # its warps run along y
+    ((4, 8, 8), True),
+    ((16, 16, 1), False),
+    ((4, 1, 1), False),
+], few=2)  # fmt: skip
 def test_a_narrow_block_is_why_accesses_are_scattered(block, advised) -> None:
     """A report of ours, as if its blocks had another shape."""
     launch = launch_of("transpose/column_stores")

@@ -124,8 +124,7 @@ def test_full_sms_that_do_nothing_are_blocks_that_may_wait_for_each_other() -> N
     held = {"achieved_occupancy_pct": 99.9, "waves_per_sm": 280.0}
     idle = {"l1": 8.0, "l2": 6.0, "dram": 0.1, "issue_slots": 2.0}
     (found,) = [e for e in diagnose(made_up(idle, **held)).findings if e.id == "latency_bound"]
-    assert found.variant == "blocks"
-    assert found.cause_certainty == "possible"
+    assert (found.variant, found.cause_certainty) == ("blocks", "possible")
     assert found.forecast.high >= 30, "nothing limits the gain"
     assert "flag" in str(found.action)
 
@@ -228,8 +227,7 @@ def test_a_pipe_of_the_only_active_sm_is_judged_while_it_is_active() -> None:
 def test_a_tree_in_shared_memory_is_named_by_what_it_loads() -> None:
     """Barriers give the LSU pipe no work, and the loads and stores between them do."""
     found = diagnose(launch_of("reduce_rows/three_trees")).findings[0]
-    assert found.id == "barrier_bound"
-    assert found.variant == "steps"
+    assert (found.id, found.variant) == ("barrier_bound", "steps")
     assert "LSU" in found.relieves
 
 

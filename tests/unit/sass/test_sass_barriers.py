@@ -36,8 +36,7 @@ def test_one_warp_explains_the_waiting_of_the_others() -> None:
     (wait,) = barrier_waits(code, samples, WARPS)
     assert (wait.position, wait.samples) == (7, 300)
     assert 250 < wait.by_few <= 300
-    assert wait.alone[0] == 5
-    assert polls_memory(code, wait.alone) == [4]
+    assert (wait.alone[0], polls_memory(code, wait.alone)) == (5, [4])
 
 
 def test_warps_that_all_work_explain_nothing() -> None:
@@ -86,8 +85,7 @@ def test_iterations_of_a_loop_are_not_warps() -> None:
     code = program(SERIAL, [160, 160, 160, 10, *([1280] * 4), 160, 160])
     samples = {"barrier": {16 * 9: 300}, "short_scoreboard": {16 * 5: 24}}
     (wait,) = barrier_waits(code, samples, WARPS)
-    assert wait.by_few == 300
-    assert set(wait.alone) == {3, 4, 5, 6, 7}
+    assert (wait.by_few, set(wait.alone)) == (300, {3, 4, 5, 6, 7})
 
 
 def test_code_that_every_warp_runs_once_is_not_the_work_of_few() -> None:
@@ -119,8 +117,7 @@ def test_code_without_barriers_has_no_waits() -> None:
 def test_a_decoupled_look_back_gets_the_advice_of_fewer_blocks() -> None:
     """A single-pass scan: one warp of sixteen reads what the blocks before have written."""
     finding = diagnose(public_launch("thedavidchu__")).findings[0]
-    assert finding.id == "barrier_bound"
-    assert finding.advice.variant == "look_back"
+    assert (finding.id, finding.advice.variant) == ("barrier_bound", "look_back")
     assert "offset 0x0a90" in finding.action
     assert "several items" in finding.action
 
@@ -135,8 +132,7 @@ def test_an_atomic_is_at_the_line_of_its_call() -> None:
     """`atomicAdd(&bins[...], 1)`: the line table has a line of device_atomic_functions.hpp."""
     launch = profile_of(REPORTS / "zoo.ncu-repz").launches[5]
     (finding, *_) = diagnose(launch).findings
-    assert finding.id == "atomic_contention"
-    assert finding.locations[0].where == "zoo.cu:87"
+    assert (finding.id, finding.locations[0].where) == ("atomic_contention", "zoo.cu:87")
     assert finding.advice.variant == "privatise"
 
 

@@ -25,8 +25,7 @@ def test_a_loop_counter_is_not_a_chain() -> None:
     found = only("FADD R2, R3, R4")
     assert found.recurrence is None
     assert (found.trips, found.instructions, found.loads, found.load_depth) == (10, 4, 0, 0)
-    assert found.independent_loads == 0
-    assert found.share == pytest.approx(160 / 168)
+    assert (found.independent_loads, found.share) == (0, pytest.approx(160 / 168))
 
 
 def test_a_running_address_is_not_a_chain() -> None:
@@ -105,8 +104,7 @@ def test_iterations_may_depend_on_each_other_through_shared_memory(wording) -> N
 @each_row("count", [1, 2, 8, 100])
 def test_the_length_of_an_accumulation(count: int) -> None:
     found = only("\n".join(["FADD R2, R2, R3"] * count))
-    assert found.recurrence.length == count
-    assert found.recurrence.cycles == 4 * count
+    assert (found.recurrence.length, found.recurrence.cycles) == (count, 4 * count)
 
 
 def test_several_accumulators_are_as_slow_as_the_slowest() -> None:
@@ -161,8 +159,7 @@ LOADED = """
 
 def wait(lines: str, position: int, reason: str) -> tuple[tuple[int, ...], str]:
     found = waits(program(lines), {reason: {16 * position: 5}})
-    assert len(found) == 1
-    assert (found[0].position, found[0].samples) == (position, 5)
+    assert (len(found), found[0].position, found[0].samples) == (1, position, 5)
     return found[0].producers, found[0].link
 
 
@@ -248,8 +245,7 @@ def test_work_with_the_same_inputs_in_every_iteration() -> None:
     )
     (only_,) = found
     assert only_.positions == (1, 2, 4)
-    assert only_.loads == 1
-    assert only_.share == pytest.approx(27 / 72)
+    assert (only_.loads, only_.share) == (1, pytest.approx(27 / 72))
 
 
 def test_what_a_loop_changes_is_not_invariant() -> None:
@@ -292,18 +288,15 @@ def test_invariant_work_counts_for_the_outermost_possible_loop() -> None:
     assert {each.positions for each in found} == {(2,), (3,)}
 
 
-@each_row(
-    ("body", "is_serial"),
-    [
-        ("FADD R2, R2, R4", False),  # a sum
-        ("FFMA R2, R3, R4, R2", False),  # a sum of products
-        ("FMNMX R2, R2, R4, PT", False),
-        ("FFMA R2, R2, R3, R4", True),  # a state times a factor
-        ("FMUL R3, R2, R4 \n FADD R2, R2, R3", True),
-        ("LDG.E R4, [R6] \n FFMA R2, R2, R3, R4", False),  # a part of the data per thread
-        ("LDG.E R6, [R6]", True),  # each load needs the one before
-    ],
-)
+@each_row("body, is_serial", [
+    ("FADD R2, R2, R4", False),  # a sum
+    ("FFMA R2, R3, R4, R2", False),  # a sum of products
+    ("FMNMX R2, R2, R4, PT", False),
+    ("FFMA R2, R2, R3, R4", True),  # a state times a factor
+    ("FMUL R3, R2, R4 \n FADD R2, R2, R3", True),
+    ("LDG.E R4, [R6] \n FFMA R2, R2, R3, R4", False),  # a part of the data per thread
+    ("LDG.E R6, [R6]", True),  # each load needs the one before
+])  # fmt: skip
 def test_a_loop_is_serial_if_it_computes_with_what_it_returned(body: str, is_serial: bool) -> None:
     found = only(body)
     assert found.recurrence is not None

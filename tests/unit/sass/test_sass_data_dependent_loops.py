@@ -103,8 +103,7 @@ def test_a_lock_is_retried_and_its_section_runs_for_one_thread_at_a_time() -> No
 
 def test_loops_that_are_no_retries() -> None:
     """Probes of a hash table, waiting for another block, and a fixed number of swaps."""
-    assert retries_in(PROBES, 10, *[25] * 5) == []
-    assert retries_in(POLL, 10, *[25] * 3) == []
+    assert (retries_in(PROBES, 10, *[25] * 5), retries_in(POLL, 10, *[25] * 3)) == ([], [])
     assert retries_in(COUNTED, 10, *[160] * 4) == []
 
 
@@ -149,23 +148,19 @@ def searches_in(lines: str, iterations: int, hits: int) -> list[SearchLoop]:
 
 def test_a_search_that_seldom_finds_is_counted() -> None:
     (search,) = searches_in(SEARCH, 40_960, 80)
-    assert (search.iterations, search.found) == (40_960, 80)
-    assert len(search.positions) == 6
+    assert (search.iterations, search.found, len(search.positions)) == (40_960, 80, 6)
 
 
-@each_row(
-    "lines, iterations, hits",
-    [
-        (SEARCH, 40_960, 8_000),
-        (SEARCH, 40_960, 0),
-        (SEARCH, 100, 1),
-        (OWN_ENTRIES, 40_960, 80),
-        (OTHER_WORK, 40_960, 80),
-        (STORES_ALWAYS, 40_960, 80),
-        (RUNNING_MAXIMUM, 40_960, 80),
-        (FOLLOWS_LINKS, 40_960, 80),
-    ],
-)
+@each_row("lines, iterations, hits", [
+    (SEARCH, 40_960, 8_000),
+    (SEARCH, 40_960, 0),
+    (SEARCH, 100, 1),
+    (OWN_ENTRIES, 40_960, 80),
+    (OTHER_WORK, 40_960, 80),
+    (STORES_ALWAYS, 40_960, 80),
+    (RUNNING_MAXIMUM, 40_960, 80),
+    (FOLLOWS_LINKS, 40_960, 80),
+])  # fmt: skip
 def test_what_looks_like_a_search_is_none(lines: str, iterations: int, hits: int) -> None:
     """It finds often, or never (an error path), or is short; or the loop has other work."""
     assert searches_in(lines, iterations, hits) == []
@@ -212,5 +207,4 @@ def test_a_search_for_a_marker_waits_for_each_load() -> None:
 
 def test_loops_that_no_load_ends() -> None:
     """Waiting for another thread's flag, and a counted loop over loaded values."""
-    assert loads_that_end(FLAG) == []
-    assert loads_that_end(COUNTED_LOADS) == []
+    assert (loads_that_end(FLAG), loads_that_end(COUNTED_LOADS)) == ([], [])

@@ -15,20 +15,16 @@ from tests.unit.sass.test_sass_expansions import code_of
 def test_a_thread_holds_enough_values_for_several_steps(case, group, passes) -> None:
     code = code_of(case)
     steps = code.exchange_steps
-    assert steps.group == pytest.approx(group)
-    assert steps.left == pytest.approx(passes, rel=0.1)
+    assert (steps.group, steps.left) == (pytest.approx(group), pytest.approx(passes, rel=0.1))
     opcodes = {code.program.code[each].opcode for each in steps.positions}
     assert opcodes == {"LDS", "STS"}
 
 
-@each_row(
-    "case",
-    [
-        "walsh_rows/room_for_longest_row",  # sixteen values at a time already
-        "filter_bank/one_filter_a_thread",  # results do not go back to where values came from
-        "fft/separate_scaling",  # radix four, with as many values per thread
-    ],
-)
+@each_row("case", [
+    "walsh_rows/room_for_longest_row",  # sixteen values at a time already
+    "filter_bank/one_filter_a_thread",  # results do not go back to where values came from
+    "fft/separate_scaling",  # radix four, with as many values per thread
+])  # fmt: skip
 def test_no_fewer_passes_are_possible(case: str) -> None:
     steps = code_of(case).exchange_steps
     assert steps is None or steps.left == 1

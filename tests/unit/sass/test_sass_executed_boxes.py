@@ -127,18 +127,15 @@ def test_without_the_first_element() -> None:
     assert found.at_most == 4 * 101
 
 
-@each_row(
-    ("guard", "threads", "warps"),
-    [
-        # x < n or y == 0: two unlike rows of blocks
-        ("ISETP.GE.AND P0, PT, R3, R9, PT\nISETP.NE.AND P0, PT, R2, RZ, P0\n@P0 EXIT\n", 200, 8),
-        (INSIDE, 200, 100),  # every other thread: more warps than 100 columns have
-        # x - 1 < n without sign: x = 0 is not inside
-        ("IADD3 R12, R3, -0x1, RZ\nISETP.GE.U32.AND P0, PT, R12, R9, PT\n@P0 EXIT\n", 200, 8),
-        ("LOP3.LUT P0, RZ, R0, 0x1, RZ, 0xc0, !PT\n@P0 EXIT\n" + INSIDE, 200, 8),  # x & 1 as well
-        ("IMAD R9, R9, R2, RZ\n" + INSIDE, 200, 8),  # x < y * n
-    ],
-)
+@each_row("guard, threads, warps", [
+    # x < n or y == 0: two unlike rows of blocks
+    ("ISETP.GE.AND P0, PT, R3, R9, PT\nISETP.NE.AND P0, PT, R2, RZ, P0\n@P0 EXIT\n", 200, 8),
+    (INSIDE, 200, 100),  # every other thread: more warps than 100 columns have
+    # x - 1 < n without sign: x = 0 is not inside
+    ("IADD3 R12, R3, -0x1, RZ\nISETP.GE.U32.AND P0, PT, R12, R9, PT\n@P0 EXIT\n", 200, 8),
+    ("LOP3.LUT P0, RZ, R0, 0x1, RZ, 0xc0, !PT\n@P0 EXIT\n" + INSIDE, 200, 8),  # x & 1 as well
+    ("IMAD R9, R9, R2, RZ\n" + INSIDE, 200, 8),  # x < y * n
+])  # fmt: skip
 def test_other_guards_leave_it_open(guard: str, threads: int, warps: int) -> None:
     assert not footprint(guard, threads, warps).is_exact
 
@@ -169,18 +166,15 @@ STORE = """
 """
 
 
-@each_row(
-    ("limit", "stored", "is_exact"),
-    [
-        ("MOV R10, R9", 16384, True),  # all elements are below the limit, or 1000 of 8192 are
-        ("MOV R10, R9", 2000, True),
-        # Another limit says nothing. If all are below a larger one, 5 of 8192 may be clamped.
-        ("LDC R10, c[0x0][0x21c]", 16384, False),
-        ("IADD3 R10, R9, 0x5, RZ", 16384, True),
-        ("IADD3 R10, R9, 0x500, RZ", 16384, False),
-        ("IADD3 R10, R9, 0x5, RZ", 2010, True),
-    ],
-)
+@each_row("limit, stored, is_exact", [
+    ("MOV R10, R9", 16384, True),  # all elements are below the limit, or 1000 of 8192 are
+    ("MOV R10, R9", 2000, True),
+    # Another limit says nothing. If all are below a larger one, 5 of 8192 may be clamped.
+    ("LDC R10, c[0x0][0x21c]", 16384, False),
+    ("IADD3 R10, R9, 0x5, RZ", 16384, True),
+    ("IADD3 R10, R9, 0x500, RZ", 16384, False),
+    ("IADD3 R10, R9, 0x5, RZ", 2010, True),
+])  # fmt: skip
 def test_clamped_to_a_known_limit(limit: str, stored: int, *, is_exact: bool) -> None:
     texts = assembled(START + CLAMPED + "LDC.64 R16, c[0x0][0x220]\n" + limit + STORE)
     after = 16 * (len(texts) - 3)
@@ -196,16 +190,13 @@ def test_clamped_to_a_known_limit(limit: str, stored: int, *, is_exact: bool) ->
         assert found.at_most == 4 * min(8192, 1000 if stored != 16384 else 8192)
 
 
-@each_row(
-    ("index", "is_exact"),
-    [
-        # Blocks have 128 threads, and elements of blocks are 512 apart.
-        ("IMAD R3, R1, 0x200, R0", True),
-        # What is clamped is 2 elements behind what is compared.
-        ("IMAD R3, R1, 0x200, R0\nIADD3 R20, R3, 0x2, RZ", False),
-        ("IMAD R3, R1, 0x200, R0\nIADD3 R20, R3, -0x2, RZ", True),
-    ],
-)
+@each_row("index, is_exact", [
+    # Blocks have 128 threads, and elements of blocks are 512 apart.
+    ("IMAD R3, R1, 0x200, R0", True),
+    # What is clamped is 2 elements behind what is compared.
+    ("IMAD R3, R1, 0x200, R0\nIADD3 R20, R3, 0x2, RZ", False),
+    ("IMAD R3, R1, 0x200, R0\nIADD3 R20, R3, -0x2, RZ", True),
+])  # fmt: skip
 def test_a_clamp_that_changes_nothing(index: str, *, is_exact: bool) -> None:
     """All threads pass `i < n` at the store: `min(i, n - 1)` is `i`."""
     clamped = CLAMPED.replace("R3", "R20") if "R20" in index else CLAMPED

@@ -45,10 +45,8 @@ def test_if_and_else() -> None:
 
 def test_code_that_never_ran_is_left_out() -> None:
     found = program(IF_ELSE, [8, 8, 0, 0, 8, 8, 8])
-    assert edges(found) == {(0, 4), (4, 5)}
-    assert found.flow.block_of[2] == -1
-    assert found.ran == [0, 1, 4, 5, 6]
-    assert found.counts[2] == 0
+    assert (edges(found), found.flow.block_of[2]) == ({(0, 4), (4, 5)}, -1)
+    assert (found.ran, found.counts[2]) == ([0, 1, 4, 5, 6], 0)
 
 
 LOOP_AFTER_LOOP = """
@@ -69,8 +67,7 @@ def test_parts_of_a_warp_meet_before_the_next_loop(target: str) -> None:
     """The threads of four warps leave the first loop in three parts, which all execute BSYNC."""
     counts = [4, 40, 40, 40, 12, 20, 20, 20, 4]
     first, second = program(LOOP_AFTER_LOOP.format(target=target), counts).flow.loops
-    assert (first.entries, second.entries) == (4, 4)
-    assert second.trips == 5
+    assert (first.entries, second.entries, second.trips) == (4, 4, 5)
 
 
 DO_WHILE = """
@@ -157,8 +154,7 @@ def test_nested_loops() -> None:
         [2, 10, 80, 80, 10, 10, 2],
     )
     outer, inner = found.flow.loops
-    assert headers(found) == [1, 2]
-    assert (outer.trips, outer.depth, outer.parent) == (5, 1, None)
+    assert (headers(found), outer.trips, outer.depth, outer.parent) == ([1, 2], 5, 1, None)
     assert (inner.trips, inner.depth, inner.parent) == (8, 2, outer.index)
     assert found.flow.loops_around(found.flow.block_of[3]) == [inner, outer]
 
@@ -220,8 +216,7 @@ def test_a_detached_loop_that_joins_other_code() -> None:
         out: EXIT
         """
     )
-    assert headers(found) == [1]
-    assert found.flow.dominators[found.flow.block_of[4]] == -1
+    assert (headers(found), found.flow.dominators[found.flow.block_of[4]]) == ([1], -1)
 
 
 def test_an_irreducible_cycle_is_not_a_loop() -> None:

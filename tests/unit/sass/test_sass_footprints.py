@@ -36,30 +36,18 @@ def footprint(code: str, loaded: int = THREADS, kind: str = "load") -> Footprint
     return known
 
 
-@each_row(
-    ("code", "loaded", "distinct", "repeats"),
-    [
-        (OWN + LOAD, THREADS, 4 * THREADS, []),
-        # A check of bounds leaves some threads out: each of the others has its own element.
-        (OWN + LOAD, 9001, 4 * 9001, []),
-        (COLUMN + LOAD, THREADS, 2 * THREADS, [("blockIdx.y", 2)]),
-        ("IMAD R3, R1, 0x1, RZ\n" + LOAD, THREADS, 256, [("threadIdx.x", 128), ("blockIdx.y", 2)]),
-        # Digits of an index: one element per warp.
-        (
-            "SHF.R.U32.HI R3, RZ, 0x5, R0\nIMAD R3, R1, 0x4, R3\n" + LOAD,
-            THREADS,
-            1024,
-            [("threadIdx.x", 32), ("blockIdx.y", 2)],
-        ),
-        # Neighbours overlap: 129 elements per block, 8193 in all.
-        (
-            COLUMN + LOAD + "LDG.E R9, desc[UR4][R4.64+0x4]\n",
-            THREADS,
-            4 * 8193,
-            [("blockIdx.y", 2)],
-        ),
-    ],
-)
+@each_row("code, loaded, distinct, repeats", [
+    (OWN + LOAD, THREADS, 4 * THREADS, []),
+    # A check of bounds leaves some threads out: each of the others has its own element.
+    (OWN + LOAD, 9001, 4 * 9001, []),
+    (COLUMN + LOAD, THREADS, 2 * THREADS, [("blockIdx.y", 2)]),
+    ("IMAD R3, R1, 0x1, RZ\n" + LOAD, THREADS, 256, [("threadIdx.x", 128), ("blockIdx.y", 2)]),
+    # Digits of an index: one element per warp.
+    ("SHF.R.U32.HI R3, RZ, 0x5, R0\nIMAD R3, R1, 0x4, R3\n" + LOAD, THREADS, 1024,
+     [("threadIdx.x", 32), ("blockIdx.y", 2)]),
+    # Neighbours overlap: 129 elements per block, 8193 in all.
+    (COLUMN + LOAD + "LDG.E R9, desc[UR4][R4.64+0x4]\n", THREADS, 4 * 8193, [("blockIdx.y", 2)]),
+])  # fmt: skip
 def test_exact(code: str, loaded: int, distinct: int, repeats: list[tuple[str, int]]) -> None:
     found = footprint(code, loaded)
     assert found.is_exact
@@ -108,17 +96,14 @@ STORED = """
 """
 
 
-@each_row(
-    ("guard", "is_exact"),
-    [
-        ("", False),  # frames of 128 elements, `hop` apart: they may overlap
-        ("ISETP.GE.AND P0, PT, R2, R9, PT\n@P0 EXIT\n", False),
-        ("ISETP.GE.AND P0, PT, R0, R9, PT\n@P0 EXIT\n", True),
-        # Two stores write 128 elements of each row together, or 127.
-        (STORED + "STG.E desc[UR4][R14.64], RZ\nSTG.E desc[UR4][R14.64+0x4], RZ\n", True),
-        (STORED + "STG.E desc[UR4][R14.64], RZ\n", False),
-    ],
-)
+@each_row("guard, is_exact", [
+    ("", False),  # frames of 128 elements, `hop` apart: they may overlap
+    ("ISETP.GE.AND P0, PT, R2, R9, PT\n@P0 EXIT\n", False),
+    ("ISETP.GE.AND P0, PT, R0, R9, PT\n@P0 EXIT\n", True),
+    # Two stores write 128 elements of each row together, or 127.
+    (STORED + "STG.E desc[UR4][R14.64], RZ\nSTG.E desc[UR4][R14.64+0x4], RZ\n", True),
+    (STORED + "STG.E desc[UR4][R14.64], RZ\n", False),
+])  # fmt: skip
 def test_rows_at_an_unknown_distance(guard: str, *, is_exact: bool) -> None:
     found = footprint(guard + ROWS)
     assert found.has_rows
@@ -241,33 +226,30 @@ DIVIDED = """
 """
 
 
-@each_row(
-    ("code", "elements"),
-    [
-        (NEIGHBOUR + LOAD, N - 1),
-        # Clamped to 0 and to n - 1: what is left of the columns, from 0 on.
-        (CLAMPED.format(margin=1000, limit="R9") + LOAD, N - 1000),
-        (OTHER + CLAMPED.format(margin=1000, limit="R12") + LOAD, None),
-        # x + 1 == n ? 0 : x + 1 has every value; with another number, it may have one less.
-        (WRAPPED.format(limit="R9") + LOAD, N),
-        (OTHER + WRAPPED.format(limit="R12") + LOAD, None),
-        # The other way round: all columns but the last load the same element.
-        (WRAPPED.format(limit="R9").replace("SEL R3, R10, RZ", "SEL R3, RZ, R10") + LOAD, 2),
-        # (x + 1) % n and x / n, by the instructions of a division. With another number: any values.
-        (DIVIDED.format(by="R9", result="R16") + LOAD, N),
-        (DIVIDED.format(by="R9", result="R17") + LOAD, 2),
-        (OTHER + DIVIDED.format(by="R12", result="R16") + LOAD, None),
-        ("MUFU.RCP R10, R0\n" + DIVIDED.format(by="R10", result="R16") + LOAD, None),
-        # Every third byte of each row, three times: all bytes of the rows.
-        (
-            "IMAD.WIDE R4, R3, 0x3, R6\n"
-            "LDG.E.U8 R8, desc[UR4][R4.64]\n"
-            "LDG.E.U8 R9, desc[UR4][R4.64+0x1]\n"
-            "LDG.E.U8 R9, desc[UR4][R4.64+0x2]\n",
-            3 * N / 4,
-        ),
-    ],
-)
+@each_row("code, elements", [
+    (NEIGHBOUR + LOAD, N - 1),
+    # Clamped to 0 and to n - 1: what is left of the columns, from 0 on.
+    (CLAMPED.format(margin=1000, limit="R9") + LOAD, N - 1000),
+    (OTHER + CLAMPED.format(margin=1000, limit="R12") + LOAD, None),
+    # x + 1 == n ? 0 : x + 1 has every value; with another number, it may have one less.
+    (WRAPPED.format(limit="R9") + LOAD, N),
+    (OTHER + WRAPPED.format(limit="R12") + LOAD, None),
+    # The other way round: all columns but the last load the same element.
+    (WRAPPED.format(limit="R9").replace("SEL R3, R10, RZ", "SEL R3, RZ, R10") + LOAD, 2),
+    # (x + 1) % n and x / n, by the instructions of a division. With another number: any values.
+    (DIVIDED.format(by="R9", result="R16") + LOAD, N),
+    (DIVIDED.format(by="R9", result="R17") + LOAD, 2),
+    (OTHER + DIVIDED.format(by="R12", result="R16") + LOAD, None),
+    ("MUFU.RCP R10, R0\n" + DIVIDED.format(by="R10", result="R16") + LOAD, None),
+    # Every third byte of each row, three times: all bytes of the rows.
+    (
+        "IMAD.WIDE R4, R3, 0x3, R6\n"
+        "LDG.E.U8 R8, desc[UR4][R4.64]\n"
+        "LDG.E.U8 R9, desc[UR4][R4.64+0x1]\n"
+        "LDG.E.U8 R9, desc[UR4][R4.64+0x2]\n",
+        3 * N / 4,
+    ),
+])  # fmt: skip
 def test_replayed(code: str, elements: float | None) -> None:
     found = below(code)
     assert found.is_exact is (elements is not None)

@@ -31,8 +31,7 @@ IF = """
 
 def test_threads_and_warps_behind_a_branch() -> None:
     (found,) = guarded(IF, [4, 1, 1, 4], [128, 24, 24, 128])
-    assert (found.threads, found.entering) == (128, 24)
-    assert (found.warps, found.warps_entering) == (4, 1)
+    assert (found.threads, found.entering, found.warps, found.warps_entering) == (128, 24, 4, 1)
     assert (found.effects, found.instructions, found.loop) == ((2,), 2, None)
 
 

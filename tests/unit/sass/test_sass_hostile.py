@@ -105,17 +105,13 @@ def test_all_odd_instructions_together_in_a_loop() -> None:
 
 def test_no_code() -> None:
     code = run([])
-    assert code.program.flow.blocks == []
-    assert code.waits == []
-    assert code.chains == []
-    assert code.reuse == []
+    assert (code.program.flow.blocks, code.waits, code.chains, code.reuse) == ([], [], [], [])
     assert code.mix == []
 
 
 def test_only_nops() -> None:
     code = run(["NOP"] * 50)
-    assert len(code.program.flow.blocks) == 1
-    assert code.accesses == []
+    assert (len(code.program.flow.blocks), code.accesses) == (1, [])
 
 
 @each_row("count", [1, 0, -5, 2**63, 10**40])
@@ -327,8 +323,7 @@ SLOW = [
 def test_large_programs(shape, size: int) -> None:
     lines = [*shape(size), "EXIT"]
     code = run(lines)
-    assert len(code.waits) == 7 * len(lines)
-    assert code.program.counts == [10] * len(lines)
+    assert (len(code.waits), code.program.counts) == (7 * len(lines), [10] * len(lines))
 
 
 @pytest.mark.slow

@@ -19,26 +19,20 @@ START = """
 LOAD = "LDG.E R8, desc[UR4][R4.64]"
 
 
-@each_row(
-    ("load", "between", "is_index"),
-    [
-        (LOAD, "IMAD.WIDE R10, R8, 0x4, R6", True),
-        (LOAD, "SHFL.IDX PT, R9, R8, RZ, 0x1f\nIMAD.WIDE R10, R9, 0x4, R6", True),
-        ("LDS R8, [R4]", "IMAD.WIDE R10, R8, 0x4, R6", True),
-        # A pointer that is loaded, with an index of the thread.
-        ("LDG.E.64 R8, desc[UR4][R4.64]", "IMAD.WIDE R10, R0, 0x4, R8", False),
-        # The loaded value decides which of two indices it is.
-        (
-            LOAD,
-            "ISETP.GT.AND P0, PT, R8, RZ, PT\nSEL R9, R0, RZ, P0\nIMAD.WIDE R10, R9, 0x4, R6",
-            False,
-        ),
-        # A counter that an atomic returns, a parameter, a spilled register.
-        ("ATOMG.E.ADD PT, R8, desc[UR4][R4.64], R0", "IMAD.WIDE R10, R8, 0x4, R6", False),
-        ("LDC R8, c[0x0][0x220]", "IMAD.WIDE R10, R8, 0x4, R6", False),
-        ("LDL R8, [R1]", "IMAD.WIDE R10, R8, 0x4, R6", False),
-    ],
-)
+@each_row("load, between, is_index", [
+    (LOAD, "IMAD.WIDE R10, R8, 0x4, R6", True),
+    (LOAD, "SHFL.IDX PT, R9, R8, RZ, 0x1f\nIMAD.WIDE R10, R9, 0x4, R6", True),
+    ("LDS R8, [R4]", "IMAD.WIDE R10, R8, 0x4, R6", True),
+    # A pointer that is loaded, with an index of the thread.
+    ("LDG.E.64 R8, desc[UR4][R4.64]", "IMAD.WIDE R10, R0, 0x4, R8", False),
+    # The loaded value decides which of two indices it is.
+    (LOAD, "ISETP.GT.AND P0, PT, R8, RZ, PT\nSEL R9, R0, RZ, P0\nIMAD.WIDE R10, R9, 0x4, R6",
+     False),
+    # A counter that an atomic returns, a parameter, a spilled register.
+    ("ATOMG.E.ADD PT, R8, desc[UR4][R4.64], R0", "IMAD.WIDE R10, R8, 0x4, R6", False),
+    ("LDC R8, c[0x0][0x220]", "IMAD.WIDE R10, R8, 0x4, R6", False),
+    ("LDL R8, [R1]", "IMAD.WIDE R10, R8, 0x4, R6", False),
+])  # fmt: skip
 def test_index(load: str, between: str, *, is_index: bool) -> None:
     code = program(START.format(load=load, between=between))
     last = max(at for at, each in enumerate(code.code) if each.text.startswith("LDG.E R20"))

@@ -160,36 +160,30 @@ def test_a_narrow_access_takes_one_register(modifier: str) -> None:
     assert parse(0, f"LDG.E.{modifier} R4, desc[UR4][R2.64]").writes == ("R4",)
 
 
-@each_row(
-    ("text", "width"),
-    [
-        ("LDG.E.U8 R4, [R2.64]", 1),
-        ("LDG.E.S16 R4, [R2.64]", 2),
-        ("LDG.E.LTC128B.CONSTANT R4, [R2.64]", 4),
-        ("LDG.E.LTC128B.64 R4, [R2.64]", 8),
-        ("LDGSTS.E.BYPASS.LTC128B.128 [R1], [R2.64]", 16),
-        ("LDG.E.ENL2.256 R8, R4, desc[UR6][R2.64]", 32),
-        ("REDG.E.ADD.F64.RN.STRONG.GPU desc[UR6][R4.64], R2", 8),
-        ("REDG.E.ADD.F32x2.RN.STRONG.GPU desc[UR6][R4.64], R2", 8),
-        ("REDG.E.ADD.F16x2.RN.STRONG.GPU desc[UR6][R4.64], R2", 4),
-    ],
-)
+@each_row("text, width", [
+    ("LDG.E.U8 R4, [R2.64]", 1),
+    ("LDG.E.S16 R4, [R2.64]", 2),
+    ("LDG.E.LTC128B.CONSTANT R4, [R2.64]", 4),
+    ("LDG.E.LTC128B.64 R4, [R2.64]", 8),
+    ("LDGSTS.E.BYPASS.LTC128B.128 [R1], [R2.64]", 16),
+    ("LDG.E.ENL2.256 R8, R4, desc[UR6][R2.64]", 32),
+    ("REDG.E.ADD.F64.RN.STRONG.GPU desc[UR6][R4.64], R2", 8),
+    ("REDG.E.ADD.F32x2.RN.STRONG.GPU desc[UR6][R4.64], R2", 8),
+    ("REDG.E.ADD.F16x2.RN.STRONG.GPU desc[UR6][R4.64], R2", 4),
+])  # fmt: skip
 def test_width_of_an_access(text: str, width: int) -> None:
     assert parse(0, text).width == width
 
 
-@each_row(
-    ("text", "guard"),
-    [
-        ("@P0 EXIT", ("P0", False)),
-        ("@!P6 BRA 0x10", ("P6", True)),
-        ("@UP1 UIADD3 UR4, UR4, 0x1, URZ", ("UP1", False)),
-        ("@!UP0 UMOV UR4, URZ", ("UP0", True)),
-        ("@PT EXIT", None),
-        ("@!PT LDS RZ, [RZ]", None),
-        ("EXIT", None),
-    ],
-)
+@each_row("text, guard", [
+    ("@P0 EXIT", ("P0", False)),
+    ("@!P6 BRA 0x10", ("P6", True)),
+    ("@UP1 UIADD3 UR4, UR4, 0x1, URZ", ("UP1", False)),
+    ("@!UP0 UMOV UR4, URZ", ("UP0", True)),
+    ("@PT EXIT", None),
+    ("@!PT LDS RZ, [RZ]", None),
+    ("EXIT", None),
+])  # fmt: skip
 def test_guards(text: str, guard: tuple[str, bool] | None) -> None:
     found = parse(0, text)
     assert found.guard == guard
@@ -197,34 +191,28 @@ def test_guards(text: str, guard: tuple[str, bool] | None) -> None:
     assert guard is None or guard[0] not in found.reads
 
 
-@each_row(
-    ("text", "target"),
-    [
-        ("BRA 0x7f0abf7a0b10", 0x7F0ABF7A0B10),
-        ("BRA `(.L_x_0) 0x340", 0x340),
-        ("@P0 BRA !P2, 0x20 ;", 0x20),
-        ("BSSY B0, 0x40", 0x40),
-        ("CALL.REL.NOINC 0x800", 0x800),
-        ("BRX R4 -0x110", None),
-        ("MOV R2, 0x40", None),
-        ("BRA", None),
-        ("BRA 0x" + "f" * 40, None),
-    ],
-)
+@each_row("text, target", [
+    ("BRA 0x7f0abf7a0b10", 0x7F0ABF7A0B10),
+    ("BRA `(.L_x_0) 0x340", 0x340),
+    ("@P0 BRA !P2, 0x20 ;", 0x20),
+    ("BSSY B0, 0x40", 0x40),
+    ("CALL.REL.NOINC 0x800", 0x800),
+    ("BRX R4 -0x110", None),
+    ("MOV R2, 0x40", None),
+    ("BRA", None),
+    ("BRA 0x" + "f" * 40, None),
+])  # fmt: skip
 def test_targets(text: str, target: int | None) -> None:
     assert parse(0, text).target == target
 
 
-@each_row(
-    ("text", "parts"),
-    [
-        ("LDG.E R0, desc[UR6][R4.64+UR8+-0x10]", ("R4", "UR8", "UR6", -16, True, 1)),
-        ("LDS R0, [R7.X4+UR4+0x8]", ("R7", "UR4", "", 8, False, 4)),
-        ("LDS R0, [UR4]", ("", "UR4", "", 0, False, 1)),
-        ("LDS R0, [0x20]", ("", "", "", 32, False, 1)),
-        ("LDGSTS.E [R9+0x40], desc[UR4][R2.64+0x80]", ("R2", "", "UR4", 128, True, 1)),
-    ],
-)
+@each_row("text, parts", [
+    ("LDG.E R0, desc[UR6][R4.64+UR8+-0x10]", ("R4", "UR8", "UR6", -16, True, 1)),
+    ("LDS R0, [R7.X4+UR4+0x8]", ("R7", "UR4", "", 8, False, 4)),
+    ("LDS R0, [UR4]", ("", "UR4", "", 0, False, 1)),
+    ("LDS R0, [0x20]", ("", "", "", 32, False, 1)),
+    ("LDGSTS.E [R9+0x40], desc[UR4][R2.64+0x80]", ("R2", "", "UR4", 128, True, 1)),
+])  # fmt: skip
 def test_parts_of_an_address(text: str, parts: tuple[object, ...]) -> None:
     memory = parse(0, text).memory
     assert parts == (
@@ -237,21 +225,18 @@ def test_parts_of_an_address(text: str, parts: tuple[object, ...]) -> None:
     )
 
 
-@each_row(
-    ("text", "answer"),
-    [
-        ("MOV R2, R3", True),
-        ("IMAD.MOV.U32 R2, RZ, RZ, R3", True),
-        ("IADD3 R2, R3, RZ, RZ", True),
-        ("CS2R R2, SRZ", True),
-        ("HFMA2 R2, -RZ, RZ, 0, 0", True),
-        ("CS2R R2, SR_CLOCKLO", False),
-        ("IADD3 R2, -R3, RZ, RZ", False),
-        ("IADD3.X R2, R3, RZ, RZ, P0, !PT", False),
-        ("IMAD.X R2, RZ, RZ, R3, P0", False),
-        ("IADD3 R2, R3, 0x1, RZ", False),
-    ],
-)
+@each_row("text, answer", [
+    ("MOV R2, R3", True),
+    ("IMAD.MOV.U32 R2, RZ, RZ, R3", True),
+    ("IADD3 R2, R3, RZ, RZ", True),
+    ("CS2R R2, SRZ", True),
+    ("HFMA2 R2, -RZ, RZ, 0, 0", True),
+    ("CS2R R2, SR_CLOCKLO", False),
+    ("IADD3 R2, -R3, RZ, RZ", False),
+    ("IADD3.X R2, R3, RZ, RZ, P0, !PT", False),
+    ("IMAD.X R2, RZ, RZ, R3, P0", False),
+    ("IADD3 R2, R3, 0x1, RZ", False),
+])  # fmt: skip
 def test_arithmetic_used_as_a_move_is_recognised(text: str, answer: bool) -> None:
     assert is_move(parse(0, text)) is answer
 

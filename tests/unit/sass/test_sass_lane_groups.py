@@ -31,14 +31,11 @@ def found(
     return lane_groups(code, shape, purposes(code))
 
 
-@each_row(
-    "index",
-    [
-        "MOV R4, R0",
-        "IADD3 R4, R0, 0x200, RZ",
-        "IMAD R4, R7, c[0x0][0x0], R0",  # blocks of 128 threads
-    ],
-)
+@each_row("index", [
+    "MOV R4, R0",
+    "IADD3 R4, R0, 0x200, RZ",
+    "IMAD R4, R7, c[0x0][0x0], R0",  # blocks of 128 threads
+])  # fmt: skip
 def test_what_follows_from_a_quarter_of_the_index_is_the_same_in_four_lanes(index: str) -> None:
     assert found(index) == {4: 0.75, 5: 0.75}
 
@@ -48,18 +45,14 @@ def test_pairs_and_blocks_of_few_columns() -> None:
     assert set(found("S2R R4, SR_TID.Y", "MOV R5, R4", (4, 32, 1)).values()) == {0.75}
 
 
-@pytest.mark.parametrize(
-    ("index", "part"),
-    [
-        ("MOV R4, R0", "MOV R5, R4"),
-        ("IADD3 R4, R0, 0x1, RZ", QUARTER),  # the groups do not start at multiples of four lanes
-        ("IMAD R4, R0, R0, RZ", QUARTER),  # every second thread: the quarter is that of two lanes
-        # The same in the whole warp: one instruction of it computes it once.
-        ("MOV R4, R0", "SHF.R.U32.HI R5, RZ, 0x5, R4"),
-        ("LDG.E R4, desc[UR4][R2.64]", QUARTER),  # data of the thread itself
-    ],
-    ids=["index", "odd start", "square", "warp", "data"],
-)
+@pytest.mark.parametrize(("index", "part"), [
+    ("MOV R4, R0", "MOV R5, R4"),
+    ("IADD3 R4, R0, 0x1, RZ", QUARTER),  # the groups do not start at multiples of four lanes
+    ("IMAD R4, R0, R0, RZ", QUARTER),  # every second thread: the quarter is that of two lanes
+    # The same in the whole warp: one instruction of it computes it once.
+    ("MOV R4, R0", "SHF.R.U32.HI R5, RZ, 0x5, R4"),
+    ("LDG.E R4, desc[UR4][R2.64]", QUARTER),  # data of the thread itself
+], ids=["index", "odd start", "square", "warp", "data"])  # fmt: skip
 def test_lanes_with_values_of_their_own_are_no_group(index: str, part: str) -> None:
     assert not found(index, part)
 
@@ -90,14 +83,11 @@ again: IADD3 R9, R9, 0x1, RZ
 """
 
 
-@each_row(
-    ("limit", "groups"),
-    [
-        ("LDG.E R8, desc[UR4][R2.64]", set()),  # each lane leaves the loop on its own
-        ("LOP3.LUT R8, R0, 0xfffffffe, RZ, 0xc0, !PT", {0.5}),
-        ("MOV R8, 0x7", {0.75}),
-    ],
-)
+@each_row("limit, groups", [
+    ("LDG.E R8, desc[UR4][R2.64]", set()),  # each lane leaves the loop on its own
+    ("LOP3.LUT R8, R0, 0xfffffffe, RZ, 0xc0, !PT", {0.5}),
+    ("MOV R8, 0x7", {0.75}),
+])  # fmt: skip
 def test_after_a_loop_lanes_have_the_value_of_their_last_iteration(limit, groups) -> None:
     code = program(COUNT.format(limit=limit), [100] * 4 + [700] * 3 + [100] * 4)
     shape = launch_shape((64, 2, 1), (128, 1, 1), "9.0")

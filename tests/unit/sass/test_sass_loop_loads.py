@@ -69,9 +69,7 @@ def found(**parts: str) -> list[RepeatedLoad]:
 
 def test_a_table_is_loaded_again_in_every_iteration() -> None:
     (load,) = found()
-    assert load.access.pointer == "param+0x0"
-    assert load.times == OUTER
-    assert len(load.loops) == 1
+    assert (load.access.pointer, load.times, len(load.loops)) == ("param+0x0", OUTER, 1)
 
 
 INDEX_FROM_BEFORE = "IMAD.WIDE R4, R9, 0x4, c[0x0][0x210]"
@@ -201,13 +199,10 @@ def test_a_sum_in_memory_is_loaded_back() -> None:
     assert len(store.loads) == 1
 
 
-@each_row(
-    "after",
-    [
-        "IADD3 R10, R10, 0x400, RZ",  # each iteration has its own address
-        "LDG.E R20, [R10.64+0x400]",  # another thread's value: it may need each of them
-        "LDG.E R20, [R14.64+R6]\n    IMAD.WIDE R10, R20, 0x4, c[0x0][0x228]",  # data decides
-    ],
-)
+@each_row("after", [
+    "IADD3 R10, R10, 0x400, RZ",  # each iteration has its own address
+    "LDG.E R20, [R10.64+0x400]",  # another thread's value: it may need each of them
+    "LDG.E R20, [R14.64+R6]\n    IMAD.WIDE R10, R20, 0x4, c[0x0][0x228]",  # data decides
+])  # fmt: skip
 def test_stores_that_are_needed(after: str) -> None:
     assert stores(after) == []

@@ -48,8 +48,7 @@ TRIPS = [ONCE, ONCE, ONCE, *[OFTEN] * 7, ONCE, ONCE]
 def test_exponentials_of_multiples_are_powers_of_the_first(factor: str) -> None:
     """The second one goes with its scaling: the comparison, and the square of the result."""
     found = multiples(program(EXPONENTIALS.format(factor=factor), [ONCE] * 12), ())
-    assert sorted(found.gone) == [2, 3, 4, 5, 7, 8]
-    assert set(found.gone.values()) == {1.0}
+    assert (sorted(found.gone), set(found.gone.values())) == ([2, 3, 4, 5, 7, 8], {1.0})
     assert found.products == ONCE
 
 
@@ -79,8 +78,7 @@ def test_a_product_of_exponentials_is_one_of_the_sum() -> None:
     """One call goes with its scaling, and the product with it; the sum takes an instruction."""
     texts = PRODUCT.format(argument="MOV R5, R9", other="NOP")
     found = multiples(program(texts, [ONCE] * 12), ())
-    assert sorted(found.gone) == [3, 4, 6, 7, 8]
-    assert found.products == ONCE
+    assert (sorted(found.gone), found.products) == ([3, 4, 6, 7, 8], ONCE)
 
 
 @pytest.mark.parametrize("other", ["FADD R4, R4, R7", "FADD R4, R4, R6"])
@@ -89,14 +87,10 @@ def test_exponentials_that_are_needed_alone_stay(other: str) -> None:
     assert not multiples(program(texts, [ONCE] * 12), ()).gone
 
 
-@pytest.mark.parametrize(
-    ("start", "argument", "step", "gone"),
-    [
-        ("FMUL R4, R9, R9", "NOP", "FADD R4, R4, R9", {4}),
-        ("NOP", "I2FP.F32.S32 R4, R0", "NOP", {3, 4}),
-    ],
-    ids=["a step is added", "the counter is converted"],
-)
+@pytest.mark.parametrize(("start", "argument", "step", "gone"), [
+    ("FMUL R4, R9, R9", "NOP", "FADD R4, R4, R9", {4}),
+    ("NOP", "I2FP.F32.S32 R4, R0", "NOP", {3, 4}),
+], ids=["a step is added", "the counter is converted"])  # fmt: skip
 def test_each_iteration_follows_from_the_one_before(start, argument, step, gone) -> None:
     """The function goes, and with it a conversion that serves nothing else."""
     texts = LOOP.format(start=start, argument=argument, step=step)
@@ -104,15 +98,11 @@ def test_each_iteration_follows_from_the_one_before(start, argument, step, gone)
     assert found.gone == dict.fromkeys(gone, 1 - ONCE / OFTEN)
 
 
-@pytest.mark.parametrize(
-    ("start", "argument", "step"),
-    [
-        ("FMUL R4, R9, R9", "NOP", "FMUL R4, R4, R9"),
-        ("NOP", "LDG.E R4, desc[UR4][R6.64]", "NOP"),
-        ("I2FP.F32.S32 R7, R0", "FMUL R4, R7, R7", "FADD R7, R7, R9"),
-    ],
-    ids=["a factor", "loaded values", "a square"],
-)
+@pytest.mark.parametrize(("start", "argument", "step"), [
+    ("FMUL R4, R9, R9", "NOP", "FMUL R4, R4, R9"),
+    ("NOP", "LDG.E R4, desc[UR4][R6.64]", "NOP"),
+    ("I2FP.F32.S32 R7, R0", "FMUL R4, R7, R7", "FADD R7, R7, R9"),
+], ids=["a factor", "loaded values", "a square"])  # fmt: skip
 def test_arguments_without_a_fixed_step_are_left_alone(start, argument, step) -> None:
     texts = LOOP.format(start=start, argument=argument, step=step)
     assert not multiples(program(texts, TRIPS), ()).gone

@@ -37,14 +37,11 @@ def test_a_condition_on_a_parameter() -> None:
     assert written("ISETP.EQ.AND P0, PT, R9, RZ, PT", ALL) == "5 + tid.x"
 
 
-@each_row(
-    "test",
-    [
-        "ISETP.EQ.AND P0, PT, R0, RZ, PT",  # threads, or data, may go both ways
-        "LDG.E R9, desc[UR4][R6.64]\nISETP.EQ.AND P0, PT, R9, RZ, PT",
-        "@P1 MOV R9, R0\nISETP.EQ.AND P0, PT, R9, RZ, PT",
-    ],
-)
+@each_row("test", [
+    "ISETP.EQ.AND P0, PT, R0, RZ, PT",  # threads, or data, may go both ways
+    "LDG.E R9, desc[UR4][R6.64]\nISETP.EQ.AND P0, PT, R9, RZ, PT",
+    "@P1 MOV R9, R0\nISETP.EQ.AND P0, PT, R9, RZ, PT",
+])  # fmt: skip
 def test_other_conditions(test: str) -> None:
     assert "choice" in written(test, [8] * (8 + len(test.splitlines())))
 

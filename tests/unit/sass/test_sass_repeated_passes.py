@@ -43,16 +43,12 @@ def row(second_offset: str, store: str, times: int = OFTEN) -> PointerReuse:
     return next(each for each in code.reuse_by_passes if each.pointer == "param+0x0")
 
 
-@each_row(
-    ("offset", "store", "times", "repeated"),
-    [
-        ("0x0", "NOP", OFTEN, 32 * 4 * OFTEN),
-        ("0x1000", "NOP", OFTEN, 0),  # the second loop reads other data, or not the same part of it
-        ("0x0", "NOP", OFTEN // 2, 0),
-        ("0x0", "STG.E desc[UR4][R4.64], R20", OFTEN, 0),  # the kernel writes what it reads
-    ],
-)
+@each_row("offset, store, times, repeated", [
+    ("0x0", "NOP", OFTEN, 32 * 4 * OFTEN),
+    ("0x1000", "NOP", OFTEN, 0),  # the second loop reads other data, or not the same part of it
+    ("0x0", "NOP", OFTEN // 2, 0),
+    ("0x0", "STG.E desc[UR4][R4.64], R20", OFTEN, 0),  # the kernel writes what it reads
+])  # fmt: skip
 def test_two_loops_over_a_row_whose_start_is_data(offset, store, times, repeated) -> None:
     found = row(offset, store, times)
-    assert found.repeated_bytes == repeated
-    assert found.distinct_bytes_at_most == (repeated or None)
+    assert (found.repeated_bytes, found.distinct_bytes_at_most) == (repeated, repeated or None)

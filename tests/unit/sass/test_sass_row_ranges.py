@@ -54,16 +54,13 @@ def size(parts: dict[str, str], code: str = LOOP) -> float | None:
     return None if known.in_rows is None else known.in_rows / 4
 
 
-@each_row(
-    ("parts", "elements"),
-    [
-        (BY_THREAD, ROUNDS * 512 * 32),
-        (BY_BLOCK, ROUNDS * 128),  # all threads of a block read the same row
-        (LANES, ROUNDS * 512 * 32),  # each its part of it
-        ({**BY_THREAD, "next": "0x8"}, None),  # what follows is not the end of the row
-        ({**LANES, "step": "0x1"}, None),  # threads begin at their own element, and go on by one
-    ],
-)
+@each_row("parts, elements", [
+    (BY_THREAD, ROUNDS * 512 * 32),
+    (BY_BLOCK, ROUNDS * 128),  # all threads of a block read the same row
+    (LANES, ROUNDS * 512 * 32),  # each its part of it
+    ({**BY_THREAD, "next": "0x8"}, None),  # what follows is not the end of the row
+    ({**LANES, "step": "0x1"}, None),  # threads begin at their own element, and go on by one
+])  # fmt: skip
 def test_rows(parts: dict[str, str], elements: int | None) -> None:
     assert size(parts) == elements
 

@@ -10,40 +10,37 @@ from keet.analysis.sass.signature import names, signature
 from tests.rows import each_row
 
 
-@each_row(
-    ("demangled", "layout"),
-    [
-        ("k()", []),
-        ("k(void)", []),
-        ("k(float *, float *, int)", [(0, True), (8, True), (16, False)]),
-        ("k(int, float const * __restrict__, char)", [(0, False), (8, True), (16, False)]),
-        ("k(char, short, int, double)", [(0, False), (2, False), (4, False), (8, False)]),
-        ("k(unsigned int, unsigned long, bool)", [(0, False), (8, False), (16, False)]),
-        ("k(float, float3, float4)", [(0, False), (4, False), (16, False)]),
-        ("k(char, dim3, uint2)", [(0, False), (4, False), (16, False)]),
-        ("k(double2, char, double4)", [(0, False), (16, False), (32, False)]),
-        ("k(__half, __half2, __nv_bfloat16 *)", [(0, False), (4, False), (8, True)]),
-        ("void k<float, (int)4>(T1 const *, int)", [(0, True), (8, False)]),
-        ("void k<int, (int)4, double>(T1, T3, T1 *)", [(0, False), (8, False), (16, True)]),
-        ("void k<ns::A<int, short>, char>(T2, T1 *, T1, int)", [(0, False), (8, True)]),
-        ("void k<int, float>(T1 ..., float *)", []),
-        ("void k<int>(T2, float *)", []),
-        ("void ns::k<ns::A<int, (bool)1>>(ns::A<int> *, int)", [(0, True), (8, False)]),
-        ("void (anonymous namespace)::k(float *, int)", [(0, True), (8, False)]),
-        ("void k(void (*)(int, float), float *)", [(0, True), (8, True)]),
-        ("k(float (&)[4], int)", [(0, True), (8, False)]),
-        ("k(int, float *) [clone .1]", [(0, False), (8, True)]),
-        # A struct by value has an unknown size: what comes after it is not known either.
-        ("k(float *, Params, float *)", [(0, True)]),
-        ("k(int, std::array<char *, (unsigned long)2>)", [(0, False)]),
-        ("k(Functor<void (*)(float &)>, float *)", []),
-        ("", []),  # not a signature
-        ("k", []),
-        ("k(int", []),
-        ("k(int))", []),
-        ("k((((", []),
-    ],
-)
+@each_row("demangled, layout", [
+    ("k()", []),
+    ("k(void)", []),
+    ("k(float *, float *, int)", [(0, True), (8, True), (16, False)]),
+    ("k(int, float const * __restrict__, char)", [(0, False), (8, True), (16, False)]),
+    ("k(char, short, int, double)", [(0, False), (2, False), (4, False), (8, False)]),
+    ("k(unsigned int, unsigned long, bool)", [(0, False), (8, False), (16, False)]),
+    ("k(float, float3, float4)", [(0, False), (4, False), (16, False)]),
+    ("k(char, dim3, uint2)", [(0, False), (4, False), (16, False)]),
+    ("k(double2, char, double4)", [(0, False), (16, False), (32, False)]),
+    ("k(__half, __half2, __nv_bfloat16 *)", [(0, False), (4, False), (8, True)]),
+    ("void k<float, (int)4>(T1 const *, int)", [(0, True), (8, False)]),
+    ("void k<int, (int)4, double>(T1, T3, T1 *)", [(0, False), (8, False), (16, True)]),
+    ("void k<ns::A<int, short>, char>(T2, T1 *, T1, int)", [(0, False), (8, True)]),
+    ("void k<int, float>(T1 ..., float *)", []),
+    ("void k<int>(T2, float *)", []),
+    ("void ns::k<ns::A<int, (bool)1>>(ns::A<int> *, int)", [(0, True), (8, False)]),
+    ("void (anonymous namespace)::k(float *, int)", [(0, True), (8, False)]),
+    ("void k(void (*)(int, float), float *)", [(0, True), (8, True)]),
+    ("k(float (&)[4], int)", [(0, True), (8, False)]),
+    ("k(int, float *) [clone .1]", [(0, False), (8, True)]),
+    # A struct by value has an unknown size: what comes after it is not known either.
+    ("k(float *, Params, float *)", [(0, True)]),
+    ("k(int, std::array<char *, (unsigned long)2>)", [(0, False)]),
+    ("k(Functor<void (*)(float &)>, float *)", []),
+    ("", []),  # not a signature
+    ("k", []),
+    ("k(int", []),
+    ("k(int))", []),
+    ("k((((", []),
+])  # fmt: skip
 def test_layout(demangled: str, layout: list[tuple[int, bool]]) -> None:
     found = signature(demangled).parameters
     assert [(each.offset, each.is_pointer) for each in found] == layout
@@ -68,18 +65,15 @@ def test_names_of_a_definition() -> None:
     assert found == ["in", "out", "n", "tile", "done", "table", ""]
 
 
-@each_row(
-    "source",
-    [
-        "void kernel(int a);",
-        "int main() { kernel(1, 2); }",
-        "void my_kernel(int a) {",
-        "void kernels(int a) {",
-        "void kernel(int a",
-        "void kernel(",
-        None,
-    ],
-)
+@each_row("source", [
+    "void kernel(int a);",
+    "int main() { kernel(1, 2); }",
+    "void my_kernel(int a) {",
+    "void kernels(int a) {",
+    "void kernel(int a",
+    "void kernel(",
+    None,
+])  # fmt: skip
 def test_no_definition(source: str | None) -> None:
     assert names("kernel", [source]) == []
 
@@ -101,8 +95,7 @@ def test_names_that_do_not_fit_the_signature_are_not_used() -> None:
 def test_a_struct_by_value_hides_what_comes_after_it() -> None:
     source = "void k(float* in, Params p, float* out) {"
     found = signature("k(float *, Params, float *)", [source])
-    assert found.names("k", [source]) == {"param+0x0": "in"}
-    assert found.pointers == frozenset()
+    assert (found.names("k", [source]), found.pointers) == ({"param+0x0": "in"}, frozenset())
 
 
 STRUCTS = """
@@ -150,8 +143,7 @@ def test_members_of_a_struct() -> None:
 def test_what_follows_an_unknown_member_has_no_name() -> None:
     source = "struct P { int* a; std::vector<int> b; int* c; }; void k(P p, int* d) {"
     found = signature("k(P, int *)", [source])
-    assert found.names("k", [source]) == {"param+0x0": "p.a"}
-    assert found.pointers == frozenset()
+    assert (found.names("k", [source]), found.pointers) == ({"param+0x0": "p.a"}, frozenset())
 
 
 @given(st.text("k(){}<>*&[],/ \n=intfloat_", max_size=200))

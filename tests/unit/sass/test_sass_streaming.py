@@ -24,26 +24,22 @@ def test_negative_byte_counts_are_treated_as_zero() -> None:
         assert {each.l2_bytes for each in _apportioned(rows, -32)} == {0}
 
 
-@each_row(
-    ("dram", "rows", "verdict"),
-    [
-        (100 * MB, [row(100 * MB, 100 * MB)], "once"),
-        (300 * MB, [row(100 * MB, 300 * MB)], "several"),
-        (135 * MB, [row(100 * MB, 300 * MB)], "between"),
-        (50 * MB, [row(100 * MB, 300 * MB)], "unknown"),  # the bound is not reached
-        (100 * MB, [row(100 * MB, 100 * MB, overlaps=True)], "unknown"),
-        (300 * MB, [row(100 * MB, 300 * MB, overlaps=True)], "several"),  # only more, then
-        (300 * MB, [row(100 * MB, 300 * MB), row(None, 300 * MB)], "unknown"),  # a gather
-        (300 * MB, [row(100 * MB, 300 * MB), row(None, 3 * MB)], "several"),  # a small one
-        (3000, [row(1000, 3000)], "unknown"),  # too small to tell
-        (None, [row(100 * MB, 100 * MB)], "unknown"),
-        (100 * MB, [], "unknown"),
-    ],
-)
+@each_row("dram, rows, verdict", [
+    (100 * MB, [row(100 * MB, 100 * MB)], "once"),
+    (300 * MB, [row(100 * MB, 300 * MB)], "several"),
+    (135 * MB, [row(100 * MB, 300 * MB)], "between"),
+    (50 * MB, [row(100 * MB, 300 * MB)], "unknown"),  # the bound is not reached
+    (100 * MB, [row(100 * MB, 100 * MB, overlaps=True)], "unknown"),
+    (300 * MB, [row(100 * MB, 300 * MB, overlaps=True)], "several"),  # only more, then
+    (300 * MB, [row(100 * MB, 300 * MB), row(None, 300 * MB)], "unknown"),  # a gather
+    (300 * MB, [row(100 * MB, 300 * MB), row(None, 3 * MB)], "several"),  # a small one
+    (3000, [row(1000, 3000)], "unknown"),  # too small to tell
+    (None, [row(100 * MB, 100 * MB)], "unknown"),
+    (100 * MB, [], "unknown"),
+])  # fmt: skip
 def test_verdicts(dram: int | None, rows: list[PointerReuse], verdict: str) -> None:
     found = verdict_of(dram, rows)
-    assert found.verdict == verdict
-    assert bool(found.reason) == (verdict == "unknown")
+    assert (found.verdict, bool(found.reason)) == (verdict, verdict == "unknown")
 
 
 def test_spills_prevent_a_verdict() -> None:
@@ -65,13 +61,10 @@ ROWS = """
 """
 
 
-@pytest.mark.parametrize(
-    ("guard", "overlaps"),
-    [
-        ("ISETP.GE.AND P0, PT, R0, R2, PT", False),  # x < width
-        ("ISETP.GE.AND P0, PT, R0, 0x40, PT", True),
-    ],
-)
+@pytest.mark.parametrize(("guard", "overlaps"), [
+    ("ISETP.GE.AND P0, PT, R0, R2, PT", False),  # x < width
+    ("ISETP.GE.AND P0, PT, R0, 0x40, PT", True),
+])  # fmt: skip
 def test_rows_do_not_overlap_if_an_index_is_compared_with_their_distance(guard, overlaps) -> None:
     code = machine(assembled(ROWS.format(guard)), {})
     (found,) = code.reuse

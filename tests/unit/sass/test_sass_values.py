@@ -20,21 +20,18 @@ def kind(found: SassProgram, position: int, register: str) -> Kind:
 
 def test_the_last_write_of_a_block_is_seen() -> None:
     found = program("MOV R0, R1\nMOV R0, R2\nMOV R3, R0\nEXIT")
-    assert seen(found, 2, "R0") == {1}
-    assert seen(found, 0, "R1") == {-1}
+    assert (seen(found, 2, "R0"), seen(found, 0, "R1")) == ({1}, {-1})
     assert kind(found, 0, "R1") is Kind.ENTRY
 
 
 def test_the_second_word_of_a_pair() -> None:
     found = program("LDG.E.64 R2, desc[UR4][R6.64]\nMOV R3, R9\nDADD R4, R2, R2\nEXIT")
-    assert seen(found, 2, "R2") == {0}
-    assert seen(found, 2, "R3") == {1}
+    assert (seen(found, 2, "R2"), seen(found, 2, "R3")) == ({0}, {1})
 
 
 def test_an_instruction_does_not_see_its_own_result() -> None:
     found = program("MOV R0, 0x1\nIADD3 R0, R0, 0x1, RZ\nMOV R1, R0\nEXIT")
-    assert seen(found, 1, "R0") == {0}
-    assert seen(found, 2, "R0") == {1}
+    assert (seen(found, 1, "R0"), seen(found, 2, "R0")) == ({0}, {1})
 
 
 GUARDED = """
@@ -55,14 +52,12 @@ def test_a_predicated_write_leaves_the_value_before() -> None:
 
 def test_readers_under_the_same_predicate_see_only_the_write() -> None:
     found = program(GUARDED.format("@P0 MOV R3, R0", "@!P0 MOV R4, R0"))
-    assert seen(found, 3, "R0") == {2}
-    assert seen(found, 4, "R0") == {0}
+    assert (seen(found, 3, "R0"), seen(found, 4, "R0")) == ({2}, {0})
 
 
 def test_readers_under_another_predicate_see_both() -> None:
     found = program(GUARDED.format("@P1 MOV R3, R0", "@!P1 MOV R4, R0"))
-    assert seen(found, 3, "R0") == {0, 2}
-    assert seen(found, 4, "R0") == {0, 2}
+    assert (seen(found, 3, "R0"), seen(found, 4, "R0")) == ({0, 2}, {0, 2})
 
 
 def test_a_predicate_that_was_written_again_is_another() -> None:
@@ -151,8 +146,7 @@ CALLS = """
 def test_writes_of_a_routine_are_results_of_the_call() -> None:
     found = program(CALLS)
     assert kind(found, 2, "R2") is Kind.CALL
-    assert seen(found, 2, "R2") == {6}
-    assert seen(found, 4, "R2") == {6}
+    assert (seen(found, 2, "R2"), seen(found, 4, "R2")) == ({6}, {6})
     assert kind(found, 4, "R5") is Kind.ENTRY  # routines leave it alone
     assert found.values.all[found.values.read[2]["R2"]].position == 1
 

@@ -33,20 +33,17 @@ def loads(offsets: list[int], width: str = "") -> str:
     return "\n".join(["IMAD.WIDE R4, R0, 0x10, R2", *rows])
 
 
-@each_row(
-    ("offsets", "expected"),
-    [
-        ([0, 4, 8, 12], [Merge((5, 6, 7, 8), 4, 16, True)]),
-        ([12, 0, 8, 4], [Merge((6, 8, 7, 5), 4, 16, True)]),
-        ([0, 4], [Merge((5, 6), 4, 8, True)]),
-        ([0, 4, 8], [Merge((5, 6, 7), 4, 8, True)]),
-        ([4, 8], [Merge((5, 6), 4, 8, False)]),
-        ([0, 8], []),
-        ([0], []),
-        ([0, 0], []),
-        ([0, 4, 64, 68], [Merge((5, 6), 4, 8, True), Merge((7, 8), 4, 8, True)]),
-    ],
-)
+@each_row("offsets, expected", [
+    ([0, 4, 8, 12], [Merge((5, 6, 7, 8), 4, 16, True)]),
+    ([12, 0, 8, 4], [Merge((6, 8, 7, 5), 4, 16, True)]),
+    ([0, 4], [Merge((5, 6), 4, 8, True)]),
+    ([0, 4, 8], [Merge((5, 6, 7), 4, 8, True)]),
+    ([4, 8], [Merge((5, 6), 4, 8, False)]),
+    ([0, 8], []),
+    ([0], []),
+    ([0, 0], []),
+    ([0, 4, 64, 68], [Merge((5, 6), 4, 8, True), Merge((7, 8), 4, 8, True)]),
+])  # fmt: skip
 def test_loads_of_consecutive_words(offsets: list[int], expected: list[Merge]) -> None:
     assert kernel(loads(offsets)).merges == expected
 
@@ -100,75 +97,59 @@ def test_loads_and_stores_stay_apart() -> None:
     assert kernel(body).merges == []
 
 
-@each_row(
-    ("address", "stride"),
-    [
-        ("IMAD.WIDE R4, R0, 0x4, R2", 4),
-        ("IMAD.WIDE R4, R1, 0x4, R2", 0),
-        ("IMAD R6, R1, 0x80, R0\nIMAD.WIDE R4, R6, 0x8, R2", 8),
-        ("LDC R6, c[0x0][0x218]\nIMAD R7, R0, R6, RZ\nIMAD.WIDE R4, R7, 0x4, R2", None),
-        ("LDG.E R6, desc[UR4][R2.64]\nIMAD.WIDE R4, R6, 0x4, R2", None),
-    ],
-)
+@each_row("address, stride", [
+    ("IMAD.WIDE R4, R0, 0x4, R2", 4),
+    ("IMAD.WIDE R4, R1, 0x4, R2", 0),
+    ("IMAD R6, R1, 0x80, R0\nIMAD.WIDE R4, R6, 0x8, R2", 8),
+    ("LDC R6, c[0x0][0x218]\nIMAD R7, R0, R6, RZ\nIMAD.WIDE R4, R7, 0x4, R2", None),
+    ("LDG.E R6, desc[UR4][R2.64]\nIMAD.WIDE R4, R6, 0x4, R2", None),
+])  # fmt: skip
 def test_lane_stride(address: str, stride: int | None) -> None:
     code = kernel(f"{address}\nLDG.E R20, desc[UR4][R4.64]")
     assert lane_stride(code.accesses[-1].offset) == stride
 
 
-@each_row(
-    ("address", "block", "answer"),
-    [
-        ("IMAD.WIDE R4, R1, 0x4, R2", (128, 1, 1), True),
-        ("IMAD.WIDE R4, R0, 0x4, R2", (128, 1, 1), False),
-        ("SHF.R.U32.HI R6, RZ, 0x5, R0\nIMAD.WIDE R4, R6, 0x4, R2", (128, 1, 1), True),
-        ("SHF.R.U32.HI R6, RZ, 0x4, R0\nIMAD.WIDE R4, R6, 0x4, R2", (128, 1, 1), None),
-        # A warp has two rows of 16 threads, or one of 32.
-        ("S2R R6, SR_TID.Y\nIMAD.WIDE R4, R6, 0x4, R2", (16, 8, 1), None),
-        ("S2R R6, SR_TID.Y\nIMAD.WIDE R4, R6, 0x4, R2", (32, 4, 1), True),
-        # What is loaded from one address is the same for all, but not what others return.
-        ("LDG.E R6, desc[UR4][R2.64]\nIMAD.WIDE R4, R6, 0x4, R2", (128, 1, 1), None),
-        (
-            "LDC R6, c[0x0][0x218]\nIMAD R7, R0, R6, RZ\nIMAD.WIDE R4, R7, 0x4, R2",
-            (128, 1, 1),
-            None,
-        ),
-    ],
-)
+@each_row("address, block, answer", [
+    ("IMAD.WIDE R4, R1, 0x4, R2", (128, 1, 1), True),
+    ("IMAD.WIDE R4, R0, 0x4, R2", (128, 1, 1), False),
+    ("SHF.R.U32.HI R6, RZ, 0x5, R0\nIMAD.WIDE R4, R6, 0x4, R2", (128, 1, 1), True),
+    ("SHF.R.U32.HI R6, RZ, 0x4, R0\nIMAD.WIDE R4, R6, 0x4, R2", (128, 1, 1), None),
+    # A warp has two rows of 16 threads, or one of 32.
+    ("S2R R6, SR_TID.Y\nIMAD.WIDE R4, R6, 0x4, R2", (16, 8, 1), None),
+    ("S2R R6, SR_TID.Y\nIMAD.WIDE R4, R6, 0x4, R2", (32, 4, 1), True),
+    # What is loaded from one address is the same for all, but not what others return.
+    ("LDG.E R6, desc[UR4][R2.64]\nIMAD.WIDE R4, R6, 0x4, R2", (128, 1, 1), None),
+    ("LDC R6, c[0x0][0x218]\nIMAD R7, R0, R6, RZ\nIMAD.WIDE R4, R7, 0x4, R2", (128, 1, 1), None),
+])  # fmt: skip
 def test_uniform_addresses(address: str, block: tuple[int, int, int], answer: bool | None) -> None:
     plain = kernel(f"{address}\nLDG.E R20, desc[UR4][R4.64]")
     code = replace(plain, shape=launch_shape((64, 2, 1), block, "9.0"))
     assert is_uniform(code.accesses[-1].offset, block) is answer
 
 
-@each_row(
-    ("address", "answer"),
-    [
-        ("LDG.E R6, desc[UR4][R2.64]\nIMAD.WIDE R4, R6, 0x4, R2", True),
-        ("IMAD.WIDE R4, R0, 0x4, R2", False),
-        # A pointer from memory, to which threads add their index.
-        ("LDG.E.64 R6, desc[UR4][R2.64]\nIMAD.WIDE R4, R0, 0x4, R6", False),
-        # The next node of a list.
-        ("IMAD.WIDE R8, R0, 0x8, R2\nLDG.E.64 R4, desc[UR4][R8.64]", True),
-    ],
-)
+@each_row("address, answer", [
+    ("LDG.E R6, desc[UR4][R2.64]\nIMAD.WIDE R4, R6, 0x4, R2", True),
+    ("IMAD.WIDE R4, R0, 0x4, R2", False),
+    # A pointer from memory, to which threads add their index.
+    ("LDG.E.64 R6, desc[UR4][R2.64]\nIMAD.WIDE R4, R0, 0x4, R6", False),
+    # The next node of a list.
+    ("IMAD.WIDE R8, R0, 0x8, R2\nLDG.E.64 R4, desc[UR4][R8.64]", True),
+])  # fmt: skip
 def test_gathers(address: str, answer: bool) -> None:
     code = kernel(f"{address}\nLDG.E R20, desc[UR4][R4.64]")
     assert is_gather(code.accesses[-1]) is answer
 
 
-@each_row(
-    ("index", "spread", "addresses"),
-    [
-        ("MOV R6, RZ", "one address", 1),
-        ("LDC R6, c[0x0][0x218]", "one address", 1),
-        ("MOV R6, R1", "one address per block", 64),
-        ("SHF.R.U32.HI R6, RZ, 0x5, R0", "one address per warp or less", 4),
-        ("MOV R6, R0", "different addresses", 128),
-        ("IMAD R6, R1, 0x80, R0", "different addresses", 64 * 128),
-        ("LDG.E R6, desc[UR4][R2.64]", "chosen by data", None),
-        ("IADD3 R6, R77, R0, RZ", "unknown", None),
-    ],
-)
+@each_row("index, spread, addresses", [
+    ("MOV R6, RZ", "one address", 1),
+    ("LDC R6, c[0x0][0x218]", "one address", 1),
+    ("MOV R6, R1", "one address per block", 64),
+    ("SHF.R.U32.HI R6, RZ, 0x5, R0", "one address per warp or less", 4),
+    ("MOV R6, R0", "different addresses", 128),
+    ("IMAD R6, R1, 0x80, R0", "different addresses", 64 * 128),
+    ("LDG.E R6, desc[UR4][R2.64]", "chosen by data", None),
+    ("IADD3 R6, R77, R0, RZ", "unknown", None),
+])  # fmt: skip
 def test_addresses_of_atomics(index: str, spread: str, addresses: int | None) -> None:
     code = kernel(
         f"""

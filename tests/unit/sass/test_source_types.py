@@ -21,53 +21,50 @@ def members(name: str, *sources: str) -> dict[str, int] | None:
     return {**offsets, "size": found.size} if found.is_whole else offsets
 
 
-@each_row(
-    ("body", "expected"),
-    [
-        ("", {"size": 1}),
-        ("char a; double b; char c;", {".a": 0, ".b": 8, ".c": 16, "size": 24}),
-        ("float3 a; float4 b; float2 c;", {".a": 0, ".b": 16, ".c": 32, "size": 48}),
-        ("bool a, *b, c;", {".a": 0, ".b": 8, ".c": 16, "size": 24}),
-        ("const float* __restrict__ const a;", {".a": 0, "size": 8}),
-        ("unsigned char a[3]; uint16_t b[2][2];", {".a": 0, ".b": 4, "size": 12}),
-        ("std::size_t n; half h; __half2 g;", {".n": 0, ".h": 8, ".g": 12, "size": 16}),
-        ("int a = f(1, 2), b{3}; float* c = {};", {".a": 0, ".b": 4, ".c": 8, "size": 16}),
-        ("float *p[2], q;", {".p[0]": 0, ".p[1]": 8, ".q": 16, "size": 24}),
-        ("int n; alignas(16) char a;", {".n": 0, ".a": 16, "size": 32}),
-        ("void (*done)(int, float); int n;", {".done": 0, ".n": 8, "size": 16}),
-        ("std::vector<int>* v; Other* o; int& r;", {".v": 0, ".o": 8, ".r": 16, "size": 24}),
-        ("struct { char c; int* p; } a[2];", {".a[0].p": 8, ".a[1].p": 24}),
-        ("struct In { char c; int i; }; In a; In b;", {".a.i": 4, ".b.i": 12, "size": 16}),
-        ("enum class E : short { A, B }; E e; char c;", {".e": 0, ".c": 2, "size": 4}),
-        ("using T = double; typedef int U; T t; U u;", {".t": 0, ".u": 8, "size": 16}),
-        ("static constexpr int N = 3; float* p[N - 1];", {".p[1]": 8, "size": 16}),
-        (
-            "public: S(int a) : x{a}, y(a) {} __device__ float* at(int i) const { return y; }"
-            "bool operator()(int); template <class T> T get(); friend class F; int x; float* y;",
-            {".x": 0, ".y": 8, "size": 16},
-        ),
-        (
-            "S& operator=(const S& o) { a = o.a; return *this; } int a;"
-            "template <int N = (2 > 1)> void f() {} int* b;",
-            {".a": 0, ".b": 8, "size": 16},
-        ),
-        # Not understood: nothing after it.
-        ("int* a; union { int b; float c; }; int* d;", {".a": 0}),
-        ("int* a; unsigned b : 3; int* d;", {".a": 0}),
-        ("int* a; std::array<int, 2> b; int* d;", {".a": 0}),
-        ("int* a; FIELD(int, b); int* d;", {".a": 0}),
-        ("int* a; FIELDS int* d;", {".a": 0}),
-        ("int* a; FIELDS; int* d;", {".a": 0}),
-        ("int* a; Unknown b; int* d;", {".a": 0}),
-        ("int* a; int b[M]; int* d;", {".a": 0}),
-        ("int* a; int b[sizeof(int)]; int* d;", {".a": 0}),
-        ("int* a; [[no_unique_address]] Empty b; int* d;", {".a": 0}),
-        ("int* a; long double b; int* d;", {".a": 0}),
-        ("int* a;\n#ifdef DEBUG\n int* b;\n#endif\n int* d;", {".a": 0}),
-        ("int* a; S b; int* d;", {".a": 0}),
-        ("int* a; virtual void f(); int* d;", {}),
-    ],
-)
+@each_row("body, expected", [
+    ("", {"size": 1}),
+    ("char a; double b; char c;", {".a": 0, ".b": 8, ".c": 16, "size": 24}),
+    ("float3 a; float4 b; float2 c;", {".a": 0, ".b": 16, ".c": 32, "size": 48}),
+    ("bool a, *b, c;", {".a": 0, ".b": 8, ".c": 16, "size": 24}),
+    ("const float* __restrict__ const a;", {".a": 0, "size": 8}),
+    ("unsigned char a[3]; uint16_t b[2][2];", {".a": 0, ".b": 4, "size": 12}),
+    ("std::size_t n; half h; __half2 g;", {".n": 0, ".h": 8, ".g": 12, "size": 16}),
+    ("int a = f(1, 2), b{3}; float* c = {};", {".a": 0, ".b": 4, ".c": 8, "size": 16}),
+    ("float *p[2], q;", {".p[0]": 0, ".p[1]": 8, ".q": 16, "size": 24}),
+    ("int n; alignas(16) char a;", {".n": 0, ".a": 16, "size": 32}),
+    ("void (*done)(int, float); int n;", {".done": 0, ".n": 8, "size": 16}),
+    ("std::vector<int>* v; Other* o; int& r;", {".v": 0, ".o": 8, ".r": 16, "size": 24}),
+    ("struct { char c; int* p; } a[2];", {".a[0].p": 8, ".a[1].p": 24}),
+    ("struct In { char c; int i; }; In a; In b;", {".a.i": 4, ".b.i": 12, "size": 16}),
+    ("enum class E : short { A, B }; E e; char c;", {".e": 0, ".c": 2, "size": 4}),
+    ("using T = double; typedef int U; T t; U u;", {".t": 0, ".u": 8, "size": 16}),
+    ("static constexpr int N = 3; float* p[N - 1];", {".p[1]": 8, "size": 16}),
+    (
+        "public: S(int a) : x{a}, y(a) {} __device__ float* at(int i) const { return y; }"
+        "bool operator()(int); template <class T> T get(); friend class F; int x; float* y;",
+        {".x": 0, ".y": 8, "size": 16},
+    ),
+    (
+        "S& operator=(const S& o) { a = o.a; return *this; } int a;"
+        "template <int N = (2 > 1)> void f() {} int* b;",
+        {".a": 0, ".b": 8, "size": 16},
+    ),
+    # Not understood: nothing after it.
+    ("int* a; union { int b; float c; }; int* d;", {".a": 0}),
+    ("int* a; unsigned b : 3; int* d;", {".a": 0}),
+    ("int* a; std::array<int, 2> b; int* d;", {".a": 0}),
+    ("int* a; FIELD(int, b); int* d;", {".a": 0}),
+    ("int* a; FIELDS int* d;", {".a": 0}),
+    ("int* a; FIELDS; int* d;", {".a": 0}),
+    ("int* a; Unknown b; int* d;", {".a": 0}),
+    ("int* a; int b[M]; int* d;", {".a": 0}),
+    ("int* a; int b[sizeof(int)]; int* d;", {".a": 0}),
+    ("int* a; [[no_unique_address]] Empty b; int* d;", {".a": 0}),
+    ("int* a; long double b; int* d;", {".a": 0}),
+    ("int* a;\n#ifdef DEBUG\n int* b;\n#endif\n int* d;", {".a": 0}),
+    ("int* a; S b; int* d;", {".a": 0}),
+    ("int* a; virtual void f(); int* d;", {}),
+])  # fmt: skip
 def test_members(body: str, expected: dict[str, int]) -> None:
     found = members("S", f"struct S {{ {body} }};")
     assert expected.items() <= found.items()
@@ -75,71 +72,62 @@ def test_members(body: str, expected: dict[str, int]) -> None:
     assert ("size" in found) == ("size" in expected or ".a[0].p" in expected)
 
 
-@each_row(
-    ("name", "source"),
-    [
-        ("S", "typedef struct { int* a; } S;"),
-        ("S", "typedef struct S { int* a; } S;"),
-        ("S_", "typedef struct S_ { int* a; } S;"),
-        ("S", "class S final { public: int* a; };"),
-        ("S", "struct alignas(8) S { int* a; };"),
-        ("S", "struct S; struct S { int* a; }; struct S { int* a; };"),
-        ("a::b::S", "namespace a::b { struct S { int* a; }; }"),
-        ("a::S", "struct a { struct S { int* a; }; };"),
-        ("(anonymous namespace)::S", "namespace { struct S { int* a; }; }"),
-        ("S", 'extern "C" { struct S { int* a; }; }'),
-        ("S", "#ifndef S_H\n#define S_H\nstruct S { int* a; };\n#endif"),
-        ("S", "#if !defined(S_H)\n#define S_H // once\nstruct S { int* a; };\n#endif"),
-        ("S", "#ifdef __CUDACC__\nstruct S { int* a; };\n#endif"),
-        ("S", "#define PTR(x) x\nint f() { char c = '{'; return c; } struct S { int* a; };"),
-        ("S", 'const char* t = "struct S { int b; };"; struct S { int* a; };'),
-        ("S", "// struct S { int b; };\nstruct S { /* int b; */ int* a; };"),
-    ],
-)
+@each_row("name, source", [
+    ("S", "typedef struct { int* a; } S;"),
+    ("S", "typedef struct S { int* a; } S;"),
+    ("S_", "typedef struct S_ { int* a; } S;"),
+    ("S", "class S final { public: int* a; };"),
+    ("S", "struct alignas(8) S { int* a; };"),
+    ("S", "struct S; struct S { int* a; }; struct S { int* a; };"),
+    ("a::b::S", "namespace a::b { struct S { int* a; }; }"),
+    ("a::S", "struct a { struct S { int* a; }; };"),
+    ("(anonymous namespace)::S", "namespace { struct S { int* a; }; }"),
+    ("S", 'extern "C" { struct S { int* a; }; }'),
+    ("S", "#ifndef S_H\n#define S_H\nstruct S { int* a; };\n#endif"),
+    ("S", "#if !defined(S_H)\n#define S_H // once\nstruct S { int* a; };\n#endif"),
+    ("S", "#ifdef __CUDACC__\nstruct S { int* a; };\n#endif"),
+    ("S", "#define PTR(x) x\nint f() { char c = '{'; return c; } struct S { int* a; };"),
+    ("S", 'const char* t = "struct S { int b; };"; struct S { int* a; };'),
+    ("S", "// struct S { int b; };\nstruct S { /* int b; */ int* a; };"),
+])  # fmt: skip
 def test_definitions(name: str, source: str) -> None:
     assert members(name, source) == {".a": 0, "size": 8}
 
 
-@each_row(
-    ("name", "source"),
-    [
-        ("S", ""),
-        ("S", "struct S;"),
-        ("S", "struct S : Base { int* a; };"),
-        ("S", "template <class T> struct S { T* a; };"),
-        ("S<int>", "template <class T> struct S { T* a; };"),
-        ("S", "namespace other { struct S { int* a; }; }"),
-        ("other::S", "struct S { int* a; };"),
-        ("S", "struct S { int* a; }; struct S { int* b; };"),
-        ("S", "#if DOUBLE\nstruct S { int* a; };\n#endif"),
-        ("S", "#ifdef __CUDACC__\n#else\nstruct S { int* a; };\n#endif"),
-        ("S", "#pragma pack(1)\nstruct S { char c; int* a; };"),
-        ("S", "struct S { char c; int* a; } __attribute__((packed));"),
-        ("S", "struct __attribute__((packed)) S { char c; int* a; };"),
-        ("S", "void f() { struct S { int* a; }; }"),
-        ("S", "struct S { int* a;"),
-        ("E", "enum E { A = 1L };"),
-        ("E", "enum E { A = 0x100000000 };"),
-    ],
-)
+@each_row("name, source", [
+    ("S", ""),
+    ("S", "struct S;"),
+    ("S", "struct S : Base { int* a; };"),
+    ("S", "template <class T> struct S { T* a; };"),
+    ("S<int>", "template <class T> struct S { T* a; };"),
+    ("S", "namespace other { struct S { int* a; }; }"),
+    ("other::S", "struct S { int* a; };"),
+    ("S", "struct S { int* a; }; struct S { int* b; };"),
+    ("S", "#if DOUBLE\nstruct S { int* a; };\n#endif"),
+    ("S", "#ifdef __CUDACC__\n#else\nstruct S { int* a; };\n#endif"),
+    ("S", "#pragma pack(1)\nstruct S { char c; int* a; };"),
+    ("S", "struct S { char c; int* a; } __attribute__((packed));"),
+    ("S", "struct __attribute__((packed)) S { char c; int* a; };"),
+    ("S", "void f() { struct S { int* a; }; }"),
+    ("S", "struct S { int* a;"),
+    ("E", "enum E { A = 1L };"),
+    ("E", "enum E { A = 0x100000000 };"),
+])  # fmt: skip
 def test_unknown_definitions(name: str, source: str) -> None:
     assert members(name, source) is None
 
 
-@each_row(
-    ("before", "is_known"),
-    [
-        ("typedef float real;", True),
-        ("using real = float;", True),
-        ("#define real float\n", True),
-        ("typedef float real; typedef float real;", True),
-        # The compiler may have seen another one.
-        ("typedef float real; typedef double real;", False),
-        ("#ifndef real\n#define real float\n#endif\n", False),
-        ("#ifdef DOUBLE\ntypedef double real;\n#else\ntypedef float real;\n#endif\n", False),
-        ("#define real float, hidden\n", False),
-    ],
-)
+@each_row("before, is_known", [
+    ("typedef float real;", True),
+    ("using real = float;", True),
+    ("#define real float\n", True),
+    ("typedef float real; typedef float real;", True),
+    # The compiler may have seen another one.
+    ("typedef float real; typedef double real;", False),
+    ("#ifndef real\n#define real float\n#endif\n", False),
+    ("#ifdef DOUBLE\ntypedef double real;\n#else\ntypedef float real;\n#endif\n", False),
+    ("#define real float, hidden\n", False),
+])  # fmt: skip
 def test_names_of_types(before: str, is_known: bool) -> None:
     found = members("S", f"{before} struct S {{ real r; int* a; }};")
     assert (".a" in found) == is_known
@@ -179,27 +167,23 @@ def test_any_text(text: str) -> None:
 
 
 @pytest.mark.slow
-@each_row(
-    "text",
-    [
-        "struct S {" * 20_000,
-        "struct S {" * 20_000 + "}" * 20_000,
-        "struct S { struct { int* a; } b; " * 20_000 + "};" * 20_000,
-        "struct S { int a[" + "(" * 100_000 + "]; };",
-        "struct S { int a[" + "1 + " * 50_000 + "1]; };",
-        "struct S {" + "int* a[400];" * 10_000 + "};",
-        "struct S {" + "S(int a) : b{1}, " * 20_000 + "};",
-        "struct S {" + "A<" * 100_000 + "};",
-        "struct S {" + "int " * 100_000 + "a; };",
-        "/*" * 200_000,
-        'R"(' * 100_000,
-        "#if\n" * 100_000 + "struct S { int* a; };",
-        "#define S S\n" * 50_000 + "struct S { S a; };",
-        "using S = T; using T = S; struct Q { S a; };",
-        "".join(f"struct S{n} {{ S{n + 1} a[9], b[9]; }};" for n in range(2_000))
-        + "struct S {S0 a;};",
-    ],
-)
+@each_row("text", [
+    "struct S {" * 20_000,
+    "struct S {" * 20_000 + "}" * 20_000,
+    "struct S { struct { int* a; } b; " * 20_000 + "};" * 20_000,
+    "struct S { int a[" + "(" * 100_000 + "]; };",
+    "struct S { int a[" + "1 + " * 50_000 + "1]; };",
+    "struct S {" + "int* a[400];" * 10_000 + "};",
+    "struct S {" + "S(int a) : b{1}, " * 20_000 + "};",
+    "struct S {" + "A<" * 100_000 + "};",
+    "struct S {" + "int " * 100_000 + "a; };",
+    "/*" * 200_000,
+    'R"(' * 100_000,
+    "#if\n" * 100_000 + "struct S { int* a; };",
+    "#define S S\n" * 50_000 + "struct S { S a; };",
+    "using S = T; using T = S; struct Q { S a; };",
+    "".join(f"struct S{n} {{S{n + 1} a[9], b[9];}};" for n in range(2_000)) + "struct S {S0 a;};",
+])  # fmt: skip
 def test_hostile_source(text: str) -> None:
     start = time.process_time()
     for name in ("S", "S0", "Q"):

@@ -53,8 +53,7 @@ def test_scattered_stores_come_first() -> None:
 
 def test_bank_conflicts() -> None:
     first, second, *_ = rows("score_tiles")
-    assert file_name(first.file or "") == "slow.cu"
-    assert (first.line, first.memory) == (43, "shared")
+    assert (file_name(first.file or ""), first.line, first.memory) == ("slow.cu", 43, "shared")
     assert (first.wavefronts, first.wavefronts_needed, first.sectors) == (4, 1, None)
     assert (second.line, second.wavefronts) == (42, 1)
 
@@ -91,8 +90,7 @@ def access(width: int, lines: float, threads: float = 32.0) -> MemoryAccess:
 
 
 def test_passes_that_are_known() -> None:
-    assert access(16, 1).wavefronts((9, 0)) == 4
-    assert access(8, 2).wavefronts((9, 0)) == 2
+    assert (access(16, 1).wavefronts((9, 0)), access(8, 2).wavefronts((9, 0))) == (4, 2)
     assert access(4, 1).wavefronts((8, 6)) == 1
     assert access(16, 1).wavefronts((8, 6)) is None  # not checked there
     assert access(4, 2).wavefronts((9, 0)) is None  # not aligned: one pass or two

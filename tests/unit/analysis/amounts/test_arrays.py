@@ -27,25 +27,16 @@ def found(report: str, kernel: str = "") -> dict[str, ArrayDocument]:
     return {array.name: array for array in arrays(LaunchView(launch, reads_code=True))}
 
 
-@each_row(
-    ("report", "kernel", "name", "distinct", "times", "again"),
-    [
-        # Sizes and formulas: evals/sass/reuse_truth.toml, evals/sass/streams/streams.cu.
-        ("matrix_flip", "", "in", 4 * 8192**2, 1.0, []),
-        ("matrix_flip", "", "out", 4 * 8192**2, 1.0, []),
-        ("panel_product", "", "x", 2 * 4096 * 2048, 32.0, [("blocks", "blockIdx.y", 32.0)]),
-        ("streams", "bin_ranges", "keys", 1 << 28, 4.0, [("blocks", "blockIdx.y", 4.0)]),
-        ("streams", "norm_rows", "x", 1 << 28, 3.0, [("passes", "several loops", 3.0)]),
-        (
-            "streams",
-            "score_table",
-            "table",
-            200_000_000,
-            6.0,
-            [("loop", "the loop at streams.cu:196", 6.0)],
-        ),
-    ],
-)
+@each_row("report, kernel, name, distinct, times, again", [
+    # Sizes and formulas: evals/sass/reuse_truth.toml, evals/sass/streams/streams.cu.
+    ("matrix_flip", "", "in", 4 * 8192**2, 1.0, []),
+    ("matrix_flip", "", "out", 4 * 8192**2, 1.0, []),
+    ("panel_product", "", "x", 2 * 4096 * 2048, 32.0, [("blocks", "blockIdx.y", 32.0)]),
+    ("streams", "bin_ranges", "keys", 1 << 28, 4.0, [("blocks", "blockIdx.y", 4.0)]),
+    ("streams", "norm_rows", "x", 1 << 28, 3.0, [("passes", "several loops", 3.0)]),
+    ("streams", "score_table", "table", 200_000_000, 6.0,
+     [("loop", "the loop at streams.cu:196", 6.0)]),
+])  # fmt: skip
 def test_array(report, kernel, name, distinct, times, again) -> None:
     array = found(report, kernel)[name]
     assert array.basis == "exact"
@@ -85,17 +76,14 @@ def test_without_machine_code() -> None:
     assert arrays(LaunchView(profile_of(path).launches[0])) == ()
 
 
-@each_row(
-    ("other", "dram", "is_all"),
-    [
-        ((None, None), 100e6, True),
-        # L2 reads 1 % for another array: that may be half of what DRAM reads.
-        ((None, None), 20e6, False),
-        ((0.5e6, "exact"), 60e6, True),  # it stays in L2
-        ((0.5e6, "bound"), 20e6, False),
-        ((8e6, "exact"), 20e6, False),
-    ],
-)
+@each_row("other, dram, is_all", [
+    ((None, None), 100e6, True),
+    # L2 reads 1 % for another array: that may be half of what DRAM reads.
+    ((None, None), 20e6, False),
+    ((0.5e6, "exact"), 60e6, True),  # it stays in L2
+    ((0.5e6, "bound"), 20e6, False),
+    ((8e6, "exact"), 20e6, False),
+])  # fmt: skip
 def test_dram_reads_for_one_array(other, dram, is_all) -> None:
     """One array has 99.8 % of what L1 reads from L2."""
     own = dict.fromkeys(ArrayUse._fields) | {
@@ -121,5 +109,4 @@ def test_windows_that_overlap_are_not_called_exact() -> None:
 
 def test_a_small_table_behind_conditions() -> None:
     weights = found("streams", "filter_planes")["weights"]
-    assert weights.distinct_bytes == 6 * 9 * 4
-    assert weights.basis == "exact"
+    assert (weights.distinct_bytes, weights.basis) == (6 * 9 * 4, "exact")

@@ -91,18 +91,15 @@ def test_idle_threads_by_index() -> None:
     assert row.share_pct == 50
 
 
-@each_row(
-    "name",
-    [
-        "pair_reduce",  # `if (threadIdx.x < width)`
-        "sparse_apply",  # rows of different length
-        "tap_filter",  # what is left over of an unrolled loop
-        "orbit_forces",
-        "stencil_march",
-        "key_count",  # atomics that the compiler combines within a warp
-        "interpreter/mixed_programs",  # a switch
-    ],
-)
+@each_row("name", [
+    "pair_reduce",  # `if (threadIdx.x < width)`
+    "sparse_apply",  # rows of different length
+    "tap_filter",  # what is left over of an unrolled loop
+    "orbit_forces",
+    "stencil_march",
+    "key_count",  # atomics that the compiler combines within a warp
+    "interpreter/mixed_programs",  # a switch
+])  # fmt: skip
 def test_look_alikes(name: str) -> None:
     assert not rows(name)
 

@@ -25,15 +25,12 @@ def work(view: LaunchView) -> dict[str, float]:
     return {row.id: row.value for row in per_item(view, item)}
 
 
-@each_row(
-    ("sample", "name", "count", "basis"),
-    [
-        ("matrix_flip", "element of out", 8192**2, "stores"),
-        ("half_dense", "element of c", 4096**2, "stores"),  # stored four at a time
-        ("decay_ratios", "element of param+0x30", 2_000_000, "stores"),  # the first of two
-        ("key_count", "thread", 16384 * 256, "threads"),  # atomics at indices from memory
-    ],
-)
+@each_row("sample, name, count, basis", [
+    ("matrix_flip", "element of out", 8192**2, "stores"),
+    ("half_dense", "element of c", 4096**2, "stores"),  # stored four at a time
+    ("decay_ratios", "element of param+0x30", 2_000_000, "stores"),  # the first of two
+    ("key_count", "thread", 16384 * 256, "threads"),  # atomics at indices from memory
+])  # fmt: skip
 def test_item(sample: str, name: str, count: int, basis: str) -> None:
     item = item_of(view_of(sample))
     assert (item.name, item.count, item.basis) == (name, count, basis)
@@ -71,8 +68,7 @@ def test_the_user_names_another() -> None:
     view = view_of("matrix_flip")
     view.counted_per = ("tile", 65536.0)
     item = item_of(view)
-    assert (item.name, item.count, item.basis) == ("tile", 65536, "user")
-    assert work(view)["loads"] == 1024
+    assert (item.name, item.count, item.basis, work(view)["loads"]) == ("tile", 65536, "user", 1024)
 
 
 def test_work_of_a_copy() -> None:
@@ -86,8 +82,7 @@ def test_work_of_a_copy() -> None:
 
 def test_work_of_a_product() -> None:
     found = work(view_of("half_dense"))
-    assert found["fp32"] == 2 * 2048
-    assert found["loads"] == 4
+    assert (found["fp32"], found["loads"]) == (2 * 2048, 4)
 
 
 def test_divisions() -> None:

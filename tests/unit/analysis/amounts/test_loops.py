@@ -28,17 +28,14 @@ def at_line(name: str, line: int) -> LoopAmounts:
 
 
 @pytest.mark.slow
-@each_row(
-    ("name", "line", "copies", "iterations"),
-    [
-        ("orbit_forces", 37, 1, 8),
-        ("orbit_forces", 40, 2, 128),  # unrolled, two bodies per thread: four copies of a line
-        ("panel_product", 147, 1, 32),
-        ("series_eval", 21, 1, 4),
-        ("stencil_march", 39, 1, 24),
-        ("kmeans_assign/rows_read_per_thread", 40, 1, 64),
-    ],
-)
+@each_row("name, line, copies, iterations", [
+    ("orbit_forces", 37, 1, 8),
+    ("orbit_forces", 40, 2, 128),  # unrolled, two bodies per thread: four copies of a line
+    ("panel_product", 147, 1, 32),
+    ("series_eval", 21, 1, 4),
+    ("stencil_march", 39, 1, 24),
+    ("kmeans_assign/rows_read_per_thread", 40, 1, 64),
+])  # fmt: skip
 def test_iterations_are_those_of_the_source(name, line, copies, iterations) -> None:
     row = at_line(name, line)
     assert (row.copies, row.iterations) == (copies, iterations)
@@ -58,8 +55,7 @@ def test_only_what_the_code_proves_is_least_and_most() -> None:
 
 def test_an_iteration() -> None:
     row = at_line("panel_product", 147)
-    assert (row.loads, row.barriers, row.depth) == (12, 2, 1)
-    assert row.instructions == 207
+    assert (row.loads, row.barriers, row.depth, row.instructions) == (12, 2, 1, 207)
     inner, outer = at_line("orbit_forces", 40), at_line("orbit_forces", 37)
     assert outer.instructions > 128 * inner.instructions
     assert outer.share_pct >= inner.share_pct
@@ -71,9 +67,7 @@ def invariants(name: str) -> list[InvariantDocument]:
 
 def test_a_row_that_every_cluster_loads_again() -> None:
     (found,) = invariants("kmeans_assign/rows_read_per_thread")
-    assert found.name == "x"
-    assert found.times == 64
-    assert found.bytes_per_block == 256 * 64
+    assert (found.name, found.times, found.bytes_per_block) == ("x", 64, 256 * 64)
     assert found.fits == ("registers", "shared memory")
     assert [each.line for each in found.lines] == [43]
 
@@ -145,8 +139,7 @@ def test_known_loops_are_right_or_unknown() -> None:
                 continue
             judged += 1
             assert row.iterations == pytest.approx(want["mean"], rel=1e-3), (kernel, row.line)
-            assert row.entries == want["entries"]
-            assert row.barriers == pytest.approx(want["barriers"])
+            assert (row.entries, row.barriers) == (want["entries"], pytest.approx(want["barriers"]))
             assert row.iterations_least in (None, want["least"])
             assert row.iterations_most in (None, want["most"])
     assert judged >= 25

@@ -43,15 +43,12 @@ def test_a_loop_that_repeats_the_phases() -> None:
     assert found.blocks_per_sm == 1
 
 
-@each_row(
-    "case",
-    [
-        "node_update/deep_columns.by_level",  # one loop loads, computes and stores
-        "transpose/f32.rows_in",  # no arithmetic
-        "gemm_f32/m1408_n1536.micro_8x8",  # the next tile is loaded while this one is used
-        "nbody/field_270k.untiled",
-    ],
-)
+@each_row("case", [
+    "node_update/deep_columns.by_level",  # one loop loads, computes and stores
+    "transpose/f32.rows_in",  # no arithmetic
+    "gemm_f32/m1408_n1536.micro_8x8",  # the next tile is loaded while this one is used
+    "nbody/field_270k.untiled",
+])  # fmt: skip
 def test_code_that_mixes_them(case: str) -> None:
     assert document(case) is None
 

@@ -19,22 +19,18 @@ def known(name: str, *, reads_code: bool = False) -> ResourcesDocument:
     return found
 
 
-@each_row(
-    ("sample", "blocks", "fit", "warps", "limits"),
-    [
-        ("stencil_march", 2, 2, 32, ("registers",)),
-        ("matrix_flip", 8, 8, 64, ()),
-        ("window_median", 2, 2, 8, ("shared memory",)),
-        ("ring_steps", 1, 8, 8, ("grid",)),
-        ("half_dense:fast", 1, 1, 8, ("registers", "shared memory")),
-        # Blocks of one warp without shared memory of their own: that of the driver is no limit.
-        ("page_walk", 32, 32, 32, ("blocks",)),
-    ],
-)
+@each_row("sample, blocks, fit, warps, limits", [
+    ("stencil_march", 2, 2, 32, ("registers",)),
+    ("matrix_flip", 8, 8, 64, ()),
+    ("window_median", 2, 2, 8, ("shared memory",)),
+    ("ring_steps", 1, 8, 8, ("grid",)),
+    ("half_dense:fast", 1, 1, 8, ("registers", "shared memory")),
+    # Blocks of one warp without shared memory of their own: that of the driver is no limit.
+    ("page_walk", 32, 32, 32, ("blocks",)),
+])  # fmt: skip
 def test_what_fits(sample: str, blocks: int, fit: int, warps: int, limits: tuple[str, ...]) -> None:
     found = known(sample)
-    assert (found.blocks_per_sm, found.blocks_that_fit) == (blocks, fit)
-    assert found.warps_per_sm == warps
+    assert (found.blocks_per_sm, found.blocks_that_fit, found.warps_per_sm) == (blocks, fit, warps)
     assert found.limited_by == limits
 
 

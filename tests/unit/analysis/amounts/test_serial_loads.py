@@ -167,8 +167,7 @@ def test_pointers_that_are_loaded_again_after_a_store() -> None:
     """
     (region,) = regions(body)
     reasons = [trip.reason for trip in region.trips]
-    assert reasons == [None, "address", "store", "address"]
-    assert region.needed == 2
+    assert (reasons, region.needed) == ([None, "address", "store", "address"], 2)
 
 
 def test_loads_in_one_batch_are_one_round_trip() -> None:
