@@ -10,6 +10,7 @@ from keet.analysis.sass.analyses.blame import barrier_waits, polls_memory
 from keet.diagnosis.advice import advice_for
 from keet.diagnosis.diagnosis import diagnose
 from tests.conftest import REPORTS, needs_corpus
+from tests.rows import each_row
 from tests.unit.analysis.real_launches import launch_of, profile_of, public_launch
 from tests.unit.sass.assembled import program
 
@@ -30,22 +31,7 @@ ALONE = (160, 160, 160, 160, 12, 12, 12, 160, 160, 160)
 """Executions for ten blocks: one warp of each polls, once or twice."""
 
 
-def test_one_warp_explains_the_waiting_of_the_others() -> None:
-    code = program(LOOK_BACK, ALONE)
-    samples = {"barrier": {16 * 8: 300}, "long_scoreboard": {16 * 5: 24}}
-    (wait,) = barrier_waits(code, samples, WARPS)
-    assert (wait.position, wait.samples) == (7, 300)
-    assert 250 < wait.by_few <= 300
-    assert (wait.alone[0], polls_memory(code, wait.alone)) == (5, [4])
-
-
-def test_warps_that_all_work_explain_nothing() -> None:
-    code = program(LOOK_BACK, [160] * 10)
-    samples = {"barrier": {16 * 8: 300}, "long_scoreboard": {16 * 5: 24}}
-    (wait,) = barrier_waits(code, samples, WARPS)
-    assert (wait.by_few, wait.alone) == (0, ())
-
-
+WAITING = {"barrier": {16 * 8: 300}, "long_scoreboard": {16 * 5: 24}}
 IN_LOOP = """
     S2R R0, SR_TID.X
     MOV R1, RZ
@@ -56,13 +42,28 @@ IN_LOOP = """
     @P0 BRA again
     EXIT
 """
+IN_LOOP_WAITING = {"barrier": {16 * 4: 300}, "mio_throttle": {0: 100, 16: 100}}
+IN_ROUTINE = "S2R R0, SR_TID.X\nLDS R2, [R4]\nBAR.SYNC 0x0\nEXIT"
+IN_ROUTINE_WAITING = {"barrier": {16 * 3: 300}, "short_scoreboard": {16: 100}}
 
 
-def test_what_runs_once_before_a_loop_is_not_the_work_of_few_warps() -> None:
-    """A tiled product: the barrier runs once per tile, the code before the loop once."""
-    code = program(IN_LOOP, [160, 160, *([5120] * 5), 160])
-    samples = {"barrier": {16 * 4: 300}, "mio_throttle": {0: 100, 16: 100}}
-    (wait,) = barrier_waits(code, samples, WARPS)
+def test_one_warp_explains_the_waiting_of_the_others() -> None:
+    code = program(LOOK_BACK, ALONE)
+    (wait,) = barrier_waits(code, WAITING, WARPS)
+    assert (wait.position, wait.samples, wait.alone[0]) == (7, 300, 5)
+    assert 250 < wait.by_few <= 300
+    assert polls_memory(code, wait.alone) == [4]
+
+
+@each_row("lines, counts, samples", [
+    (LOOK_BACK, [160] * 10, WAITING),  # all warps work
+    # A tiled product: the barrier runs once per tile, the code before the loop once.
+    (IN_LOOP, [160, 160, *([5120] * 5), 160], IN_LOOP_WAITING),
+    # The barrier is in a routine that is called four times.
+    (IN_ROUTINE, [160, 160, 640, 160], IN_ROUTINE_WAITING),
+])  # fmt: skip
+def test_what_every_warp_runs_is_not_the_work_of_few(lines, counts, samples) -> None:
+    (wait,) = barrier_waits(program(lines, counts), samples, WARPS)
     assert (wait.by_few, wait.alone) == (0, ())
 
 
@@ -86,14 +87,7 @@ def test_iterations_of_a_loop_are_not_warps() -> None:
     samples = {"barrier": {16 * 9: 300}, "short_scoreboard": {16 * 5: 24}}
     (wait,) = barrier_waits(code, samples, WARPS)
     assert (wait.by_few, set(wait.alone)) == (300, {3, 4, 5, 6, 7})
-
-
-def test_code_that_every_warp_runs_once_is_not_the_work_of_few() -> None:
-    """The barrier is in a routine that is called four times."""
-    code = program("S2R R0, SR_TID.X\nLDS R2, [R4]\nBAR.SYNC 0x0\nEXIT", [160, 160, 640, 160])
-    samples = {"barrier": {16 * 3: 300}, "short_scoreboard": {16: 100}}
-    (wait,) = barrier_waits(code, samples, WARPS)
-    assert (wait.by_few, wait.alone) == (0, ())
+    assert barrier_waits(program("EXIT"), {"barrier": {0: 3}}, WARPS) == []
 
 
 def test_a_serial_step_is_one_finding_of_barriers_and_inactive_threads(wording) -> None:
@@ -106,10 +100,6 @@ def test_a_serial_step_is_one_finding_of_barriers_and_inactive_threads(wording) 
     assert finding.action.startswith("One thread works")
     assert "cub::BlockScan" in finding.action
     assert 1.8 < finding.forecast.likely < 3
-
-
-def test_code_without_barriers_has_no_waits() -> None:
-    assert barrier_waits(program("EXIT"), {"barrier": {0: 3}}, WARPS) == []
 
 
 @needs_corpus
@@ -128,23 +118,24 @@ def test_a_scan_by_all_warps_does_not_get_that_advice() -> None:
         assert advice_for(finding, diagnosis.view).variant not in ("look_back", "few_warps")
 
 
-def test_an_atomic_is_at_the_line_of_its_call() -> None:
-    """`atomicAdd(&bins[...], 1)`: the line table has a line of device_atomic_functions.hpp."""
-    launch = profile_of(REPORTS / "zoo.ncu-repz").launches[5]
-    (finding, *_) = diagnose(launch).findings
-    assert (finding.id, finding.locations[0].where) == ("atomic_contention", "zoo.cu:87")
-    assert finding.advice.variant == "privatise"
-
-
-def test_loads_of_fragments_are_at_the_line_of_their_call() -> None:
-    view = LaunchView(profile_of(REPORTS / "zoo.ncu-repz").launches[2], reads_code=True)
+def test_accesses_that_were_inlined_are_at_the_line_of_their_call() -> None:
+    """`atomicAdd(&bins[...], 1)`, whose line in the table is of device_atomic_functions.hpp, and
+    loads of fragments."""
+    launches = profile_of(REPORTS / "zoo.ncu-repz").launches
+    (finding, *_) = diagnose(launches[5]).findings
+    assert (finding.id, finding.advice.variant) == ("atomic_contention", "privatise")
+    assert finding.locations[0].where == "zoo.cu:87"
+    view = LaunchView(launches[2], reads_code=True)
     places = view.column_places("excess sectors", "src_l2_sectors_global_excess")
     assert {place.where for place in places[:2]} == {"zoo.cu:48", "zoo.cu:49"}
 
 
-def test_headers_of_the_toolkit_are_recognised() -> None:
-    assert is_of_toolkit("/usr/local/cuda/targets/x86_64-linux/include/crt/mma.hpp")
-    assert is_of_toolkit("/usr/local/cuda-12.4/include/cuda_fp16.hpp")
-    assert is_of_toolkit(r"C:\NVIDIA GPU Computing Toolkit\CUDA\v12.4\include\sm_60.hpp")
-    assert not is_of_toolkit("/home/me/cuda_project/src/include_me.cuh")
-    assert not is_of_toolkit("/work/include/tiles.cuh")
+@each_row("path, is_toolkit", [
+    ("/usr/local/cuda/targets/x86_64-linux/include/crt/mma.hpp", True),
+    ("/usr/local/cuda-12.4/include/cuda_fp16.hpp", True),
+    (r"C:\NVIDIA GPU Computing Toolkit\CUDA\v12.4\include\sm_60.hpp", True),
+    ("/home/me/cuda_project/src/include_me.cuh", False),
+    ("/work/include/tiles.cuh", False),
+])  # fmt: skip
+def test_headers_of_the_toolkit_are_recognised(path, is_toolkit) -> None:
+    assert is_of_toolkit(path) is is_toolkit

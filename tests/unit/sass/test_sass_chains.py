@@ -23,28 +23,21 @@ def only(body: str, trips: int = 10) -> LoopChains:
 
 def test_a_loop_counter_is_not_a_chain() -> None:
     found = only("FADD R2, R3, R4")
-    assert found.recurrence is None
+    assert (found.recurrence, found.independent_loads) == (None, 0)
     assert (found.trips, found.instructions, found.loads, found.load_depth) == (10, 4, 0, 0)
-    assert (found.independent_loads, found.share) == (0, pytest.approx(160 / 168))
-
-
-def test_a_running_address_is_not_a_chain() -> None:
+    assert found.share == pytest.approx(160 / 168)
+    # Nor is a running address.
     found = only("LDG.E R4, desc[UR4][R2.64]\nIADD3 R2, P1, R2, 0x4, RZ\nIMAD.X R3, RZ, RZ, R3, P1")
-    assert found.recurrence is None
-    assert found.load_depth == 1
+    assert (found.recurrence, found.load_depth) == (None, 1)
 
 
 def test_pointer_chasing() -> None:
     found = only("LDG.E.64 R2, desc[UR4][R2.64+0x8]")
-    assert found.recurrence.positions == (2,)
-    assert found.recurrence.loads == 1
+    assert (found.recurrence.positions, found.recurrence.loads) == ((2,), 1)
     assert (found.loads, found.load_depth, found.load_chain) == (1, 1, (2,))
-
-
-def test_pointer_chasing_by_index() -> None:
-    found = only("IMAD.WIDE R4, R2, 0x4, R6\nLDG.E R2, desc[UR4][R4.64]")
-    assert found.recurrence.positions == (2, 3)
-    assert found.recurrence.cycles > 200
+    by_index = only("IMAD.WIDE R4, R2, 0x4, R6\nLDG.E R2, desc[UR4][R4.64]")
+    assert by_index.recurrence.positions == (2, 3)
+    assert by_index.recurrence.cycles > 200
 
 
 def test_a_search_through_a_texture_is_a_chain() -> None:
@@ -86,10 +79,7 @@ def test_independent_loads() -> None:
     loads = "\n".join(f"LDG.E R{10 + n}, desc[UR4][R2.64+{16 * n:#x}]" for n in range(6))
     found = only(loads)
     assert (found.load_depth, found.loads, found.independent_loads) == (1, 6, 6)
-
-
-def test_shared_memory_does_not_count_as_a_load() -> None:
-    found = only("LDS R4, [R2]\nLDS R5, [R4]")
+    found = only("LDS R4, [R2]\nLDS R5, [R4]")  # shared memory does not count
     assert (found.loads, found.load_depth) == (0, 0)
 
 
@@ -107,19 +97,13 @@ def test_the_length_of_an_accumulation(count: int) -> None:
     assert (found.recurrence.length, found.recurrence.cycles) == (count, 4 * count)
 
 
-def test_several_accumulators_are_as_slow_as_the_slowest() -> None:
-    found = only("FADD R2, R2, R3\nFADD R4, R4, R3\nDADD R6, R6, R8\nFADD R5, R5, R3")
-    assert found.recurrence.positions == (4,)
-
-
-def test_a_chain_through_two_registers() -> None:
-    found = only("FADD R2, R3, R9\nFMUL R3, R2, R9")
-    assert found.recurrence.positions == (2, 3)
-
-
-def test_a_chain_through_a_predicated_write() -> None:
-    found = only("@P1 FADD R2, R2, R3")
-    assert found.recurrence.positions == (2,)
+@each_row("body, positions", [
+    ("FADD R2, R2, R3\nFADD R4, R4, R3\nDADD R6, R6, R8\nFADD R5, R5, R3", (4,)),  # the slowest
+    ("FADD R2, R3, R9\nFMUL R3, R2, R9", (2, 3)),  # through two registers
+    ("@P1 FADD R2, R2, R3", (2,)),
+])  # fmt: skip
+def test_accumulators(body, positions) -> None:
+    assert only(body).recurrence.positions == positions
 
 
 def test_loops_that_ran_once_are_left_out() -> None:
@@ -129,20 +113,9 @@ def test_loops_that_ran_once_are_left_out() -> None:
 
 
 def test_an_inner_loop_counts_for_itself() -> None:
-    found = loop_chains(
-        program(
-            """
-            MOV R0, RZ
-            outer: MOV R1, RZ
-            inner: FADD R2, R2, R3
-            @P0 BRA inner
-            IADD3 R0, R0, 0x1, RZ
-            @P1 BRA outer
-            EXIT
-            """,
-            [1, 10, 100, 100, 10, 10, 1],
-        )
-    )
+    rows = "MOV R0, RZ; outer: MOV R1, RZ; inner: FADD R2, R2, R3; @P0 BRA inner"
+    rows += "; IADD3 R0, R0, 0x1, RZ; @P1 BRA outer; EXIT"
+    found = loop_chains(program(rows.split(";"), [1, 10, 100, 100, 10, 10, 1]))
     assert [each.instructions for each in found] == [2, 3]
     assert found[0].share > found[1].share
 
@@ -157,68 +130,38 @@ LOADED = """
 """
 
 
-def wait(lines: str, position: int, reason: str) -> tuple[tuple[int, ...], str]:
-    found = waits(program(lines), {reason: {16 * position: 5}})
-    assert (len(found), found[0].position, found[0].samples) == (1, position, 5)
-    return found[0].producers, found[0].link
+STORE = "STG.E desc[UR4][R4.64], R2\n"
+PATHS = f"@P0 BRA other\n{STORE}BRA join\nother: STG.E desc[UR4][R6.64], R2\njoin: EXIT"
+BEFORE = "MOV R2, RZ\ntop: FADD R6, R2, R6\nLDG.E R2, desc[UR4][R4.64]\n@P0 BRA top\nEXIT"
 
 
-def test_a_load_is_what_its_reader_waits_for() -> None:
-    assert wait(LOADED, 3, "long_scoreboard") == ((1, 0), "result")
+@each_row("lines, position, reason, producers, link", [
+    (LOADED, 3, "long_scoreboard", (1, 0), "result"),
+    (LOADED, 4, "long_scoreboard", (0,), "result"),  # awaited before: the last candidate
+    (LOADED, 4, "wait", (3,), "result"),
+    (LOADED, 2, "wait", (), "itself"),
+    (STORE + "MOV R2, R9\nEXIT", 1, "long_scoreboard", (0,), "register reuse"),
+    ("NOP\nBAR.SYNC 0x0\nEXIT", 1, "barrier", (1,), "completion"),
+    ("NOP\nBAR.SYNC 0x0", 1, "barrier", (1,), "completion"),
+    ("BAR.SYNC 0x0\nEXIT", 1, "barrier", (0,), "completion"),
+    ("NOP\nEXIT", 1, "barrier", (), "itself"),
+    (STORE + "EXIT", 1, "drain", (0,), "completion"),
+    (PATHS, 4, "drain", (1, 3), "completion"),
+    (BEFORE, 1, "long_scoreboard", (2,), "result"),  # a load of the iteration before
+    (LOADED, 3, "lg_throttle", (), "itself"),  # a busy unit
+    (LOADED, 3, "math_pipe_throttle", (), "itself"),
+    (LOADED, 3, "no_instruction", (), "itself"),
+    (LOADED, 3, "tea_break", (), "unknown"),
+])  # fmt: skip
+def test_what_waits_for_what(lines, position, reason, producers, link) -> None:
+    (found,) = waits(program(lines), {reason: {16 * position: 5}})
+    assert (found.position, found.samples, found.link) == (position, 5, link)
+    assert found.producers == producers
 
 
-def test_a_result_that_was_awaited_before_is_the_last_candidate() -> None:
-    assert wait(LOADED, 4, "long_scoreboard") == ((0,), "result")
-
-
-def test_a_fixed_latency() -> None:
-    assert wait(LOADED, 4, "wait") == ((3,), "result")
-    assert wait(LOADED, 2, "wait") == ((), "itself")
-
-
-def test_a_register_that_is_still_in_use() -> None:
-    lines = "STG.E desc[UR4][R4.64], R2\nMOV R2, R9\nEXIT"
-    assert wait(lines, 1, "long_scoreboard") == ((0,), "register reuse")
-
-
-def test_a_barrier_waits_for_itself() -> None:
-    assert wait("NOP\nBAR.SYNC 0x0\nEXIT", 1, "barrier") == ((1,), "completion")
-    assert wait("NOP\nBAR.SYNC 0x0", 1, "barrier") == ((1,), "completion")
-    assert wait("BAR.SYNC 0x0\nEXIT", 1, "barrier") == ((0,), "completion")
-    assert wait("NOP\nEXIT", 1, "barrier") == ((), "itself")
-
-
-def test_the_end_waits_for_stores() -> None:
-    assert wait("STG.E desc[UR4][R4.64], R2\nEXIT", 1, "drain") == ((0,), "completion")
-    lines = "STG.E desc[UR4][R4.64], R2\nEXIT\nNOP"
-    found = waits(program(lines, [4, 4, 0]), {"drain": {32: 5}})
+def test_samples_behind_the_end_are_those_of_the_end() -> None:
+    found = waits(program(f"{STORE}EXIT\nNOP", [4, 4, 0]), {"drain": {32: 5}})
     assert found[0].producers == (0,)
-
-
-def test_both_paths_to_a_wait_are_searched() -> None:
-    lines = """
-        @P0 BRA other
-        STG.E desc[UR4][R4.64], R2
-        BRA join
-        other: STG.E desc[UR4][R6.64], R2
-        join: EXIT
-    """
-    producers, link = wait(lines, 4, "drain")
-    assert (set(producers), link) == ({1, 3}, "completion")
-
-
-def test_a_load_of_the_iteration_before() -> None:
-    lines = "MOV R2, RZ\ntop: FADD R6, R2, R6\nLDG.E R2, desc[UR4][R4.64]\n@P0 BRA top\nEXIT"
-    assert wait(lines, 1, "long_scoreboard") == ((2,), "result")
-
-
-@each_row("reason", ["lg_throttle", "math_pipe_throttle", "no_instruction"])
-def test_a_busy_unit(reason: str) -> None:
-    assert wait(LOADED, 3, reason) == ((), "itself")
-
-
-def test_an_unknown_stall_reason_has_no_producer() -> None:
-    assert wait(LOADED, 3, "tea_break") == ((), "unknown")
 
 
 def test_samples_at_addresses_without_code_are_left_out() -> None:
@@ -227,25 +170,10 @@ def test_samples_at_addresses_without_code_are_left_out() -> None:
 
 
 def test_work_with_the_same_inputs_in_every_iteration() -> None:
-    found = invariants(
-        program(
-            """
-            MOV R0, RZ
-            top: FMUL R2, R8, R9
-            FADD R3, R2, 1
-            FADD R4, R4, R3
-            LDG.E R5, desc[UR4][R6.64]
-            MOV R10, R9
-            IADD3 R0, R0, 0x1, RZ
-            @P0 BRA top
-            EXIT
-            """,
-            [1, 10, 10, 10, 10, 10, 10, 10, 1],
-        )
-    )
-    (only_,) = found
-    assert only_.positions == (1, 2, 4)
-    assert (only_.loads, only_.share) == (1, pytest.approx(27 / 72))
+    rows = "MOV R0, RZ; top: FMUL R2, R8, R9; FADD R3, R2, 1; FADD R4, R4, R3"
+    rows += "; LDG.E R5, desc[UR4][R6.64]; MOV R10, R9; IADD3 R0, R0, 0x1, RZ; @P0 BRA top; EXIT"
+    (found,) = invariants(program(rows.split(";"), [1, *[10] * 7, 1]))
+    assert (found.positions, found.loads, found.share) == ((1, 2, 4), 1, pytest.approx(27 / 72))
 
 
 def test_what_a_loop_changes_is_not_invariant() -> None:
@@ -271,20 +199,9 @@ def test_loads_of_what_a_loop_writes_are_not_invariant() -> None:
 
 
 def test_invariant_work_counts_for_the_outermost_possible_loop() -> None:
-    found = invariants(
-        program(
-            """
-            MOV R0, RZ
-            outer: FADD R5, R5, 1
-            inner: FMUL R2, R8, R9
-            FMUL R3, R5, R9
-            @P0 BRA inner
-            @P1 BRA outer
-            EXIT
-            """,
-            [1, 10, 100, 100, 100, 10, 1],
-        )
-    )
+    rows = "MOV R0, RZ; outer: FADD R5, R5, 1; inner: FMUL R2, R8, R9; FMUL R3, R5, R9"
+    rows += "; @P0 BRA inner; @P1 BRA outer; EXIT"
+    found = invariants(program(rows.split(";"), [1, 10, 100, 100, 100, 10, 1]))
     assert {each.positions for each in found} == {(2,), (3,)}
 
 

@@ -79,19 +79,13 @@ def retries_in(lines: str, entries: int, *inside: int) -> list[RetryLoop]:
     return retry_loops(program(lines, counts + [entries] * (len(rows) - len(counts))))
 
 
-def test_an_addition_of_floats_in_shared_memory() -> None:
-    """Threads that are done meet at BSYNC in several parts, which are repeats too."""
+def test_additions_and_maxima_of_floats() -> None:
+    """Threads that are done meet at BSYNC in several parts, which are repeats too. One round per
+    update is no retry."""
     (loop,) = retries_in(ADDITION, 10, *[70] * 5, 40)
     assert (loop.memory, loop.entries, loop.executions) == ("shared", 10, 70)
     assert loop.repeated == {**dict.fromkeys(range(2, 7), 60), 7: 30}
-
-
-def test_one_round_per_update_is_no_retry() -> None:
-    (loop,) = retries_in(ADDITION, 10, *[10] * 6)
-    assert loop.repeated == {}
-
-
-def test_a_maximum_of_floats_in_global_memory() -> None:
+    assert retries_in(ADDITION, 10, *[10] * 6)[0].repeated == {}
     (loop,) = retries_in(MAXIMUM, 10, *[25] * 5)
     assert (loop.memory, loop.executions, set(loop.repeated.values())) == ("global", 25, {15})
 
@@ -102,12 +96,10 @@ def test_a_lock_is_retried_and_its_section_runs_for_one_thread_at_a_time() -> No
 
 
 def test_loops_that_are_no_retries() -> None:
-    """Probes of a hash table, waiting for another block, and a fixed number of swaps."""
-    assert (retries_in(PROBES, 10, *[25] * 5), retries_in(POLL, 10, *[25] * 3)) == ([], [])
+    """Probes of a hash table, waiting for another block, a fixed number of swaps, no counts."""
+    assert retries_in(PROBES, 10, *[25] * 5) == []
+    assert retries_in(POLL, 10, *[25] * 3) == []
     assert retries_in(COUNTED, 10, *[160] * 4) == []
-
-
-def test_without_counts_nothing_is_known() -> None:
     assert retry_loops(program(ADDITION)) == []
 
 
@@ -201,10 +193,7 @@ def loads_that_end(lines: str) -> list[int]:
     return exit_loads(made, loop)
 
 
-def test_a_search_for_a_marker_waits_for_each_load() -> None:
+def test_loops_that_a_load_ends() -> None:
+    """A search for a marker; not waiting for another thread's flag, and no counted loop."""
     assert loads_that_end(MARKER) == [2]
-
-
-def test_loops_that_no_load_ends() -> None:
-    """Waiting for another thread's flag, and a counted loop over loaded values."""
-    assert (loads_that_end(FLAG), loads_that_end(COUNTED_LOADS)) == ([], [])
+    assert loads_that_end(FLAG) == loads_that_end(COUNTED_LOADS) == []

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from keet.analysis.sass.flow.control_flow import dominators, intervals
 from keet.analysis.sass.flow.program import SassProgram, trips_of
+from tests.rows import each_row
 from tests.unit.sass.assembled import program
 
 
@@ -70,188 +71,75 @@ def test_parts_of_a_warp_meet_before_the_next_loop(target: str) -> None:
     assert (first.entries, second.entries, second.trips) == (4, 4, 5)
 
 
-DO_WHILE = """
-    MOV R0, RZ
-    top: IADD3 R0, R0, 0x1, RZ
-    ISETP.GE.AND P0, PT, R0, 0xa, PT
-    @!P0 BRA top
-    EXIT
-"""
+DO_WHILE = (
+    "MOV R0, RZ; top: IADD3 R0, R0, 0x1, RZ; ISETP.GE.AND P0, PT, R0, 0xa, PT; @!P0 BRA top; EXIT"
+)
+TEST_FIRST = """MOV R0, RZ; top: ISETP.GE.AND P0, PT, R0, 0xa, PT; @P0 BRA out; IADD3 R0, R0, 0x1, RZ;
+    BRA top; out: EXIT"""
+SKIPPED = "NOP; @P0 BRA out; top: IADD3 R0, R0, 0x1, RZ; @!P1 BRA top; out: EXIT"
+NESTED = """MOV R0, RZ; outer: MOV R1, RZ; inner: IADD3 R1, R1, 0x1, RZ; @P0 BRA inner;
+    IADD3 R0, R0, 0x1, RZ; @P1 BRA outer; EXIT"""
+TWO_LATCHES = "NOP; top: IADD3 R0, R0, 0x1, RZ; @P0 BRA top; MOV R2, R3; @P1 BRA top; EXIT"
+INDIRECT = "BRX R4 -0x10; NOP; top: IADD3 R2, R2, 0x1, RZ; @P0 BRA top; NOP; EXIT"
+DETACHED = "BRA out; top: IADD3 R2, R2, 0x1, RZ; @P0 BRA top; NOP; out: EXIT"
+IRREDUCIBLE = """@P0 BRA second; first: IADD3 R2, R2, 0x1, RZ; second: IADD3 R3, R3, 0x1, RZ;
+    @P1 BRA first; EXIT"""
 
 
-def test_trips_of_a_loop_with_its_test_at_the_end() -> None:
-    found = program(DO_WHILE, [4, 40, 40, 40, 4])
+def in_rows(text: str, counts: list[int] | None = None) -> SassProgram:
+    return program(text.split(";"), counts)
+
+
+@each_row("text, counts, loops", [
+    (DO_WHILE, [4, 40, 40, 40, 4], [(1, 10, 4)]),
+    (DO_WHILE, None, [(1, None, None)]),
+    (TEST_FIRST, [4, 44, 44, 40, 40, 4], [(1, 11, 4)]),  # the last pass only tests
+    # Both blocks that lead out of the branch have other ways in: all warps count as entering.
+    (SKIPPED, [8, 8, 30, 30, 8], [(2, 30 / 8, 8)]),
+    # Entries follow from the other successor.
+    ("@P0 BRA top; EXIT; top: NOP; @!P1 BRA top; EXIT", [8, 5, 30, 30, 3], [(2, 10, 3)]),
+    (NESTED, [2, 10, 80, 80, 10, 10, 2], [(1, 5, 2), (2, 8, 10)]),
+    (TWO_LATCHES, None, [(1, None, None)]),  # two ways back are one loop
+    ("top: IADD3 R0, R0, 0x1, RZ; @P0 BRA top; EXIT", [40, 40, 4], [(0, 10, 4)]),
+    ("EXIT; BRA 0x10", [8, 0], []),
+    ("EXIT; BRA 0x10", None, [(1, None, None)]),  # the padding after every kernel
+    (INDIRECT, [6, 0, 60, 60, 6, 6], [(2, 10, 6)]),  # only an indirect branch enters
+    (DETACHED, None, [(1, None, None)]),  # this one made the search for dominators run in a circle
+    (IRREDUCIBLE, None, []),
+])  # fmt: skip
+def test_loops_with_their_trips_and_entries(text, counts, loops) -> None:
+    found = in_rows(text, counts)
+    assert [
+        (h, loop.trips, loop.entries) for h, loop in zip(headers(found), found.flow.loops)
+    ] == loops
+
+
+def test_loops_around_a_block() -> None:
+    found = in_rows(DO_WHILE, [4, 40, 40, 40, 4])
     (loop,) = found.flow.loops
-    assert (loop.trips, loop.entries, loop.depth, loop.parent) == (10, 4, 1, None)
+    assert (loop.depth, loop.parent, trips_of(found, loop)) == (1, None, (10, True))
     assert found.flow.loops_around(found.flow.block_of[2]) == [loop]
     assert found.flow.loops_around(0) == []
-    assert trips_of(found, loop) == (10, True)
-
-
-def test_trips_without_execution_counts() -> None:
-    (loop,) = program(DO_WHILE).flow.loops
-    assert (loop.trips, loop.entries) == (None, None)
-
-
-def test_trips_of_a_loop_with_its_test_at_the_start() -> None:
-    found = program(
-        """
-        MOV R0, RZ
-        top: ISETP.GE.AND P0, PT, R0, 0xa, PT
-        @P0 BRA out
-        IADD3 R0, R0, 0x1, RZ
-        BRA top
-        out: EXIT
-        """,
-        [4, 44, 44, 40, 40, 4],
-    )
-    (loop,) = found.flow.loops
-    assert (loop.trips, loop.entries) == (11, 4)  # the last pass only tests
-
-
-def test_a_loop_that_some_warps_skip() -> None:
-    found = program(
-        """
-        ISETP.GE.AND P0, PT, R0, R1, PT
-        @P0 BRA out
-        top: IADD3 R0, R0, 0x1, RZ
-        @!P1 BRA top
-        out: EXIT
-        """,
-        [8, 8, 30, 30, 8],
-    )
-    (loop,) = found.flow.loops
-    # Both blocks that lead out of the branch have other ways in, so all warps count as entering.
-    assert loop.entries == 8
-
-
-def test_entries_of_a_loop_follow_from_the_other_successor() -> None:
-    found = program(
-        """
-        @P0 BRA top
-        EXIT
-        top: IADD3 R0, R0, 0x1, RZ
-        @!P1 BRA top
-        EXIT
-        """,
-        [8, 5, 30, 30, 3],
-    )
-    (loop,) = found.flow.loops
-    assert (loop.entries, loop.trips) == (3, 10)
-
-
-def test_nested_loops() -> None:
-    found = program(
-        """
-        MOV R0, RZ
-        outer: MOV R1, RZ
-        inner: IADD3 R1, R1, 0x1, RZ
-        @P0 BRA inner
-        IADD3 R0, R0, 0x1, RZ
-        @P1 BRA outer
-        EXIT
-        """,
-        [2, 10, 80, 80, 10, 10, 2],
-    )
+    found = in_rows(NESTED)
     outer, inner = found.flow.loops
-    assert (headers(found), outer.trips, outer.depth, outer.parent) == ([1, 2], 5, 1, None)
-    assert (inner.trips, inner.depth, inner.parent) == (8, 2, outer.index)
+    assert (outer.depth, outer.parent, inner.depth, inner.parent) == (1, None, 2, outer.index)
     assert found.flow.loops_around(found.flow.block_of[3]) == [inner, outer]
-
-
-def test_two_ways_back_to_one_header_are_one_loop() -> None:
-    found = program(
-        """
-        MOV R0, RZ
-        top: IADD3 R0, R0, 0x1, RZ
-        @P0 BRA top
-        MOV R2, R3
-        @P1 BRA top
-        EXIT
-        """
-    )
-    (loop,) = found.flow.loops
-    assert len(loop.latches) == 2
-
-
-def test_a_kernel_that_begins_with_a_loop() -> None:
-    found = program("top: IADD3 R0, R0, 0x1, RZ\n@P0 BRA top\nEXIT", [40, 40, 4])
-    (loop,) = found.flow.loops
-    assert (loop.entries, loop.trips) == (4, 10)
-
-
-def test_a_branch_to_itself() -> None:
-    found = program(["EXIT", "BRA 0x10"], [8, 0])
-    assert found.flow.loops == []
-    found = program(["EXIT", "BRA 0x10"])  # the padding after every kernel
-    assert headers(found) == [1]
-    assert found.flow.loops[0].trips is None
-
-
-def test_a_loop_that_only_an_indirect_branch_enters() -> None:
-    found = program(
-        """
-        BRX R4 -0x10
-        NOP
-        top: IADD3 R2, R2, 0x1, RZ
-        @P0 BRA top
-        NOP
-        out: EXIT
-        """,
-        [6, 0, 60, 60, 6, 6],
-    )
-    assert headers(found) == [2]
+    assert len(in_rows(TWO_LATCHES).flow.loops[0].latches) == 2
+    found = in_rows(INDIRECT, [6, 0, 60, 60, 6, 6])
     assert found.flow.block_of[2] in found.flow.entries
-    assert found.flow.loops[0].trips == 10
+    found = in_rows(DETACHED)
+    assert found.flow.dominators[found.flow.block_of[4]] == -1
 
 
-def test_a_detached_loop_that_joins_other_code() -> None:
-    """This one made the search for dominators run in a circle."""
-    found = program(
-        """
-        BRA out
-        top: IADD3 R2, R2, 0x1, RZ
-        @P0 BRA top
-        NOP
-        out: EXIT
-        """
-    )
-    assert (headers(found), found.flow.dominators[found.flow.block_of[4]]) == ([1], -1)
-
-
-def test_an_irreducible_cycle_is_not_a_loop() -> None:
-    found = program(
-        """
-        @P0 BRA second
-        first: IADD3 R2, R2, 0x1, RZ
-        second: IADD3 R3, R3, 0x1, RZ
-        @P1 BRA first
-        EXIT
-        """
-    )
-    assert found.flow.loops == []
-
-
-def test_convergence_points_begin_blocks_and_do_not_branch() -> None:
-    found = program(
-        """
-        BSSY B0, join
-        @P0 BRA join
-        MOV R2, R3
-        join: BSYNC B0
-        EXIT
-        """
-    )
-    assert edges(found) == {(0, 2), (0, 3), (2, 3)}
-
-
-def test_conditions_without_a_guard() -> None:
-    found = program("BRA !P2, out\nMOV R2, R3\nBRA.DIV UR6, out\nNOP\nout: EXIT")
-    assert edges(found) == {(0, 1), (0, 4), (1, 3), (1, 4), (3, 4)}
-
-
-def test_a_predicated_exit_goes_on() -> None:
-    assert edges(program("@P0 EXIT\nMOV R2, R3\nEXIT\nNOP")) == {(0, 1)}
+@each_row("text, expected", [
+    # Convergence points begin blocks and do not branch.
+    ("BSSY B0, join; @P0 BRA join; MOV R2, R3; join: BSYNC B0; EXIT", {(0, 2), (0, 3), (2, 3)}),
+    ("BRA !P2, out; MOV R2, R3; BRA.DIV UR6, out; NOP; out: EXIT",
+     {(0, 1), (0, 4), (1, 3), (1, 4), (3, 4)}),
+    ("@P0 EXIT; MOV R2, R3; EXIT; NOP", {(0, 1)}),
+])  # fmt: skip
+def test_ways_between_blocks(text, expected) -> None:
+    assert edges(in_rows(text)) == expected
 
 
 CALLS = """
@@ -277,33 +165,16 @@ def test_a_routine_with_two_callers() -> None:
     assert found.call_sites == {5: (1, 3), 6: (1, 3)}
 
 
-def test_code_that_two_routines_share_has_two_call_sites() -> None:
-    found = program(
-        """
-        CALL.REL.NOINC one
-        CALL.REL.NOINC two
-        EXIT
-        one: FMUL R2, R4, 0.5
-        two: FADD R2, R2, 0.5
-        RET.REL.NODEC R20, 0x0
-        """
+def test_routines_that_share_code_or_call_each_other() -> None:
+    found = in_rows(
+        """CALL.REL.NOINC one; CALL.REL.NOINC two; EXIT; one: FMUL R2, R4, 0.5;
+        two: FADD R2, R2, 0.5; RET.REL.NODEC R20, 0x0"""
     )
-    assert found.call_sites[3] == (0,)
-    assert set(found.call_sites[4]) == {0, 1}
-
-
-def test_routines_that_call_each_other() -> None:
-    found = program(
-        """
-        CALL.REL.NOINC ping
-        EXIT
-        ping: CALL.REL.NOINC pong
-        RET.REL.NODEC R20, 0x0
-        pong: CALL.REL.NOINC ping
-        RET.REL.NODEC R20, 0x0
-        self_: CALL.REL.NOINC self_
-        RET.REL.NODEC R20, 0x0
-        """
+    assert (found.call_sites[3], set(found.call_sites[4])) == ((0,), {0, 1})
+    found = in_rows(
+        """CALL.REL.NOINC ping; EXIT; ping: CALL.REL.NOINC pong; RET.REL.NODEC R20, 0x0;
+        pong: CALL.REL.NOINC ping; RET.REL.NODEC R20, 0x0; self_: CALL.REL.NOINC self_;
+        RET.REL.NODEC R20, 0x0"""
     )
     assert len(found.flow.callers) == 3
     assert found.values.all is not None

@@ -47,9 +47,11 @@ TRIPS = [ONCE, ONCE, ONCE, *[OFTEN] * 7, ONCE, ONCE]
 @pytest.mark.parametrize("factor", ["-2", "-3"])
 def test_exponentials_of_multiples_are_powers_of_the_first(factor: str) -> None:
     """The second one goes with its scaling: the comparison, and the square of the result."""
-    found = multiples(program(EXPONENTIALS.format(factor=factor), [ONCE] * 12), ())
-    assert (sorted(found.gone), set(found.gone.values())) == ([2, 3, 4, 5, 7, 8], {1.0})
-    assert found.products == ONCE
+    code = program(EXPONENTIALS.format(factor=factor), [ONCE] * 12)
+    found = multiples(code, ())
+    assert (sorted(found.gone), found.products) == ([2, 3, 4, 5, 7, 8], ONCE)
+    assert set(found.gone.values()) == {1.0}
+    assert not multiples(code, (6, 7)).gone  # functions with another name
 
 
 @each_row("factor", ["-1.5", "2", "c[0x0][0x220]"])
@@ -75,53 +77,34 @@ PRODUCT = """
 
 
 def test_a_product_of_exponentials_is_one_of_the_sum() -> None:
-    """One call goes with its scaling, and the product with it; the sum takes an instruction."""
-    texts = PRODUCT.format(argument="MOV R5, R9", other="NOP")
-    found = multiples(program(texts, [ONCE] * 12), ())
-    assert (sorted(found.gone), found.products) == ([3, 4, 6, 7, 8], ONCE)
+    """One call goes with its scaling, and the product with it; the sum takes an instruction.
+    Exponentials that are needed alone stay."""
+    for other, gone in (("NOP", [3, 4, 6, 7, 8]), ("FADD R4, R4, R7", []), ("FADD R4, R4, R6", [])):
+        texts = PRODUCT.format(argument="MOV R5, R9", other=other)
+        found = multiples(program(texts, [ONCE] * 12), ())
+        assert (sorted(found.gone), found.products) == (gone, ONCE if gone else 0)
 
 
-@pytest.mark.parametrize("other", ["FADD R4, R4, R7", "FADD R4, R4, R6"])
-def test_exponentials_that_are_needed_alone_stay(other: str) -> None:
-    texts = PRODUCT.format(argument="MOV R5, R9", other=other)
-    assert not multiples(program(texts, [ONCE] * 12), ()).gone
-
-
-@pytest.mark.parametrize(("start", "argument", "step", "gone"), [
-    ("FMUL R4, R9, R9", "NOP", "FADD R4, R4, R9", {4}),
-    ("NOP", "I2FP.F32.S32 R4, R0", "NOP", {3, 4}),
-], ids=["a step is added", "the counter is converted"])  # fmt: skip
+@each_row("start, argument, step, gone", [
+    ("FMUL R4, R9, R9", "NOP", "FADD R4, R4, R9", {4}),  # a step is added
+    ("NOP", "I2FP.F32.S32 R4, R0", "NOP", {3, 4}),  # the counter is converted
+    ("FMUL R4, R9, R9", "NOP", "FMUL R4, R4, R9", ()),  # a factor
+    ("NOP", "LDG.E R4, desc[UR4][R6.64]", "NOP", ()),
+    ("I2FP.F32.S32 R7, R0", "FMUL R4, R7, R7", "FADD R7, R7, R9", ()),  # a square
+])  # fmt: skip
 def test_each_iteration_follows_from_the_one_before(start, argument, step, gone) -> None:
-    """The function goes, and with it a conversion that serves nothing else."""
+    """Where arguments have a fixed step, the function goes, and with it a conversion that serves
+    nothing else."""
     texts = LOOP.format(start=start, argument=argument, step=step)
-    found = multiples(program(texts, TRIPS), ())
-    assert found.gone == dict.fromkeys(gone, 1 - ONCE / OFTEN)
-
-
-@pytest.mark.parametrize(("start", "argument", "step"), [
-    ("FMUL R4, R9, R9", "NOP", "FMUL R4, R4, R9"),
-    ("NOP", "LDG.E R4, desc[UR4][R6.64]", "NOP"),
-    ("I2FP.F32.S32 R7, R0", "FMUL R4, R7, R7", "FADD R7, R7, R9"),
-], ids=["a factor", "loaded values", "a square"])  # fmt: skip
-def test_arguments_without_a_fixed_step_are_left_alone(start, argument, step) -> None:
-    texts = LOOP.format(start=start, argument=argument, step=step)
-    assert not multiples(program(texts, TRIPS), ()).gone
-
-
-def test_functions_with_another_name_are_left_alone() -> None:
-    found = multiples(program(EXPONENTIALS.format(factor="-2"), [ONCE] * 12), (6, 7))
-    assert not found.gone
+    assert multiples(program(texts, TRIPS), ()).gone == dict.fromkeys(gone, 1 - ONCE / OFTEN)
 
 
 def test_powers_of_a_fixed_base_follow_from_the_iteration_before() -> None:
-    """`powf(up, 2 * (first + j) - level)` in a loop over levels."""
+    """`powf(up, 2 * (first + j) - level)` in a loop over levels, and not
+    `powf(density / rest_density, gamma)` of each neighbour."""
     code = code_of("option_tree/power_per_node")
     (powers,) = (each for each in code.expansions if each.name == POWER)
     assert 0.9 * powers.calls < code.multiples.powers <= powers.calls
-
-
-def test_powers_of_loaded_values_are_needed() -> None:
-    """`powf(density / rest_density, gamma)` of each neighbour."""
     code = code_of("sph_density/pressure_per_pair")
     assert code.expanded(POWER)
     assert code.multiples.powers == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from keet.analysis.sass.flow.program import SassProgram
 from keet.analysis.sass.flow.values import Kind
+from tests.rows import each_row
 from tests.unit.sass.assembled import program
 
 
@@ -18,84 +19,15 @@ def kind(found: SassProgram, position: int, register: str) -> Kind:
     return found.values.all[found.values.read[position][register]].kind
 
 
-def test_the_last_write_of_a_block_is_seen() -> None:
-    found = program("MOV R0, R1\nMOV R0, R2\nMOV R3, R0\nEXIT")
-    assert (seen(found, 2, "R0"), seen(found, 0, "R1")) == ({1}, {-1})
-    assert kind(found, 0, "R1") is Kind.ENTRY
-
-
-def test_the_second_word_of_a_pair() -> None:
-    found = program("LDG.E.64 R2, desc[UR4][R6.64]\nMOV R3, R9\nDADD R4, R2, R2\nEXIT")
-    assert (seen(found, 2, "R2"), seen(found, 2, "R3")) == ({0}, {1})
-
-
-def test_an_instruction_does_not_see_its_own_result() -> None:
-    found = program("MOV R0, 0x1\nIADD3 R0, R0, 0x1, RZ\nMOV R1, R0\nEXIT")
-    assert (seen(found, 1, "R0"), seen(found, 2, "R0")) == ({0}, {1})
-
-
 GUARDED = """
     MOV R0, R9
     ISETP.GE.AND P0, PT, R1, R2, PT
     @P0 MOV R0, R8
-    {}
-    {}
-    EXIT
 """
-
-
-def test_a_predicated_write_leaves_the_value_before() -> None:
-    found = program(GUARDED.format("MOV R3, R0", "NOP"))
-    assert seen(found, 3, "R0") == {0, 2}
-    assert kind(found, 3, "R0") is Kind.GUARDED
-
-
-def test_readers_under_the_same_predicate_see_only_the_write() -> None:
-    found = program(GUARDED.format("@P0 MOV R3, R0", "@!P0 MOV R4, R0"))
-    assert (seen(found, 3, "R0"), seen(found, 4, "R0")) == ({2}, {0})
-
-
-def test_readers_under_another_predicate_see_both() -> None:
-    found = program(GUARDED.format("@P1 MOV R3, R0", "@!P1 MOV R4, R0"))
-    assert (seen(found, 3, "R0"), seen(found, 4, "R0")) == ({0, 2}, {0, 2})
-
-
-def test_a_predicate_that_was_written_again_is_another() -> None:
-    found = program(GUARDED.format("ISETP.GE.AND P0, PT, R5, R6, PT", "@P0 MOV R3, R0"))
-    assert seen(found, 4, "R0") == {0, 2}
-
-
-def test_writes_under_a_predicate_and_its_opposite_leave_nothing_before() -> None:
-    found = program(GUARDED.format("@!P0 MOV R0, R7", "MOV R3, R0"))
-    assert seen(found, 4, "R0") == {2, 3}
-
-
-def test_a_second_write_under_the_same_predicate_replaces_the_first() -> None:
-    found = program(GUARDED.format("@P0 MOV R0, R7", "MOV R3, R0"))
-    assert seen(found, 4, "R0") == {0, 3}
-
-
-def test_the_guard_is_read() -> None:
-    found = program(GUARDED.format("NOP", "NOP"))
-    assert seen(found, 2, "P0") == {1}
-
-
-def test_joins() -> None:
-    found = program(
-        """
-        @P0 BRA yes
-        MOV R2, R3
-        BRA join
-        yes: MOV R2, R4
-        join: IADD3 R5, R2, R6, RZ
-        EXIT
-        """
-    )
-    assert seen(found, 4, "R2") == {1, 3}
-    assert kind(found, 4, "R2") is Kind.JOIN
-    assert kind(found, 4, "R6") is Kind.ENTRY  # the same on both ways: no join
-
-
+BLOCK = "MOV R0, R1\nMOV R0, R2\nMOV R3, R0\nEXIT"
+PAIR = "LDG.E.64 R2, desc[UR4][R6.64]\nMOV R3, R9\nDADD R4, R2, R2\nEXIT"
+OWN = "MOV R0, 0x1\nIADD3 R0, R0, 0x1, RZ\nMOV R1, R0\nEXIT"
+JOIN = "@P0 BRA yes\nMOV R2, R3\nBRA join\nyes: MOV R2, R4\njoin: IADD3 R5, R2, R6, RZ\nEXIT"
 LOOP = """
     MOV R0, RZ
     MOV R1, R9
@@ -105,15 +37,56 @@ LOOP = """
     MOV R2, R0
     EXIT
 """
+ROUTINE = "EXIT\nhalf: FMUL R2, {}, 0.5\nRET.REL.NODEC R20, 0x0"
+CALLS = f"""
+    MOV R4, R1
+    CALL.REL.NOINC half
+    MOV R4, R2
+    CALL.REL.NOINC half
+    IADD3 R6, R2, R5, RZ
+    {ROUTINE.format("R4")}
+"""
 
 
-def test_values_passed_between_iterations_are_joined() -> None:
-    found = program(LOOP)
-    assert seen(found, 2, "R0") == {0, 2}
-    assert kind(found, 2, "R0") is Kind.JOIN
-    assert seen(found, 2, "R1") == {1}
-    assert kind(found, 2, "R1") is Kind.DEFINITION  # the loop does not change it
-    assert seen(found, 5, "R0") == {2}
+@each_row("lines, position, register, origins, of_kind", [
+    (BLOCK, 2, "R0", {1}, None),
+    (BLOCK, 0, "R1", {-1}, Kind.ENTRY),
+    (PAIR, 2, "R2", {0}, None),
+    (PAIR, 2, "R3", {1}, None),
+    (OWN, 1, "R0", {0}, None),
+    (OWN, 2, "R0", {1}, None),
+    (GUARDED + "MOV R3, R0", 3, "R0", {0, 2}, Kind.GUARDED),
+    (GUARDED + "@P0 MOV R3, R0", 3, "R0", {2}, None),  # under the same predicate
+    (GUARDED + "NOP\n@!P0 MOV R4, R0", 4, "R0", {0}, None),
+    (GUARDED + "@P1 MOV R3, R0", 3, "R0", {0, 2}, None),
+    (GUARDED + "@!P1 MOV R4, R0", 3, "R0", {0, 2}, None),
+    # A predicate that was written again is another one.
+    (GUARDED + "ISETP.GE.AND P0, PT, R5, R6, PT\n@P0 MOV R3, R0", 4, "R0", {0, 2}, None),
+    (GUARDED + "@!P0 MOV R0, R7\nMOV R3, R0", 4, "R0", {2, 3}, None),
+    (GUARDED + "@P0 MOV R0, R7\nMOV R3, R0", 4, "R0", {0, 3}, None),
+    (GUARDED, 2, "P0", {1}, None),
+    (JOIN, 4, "R2", {1, 3}, Kind.JOIN),
+    (JOIN, 4, "R6", {-1}, Kind.ENTRY),  # the same on both ways: no join
+    (LOOP, 2, "R0", {0, 2}, Kind.JOIN),
+    (LOOP, 2, "R1", {1}, Kind.DEFINITION),  # the loop does not change it
+    (LOOP, 5, "R0", {2}, None),
+    ("top: IADD3 R0, R0, 0x1, RZ\n@P0 BRA top\nEXIT", 0, "R0", {-1, 0}, None),
+    (CALLS, 2, "R2", {6}, Kind.CALL),  # writes of a routine are results of the call
+    (CALLS, 4, "R2", {6}, None),
+    (CALLS, 4, "R5", {-1}, Kind.ENTRY),  # routines leave it alone
+    (CALLS, 6, "R4", {0, 2}, None),  # a routine sees the values of all callers
+    ("MOV R2, R1\n@P0 MOV R2, R3\nCALL.REL.NOINC half\n" + ROUTINE.format("R2"), 4, "R2", {0, 1},
+     None),
+    # A predicated call may not happen.
+    ("MOV R2, R1\n@P0 CALL.REL.NOINC half\nMOV R3, R2\n" + ROUTINE.format("R9"), 2, "R2", {0, 4},
+     None),
+])  # fmt: skip
+def test_what_a_read_sees(lines, position, register, origins, of_kind) -> None:
+    found = program(lines)
+    assert seen(found, position, register) == origins
+    assert of_kind in (None, kind(found, position, register))
+    if of_kind is Kind.CALL:
+        assert found.values.all[found.values.read[position][register]].position == 1
 
 
 def test_values_that_nested_loops_leave_alone_are_not_joined() -> None:
@@ -126,76 +99,9 @@ def test_values_that_nested_loops_leave_alone_are_not_joined() -> None:
     assert found.flow.loops[-1].depth == 10
 
 
-def test_a_loop_at_the_start_sees_what_was_there_before() -> None:
-    found = program("top: IADD3 R0, R0, 0x1, RZ\n@P0 BRA top\nEXIT")
-    assert seen(found, 0, "R0") == {-1, 0}
-
-
-CALLS = """
-    MOV R4, R1
-    CALL.REL.NOINC half
-    MOV R4, R2
-    CALL.REL.NOINC half
-    IADD3 R6, R2, R5, RZ
-    EXIT
-    half: FMUL R2, R4, 0.5
-    RET.REL.NODEC R20, 0x0
-"""
-
-
-def test_writes_of_a_routine_are_results_of_the_call() -> None:
-    found = program(CALLS)
-    assert kind(found, 2, "R2") is Kind.CALL
-    assert (seen(found, 2, "R2"), seen(found, 4, "R2")) == ({6}, {6})
-    assert kind(found, 4, "R5") is Kind.ENTRY  # routines leave it alone
-    assert found.values.all[found.values.read[2]["R2"]].position == 1
-
-
-def test_a_routine_sees_the_values_of_all_callers() -> None:
-    found = program(CALLS)
-    assert seen(found, 6, "R4") == {0, 2}
-
-
-def test_a_routine_sees_predicated_writes_before_the_call() -> None:
-    found = program(
-        """
-        MOV R2, R1
-        @P0 MOV R2, R3
-        CALL.REL.NOINC half
-        EXIT
-        half: FMUL R2, R2, 0.5
-        RET.REL.NODEC R20, 0x0
-        """
-    )
-    assert seen(found, 4, "R2") == {0, 1}
-
-
-def test_a_predicated_call_may_not_happen() -> None:
-    found = program(
-        """
-        MOV R2, R1
-        @P0 CALL.REL.NOINC half
-        MOV R3, R2
-        EXIT
-        half: FMUL R2, R9, 0.5
-        RET.REL.NODEC R20, 0x0
-        """
-    )
-    assert seen(found, 2, "R2") == {0, 4}
-
-
 def test_code_that_never_ran_writes_nothing() -> None:
-    found = program(
-        """
-        MOV R2, R3
-        @P0 BRA join
-        MOV R2, R4
-        join: MOV R5, R2
-        EXIT
-        """,
-        [4, 4, 0, 4, 4],
-    )
-    assert seen(found, 3, "R2") == {0}
+    lines = "MOV R2, R3\n@P0 BRA join\nMOV R2, R4\njoin: MOV R5, R2\nEXIT"
+    assert seen(program(lines, [4, 4, 0, 4, 4]), 3, "R2") == {0}
 
 
 def test_users() -> None:

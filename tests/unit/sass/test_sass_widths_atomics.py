@@ -33,68 +33,44 @@ def loads(offsets: list[int], width: str = "") -> str:
     return "\n".join(["IMAD.WIDE R4, R0, 0x10, R2", *rows])
 
 
-@each_row("offsets, expected", [
-    ([0, 4, 8, 12], [Merge((5, 6, 7, 8), 4, 16, True)]),
-    ([12, 0, 8, 4], [Merge((6, 8, 7, 5), 4, 16, True)]),
-    ([0, 4], [Merge((5, 6), 4, 8, True)]),
-    ([0, 4, 8], [Merge((5, 6, 7), 4, 8, True)]),
-    ([4, 8], [Merge((5, 6), 4, 8, False)]),
-    ([0, 8], []),
-    ([0], []),
-    ([0, 0], []),
-    ([0, 4, 64, 68], [Merge((5, 6), 4, 8, True), Merge((7, 8), 4, 8, True)]),
+@each_row("offsets, width, expected", [
+    ([0, 4, 8, 12], "", [Merge((5, 6, 7, 8), 4, 16, True)]),
+    ([12, 0, 8, 4], "", [Merge((6, 8, 7, 5), 4, 16, True)]),
+    ([0, 4], "", [Merge((5, 6), 4, 8, True)]),
+    ([0, 4, 8], "", [Merge((5, 6, 7), 4, 8, True)]),
+    ([4, 8], "", [Merge((5, 6), 4, 8, False)]),
+    ([0, 8], "", []),
+    ([0], "", []),
+    ([0, 0], "", []),
+    ([0, 4, 64, 68], "", [Merge((5, 6), 4, 8, True), Merge((7, 8), 4, 8, True)]),
+    ([0, 8], ".64", [Merge((5, 6), 8, 16, True)]),
+    ([0, 16], ".128", []),  # the widest loads stay as they are
 ])  # fmt: skip
-def test_loads_of_consecutive_words(offsets: list[int], expected: list[Merge]) -> None:
-    assert kernel(loads(offsets)).merges == expected
+def test_loads_of_consecutive_words(offsets, width, expected) -> None:
+    assert kernel(loads(offsets, width)).merges == expected
 
 
-def test_pairs_become_quads() -> None:
-    assert kernel(loads([0, 8], ".64")).merges == [Merge((5, 6), 8, 16, True)]
+BY_PARAMETER = """
+    LDC R6, c[0x0][0x218]
+    IMAD R7, R0, 0x2, RZ
+    IMAD R7, R1, R6, R7
+    IMAD.WIDE R4, R7, 0x4, R2
+"""
 
 
-def test_the_widest_loads_stay_as_they_are() -> None:
-    assert kernel(loads([0, 16], ".128")).merges == []
+@each_row("address, is_aligned", [(BY_PARAMETER, None), ("IMAD.WIDE R4, R0, 0x4, R2\n", False)])
+def test_alignment_that_a_parameter_decides_or_the_lanes_break(address, is_aligned) -> None:
+    code = "LDG.E R20, desc[UR4][R4.64]\nLDG.E R21, desc[UR4][R4.64+0x4]"
+    (found,) = kernel(address + code).merges
+    assert (found.merged_width, found.is_aligned) == (8, is_aligned)
 
 
-def test_alignment_that_depends_on_a_parameter() -> None:
-    body = """
-        LDC R6, c[0x0][0x218]
-        IMAD R7, R0, 0x2, RZ
-        IMAD R7, R1, R6, R7
-        IMAD.WIDE R4, R7, 0x4, R2
-        LDG.E R20, desc[UR4][R4.64]
-        LDG.E R21, desc[UR4][R4.64+0x4]
-    """
-    (found,) = kernel(body).merges
-    assert (found.merged_width, found.is_aligned) == (8, None)
-
-
-def test_alignment_that_the_lanes_break() -> None:
-    body = """
-        IMAD.WIDE R4, R0, 0x4, R2
-        LDG.E R20, desc[UR4][R4.64]
-        LDG.E R21, desc[UR4][R4.64+0x4]
-    """
-    (found,) = kernel(body).merges
-    assert found.is_aligned is False
-
-
-def test_loads_under_different_guards_stay_apart() -> None:
-    body = """
-        IMAD.WIDE R4, R0, 0x8, R2
-        @P0 LDG.E R20, desc[UR4][R4.64]
-        @P1 LDG.E R21, desc[UR4][R4.64+0x4]
-    """
-    assert kernel(body).merges == []
-
-
-def test_loads_and_stores_stay_apart() -> None:
-    body = """
-        IMAD.WIDE R4, R0, 0x8, R2
-        LDG.E R20, desc[UR4][R4.64]
-        STG.E desc[UR4][R4.64+0x4], R20
-    """
-    assert kernel(body).merges == []
+@each_row("first, second", [
+    ("@P0 LDG.E R20, desc[UR4][R4.64]", "@P1 LDG.E R21, desc[UR4][R4.64+0x4]"),
+    ("LDG.E R20, desc[UR4][R4.64]", "STG.E desc[UR4][R4.64+0x4], R20"),
+])  # fmt: skip
+def test_accesses_that_stay_apart(first, second) -> None:
+    assert kernel(f"IMAD.WIDE R4, R0, 0x8, R2\n{first}\n{second}").merges == []
 
 
 @each_row("address, stride", [
@@ -163,35 +139,25 @@ def test_addresses_of_atomics(index: str, spread: str, addresses: int | None) ->
     assert (found.spread, found.addresses_at_most) == (spread, addresses)
 
 
-def test_atomics_with_results() -> None:
+def test_atomics_with_results_and_in_shared_memory() -> None:
     code = kernel(
         """
         ATOMG.E.ADD.STRONG.GPU PT, R7, desc[UR4][R2.64], R9
         ATOMG.E.ADD.STRONG.GPU PT, RZ, desc[UR4][R2.64], R9
         ATOMG.E.CAS.STRONG.GPU P0, R8, [R2], R18, R19
-        """
-    )
-    assert [each.has_result for each in code.atomics] == [True, False, True]
-
-
-def test_atomics_in_shared_memory() -> None:
-    code = kernel(
-        """
         LOP3.LUT R6, R0, 0x7, RZ, 0xc0, !PT
         IMAD.SHL.U32 R6, R6, 0x4, RZ
         ATOMS.ADD RZ, [R6+0x100], R9
         ATOMS.POPC.INC.32 RZ, [RZ]
         """
     )
-    some, one = code.atomics
+    assert [each.has_result for each in code.atomics[:3]] == [True, False, True]
+    some, one = code.atomics[3:]
     assert (some.memory, some.spread, some.addresses_at_most) == (
         "shared",
         "different addresses",
         8,
     )
     assert (one.memory, one.spread, one.addresses_at_most) == ("shared", "one address", 1)
-
-
-def test_atomics_that_never_ran_are_left_out() -> None:
-    texts = assembled("EXIT\nREDG.E.ADD.STRONG.GPU desc[UR4][R2.64], R9\nEXIT")
-    assert machine(texts, {0: 4}).atomics == []
+    never_ran = assembled("EXIT\nREDG.E.ADD.STRONG.GPU desc[UR4][R2.64], R9\nEXIT")
+    assert machine(never_ran, {0: 4}).atomics == []
