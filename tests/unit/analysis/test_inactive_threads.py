@@ -35,10 +35,20 @@ def test_an_early_exit_by_data_is_a_path() -> None:
     assert found.cause == "paths"
 
 
-@each_row("sample", ["decay_ratios", "sparse_apply", "window_median"])
-def test_a_sample_with_paths_that_differ(sample: str) -> None:
-    found = inactive_threads(LaunchView(launch_of(sample)))
-    assert found.cause == "paths"
+@each_row("launch, cause", [
+    ("decay_ratios", "paths"),
+    ("sparse_apply", "paths"),
+    ("window_median", "paths"),
+    (made_up({}, block_size=6, active_threads_per_warp=6.0), "block_size"),
+    (made_up({}, block_size=48, active_threads_per_warp=24.0), "block_size"),
+    (made_up({}, block_size=4), "block_size"),  # the size alone shows partial warps
+    (made_up({}, block_size=256), None),
+    # 48 threads per block explain 24 per warp, not 9.
+    (made_up({}, block_size=48, active_threads_per_warp=9.0), None),
+])  # fmt: skip
+def test_why_threads_are_inactive(launch, cause) -> None:
+    found = inactive_threads(LaunchView(launch_of(launch) if isinstance(launch, str) else launch))
+    assert (found and found.cause) == cause
 
 
 def test_a_loop_without_loads_is_a_divergent_path() -> None:
@@ -46,27 +56,6 @@ def test_a_loop_without_loads_is_a_divergent_path() -> None:
     case = next(name for name in CASES if name.startswith("monte_carlo/"))
     found = inactive_threads(LaunchView(launch_of(case)))
     assert found is None or found.cause == "paths"
-
-
-@pytest.mark.parametrize(("block", "threads"), [(6, 6.0), (48, 24.0)])
-def test_a_block_that_does_not_fill_its_warps(block: int, threads: float) -> None:
-    launch = made_up({}, block_size=block, active_threads_per_warp=threads)
-    found = inactive_threads(LaunchView(launch))
-    assert found.cause == "block_size"
-
-
-def test_a_block_size_alone_shows_partial_warps() -> None:
-    assert inactive_threads(LaunchView(made_up({}, block_size=256))) is None
-    found = inactive_threads(LaunchView(made_up({}, block_size=4)))
-    assert found.cause == "block_size"
-
-
-def test_without_instructions_the_reason_is_unknown() -> None:
-    """48 threads per block explain 24 per warp, not 9."""
-    assert (
-        inactive_threads(LaunchView(made_up({}, block_size=48, active_threads_per_warp=9.0)))
-        is None
-    )
 
 
 @pytest.mark.parametrize(

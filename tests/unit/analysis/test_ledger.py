@@ -56,21 +56,15 @@ def check_ids(pieces: Iterable[Evidence]) -> None:
         assert first == piece.id or first not in ids, piece.id
 
 
-def test_a_metric_of_the_catalog() -> None:
+def test_ids_of_metrics_and_of_what_is_computed() -> None:
     ledger = LaunchLedger(made_up({"dram": 80.0}, l2_hit_rate_pct=42.0))
     found = ledger.measured("l2_hit_rate_pct")
     assert (found.id, found.slug) == ("l2_hit_rate_pct#0", "l2_hit_rate_pct")
     assert ledger.named(found.metric, "hit rate") is found
-
-
-def test_a_metric_that_the_catalog_does_not_have() -> None:
     found = LaunchLedger(read_profile(SAMPLES[0]).launches[0]).named(
         "lts__cycles_elapsed.max", "cycles"
     )
     assert found.id == "lts__cycles_elapsed_max#0"
-
-
-def test_what_is_computed_never_has_the_name_of_what_is_measured() -> None:
     ledger = LaunchLedger(made_up({}, l2_hit_rate_pct=42.0))
     computed = ledger.derived("l2_hit_rate_pct", SHARE, "hits over look-ups")
     measured = ledger.measured("l2_hit_rate_pct")
@@ -101,6 +95,8 @@ def test_different_numbers_have_different_ids() -> None:
     made = [book.derived(name, SHARE, "label") for name in names]
     assert len({piece.id for piece in made}) == len(names)
     assert [book.derived(name, SHARE, "label") for name in names] == made
+    assert (scope_in("", 3), scope_in("before", 3)) == ("3", "before.3")
+    assert LaunchLedger(made_up({}), "1").derived("share", SHARE, "share").id == "share#1.0"
 
 
 @each_row("name, slug", [
@@ -115,11 +111,6 @@ def test_different_numbers_have_different_ids() -> None:
 ])  # fmt: skip
 def test_names_become_words(name: str, slug: str) -> None:
     assert slug_of(name) == slug
-
-
-def test_scopes() -> None:
-    assert (scope_in("", 3), scope_in("before", 3)) == ("3", "before.3")
-    assert LaunchLedger(made_up({}), "1").derived("share", SHARE, "share").id == "share#1.0"
 
 
 def test_evidence_by_its_slug() -> None:
@@ -212,9 +203,6 @@ def test_a_comparison_names_the_side(profile_of: Callable[[Path], Profile]) -> N
         "pair_0_time_before#diff",
         "all_kernels_speedup#diff",
     }
-
-
-def test_two_reports_with_the_same_ids_are_not_compared(profile_of) -> None:
     before, after = (profile_of(path) for path in SAMPLES[:2])
     with pytest.raises(ValueError, match="report_scope"):
         compare_explanations(explained(before), explained(after))

@@ -42,10 +42,7 @@ def test_only_accesses_that_could_be_wider_are_named() -> None:
     )
     assert accesses_saved(view, 16) == {0: 1500, 1: 1200}
     assert access_width(view) == (1600 + 4 * 1600 + 16 * 9000) / 12200
-
-
-def test_a_word_that_all_threads_of_a_warp_load_is_no_narrow_access() -> None:
-    """One sector per request. Of single bytes, neighbouring ones fit into one sector too."""
+    # One sector per request. Of single bytes, neighbouring ones fit into one sector too.
     view = LaunchView(
         with_accesses(
             (GLOBAL, FOUR_BYTES, 3200, 100, 100),

@@ -90,12 +90,9 @@ def test_what_if_agrees_with_ncus_curves() -> None:
     assert min(points.values()) > 500
 
 
-def test_the_smallest_limit_decides() -> None:
+def test_the_smallest_limit_decides_and_a_block_may_not_fit() -> None:
     assert Limits(4, 2, 8, 32, 2).binding == ("shared", "barriers")
     assert Limits(4, 2, 8, 32).least == 2
-
-
-def test_a_block_that_does_not_fit() -> None:
     sm = Machine(warps=64, blocks=32, registers=65536, shared=65536, shared_unit=128)
     assert limits(sm, Configuration(1024, 255, 0)).least == 0
     assert limits(sm, Configuration(32, 0, 0)).registers == sm.blocks

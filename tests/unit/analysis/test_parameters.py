@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import json
 import pickle
-from collections.abc import Callable
 from typing import get_args
 
 import pytest
@@ -21,17 +20,10 @@ from tests.rows import each_row
 HALF = Parameter(0.5, "half of something", "judgement")
 
 
-@each_row(
-    "copied", [HALF * 1, copy.deepcopy(HALF), pickle.loads(pickle.dumps(HALF)), HALF**1, +HALF]
-)
-def test_results_and_copies_are_plain_floats(copied: float) -> None:
-    assert type(copied) is float
-    assert copied == 0.5
-
-
-@each_row("written", [str, repr, json.dumps, "{}".format])
-def test_it_is_written_like_a_float(written: Callable[[float], str]) -> None:
-    assert written(HALF) == "0.5"
+def test_results_and_copies_are_plain_floats_and_written_like_them() -> None:
+    copies = [HALF * 1, copy.deepcopy(HALF), pickle.loads(pickle.dumps(HALF)), HALF**1, +HALF]
+    assert [(type(each), each) for each in copies] == [(float, 0.5)] * 5
+    assert {write(HALF) for write in (str, repr, json.dumps, "{}".format)} == {"0.5"}
 
 
 @each_row("name", parameters())

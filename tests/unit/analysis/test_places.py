@@ -28,7 +28,7 @@ def launch(profile_of: Callable[[str], Profile]) -> Launch:
     return profile_of("tour_full.ncu-repz").launches[0]
 
 
-def test_shares_are_of_all_samples(launch: Launch) -> None:
+def test_shares_of_places_are_of_all_samples(launch: Launch) -> None:
     found = find_hotspots(launch, "line")
     assert isinstance(found, Hotspots)
     shares = {spot.location: spot.share for spot in found.rows}
@@ -36,27 +36,15 @@ def test_shares_are_of_all_samples(launch: Launch) -> None:
     assert places
     for place in places:
         assert place.share == pytest.approx(shares[place.file, place.line])
-
-
-def test_what_has_no_line_counts_in_the_whole(launch: Launch) -> None:
     address = next(iter(launch.locations))
     (place,) = LaunchView(launch).places_by("samples", {address: 30, NO_CODE: 70})
     assert (place.share, place.unplaced) == (0.3, 0.7)
     assert place_shares([place]) == ["30% of all samples"]
     assert list(unplaced_shares([place])) == ["70% of all samples"]
-
-
-def test_nothing_with_a_line_gives_no_place(launch: Launch) -> None:
     assert LaunchView(launch).places_by("samples", {NO_CODE: 70}) == ()
-
-
-def test_a_few_samples_without_a_line_are_no_row(launch: Launch) -> None:
     address = next(iter(launch.locations))
     (place,) = LaunchView(launch).places_by("samples", {address: 98, NO_CODE: 2})
     assert not list(unplaced_shares([place]))
-
-
-def test_a_place_that_was_found_in_the_text_has_no_share(launch: Launch) -> None:
     (place, *_) = launch_places(LaunchView(launch))
     assert place_shares([place]) == ["launched here"]
 
@@ -87,25 +75,16 @@ def first_places(name: str, finding: str) -> list[tuple[str, str]]:
     return [(place.of, view.text_of(place)) for place in places]
 
 
-def test_waits_for_constants_are_not_placed_where_warps_wait_for_arithmetic() -> None:
-    """In series_eval, warps wait longest for constants among what other warps can hide. Four
-    samples of that are too few for a place."""
+def test_places_are_of_what_the_finding_is_about() -> None:
+    # In series_eval, warps wait longest for constants among what other warps can hide. Four samples
+    # of that are too few for a place.
     assert not first_places("series_eval", "latency_bound")
-
-
-def test_warps_that_end_wait_for_their_stores() -> None:
-    """They wait after the last instruction, at the closing brace."""
+    # They wait after the last instruction, at the closing brace.
     of, text = first_places("matrix_flip", "latency_bound")[0]
     assert (of, text.startswith("out[")) == ("stores", True)
-
-
-def test_double_precision_is_placed_where_it_is_executed() -> None:
     found = first_places("orbit_forces", "low_precision_possible")
     assert all(of == "instructions of the FP64 pipe" for of, _ in found)
     assert "double" in found[0][1]
-
-
-def test_excess_of_stores_is_placed_at_a_store() -> None:
     launch = launch_of("transpose/column_stores")
     view = LaunchView(launch)
     stores = addresses_of(view, STORE)

@@ -62,27 +62,20 @@ def idle(**metrics: float) -> float:
 
 
 def test_idle_sms_are_of_the_cycles_of_the_sms() -> None:
-    """The issue slots are of the SMs' cycles, too, so that the parts are of one base."""
+    # The issue slots are of the SMs' cycles, too, so that the parts are of one base.
     assert idle(sm_elapsed_cycles_total=68_185 * SMS) == pytest.approx(9.86, abs=0.01)
-
-
-def test_idle_sms_are_of_the_launch_where_the_sum_is_of_other_sms() -> None:
     of_launch = pytest.approx(12.57, abs=0.01)
     assert idle() == of_launch
     assert idle(sm_elapsed_cycles_total=68_185 * SMS // 7) == of_launch
     assert idle(sm_elapsed_cycles_total=68_185 * SMS * 2) == of_launch
 
 
-def test_the_sm_is_ranked_with_the_other_units() -> None:
+def test_the_sm_is_ranked_with_the_other_units_and_not_beside_its_busiest_pipe() -> None:
     view = view_of({"dram": 33.0}, sm_throughput_pct=77.0)
     assert [each.name for each in view.ceilings.ranked] == ["SM", "DRAM"]
     assert TimeModel(view).busiest == "SM"
-
-
-@pytest.mark.parametrize("unit", ["issue_slots", "fma"])
-def test_the_sm_is_not_listed_beside_its_busiest_pipe(unit: str) -> None:
-    view = view_of({unit: 77.0}, sm_throughput_pct=77.4)
-    assert len(view.ceilings.ranked) == 1
+    for unit in ("issue_slots", "fma"):
+        assert len(view_of({unit: 77.0}, sm_throughput_pct=77.4).ceilings.ranked) == 1
 
 
 def candidates(finding: str, view: LaunchView) -> list[Candidate]:

@@ -20,6 +20,7 @@ from keet.profile import KernelRun, Launch, Profile, Provenance, RunTable
 from keet.profile.run_table import ProfiledLaunch, RunLaunch
 from tests.conftest import TESTS
 from tests.many_launches import copied
+from tests.rows import each_row
 from tests.unit.analysis.made_up_launch import H200, made_up
 
 RUNS = TESTS / "data" / "runs"
@@ -111,10 +112,7 @@ def test_durations_far_apart_are_groups_of_their_own() -> None:
 def test_times_that_vary_are_one_group() -> None:
     order = [("infer", 100.0 + 3 * at) for at in range(40)]
     assert len(launch_sets(_profile([_launch(0, "infer", 20, 1)], _run(order))).sets) == 1
-
-
-def test_a_first_launch_that_takes_longer_hides_no_group() -> None:
-    """One of many launches that takes hardly any of the time is no group."""
+    # One of many launches that takes hardly any of the time is no group.
     order = [("infer", 1.0), *(("infer", 100.0) for _ in range(40))]
     (only,) = launch_sets(_profile([_launch(0, "infer", 20, 1)], _run(order))).sets
     assert only.launches == 41
@@ -125,9 +123,6 @@ def test_groups_of_a_report_without_a_run() -> None:
     groups = amounts_of(_profile(launches)).groups
     assert [group.profiled for group in groups] == [(0, 2), (1, 3)]
     assert sum(group.share_pct for group in groups) == pytest.approx(100)
-
-
-def test_one_launch_without_a_run_has_none() -> None:
     profile = _profile([_launch(0, "infer", 20, 1)])
     assert program_amounts(profile, [], Ledger()) is None
 
@@ -142,9 +137,6 @@ def test_kernels_that_were_not_profiled_are_told_with_their_share() -> None:
     assert shares == {"norm": pytest.approx(7), "sum": pytest.approx(3)}
     printed = [p.value for p in text.evidence.values() if p.unit == "%"]
     assert printed == [pytest.approx(10)]
-
-
-def test_the_report_of_a_range_says_nothing_of_what_was_not_profiled() -> None:
     assert not [text for text in amounts_of(of_run("waits_range")).texts if "profiled" in text]
 
 
@@ -170,6 +162,7 @@ def test_data_larger_than_the_chip_does_not_fit() -> None:
     assert state.fits == ()
     assert state.us == pytest.approx(10 * 600e6 / 4e12 * 1e6), "at DRAM's rate"
     assert "state_on_chip" not in {bound.id for bound in found.bounds}
+    assert not amounts_of(_profile([_launch(n, "spin", 17, 5) for n in range(4)])).states
 
 
 @pytest.mark.parametrize(("reads", "writes"), [(20.0, 0.0), (0.0, 20.0)])
@@ -180,10 +173,6 @@ def test_what_is_not_moved_is_not_told(reads: float, writes: float) -> None:
     assert told == ["bytes read" if reads else "bytes written"]
 
 
-def test_few_launches_have_no_state() -> None:
-    assert not amounts_of(_profile([_launch(n, "spin", 17, 5) for n in range(4)])).states
-
-
 def test_kernels_that_take_turns_move_their_data_together() -> None:
     run = _run([("red", 17.0), ("black", 17.0)] * 50)
     launches = [_launch(0, "red", 10, 5), _launch(1, "black", 10, 5)]
@@ -191,6 +180,9 @@ def test_kernels_that_take_turns_move_their_data_together() -> None:
     assert first.kernels == ("red", "black")
     assert first.bytes_per_launch == pytest.approx(30e6)
     assert not others, "one of them alone can't do several steps"
+    run = _run([*[("red", 17.0)] * 50, *[("black", 17.0)] * 50])
+    launches = [_launch(0, "red", 10, 5), _launch(1, "black", 10, 5)]
+    assert {len(state.kernels) for state in amounts_of(_profile(launches, run)).states} == {1}
 
 
 @pytest.mark.parametrize(("us", "has_state"), [(0.1, True), (50.0, False)])
@@ -200,34 +192,20 @@ def test_what_a_turn_moves_is_unknown_with_a_kernel_that_was_not_profiled(us, ha
     assert bool(amounts_of(_profile(launches, run)).states) == has_state
 
 
-def test_kernels_of_two_phases_do_not_take_turns() -> None:
-    run = _run([*[("red", 17.0)] * 50, *[("black", 17.0)] * 50])
-    launches = [_launch(0, "red", 10, 5), _launch(1, "black", 10, 5)]
-    assert {len(state.kernels) for state in amounts_of(_profile(launches, run)).states} == {1}
-
-
 def test_all_readers_of_as_much_are_candidates() -> None:
     """The nearest amount is not always the right consumer."""
-    launches = [
-        _launch(0, "integrate", 50, 98),
-        _launch(1, "mask", 98, 10),
-        _launch(2, "other", 40, 10),
-        _launch(3, "project", 97, 10),
-    ]
+    moved = {"integrate": (50, 98), "mask": (98, 10), "other": (40, 10), "project": (97, 10)}
+    launches = [_launch(n, name, *amounts) for n, (name, amounts) in enumerate(moved.items())]
     found = amounts_of(_profile(launches)).hand_overs
     pairs = [(each.writer, each.reader) for each in found]
     assert pairs == [("integrate", "mask"), ("integrate", "project")]
     assert all(each.text.startswith("candidate") for each in found)
     assert [each.bytes for each in found] == [pytest.approx(98e6)] * 2
     assert [each.us for each in found] == [pytest.approx(2 * 98e6 / 4e12 * 1e6)] * 2
-
-
-def test_an_earlier_launch_reads_nothing_of_a_later_one() -> None:
+    # An earlier launch reads nothing of a later one.
     launches = [_launch(0, "mask", 98, 10), _launch(1, "integrate", 50, 98)]
     assert not amounts_of(_profile(launches)).hand_overs
-
-
-def test_the_reader_that_follows_comes_before_one_behind_another_writer() -> None:
+    # The reader that follows comes before one behind another writer.
     launches = [_launch(n, name, 98, 98) for n, name in enumerate(("first", "second", "third"))]
     found = amounts_of(_profile(launches)).hand_overs
     pairs = [(each.writer, each.reader) for each in found]
@@ -245,16 +223,13 @@ def test_short_launches_cost_their_start_and_the_gaps() -> None:
     assert 3000 < gap.value < 4000
 
 
-def test_a_replay_that_is_quicker_than_the_run_bounds_the_start() -> None:
-    """Page faults make the launches of the run long, not their start."""
+def test_runs_whose_launches_start_late_or_overlap() -> None:
+    # Page faults make the launches of the run long, not their start.
     found = amounts_of(of_run("managed"))
     assert found.groups[0].fixed_us is None
     assert not found.states
     assert not found.bounds
-
-
-def test_launches_that_run_at_the_same_time_are_no_steps() -> None:
-    """The same program with one stream and with eight."""
+    # The same program with one stream and with eight.
     assert amounts_of(of_run("streams_serial")).states
     assert not amounts_of(of_run("streams_together")).states
 
@@ -264,9 +239,6 @@ def test_the_bound_of_the_same_bytes() -> None:
     found = amounts_of(_profile([_launch(0, "spin", 17.6, 5.4, 20.0)], _run(order)))
     (bound,) = [bound for bound in found.bounds if bound.id == "same_bytes"]
     assert bound.us == pytest.approx(100 * 23e6 / 4e12 * 1e6)
-
-
-def test_a_small_profiled_part_has_no_bound() -> None:
     assert not [b for b in amounts_of(of_run("waits")).bounds if b.id == "same_bytes"]
 
 
@@ -291,53 +263,57 @@ def known(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[ArrayDocument]]:
 Known = dict[str, list[ArrayDocument]]
 
 
-def test_arrays_of_equal_size_are_paired_not_totals(known: Known) -> None:
-    """`mask` reads as many bytes in all, but none of its arrays is as large."""
-    known["integrate"] = [_array("image", "read", 50), _array("integral", "written", 98)]
-    known["mask"] = [_array("a", "read", 60), _array("b", "read", 38)]
-    known["project"] = [_array("integral", "read", 98), _array("table", "read", 98)]
-    launches = [
-        _launch(0, "integrate", 50, 98),
-        _launch(1, "mask", 98, 10),
-        _launch(2, "project", 196, 10),
-    ]
-    (only,) = amounts_of(_profile(launches)).hand_overs
-    assert (only.reader, only.writer_array, only.reader_array) == (
-        "project",
-        "integral",
-        "integral",
-    )
-
-
-def test_arrays_with_other_names_are_all_candidates(known: Known) -> None:
-    known["integrate"] = [_array("out", "written", 98)]
-    known["project"] = [_array("a", "read", 98), _array("b", "read", 97), _array("c", "read", 30)]
-    launches = [_launch(0, "integrate", 50, 98), _launch(1, "project", 225, 10)]
+@each_row("arrays, moved, expected", [
+    # `mask` reads as many bytes in all, but none of its arrays is as large.
+    ({"integrate": [("image", "read", 50), ("integral", "written", 98)],
+      "mask": [("a", "read", 60), ("b", "read", 38)],
+      "project": [("integral", "read", 98), ("table", "read", 98)]},
+     [(50, 98), (98, 10), (196, 10)], ["project: integral, integral"]),
+    # With other names, all are candidates.
+    ({"integrate": [("out", "written", 98)],
+      "project": [("a", "read", 98), ("b", "read", 97), ("c", "read", 30)]},
+     [(50, 98), (225, 10)], ["project: out, a, b"]),
+    # Two members of one structure are not the same array.
+    ({"integrate": [("nodes.f", "written", 98)],
+      "project": [("nodes.v", "read", 98), ("mass", "read", 98)]},
+     [(50, 98), (225, 10)], ["project: nodes.f, mass"]),
+    # Small ones are candidates only with one name.
+    ({"dot": [("partial", "written", 0.004), ("sum", "written", 0.004)],
+      "finish": [("partial", "read", 0.004), ("other", "read", 0.004)]},
+     [(50, 1), (1, 1)], ["finish: partial, partial"]),
+    # Forces that atomics add up at indices from memory, read by the next kernel: what is read says
+    # nothing about what was written.
+    ({"scatter": [(name, "updated", None, None) for name in ("fx", "fy")],
+      "move": [(name, "updated", 7) for name in ("fx", "fy", "vx")]},
+     [(50, 1), (21, 21)], ["move: fx, fy, fx, fy"]),
+    # A member of a struct may be a plain parameter of another kernel.
+    ({"update": [("elements.stress", "written", 42)],
+      "scatter": [("stress", "read", 42), ("corners", "read", 42)],
+      "other": [("nodes.stress", "read", 42)]},
+     [(42, 42), (42, 42), (42, 42)], ["scatter: elements.stress, stress"]),
+    # Parameters without a name are compared by size only.
+    ({"one": [("param+0x10", "written", 98)], "other": [("param+0x10", "read", None, None)]},
+     [(50, 98), (40, 1)], []),
+])  # fmt: skip
+def test_arrays_of_equal_size_are_paired_not_totals(arrays, moved, expected, known: Known) -> None:
+    known.clear()
+    known.update({kernel: [_array(*each) for each in row] for kernel, row in arrays.items()})
+    launches = [_launch(n, name, *amounts) for n, (name, amounts) in enumerate(zip(arrays, moved))]
     found = amounts_of(_profile(launches)).hand_overs
-    assert [each.reader_array for each in found] == ["a, b"]
+    assert [f"{e.reader}: {e.writer_array}, {e.reader_array}" for e in found] == expected
+    assert all((each.bytes is None) == ("scatter" in (each.writer,)) for each in found)
 
 
 def test_what_a_later_kernel_writes_again_is_not_read_from_the_first(known: Known) -> None:
     known["support"] = [_array("v", "written", 98, "bound")]
     known["update"] = [_array("v", "updated", 98)]
     known["energy"] = [_array("v", "read", 98)]
-    launches = [
-        _launch(0, "support", 1, 2),
-        _launch(1, "update", 98, 98),
-        _launch(2, "energy", 98, 1),
-    ]
+    moved = {"support": (1, 2), "update": (98, 98), "energy": (98, 1)}
+    launches = [_launch(n, name, *amounts) for n, (name, amounts) in enumerate(moved.items())]
     found = amounts_of(_profile(launches)).hand_overs
     pairs = {(each.writer, each.reader) for each in found}
     assert ("support", "energy") not in pairs
     assert {("support", "update"), ("update", "energy")} <= pairs
-
-
-def test_two_members_of_one_structure_are_not_the_same_array(known: Known) -> None:
-    known["integrate"] = [_array("nodes.f", "written", 98)]
-    known["project"] = [_array("nodes.v", "read", 98), _array("mass", "read", 98)]
-    launches = [_launch(0, "integrate", 50, 98), _launch(1, "project", 225, 10)]
-    found = amounts_of(_profile(launches)).hand_overs
-    assert [each.reader_array for each in found] == ["mass"]
 
 
 def test_a_kernel_may_read_what_its_earlier_launch_wrote(known: Known) -> None:
@@ -347,14 +323,6 @@ def test_a_kernel_may_read_what_its_earlier_launch_wrote(known: Known) -> None:
     assert (only.writer, only.reader, only.reader_array) == ("spin", "spin", "black")
     once = amounts_of(_profile([_launch(0, "spin", 24, 12)], _run([("spin", 17.0)])))
     assert not once.hand_overs
-
-
-def test_small_arrays_are_candidates_only_with_one_name(known: Known) -> None:
-    known["dot"] = [_array("partial", "written", 0.004), _array("sum", "written", 0.004)]
-    known["finish"] = [_array("partial", "read", 0.004), _array("other", "read", 0.004)]
-    launches = [_launch(0, "dot", 50, 1), _launch(1, "finish", 1, 1)]
-    (only,) = amounts_of(_profile(launches)).hand_overs
-    assert (only.writer_array, only.reader_array) == ("partial", "partial")
 
 
 def test_kernels_of_a_loop_share_arrays_of_one_name(known: Known) -> None:
@@ -382,25 +350,6 @@ def test_data_that_certainly_exceeds_the_chip_and_data_that_may(known: Known) ->
     (does,) = amounts_of(_profile([_launch(0, "spin", 300, 300, 200.0)], run)).states
     assert "may not fit" in may.detail
     assert "does not fit" in does.detail
-
-
-def test_an_array_of_the_same_name_counts_where_its_size_is_not_known(known: Known) -> None:
-    """Forces that atomics add up at indices from memory, read by the next kernel."""
-    known["scatter"] = [_array(name, "updated", None, None) for name in ("fx", "fy")]
-    known["move"] = [_array(name, "updated", 7) for name in ("fx", "fy", "vx")]
-    launches = [_launch(0, "scatter", 50, 1), _launch(1, "move", 21, 21)]
-    (only,) = amounts_of(_profile(launches)).hand_overs
-    assert (only.writer_array, only.reader_array) == ("fx, fy", "fx, fy")
-    assert only.bytes is None, "what is read says nothing about what was written"
-
-
-def test_a_member_of_a_struct_may_be_a_plain_parameter_of_another_kernel(known: Known) -> None:
-    known["update"] = [_array("elements.stress", "written", 42)]
-    known["scatter"] = [_array("stress", "read", 42), _array("corners", "read", 42)]
-    known["other"] = [_array("nodes.stress", "read", 42)]
-    launches = [_launch(n, name, 42, 42) for n, name in enumerate(("update", "scatter", "other"))]
-    (only,) = amounts_of(_profile(launches)).hand_overs
-    assert (only.writer_array, only.reader_array) == ("elements.stress", "stress")
 
 
 def _read_array(name: str, dram: float, l2: float | None = None, **more: Any) -> ArrayDocument:
@@ -445,27 +394,18 @@ def test_what_several_kernels_write_in_different_amounts_has_no_known_size(known
     assert not amounts_of(_profile(launches)).rereads
 
 
-def test_parameters_without_a_name_are_compared_by_size_only(known: Known) -> None:
-    known["one"] = [_array("param+0x10", "written", 98)]
-    known["other"] = [_array("param+0x10", "read", None, None)]
-    launches = [_launch(0, "one", 50, 98), _launch(1, "other", 40, 1)]
-    assert not amounts_of(_profile(launches)).hand_overs
-
-
-def test_state_that_is_updated_in_place_counts_once(known: Known) -> None:
-    known["spin"] = [_array("spins", "updated", 20), _array("table", "read", 3)]
+@pytest.mark.parametrize(("table", "basis", "distinct"), [
+    (3, "exact", pytest.approx(23e6)),
+    # With an array of unknown size, the state is at most what is moved.
+    (3.0, "bound", None),
+    (None, None, None),
+])  # fmt: skip
+def test_state_that_is_updated_in_place_counts_once(known: Known, table, basis, distinct) -> None:
+    known["spin"] = [_array("spins", "updated", 20), _array("table", "read", table, basis)]
     run = _run([("spin", 17.0)] * 1200)
     (state,) = amounts_of(_profile([_launch(0, "spin", 23, 20)], run)).states
-    assert state.distinct_bytes == pytest.approx(23e6)
+    assert state.distinct_bytes == distinct
     assert state.bytes_per_launch == pytest.approx(43e6)
-
-
-@pytest.mark.parametrize("other", [("bound", 3.0), (None, None)])
-def test_with_an_array_of_unknown_size_the_state_is_at_most_what_is_moved(known, other) -> None:
-    known["spin"] = [_array("spins", "updated", 20), _array("table", "read", other[1], other[0])]
-    run = _run([("spin", 17.0)] * 1200)
-    (state,) = amounts_of(_profile([_launch(0, "spin", 23, 20)], run)).states
-    assert state.distinct_bytes is None
 
 
 def test_the_bound_of_each_byte_once(known: Known) -> None:
@@ -507,13 +447,13 @@ def test_training_and_held_out_launches_are_groups() -> None:
     groups = [group for group in of_program("topics").groups if group.kernel == "infer_documents"]
     assert [(each.launches, each.grid) for each in groups] == [(24, (4096, 1, 1)), (7, (264, 1, 1))]
     assert sum(1 for group in of_program("topics").groups if not group.profiled) == 5
-
-
-def test_data_that_takes_little_time_to_move_has_no_bound() -> None:
-    """The launches compute for a millisecond with 9 MB."""
+    # The launches compute for a millisecond with 9 MB.
     (state,) = of_program("topics").states
     assert (state.share_pct or 0) < 1
     assert "state_on_chip" not in {bound.id for bound in of_program("topics").bounds}
+    (state,) = of_program("impact").states
+    assert (state.launches, state.fits) == (60, ())
+    assert {*state.kernels} == {"update_stresses", "scatter_forces", "update_nodes"}
 
 
 @pytest.mark.slow
@@ -526,9 +466,3 @@ def test_an_intermediate_array_is_read_many_times() -> None:
     assert (only.writer, only.reader, only.array) == ("condition_records", "back_project", "terms")
     assert (only.bytes, only.times_from_dram) == (201_326_592, pytest.approx(20.08, rel=0.01))
     assert (only.times_from_l2 or 0) > 200
-
-
-def test_steps_whose_state_exceeds_the_chip() -> None:
-    (state,) = of_program("impact").states
-    assert (state.launches, state.fits) == (60, ())
-    assert {*state.kernels} == {"update_stresses", "scatter_forces", "update_nodes"}

@@ -129,39 +129,32 @@ def test_a_longer_run_is_never_what_ncu_adds(one: float, other: float) -> None:
         assert (replay_longer is not None) == (long - short / US * US > LEAST_KERNEL_NS)
 
 
-def test_limits_of_a_replay_gap() -> None:
-    def differs(replay_us: float, plain_us: float) -> bool:
-        launch = launch_with({DURATION: replay_us * US})
-        return replay_gap(launch, position_of(plain_us)) is not None
-
-    assert not differs(100, 150)
-    assert differs(100, 151)
-    assert differs(151, 100)
-    assert not differs(2.8, 0.9)  # ncu counts the start and the end of a short kernel
-    assert not differs(5, 3)
-    assert differs(5.1, 3)
-    assert differs(2.43, 4.3)  # ncu never reports less than CUPTI
-    assert not differs(2.9, 4.3)
-
-
-@each_row("duration", [None, math.nan, math.inf, 0.0, -1.0])
-def test_a_time_that_is_not_known_is_no_gap(duration: float | None) -> None:
-    metrics = {} if duration is None else {DURATION: duration}
-    assert replay_gap(launch_with(metrics), position_of(1000)) is None
+@each_row("replay_us, plain_us, differs", [
+    (100, 150, False),
+    (100, 151, True),
+    (151, 100, True),
+    (2.8, 0.9, False),  # ncu counts the start and the end of a short kernel
+    (5, 3, False),
+    (5.1, 3, True),
+    (2.43, 4.3, True),  # ncu never reports less than CUPTI
+    (2.9, 4.3, False),
+])  # fmt: skip
+def test_limits_of_a_replay_gap(replay_us: float, plain_us: float, differs: bool) -> None:
+    launch = launch_with({DURATION: replay_us * US})
+    assert (replay_gap(launch, position_of(plain_us)) is not None) is differs
 
 
-def test_a_launch_that_the_run_does_not_have_is_no_gap() -> None:
-    launch = launch_with({DURATION: 1000.0})
-    assert replay_gap(launch, None) is None
-    assert replay_gap(launch, position_of(None)) is None
-    assert replay_gap(launch, position_of(0)) is None
+def test_a_time_that_is_not_known_is_no_gap() -> None:
+    for duration in (None, math.nan, math.inf, 0.0, -1.0):
+        metrics = {} if duration is None else {DURATION: duration}
+        assert replay_gap(launch_with(metrics), position_of(1000)) is None
+    for position in (None, position_of(None), position_of(0)):
+        assert replay_gap(launch_with({DURATION: 1000.0}), position) is None
 
 
 def test_the_ratio_is_run_over_replay() -> None:
-    gap = ReplayGap(5_000, 2_500_000)
-    assert (gap.ratio, gap.factor, gap.run_is_longer) == (500, 500, True)
-    gap = ReplayGap(2_500_000, 5_000)
-    assert (gap.ratio, gap.factor, gap.run_is_longer) == (1 / 500, 500, False)
+    for gap, ratio in ((ReplayGap(5_000, 2_500_000), 500), (ReplayGap(2_500_000, 5_000), 1 / 500)):
+        assert (gap.ratio, gap.factor, gap.run_is_longer) == (ratio, 500, ratio > 1)
 
 
 def test_flags_in_managed_memory(wording) -> None:
@@ -187,56 +180,36 @@ def test_flags_in_managed_memory(wording) -> None:
 ])  # fmt: skip
 def test_faults_are_counted_for_the_whole_run(status, own_ms, other_ms, groups) -> None:
     """100 launches of 100 us under replay; the other kernel was not profiled."""
+    own = KernelRun("_Z1kv", "k()", None, None, 100, own_ms * 1e6, own_ms * 1e6)
+    other = KernelRun("_Z1wv", "w()", None, None, 3, other_ms * 1e6, other_ms * 1e6)
+    faults = {"managed_bytes": 1 << 20, "migrations": Migrations(1 << 20, 0, groups)}
     position = position_of(own_ms * 10, launches=100)
-    kernels = (
-        KernelRun("_Z1kv", "k()", None, None, 100, own_ms * 1e6, own_ms * 1e6),
-        KernelRun("_Z1wv", "w()", None, None, 3, other_ms * 1e6, other_ms * 1e6),
-    )
-    found = reasons(
-        100,
-        position,
-        kernels=kernels,
-        managed_bytes=1 << 20,
-        migrations=Migrations(1 << 20, 0, groups),
-    )["managed_or_host_memory"]
+    found = reasons(100, position, kernels=(own, other), **faults)["managed_or_host_memory"]
     assert found.status == status
-    ending = {
+    ends = {
         "likely": "the pages stay there",
         "possible": "which kernel caused them is not recorded",
     }
-    assert found.text.endswith(ending[status])
+    assert found.text.endswith(ends[status])
 
 
-def test_too_few_faults_for_so_many_launches_are_no_reason() -> None:
-    """Faults of another kernel: a thousand launches took too long, and ten groups can't do that."""
-    found = statuses(
-        100,
-        position_of(
-            300, launches=1000, overlapped_ns=0.9 * 300 * US * 1000, busy_ns=100 * US * 1000
-        ),
-        managed_bytes=1 << 20,
-        migrations=Migrations(1 << 20, 0, 10),
-    )
+def test_faults_of_other_kernels_and_of_the_first_launch() -> None:
+    """A thousand launches took too long, and ten groups can't do that. They are enough for the
+    first launch alone."""
+    faults = {"managed_bytes": 1 << 20, "migrations": Migrations(1 << 20, 0, 10)}
+    shared = {"overlapped_ns": 0.9 * 300 * US * 1000, "busy_ns": 100 * US * 1000}
+    found = statuses(100, position_of(300, launches=1000, **shared), **faults)
     assert (found["managed_or_host_memory"], found["concurrency"]) == ("possible", "likely")
-
-
-def test_faults_of_the_first_launch_alone_are_enough_for_it() -> None:
-    total = 99 * 100 * US + 5000 * US
-    found = statuses(
-        100,
-        position_of(5000, launches=100, total_ns=total),
-        managed_bytes=1 << 30,
-        migrations=Migrations(1 << 30, 0, 10),
-    )
-    assert found["managed_or_host_memory"] == "likely"
+    first = position_of(5000, launches=100, total_ns=99 * 100 * US + 5000 * US)
+    faults = {"managed_bytes": 1 << 30, "migrations": Migrations(1 << 30, 0, 10)}
+    assert statuses(100, first, **faults)["managed_or_host_memory"] == "likely"
 
 
 def test_pages_that_were_prefetched_are_no_reason(wording) -> None:
-    found = reasons(
-        100, position_of(300), managed_bytes=1 << 20, migrations=Migrations(1 << 20, 0, 0)
-    )
-    assert found["managed_or_host_memory"].status == "possible"
-    wording(found["managed_or_host_memory"].text)
+    moved = {"managed_bytes": 1 << 20, "migrations": Migrations(1 << 20, 0, 0)}
+    found = reasons(100, position_of(300), **moved)["managed_or_host_memory"]
+    assert found.status == "possible"
+    wording(found.text)
 
 
 def test_a_kernel_that_polls_host_memory() -> None:
@@ -247,28 +220,18 @@ def test_a_kernel_that_polls_host_memory() -> None:
     assert (first.status, first.text[:7]) == ("likely", "8% of t")
 
 
-def test_sectors_of_the_driver_are_no_host_memory_of_the_kernel() -> None:
-    """`lts__t_sectors_aperture_sysmem` has 25,000 sectors in every launch that ncu replays."""
-    found = statuses(
-        10,
-        position_of(300),
-        metrics={HOST: 0, SECTORS: 3136, "lts__t_sectors_aperture_sysmem.sum": 25_000},
-        managed_bytes=0,
-        migrations=NO_FAULTS,
-    )
-    assert found["managed_or_host_memory"] == "ruled_out"
-
-
-@each_row("managed, migrations, metrics", [
-    (None, NO_FAULTS, {HOST: 0, SECTORS: 1}),
-    (0, None, {HOST: 0, SECTORS: 1}),
-    (0, NO_FAULTS, {}),
+@each_row("managed, migrations, metrics, status", [
+    # The driver's sectors are in every launch that ncu replays, and not the kernel's host memory.
+    (0, NO_FAULTS, {HOST: 0, SECTORS: 3136, "lts__t_sectors_aperture_sysmem.sum": 25_000},
+     "ruled_out"),
+    # What is not known rules nothing out.
+    (None, NO_FAULTS, {HOST: 0, SECTORS: 1}, "possible"),
+    (0, None, {HOST: 0, SECTORS: 1}, "possible"),
+    (0, NO_FAULTS, {}, "possible"),
 ])  # fmt: skip
-def test_what_is_not_known_rules_nothing_out(managed, migrations, metrics) -> None:
-    found = statuses(
-        10, position_of(300), metrics=metrics, managed_bytes=managed, migrations=migrations
-    )
-    assert found["managed_or_host_memory"] == "possible"
+def test_what_rules_host_memory_out(managed, migrations, metrics, status) -> None:
+    known = {"metrics": metrics, "managed_bytes": managed, "migrations": migrations}
+    assert statuses(10, position_of(300), **known)["managed_or_host_memory"] == status
 
 
 FITS = {READ: 16e6, L2: 60e6}
@@ -292,9 +255,7 @@ def test_bytes_that_fit_the_l2(wording) -> None:
 ])  # fmt: skip
 def test_when_caches_can_be_the_reason(status: str, known: dict) -> None:
     assert statuses(100, position_of(50), **known)["cold_caches"] == status
-
-
-def test_caches_do_not_make_a_kernel_ten_times_as_fast() -> None:
+    # They do not make a kernel ten times as fast.
     assert statuses(1000, position_of(100), metrics=FITS)["cold_caches"] == "possible"
 
 
@@ -376,27 +337,19 @@ def test_as_many_kernels_at_a_time_as_it_is_slower(status: str, at_once: float, 
     wording(found.text, case=at_once)
 
 
-@pytest.mark.parametrize(("share", "text"), [
-    (0.0, "no other kernel ran at the same time in the run"),
-    (
-        0.001,
-        "for less than 1% of its time in the run, other kernels ran too; on average 1.0 ran at a time, this one included",
-    ),
-])  # fmt: skip
-def test_without_overlap_concurrency_is_ruled_out(share: float, text: str) -> None:
+@pytest.mark.parametrize("share", [0.0, 0.001])
+def test_without_overlap_concurrency_is_ruled_out(share: float, wording) -> None:
     position = position_of(300, overlapped_ns=share * 300 * US * 100)
     found = reasons(100, position)["concurrency"]
-    assert (found.status, found.text) == ("ruled_out", text)
+    assert found.status == "ruled_out"
+    wording(found.text)
 
 
 def test_time_alone_is_not_slowed_by_other_kernels() -> None:
-    """40 % of 2.4 ms with others leaves 1.4 ms alone, for what takes 5 us."""
+    # 40 % of 2.4 ms with others leaves 1.4 ms alone, for what takes 5 us.
     total = 2400 * US * 100
     position = position_of(2400, overlapped_ns=0.4 * total, busy_ns=0.8 * total)
     assert statuses(5, position)["concurrency"] == "possible"
-
-
-def test_overlap_that_is_not_known() -> None:
     position = position_of(300, overlapped_ns=None)
     assert statuses(100, position)["concurrency"] == "possible"
     assert statuses(100, position, recorder="ncu")["concurrency"] == "ruled_out"
@@ -434,14 +387,11 @@ def test_a_launch_of_this_number_in_another_execution(status, ending, row) -> No
     assert found.text.endswith(ending)
 
 
-def test_a_shape_that_the_run_does_not_have(wording) -> None:
+def test_a_shape_that_the_run_does_not_have_and_a_single_launch(wording) -> None:
     position = position_of(300, known_by="kernel")
     found = reasons(100, position, kernels=(shaped(2, 90, 900),))["not_typical"]
     assert found.status == "likely"
     wording(found.text)
-
-
-def test_the_average_of_one_launch_is_that_launch() -> None:
     kernel = KernelRun("_Z1kv", "k()", None, None, 1, 300 * US, 300 * US)
     position = position_of(300, launches=1, known_by="kernel")
     assert statuses(100, position, kernels=(kernel,))["not_typical"] == "ruled_out"

@@ -54,24 +54,20 @@ def test_bytes_of_each_level() -> None:
     assert written.access == "written"
     assert written.l1_bytes == 8 * (written.requested_bytes or 0)  # a sector for each element
     assert written.lines[0].line == 7
-
-
-def test_gathered_arrays_are_unknown() -> None:
-    table = found("rate_table")["rate"]
-    assert table.distinct_bytes is None
-    assert table.times is None
-    assert table.why_unknown
-    assert table.requested_bytes
-
-
-def test_every_number_is_evidence() -> None:
+    weights = found("streams", "filter_planes")["weights"]
+    assert (weights.distinct_bytes, weights.basis) == (6 * 9 * 4, "exact")
     for array in found("panel_product").values():
         ids = {each.id for each in array.evidence}
         assert ids
         assert all(each.derived_from for each in array.evidence)
 
 
-def test_without_machine_code() -> None:
+def test_gathered_arrays_and_code_that_was_not_read_are_unknown() -> None:
+    table = found("rate_table")["rate"]
+    assert table.distinct_bytes is None
+    assert table.times is None
+    assert table.why_unknown
+    assert table.requested_bytes
     path = SAMPLES["matrix_flip"].folder / "slow.ncu-rep"
     assert arrays(LaunchView(profile_of(path).launches[0])) == ()
 
@@ -105,8 +101,3 @@ def test_windows_that_overlap_are_not_called_exact() -> None:
     launch = next(each for each in launches if each.name.function == "window_levels")
     signal = next(e for e in arrays(LaunchView(launch, reads_code=True)) if e.name == "signal")
     assert signal.basis != "exact"
-
-
-def test_a_small_table_behind_conditions() -> None:
-    weights = found("streams", "filter_planes")["weights"]
-    assert (weights.distinct_bytes, weights.basis) == (6 * 9 * 4, "exact")

@@ -53,42 +53,30 @@ def test_copies_of_inlined_functions_are_added_up() -> None:
     assert (found[91].warps_entering or 0) > 0.9 * found[91].warps  # few skip it wholly
 
 
-def test_one_thread_per_warp() -> None:
+def test_threads_that_enter() -> None:
     row = rows("column_physics")[165]
     assert row.threads_entering == pytest.approx(row.warps_entering, rel=0.1)
     assert row.instructions_pct > 100 * row.threads_entering / row.threads
-
-
-def test_threads_that_store_nothing() -> None:
     row = rows("mask_compact/flag_by_flag")[265]
     assert row.is_all_stores
     assert (row.stores, row.atomics) == (("list", "shared memory"), ("count",))
-
-
-def test_branches_around_an_unrolled_loop_are_not_counted() -> None:
-    """Two copies of a loop's body and what is left over: the compiler gives its checks the line of
-    the `if`."""
-    row = rows("force_pairs/list_of_each_atom")[100]
-    assert row.threads == 2 * 7_554_681 + 97_660
-    assert row.threads_entering == 4_871_992 + 5_075_830 + 13_934
-
-
-def test_one_of_eight_copies_is_a_branch_and_the_others_are_predicates() -> None:
-    found = rows("mask_compact/counter_per_warp")
-    assert {*found} == {63}  # not `if (tid % 32 == 31 && inclusive > 0)`
-    assert found[63].threads == 8 * 2_621_440
-
-
-def test_a_predicated_store_has_no_warps_that_enter() -> None:
     row = rows("band_scale")[8]
     assert (row.stores, row.warps_entering) == (("overload",), None)
     assert (row.threads, row.threads_entering) == (8_388_608, 1_119_626)
-
-
-def test_idle_threads_by_index() -> None:
     row = rows("tridiag_batch/column_of_16")[354]
     assert row.is_by_index
     assert row.share_pct == 50
+
+
+def test_copies_of_a_loop_or_a_branch() -> None:
+    # Two copies of a loop's body and what is left over: the compiler gives its checks the line of
+    # the `if`.
+    row = rows("force_pairs/list_of_each_atom")[100]
+    assert row.threads == 2 * 7_554_681 + 97_660
+    assert row.threads_entering == 4_871_992 + 5_075_830 + 13_934
+    found = rows("mask_compact/counter_per_warp")
+    assert {*found} == {63}  # not `if (tid % 32 == 31 && inclusive > 0)`
+    assert found[63].threads == 8 * 2_621_440
 
 
 @each_row("name", [
@@ -104,19 +92,16 @@ def test_look_alikes(name: str) -> None:
     assert not rows(name)
 
 
-def test_remainders_and_blocks_of_warps_are_none() -> None:
+def test_remainders_blocks_of_warps_and_code_that_was_not_read_have_none() -> None:
     assert not rows("topics", "infer_documents")
     assert not rows("impact_first", "kinetic_energy")
+    assert conditions(LaunchView(launch_of("band_scale"))) == ()
 
 
 def test_texts_print_evidence() -> None:
     for row in (*rows("band_scale").values(), *rows("reactive", "transport").values()):
         assert row.text.ids
         assert set(row.text.ids) == {each.id for each in row.evidence}
-
-
-def test_nothing_without_machine_code() -> None:
-    assert conditions(LaunchView(launch_of("band_scale"))) == ()
 
 
 def test_atomics_on_one_address() -> None:

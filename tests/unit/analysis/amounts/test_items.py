@@ -71,21 +71,15 @@ def test_the_user_names_another() -> None:
     assert (item.name, item.count, item.basis, work(view)["loads"]) == ("tile", 65536, "user", 1024)
 
 
-def test_work_of_a_copy() -> None:
+def test_work_of_a_copy_a_product_and_divisions() -> None:
     found = work(view_of("matrix_flip"))
     assert (found["loads"], found["stores"]) == (1, 1)
     purposes = [value for name, value in found.items() if name.startswith("instructions.")]
     assert abs(sum(purposes) - found["instructions"]) < 1e-9
     assert "fp32" not in found  # nothing that is not done
     assert 8 < found["dram_bytes"] < 9
-
-
-def test_work_of_a_product() -> None:
     found = work(view_of("half_dense"))
     assert (found["fp32"], found["loads"]) == (2 * 2048, 4)
-
-
-def test_divisions() -> None:
     found = work(view_of("decay_ratios"))
     assert found["divisions"] == 98
     assert found["special"] > found["divisions"]

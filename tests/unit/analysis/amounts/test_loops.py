@@ -41,16 +41,14 @@ def test_iterations_are_those_of_the_source(name, line, copies, iterations) -> N
     assert (row.copies, row.iterations) == (copies, iterations)
 
 
-def test_unknown_copies_are_not_guessed() -> None:
-    """A counter of bytes, and a limit that the report's files do not have."""
+def test_copies_and_bounds_that_are_not_known_are_not_guessed() -> None:
+    # A counter of bytes, and a limit that the report's files do not have.
     row = at_line("tap_filter", 17)
     assert row.copies is None
     assert row.iterations == 8
-
-
-def test_only_what_the_code_proves_is_least_and_most() -> None:
     assert at_line("panel_product", 147).iterations_least == 32
     assert at_line("stencil_march", 39).iterations_most is None
+    assert loops(LaunchView(launch_of("panel_product"))) == ()
 
 
 def test_an_iteration() -> None:
@@ -70,9 +68,6 @@ def test_a_row_that_every_cluster_loads_again() -> None:
     assert (found.name, found.times, found.bytes_per_block) == ("x", 64, 256 * 64)
     assert found.fits == ("registers", "shared memory")
     assert [each.line for each in found.lines] == [43]
-
-
-def test_loops_that_load_new_data_have_none() -> None:
     for name in ("panel_product", "stencil_march", "tap_filter", "page_walk"):
         assert not invariants(name)
 
@@ -88,10 +83,6 @@ def test_texts_print_evidence() -> None:
 def test_loops_of_the_compiler_are_left_out() -> None:
     lines = {row.line for row in rows("bin_moments/warps_against_each_other")}
     assert lines.isdisjoint({53, 54})
-
-
-def test_nothing_without_machine_code() -> None:
-    assert loops(LaunchView(launch_of("panel_product"))) == ()
 
 
 @cache

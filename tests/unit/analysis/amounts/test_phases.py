@@ -51,9 +51,6 @@ def test_a_loop_that_repeats_the_phases() -> None:
 ])  # fmt: skip
 def test_code_that_mixes_them(case: str) -> None:
     assert document(case) is None
-
-
-def test_without_machine_code_nothing_is_said() -> None:
     assert document("tridiag_batch/rows_f32.staged_33", reads_code=False) is None
 
 

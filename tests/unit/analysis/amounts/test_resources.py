@@ -34,34 +34,25 @@ def test_what_fits(sample: str, blocks: int, fit: int, warps: int, limits: tuple
     assert found.limited_by == limits
 
 
-def test_shared_memory_is_that_of_the_kernel() -> None:
-    """In bytes, without the 1,024 that the driver adds."""
+def test_shared_memory_and_spills_are_those_of_the_kernel() -> None:
+    # In bytes, without the 1,024 that the driver adds.
     assert known("score_tiles").shared_bytes_per_block == 17_408
     assert known("matrix_flip").shared_bytes_per_block == 0
-
-
-def test_spills() -> None:
-    """The code takes 0x320 bytes off the stack pointer, all of them for registers."""
+    # The code takes 0x320 bytes off the stack pointer, all of them for registers.
     found = known("softmax_rows", reads_code=True)
     assert (found.spills_per_thread, found.spilled_bytes_per_thread) == (645, 800)
     assert known("softmax_rows").spilled_bytes_per_thread is None
     assert known("softmax_rows:fast").spilled_bytes_per_thread == 0
-
-
-def test_local_memory_of_arrays_is_no_spill() -> None:
     found = known("column_physics", reads_code=True)
     assert (found.spills_per_thread, found.spilled_bytes_per_thread) == (0, 0)
 
 
 def test_fewer_warps_than_the_limits_allow() -> None:
-    """Made up: clusters let fewer blocks onto an SM than its resources."""
+    # Made up: clusters let fewer blocks onto an SM than its resources.
     limits = {"block_limit_registers": 4.0, "block_limit_warps": 8.0, "block_size": 256.0}
     made = made_up({}, **limits, theoretical_warps_per_sm=16.0)
     found = resources(LaunchView(made))
     assert (found.warps_per_sm, found.limited_by) == (16, ())
-
-
-def test_nothing_is_known() -> None:
     assert resources(LaunchView(made_up({}))) is None
     assert resources(LaunchView(profile_of(REPORTS / "range.ncu-rep").launches[0])) is None
 

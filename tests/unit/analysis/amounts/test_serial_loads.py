@@ -70,104 +70,87 @@ SECOND = """
 """
 
 
+BY_INDEX = """
+    LDG.E R10, desc[UR4][R2.64]
+    IMAD.WIDE R8, R10, 0x4, c[0x0][0x218]
+    STG.E desc[UR4][R8.64], R0
+    STG.E desc[UR4][R6.64], R0
+"""
+GATHER = """
+    LDG.E R10, desc[UR4][R2.64]
+    IMAD.WIDE R8, R10, 0x4, c[0x0][0x218]
+    STG.E desc[UR4][R6.64], R10
+    LDG.E R12, desc[UR4][R8.64]
+    FADD R13, R12, R12
+    STG.E desc[UR4][R6.64], R13
+    EXIT
+"""
+STORE = "STG.E desc[UR4][R6.64], R11\n"
+
+
 def test_a_store_to_another_array_delays_a_load() -> None:
-    body = FIRST + "STG.E desc[UR4][R6.64], R11\n" + SECOND
+    body = FIRST + STORE + SECOND
     assert trips(body) == [(None, False), ("store", True)]
     (region,) = regions(body)
     assert (region.needed, region.avoidable, region.loop) == (1, 1, None)
     assert region.avoidable_samples == 100
 
 
-def test_data_that_is_not_written_is_not_delayed_by_a_store() -> None:
-    second = SECOND.replace("LDG.E R12", "LDG.E.CONSTANT R12")
-    assert trips(FIRST + "STG.E desc[UR4][R6.64], R11\n" + second) == [
-        (None, False),
-        ("unknown", False),
-    ]
+@each_row("body, reason, is_avoidable", [
+    # Data that is not written.
+    (FIRST + STORE + SECOND.replace("LDG.E R12", "LDG.E.CONSTANT R12"), "unknown", False),
+    (FIRST + STORE.replace("R6.64", "R4.64+0x40") + SECOND, "unknown", False),  # a known distance
+    (FIRST + STORE.replace("R6.64", "R4.64") + SECOND, "unknown", False),  # the same place
+    # An index from memory into the same array may be meant.
+    (BY_INDEX + SECOND.replace("R11", "R0"), "unknown", False),
+    (FIRST + "REDG.E.ADD.F32 desc[UR4][R6.64], R11\n" + SECOND, "atomic", True),
+    (FIRST + STORE + "BAR.SYNC 0x0\n" + SECOND, "barrier", False),
+    (GATHER, "address", False),
+    # A branch on loaded data that ends the thread.
+    (FIRST + "FSETP.GT.AND P0, PT, R11, RZ, PT\n@P0 EXIT\n" + SECOND, "branch", False),
+])  # fmt: skip
+def test_why_a_second_round_trip_is_needed_or_not(body, reason, is_avoidable) -> None:
+    assert trips(body) == [(None, False), (reason, is_avoidable)]
 
 
-def test_a_store_a_known_distance_away_is_no_reason() -> None:
-    assert trips(FIRST + "STG.E desc[UR4][R4.64+0x40], R11\n" + SECOND)[1] == ("unknown", False)
+TWO_GATHERS = """
+    LDG.E R10, desc[UR4][R2.64]
+    IMAD.WIDE R8, R10, 0x4, c[0x0][0x218]
+    LDG.E R12, desc[UR4][R8.64]
+    FADD R13, R12, R12
+    STG.E desc[UR4][R6.64], R13
+    LDG.E R10, desc[UR4][R2.64+0x4]
+    IMAD.WIDE R8, R10, 0x4, c[0x0][0x218]
+    LDG.E R12, desc[UR4][R8.64]
+    FADD R13, R12, R12
+    STG.E desc[UR4][R6.64+0x4], R13
+    EXIT
+"""
+POINTERS = """
+    MOV R2, c[0x0][0x210]
+    MOV R3, c[0x0][0x214]
+    LDG.E.64 R14, desc[UR4][R2.64]
+    LDG.E.64 R16, desc[UR4][R2.64+0x8]
+    IMAD.WIDE R8, R0, 0x4, R14
+    LDG.E R10, desc[UR4][R8.64]
+    FADD R11, R10, R10
+    IMAD.WIDE R18, R0, 0x4, R16
+    STG.E desc[UR4][R18.64], R11
+    LDG.E.64 R14, desc[UR4][R2.64+0x10]
+    IMAD.WIDE R8, R0, 0x4, R14
+    LDG.E R10, desc[UR4][R8.64]
+    FADD R11, R10, R10
+    STG.E desc[UR4][R18.64+0x4], R11
+    EXIT
+"""
+"""A structure in memory holds the pointers: each store may change them."""
 
 
-def test_a_store_to_the_same_place_is_needed() -> None:
-    assert trips(FIRST + "STG.E desc[UR4][R4.64], R11\n" + SECOND)[1] == ("unknown", False)
-
-
-def test_a_store_by_an_index_from_memory_into_the_same_array_may_be_meant() -> None:
-    body = """
-        LDG.E R10, desc[UR4][R2.64]
-        IMAD.WIDE R8, R10, 0x4, c[0x0][0x218]
-        STG.E desc[UR4][R8.64], R0
-        STG.E desc[UR4][R6.64], R0
-    """
-    assert trips(body + SECOND.replace("R11", "R0"))[1] == ("unknown", False)
-
-
-def test_an_atomic_delays_a_load() -> None:
-    assert trips(FIRST + "REDG.E.ADD.F32 desc[UR4][R6.64], R11\n" + SECOND)[1] == ("atomic", True)
-
-
-def test_loads_behind_a_barrier_are_needed() -> None:
-    body = FIRST + "STG.E desc[UR4][R6.64], R11\nBAR.SYNC 0x0\n" + SECOND
-    assert trips(body)[1] == ("barrier", False)
-
-
-def test_a_gather_is_needed() -> None:
-    body = """
-        LDG.E R10, desc[UR4][R2.64]
-        IMAD.WIDE R8, R10, 0x4, c[0x0][0x218]
-        STG.E desc[UR4][R6.64], R10
-        LDG.E R12, desc[UR4][R8.64]
-        FADD R13, R12, R12
-        STG.E desc[UR4][R6.64], R13
-        EXIT
-    """
-    assert trips(body) == [(None, False), ("address", False)]
-
-
-def test_two_gathers_with_a_store_between_need_two_round_trips() -> None:
-    body = """
-        LDG.E R10, desc[UR4][R2.64]
-        IMAD.WIDE R8, R10, 0x4, c[0x0][0x218]
-        LDG.E R12, desc[UR4][R8.64]
-        FADD R13, R12, R12
-        STG.E desc[UR4][R6.64], R13
-        LDG.E R10, desc[UR4][R2.64+0x4]
-        IMAD.WIDE R8, R10, 0x4, c[0x0][0x218]
-        LDG.E R12, desc[UR4][R8.64]
-        FADD R13, R12, R12
-        STG.E desc[UR4][R6.64+0x4], R13
-        EXIT
-    """
+@each_row("body", [TWO_GATHERS, POINTERS])
+def test_two_gathers_with_a_store_between_need_two_round_trips(body: str) -> None:
     (region,) = regions(body)
-    reasons = [trip.reason for trip in region.trips]
-    assert reasons == [None, "address", "store", "address"]
+    assert [trip.reason for trip in region.trips] == [None, "address", "store", "address"]
     assert (region.needed, region.avoidable) == (2, 2)
-
-
-def test_pointers_that_are_loaded_again_after_a_store() -> None:
-    """A structure in memory holds the pointers: each store may change them."""
-    body = """
-        MOV R2, c[0x0][0x210]
-        MOV R3, c[0x0][0x214]
-        LDG.E.64 R14, desc[UR4][R2.64]
-        LDG.E.64 R16, desc[UR4][R2.64+0x8]
-        IMAD.WIDE R8, R0, 0x4, R14
-        LDG.E R10, desc[UR4][R8.64]
-        FADD R11, R10, R10
-        IMAD.WIDE R18, R0, 0x4, R16
-        STG.E desc[UR4][R18.64], R11
-        LDG.E.64 R14, desc[UR4][R2.64+0x10]
-        IMAD.WIDE R8, R0, 0x4, R14
-        LDG.E R10, desc[UR4][R8.64]
-        FADD R11, R10, R10
-        STG.E desc[UR4][R18.64+0x4], R11
-        EXIT
-    """
-    (region,) = regions(body)
-    reasons = [trip.reason for trip in region.trips]
-    assert (reasons, region.needed) == ([None, "address", "store", "address"], 2)
 
 
 def test_loads_in_one_batch_are_one_round_trip() -> None:
@@ -181,11 +164,6 @@ def test_loads_in_one_batch_are_one_round_trip() -> None:
         EXIT
     """
     assert trips(body) == [(None, False)]
-
-
-def test_a_branch_on_loaded_data_that_ends_the_thread_is_needed() -> None:
-    body = FIRST + "FSETP.GT.AND P0, PT, R11, RZ, PT\n@P0 EXIT\n" + SECOND
-    assert trips(body)[1] == ("branch", False)
 
 
 def test_a_branch_to_a_slow_path_that_comes_back_decides_nothing() -> None:
@@ -236,11 +214,8 @@ again: LDG.E R12, desc[UR4][R4.64]
 """
 
 
-def test_a_loop_that_loads_one_step_ahead_is_not_serial() -> None:
+def test_a_loop_is_serial_unless_it_loads_one_step_ahead() -> None:
     assert all(not region.avoidable for region in regions(LOOP))
-
-
-def test_a_loop_that_loads_each_step_after_the_store_of_the_one_before_is() -> None:
     body = LOOP.replace("FADD R11, R10, R11", "FADD R11, R12, R11")
     body = body.replace("FADD R11, R14, R11", "FADD R11, R10, R11")
     body = body.replace("LDG.E R14", "LDG.E R12").replace("R4.64+0x8", "R2.64+0x8")
@@ -248,10 +223,10 @@ def test_a_loop_that_loads_each_step_after_the_store_of_the_one_before_is() -> N
 
 
 @cache
-def document(case: str) -> SerialLoadsDocument | None:
+def document(case: str, *, reads_code: bool = True) -> SerialLoadsDocument | None:
     family, _, side = case.partition("/")
     profile = read_profile(FAMILIES / family / "profiles" / f"{side}.keet.json.zst")
-    return serial_loads(LaunchView(profile.launches[0], reads_code=True))
+    return serial_loads(LaunchView(profile.launches[0], reads_code=reads_code))
 
 
 def test_stores_between_the_loads_of_an_unrolled_loop() -> None:
@@ -273,13 +248,8 @@ def test_stores_through_pointers_of_one_structure() -> None:
     launch = next(each for each in profile.launches if each.name.function == "update_nodes")
     found = serial_loads(LaunchView(launch, reads_code=True))
     assert (found.round_trips, found.needed, found.loads, found.loop) == (6, 1, 12, None)
-    assert [(trip.line, trip.after_line) for trip in found.trips[1:]] == [
-        (266, 265),
-        (268, 267),
-        (269, 268),
-        (271, 270),
-        (272, 271),
-    ]
+    assert [trip.line for trip in found.trips[1:]] == [266, 268, 269, 271, 272]
+    assert all(trip.line == trip.after_line + 1 for trip in found.trips[1:])
     assert {trip.reason for trip in found.trips[1:]} == {"store"}
     assert found.waits_pct > 90
     assert found.avoidable_pct == pytest.approx(78, abs=1)
@@ -292,7 +262,7 @@ def test_a_load_that_the_compiler_put_behind_a_slow_path() -> None:
     assert (found.trips[1].line, found.trips[1].after_line) == (233, 237)
 
 
-LOOK_ALIKES = (
+@each_row("case", [
     "node_update/deep_columns.eight_levels",  # all loads of an iteration are issued first
     "node_update/deep_columns.next_level_early",  # one step ahead
     "node_update/mesh.node_per_thread",  # each index comes from the load before
@@ -302,14 +272,7 @@ LOOK_ALIKES = (
     "gemm_f32/nt_1024.nt_micro",  # tiles between barriers
     "vote_grid/words_flat.words_head_first",  # two sides of a branch
     "graph_bfs/mesh.mark_each",  # stores into the array that is loaded
-)
-
-
-@each_row("case", LOOK_ALIKES)
+])  # fmt: skip
 def test_look_alikes(case: str) -> None:
     assert document(case) is None
-
-
-def test_without_machine_code_nothing_is_said() -> None:
-    path = FAMILIES / "node_update" / "profiles" / "deep_columns.by_level.keet.json.zst"
-    assert serial_loads(LaunchView(read_profile(path).launches[0])) is None
+    assert document("node_update/deep_columns.by_level", reads_code=False) is None

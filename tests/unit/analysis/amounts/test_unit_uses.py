@@ -16,8 +16,8 @@ def uses(name: str) -> dict[str, UnitUseDocument]:
 
 
 def test_a_small_grid_leaves_most_sms_without_work() -> None:
-    """Twelve blocks on 132 SMs. The report has the share of the active cycles of some pipes, and
-    the cycles that give it for others."""
+    # Twelve blocks on 132 SMs. The report has the share of the active cycles of some pipes, and the
+    # cycles that give it for others.
     launch, found = launch_of("row_norms"), uses("row_norms")
     alu = found["ALU pipe"]
     measured = launch.metric("sm__pipe_alu_cycles_active.avg.pct_of_peak_sustained_active")
@@ -29,9 +29,6 @@ def test_a_small_grid_leaves_most_sms_without_work() -> None:
     assert [each.average_pct for each in found.values()] == sorted(
         (each.average_pct for each in found.values()), reverse=True
     )
-
-
-def test_units_outside_of_the_sms_have_no_active_share() -> None:
     found = uses("row_norms")
     assert found["DRAM"].active_pct is None
     assert found["L2"].active_pct is None
@@ -59,9 +56,6 @@ def test_made_up_shares() -> None:
     (only,) = unit_uses(LaunchView(always))
     assert (only.unit, only.active_pct) == ("FP64 pipe", pytest.approx(21))
     assert len(only.evidence) == 1  # nothing else to say
-
-
-def test_active_cycles_are_not_known() -> None:
     (only,) = unit_uses(LaunchView(made_up({"fp64": 21})))
     assert only.active_pct is None
     assert unit_uses(LaunchView(made_up({}))) == ()
