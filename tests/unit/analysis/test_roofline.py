@@ -60,27 +60,24 @@ def launch_with(metrics: dict[str, float], opcodes: dict[str, float] | None = No
     return Report(Path("x"), data, blocks_of(data, Path("x"))).launches()[0]
 
 
-def test_a_bf16_product_by_its_size() -> None:
-    """8448 x 4096 x 8192 on an H200: HGMMA's dense peak is 4096 FLOP per cycle and SM."""
-    roofline = sample("token_mix/slow")
-    share, achieved, peak = rates(roofline, "tensor_bf16")
+@each_row("name, ceiling, flop, flop_per_cycle", [
+    # 8448 x 4096 x 8192 on an H200: HGMMA's dense peak is 4096 FLOP per cycle and SM.
+    ("token_mix/slow", "tensor_bf16", 2 * 8448 * 4096 * 8192, 4096),
+    # 4096 x 4096 x 2048 with warp-level HMMA, whose peak is two thirds of HGMMA's.
+    ("half_dense/fast", "tensor_fp16", 2 * 4096 * 4096 * 2048, 4096 * 2 / 3),
+])  # fmt: skip
+def test_products_by_their_size(name, ceiling, flop, flop_per_cycle) -> None:
+    roofline = sample(name)
+    share, achieved, peak = rates(roofline, ceiling)
     duration = roofline.launch.require("duration").value * 1e-9
-    assert achieved == pytest.approx(2 * 8448 * 4096 * 8192 / duration, rel=1e-9)
+    assert achieved == pytest.approx(flop / duration, rel=1e-9)
     clock = roofline.launch.require("sm_clock").value
-    assert peak == pytest.approx(4096 * 132 * clock, rel=1e-3)
-    assert 90 < share < 97
-    assert roofline.nearest == ("tensor_bf16",)
-
-
-def test_an_fp16_product_by_its_size() -> None:
-    """4096 x 4096 x 2048 with warp-level HMMA, whose peak is two thirds of HGMMA's."""
-    roofline = sample("half_dense/fast")
-    _, achieved, peak = rates(roofline, "tensor_fp16")
-    duration = roofline.launch.require("duration").value * 1e-9
-    assert achieved == pytest.approx(2 * 4096 * 4096 * 2048 / duration, rel=1e-9)
-    clock = roofline.launch.require("sm_clock").value
-    assert peak == pytest.approx(4096 * 2 / 3 * 132 * clock, rel=2e-3)
-    assert any("HGMMA" in note for note in roofline.notes)
+    assert peak == pytest.approx(flop_per_cycle * 132 * clock, rel=2e-3)
+    if ceiling == "tensor_bf16":
+        assert 90 < share < 97
+        assert roofline.nearest == ("tensor_bf16",)
+    else:
+        assert any("HGMMA" in note for note in roofline.notes)
 
 
 @each_row("name, nearest, low, high", [
@@ -144,10 +141,7 @@ def test_bytes_and_peaks_as_in_ncus_own_charts(profile_of: ProfileOf) -> None:
         assert l1_peak == pytest.approx(theirs * launch.require("l1_clock").value, rel=1e-3)
         share, _, _ = rates(roofline, "l2")
         assert share == pytest.approx(launch.require("l2_l1_sectors_pct").value, rel=0.01)
-
-
-def test_two_ways_to_the_l2_peak_agree(profile_of: ProfileOf) -> None:
-    """By the peak per cycle, and by the share of all lookups (which is all that `keet profile` has)."""
+    # By the peak per cycle, and by the share of all lookups (which is all that `keet profile` has).
     full = profile_of("tour_full.ncu-repz").launches[0]
     by_cycle = rates(find_roofline(full), "l2")[2]
     lookups = full.require("l2_sectors").value * 32 / (full.require("duration").value * 1e-9)
@@ -206,50 +200,49 @@ def test_rooflines_of_public_reports(path: Path) -> None:
             assert absent.remedy
 
 
-@each_row("opcode, type_id, operations", [
-    ("HMMA.16816.F32", "fp16", 4096),
-    ("HMMA.16816.F32.BF16", "bf16", 4096),
-    ("HMMA.1688.F32.TF32", "tf32", 2048),
-    ("HMMA.1688.F16", "fp16", 2048),
-    ("HMMA.SP.16832.F32", "fp16", 4096),
-    ("DMMA.884", "fp64", 512),
-    ("IMMA.8816.S8.S8.SAT", "int8", 2048),
-    ("IMMA.16864.S4.S4", "int4", 16384),
-    ("BMMA.88128.XOR.POPC", "int1", 16384),
-    ("QMMA.16832.F32.E4M3.E4M3", "fp8", 8192),
-    ("HGMMA.64x256x16.F32.BF16", "bf16", 131072),
-    ("QGMMA.64x128x32.F32.E4M3.E5M2", "fp8", 131072),
-    ("IGMMA.64x64x32.S8.S8", "int8", 65536),
+@each_row("opcode, matrix", [
+    ("HMMA.16816.F32", ("fp16", 4096)),
+    ("HMMA.16816.F32.BF16", ("bf16", 4096)),
+    ("HMMA.1688.F32.TF32", ("tf32", 2048)),
+    ("HMMA.1688.F16", ("fp16", 2048)),
+    ("HMMA.SP.16832.F32", ("fp16", 4096)),
+    ("DMMA.884", ("fp64", 512)),
+    ("IMMA.8816.S8.S8.SAT", ("int8", 2048)),
+    ("IMMA.16864.S4.S4", ("int4", 16384)),
+    ("BMMA.88128.XOR.POPC", ("int1", 16384)),
+    ("QMMA.16832.F32.E4M3.E4M3", ("fp8", 8192)),
+    ("HGMMA.64x256x16.F32.BF16", ("bf16", 131072)),
+    ("QGMMA.64x128x32.F32.E4M3.E5M2", ("fp8", 131072)),
+    ("IGMMA.64x64x32.S8.S8", ("int8", 65536)),
 ])  # fmt: skip
-def test_opcodes(opcode: str, type_id: str, operations: float) -> None:
-    matrix = parse_opcode(opcode)
-    assert (matrix.type, matrix.operations) == (type_id, operations)
+def test_opcodes(opcode: str, matrix: tuple[str, float]) -> None:
+    found = parse_opcode(opcode)
+    assert (found.type, found.operations) == matrix
 
 
-@each_row(
-    "opcode", ["HFMA2.MMA", "FFMA", "HMMA", "HMMA.884.F32.F32.STEP2", "UTCHMMA.2CTA", "HMMA.999"]
-)
-def test_opcodes_without_a_shape(opcode: str) -> None:
-    assert parse_opcode(opcode) is None
+def test_opcodes_without_a_shape() -> None:
+    for opcode in [
+        "HFMA2.MMA",
+        "FFMA",
+        "HMMA",
+        "HMMA.884.F32.F32.STEP2",
+        "UTCHMMA.2CTA",
+        "HMMA.999",
+    ]:
+        assert parse_opcode(opcode) is None
 
 
-def test_unknown_matrix_instructions_are_no_zero() -> None:
+def test_which_matrix_instructions_are_no_zero() -> None:
     launch = launch_with({"gpu__time_duration.sum": 1000.0}, {"UTCHMMA.2CTA": 5.0})
     (absent,) = (s for s in find_roofline(launch).skipped if s.check == "tensor")
     assert "UTCHMMA" in absent.reason
     assert "ncu --set full" in absent.remedy
-
-
-def test_no_matrix_instruction_is_a_zero() -> None:
     from keet.analysis.ledger import LaunchLedger
 
     launch = launch_with({"gpu__time_duration.sum": 1000.0}, {"FFMA": 5.0, "HFMA2.MMA": 9.0})
     assert tensor_work(LaunchLedger(launch)) == ()
     assert isinstance(tensor_work(LaunchLedger(launch_with({}))), Absent)
-
-
-def test_counters_do_where_opcodes_do_not() -> None:
-    """As for tcgen05, whose opcodes do not tell their shape."""
+    # As for tcgen05, whose opcodes do not tell their shape.
     stem = "sm__ops_path_tensor_src_fp8_sparsity_off.sum"
     metrics = {
         "gpu__time_duration.sum": 1000.0,
@@ -303,21 +296,15 @@ def test_constants_are_no_fp16_arithmetic(profile_of: ProfileOf) -> None:
     assert half.lead == "fp16"
 
 
-def test_a_peak_of_the_catalog_says_so() -> None:
+def test_the_reading_and_its_sources(profile_of: ProfileOf) -> None:
     assert sample("series_eval/slow").ceiling("fp16").source.startswith("catalog")
     assert sample("series_eval/slow").ceiling("fp32").source.startswith("report")
-
-
-def test_every_number_has_its_sources(profile_of: ProfileOf) -> None:
     for launch in profile_of("zoo.ncu-repz").launches:
         roofline = find_roofline(launch)
         for entry in roofline.evidence.values():
             assert roofline.evidence.keys() >= {*(entry.derived_from or ())}
             measured = launch.metric(entry.metric)
             assert entry.derived_from or (measured and measured.value == entry.value)
-
-
-def test_the_reading_prints_evidence() -> None:
     reading = sample("series_eval/slow").reading
     assert isinstance(reading, Sentence)
     assert "roofline_fp32_reached#0" in reading.ids
@@ -385,21 +372,19 @@ def model_of(launch: Launch) -> TimeModel:
     return TimeModel(LaunchView(launch, reads_code=True))
 
 
-def test_a_full_arithmetic_pipe_is_a_roofline_also_with_fuller_issue_slots() -> None:
-    model = model_of(launch_of("tile_smooth:fast"))
-    assert model.busiest == "issue"
-    assert model.loads["FMA"] >= AT_CEILING
-    assert reached_roofline(model) == "compute"
-    assert not issue_limited(model)
-
-
-@pytest.mark.parametrize("factor", [0.8, 0.5])
-def test_issue_slots_alone_are_no_roofline(factor: float) -> None:
-    launch = with_idle_fma(launch_of("tile_smooth:fast"), factor)
+def test_a_full_arithmetic_pipe_is_a_roofline_and_issue_slots_alone_are_none() -> None:
+    launch = launch_of("tile_smooth:fast")
     model = model_of(launch)
-    assert model.loads["issue"] > AT_CEILING > model.loads["FMA"]
-    assert issue_limited(model)
-    assert reached_roofline(model) != "compute"
+    assert (model.busiest, reached_roofline(model)) == ("issue", "compute")
+    assert model.loads["FMA"] >= AT_CEILING
+    assert not issue_limited(model)
+    for factor in (0.8, 0.5):
+        model = model_of(with_idle_fma(launch, factor))
+        assert model.loads["issue"] > AT_CEILING > model.loads["FMA"]
+        assert issue_limited(model)
+        assert reached_roofline(model) != "compute"
+    # However few its instructions are, a busy tensor pipe computes.
+    assert reached_roofline(model_of(launch_of("token_mix:fast"))) == "compute"
 
 
 def test_the_headline_says_what_the_instructions_are_for(wording) -> None:
@@ -410,17 +395,9 @@ def test_the_headline_says_what_the_instructions_are_for(wording) -> None:
     (finding,) = named
     assert finding.id == "pipe_saturated"
     wording(str(finding.text), finding.label)
-
-
-def test_without_a_finding_the_headline_names_the_instructions(wording) -> None:
     diagnosis = diagnose(launch_of("phase_sum:fast"))
     assert not diagnosis.findings
-    headline = str(verdict_of(diagnosis).headline)
-    wording(headline)
-
-
-def test_a_busy_tensor_pipe_computes_however_few_its_instructions_are() -> None:
-    assert reached_roofline(model_of(launch_of("token_mix:fast"))) == "compute"
+    wording(str(verdict_of(diagnosis).headline))
 
 
 def test_a_busy_tensor_pipe_that_delivers_half_is_no_roofline() -> None:

@@ -39,21 +39,16 @@ TENSOR = "sm__pipe_tensor_cycles_active_realtime"
 OUTSIDE = (0.0,) * 10
 
 
-def test_samples_outside_of_the_launch_do_not_lower_the_share() -> None:
-    units = LaunchView(sampled({TENSOR: (*OUTSIDE, *(60.0,) * 10, *OUTSIDE)})).ceilings
+@each_row("samples", [(*OUTSIDE, *(60.0,) * 10, *OUTSIDE), (60.0,) * 6])
+def test_samples_outside_of_the_launch_and_a_window_that_ends_early(samples) -> None:
+    units = LaunchView(sampled({TENSOR: samples})).ceilings
     assert units.share("tensor") == pytest.approx(0.6)
     assert not units.are_counted
 
 
-def test_a_window_that_ends_before_the_launch_is_averaged() -> None:
-    units = LaunchView(sampled({TENSOR: (60.0,) * 6})).ceilings
-    assert units.share("tensor") == pytest.approx(0.6)
-
-
 @each_row("active", [0.0, 3e6, float("nan")])
 def test_samples_of_other_work_are_not_used(active: float) -> None:
-    units = LaunchView(sampled({TENSOR: (60.0,) * 11}, active)).ceilings
-    assert not units.ranked
+    assert not LaunchView(sampled({TENSOR: (60.0,) * 11}, active)).ceilings.ranked
 
 
 def test_sampled_dram_bounds_the_gain_only() -> None:

@@ -32,21 +32,15 @@ def test_a_row_is_padded_by_its_declaration(declaration: str, rows: str | None) 
     assert declared_rows(f"{declaration}\nx = tile[i][j];", 2, NAMES) == rows
 
 
-def test_named_lengths_are_looked_up() -> None:
+def test_the_nearest_declaration_counts_and_named_lengths_are_looked_up() -> None:
     source = "constexpr int kDepth = 16;\n#define PITCH (kDepth + 1)\n"
     assert declared_rows(source + "__shared__ float tile[8][kDepth];\n", 3, NAMES) == "even"
     source += "constexpr int kPitch = kDepth + 1;\n"
     assert declared_rows(source + "__shared__ float tile[8][kPitch];\n", 4, NAMES) == "padded"
-
-
-def test_the_nearest_declaration_counts() -> None:
-    """A file may hold several kernels, each with a tile of its own."""
+    # A file may hold several kernels, each with a tile of its own.
     source = "__shared__ float tile[32][32];\n\n__shared__ float tile[32][33];\n\n"
     assert (declared_rows(source, 2, NAMES), declared_rows(source, 4, NAMES)) == ("even", "padded")
     assert declared_rows(source, 0, NAMES) is None
-
-
-def test_self_referencing_constants_terminate() -> None:
     source = "constexpr int a = b * 2;\nconstexpr int b = a * 2;\n__shared__ float tile[8][a];\n"
     assert declared_rows(source, 3, NAMES) is None
 

@@ -45,9 +45,6 @@ def test_fills_of_l2_show_host_memory_as_the_counters_of_the_full_set_do() -> No
     shares = [LaunchView(launch).ceilings.share(HOST_LINK) for launch in (full, small)]
     assert shares[0]
     assert shares[1] == pytest.approx(shares[0], rel=0.01)
-
-
-def test_fills_by_other_units_are_not_the_kernels() -> None:
     for name in ("band_scale", "ring_steps", "key_count"):
         small = without(launch_of(name), "srcunit_tex")
         assert HOST_LINK not in LaunchView(small).ceilings
@@ -72,11 +69,8 @@ def test_atomics_on_one_word_in_host_memory_keep_one_slice_active() -> None:
     assert found.account.unknown < 20
 
 
-def test_a_table_in_host_memory_that_is_read_evenly_is_no_hot_line() -> None:
+def test_hot_lines_without_counts() -> None:
     assert HOT_LINE not in TimeModel(LaunchView(launch_of("rate_table"))).loads
-
-
-def test_without_counts_the_atomic_unit_of_a_slice_tells_atomics() -> None:
     launch = launch_of("key_count")
     small = without(launch, r"op_atom|op_red|lts__t_sectors\.max$|sass_")
     for each in (launch, small):
@@ -99,15 +93,12 @@ def test_sms_without_a_block_are_known_from_the_launch_alone(start, launch, leas
 
 
 def test_an_sm_without_a_block_is_idle_even_if_not_measured() -> None:
-    """Counters of several passes can say that all SMs were active in a grid of one block."""
+    # Counters of several passes can say that all SMs were active in a grid of one block.
     average = {"elapsed_cycles": ELAPSED, "sm_active_cycles": ELAPSED}
     for active in ({}, average, average | {"sm_active_cycles_max": ELAPSED}):
         view = LaunchView(made_up({}, grid_size=33, **active))
         part = account_of(view, TimeModel(view)).part("idle.small_grid")
         assert part.percent.value == pytest.approx(75)
-
-
-def test_where_all_warps_work_between_barriers_more_blocks_find_work() -> None:
     for name in ("series_eval", "tile_smooth", "band_scale"):
         assert working_part(LaunchView(launch_of(name), reads_code=True)) == 1
 
@@ -145,16 +136,8 @@ def test_a_slow_fp64_pipe_makes_single_precision_worth_much() -> None:
     assert first.forecast.likely >= 8
 
 
-def test_what_is_left_without_a_hot_address_is_the_rest_of_the_kernel() -> None:
-    """Measured: 47 times faster. No other unit is at more than 3 percent of its peak."""
-    found = diagnose(launch_of("key_count"), reads_code=False).findings[0]
-    assert found.id == "atomic_contention"
-    assert 20 < found.forecast.likely < 47
-
-
 def test_a_slice_that_alone_is_always_active_is_at_its_limit() -> None:
-    """Edited: a third of the lookups in the same time, as with additions of floats."""
-
+    # Edited: a third of the lookups in the same time, as with additions of floats.
     def change(name: str, value: Value) -> Value:
         is_rate = "lts__t_sectors" in name and "max" in name
         return value / 3 if is_rate and isinstance(value, int | float) else value
@@ -164,6 +147,10 @@ def test_a_slice_that_alone_is_always_active_is_at_its_limit() -> None:
         TimeModel(LaunchView(each)).loads[HOT_LINE] for each in (launch_of("key_count"), slower)
     ]
     assert loads[1] == pytest.approx(loads[0], rel=0.05)
+    # Measured: 47 times faster. No other unit is at more than 3 percent of its peak.
+    found = diagnose(launch_of("key_count"), reads_code=False).findings[0]
+    assert found.id == "atomic_contention"
+    assert 20 < found.forecast.likely < 47
 
 
 COUNTED = re.compile(
@@ -205,12 +192,6 @@ def test_neither_stores_nor_scattered_loads_are_known_where_little_reaches_l2() 
     assert "wide as a warp" not in first.action
 
 
-def test_wide_loads_from_shared_memory_are_no_bank_conflicts() -> None:
-    """panel_product:fast reads 16 bytes per thread, in three passes each."""
-    named = {each.id for each in small("panel_product:fast").findings}
-    assert not named & {"uncoalesced_global", "shared_bank_conflict"}
-
-
 def passes(share: float, static: float = 4096.0) -> set[str]:
     """An edited launch: L1 is busy for `share` percent, sixteen times as long as the LSU pipe, and
     lookups of L2 take whole lines."""
@@ -232,10 +213,10 @@ def passes(share: float, static: float = 4096.0) -> set[str]:
 def test_passes_through_an_idle_l1_cost_nothing() -> None:
     assert "shared_bank_conflict" in passes(80.0)
     assert not passes(0.03) & {"shared_bank_conflict", "uncoalesced_global"}
-
-
-def test_padded_tiles_are_not_blamed_for_bank_conflicts() -> None:
     assert "shared_bank_conflict" not in passes(80.0, static=32 * 33 * 4.0)
+    # panel_product:fast reads 16 bytes per thread, in three passes each.
+    named = {each.id for each in small("panel_product:fast").findings}
+    assert not named & {"uncoalesced_global", "shared_bank_conflict"}
 
 
 def test_pipes_over_active_cycles_are_converted_to_all_cycles() -> None:
@@ -244,6 +225,12 @@ def test_pipes_over_active_cycles_are_converted_to_all_cycles() -> None:
     shares = [LaunchView(launch).ceilings.share("LSU") for launch in (full, small)]
     assert shares[0]
     assert shares[1] == pytest.approx(shares[0], rel=0.02)
+    full = launch_of("key_count")
+    ceilings = LaunchView(without(full, r"^(l1tex|lts|sm__inst_executed_pipe_lsu|idc)")).ceilings
+    assert WHOLE_MEMORY not in LaunchView(full).ceilings
+    assert ceilings.share(WHOLE_MEMORY) == pytest.approx(
+        float(full.get("memory_throughput_pct").value) / 100  # type: ignore[union-attr]
+    )
 
 
 def test_pipes_over_active_cycles_alone_are_at_most_as_busy() -> None:
@@ -265,15 +252,6 @@ def test_the_busiest_unit_of_memory_may_be_one_of_all_sms() -> None:
     model = TimeModel(LaunchView(public_launch("JakeFlasher")))
     assert model.balance.evenness < 0.95
     assert model.loads[WHOLE_MEMORY] == pytest.approx(0.138, abs=0.001)
-
-
-def test_the_busiest_unit_of_memory_is_known_although_no_unit_is() -> None:
-    full = launch_of("key_count")
-    ceilings = LaunchView(without(full, r"^(l1tex|lts|sm__inst_executed_pipe_lsu|idc)")).ceilings
-    assert WHOLE_MEMORY not in LaunchView(full).ceilings
-    assert ceilings.share(WHOLE_MEMORY) == pytest.approx(
-        float(full.get("memory_throughput_pct").value) / 100  # type: ignore[union-attr]
-    )
 
 
 def test_arithmetic_on_doubles_takes_as_long_as_their_pipe() -> None:

@@ -89,47 +89,33 @@ def test_spots_are_ranked_by_samples_and_complete() -> None:
         barrier=[(32, 10), (48, 0)],
     )
     found = find_hotspots(launch)
-    assert isinstance(found, Hotspots)
     assert (found.by, found.ranked_by, found.total) == ("instruction", "samples", 40)
-    assert [spot.address for spot in found.rows] == [32, 48, 16]
-    assert [spot.share for spot in found.rows] == [0.75, 0.25, 0.0]
+    assert [(spot.address, spot.share) for spot in found.rows] == [(32, 0.75), (48, 0.25), (16, 0)]
     assert [*found.rows[0].samples_by_reason.items()] == [("wait", 20), ("barrier", 10)]
     assert found.rows[2].samples == 0
 
 
-def test_samples_without_a_total() -> None:
-    """Before ncu 2021.2 only the split by reason was stored."""
+def test_missing_samples() -> None:
+    # Before ncu 2021.2 only the split by reason was stored.
     found = find_hotspots(launch_with(executed=[(16, 5)], wait=[(16, 3)], barrier=[(16, 4)]))
-    assert isinstance(found, Hotspots)
     assert found.rows[0].samples == 7
-
-
-def test_no_samples_at_all() -> None:
     found = find_hotspots(launch_with(executed=[(16, 5), (32, 9)]))
-    assert isinstance(found, Hotspots)
     assert (found.ranked_by, found.rows[0].address) == ("executed", 32)
-    assert found.rows[0].samples is None
-    assert found.rows[0].sectors_global is None
-
-
-def test_nothing_to_rank() -> None:
+    assert (found.rows[0].samples, found.rows[0].sectors_global) == (None, None)
     found = find_hotspots(launch_with())
     assert isinstance(found, Absent)
     assert "SourceCounters" in found.remedy
 
 
-def test_instructions_without_a_line_are_a_row(profile_of) -> None:
-    """By line, and there are no lines: one row with everything, not an empty table."""
+def test_instructions_without_a_line_and_columns_of_zeros(profile_of) -> None:
+    # By line, and there are no lines: one row with everything, not an empty table.
     launch = profile_of("tour_nolines.ncu-repz").launches[0]
     found = find_hotspots(launch, "line")
     assert isinstance(found, Hotspots)
     assert len(found.rows) == 1
     assert found.rows[0].location is None
     assert found.rows[0].share == pytest.approx(1)
-
-
-def test_a_column_that_is_zero_is_not_missing(profile_of) -> None:
-    """ncu stores no instances of a metric whose total is zero."""
+    # ncu stores no instances of a metric whose total is zero.
     launch = profile_of("tour_full.ncu-repz").launches[0]
     assert launch.metric("memory_l1_wavefronts_shared").value == 0
     assert launch.instances("memory_l1_wavefronts_shared") is None
@@ -159,22 +145,18 @@ def sampled(samples: int, *, interval: float = 1024, cycles: float = 1e6, sms: i
     (2500, 0.256, 7),
     (500, None, None),  # too few to have filled a buffer
 ])  # fmt: skip
-def test_samples_that_stop_early(samples: int, share: float | None, setting: int | None) -> None:
+def test_samples_that_stop_early(samples, share, setting) -> None:
     launch = sampled(samples)
     launch.ncu_version = "2025.3.1.0"
-    found = find_hotspots(launch)
-    assert isinstance(found, Hotspots)
-    if share is None:
-        assert found.partial is None
-    else:
-        assert found.partial.share == pytest.approx(share)
-        assert found.partial.remedy.endswith(f"ncu --warp-sampling-interval {setting}")
+    found = find_hotspots(launch).partial
+    assert (found and found.share) == (share and pytest.approx(share))
+    if found:
+        assert found.remedy.endswith(f"ncu --warp-sampling-interval {setting}")
         launch.ncu_version = "2022.3.0.0"
         older = partial_sampling(launch, samples)
         assert older.remedy.endswith(f"ncu --sampling-interval {setting}")
         launch.ncu_version = None  # nobody knows what the option is called
-        unknown = partial_sampling(launch, samples)
-        assert "-interval" not in unknown.remedy
+        assert "-interval" not in partial_sampling(launch, samples).remedy
 
 
 @needs_corpus
@@ -230,8 +212,10 @@ def test_a_line_that_no_instruction_has_comes_last(launch: Launch) -> None:
     assert view._ranked({nowhere: 0.5, sampled: 0.5}) == [(sampled, 0.5), (nowhere, 0.5)]
 
 
-def test_the_line_order_is_computed_only_for_ties(launch, monkeypatch) -> None:
-    """The order in the code takes the lines of all instructions, which are thousands."""
+def test_the_line_order_is_computed_only_for_ties_and_instructions_are_located_once(
+    launch, monkeypatch
+) -> None:
+    # The order in the code takes the lines of all instructions, which are thousands.
     view = LaunchView(launch)
     weights = view._weights
     first, second = sorted((line for line in weights if line), key=lambda line: -weights[line])[:2]
@@ -240,9 +224,6 @@ def test_the_line_order_is_computed_only_for_ties(launch, monkeypatch) -> None:
         "keet.analysis.launch_view.line_order", lambda *_: pytest.fail("not needed")
     )
     assert [line for line, _ in view._ranked({second: 0.5, first: 0.5})] == [first, second]
-
-
-def test_an_instruction_is_located_once(launch: Launch, monkeypatch: pytest.MonkeyPatch) -> None:
     view = LaunchView(launch)
     assert view.sampled_places()
     monkeypatch.setattr(Launch, "locate", lambda *_: pytest.fail("known already"))

@@ -56,55 +56,39 @@ def shares(launch: Launch) -> tuple[float | None, dict[str, float]]:
     return float(unit.value) if unit else None, found
 
 
-def test_the_path_that_ran_has_the_share() -> None:
-    paths = {
-        PATH.format("fp16_dst_fp32", "off"): 86.0,
-        PATH.format("fp16_dst_fp16", "off"): 0.0,
-        PATH.format("fp16_dst_fp32", "on"): 0.0,
-    }
-    unit, roofline = shares(made_up(FP32, paths, name="some GPU"))
-    assert (unit, roofline) == (pytest.approx(86), {"tensor_fp16": pytest.approx(86)})
+RAN = {
+    PATH.format("fp16_dst_fp32", "off"): 86.0,
+    PATH.format("fp16_dst_fp16", "off"): 0.0,
+    PATH.format("fp16_dst_fp32", "on"): 0.0,
+}
 
 
-def test_a_path_below_the_busy_share_changes_nothing() -> None:
-    """As of a peak with sparsity."""
-    unit, roofline = shares(made_up(FP32, {PATH.format("fp16_dst_fp32", "on"): 21.5}))
-    assert (unit, roofline) == (pytest.approx(43), {"tensor_fp16": pytest.approx(43)})
-
-
-@each_row("opcodes, type_id, share", [
-    (FP32, "fp16", 86.0),
-    (FP16, "fp16", 43.0),
-    (TF32, "tf32", 86.0),
-    ({**FP32, **FP16}, "fp16", 64.5),
+@each_row("launch, type_id, share", [
+    (made_up(FP32, RAN, name="some GPU"), "fp16", 86.0),  # the path that ran has the share
+    # A path below the busy share changes nothing, as of a peak with sparsity.
+    (made_up(FP32, {PATH.format("fp16_dst_fp32", "on"): 21.5}), "fp16", 43.0),
+    # GeForce accumulates in FP32 at half rate.
+    (made_up(FP32), "fp16", 86.0),
+    (made_up(FP16), "fp16", 43.0),
+    (made_up(TF32), "tf32", 86.0),
+    (made_up({**FP32, **FP16}), "fp16", 64.5),
+    # Other GPUs do not.
+    (made_up(FP32, name="NVIDIA A40", capability=(8, 6)), "fp16", 43.0),
+    (made_up(FP32, name=GEFORCE, capability=(12, 0)), "fp16", 43.0),
+    (made_up(FP32, name="NVIDIA L4", capability=(8, 9)), "fp16", 43.0),
+    (made_up(FP32, name="NVIDIA A100-SXM4-40GB", capability=(8, 0)), "fp16", 43.0),
 ])  # fmt: skip
-def test_geforce_accumulates_in_fp32_at_half_rate(opcodes, type_id, share) -> None:
-    unit, roofline = shares(made_up(opcodes))
-    assert (unit, roofline) == (pytest.approx(share), {f"tensor_{type_id}": pytest.approx(share)})
-
-
-@each_row("name, capability", [
-    ("NVIDIA A40", (8, 6)),
-    (GEFORCE, (12, 0)),
-    ("NVIDIA L4", (8, 9)),
-    ("NVIDIA A100-SXM4-40GB", (8, 0)),
-])  # fmt: skip
-def test_other_gpus_do_not(name: str, capability: tuple[int, int]) -> None:
-    unit, roofline = shares(made_up(FP32, name=name, capability=capability))
-    assert (unit, roofline) == (pytest.approx(43), {"tensor_fp16": pytest.approx(43)})
-
-
-def test_a_pipe_above_half_of_its_peak_counts_the_real_time() -> None:
-    assert shares(made_up(FP32, {PIPE: 91.0}))[0] == pytest.approx(91)
+def test_the_share_of_the_tensor_peak(launch: Launch, type_id: str, share: float) -> None:
+    unit, roofline = shares(launch)
+    assert unit == pytest.approx(share)
+    assert roofline == {f"tensor_{type_id}": pytest.approx(share)}
 
 
 def test_without_known_accumulators_there_is_no_share_of_peak() -> None:
-    """The pipe's busy share stays, as the least that it can be."""
+    """The pipe's busy share stays, as the least that it can be. Above half of its peak, a pipe
+    counts the real time."""
     assert fp32_accumulated(made_up(None)) is None
-    opcodes = {**FP32, "IMMA.16832.S8.S8": 1000.0}
-    unit, roofline = shares(made_up(opcodes))
+    unit, roofline = shares(made_up({**FP32, "IMMA.16832.S8.S8": 1000.0}))
     assert (unit, roofline) == (pytest.approx(43), {})
-
-
-def test_the_tensor_cores_are_busy() -> None:
+    assert shares(made_up(FP32, {PIPE: 91.0}))[0] == pytest.approx(91)
     assert (verb_of("tensor"), verb_of("DRAM")) == ("are", "is")

@@ -122,24 +122,26 @@ def test_what_was_not_measured_is_unknown_and_not_zero(launch, unit, factor) -> 
     assert model.time(Effect({unit: factor})) == model.time(Effect())
 
 
-def test_a_unit_that_was_measured_as_idle_differs_from_one_that_was_not() -> None:
+def test_units_that_were_not_measured_and_the_sm_as_a_whole() -> None:
     idle, unknown = model_of(made_up({"fma": 0.0})), model_of(made_up({}))
     assert (idle.loads, idle.pressure, idle.busiest) == ({"FMA": 0.0}, 0.0, "FMA")
     assert (unknown.loads, unknown.busiest, unknown.pressure) == ({}, None, UNMEASURED_PRESSURE)
     assert idle.is_measured
     assert not unknown.is_measured
-
-
-def test_a_small_set_shows_the_busiest_part_of_the_sm_alone() -> None:
     assert model_of(made_up({"dram": 20.0}, sm_throughput_pct=60.0)).busiest == "SM"
     assert "SM" not in model_of(made_up({"issue_slots": 20.0}, sm_throughput_pct=60.0)).loads
 
 
 def test_units_of_an_sm_are_as_busy_as_on_the_longest_sm() -> None:
-    """Half of the SMs idle: what the average SM does in 30 % of the time, a busy one does in 60 %."""
+    # Half of the SMs idle: what the average SM does in 30 % of the time, a busy one does in 60 %.
     model = model_of(_half_idle({"issue_slots": 30.0, "dram": 30.0}))
     assert model.loads["issue"] == pytest.approx(0.6 / attainable("issue"))
     assert model.loads["DRAM"] == pytest.approx(0.3 / attainable("DRAM"))
+    halved = Effect(longest_sm=0.5, every_wait=0.0)
+    for unit, name in (("dram", "DRAM"), ("l2", "L2"), ("fma", "FMA"), ("xu", "XU")):
+        model = model_of(_half_idle({unit: 40.0}))
+        kept = 1.0 if name in DEVICE_WIDE else 0.5
+        assert model.time(halved) == pytest.approx(kept * model.loads[name])
 
 
 def _half_idle(units: dict[str, float]) -> Launch:
@@ -148,23 +150,7 @@ def _half_idle(units: dict[str, float]) -> Launch:
     )
 
 
-def test_more_sms_relieve_their_own_units_and_not_memory() -> None:
-    halved = Effect(longest_sm=0.5, every_wait=0.0)
-    for unit, name in (("dram", "DRAM"), ("l2", "L2"), ("fma", "FMA"), ("xu", "XU")):
-        model = model_of(_half_idle({unit: 40.0}))
-        kept = 1.0 if name in DEVICE_WIDE else 0.5
-        assert model.time(halved) == pytest.approx(kept * model.loads[name])
-
-
-def test_work_that_moves_to_another_unit_can_become_the_limit() -> None:
-    model = model_of(made_up({"fp64": 80.0, "fma": 10.0}))
-    gone = Effect({"FP64": 0.0}, every_wait=0.0)
-    assert model.time(gone) == pytest.approx(model.loads["FMA"])
-    assert model.time(gone._replace(moved={"FMA": 0.5})) == pytest.approx(0.5)
-    assert model.time(gone._replace(moved={"FP16": 0.5})) == pytest.approx(0.5)
-
-
-def test_launch_and_drain_stay() -> None:
+def test_launch_and_drain_stay_and_a_fix_leaves_what_it_says() -> None:
     launch = made_up(
         {"dram": 10.0}, elapsed_cycles=ELAPSED, sm_active_cycles=ELAPSED / 4,
         sm_active_cycles_max=ELAPSED / 4,
@@ -173,11 +159,13 @@ def test_launch_and_drain_stay() -> None:
     assert model.fixed == pytest.approx(0.75)
     everything = Effect(dict.fromkeys(UNITS, 0.0), every_wait=0.0)
     assert model.time(everything) == pytest.approx(0.75)
-
-
-def test_a_fix_leaves_at_least_what_it_says() -> None:
     model = model_of(made_up({"l1": 50.0}))
     assert model.time(Effect({"L1": 0.0}, every_wait=0.0, least=0.4)) == 0.4
+    model = model_of(made_up({"fp64": 80.0, "fma": 10.0}))
+    gone = Effect({"FP64": 0.0}, every_wait=0.0)
+    assert model.time(gone) == pytest.approx(model.loads["FMA"])
+    assert model.time(gone._replace(moved={"FMA": 0.5})) == pytest.approx(0.5)
+    assert model.time(gone._replace(moved={"FP16": 0.5})) == pytest.approx(0.5)
 
 
 @FEW
@@ -217,14 +205,11 @@ def test_a_hot_line_stands_out_and_uneven_slices_do_not(least: float, load: floa
 
 
 def test_launch_overhead_is_less_than_a_millisecond() -> None:
-    """Counters of different passes differ by some per cent, which is no time without any SM."""
+    # Counters of different passes differ by some per cent, which is no time without any SM.
     cycles = {"elapsed_cycles": 1e6, "sm_active_cycles": 9.5e5, "sm_active_cycles_max": 9.6e5}
     short, long = (model_of(made_up({}, duration=ns, **cycles)) for ns in (5e4, 5e6))
     assert (short.fixed, long.fixed * 5e6) == (pytest.approx(0.04), pytest.approx(10_000))
     assert long.balance.evenness == pytest.approx(short.balance.evenness)
-
-
-def test_with_one_block_per_sm_the_rest_of_the_time_is_the_launch() -> None:
     half = {"elapsed_cycles": 1e6, "sm_active_cycles": 2.5e5, "duration": 1e4}
     assert model_of(made_up({}, grid_size=66, **half)).fixed == pytest.approx(0.5)
     assert model_of(made_up({}, grid_size=132, **half)).fixed == pytest.approx(0.75)
