@@ -71,23 +71,14 @@ def steps_of(body: str, *runs: tuple[int, int]) -> BlockSteps | None:
 
 ALL, HALF = (8, 256), (4, 128)
 BRANCHES = """
-        S2R R0, SR_TID.X
-        ISETP.GE.AND P0, PT, R0, 0x80, PT
-        @P0 BRA other
-        LDS R2, [R0]
+        S2R R0, SR_TID.X; ISETP.GE.AND P0, PT, R0, 0x80, PT; @P0 BRA other; LDS R2, [R0]
         BRA both
- other: LDS R2, [R0+0x400]
- both:  STG.E desc[UR4][R4.64], RZ
-        BAR.SYNC 0x0
-        EXIT
+        other: LDS R2, [R0+0x400]
+        both: STG.E desc[UR4][R4.64], RZ; BAR.SYNC 0x0; EXIT
 """
 PREDICATES = """
-        S2R R0, SR_TID.X
-        ISETP.GE.AND P0, PT, R0, 0x80, PT
-        @P0 LDS R2, [R0]
-        @!P0 LDS R3, [R0+0x400]
-        BAR.SYNC 0x0
-        EXIT
+        S2R R0, SR_TID.X; ISETP.GE.AND P0, PT, R0, 0x80, PT; @P0 LDS R2, [R0]
+        @!P0 LDS R3, [R0+0x400]; BAR.SYNC 0x0; EXIT
 """
 
 
@@ -106,14 +97,8 @@ def test_branches_and_predicates_that_exclude_each_other_share_the_threads() -> 
 
 
 BROADCAST = """
-        S2R R0, SR_TID.X
-        ISETP.NE.AND P0, PT, R0, RZ, PT
-        @!P0 STS [RZ], R2
-        BAR.SYNC 0x0
-        LDS R3, [RZ]
-        STG.E desc[UR4][R4.64], R3
-        BAR.SYNC 0x0
-        EXIT
+        S2R R0, SR_TID.X; ISETP.NE.AND P0, PT, R0, RZ, PT; @!P0 STS [RZ], R2; BAR.SYNC 0x0
+        LDS R3, [RZ]; STG.E desc[UR4][R4.64], R3; BAR.SYNC 0x0; EXIT
 """
 BROADCAST_LOAD = 4
 

@@ -492,18 +492,10 @@ def test_launches_are_steps_if_they_change_an_array_by_other_elements(case, laun
 
 
 IN_PLACE = """
-    S2R R0, SR_TID.X
-    IMAD.WIDE R2, R0, 0x4, c[0x0][0x210]
-    LDG.E R6, desc[UR4][R2.64]
-    LDG.E R7, desc[UR4][R2.64+OTHER]
-    FADD R8, R6, R7
-    STG.E desc[UR4][R2.64+OTHER], R8
-    ISETP.NE.AND P0, PT, DECIDES, RZ, PT
-    MOV R4, c[0x0][0x218]
-    MOV R5, c[0x0][0x21c]
-    MOV R9, 0x1
-    @!P0 STG.E desc[UR4][R4.64], VALUE
-    EXIT
+    S2R R0, SR_TID.X; IMAD.WIDE R2, R0, 0x4, c[0x0][0x210]; LDG.E R6, desc[UR4][R2.64]
+    LDG.E R7, desc[UR4][R2.64+OTHER]; FADD R8, R6, R7; STG.E desc[UR4][R2.64+OTHER], R8
+    ISETP.NE.AND P0, PT, DECIDES, RZ, PT; MOV R4, c[0x0][0x218]; MOV R5, c[0x0][0x21c]
+    MOV R9, 0x1; @!P0 STG.E desc[UR4][R4.64], VALUE; EXIT
 """
 
 

@@ -16,16 +16,9 @@ from tests.unit.sass.assembled import program
 
 WARPS = 16
 LOOK_BACK = """
-    S2R R0, SR_TID.X
-    BAR.SYNC 0x0
-    ISETP.GT.AND P0, PT, R0, 0x1f, PT
-    @P0 BRA join
-    poll: LDG.E.STRONG.GPU R2, [R4.64]
-    ISETP.NE.AND P1, PT, R2, RZ, PT
-    @!P1 BRA poll
-    join: BAR.SYNC 0x0
-    LDS R3, [R6]
-    EXIT
+    S2R R0, SR_TID.X; BAR.SYNC 0x0; ISETP.GT.AND P0, PT, R0, 0x1f, PT; @P0 BRA join
+    poll: LDG.E.STRONG.GPU R2, [R4.64]; ISETP.NE.AND P1, PT, R2, RZ, PT; @!P1 BRA poll
+    join: BAR.SYNC 0x0; LDS R3, [R6]; EXIT
 """
 ALONE = (160, 160, 160, 160, 12, 12, 12, 160, 160, 160)
 """Executions for ten blocks: one warp of each polls, once or twice."""
@@ -33,14 +26,9 @@ ALONE = (160, 160, 160, 160, 12, 12, 12, 160, 160, 160)
 
 WAITING = {"barrier": {16 * 8: 300}, "long_scoreboard": {16 * 5: 24}}
 IN_LOOP = """
-    S2R R0, SR_TID.X
-    MOV R1, RZ
-    again: LDS R3, [R6]
-    BAR.SYNC 0x0
-    IADD3 R1, R1, 0x1, RZ
-    ISETP.LT.AND P0, PT, R1, 0x20, PT
-    @P0 BRA again
-    EXIT
+    S2R R0, SR_TID.X; MOV R1, RZ
+    again: LDS R3, [R6]; BAR.SYNC 0x0; IADD3 R1, R1, 0x1, RZ; ISETP.LT.AND P0, PT, R1, 0x20, PT
+    @P0 BRA again; EXIT
 """
 IN_LOOP_WAITING = {"barrier": {16 * 4: 300}, "mio_throttle": {0: 100, 16: 100}}
 IN_ROUTINE = "S2R R0, SR_TID.X\nLDS R2, [R4]\nBAR.SYNC 0x0\nEXIT"
@@ -68,16 +56,9 @@ def test_what_every_warp_runs_is_not_the_work_of_few(lines, counts, samples) -> 
 
 
 SERIAL = """
-    S2R R0, SR_TID.X
-    ISETP.NE.AND P0, PT, R0, RZ, PT
-    @P0 BRA join
-    MOV R1, RZ
-    again: LDS R2, [R4]
-    FADD R3, R3, R2
-    ISETP.LT.AND P1, PT, R1, 0x80, PT
-    @P1 BRA again
-    join: BAR.SYNC 0x0
-    EXIT
+    S2R R0, SR_TID.X; ISETP.NE.AND P0, PT, R0, RZ, PT; @P0 BRA join; MOV R1, RZ
+    again: LDS R2, [R4]; FADD R3, R3, R2; ISETP.LT.AND P1, PT, R1, 0x80, PT; @P1 BRA again
+    join: BAR.SYNC 0x0; EXIT
 """
 
 

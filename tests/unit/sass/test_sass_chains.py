@@ -9,13 +9,17 @@ from keet.analysis.sass.analyses.loop_chains import LoopChains, loop_chains
 from keet.analysis.sass.analyses.repeated_work import invariants
 from keet.pages.hotspots_line import _chains_text
 from tests.rows import each_row
-from tests.unit.sass.assembled import program
+from tests.unit.sass.assembled import instructions, program
 
 
 def only(body: str, trips: int = 10) -> LoopChains:
     """The chains of a loop with a counter in R0 around the body."""
-    lines = [row.strip() for row in body.strip().splitlines()]
-    inner = ["IADD3 R0, R0, 0x1, RZ", *lines, "ISETP.GE.AND P0, PT, R0, R1, PT", "@!P0 BRA 0x10"]
+    inner = [
+        "IADD3 R0, R0, 0x1, RZ",
+        *instructions(body),
+        "ISETP.GE.AND P0, PT, R0, R1, PT",
+        "@!P0 BRA 0x10",
+    ]
     counts = [4, *[4 * trips] * len(inner), 4]
     (found,) = loop_chains(program(["MOV R0, RZ", *inner, "EXIT"], counts))
     return found
@@ -62,11 +66,8 @@ def test_a_search_through_a_texture_is_a_chain() -> None:
 def test_a_gather_has_two_loads_one_after_the_other() -> None:
     found = only(
         """
-        IMAD.WIDE R4, R0, 0x4, R8
-        LDG.E R6, desc[UR4][R4.64]
-        IMAD.WIDE R10, R6, 0x4, R12
-        LDG.E R14, desc[UR4][R10.64]
-        FADD R15, R14, R15
+        IMAD.WIDE R4, R0, 0x4, R8; LDG.E R6, desc[UR4][R4.64]; IMAD.WIDE R10, R6, 0x4, R12
+        LDG.E R14, desc[UR4][R10.64]; FADD R15, R14, R15
         """
     )
     assert (found.load_depth, found.load_chain, found.loads) == (2, (3, 5), 2)
@@ -115,18 +116,14 @@ def test_loops_that_ran_once_are_left_out() -> None:
 def test_an_inner_loop_counts_for_itself() -> None:
     rows = "MOV R0, RZ; outer: MOV R1, RZ; inner: FADD R2, R2, R3; @P0 BRA inner"
     rows += "; IADD3 R0, R0, 0x1, RZ; @P1 BRA outer; EXIT"
-    found = loop_chains(program(rows.split(";"), [1, 10, 100, 100, 10, 10, 1]))
+    found = loop_chains(program(rows, [1, 10, 100, 100, 10, 10, 1]))
     assert [each.instructions for each in found] == [2, 3]
     assert found[0].share > found[1].share
 
 
 LOADED = """
-    LDG.E R2, desc[UR4][R4.64]
-    LDG.E R3, desc[UR4][R4.64+0x4]
-    IADD3 R9, R8, 0x1, RZ
-    FADD R6, R2, R3
-    FADD R7, R2, R6
-    EXIT
+    LDG.E R2, desc[UR4][R4.64]; LDG.E R3, desc[UR4][R4.64+0x4]; IADD3 R9, R8, 0x1, RZ
+    FADD R6, R2, R3; FADD R7, R2, R6; EXIT
 """
 
 
@@ -172,7 +169,7 @@ def test_samples_at_addresses_without_code_are_left_out() -> None:
 def test_work_with_the_same_inputs_in_every_iteration() -> None:
     rows = "MOV R0, RZ; top: FMUL R2, R8, R9; FADD R3, R2, 1; FADD R4, R4, R3"
     rows += "; LDG.E R5, desc[UR4][R6.64]; MOV R10, R9; IADD3 R0, R0, 0x1, RZ; @P0 BRA top; EXIT"
-    (found,) = invariants(program(rows.split(";"), [1, *[10] * 7, 1]))
+    (found,) = invariants(program(rows, [1, *[10] * 7, 1]))
     assert (found.positions, found.loads, found.share) == ((1, 2, 4), 1, pytest.approx(27 / 72))
 
 
@@ -201,7 +198,7 @@ def test_loads_of_what_a_loop_writes_are_not_invariant() -> None:
 def test_invariant_work_counts_for_the_outermost_possible_loop() -> None:
     rows = "MOV R0, RZ; outer: FADD R5, R5, 1; inner: FMUL R2, R8, R9; FMUL R3, R5, R9"
     rows += "; @P0 BRA inner; @P1 BRA outer; EXIT"
-    found = invariants(program(rows.split(";"), [1, 10, 100, 100, 100, 10, 1]))
+    found = invariants(program(rows, [1, 10, 100, 100, 100, 10, 1]))
     assert {each.positions for each in found} == {(2,), (3,)}
 
 

@@ -11,69 +11,45 @@ from keet.analysis.sass.analyses.data_dependent_loops import (
     search_loops,
 )
 from tests.rows import each_row
-from tests.unit.sass.assembled import program
+from tests.unit.sass.assembled import instructions, program
 
 ADDITION = """
-    S2R R0, SR_TID.X
-    LDG.E R4, desc[UR4][R2.64]
-    again: LDS R18, [R20]
-    FADD R19, R4, R18
-    ATOMS.CAST.SPIN R19, [R20], R18, R19
-    ISETP.EQ.U32.AND P1, PT, R19, 0x1, PT
-    @!P1 BRA again
-    BSYNC B0
+    S2R R0, SR_TID.X; LDG.E R4, desc[UR4][R2.64]
+    again: LDS R18, [R20]; FADD R19, R4, R18; ATOMS.CAST.SPIN R19, [R20], R18, R19
+    ISETP.EQ.U32.AND P1, PT, R19, 0x1, PT; @!P1 BRA again; BSYNC B0
     met: EXIT
 """
 MAXIMUM = """
     LDG.E R5, desc[UR4][R2.64]
-    again: FMNMX R7, R4, R5, !PT
-    ATOMG.E.CAS.STRONG.GPU PT, R7, [R2], R5, R7
-    ISETP.NE.AND P0, PT, R7, R5, PT
-    IMAD.MOV.U32 R5, RZ, RZ, R7
-    @P0 BRA again
-    EXIT
+    again: FMNMX R7, R4, R5, !PT; ATOMG.E.CAS.STRONG.GPU PT, R7, [R2], R5, R7
+    ISETP.NE.AND P0, PT, R7, R5, PT; IMAD.MOV.U32 R5, RZ, RZ, R7; @P0 BRA again; EXIT
 """
 LOCK = """
     MOV R8, RZ
-    again: ATOMG.E.CAS.STRONG.GPU PT, R7, [R2], RZ, R9
-    ISETP.NE.AND P0, PT, R7, RZ, PT
-    @P0 BRA busy
-    LDG.E R4, desc[UR4][R10.64]
-    STG.E desc[UR4][R10.64], R4
-    MOV R8, 0x1
-    busy: ISETP.EQ.AND P1, PT, R8, RZ, PT
-    @P1 BRA again
-    EXIT
+    again: ATOMG.E.CAS.STRONG.GPU PT, R7, [R2], RZ, R9; ISETP.NE.AND P0, PT, R7, RZ, PT
+    @P0 BRA busy; LDG.E R4, desc[UR4][R10.64]; STG.E desc[UR4][R10.64], R4; MOV R8, 0x1
+    busy: ISETP.EQ.AND P1, PT, R8, RZ, PT; @P1 BRA again; EXIT
 """
 PROBES = """
     MOV R5, 0xffff
-    again: IMAD.WIDE R2, R6, 0x4, R10
-    ATOMG.E.CAS.STRONG.GPU PT, R7, [R2], R5, R4
-    IADD3 R6, R6, 0x1, RZ
-    ISETP.NE.AND P0, PT, R7, R5, PT
-    @P0 BRA again
-    EXIT
+    again: IMAD.WIDE R2, R6, 0x4, R10; ATOMG.E.CAS.STRONG.GPU PT, R7, [R2], R5, R4
+    IADD3 R6, R6, 0x1, RZ; ISETP.NE.AND P0, PT, R7, R5, PT; @P0 BRA again; EXIT
 """
 POLL = """
     MOV R5, 0x1
-    again: ATOMG.E.CAS.STRONG.GPU PT, R7, [R2], R5, R5
-    ISETP.NE.AND P0, PT, R7, R5, PT
-    @P0 BRA again
-    EXIT
+    again: ATOMG.E.CAS.STRONG.GPU PT, R7, [R2], R5, R5; ISETP.NE.AND P0, PT, R7, R5, PT
+    @P0 BRA again; EXIT
 """
 COUNTED = """
     MOV R5, RZ
-    again: ATOMG.E.CAS.STRONG.GPU PT, R7, [R2], RZ, R4
-    IADD3 R5, R5, 0x1, RZ
-    ISETP.NE.AND P0, PT, R5, 0x10, PT
-    @P0 BRA again
-    EXIT
+    again: ATOMG.E.CAS.STRONG.GPU PT, R7, [R2], RZ, R4; IADD3 R5, R5, 0x1, RZ
+    ISETP.NE.AND P0, PT, R5, 0x10, PT; @P0 BRA again; EXIT
 """
 
 
 def retries_in(lines: str, entries: int, *inside: int) -> list[RetryLoop]:
     """`inside`: executions from the loop's first instruction to the last but one."""
-    rows = [row for row in lines.splitlines() if row.strip()]
+    rows = instructions(lines)
     first = next(place for place, row in enumerate(rows) if "again:" in row)
     counts = [entries] * first + list(inside)
     return retry_loops(program(lines, counts + [entries] * (len(rows) - len(counts))))
@@ -104,17 +80,10 @@ def test_loops_that_are_no_retries() -> None:
 
 
 SEARCH = """
-    S2R R0, SR_TID.X
-    MOV R5, RZ
-    again: LDS R7, [R5]
-    ISETP.NE.AND P0, PT, R7, R8, PT
-    @P0 BRA next
-    LDG.E R4, desc[UR4][R10.64]
-    STG.E desc[UR4][R10.64], R4
-    next: IADD3 R5, R5, 0x4, RZ
-    ISETP.NE.AND P1, PT, R5, 0x4000, PT
-    @P1 BRA again
-    EXIT
+    S2R R0, SR_TID.X; MOV R5, RZ
+    again: LDS R7, [R5]; ISETP.NE.AND P0, PT, R7, R8, PT; @P0 BRA next
+    LDG.E R4, desc[UR4][R10.64]; STG.E desc[UR4][R10.64], R4
+    next: IADD3 R5, R5, 0x4, RZ; ISETP.NE.AND P1, PT, R5, 0x4000, PT; @P1 BRA again; EXIT
 """
 OWN_ENTRIES = SEARCH.replace("MOV R5, RZ", "MOV R5, R0")
 """Each thread reads entries of its own, which may have to be read once."""
@@ -129,7 +98,7 @@ FOLLOWS_LINKS = SEARCH.replace("next: IADD3 R5, R5", "next: IADD3 R5, R7")
 def searches_in(lines: str, iterations: int, hits: int) -> list[SearchLoop]:
     """Of 10 warps, which go through the loop `iterations` times and take the branch `hits`
     times."""
-    rows = [row for row in lines.splitlines() if row.strip()]
+    rows = instructions(lines)
     counts, inside, rare = list[int](), False, False
     for row in rows:
         inside = (inside or "again:" in row) and "EXIT" not in row
@@ -160,34 +129,23 @@ def test_what_looks_like_a_search_is_none(lines: str, iterations: int, hits: int
 
 MARKER = """
     MOV R6, RZ
-    again: IMAD.WIDE R2, R6, 0x4, R10
-    LDG.E R7, desc[UR4][R2.64]
-    IADD3 R6, R6, 0x1, RZ
-    ISETP.GE.AND P0, PT, R7, RZ, PT
-    @P0 BRA again
-    EXIT
+    again: IMAD.WIDE R2, R6, 0x4, R10; LDG.E R7, desc[UR4][R2.64]; IADD3 R6, R6, 0x1, RZ
+    ISETP.GE.AND P0, PT, R7, RZ, PT; @P0 BRA again; EXIT
 """
 FLAG = """
     MOV R6, RZ
-    again: LDG.E.STRONG.GPU R7, desc[UR4][R2.64]
-    ISETP.EQ.AND P0, PT, R7, RZ, PT
-    @P0 BRA again
+    again: LDG.E.STRONG.GPU R7, desc[UR4][R2.64]; ISETP.EQ.AND P0, PT, R7, RZ, PT; @P0 BRA again
     EXIT
 """
 COUNTED_LOADS = """
     MOV R6, RZ
-    again: IMAD.WIDE R2, R6, 0x4, R10
-    LDG.E R7, desc[UR4][R2.64]
-    FADD R8, R8, R7
-    IADD3 R6, R6, 0x1, RZ
-    ISETP.NE.AND P0, PT, R6, R5, PT
-    @P0 BRA again
-    EXIT
+    again: IMAD.WIDE R2, R6, 0x4, R10; LDG.E R7, desc[UR4][R2.64]; FADD R8, R8, R7
+    IADD3 R6, R6, 0x1, RZ; ISETP.NE.AND P0, PT, R6, R5, PT; @P0 BRA again; EXIT
 """
 
 
 def loads_that_end(lines: str) -> list[int]:
-    rows = [row for row in lines.splitlines() if row.strip()]
+    rows = instructions(lines)
     made = program(lines, [4, *[40] * (len(rows) - 2), 4])
     (loop,) = made.flow.loops
     return exit_loads(made, loop)

@@ -83,20 +83,12 @@ def test_time_for_very_many_blocks_is_bounded() -> None:
 
 
 START = """
-    S2R R0, SR_TID.X
-    S2R R1, SR_CTAID.X
-    S2R R2, SR_CTAID.Y
-    LDC R9, c[0x0][0x218]
-    LDC.64 R6, c[0x0][0x210]
-    ULDC.64 UR4, c[0x0][0x208]
-    IMAD R3, R1, 0x80, R0
+    S2R R0, SR_TID.X; S2R R1, SR_CTAID.X; S2R R2, SR_CTAID.Y; LDC R9, c[0x0][0x218]
+    LDC.64 R6, c[0x0][0x210]; ULDC.64 UR4, c[0x0][0x208]; IMAD R3, R1, 0x80, R0
 """
 NEIGHBOURS = """
-    IMAD.WIDE R4, R3, 0x4, R6
-    LDG.E R8, desc[UR4][R4.64+-0x4]
-    LDG.E R10, desc[UR4][R4.64+0x0]
-    LDG.E R11, desc[UR4][R4.64+0x4]
-    EXIT
+    IMAD.WIDE R4, R3, 0x4, R6; LDG.E R8, desc[UR4][R4.64+-0x4]; LDG.E R10, desc[UR4][R4.64+0x0]
+    LDG.E R11, desc[UR4][R4.64+0x4]; EXIT
 """
 
 
@@ -152,17 +144,12 @@ def test_places_of_a_side() -> None:
 
 
 CLAMPED = """
-    IADD3 R12, R9, -0x1, RZ
-    VIMNMX R13, R3, R12, PT
-    IMAD.WIDE R4, R13, 0x4, R6
+    IADD3 R12, R9, -0x1, RZ; VIMNMX R13, R3, R12, PT; IMAD.WIDE R4, R13, 0x4, R6
     LDG.E R8, desc[UR4][R4.64]
 """
 STORE = """
-    ISETP.GE.AND P0, PT, R3, R10, PT
-    @P0 EXIT
-    IMAD.WIDE R14, R3, 0x4, R16
-    STG.E desc[UR4][R14.64], R8
-    EXIT
+    ISETP.GE.AND P0, PT, R3, R10, PT; @P0 EXIT; IMAD.WIDE R14, R3, 0x4, R16
+    STG.E desc[UR4][R14.64], R8; EXIT
 """
 
 
@@ -208,15 +195,10 @@ def test_a_clamp_that_changes_nothing(index: str, *, is_exact: bool) -> None:
 
 def test_one_element_in_uneven_iterations() -> None:
     code = """
-        S2R R0, SR_TID.X
-        LDC.64 R6, c[0x0][0x210]
-        LDC R9, c[0x0][0x218]
+        S2R R0, SR_TID.X; LDC.64 R6, c[0x0][0x210]; LDC R9, c[0x0][0x218]
         ULDC.64 UR4, c[0x0][0x208]
-        again: LDG.E R8, desc[UR4][R6.64]
-        IADD3 R0, R0, 0x80, RZ
-        ISETP.LT.AND P0, PT, R0, R9, PT
-        @P0 BRA again
-        EXIT
+        again: LDG.E R8, desc[UR4][R6.64]; IADD3 R0, R0, 0x80, RZ
+        ISETP.LT.AND P0, PT, R0, R9, PT; @P0 BRA again; EXIT
     """
     texts = assembled(code)
     counts = [512, 512, 512, 512, 1300, 1300, 1300, 1300, 512]

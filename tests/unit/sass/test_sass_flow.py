@@ -25,13 +25,9 @@ def headers(found: SassProgram) -> list[int]:
 
 
 IF_ELSE = """
-    ISETP.GE.AND P0, PT, R0, R1, PT
-    @P0 BRA yes
-    MOV R2, R3
-    BRA join
+    ISETP.GE.AND P0, PT, R0, R1, PT; @P0 BRA yes; MOV R2, R3; BRA join
     yes: MOV R2, R4
-    join: IADD3 R5, R2, 0x1, RZ
-    EXIT
+    join: IADD3 R5, R2, 0x1, RZ; EXIT
 """
 
 
@@ -52,14 +48,9 @@ def test_code_that_never_ran_is_left_out() -> None:
 
 LOOP_AFTER_LOOP = """
     BSSY B0, {target}
-    first: IADD3 R0, R0, 0x1, RZ
-    ISETP.GE.AND P0, PT, R0, R1, PT
-    @!P0 BRA first
+    first: IADD3 R0, R0, 0x1, RZ; ISETP.GE.AND P0, PT, R0, R1, PT; @!P0 BRA first
     meet: BSYNC B0
-    second: IADD3 R2, R2, 0x1, RZ
-    ISETP.GE.AND P0, PT, R2, R3, PT
-    @!P0 BRA second
-    EXIT
+    second: IADD3 R2, R2, 0x1, RZ; ISETP.GE.AND P0, PT, R2, R3, PT; @!P0 BRA second; EXIT
 """
 
 
@@ -86,10 +77,6 @@ IRREDUCIBLE = """@P0 BRA second; first: IADD3 R2, R2, 0x1, RZ; second: IADD3 R3,
     @P1 BRA first; EXIT"""
 
 
-def in_rows(text: str, counts: list[int] | None = None) -> SassProgram:
-    return program(text.split(";"), counts)
-
-
 @each_row("text, counts, loops", [
     (DO_WHILE, [4, 40, 40, 40, 4], [(1, 10, 4)]),
     (DO_WHILE, None, [(1, None, None)]),
@@ -108,26 +95,26 @@ def in_rows(text: str, counts: list[int] | None = None) -> SassProgram:
     (IRREDUCIBLE, None, []),
 ])  # fmt: skip
 def test_loops_with_their_trips_and_entries(text, counts, loops) -> None:
-    found = in_rows(text, counts)
+    found = program(text, counts)
     assert [
         (h, loop.trips, loop.entries) for h, loop in zip(headers(found), found.flow.loops)
     ] == loops
 
 
 def test_loops_around_a_block() -> None:
-    found = in_rows(DO_WHILE, [4, 40, 40, 40, 4])
+    found = program(DO_WHILE, [4, 40, 40, 40, 4])
     (loop,) = found.flow.loops
     assert (loop.depth, loop.parent, trips_of(found, loop)) == (1, None, (10, True))
     assert found.flow.loops_around(found.flow.block_of[2]) == [loop]
     assert found.flow.loops_around(0) == []
-    found = in_rows(NESTED)
+    found = program(NESTED)
     outer, inner = found.flow.loops
     assert (outer.depth, outer.parent, inner.depth, inner.parent) == (1, None, 2, outer.index)
     assert found.flow.loops_around(found.flow.block_of[3]) == [inner, outer]
-    assert len(in_rows(TWO_LATCHES).flow.loops[0].latches) == 2
-    found = in_rows(INDIRECT, [6, 0, 60, 60, 6, 6])
+    assert len(program(TWO_LATCHES).flow.loops[0].latches) == 2
+    found = program(INDIRECT, [6, 0, 60, 60, 6, 6])
     assert found.flow.block_of[2] in found.flow.entries
-    found = in_rows(DETACHED)
+    found = program(DETACHED)
     assert found.flow.dominators[found.flow.block_of[4]] == -1
 
 
@@ -139,17 +126,12 @@ def test_loops_around_a_block() -> None:
     ("@P0 EXIT; MOV R2, R3; EXIT; NOP", {(0, 1)}),
 ])  # fmt: skip
 def test_ways_between_blocks(text, expected) -> None:
-    assert edges(in_rows(text)) == expected
+    assert edges(program(text)) == expected
 
 
 CALLS = """
-    MOV R4, R1
-    CALL.REL.NOINC half
-    MOV R5, R2
-    CALL.REL.NOINC half
-    EXIT
-    half: FMUL R2, R4, 0.5
-    RET.REL.NODEC R20, 0x0
+    MOV R4, R1; CALL.REL.NOINC half; MOV R5, R2; CALL.REL.NOINC half; EXIT
+    half: FMUL R2, R4, 0.5; RET.REL.NODEC R20, 0x0
 """
 
 
@@ -166,12 +148,12 @@ def test_a_routine_with_two_callers() -> None:
 
 
 def test_routines_that_share_code_or_call_each_other() -> None:
-    found = in_rows(
+    found = program(
         """CALL.REL.NOINC one; CALL.REL.NOINC two; EXIT; one: FMUL R2, R4, 0.5;
         two: FADD R2, R2, 0.5; RET.REL.NODEC R20, 0x0"""
     )
     assert (found.call_sites[3], set(found.call_sites[4])) == ((0,), {0, 1})
-    found = in_rows(
+    found = program(
         """CALL.REL.NOINC ping; EXIT; ping: CALL.REL.NOINC pong; RET.REL.NODEC R20, 0x0;
         pong: CALL.REL.NOINC ping; RET.REL.NODEC R20, 0x0; self_: CALL.REL.NOINC self_;
         RET.REL.NODEC R20, 0x0"""

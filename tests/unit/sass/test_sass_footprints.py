@@ -8,17 +8,13 @@ from dataclasses import replace
 from keet.analysis.sass.analyses.footprints import MANY_ENTRIES, Footprint
 from keet.analysis.sass.polynomials.symbols import launch_shape
 from tests.rows import each_row
-from tests.unit.sass.assembled import assembled, machine
+from tests.unit.sass.assembled import assembled, instructions, machine
 
 WARPS = 512
 THREADS = 32 * WARPS
 START = """
-    S2R R0, SR_TID.X
-    S2R R1, SR_CTAID.X
-    S2R R2, SR_CTAID.Y
-    LDC R9, c[0x0][0x218]
-    LDC.64 R6, c[0x0][0x210]
-    ULDC.64 UR4, c[0x0][0x208]
+    S2R R0, SR_TID.X; S2R R1, SR_CTAID.X; S2R R2, SR_CTAID.Y; LDC R9, c[0x0][0x218]
+    LDC.64 R6, c[0x0][0x210]; ULDC.64 UR4, c[0x0][0x208]
 """
 COLUMN = "IMAD R3, R1, 0x80, R0\n"
 OWN = COLUMN + "IMAD R3, R2, 0x2000, R3\n"
@@ -57,11 +53,8 @@ def test_exact(code: str, loaded: int, distinct: int, repeats: list[tuple[str, i
 
 def test_one_thread_of_a_block() -> None:
     code = """
-        ISETP.NE.AND P0, PT, R0, RZ, PT
-        @P0 EXIT
-        IMAD R3, R2, 0x40, R1
-        IMAD.WIDE R4, R3, 0x4, R6
-        STG.E desc[UR4][R4.64], R8
+        ISETP.NE.AND P0, PT, R0, RZ, PT; @P0 EXIT; IMAD R3, R2, 0x40, R1
+        IMAD.WIDE R4, R3, 0x4, R6; STG.E desc[UR4][R4.64], R8
     """
     found = footprint(code, 128, "store")
     assert found.is_exact
@@ -85,14 +78,9 @@ def test_a_condition_on_an_index_that_the_address_lacks() -> None:
 
 ROWS = "IMAD R3, R1, R9, R0\n" + LOAD
 STORED = """
-    LDC.64 R14, c[0x0][0x220]
-    LOP3.LUT R10, R0, 0x3f, RZ, 0xc0, !PT
-    SHF.R.U32.HI R11, RZ, 0x6, R0
-    IMAD R11, R1, 0x2, R11
-    IMAD R11, R2, 0x80, R11
-    IMAD R10, R10, 0x2, RZ
-    IMAD R3, R11, R9, R10
-    IMAD.WIDE R14, R3, 0x4, R14
+    LDC.64 R14, c[0x0][0x220]; LOP3.LUT R10, R0, 0x3f, RZ, 0xc0, !PT
+    SHF.R.U32.HI R11, RZ, 0x6, R0; IMAD R11, R1, 0x2, R11; IMAD R11, R2, 0x80, R11
+    IMAD R10, R10, 0x2, RZ; IMAD R3, R11, R9, R10; IMAD.WIDE R14, R3, 0x4, R14
 """
 
 
@@ -152,9 +140,7 @@ def test_an_index_from_memory_has_no_bound() -> None:
 
 
 NEIGHBOUR = """
-    IADD3 R10, R3, 0x1, RZ
-    IADD3 R11, R9, -0x1, RZ
-    VIMNMX R3, R10, R11, PT
+    IADD3 R10, R3, 0x1, RZ; IADD3 R11, R9, -0x1, RZ; VIMNMX R3, R10, R11, PT
 """
 
 
@@ -177,7 +163,7 @@ def below(code: str, loaded: int = 2 * N) -> Footprint:
     """The loads of `code`, behind a condition that 5000 columns of 8192 meet."""
     texts = assembled(START + BELOW + code + "EXIT")
     addresses = sorted(texts)
-    leaving = addresses[START.count("\n") + 1]
+    leaving = addresses[len(instructions(START)) + 2]
     passed = [each for each in addresses if each > leaving]
     warps = {each: 2 * 157 if each in passed else WARPS for each in addresses}
     memory = [each for each in addresses if "LDG" in texts[each]]
@@ -191,37 +177,22 @@ def below(code: str, loaded: int = 2 * N) -> Footprint:
 
 
 CLAMPED = """
-    IADD3 R10, R3, -0x{margin:x}, RZ
-    VIMNMX R10, RZ, R10, !PT
-    IADD3 R11, {limit}, -0x1, RZ
+    IADD3 R10, R3, -0x{margin:x}, RZ; VIMNMX R10, RZ, R10, !PT; IADD3 R11, {limit}, -0x1, RZ
     VIMNMX R3, R10, R11, PT
 """
 OTHER = "LDC R12, c[0x0][0x21c]\n"
 """A parameter of which nothing is known."""
 WRAPPED = """
-    IADD3 R10, R3, 0x1, RZ
-    ISETP.NE.AND P1, PT, R10, {limit}, PT
-    SEL R3, R10, RZ, P1
+    IADD3 R10, R3, 0x1, RZ; ISETP.NE.AND P1, PT, R10, {limit}, PT; SEL R3, R10, RZ, P1
 """
 DIVIDED = """
-    I2F.U32.RP R10, {by}
-    IADD3 R3, R3, 0x1, RZ
-    MUFU.RCP R10, R10
-    IADD3 R11, R10, 0xffffffe, RZ
-    F2I.FTZ.U32.TRUNC.NTZ R15, R11
-    IMAD.MOV R13, RZ, RZ, -R15
-    IMAD.MOV.U32 R14, RZ, RZ, RZ
-    IMAD R13, R13, {by}, RZ
-    IMAD.HI.U32 R17, R15, R13, R14
-    IMAD.HI.U32 R17, R17, R3, RZ
-    IADD3 R16, -R17, RZ, RZ
-    IMAD R16, {by}, R16, R3
-    ISETP.GE.U32.AND P0, PT, R16, {by}, PT
-    @P0 IADD3 R16, R16, -{by}, RZ
-    @P0 IADD3 R17, R17, 0x1, RZ
-    ISETP.GE.U32.AND P0, PT, R16, {by}, PT
-    @P0 IADD3 R16, R16, -{by}, RZ
-    @P0 IADD3 R17, R17, 0x1, RZ
+    I2F.U32.RP R10, {by}; IADD3 R3, R3, 0x1, RZ; MUFU.RCP R10, R10
+    IADD3 R11, R10, 0xffffffe, RZ; F2I.FTZ.U32.TRUNC.NTZ R15, R11; IMAD.MOV R13, RZ, RZ, -R15
+    IMAD.MOV.U32 R14, RZ, RZ, RZ; IMAD R13, R13, {by}, RZ; IMAD.HI.U32 R17, R15, R13, R14
+    IMAD.HI.U32 R17, R17, R3, RZ; IADD3 R16, -R17, RZ, RZ; IMAD R16, {by}, R16, R3
+    ISETP.GE.U32.AND P0, PT, R16, {by}, PT; @P0 IADD3 R16, R16, -{by}, RZ
+    @P0 IADD3 R17, R17, 0x1, RZ; ISETP.GE.U32.AND P0, PT, R16, {by}, PT
+    @P0 IADD3 R16, R16, -{by}, RZ; @P0 IADD3 R17, R17, 0x1, RZ
     IMAD.MOV.U32 R3, RZ, RZ, {result}
 """
 
@@ -282,12 +253,9 @@ def test_bits_of_a_parameter_that_is_only_bounded() -> None:
 def test_a_border_that_counters_confirm() -> None:
     """`if (x >= 1 && x + 1 < n)`, and the same code where fewer threads load than it says."""
     inside = """
-        ISETP.GE.AND P1, PT, R3, 0x1, PT
-        IADD3 R10, R3, 0x1, RZ
-        ISETP.LT.AND P1, PT, R10, R9, P1
-        LOP3.LUT R3, R3, 0x1, RZ, 0x3c, !PT
-        IMAD.WIDE R4, R3, 0x4, R6
-        @P1 LDG.E R8, desc[UR4][R4.64]
+        ISETP.GE.AND P1, PT, R3, 0x1, PT; IADD3 R10, R3, 0x1, RZ
+        ISETP.LT.AND P1, PT, R10, R9, P1; LOP3.LUT R3, R3, 0x1, RZ, 0x3c, !PT
+        IMAD.WIDE R4, R3, 0x4, R6; @P1 LDG.E R8, desc[UR4][R4.64]
     """
     found = below(inside, 2 * (N - 2))
     assert found.is_exact

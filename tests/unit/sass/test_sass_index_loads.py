@@ -7,14 +7,8 @@ from tests.rows import each_row
 from tests.unit.sass.assembled import program
 
 START = """
-    S2R R0, SR_TID.X
-    LDC.64 R6, c[0x0][0x210]
-    ULDC.64 UR4, c[0x0][0x208]
-    IMAD.WIDE R4, R0, 0x4, R6
-    {load}
-    {between}
-    LDG.E R20, desc[UR4][R10.64]
-    EXIT
+    S2R R0, SR_TID.X; LDC.64 R6, c[0x0][0x210]; ULDC.64 UR4, c[0x0][0x208]
+    IMAD.WIDE R4, R0, 0x4, R6; {load}; {between}; LDG.E R20, desc[UR4][R10.64]; EXIT
 """
 LOAD = "LDG.E R8, desc[UR4][R4.64]"
 

@@ -11,14 +11,8 @@ from tests.rows import each_row
 from tests.unit.sass.assembled import program
 
 COUNTER = """
-    S2R R0, SR_TID.X
-    S2R R7, SR_CTAID.X
-    {index}
-    {part}
-    IMAD R6, R5, 0x2545f491, RZ
-    LOP3.LUT R6, R6, 0x5eed, RZ, 0x3c, !PT
-    STG.E desc[UR4][R2.64], R6
-    EXIT
+    S2R R0, SR_TID.X; S2R R7, SR_CTAID.X; {index}; {part}; IMAD R6, R5, 0x2545f491, RZ
+    LOP3.LUT R6, R6, 0x5eed, RZ, 0x3c, !PT; STG.E desc[UR4][R2.64], R6; EXIT
 """
 QUARTER = "SHF.R.U32.HI R5, RZ, 0x2, R4"
 
@@ -69,17 +63,9 @@ def test_an_entry_of_a_table_is_that_of_its_index() -> None:
 
 
 COUNT = """
-    S2R R0, SR_TID.X
-    SHF.R.U32.HI R5, RZ, 0x2, R0
-    {limit}
-    MOV R9, RZ
-again: IADD3 R9, R9, 0x1, RZ
-    ISETP.LT.AND P0, PT, R9, R8, PT
-    @P0 BRA again
-    IADD3 R6, R9, R5, RZ
-    IMAD R6, R6, 0x2545f491, RZ
-    STG.E desc[UR4][R2.64], R6
-    EXIT
+    S2R R0, SR_TID.X; SHF.R.U32.HI R5, RZ, 0x2, R0; {limit}; MOV R9, RZ
+    again: IADD3 R9, R9, 0x1, RZ; ISETP.LT.AND P0, PT, R9, R8, PT; @P0 BRA again
+    IADD3 R6, R9, R5, RZ; IMAD R6, R6, 0x2545f491, RZ; STG.E desc[UR4][R2.64], R6; EXIT
 """
 
 
@@ -97,20 +83,10 @@ def test_after_a_loop_lanes_have_the_value_of_their_last_iteration(limit, groups
 
 def test_lanes_that_end_an_iteration_in_two_ways_differ_in_the_next() -> None:
     text = """
-        S2R R0, SR_TID.X
-        SHF.R.U32.HI R5, RZ, 0x2, R0
-        MOV R9, RZ
-        MOV R7, RZ
-    again: IADD3 R7, R7, 0x1, RZ
-        IMAD R6, R9, R5, R7
-        IMAD R6, R6, 0x2545f491, RZ
-        STG.E desc[UR4][R2.64], R6
-        LDG.E R8, desc[UR4][R2.64]
-        ISETP.LT.AND P0, PT, R8, RZ, PT
-        @P0 BRA again
-        IADD3 R9, R9, 0x1, RZ
-        ISETP.LT.AND P1, PT, R7, 0x10, PT
-        @P1 BRA again
+        S2R R0, SR_TID.X; SHF.R.U32.HI R5, RZ, 0x2, R0; MOV R9, RZ; MOV R7, RZ
+        again: IADD3 R7, R7, 0x1, RZ; IMAD R6, R9, R5, R7; IMAD R6, R6, 0x2545f491, RZ
+        STG.E desc[UR4][R2.64], R6; LDG.E R8, desc[UR4][R2.64]; ISETP.LT.AND P0, PT, R8, RZ, PT
+        @P0 BRA again; IADD3 R9, R9, 0x1, RZ; ISETP.LT.AND P1, PT, R7, 0x10, PT; @P1 BRA again
         EXIT
     """
     code = program(text, [100] * 4 + [700] * 7 + [500] * 3 + [100])

@@ -14,33 +14,17 @@ from keet.analysis.sass.analyses.loop_loads import (
 )
 from keet.analysis.sass.machine_code import MachineCode
 from tests.rows import each_row
-from tests.unit.sass.assembled import assembled, machine
+from tests.unit.sass.assembled import assembled, instructions, machine
 
 OUTER, INNER = 16, 8
 CODE = """
-    S2R R0, SR_TID.X
-    IMAD.WIDE R10, R0, 0x4, c[0x0][0x228]
-    IMAD.WIDE R14, R0, 0x4, c[0x0][0x218]
-    LDG.E R9, [R14.64]
-    MOV R2, RZ
-    MOV R16, c[0x0][0x210]
-    MOV R18, c[0x0][0x220]
-    outer: MOV R3, RZ
-    {before}
-    IMAD.WIDE R4, R0, 0x4, c[0x0][0x210]
-    {address}
-    inner: {load}
-    FADD R7, R7, R6
-    IADD3 R4, R4, 0x400, RZ
-    IADD3 R3, R3, 0x1, RZ
-    ISETP.NE.AND P0, PT, R3, {limit}, PT
-    @P0 BRA inner
-    {after}
-    STG.E [R10.64], R7
-    IADD3 R2, R2, 0x1, RZ
-    ISETP.NE.AND P1, PT, R2, 0x10, PT
-    @P1 BRA outer
-    EXIT
+    S2R R0, SR_TID.X; IMAD.WIDE R10, R0, 0x4, c[0x0][0x228]
+    IMAD.WIDE R14, R0, 0x4, c[0x0][0x218]; LDG.E R9, [R14.64]; MOV R2, RZ
+    MOV R16, c[0x0][0x210]; MOV R18, c[0x0][0x220]
+    outer: MOV R3, RZ; {before}; IMAD.WIDE R4, R0, 0x4, c[0x0][0x210]; {address}
+    inner: {load}; FADD R7, R7, R6; IADD3 R4, R4, 0x400, RZ; IADD3 R3, R3, 0x1, RZ
+    ISETP.NE.AND P0, PT, R3, {limit}, PT; @P0 BRA inner; {after}; STG.E [R10.64], R7
+    IADD3 R2, R2, 0x1, RZ; ISETP.NE.AND P1, PT, R2, 0x10, PT; @P1 BRA outer; EXIT
 """
 LOAD = "LDG.E R6, [R4.64]"
 
@@ -50,7 +34,7 @@ def coded(
 ) -> tuple[MachineCode, list[int]]:
     """Code that stores through another pointer than it loads from; how often each row runs."""
     text = CODE.format(before=before, address=address, load=load, limit=limit, after=after)
-    rows = [row.strip() for row in text.splitlines() if row.strip()]
+    rows = instructions(text)
     counts, runs = [], 1
     for row in rows:
         runs = {"outer": OUTER, "inner": OUTER * INNER}.get(row.partition(":")[0], runs)
@@ -145,10 +129,7 @@ def test_a_path_that_stays_the_same() -> None:
 
 POLLED = """
     MOV R4, c[0x0][0x210]
-    poll: LDG.E R6, [R4.64]
-    ISETP.EQ.AND P0, PT, R6, RZ, PT
-    @P0 BRA poll
-    EXIT
+    poll: LDG.E R6, [R4.64]; ISETP.EQ.AND P0, PT, R6, RZ, PT; @P0 BRA poll; EXIT
 """
 
 
@@ -161,19 +142,11 @@ def test_a_flag_that_is_polled() -> None:
 def test_what_a_block_would_have_to_keep() -> None:
     texts = assembled(
         """
-        S2R R0, SR_TID.X
-        S2R R1, SR_CTAID.X
-        IMAD.WIDE R10, R0, 0x4, c[0x0][0x218]
-        IMAD R0, R1, 0x80, R0
-        MOV R2, RZ
-        outer: IMAD.WIDE R4, R0, 0x10, c[0x0][0x210]
-        LDG.E.64 R12, [R4.64]
-        LDG.E.64 R14, [R4.64+0x8]
-        STG.E [R10.64], R12
-        IADD3 R2, R2, 0x1, RZ
-        ISETP.NE.AND P1, PT, R2, 0x10, PT
-        @P1 BRA outer
-        EXIT
+        S2R R0, SR_TID.X; S2R R1, SR_CTAID.X; IMAD.WIDE R10, R0, 0x4, c[0x0][0x218]
+        IMAD R0, R1, 0x80, R0; MOV R2, RZ
+        outer: IMAD.WIDE R4, R0, 0x10, c[0x0][0x210]; LDG.E.64 R12, [R4.64]
+        LDG.E.64 R14, [R4.64+0x8]; STG.E [R10.64], R12; IADD3 R2, R2, 0x1, RZ
+        ISETP.NE.AND P1, PT, R2, 0x10, PT; @P1 BRA outer; EXIT
         """
     )
     warps = 64 * 2 * 128 // 32

@@ -13,32 +13,15 @@ from tests.unit.sass.assembled import program
 from tests.unit.sass.test_sass_expansions import code_of
 
 EXPONENTIALS = """
-    LDG.E R9, desc[UR4][R2.64]
-    FMUL R4, R9, -1.4426950216293334961
-    FMUL R5, R9, {factor}
-    FMUL R5, R5, 1.4426950216293334961
-    FSETP.GEU.AND P0, PT, R5, -126, PT
-    @!P0 FMUL R5, R5, 0.5
-    MUFU.EX2 R6, R4
-    MUFU.EX2 R7, R5
-    @!P0 FMUL R7, R7, R7
-    FADD R6, R6, R7
-    STG.E desc[UR4][R2.64], R6
-    EXIT
+    LDG.E R9, desc[UR4][R2.64]; FMUL R4, R9, -1.4426950216293334961; FMUL R5, R9, {factor}
+    FMUL R5, R5, 1.4426950216293334961; FSETP.GEU.AND P0, PT, R5, -126, PT
+    @!P0 FMUL R5, R5, 0.5; MUFU.EX2 R6, R4; MUFU.EX2 R7, R5; @!P0 FMUL R7, R7, R7
+    FADD R6, R6, R7; STG.E desc[UR4][R2.64], R6; EXIT
 """
 LOOP = """
-    LDG.E R9, desc[UR4][R2.64]
-    MOV R0, RZ
-    {start}
-loop: {argument}
-    MUFU.SIN R5, R4
-    FADD R8, R8, R5
-    {step}
-    IADD3 R0, R0, 0x1, RZ
-    ISETP.NE.AND P0, PT, R0, 0x10, PT
-    @P0 BRA loop
-    STG.E desc[UR4][R2.64], R8
-    EXIT
+    LDG.E R9, desc[UR4][R2.64]; MOV R0, RZ; {start}
+    loop: {argument}; MUFU.SIN R5, R4; FADD R8, R8, R5; {step}; IADD3 R0, R0, 0x1, RZ
+    ISETP.NE.AND P0, PT, R0, 0x10, PT; @P0 BRA loop; STG.E desc[UR4][R2.64], R8; EXIT
 """
 ONCE, OFTEN = 10, 160
 TRIPS = [ONCE, ONCE, ONCE, *[OFTEN] * 7, ONCE, ONCE]
@@ -61,18 +44,9 @@ def test_other_factors_need_a_call_of_their_own(factor: str) -> None:
 
 
 PRODUCT = """
-    LDG.E R9, desc[UR4][R2.64]
-    LDG.E R8, desc[UR4][R2.64+0x4]
-    {argument}
-    FSETP.GEU.AND P0, PT, R8, -126, PT
-    @!P0 FMUL R8, R8, 0.5
-    MUFU.EX2 R6, R5
-    MUFU.EX2 R7, R8
-    @!P0 FMUL R7, R7, R7
-    FMUL R4, R6, R7
-    {other}
-    STG.E desc[UR4][R2.64], R4
-    EXIT
+    LDG.E R9, desc[UR4][R2.64]; LDG.E R8, desc[UR4][R2.64+0x4]; {argument}
+    FSETP.GEU.AND P0, PT, R8, -126, PT; @!P0 FMUL R8, R8, 0.5; MUFU.EX2 R6, R5; MUFU.EX2 R7, R8
+    @!P0 FMUL R7, R7, R7; FMUL R4, R6, R7; {other}; STG.E desc[UR4][R2.64], R4; EXIT
 """
 
 

@@ -80,17 +80,13 @@ def test_floats_may_need_their_precision() -> None:
 LOOK_ALIKES = {
     "a matrix and a vector": tile("IDP.4A.S8.S8", left="R2", right="R4 R5"),
     "a convolution, whose products of one value go to few sums": """
-        IDP.4A.S8.S8 R10, R2, R4, R10
-        IDP.4A.S8.S8 R10, R3, R5, R10
-        IDP.4A.S8.S8 R11, R3, R4, R11
-        IDP.4A.S8.S8 R11, R2, R5, R11""",
+        IDP.4A.S8.S8 R10, R2, R4, R10; IDP.4A.S8.S8 R10, R3, R5, R10
+        IDP.4A.S8.S8 R11, R3, R4, R11; IDP.4A.S8.S8 R11, R2, R5, R11""",
     "a convolution, whose values meet some of the others": """
-        IDP.4A.S8.S8 R10, R2, R4, R10
-        IDP.4A.S8.S8 R11, R3, R4, R11
+        IDP.4A.S8.S8 R10, R2, R4, R10; IDP.4A.S8.S8 R11, R3, R4, R11
         IDP.4A.S8.S8 R12, R3, R5, R12""",
     "a covariance, whose factors are of one set": """
-        IDP.4A.S8.S8 R10, R2, R3, R10
-        IDP.4A.S8.S8 R11, R2, R4, R11
+        IDP.4A.S8.S8 R10, R2, R3, R10; IDP.4A.S8.S8 R11, R2, R4, R11
         IDP.4A.S8.S8 R12, R3, R4, R12""",
     "a square": "IDP.4A.S8.S8 R10, R2, R2, R10",
 }

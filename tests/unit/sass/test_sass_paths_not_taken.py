@@ -10,15 +10,9 @@ from tests.rows import each_row
 from tests.unit.sass.assembled import program
 
 CODE = """
-    S2R R0, SR_TID.X
-    LDC R9, c[0x0][0x218]
-    ULDC.64 UR4, c[0x0][0x208]
-    MOV R2, RZ
-    {test}
-    @P0 BRA past
-    MOV R2, 0x5
-    past: IMAD R3, R2, 0x1, R0
-    EXIT
+    S2R R0, SR_TID.X; LDC R9, c[0x0][0x218]; ULDC.64 UR4, c[0x0][0x208]; MOV R2, RZ; {test}
+    @P0 BRA past; MOV R2, 0x5
+    past: IMAD R3, R2, 0x1, R0; EXIT
 """
 
 
@@ -53,16 +47,9 @@ def test_the_way_past_was_taken() -> None:
 
 def test_a_condition_that_changes_in_a_loop() -> None:
     code = """
-        S2R R0, SR_TID.X
-        LDC R9, c[0x0][0x218]
-        MOV R1, RZ
-        again: ISETP.EQ.AND P0, PT, R1, 0x2, PT
-        @P0 BRA past
-        IADD3 R2, R2, 0x1, RZ
-        past: IADD3 R1, R1, 0x1, RZ
-        ISETP.LT.AND P1, PT, R1, R9, PT
-        @P1 BRA again
-        EXIT
+        S2R R0, SR_TID.X; LDC R9, c[0x0][0x218]; MOV R1, RZ
+        again: ISETP.EQ.AND P0, PT, R1, 0x2, PT; @P0 BRA past; IADD3 R2, R2, 0x1, RZ
+        past: IADD3 R1, R1, 0x1, RZ; ISETP.LT.AND P1, PT, R1, R9, PT; @P1 BRA again; EXIT
     """
     assert not paths_not_taken(program(code, [8, 8, 8, 40, 40, 32, 40, 40, 40, 8]))
 

@@ -8,14 +8,9 @@ from tests.unit.sass.assembled import assembled, machine
 
 ONCE, OFTEN = 10, 80
 START = """
-    S2R R0, SR_TID.X
-    LDC.64 R2, c[0x0][0x210]
-    LDC.64 R8, c[0x0][0x218]
-    ULDC.64 UR4, c[0x0][0x208]
-    S2R R1, SR_CTAID.X
-    IMAD.WIDE R8, R1, 0x4, R8
-    LDG.E R10, desc[UR4][R8.64]
-    IADD3 R10, R10, R0, RZ
+    S2R R0, SR_TID.X; LDC.64 R2, c[0x0][0x210]; LDC.64 R8, c[0x0][0x218]
+    ULDC.64 UR4, c[0x0][0x208]; S2R R1, SR_CTAID.X; IMAD.WIDE R8, R1, 0x4, R8
+    LDG.E R10, desc[UR4][R8.64]; IADD3 R10, R10, R0, RZ
 """
 LOOP = """
     MOV R12, RZ

@@ -9,29 +9,15 @@ from tests.rows import each_row
 from tests.unit.sass.assembled import assembled, machine
 
 START = """
-    S2R R0, SR_TID.X
-    S2R R1, SR_CTAID.X
-    S2R R2, SR_CTAID.Y
-    LDC.64 R6, c[0x0][0x210]
-    LDC.64 R10, c[0x0][0x218]
-    LDC.64 R18, c[0x0][0x220]
-    ULDC.64 UR4, c[0x0][0x208]
-    IMAD R3, R2, 0x40, R1
-    {row}
-    IMAD.WIDE R4, R3, 0x4, R6
-    LDG.E R8, desc[UR4][R4.64]
-    LDG.E R9, desc[UR4][R4.64+{next}]
-    ISETP.GE.AND P0, PT, R8, R9, PT
-    @P0 EXIT
-    MOV R12, R8
+    S2R R0, SR_TID.X; S2R R1, SR_CTAID.X; S2R R2, SR_CTAID.Y; LDC.64 R6, c[0x0][0x210]
+    LDC.64 R10, c[0x0][0x218]; LDC.64 R18, c[0x0][0x220]; ULDC.64 UR4, c[0x0][0x208]
+    IMAD R3, R2, 0x40, R1; {row}; IMAD.WIDE R4, R3, 0x4, R6; LDG.E R8, desc[UR4][R4.64]
+    LDG.E R9, desc[UR4][R4.64+{next}]; ISETP.GE.AND P0, PT, R8, R9, PT; @P0 EXIT; MOV R12, R8
     {own}
 """
 LOOP = """
-    again: IMAD.WIDE R14, R12, 0x4, R10
-    LDG.E R16, desc[UR4][R14.64]
-    IADD3 R12, R12, {step}, RZ
-    ISETP.GE.AND P1, PT, R12, R9, PT
-    @!P1 BRA again
+    again: IMAD.WIDE R14, R12, 0x4, R10; LDG.E R16, desc[UR4][R14.64]
+    IADD3 R12, R12, {step}, RZ; ISETP.GE.AND P1, PT, R12, R9, PT; @!P1 BRA again
 """
 BY_THREAD = {"row": "IMAD R3, R3, 0x80, R0", "next": "0x4", "own": "NOP", "step": "0x1"}
 BY_BLOCK = {**BY_THREAD, "row": "NOP"}

@@ -47,17 +47,9 @@ def test_spills_prevent_a_verdict() -> None:
 
 
 ROWS = """
-    S2R R0, SR_TID.X
-    S2R R1, SR_CTAID.X
-    LDC R2, c[0x0][0x218]
-    {}
-    @P0 EXIT
-    IMAD R3, R1, R2, R0
-    LDC.64 R4, c[0x0][0x210]
-    IMAD.WIDE R6, R3, 0x4, R4
-    LDG.E R8, [R6.64]
-    STG.E [R6.64], R8
-    EXIT
+    S2R R0, SR_TID.X; S2R R1, SR_CTAID.X; LDC R2, c[0x0][0x218]; {}; @P0 EXIT
+    IMAD R3, R1, R2, R0; LDC.64 R4, c[0x0][0x210]; IMAD.WIDE R6, R3, 0x4, R4; LDG.E R8, [R6.64]
+    STG.E [R6.64], R8; EXIT
 """
 
 

@@ -20,30 +20,19 @@ def kind(found: SassProgram, position: int, register: str) -> Kind:
 
 
 GUARDED = """
-    MOV R0, R9
-    ISETP.GE.AND P0, PT, R1, R2, PT
-    @P0 MOV R0, R8
+    MOV R0, R9; ISETP.GE.AND P0, PT, R1, R2, PT; @P0 MOV R0, R8
 """
 BLOCK = "MOV R0, R1\nMOV R0, R2\nMOV R3, R0\nEXIT"
 PAIR = "LDG.E.64 R2, desc[UR4][R6.64]\nMOV R3, R9\nDADD R4, R2, R2\nEXIT"
 OWN = "MOV R0, 0x1\nIADD3 R0, R0, 0x1, RZ\nMOV R1, R0\nEXIT"
 JOIN = "@P0 BRA yes\nMOV R2, R3\nBRA join\nyes: MOV R2, R4\njoin: IADD3 R5, R2, R6, RZ\nEXIT"
 LOOP = """
-    MOV R0, RZ
-    MOV R1, R9
-    top: IADD3 R0, R0, R1, RZ
-    ISETP.GE.AND P0, PT, R0, 0xa, PT
-    @!P0 BRA top
-    MOV R2, R0
-    EXIT
+    MOV R0, RZ; MOV R1, R9
+    top: IADD3 R0, R0, R1, RZ; ISETP.GE.AND P0, PT, R0, 0xa, PT; @!P0 BRA top; MOV R2, R0; EXIT
 """
 ROUTINE = "EXIT\nhalf: FMUL R2, {}, 0.5\nRET.REL.NODEC R20, 0x0"
 CALLS = f"""
-    MOV R4, R1
-    CALL.REL.NOINC half
-    MOV R4, R2
-    CALL.REL.NOINC half
-    IADD3 R6, R2, R5, RZ
+    MOV R4, R1; CALL.REL.NOINC half; MOV R4, R2; CALL.REL.NOINC half; IADD3 R6, R2, R5, RZ
     {ROUTINE.format("R4")}
 """
 

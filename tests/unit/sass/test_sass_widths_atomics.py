@@ -11,10 +11,7 @@ from tests.rows import each_row
 from tests.unit.sass.assembled import assembled, machine
 
 PROLOGUE = """
-    S2R R0, SR_TID.X
-    S2R R1, SR_CTAID.X
-    LDC.64 R2, c[0x0][0x210]
-    ULDC.64 UR4, c[0x0][0x208]
+    S2R R0, SR_TID.X; S2R R1, SR_CTAID.X; LDC.64 R2, c[0x0][0x210]; ULDC.64 UR4, c[0x0][0x208]
 """
 FIRST = 4
 """Position of the first instruction after the prologue."""
@@ -51,10 +48,7 @@ def test_loads_of_consecutive_words(offsets, width, expected) -> None:
 
 
 BY_PARAMETER = """
-    LDC R6, c[0x0][0x218]
-    IMAD R7, R0, 0x2, RZ
-    IMAD R7, R1, R6, R7
-    IMAD.WIDE R4, R7, 0x4, R2
+    LDC R6, c[0x0][0x218]; IMAD R7, R0, 0x2, RZ; IMAD R7, R1, R6, R7; IMAD.WIDE R4, R7, 0x4, R2
 """
 
 
@@ -144,11 +138,8 @@ def test_atomics_with_results_and_in_shared_memory() -> None:
         """
         ATOMG.E.ADD.STRONG.GPU PT, R7, desc[UR4][R2.64], R9
         ATOMG.E.ADD.STRONG.GPU PT, RZ, desc[UR4][R2.64], R9
-        ATOMG.E.CAS.STRONG.GPU P0, R8, [R2], R18, R19
-        LOP3.LUT R6, R0, 0x7, RZ, 0xc0, !PT
-        IMAD.SHL.U32 R6, R6, 0x4, RZ
-        ATOMS.ADD RZ, [R6+0x100], R9
-        ATOMS.POPC.INC.32 RZ, [RZ]
+        ATOMG.E.CAS.STRONG.GPU P0, R8, [R2], R18, R19; LOP3.LUT R6, R0, 0x7, RZ, 0xc0, !PT
+        IMAD.SHL.U32 R6, R6, 0x4, RZ; ATOMS.ADD RZ, [R6+0x100], R9; ATOMS.POPC.INC.32 RZ, [RZ]
         """
     )
     assert [each.has_result for each in code.atomics[:3]] == [True, False, True]

@@ -21,12 +21,8 @@ from tests.unit.sass.assembled import assembled
 
 FAMILIES = Path("kernels_samples/casebook/families")
 START = """
-    S2R R0, SR_TID.X
-    S2R R1, SR_CTAID.X
-    IMAD R0, R1, 0x80, R0
-    ULDC.64 UR4, c[0x0][0x208]
-    IMAD.WIDE R2, R0, 0x4, c[0x0][0x210]
-    IMAD.WIDE R4, R0, 0x4, c[0x0][0x218]
+    S2R R0, SR_TID.X; S2R R1, SR_CTAID.X; IMAD R0, R1, 0x80, R0; ULDC.64 UR4, c[0x0][0x208]
+    IMAD.WIDE R2, R0, 0x4, c[0x0][0x210]; IMAD.WIDE R4, R0, 0x4, c[0x0][0x218]
     IMAD.WIDE R6, R0, 0x4, c[0x0][0x220]
 """
 """R2, R4 and R6 are the addresses of one element of three arrays."""
@@ -63,27 +59,18 @@ FIRST = """
     FADD R11, R10, R10
 """
 SECOND = """
-    LDG.E R12, desc[UR4][R4.64]
-    FADD R13, R12, R11
-    STG.E desc[UR4][R6.64+0x100], R13
-    EXIT
+    LDG.E R12, desc[UR4][R4.64]; FADD R13, R12, R11; STG.E desc[UR4][R6.64+0x100], R13; EXIT
 """
 
 
 BY_INDEX = """
-    LDG.E R10, desc[UR4][R2.64]
-    IMAD.WIDE R8, R10, 0x4, c[0x0][0x218]
-    STG.E desc[UR4][R8.64], R0
-    STG.E desc[UR4][R6.64], R0
+    LDG.E R10, desc[UR4][R2.64]; IMAD.WIDE R8, R10, 0x4, c[0x0][0x218]
+    STG.E desc[UR4][R8.64], R0; STG.E desc[UR4][R6.64], R0
 """
 GATHER = """
-    LDG.E R10, desc[UR4][R2.64]
-    IMAD.WIDE R8, R10, 0x4, c[0x0][0x218]
-    STG.E desc[UR4][R6.64], R10
-    LDG.E R12, desc[UR4][R8.64]
-    FADD R13, R12, R12
-    STG.E desc[UR4][R6.64], R13
-    EXIT
+    LDG.E R10, desc[UR4][R2.64]; IMAD.WIDE R8, R10, 0x4, c[0x0][0x218]
+    STG.E desc[UR4][R6.64], R10; LDG.E R12, desc[UR4][R8.64]; FADD R13, R12, R12
+    STG.E desc[UR4][R6.64], R13; EXIT
 """
 STORE = "STG.E desc[UR4][R6.64], R11\n"
 
@@ -114,34 +101,17 @@ def test_why_a_second_round_trip_is_needed_or_not(body, reason, is_avoidable) ->
 
 
 TWO_GATHERS = """
-    LDG.E R10, desc[UR4][R2.64]
-    IMAD.WIDE R8, R10, 0x4, c[0x0][0x218]
-    LDG.E R12, desc[UR4][R8.64]
-    FADD R13, R12, R12
-    STG.E desc[UR4][R6.64], R13
-    LDG.E R10, desc[UR4][R2.64+0x4]
-    IMAD.WIDE R8, R10, 0x4, c[0x0][0x218]
-    LDG.E R12, desc[UR4][R8.64]
-    FADD R13, R12, R12
-    STG.E desc[UR4][R6.64+0x4], R13
-    EXIT
+    LDG.E R10, desc[UR4][R2.64]; IMAD.WIDE R8, R10, 0x4, c[0x0][0x218]
+    LDG.E R12, desc[UR4][R8.64]; FADD R13, R12, R12; STG.E desc[UR4][R6.64], R13
+    LDG.E R10, desc[UR4][R2.64+0x4]; IMAD.WIDE R8, R10, 0x4, c[0x0][0x218]
+    LDG.E R12, desc[UR4][R8.64]; FADD R13, R12, R12; STG.E desc[UR4][R6.64+0x4], R13; EXIT
 """
 POINTERS = """
-    MOV R2, c[0x0][0x210]
-    MOV R3, c[0x0][0x214]
-    LDG.E.64 R14, desc[UR4][R2.64]
-    LDG.E.64 R16, desc[UR4][R2.64+0x8]
-    IMAD.WIDE R8, R0, 0x4, R14
-    LDG.E R10, desc[UR4][R8.64]
-    FADD R11, R10, R10
-    IMAD.WIDE R18, R0, 0x4, R16
-    STG.E desc[UR4][R18.64], R11
-    LDG.E.64 R14, desc[UR4][R2.64+0x10]
-    IMAD.WIDE R8, R0, 0x4, R14
-    LDG.E R10, desc[UR4][R8.64]
-    FADD R11, R10, R10
-    STG.E desc[UR4][R18.64+0x4], R11
-    EXIT
+    MOV R2, c[0x0][0x210]; MOV R3, c[0x0][0x214]; LDG.E.64 R14, desc[UR4][R2.64]
+    LDG.E.64 R16, desc[UR4][R2.64+0x8]; IMAD.WIDE R8, R0, 0x4, R14; LDG.E R10, desc[UR4][R8.64]
+    FADD R11, R10, R10; IMAD.WIDE R18, R0, 0x4, R16; STG.E desc[UR4][R18.64], R11
+    LDG.E.64 R14, desc[UR4][R2.64+0x10]; IMAD.WIDE R8, R0, 0x4, R14; LDG.E R10, desc[UR4][R8.64]
+    FADD R11, R10, R10; STG.E desc[UR4][R18.64+0x4], R11; EXIT
 """
 """A structure in memory holds the pointers: each store may change them."""
 
@@ -155,13 +125,8 @@ def test_two_gathers_with_a_store_between_need_two_round_trips(body: str) -> Non
 
 def test_loads_in_one_batch_are_one_round_trip() -> None:
     body = """
-        LDG.E R10, desc[UR4][R2.64]
-        LDG.E R12, desc[UR4][R4.64]
-        FADD R11, R10, R10
-        STG.E desc[UR4][R6.64], R11
-        FADD R13, R12, R12
-        STG.E desc[UR4][R6.64+0x4], R13
-        EXIT
+        LDG.E R10, desc[UR4][R2.64]; LDG.E R12, desc[UR4][R4.64]; FADD R11, R10, R10
+        STG.E desc[UR4][R6.64], R11; FADD R13, R12, R12; STG.E desc[UR4][R6.64+0x4], R13; EXIT
     """
     assert trips(body) == [(None, False)]
 
@@ -170,9 +135,8 @@ def test_a_branch_to_a_slow_path_that_comes_back_decides_nothing() -> None:
     body = (
         FIRST
         + """
-        FSETP.GT.AND P0, PT, R11, RZ, PT
-        @P0 BRA slow
-    back: NOP
+        FSETP.GT.AND P0, PT, R11, RZ, PT; @P0 BRA slow
+        back: NOP
         """
         + SECOND
         + "slow: FMUL R11, R11, R11\nBRA back"
@@ -182,35 +146,20 @@ def test_a_branch_to_a_slow_path_that_comes_back_decides_nothing() -> None:
 
 def test_two_sides_of_a_branch_are_not_serial() -> None:
     body = """
-        ISETP.GT.AND P0, PT, R0, 0x10, PT
-        @P0 BRA other
-        LDG.E R10, desc[UR4][R2.64]
-        FADD R11, R10, R10
-        BRA join
-    other: LDG.E R10, desc[UR4][R4.64]
-        FADD R11, R10, R10
-    join: STG.E desc[UR4][R6.64], R11
-        EXIT
+        ISETP.GT.AND P0, PT, R0, 0x10, PT; @P0 BRA other; LDG.E R10, desc[UR4][R2.64]
+        FADD R11, R10, R10; BRA join
+        other: LDG.E R10, desc[UR4][R4.64]; FADD R11, R10, R10
+        join: STG.E desc[UR4][R6.64], R11; EXIT
     """
     assert regions(body)[0].avoidable == 0
 
 
 LOOP = """
-    MOV R20, RZ
-    LDG.E R10, desc[UR4][R2.64]
-again: LDG.E R12, desc[UR4][R4.64]
-    FADD R11, R10, R11
-    STG.E desc[UR4][R6.64], R11
-    LDG.E R14, desc[UR4][R4.64+0x4]
-    FADD R11, R12, R11
-    STG.E desc[UR4][R6.64+0x4], R11
-    LDG.E R10, desc[UR4][R4.64+0x8]
-    FADD R11, R14, R11
-    STG.E desc[UR4][R6.64+0x8], R11
-    IADD3 R20, R20, 0x1, RZ
-    ISETP.GE.AND P0, PT, R20, 0x8, PT
-    @!P0 BRA again
-    EXIT
+    MOV R20, RZ; LDG.E R10, desc[UR4][R2.64]
+    again: LDG.E R12, desc[UR4][R4.64]; FADD R11, R10, R11; STG.E desc[UR4][R6.64], R11
+    LDG.E R14, desc[UR4][R4.64+0x4]; FADD R11, R12, R11; STG.E desc[UR4][R6.64+0x4], R11
+    LDG.E R10, desc[UR4][R4.64+0x8]; FADD R11, R14, R11; STG.E desc[UR4][R6.64+0x8], R11
+    IADD3 R20, R20, 0x1, RZ; ISETP.GE.AND P0, PT, R20, 0x8, PT; @!P0 BRA again; EXIT
 """
 
 
