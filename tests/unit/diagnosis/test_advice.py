@@ -188,28 +188,19 @@ def test_the_place_is_filled_in_last() -> None:
     assert told.here in told.action
     assert "{" not in told.action
     assert replace(told, here=" at line 7").action == told.action.replace(told.here, " at line 7")
-
-
-def test_without_advice_the_general_remedy_is_given() -> None:
-    view = LaunchView(launch_of("matrix_flip"))
+    # Without advice, the general remedy is given.
     finding = finding_of("latency_bound", view)
     assert finding.action == findings()["latency_bound"].remedy.replace("{here}", finding.here)
-    named = replace(finding, variant="ampere")
-    assert "cp.async" in named.action
+    assert "cp.async" in replace(finding, variant="ampere").action
 
 
-def test_facts_that_a_report_does_not_show_are_not_true() -> None:
+def test_facts_are_decided_once_and_not_true_where_a_report_does_not_show_them() -> None:
     """`--set basic` says nothing of instructions: nothing that needs them is advised."""
-    (launch, *_) = profile_of(REPORTS / "metrics_only.ncu-repz").launches
-    view = LaunchView(launch)
+    view = LaunchView(profile_of(REPORTS / "metrics_only.ncu-repz").launches[0])
     for name in ("loads_global", "accesses_narrow", "rows_padded", "waits_for_arithmetic"):
         assert not FACTS[name].answer(view, finding_of("latency_bound", view))
-
-
-def test_a_fact_about_the_launch_is_decided_once() -> None:
     asked: list[LaunchView] = []
     counted = Fact("", lambda view: not asked.append(view))
-    view = LaunchView(launch_of("matrix_flip"))
     for finding_id in ("latency_bound", "narrow_access"):
         assert counted.answer(view, finding_of(finding_id, view))
     assert asked == [view]
@@ -250,12 +241,8 @@ def test_a_kernel_that_initialises_random_numbers_is_known_by_its_name() -> None
 def test_the_archetype_of_a_sample(sample: str, archetype: str | None) -> None:
     launch = launch_of(sample)
     assert archetype_of(launch, LaunchView(launch).opcodes) == archetype
-
-
-def test_a_name_alone_makes_no_archetype() -> None:
-    """A kernel called `count` that executes no atomics is not a histogram."""
-    launch = launch_of("key_count")
-    assert archetype_of(launch, {"FADD": 10.0, "BAR": 1.0}) != "histogram"
+    # A kernel called `count` that executes no atomics is not a histogram.
+    assert archetype_of(launch_of("key_count"), {"FADD": 10.0, "BAR": 1.0}) != "histogram"
 
 
 @each_row("text, variant", [
@@ -293,13 +280,11 @@ def named(name: str) -> Launch:
     return launch
 
 
-@each_row(("name", "language"), NAMES.items())
+@each_row("name, language", NAMES.items())
 def test_the_name_shows_the_language(name: str, language: str) -> None:
     assert language_of(named(name)) == language
-
-
-def test_a_report_of_ours_is_triton() -> None:
-    assert language_of(profile_of(next(REPORTS.glob("triton.ncu-rep*"))).launches[0]) == "Triton"
+    ours = next(REPORTS.glob("triton.ncu-rep*"))
+    assert language_of(profile_of(ours).launches[0]) == "Triton"
 
 
 @each_row("language", [each for each in get_args(Language) if each != "CUDA C++"])
@@ -310,14 +295,14 @@ def test_no_remedy_has_terms_of_another_language(language: Language) -> None:
                 continue  # for callers of C++ libraries, and for Triton alone
             told = in_language(Sentence(text, here="", library="CUB"), language)
             assert not CPP.search(told), f"{spec.id} {condition.name}: {told}"
-            assert "  " not in told
-            assert " ." not in told
-            assert " ," not in told
-
-
-def test_advice_for_c_plus_plus_is_as_it_is_written() -> None:
+            assert not re.search(r"  | [.,]", told)
     text = Sentence("Use wide accesses (float4).")
     assert in_language(text, "CUDA C++") is text
+
+
+def bare(finding: str) -> Finding:
+    said = {"text": Sentence(""), "forecast": Forecast(1, 2, 3), "evidence": ()}
+    return Finding(id=finding, cause_certainty="likely", **said)
 
 
 @each_row("name, words", [
@@ -330,14 +315,7 @@ def test_what_a_launch_is_told(name: str, words: str) -> None:
     spec = findings()["integer_overhead"]
     text = Sentence(spec.remedy_named("invariant"), here="", library="")
     assert words in in_language(text, language_of(view.launch))
-    finding = Finding(
-        id="narrow_access",
-        cause_certainty="likely",
-        text=Sentence(""),
-        forecast=Forecast(1, 2, 3),
-        evidence=(),
-    )
-    assert ("float4" in advice_for(finding, view).text) == name.startswith("k(")
+    assert ("float4" in advice_for(bare("narrow_access"), view).text) == name.startswith("k(")
 
 
 OWN_PRODUCT = (
@@ -352,43 +330,21 @@ THRUST = (
 )
 
 
-@each_row("function, finding, variant", [
-    ("AbsComparator", "latency_bound", "general"),
-    ("AbsComparator", "warp_divergence", "general"),
-    ("AbsComparator", "occupancy_limited_registers", "library_with_function"),
-    ("AbsComparator", "small_grid", "library"),  # Thrust chooses the grid
-    ("thrust::plus<double>", "latency_bound", "library"),
-    ("thrust::plus<double>", "small_grid", "library"),
-])  # fmt: skip
-def test_a_function_in_a_librarys_template_is_the_users(function, finding, variant) -> None:
-    """The name is as in a public report."""
-    view = LaunchView(named(THRUST.format(function)))
-    found = Finding(
-        id=finding,
-        cause_certainty="likely",
-        text=Sentence(""),
-        forecast=Forecast(1, 2, 3),
-        evidence=(),
-    )
-    assert advice_for(found, view).variant == variant
-
-
 @each_row("kernel, finding, variant", [
+    # A function in a library's template is the user's. The name is as in a public report.
+    (THRUST.format("AbsComparator"), "latency_bound", "general"),
+    (THRUST.format("AbsComparator"), "warp_divergence", "general"),
+    (THRUST.format("AbsComparator"), "occupancy_limited_registers", "library_with_function"),
+    (THRUST.format("AbsComparator"), "small_grid", "library"),  # Thrust chooses the grid
+    (THRUST.format("thrust::plus<double>"), "latency_bound", "library"),
+    (THRUST.format("thrust::plus<double>"), "small_grid", "library"),
+    # A program that instantiates CUTLASS chooses tile, stages and split-K; one that calls a
+    # library does not.
     (OWN_PRODUCT, "latency_bound", "library_template"),
     (OWN_PRODUCT, "small_grid", "library_template"),
     (OWN_PRODUCT, "occupancy_limited_shared", "library_template"),
     (COMPILED_PRODUCT, "latency_bound", "library"),
     (COMPILED_PRODUCT, "small_grid", "library_product"),
 ])  # fmt: skip
-def test_tiles_of_a_template_are_the_users_choice(kernel: str, finding: str, variant: str) -> None:
-    """A program that instantiates CUTLASS chooses tile, stages and split-K; one that calls a
-    library does not."""
-    view = LaunchView(named(kernel))
-    found = Finding(
-        id=finding,
-        cause_certainty="likely",
-        text=Sentence(""),
-        forecast=Forecast(1, 2, 3),
-        evidence=(),
-    )
-    assert advice_for(found, view).variant == variant
+def test_what_users_of_libraries_can_choose(kernel: str, finding: str, variant: str) -> None:
+    assert advice_for(bare(finding), LaunchView(named(kernel))).variant == variant

@@ -143,9 +143,11 @@ def test_a_report_with_a_duration_and_a_unit_gets_an_answer() -> None:
         assert diagnosis.findings or f"{share:.0f}%" in verdict.headline
 
 
-def test_a_report_without_sections_raises_nothing_it_cannot_know() -> None:
+def test_reports_without_sections_or_instructions() -> None:
     for launch in profile_of(REPORTS / "metrics_only.ncu-repz").launches:
         assert set(ids_of(diagnose(launch))) <= {"small_grid", "launch_bound"}
+    launch = profile_of(REPORTS / "tour_lines.csv").launches[0]
+    assert ids_of(diagnose(launch))[0] == "uncoalesced_global"
 
 
 @pytest.mark.parametrize("name", ["tour_basic.ncu-repz", "tour_basic.live.csv"])
@@ -157,11 +159,6 @@ def test_a_basic_set_gets_causes_at_lower_certainty(name: str) -> None:
         _check(diagnosis)
         assert all(finding.cause_certainty != "certain" for finding in diagnosis.findings)
         assert diagnosis.findings or diagnosis.minor or diagnosis.healthy
-
-
-def test_an_export_without_instructions_shows_the_cause() -> None:
-    launch = profile_of(REPORTS / "tour_lines.csv").launches[0]
-    assert ids_of(diagnose(launch))[0] == "uncoalesced_global"
 
 
 def test_certainty_does_not_rise_with_what_is_not_attributable() -> None:

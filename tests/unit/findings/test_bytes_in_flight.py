@@ -43,22 +43,13 @@ def test_with_enough_bytes_on_their_way_loads_wait_in_a_queue(name: str) -> None
     assert ranked(name)["latency_bound"].possible < 1.05
 
 
-def test_a_thread_that_waits_once_needs_wider_accesses() -> None:
+def test_which_accesses_need_to_be_wider() -> None:
     flight = flight_of("quant_elementwise/two_floats")
     assert flight.waits < 1.2
     assert flight.per_thread == pytest.approx(8, rel=0.1)
     assert ranked("quant_elementwise/two_floats")["narrow_access"].gain > 1.1
-
-
-def test_scattered_stores_hold_up_loads_of_any_width() -> None:
     assert flight_of("matrix_flip:slow").unqueued < 0.8
     assert ranked("matrix_flip:slow")["narrow_access"].possible < 1.1
-
-
-def test_loads_of_a_loop_need_no_wider_accesses() -> None:
     assert flight_of("sound_chain/four_loads_at_a_time").waits > 10
     assert ranked("sound_chain/four_loads_at_a_time")["narrow_access"].possible < 1.05
-
-
-def test_without_the_machine_code_they_are_not_known() -> None:
     assert bytes_in_flight(LaunchView(launch_of("quant_dense/row_by_row"))) is None

@@ -119,12 +119,9 @@ def test_every_candidate_kind_occurs_in_a_report() -> None:
     assert {kind for kind, _, _ in KINDS} == findings().keys() - rooflines
 
 
-def test_without_metrics_there_is_no_candidate() -> None:
-    assert gains(LaunchView(changed(launch_of("matrix_flip"), lambda name, value: None))) == {}
-
-
 def test_counted_overhead_is_measured_and_general_overhead_assumed() -> None:
-    """Divisions are counted in the machine code; how many addresses a kernel needs is not."""
+    assert gains(LaunchView(changed(launch_of("matrix_flip"), lambda name, value: None))) == {}
+    # Divisions are counted in the machine code; how many addresses a kernel needs is not.
     assert basis_of("calendar_map/three_divisions") == "measured"
     assert basis_of("halo_filter/soft_pixel_by_pixel") == "assumed"
 
@@ -167,56 +164,53 @@ def test_a_change_of_one_percent_changes_no_gain_by_more_than_ten_percent() -> N
             assert 0.9 < ratio < 1.1, (metric, factor, kind)
 
 
-def test_blocks_that_end_as_fast_as_they_start_are_named() -> None:
-    """Few warps are resident though many fit and there are blocks enough."""
-    held = {"theoretical_occupancy_pct": 100.0, "waves_per_sm": 20.0, "grid_size": 40_000}
-    states = {"long_scoreboard": 20.0, "wait": 2.0, "selected": 1.0}
-    for reached, executed, is_cause in ((25.0, 8e6, True), (85.0, 8e6, False), (25.0, 8e8, False)):
-        held |= {"achieved_occupancy_pct": reached, "inst_executed": executed, "block_size": 64}
-        found = gains(LaunchView(made_up({"dram": 20.0}, states, **held)))
-        gain = found.get("occupancy_limited_block", 1.0)
-        assert gain >= 1.5 if is_cause else gain < 1.1
+HELD = {"theoretical_occupancy_pct": 100.0, "waves_per_sm": 20.0, "grid_size": 40_000}
+HELD |= {"achieved_occupancy_pct": 25.0, "inst_executed": 8e6, "block_size": 64}
+"""Few warps are resident though many fit and there are blocks enough."""
+HELD_STATES = {"long_scoreboard": 20.0, "wait": 2.0, "selected": 1.0}
+
+
+def held(**others: float) -> Launch:
+    return made_up({"dram": 20.0}, HELD_STATES, **(HELD | others))
+
+
+@each_row(
+    "reached, executed, is_cause", [(25.0, 8e6, True), (85.0, 8e6, False), (25.0, 8e8, False)]
+)
+def test_blocks_that_end_as_fast_as_they_start_are_named(reached, executed, is_cause) -> None:
+    found = gains(LaunchView(held(achieved_occupancy_pct=reached, inst_executed=executed)))
+    gain = found.get("occupancy_limited_block", 1.0)
+    assert gain >= 1.5 if is_cause else gain < 1.1
 
 
 def test_short_blocks_are_not_called_a_limit_of_the_block_size(wording) -> None:
-    held = {"theoretical_occupancy_pct": 100.0, "waves_per_sm": 20.0, "grid_size": 40_000}
-    held |= {"achieved_occupancy_pct": 25.0, "inst_executed": 8e6, "block_size": 64}
-    states = {"long_scoreboard": 20.0, "wait": 2.0, "selected": 1.0}
-    first = diagnose(made_up({"dram": 20.0}, states, duration=1e6, **held)).findings[0]
+    first = diagnose(held(duration=1e6)).findings[0]
     assert first.id == "occupancy_limited_block"
     wording(first.label, first.action)
+    # Large ones are not to become larger.
+    first = diagnose(held(duration=1e6, grid_size=5_000, block_size=1024)).findings[0]
+    assert first.variant == "short_blocks"
+    assert "more threads" not in first.action
 
 
 def test_blocks_that_live_long_are_not_called_short(wording) -> None:
     """One block per SM at a time, for 3000 cycles: its warps end early, and starting the next block
     takes a small part of that. A block of one warp ends with its warp."""
-    held = {"theoretical_occupancy_pct": 50.0, "waves_per_sm": 20.0, "grid_size": 2640}
-    held |= {"achieved_occupancy_pct": 10.0, "inst_executed": 2e6, "sm_active_cycles": 60_000.0}
-    held |= {"sm_active_cycles_max": 60_000.0, "elapsed_cycles": 62_000.0}
-    states = {"long_scoreboard": 20.0, "wait": 2.0, "selected": 1.0}
-    for size, variant in ((1024, "early_warps"), (32, None)):
-        view = LaunchView(made_up({"dram": 20.0}, states, block_size=size, **held))
+    long = {"theoretical_occupancy_pct": 50.0, "grid_size": 2640, "achieved_occupancy_pct": 10.0}
+    long |= {"inst_executed": 2e6, "sm_active_cycles": 60_000.0}
+    long |= {"sm_active_cycles_max": 60_000.0, "elapsed_cycles": 62_000.0}
+    for size, variants in ((1024, ["early_warps"]), (32, [])):
+        view = LaunchView(held(block_size=size, **long))
         found = occupancy_limited_block.candidates(view, TimeModel(view))
-        assert [each.variant for each in found] == ([variant] if variant else [])
-    first = diagnose(
-        made_up({"dram": 20.0}, states, duration=1e6, block_size=1024, **held)
-    ).findings
-    wording(first[0].label)
-    assert "3000 cycles" in str(first[0].text)
-    assert "more threads" not in first[0].action
-
-
-def test_large_blocks_are_not_to_become_larger() -> None:
-    held = {"theoretical_occupancy_pct": 100.0, "waves_per_sm": 20.0, "grid_size": 5_000}
-    held |= {"achieved_occupancy_pct": 25.0, "inst_executed": 8e6, "block_size": 1024}
-    states = {"long_scoreboard": 20.0, "wait": 2.0, "selected": 1.0}
-    first = diagnose(made_up({"dram": 20.0}, states, duration=1e6, **held)).findings[0]
-    assert first.variant == "short_blocks"
+        assert [each.variant for each in found] == variants
+    first = diagnose(held(duration=1e6, block_size=1024, **long)).findings[0]
+    wording(first.label)
+    assert "3000 cycles" in str(first.text)
     assert "more threads" not in first.action
 
 
-def test_what_a_very_short_kernel_shows_beside_its_start_is_no_cause() -> None:
-    """Two waves that end in 5 us: SMs differ, and are still being filled when it ends."""
+def test_what_a_very_short_or_a_long_idle_kernel_shows() -> None:
+    # Two waves that end in 5 us: SMs differ, and are still being filled when it ends.
     shape = {"waves_per_sm": 2.08, "grid_size": 1700, "block_size": 256, "inst_executed": 2e5}
     shape |= {"sm_active_cycles": 0.5 * ELAPSED, "sm_active_cycles_max": 0.6 * ELAPSED}
     shape |= {"theoretical_occupancy_pct": 100.0, "achieved_occupancy_pct": 33.0}
@@ -227,6 +221,9 @@ def test_what_a_very_short_kernel_shows_beside_its_start_is_no_cause() -> None:
     )
     assert {"tail_effect", "occupancy_limited_block"} <= gains(LaunchView(long)).keys()
     assert [each.id for each in diagnose(short).findings] == ["launch_bound"]
+    active = {"sm_active_cycles": ELAPSED / 2, "sm_active_cycles_max": ELAPSED / 2}
+    launch = made_up({}, duration=1e6, elapsed_cycles=ELAPSED, **active)
+    assert "launch_bound" not in gains(LaunchView(launch))
 
 
 def test_a_warp_that_has_ended_has_no_next_instruction(wording) -> None:
@@ -238,23 +235,14 @@ def test_a_warp_that_has_ended_has_no_next_instruction(wording) -> None:
     wording(said["drain"], said["long_scoreboard"])
 
 
-def test_a_long_kernel_whose_sms_are_idle_is_not_a_short_one() -> None:
-    active = {"sm_active_cycles": ELAPSED / 2, "sm_active_cycles_max": ELAPSED / 2}
-    launch = made_up({}, duration=1e6, elapsed_cycles=ELAPSED, **active)
-    assert "launch_bound" not in gains(LaunchView(launch))
-
-
-def test_the_rate_of_fp64_is_that_of_the_gpu() -> None:
+def test_the_rate_of_fp64_is_that_of_the_gpu(wording) -> None:
     h200, slow = (
         LaunchView(made_up({"fp64": 85.0}, **ratio))
         for ratio in ({}, {"device_fp32_fp64_ratio": 64})
     )
     assert (single_over_double(h200), single_over_double(slow)) == (2, 64)
     assert gains(slow)["low_precision_possible"] > 3 * gains(h200)["low_precision_possible"]
-
-
-def test_the_driver_counts_half_of_the_lanes_of_some_gpus(wording) -> None:
-    """With 128 FP32 and 2 FP64 lanes per SM, the driver says 32."""
+    # With 128 FP32 and 2 FP64 lanes per SM, the driver says 32.
     view = LaunchView(made_up({"fp64": 85.0}, device=GEFORCE, device_fp32_fp64_ratio=32))
     assert single_over_double(view) == 64
     (found,) = findings()["low_precision_possible"].candidates(view, TimeModel(view))
@@ -322,13 +310,10 @@ def of_atomics(sectors: float, l2: float = 6.0, loads: float = 12.5e6) -> float:
     return gains(LaunchView(launch)).get("atomic_contention", 1.0)
 
 
-def test_the_queue_of_contended_atomics_is_no_latency_of_its_own() -> None:
+def test_contended_atomics() -> None:
     launch = with_atomics(32 * 1.57e6)
     assert "latency_bound" in {each.id for each in diagnose(with_atomics(1.57e6)).findings}
     assert [each.id for each in diagnose(launch).findings] == ["atomic_contention"]
-
-
-def test_atomics_of_one_request_per_thread_are_contended_if_nothing_is_busy() -> None:
     assert of_atomics(50.2e6) > 4
     assert of_atomics(6.28e6) == 1.0  # coalesced: four sectors each
     assert of_atomics(50.2e6, loads=100 * 50.2e6) < CLEAR  # rare among other accesses

@@ -23,15 +23,17 @@ def test_repeated_conversions_are_counted_and_named() -> None:
     assert 1.2 < pipe.possible < 1.4
 
 
-def test_each_value_may_need_its_own_conversion() -> None:
+def test_what_are_no_repeated_conversions() -> None:
     found = conversions(LaunchView(launch_of("layernorm/formula_after_add"), reads_code=True))
     assert found.names == "F2F"
     assert found.left is None
     assert found.times is None
-
-
-def test_special_functions_are_no_conversions() -> None:
     assert conversions(LaunchView(launch_of("nbody/sine_of_every_harmonic"))) is None
+    # powf and sincosf round their arguments; the launch has no MUFU instruction.
+    view = LaunchView(launch_of("rope_cache/angles_per_pair"), reads_code=True)
+    assert conversions(view) is None
+    ranked = {each.candidate.id: each for each in ranked_candidates(view, TimeModel(view))}
+    assert 1.1 < ranked["sfu_bound"].possible < 1.5
 
 
 def test_wide_accesses_leave_a_pipe_full_of_conversions_full() -> None:
@@ -41,14 +43,6 @@ def test_wide_accesses_leave_a_pipe_full_of_conversions_full() -> None:
     effects = [each.effect for each in findings()["narrow_access"].candidates(view, model)]
     left = [each.units["XU"] for each in effects if isinstance(each, Effect)]
     assert min(left) > 0.99
-
-
-def test_conversions_within_functions_are_no_conversions() -> None:
-    """powf and sincosf round their arguments; the launch has no MUFU instruction."""
-    view = LaunchView(launch_of("rope_cache/angles_per_pair"), reads_code=True)
-    assert conversions(view) is None
-    ranked = {each.candidate.id: each for each in ranked_candidates(view, TimeModel(view))}
-    assert 1.1 < ranked["sfu_bound"].possible < 1.5
 
 
 @pytest.mark.slow

@@ -103,10 +103,7 @@ def test_latency_of_one_round_does_not_shrink_with_full_warps(block: int) -> Non
     assert forecasts(launch).get("warp_divergence", 1.0) < 1.05
 
 
-SINGLE = [(1, "small_grid"), (60, "small_grid"), (100_000, "warp_divergence")]
-
-
-@each_row(("blocks", "finding"), SINGLE)
+@each_row("blocks, finding", [(1, "small_grid"), (60, "small_grid"), (100_000, "warp_divergence")])
 def test_one_thread_per_block_is_said_first(blocks: int, finding: str, wording) -> None:
     """Idle lanes and idle SMs are one finding, with the gain of both."""
     shape = {"grid_size": blocks, "waves_per_sm": blocks / SMS / 32, "block_size": 1}
@@ -119,14 +116,12 @@ def test_one_thread_per_block_is_said_first(blocks: int, finding: str, wording) 
 
 
 def test_blocks_of_few_threads_are_named_with_a_small_grid(wording) -> None:
-    """A loop in one block of ten threads: full warps alone gain nothing there."""
+    """A loop in one block of ten threads: full warps alone gain nothing there. Of one thread, the
+    gain is that of both."""
     found = diagnose(made_up({}, grid_size=1, block_size=10, duration=78e3))
     assert found.findings[0].id == "small_grid"
     wording(found.findings[0].label, found.findings[0].text)
     assert "warp_divergence" not in {each.id for each in (*found.findings, *found.minor)}
-
-
-def test_one_thread_has_the_joint_gain(wording) -> None:
     shape = {"grid_size": 1, "waves_per_sm": 1 / SMS / 32, "block_size": 1}
     found = diagnose(made_up({"lsu": 0.2}, duration=6e8, elapsed_cycles=ELAPSED, **shape))
     wording(found.findings[0].label)
@@ -151,20 +146,15 @@ def without_warp_states(grid: int, waves: float, **units: float) -> Launch:
 
 
 def test_few_warps_on_each_sm_are_a_small_grid(wording) -> None:
-    """Nothing is busy, and an SM holds one block of twelve that it could."""
+    """Nothing is busy, and an SM holds one block of twelve that it could. A grid that fills the SMs,
+    or memory that warps may wait for, is none."""
     diagnosis = diagnose(without_warp_states(130, 0.08))
     first = diagnosis.findings[0]
     assert (first.id, first.cause_certainty) == ("small_grid", "possible")
     assert 1.5 < first.forecast.likely < 5
     wording(verdict_of(diagnosis).headline)
-
-
-@pytest.mark.parametrize("launch", [
-    without_warp_states(1600, 1.0),
-    without_warp_states(130, 0.08, dram=80.0),  # memory may be what warps wait for
-])  # fmt: skip
-def test_a_grid_that_fills_the_sms_or_a_busy_unit_is_none(launch: Launch) -> None:
-    assert "small_grid" not in [each.id for each in diagnose(launch).findings]
+    for launch in (without_warp_states(1600, 1.0), without_warp_states(130, 0.08, dram=80.0)):
+        assert "small_grid" not in [each.id for each in diagnose(launch).findings]
 
 
 @each_row("block, advised", [

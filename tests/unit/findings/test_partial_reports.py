@@ -45,22 +45,15 @@ ISSUED = r"issue_active|inst_issued|inst_executed\.|issue_inst0|smsp__cycles_ela
 
 
 @each_row("name", ["score_tiles", "matrix_flip", "gas_state"])
-def test_samples_replace_missing_warp_states(name: str) -> None:
+def test_samples_and_executed_instructions_replace_what_is_missing(name: str) -> None:
     full = launch_of(name)
     counted, sampled = LaunchView(full).stalls, LaunchView(without(full, STATES)).stalls
     assert sum(sampled.values()) == pytest.approx(1)
     assert all(abs(sampled[s] - counted.get(s, 0.0)) < 0.1 for s in sampled)
     waiting = diagnose(without(full, STATES), reads_code=False).account.part("waiting")
     assert len(waiting.children) > 1
-
-
-@each_row("name", ["score_tiles", "matrix_flip", "gas_state"])
-def test_issue_slots_follow_from_executed_instructions(name: str) -> None:
-    full = launch_of(name)
-    share = LaunchView(full).ceilings.share("issue")
-    assert LaunchView(without(full, ISSUED)).ceilings.share("issue") == pytest.approx(
-        share, rel=0.1
-    )
+    shares = [LaunchView(each).ceilings.share("issue") for each in (full, without(full, ISSUED))]
+    assert shares[1] == pytest.approx(shares[0], rel=0.1)
 
 
 def test_shared_wavefronts_show_how_busy_l1_is_at_least() -> None:
