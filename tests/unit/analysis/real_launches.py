@@ -7,8 +7,9 @@ from functools import cache
 from pathlib import Path
 
 from evals.public_reports import MANUALLY_READ, reports_in
+from keet.analysis.sass.machine_code import MachineCode, machine_code
 from keet.ingest import read_profile
-from keet.profile import Instances, Launch, Profile, RawMetric
+from keet.profile import Absent, Instances, Launch, Profile, RawMetric
 from keet.profile.launch import LaunchData
 from keet.profile.metric import Value
 from kernels_samples.casebook.cases import load_cases
@@ -86,3 +87,9 @@ def public_profile(start: str) -> Profile:
 
 def public_launch(start: str, launch: int = 0) -> Launch:
     return public_profile(start).launches[launch]
+
+
+def code_of(name: str) -> MachineCode:
+    code = machine_code(launch_of(name))
+    assert not isinstance(code, Absent)
+    return code

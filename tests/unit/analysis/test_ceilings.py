@@ -1,4 +1,4 @@
-"""How near units are to their peak, and in which stage."""
+"""How near units are to their peak and in which stage, by PM samples too, and of the tensor peak."""
 
 from __future__ import annotations
 
@@ -9,20 +9,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.analysis.hardware.ceilings import HOST_LINK, Ceilings
+from keet.analysis.hardware.ceilings import HOST_LINK, Ceilings, verb_of
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.ledger import LaunchLedger
 from keet.analysis.roofline.launch_roofline import find_roofline, stage_name
 from keet.analysis.roofline.memory import slow_dram_clock
+from keet.analysis.roofline.tensor import fp32_accumulated
+from keet.analysis.time_model import TimeModel
 from keet.errors import KeetError
 from keet.ingest import read_profile
+from keet.ingest.in_memory_launch import InMemoryLaunch
 from keet.ingest.ncu_rep.container import blocks_of
 from keet.ingest.ncu_rep.reader import Report
-from keet.profile import Launch, Profile
+from keet.profile import Instances, KernelName, Launch, Profile, RawMetric, Workload
 from kernels_samples.samples import load_samples
 from tests import encode
 from tests.conftest import CORPUS, REPORTS, TESTS, corpus_files, needs_corpus
 from tests.rows import each_row
+from tests.unit.analysis.made_up_launch import H200
 
 SAMPLES = TESTS.parent / "kernels_samples"
 ELAPSED = "avg.pct_of_peak_sustained_elapsed"
@@ -34,7 +38,7 @@ L1_ACTIVE = "l1tex__throughput.avg.pct_of_peak_sustained_active"
 DATA_STAGE = f"l1tex__data_pipe_lsu_wavefronts.{ELAPSED}"
 CYCLES = "gpc__cycles_elapsed.max"
 LSU = f"sm__inst_executed_pipe_lsu.{ELAPSED}"
-H200 = {
+ON_HOPPER = {
     "device__attribute_compute_capability_major": 9,
     "device__attribute_compute_capability_minor": 0,
 }
@@ -103,10 +107,15 @@ def shown_differently(launch: Launch) -> list[str]:
     return wrong
 
 
-def test_all_commands_show_the_same_share() -> None:
+def test_all_commands_show_the_same_share(profile_of: Callable[[str], Profile]) -> None:
     for sample in load_samples():
         for launch in read_profile(sample.report("slow")).launches:
             assert shown_differently(launch) == [], sample.name
+    for launch in profile_of("tour_full.ncu-repz").launches:
+        assert sum(LaunchView(launch).stalls.values()) == pytest.approx(1)
+    for sample in load_samples():
+        launch = read_profile(sample.report("slow")).launches[0]
+        assert all(c.share <= 1.02 for c in LaunchView(launch).ceilings.ranked), sample.name
 
 
 @needs_corpus
@@ -134,30 +143,33 @@ def test_shares_of_active_cycles_and_above_the_peak() -> None:
     assert (found.share, found.left) == (pytest.approx(1.03), 0)
 
 
-def test_l2_busy_with_requests_differs_from_busy_with_bytes(ceilings: Ceilings) -> None:
+def test_which_stage_is_busy(ceilings: Ceilings) -> None:
     stage, stages = ceilings.stage("L2"), ceilings.stages("L2")
     assert (stage.id, stage.label, stage.inferred) == ("sm_to_l2", "Crossbar to L2", False)
     assert stages[0] == stage._replace(busy=stages[0].busy)
     assert [each.share for each in stages] == sorted((s.share for s in stages), reverse=True)
     assert {"l2_tags", "l2_sectors", "l2_data_banks", "l2_atomics"} <= {s.id for s in stages}
-
-
-def test_a_replay_shows_in_the_data_stage() -> None:
-    """Loads of shared memory with a stride of 32 words: few instructions, many wavefronts."""
+    # Loads of shared memory with a stride of 32 words: few instructions, many wavefronts.
     found = ceilings_of(REPORTS / "zoo.ncu-repz", 6)
     stage = found.stage("L1")
     assert stage.id == "l1_data_stage"
     assert stage.share > 0.9
     assert (found.share("LSU") or 0) < 0.2
     assert {"shared_memory", "l1_writeback", "lsu"} <= {each.id for each in found.stages("L1")}
+    launch = read_profile(REPORTS / "tour_full.ncu-repz").launches[0]
+    busiest = find_roofline(launch).ceiling("l2").busiest
+    unit = LaunchView(launch).ceilings.get("L2")
+    assert unit.stage
+    assert (busiest.part, busiest.evidence) == (stage_name(unit.stage), unit.reached)
+    assert unit.busier_stage is None  # its share is that of the stage
 
 
 def test_an_unexplained_l2_share_is_the_fabric_between_partitions(wording) -> None:
     """A GPU with one partition has no such stage."""
     shares = {L2: 62.0, TAGS: 23.0, SECTORS: 28.0}
-    stage = ceilings_with({**shares, **H200}).stage("L2")
+    stage = ceilings_with({**shares, **ON_HOPPER}).stage("L2")
     assert (stage.id, stage.inferred, stage.busy.metric) == ("l2_fabric", True, L2)
-    single = {**H200, "device__attribute_compute_capability_major": 8}
+    single = {**ON_HOPPER, "device__attribute_compute_capability_major": 8}
     other = ceilings_with({**shares, **single, "device__attribute_compute_capability_minor": 6})
     unknown = other.stage("L2")
     assert unknown.inferred
@@ -170,15 +182,6 @@ def test_a_stage_that_ncu_counts_twice_on_a_t4() -> None:
     stage = ceilings_of(path).stage("L1")
     assert (stage.id, stage.inferred) == ("l1_to_l2", True)
     assert stage.share == pytest.approx(0.90, abs=0.01)
-
-
-def test_the_roofline_names_the_same_stage() -> None:
-    launch = read_profile(REPORTS / "tour_full.ncu-repz").launches[0]
-    busiest = find_roofline(launch).ceiling("l2").busiest
-    unit = LaunchView(launch).ceilings.get("L2")
-    assert unit.stage
-    assert (busiest.part, busiest.evidence) == (stage_name(unit.stage), unit.reached)
-    assert unit.busier_stage is None  # its share is that of the stage
 
 
 shares = st.floats(1, 100)
@@ -225,7 +228,7 @@ SECOND = {"gpu__time_duration.sum": 1e9}
 
 
 def test_the_speed_of_the_link() -> None:
-    found = ceilings_with({READ: 1e8, WRITE: 5e8, **SECOND, **H200})
+    found = ceilings_with({READ: 1e8, WRITE: 5e8, **SECOND, **ON_HOPPER})
     assert found.share(HOST_LINK) == pytest.approx(5e8 * 32 / 63.015e9)
     assert [stage.id for stage in found.stages(HOST_LINK)] == ["host_writes", "host_reads"]
     found = ceilings_with({READ: 1e8, **SECOND})
@@ -233,18 +236,134 @@ def test_the_speed_of_the_link() -> None:
     assert rate.value == pytest.approx(3.2e9)
     assert found.share(HOST_LINK) is None
     assert found.ranked == ()
-    found = ceilings_with({READ: 1e8, **SECOND, **H200, "device__attribute_integrated": 1})
+    found = ceilings_with({READ: 1e8, **SECOND, **ON_HOPPER, "device__attribute_integrated": 1})
     assert (found.share(HOST_LINK), found.rate(HOST_LINK)) == (None, None)
-    found = ceilings_with({READ: 1e9, **SECOND, **H200, "c2clink__present": 1.0}).get(HOST_LINK)
+    found = ceilings_with({READ: 1e9, **SECOND, **ON_HOPPER, "c2clink__present": 1.0}).get(
+        HOST_LINK
+    )
     assert found.share == pytest.approx(32e9 / 450e9)
     assert "NVLink-C2C" in found.source
 
 
-def test_stall_shares_add_up_to_one_and_units_are_below_their_peak(
-    profile_of: Callable[[str], Profile],
-) -> None:
-    for launch in profile_of("tour_full.ncu-repz").launches:
-        assert sum(LaunchView(launch).stalls.values()) == pytest.approx(1)
-    for sample in load_samples():
-        launch = read_profile(sample.report("slow")).launches[0]
-        assert all(c.share <= 1.02 for c in LaunchView(launch).ceilings.ranked), sample.name
+SHARE = "pmsampling:{}.avg.pct_of_peak_sustained_elapsed"
+
+
+def sampled(samples: dict[str, tuple[float, ...]], active: float = 9e5) -> Launch:
+    """A made-up launch of 1 ms: one sample per 100 us, the first at the start of the window."""
+    instances = {
+        SHARE.format(name): Instances(values, tuple(range(0, 100_000 * len(values), 100_000)))
+        for name, values in samples.items()
+    }
+    metrics = {name: RawMetric(None) for name in instances} | {
+        "gpu__time_duration.sum": RawMetric(1e6, "ns"),
+        "gpc__cycles_elapsed.max": RawMetric(1e6, "cycle"),
+        "pmsampling:sm__cycles_active.avg": RawMetric(active, "cycle"),
+    }
+    return Launch(
+        number=0,
+        name=KernelName("k", "k()", "_Z1kv"),
+        workload=Workload.KERNEL,
+        grid=(1000, 1, 1),
+        block=(256, 1, 1),
+        data=InMemoryLaunch(H200, metrics, instances),
+    )
+
+
+TENSOR = "sm__pipe_tensor_cycles_active_realtime"
+OUTSIDE = (0.0,) * 10
+
+
+@each_row("samples", [(*OUTSIDE, *(60.0,) * 10, *OUTSIDE), (60.0,) * 6])
+def test_samples_outside_of_the_launch_and_a_window_that_ends_early(samples) -> None:
+    units = LaunchView(sampled({TENSOR: samples})).ceilings
+    assert units.share("tensor") == pytest.approx(0.6)
+    assert not units.are_counted
+
+
+@each_row("active", [0.0, 3e6, float("nan")])
+def test_samples_of_other_work_are_not_used(active: float) -> None:
+    assert not LaunchView(sampled({TENSOR: (60.0,) * 11}, active)).ceilings.ranked
+
+
+def test_sampled_dram_bounds_the_gain_only() -> None:
+    launch = sampled({TENSOR: (60.0,) * 11, "dramc__throughput": (9.3,) * 11})
+    model = TimeModel(LaunchView(launch))
+    assert model.loads["DRAM"] == pytest.approx(0.1)
+    assert model.view.ceilings.share("DRAM") is None
+
+
+OPCODES = "sass__inst_executed_per_opcode_with_modifier_all"
+PIPE = "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed"
+PATH = "sm__ops_path_tensor_src_{}_sparsity_{}.avg.pct_of_peak_sustained_elapsed"
+GEFORCE = "NVIDIA GeForce RTX 4090"
+FP32 = {"HMMA.16816.F32": 1000.0}
+FP16 = {"HMMA.16816.F16": 1000.0}
+TF32 = {"HMMA.1688.F32.TF32": 1000.0}
+
+
+def made_up(
+    opcodes: Mapping[str, float] | None,
+    paths: Mapping[str, float] | None = None,
+    *,
+    name: str = GEFORCE,
+    capability: tuple[int, int] = (8, 9),
+) -> Launch:
+    """A launch whose tensor pipe was busy for 43 % of the time."""
+    metrics: dict[str, encode.Scalar] = {
+        "gpu__time_duration.sum": 1000.0,
+        "sm__cycles_elapsed.avg.per_second": 1e9,
+        PIPE: 43.0,
+        "device__attribute_compute_capability_major": capability[0],
+        "device__attribute_compute_capability_minor": capability[1],
+        "device__attribute_display_name": name,
+        **(paths or {}),
+    }
+    instances = {OPCODES: list(opcodes.items())} if opcodes else {}
+    data = encode.report([encode.Kernel("k", metrics, instances)])
+    return Report(Path("x"), data, blocks_of(data, Path("x"))).launches()[0]
+
+
+def shares_of_tensor_load(launch: Launch) -> tuple[float | None, dict[str, float]]:
+    """Of the unit, and of the ceilings of the roofline, in percent."""
+    unit = Ceilings(LaunchLedger(launch)).reached("tensor")
+    ceilings = find_roofline(launch).ceilings
+    found = {c.id: float(c.reached.value) for c in ceilings if c.id.startswith("tensor")}
+    return float(unit.value) if unit else None, found
+
+
+RAN = {
+    PATH.format("fp16_dst_fp32", "off"): 86.0,
+    PATH.format("fp16_dst_fp16", "off"): 0.0,
+    PATH.format("fp16_dst_fp32", "on"): 0.0,
+}
+
+
+@each_row("launch, type_id, share", [
+    (made_up(FP32, RAN, name="some GPU"), "fp16", 86.0),  # the path that ran has the share
+    # A path below the busy share changes nothing, as of a peak with sparsity.
+    (made_up(FP32, {PATH.format("fp16_dst_fp32", "on"): 21.5}), "fp16", 43.0),
+    # GeForce accumulates in FP32 at half rate.
+    (made_up(FP32), "fp16", 86.0),
+    (made_up(FP16), "fp16", 43.0),
+    (made_up(TF32), "tf32", 86.0),
+    (made_up({**FP32, **FP16}), "fp16", 64.5),
+    # Other GPUs do not.
+    (made_up(FP32, name="NVIDIA A40", capability=(8, 6)), "fp16", 43.0),
+    (made_up(FP32, name=GEFORCE, capability=(12, 0)), "fp16", 43.0),
+    (made_up(FP32, name="NVIDIA L4", capability=(8, 9)), "fp16", 43.0),
+    (made_up(FP32, name="NVIDIA A100-SXM4-40GB", capability=(8, 0)), "fp16", 43.0),
+])  # fmt: skip
+def test_the_share_of_the_tensor_peak(launch: Launch, type_id: str, share: float) -> None:
+    unit, roofline = shares_of_tensor_load(launch)
+    assert unit == pytest.approx(share)
+    assert roofline == {f"tensor_{type_id}": pytest.approx(share)}
+
+
+def test_without_known_accumulators_there_is_no_share_of_peak() -> None:
+    """The pipe's busy share stays, as the least that it can be. Above half of its peak, a pipe
+    counts the real time."""
+    assert fp32_accumulated(made_up(None)) is None
+    unit, roofline = shares_of_tensor_load(made_up({**FP32, "IMMA.16832.S8.S8": 1000.0}))
+    assert (unit, roofline) == (pytest.approx(43), {})
+    assert shares_of_tensor_load(made_up(FP32, {PIPE: 91.0}))[0] == pytest.approx(91)
+    assert (verb_of("tensor"), verb_of("DRAM")) == ("are", "is")

@@ -58,8 +58,7 @@ def with_command(profile: Profile, command: str | None) -> Profile:
     return Profile(profile.launches, made)
 
 
-def test_sections_that_are_requested_again_or_not(profile_of) -> None:
-    # As the roofline of a CUDA graph: named on the command line, and ncu gave no value.
+def test_sections_and_commands_that_are_used_or_not(profile_of) -> None:
     recorded = "ncu --set basic --section SchedulerStats ./app"
     coverage = find_coverage(with_command(profile_of("tour_basic.ncu-repz"), recorded))
     unavailable = {gap.id for gap in coverage.gaps if gap.unavailable}
@@ -72,6 +71,20 @@ def test_sections_that_are_requested_again_or_not(profile_of) -> None:
     assert command.endswith(
         "-k 'regex:^(transpose_rows|transpose_tiles|normalise)$' -o report ./your_program"
     )
+    profile = with_command(profile_of("tour_basic.ncu-repz"), "ncu -o x ./app 'a; id")
+    command = find_coverage(profile).command
+    assert command.endswith("-o report ./your_program")
+    assert "id" not in command.partition("-o report")[2]
+    by_keet = "ncu --export /t/.keet-profile-a1/r.ncu-rep ./app"
+    for program, told in ((" ; id", "./app ';' id"), (' "', "./your_program")):
+        assert keet_command(with_command(profile, by_keet + program)) == f"keet profile -- {told}"
+    # Numbers of single instructions are not to be had for one: nothing else is missing.
+    profile = read_profile(RUNS / "waits_range.ncu-repz")
+    assert keet_command(profile) == "keet profile --range -- ./waits range"
+    found = find_coverage(profile)
+    assert [gap.id for gap in found.gaps if not gap.unavailable] == []
+    assert found.command is None
+    assert keet_command(read_profile(RUNS / "waits.ncu-repz")) == "keet profile -- ./waits"
 
 
 @each_row("function, pattern", [
@@ -119,16 +132,6 @@ def test_the_recorded_command_with_all_that_keet_asks_for(recorded, rest, profil
     assert command == f"ncu {recipe_options()} {rest}"
 
 
-def test_a_recorded_command_whose_quotes_do_not_close_is_not_used(profile_of) -> None:
-    profile = with_command(profile_of("tour_basic.ncu-repz"), "ncu -o x ./app 'a; id")
-    command = find_coverage(profile).command
-    assert command.endswith("-o report ./your_program")
-    assert "id" not in command.partition("-o report")[2]
-    by_keet = "ncu --export /t/.keet-profile-a1/r.ncu-rep ./app"
-    for program, told in ((" ; id", "./app ';' id"), (' "', "./your_program")):
-        assert keet_command(with_command(profile, by_keet + program)) == f"keet profile -- {told}"
-
-
 METRICS_ONLY = read_profile(REPORTS / "metrics_only.ncu-repz")
 _UNQUOTED = re.compile(r"""'[^']*'|"(?:[^"$`\\!]|\\\w)*\"""")
 shell_texts = st.lists(st.sampled_from([*"ab-;&|<>$`(){}*?~!#\\\"' \n", "-o ", "=x", "\u2028"]))
@@ -151,16 +154,6 @@ def test_a_gpu_that_ncu_no_longer_profiles() -> None:
 
 
 RUNS = REPORTS.parent / "runs"
-
-
-def test_a_range_is_captured_as_a_range_again() -> None:
-    """Numbers of single instructions are not to be had for one: nothing else is missing."""
-    profile = read_profile(RUNS / "waits_range.ncu-repz")
-    assert keet_command(profile) == "keet profile --range -- ./waits range"
-    found = find_coverage(profile)
-    assert [gap.id for gap in found.gaps if not gap.unavailable] == []
-    assert found.command is None
-    assert keet_command(read_profile(RUNS / "waits.ncu-repz")) == "keet profile -- ./waits"
 
 
 @pytest.mark.parametrize(("options", "program", "found"), [

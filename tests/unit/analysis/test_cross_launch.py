@@ -119,7 +119,7 @@ def test_passes_over_the_same_data(name: str, wording) -> None:
     wording(first.text)
 
 
-def test_versions_and_parts_of_one_kernel(profile_of: ProfileOf) -> None:
+def test_what_is_no_finding_across_launches(profile_of: ProfileOf) -> None:
     scale = profile_of("pipeline_before.ncu-repz").launches[0]
     other = copied(scale, 1)
     other.name = scale.name._replace(demangled="scale_fast(float *)", function="scale_fast")
@@ -130,6 +130,10 @@ def test_versions_and_parts_of_one_kernel(profile_of: ProfileOf) -> None:
     first.name = one.name._replace(function="step_279_gpu")
     second.name = other.name._replace(function="step_309_gpu")
     assert not are_variants(first, second)
+    for report in ("metrics_only.ncu-repz", "range.ncu-rep", "graph.ncu-repz"):
+        assert all(each.kind != "hand_over" for each in found_in(profile_of(report).launches))
+    assert found_in(profile_of("tour_full.ncu-repz").launches[:1]) == ()
+    assert found_in([]) == ()
 
 
 def _one_read(number: int, function: str, **metrics: float) -> Launch:
@@ -240,13 +244,6 @@ def test_two_ways_to_compute_one_result_share_no_input(added: float, kinds: list
     assert [each.kind for each in found_in([one, other])] == kinds
 
 
-def test_launches_without_bytes_or_of_one_kernel_have_no_finding(profile_of: ProfileOf) -> None:
-    for report in ("metrics_only.ncu-repz", "range.ncu-rep", "graph.ncu-repz"):
-        assert all(each.kind != "hand_over" for each in found_in(profile_of(report).launches))
-    assert found_in(profile_of("tour_full.ncu-repz").launches[:1]) == ()
-    assert found_in([]) == ()
-
-
 def test_many_short_launches(profile_of: ProfileOf) -> None:
     tiny = profile_of("triton.ncu-repz").launches[0]
     launches = [copied(tiny, number, {DURATION: 1 + number / 100}) for number in range(20)]
@@ -273,7 +270,7 @@ def test_a_kernel_at_several_sizes(profile_of: ProfileOf, wording) -> None:
     assert found.us_saved is None
 
 
-def test_bytes_of_a_launch_are_those_that_pass_between_l1_and_l2(profile_of: ProfileOf) -> None:
+def test_bytes_of_a_launch_and_their_places(profile_of: ProfileOf) -> None:
     launch = profile_of("pipeline_before.ncu-repz").launches[3]
     written, read = written_and_read(launch)
     assert written == 32 * launch.require("l2_l1_write_sectors").value
@@ -281,6 +278,14 @@ def test_bytes_of_a_launch_are_those_that_pass_between_l1_and_l2(profile_of: Pro
     assert stored_bytes(launch) == 4 * 2048 * 2048, (
         "each of its floats, though it writes them apart"
     )
+    launches = work_case("layernorm/separate_add").before_profile.launches
+    together = cross_launch_findings(launches, Ledger())
+    for launch, word in zip(launches, ("stores", "loads")):
+        diagnosis = diagnose(launch, together=together)
+        named = [*diagnosis.findings, *diagnosis.minor]
+        (found,) = [each for each in named if each.variant == "hand_over"]
+        measured = {place.of for place in found.locations if place.of != "launches"}
+        assert measured == {f"sectors of global {word}"}
 
 
 @given(st.lists(st.floats(0.98, 1.02), min_size=4, max_size=4))
@@ -385,17 +390,6 @@ def test_shapes_that_a_program_compares_are_no_passes(profile_of: ProfileOf) -> 
     for other in sweep[3:]:
         other.block = (64, 1, 1)
     assert "repeated_passes" not in [each.kind for each in found_in(sweep)]
-
-
-def test_what_a_launch_reads_is_placed_at_loads() -> None:
-    launches = work_case("layernorm/separate_add").before_profile.launches
-    together = cross_launch_findings(launches, Ledger())
-    for launch, word in zip(launches, ("stores", "loads")):
-        diagnosis = diagnose(launch, together=together)
-        named = [*diagnosis.findings, *diagnosis.minor]
-        (found,) = [each for each in named if each.variant == "hand_over"]
-        measured = {place.of for place in found.locations if place.of != "launches"}
-        assert measured == {f"sectors of global {word}"}
 
 
 @each_row(("name", "found"), [("version 2, run {}", False), ("solve", True)])

@@ -97,6 +97,16 @@ def test_different_numbers_have_different_ids() -> None:
     assert [book.derived(name, SHARE, "label") for name in names] == made
     assert (scope_in("", 3), scope_in("before", 3)) == ("3", "before.3")
     assert LaunchLedger(made_up({}), "1").derived("share", SHARE, "share").id == "share#1.0"
+    ledger = LaunchLedger(made_up({}, l2_hit_rate_pct=42.0, dram_bytes_read=4096))
+    share = ledger.derived("share", SHARE, "share", line="a.cu:3")
+    assert ledger.entry_with_slug("share@a.cu:3") is share
+    assert ledger.entry_with_slug("l2_hit_rate_pct") is None
+    found = ledger.look_up("l2_hit_rate_pct")
+    assert found.value == 42.0
+    assert ledger.entry_with_slug("l2_hit_rate_pct") is found
+    assert ledger.by_slug() == {"share@a.cu:3": share, "l2_hit_rate_pct": found}
+    assert ledger.look_up("l1_hit_rate_pct") is None
+    assert ledger.look_up("no_such_metric") is None
 
 
 @each_row("name, slug", [
@@ -111,19 +121,6 @@ def test_different_numbers_have_different_ids() -> None:
 ])  # fmt: skip
 def test_names_become_words(name: str, slug: str) -> None:
     assert slug_of(name) == slug
-
-
-def test_evidence_by_its_slug() -> None:
-    ledger = LaunchLedger(made_up({}, l2_hit_rate_pct=42.0, dram_bytes_read=4096))
-    share = ledger.derived("share", SHARE, "share", line="a.cu:3")
-    assert ledger.entry_with_slug("share@a.cu:3") is share
-    assert ledger.entry_with_slug("l2_hit_rate_pct") is None
-    found = ledger.look_up("l2_hit_rate_pct")
-    assert found.value == 42.0
-    assert ledger.entry_with_slug("l2_hit_rate_pct") is found
-    assert ledger.by_slug() == {"share@a.cu:3": share, "l2_hit_rate_pct": found}
-    assert ledger.look_up("l1_hit_rate_pct") is None
-    assert ledger.look_up("no_such_metric") is None
 
 
 @each_row("path", [*SAMPLES, *RUNS, PIPELINE], ids=lambda p: f"{p.parent.name}/{p.stem}", few=10)

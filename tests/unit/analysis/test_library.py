@@ -1,15 +1,23 @@
-"""Kernels of libraries are told from users' own by their names."""
+"""Kernels of libraries are told from users' own by their names; the setup of cuRAND's generators."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from keet.analysis.kernel.archetype import skipped_ahead
 from keet.analysis.kernel.library import launched_by, library_of, users_function
+from keet.analysis.launch_view import LaunchView
+from keet.diagnosis.diagnosis import diagnose
 from keet.errors import KeetError
 from keet.ingest import read_profile
+from keet.profile import Launch, Location
 from tests.conftest import corpus_files, needs_corpus
 from tests.rows import each_row
+from tests.unit.analysis.real_launches import launch_of
 
 KNOWN = {
     "ampere_sgemm_128x64_tn": "cuBLAS",
@@ -134,3 +142,31 @@ def test_libraries_of_public_reports() -> None:
             continue
         found |= {library_of(launch.name.full) for launch in launches}
     assert found == {None, "CUTLASS", "PyTorch ATen"}
+
+
+HEADER = "/usr/local/cuda/targets/x86_64-linux/include/curand_kernel.h"
+
+
+def in_header(monkeypatch: pytest.MonkeyPatch, launch: Launch, line: int) -> Launch:
+    """All code at this line of the header."""
+
+    def locate(self: Launch, addresses: Sequence[int]) -> dict[int, Location]:
+        return dict.fromkeys(addresses, Location(HEADER, line))
+
+    monkeypatch.setattr(Launch, "locate", locate)
+    return launch
+
+
+def test_skip_ahead_leads_with_the_gain_of_its_samples(monkeypatch, wording) -> None:
+    launch = in_header(monkeypatch, launch_of("series_eval"), 326)
+    assert skipped_ahead(LaunchView(launch)) == 1.0
+    first, *others = diagnose(launch).findings
+    assert (first.id, first.variant) == ("pipe_saturated", "curand")
+    wording(first.label)
+    assert first.forecast.likely > 5
+    wording(first.action)
+    # The same advice is not given twice.
+    assert not any("sequence number" in each.action for each in others)
+    launch = in_header(monkeypatch, launch_of("series_eval"), 871)
+    assert skipped_ahead(LaunchView(launch)) == 0.0
+    assert all(each.variant != "curand" for each in diagnose(launch).findings)

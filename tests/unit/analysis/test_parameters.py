@@ -34,13 +34,10 @@ def test_each_has_a_meaning_and_a_source(name: str) -> None:
     assert found > 0
 
 
-def test_two_parameters_of_one_name_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parameters_are_moved_by_their_one_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(account, "WORTH", HALF, raising=False)
     with pytest.raises(ValueError, match="WORTH"):
         parameters()
-
-
-def test_a_moved_parameter_is_moved_wherever_it_is_imported() -> None:
     with moved("sharpness", 3.0):
         assert (time_model.SHARPNESS, account.SHARPNESS) == (3.0, 3.0)
     assert time_model.SHARPNESS is account.SHARPNESS is parameters()["sharpness"]

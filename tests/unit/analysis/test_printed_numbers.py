@@ -34,12 +34,17 @@ def export(start: str) -> Diagnosis:
     return diagnose(public_launch(start), reads_code=False)
 
 
-def test_issue_slots_are_counted_where_counts_are_printed() -> None:
-    """0.03 instructions per cycle may be 0.025 or 0.035; counts are exact."""
+def test_counts_are_exact_where_they_are_printed() -> None:
+    # 0.03 instructions per cycle may be 0.025 or 0.035; counts are exact.
     few = {"ipc_executed_elapsed": 0.03, "inst_issued_total": 16_114_912}
     view = view_of({}, **few, smsp_elapsed_cycles_total=1_966_292_704)
     assert view.ceilings.share("issue") == pytest.approx(0.0081956, rel=1e-4)
     assert f"{view.ceilings.reached('issue'):.1f}" == "0.8%"
+    assert idle(sm_elapsed_cycles_total=68_185 * SMS) == pytest.approx(9.86, abs=0.01)
+    of_launch = pytest.approx(12.57, abs=0.01)
+    assert idle() == of_launch
+    assert idle(sm_elapsed_cycles_total=68_185 * SMS // 7) == of_launch
+    assert idle(sm_elapsed_cycles_total=68_185 * SMS * 2) == of_launch
 
 
 @each_row(("rate", "share"), [(0.03, 0.8), (3.02, 75.5), (2.2987, 57.4675)])
@@ -59,15 +64,6 @@ def idle(**metrics: float) -> float:
     view = view_of({"issue_slots": 50.0}, elapsed_cycles=70_302, sm_active_cycles=61_465, **metrics)
     part = account(view).part("idle")
     return float(part.percent.value) if part else 0.0
-
-
-def test_idle_sms_are_of_the_cycles_of_the_sms() -> None:
-    # The issue slots are of the SMs' cycles, too, so that the parts are of one base.
-    assert idle(sm_elapsed_cycles_total=68_185 * SMS) == pytest.approx(9.86, abs=0.01)
-    of_launch = pytest.approx(12.57, abs=0.01)
-    assert idle() == of_launch
-    assert idle(sm_elapsed_cycles_total=68_185 * SMS // 7) == of_launch
-    assert idle(sm_elapsed_cycles_total=68_185 * SMS * 2) == of_launch
 
 
 def test_the_sm_is_ranked_with_the_other_units_and_not_beside_its_busiest_pipe() -> None:
@@ -113,8 +109,16 @@ def test_a_unit_that_explains_the_time_leaves_no_assumed_waits(busy: dict[str, f
 
 
 @needs_corpus
-def test_no_latency_beside_a_busy_sm() -> None:
+def test_exports_with_a_busy_sm_or_two_limits() -> None:
     assert "latency_bound" not in [each.id for each in export("AlpriElse").findings]
+    found = {each.id: each for each in export("microsoft").findings}
+    tied = found["occupancy_limited_registers"]
+    assert "registers and shared memory" in tied.label
+    assert tied.cause_certainty == "possible"
+    assert tied.expected < tied.forecast.likely, "shared memory may limit it as before"
+    first = export("brycelelbach").findings[0]
+    assert first.id == "uncoalesced_global"
+    assert first.text.startswith("75% of the 33,554,432 sectors")
 
 
 @each_row("limits, times, tied", [
@@ -138,19 +142,3 @@ def test_larger_blocks_relieve_what_each_block_takes() -> None:
     assert not candidates("occupancy_limited_shared", view)
     (found,) = candidates("occupancy_limited_block", view)
     assert (found.likelihood, found.effect.waits["long_scoreboard"]) == (1, pytest.approx(1 / 2))
-
-
-@needs_corpus
-def test_two_limits_of_an_export_are_both_named() -> None:
-    found = {each.id: each for each in export("microsoft").findings}
-    tied = found["occupancy_limited_registers"]
-    assert "registers and shared memory" in tied.label
-    assert tied.cause_certainty == "possible"
-    assert tied.expected < tied.forecast.likely, "shared memory may limit it as before"
-
-
-@needs_corpus
-def test_sectors_of_a_rule_show_the_cause() -> None:
-    first = export("brycelelbach").findings[0]
-    assert first.id == "uncoalesced_global"
-    assert first.text.startswith("75% of the 33,554,432 sectors")

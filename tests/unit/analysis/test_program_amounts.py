@@ -99,7 +99,7 @@ def _run(order: Sequence[tuple[str, float]], profiled: Sequence[tuple[int, int]]
 
 
 def test_durations_far_apart_are_groups_of_their_own() -> None:
-    """Training and validation: half of the launches take nearly all of the time."""
+    # Training and validation: half of the launches take nearly all of the time.
     order = [("infer", us) for _ in range(20) for us in (900.0, 40.0)]
     run = _run(order, [(0, 5)])
     found = amounts_of(_profile([_launch(0, "infer", 20, 1)], run))
@@ -107,18 +107,12 @@ def test_durations_far_apart_are_groups_of_their_own() -> None:
     assert (long.launches, short.launches, long.us_median) == (20, 20, pytest.approx(900))
     assert (short.us_median, long.share_pct) == (pytest.approx(40), pytest.approx(100 * 900 / 940))
     assert (long.profiled, short.profiled) == ((), (0,)), "number 5 is a short one"
-
-
-def test_times_that_vary_are_one_group() -> None:
     order = [("infer", 100.0 + 3 * at) for at in range(40)]
     assert len(launch_sets(_profile([_launch(0, "infer", 20, 1)], _run(order))).sets) == 1
     # One of many launches that takes hardly any of the time is no group.
     order = [("infer", 1.0), *(("infer", 100.0) for _ in range(40))]
     (only,) = launch_sets(_profile([_launch(0, "infer", 20, 1)], _run(order))).sets
     assert only.launches == 41
-
-
-def test_groups_of_a_report_without_a_run() -> None:
     launches = [_launch(n, "infer", 20, 1, us) for n, us in enumerate((900, 40, 905, 41))]
     groups = amounts_of(_profile(launches)).groups
     assert [group.profiled for group in groups] == [(0, 2), (1, 3)]
@@ -141,7 +135,7 @@ def test_kernels_that_were_not_profiled_are_told_with_their_share() -> None:
 
 
 def test_state_that_fits_on_the_chip(wording) -> None:
-    """1,200 launches that move 23 MB: ten steps per launch move it 120 times."""
+    # 1,200 launches that move 23 MB: ten steps per launch move it 120 times.
     run = _run([("spin", 17.0)] * 1200)
     found = amounts_of(_profile([_launch(0, "spin", 17.6, 5.4, 20.0)], run))
     (state,) = found.states
@@ -153,9 +147,6 @@ def test_state_that_fits_on_the_chip(wording) -> None:
     wording(state.text)
     (bound,) = [bound for bound in found.bounds if bound.id == "state_on_chip"]
     assert bound.us == state.us == pytest.approx(120 * 23e6 / 1e13 * 1e6), "at L2's rate"
-
-
-def test_data_larger_than_the_chip_does_not_fit() -> None:
     run = _run([("spin", 170.0)] * 100)
     found = amounts_of(_profile([_launch(0, "spin", 300, 300, 200.0)], run))
     (state,) = found.states
@@ -221,10 +212,6 @@ def test_short_launches_cost_their_start_and_the_gaps() -> None:
     (gap,) = [piece for piece in text.evidence.values() if "without a kernel" in piece.label]
     assert gap.unit == "ns"
     assert 3000 < gap.value < 4000
-
-
-def test_runs_whose_launches_start_late_or_overlap() -> None:
-    # Page faults make the launches of the run long, not their start.
     found = amounts_of(of_run("managed"))
     assert found.groups[0].fixed_us is None
     assert not found.states
@@ -234,12 +221,18 @@ def test_runs_whose_launches_start_late_or_overlap() -> None:
     assert not amounts_of(of_run("streams_together")).states
 
 
-def test_the_bound_of_the_same_bytes() -> None:
+def test_bounds_of_the_same_bytes_and_of_each_byte_once(known: Known) -> None:
     order = [("spin", 17.0), ("rest", 1.0)] * 100
     found = amounts_of(_profile([_launch(0, "spin", 17.6, 5.4, 20.0)], _run(order)))
     (bound,) = [bound for bound in found.bounds if bound.id == "same_bytes"]
     assert bound.us == pytest.approx(100 * 23e6 / 4e12 * 1e6)
     assert not [b for b in amounts_of(of_run("waits")).bounds if b.id == "same_bytes"]
+    known["spin"] = [_array("spins", "updated", 10)]
+    run = _run([("spin", 17.0)] * 100)
+    found = amounts_of(_profile([_launch(0, "spin", 40, 10, 20.0)], run))
+    same, once = [bound for bound in found.bounds if bound.id != "state_on_chip"]
+    assert (same.id, once.id) == ("same_bytes", "bytes_once")
+    assert once.us == pytest.approx(100 * 10e6 / 4e12 * 1e6)
 
 
 def _array(name: str, access: Any, size: float | None, basis: Any = "exact") -> ArrayDocument:
@@ -370,6 +363,11 @@ def test_an_array_is_read_again_by_the_size_that_another_kernel_writes(known: Kn
     assert (first.bytes, first.dram_bytes) == (200e6, 4000e6)
     assert (first.times_from_dram, first.times_from_l2) == (20, 200)
     assert (second.array, second.times_from_dram, second.times_from_l2) == ("gains", 2, None)
+    known["first"] = [_array("terms", "written", 200)]
+    known["second"] = [_array("terms", "written", 20)]
+    known["project"] = [_read_array("terms", 4000)]
+    launches = [_launch(n, name, 9, 9) for n, name in enumerate(("first", "second", "project"))]
+    assert not amounts_of(_profile(launches)).rereads
 
 
 @pytest.mark.parametrize("read", [
@@ -383,14 +381,6 @@ def test_arrays_of_which_that_is_not_known(known: Known, read: ArrayDocument) ->
     known["condition"] = [_array("terms", "written", 200)]
     known["project"] = [read]
     launches = [_launch(0, "condition", 9, 9), _launch(1, "project", 9, 9)]
-    assert not amounts_of(_profile(launches)).rereads
-
-
-def test_what_several_kernels_write_in_different_amounts_has_no_known_size(known: Known) -> None:
-    known["first"] = [_array("terms", "written", 200)]
-    known["second"] = [_array("terms", "written", 20)]
-    known["project"] = [_read_array("terms", 4000)]
-    launches = [_launch(n, name, 9, 9) for n, name in enumerate(("first", "second", "project"))]
     assert not amounts_of(_profile(launches)).rereads
 
 
@@ -408,32 +398,20 @@ def test_state_that_is_updated_in_place_counts_once(known: Known, table, basis, 
     assert state.bytes_per_launch == pytest.approx(43e6)
 
 
-def test_the_bound_of_each_byte_once(known: Known) -> None:
-    known["spin"] = [_array("spins", "updated", 10)]
-    run = _run([("spin", 17.0)] * 100)
-    found = amounts_of(_profile([_launch(0, "spin", 40, 10, 20.0)], run))
-    same, once = [bound for bound in found.bounds if bound.id != "state_on_chip"]
-    assert (same.id, once.id) == ("same_bytes", "bytes_once")
-    assert once.us == pytest.approx(100 * 10e6 / 4e12 * 1e6)
-
-
 @cache
 def of_program(name: str) -> ProgramAmounts:
     """Without machine code."""
     return amounts_of(read_profile(PROGRAMS / f"{name}.ncu-repz"))
 
 
-def test_the_launches_of_a_lattice_move_the_same_data() -> None:
-    """Each reads both colours of 12.6 MB and writes one."""
+def test_programs_with_known_answers() -> None:
+    # Each reads both colours of 12.6 MB and writes one.
     (state,) = of_program("ising").states
     assert (state.kernels, state.launches) == (("update_colour",), 1200)
     assert state.bytes_per_launch == pytest.approx(37_748_736, rel=0.02)
     assert state.fits[:1] == ("L2",)
     assert (state.share_pct or 0) > 50
     assert {"state_on_chip", "same_bytes"} <= {bound.id for bound in of_program("ising").bounds}
-
-
-def test_the_kernels_of_a_solver_take_turns() -> None:
     found = of_program("reactive")
     (state,) = found.states
     solver = {"apply_operator": 48, "finish_dot": 99, "update_solution": 48, "update_direction": 51}
@@ -441,9 +419,6 @@ def test_the_kernels_of_a_solver_take_turns() -> None:
     short = {group.kernel: group.launches for group in found.groups if group.launches > 3}
     assert short == solver
     assert all(group.fixed_us for group in found.groups if group.kernel in solver)
-
-
-def test_training_and_held_out_launches_are_groups() -> None:
     groups = [group for group in of_program("topics").groups if group.kernel == "infer_documents"]
     assert [(each.launches, each.grid) for each in groups] == [(24, (4096, 1, 1)), (7, (264, 1, 1))]
     assert sum(1 for group in of_program("topics").groups if not group.profiled) == 5

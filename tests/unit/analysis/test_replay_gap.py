@@ -150,14 +150,11 @@ def test_a_time_that_is_not_known_is_no_gap() -> None:
         assert replay_gap(launch_with(metrics), position_of(1000)) is None
     for position in (None, position_of(None), position_of(0)):
         assert replay_gap(launch_with({DURATION: 1000.0}), position) is None
-
-
-def test_the_ratio_is_run_over_replay() -> None:
     for gap, ratio in ((ReplayGap(5_000, 2_500_000), 500), (ReplayGap(2_500_000, 5_000), 1 / 500)):
         assert (gap.ratio, gap.factor, gap.run_is_longer) == (ratio, 500, ratio > 1)
 
 
-def test_flags_in_managed_memory(wording) -> None:
+def test_memory_of_the_host(wording) -> None:
     found = reasons(
         5.1,
         position_of(2410),
@@ -169,6 +166,15 @@ def test_flags_in_managed_memory(wording) -> None:
     first = found["managed_or_host_memory"]
     wording(first.text)
     assert [piece.value for piece in first.evidence] == [1600, 100 << 20]
+    moved = {"managed_bytes": 1 << 20, "migrations": Migrations(1 << 20, 0, 0)}
+    found = reasons(100, position_of(300), **moved)["managed_or_host_memory"]
+    assert found.status == "possible"
+    wording(found.text)
+    found = reasons(
+        4, position_of(2000), metrics={HOST: 3, SECTORS: 40}, managed_bytes=0, migrations=NO_FAULTS
+    )
+    first = found["managed_or_host_memory"]
+    assert (first.status, first.text[:7]) == ("likely", "8% of t")
 
 
 @each_row("status, own_ms, other_ms, groups", [
@@ -205,21 +211,6 @@ def test_faults_of_other_kernels_and_of_the_first_launch() -> None:
     assert statuses(100, first, **faults)["managed_or_host_memory"] == "likely"
 
 
-def test_pages_that_were_prefetched_are_no_reason(wording) -> None:
-    moved = {"managed_bytes": 1 << 20, "migrations": Migrations(1 << 20, 0, 0)}
-    found = reasons(100, position_of(300), **moved)["managed_or_host_memory"]
-    assert found.status == "possible"
-    wording(found.text)
-
-
-def test_a_kernel_that_polls_host_memory() -> None:
-    found = reasons(
-        4, position_of(2000), metrics={HOST: 3, SECTORS: 40}, managed_bytes=0, migrations=NO_FAULTS
-    )
-    first = found["managed_or_host_memory"]
-    assert (first.status, first.text[:7]) == ("likely", "8% of t")
-
-
 @each_row("managed, migrations, metrics, status", [
     # The driver's sectors are in every launch that ncu replays, and not the kernel's host memory.
     (0, NO_FAULTS, {HOST: 0, SECTORS: 3136, "lts__t_sectors_aperture_sysmem.sum": 25_000},
@@ -237,10 +228,14 @@ def test_what_rules_host_memory_out(managed, migrations, metrics, status) -> Non
 FITS = {READ: 16e6, L2: 60e6}
 
 
-def test_bytes_that_fit_the_l2(wording) -> None:
+def test_bytes_that_fit_the_l2_and_a_ratio_that_all_kernels_share(wording) -> None:
     found = reasons(100, position_of(50), metrics=FITS)
     assert found["cold_caches"].status == "likely"
     wording(found["cold_caches"].text)
+    others = (("a", 50, 84), ("b", 200, 350))
+    found = reasons(100, position_of(170), others=others)
+    assert found["clocks"].status == "likely"
+    wording(found["clocks"].text)
 
 
 @each_row("status, known", [
@@ -295,13 +290,6 @@ def test_advice_that_was_followed_is_not_given(wording) -> None:
         profiled=(ProfiledLaunch(0, 3, 170 * US),),
     )
     wording(found["not_typical"].how_to_tell)
-
-
-def test_a_ratio_that_all_kernels_share(wording) -> None:
-    others = (("a", 50, 84), ("b", 200, 350))
-    found = reasons(100, position_of(170), others=others)
-    assert found["clocks"].status == "likely"
-    wording(found["clocks"].text)
 
 
 @each_row("others", [

@@ -1,8 +1,10 @@
-"""What the counters of small sets show by themselves: host memory, hot lines, the shape of a grid."""
+"""What the counters of small sets show by themselves: host memory, hot lines, the shape of a grid; and
+the old names of reports of ncu 2019."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import cache
 
 import pytest
@@ -15,9 +17,12 @@ from keet.analysis.hardware.stages import SCHEDULERS
 from keet.analysis.kernel.resident_warps import working_part
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.sass.analyses.purpose import Purpose
+from keet.analysis.source_lines import InstructionTable
 from keet.analysis.time_model import HOT_LINE, TimeModel
+from keet.catalog import all_names, stalls
 from keet.diagnosis.diagnosis import Diagnosis, diagnose
-from keet.profile import Launch, RawMetric
+from keet.profile import Instances, Launch, RawMetric
+from keet.profile.launch import LaunchData
 from keet.profile.metric import Value
 from tests.conftest import needs_corpus
 from tests.rows import each_row
@@ -39,7 +44,7 @@ def without(launch: Launch, pattern: str) -> Launch:
     return changed(launch, change)
 
 
-def test_fills_of_l2_show_host_memory_as_the_counters_of_the_full_set_do() -> None:
+def test_fills_of_l2_show_host_memory_and_hot_lines() -> None:
     full = launch_of("rate_table")
     small = without(full, "srcunit_tex")
     shares = [LaunchView(launch).ceilings.share(HOST_LINK) for launch in (full, small)]
@@ -48,17 +53,19 @@ def test_fills_of_l2_show_host_memory_as_the_counters_of_the_full_set_do() -> No
     for name in ("band_scale", "ring_steps", "key_count"):
         small = without(launch_of(name), "srcunit_tex")
         assert HOST_LINK not in LaunchView(small).ceilings
+    assert HOT_LINE not in TimeModel(LaunchView(launch_of("rate_table"))).loads
+    launch = launch_of("key_count")
+    small = without(launch, r"op_atom|op_red|lts__t_sectors\.max$|sass_")
+    for each in (launch, small):
+        hot = hot_slice(TimeModel(LaunchView(each)))
+        assert hot.is_atomic
 
 
 @needs_corpus
-def test_a_basic_report_shows_inputs_in_host_memory() -> None:
+def test_host_memory_in_basic_reports() -> None:
     found = diagnosis("MgMap", 3)
     assert found.findings[0].id == "pcie_or_nvlink_traffic"
     assert found.account.part("waiting.busy.host_link")
-
-
-@needs_corpus
-def test_atomics_on_one_word_in_host_memory_keep_one_slice_active() -> None:
     found = diagnosis("shortstheory")
     # The traffic of the link is that of these atomics, and no second cause.
     (finding,) = found.findings
@@ -67,15 +74,6 @@ def test_atomics_on_one_word_in_host_memory_keep_one_slice_active() -> None:
     busy = found.account.part("waiting.busy.hot_l2_slice")
     assert busy.percent.value > 80
     assert found.account.unknown < 20
-
-
-def test_hot_lines_without_counts() -> None:
-    assert HOT_LINE not in TimeModel(LaunchView(launch_of("rate_table"))).loads
-    launch = launch_of("key_count")
-    small = without(launch, r"op_atom|op_red|lts__t_sectors\.max$|sass_")
-    for each in (launch, small):
-        hot = hot_slice(TimeModel(LaunchView(each)))
-        assert hot.is_atomic
 
 
 @needs_corpus
@@ -104,36 +102,28 @@ def test_an_sm_without_a_block_is_idle_even_if_not_measured() -> None:
 
 
 @needs_corpus
-def test_registers_limit_nothing_where_every_sm_has_all_its_blocks() -> None:
-    """AveryClapp: 64 blocks for 80 SMs."""
+def test_grids_of_public_reports() -> None:
+    # AveryClapp: 64 blocks for 80 SMs.
     for launch in (1, 2, 3):
         found = diagnosis("AveryClapp", launch)
         assert found.findings[0].id == "small_grid"
         assert not [each.id for each in found.findings if each.id.startswith("occupancy")]
-
-
-@needs_corpus
-def test_a_grid_of_threads_that_start_and_leave() -> None:
-    """Zloyaloha: 32,768 warps of 13 instructions; no SM is active for half of 12 us."""
+    # Zloyaloha: 32,768 warps of 13 instructions; no SM is active for half of 12 us.
     found = diagnosis("zloyaloha", 1)
     first = found.findings[0]
     assert first.id == "launch_bound"
     assert "13 instructions" in first.text
     assert first.advice.variant == "short_lived_warps"
+    # Trevorgloe: FP64 at 85 % on a GPU of 1/64 of the rate, and nothing else to do.
+    first = diagnosis("trevorgloe").findings[0]
+    assert first.id == "low_precision_possible"
+    assert first.forecast.likely >= 8
 
 
 @needs_corpus
 @pytest.mark.parametrize(("start", "launch"), [("NVIDIA", 0), ("JakeFlasher", 1)])
 def test_launching_is_no_imbalance(start: str, launch: int) -> None:
     assert "load_imbalance" not in [each.id for each in diagnosis(start, launch).findings]
-
-
-@needs_corpus
-def test_a_slow_fp64_pipe_makes_single_precision_worth_much() -> None:
-    """Trevorgloe: FP64 at 85 % on a GPU of 1/64 of the rate, and nothing else to do."""
-    first = diagnosis("trevorgloe").findings[0]
-    assert first.id == "low_precision_possible"
-    assert first.forecast.likely >= 8
 
 
 def test_a_slice_that_alone_is_always_active_is_at_its_limit() -> None:
@@ -281,3 +271,66 @@ def test_products_of_64_bits_take_the_fma_pipe_twice_as_long(case: str) -> None:
     ]
     needed = sum(floats) / (cycles * SCHEDULERS * 132)
     assert least.us == pytest.approx(needed * (view.value("duration") or 0) / 1e3, rel=0.05)
+
+
+RENAMED = re.compile(
+    r"smsp__average_warps_issue_stalled_\w+_per_issue_active\.ratio"
+    r"|smsp__pcsamp_warps_issue_stalled_\w+"
+)
+
+
+def old_name(name: str) -> str | None:
+    """The name in ncu 2019; None: the metric did not exist."""
+    others = [each for each in all_names(name) if each != name]
+    if not RENAMED.fullmatch(name):
+        return name
+    return others[-1] if others else None
+
+
+class OldData:
+    """An edited snapshot: warp states and samples of one of our reports under their old names."""
+
+    def __init__(self, data: LaunchData, names: Mapping[str, str]) -> None:
+        self._data, self._names = data, names
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._data, name)
+
+    def _today(self, name: str) -> str:
+        return self._names.get(name, "none" if old_name(name) != name else name)
+
+    def metric(self, name: str) -> RawMetric | None:
+        return self._data.metric(self._today(name))
+
+    def instances(self, name: str) -> Instances | None:
+        return self._data.instances(self._today(name))
+
+
+def as_of_2019(launch: Launch) -> Launch:
+    names = {
+        old: name
+        for stall in stalls().values()
+        for name in stall.metrics
+        if (old := old_name(name)) and old != name
+    }
+    return Launch(
+        number=launch.id,
+        name=launch.name,
+        workload=launch.workload,
+        grid=launch.grid,
+        block=launch.block,
+        data=OldData(launch.data, names),  # type: ignore[arg-type]
+    )
+
+
+def test_warp_states_and_samples_are_read_by_their_old_names() -> None:
+    today = launch_of("tap_filter")
+    old = as_of_2019(today)
+    assert old.metric("smsp__average_warps_issue_stalled_wait_per_issue_active.ratio") is None
+    assert old.metric("smsp__warp_cycles_per_issue_stall_wait") is not None
+    states = LaunchView(old).stalls
+    assert states["wait"] > 0
+    assert {*states} <= {*LaunchView(today).stalls}
+    table = InstructionTable(old)
+    assert table.waiting("wait") == InstructionTable(today).waiting("wait") != {}
+    assert table.waiting("no_instructions") == InstructionTable(today).waiting("no_instructions")

@@ -86,9 +86,6 @@ def test_an_atomic_in_a_helper_is_listed_with_its_call() -> None:
     shown = texts_of(view, finding.locations[:SHOWN])
     assert "atomicMax" in shown[0]
     assert shown[-1] == "if (threadIdx.x % 32 == 0) publish(fleet, mine);"
-
-
-def test_a_line_of_the_kernel_itself_has_no_call() -> None:
     view = view_of("histogram/few_blocks")
     kernel = next(each for each in view.sampled_places() if call_of(view, each) is None)
     assert kernel.share > 0

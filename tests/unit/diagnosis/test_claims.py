@@ -137,17 +137,18 @@ def test_half_of_the_work_is_about_half_of_the_time() -> None:
     assert result.possible == pytest.approx(2, abs=0.25)
     assert result.floor is not None
     assert result.next_limiter == "the issue slots"
+    # Each byte comes from DRAM once: what is computed on it may go, and the data stays.
+    result = evaluated("pair_reduce:slow", claim_of("redundant_traffic", "redundant", 0.9))
+    assert not result.supported
+    assert result.possible < 1.1
 
 
-def test_the_floor_is_the_time_of_the_needed_work() -> None:
-    """268 MB from L2 at the rate that L2 reaches; the launch takes 1 ms."""
+def test_the_floor_and_the_next_limiter() -> None:
+    # 268 MB from L2 at the rate that L2 reaches; the launch takes 1 ms.
     floor = evaluated("lookup_records:slow", LOOKUP).floor
     duration = diagnosis_of("lookup_records:slow").view.get("duration")
     assert floor.unit == duration.unit
     assert 0.05 < float(floor.value) / float(duration.value) < 0.3
-
-
-def test_the_next_limiter_is_what_stays() -> None:
     model = model_of(made_up({"dram": 80.0, "fma": 40.0}, {"long_scoreboard": 1.0}))
     assert limiter_after(model, Effect()) == "DRAM"
     assert limiter_after(model, Effect({"DRAM": 0.1}, every_wait=0.0)) == "the FMA pipe"
@@ -168,13 +169,6 @@ def test_a_gain_is_limited_by_what_the_warps_in_flight_allow(wording) -> None:
     floor = least_time(model, few, {"bytes"})
     assert model.gain(few) > model.gain(few._replace(least=floor)) == pytest.approx(1 / floor)
     wording(limiter_after(model, few._replace(least=floor)))
-
-
-def test_no_more_work_is_redundant_than_there_is_beside_the_data() -> None:
-    """Each byte comes from DRAM once: what is computed on it may go, and the data stays."""
-    result = evaluated("pair_reduce:slow", claim_of("redundant_traffic", "redundant", 0.9))
-    assert not result.supported
-    assert result.possible < 1.1
 
 
 BOTH = WorkClaim("redundant_traffic", "bytes", Quantity(1e7, "byte"), 0.5, "DRAM")
@@ -333,15 +327,12 @@ def ranked(name: str, *claims: WorkClaim) -> list[tuple[str, str, bool]]:
     return [(cause.finding.id, cause.origin, cause.leads) for cause in causes_of(name, *claims)]
 
 
-def test_without_claims_the_order_is_keets() -> None:
-    """At a roofline, nothing leads."""
+def test_the_order_with_and_without_claims() -> None:
+    # At a roofline, nothing leads.
     own = [(finding.id, "keet") for finding in diagnosis_of("window_median:slow").findings]
     assert ranked("window_median:slow") == [(*row, n == 0) for n, row in enumerate(own)]
     assert not any(leads for *_, leads in ranked("field_axpy:slow"))
-
-
-def test_claims_are_ranked_by_their_gain() -> None:
-    """keet expects 1.1x of integer overhead; three quarters of the instructions are not needed."""
+    # keet expects 1.1x of integer overhead; three quarters of the instructions are not needed.
     assert ranked("stencil_march:slow", STENCIL)[0] == ("integer_overhead", "model", True)
     large, small = (claim_of("redundant_traffic", "redundant", share) for share in (0.6, 0.3))
     assert ranked("stencil_march:slow", large)[0] == ("redundant_traffic", "model", True)
@@ -350,7 +341,7 @@ def test_claims_are_ranked_by_their_gain() -> None:
     assert ("redundant_traffic", "model", False) in others
 
 
-def test_a_claim_that_agrees_is_not_listed_twice_and_moves_no_finding_down() -> None:
+def test_a_claim_that_agrees_moves_no_finding_down_and_its_place_comes_first() -> None:
     place = Place("flip.cu", 7, 1.0, "samples")
     (own,) = diagnosis_of("matrix_flip:slow").findings
     for claim in (
@@ -361,9 +352,6 @@ def test_a_claim_that_agrees_is_not_listed_twice_and_moves_no_finding_down() -> 
         assert (cause.finding.id, cause.origin) == ("uncoalesced_global", "keet")
         assert cause.claim is not None
         assert cause.finding.forecast == own.forecast
-
-
-def test_the_place_of_a_claim_comes_first() -> None:
     claim = STENCIL._replace(place=Place("slow.cu", 3, 1.0, "the model's reading"))
     finding = causes_of("stencil_march:slow", claim)[0].finding
     assert finding.locations[0].where == "slow.cu:3"

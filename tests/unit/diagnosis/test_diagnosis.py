@@ -230,8 +230,11 @@ def test_odd_and_missing_numbers_give_finite_gains(launch: Launch) -> None:
     assert not any(re.search(r"\b(nan|inf)\b", text) for text in texts)
 
 
-def test_no_sample_looks_like_a_debug_build() -> None:
+def test_places_and_builds_that_are_not_named() -> None:
     assert not any(is_debug_build(LaunchView(launch_of(name), reads_code=True)) for name in SAMPLES)
+    view = LaunchView(launch_of("half_dense"))
+    assert 0 < sum(view.table.waiting("barrier").values()) < LEAST_SAMPLES
+    assert view.barrier_places() == ()
 
 
 @needs_corpus
@@ -253,12 +256,6 @@ def test_waits_at_a_barrier_are_those_of_the_barrier(name: str) -> None:
     places = view.barrier_places()
     assert places
     assert all("__syncthreads" in view.text_of(place) for place in places)
-
-
-def test_a_few_samples_name_no_barrier() -> None:
-    view = LaunchView(launch_of("half_dense"))
-    assert 0 < sum(view.table.waiting("barrier").values()) < LEAST_SAMPLES
-    assert view.barrier_places() == ()
 
 
 @needs_corpus

@@ -47,14 +47,15 @@ def test_excesses_of_each_kind() -> None:
     assert "serial_loads" in ids(diagnose(launch_of("sph_density/root_and_quotient")))
     assert ids(diagnose(launch_of("matrix_flip")))[0] == "access.slow.cu:7"
     assert ids(diagnose(launch_of("column_physics")))[0] == "local_memory"
-
-
-@pytest.mark.slow
-def test_excesses_of_many_lines_are_not_silent() -> None:
-    """Each of six gathers costs less than a twentieth; together they cost a quarter."""
+    # Each of six gathers costs less than a twentieth; together they cost a quarter.
     lines = range(207, 218)
     found = ids(of_program("programs/impact", 0))
     assert found[0] in [f"access.impact.cu:{line}" for line in lines]
+    assert not ids(diagnose(launch_of("nbody/sources_from_global")))
+    # Each byte is read once and written once.
+    assert not ids(of_program("programs/reactive", 3))
+    # Iterations of tiles compute with what they stored in shared memory.
+    assert not ids(diagnose(launch_of("panel_product:fast")))
 
 
 def test_arrays_share_the_time_of_their_finding() -> None:
@@ -62,16 +63,6 @@ def test_arrays_share_the_time_of_their_finding() -> None:
     parts = [each.us or 0.0 for each in excesses(found.view) if each.id.startswith("array.")]
     saved = (found.view.value("duration") or 0.0) * (1 - 1 / found.findings[0].forecast.likely)
     assert (len(parts), sum(parts)) == (2, pytest.approx(saved / 1e3, rel=0.02))
-
-
-@pytest.mark.slow
-def test_what_saves_no_time_is_no_excess() -> None:
-    # The issue slots set the pace: bytes that L1 delivers again cost nothing.
-    assert not ids(diagnose(launch_of("nbody/sources_from_global")))
-    # Each byte is read once and written once.
-    assert not ids(of_program("programs/reactive", 3))
-    # Iterations of tiles compute with what they stored in shared memory.
-    assert not ids(diagnose(launch_of("panel_product:fast")))
 
 
 @pytest.mark.slow

@@ -8,15 +8,17 @@ from pathlib import Path
 import pytest
 
 from keet.analysis.decisions.atomics import hot_slice, lane_requests, retries
+from keet.analysis.decisions.saturated import conversions
 from keet.analysis.facts.global_memory import changes_what_it_reads, sweeps_until_unchanged
 from keet.analysis.facts.waits import branches_part_loads, parted_loads
+from keet.analysis.kernel.bytes_in_flight import BytesInFlight, bytes_in_flight
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.memory_work import global_addresses, global_atomics, without_local
 from keet.analysis.sass.analyses.loop_loads import RepeatedStore
 from keet.analysis.time_model import HOT_LINE, Effect, HotLine, TimeModel
 from keet.diagnosis.diagnosis import diagnose, is_worth, ranked_candidates
 from keet.diagnosis.forecast import RankedCandidate
-from keet.findings import integer_overhead, redundant_traffic, small_grid
+from keet.findings import findings, integer_overhead, redundant_traffic, small_grid
 from keet.findings.launch_bound import SWEEPS
 from tests.rows import each_row
 from tests.unit.analysis.made_up_launch import with_code
@@ -309,11 +311,22 @@ def test_results_that_atomics_join_need_no_further_launch(case: str, *, is_joine
     assert (added == {0.0}) == is_joined
 
 
-def test_a_wide_load_is_not_saved_by_a_wider_one() -> None:
+def test_what_the_machine_code_shows_of_accesses() -> None:
     view = LaunchView(launch_of("token_sample/counter_per_token"), reads_code=True)
     found = integer_overhead._wider_loads(view.code, 0.75)
     widths = {each.position: each.width for each in view.code.accesses}
     assert {(widths[at], part) for at, part in found.items()} <= {(4, 0.75), (8, 0.5), (16, 0.0)}
+    # Local memory does not fit L1, letters do: nearly all that L2 moves is local memory.
+    left = without_local(LaunchView(launch_of("align_dp/whole_row_per_thread")))
+    assert left["L2"] < 0.05 < left["L1"]
+    # The index of a pair was spilled: its letters are no gather.
+    code = LaunchView(launch_of("align_dp/letter_by_letter"), reads_code=True).code
+    assert not any(each.is_gather for each in code.accesses if each.kind == "load")
+    # Reductions have the memory of loads, and no kind of access.
+    view = LaunchView(launch_of("vote_grid/gently_falling_words"), reads_code=True)
+    opcodes = {each.address: each.opcode for each in view.code.program.code}
+    assert [opcodes[at] for at in global_atomics(view)] == ["REDG"]
+    assert {opcodes[at] for at in global_addresses(view)} == {"LDG"}
 
 
 @pytest.mark.parametrize(("case", "most"), [
@@ -334,87 +347,52 @@ def _hot(case: str) -> tuple[HotLine, Effect]:
     return model.hot_line, found.shown[1]
 
 
-def test_a_block_copies_no_table_that_is_spread_over_all_slices() -> None:
-    """A few hot words of a large table: only the lanes of a warp combine their updates. A small
-    table leaves the idlest slices without atomics."""
+def test_hot_words_of_tables_and_copies() -> None:
+    # A few hot words of a large table: only the lanes of a warp combine their updates. A small
+    # table leaves the idlest slices without atomics.
     line, effect = _hot("contact_rows/boxes_on_decks")
     assert (line.of_table, effect.units[HOT_LINE]) == (1.0, 1 / 32)
     line, effect = _hot("kmeans_assign/sums_in_l2")
     assert line.of_table == 0.0
     assert effect.units[HOT_LINE] < 0.01
-
-
-def test_each_block_adds_all_words_of_its_copy() -> None:
-    """64 counters are in eight sectors, and 256 blocks each add them once. A warp updates nearly
-    all of them at a time."""
+    # 64 counters are in eight sectors, and 256 blocks each add them once. A warp updates nearly all
+    # of them at a time.
     _, effect = _hot("expert_route/counter_per_expert")
     requests = 107_108  # of the launch, as counted
     assert 256 * 7 < effect.units[HOT_LINE] * requests < 256 * 8
-
-
-def test_sums_in_registers_need_fewer_shuffles() -> None:
-    """46 waves of warps that each sum 32 values by shuffles, for one total. A warp that takes a
-    number from a counter with as many shuffles per item keeps them."""
+    # 46 waves of warps that each sum 32 values by shuffles, for one total. A warp that takes a
+    # number from a counter with as many shuffles per item keeps them.
     _, effect = _hot("energy_tally/add_per_warp")
     assert effect.units["LSU"] < 0.2
     assert effect.units["issue"] < 0.5
     assert "LSU" not in _hot("mask_compact/counter_per_warp")[1].units
-
-
-def test_parts_of_a_warp_that_leave_a_loop_one_by_one_enter_the_next_together() -> None:
-    """524,288 warps' rows, with three sums each; nearly every round serves one lane in six."""
+    # 524,288 warps' rows, with three sums each; nearly every round serves one lane in six.
     (found,) = retries(LaunchView(launch_of("group_sums/six_groups_per_block"), reads_code=True))
     assert found.updates == 3 * 524_288
     assert found.swaps / found.updates == pytest.approx(14.6, abs=0.1)
 
 
-def test_global_loads_that_hit_l1_stay_out_of_l2_without_local_memory() -> None:
-    """Local memory does not fit L1, letters do: nearly all that L2 moves is local memory."""
-    left = without_local(LaunchView(launch_of("align_dp/whole_row_per_thread")))
-    assert left["L2"] < 0.05 < left["L1"]
-
-
-def test_a_restored_register_is_not_loaded_data() -> None:
-    """The index of a pair was spilled: its letters are no gather."""
-    code = LaunchView(launch_of("align_dp/letter_by_letter"), reads_code=True).code
-    assert not any(each.is_gather for each in code.accesses if each.kind == "load")
-
-
-def test_atomics_are_no_loads_and_stores() -> None:
-    """Reductions have the memory of loads, and no kind of access."""
-    view = LaunchView(launch_of("vote_grid/gently_falling_words"), reads_code=True)
-    opcodes = {each.address: each.opcode for each in view.code.program.code}
-    assert [opcodes[at] for at in global_atomics(view)] == ["REDG"]
-    assert {opcodes[at] for at in global_addresses(view)} == {"LDG"}
-
-
-def test_doubles_take_registers_with_them() -> None:
-    """Pairs of registers limit the warps; with floats, more of them hide the waits for loads."""
+def test_doubles_take_registers_with_them_unless_they_are_few() -> None:
+    # Pairs of registers limit the warps; with floats, more of them hide the waits for loads.
     first = ranked("sph_density/double_literals")[0]
     assert first.candidate.id == "fp64_promotion"
     assert isinstance(first.candidate.effect, Effect)
     assert 0.7 < first.candidate.effect.waits["long_scoreboard"] < 0.9
     assert 1.2 < first.possible < 1.6
-
-
-def test_few_doubles_leave_the_warps_as_they_are() -> None:
-    """One expression after the loop; registers do not limit the warps."""
+    # One expression after the loop; registers do not limit the warps.
     found = {each.candidate.id: each.possible for each in ranked("sph_density/double_norm")}
     assert found.get("fp64_promotion", 1.0) < 1.05
 
 
 def test_branches_to_slow_paths_part_the_loads_of_a_loop(wording) -> None:
-    """An exact root and a division per neighbour: the four gathers of an unrolled loop are waited
-    for one by one. The fix gained 1.7x."""
+    # An exact root and a division per neighbour: the four gathers of an unrolled loop are waited
+    # for one by one. The fix gained 1.7x.
     first = ranked("sph_density/root_and_quotient")[0]
     assert first.candidate.id == "latency_bound"
     wording(first.candidate.text)
     assert is_worth(first)
     assert 1.2 < first.possible < 1.8
-
-
-def test_loads_that_no_branch_parts_are_issued_together() -> None:
-    """The same kernel without branches."""
+    # The same kernel without branches.
     view = LaunchView(launch_of("sph_density/double_norm"), reads_code=True)
     assert view.code is not None
     assert parted_loads(view.code)[0] < 2
@@ -509,3 +487,87 @@ def test_a_total_that_one_thread_stores_is_no_flag(decides, value, is_sweep) -> 
     view = LaunchView(with_code(body, name="k(float*, int*)"), reads_code=True)
     assert changes_what_it_reads.test(view)
     assert bool(sweeps_until_unchanged.test(view)) is is_sweep
+
+
+def view_of(name: str) -> LaunchView:
+    return LaunchView(launch_of(name), reads_code=True)
+
+
+def flight_of(name: str) -> BytesInFlight:
+    found = bytes_in_flight(view_of(name))
+    assert found is not None
+    return found
+
+
+def ranked_of_bytes_in_flight(name: str) -> dict[str, RankedCandidate]:
+    view = view_of(name)
+    return {each.candidate.id: each for each in ranked_candidates(view, TimeModel(view))}
+
+
+@pytest.mark.parametrize(
+    "name", ["sound_chain/four_loads_at_a_time", "reduce_rows/one_load_one_warp"]
+)
+def test_too_few_loads_at_a_time_are_named(name: str) -> None:
+    found = ranked_of_bytes_in_flight(name)["latency_bound"]
+    assert flight_of(name).shortage() > 0.8
+    assert found.gain > 1.1
+    assert "Loads have requested about" in found.candidate.text
+
+
+@pytest.mark.parametrize("name", ["histogram/spread_classes", "spmv_ell/waiting_for_dram"])
+def test_with_enough_bytes_on_their_way_loads_wait_in_a_queue(name: str) -> None:
+    assert flight_of(name).shortage() == 0
+    assert ranked_of_bytes_in_flight(name)["latency_bound"].possible < 1.05
+
+
+def test_which_accesses_need_to_be_wider() -> None:
+    flight = flight_of("quant_elementwise/two_floats")
+    assert flight.waits < 1.2
+    assert flight.per_thread == pytest.approx(8, rel=0.1)
+    assert ranked_of_bytes_in_flight("quant_elementwise/two_floats")["narrow_access"].gain > 1.1
+    assert flight_of("matrix_flip:slow").unqueued < 0.8
+    assert ranked_of_bytes_in_flight("matrix_flip:slow")["narrow_access"].possible < 1.1
+    assert flight_of("sound_chain/four_loads_at_a_time").waits > 10
+    assert (
+        ranked_of_bytes_in_flight("sound_chain/four_loads_at_a_time")["narrow_access"].possible
+        < 1.05
+    )
+    assert bytes_in_flight(LaunchView(launch_of("quant_dense/row_by_row"))) is None
+
+
+def test_repeated_conversions_are_counted_and_named() -> None:
+    view = LaunchView(launch_of("quant_dense/conversion_inside"), reads_code=True)
+    ranked = {each.candidate.id: each for each in ranked_candidates(view, TimeModel(view))}
+    assert "sfu_bound" not in ranked  # a conversion is no special function
+    pipe = ranked["pipe_saturated"]
+    assert (pipe.candidate.variant, pipe.candidate.basis) == ("XU", "measured")
+    assert "conversions (I2F)" in pipe.candidate.text
+    assert "converted 16 times each" in pipe.candidate.text
+    assert 1.2 < pipe.possible < 1.4
+    found = conversions(LaunchView(launch_of("layernorm/formula_after_add"), reads_code=True))
+    assert found.names == "F2F"
+    assert found.left is None
+    assert found.times is None
+    assert conversions(LaunchView(launch_of("nbody/sine_of_every_harmonic"))) is None
+    # powf and sincosf round their arguments; the launch has no MUFU instruction.
+    view = LaunchView(launch_of("rope_cache/angles_per_pair"), reads_code=True)
+    assert conversions(view) is None
+    ranked = {each.candidate.id: each for each in ranked_candidates(view, TimeModel(view))}
+    assert 1.1 < ranked["sfu_bound"].possible < 1.5
+    # Values are converted as often as before, whatever loads them.
+    view = LaunchView(launch_of("quant_dense/conversion_inside"), reads_code=True)
+    model = TimeModel(view)
+    effects = [each.effect for each in findings()["narrow_access"].candidates(view, model)]
+    left = [each.units["XU"] for each in effects if isinstance(each, Effect)]
+    assert min(left) > 0.99
+
+
+@pytest.mark.slow
+def test_instructions_take_waiting_at_barriers_with_them() -> None:
+    """Warps wait for others that compute powers."""
+    view = LaunchView(launch_of("option_tree/power_per_node"), reads_code=True)
+    first = ranked_candidates(view, TimeModel(view))[0]
+    assert first.candidate.id == "sfu_bound"
+    assert isinstance(first.candidate.effect, Effect)
+    assert first.candidate.effect.waits["barrier"] < 0.5
+    assert first.possible > 4

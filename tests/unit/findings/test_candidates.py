@@ -117,9 +117,6 @@ def test_a_look_alike_has_a_small_forecast(kind: str, report: str) -> None:
 def test_every_candidate_kind_occurs_in_a_report() -> None:
     rooflines = {"at_dram_roofline", "at_compute_roofline"}
     assert {kind for kind, _, _ in KINDS} == findings().keys() - rooflines
-
-
-def test_counted_overhead_is_measured_and_general_overhead_assumed() -> None:
     assert gains(LaunchView(changed(launch_of("matrix_flip"), lambda name, value: None))) == {}
     # Divisions are counted in the machine code; how many addresses a kernel needs is not.
     assert basis_of("calendar_map/three_divisions") == "measured"

@@ -1,29 +1,37 @@
-"""Faults that readers of public reports found: each with a launch of ours, edited where it says so."""
+"""What readers of public reports found to be wrong: each with a launch of ours, edited where it says so."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from keet.analysis.account import account_of
 from keet.analysis.decisions.saturated import while_active
-from keet.analysis.facts import global_memory, grid, on_chip
+from keet.analysis.facts import global_memory, grid, on_chip, waits
 from keet.analysis.kernel.inactive_threads import uneven_trips
 from keet.analysis.kernel.library import users_function
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.ledger import Ledger
+from keet.analysis.memory_work import global_loads_part, global_part
 from keet.analysis.time_model import HOT_LINE, TimeModel
-from keet.diagnosis.diagnosis import diagnose
+from keet.diagnosis.diagnosis import Diagnosis, diagnose
+from keet.documents.finding import Forecast
 from keet.explanation import headline
+from keet.explanation.analyst import _healthy, minor_defect
 from keet.explanation.busy_units import leading_units
+from keet.explanation.gain_texts import forecast_text
+from keet.explanation.headline import _headline, verdict_of
 from keet.findings import findings
-from keet.profile import Launch, Location
+from keet.profile import Device, Instances, KernelName, Launch, Location, RawMetric
 from keet.profile.metric import Value
-from tests.conftest import needs_corpus
+from tests.conftest import REPORTS, needs_corpus
 from tests.rows import each_row
-from tests.unit.analysis.made_up_launch import ELAPSED, made_up
+from tests.unit.analysis.made_up_launch import ELAPSED, GEFORCE, made_up
 from tests.unit.analysis.real_launches import (
+    ChangedData,
     changed,
     launch_of,
     profile_of,
@@ -58,10 +66,17 @@ def test_atomics_on_many_addresses_are_no_hot_slice(case: str) -> None:
     assert HOT_LINE not in model.loads
 
 
-def test_few_atomics_on_one_address_are_no_limit() -> None:
+def test_atomics_that_are_few_or_not_by_their_gain() -> None:
     found = diagnose(without_slices("energy_tally/add_per_block"))
     assert found.model.loads[HOT_LINE] < 0.3
     assert "atomic_contention" not in [each.id for each in found.findings]
+    for name in ("mask_compact/rare_hits", "energy_tally/add_per_warp", "key_count", "fan_update"):
+        for finding in diagnose(launch_of(name)).findings:
+            assert finding.cause_certainty != "certain" or finding.forecast.low > 1
+    for name in ("vote_grid/sum_of_each_warp", "energy_tally/add_per_warp", "key_count"):
+        found = diagnose(launch_of(name))
+        for each in found.findings:
+            assert each.forecast.high * found.model.start <= 1.01
 
 
 @each_row("fact, yes, no", [
@@ -76,16 +91,6 @@ def test_few_atomics_on_one_address_are_no_limit() -> None:
 def test_facts_about_atomics(fact, yes, no) -> None:
     assert yes is None or fact.test(LaunchView(launch_of(yes), reads_code=True))
     assert no is None or not fact.test(LaunchView(launch_of(no), reads_code=True))
-
-
-def test_gains_that_may_be_nothing_and_those_of_short_kernels() -> None:
-    for name in ("mask_compact/rare_hits", "energy_tally/add_per_warp", "key_count", "fan_update"):
-        for finding in diagnose(launch_of(name)).findings:
-            assert finding.cause_certainty != "certain" or finding.forecast.low > 1
-    for name in ("vote_grid/sum_of_each_warp", "energy_tally/add_per_warp", "key_count"):
-        found = diagnose(launch_of(name))
-        for each in found.findings:
-            assert each.forecast.high * found.model.start <= 1.01
 
 
 def test_indexed_constants_are_told_from_barriers_by_their_cache() -> None:
@@ -310,3 +315,271 @@ def test_what_equal_trips_save_is_not_what_regrouping_saves(case: str, wording) 
     trips = uneven_trips(view)
     assert saved["loops_even"] == pytest.approx(100 * (1 - trips.even))
     wording(found.text, case=case)
+
+
+def gain_of(diagnosis: Diagnosis, finding: str) -> float:
+    found = [each for each in (*diagnosis.findings, *diagnosis.minor) if each.id == finding]
+    return max((each.forecast.likely for each in found), default=1.0)
+
+
+def healthy_notes(launch: Launch) -> list[str]:
+    return [str(note.text) for note in _healthy(LaunchView(launch), set())]
+
+
+def with_local_accesses(launch: Launch, local: float) -> Launch:
+    """An edited snapshot: the same launch, with this many local loads and stores."""
+
+    def change(name: str, value: Value) -> Value:
+        return local if name.startswith("smsp__sass_inst_executed_op_local_") else value
+
+    return changed(launch, change)
+
+
+def test_narrow_global_accesses_are_no_cause_where_nearly_all_accesses_are_local() -> None:
+    launch = launch_of("bit_unpack/nibbles_narrow")
+    before = diagnose(launch)
+    assert before.findings[0].id == "narrow_access"
+    after = diagnose(with_local_accesses(launch, 1e12))
+    assert gain_of(after, "narrow_access") < 1 + (gain_of(before, "narrow_access") - 1) / 2
+
+
+def test_threads_that_are_predicated_off_do_not_look_good() -> None:
+    """An edited snapshot: nearly all threads are active, and most of them are predicated off."""
+    name = "smsp__thread_inst_executed_pred_on_per_inst_executed.ratio"
+    launch = launch_of("tap_filter")
+    told = healthy_notes(launch)
+    assert [text for text in told if "predicated" in text]
+    edited = changed(launch, lambda each, value: 19.3 if each == name else value)
+    told = healthy_notes(edited)
+    assert not [text for text in told if "predicated" in text]
+
+
+PACKED = {"l2_sectors_pct": 50.0, "l2_tag_requests_pct": 45.0}
+"""Lookups of L2 take whole lines, as with scattered words that are less than a line apart."""
+
+
+def test_accesses_that_take_many_passes_get_advice_about_addresses(wording) -> None:
+    """Made up after a public report: L1 at 86 %, the LSU pipe at 4 %, and L2 mostly receives; or
+    not, so that it may be banks, too."""
+    said = {}
+    for received, sent in ((61.0, 5.0), (20.0, 61.0)):
+        crossbar = {"l2_input_pct": received, "l2_output_pct": sent}
+        launch = made_up({"l1": 86.0, "lsu": 4.3, "l2": 61.0}, **PACKED, **crossbar)
+        (said[received],) = [e for e in diagnose(launch).findings if e.id == "pipe_saturated"]
+    wording([said[61.0].label])
+    assert "neighbouring addresses" in str(said[61.0].action)
+    assert "registers" not in str(said[61.0].action)
+    assert said[20.0].variant == "L1/passes"
+    assert "different banks" in str(said[20.0].action)
+
+
+def test_a_pipe_that_is_busy_with_shared_memory_is_named_so(wording) -> None:
+    """Made up after a public report: a tree in shared memory keeps the LSU pipe busy."""
+    counted = {
+        "shared_load_inst": 6_225_920,
+        "shared_store_inst": 3_604_480,
+        "global_load_requests": 524_288,
+        "global_store_requests": 65_536,
+    }
+    launch = made_up({"lsu": 90.0, "dram": 39.0}, **counted)
+    launch.name = KernelName("reduce_v1_kernel", "reduce_v1_kernel()", "_Z1kv")
+    first = diagnose(launch).findings[0]
+    wording(first.label, first.text)
+    assert "shuffles" in str(first.action)
+    launch.name = KernelName("smooth", "smooth()", "_Z1kv")
+    assert "shuffles" not in str(diagnose(launch).findings[0].action)
+
+
+def test_what_a_basic_report_does_not_show_is_not_denied(wording) -> None:
+    """Made up after a public report: L1 at 69 %, the LSU pipe at 35 %, few warps by registers."""
+    limits = {"block_limit_registers": 2.0, "block_limit_warps": 6.0, "block_limit_sm": 16.0}
+    launch = made_up(
+        {"l1": 69.0, "lsu": 35.0, "issue_slots": 53.0, "fma": 48.0},
+        theoretical_occupancy_pct=33.3,
+        **limits,
+    )
+    diagnosis = diagnose(launch)
+    assert not diagnosis.findings
+    told = str(verdict_of(diagnosis).headline)
+    wording(told)
+
+
+def test_full_sms_that_do_nothing_are_blocks_that_may_wait_for_each_other() -> None:
+    """Made up after a public report: blocks that wait for the flag of the previous one. Units that
+    were not measured and half-empty SMs are no sign of it."""
+    held = {"achieved_occupancy_pct": 99.9, "waves_per_sm": 280.0}
+    idle = {"l1": 8.0, "l2": 6.0, "dram": 0.1, "issue_slots": 2.0}
+    (found,) = [e for e in diagnose(made_up(idle, **held)).findings if e.id == "latency_bound"]
+    assert (found.variant, found.cause_certainty) == ("blocks", "possible")
+    assert found.forecast.high >= 30, "nothing limits the gain"
+    assert "flag" in str(found.action)
+    unmeasured = made_up({"l1": 8.0, "issue_slots": 2.0}, **held)
+    few_warps = made_up(idle, achieved_occupancy_pct=40.0, waves_per_sm=280.0)
+    for launch in (unmeasured, few_warps):
+        assert "blocks" not in [each.variant for each in diagnose(launch).findings]
+
+
+def test_excess_sectors_do_not_relieve_a_pipe_that_serves_shared_memory() -> None:
+    """Made up after a public report: 95 % of the passes through L1 are of shared memory."""
+    counted = {"global_load_sectors": 9.6e6, "global_load_requests": 2.2e6}
+    launch = made_up({"l1": 96.0, "lsu": 95.0}, **counted, shared_wavefronts=40.5e6)
+    assert global_part(LaunchView(launch)) < 0.2
+    assert global_loads_part(LaunchView(launch)) < 0.06
+    alone = made_up({"l1": 96.0, "lsu": 95.0}, **counted)
+    assert global_part(LaunchView(alone)) == global_loads_part(LaunchView(alone)) == 1.0
+
+
+def test_a_short_kernel_has_no_other_cause_that_is_assumed() -> None:
+    """An edited snapshot: the kernel ends after 3 us, so that its waiting is that of its start."""
+    launch = launch_of("bit_unpack/nibbles_narrow")
+    assert any(each.cause_certainty != "certain" for each in diagnose(launch).findings)
+    short = changed(
+        launch, lambda name, value: 3000.0 if name.startswith("gpu__time_duration") else value
+    )
+    first, *others = diagnose(short).findings
+    assert first.id == "launch_bound"
+    assert all(each.cause_certainty == "certain" for each in others)
+
+
+def test_gains_of_short_blocks_old_gpus_and_local_memory() -> None:
+    # One block leaves more of the GPU free than 16 do: launching them together gains more.
+    launches = [made_up({}, duration=2000.0, grid_size=blocks) for blocks in (1, 16, 100)]
+    gains = [gain_of(diagnose(each), "launch_bound") for each in launches]
+    assert gains == sorted(gains, reverse=True)
+    assert gains[-1] > 1
+    # Made up: of an old GPU's counters, this one says how often schedulers issue.
+    device = Device("GeForce GTX 1080", "6.1", 20)
+    launch = made_up({"dram": 2.0}, device=device, one_or_more_eligible_pct=14.0, grid_size=79)
+    assert LaunchView(launch).ceilings.share("issue") == pytest.approx(0.14)
+
+
+class WithCalls(ChangedData):
+    """An edited snapshot: 20 times as many samples as in the kernel's code are at an address outside
+    of it, and the SMs count 20 times as many instructions."""
+
+    def metric(self, name: str) -> RawMetric | None:
+        found = super().metric(name)
+        if name != "smsp__inst_executed.sum" or found is None:
+            return found
+        return found._replace(value=20 * float(found.value or 0))
+
+    def instances(self, name: str) -> Instances | None:
+        found = super().instances(name)
+        if found is None or not name.startswith("smsp__pcsamp_sample"):
+            return found
+        outside = 20 * sum(each for each in found.values if isinstance(each, int | float))
+        return Instances((*found.values, outside), (*(found.ids or ()), 16))
+
+
+def test_time_outside_of_the_kernels_code_is_no_fault_of_that_code(wording) -> None:
+    launch = launch_of("sound_chain/one_load_at_a_time")
+    before = diagnose(launch)
+    edited = changed(launch, lambda _, value: value)
+    edited.data = WithCalls(launch.data, lambda _, value: value)  # type: ignore[assignment]
+    after = diagnose(edited)
+    assert before.findings[0].label == "exposed latency"
+    wording([(each.label, each.text) for each in after.findings])
+    assert "malloc" in after.findings[0].action
+
+
+def test_an_empty_kernel_needs_no_advice(wording) -> None:
+    """Made up: two instructions per warp, one of which ends it."""
+    shape = {"grid_size": 1000, "block_size": 256, "waves_per_sm": 5.0, "duration": 18e3}
+    diagnosis = diagnose(made_up({"issue_slots": 4.0}, inst_executed=16_000, **shape))
+    assert diagnosis.findings == ()
+    wording(verdict_of(diagnosis).headline)
+
+
+def test_a_pipe_of_the_only_active_sm_is_judged_while_it_is_active() -> None:
+    """Made up after a public report: one block on 132 SMs, whose FP64 pipe is always busy. More
+    independent work does not help it, and special functions are not what it waits for."""
+    alone = {"grid_size": 1, "elapsed_cycles": ELAPSED, "sm_active_cycles_max": ELAPSED}
+    alone |= {"sm_active_cycles": ELAPSED / 132}
+    states = {"short_scoreboard": 80.0, "wait": 3.0, "selected": 1.0}
+    launch = made_up({"fp64": 87.0 / 132, "issue_slots": 2.0 / 132}, states, None, **alone)
+    assert TimeModel(LaunchView(launch)).loads["FP64"] > 0.9
+    assert gain_of(diagnose(launch), "latency_bound") < 1.1
+
+
+def test_a_tree_in_shared_memory_is_named_by_what_it_loads() -> None:
+    # Barriers give the LSU pipe no work, and the loads and stores between them do.
+    found = diagnose(launch_of("reduce_rows/three_trees")).findings[0]
+    assert (found.id, found.variant) == ("barrier_bound", "steps")
+    assert "LSU" in found.relieves
+    # Each thread loads its neighbours and stores between two barriers, as in a tree; how many
+    # threads do is not in this report.
+    (launch, *_) = profile_of(REPORTS.parent / "runs" / "steps_one.ncu-repz").launches
+    diagnosis = diagnose(launch)
+    assert "barrier_bound" in {each.id for each in (*diagnosis.findings, *diagnosis.minor)}
+    assert "steps" not in {each.variant for each in (*diagnosis.findings, *diagnosis.minor)}
+
+
+def test_a_cause_that_gives_the_busy_unit_no_work_is_not_said_to_be_behind_it(wording) -> None:
+    diagnosis = diagnose(launch_of("reduce_rows/three_trees"))
+    first = replace(diagnosis.findings[0], relieves={})
+    busy = diagnosis.view.ceilings.ranked[:1]
+    said = str(_headline(diagnosis._replace(findings=(first,)), tuple(busy), ""))
+    wording(said)
+
+
+def test_short_waits_on_doubles_are_not_called_special_functions() -> None:
+    """Made up: a GPU with few FP64 lanes returns doubles through the short scoreboard."""
+    states = {"short_scoreboard": 80.0, "wait": 3.0, "selected": 1.0}
+    opcodes = {"DFMA": 700, "F2I": 200, "LDS": 10}
+    ratio = {"device_fp32_fp64_ratio": 64.0}
+    view = LaunchView(made_up({"fp64": 30.0}, states, opcodes, GEFORCE, **ratio))
+    assert waits.waits_for_doubles.test(view)
+    assert not waits.waits_for_special.test(view)
+    plain = LaunchView(made_up({"fp64": 30.0}, states, opcodes))
+    assert waits.waits_for_special.test(plain)
+
+
+def test_a_sleep_has_no_gain_and_no_cases_of_other_causes() -> None:
+    """Made up: warps sleep nearly all of the time."""
+    states = {"sleeping": 4000.0, "long_scoreboard": 20.0, "selected": 1.0}
+    found = diagnose(made_up({"l2": 0.1, "issue_slots": 0.1}, states)).findings[0]
+    assert found.variant == "sleep"
+    assert found.has_open_gain
+    assert forecast_text(found, Ledger()) == "gain not known"
+    assert found.precedents is None
+
+
+def test_a_large_defect_that_gains_little_is_said(wording) -> None:
+    """A snapshot: the same conflicts, if fixing them gained little. They may gain nothing at all,
+    and then they are likely, not certain."""
+    diagnosis = diagnose(launch_of("wmma_product/flat_tiles"))
+    first = diagnosis.findings[0]
+    assert first.id == "shared_bank_conflict"
+    for certainty in ("certain", "likely"):
+        minor = replace(first, forecast=Forecast(1.0, 1.0, 1.05), cause_certainty=certainty)
+        said = minor_defect(diagnosis.view, (minor,))
+        assert said.startswith(first.text)
+        # No other unit is near its peak, so that none is the reason.
+        wording(said, case=certainty)
+    assert minor_defect(diagnosis.view, ()) is None
+    assert minor_defect(diagnosis.view, (replace(first, cause_certainty="possible"),)) is None
+    little = dict.fromkeys(first.relieves or (), 0.1)
+    assert minor_defect(diagnosis.view, (replace(first, relieves=little),)) is None
+
+
+@needs_corpus
+def test_half_of_the_wavefronts_are_conflicts_but_another_unit_is_full() -> None:
+    """Swagatam1812: a convolution with the ADU pipe at 96 %, and L1 at 99 %."""
+    (said,) = {minor_text(each) for each in public_profile("Swagatam1812").launches[:1]}
+    assert said.startswith("49% of the ")
+    assert "bank" in said
+    assert said.endswith("would stay at 96% of its peak.")
+
+
+def minor_text(launch: Launch) -> str:
+    diagnosis = diagnose(launch)
+    return minor_defect(diagnosis.view, diagnosis.minor) or ""
+
+
+def test_a_product_from_tiles_gains_by_its_loads_per_fma_without_counts() -> None:
+    """Made up after a public report: one result per thread, the LSU pipe is full, FMA is idle."""
+    units = {"lsu": 83.0, "l1": 50.0, "issue_slots": 20.4, "fma": 8.5, "alu": 2.4}
+    launch = made_up(units, shared_memory_static=8192.0)
+    plain = gain_of(diagnose(launch), "pipe_saturated")
+    launch.name = KernelName("matmul_tiled", "matmul_tiled()", "_Z1kv")
+    assert gain_of(diagnose(launch), "pipe_saturated") > 1.3 * plain > 1.3

@@ -30,7 +30,7 @@ def without(launch: Launch, pattern: str) -> Launch:
 MEMORY_TABLES = r"^l1tex__data_bank_conflicts|^l1tex__data_pipe_lsu_wavefronts_mem_shared.*\.sum$"
 
 
-def test_bank_conflicts_are_measured_by_the_counters_of_instructions() -> None:
+def test_shared_memory_by_other_counters() -> None:
     full = launch_of("score_tiles")
     part = without(full, MEMORY_TABLES)
     assert LaunchView(part).get("bank_conflicts_load") is None
@@ -38,6 +38,10 @@ def test_bank_conflicts_are_measured_by_the_counters_of_instructions() -> None:
     assert before.id == after.id == "shared_bank_conflict"
     assert after.locations == before.locations
     assert after.forecast.likely == pytest.approx(before.forecast.likely, rel=0.1)
+    full = launch_of("score_tiles")
+    part = without(full, r"^l1tex__|^lsu|sm__inst_executed_pipe_lsu|^idc")
+    share = LaunchView(part).ceilings.share("L1")
+    assert share == pytest.approx(LaunchView(full).ceilings.share("L1"), rel=0.3)
 
 
 STATES = r"_per_issue_active\.ratio$"
@@ -54,13 +58,6 @@ def test_samples_and_executed_instructions_replace_what_is_missing(name: str) ->
     assert len(waiting.children) > 1
     shares = [LaunchView(each).ceilings.share("issue") for each in (full, without(full, ISSUED))]
     assert shares[1] == pytest.approx(shares[0], rel=0.1)
-
-
-def test_shared_wavefronts_show_how_busy_l1_is_at_least() -> None:
-    full = launch_of("score_tiles")
-    part = without(full, r"^l1tex__|^lsu|sm__inst_executed_pipe_lsu|^idc")
-    share = LaunchView(part).ceilings.share("L1")
-    assert share == pytest.approx(LaunchView(full).ceilings.share("L1"), rel=0.3)
 
 
 def test_a_few_samples_name_no_place() -> None:

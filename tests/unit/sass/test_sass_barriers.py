@@ -41,6 +41,12 @@ def test_one_warp_explains_the_waiting_of_the_others() -> None:
     assert (wait.position, wait.samples, wait.alone[0]) == (7, 300, 5)
     assert 250 < wait.by_few <= 300
     assert polls_memory(code, wait.alone) == [4]
+    # One thread of each of ten blocks runs a loop of 128 iterations before the barrier.
+    code = program(SERIAL, [160, 160, 160, 10, *([1280] * 4), 160, 160])
+    samples = {"barrier": {16 * 9: 300}, "short_scoreboard": {16 * 5: 24}}
+    (wait,) = barrier_waits(code, samples, WARPS)
+    assert (wait.by_few, set(wait.alone)) == (300, {3, 4, 5, 6, 7})
+    assert barrier_waits(program("EXIT"), {"barrier": {0: 3}}, WARPS) == []
 
 
 @each_row("lines, counts, samples", [
@@ -60,15 +66,6 @@ SERIAL = """
     again: LDS R2, [R4]; FADD R3, R3, R2; ISETP.LT.AND P1, PT, R1, 0x80, PT; @P1 BRA again
     join: BAR.SYNC 0x0; EXIT
 """
-
-
-def test_iterations_of_a_loop_are_not_warps() -> None:
-    """One thread of each of ten blocks runs a loop of 128 iterations before the barrier."""
-    code = program(SERIAL, [160, 160, 160, 10, *([1280] * 4), 160, 160])
-    samples = {"barrier": {16 * 9: 300}, "short_scoreboard": {16 * 5: 24}}
-    (wait,) = barrier_waits(code, samples, WARPS)
-    assert (wait.by_few, set(wait.alone)) == (300, {3, 4, 5, 6, 7})
-    assert barrier_waits(program("EXIT"), {"barrier": {0: 3}}, WARPS) == []
 
 
 def test_a_serial_step_is_one_finding_of_barriers_and_inactive_threads(wording) -> None:

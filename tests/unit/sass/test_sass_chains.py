@@ -107,13 +107,10 @@ def test_accumulators(body, positions) -> None:
     assert only(body).recurrence.positions == positions
 
 
-def test_loops_that_ran_once_are_left_out() -> None:
+def test_loops_that_ran_once_are_left_out_and_inner_ones_count_for_themselves() -> None:
     lines = "MOV R0, RZ\ntop: FADD R0, R0, R1\n@P0 BRA top\nEXIT"
     assert loop_chains(program(lines, [4, 4, 4, 4])) == []
     assert len(loop_chains(program(lines))) == 1  # without counts it may have run often
-
-
-def test_an_inner_loop_counts_for_itself() -> None:
     rows = "MOV R0, RZ; outer: MOV R1, RZ; inner: FADD R2, R2, R3; @P0 BRA inner"
     rows += "; IADD3 R0, R0, 0x1, RZ; @P1 BRA outer; EXIT"
     found = loop_chains(program(rows, [1, 10, 100, 100, 10, 10, 1]))
@@ -156,12 +153,9 @@ def test_what_waits_for_what(lines, position, reason, producers, link) -> None:
     assert found.producers == producers
 
 
-def test_samples_behind_the_end_are_those_of_the_end() -> None:
+def test_samples_without_code_are_those_of_the_end_or_left_out() -> None:
     found = waits(program(f"{STORE}EXIT\nNOP", [4, 4, 0]), {"drain": {32: 5}})
     assert found[0].producers == (0,)
-
-
-def test_samples_at_addresses_without_code_are_left_out() -> None:
     found = waits(program(LOADED), {"wait": {0: 1, 16: 4, 999: 7, 32: 0}})
     assert [each.position for each in found] == [1, 0]
 
@@ -171,12 +165,13 @@ def test_work_with_the_same_inputs_in_every_iteration() -> None:
     rows += "; LDG.E R5, desc[UR4][R6.64]; MOV R10, R9; IADD3 R0, R0, 0x1, RZ; @P0 BRA top; EXIT"
     (found,) = invariants(program(rows, [1, *[10] * 7, 1]))
     assert (found.positions, found.loads, found.share) == ((1, 2, 4), 1, pytest.approx(27 / 72))
-
-
-def test_what_a_loop_changes_is_not_invariant() -> None:
     lines = "MOV R0, RZ\ntop: FADD R2, R2, R3\nFMUL R4, R2, R3\n@P0 BRA top\nEXIT"
     assert invariants(program(lines, [1, 10, 10, 10, 1])) == []
     assert invariants(program(lines)) == []  # without counts there is nothing to gain
+    rows = "MOV R0, RZ; outer: FADD R5, R5, 1; inner: FMUL R2, R8, R9; FMUL R3, R5, R9"
+    rows += "; @P0 BRA inner; @P1 BRA outer; EXIT"
+    found = invariants(program(rows, [1, 10, 100, 100, 100, 10, 1]))
+    assert {each.positions for each in found} == {(2,), (3,)}
 
 
 def test_loads_of_what_a_loop_writes_are_not_invariant() -> None:
@@ -193,13 +188,6 @@ def test_loads_of_what_a_loop_writes_are_not_invariant() -> None:
     one = program(lines.format(load="LDG.E R2, desc[UR4][R6.64]", store="NOP"), counts)
     assert invariants(one)
     assert not invariants(one, rewritten={1})
-
-
-def test_invariant_work_counts_for_the_outermost_possible_loop() -> None:
-    rows = "MOV R0, RZ; outer: FADD R5, R5, 1; inner: FMUL R2, R8, R9; FMUL R3, R5, R9"
-    rows += "; @P0 BRA inner; @P1 BRA outer; EXIT"
-    found = invariants(program(rows, [1, 10, 100, 100, 100, 10, 1]))
-    assert {each.positions for each in found} == {(2,), (3,)}
 
 
 @each_row("body, is_serial", [

@@ -55,18 +55,15 @@ def retries_in(lines: str, entries: int, *inside: int) -> list[RetryLoop]:
     return retry_loops(program(lines, counts + [entries] * (len(rows) - len(counts))))
 
 
-def test_additions_and_maxima_of_floats() -> None:
-    """Threads that are done meet at BSYNC in several parts, which are repeats too. One round per
-    update is no retry."""
+def test_loops_that_are_retries() -> None:
+    # Threads that are done meet at BSYNC in several parts, which are repeats too. One round per
+    # update is no retry.
     (loop,) = retries_in(ADDITION, 10, *[70] * 5, 40)
     assert (loop.memory, loop.entries, loop.executions) == ("shared", 10, 70)
     assert loop.repeated == {**dict.fromkeys(range(2, 7), 60), 7: 30}
     assert retries_in(ADDITION, 10, *[10] * 6)[0].repeated == {}
     (loop,) = retries_in(MAXIMUM, 10, *[25] * 5)
     assert (loop.memory, loop.executions, set(loop.repeated.values())) == ("global", 25, {15})
-
-
-def test_a_lock_is_retried_and_its_section_runs_for_one_thread_at_a_time() -> None:
     (loop,) = retries_in(LOCK, 10, 90, 90, 90, 20, 20, 20, 90, 90)
     assert loop.repeated == {1: 80, 2: 80, 3: 80, 4: 10, 5: 10, 6: 10, 7: 80, 8: 80}
 

@@ -107,13 +107,10 @@ INSIDE = "ISETP.GE.AND P0, PT, R3, R9, PT\n@P0 EXIT\n"
 
 
 def test_neighbours_of_the_elements_inside() -> None:
-    """100 of 8192 columns, in two rows of blocks: elements -1 to 100."""
+    # 100 of 8192 columns, in two rows of blocks: elements -1 to 100.
     found = footprint(INSIDE, 200, 8)
     assert found.is_exact
     assert found.at_most == 4 * 102
-
-
-def test_without_the_first_element() -> None:
     found = footprint("ISETP.LT.AND P0, PT, R3, 0x1, PT\n@P0 EXIT\n" + INSIDE, 198, 8)
     assert found.is_exact
     assert found.at_most == 4 * 101

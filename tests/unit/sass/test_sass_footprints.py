@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from keet.analysis.sass.analyses.footprints import MANY_ENTRIES, Footprint
 from keet.analysis.sass.polynomials.symbols import launch_shape
+from keet.profile import Location
 from tests.rows import each_row
 from tests.unit.sass.assembled import assembled, instructions, machine
 
@@ -134,24 +135,21 @@ def test_two_branches_that_data_chooses(other: str, stored: int, *, is_exact: bo
     assert found.is_exact is is_exact
 
 
-def test_an_index_from_memory_has_no_bound() -> None:
+def test_clamped_neighbours_and_an_index_from_memory() -> None:
     code = OWN + LOAD + "IMAD.WIDE R4, R8, 0x4, R6\nLDG.E R9, desc[UR4][R4.64]\n"
     assert footprint(code).at_most is None
-
-
-NEIGHBOUR = """
-    IADD3 R10, R3, 0x1, RZ; IADD3 R11, R9, -0x1, RZ; VIMNMX R3, R10, R11, PT
-"""
-
-
-def test_clamped_neighbours() -> None:
-    """Behind another condition, and behind none, nearly all threads may be clamped to one element:
-    min(x + 1, n - 1)."""
+    # Behind another condition, and behind none, nearly all threads may be clamped to one element:
+    # min(x + 1, n - 1).
     for guard in ("ISETP.GE.AND P0, PT, R0, R9, PT\n@P0 EXIT\n", ""):
         found = footprint(COLUMN + guard + NEIGHBOUR + LOAD, THREADS // 2)
         assert not found.is_exact
         assert found.at_least == 4
         assert found.at_most is not None
+
+
+NEIGHBOUR = """
+    IADD3 R10, R3, 0x1, RZ; IADD3 R11, R9, -0x1, RZ; VIMNMX R3, R10, R11, PT
+"""
 
 
 BELOW = COLUMN + "ISETP.GE.AND P0, PT, R3, R9, PT\n@P0 EXIT\n"
@@ -237,14 +235,11 @@ def test_a_grid_that_is_too_large_for_tables() -> None:
         assert not known.is_exact
 
 
-def test_a_parameter_that_chooses_an_index() -> None:
-    """`n < m ? x : m`: all columns, or one element."""
+def test_parameters_that_choose_an_index_or_are_only_bounded() -> None:
+    # `n < m ? x : m`: all columns, or one element.
     chosen = "ISETP.LT.AND P1, PT, R9, R12, PT\nSEL R3, R3, R12, P1\n"
     assert not below(OTHER + chosen + LOAD).is_exact
-
-
-def test_bits_of_a_parameter_that_is_only_bounded() -> None:
-    """All columns are below n: `min(x, n & 255)` may have any number of values up to 256."""
+    # All columns are below n: `min(x, n & 255)` may have any number of values up to 256.
     bits = BELOW + "LOP3.LUT R10, R9, 0xff, RZ, 0xc0, !PT\nVIMNMX R3, R3, R10, PT\n"
     assert not footprint(bits + LOAD).is_exact
     assert footprint(BELOW + "VIMNMX R3, R3, R9, PT\n" + LOAD).is_exact
@@ -272,3 +267,50 @@ def test_a_shift_that_follows_from_an_index() -> None:
     assert footprint(rows + LOAD, 9001).at_least == footprint(rows + LOAD, 9001).at_most == 4 * 9001
     found = footprint(own + LOAD)
     assert not found.is_exact
+
+
+ROW_RANGES_START = """
+    S2R R0, SR_TID.X; S2R R1, SR_CTAID.X; S2R R2, SR_CTAID.Y; LDC.64 R6, c[0x0][0x210]
+    LDC.64 R10, c[0x0][0x218]; LDC.64 R18, c[0x0][0x220]; ULDC.64 UR4, c[0x0][0x208]
+    IMAD R3, R2, 0x40, R1; {row}; IMAD.WIDE R4, R3, 0x4, R6; LDG.E R8, desc[UR4][R4.64]
+    LDG.E R9, desc[UR4][R4.64+{next}]; ISETP.GE.AND P0, PT, R8, R9, PT; @P0 EXIT; MOV R12, R8
+    {own}
+"""
+LOOP = """
+    again: IMAD.WIDE R14, R12, 0x4, R10; LDG.E R16, desc[UR4][R14.64]
+    IADD3 R12, R12, {step}, RZ; ISETP.GE.AND P1, PT, R12, R9, PT; @!P1 BRA again
+"""
+BY_THREAD = {"row": "IMAD R3, R3, 0x80, R0", "next": "0x4", "own": "NOP", "step": "0x1"}
+BY_BLOCK = {**BY_THREAD, "row": "NOP"}
+LANES = {**BY_BLOCK, "own": "IADD3 R12, R8, R0, RZ", "step": "0x80"}
+ROUNDS = 3
+
+
+def size(parts: dict[str, str], code: str = LOOP) -> float | None:
+    """Distinct bytes of the array if rows do not overlap, by bytes that one thread requests."""
+    texts = assembled((ROW_RANGES_START + code + "EXIT").format(**parts))
+    loop = next(a for a, text in texts.items() if "R14" in text)
+    ran = {a: 512 * (ROUNDS if a >= loop else 1) for a in texts}
+    ran[max(texts)] = 512
+    lanes = {a: 32 * count for a, count in ran.items()}
+    second = [a for a, text in texts.items() if "R14" in text][2:]
+    lines = {a: Location("k.cu", 2 if second and a >= second[0] else 1) for a in texts}
+    found = replace(machine(texts, ran), threads=lanes, locations=lines)
+    known = found.footprints.of("param+0x8", ("load",))
+    assert not known.is_exact
+    return None if known.in_rows is None else known.in_rows / 4
+
+
+@each_row("parts, elements", [
+    (BY_THREAD, ROUNDS * 512 * 32),
+    (BY_BLOCK, ROUNDS * 128),  # all threads of a block read the same row
+    (LANES, ROUNDS * 512 * 32),  # each its part of it
+    ({**BY_THREAD, "next": "0x8"}, None),  # what follows is not the end of the row
+    ({**LANES, "step": "0x1"}, None),  # threads begin at their own element, and go on by one
+])  # fmt: skip
+def test_rows(parts: dict[str, str], elements: int | None) -> None:
+    assert size(parts) == elements
+
+
+def test_two_passes_at_two_lines() -> None:
+    assert size(BY_THREAD, LOOP + "MOV R12, R8\n" + LOOP.replace("again", "more")) is None

@@ -43,7 +43,7 @@ def test_threads_and_warps_that_enter(text, warps, threads, passed, entering, ef
     assert (found.effects, found.loop) == (effects, 0 if text == IN_LOOP else None)
 
 
-def test_where_none_enters_and_where_two_branches_lead_to_one_block() -> None:
+def test_where_none_enters_or_no_condition_is() -> None:
     assert guarded(IF, [4, 1, 1, 4], [128, 24, 24, 128])[0].instructions == 2
     (none_enters,) = guarded(IF, [4, 0, 0, 4], [128, 0, 0, 128])
     assert none_enters.is_one_way
@@ -52,9 +52,6 @@ def test_where_none_enters_and_where_two_branches_lead_to_one_block() -> None:
     found = guarded(either, [4, 4, 4, 4], [128, 96, 64, 128])
     (store,) = (each for each in found if each.effects)
     assert (store.decided, store.threads, store.entering) == ((0, 1), 128, 64)
-
-
-def test_the_exit_of_a_loop_and_a_routine_for_rare_operands_are_no_conditions() -> None:
     text = "again: FADD R1, R1, R1\n@P0 BRA again\nSTG.E [R2.64], R1\nEXIT"
     assert not guarded(text, [12, 12, 4, 4], [200, 200, 128, 128])
     text = "@P0 BRA end\nCALL.REL.NOINC slow\nend: STG.E [R2.64], R1\nEXIT\n"

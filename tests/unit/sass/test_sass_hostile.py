@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keet.analysis.sass import MachineCode, machine_code
+from keet.analysis.sass.analyses.purpose import Purpose
 from keet.analysis.sass.flow.program import MOST_INSTRUCTIONS
 from keet.analysis.sass.instructions.instruction import LONGEST
 from keet.analysis.sass.instructions.opcodes import ROLES
@@ -99,19 +100,20 @@ def test_one_odd_instruction(text: str) -> None:
 
 
 @pytest.mark.slow
-def test_all_odd_instructions_together_in_a_loop() -> None:
+def test_all_odd_instructions_together_and_nothing_but_ends() -> None:
     run(["MOV R0, RZ", *ODD, "@P0 BRA 0x10", "EXIT"])
+    code = run(["EXIT"] * 5_000, None)
+    assert len(code.program.flow.entries) == 5_000
 
 
-def test_no_code() -> None:
+def test_no_code_nops_and_odd_addresses() -> None:
     code = run([])
     assert (code.program.flow.blocks, code.waits, code.chains, code.reuse) == ([], [], [], [])
     assert code.mix == []
-
-
-def test_only_nops() -> None:
     code = run(["NOP"] * 50)
     assert (len(code.program.flow.blocks), code.accesses) == (1, [])
+    texts = {0: "MOV R1, R2", 3: "BRA 0x1", 2**70: "LDG.E R2, [R4.64]", -16: "EXIT"}
+    analysed(machine(texts, dict.fromkeys(texts, 1)))
 
 
 @each_row("count", [1, 0, -5, 2**63, 10**40])
@@ -147,11 +149,6 @@ def test_odd_launches(grid: tuple[int, int, int] | None, capability: str | None)
     texts = assembled("S2R R0, SR_CTAID.X\nIMAD R0, R0, R1, R0\nLDG.E R2, [R0.64]\nEXIT")
     shape = launch_shape(grid, grid, capability)
     analysed(MachineCode(SassProgram.of(texts, {}), shape, None, {}, None, None, None, {}))
-
-
-def test_addresses_that_are_not_multiples_of_an_instruction() -> None:
-    texts = {0: "MOV R1, R2", 3: "BRA 0x1", 2**70: "LDG.E R2, [R4.64]", -16: "EXIT"}
-    analysed(machine(texts, dict.fromkeys(texts, 1)))
 
 
 OPERANDS = [
@@ -326,12 +323,6 @@ def test_large_programs(shape, size: int) -> None:
     assert (len(code.waits), code.program.counts) == (7 * len(lines), [10] * len(lines))
 
 
-@pytest.mark.slow
-def test_nothing_but_ends() -> None:
-    code = run(["EXIT"] * 5_000, None)
-    assert len(code.program.flow.entries) == 5_000
-
-
 def test_loops_nested_too_deep_are_not_loops() -> None:
     code = run([*nested(100), "EXIT"])
     assert max(loop.depth for loop in code.program.flow.loops) == len(code.program.flow.loops)
@@ -373,14 +364,38 @@ def test_a_kernel_that_is_too_large_says_so(wording) -> None:
     assert "keet hotspots" in found.remedy
 
 
-def test_a_report_without_code_says_so() -> None:
+def test_a_report_without_code_or_counters() -> None:
     missing = Absent("the file contains no code", "use the .ncu-rep itself")
     assert machine_code(launch_of(missing)) == missing
-
-
-def test_a_report_without_counters_has_code_all_the_same() -> None:
     found = machine_code(launch_of({0: "LDG.E R2, desc[UR4][R4.64]", 16: "EXIT"}))
     assert isinstance(found, MachineCode)
     analysed(found)
     assert found.threads is None
     assert found.program.counts == [1, 1]
+
+
+CODE = [
+    "S2R R0, SR_TID.X",
+    "{}",
+    "MOV R2, c[0x0][0x210]",
+    "MOV R3, c[0x0][0x214]",
+    "IMAD.WIDE R4, R9, 0x4, R2",
+    "LDG.E R6, [R4.64]",
+    "STG.E [R4.64], R6",
+    "EXIT",
+]
+
+
+def test_what_an_unknown_opcode_may_write_is_unknown() -> None:
+    known, unknown = (
+        machine(assembled([text.format(line) for text in CODE]), {})
+        for line in ("IADD3 R9, R0, 0x1, RZ", "XYZZY R8, R0, 0x1")
+    )
+    assert known.accesses[0].shape is not None
+    assert unknown.accesses[0].shape is None  # R9 may be written, too
+    assert "unknown" in unknown.accesses[0].offset.depends
+    texts = ["S2R R0, SR_TID.X", "IADD3 R1, R0, 0x1, RZ", "XYZZY R8, R1", "EXIT"]
+    code = machine(assembled(texts), {})
+    assert code.purposes[2] is Purpose.UNKNOWN
+    assert code.purposes[1] is Purpose.UNKNOWN
+    assert code.unknown_share == 1 / 4

@@ -1,22 +1,18 @@
-"""Integer work beyond what is needed: upper halves of 64-bit integers, and bytes of words one by
-one. Look-alikes need all 64 bits, or each byte on its own."""
+"""Integer work beyond what is needed: upper halves of 64-bit integers, bytes of words one by one, and
+integers that neighbouring threads compute equally. Look-alikes need all 64 bits, or each byte on its own."""
 
 from __future__ import annotations
 
+import pytest
+
+from keet.analysis.sass.analyses.lane_groups import lane_groups
 from keet.analysis.sass.analyses.packed_bytes import PackedBytes, packed_bytes
 from keet.analysis.sass.analyses.purpose import purposes
 from keet.analysis.sass.analyses.wide_integers import wide_integers
-from keet.analysis.sass.machine_code import MachineCode, machine_code
-from keet.profile import Absent
+from keet.analysis.sass.polynomials.symbols import launch_shape
 from tests.rows import each_row
-from tests.unit.analysis.real_launches import launch_of
+from tests.unit.analysis.real_launches import code_of
 from tests.unit.sass.assembled import program
-
-
-def code_of(name: str) -> MachineCode:
-    code = machine_code(launch_of(name))
-    assert not isinstance(code, Absent)
-    return code
 
 
 def wide(lines: str) -> set[int]:
@@ -158,20 +154,24 @@ def test_bytes_that_are_taken_one_by_one(lines: str, expected: tuple[set[int], s
     assert (set(found.extractions), set(found.arithmetic)) == expected
 
 
-def test_divisions_of_64_bits_are_found_in_a_real_kernel() -> None:
-    """Of 270 instructions, 86 are left after the fix, which splits the number into two of 32."""
+def test_what_needs_fewer_bits_is_found_in_real_kernels() -> None:
+    # Of 270 instructions, 86 are left after the fix, which splits the number into two of 32.
     code = code_of("record_parse/dates_in_64_bits")
     assert 0.55 < code.share(code.wide_integers) < 0.68
     lines = {place.line for each in code.wide_integers if (place := code.location(each))}
     assert {273, 274, 276, 277, 278, 279, 282, 283, 294} <= lines
-
-
-def test_bytes_of_words_are_found_in_a_real_kernel() -> None:
-    """The fix leaves 22 % of the instructions."""
+    # The fix leaves 22 % of the instructions.
     code = code_of("block_sad/bytes_of_words")
     found = code.packed_bytes
     left = 1 - code.share(found.extractions) - 0.75 * code.share(found.arithmetic)
     assert 0.2 < left < 0.35
+    # Four fifths of the instructions build the operands of IDP.4A out of single bytes.
+    code = code_of("quant_dense/byte_arithmetic_in_a_batch")
+    repacked = code.packed_bytes.repacked
+    assert 0.75 < code.share(repacked) < 0.9
+    assert 0.6 < min(repacked.values()) < 0.9
+    # One funnel shift per difference: rows that start at any byte need it.
+    assert not code_of("block_sad/short_threads").packed_bytes.repacked
 
 
 @each_row("name", ["quant_elementwise/silu_special_functions", "histogram/common_class"])
@@ -179,14 +179,79 @@ def test_kernels_that_need_their_bytes_have_none(name: str) -> None:
     assert not code_of(name).packed_bytes.gone
 
 
-def test_bytes_that_are_rearranged_for_packed_products_are_found_in_a_real_kernel() -> None:
-    """Four fifths of the instructions build the operands of IDP.4A out of single bytes."""
-    code = code_of("quant_dense/byte_arithmetic_in_a_batch")
-    repacked = code.packed_bytes.repacked
-    assert 0.75 < code.share(repacked) < 0.9
-    assert 0.6 < min(repacked.values()) < 0.9
+COUNTER = """
+    S2R R0, SR_TID.X; S2R R7, SR_CTAID.X; {index}; {part}; IMAD R6, R5, 0x2545f491, RZ
+    LOP3.LUT R6, R6, 0x5eed, RZ, 0x3c, !PT; STG.E desc[UR4][R2.64], R6; EXIT
+"""
+QUARTER = "SHF.R.U32.HI R5, RZ, 0x2, R4"
 
 
-def test_aligned_words_are_usual_operands_of_packed_instructions() -> None:
-    """One funnel shift per difference: rows that start at any byte need it."""
-    assert not code_of("block_sad/short_threads").packed_bytes.repacked
+def found(
+    index: str, part: str = QUARTER, block: tuple[int, int, int] = (128, 1, 1)
+) -> dict[int, float]:
+    code = program(COUNTER.format(index=index, part=part), [100] * (8 + part.count("\n")))
+    shape = launch_shape((64, 2, 1), block, "9.0")
+    return lane_groups(code, shape, purposes(code))
+
+
+@each_row("index", [
+    "MOV R4, R0",
+    "IADD3 R4, R0, 0x200, RZ",
+    "IMAD R4, R7, c[0x0][0x0], R0",  # blocks of 128 threads
+])  # fmt: skip
+def test_what_follows_from_a_quarter_of_the_index_is_the_same_in_four_lanes(index: str) -> None:
+    assert found(index) == {4: 0.75, 5: 0.75}
+
+
+def test_pairs_tables_and_shifts_of_lanes() -> None:
+    assert set(found("MOV R4, R0", "LOP3.LUT R5, R4, 0xfffffffe, RZ, 0xc0, !PT").values()) == {0.5}
+    assert set(found("S2R R4, SR_TID.Y", "MOV R5, R4", (4, 32, 1)).values()) == {0.75}
+    part = "SHF.R.U32.HI R8, RZ, 0x2, R4\n LOP3.LUT R9, R4, 0x3, RZ, 0xc0, !PT\n"
+    assert not found("MOV R4, R0", part + "SHF.R.U32.HI R5, RZ, R9, R8")
+    quarter = "SHF.R.U32.HI R8, RZ, 0x2, R4\n"
+    assert set(found("MOV R4, R0", quarter + "LDC R5, c[0x3][R8]").values()) == {0.75}
+    assert not found("MOV R4, R0", "LDC R5, c[0x3][R4]")
+
+
+@pytest.mark.parametrize(("index", "part"), [
+    ("MOV R4, R0", "MOV R5, R4"),
+    ("IADD3 R4, R0, 0x1, RZ", QUARTER),  # the groups do not start at multiples of four lanes
+    ("IMAD R4, R0, R0, RZ", QUARTER),  # every second thread: the quarter is that of two lanes
+    # The same in the whole warp: one instruction of it computes it once.
+    ("MOV R4, R0", "SHF.R.U32.HI R5, RZ, 0x5, R4"),
+    ("LDG.E R4, desc[UR4][R2.64]", QUARTER),  # data of the thread itself
+], ids=["index", "odd start", "square", "warp", "data"])  # fmt: skip
+def test_lanes_with_values_of_their_own_are_no_group(index: str, part: str) -> None:
+    assert not found(index, part)
+
+
+COUNT = """
+    S2R R0, SR_TID.X; SHF.R.U32.HI R5, RZ, 0x2, R0; {limit}; MOV R9, RZ
+    again: IADD3 R9, R9, 0x1, RZ; ISETP.LT.AND P0, PT, R9, R8, PT; @P0 BRA again
+    IADD3 R6, R9, R5, RZ; IMAD R6, R6, 0x2545f491, RZ; STG.E desc[UR4][R2.64], R6; EXIT
+"""
+
+
+@each_row("limit, groups", [
+    ("LDG.E R8, desc[UR4][R2.64]", set()),  # each lane leaves the loop on its own
+    ("LOP3.LUT R8, R0, 0xfffffffe, RZ, 0xc0, !PT", {0.5}),
+    ("MOV R8, 0x7", {0.75}),
+])  # fmt: skip
+def test_after_a_loop_lanes_have_the_value_of_their_last_iteration(limit, groups) -> None:
+    code = program(COUNT.format(limit=limit), [100] * 4 + [700] * 3 + [100] * 4)
+    shape = launch_shape((64, 2, 1), (128, 1, 1), "9.0")
+    parts = lane_groups(code, shape, purposes(code))
+    assert {part for at, part in parts.items() if at in (7, 8)} == groups
+
+
+def test_lanes_that_end_an_iteration_in_two_ways_differ_in_the_next() -> None:
+    text = """
+        S2R R0, SR_TID.X; SHF.R.U32.HI R5, RZ, 0x2, R0; MOV R9, RZ; MOV R7, RZ
+        again: IADD3 R7, R7, 0x1, RZ; IMAD R6, R9, R5, R7; IMAD R6, R6, 0x2545f491, RZ
+        STG.E desc[UR4][R2.64], R6; LDG.E R8, desc[UR4][R2.64]; ISETP.LT.AND P0, PT, R8, RZ, PT
+        @P0 BRA again; IADD3 R9, R9, 0x1, RZ; ISETP.LT.AND P1, PT, R7, 0x10, PT; @P1 BRA again
+        EXIT
+    """
+    code = program(text, [100] * 4 + [700] * 7 + [500] * 3 + [100])
+    shape = launch_shape((64, 2, 1), (128, 1, 1), "9.0")
+    assert not {5, 6} & set(lane_groups(code, shape, purposes(code)))

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from keet.analysis.sass.analyses.loop_loads import (
     RepeatedLoad,
     RepeatedStore,
@@ -57,74 +55,45 @@ def test_a_table_is_loaded_again_in_every_iteration() -> None:
 
 
 INDEX_FROM_BEFORE = "IMAD.WIDE R4, R9, 0x4, c[0x0][0x210]"
+SKIP = "ISETP.LT.AND P2, PT, R0, 0x3, PT\nMOV R8, RZ\n@P2 BRA skip\nMOV R8, 0x40\nskip: NOP"
 
 
-def test_an_index_that_was_loaded_before_the_loop_stays_the_same() -> None:
-    assert found(address=INDEX_FROM_BEFORE)[0].times == OUTER
+@each_row("parts, times", [
+    ({"address": INDEX_FROM_BEFORE}, OUTER),  # an index that was loaded before the loop
+    ({"before": "LDG.E R8, [R14.64]", "address": "IMAD.WIDE R4, R8, 0x4, c[0x0][0x210]"}, OUTER),
+    ({"load": "LDG.E R6, [R14.64]"}, OUTER * INNER),  # no loop moves it
+    ({"before": SKIP, "address": "IADD3 R4, R4, R8, RZ"}, OUTER),  # a path that stays the same
+])  # fmt: skip
+def test_what_stays_the_same_is_repeated(parts: dict[str, str], times: int) -> None:
+    assert found(**parts)[0].times == times
 
 
-def test_so_does_one_that_the_loop_loads_again() -> None:
-    again = "LDG.E R8, [R14.64]"
-    assert found(before=again, address="IMAD.WIDE R4, R8, 0x4, c[0x0][0x210]")
-
-
-def test_a_load_that_no_loop_moves_is_repeated_by_both() -> None:
-    (load,) = found(load="LDG.E R6, [R14.64]")
-    assert load.times == OUTER * INNER
-
-
-@pytest.mark.parametrize(
-    "parts",
-    [
-        {"address": "IMAD R4, R2, 0x1000, R4"},
-        {"load": "LDG.E.STRONG.GPU R6, [R4.64]"},
-        {"after": "STG.E [R4.64], R7"},
-        {"after": "REDG.E.ADD.STRONG.GPU [R4.64], R7"},
-        {"before": "LOP3.LUT R8, R2, 0x1, RZ, 0xc0, !PT", "address": "IMAD R4, R8, 0x1000, R4"},
-        {"before": "VIMNMX R8, R2, 0x5, PT", "address": "IMAD R4, R8, 0x1000, R4"},
-        {"before": "ISETP.EQ.AND P2, PT, R2, 0x3, PT", "address": "@P2 IADD3 R4, R4, 0x40, RZ"},
-        {"before": "ISETP.EQ.AND P2, PT, R2, RZ, PT", "load": "@P2 LDG.E R6, [R4.64]"},
-        {"limit": "R2"},
-        {"before": "LDS R8, [R3]", "address": "IMAD R4, R8, 0x4, R4", "after": "STS [R3], R7"},
-        {"before": "S2R R8, SR_CLOCKLO", "address": "IMAD R4, R8, 0x4, R4"},
-        {"after": "MOV R14, R4", "before": "MOV R8, R14", "address": "MOV R4, R8"},
-        {"after": "IADD3 R9, R9, 0x1, RZ", "address": INDEX_FROM_BEFORE},
-        {"before": "ATOMG.E.ADD R8, [R18.64], R7", "address": "IMAD R4, R8, 0x4, R4"},
-    ],
-    ids=[
-        "moves on with the loop",
-        "strong",
-        "stored through the same pointer",
-        "atomics on the same pointer",
-        "two buffers in turn",
-        "clamped",
-        "another place in one iteration",
-        "only in the first iteration",
-        "as many as the loop's counter",
-        "index from shared memory that the loop writes",
-        "index from a clock",
-        "goes on where the last iteration ended",
-        "index that counts",
-        "index from an atomic",
-    ],
-)
+@each_row("parts", [
+    {"address": "IMAD R4, R2, 0x1000, R4"},  # moves on with the loop
+    {"load": "LDG.E.STRONG.GPU R6, [R4.64]"},
+    {"after": "STG.E [R4.64], R7"},  # stored through the same pointer
+    {"after": "REDG.E.ADD.STRONG.GPU [R4.64], R7"},
+    # Two buffers in turn.
+    {"before": "LOP3.LUT R8, R2, 0x1, RZ, 0xc0, !PT", "address": "IMAD R4, R8, 0x1000, R4"},
+    {"before": "VIMNMX R8, R2, 0x5, PT", "address": "IMAD R4, R8, 0x1000, R4"},  # clamped
+    # Another place in one iteration; only in the first one.
+    {"before": "ISETP.EQ.AND P2, PT, R2, 0x3, PT", "address": "@P2 IADD3 R4, R4, 0x40, RZ"},
+    {"before": "ISETP.EQ.AND P2, PT, R2, RZ, PT", "load": "@P2 LDG.E R6, [R4.64]"},
+    {"limit": "R2"},  # as many as the loop's counter
+    # An index from shared memory that the loop writes.
+    {"before": "LDS R8, [R3]", "address": "IMAD R4, R8, 0x4, R4", "after": "STS [R3], R7"},
+    {"before": "S2R R8, SR_CLOCKLO", "address": "IMAD R4, R8, 0x4, R4"},
+    # It goes on where the last iteration ended.
+    {"after": "MOV R14, R4", "before": "MOV R8, R14", "address": "MOV R4, R8"},
+    {"after": "IADD3 R9, R9, 0x1, RZ", "address": INDEX_FROM_BEFORE},  # an index that counts
+    {"before": "ATOMG.E.ADD R8, [R18.64], R7", "address": "IMAD R4, R8, 0x4, R4"},
+    # Pointers that change places.
+    {"address": "IMAD R4, R0, 0x4, R16", "after": "MOV R8, R16; MOV R16, R18; MOV R18, R8"},
+    # A path that the counter chooses.
+    {"before": SKIP.replace("LT.AND P2, PT, R0", "EQ.AND P2, PT, R2"), "address": "IADD3 R4, R4, R8, RZ"},
+])  # fmt: skip
 def test_look_alikes(parts: dict[str, str]) -> None:
     assert not found(**parts)
-
-
-def test_pointers_that_change_places() -> None:
-    swap = "MOV R8, R16\nMOV R16, R18\nMOV R18, R8"
-    assert not found(address="IMAD R4, R0, 0x4, R16", after=swap)
-
-
-def test_a_path_that_the_counter_chooses() -> None:
-    before = "ISETP.EQ.AND P2, PT, R2, 0x3, PT\nMOV R8, RZ\n@P2 BRA skip\nMOV R8, 0x40\nskip: NOP"
-    assert not found(before=before, address="IADD3 R4, R4, R8, RZ")
-
-
-def test_a_path_that_stays_the_same() -> None:
-    before = "ISETP.LT.AND P2, PT, R0, 0x3, PT\nMOV R8, RZ\n@P2 BRA skip\nMOV R8, 0x40\nskip: NOP"
-    assert found(before=before, address="IADD3 R4, R4, R8, RZ")
 
 
 POLLED = """
@@ -165,10 +134,7 @@ def stores(after: str = "NOP") -> list[RepeatedStore]:
 def test_a_result_is_stored_in_every_iteration() -> None:
     (store,) = stores()
     assert (store.access.pointer, store.times, store.loads) == ("param+0x18", OUTER, ())
-
-
-def test_a_sum_in_memory_is_loaded_back() -> None:
-    (store,) = stores("LDG.E R20, [R10.64]")
+    (store,) = stores("LDG.E R20, [R10.64]")  # a sum in memory is loaded back
     assert len(store.loads) == 1
 
 

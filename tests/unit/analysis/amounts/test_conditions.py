@@ -29,8 +29,8 @@ def rows(name: str, kernel: str = "") -> dict[int, ConditionDocument]:
     return {row.line: row for row in conditions(LaunchView(launch, reads_code=True))}
 
 
-def test_elements_that_yield() -> None:
-    """`if (square <= limit) return 0.0;`: the others go on."""
+def test_elements_that_yield_and_copies_of_inlined_functions() -> None:
+    # `if (square <= limit) return 0.0;`: the others go on.
     found = rows("impact", "update_stresses")
     assert {*found} == {122, 231}
     row = found[122]
@@ -40,9 +40,6 @@ def test_elements_that_yield() -> None:
     assert row.share_pct == pytest.approx(100 * 9216 / 884_736)
     assert found[231].stores == ("elements.plastic",)
     assert not found[231].is_all_stores  # all threads store the stress
-
-
-def test_copies_of_inlined_functions_are_added_up() -> None:
     found = rows("reactive", "transport")
     assert {*found} == {91, 96}
     # Faces of 32 x 33 cells in two directions, of 9 fields.
@@ -92,19 +89,13 @@ def test_look_alikes(name: str) -> None:
     assert not rows(name)
 
 
-def test_remainders_blocks_of_warps_and_code_that_was_not_read_have_none() -> None:
+def test_texts_print_evidence_and_look_alikes_have_none() -> None:
     assert not rows("topics", "infer_documents")
     assert not rows("impact_first", "kinetic_energy")
     assert conditions(LaunchView(launch_of("band_scale"))) == ()
-
-
-def test_texts_print_evidence() -> None:
     for row in (*rows("band_scale").values(), *rows("reactive", "transport").values()):
         assert row.text.ids
         assert set(row.text.ids) == {each.id for each in row.evidence}
-
-
-def test_atomics_on_one_address() -> None:
     view = LaunchView(of_program("impact_first", "stable_step"), reads_code=True)
     found = {each.name: each.one_address_atomics for each in arrays(view)}
     assert found["smallest"] == 27_648

@@ -45,7 +45,7 @@ def test_a_sum_is_counted_per_element_that_is_read() -> None:
     assert (item.name, item.count, item.basis) == ("element of param+0x0", 1 << 20, "loads")
 
 
-def test_the_kinds_of_instructions_add_up() -> None:
+def test_the_same_instructions_and_their_kinds() -> None:
     view = view_of("half_dense")
     item = item_of(view)
     assert item is not None
@@ -53,10 +53,7 @@ def test_the_kinds_of_instructions_add_up() -> None:
     named = row.text.evidence.values()
     parts = [each.value for each in named if each.id.startswith("per_item_instructions_")]
     assert sum(parts) == pytest.approx(row.value)
-
-
-def test_the_same_instructions_need_their_busiest_pipe() -> None:
-    """Tensor cores at 94 %, issue slots at 17 %."""
+    # Tensor cores at 94 %, issue slots at 17 %.
     path = SAMPLES["token_mix"].folder / "slow.ncu-repz"
     view = LaunchView(read_profile(path).launches[0])
     (bound,) = (each for each in bounds(view) if each.id == "same_instructions")
@@ -64,11 +61,17 @@ def test_the_same_instructions_need_their_busiest_pipe() -> None:
     assert bound.us > 0.94e-3 * duration
 
 
-def test_the_user_names_another() -> None:
+def test_the_user_names_another_and_counters_alone_count_threads() -> None:
     view = view_of("matrix_flip")
     view.counted_per = ("tile", 65536.0)
     item = item_of(view)
     assert (item.name, item.count, item.basis, work(view)["loads"]) == ("tile", 65536, "user", 1024)
+    view = view_of("half_dense", reads_code=False)
+    item = item_of(view)
+    assert item.basis == "threads"
+    found = work(view)
+    with_code = work(view_of("half_dense"))
+    assert abs(found["instructions"] * item.count / 4096**2 / with_code["instructions"] - 1) < 0.01
 
 
 def test_work_of_a_copy_a_product_and_divisions() -> None:
@@ -83,12 +86,3 @@ def test_work_of_a_copy_a_product_and_divisions() -> None:
     found = work(view_of("decay_ratios"))
     assert found["divisions"] == 98
     assert found["special"] > found["divisions"]
-
-
-def test_counters_alone() -> None:
-    view = view_of("half_dense", reads_code=False)
-    item = item_of(view)
-    assert item.basis == "threads"
-    found = work(view)
-    with_code = work(view_of("half_dense"))
-    assert abs(found["instructions"] * item.count / 4096**2 / with_code["instructions"] - 1) < 0.01

@@ -51,32 +51,26 @@ def test_copies_and_bounds_that_are_not_known_are_not_guessed() -> None:
     assert loops(LaunchView(launch_of("panel_product"))) == ()
 
 
-def test_an_iteration() -> None:
+def test_an_iteration_and_what_it_repeats() -> None:
     row = at_line("panel_product", 147)
     assert (row.loads, row.barriers, row.depth, row.instructions) == (12, 2, 1, 207)
     inner, outer = at_line("orbit_forces", 40), at_line("orbit_forces", 37)
     assert outer.instructions > 128 * inner.instructions
     assert outer.share_pct >= inner.share_pct
-
-
-def invariants(name: str) -> list[InvariantDocument]:
-    return [each for row in rows(name) for each in row.invariant if each.kind == "load"]
-
-
-def test_a_row_that_every_cluster_loads_again() -> None:
     (found,) = invariants("kmeans_assign/rows_read_per_thread")
     assert (found.name, found.times, found.bytes_per_block) == ("x", 64, 256 * 64)
     assert found.fits == ("registers", "shared memory")
     assert [each.line for each in found.lines] == [43]
     for name in ("panel_product", "stencil_march", "tap_filter", "page_walk"):
         assert not invariants(name)
-
-
-def test_texts_print_evidence() -> None:
     for name in ("kmeans_assign/rows_read_per_thread", "orbit_forces"):
         for row in rows(name):
             assert set(row.text.ids) == {each.id for each in row.evidence}
             assert row.text.ids
+
+
+def invariants(name: str) -> list[InvariantDocument]:
+    return [each for row in rows(name) for each in row.invariant if each.kind == "load"]
 
 
 @pytest.mark.slow

@@ -33,9 +33,6 @@ def test_tiles_that_are_loaded_computed_with_and_stored() -> None:
     assert sum(row.samples_pct for row in found.phases) == pytest.approx(100, abs=2)
     assert found.blocks_per_sm == 3
     assert set(found.text.ids) <= {each.id for each in found.evidence}
-
-
-def test_a_loop_that_repeats_the_phases() -> None:
     found = document("gemm_f32/m1408_n1536.one_buffer")
     load, compute, store = found.phases
     assert load.samples_pct > 30 < compute.samples_pct

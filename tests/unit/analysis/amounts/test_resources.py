@@ -65,15 +65,12 @@ def of_program(name: str, kernel: str) -> ResourcesDocument:
     return found
 
 
-def test_local_memory_and_barriers_are_those_of_the_code() -> None:
+def test_what_the_code_and_the_grid_tell() -> None:
     sensors, records = (
         of_program("photoacoustic", kernel) for kernel in ("place_sensors", "condition_records")
     )
     assert (sensors.local_bytes_per_thread, sensors.barriers_per_block) == (32, 0)
     assert (records.local_bytes_per_thread, records.barriers_per_block) == (0, 2)
     assert known("matrix_flip").barriers_per_block is None  # the code was not read
-
-
-def test_a_grid_of_fewer_blocks_than_sms_is_told_as_such() -> None:
     text = of_program("ising", "measure_final").text
     assert {"grid_size", "device_sm_count"} <= {each.partition("#")[0] for each in text.ids}

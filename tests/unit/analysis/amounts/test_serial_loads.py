@@ -123,15 +123,19 @@ def test_two_gathers_with_a_store_between_need_two_round_trips(body: str) -> Non
     assert (region.needed, region.avoidable) == (2, 2)
 
 
-def test_loads_in_one_batch_are_one_round_trip() -> None:
+def test_loads_that_are_not_serial() -> None:
     body = """
         LDG.E R10, desc[UR4][R2.64]; LDG.E R12, desc[UR4][R4.64]; FADD R11, R10, R10
         STG.E desc[UR4][R6.64], R11; FADD R13, R12, R12; STG.E desc[UR4][R6.64+0x4], R13; EXIT
     """
     assert trips(body) == [(None, False)]
-
-
-def test_a_branch_to_a_slow_path_that_comes_back_decides_nothing() -> None:
+    body = """
+        ISETP.GT.AND P0, PT, R0, 0x10, PT; @P0 BRA other; LDG.E R10, desc[UR4][R2.64]
+        FADD R11, R10, R10; BRA join
+        other: LDG.E R10, desc[UR4][R4.64]; FADD R11, R10, R10
+        join: STG.E desc[UR4][R6.64], R11; EXIT
+    """
+    assert regions(body)[0].avoidable == 0
     body = (
         FIRST
         + """
@@ -142,16 +146,6 @@ def test_a_branch_to_a_slow_path_that_comes_back_decides_nothing() -> None:
         + "slow: FMUL R11, R11, R11\nBRA back"
     )
     assert trips(body, {"FMUL": 0, "BRA back": 0})[1] == ("branch", True)
-
-
-def test_two_sides_of_a_branch_are_not_serial() -> None:
-    body = """
-        ISETP.GT.AND P0, PT, R0, 0x10, PT; @P0 BRA other; LDG.E R10, desc[UR4][R2.64]
-        FADD R11, R10, R10; BRA join
-        other: LDG.E R10, desc[UR4][R4.64]; FADD R11, R10, R10
-        join: STG.E desc[UR4][R6.64], R11; EXIT
-    """
-    assert regions(body)[0].avoidable == 0
 
 
 LOOP = """
