@@ -1,8 +1,8 @@
 """Launches with made-up counters: what reports may hold, in any combination."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
 
 from hypothesis import strategies as st
 
@@ -10,7 +10,10 @@ from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import TimeModel
 from keet.catalog import hardware_units, metric_with_id
 from keet.ingest.in_memory_launch import InMemoryLaunch
+from keet.ingest.ncu_rep.container import blocks_of
+from keet.ingest.ncu_rep.reader import Report
 from keet.profile import Device, Instances, KernelName, Launch, RawMetric, Workload
+from tests import encode
 from tests.unit.sass.assembled import assembled
 
 UNITS = ("dram", "l2", "l1", "lsu", "fma", "alu", "fp64", "xu", "tensor", "issue_slots")
@@ -76,6 +79,14 @@ def with_code(body: str, *runs: tuple[int, int], name: str = "k()") -> Launch:
             stored_disassembly=texts,
         ),
     )
+
+
+def encoded(
+    metrics: Mapping[str, encode.Scalar], instances: Mapping = MappingProxyType({})
+) -> Launch:
+    """Of a report that was written and read."""
+    data = encode.report([encode.Kernel("k", metrics, instances)])
+    return Report(Path("x"), data, blocks_of(data, Path("x"))).launches()[0]
 
 
 def model_of(launch: Launch) -> TimeModel:

@@ -1,13 +1,16 @@
 """Launches of real reports by name, and the same with other numbers."""
 
-from __future__ import annotations
-
+import re
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
 from evals.public_reports import MANUALLY_READ, reports_in
+from keet.analysis.candidate import Candidate
+from keet.analysis.launch_view import LaunchView
 from keet.analysis.sass.machine_code import MachineCode, machine_code
+from keet.analysis.time_model import TimeModel
+from keet.findings import findings
 from keet.ingest import read_profile
 from keet.profile import Absent, Instances, Launch, Profile, RawMetric
 from keet.profile.launch import LaunchData
@@ -93,3 +96,16 @@ def code_of(name: str) -> MachineCode:
     code = machine_code(launch_of(name))
     assert not isinstance(code, Absent)
     return code
+
+
+def code_view(name: str) -> LaunchView:
+    return LaunchView(launch_of(name), reads_code=True)
+
+
+def candidates_of(finding: str, view: LaunchView) -> list[Candidate]:
+    return list(findings()[finding].candidates(view, TimeModel(view)))
+
+
+def without(launch: Launch, pattern: str) -> Launch:
+    """As if the report did not have metrics with such names."""
+    return changed(launch, lambda name, value: None if re.search(pattern, name) else value)

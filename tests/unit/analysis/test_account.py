@@ -1,7 +1,5 @@
 """The account of a launch: it closes, whatever the report has, and says what it cannot tell."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 

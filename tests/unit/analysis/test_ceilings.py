@@ -1,7 +1,5 @@
 """How near units are to their peak and in which stage, by PM samples too, and of the tensor peak."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -19,14 +17,12 @@ from keet.analysis.time_model import TimeModel
 from keet.errors import KeetError
 from keet.ingest import read_profile
 from keet.ingest.in_memory_launch import InMemoryLaunch
-from keet.ingest.ncu_rep.container import blocks_of
-from keet.ingest.ncu_rep.reader import Report
 from keet.profile import Instances, KernelName, Launch, Profile, RawMetric, Workload
 from kernels_samples.samples import load_samples
 from tests import encode
 from tests.conftest import CORPUS, REPORTS, TESTS, corpus_files, needs_corpus
 from tests.rows import each_row
-from tests.unit.analysis.made_up_launch import H200
+from tests.unit.analysis.made_up_launch import H200, encoded
 
 SAMPLES = TESTS.parent / "kernels_samples"
 ELAPSED = "avg.pct_of_peak_sustained_elapsed"
@@ -45,8 +41,7 @@ ON_HOPPER = {
 
 
 def launch_with(metrics: Mapping[str, float]) -> Launch:
-    data = encode.report([encode.Kernel("k", metrics)])
-    return Report(Path("x"), data, blocks_of(data, Path("x"))).launches()[0]
+    return encoded(metrics)
 
 
 def ceilings_with(metrics: Mapping[str, float]) -> Ceilings:
@@ -319,8 +314,7 @@ def made_up(
         **(paths or {}),
     }
     instances = {OPCODES: list(opcodes.items())} if opcodes else {}
-    data = encode.report([encode.Kernel("k", metrics, instances)])
-    return Report(Path("x"), data, blocks_of(data, Path("x"))).launches()[0]
+    return encoded(metrics, instances)
 
 
 def shares_of_tensor_load(launch: Launch) -> tuple[float | None, dict[str, float]]:
@@ -355,8 +349,7 @@ RAN = {
 ])  # fmt: skip
 def test_the_share_of_the_tensor_peak(launch: Launch, type_id: str, share: float) -> None:
     unit, roofline = shares_of_tensor_load(launch)
-    assert unit == pytest.approx(share)
-    assert roofline == {f"tensor_{type_id}": pytest.approx(share)}
+    assert (unit, roofline) == (pytest.approx(share), {f"tensor_{type_id}": pytest.approx(share)})
 
 
 def test_without_known_accumulators_there_is_no_share_of_peak() -> None:

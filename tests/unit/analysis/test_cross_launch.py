@@ -1,7 +1,5 @@
 """What several launches show together: data handed over, repeated passes, short launches, sweeps."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Threads, warps and steps between barriers without work, and why."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -19,7 +17,7 @@ from keet.profile import Launch
 from tests.conftest import needs_corpus
 from tests.rows import each_row
 from tests.unit.analysis.made_up_launch import ELAPSED, H200, made_up, with_code
-from tests.unit.analysis.real_launches import CASES, launch_of, profile_of, public_launch
+from tests.unit.analysis.real_launches import CASES, code_view, launch_of, profile_of, public_launch
 
 
 @needs_corpus
@@ -65,16 +63,14 @@ def test_why_threads_are_inactive(launch, cause) -> None:
 )
 def test_a_loop_that_loaded_values_end_can_only_be_evened_out_in_part(name, is_known) -> None:
     """A seed shows how far it extends when it does; a list of neighbours has a known length."""
-    trips = uneven_trips(LaunchView(launch_of(name), reads_code=True))
+    trips = uneven_trips(code_view(name))
     assert trips.even < 1
     assert (trips.executed == trips.even) == is_known
     assert trips.even <= trips.executed < 1
 
 
 def test_a_loop_can_be_shared_and_code_outside_of_it_can_not() -> None:
-    steps, rows = (
-        LaunchView(launch_of(name), reads_code=True) for name in ("ring_steps", "row_norms")
-    )
+    steps, rows = (code_view(name) for name in ("ring_steps", "row_norms"))
     assert chain_share(steps) > 0.2
     assert chain_share(rows) < 0.02
     each = instructions_per_warp(steps)
@@ -84,7 +80,7 @@ def test_a_loop_can_be_shared_and_code_outside_of_it_can_not() -> None:
     case = CASES["spmv_ell/sweep_a_launch"]
     sweeps = case.launch(profile_of(case.profile_path(case.spec.after)))
     assert chain_share(LaunchView(sweeps, reads_code=True)) > 0.8
-    assert chain_share(LaunchView(launch_of("scan/long_rows"), reads_code=True)) < 0.1
+    assert chain_share(code_view("scan/long_rows")) < 0.1
     assert chain_share(LaunchView(launch_of("ring_steps"), reads_code=False)) == 0
     # Nothing is loaded before the loop whose length differs: that is no check at the entry.
     case = next(name for name in CASES if name.startswith("monte_carlo/"))
@@ -95,7 +91,7 @@ def test_a_loop_can_be_shared_and_code_outside_of_it_can_not() -> None:
 @pytest.mark.parametrize(("name", "least"), [("column_physics", 0.9), ("fan_update", 0.0)])
 def test_scattered_accesses_relieve_a_unit_by_their_part_of_its_work(name, least) -> None:
     """Local memory is nearly all that L1 does in one of them, global memory in the other."""
-    view = LaunchView(launch_of(name), reads_code=True)
+    view = code_view(name)
     effects = [each.effect for each in uncoalesced_global.candidates(view, TimeModel(view))]
     units = [effect.units for effect in effects if isinstance(effect, Effect)]
     assert units or least
@@ -170,7 +166,7 @@ FAMILIES = Path("kernels_samples/casebook/families")
     ("small_lu/barrier_per_step", 0.15),
 ])  # fmt: skip
 def test_the_threads_of_a_step_are_counted(case: str, threads: float) -> None:
-    found = block_steps(LaunchView(launch_of(case), reads_code=True))
+    found = block_steps(code_view(case))
     assert found.threads == pytest.approx(threads, abs=0.05)
     assert found.idle > 0.4
     assert found.waiting > 0.9
@@ -185,7 +181,7 @@ def test_the_threads_of_a_step_are_counted(case: str, threads: float) -> None:
     "align_dp/barrier_per_four_rows",
 ])  # fmt: skip
 def test_blocks_whose_warps_are_needed_have_no_such_steps(case: str) -> None:
-    found = block_steps(LaunchView(launch_of(case), reads_code=True))
+    found = block_steps(code_view(case))
     assert found is None or found.idle < 0.05
 
 

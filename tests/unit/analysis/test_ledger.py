@@ -1,7 +1,5 @@
 """Ids of evidence: what they say, and that they depend on nothing but the number they stand for."""
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Callable, Iterable

@@ -1,7 +1,5 @@
 """Kernels of libraries are told from users' own by their names; the setup of cuRAND's generators."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import pytest

@@ -1,7 +1,5 @@
 """Which global accesses could be wider, and stores to shared memory that nothing reads."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import cast

@@ -1,7 +1,5 @@
 """The arithmetic of occupancy against ncu's own: block limits and what-if curves of real reports."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path

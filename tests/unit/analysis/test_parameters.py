@@ -1,7 +1,5 @@
 """The chosen numbers: plain floats with a meaning and a source, listed in docs/parameters.md."""
 
-from __future__ import annotations
-
 import copy
 import json
 import pickle

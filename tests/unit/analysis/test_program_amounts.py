@@ -1,7 +1,5 @@
 """Amounts across launches: groups by duration, what was not profiled, state, hand-overs, bounds."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
@@ -221,7 +219,7 @@ def test_short_launches_cost_their_start_and_the_gaps() -> None:
     assert not amounts_of(of_run("streams_together")).states
 
 
-def test_bounds_of_the_same_bytes_and_of_each_byte_once(known: Known) -> None:
+def test_bounds_of_the_same_bytes_and_of_each_byte_once(known) -> None:
     order = [("spin", 17.0), ("rest", 1.0)] * 100
     found = amounts_of(_profile([_launch(0, "spin", 17.6, 5.4, 20.0)], _run(order)))
     (bound,) = [bound for bound in found.bounds if bound.id == "same_bytes"]
@@ -394,8 +392,7 @@ def test_state_that_is_updated_in_place_counts_once(known: Known, table, basis, 
     known["spin"] = [_array("spins", "updated", 20), _array("table", "read", table, basis)]
     run = _run([("spin", 17.0)] * 1200)
     (state,) = amounts_of(_profile([_launch(0, "spin", 23, 20)], run)).states
-    assert state.distinct_bytes == distinct
-    assert state.bytes_per_launch == pytest.approx(43e6)
+    assert (state.distinct_bytes, state.bytes_per_launch) == (distinct, pytest.approx(43e6))
 
 
 @cache

@@ -1,7 +1,5 @@
 """Replay against reality: which launches differ, and which reasons the evidence allows."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

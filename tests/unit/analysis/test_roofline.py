@@ -1,7 +1,5 @@
 """The roofline: against what NVIDIA's own counters, rules and data sheets say, and by its laws."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable
@@ -27,15 +25,12 @@ from keet.errors import KeetError
 from keet.evidence import Sentence
 from keet.explanation.headline import verdict_of
 from keet.ingest import read_profile
-from keet.ingest.ncu_rep.container import blocks_of
-from keet.ingest.ncu_rep.reader import Report
 from keet.profile import Absent, Launch, Profile
 from keet.profile.metric import Value
 from kernels_samples.samples import report_of
-from tests import encode
 from tests.conftest import CORPUS, TESTS, corpus_files, needs_corpus
 from tests.rows import each_row
-from tests.unit.analysis.made_up_launch import made_up
+from tests.unit.analysis.made_up_launch import encoded, made_up
 from tests.unit.analysis.real_launches import CASES, changed, launch_of, profile_of
 
 SAMPLES = TESTS.parent / "kernels_samples"
@@ -56,8 +51,7 @@ def rates(roofline: LaunchRoofline, ceiling_id: str) -> tuple[float, float, floa
 
 def launch_with(metrics: dict[str, float], opcodes: dict[str, float] | None = None) -> Launch:
     instances = {OPCODES: list(opcodes.items())} if opcodes is not None else {}
-    data = encode.report([encode.Kernel("k", metrics, instances)])
-    return Report(Path("x"), data, blocks_of(data, Path("x"))).launches()[0]
+    return encoded(metrics, instances)
 
 
 @each_row("name, ceiling, flop, flop_per_cycle", [

@@ -1,7 +1,5 @@
 """Rows of shared arrays: padded or not, by their declaration."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """The lines of the source that decide what a finding is about, on kernels of the casebook."""
 
-from __future__ import annotations
-
 from keet.analysis.kernel.source_calls import (
     _DEEPEST,
     _chosen,

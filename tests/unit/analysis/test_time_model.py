@@ -1,7 +1,5 @@
 """The time model: today's time without a fix, never longer with less work, and no jumps."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

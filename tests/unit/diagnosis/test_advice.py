@@ -1,7 +1,5 @@
 """Advice: the remedy that is chosen fits the report."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from functools import cache
@@ -28,6 +26,7 @@ from tests.unit.analysis.made_up_launch import made_up
 from tests.unit.analysis.real_launches import (
     CASES,
     SAMPLES,
+    code_view,
     launch_of,
     profile_of,
     public_launch,
@@ -43,7 +42,7 @@ PER_FAMILY = 2
 
 @cache
 def view_of(name: str) -> LaunchView:
-    return LaunchView(launch_of(name), reads_code=True)
+    return code_view(name)
 
 
 def finding_of(finding_id: str, view: LaunchView, variant: str = "") -> Finding:
@@ -253,7 +252,7 @@ def test_the_archetype_of_a_sample(sample: str, archetype: str | None) -> None:
 def test_division_is_advised_where_the_source_divides(text, variant, monkeypatch) -> None:
     """An edited snapshot: another text of all source lines."""
     monkeypatch.setattr(LaunchView, "text_of", lambda *_: text)
-    view = LaunchView(launch_of("permute_nd/divisions_and_halves"), reads_code=True)
+    view = code_view("permute_nd/divisions_and_halves")
     assert advice_for(finding_of("integer_overhead", view), view).variant == variant
 
 

@@ -1,8 +1,6 @@
 """Claims: an engineer's amounts give about the measured gain, wrong ones are refused, none lead by
 force."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from functools import cache

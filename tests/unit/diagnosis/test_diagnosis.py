@@ -1,7 +1,5 @@
 """Diagnoses of reports whose cause is known, and of reports that lack much or are odd."""
 
-from __future__ import annotations
-
 import math
 import re
 from functools import cache
@@ -38,6 +36,7 @@ from tests.unit.analysis.made_up_launch import made_up
 from tests.unit.analysis.real_launches import (
     SAMPLES,
     changed,
+    code_view,
     launch_of,
     profile_of,
     public_launch,
@@ -231,7 +230,7 @@ def test_odd_and_missing_numbers_give_finite_gains(launch: Launch) -> None:
 
 
 def test_places_and_builds_that_are_not_named() -> None:
-    assert not any(is_debug_build(LaunchView(launch_of(name), reads_code=True)) for name in SAMPLES)
+    assert not any(is_debug_build(code_view(name)) for name in SAMPLES)
     view = LaunchView(launch_of("half_dense"))
     assert 0 < sum(view.table.waiting("barrier").values()) < LEAST_SAMPLES
     assert view.barrier_places() == ()

@@ -1,7 +1,5 @@
 """The excesses of a launch, beside its first finding."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Forecasts: a likely gain by the time model, and a range around it."""
 
-from __future__ import annotations
-
 import math
 from itertools import pairwise
 from typing import Any

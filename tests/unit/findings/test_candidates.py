@@ -1,7 +1,5 @@
 """Candidates: each kind in a real report that has it, and none in a report that only looks so."""
 
-from __future__ import annotations
-
 from functools import cache
 from itertools import pairwise, product
 
@@ -20,7 +18,13 @@ from keet.profile.metric import Value
 from tests.conftest import needs_corpus
 from tests.rows import each_row
 from tests.unit.analysis.made_up_launch import ELAPSED, GEFORCE, made_up
-from tests.unit.analysis.real_launches import changed, launch_of, public_launch
+from tests.unit.analysis.real_launches import (
+    candidates_of,
+    changed,
+    code_view,
+    launch_of,
+    public_launch,
+)
 
 CLEAR = 1.15
 """Times faster: a look-alike must stay below, a cause must not."""
@@ -124,8 +128,8 @@ def test_every_candidate_kind_occurs_in_a_report() -> None:
 
 
 def basis_of(name: str) -> str:
-    view = LaunchView(launch_of(name), reads_code=True)
-    (found,) = findings()["integer_overhead"].candidates(view, TimeModel(view))
+    view = code_view(name)
+    (found,) = candidates_of("integer_overhead", view)
     return found.basis
 
 
@@ -227,7 +231,7 @@ def test_a_warp_that_has_ended_has_no_next_instruction(wording) -> None:
     said = {}
     for state in ("drain", "long_scoreboard"):
         view = LaunchView(made_up({"dram": 30.0}, {state: 20.0, "selected": 1.0}))
-        (found,) = findings()["latency_bound"].candidates(view, TimeModel(view))
+        (found,) = candidates_of("latency_bound", view)
         said[state] = found.text
     wording(said["drain"], said["long_scoreboard"])
 
@@ -242,7 +246,7 @@ def test_the_rate_of_fp64_is_that_of_the_gpu(wording) -> None:
     # With 128 FP32 and 2 FP64 lanes per SM, the driver says 32.
     view = LaunchView(made_up({"fp64": 85.0}, device=GEFORCE, device_fp32_fp64_ratio=32))
     assert single_over_double(view) == 64
-    (found,) = findings()["low_precision_possible"].candidates(view, TimeModel(view))
+    (found,) = candidates_of("low_precision_possible", view)
     wording(found.text)
 
 
@@ -284,7 +288,7 @@ def test_sleep_is_shortened_by_no_other_fix() -> None:
         states = {"sleeping": asleep, "long_scoreboard": 20.0, "selected": 1.0}
         view = LaunchView(made_up({"l2": 0.1, "issue_slots": 0.1}, states, None, **small))
         found.append(gains(view))
-        (latency,) = findings()["latency_bound"].candidates(view, TimeModel(view))
+        (latency,) = candidates_of("latency_bound", view)
         variants.append((latency.variant, latency.is_open))
     awake, asleep_most = found
     assert variants == [("ampere", False), ("sleep", True)]

@@ -1,7 +1,5 @@
 """What readers of public reports found to be wrong: each with a launch of ours, edited where it says so."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -24,7 +22,6 @@ from keet.explanation.analyst import _healthy, minor_defect
 from keet.explanation.busy_units import leading_units
 from keet.explanation.gain_texts import forecast_text
 from keet.explanation.headline import _headline, verdict_of
-from keet.findings import findings
 from keet.profile import Device, Instances, KernelName, Launch, Location, RawMetric
 from keet.profile.metric import Value
 from tests.conftest import REPORTS, needs_corpus
@@ -32,7 +29,9 @@ from tests.rows import each_row
 from tests.unit.analysis.made_up_launch import ELAPSED, GEFORCE, made_up
 from tests.unit.analysis.real_launches import (
     ChangedData,
+    candidates_of,
     changed,
+    code_view,
     launch_of,
     profile_of,
     public_launch,
@@ -89,8 +88,8 @@ def test_atomics_that_are_few_or_not_by_their_gain() -> None:
     (on_chip.atomics_return, "mask_compact/counter_per_warp", "energy_tally/add_per_warp"),
 ])  # fmt: skip
 def test_facts_about_atomics(fact, yes, no) -> None:
-    assert yes is None or fact.test(LaunchView(launch_of(yes), reads_code=True))
-    assert no is None or not fact.test(LaunchView(launch_of(no), reads_code=True))
+    assert yes is None or fact.test(code_view(yes))
+    assert no is None or not fact.test(code_view(no))
 
 
 def test_indexed_constants_are_told_from_barriers_by_their_cache() -> None:
@@ -229,10 +228,10 @@ def test_a_fusion_that_is_only_possible_is_not_what_limits_a_launch() -> None:
     ("gather_scatter/records_passes", 2.0, 4.1),  # four passes: each byte was said to be read 43.8 times
 ])  # fmt: skip
 def test_reads_of_dram_per_byte(case: str, least: float, most: float) -> None:
-    view = LaunchView(launch_of(case), reads_code=True)
+    view = code_view(case)
     found = [
         float(each.value)
-        for candidate in findings()["redundant_traffic"].candidates(view, TimeModel(view))
+        for candidate in candidates_of("redundant_traffic", view)
         for each in candidate.evidence
         if each.metric == "dram_reads_per_byte"
     ]
@@ -248,8 +247,8 @@ def test_reads_of_dram_per_byte(case: str, least: float, most: float) -> None:
     ("transpose/column_stores", False),
 ])  # fmt: skip
 def test_neighbouring_bytes_that_begin_within_a_sector_are_misaligned(case, is_misaligned) -> None:
-    view = LaunchView(launch_of(case), reads_code=True)
-    found = [*findings()["uncoalesced_global"].candidates(view, TimeModel(view))]
+    view = code_view(case)
+    found = [*candidates_of("uncoalesced_global", view)]
     assert {each.variant == global_memory.MISALIGNED for each in found} <= {is_misaligned}
     if is_misaligned:
         assert "neighbouring bytes already" in found[0].text
@@ -276,7 +275,7 @@ def test_a_last_wave_of_equal_blocks_is_certain(case: str) -> None:
 @each_row("case", ["tile_scores", "attention/last_three_blocks"])
 def test_a_last_wave_is_only_possible_where_blocks_end_early(case: str) -> None:
     view = LaunchView(with_warps_held(case, 0.25), reads_code=True)
-    (found,) = findings()["tail_effect"].candidates(view, TimeModel(view))
+    (found,) = candidates_of("tail_effect", view)
     assert found.variant == grid.ANY_LENGTH
     assert found.likelihood < 1
 
@@ -292,8 +291,8 @@ def test_blocks_of_unequal_length_are_no_certain_tail() -> None:
 
 @each_row("case", ["decimal_columns/quotients_per_row", "halo_filter/one_pixel_per_thread"])
 def test_divisions_are_named_where_they_are_a_part_of_a_share(case: str, wording) -> None:
-    view = LaunchView(launch_of(case), reads_code=True)
-    found = [*findings()["integer_overhead"].candidates(view, TimeModel(view))][-1]
+    view = code_view(case)
+    found = [*candidates_of("integer_overhead", view)][-1]
     assert "overhead_share" in {each.metric for each in found.evidence}
     wording(found.text, case=case)
 
@@ -301,15 +300,15 @@ def test_divisions_are_named_where_they_are_a_part_of_a_share(case: str, wording
 @pytest.mark.slow
 @each_row("case", ["telemetry_rollup/totals_from_every_warp", "walsh_rows/twelve_passes"])
 def test_shared_memory_is_named_in_the_account_where_it_is_accessed(case: str) -> None:
-    view = LaunchView(launch_of(case), reads_code=True)
+    view = code_view(case)
     part = account_of(view, TimeModel(view)).part("waiting.latency.shared")
     assert ("shared memory" in part.part) == (case.startswith("walsh_rows"))
 
 
 @each_row("case", ["seed_extend/long_matches_among_short"])
 def test_what_equal_trips_save_is_not_what_regrouping_saves(case: str, wording) -> None:
-    view = LaunchView(launch_of(case), reads_code=True)
-    found = next(iter(findings()["warp_divergence"].candidates(view, TimeModel(view))))
+    view = code_view(case)
+    found = next(iter(candidates_of("warp_divergence", view)))
     saved = {each.metric: float(each.value) for each in found.evidence}
     assert saved["loops_even"] > saved["loops_executed"] > 0
     trips = uneven_trips(view)

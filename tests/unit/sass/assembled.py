@@ -1,7 +1,5 @@
 """Small SASS programs with labels, as the analysis takes them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 

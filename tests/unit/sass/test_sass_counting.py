@@ -1,7 +1,5 @@
 """Bounds on distinct bytes, and bytes of addresses that are sums of tables, compared with an enumeration."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import pytest

@@ -1,7 +1,5 @@
 """Polynomials of registers, compared with an interpreter that runs the code for every thread."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import pytest

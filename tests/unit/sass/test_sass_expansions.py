@@ -1,8 +1,6 @@
 """Functions that the compiler expands, special functions of multiples of one value, and steps on groups
 of values in shared memory."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

@@ -4,8 +4,6 @@ The sizes are those at which a quadratic step would take minutes. No test looks 
 that hangs is found by the limit of the test run.
 """
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st

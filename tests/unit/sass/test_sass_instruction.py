@@ -1,7 +1,5 @@
 """Registers that instructions read and write, worked out from the instruction set."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

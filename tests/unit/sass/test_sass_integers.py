@@ -1,8 +1,6 @@
 """Integer work beyond what is needed: upper halves of 64-bit integers, bytes of words one by one, and
 integers that neighbouring threads compute equally. Look-alikes need all 64 bits, or each byte on its own."""
 
-from __future__ import annotations
-
 import pytest
 
 from keet.analysis.sass.analyses.lane_groups import lane_groups

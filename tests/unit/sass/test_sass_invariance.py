@@ -1,7 +1,5 @@
 """Names of registers, the order of independent instructions and dead code change no result."""
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Mapping

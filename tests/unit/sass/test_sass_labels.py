@@ -1,7 +1,5 @@
 """The analyses, compared with labels by human readers and with exact counts."""
 
-from __future__ import annotations
-
 from statistics import mean
 
 import pytest

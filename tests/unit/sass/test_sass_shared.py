@@ -1,7 +1,5 @@
 """Launches of the same code with the same counts share what follows from them."""
 
-from __future__ import annotations
-
 import gc
 from weakref import ref
 

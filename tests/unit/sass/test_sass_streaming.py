@@ -1,8 +1,6 @@
 """Whether data is read once or several times: what each verdict requires, and loops that load from the
 same addresses."""
 
-from __future__ import annotations
-
 import pytest
 
 from keet.analysis.sass.analyses.reuse import PointerReuse, _apportioned, compared_parameters

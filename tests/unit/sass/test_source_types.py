@@ -1,7 +1,5 @@
 """Layouts of structs, and offsets and names of kernel parameters, from names and source text."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

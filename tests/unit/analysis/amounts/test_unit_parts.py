@@ -1,7 +1,5 @@
 """How busy units are, on average and while an SM is active, and whose work L1 and L2 do."""
 
-from __future__ import annotations
-
 import pytest
 
 from keet.analysis.amounts.unit_parts import unit_parts
