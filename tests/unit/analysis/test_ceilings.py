@@ -77,6 +77,10 @@ def test_what_was_not_measured_is_unknown() -> None:
     for name in ("DRAM", "NVLink", HOST_LINK, "no such unit"):
         assert (known.share(name), known.reached(name), known.stages(name)) == (None, None, ())
         assert name not in known
+    launch = sampled({TENSOR: (60.0,) * 11, "dramc__throughput": (9.3,) * 11})
+    model = TimeModel(LaunchView(launch))
+    assert model.loads["DRAM"] == pytest.approx(0.1)
+    assert model.view.ceilings.share("DRAM") is None
 
 
 def shown_differently(launch: Launch) -> list[str]:
@@ -278,13 +282,6 @@ def test_samples_outside_of_the_launch_and_a_window_that_ends_early(samples) -> 
 @each_row("active", [0.0, 3e6, float("nan")])
 def test_samples_of_other_work_are_not_used(active: float) -> None:
     assert not LaunchView(sampled({TENSOR: (60.0,) * 11}, active)).ceilings.ranked
-
-
-def test_sampled_dram_bounds_the_gain_only() -> None:
-    launch = sampled({TENSOR: (60.0,) * 11, "dramc__throughput": (9.3,) * 11})
-    model = TimeModel(LaunchView(launch))
-    assert model.loads["DRAM"] == pytest.approx(0.1)
-    assert model.view.ceilings.share("DRAM") is None
 
 
 OPCODES = "sass__inst_executed_per_opcode_with_modifier_all"

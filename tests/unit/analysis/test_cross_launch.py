@@ -258,7 +258,7 @@ def test_many_short_launches(profile_of: ProfileOf) -> None:
     assert all(each.kind != "tiny_launches" for each in found_in(launches))
 
 
-def test_a_kernel_at_several_sizes(profile_of: ProfileOf, wording) -> None:
+def test_shapes_that_a_program_compares(profile_of: ProfileOf, wording) -> None:
     one = profile_of("pipeline_before.ncu-repz").launches[0]
     launches = [copied(one, number) for number in range(3)]
     for launch, blocks in zip(launches, (16, 64, 256)):
@@ -266,6 +266,18 @@ def test_a_kernel_at_several_sizes(profile_of: ProfileOf, wording) -> None:
     found = next(each for each in found_in(launches) if each.kind == "sweep")
     wording(found.text)
     assert found.us_saved is None
+    relax = profile_of("pipeline_before.ncu-repz").launches[5]
+    chain = [copied(relax, number) for number in range(4)]
+    for smaller in chain[1::2]:
+        smaller.grid = (1, 1, 1)
+    assert not found_in(chain)
+    # An edited snapshot: three launches that read the same bytes, and three more in other blocks.
+    relax = profile_of("pipeline_before.ncu-repz").launches[5]
+    sweep = [copied(relax, number) for number in range(6)]
+    assert [each.kind for each in found_in(sweep)] == ["repeated_passes"]
+    for other in sweep[3:]:
+        other.block = (64, 1, 1)
+    assert "repeated_passes" not in [each.kind for each in found_in(sweep)]
 
 
 def test_bytes_of_a_launch_and_their_places(profile_of: ProfileOf) -> None:
@@ -372,22 +384,6 @@ def test_generated_input_and_traffic_beyond_the_data_are_no_round_trip() -> None
     reads = "dram__bytes_read.sum"
     inflated = copied(reader, reader.id, {reads: 0.4})
     assert not [each for each in found_in([writer, inflated]) if each.kind == "hand_over"]
-
-
-def test_shapes_that_a_program_compares_are_no_passes(profile_of: ProfileOf) -> None:
-    # An edited snapshot: between two equal launches, the same kernel runs on a smaller grid.
-    relax = profile_of("pipeline_before.ncu-repz").launches[5]
-    chain = [copied(relax, number) for number in range(4)]
-    for smaller in chain[1::2]:
-        smaller.grid = (1, 1, 1)
-    assert not found_in(chain)
-    # An edited snapshot: three launches that read the same bytes, and three more in other blocks.
-    relax = profile_of("pipeline_before.ncu-repz").launches[5]
-    sweep = [copied(relax, number) for number in range(6)]
-    assert [each.kind for each in found_in(sweep)] == ["repeated_passes"]
-    for other in sweep[3:]:
-        other.block = (64, 1, 1)
-    assert "repeated_passes" not in [each.kind for each in found_in(sweep)]
 
 
 @each_row(("name", "found"), [("version 2, run {}", False), ("solve", True)])

@@ -236,41 +236,59 @@ def test_bytes_that_fit_the_l2_and_a_ratio_that_all_kernels_share(wording) -> No
     wording(found["clocks"].text)
 
 
-@each_row("status, known", [
-    ("ruled_out", {"metrics": FITS, "command": "ncu --cache-control none ./app"}),
-    ("ruled_out", {"metrics": FITS, "command": "ncu --cache-control=none ./app"}),
-    ("ruled_out", {"metrics": {**FITS, ISSUE: 80.0}}),
-    ("likely", {"metrics": {**FITS, ISSUE: 40.0}}),
-    ("possible", {"metrics": FITS, "command": None}),
-    ("possible", {"metrics": {READ: 90e6, L2: 60e6}}),
-    ("possible", {"metrics": {READ: 16e6}}),
-    ("possible", {}),
-])  # fmt: skip
-def test_when_caches_can_be_the_reason(status: str, known: dict) -> None:
-    assert statuses(100, position_of(50), **known)["cold_caches"] == status
-    # They do not make a kernel ten times as fast.
-    assert statuses(1000, position_of(100), metrics=FITS)["cold_caches"] == "possible"
-
-
 SLOW_CLOCK = {CLOCK: 1.2e9, MOST_CLOCK: 1_980_000}
 
 
-@each_row("status, plain_us, known", [
-    ("likely", 60, {"metrics": SLOW_CLOCK}),
-    ("ruled_out", 60, {"metrics": {CLOCK: 1.98e9, MOST_CLOCK: 1_980_000}}),
-    ("ruled_out", 60, {"metrics": {**SLOW_CLOCK, DRAM: 90.0}}),
-    ("ruled_out", 30, {"metrics": SLOW_CLOCK}),
-    ("likely", 60, {"command": "ncu ./app"}),
-    ("likely", 60, {"command": "ncu --clock-control base ./app"}),
-    ("possible", 60, {"command": "ncu ./app", "version": "2026.1.0.0"}),
-    ("possible", 60, {"command": "ncu ./app --clock-control base", "version": None}),
-    ("possible", 60, {}),
-    ("possible", 60, {"command": None}),
-    ("possible", 170, {"command": "ncu ./app"}),
-    ("ruled_out", 260, {}),
+@each_row("reason, status, plain_us, known", [
+    ("cold_caches", "ruled_out", 50, {"metrics": FITS, "command": "ncu --cache-control none ./app"}),
+    ("cold_caches", "ruled_out", 50, {"metrics": FITS, "command": "ncu --cache-control=none ./app"}),
+    ("cold_caches", "ruled_out", 50, {"metrics": {**FITS, ISSUE: 80.0}}),
+    ("cold_caches", "likely", 50, {"metrics": {**FITS, ISSUE: 40.0}}),
+    ("cold_caches", "possible", 50, {"metrics": FITS, "command": None}),
+    ("cold_caches", "possible", 50, {"metrics": {READ: 90e6, L2: 60e6}}),
+    ("cold_caches", "possible", 50, {"metrics": {READ: 16e6}}),
+    ("cold_caches", "possible", 50, {}),
+    ("cold_caches", "possible", 10, {"metrics": FITS}),  # they make no kernel ten times as fast
+    ("clocks", "likely", 60, {"metrics": SLOW_CLOCK}),
+    ("clocks", "ruled_out", 60, {"metrics": {CLOCK: 1.98e9, MOST_CLOCK: 1_980_000}}),
+    ("clocks", "ruled_out", 60, {"metrics": {**SLOW_CLOCK, DRAM: 90.0}}),
+    ("clocks", "ruled_out", 30, {"metrics": SLOW_CLOCK}),
+    ("clocks", "likely", 60, {"command": "ncu ./app"}),
+    ("clocks", "likely", 60, {"command": "ncu --clock-control base ./app"}),
+    ("clocks", "possible", 60, {"command": "ncu ./app", "version": "2026.1.0.0"}),
+    ("clocks", "possible", 60, {"command": "ncu ./app --clock-control base", "version": None}),
+    ("clocks", "possible", 60, {}),
+    ("clocks", "possible", 60, {"command": None}),
+    ("clocks", "possible", 170, {"command": "ncu ./app"}),
+    ("clocks", "ruled_out", 260, {}),
+    # Ratios that kernels do not share: two are a coincidence, one kernel twice, another one, and
+    # one that is too short to compare clocks.
+    ("clocks", "possible", 170, {"others": (("a", 50, 85),)}),
+    ("clocks", "possible", 170, {"others": (("a", 50, 85), ("a", 51, 86))}),
+    ("clocks", "possible", 170, {"others": (("a", 50, 85), ("b", 200, 210))}),
+    ("clocks", "possible", 170, {"others": (("a", 50, 85), ("b", 2, 3.4))}),
 ])  # fmt: skip
-def test_when_clocks_can_be_the_reason(status: str, plain_us: float, known: dict) -> None:
-    assert statuses(100, position_of(plain_us), **known)["clocks"] == status
+def test_when_caches_and_clocks_can_be_the_reason(reason, status, plain_us, known) -> None:
+    assert statuses(100, position_of(plain_us), **known)[reason] == status
+
+
+@each_row("status, known_by, shortest_us, longest_us, shapes", [
+    ("ruled_out", "launch", None, None, 1),
+    ("possible", "shape", None, None, 1),
+    ("likely", "shape", 90, 900, 1),
+    ("possible", "shape", 110, 900, 1),
+    ("ruled_out", "shape", 250, 400, 1),
+    ("possible", "shape", 90, 900, 2),
+    ("possible", "kernel", None, None, 1),
+    ("ruled_out", "kernel", 250, 400, 1),
+])  # fmt: skip
+def test_when_the_launch_is_not_typical(status, known_by, shortest_us, longest_us, shapes) -> None:
+    took = {
+        "shortest_ns": shortest_us and shortest_us * US,
+        "longest_ns": longest_us and longest_us * US,
+    }
+    position = position_of(300, known_by=known_by, shapes=shapes, **took)
+    assert statuses(100, position)["not_typical"] == status
 
 
 def test_advice_that_was_followed_is_not_given(wording) -> None:
@@ -288,16 +306,6 @@ def test_advice_that_was_followed_is_not_given(wording) -> None:
         profiled=(ProfiledLaunch(0, 3, 170 * US),),
     )
     wording(found["not_typical"].how_to_tell)
-
-
-@each_row("others", [
-    (("a", 50, 85),),  # two are a coincidence
-    (("a", 50, 85), ("a", 51, 86)),  # one kernel twice
-    (("a", 50, 85), ("b", 200, 210)),
-    (("a", 50, 85), ("b", 2, 3.4)),  # too short to compare clocks
-])  # fmt: skip
-def test_a_ratio_that_they_do_not_share(others) -> None:
-    assert statuses(100, position_of(170), others=others)["clocks"] == "possible"
 
 
 @each_row(
@@ -339,21 +347,6 @@ def test_time_alone_is_not_slowed_by_other_kernels() -> None:
     position = position_of(300, overlapped_ns=None)
     assert statuses(100, position)["concurrency"] == "possible"
     assert statuses(100, position, recorder="ncu")["concurrency"] == "ruled_out"
-
-
-@each_row("status, fields", [
-    ("ruled_out", {"known_by": "launch"}),
-    ("possible", {"known_by": "shape"}),
-    ("likely", {"known_by": "shape", "shortest_ns": 90 * US, "longest_ns": 900 * US}),
-    ("possible", {"known_by": "shape", "shortest_ns": 110 * US, "longest_ns": 900 * US}),
-    ("ruled_out", {"known_by": "shape", "shortest_ns": 250 * US, "longest_ns": 400 * US}),
-    ("possible",
-     {"known_by": "shape", "shortest_ns": 90 * US, "longest_ns": 900 * US, "shapes": 2}),
-    ("possible", {"known_by": "kernel"}),
-    ("ruled_out", {"known_by": "kernel", "shortest_ns": 250 * US, "longest_ns": 400 * US}),
-])  # fmt: skip
-def test_when_the_launch_is_not_typical(status: str, fields: dict) -> None:
-    assert statuses(100, position_of(300, **fields))["not_typical"] == status
 
 
 def shaped(grid: int, shortest_us: float, longest_us: float) -> KernelRun:

@@ -117,8 +117,7 @@ def test_launching_is_no_imbalance(start: str, launch: int) -> None:
     assert "load_imbalance" not in [each.id for each in diagnosis(start, launch).findings]
 
 
-def test_a_slice_that_alone_is_always_active_is_at_its_limit() -> None:
-    # Edited: a third of the lookups in the same time, as with additions of floats.
+def test_what_is_left_of_a_hot_address_and_of_l1() -> None:
     def change(name: str, value: Value) -> Value:
         is_rate = "lts__t_sectors" in name and "max" in name
         return value / 3 if is_rate and isinstance(value, int | float) else value
@@ -132,6 +131,12 @@ def test_a_slice_that_alone_is_always_active_is_at_its_limit() -> None:
     found = diagnose(launch_of("key_count"), reads_code=False).findings[0]
     assert found.id == "atomic_contention"
     assert 20 < found.forecast.likely < 47
+    assert "shared_bank_conflict" in passes(80.0)
+    assert not passes(0.03) & {"shared_bank_conflict", "uncoalesced_global"}
+    assert "shared_bank_conflict" not in passes(80.0, static=32 * 33 * 4.0)
+    # panel_product:fast reads 16 bytes per thread, in three passes each.
+    named = {each.id for each in small("panel_product:fast").findings}
+    assert not named & {"uncoalesced_global", "shared_bank_conflict"}
 
 
 COUNTED = re.compile(
@@ -165,12 +170,16 @@ def test_where_little_reaches_l2_its_lookups_decide_nothing(name: str) -> None:
 
 
 @needs_corpus
-def test_neither_stores_nor_scattered_loads_are_known_where_little_reaches_l2() -> None:
-    """NuKEXC: L1 is busy all the time, and one of twenty passes reaches L2. Blocks of 1 x 128."""
+def test_lookups_of_public_reports() -> None:
+    # NuKEXC: L1 is busy all the time, and one of twenty passes reaches L2. Blocks of 1 x 128.
     first = diagnose(public_launch("bobschreiner__"), reads_code=False).findings[0]
     assert (first.variant, first.cause_certainty) == ("L1/passes", "possible")
     assert "MemoryWorkloadAnalysis_Tables" in str(first.text)
     assert "wide as a warp" not in first.action
+    # Its load is not that of the longest SM alone.
+    model = TimeModel(LaunchView(public_launch("JakeFlasher")))
+    assert model.balance.evenness < 0.95
+    assert model.loads[WHOLE_MEMORY] == pytest.approx(0.138, abs=0.001)
 
 
 def passes(share: float, static: float = 4096.0) -> set[str]:
@@ -191,16 +200,7 @@ def passes(share: float, static: float = 4096.0) -> set[str]:
     return {each.id for each in diagnose(launch, reads_code=False).findings}
 
 
-def test_passes_through_an_idle_l1_cost_nothing() -> None:
-    assert "shared_bank_conflict" in passes(80.0)
-    assert not passes(0.03) & {"shared_bank_conflict", "uncoalesced_global"}
-    assert "shared_bank_conflict" not in passes(80.0, static=32 * 33 * 4.0)
-    # panel_product:fast reads 16 bytes per thread, in three passes each.
-    named = {each.id for each in small("panel_product:fast").findings}
-    assert not named & {"uncoalesced_global", "shared_bank_conflict"}
-
-
-def test_pipes_over_active_cycles_are_converted_to_all_cycles() -> None:
+def test_pipes_over_active_cycles_and_the_busiest_unit_of_memory() -> None:
     full = launch_of("key_count")
     small = without(full, r"(pipe_lsu|lsuin_requests).*sustained_elapsed")
     shares = [LaunchView(launch).ceilings.share("LSU") for launch in (full, small)]
@@ -212,10 +212,7 @@ def test_pipes_over_active_cycles_are_converted_to_all_cycles() -> None:
     assert ceilings.share(WHOLE_MEMORY) == pytest.approx(
         float(full.get("memory_throughput_pct").value) / 100  # type: ignore[union-attr]
     )
-
-
-def test_pipes_over_active_cycles_alone_are_at_most_as_busy() -> None:
-    """Without the SMs' active cycles, they count as active all the time."""
+    # Without the SMs' active cycles, they count as active all the time.
     full = launch_of("key_count")
     is_most = {}
     for pattern in ("", "|sm__cycles_active", "|sm__cycles_active|issue_active|inst_issued|ipc"):
@@ -225,14 +222,6 @@ def test_pipes_over_active_cycles_alone_are_at_most_as_busy() -> None:
         is_most[pattern] = stage.at_most
         assert ceilings.share("LSU") >= (LaunchView(full).ceilings.share("LSU") or 0) - 0.01
     assert [*is_most.values()] == [False, True, True]
-
-
-@needs_corpus
-def test_the_busiest_unit_of_memory_may_be_one_of_all_sms() -> None:
-    """Its load is not that of the longest SM alone."""
-    model = TimeModel(LaunchView(public_launch("JakeFlasher")))
-    assert model.balance.evenness < 0.95
-    assert model.loads[WHOLE_MEMORY] == pytest.approx(0.138, abs=0.001)
 
 
 def test_arithmetic_on_doubles_takes_as_long_as_their_pipe() -> None:

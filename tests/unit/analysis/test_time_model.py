@@ -35,17 +35,10 @@ EFFECTS = st.tuples(
 @FEW
 @given(launches())
 @pytest.mark.slow
-def test_without_a_fix_the_time_stays(launch: Launch) -> None:
+def test_without_a_fix_the_time_stays_and_loads_and_waiting_are_shares(launch: Launch) -> None:
     model = model_of(launch)
     assert model.time(Effect()) == pytest.approx(1, abs=1e-9)
     assert model.gain(Effect()) == pytest.approx(1, abs=1e-9)
-
-
-@FEW
-@given(launches())
-@pytest.mark.slow
-def test_loads_and_waiting_are_shares(launch: Launch) -> None:
-    model = model_of(launch)
     assert sum(model.waiting.values()) == pytest.approx(1)
     assert min(model.waiting.values()) >= 0
     shares = (*model.loads.values(), model.pressure, model.exposed, model.fixed)
@@ -54,17 +47,10 @@ def test_loads_and_waiting_are_shares(launch: Launch) -> None:
 
 
 @FEW
-@given(launches(), EFFECTS)
-@pytest.mark.slow
-def test_a_gain_is_a_finite_number_from_one_on(launch: Launch, effect: Effect) -> None:
-    gain = model_of(launch).gain(effect)
-    assert 1 <= gain < math.inf
-
-
-@FEW
 @given(launches(), EFFECTS, EFFECTS)
 @pytest.mark.slow
 def test_less_work_or_waiting_never_takes_longer(launch, effect, further) -> None:
+    """A gain is a finite number from one on."""
     more = Effect(
         _both(effect.units, further.units),
         _both(effect.waits, further.waits),
@@ -73,6 +59,7 @@ def test_less_work_or_waiting_never_takes_longer(launch, effect, further) -> Non
     )
     model = model_of(launch)
     assert model.time(more) <= model.time(effect) + 1e-9
+    assert 1 <= model.gain(effect) < math.inf
 
 
 def _both(first: dict[str, float], second: dict[str, float]) -> dict[str, float]:

@@ -203,8 +203,18 @@ def test_a_wrong_claim_is_refused(report: str, claim: WorkClaim, evidence: list[
     assert (result.candidate, result.forecast, result.expected) == (None, None, 1)
 
 
-def test_every_wrong_claim_is_refused_for_its_own_reason() -> None:
+def test_claims_that_are_refused_or_not_known() -> None:
     assert len({evaluated(report, claim).reason for report, claim, _ in REFUSED}) == len(REFUSED)
+    # Not zero: a report without counters contradicts nothing, and supports nothing.
+    launch = diagnosis_of("matrix_flip:slow").view.launch
+    empty = diagnose(changed(launch, lambda name, value: None))
+    for finding, kinds in KINDS.items():
+        assert check_cause(finding, empty.model) is None
+        for kind in {*kinds} - {"redundant"}:  # a share of everything needs no counter
+            of = {"bytes": "DRAM", "parallelism": "balance", "precision": "FP32"}.get(kind, "all")
+            claim = WorkClaim(finding, kind, removed=None if kind == "precision" else 0.5, of=of)
+            result = evaluate_claims([claim], empty.model, empty.account)
+            assert (result.supported, result.candidate, result.evidence) == (False, None, ())
 
 
 TOO_LITTLE = [
@@ -224,9 +234,9 @@ def test_a_claim_that_saves_too_little_is_not_supported(report: str, claim: Work
     assert (result.forecast, result.expected) == (None, 1)
 
 
-def test_claims_about_one_cause_are_combined() -> None:
-    """Bytes that leave DRAM but stay in L2 gain little where both are busy. A refused claim changes
-    nothing."""
+def test_claims_about_one_cause_are_combined_and_bare_shares_doubted() -> None:
+    # Bytes that leave DRAM but stay in L2 gain little where both are busy. A refused claim changes
+    # nothing.
     dram, l2, wrong = (
         claim_of("redundant_traffic", "bytes", 0.5, level) for level in ("DRAM", "L2", "local")
     )
@@ -238,19 +248,12 @@ def test_claims_about_one_cause_are_combined() -> None:
     (unused,) = both.unused
     assert (unused.claim, unused.reason) == (wrong, evaluated("blend_frames:slow", wrong).reason)
     assert replace(both, candidate=None, unused=()) == replace(alone[1], candidate=None)
-
-
-def test_what_is_not_in_the_report_is_unknown() -> None:
-    """Not zero: a report without counters contradicts nothing, and supports nothing."""
-    launch = diagnosis_of("matrix_flip:slow").view.launch
-    empty = diagnose(changed(launch, lambda name, value: None))
-    for finding, kinds in KINDS.items():
-        assert check_cause(finding, empty.model) is None
-        for kind in {*kinds} - {"redundant"}:  # a share of everything needs no counter
-            of = {"bytes": "DRAM", "parallelism": "balance", "precision": "FP32"}.get(kind, "all")
-            claim = WorkClaim(finding, kind, removed=None if kind == "precision" else 0.5, of=of)
-            result = evaluate_claims([claim], empty.model, empty.account)
-            assert (result.supported, result.candidate, result.evidence) == (False, None, ())
+    bare = WorkClaim("pipe_saturated", "redundant", removed=0.5)
+    claims = (bare, bare._replace(is_derived=True))
+    doubted, sure = (evaluated("series_eval:slow", claim) for claim in claims)
+    assert doubted.possible == sure.possible
+    assert doubted.expected < sure.expected
+    assert (doubted.is_backed, sure.is_backed) == (False, True)
 
 
 OWN = [f"{name}:{variant}" for name, s in SAMPLES.items() for variant in s.variants]
@@ -381,15 +384,6 @@ def test_a_bare_share_does_not_lead(name: str) -> None:
     leading = [row for row in ranked(f"{name}:slow", *HOSTILE) if row[-1]]
     own = [(finding.id, "keet", True) for finding in diagnosis_of(f"{name}:slow").findings]
     assert leading == ([] if name in AT_ROOFLINE else own[:1])
-
-
-def test_a_bare_share_is_doubted_and_a_computed_one_is_not() -> None:
-    bare = WorkClaim("pipe_saturated", "redundant", removed=0.5)
-    claims = (bare, bare._replace(is_derived=True))
-    doubted, sure = (evaluated("series_eval:slow", claim) for claim in claims)
-    assert doubted.possible == sure.possible
-    assert doubted.expected < sure.expected
-    assert (doubted.is_backed, sure.is_backed) == (False, True)
 
 
 AMOUNTS = st.one_of(

@@ -131,8 +131,8 @@ def test_findings_are_ranked_by_the_time_they_save(name: str) -> None:
     assert told == [each.candidate.id for each in ranked if each.candidate.id in told]
 
 
-def test_a_report_with_a_duration_and_a_unit_gets_an_answer() -> None:
-    """Whatever else is missing: the unit, how busy it is, and what that leaves."""
+def test_reports_with_few_counters() -> None:
+    # Whatever else is missing: the unit, how busy it is, and what that leaves.
     for unit, share in (("dram", 5.0), ("dram", 90.0), ("l2", 40.0), ("issue_slots", 80.0)):
         diagnosis = diagnose(made_up({unit: share}, duration=50_000.0))
         _check(diagnosis)
@@ -140,13 +140,19 @@ def test_a_report_with_a_duration_and_a_unit_gets_an_answer() -> None:
         assert verdict.reached.value == share
         assert not verdict.not_judged
         assert diagnosis.findings or f"{share:.0f}%" in verdict.headline
-
-
-def test_reports_without_sections_or_instructions() -> None:
     for launch in profile_of(REPORTS / "metrics_only.ncu-repz").launches:
         assert set(ids_of(diagnose(launch))) <= {"small_grid", "launch_bound"}
     launch = profile_of(REPORTS / "tour_lines.csv").launches[0]
     assert ids_of(diagnose(launch))[0] == "uncoalesced_global"
+    # The same launch, without warp states.
+    launch = launch_of("matrix_flip")
+    blind = changed(launch, lambda name, v: None if "issue_stalled" in name else v)
+    known, unknown = (diagnose(each, reads_code=False) for each in (launch, blind))
+    assert unknown.account.unknown > known.account.unknown
+    assert ids_of(known)[0] == ids_of(unknown)[0]
+    order = ("possible", "likely", "certain")
+    first, second = (order.index(d.findings[0].cause_certainty) for d in (known, unknown))
+    assert second <= first
 
 
 @pytest.mark.parametrize("name", ["tour_basic.ncu-repz", "tour_basic.live.csv"])
@@ -158,18 +164,6 @@ def test_a_basic_set_gets_causes_at_lower_certainty(name: str) -> None:
         _check(diagnosis)
         assert all(finding.cause_certainty != "certain" for finding in diagnosis.findings)
         assert diagnosis.findings or diagnosis.minor or diagnosis.healthy
-
-
-def test_certainty_does_not_rise_with_what_is_not_attributable() -> None:
-    """The same launch, without warp states."""
-    launch = launch_of("matrix_flip")
-    blind = changed(launch, lambda name, v: None if "issue_stalled" in name else v)
-    known, unknown = (diagnose(each, reads_code=False) for each in (launch, blind))
-    assert unknown.account.unknown > known.account.unknown
-    assert ids_of(known)[0] == ids_of(unknown)[0]
-    order = ("possible", "likely", "certain")
-    first, second = (order.index(d.findings[0].cause_certainty) for d in (known, unknown))
-    assert second <= first
 
 
 @needs_corpus

@@ -158,12 +158,27 @@ def test_a_forecast_is_near_the_measured_gain(case: str, cause: str, measured: f
 
 
 @pytest.mark.slow
-def test_loads_of_further_passes_take_their_round_trips_with_them() -> None:
-    """Twenty rounds read a row again that no SM can keep: its waits go, not only its bytes. The
-    measured fix, 10x, needs fewer comparisons, too."""
+def test_effects_on_waits_and_results() -> None:
+    # Twenty rounds read a row again that no SM can keep: its waits go, not only its bytes. The
+    # measured fix, 10x, needs fewer comparisons, too.
     first = ranked("token_sample/row_read_per_round")[0]
     assert (first.candidate.id, first.candidate.variant) == ("redundant_traffic", "passes")
     assert 3 < first.possible < 10.1
+    # A launch of 25 us with one result per block gains less than its idle SMs, as measured: 1.55x.
+    # Where every warp stores its own results, nothing is joined.
+    joined, apart = ranked("token_sample/block_per_user")[0], ranked("force_pairs/few_atoms")[0]
+    for each, is_joined in ((joined, True), (apart, False)):
+        assert each.candidate.id == "small_grid"
+        assert isinstance(each.candidate.effect, Effect)
+        assert (each.candidate.effect.added > 0) is is_joined
+    assert joined.possible < 4
+    # Warps wait for others that compute powers.
+    view = code_view("option_tree/power_per_node")
+    first = ranked_candidates(view, TimeModel(view))[0]
+    assert first.candidate.id == "sfu_bound"
+    assert isinstance(first.candidate.effect, Effect)
+    assert first.candidate.effect.waits["barrier"] < 0.5
+    assert first.possible > 4
 
 
 @each_row("case, cause, measured", [
@@ -389,24 +404,17 @@ def test_branches_to_slow_paths_part_the_loads_of_a_loop(wording) -> None:
     assert not branches_part_loads.test(view)
 
 
-def test_stores_between_loads_come_before_several_items_per_thread() -> None:
-    """Each store may write what the next loads read. The fix gained 2.5x."""
+def test_stores_between_loads_and_sweeps() -> None:
+    # Each store may write what the next loads read. The fix gained 2.5x.
     found = diagnose(launch_of("node_update/store_between_loads")).findings[0]
     assert (found.id, found.advice.variant) == ("latency_bound", "serial")
     assert {each.metric for each in found.evidence} >= {"serial_round_trips", "serial_waits"}
     assert 1.8 < found.forecast.likely < 2.8
-
-
-@pytest.mark.slow
-def test_several_blocks_have_to_join_what_one_block_computed() -> None:
-    """A launch of 25 us with one result per block gains less than its idle SMs, as measured: 1.55x.
-    Where every warp stores its own results, nothing is joined."""
-    joined, apart = ranked("token_sample/block_per_user")[0], ranked("force_pairs/few_atoms")[0]
-    for each, is_joined in ((joined, True), (apart, False)):
-        assert each.candidate.id == "small_grid"
-        assert isinstance(each.candidate.effect, Effect)
-        assert (each.candidate.effect.added > 0) is is_joined
-    assert joined.possible < 4
+    # What it gains is not in the report (5.6x measured), so that the range has no end.
+    first = ranked("edge_detect/sweep_per_step")[0]
+    assert (first.candidate.id, first.candidate.variant) == ("launch_bound", SWEEPS)
+    assert first.candidate.is_open
+    assert 1.5 < first.possible < 5.6
 
 
 @each_row(
@@ -418,14 +426,6 @@ def test_what_atomics_join_already_needs_no_other_launch(case: str) -> None:
     effects = [each.candidate.effect for each in found]
     assert [each.added for each in effects if isinstance(each, Effect)] == [0.0] * len(found)
     assert found
-
-
-def test_a_kernel_that_is_launched_until_nothing_changes_costs_a_look_at_a_flag() -> None:
-    """What it gains is not in the report (5.6x measured), so that the range has no end."""
-    first = ranked("edge_detect/sweep_per_step")[0]
-    assert (first.candidate.id, first.candidate.variant) == ("launch_bound", SWEEPS)
-    assert first.candidate.is_open
-    assert 1.5 < first.possible < 5.6
 
 
 @pytest.mark.parametrize("case", ["contact_rows/launch_per_colour", "status_flags/live_threshold"])
@@ -550,14 +550,3 @@ def test_repeated_conversions_are_counted_and_named() -> None:
     effects = [each.effect for each in findings()["narrow_access"].candidates(view, model)]
     left = [each.units["XU"] for each in effects if isinstance(each, Effect)]
     assert min(left) > 0.99
-
-
-@pytest.mark.slow
-def test_instructions_take_waiting_at_barriers_with_them() -> None:
-    """Warps wait for others that compute powers."""
-    view = code_view("option_tree/power_per_node")
-    first = ranked_candidates(view, TimeModel(view))[0]
-    assert first.candidate.id == "sfu_bound"
-    assert isinstance(first.candidate.effect, Effect)
-    assert first.candidate.effect.waits["barrier"] < 0.5
-    assert first.possible > 4

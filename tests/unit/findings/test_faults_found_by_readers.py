@@ -65,7 +65,7 @@ def test_atomics_on_many_addresses_are_no_hot_slice(case: str) -> None:
     assert HOT_LINE not in model.loads
 
 
-def test_atomics_that_are_few_or_not_by_their_gain() -> None:
+def test_atomics_by_their_gain() -> None:
     found = diagnose(without_slices("energy_tally/add_per_block"))
     assert found.model.loads[HOT_LINE] < 0.3
     assert "atomic_contention" not in [each.id for each in found.findings]
@@ -76,6 +76,14 @@ def test_atomics_that_are_few_or_not_by_their_gain() -> None:
         found = diagnose(launch_of(name))
         for each in found.findings:
             assert each.forecast.high * found.model.start <= 1.01
+    # impact.cu gathers at 245 to 247 and adds to the same indices at 255 to 257; 79 % of the
+    # sectors of L2 are those of the atomics.
+    found = diagnose(profile_of(Path("evals/amounts/programs/impact.ncu-repz")).launches[1])
+    finding = found.findings[0]
+    assert finding.id == "uncoalesced_global"
+    assert {place.line for place in finding.locations} & {255, 256, 257}
+    share = next(each for each in finding.evidence if each.metric == "excess_sectors_share")
+    assert share.value > 60
 
 
 @each_row("fact, yes, no", [
@@ -158,19 +166,8 @@ def test_where_few_sms_work_the_headline_has_the_share_of_those() -> None:
     assert str(headline._busy(found, leading_units(found))) == said
 
 
-def test_scattered_atomics_are_named_where_the_gain_counts_them() -> None:
-    """impact.cu gathers at 245 to 247 and adds to the same indices at 255 to 257; 79 % of the
-    sectors of L2 are those of the atomics."""
-    found = diagnose(profile_of(Path("evals/amounts/programs/impact.ncu-repz")).launches[1])
-    finding = found.findings[0]
-    assert finding.id == "uncoalesced_global"
-    assert {place.line for place in finding.locations} & {255, 256, 257}
-    share = next(each for each in finding.evidence if each.metric == "excess_sectors_share")
-    assert share.value > 60
-
-
 @needs_corpus
-def test_shared_accesses_are_placed_where_they_are_and_constants_named_beside_them() -> None:
+def test_reports_of_the_corpus() -> None:
     first = diagnose(public_launch("Swagatam1812", 3)).findings[0]
     assert first.variant == "L1/shared"
     assert [place.line for place in first.locations] == [268]
@@ -178,11 +175,7 @@ def test_shared_accesses_are_placed_where_they_are_and_constants_named_beside_th
     assert "ADU pipe limits, too" in str(first.text)
     assert "conv_kernels.cu:269" in str(first.text)
     assert first.advice.variant == "shared_and_constants"
-
-
-@needs_corpus
-def test_full_warps_save_no_more_than_inactive_threads_and_waiting_show() -> None:
-    """Nested loops, of which the outer one ends late for few threads: 23.8 of 32 are active."""
+    # Nested loops, of which the outer one ends late for few threads: 23.8 of 32 are active.
     launch = public_launch("bwd29__", 1)
     left = uneven_trips(LaunchView(launch, reads_code=True)).executed
     assert 23.7 / 32 - 0.05 < left < 1
@@ -191,6 +184,15 @@ def test_full_warps_save_no_more_than_inactive_threads_and_waiting_show() -> Non
     assert first.forecast.likely < 1.7
     assert "numbers of iterations" in str(first.text)
     assert "wait" in str(first.text)
+    launches = public_profile("NCAR__GPU_workshop--10_HandsOnNsight__ncu__MW_Baseline").launches
+    found = diagnose(launches[2], launches)
+    said = str(headline.verdict_of(found).headline)
+    assert "FP64 pipe is at 70%" in said
+    assert "reciprocals or roots" in said
+    assert "miniWeather_mpi_openacc.F90:288 (46%)" in said
+    assert "possible cause: redundant" not in said
+    (fusion,) = (each for each in found.findings if each.variant == "hand_over")
+    assert fusion.forecast.likely <= fusion.forecast.high <= 1.4
 
 
 @pytest.mark.slow
@@ -204,19 +206,6 @@ def test_a_forecast_leaves_the_time_in_which_no_sm_is_active() -> None:
     assert found.findings[0].forecast.likely <= found.findings[0].forecast.high <= most + 0.01
     assert found.findings[0].advice is not None
     assert "many items each" in found.findings[0].action
-
-
-@needs_corpus
-def test_a_fusion_that_is_only_possible_is_not_what_limits_a_launch() -> None:
-    launches = public_profile("NCAR__GPU_workshop--10_HandsOnNsight__ncu__MW_Baseline").launches
-    found = diagnose(launches[2], launches)
-    said = str(headline.verdict_of(found).headline)
-    assert "FP64 pipe is at 70%" in said
-    assert "reciprocals or roots" in said
-    assert "miniWeather_mpi_openacc.F90:288 (46%)" in said
-    assert "possible cause: redundant" not in said
-    (fusion,) = (each for each in found.findings if each.variant == "hand_over")
-    assert fusion.forecast.likely <= fusion.forecast.high <= 1.4
 
 
 @each_row("case, least, most", [
@@ -334,16 +323,13 @@ def with_local_accesses(launch: Launch, local: float) -> Launch:
     return changed(launch, change)
 
 
-def test_narrow_global_accesses_are_no_cause_where_nearly_all_accesses_are_local() -> None:
+def test_narrow_accesses_and_predicated_threads() -> None:
     launch = launch_of("bit_unpack/nibbles_narrow")
     before = diagnose(launch)
     assert before.findings[0].id == "narrow_access"
     after = diagnose(with_local_accesses(launch, 1e12))
     assert gain_of(after, "narrow_access") < 1 + (gain_of(before, "narrow_access") - 1) / 2
-
-
-def test_threads_that_are_predicated_off_do_not_look_good() -> None:
-    """An edited snapshot: nearly all threads are active, and most of them are predicated off."""
+    # An edited snapshot: nearly all threads are active, and most of them are predicated off.
     name = "smsp__thread_inst_executed_pred_on_per_inst_executed.ratio"
     launch = launch_of("tap_filter")
     told = healthy_notes(launch)
@@ -357,9 +343,9 @@ PACKED = {"l2_sectors_pct": 50.0, "l2_tag_requests_pct": 45.0}
 """Lookups of L2 take whole lines, as with scattered words that are less than a line apart."""
 
 
-def test_accesses_that_take_many_passes_get_advice_about_addresses(wording) -> None:
-    """Made up after a public report: L1 at 86 %, the LSU pipe at 4 %, and L2 mostly receives; or
-    not, so that it may be banks, too."""
+def test_what_keeps_l1_busy(wording) -> None:
+    # Made up after a public report: L1 at 86 %, the LSU pipe at 4 %, and L2 mostly receives; or
+    # not, so that it may be banks, too.
     said = {}
     for received, sent in ((61.0, 5.0), (20.0, 61.0)):
         crossbar = {"l2_input_pct": received, "l2_output_pct": sent}
@@ -370,6 +356,13 @@ def test_accesses_that_take_many_passes_get_advice_about_addresses(wording) -> N
     assert "registers" not in str(said[61.0].action)
     assert said[20.0].variant == "L1/passes"
     assert "different banks" in str(said[20.0].action)
+    # Made up after a public report: 95 % of the passes through L1 are of shared memory.
+    counted = {"global_load_sectors": 9.6e6, "global_load_requests": 2.2e6}
+    launch = made_up({"l1": 96.0, "lsu": 95.0}, **counted, shared_wavefronts=40.5e6)
+    assert global_part(LaunchView(launch)) < 0.2
+    assert global_loads_part(LaunchView(launch)) < 0.06
+    alone = made_up({"l1": 96.0, "lsu": 95.0}, **counted)
+    assert global_part(LaunchView(alone)) == global_loads_part(LaunchView(alone)) == 1.0
 
 
 def test_a_pipe_that_is_busy_with_shared_memory_is_named_so(wording) -> None:
@@ -418,28 +411,6 @@ def test_full_sms_that_do_nothing_are_blocks_that_may_wait_for_each_other() -> N
         assert "blocks" not in [each.variant for each in diagnose(launch).findings]
 
 
-def test_excess_sectors_do_not_relieve_a_pipe_that_serves_shared_memory() -> None:
-    """Made up after a public report: 95 % of the passes through L1 are of shared memory."""
-    counted = {"global_load_sectors": 9.6e6, "global_load_requests": 2.2e6}
-    launch = made_up({"l1": 96.0, "lsu": 95.0}, **counted, shared_wavefronts=40.5e6)
-    assert global_part(LaunchView(launch)) < 0.2
-    assert global_loads_part(LaunchView(launch)) < 0.06
-    alone = made_up({"l1": 96.0, "lsu": 95.0}, **counted)
-    assert global_part(LaunchView(alone)) == global_loads_part(LaunchView(alone)) == 1.0
-
-
-def test_a_short_kernel_has_no_other_cause_that_is_assumed() -> None:
-    """An edited snapshot: the kernel ends after 3 us, so that its waiting is that of its start."""
-    launch = launch_of("bit_unpack/nibbles_narrow")
-    assert any(each.cause_certainty != "certain" for each in diagnose(launch).findings)
-    short = changed(
-        launch, lambda name, value: 3000.0 if name.startswith("gpu__time_duration") else value
-    )
-    first, *others = diagnose(short).findings
-    assert first.id == "launch_bound"
-    assert all(each.cause_certainty == "certain" for each in others)
-
-
 def test_gains_of_short_blocks_old_gpus_and_local_memory() -> None:
     # One block leaves more of the GPU free than 16 do: launching them together gains more.
     launches = [made_up({}, duration=2000.0, grid_size=blocks) for blocks in (1, 16, 100)]
@@ -481,27 +452,24 @@ def test_time_outside_of_the_kernels_code_is_no_fault_of_that_code(wording) -> N
     assert "malloc" in after.findings[0].action
 
 
-def test_an_empty_kernel_needs_no_advice(wording) -> None:
-    """Made up: two instructions per warp, one of which ends it."""
+def test_short_and_empty_kernels(wording) -> None:
+    # Made up: two instructions per warp, one of which ends it.
     shape = {"grid_size": 1000, "block_size": 256, "waves_per_sm": 5.0, "duration": 18e3}
     diagnosis = diagnose(made_up({"issue_slots": 4.0}, inst_executed=16_000, **shape))
     assert diagnosis.findings == ()
     wording(verdict_of(diagnosis).headline)
+    # An edited snapshot: the kernel ends after 3 us, so that its waiting is that of its start.
+    launch = launch_of("bit_unpack/nibbles_narrow")
+    assert any(each.cause_certainty != "certain" for each in diagnose(launch).findings)
+    short = changed(
+        launch, lambda name, value: 3000.0 if name.startswith("gpu__time_duration") else value
+    )
+    first, *others = diagnose(short).findings
+    assert first.id == "launch_bound"
+    assert all(each.cause_certainty == "certain" for each in others)
 
 
-def test_a_pipe_of_the_only_active_sm_is_judged_while_it_is_active() -> None:
-    """Made up after a public report: one block on 132 SMs, whose FP64 pipe is always busy. More
-    independent work does not help it, and special functions are not what it waits for."""
-    alone = {"grid_size": 1, "elapsed_cycles": ELAPSED, "sm_active_cycles_max": ELAPSED}
-    alone |= {"sm_active_cycles": ELAPSED / 132}
-    states = {"short_scoreboard": 80.0, "wait": 3.0, "selected": 1.0}
-    launch = made_up({"fp64": 87.0 / 132, "issue_slots": 2.0 / 132}, states, None, **alone)
-    assert TimeModel(LaunchView(launch)).loads["FP64"] > 0.9
-    assert gain_of(diagnose(launch), "latency_bound") < 1.1
-
-
-def test_a_tree_in_shared_memory_is_named_by_what_it_loads() -> None:
-    # Barriers give the LSU pipe no work, and the loads and stores between them do.
+def test_a_tree_in_shared_memory_is_named_by_what_it_loads(wording) -> None:
     found = diagnose(launch_of("reduce_rows/three_trees")).findings[0]
     assert (found.id, found.variant) == ("barrier_bound", "steps")
     assert "LSU" in found.relieves
@@ -511,9 +479,6 @@ def test_a_tree_in_shared_memory_is_named_by_what_it_loads() -> None:
     diagnosis = diagnose(launch)
     assert "barrier_bound" in {each.id for each in (*diagnosis.findings, *diagnosis.minor)}
     assert "steps" not in {each.variant for each in (*diagnosis.findings, *diagnosis.minor)}
-
-
-def test_a_cause_that_gives_the_busy_unit_no_work_is_not_said_to_be_behind_it(wording) -> None:
     diagnosis = diagnose(launch_of("reduce_rows/three_trees"))
     first = replace(diagnosis.findings[0], relieves={})
     busy = diagnosis.view.ceilings.ranked[:1]
@@ -521,8 +486,8 @@ def test_a_cause_that_gives_the_busy_unit_no_work_is_not_said_to_be_behind_it(wo
     wording(said)
 
 
-def test_short_waits_on_doubles_are_not_called_special_functions() -> None:
-    """Made up: a GPU with few FP64 lanes returns doubles through the short scoreboard."""
+def test_what_warps_wait_for() -> None:
+    # Made up: a GPU with few FP64 lanes returns doubles through the short scoreboard.
     states = {"short_scoreboard": 80.0, "wait": 3.0, "selected": 1.0}
     opcodes = {"DFMA": 700, "F2I": 200, "LDS": 10}
     ratio = {"device_fp32_fp64_ratio": 64.0}
@@ -531,16 +496,21 @@ def test_short_waits_on_doubles_are_not_called_special_functions() -> None:
     assert not waits.waits_for_special.test(view)
     plain = LaunchView(made_up({"fp64": 30.0}, states, opcodes))
     assert waits.waits_for_special.test(plain)
-
-
-def test_a_sleep_has_no_gain_and_no_cases_of_other_causes() -> None:
-    """Made up: warps sleep nearly all of the time."""
+    # Made up: warps sleep nearly all of the time.
     states = {"sleeping": 4000.0, "long_scoreboard": 20.0, "selected": 1.0}
     found = diagnose(made_up({"l2": 0.1, "issue_slots": 0.1}, states)).findings[0]
     assert found.variant == "sleep"
     assert found.has_open_gain
     assert forecast_text(found, Ledger()) == "gain not known"
     assert found.precedents is None
+    # Made up after a public report: one block on 132 SMs, whose FP64 pipe is always busy. More
+    # independent work does not help it, and special functions are not what it waits for.
+    alone = {"grid_size": 1, "elapsed_cycles": ELAPSED, "sm_active_cycles_max": ELAPSED}
+    alone |= {"sm_active_cycles": ELAPSED / 132}
+    states = {"short_scoreboard": 80.0, "wait": 3.0, "selected": 1.0}
+    launch = made_up({"fp64": 87.0 / 132, "issue_slots": 2.0 / 132}, states, None, **alone)
+    assert TimeModel(LaunchView(launch)).loads["FP64"] > 0.9
+    assert gain_of(diagnose(launch), "latency_bound") < 1.1
 
 
 def test_a_large_defect_that_gains_little_is_said(wording) -> None:

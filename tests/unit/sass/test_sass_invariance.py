@@ -87,11 +87,17 @@ def results(lines: list[Line]) -> dict[str, object]:
 
 
 @each_row("name", NAMES)
-def test_renaming_registers(name: str) -> None:
-    """Registers from R4 move by eight, uniform ones by four, predicates turn round."""
+def test_renaming_registers_and_code_that_never_runs(name: str) -> None:
+    """Registers from R4 move by eight, uniform ones by four, predicates turn round. Code is added
+    behind the end, and where a branch that is never taken leads."""
     lines = read(name)
-    renamed = [line._replace(text=_renamed(line.text)) for line in lines]
-    assert results(renamed) == results(lines)
+    was = results(lines)
+    assert results([line._replace(text=_renamed(line.text)) for line in lines]) == was
+    end = max(line.address for line in lines) + 16
+    start = min(line.address for line in lines)
+    dead = ["IADD3 R4, R4, 0x1, RZ", "LDG.E R5, [R6.64]", f"@P0 BRA {start:#x}", "EXIT"]
+    extra = [Line(10_000 + at, end + 16 * at, text, 0) for at, text in enumerate(dead)]
+    assert results([*lines, *extra]) == was
 
 
 def _renamed(text: str) -> str:
@@ -143,21 +149,6 @@ def _independent(first: Instruction, second: Instruction) -> bool:
     if reads[0] & reads[1]:
         return False
     return not (writes[0] & (reads[1] | writes[1]) or writes[1] & reads[0])
-
-
-@each_row("name", NAMES)
-def test_code_that_never_runs(name: str) -> None:
-    """Behind the end, and where a branch that is never taken leads."""
-    lines = read(name)
-    end = max(line.address for line in lines) + 16
-    dead = [
-        "IADD3 R4, R4, 0x1, RZ",
-        "LDG.E R5, [R6.64]",
-        f"@P0 BRA {min(line.address for line in lines):#x}",
-        "EXIT",
-    ]
-    extra = [Line(10_000 + at, end + 16 * at, text, 0) for at, text in enumerate(dead)]
-    assert results([*lines, *extra]) == results(lines)
 
 
 @each_row("name", NAMES)
