@@ -1,7 +1,6 @@
 """The account of a launch: it closes, whatever the report has, and says what it cannot tell."""
 
 import random
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -10,8 +9,8 @@ from keet.analysis.account import UNKNOWN, Account, TimePart, account_of
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import SHARPNESS, TimeModel, attainable
 from keet.profile import Launch
-from kernels_samples.casebook.cases import Case, load_cases
-from kernels_samples.samples import Sample, load_samples
+from kernels_samples.casebook.cases import load_cases
+from kernels_samples.samples import load_samples
 from tests.conftest import REPORTS, corpus_files, needs_corpus
 from tests.rows import each_row
 from tests.unit.analysis.made_up_launch import ELAPSED, GEFORCE, H200, OPCODES, launches, made_up
@@ -88,7 +87,7 @@ def _is_missing(reason: str, view: LaunchView) -> bool:
 
 @each_row("sample", load_samples(), ids=lambda sample: sample.name)
 @pytest.mark.slow
-def test_the_accounts_of_the_samples_close(sample: Sample) -> None:
+def test_the_accounts_of_the_samples_close(sample) -> None:
     for variant in sample.variants:
         for launch in profile_of(sample.report(variant)).launches:
             found, view = account(launch)
@@ -104,7 +103,7 @@ def test_the_accounts_of_the_test_reports_close(name: str) -> None:
 
 
 @each_row("case", CASES, ids=lambda case: case.id, few=4)
-def test_the_accounts_of_the_casebook_close(case: Case) -> None:
+def test_the_accounts_of_the_casebook_close(case) -> None:
     """With the machine code, which says what instructions are for."""
     profile = case.before_profile
     for launch in profile.launches:
@@ -115,7 +114,7 @@ def test_the_accounts_of_the_casebook_close(case: Case) -> None:
 
 @needs_corpus
 @each_row("path", corpus_files()[::4], ids=lambda path: path.name[:40], may_be_empty=True)
-def test_the_accounts_of_public_reports_close(path: Path) -> None:
+def test_the_accounts_of_public_reports_close(path) -> None:
     from keet.errors import KeetError
 
     try:
@@ -129,7 +128,7 @@ def test_the_accounts_of_public_reports_close(path: Path) -> None:
 @settings(max_examples=80)
 @given(launches(opcodes=OPCODES))
 @pytest.mark.slow
-def test_any_account_closes(launch: Launch) -> None:
+def test_any_account_closes(launch) -> None:
     check(*account(launch))
 
 

@@ -1,6 +1,6 @@
 """How near units are to their peak and in which stage, by PM samples too, and of the tensor peak."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -17,7 +17,7 @@ from keet.analysis.time_model import TimeModel
 from keet.errors import KeetError
 from keet.ingest import read_profile
 from keet.ingest.in_memory_launch import InMemoryLaunch
-from keet.profile import Instances, KernelName, Launch, Profile, RawMetric, Workload
+from keet.profile import Instances, KernelName, Launch, RawMetric, Workload
 from kernels_samples.samples import load_samples
 from tests import encode
 from tests.conftest import CORPUS, REPORTS, TESTS, corpus_files, needs_corpus
@@ -57,7 +57,7 @@ def ceilings() -> Ceilings:
     return ceilings_of(REPORTS / "tour_full.ncu-repz")
 
 
-def test_units_have_names_shares_and_ties(ceilings: Ceilings) -> None:
+def test_units_have_names_shares_and_ties(ceilings) -> None:
     # A transposition that writes across rows: L2 is what it presses, DRAM idles.
     assert ceilings.ranked[0].name == "L2"
     assert (ceilings.share("L2") or 0) > 0.6
@@ -106,7 +106,7 @@ def shown_differently(launch: Launch) -> list[str]:
     return wrong
 
 
-def test_all_commands_show_the_same_share(profile_of: Callable[[str], Profile]) -> None:
+def test_all_commands_show_the_same_share(profile_of) -> None:
     for sample in load_samples():
         for launch in read_profile(sample.report("slow")).launches:
             assert shown_differently(launch) == [], sample.name
@@ -120,7 +120,7 @@ def test_all_commands_show_the_same_share(profile_of: Callable[[str], Profile]) 
 @needs_corpus
 @each_row("path", corpus_files(), ids=lambda path: path.name[:30], may_be_empty=True)
 @pytest.mark.slow
-def test_all_commands_show_the_same_share_for_public_reports(path: Path) -> None:
+def test_all_commands_show_the_same_share_for_public_reports(path) -> None:
     try:
         launches = read_profile(path).launches
     except KeetError:
@@ -142,7 +142,7 @@ def test_shares_of_active_cycles_and_above_the_peak() -> None:
     assert (found.share, found.left) == (pytest.approx(1.03), 0)
 
 
-def test_which_stage_is_busy(ceilings: Ceilings) -> None:
+def test_which_stage_is_busy(ceilings) -> None:
     stage, stages = ceilings.stage("L2"), ceilings.stages("L2")
     assert (stage.id, stage.label, stage.inferred) == ("sm_to_l2", "Crossbar to L2", False)
     assert stages[0] == stage._replace(busy=stages[0].busy)
@@ -344,7 +344,7 @@ RAN = {
     (made_up(FP32, name="NVIDIA L4", capability=(8, 9)), "fp16", 43.0),
     (made_up(FP32, name="NVIDIA A100-SXM4-40GB", capability=(8, 0)), "fp16", 43.0),
 ])  # fmt: skip
-def test_the_share_of_the_tensor_peak(launch: Launch, type_id: str, share: float) -> None:
+def test_the_share_of_the_tensor_peak(launch, type_id: str, share: float) -> None:
     unit, roofline = shares_of_tensor_load(launch)
     assert (unit, roofline) == (pytest.approx(share), {f"tensor_{type_id}": pytest.approx(share)})
 

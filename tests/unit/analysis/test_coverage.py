@@ -18,7 +18,6 @@ from keet.explanation.headline import verdict_of
 from keet.ingest import read_profile
 from keet.profile import KernelName, Launch, Profile, Provenance, RawMetric
 from keet.profile.launch import LaunchData
-from keet.profile.metric import Value
 from tests.conftest import CORPUS, REPORTS, needs_corpus
 from tests.rows import each_row
 from tests.unit.analysis.real_launches import changed, public_profile
@@ -251,12 +250,10 @@ def recorded(report: str, program: str) -> Profile:
 
 
 FOLDERS = [
-    ("./build/Debug/app -n 3", "Debug"),
-    (r'"C:\work\x64\Debug\app.exe"', "Debug"),
-    ("/home/me/cmake-build-debug/app", "cmake-build-debug"),
-    ("build-debug/app", "build-debug"),
+    ("./build/Debug/app -n 3", "Debug"), (r'"C:\work\x64\Debug\app.exe"', "Debug"),
+    ("/home/me/cmake-build-debug/app", "cmake-build-debug"), ("build-debug/app", "build-debug"),
     ("debug/app", "debug"),
-]
+]  # fmt: skip
 
 
 @each_row(("program", "folder"), FOLDERS)
@@ -320,7 +317,7 @@ def test_no_section(options: str, why: str, wording) -> None:
 def test_a_low_clock(options: str, ghz: float, said: bool) -> None:
     """An edited snapshot: a launch of 1 ms at another clock, on a GPU of at most 1.98 GHz."""
 
-    def change(name: str, value: Value) -> Value:
+    def change(name: str, value):
         numbers = {
             "gpu__time_duration.sum": 1e6,
             "gpc__cycles_elapsed.max": ghz * 1e6,

@@ -1,7 +1,7 @@
 """What several launches show together: data handed over, repeated passes, short launches, sweeps."""
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -21,7 +21,7 @@ from keet.analysis.several_launches.traffic import (
 from keet.diagnosis.diagnosis import cross_launch_findings, diagnose
 from keet.documents.explain import CrossLaunchDocument
 from keet.ingest import read_profile
-from keet.profile import Launch, Profile
+from keet.profile import Launch
 from keet.profile.launch import NvtxRange
 from kernels_samples.casebook.cases import Case, cases_of
 from kernels_samples.casebook.family import load_family
@@ -31,7 +31,6 @@ from tests.rows import each_row
 from tests.unit.analysis.made_up_launch import made_up
 
 FAMILIES = TESTS.parent / "kernels_samples" / "casebook" / "families"
-ProfileOf = Callable[[str], Profile]
 
 
 def found_in(launches: Iterable[Launch]) -> tuple[CrossLaunchDocument, ...]:
@@ -51,14 +50,10 @@ def work_case(name: str) -> Case:
 
 
 HANDED_OVER = [
-    "fft/separate_scaling",
-    "layernorm/separate_add",
-    "triton_gather/rows_picked_then_added",
-    "triton_softmax/scores_scaled_before",
-    "ssim_map/row_sums_in_memory",
-    "ssim_map/short_window_row_sums",
-    "wavelet_levels/rows_then_columns",
-]
+    "fft/separate_scaling", "layernorm/separate_add", "triton_gather/rows_picked_then_added",
+    "triton_softmax/scores_scaled_before", "ssim_map/row_sums_in_memory",
+    "ssim_map/short_window_row_sums", "wavelet_levels/rows_then_columns",
+]  # fmt: skip
 
 
 @each_row("name", HANDED_OVER)
@@ -117,7 +112,7 @@ def test_passes_over_the_same_data(name: str, wording) -> None:
     wording(first.text)
 
 
-def test_what_is_no_finding_across_launches(profile_of: ProfileOf) -> None:
+def test_what_is_no_finding_across_launches(profile_of) -> None:
     scale = profile_of("pipeline_before.ncu-repz").launches[0]
     other = copied(scale, 1)
     other.name = scale.name._replace(demangled="scale_fast(float *)", function="scale_fast")
@@ -171,12 +166,9 @@ def test_a_step_that_reads_its_predecessors_input_again_belongs_to_the_chain(ste
 
 
 @each_row("one, other, versions", [
-    ("reduce0", "reduce1", True),
-    ("sgemm_v1", "sgemm_v2", True),
-    ("mm2_kernel1", "mm2_kernel2", False),
-    ("filter_pass1", "filter_pass2", False),
-    ("main_24_gpu", "main_31_gpu", False),
-    ("reduce0", "reduce0", True),
+    ("reduce0", "reduce1", True), ("sgemm_v1", "sgemm_v2", True),
+    ("mm2_kernel1", "mm2_kernel2", False), ("filter_pass1", "filter_pass2", False),
+    ("main_24_gpu", "main_31_gpu", False), ("reduce0", "reduce0", True),
 ])  # fmt: skip
 def test_numbers_of_versions_and_of_steps(one: str, other: str, versions: bool) -> None:
     assert are_variants(_step(0, one, 1, 1), _step(1, other, 1, 1)) == versions
@@ -242,7 +234,7 @@ def test_two_ways_to_compute_one_result_share_no_input(added: float, kinds: list
     assert [each.kind for each in found_in([one, other])] == kinds
 
 
-def test_many_short_launches(profile_of: ProfileOf) -> None:
+def test_many_short_launches(profile_of) -> None:
     tiny = profile_of("triton.ncu-repz").launches[0]
     launches = [copied(tiny, number, {DURATION: 1 + number / 100}) for number in range(20)]
     found = {each.kind: each for each in found_in(launches)}
@@ -258,7 +250,7 @@ def test_many_short_launches(profile_of: ProfileOf) -> None:
     assert all(each.kind != "tiny_launches" for each in found_in(launches))
 
 
-def test_shapes_that_a_program_compares(profile_of: ProfileOf, wording) -> None:
+def test_shapes_that_a_program_compares(profile_of, wording) -> None:
     one = profile_of("pipeline_before.ncu-repz").launches[0]
     launches = [copied(one, number) for number in range(3)]
     for launch, blocks in zip(launches, (16, 64, 256)):
@@ -280,7 +272,7 @@ def test_shapes_that_a_program_compares(profile_of: ProfileOf, wording) -> None:
     assert "repeated_passes" not in [each.kind for each in found_in(sweep)]
 
 
-def test_bytes_of_a_launch_and_their_places(profile_of: ProfileOf) -> None:
+def test_bytes_of_a_launch_and_their_places(profile_of) -> None:
     launch = profile_of("pipeline_before.ncu-repz").launches[3]
     written, read = written_and_read(launch)
     assert written == 32 * launch.require("l2_l1_write_sectors").value
@@ -357,7 +349,7 @@ def test_passes_without_byte_counters_move_as_much_each(shorter: float, found: b
     assert ("repeated_passes" in kinds) == found
 
 
-def test_equal_launches_are_a_question_without_a_saving(profile_of: ProfileOf, wording) -> None:
+def test_equal_launches_are_a_question_without_a_saving(profile_of, wording) -> None:
     # How many of them a report has is a matter of its capture: `ncu -c 3` would promise 3x.
     relax = profile_of("pipeline_before.ncu-repz").launches[5:8]
     together = cross_launch_findings(relax, Ledger())

@@ -2,8 +2,7 @@
 
 import random
 import re
-from collections.abc import Callable, Iterable
-from pathlib import Path
+from collections.abc import Iterable
 
 import pytest
 from hypothesis import given
@@ -70,10 +69,8 @@ def test_ids_of_metrics_and_of_what_is_computed() -> None:
 
 
 @each_row("line, written", [
-    ("flip.cu:31", "share@flip.cu:31#0"),
-    ("my file.cu:31", "share@my_file.cu:31#0"),
-    ("a}#0{b].cu:3", "share@a_0_b_.cu:3#0"),
-    ("a.cu:3 → b.cu:5", "share@a.cu:3..b.cu:5#0"),
+    ("flip.cu:31", "share@flip.cu:31#0"), ("my file.cu:31", "share@my_file.cu:31#0"),
+    ("a}#0{b].cu:3", "share@a_0_b_.cu:3#0"), ("a.cu:3 → b.cu:5", "share@a.cu:3..b.cu:5#0"),
     ("größe.cu:3", "share@größe.cu:3#0"),
 ])  # fmt: skip
 def test_a_source_line(line: str, written: str) -> None:
@@ -122,7 +119,7 @@ def test_names_become_words(name: str, slug: str) -> None:
 
 
 @each_row("path", [*SAMPLES, *RUNS, PIPELINE], ids=lambda p: f"{p.parent.name}/{p.stem}", few=10)
-def test_ids_are_names(path: Path, profile_of: Callable[[Path], Profile]) -> None:
+def test_ids_are_names(path, profile_of) -> None:
     for book in books_of(explained(profile_of(path))):
         check_ids(book)
 
@@ -130,7 +127,7 @@ def test_ids_are_names(path: Path, profile_of: Callable[[Path], Profile]) -> Non
 @needs_corpus
 @each_row("path", corpus_files()[::2], ids=lambda path: path.name[:24], may_be_empty=True)
 @pytest.mark.slow
-def test_ids_of_public_reports_are_names(path: Path) -> None:
+def test_ids_of_public_reports_are_names(path) -> None:
     try:
         profile = read_profile(path)
     except KeetError:
@@ -179,7 +176,7 @@ def test_an_id_does_not_depend_on_the_explained_launches(profile_of) -> None:
     assert len(same) > 0.9 * len(alone)
 
 
-def test_a_comparison_names_the_side(profile_of: Callable[[Path], Profile]) -> None:
+def test_a_comparison_names_the_side(profile_of) -> None:
     before, after = (
         profile_of(REPORTS / f"pipeline_{side}.ncu-repz") for side in ("before", "after")
     )

@@ -1,7 +1,5 @@
 """Kernels of libraries are told from users' own by their names; the setup of cuRAND's generators."""
 
-from collections.abc import Sequence
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -66,14 +64,9 @@ OWN = (
 )
 
 
-@each_row(("name", "library"), KNOWN.items())
-def test_a_kernel_of_a_library_is_recognised(name: str, library: str) -> None:
+@each_row("name, library", [*KNOWN.items(), *((name, None) for name in OWN)])
+def test_a_kernel_of_a_library_is_recognised(name: str, library: str | None) -> None:
     assert library_of(name) == library
-
-
-@each_row("name", OWN)
-def test_code_of_the_user_is_no_library(name: str) -> None:
-    assert library_of(name) is None
 
 
 TEMPLATES = {
@@ -120,13 +113,12 @@ def test_a_type_of_data_is_no_function(name: str, library: str) -> None:
     assert library_of(name) == library
 
 
-@given(st.text(st.sampled_from("ab_Z N12<>(),: "), max_size=40))
-def test_any_text_is_a_name(name: str) -> None:
+@given(
+    st.text(st.sampled_from("ab_Z N12<>(),: "), max_size=40),
+    st.text(st.sampled_from("ab_T1<>(),:*& [lambda{}"), max_size=60),
+)
+def test_any_text_is_a_name_and_any_arguments_are_split(name: str, arguments: str) -> None:
     assert library_of(name) is None
-
-
-@given(st.text(st.sampled_from("ab_T1<>(),:*& [lambda{}"), max_size=60))
-def test_any_arguments_are_split(arguments: str) -> None:
     users_function(f"void cub::f<{arguments}>(T1)")
 
 
@@ -148,7 +140,7 @@ HEADER = "/usr/local/cuda/targets/x86_64-linux/include/curand_kernel.h"
 def in_header(monkeypatch: pytest.MonkeyPatch, launch: Launch, line: int) -> Launch:
     """All code at this line of the header."""
 
-    def locate(self: Launch, addresses: Sequence[int]) -> dict[int, Location]:
+    def locate(self, addresses):
         return dict.fromkeys(addresses, Location(HEADER, line))
 
     monkeypatch.setattr(Launch, "locate", locate)

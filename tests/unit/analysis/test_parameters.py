@@ -32,7 +32,7 @@ def test_each_has_a_meaning_and_a_source(name: str) -> None:
     assert found > 0
 
 
-def test_parameters_are_moved_by_their_one_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parameters_are_moved_by_their_one_name(monkeypatch) -> None:
     monkeypatch.setattr(account, "WORTH", HALF, raising=False)
     with pytest.raises(ValueError, match="WORTH"):
         parameters()

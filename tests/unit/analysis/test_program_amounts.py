@@ -251,9 +251,6 @@ def known(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[ArrayDocument]]:
     return found
 
 
-Known = dict[str, list[ArrayDocument]]
-
-
 @each_row("arrays, moved, expected", [
     # `mask` reads as many bytes in all, but none of its arrays is as large.
     ({"integrate": [("image", "read", 50), ("integral", "written", 98)],
@@ -286,7 +283,7 @@ Known = dict[str, list[ArrayDocument]]
     ({"one": [("param+0x10", "written", 98)], "other": [("param+0x10", "read", None, None)]},
      [(50, 98), (40, 1)], []),
 ])  # fmt: skip
-def test_arrays_of_equal_size_are_paired_not_totals(arrays, moved, expected, known: Known) -> None:
+def test_arrays_of_equal_size_are_paired_not_totals(arrays, moved, expected, known) -> None:
     known.clear()
     known.update({kernel: [_array(*each) for each in row] for kernel, row in arrays.items()})
     launches = [_launch(n, name, *amounts) for n, (name, amounts) in enumerate(zip(arrays, moved))]
@@ -295,7 +292,7 @@ def test_arrays_of_equal_size_are_paired_not_totals(arrays, moved, expected, kno
     assert all((each.bytes is None) == ("scatter" in (each.writer,)) for each in found)
 
 
-def test_what_a_later_kernel_writes_again_is_not_read_from_the_first(known: Known) -> None:
+def test_what_a_later_kernel_writes_again_is_not_read_from_the_first(known) -> None:
     known["support"] = [_array("v", "written", 98, "bound")]
     known["update"] = [_array("v", "updated", 98)]
     known["energy"] = [_array("v", "read", 98)]
@@ -307,7 +304,7 @@ def test_what_a_later_kernel_writes_again_is_not_read_from_the_first(known: Know
     assert {("support", "update"), ("update", "energy")} <= pairs
 
 
-def test_a_kernel_may_read_what_its_earlier_launch_wrote(known: Known) -> None:
+def test_a_kernel_may_read_what_its_earlier_launch_wrote(known) -> None:
     known["spin"] = [_array("black", "updated", 12), _array("white", "read", 12)]
     run = _run([("spin", 17.0)] * 10)
     (only,) = amounts_of(_profile([_launch(0, "spin", 24, 12)], run)).hand_overs
@@ -316,7 +313,7 @@ def test_a_kernel_may_read_what_its_earlier_launch_wrote(known: Known) -> None:
     assert not once.hand_overs
 
 
-def test_kernels_of_a_loop_share_arrays_of_one_name(known: Known) -> None:
+def test_kernels_of_a_loop_share_arrays_of_one_name(known) -> None:
     """A solver: 51 launches of one kernel, 48 of the others, and 5 arrays of 8 MB."""
     known["apply"] = [_array("p", "read", 8), _array("c", "read", 8), _array("q", "written", 8)]
     known["solve"] = [_array(name, "updated", 8) for name in "xr"] + [
@@ -334,7 +331,7 @@ def test_kernels_of_a_loop_share_arrays_of_one_name(known: Known) -> None:
     assert first.distinct_bytes is None, "names are no proof"
 
 
-def test_data_that_certainly_exceeds_the_chip_and_data_that_may(known: Known) -> None:
+def test_data_that_certainly_exceeds_the_chip_and_data_that_may(known) -> None:
     run = _run([("spin", 170.0)] * 100)
     (may,) = amounts_of(_profile([_launch(0, "spin", 300, 300, 200.0)], run)).states
     known["spin"] = [_array("a", "read", 300), _array("b", "written", 300)]
@@ -351,7 +348,7 @@ def _read_array(name: str, dram: float, l2: float | None = None, **more: Any) ->
     return ArrayDocument(**own | more)
 
 
-def test_an_array_is_read_again_by_the_size_that_another_kernel_writes(known: Known) -> None:
+def test_an_array_is_read_again_by_the_size_that_another_kernel_writes(known) -> None:
     known["condition"] = [_array("terms", "written", 200), _array("gains", "written", 50)]
     known["project"] = [_read_array("terms", 4000, 40_000)]
     known["scale"] = [_read_array("gains", 100)]
@@ -375,7 +372,7 @@ def test_an_array_is_read_again_by_the_size_that_another_kernel_writes(known: Kn
     _read_array("terms", 4000, access="updated"),
     _read_array("other", 4000),
 ])  # fmt: skip
-def test_arrays_of_which_that_is_not_known(known: Known, read: ArrayDocument) -> None:
+def test_arrays_of_which_that_is_not_known(known, read) -> None:
     known["condition"] = [_array("terms", "written", 200)]
     known["project"] = [read]
     launches = [_launch(0, "condition", 9, 9), _launch(1, "project", 9, 9)]
@@ -388,7 +385,7 @@ def test_arrays_of_which_that_is_not_known(known: Known, read: ArrayDocument) ->
     (3.0, "bound", None),
     (None, None, None),
 ])  # fmt: skip
-def test_state_that_is_updated_in_place_counts_once(known: Known, table, basis, distinct) -> None:
+def test_state_that_is_updated_in_place_counts_once(known, table, basis, distinct) -> None:
     known["spin"] = [_array("spins", "updated", 20), _array("table", "read", table, basis)]
     run = _run([("spin", 17.0)] * 1200)
     (state,) = amounts_of(_profile([_launch(0, "spin", 23, 20)], run)).states

@@ -273,14 +273,10 @@ def test_when_caches_and_clocks_can_be_the_reason(reason, status, plain_us, know
 
 
 @each_row("status, known_by, shortest_us, longest_us, shapes", [
-    ("ruled_out", "launch", None, None, 1),
-    ("possible", "shape", None, None, 1),
-    ("likely", "shape", 90, 900, 1),
-    ("possible", "shape", 110, 900, 1),
-    ("ruled_out", "shape", 250, 400, 1),
-    ("possible", "shape", 90, 900, 2),
-    ("possible", "kernel", None, None, 1),
-    ("ruled_out", "kernel", 250, 400, 1),
+    ("ruled_out", "launch", None, None, 1), ("possible", "shape", None, None, 1),
+    ("likely", "shape", 90, 900, 1), ("possible", "shape", 110, 900, 1),
+    ("ruled_out", "shape", 250, 400, 1), ("possible", "shape", 90, 900, 2),
+    ("possible", "kernel", None, None, 1), ("ruled_out", "kernel", 250, 400, 1),
 ])  # fmt: skip
 def test_when_the_launch_is_not_typical(status, known_by, shortest_us, longest_us, shapes) -> None:
     took = {

@@ -2,8 +2,6 @@
 
 import math
 import re
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -25,8 +23,7 @@ from keet.errors import KeetError
 from keet.evidence import Sentence
 from keet.explanation.headline import verdict_of
 from keet.ingest import read_profile
-from keet.profile import Absent, Launch, Profile
-from keet.profile.metric import Value
+from keet.profile import Absent, Launch
 from kernels_samples.samples import report_of
 from tests.conftest import CORPUS, TESTS, corpus_files, needs_corpus
 from tests.rows import each_row
@@ -35,8 +32,6 @@ from tests.unit.analysis.real_launches import CASES, changed, launch_of, profile
 
 SAMPLES = TESTS.parent / "kernels_samples"
 OPCODES = "sass__inst_executed_per_opcode_with_modifier_all"
-
-ProfileOf = Callable[[str], Profile]
 
 
 def sample(name: str, launch: int = 0) -> LaunchRoofline:
@@ -103,12 +98,12 @@ def check_against_ncu(launch: Launch) -> bool:
 
 
 @each_row("path", sorted(SAMPLES.glob("*/slow.ncu-rep*")), ids=lambda p: p.parent.name)
-def test_as_ncus_rule_says(path: Path) -> None:
+def test_as_ncus_rule_says(path) -> None:
     checked = [check_against_ncu(launch) for launch in read_profile(path).launches]
     assert any(checked)
 
 
-def test_tensor_operations_as_the_hardware_counts_them(profile_of: ProfileOf, wording) -> None:
+def test_tensor_operations_as_the_hardware_counts_them(profile_of, wording) -> None:
     launch = profile_of("zoo.ncu-repz").launches[2]
     counter = "sm__ops_path_tensor_op_hmma_src_fp16_dst_fp32_sparsity_off.sum"
     roofline = find_roofline(launch)
@@ -122,7 +117,7 @@ def test_tensor_operations_as_the_hardware_counts_them(profile_of: ProfileOf, wo
     wording(roofline.ceiling("tensor_fp16").source)
 
 
-def test_bytes_and_peaks_as_in_ncus_own_charts(profile_of: ProfileOf) -> None:
+def test_bytes_and_peaks_as_in_ncus_own_charts(profile_of) -> None:
     for launch in profile_of("tour_full.ncu-repz").launches:
         roofline = find_roofline(launch)
         dram, _, _ = rates(roofline, "dram")
@@ -172,7 +167,7 @@ def test_a_dram_clock_that_is_low_in_a_long_launch_is_kept() -> None:
 @needs_corpus
 @each_row("path", corpus_files(), ids=lambda path: path.name[:30], may_be_empty=True)
 @pytest.mark.slow
-def test_rooflines_of_public_reports(path: Path) -> None:
+def test_rooflines_of_public_reports(path) -> None:
     """Each works or abstains; where ncu's rule says a share, it is ours; no peak is exceeded."""
     try:
         launches = read_profile(path).launches
@@ -191,26 +186,20 @@ def test_rooflines_of_public_reports(path: Path) -> None:
 
 
 @each_row("opcode, matrix", [
-    ("HMMA.16816.F32", ("fp16", 4096)),
-    ("HMMA.16816.F32.BF16", ("bf16", 4096)),
-    ("HMMA.1688.F32.TF32", ("tf32", 2048)),
-    ("HMMA.1688.F16", ("fp16", 2048)),
-    ("HMMA.SP.16832.F32", ("fp16", 4096)),
-    ("DMMA.884", ("fp64", 512)),
-    ("IMMA.8816.S8.S8.SAT", ("int8", 2048)),
-    ("IMMA.16864.S4.S4", ("int4", 16384)),
-    ("BMMA.88128.XOR.POPC", ("int1", 16384)),
-    ("QMMA.16832.F32.E4M3.E4M3", ("fp8", 8192)),
+    ("HMMA.16816.F32", ("fp16", 4096)), ("HMMA.16816.F32.BF16", ("bf16", 4096)),
+    ("HMMA.1688.F32.TF32", ("tf32", 2048)), ("HMMA.1688.F16", ("fp16", 2048)),
+    ("HMMA.SP.16832.F32", ("fp16", 4096)), ("DMMA.884", ("fp64", 512)),
+    ("IMMA.8816.S8.S8.SAT", ("int8", 2048)), ("IMMA.16864.S4.S4", ("int4", 16384)),
+    ("BMMA.88128.XOR.POPC", ("int1", 16384)), ("QMMA.16832.F32.E4M3.E4M3", ("fp8", 8192)),
     ("HGMMA.64x256x16.F32.BF16", ("bf16", 131072)),
-    ("QGMMA.64x128x32.F32.E4M3.E5M2", ("fp8", 131072)),
-    ("IGMMA.64x64x32.S8.S8", ("int8", 65536)),
+    ("QGMMA.64x128x32.F32.E4M3.E5M2", ("fp8", 131072)), ("IGMMA.64x64x32.S8.S8", ("int8", 65536)),
 ])  # fmt: skip
 def test_opcodes(opcode: str, matrix: tuple[str, float]) -> None:
     found = parse_opcode(opcode)
     assert (found.type, found.operations) == matrix
 
 
-def test_opcodes_without_a_shape_and_constants(profile_of: ProfileOf) -> None:
+def test_opcodes_without_a_shape_and_constants(profile_of) -> None:
     for opcode in [
         "HFMA2.MMA",
         "FFMA",
@@ -253,7 +242,7 @@ def test_which_matrix_instructions_are_no_zero() -> None:
     assert (achieved, peak, share) == pytest.approx((1e12, 2e12, 50))
 
 
-def test_what_is_missing(profile_of: ProfileOf, wording) -> None:
+def test_what_is_missing(profile_of, wording) -> None:
     roofline = find_roofline(profile_of("tour_basic.ncu-repz").launches[0])
     remedies = {each.check: each.remedy for each in roofline.skipped}
     assert "SpeedOfLight_RooflineChart" in remedies["fp32"]
@@ -277,7 +266,7 @@ def test_what_is_missing(profile_of: ProfileOf, wording) -> None:
     assert (level.id, level.reached_pct, level.achieved) == ("l2", 0.0, None)
 
 
-def test_the_reading_and_its_sources(profile_of: ProfileOf) -> None:
+def test_the_reading_and_its_sources(profile_of) -> None:
     assert sample("series_eval/slow").ceiling("fp16").source.startswith("catalog")
     assert sample("series_eval/slow").ceiling("fp32").source.startswith("report")
     for launch in profile_of("zoo.ncu-repz").launches:
@@ -342,7 +331,7 @@ FMA_PIPES = ("sm__inst_executed_pipe_fma", "sm__pipe_fma", "sm__inst_executed_pi
 def with_idle_fma(launch: Launch, factor: float) -> Launch:
     """An edited snapshot: the same launch, with less work on the FMA pipes."""
 
-    def change(name: str, value: Value) -> Value:
+    def change(name: str, value):
         is_fma = name.startswith(FMA_PIPES) and isinstance(value, int | float)
         return value * factor if is_fma else value  # type: ignore[operator]
 
@@ -392,7 +381,7 @@ def test_a_busy_tensor_pipe_that_delivers_half_is_no_roofline() -> None:
     )
     launch = profile_of(path).launches[0]
 
-    def halved(name: str, value: Value) -> Value:
+    def halved(name: str, value):
         is_count = name.startswith("sass__inst_executed_per_opcode")
         return value / 2 if is_count and isinstance(value, int | float) else value
 

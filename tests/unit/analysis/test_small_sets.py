@@ -23,7 +23,6 @@ from keet.explanation.headline import verdict_of
 from keet.findings import findings
 from keet.profile import Instances, Launch, RawMetric
 from keet.profile.launch import LaunchData
-from keet.profile.metric import Value
 from tests.conftest import needs_corpus
 from tests.rows import each_row
 from tests.unit.analysis.made_up_launch import ELAPSED, made_up
@@ -118,7 +117,7 @@ def test_launching_is_no_imbalance(start: str, launch: int) -> None:
 
 
 def test_what_is_left_of_a_hot_address_and_of_l1() -> None:
-    def change(name: str, value: Value) -> Value:
+    def change(name: str, value):
         is_rate = "lts__t_sectors" in name and "max" in name
         return value / 3 if is_rate and isinstance(value, int | float) else value
 

@@ -10,7 +10,6 @@ from keet.analysis.facts.global_memory import STORE, addresses_of
 from keet.analysis.kernel.source_calls import launch_places
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.source_lines import (
-    AccessKind,
     Hotspots,
     accesses,
     find_hotspots,
@@ -27,7 +26,6 @@ from keet.ingest.ncu_rep.container import blocks_of
 from keet.ingest.ncu_rep.reader import Report
 from keet.pages.launch import place_shares, unplaced_shares
 from keet.profile import Absent, Launch, Location, Profile
-from keet.profile.metric import Value
 from tests import encode
 from tests.conftest import corpus_files, needs_corpus
 from tests.rows import each_row
@@ -66,7 +64,7 @@ __global__ void k(const float* x, const int* columns, float* out, int n) {
         ("int i = 0;", "scattered global", []),
     ],
 )  # fmt: skip
-def test_accesses_of_a_kind(line: str, kind: AccessKind | None, named: list[str]) -> None:
+def test_accesses_of_a_kind(line: str, kind, named: list[str]) -> None:
     assert accesses(line, TEXT, kind) == named
 
 
@@ -219,7 +217,7 @@ def test_lines_of_equal_share_are_ranked_by_samples(launch, levels) -> None:
         assert [line for line, _ in view._ranked(shares)] == expected(view, shares)
 
 
-def test_a_line_that_no_instruction_has_comes_last(launch: Launch) -> None:
+def test_a_line_that_no_instruction_has_comes_last(launch) -> None:
     view = LaunchView(launch)
     sampled = line_order(launch, view.table)[0]
     nowhere = Location("elsewhere.cu", 1)
@@ -248,7 +246,7 @@ NO_CODE = 1
 """No address of an instruction."""
 
 
-def test_shares_of_places_are_of_all_samples(launch: Launch) -> None:
+def test_shares_of_places_are_of_all_samples(launch) -> None:
     found = find_hotspots(launch, "line")
     assert isinstance(found, Hotspots)
     shares = {spot.location: spot.share for spot in found.rows}
@@ -320,7 +318,7 @@ def test_a_handful_of_samples_that_counters_contradict_names_no_place() -> None:
     launch = launch_of("column_physics")
     reason = max(LaunchView(launch).stalls, key=LaunchView(launch).stalls.__getitem__)
 
-    def change(name: str, value: Value) -> Value:
+    def change(name: str, value):
         is_sample = "pcsamp" in name and name.endswith((reason, f"{reason}_not_issued"))
         return int(value) // 100 if is_sample and isinstance(value, int | float) else value
 

@@ -35,7 +35,7 @@ EFFECTS = st.tuples(
 @FEW
 @given(launches())
 @pytest.mark.slow
-def test_without_a_fix_the_time_stays_and_loads_and_waiting_are_shares(launch: Launch) -> None:
+def test_without_a_fix_the_time_stays_and_loads_and_waiting_are_shares(launch) -> None:
     model = model_of(launch)
     assert model.time(Effect()) == pytest.approx(1, abs=1e-9)
     assert model.gain(Effect()) == pytest.approx(1, abs=1e-9)

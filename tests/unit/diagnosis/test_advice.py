@@ -3,7 +3,6 @@
 import re
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -115,7 +114,7 @@ def test_no_advice_contradicts_a_case(family: str) -> None:
 
 @each_row("path", sorted(REPORTS.iterdir()), ids=lambda path: path.name)
 @pytest.mark.slow
-def test_no_advice_contradicts_a_report(path: Path) -> None:
+def test_no_advice_contradicts_a_report(path) -> None:
     try:
         launches = profile_of(path).launches
     except KeetError:
@@ -169,7 +168,7 @@ def test_a_saturated_pipe_gets_the_advice_for_that_pipe(unit: str, variant: str)
     assert "access" not in advice.text
 
 
-def test_advice_names_only_what_the_gpu_has(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_advice_names_only_what_the_gpu_has(monkeypatch) -> None:
     words = {(7, 0): "", (8, 0): "", (9, 0): "wgmma", (10, 0): "tcgen05", (12, 0): "", (): ""}
     for capability, word in words.items():
         with monkeypatch.context() as patch:
@@ -229,12 +228,8 @@ def test_a_kernel_that_initialises_random_numbers_is_known_by_its_name() -> None
 
 
 @each_row("sample, archetype", [
-    ("key_count", "histogram"),
-    ("scan_rows", "scan"),
-    ("pair_reduce", "reduction"),
-    ("panel_product", "gemm"),
-    ("tile_smooth", "stencil"),
-    ("field_axpy", "elementwise"),
+    ("key_count", "histogram"), ("scan_rows", "scan"), ("pair_reduce", "reduction"),
+    ("panel_product", "gemm"), ("tile_smooth", "stencil"), ("field_axpy", "elementwise"),
     ("xs_lookup", None),
 ])  # fmt: skip
 def test_the_archetype_of_a_sample(sample: str, archetype: str | None) -> None:
@@ -287,7 +282,7 @@ def test_the_name_shows_the_language(name: str, language: str) -> None:
 
 
 @each_row("language", [each for each in get_args(Language) if each != "CUDA C++"])
-def test_no_remedy_has_terms_of_another_language(language: Language) -> None:
+def test_no_remedy_has_terms_of_another_language(language) -> None:
     for spec in findings().values():
         for condition, text in spec.remedies.items():
             if any(fact.id.startswith(("library", "triton")) for fact in condition.needs):

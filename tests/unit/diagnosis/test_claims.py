@@ -196,7 +196,7 @@ REFUSED = [
 
 
 @each_row(("report", "claim", "evidence"), REFUSED)
-def test_a_wrong_claim_is_refused(report: str, claim: WorkClaim, evidence: list[str]) -> None:
+def test_a_wrong_claim_is_refused(report: str, claim, evidence: list[str]) -> None:
     result = evaluated(report, claim)
     assert not result.supported
     assert [piece.metric for piece in result.evidence] == evidence
@@ -226,7 +226,7 @@ TOO_LITTLE = [
 
 
 @each_row(("report", "claim"), TOO_LITTLE)
-def test_a_claim_that_saves_too_little_is_not_supported(report: str, claim: WorkClaim) -> None:
+def test_a_claim_that_saves_too_little_is_not_supported(report: str, claim) -> None:
     result = evaluated(report, claim)
     assert not result.supported
     assert 1 <= result.possible < 1.1
@@ -397,7 +397,7 @@ OF = st.sampled_from(f"{LEVELS},{OTHERS}".split(","))
 
 @given(st.sampled_from(sorted(KINDS)), st.data(), AMOUNTS, st.none() | st.floats(), OF)
 def test_no_claim_breaks_anything_or_exceeds_what_is_possible(
-    finding: str, data: st.DataObject, needed: Quantity | None, removed: float | None, of: str
+    finding: str, data, needed, removed: float | None, of: str
 ) -> None:
     kind = data.draw(st.sampled_from([*KINDS[finding], "cause"]))
     claim = WorkClaim(finding, kind, needed, removed, of)

@@ -3,7 +3,6 @@
 import math
 import re
 from functools import cache
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -169,7 +168,7 @@ def test_a_basic_set_gets_causes_at_lower_certainty(name: str) -> None:
 @needs_corpus
 @each_row("path", corpus_files(), ids=lambda path: path.name[:40], may_be_empty=True)
 @pytest.mark.slow
-def test_diagnoses_of_public_reports_are_complete(path: Path) -> None:
+def test_diagnoses_of_public_reports_are_complete(path) -> None:
     try:
         profile = profile_of(path)
     except KeetError:
@@ -213,7 +212,7 @@ def odd_launches(draw: st.DrawFn) -> Launch:
 
 @settings(max_examples=60)
 @given(odd_launches())
-def test_odd_and_missing_numbers_give_finite_gains(launch: Launch) -> None:
+def test_odd_and_missing_numbers_give_finite_gains(launch) -> None:
     diagnosis = diagnose(launch, reads_code=False)
     _check(diagnosis)
     parts = diagnosis.account

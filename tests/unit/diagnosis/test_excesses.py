@@ -27,7 +27,7 @@ def ids(found: Diagnosis) -> list[str]:
     *(SAMPLES[name].report("slow") for name in ("tile_smooth", "stencil_march")),
 ], ids=str)  # fmt: skip
 @pytest.mark.slow
-def test_no_excess_takes_more_than_the_first_finding_saves(path: Path) -> None:
+def test_no_excess_takes_more_than_the_first_finding_saves(path) -> None:
     found = orders(path)
     assert found
     for each in found:

@@ -57,7 +57,7 @@ def told(gain: float, basis: Basis = "measured", unknown: float = 0.0) -> Foreca
 
 
 @given(GAINS, st.sampled_from(BASES), st.floats(0, 1))
-def test_the_likely_gain_is_that_of_the_cause(gain: float, basis: Basis, unknown: float) -> None:
+def test_the_likely_gain_is_that_of_the_cause(gain: float, basis, unknown: float) -> None:
     """Whether the cause is there is another question: doubt changes no gain."""
     low, likely, high = told(gain, basis, unknown)
     assert 1 <= low <= likely <= high <= round(MAX_GAIN, 2)
@@ -67,7 +67,7 @@ def test_the_likely_gain_is_that_of_the_cause(gain: float, basis: Basis, unknown
 
 
 @given(GAINS, GAINS, st.sampled_from(BASES))
-def test_a_larger_gain_has_a_higher_range(first: float, second: float, basis: Basis) -> None:
+def test_a_larger_gain_has_a_higher_range(first: float, second: float, basis) -> None:
     small, large = sorted((first, second))
     assert all(a <= b for a, b in zip(told(small, basis), told(large, basis)))
 
@@ -96,7 +96,7 @@ def test_doubt_depends_on_the_evidence_of_a_cause() -> None:
 
 
 @given(st.floats(1.5, MAX_GAIN / 8), st.sampled_from(BASES[:2]))
-def test_the_range_has_the_fitted_width(gain: float, basis: Basis) -> None:
+def test_the_range_has_the_fitted_width(gain: float, basis) -> None:
     """It grows with the gain: a forecast of 30x is off by more than one of 1.2x."""
     low, likely, high = told(gain, basis)
     size = 1 + math.log2(gain)
@@ -104,7 +104,7 @@ def test_the_range_has_the_fitted_width(gain: float, basis: Basis) -> None:
     assert math.log2(high / likely) == pytest.approx(ABOVE * size, abs=0.02)
 
 
-def test_less_is_known_so_the_range_is_wider(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_less_is_known_so_the_range_is_wider(monkeypatch) -> None:
     """Less on a GPU that nothing was fitted on, and less if more of the time is unexplained."""
     found = [told(4), told(4, unknown=0.3), told(4, unknown=0.5)]
     monkeypatch.setattr("keet.diagnosis.forecast.FITTED_ON", (8, 9))

@@ -14,7 +14,6 @@ from keet.diagnosis.diagnosis import diagnose
 from keet.diagnosis.forecast import possible_gain
 from keet.findings import findings, occupancy_limited_block
 from keet.profile import Launch
-from keet.profile.metric import Value
 from tests.conftest import needs_corpus
 from tests.rows import each_row
 from tests.unit.analysis.made_up_launch import ELAPSED, GEFORCE, made_up
@@ -30,15 +29,9 @@ CLEAR = 1.15
 """Times faster: a look-alike must stay below, a cause must not."""
 
 BY_CODE = (
-    "atomic_contention",
-    "redundant_traffic",
-    "integer_overhead",
-    "uncoalesced_global",
-    "narrow_access",
-    "no_tensor_core",
-    "pipe_saturated",
-    "sfu_bound",
-)
+    "atomic_contention", "redundant_traffic", "integer_overhead", "uncoalesced_global",
+    "narrow_access", "no_tensor_core", "pipe_saturated", "sfu_bound",
+)  # fmt: skip
 """Kinds that the machine code shows in part. Analysing it takes most of the time."""
 
 # A kind of cause, a report with it, and one that looks like it but has another limit. A case of the
@@ -152,7 +145,7 @@ def test_a_change_of_one_percent_changes_no_gain_by_more_than_ten_percent() -> N
     assert len(moved) > 50
     for metric, factor in product(moved, (0.99, 1.01)):
 
-        def change(name: str, value: Value, metric: str = metric, factor: float = factor) -> Value:
+        def change(name: str, value, metric: str = metric, factor: float = factor):
             return value * factor if name == metric and isinstance(value, int | float) else value
 
         after = gains(LaunchView(changed(launch, change)))

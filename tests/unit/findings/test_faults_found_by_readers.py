@@ -23,7 +23,6 @@ from keet.explanation.busy_units import leading_units
 from keet.explanation.gain_texts import forecast_text
 from keet.explanation.headline import _headline, verdict_of
 from keet.profile import Device, Instances, KernelName, Launch, Location, RawMetric
-from keet.profile.metric import Value
 from tests.conftest import REPORTS, needs_corpus
 from tests.rows import each_row
 from tests.unit.analysis.made_up_launch import ELAPSED, GEFORCE, made_up
@@ -42,7 +41,7 @@ from tests.unit.analysis.real_launches import (
 def without_slices(name: str) -> Launch:
     """As if the slices of L2 had not been measured one by one, as in older reports."""
 
-    def change(metric: str, value: Value) -> Value:
+    def change(metric: str, value):
         return None if re.match(r"lts__.*\.(max|min)\b", metric) else value
 
     return changed(launch_of(name), change)
@@ -104,7 +103,7 @@ def test_indexed_constants_are_told_from_barriers_by_their_cache() -> None:
     """The kernel's many barriers keep the ADU pipe busy; edited so that constants do. Barriers beside
     a busy L1 are no loads of constants."""
 
-    def change(metric: str, value: Value) -> Value:
+    def change(metric: str, value):
         return 88.0 if metric.startswith("idc__request_cycles_active") else value
 
     own = launch_of("scan_rows")
@@ -120,7 +119,7 @@ def test_indexed_constants_are_told_from_barriers_by_their_cache() -> None:
 def test_divisions_are_counted_by_their_opcodes() -> None:
     """Edited: without the counters of integer instructions, as in smaller sets."""
 
-    def change(metric: str, value: Value) -> Value:
+    def change(metric: str, value):
         return None if "thread_inst_executed_op_integer" in metric else value
 
     launch = changed(launch_of("pool_depthwise/flat_index"), change)
@@ -228,11 +227,8 @@ def test_reads_of_dram_per_byte(case: str, least: float, most: float) -> None:
 
 
 @each_row("case, is_misaligned", [
-    ("tile_smooth", True),
-    ("heat_steps/a_pass_each_step", True),
-    ("pool_depthwise/flat_index", True),
-    ("matrix_flip", False),
-    ("lookup_records", False),
+    ("tile_smooth", True), ("heat_steps/a_pass_each_step", True),
+    ("pool_depthwise/flat_index", True), ("matrix_flip", False), ("lookup_records", False),
     ("transpose/column_stores", False),
 ])  # fmt: skip
 def test_neighbouring_bytes_that_begin_within_a_sector_are_misaligned(case, is_misaligned) -> None:
@@ -247,7 +243,7 @@ def test_neighbouring_bytes_that_begin_within_a_sector_are_misaligned(case, is_m
 def with_warps_held(name: str, part: float) -> Launch:
     """As if SMs held this part of the warps, because most blocks or warps end early."""
 
-    def change(metric: str, value: Value) -> Value:
+    def change(metric: str, value):
         is_held = metric.startswith("sm__warps_active.avg.pct_of_peak")
         return value * part if is_held and value is not None else value
 
@@ -317,7 +313,7 @@ def healthy_notes(launch: Launch) -> list[str]:
 def with_local_accesses(launch: Launch, local: float) -> Launch:
     """An edited snapshot: the same launch, with this many local loads and stores."""
 
-    def change(name: str, value: Value) -> Value:
+    def change(name: str, value):
         return local if name.startswith("smsp__sass_inst_executed_op_local_") else value
 
     return changed(launch, change)

@@ -13,7 +13,6 @@ from keet.analysis.time_model import Effect, TimeModel
 from keet.diagnosis.diagnosis import diagnose
 from keet.explanation.headline import verdict_of
 from keet.profile import Launch
-from keet.profile.metric import Value
 from tests.rows import each_row
 from tests.unit.analysis.made_up_launch import ELAPSED, made_up
 from tests.unit.analysis.real_launches import candidates_of, changed, launch_of, without
@@ -62,7 +61,7 @@ def test_a_small_grid_is_said_before_what_its_blocks_do(blocks: int) -> None:
     spread = blocks / SMS
     shape = {"launch__grid_size": blocks, "launch__waves_per_multiprocessor": spread / 8}
 
-    def with_few_blocks(name: str, value: Value) -> Value:
+    def with_few_blocks(name: str, value):
         is_share = ".avg.pct_of_peak_sustained_elapsed" in name or name == "sm__cycles_active.avg"
         if is_share and isinstance(value, int | float):
             return value * spread
@@ -238,7 +237,7 @@ def test_a_few_samples_name_no_place() -> None:
     """After a public report in which 2 of 7 samples did."""
     full = launch_of("score_tiles")
 
-    def few_samples(name: str, value: Value) -> Value:
+    def few_samples(name: str, value):
         return int(value) // 100_000 if "pcsamp" in name and value is not None else value
 
     few = changed(full, few_samples)

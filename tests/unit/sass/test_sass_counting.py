@@ -44,23 +44,23 @@ def sums(of: list[Stride], starts: list[int]) -> set[int]:
 
 
 @given(strides, offsets)
-def test_no_more_values_than_the_bound(of: list[Stride], starts: list[int]) -> None:
+def test_no_more_values_than_the_bound(of, starts: list[int]) -> None:
     assert len(sums(of, starts)) <= distinct_values(of, starts)
 
 
 @given(strides, offsets, st.sampled_from([1, 2, 4, 8, 16]))
-def test_no_more_bytes_than_the_bound(of: list[Stride], starts: list[int], width: int) -> None:
+def test_no_more_bytes_than_the_bound(of, starts: list[int], width: int) -> None:
     touched = {start + byte for start in sums(of, starts) for byte in range(width)}
     assert len(touched) <= distinct_bytes(of, width, starts)
 
 
 @given(strides)
-def test_merging_strides_loses_no_value(of: list[Stride]) -> None:
+def test_merging_strides_loses_no_value(of) -> None:
     assert sums(of, [0]) <= sums(list(merged(of)), [0])
 
 
 @given(strides, st.integers(0, 64), st.sampled_from([1, 2, 4, 8]))
-def test_no_more_sectors_than_the_worst(of: list[Stride], start: int, width: int) -> None:
+def test_no_more_sectors_than_the_worst(of, start: int, width: int) -> None:
     of = [Stride(stride.step * width, stride.count) for stride in of]
     touched = {(width * start + at + byte) // 32 for at in sums(of, [0]) for byte in range(width)}
     assert 32 * len(touched) <= sector_bytes(of, width, is_aligned=False)
@@ -122,7 +122,7 @@ GROUPS = [("tid.x", "tid.y", "ctaid.x"), ("tid.x", "tid.y", "ctaid.y"), ("ctaid.
 
 
 @given(st.data(), st.sampled_from([10_000, 61]))
-def test_sums_of_tables_that_share_indices(data: st.DataObject, largest: int) -> None:
+def test_sums_of_tables_that_share_indices(data, largest: int) -> None:
     """A tile with margins: its column depends on the thread and on one index of the block, its row
     on the thread and on the other one. One table of both may be too large."""
     every = [*product(*(range(size) for size in EXTENTS.values()))]

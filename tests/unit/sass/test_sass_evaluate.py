@@ -19,19 +19,11 @@ BLOCK, GRID = (8, 4, 1), (5, 3, 1)
 PARAMETER = 0x218
 """Of the second parameter on Hopper."""
 PROLOGUE = [
-    "S2R R0, SR_TID.X",
-    "S2R R1, SR_TID.Y",
-    "S2R R2, SR_CTAID.X",
-    "S2R R3, SR_CTAID.Y",
-    "MOV R4, c[0x0][0x0]",
-    f"MOV R5, c[0x0][{PARAMETER:#x}]",
-    "MOV R6, 0x3",
-    "MOV R7, RZ",
-    "MOV R8, 0x11",
-    "MOV R9, RZ",
-    "ISETP.LT.AND P0, PT, R0, 0x5, PT",
+    "S2R R0, SR_TID.X", "S2R R1, SR_TID.Y", "S2R R2, SR_CTAID.X", "S2R R3, SR_CTAID.Y",
+    "MOV R4, c[0x0][0x0]", f"MOV R5, c[0x0][{PARAMETER:#x}]", "MOV R6, 0x3", "MOV R7, RZ",
+    "MOV R8, 0x11", "MOV R9, RZ", "ISETP.LT.AND P0, PT, R0, 0x5, PT",
     "ISETP.GE.U32.AND P1, PT, R2, R1, PT",
-]
+]  # fmt: skip
 LAST = 10
 """Registers R0 to R9 are read and written."""
 

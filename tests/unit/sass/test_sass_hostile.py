@@ -26,65 +26,22 @@ def run(lines: list[str], count: int | None = 10) -> MachineCode:
 
 
 ODD = [
-    "",
-    " ",
-    ";",
-    ",",
-    "@",
-    "@P0",
-    "@P9 MOV R1, R2",
-    "LDG.E R2, [R4.",
-    "LDG.E R2, [",
-    "LDG.E R2, desc[UR4",
-    "LDG.E R2, desc[UR4][R4.64+",
-    "LDG.E R2, ]R4.64[",
-    "LDG.E [[[[[[",
-    "LDG.E",
-    "STG.E",
-    "ATOMG.E.ADD",
-    "LDGSTS.E",
-    "S2R",
-    "ISETP",
-    "R2P PR, R1",
-    "P2R R1, PR",
-    "VOTE",
-    "HGMMA.64x99999999999x16.F32 R24, gdesc[UR8], R24",
-    "HGMMA.0x0x0 R24, gdesc[UR8], R24",
-    "HMMA R1, R2, R3, R4",
-    "MOV R999999, R888888",
-    "LDG.E.128 R250, desc[UR62][R254.64]",
-    "MOV R1, 0x" + "f" * 200,
-    "MOV R1, " + "9" * 200,
-    "IADD3 R1, R1, 007, RZ",
-    "IMAD R0, R0, 0xffffffffffffffff, R0",
-    "SHF.L.U32 R0, R0, 0xffffffff, RZ",
-    "SHF.R.U32.HI R0, RZ, -0x1, R0",
-    "LEA R0, R0, R0, 0x7fffffff",
-    "LDS R0, [R0.X999999999+0x1]",
-    "LOP3.LUT R0, R0, R0, R0, 0xfffff, !PT",
-    "LOP3.LUT R0, R0, R0, R0, R0, !PT",
-    "BMSK R0, 0xffffffff, 0xffffffff",
-    "SGXT R0, R0, 0xffffffff",
-    "PRMT R0, R0, 0xffffffffffff, R0",
-    "MOV R1, c[0x0][0x" + "f" * 100 + "]",
-    "MOV R1, c[0xfffffffff][R1+R2+R3]",
-    "LDC R1, c[0x0][-0x10]",
-    "BRA 0xffffffffffffffff",
-    "BRA -0x10",
-    "BRX R4",
-    "CALL.ABS.NOINC 0x0",
-    "RET",
-    "MOV R1, ٣",
-    "MOV R٣, R²",
-    "加法 R1, R2",
-    "MOV\u00a0R1,\u2003R2",
-    "\x00\x01\x02",
-    "IADD3 R1, R2, " + "R3, " * 3000,
-    "LDG.E R2, " + "[" * 5000 + "]" * 5000,
-    "F" * 10_000,
-    "." * 10_000,
-    "MOV" + ".64" * 3000 + " R1, R2",
-]
+    "", " ", ";", ",", "@", "@P0", "@P9 MOV R1, R2", "LDG.E R2, [R4.", "LDG.E R2, [",
+    "LDG.E R2, desc[UR4", "LDG.E R2, desc[UR4][R4.64+", "LDG.E R2, ]R4.64[", "LDG.E [[[[[[",
+    "LDG.E", "STG.E", "ATOMG.E.ADD", "LDGSTS.E", "S2R", "ISETP", "R2P PR, R1", "P2R R1, PR", "VOTE",
+    "HGMMA.64x99999999999x16.F32 R24, gdesc[UR8], R24", "HGMMA.0x0x0 R24, gdesc[UR8], R24",
+    "HMMA R1, R2, R3, R4", "MOV R999999, R888888", "LDG.E.128 R250, desc[UR62][R254.64]",
+    "MOV R1, 0x" + "f" * 200, "MOV R1, " + "9" * 200, "IADD3 R1, R1, 007, RZ",
+    "IMAD R0, R0, 0xffffffffffffffff, R0", "SHF.L.U32 R0, R0, 0xffffffff, RZ",
+    "SHF.R.U32.HI R0, RZ, -0x1, R0", "LEA R0, R0, R0, 0x7fffffff", "LDS R0, [R0.X999999999+0x1]",
+    "LOP3.LUT R0, R0, R0, R0, 0xfffff, !PT", "LOP3.LUT R0, R0, R0, R0, R0, !PT",
+    "BMSK R0, 0xffffffff, 0xffffffff", "SGXT R0, R0, 0xffffffff", "PRMT R0, R0, 0xffffffffffff, R0",
+    "MOV R1, c[0x0][0x" + "f" * 100 + "]", "MOV R1, c[0xfffffffff][R1+R2+R3]",
+    "LDC R1, c[0x0][-0x10]", "BRA 0xffffffffffffffff", "BRA -0x10", "BRX R4", "CALL.ABS.NOINC 0x0",
+    "RET", "MOV R1, ٣", "MOV R٣, R²", "加法 R1, R2", "MOV\u00a0R1,\u2003R2", "\x00\x01\x02",
+    "IADD3 R1, R2, " + "R3, " * 3000, "LDG.E R2, " + "[" * 5000 + "]" * 5000, "F" * 10_000,
+    "." * 10_000, "MOV" + ".64" * 3000 + " R1, R2",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("text", ODD, ids=range(len(ODD)))
@@ -191,25 +148,14 @@ def chain(size: int) -> list[str]:
 
 
 def diamonds(size: int) -> list[str]:
-    rows = []
-    for n in range(size):
-        rows += [
-            "ISETP.GE.AND P0, PT, R2, R3, PT",
-            f"@P0 BRA {64 * n + 48:#x}",
-            ADD,
-            "IADD3 R3, R3, 0x1, RZ",
-        ]
-    return rows
+    test, count = "ISETP.GE.AND P0, PT, R2, R3, PT", "IADD3 R3, R3, 0x1, RZ"
+    rows = [(test, f"@P0 BRA {64 * n + 48:#x}", ADD, count) for n in range(size)]
+    return [text for row in rows for text in row]
 
 
 def nested(size: int) -> list[str]:
     """As many headers in a row as branches back to them, the inner first."""
     return [ADD] * size + [f"@P0 BRA {16 * n:#x}" for n in reversed(range(size))]
-
-
-def crossing(size: int) -> list[str]:
-    """The same, the outer first: loops that overlap."""
-    return [ADD] * size + [f"@P0 BRA {16 * n:#x}" for n in range(size)]
 
 
 def loops(size: int) -> list[str]:
@@ -219,29 +165,8 @@ def loops(size: int) -> list[str]:
     return rows
 
 
-def scattered(size: int) -> list[str]:
-    return [f"@P{n % 7} BRA {16 * (n * 7919 % size):#x}" for n in range(size)]
-
-
-def one_routine(size: int) -> list[str]:
-    """Every call may change 64 registers."""
-    return [
-        *[f"CALL.REL.NOINC {16 * (size + 1):#x}"] * size,
-        "EXIT",
-        "HGMMA.64x128x16.F32 R24, gdesc[UR8], R24",
-        "RET.REL.NODEC R20, 0x0",
-    ]
-
-
-def many_routines(size: int) -> list[str]:
-    """Each is the end of the one before."""
-    calls = [f"CALL.REL.NOINC {16 * (size + 1 + n):#x}" for n in range(size)]
-    return [*calls, "EXIT", *[ADD] * size, "RET.REL.NODEC R20, 0x0"]
-
-
-def many_ends(size: int) -> list[str]:
-    calls = [f"CALL.REL.NOINC {16 * (size + 1):#x}"] * size
-    return [*calls, "EXIT", *[ADD, "@P0 RET.REL.NODEC R20, 0x0"] * size]
+def calls(size: int, target: int = 0) -> list[str]:
+    return [*[f"CALL.REL.NOINC {16 * (size + 1 + target * n):#x}" for n in range(size)], "EXIT"]
 
 
 def backwards(size: int) -> list[str]:
@@ -252,10 +177,6 @@ def backwards(size: int) -> list[str]:
     return [*rows, "FADD R3, R2, R2", "STG.E desc[UR4][R4.64], R3"]
 
 
-def guarded(size: int) -> list[str]:
-    return ["@P0 IADD3 R2, R3, R4, RZ"] * size + ["@!P0 IADD3 R5, R2, R5, RZ"] * size
-
-
 def accumulators(size: int) -> list[str]:
     """One loop around chains through 200 registers that need each other."""
     body = [
@@ -263,10 +184,6 @@ def accumulators(size: int) -> list[str]:
         for n in range(size)
     ]
     return ["MOV R1, RZ", *body, "@P0 BRA 0x10"]
-
-
-def consecutive(size: int) -> list[str]:
-    return ["S2R R2, SR_TID.X", *[f"LDG.E R4, [R2.64+{4 * n:#x}]" for n in range(size)]]
 
 
 def growing(size: int) -> list[str]:
@@ -280,45 +197,35 @@ def growing(size: int) -> list[str]:
     return [*rows, "LDG.E R8, desc[UR4][R2.64]"]
 
 
-def same_place(size: int) -> list[str]:
-    return [f"@P{n % 7} BRA 0x0" for n in range(size)]
+MATRIX, RETURN = "HGMMA.64x128x16.F32 R24, gdesc[UR8], R24", "RET.REL.NODEC R20, 0x0"
+SLOW = {
+    "chain": chain(3_000),
+    "diamonds": diamonds(400),
+    "nested": nested(250),
+    # The outer first: loops that overlap.
+    "crossing": [ADD] * 200 + [f"@P0 BRA {16 * n:#x}" for n in range(200)],
+    "loops": loops(200),
+    "scattered": [f"@P{n % 7} BRA {16 * (n * 7919 % 400):#x}" for n in range(400)],
+    "one routine": [*calls(120), MATRIX, RETURN],  # every call may change 64 registers
+    "many routines": [*calls(500, 1), *[ADD] * 500, RETURN],  # each is the end of the one before
+    "many ends": [*calls(800), *[ADD, f"@P0 {RETURN}"] * 800],
+    "backwards": backwards(400),
+    "guarded": ["@P0 IADD3 R2, R3, R4, RZ"] * 1_500 + ["@!P0 IADD3 R5, R2, R5, RZ"] * 1_500,
+    "accumulators": accumulators(3_000),
+    "consecutive": ["S2R R2, SR_TID.X", *[f"LDG.E R4, [R2.64+{4 * n:#x}]" for n in range(2_000)]],
+    "growing": growing(700),
+    "to one place": [f"@P{n % 7} BRA 0x0" for n in range(1_500)],
+    "ahead": [*[f"@P{n % 7} BRA {16 * 1_500:#x}" for n in range(1_500)], *[ADD] * 1_500],
+    "to themselves": [f"@P0 BRA {16 * n:#x}" for n in range(2_000)],
+}
 
 
-def same_place_ahead(size: int) -> list[str]:
-    return [f"@P{n % 7} BRA {16 * size:#x}" for n in range(size)] + [ADD] * size
-
-
-def to_themselves(size: int) -> list[str]:
-    return [f"@P0 BRA {16 * n:#x}" for n in range(size)]
-
-
-SLOW = [
-    (chain, 3_000),
-    (diamonds, 400),
-    (nested, 250),
-    (crossing, 200),
-    (loops, 200),
-    (scattered, 400),
-    (one_routine, 120),
-    (many_routines, 500),
-    (many_ends, 800),
-    (backwards, 400),
-    (guarded, 1_500),
-    (accumulators, 3_000),
-    (consecutive, 2_000),
-    (growing, 700),
-    (same_place, 1_500),
-    (same_place_ahead, 1_500),
-    (to_themselves, 2_000),
-]
-
-
-@pytest.mark.parametrize(("shape", "size"), SLOW, ids=[shape.__name__ for shape, _ in SLOW])
+@pytest.mark.parametrize("lines", SLOW.values(), ids=SLOW)
 @pytest.mark.slow
-def test_large_programs(shape, size: int) -> None:
-    lines = [*shape(size), "EXIT"]
-    code = run(lines)
-    assert (len(code.waits), code.program.counts) == (7 * len(lines), [10] * len(lines))
+def test_large_programs(lines: list[str]) -> None:
+    code = run([*lines, "EXIT"])
+    assert len(code.waits) == 7 * (len(lines) + 1)
+    assert code.program.counts == [10] * (len(lines) + 1)
 
 
 def test_loops_nested_too_deep_are_not_loops() -> None:
@@ -373,15 +280,9 @@ def test_a_report_without_code_or_counters() -> None:
 
 
 CODE = [
-    "S2R R0, SR_TID.X",
-    "{}",
-    "MOV R2, c[0x0][0x210]",
-    "MOV R3, c[0x0][0x214]",
-    "IMAD.WIDE R4, R9, 0x4, R2",
-    "LDG.E R6, [R4.64]",
-    "STG.E [R4.64], R6",
-    "EXIT",
-]
+    "S2R R0, SR_TID.X", "{}", "MOV R2, c[0x0][0x210]", "MOV R3, c[0x0][0x214]",
+    "IMAD.WIDE R4, R9, 0x4, R2", "LDG.E R6, [R4.64]", "STG.E [R4.64], R6", "EXIT",
+]  # fmt: skip
 
 
 def test_what_an_unknown_opcode_may_write_is_unknown() -> None:

@@ -174,13 +174,9 @@ def test_width_of_an_access(text: str, width: int) -> None:
 
 
 @each_row("text, guard", [
-    ("@P0 EXIT", ("P0", False)),
-    ("@!P6 BRA 0x10", ("P6", True)),
-    ("@UP1 UIADD3 UR4, UR4, 0x1, URZ", ("UP1", False)),
-    ("@!UP0 UMOV UR4, URZ", ("UP0", True)),
-    ("@PT EXIT", None),
-    ("@!PT LDS RZ, [RZ]", None),
-    ("EXIT", None),
+    ("@P0 EXIT", ("P0", False)), ("@!P6 BRA 0x10", ("P6", True)),
+    ("@UP1 UIADD3 UR4, UR4, 0x1, URZ", ("UP1", False)), ("@!UP0 UMOV UR4, URZ", ("UP0", True)),
+    ("@PT EXIT", None), ("@!PT LDS RZ, [RZ]", None), ("EXIT", None),
 ])  # fmt: skip
 def test_guards(text: str, guard: tuple[str, bool] | None) -> None:
     found = parse(0, text)
@@ -190,15 +186,9 @@ def test_guards(text: str, guard: tuple[str, bool] | None) -> None:
 
 
 @each_row("text, target", [
-    ("BRA 0x7f0abf7a0b10", 0x7F0ABF7A0B10),
-    ("BRA `(.L_x_0) 0x340", 0x340),
-    ("@P0 BRA !P2, 0x20 ;", 0x20),
-    ("BSSY B0, 0x40", 0x40),
-    ("CALL.REL.NOINC 0x800", 0x800),
-    ("BRX R4 -0x110", None),
-    ("MOV R2, 0x40", None),
-    ("BRA", None),
-    ("BRA 0x" + "f" * 40, None),
+    ("BRA 0x7f0abf7a0b10", 0x7F0ABF7A0B10), ("BRA `(.L_x_0) 0x340", 0x340),
+    ("@P0 BRA !P2, 0x20 ;", 0x20), ("BSSY B0, 0x40", 0x40), ("CALL.REL.NOINC 0x800", 0x800),
+    ("BRX R4 -0x110", None), ("MOV R2, 0x40", None), ("BRA", None), ("BRA 0x" + "f" * 40, None),
 ])  # fmt: skip
 def test_targets(text: str, target: int | None) -> None:
     assert parse(0, text).target == target
@@ -224,16 +214,10 @@ def test_parts_of_an_address(text: str, parts: tuple[object, ...]) -> None:
 
 
 @each_row("text, answer", [
-    ("MOV R2, R3", True),
-    ("IMAD.MOV.U32 R2, RZ, RZ, R3", True),
-    ("IADD3 R2, R3, RZ, RZ", True),
-    ("CS2R R2, SRZ", True),
-    ("HFMA2 R2, -RZ, RZ, 0, 0", True),
-    ("CS2R R2, SR_CLOCKLO", False),
-    ("IADD3 R2, -R3, RZ, RZ", False),
-    ("IADD3.X R2, R3, RZ, RZ, P0, !PT", False),
-    ("IMAD.X R2, RZ, RZ, R3, P0", False),
-    ("IADD3 R2, R3, 0x1, RZ", False),
+    ("MOV R2, R3", True), ("IMAD.MOV.U32 R2, RZ, RZ, R3", True), ("IADD3 R2, R3, RZ, RZ", True),
+    ("CS2R R2, SRZ", True), ("HFMA2 R2, -RZ, RZ, 0, 0", True), ("CS2R R2, SR_CLOCKLO", False),
+    ("IADD3 R2, -R3, RZ, RZ", False), ("IADD3.X R2, R3, RZ, RZ, P0, !PT", False),
+    ("IMAD.X R2, RZ, RZ, R3, P0", False), ("IADD3 R2, R3, 0x1, RZ", False),
 ])  # fmt: skip
 def test_arithmetic_used_as_a_move_is_recognised(text: str, answer: bool) -> None:
     assert is_move(parse(0, text)) is answer

@@ -101,7 +101,7 @@ def test_renaming_registers_and_code_that_never_runs(name: str) -> None:
 
 
 def _renamed(text: str) -> str:
-    def register(match: re.Match[str]) -> str:
+    def register(match) -> str:
         prefix, number = match[1], int(match[2])
         if prefix == "R":  # R1 is the stack pointer; pairs and quads stay aligned
             return f"R{number + 8 if number >= 4 else number}"
@@ -172,7 +172,7 @@ def _shifted(lines: list[Line], place: int, start: int) -> list[Line]:
         line.address: start + 16 * (at + (at >= place)) for at, line in enumerate(lines)
     }
 
-    def target(match: re.Match[str]) -> str:
+    def target(match) -> str:
         return hex(address.get(int(match[0], 16), int(match[0], 16)))
 
     found = []

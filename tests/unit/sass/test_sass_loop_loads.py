@@ -247,13 +247,8 @@ def test_a_search_that_seldom_finds_is_counted() -> None:
 
 
 @each_row("lines, iterations, hits", [
-    (SEARCH, 40_960, 8_000),
-    (SEARCH, 40_960, 0),
-    (SEARCH, 100, 1),
-    (OWN_ENTRIES, 40_960, 80),
-    (OTHER_WORK, 40_960, 80),
-    (STORES_ALWAYS, 40_960, 80),
-    (RUNNING_MAXIMUM, 40_960, 80),
+    (SEARCH, 40_960, 8_000), (SEARCH, 40_960, 0), (SEARCH, 100, 1), (OWN_ENTRIES, 40_960, 80),
+    (OTHER_WORK, 40_960, 80), (STORES_ALWAYS, 40_960, 80), (RUNNING_MAXIMUM, 40_960, 80),
     (FOLLOWS_LINKS, 40_960, 80),
 ])  # fmt: skip
 def test_what_looks_like_a_search_is_none(lines: str, iterations: int, hits: int) -> None:

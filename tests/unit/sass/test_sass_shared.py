@@ -43,7 +43,7 @@ def test_a_further_launch_has_the_results_of_an_analysis_of_its_own(launches) ->
     assert _code(other).program is not first.program
 
 
-def test_nothing_is_kept_without_a_launch(launches: list[Launch]) -> None:
+def test_nothing_is_kept_without_a_launch(launches) -> None:
     gc.freeze()
     first = ref(analysed(_code(launches[0])))
     gc.collect()

@@ -37,7 +37,7 @@ def test_negative_byte_counts_are_treated_as_zero_and_spills_prevent_a_verdict()
     (None, [row(100 * MB, 100 * MB)], "unknown"),
     (100 * MB, [], "unknown"),
 ])  # fmt: skip
-def test_verdicts(dram: int | None, rows: list[PointerReuse], verdict: str) -> None:
+def test_verdicts(dram: int | None, rows, verdict: str) -> None:
     found = verdict_of(dram, rows)
     assert (found.verdict, bool(found.reason)) == (verdict, verdict == "unknown")
 

@@ -245,13 +245,8 @@ def test_names_of_a_definition() -> None:
 
 
 @each_row("source", [
-    "void kernel(int a);",
-    "int main() { kernel(1, 2); }",
-    "void my_kernel(int a) {",
-    "void kernels(int a) {",
-    "void kernel(int a",
-    "void kernel(",
-    None,
+    "void kernel(int a);", "int main() { kernel(1, 2); }", "void my_kernel(int a) {",
+    "void kernels(int a) {", "void kernel(int a", "void kernel(", None,
 ])  # fmt: skip
 def test_no_definition(source: str | None) -> None:
     assert names("kernel", [source]) == []

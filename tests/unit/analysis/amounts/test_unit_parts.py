@@ -6,7 +6,6 @@ from keet.analysis.amounts.unit_parts import unit_parts
 from keet.analysis.amounts.units import unit_uses
 from keet.analysis.launch_view import LaunchView
 from keet.documents.amounts import UnitPartDocument, UnitUseDocument
-from keet.profile.metric import Value
 from tests.rows import each_row
 from tests.unit.analysis.made_up_launch import ELAPSED, made_up
 from tests.unit.analysis.real_launches import changed, launch_of
@@ -80,7 +79,7 @@ def test_spills_in_l2() -> None:
     assert "local memory included" in found["L2", "sectors", "stores"].text
 
     # L2 gets half of the sectors that L1 counts: whose they are is not known.
-    def joined(name: str, value: Value) -> Value:
+    def joined(name: str, value):
         is_stores = name == "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"
         return 1e8 if is_stores else value
 
