@@ -55,15 +55,17 @@ def test_exact(code: str, loaded: int, distinct: int, repeats: list[tuple[str, i
     assert [(each.name, each.times) for each in found.repeats] == repeats
 
 
+def exact(found: Footprint) -> float | None:
+    return found.at_most if found.is_exact else None
+
+
 def test_one_thread_of_a_block() -> None:
     code = """
         ISETP.NE.AND P0, PT, R0, RZ, PT; @P0 EXIT; IMAD R3, R2, 0x40, R1
         IMAD.WIDE R4, R3, 0x4, R6; STG.E desc[UR4][R4.64], R8
     """
     found = footprint(code, 128, "store")
-    assert found.is_exact
-    assert found.at_most == 4 * 128
-    assert not found.repeats
+    assert (exact(found), found.repeats) == (4 * 128, ())
 
 
 def test_a_condition_on_an_index_that_the_address_lacks() -> None:
@@ -74,10 +76,7 @@ def test_a_condition_on_an_index_that_the_address_lacks() -> None:
     assert not found.is_exact
     assert found.at_least <= THREADS < 2 * THREADS == found.at_most
     # The condition is on an index of the address: both rows of blocks load the same.
-    guard = "ISETP.GE.AND P0, PT, R3, R9, PT\n@P0 EXIT\n"
-    found = footprint(COLUMN + guard + LOAD, THREADS // 2)
-    assert found.is_exact
-    assert found.at_most == THREADS
+    assert exact(footprint(BELOW + LOAD, THREADS // 2)) == THREADS
 
 
 ROWS = "IMAD R3, R1, R9, R0\n" + LOAD
@@ -250,15 +249,13 @@ def test_parameters_that_choose_an_index_or_are_only_bounded() -> None:
 
 def test_a_border_that_counters_confirm() -> None:
     """`if (x >= 1 && x + 1 < n)`, and the same code where fewer threads load than it says."""
-    inside = """
+    border = """
         ISETP.GE.AND P1, PT, R3, 0x1, PT; IADD3 R10, R3, 0x1, RZ
         ISETP.LT.AND P1, PT, R10, R9, P1; LOP3.LUT R3, R3, 0x1, RZ, 0x3c, !PT
         IMAD.WIDE R4, R3, 0x4, R6; @P1 LDG.E R8, desc[UR4][R4.64]
     """
-    found = below(inside, 2 * (N - 2))
-    assert found.is_exact
-    assert found.at_most == 4 * (N - 2)
-    assert not below(inside, 2 * (N - 7)).is_exact
+    assert exact(below(border, 2 * (N - 2))) == 4 * (N - 2)
+    assert not below(border, 2 * (N - 7)).is_exact
 
 
 def test_a_shift_that_follows_from_an_index() -> None:
@@ -333,7 +330,7 @@ def index(axis: str, size: int) -> Polynomial:
     )
 
 
-def below_of_executed_boxes(axis: str, size: int) -> Comparison:
+def upper(axis: str, size: int) -> Comparison:
     limit = SYMBOLS.make("param", f"n{axis}")
     return Comparison(Polynomial({**index(axis, size).terms, (limit,): -1}), "LT")
 
@@ -372,9 +369,9 @@ def test_a_box_is_the_one_that_ran_or_is_not_known() -> None:
         extents = {"tid.x": block[0], "tid.y": block[1], "tid.z": 1}
         extents |= {"ctaid.x": grid[0], "ctaid.y": grid[1], "ctaid.z": 1}
         asked = [
-            below_of_executed_boxes("x", block[0]),
+            upper("x", block[0]),
             from_("x", block[0], first),
-            below_of_executed_boxes("y", block[1]),
+            upper("y", block[1]),
         ]
         found = executed_box(conditions(asked), extents, threads, warps)
         sizes = {side.places[0][0]: side[1:3] for side in found}
@@ -387,7 +384,7 @@ def test_time_for_very_many_blocks_is_bounded() -> None:
     many = 1 << 31
     extents = {"tid.x": 1, "tid.y": 1, "tid.z": 1}
     extents |= {"ctaid.x": many, "ctaid.y": many, "ctaid.z": 1}
-    asked = conditions([below_of_executed_boxes("x", 1), below_of_executed_boxes("y", 1)])
+    asked = conditions([upper("x", 1), upper("y", 1)])
     assert executed_box(asked, extents, 1 << 40, None) == ()
 
 
@@ -397,7 +394,7 @@ NEIGHBOURS = """
 """
 
 
-def footprint_of_executed_boxes(guard: str, threads: int, warps: int) -> Footprint:
+def inside(guard: str, threads: int, warps: int) -> Footprint:
     """`threads`, `warps`: those that pass the guard."""
     texts = assembled(START + COLUMN + guard + NEIGHBOURS)
     after = len(texts) - 5
@@ -412,15 +409,10 @@ INSIDE = "ISETP.GE.AND P0, PT, R3, R9, PT\n@P0 EXIT\n"
 
 
 def test_neighbours_of_the_elements_inside() -> None:
-    # 100 of 8192 columns, in two rows of blocks: elements -1 to 100.
-    found = footprint_of_executed_boxes(INSIDE, 200, 8)
-    assert found.is_exact
-    assert found.at_most == 4 * 102
-    found = footprint_of_executed_boxes(
-        "ISETP.LT.AND P0, PT, R3, 0x1, PT\n@P0 EXIT\n" + INSIDE, 198, 8
-    )
-    assert found.is_exact
-    assert found.at_most == 4 * 101
+    """100 of 8192 columns, in two rows of blocks: elements -1 to 100, or from 0 on."""
+    assert exact(inside(INSIDE, 200, 8)) == 4 * 102
+    first = "ISETP.LT.AND P0, PT, R3, 0x1, PT\n@P0 EXIT\n"
+    assert exact(inside(first + INSIDE, 198, 8)) == 4 * 101
 
 
 @each_row("guard, threads, warps", [
@@ -433,21 +425,21 @@ def test_neighbours_of_the_elements_inside() -> None:
     ("IMAD R9, R9, R2, RZ\n" + INSIDE, 200, 8),  # x < y * n
 ])  # fmt: skip
 def test_other_guards_leave_it_open(guard: str, threads: int, warps: int) -> None:
-    assert not footprint_of_executed_boxes(guard, threads, warps).is_exact
+    assert not inside(guard, threads, warps).is_exact
 
 
 def test_places_of_a_side() -> None:
     extents = {"tid.x": 32, "ctaid.x": 4, "tid.y": 1, "tid.z": 1, "ctaid.y": 3, "ctaid.z": 1}
-    side = executed_box(conditions([below_of_executed_boxes("x", 32)]), extents, 3 * 70, 9)[0]
+    side = executed_box(conditions([upper("x", 32)]), extents, 3 * 70, 9)[0]
     assert side[:3] == ((("tid.x", 1), ("ctaid.x", 32)), 0, 70)
     assert side.limit is not None
     fixed = Comparison(add(index("x", 32), number(-70)), "LT")
-    cut = executed_box(conditions([below_of_executed_boxes("x", 32), fixed]), extents, 3 * 70, 9)[0]
+    cut = executed_box(conditions([upper("x", 32), fixed]), extents, 3 * 70, 9)[0]
     assert cut[:3] == side[:3]
     assert cut.limit is None  # it may be larger
 
 
-EXECUTED_BOXES_CLAMPED = """
+CLAMPED_ELSEWHERE = """
     IADD3 R12, R9, -0x1, RZ; VIMNMX R13, R3, R12, PT; IMAD.WIDE R4, R13, 0x4, R6
     LDG.E R8, desc[UR4][R4.64]
 """
@@ -458,9 +450,9 @@ STORE = """
 
 
 @each_row("limit, stored, is_exact", [
-    ("MOV R10, R9", 16384, True),  # all elements are below_of_executed_boxes the limit, or 1000 of 8192 are
+    ("MOV R10, R9", 16384, True),  # all elements are below the limit, or 1000 of 8192 are
     ("MOV R10, R9", 2000, True),
-    # Another limit says nothing. If all are below_of_executed_boxes a larger one, 5 of 8192 may be clamped.
+    # Another limit says nothing. If all are below a larger one, 5 of 8192 may be clamped.
     ("LDC R10, c[0x0][0x21c]", 16384, False),
     ("IADD3 R10, R9, 0x5, RZ", 16384, True),
     ("IADD3 R10, R9, 0x500, RZ", 16384, False),
@@ -468,7 +460,7 @@ STORE = """
 ])  # fmt: skip
 def test_clamped_to_a_known_limit(limit: str, stored: int, *, is_exact: bool) -> None:
     texts = assembled(
-        START + COLUMN + EXECUTED_BOXES_CLAMPED + "LDC.64 R16, c[0x0][0x220]\n" + limit + STORE
+        START + COLUMN + CLAMPED_ELSEWHERE + "LDC.64 R16, c[0x0][0x220]\n" + limit + STORE
     )
     after = 16 * (len(texts) - 3)
     warps = 2 * -(-stored // 64)
@@ -492,9 +484,7 @@ def test_clamped_to_a_known_limit(limit: str, stored: int, *, is_exact: bool) ->
 ])  # fmt: skip
 def test_a_clamp_that_changes_nothing(index: str, *, is_exact: bool) -> None:
     """All threads pass `i < n` at the store: `min(i, n - 1)` is `i`."""
-    clamped = (
-        EXECUTED_BOXES_CLAMPED.replace("R3", "R20") if "R20" in index else EXECUTED_BOXES_CLAMPED
-    )
+    clamped = CLAMPED_ELSEWHERE.replace("R3", "R20") if "R20" in index else CLAMPED_ELSEWHERE
     code = START + COLUMN + index + clamped + "LDC.64 R16, c[0x0][0x220]\nMOV R10, R9\n" + STORE
     texts = assembled(code)
     found = machine(texts, dict.fromkeys(texts, 512)).footprints.of("param+0x0", ("load",))
