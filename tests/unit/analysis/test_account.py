@@ -211,10 +211,7 @@ def test_the_leading_parts_are_the_innermost_ones() -> None:
 @pytest.mark.parametrize("fixed", [5.0, 60.0])
 def test_warps_that_mostly_wait_for_the_tensor_cores_find_them_busy(fixed: float, wording) -> None:
     """A made-up launch. Half of the peak can be all that the instructions used can reach."""
-    units, states = (
-        {"issue_slots": 10.0, "tensor": 40.0},
-        {"math_pipe_throttle": 30.0, "wait": fixed},
-    )
+    states = {"math_pipe_throttle": 30.0, "wait": fixed}
     cycles = {"sm_active_cycles": ELAPSED, "elapsed_cycles": ELAPSED}
-    found, _ = account(made_up(units, states, None, **cycles))
+    found, _ = account(made_up({"issue_slots": 10.0, "tensor": 40.0}, states, None, **cycles))
     wording({part.part for part in found.all()})

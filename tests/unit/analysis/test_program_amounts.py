@@ -154,12 +154,16 @@ def test_state_that_fits_on_the_chip(wording) -> None:
     assert not amounts_of(_profile([_launch(n, "spin", 17, 5) for n in range(4)])).states
 
 
-@pytest.mark.parametrize(("reads", "writes"), [(20.0, 0.0), (0.0, 20.0)])
-def test_what_is_not_moved_is_not_told(reads: float, writes: float) -> None:
-    run = _run([("spin", 17.0)] * 100)
-    (state,) = amounts_of(_profile([_launch(0, "spin", reads, writes)], run)).states
-    told = [p.label for p in state.text.evidence.values() if p.unit == "byte"]
-    assert told == ["bytes read" if reads else "bytes written"]
+def test_what_is_not_moved_or_known_is_not_told() -> None:
+    for reads, writes, told in ((20.0, 0.0, "bytes read"), (0.0, 20.0, "bytes written")):
+        run = _run([("spin", 17.0)] * 100)
+        (state,) = amounts_of(_profile([_launch(0, "spin", reads, writes)], run)).states
+        assert [p.label for p in state.text.evidence.values() if p.unit == "byte"] == [told]
+    # With a kernel that was not profiled, what a turn moves is unknown.
+    for us, has_state in ((0.1, True), (50.0, False)):
+        run = _run([("red", 17.0), ("other", us), ("black", 17.0)] * 50)
+        launches = [_launch(0, "red", 17, 5, 20.0), _launch(1, "black", 17, 5, 20.0)]
+        assert bool(amounts_of(_profile(launches, run)).states) == has_state
 
 
 def test_kernels_that_take_turns_move_their_data_together() -> None:
@@ -172,13 +176,6 @@ def test_kernels_that_take_turns_move_their_data_together() -> None:
     run = _run([*[("red", 17.0)] * 50, *[("black", 17.0)] * 50])
     launches = [_launch(0, "red", 10, 5), _launch(1, "black", 10, 5)]
     assert {len(state.kernels) for state in amounts_of(_profile(launches, run)).states} == {1}
-
-
-@pytest.mark.parametrize(("us", "has_state"), [(0.1, True), (50.0, False)])
-def test_what_a_turn_moves_is_unknown_with_a_kernel_that_was_not_profiled(us, has_state) -> None:
-    run = _run([("red", 17.0), ("other", us), ("black", 17.0)] * 50)
-    launches = [_launch(0, "red", 17, 5, 20.0), _launch(1, "black", 17, 5, 20.0)]
-    assert bool(amounts_of(_profile(launches, run)).states) == has_state
 
 
 def test_all_readers_of_as_much_are_candidates() -> None:

@@ -262,24 +262,22 @@ def test_what_only_looks_like_a_cause_is_no_finding(cause: str, case: str) -> No
     assert cause not in [each.candidate.id for each in ranked(case) if is_worth(each)]
 
 
-@pytest.mark.parametrize(("case", "lines", "requests"), [
-    # Not at the scattered atomics of the same kernel, which are six times as many.
-    ("force_pairs/energy_of_a_ring", {299}, 1.3),
-    # The machine code shows only that data chooses the addresses.
-    ("voxel_hash/points_of_a_scan", {95, 96, 97, 98}, 21.3),
-])  # fmt: skip
-def test_lanes_on_one_address(case: str, lines: set[int], requests: float) -> None:
-    first = ranked(case)[0].candidate
-    assert first.variant == "lanes"
-    assert lines >= {each.line for each in first.places()} > set()
-    assert [float(each.value) for each in first.evidence][:1] == [pytest.approx(requests, rel=0.02)]
-
-
-def sources_of(name: str, slug: str) -> set[str]:
-    """Slugs of what a number of a case's candidates was computed from."""
-    pieces = [piece for each in ranked(name) for piece in each.candidate.evidence]
-    found = next(piece for piece in pieces if piece.slug == slug)
-    return {each.partition("#")[0] for each in found.derived_from or ()}
+def test_lanes_on_one_address_or_on_different_ones() -> None:
+    for case, lines, requests in (
+        # Not at the scattered atomics of the same kernel, which are six times as many.
+        ("force_pairs/energy_of_a_ring", {299}, 1.3),
+        # The machine code shows only that data chooses the addresses.
+        ("voxel_hash/points_of_a_scan", {95, 96, 97, 98}, 21.3),
+    ):
+        first = ranked(case)[0].candidate
+        assert first.variant == "lanes"
+        assert lines >= {each.line for each in first.places()} > set()
+        assert float(first.evidence[0].value) == pytest.approx(requests, rel=0.02)
+    # Coalesced rows: the lanes of a warp update different words of the same sectors. Random words of
+    # a table: a few of the 32 lanes have the same one.
+    for case, most in (("segment_stats/hub_node", 1.0), ("histogram/all_to_256_words", 1.11)):
+        found = lane_requests(LaunchView(launch_of(case)))
+        assert found.made / found.needed <= most
 
 
 @each_row("case, slug, sources", [
@@ -290,7 +288,9 @@ def sources_of(name: str, slug: str) -> set[str]:
      {"src_l2_sectors_global", "global_reduction_sectors", "global_atomic_sectors"}),
 ])  # fmt: skip
 def test_numbers_name_the_counters_that_they_are_from(case, slug, sources) -> None:
-    assert sources_of(case, slug) == sources
+    pieces = [piece for each in ranked(case) for piece in each.candidate.evidence]
+    found = next(piece for piece in pieces if piece.slug == slug)
+    assert {each.partition("#")[0] for each in found.derived_from or ()} == sources
 
 
 def test_of_several_arrays_that_a_loop_overwrites_the_share_is_that_of_the_named_one() -> None:
@@ -336,17 +336,6 @@ def test_what_the_machine_code_shows_of_accesses() -> None:
     opcodes = {each.address: each.opcode for each in view.code.program.code}
     assert [opcodes[at] for at in global_atomics(view)] == ["REDG"]
     assert {opcodes[at] for at in global_addresses(view)} == {"LDG"}
-
-
-@pytest.mark.parametrize(("case", "most"), [
-    # Coalesced rows: the lanes of a warp update different words of the same sectors.
-    ("segment_stats/hub_node", 1.0),
-    # Random words of a table: a few of the 32 lanes have the same one.
-    ("histogram/all_to_256_words", 1.11),
-])  # fmt: skip
-def test_lanes_on_different_addresses_share_requests(case: str, most: float) -> None:
-    found = lane_requests(LaunchView(launch_of(case)))
-    assert found.made / found.needed <= most
 
 
 def _hot(case: str) -> tuple[HotLine, Effect]:
@@ -421,11 +410,18 @@ def test_stores_between_loads_and_sweeps() -> None:
     assert 1.5 < first.possible < 5.6
 
 
-@pytest.mark.parametrize("case", ["contact_rows/launch_per_colour", "status_flags/live_threshold"])
-def test_a_flag_or_an_array_in_place_alone_is_no_sweep(case: str) -> None:
-    """Rows that threads change one by one; a flag that is set for other reasons."""
-    view = code_view(case)
-    assert not sweeps_until_unchanged.test(view)
+def test_a_flag_or_an_array_in_place_alone_is_no_sweep() -> None:
+    """Rows that threads change one by one; a flag that is set for other reasons. `x[i + 128] += x[i]`,
+    and a store to one address: of a number if the sum is 0, or by the first thread."""
+    for case in ("contact_rows/launch_per_colour", "status_flags/live_threshold"):
+        assert not sweeps_until_unchanged.test(code_view(case))
+    for decides, value, is_sweep in (("R8", "R9", True), ("R0", "R8", False), ("R0", "R9", False)):
+        body = (
+            IN_PLACE.replace("DECIDES", decides).replace("VALUE", value).replace("OTHER", "0x200")
+        )
+        view = LaunchView(with_code(body, name="k(float*, int*)"), reads_code=True)
+        assert changes_what_it_reads.test(view)
+        assert bool(sweeps_until_unchanged.test(view)) is is_sweep
 
 
 def is_changed_by_others(case: str, launch: int = 0) -> tuple[bool, bool]:
@@ -458,18 +454,6 @@ IN_PLACE = """
     ISETP.NE.AND P0, PT, DECIDES, RZ, PT; MOV R4, c[0x0][0x218]; MOV R5, c[0x0][0x21c]
     MOV R9, 0x1; @!P0 STG.E desc[UR4][R4.64], VALUE; EXIT
 """
-
-
-@each_row(
-    ("decides", "value", "is_sweep"), [("R8", "R9", True), ("R0", "R8", False), ("R0", "R9", False)]
-)
-def test_a_total_that_one_thread_stores_is_no_flag(decides, value, is_sweep) -> None:
-    """`x[i + 128] += x[i]`, and a store to one address: of a number if the sum is 0, or by the
-    first thread."""
-    body = IN_PLACE.replace("DECIDES", decides).replace("VALUE", value).replace("OTHER", "0x200")
-    view = LaunchView(with_code(body, name="k(float*, int*)"), reads_code=True)
-    assert changes_what_it_reads.test(view)
-    assert bool(sweeps_until_unchanged.test(view)) is is_sweep
 
 
 def in_flight(name: str) -> tuple[BytesInFlight, dict[str, RankedCandidate]]:
