@@ -183,7 +183,7 @@ def test_waiting_for_a_unit_is_waiting_for_latency_where_the_unit_is_idle() -> N
     assert busy[-1] > 85
 
 
-def test_parts_of_issuing_and_of_the_busiest_unit() -> None:
+def test_parts_of_issuing_of_the_busiest_unit_and_the_leading_ones() -> None:
     found, _ = account(
         made_up({"issue_slots": 60.0}, opcodes={"FFMA": 3, "LDG": 1}, active_threads_per_warp=8)
     )
@@ -196,9 +196,6 @@ def test_parts_of_issuing_and_of_the_busiest_unit() -> None:
     busy = 100 * 0.5**SHARPNESS
     shares = _shares(found, "active", "active.busy.dram", "active.unknown")
     assert shares == [100, busy, 100 - busy]
-
-
-def test_the_leading_parts_are_the_innermost_ones() -> None:
     launch = profile_of(REPORTS / "tour_full.ncu-repz").launches[0]
     found, _ = account(launch)
     leading = found.leading(most=3)

@@ -272,7 +272,7 @@ def test_shapes_that_a_program_compares(profile_of, wording) -> None:
     assert "repeated_passes" not in [each.kind for each in found_in(sweep)]
 
 
-def test_bytes_of_a_launch_and_their_places(profile_of) -> None:
+def test_bytes_of_a_launch_their_places_and_readers(profile_of) -> None:
     launch = profile_of("pipeline_before.ncu-repz").launches[3]
     written, read = written_and_read(launch)
     assert written == 32 * launch.require("l2_l1_write_sectors").value
@@ -288,6 +288,13 @@ def test_bytes_of_a_launch_and_their_places(profile_of) -> None:
         (found,) = [each for each in named if each.variant == "hand_over"]
         measured = {place.of for place in found.locations if place.of != "launches"}
         assert measured == {f"sectors of global {word}"}
+    # Any of them may read what was written.
+    steps = [("integrate", 50, 98), ("mask", 98, 10), ("blur", 40, 20), ("project", 97, 10)]
+    (pair, *_) = found_in(_step(n, *step) for n, step in enumerate(steps))
+    assert (pair.kind, pair.launches, pair.confidence) == ("hand_over", (0, 1), "low")
+    assert "#3 project" in pair.text
+    (alone, *_) = found_in(_step(n, *step) for n, step in enumerate(steps[:3]))
+    assert (alone.launches, alone.confidence) == ((0, 1), "medium")
 
 
 @given(st.lists(st.floats(0.98, 1.02), min_size=4, max_size=4))
@@ -388,13 +395,3 @@ def test_numbered_ranges_are_repetitions(name, found, profile_of, monkeypatch) -
         monkeypatch.setattr(type(each.data), "nvtx", lambda _, r=ranges: r, raising=False)
         assert each.nvtx == ranges
     assert bool(found_in(launches)) is found
-
-
-def test_several_readers_of_as_much_are_named_and_weaken_the_claim() -> None:
-    """Any of them may read what was written."""
-    steps = [("integrate", 50, 98), ("mask", 98, 10), ("blur", 40, 20), ("project", 97, 10)]
-    (pair, *_) = found_in(_step(n, *step) for n, step in enumerate(steps))
-    assert (pair.kind, pair.launches, pair.confidence) == ("hand_over", (0, 1), "low")
-    assert "#3 project" in pair.text
-    (alone, *_) = found_in(_step(n, *step) for n, step in enumerate(steps[:3]))
-    assert (alone.launches, alone.confidence) == ((0, 1), "medium")

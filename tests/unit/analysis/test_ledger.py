@@ -66,6 +66,20 @@ def test_ids_of_metrics_and_of_what_is_computed() -> None:
     computed = ledger.derived("l2_hit_rate_pct", SHARE, "hits over look-ups")
     measured = ledger.measured("l2_hit_rate_pct")
     assert (computed.slug, measured.slug) == ("l2_hit_rate_pct_computed", "l2_hit_rate_pct")
+    # The one that is found first has the id of the catalog.
+    both = (
+        "sm__warps_active.avg.pct_of_peak_sustained_active",
+        "sm__active_warps_avg_per_active_cycle_pct",
+    )
+    launch = made_up({}, achieved_occupancy_pct=50.0)
+    launch.data.metrics[both[1]] = launch.data.metrics[both[0]]
+    for order in (both, both[::-1]):
+        ledger = LaunchLedger(launch)
+        found = {name: ledger.named(name, "occupancy") for name in order}
+        assert [piece.slug for name in both if (piece := found[name])] == [
+            "achieved_occupancy_pct",
+            "sm__active_warps_avg_per_active_cycle_pct",
+        ]
 
 
 @each_row("line, written", [
@@ -150,33 +164,13 @@ def test_the_order_of_look_ups_does_not_matter(seed, profile_of) -> None:
     assert len({e.id for e in first}) == len(list(first)) > 500
 
 
-def test_a_metric_under_two_names_of_ncu() -> None:
-    """The one that is found first has the id of the catalog."""
-    both = (
-        "sm__warps_active.avg.pct_of_peak_sustained_active",
-        "sm__active_warps_avg_per_active_cycle_pct",
-    )
-    launch = made_up({}, achieved_occupancy_pct=50.0)
-    launch.data.metrics[both[1]] = launch.data.metrics[both[0]]
-    for order in (both, both[::-1]):
-        ledger = LaunchLedger(launch)
-        found = {name: ledger.named(name, "occupancy") for name in order}
-        assert [piece.slug for name in both if (piece := found[name])] == [
-            "achieved_occupancy_pct",
-            "sm__active_warps_avg_per_active_cycle_pct",
-        ]
-
-
-def test_an_id_does_not_depend_on_the_explained_launches(profile_of) -> None:
+def test_ids_depend_on_the_side_and_not_on_the_explained_launches(profile_of) -> None:
     profile = profile_of(PIPELINE)
     every = {e.id: e for each in explained(profile).launches for e in each.view.ledger}
     alone = [*explain(profile, profile.launches[2:3], 1, sass=False).launches[0].view.ledger]
     same = [every[piece.id] == piece for piece in alone if piece.id in every]
     assert all(same)
     assert len(same) > 0.9 * len(alone)
-
-
-def test_a_comparison_names_the_side(profile_of) -> None:
     before, after = (
         profile_of(REPORTS / f"pipeline_{side}.ncu-repz") for side in ("before", "after")
     )

@@ -197,9 +197,9 @@ def test_faults_are_counted_for_the_whole_run(status, own_ms, other_ms, groups) 
     assert found.text.endswith(ends[status])
 
 
-def test_faults_of_other_kernels_and_of_the_first_launch() -> None:
-    """A thousand launches took too long, and ten groups can't do that. They are enough for the
-    first launch alone."""
+def test_other_kernels_at_the_same_time() -> None:
+    # A thousand launches took too long, and ten groups can't do that. They are enough for the first
+    # launch alone.
     faults = {"managed_bytes": 1 << 20, "migrations": Migrations(1 << 20, 0, 10)}
     shared = {"overlapped_ns": 0.9 * 300 * US * 1000, "busy_ns": 100 * US * 1000}
     found = statuses(100, position_of(300, launches=1000, **shared), **faults)
@@ -207,6 +207,12 @@ def test_faults_of_other_kernels_and_of_the_first_launch() -> None:
     first = position_of(5000, launches=100, total_ns=99 * 100 * US + 5000 * US)
     faults = {"managed_bytes": 1 << 30, "migrations": Migrations(1 << 30, 0, 10)}
     assert statuses(100, first, **faults)["managed_or_host_memory"] == "likely"
+    total = 2400 * US * 100
+    position = position_of(2400, overlapped_ns=0.4 * total, busy_ns=0.8 * total)
+    assert statuses(5, position)["concurrency"] == "possible"
+    position = position_of(300, overlapped_ns=None)
+    assert statuses(100, position)["concurrency"] == "possible"
+    assert statuses(100, position, recorder="ncu")["concurrency"] == "ruled_out"
 
 
 @each_row("managed, migrations, metrics, status", [
@@ -333,16 +339,6 @@ def test_without_overlap_concurrency_is_ruled_out(share: float, wording) -> None
     found = reasons(100, position)["concurrency"]
     assert found.status == "ruled_out"
     wording(found.text)
-
-
-def test_time_alone_is_not_slowed_by_other_kernels() -> None:
-    # 40 % of 2.4 ms with others leaves 1.4 ms alone, for what takes 5 us.
-    total = 2400 * US * 100
-    position = position_of(2400, overlapped_ns=0.4 * total, busy_ns=0.8 * total)
-    assert statuses(5, position)["concurrency"] == "possible"
-    position = position_of(300, overlapped_ns=None)
-    assert statuses(100, position)["concurrency"] == "possible"
-    assert statuses(100, position, recorder="ncu")["concurrency"] == "ruled_out"
 
 
 def shaped(grid: int, shortest_us: float, longest_us: float) -> KernelRun:

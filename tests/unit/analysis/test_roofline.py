@@ -218,7 +218,7 @@ def test_opcodes_without_a_shape_and_constants(profile_of) -> None:
     assert half.lead == "fp16"
 
 
-def test_which_matrix_instructions_are_no_zero() -> None:
+def test_the_reading_its_sources_and_matrix_instructions(profile_of) -> None:
     launch = launch_with({"gpu__time_duration.sum": 1000.0}, {"UTCHMMA.2CTA": 5.0})
     (absent,) = (s for s in find_roofline(launch).skipped if s.check == "tensor")
     assert "UTCHMMA" in absent.reason
@@ -240,6 +240,17 @@ def test_which_matrix_instructions_are_no_zero() -> None:
         find_roofline(launch_with(metrics, {"UTCQMMA": 3.0})), "tensor_fp8"
     )
     assert (achieved, peak, share) == pytest.approx((1e12, 2e12, 50))
+    assert sample("series_eval/slow").ceiling("fp16").source.startswith("catalog")
+    assert sample("series_eval/slow").ceiling("fp32").source.startswith("report")
+    for launch in profile_of("zoo.ncu-repz").launches:
+        roofline = find_roofline(launch)
+        for entry in roofline.evidence.values():
+            assert roofline.evidence.keys() >= {*(entry.derived_from or ())}
+            measured = launch.metric(entry.metric)
+            assert entry.derived_from or (measured and measured.value == entry.value)
+    reading = sample("series_eval/slow").reading
+    assert isinstance(reading, Sentence)
+    assert "roofline_fp32_reached#0" in reading.ids
 
 
 def test_what_is_missing(profile_of, wording) -> None:
@@ -264,20 +275,6 @@ def test_what_is_missing(profile_of, wording) -> None:
     }
     (level,) = find_roofline(launch_with(metrics)).ceilings  # its lookups were counted: none
     assert (level.id, level.reached_pct, level.achieved) == ("l2", 0.0, None)
-
-
-def test_the_reading_and_its_sources(profile_of) -> None:
-    assert sample("series_eval/slow").ceiling("fp16").source.startswith("catalog")
-    assert sample("series_eval/slow").ceiling("fp32").source.startswith("report")
-    for launch in profile_of("zoo.ncu-repz").launches:
-        roofline = find_roofline(launch)
-        for entry in roofline.evidence.values():
-            assert roofline.evidence.keys() >= {*(entry.derived_from or ())}
-            measured = launch.metric(entry.metric)
-            assert entry.derived_from or (measured and measured.value == entry.value)
-    reading = sample("series_eval/slow").reading
-    assert isinstance(reading, Sentence)
-    assert "roofline_fp32_reached#0" in reading.ids
 
 
 amounts = st.floats(min_value=1.0, max_value=1e12)

@@ -328,8 +328,7 @@ def export(start: str) -> Diagnosis:
     return diagnose(public_launch(start), reads_code=False)
 
 
-def test_counts_are_exact_where_they_are_printed() -> None:
-    # 0.03 instructions per cycle may be 0.025 or 0.035; counts are exact.
+def test_counts_are_exact_and_the_sm_is_ranked() -> None:
     few = {"ipc_executed_elapsed": 0.03, "inst_issued_total": 16_114_912}
     view = view_of({}, **few, smsp_elapsed_cycles_total=1_966_292_704)
     assert view.ceilings.share("issue") == pytest.approx(0.0081956, rel=1e-4)
@@ -339,6 +338,11 @@ def test_counts_are_exact_where_they_are_printed() -> None:
     assert idle() == of_launch
     assert idle(sm_elapsed_cycles_total=68_185 * SMS // 7) == of_launch
     assert idle(sm_elapsed_cycles_total=68_185 * SMS * 2) == of_launch
+    view = view_of({"dram": 33.0}, sm_throughput_pct=77.0)
+    assert [each.name for each in view.ceilings.ranked] == ["SM", "DRAM"]
+    assert TimeModel(view).busiest == "SM"
+    for unit in ("issue_slots", "fma"):
+        assert len(view_of({unit: 77.0}, sm_throughput_pct=77.4).ceilings.ranked) == 1
 
 
 @each_row(("rate", "share"), [(0.03, 0.8), (3.02, 75.5), (2.2987, 57.4675)])
@@ -358,14 +362,6 @@ def idle(**metrics: float) -> float:
     view = view_of({"issue_slots": 50.0}, elapsed_cycles=70_302, sm_active_cycles=61_465, **metrics)
     part = account(view).part("idle")
     return float(part.percent.value) if part else 0.0
-
-
-def test_the_sm_is_ranked_with_the_other_units_and_not_beside_its_busiest_pipe() -> None:
-    view = view_of({"dram": 33.0}, sm_throughput_pct=77.0)
-    assert [each.name for each in view.ceilings.ranked] == ["SM", "DRAM"]
-    assert TimeModel(view).busiest == "SM"
-    for unit in ("issue_slots", "fma"):
-        assert len(view_of({unit: 77.0}, sm_throughput_pct=77.4).ceilings.ranked) == 1
 
 
 def candidates(finding: str, view: LaunchView) -> list[Candidate]:

@@ -55,13 +55,27 @@ def test_template_arguments_are_chosen_where_their_values_are_written(case, line
     assert choices_of(view_of("ssim_map/one_result_a_thread"))
 
 
-def test_a_line_that_gives_a_kernel_a_second_name_launches_nothing() -> None:
+def test_lines_that_launch_call_or_name_a_kernel() -> None:
     view = view_of("walsh_rows/room_for_longest_row")
     assert view.text_of(launch_places(view)[0]).startswith("kernel<<<r.count")
     staged = view_of("tridiag_batch/pitch_of_32")
     launches = [each for each in launch_places(staged) if each.of == "launches"]
     assert launches
     assert not any("cudaFunc" in each for each in texts_of(staged, launches))
+    view, finding = finding_of("telemetry_rollup/totals_from_every_warp", "atomic_contention")
+    shown = texts_of(view, finding.locations[:SHOWN])
+    assert "atomicMax" in shown[0]
+    assert shown[-1] == "if (threadIdx.x % 32 == 0) publish(fleet, mine);"
+    view = view_of("histogram/few_blocks")
+    kernel = next(each for each in view.sampled_places() if call_of(view, each) is None)
+    assert kernel.share > 0
+    # To fuse them, one changes the lines that launch them.
+    case = CASES["color_yuv/full_size_between"]
+    launches = profile_of(case.profile_path(case.spec.before)).launches
+    found = diagnose(launches[0], launches[1:]).findings
+    places = next(each for each in found if each.id == "redundant_traffic").locations
+    assert places[0].share is not None
+    assert places[1].of == "launches"
 
 
 @each_row("case, launched, sized", [
@@ -79,16 +93,6 @@ def test_the_size_of_a_launch_is_set_where_its_number_is_written(case, launched,
     assert any(sized in each for each in shown[1:])
 
 
-def test_an_atomic_in_a_helper_is_listed_with_its_call() -> None:
-    view, finding = finding_of("telemetry_rollup/totals_from_every_warp", "atomic_contention")
-    shown = texts_of(view, finding.locations[:SHOWN])
-    assert "atomicMax" in shown[0]
-    assert shown[-1] == "if (threadIdx.x % 32 == 0) publish(fleet, mine);"
-    view = view_of("histogram/few_blocks")
-    kernel = next(each for each in view.sampled_places() if call_of(view, each) is None)
-    assert kernel.share > 0
-
-
 @each_row("case, finding, of", [
     ("track_filter/full_occupancy", "local_memory_spill", "template arguments"),
     ("monte_carlo/bounds_for_eight_blocks", "local_memory_spill", "launch bounds"),
@@ -100,16 +104,6 @@ def test_findings_list_what_decides_them_beside_where_it_shows(case, finding, of
     _, found = finding_of(case, finding)
     assert of in {each.of for each in found.locations[:SHOWN]}
     assert len(found.locations) <= 5
-
-
-def test_launches_that_hand_data_over_are_listed_beside_the_access() -> None:
-    """To fuse them, one changes the lines that launch them."""
-    case = CASES["color_yuv/full_size_between"]
-    launches = profile_of(case.profile_path(case.spec.before)).launches
-    found = diagnose(launches[0], launches[1:]).findings
-    places = next(each for each in found if each.id == "redundant_traffic").locations
-    assert places[0].share is not None
-    assert places[1].of == "launches"
 
 
 @each_row("case, finding, line", [

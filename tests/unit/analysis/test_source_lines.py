@@ -68,11 +68,19 @@ def test_accesses_of_a_kind(line: str, kind, named: list[str]) -> None:
     assert accesses(line, TEXT, kind) == named
 
 
-def test_a_gather_reads_its_index() -> None:
+def test_gathers_and_missing_samples() -> None:
     assert is_gather(["x[columns[k]]"])
     assert not is_gather(["x[k * n]"])
     assert not is_gather(["x[columns[k]]", "y[k]"])
     assert not is_gather([])
+    found = find_hotspots(launch_with(executed=[(16, 5)], wait=[(16, 3)], barrier=[(16, 4)]))
+    assert found.rows[0].samples == 7
+    found = find_hotspots(launch_with(executed=[(16, 5), (32, 9)]))
+    assert (found.ranked_by, found.rows[0].address) == ("executed", 32)
+    assert (found.rows[0].samples, found.rows[0].sectors_global) == (None, None)
+    found = find_hotspots(launch_with())
+    assert isinstance(found, Absent)
+    assert "SourceCounters" in found.remedy
 
 
 @each_row("odd", ["a<" * 5000, "a<b> " * 5000, "__shared__ " * 5000, "a[" * 5000])
@@ -105,18 +113,6 @@ def test_spots_are_ranked_by_samples_and_complete() -> None:
     assert [(spot.address, spot.share) for spot in found.rows] == [(32, 0.75), (48, 0.25), (16, 0)]
     assert [*found.rows[0].samples_by_reason.items()] == [("wait", 20), ("barrier", 10)]
     assert found.rows[2].samples == 0
-
-
-def test_missing_samples() -> None:
-    # Before ncu 2021.2 only the split by reason was stored.
-    found = find_hotspots(launch_with(executed=[(16, 5)], wait=[(16, 3)], barrier=[(16, 4)]))
-    assert found.rows[0].samples == 7
-    found = find_hotspots(launch_with(executed=[(16, 5), (32, 9)]))
-    assert (found.ranked_by, found.rows[0].address) == ("executed", 32)
-    assert (found.rows[0].samples, found.rows[0].sectors_global) == (None, None)
-    found = find_hotspots(launch_with())
-    assert isinstance(found, Absent)
-    assert "SourceCounters" in found.remedy
 
 
 def test_instructions_without_a_line_and_columns_of_zeros(profile_of) -> None:
@@ -267,11 +263,26 @@ def test_shares_of_places_are_of_all_samples(launch) -> None:
     assert place_shares([place]) == ["launched here"]
 
 
-def test_both_ends_of_a_wait_say_which_they_are(wording) -> None:
-    """The load that is waited for and the line that waits: shares of one whole, twice."""
+def test_places_of_findings(wording) -> None:
+    # The load that is waited for and the line that waits: shares of one whole, twice.
     load = Place("a.py", 13, 0.94, "waits for data")
     use = Place("a.py", 17, 0.72, "warps that wait for data")
     wording(place_shares([load]), place_shares([load, use]))
+    assert not first_places("series_eval", "latency_bound")
+    # They wait after the last instruction, at the closing brace.
+    of, text = first_places("matrix_flip", "latency_bound")[0]
+    assert (of, text.startswith("out[")) == ("stores", True)
+    found = first_places("orbit_forces", "low_precision_possible")
+    assert all(of == "instructions of the FP64 pipe" for of, _ in found)
+    assert "double" in found[0][1]
+    launch = launch_of("transpose/column_stores")
+    view = LaunchView(launch)
+    stores = addresses_of(view, STORE)
+    (found,) = (
+        each for each in candidates_of("uncoalesced_global", view) if each.basis == "measured"
+    )
+    lines = {launch.locations[address] for address in stores if address in launch.locations}
+    assert (found.places()[0].file, found.places()[0].line) in lines
 
 
 @needs_corpus
@@ -291,26 +302,6 @@ def first_places(name: str, finding: str) -> list[tuple[str, str]]:
     (found,) = spec.candidates(view, TimeModel(view))
     places = view.led_places(spec.leading_lines, found.places())
     return [(place.of, view.text_of(place)) for place in places]
-
-
-def test_places_are_of_what_the_finding_is_about() -> None:
-    # In series_eval, warps wait longest for constants among what other warps can hide. Four samples
-    # of that are too few for a place.
-    assert not first_places("series_eval", "latency_bound")
-    # They wait after the last instruction, at the closing brace.
-    of, text = first_places("matrix_flip", "latency_bound")[0]
-    assert (of, text.startswith("out[")) == ("stores", True)
-    found = first_places("orbit_forces", "low_precision_possible")
-    assert all(of == "instructions of the FP64 pipe" for of, _ in found)
-    assert "double" in found[0][1]
-    launch = launch_of("transpose/column_stores")
-    view = LaunchView(launch)
-    stores = addresses_of(view, STORE)
-    (found,) = (
-        each for each in candidates_of("uncoalesced_global", view) if each.basis == "measured"
-    )
-    lines = {launch.locations[address] for address in stores if address in launch.locations}
-    assert (found.places()[0].file, found.places()[0].line) in lines
 
 
 def test_a_handful_of_samples_that_counters_contradict_names_no_place() -> None:

@@ -117,8 +117,7 @@ def test_units_that_were_not_measured_and_the_sm_as_a_whole() -> None:
     assert "SM" not in model_of(made_up({"issue_slots": 20.0}, sm_throughput_pct=60.0)).loads
 
 
-def test_units_of_an_sm_are_as_busy_as_on_the_longest_sm() -> None:
-    # Half of the SMs idle: what the average SM does in 30 % of the time, a busy one does in 60 %.
+def test_units_and_the_launch_with_idle_sms() -> None:
     model = model_of(_half_idle({"issue_slots": 30.0, "dram": 30.0}))
     assert model.loads["issue"] == pytest.approx(0.6 / attainable("issue"))
     assert model.loads["DRAM"] == pytest.approx(0.3 / attainable("DRAM"))
@@ -127,15 +126,6 @@ def test_units_of_an_sm_are_as_busy_as_on_the_longest_sm() -> None:
         model = model_of(_half_idle({unit: 40.0}))
         kept = 1.0 if name in DEVICE_WIDE else 0.5
         assert model.time(halved) == pytest.approx(kept * model.loads[name])
-
-
-def _half_idle(units: dict[str, float]) -> Launch:
-    return made_up(
-        units, elapsed_cycles=ELAPSED, sm_active_cycles=ELAPSED / 2, sm_active_cycles_max=ELAPSED
-    )
-
-
-def test_launch_and_drain_stay_and_a_fix_leaves_what_it_says() -> None:
     launch = made_up(
         {"dram": 10.0}, elapsed_cycles=ELAPSED, sm_active_cycles=ELAPSED / 4,
         sm_active_cycles_max=ELAPSED / 4,
@@ -151,6 +141,12 @@ def test_launch_and_drain_stay_and_a_fix_leaves_what_it_says() -> None:
     assert model.time(gone) == pytest.approx(model.loads["FMA"])
     assert model.time(gone._replace(moved={"FMA": 0.5})) == pytest.approx(0.5)
     assert model.time(gone._replace(moved={"FP16": 0.5})) == pytest.approx(0.5)
+
+
+def _half_idle(units: dict[str, float]) -> Launch:
+    return made_up(
+        units, elapsed_cycles=ELAPSED, sm_active_cycles=ELAPSED / 2, sm_active_cycles_max=ELAPSED
+    )
 
 
 @FEW

@@ -129,7 +129,7 @@ def test_claimed_gains_are_near_the_measured_ones_on_average() -> None:
     assert fmean(errors) <= ON_AVERAGE
 
 
-def test_half_of_the_work_is_about_half_of_the_time() -> None:
+def test_the_floor_the_next_limiter_and_half_of_the_work() -> None:
     result = evaluated("series_eval:slow", claim_of("pipe_saturated", "redundant", 0.5))
     assert result.supported
     assert result.possible == pytest.approx(2, abs=0.25)
@@ -139,10 +139,6 @@ def test_half_of_the_work_is_about_half_of_the_time() -> None:
     result = evaluated("pair_reduce:slow", claim_of("redundant_traffic", "redundant", 0.9))
     assert not result.supported
     assert result.possible < 1.1
-
-
-def test_the_floor_and_the_next_limiter() -> None:
-    # 268 MB from L2 at the rate that L2 reaches; the launch takes 1 ms.
     floor = evaluated("lookup_records:slow", LOOKUP).floor
     duration = diagnosis_of("lookup_records:slow").view.get("duration")
     assert floor.unit == duration.unit

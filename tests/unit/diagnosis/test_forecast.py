@@ -114,7 +114,7 @@ def test_less_is_known_so_the_range_is_wider(monkeypatch) -> None:
     assert told(4, unknown=0.8) == told(4, unknown=1.0), "no wider than at the least certainty"
 
 
-def test_other_units_bound_the_range() -> None:
+def test_other_units_and_an_empty_kernel_bound_the_range() -> None:
     model = model_of(made_up({"dram": 50.0}))
     halved = Effect({"DRAM": 0.5}, every_wait=0.5)
     assert possible_gain(candidate(halved), model) == model.gain(halved) == pytest.approx(2)
@@ -126,10 +126,7 @@ def test_other_units_bound_the_range() -> None:
     assert found.high <= MODEL.most(without_waits) * 2**above + 0.01
     doubted = forecast(cause, MODEL, found.likely, 0.6)
     assert doubted.high == found.high, "unexplained time does not make the other units faster"
-
-
-def test_no_kernel_gets_shorter_than_an_empty_one() -> None:
-    """Three times as long as starting and draining a grid: at most three times faster."""
+    # Three times as long as starting and draining a grid: at most three times faster.
     least = LEAST_KERNEL_NS
     assert of_a_launch(ALL_WORK, duration=3 * least) == pytest.approx(3)
     assert of_a_launch(ALL_WORK, duration=least / 2) == 1

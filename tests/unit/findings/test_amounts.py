@@ -370,8 +370,7 @@ def test_hot_words_of_tables_and_copies() -> None:
     assert found.swaps / found.updates == pytest.approx(14.6, abs=0.1)
 
 
-def test_doubles_take_registers_with_them_unless_they_are_few() -> None:
-    # Pairs of registers limit the warps; with floats, more of them hide the waits for loads.
+def test_branches_to_slow_paths_and_doubles(wording) -> None:
     first = ranked("sph_density/double_literals")[0]
     assert first.candidate.id == "fp64_promotion"
     assert isinstance(first.candidate.effect, Effect)
@@ -380,11 +379,6 @@ def test_doubles_take_registers_with_them_unless_they_are_few() -> None:
     # One expression after the loop; registers do not limit the warps.
     found = {each.candidate.id: each.possible for each in ranked("sph_density/double_norm")}
     assert found.get("fp64_promotion", 1.0) < 1.05
-
-
-def test_branches_to_slow_paths_part_the_loads_of_a_loop(wording) -> None:
-    # An exact root and a division per neighbour: the four gathers of an unrolled loop are waited
-    # for one by one. The fix gained 1.7x.
     first = ranked("sph_density/root_and_quotient")[0]
     assert first.candidate.id == "latency_bound"
     wording(first.candidate.text)

@@ -173,7 +173,7 @@ def test_blocks_that_end_as_fast_as_they_start_are_named(reached, executed, is_c
     assert gain >= 1.5 if is_cause else gain < 1.1
 
 
-def test_short_blocks_are_not_called_a_limit_of_the_block_size(wording) -> None:
+def test_short_blocks_and_those_that_live_long(wording) -> None:
     first = diagnose(held(duration=1e6)).findings[0]
     assert first.id == "occupancy_limited_block"
     wording(first.label, first.action)
@@ -181,11 +181,8 @@ def test_short_blocks_are_not_called_a_limit_of_the_block_size(wording) -> None:
     first = diagnose(held(duration=1e6, grid_size=5_000, block_size=1024)).findings[0]
     assert first.variant == "short_blocks"
     assert "more threads" not in first.action
-
-
-def test_blocks_that_live_long_are_not_called_short(wording) -> None:
-    """One block per SM at a time, for 3000 cycles: its warps end early, and starting the next block
-    takes a small part of that. A block of one warp ends with its warp."""
+    # One block per SM at a time, for 3000 cycles: its warps end early, and starting the next block
+    # takes a small part of that. A block of one warp ends with its warp.
     long = {"theoretical_occupancy_pct": 50.0, "grid_size": 2640, "achieved_occupancy_pct": 10.0}
     long |= {"inst_executed": 2e6, "sm_active_cycles": 60_000.0}
     long |= {"sm_active_cycles_max": 60_000.0, "elapsed_cycles": 62_000.0}
@@ -240,7 +237,7 @@ def test_warps_that_sleep_or_have_ended(wording) -> None:
     assert max(asleep_most.values()) < 1.1
 
 
-def test_the_rate_of_fp64_is_that_of_the_gpu(wording) -> None:
+def test_the_gain_of_fp32_follows_from_the_rate_and_the_time_of_fp64(wording) -> None:
     h200, slow = (
         LaunchView(made_up({"fp64": 85.0}, **ratio))
         for ratio in ({}, {"device_fp32_fp64_ratio": 64})
@@ -252,23 +249,20 @@ def test_the_rate_of_fp64_is_that_of_the_gpu(wording) -> None:
     assert single_over_double(view) == 64
     (found,) = candidates_of("low_precision_possible", view)
     wording(found.text)
-
-
-def of_fp64(busy: float, ratio: float, **counted: object) -> float:
-    """Gain of FP32 in an edited launch; `busy`: percent of the FP64 pipe's peak."""
-    launch = made_up({"fp64": busy, "issue_slots": 20.0}, device_fp32_fp64_ratio=ratio, **counted)  # type: ignore[arg-type]
-    return gains(LaunchView(launch)).get("low_precision_possible", 1.0)
-
-
-def test_the_gain_of_fp32_follows_from_the_time_that_fp64_takes() -> None:
-    """On a GPU with a low FP64 rate, also where the pipe is not the busiest unit. Few double
-    instructions keep such a pipe busy."""
+    # On a GPU with a low FP64 rate, also where the pipe is not the busiest unit. Few double
+    # instructions keep such a pipe busy.
     by_pipe = [of_fp64(busy, 64) for busy in (2.0, 12.0, 41.0, 85.0)]
     assert by_pipe == sorted(by_pipe)
     assert by_pipe[1] < CLEAR < 1.5 < by_pipe[2] < 4 < by_pipe[3]
     counted = {"opcodes": {"DFMA": 2, "FFMA": 998}, "inst_executed": 1000}
     assert of_fp64(41.0, 64, **counted) == pytest.approx(by_pipe[2], rel=0.05)
     assert of_fp64(12.0, 2) == 1.0
+
+
+def of_fp64(busy: float, ratio: float, **counted: object) -> float:
+    """Gain of FP32 in an edited launch; `busy`: percent of the FP64 pipe's peak."""
+    launch = made_up({"fp64": busy, "issue_slots": 20.0}, device_fp32_fp64_ratio=ratio, **counted)  # type: ignore[arg-type]
+    return gains(LaunchView(launch)).get("low_precision_possible", 1.0)
 
 
 @needs_corpus

@@ -335,8 +335,6 @@ PACKED = {"l2_sectors_pct": 50.0, "l2_tag_requests_pct": 45.0}
 
 
 def test_what_keeps_l1_busy(wording) -> None:
-    # Made up after a public report: L1 at 86 %, the LSU pipe at 4 %, and L2 mostly receives; or
-    # not, so that it may be banks, too.
     said = {}
     for received, sent in ((61.0, 5.0), (20.0, 61.0)):
         crossbar = {"l2_input_pct": received, "l2_output_pct": sent}
@@ -354,6 +352,12 @@ def test_what_keeps_l1_busy(wording) -> None:
     assert global_loads_part(LaunchView(launch)) < 0.06
     alone = made_up({"l1": 96.0, "lsu": 95.0}, **counted)
     assert global_part(LaunchView(alone)) == global_loads_part(LaunchView(alone)) == 1.0
+    # Made up after a public report: one result per thread, the LSU pipe is full, FMA is idle.
+    units = {"lsu": 83.0, "l1": 50.0, "issue_slots": 20.4, "fma": 8.5, "alu": 2.4}
+    launch = made_up(units, shared_memory_static=8192.0)
+    plain = gain_of(diagnose(launch), "pipe_saturated")
+    launch.name = KernelName("matmul_tiled", "matmul_tiled()", "_Z1kv")
+    assert gain_of(diagnose(launch), "pipe_saturated") > 1.3 * plain > 1.3
 
 
 def test_a_pipe_that_is_busy_with_shared_memory_is_named_so(wording) -> None:
@@ -373,8 +377,8 @@ def test_a_pipe_that_is_busy_with_shared_memory_is_named_so(wording) -> None:
     assert "shuffles" not in str(diagnose(launch).findings[0].action)
 
 
-def test_what_a_basic_report_does_not_show_is_not_denied(wording) -> None:
-    """Made up after a public report: L1 at 69 %, the LSU pipe at 35 %, few warps by registers."""
+def test_what_a_basic_report_or_a_short_kernel_does_not_show(wording) -> None:
+    # Made up after a public report: L1 at 69 %, the LSU pipe at 35 %, few warps by registers.
     limits = {"block_limit_registers": 2.0, "block_limit_warps": 6.0, "block_limit_sm": 16.0}
     launch = made_up(
         {"l1": 69.0, "lsu": 35.0, "issue_slots": 53.0, "fma": 48.0},
@@ -385,11 +389,24 @@ def test_what_a_basic_report_does_not_show_is_not_denied(wording) -> None:
     assert not diagnosis.findings
     told = str(verdict_of(diagnosis).headline)
     wording(told)
+    shape = {"grid_size": 1000, "block_size": 256, "waves_per_sm": 5.0, "duration": 18e3}
+    diagnosis = diagnose(made_up({"issue_slots": 4.0}, inst_executed=16_000, **shape))
+    assert diagnosis.findings == ()
+    wording(verdict_of(diagnosis).headline)
+    # An edited snapshot: the kernel ends after 3 us, so that its waiting is that of its start.
+    launch = launch_of("bit_unpack/nibbles_narrow")
+    assert any(each.cause_certainty != "certain" for each in diagnose(launch).findings)
+    short = changed(
+        launch, lambda name, value: 3000.0 if name.startswith("gpu__time_duration") else value
+    )
+    first, *others = diagnose(short).findings
+    assert first.id == "launch_bound"
+    assert all(each.cause_certainty == "certain" for each in others)
 
 
-def test_full_sms_that_do_nothing_are_blocks_that_may_wait_for_each_other() -> None:
-    """Made up after a public report: blocks that wait for the flag of the previous one. Units that
-    were not measured and half-empty SMs are no sign of it."""
+def test_blocks_that_wait_and_short_blocks() -> None:
+    # Made up after a public report: blocks that wait for the flag of the previous one. Units that
+    # were not measured and half-empty SMs are no sign of it.
     held = {"achieved_occupancy_pct": 99.9, "waves_per_sm": 280.0}
     idle = {"l1": 8.0, "l2": 6.0, "dram": 0.1, "issue_slots": 2.0}
     (found,) = [e for e in diagnose(made_up(idle, **held)).findings if e.id == "latency_bound"]
@@ -400,10 +417,6 @@ def test_full_sms_that_do_nothing_are_blocks_that_may_wait_for_each_other() -> N
     few_warps = made_up(idle, achieved_occupancy_pct=40.0, waves_per_sm=280.0)
     for launch in (unmeasured, few_warps):
         assert "blocks" not in [each.variant for each in diagnose(launch).findings]
-
-
-def test_gains_of_short_blocks_old_gpus_and_local_memory() -> None:
-    # One block leaves more of the GPU free than 16 do: launching them together gains more.
     launches = [made_up({}, duration=2000.0, grid_size=blocks) for blocks in (1, 16, 100)]
     gains = [gain_of(diagnose(each), "launch_bound") for each in launches]
     assert gains == sorted(gains, reverse=True)
@@ -441,23 +454,6 @@ def test_time_outside_of_the_kernels_code_is_no_fault_of_that_code(wording) -> N
     assert before.findings[0].label == "exposed latency"
     wording([(each.label, each.text) for each in after.findings])
     assert "malloc" in after.findings[0].action
-
-
-def test_short_and_empty_kernels(wording) -> None:
-    # Made up: two instructions per warp, one of which ends it.
-    shape = {"grid_size": 1000, "block_size": 256, "waves_per_sm": 5.0, "duration": 18e3}
-    diagnosis = diagnose(made_up({"issue_slots": 4.0}, inst_executed=16_000, **shape))
-    assert diagnosis.findings == ()
-    wording(verdict_of(diagnosis).headline)
-    # An edited snapshot: the kernel ends after 3 us, so that its waiting is that of its start.
-    launch = launch_of("bit_unpack/nibbles_narrow")
-    assert any(each.cause_certainty != "certain" for each in diagnose(launch).findings)
-    short = changed(
-        launch, lambda name, value: 3000.0 if name.startswith("gpu__time_duration") else value
-    )
-    first, *others = diagnose(short).findings
-    assert first.id == "launch_bound"
-    assert all(each.cause_certainty == "certain" for each in others)
 
 
 def test_a_tree_in_shared_memory_is_named_by_what_it_loads(wording) -> None:
@@ -534,12 +530,3 @@ def test_half_of_the_wavefronts_are_conflicts_but_another_unit_is_full() -> None
 def minor_text(launch: Launch) -> str:
     diagnosis = diagnose(launch)
     return minor_defect(diagnosis.view, diagnosis.minor) or ""
-
-
-def test_a_product_from_tiles_gains_by_its_loads_per_fma_without_counts() -> None:
-    """Made up after a public report: one result per thread, the LSU pipe is full, FMA is idle."""
-    units = {"lsu": 83.0, "l1": 50.0, "issue_slots": 20.4, "fma": 8.5, "alu": 2.4}
-    launch = made_up(units, shared_memory_static=8192.0)
-    plain = gain_of(diagnose(launch), "pipe_saturated")
-    launch.name = KernelName("matmul_tiled", "matmul_tiled()", "_Z1kv")
-    assert gain_of(diagnose(launch), "pipe_saturated") > 1.3 * plain > 1.3

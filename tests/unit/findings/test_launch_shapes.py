@@ -112,9 +112,9 @@ def test_one_thread_per_block_is_said_first(blocks: int, finding: str, wording) 
     assert len(named & {"small_grid", "warp_divergence"}) == 1
 
 
-def test_blocks_of_few_threads_are_named_with_a_small_grid(wording) -> None:
-    """A loop in one block of ten threads: full warps alone gain nothing there. Of one thread, the
-    gain is that of both."""
+def test_few_warps_and_few_threads_are_a_small_grid(wording) -> None:
+    # A loop in one block of ten threads: full warps alone gain nothing there. Of one thread, the
+    # gain is that of both.
     found = diagnose(made_up({}, grid_size=1, block_size=10, duration=78e3))
     assert found.findings[0].id == "small_grid"
     wording(found.findings[0].label, found.findings[0].text)
@@ -123,6 +123,15 @@ def test_blocks_of_few_threads_are_named_with_a_small_grid(wording) -> None:
     found = diagnose(made_up({"lsu": 0.2}, duration=6e8, elapsed_cycles=ELAPSED, **shape))
     wording(found.findings[0].label)
     assert found.findings[0].forecast.likely > MAX_GAIN
+    # Nothing is busy, and an SM holds one block of twelve that it could. A grid that fills the SMs,
+    # or memory that warps may wait for, is none.
+    diagnosis = diagnose(without_warp_states(130, 0.08))
+    first = diagnosis.findings[0]
+    assert (first.id, first.cause_certainty) == ("small_grid", "possible")
+    assert 1.5 < first.forecast.likely < 5
+    wording(verdict_of(diagnosis).headline)
+    for launch in (without_warp_states(1600, 1.0), without_warp_states(130, 0.08, dram=80.0)):
+        assert "small_grid" not in [each.id for each in diagnose(launch).findings]
 
 
 def test_full_warps_relieve_l2_and_dram_too() -> None:
@@ -140,18 +149,6 @@ def without_warp_states(grid: int, waves: float, **units: float) -> Launch:
     shape = {"grid_size": float(grid), "block_size": 128.0, "waves_per_sm": waves}
     busy = {"issue_slots": 3.0, "dram": 9.0} | units
     return made_up(busy, None, None, duration=8e6, elapsed_cycles=1e7, **shape)
-
-
-def test_few_warps_on_each_sm_are_a_small_grid(wording) -> None:
-    """Nothing is busy, and an SM holds one block of twelve that it could. A grid that fills the SMs,
-    or memory that warps may wait for, is none."""
-    diagnosis = diagnose(without_warp_states(130, 0.08))
-    first = diagnosis.findings[0]
-    assert (first.id, first.cause_certainty) == ("small_grid", "possible")
-    assert 1.5 < first.forecast.likely < 5
-    wording(verdict_of(diagnosis).headline)
-    for launch in (without_warp_states(1600, 1.0), without_warp_states(130, 0.08, dram=80.0)):
-        assert "small_grid" not in [each.id for each in diagnose(launch).findings]
 
 
 @each_row("block, advised", [
@@ -233,8 +230,8 @@ def test_samples_and_executed_instructions_replace_what_is_missing(name: str) ->
     assert shares[1] == pytest.approx(shares[0], rel=0.1)
 
 
-def test_a_few_samples_name_no_place() -> None:
-    """After a public report in which 2 of 7 samples did."""
+def test_few_samples_and_units_that_were_not_measured(wording) -> None:
+    # After a public report in which 2 of 7 samples did.
     full = launch_of("score_tiles")
 
     def few_samples(name: str, value):
@@ -244,20 +241,17 @@ def test_a_few_samples_name_no_place() -> None:
     for view, named in ((LaunchView(full), True), (LaunchView(few), False)):
         assert bool(view.sampled_places()) is named
         assert bool(view.waiting_places("short_scoreboard", "mio_throttle")) is named
-
-
-MEMORY = r"^(gpu__)?(dram|lts|l1tex|lsu|fbpa|idc|compute_memory|memory_|derived__memory)|pipe_lsu"
-
-
-def test_units_that_were_not_measured_are_not_called_idle(wording) -> None:
-    """After a public report with nothing but issue slots and warps: the kernel waited for memory,
-    and was told to have more in flight."""
+    # After a public report with nothing but issue slots and warps: the kernel waited for memory,
+    # and was told to have more in flight.
     part = without(launch_of("matrix_flip"), rf"{MEMORY}|{STATES}|pcsamp")
     found = diagnose(part, reads_code=False)
     assert found.view.ceilings.unmeasured == ("DRAM", "L2", "L1")
     named = [each.id for each in found.findings]
     assert not [each for each in named if each.startswith(("latency", "occupancy"))]
     wording(verdict_of(found).headline)
+
+
+MEMORY = r"^(gpu__)?(dram|lts|l1tex|lsu|fbpa|idc|compute_memory|memory_|derived__memory)|pipe_lsu"
 
 
 @each_row("name", ["orbit_forces", "series_eval", "panel_product"])

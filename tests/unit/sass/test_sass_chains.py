@@ -30,7 +30,7 @@ def only(body: str, trips: int = 10) -> LoopChains:
     return found
 
 
-def test_a_loop_counter_is_not_a_chain() -> None:
+def test_loop_counters_and_loops_that_ran_once_are_no_chains() -> None:
     found = only("FADD R2, R3, R4")
     assert (found.recurrence, found.independent_loads) == (None, 0)
     assert (found.trips, found.instructions, found.loads, found.load_depth) == (10, 4, 0, 0)
@@ -38,15 +38,38 @@ def test_a_loop_counter_is_not_a_chain() -> None:
     # Nor is a running address.
     found = only("LDG.E R4, desc[UR4][R2.64]\nIADD3 R2, P1, R2, 0x4, RZ\nIMAD.X R3, RZ, RZ, R3, P1")
     assert (found.recurrence, found.load_depth) == (None, 1)
+    lines = "MOV R0, RZ\ntop: FADD R0, R0, R1\n@P0 BRA top\nEXIT"
+    assert loop_chains(program(lines, [4, 4, 4, 4])) == []
+    assert len(loop_chains(program(lines))) == 1  # without counts it may have run often
+    rows = "MOV R0, RZ; outer: MOV R1, RZ; inner: FADD R2, R2, R3; @P0 BRA inner"
+    rows += "; IADD3 R0, R0, 0x1, RZ; @P1 BRA outer; EXIT"
+    found = loop_chains(program(rows, [1, 10, 100, 100, 10, 10, 1]))
+    assert [each.instructions for each in found] == [2, 3]
+    assert found[0].share > found[1].share
 
 
-def test_pointer_chasing() -> None:
+def test_pointer_chasing_gathers_and_independent_loads() -> None:
     found = only("LDG.E.64 R2, desc[UR4][R2.64+0x8]")
     assert (found.recurrence.positions, found.recurrence.loads) == ((2,), 1)
     assert (found.loads, found.load_depth, found.load_chain) == (1, 1, (2,))
     by_index = only("IMAD.WIDE R4, R2, 0x4, R6\nLDG.E R2, desc[UR4][R4.64]")
     assert by_index.recurrence.positions == (2, 3)
     assert by_index.recurrence.cycles > 200
+    found = only(
+        """
+        IMAD.WIDE R4, R0, 0x4, R8; LDG.E R6, desc[UR4][R4.64]; IMAD.WIDE R10, R6, 0x4, R12
+        LDG.E R14, desc[UR4][R10.64]; FADD R15, R14, R15
+        """
+    )
+    assert (found.load_depth, found.load_chain, found.loads) == (2, (3, 5), 2)
+    assert found.independent_loads == 1
+    assert found.recurrence.positions == (6,)  # the sum; the loads do not need the one before
+    assert found.recurrence.loads == 0
+    loads = "\n".join(f"LDG.E R{10 + n}, desc[UR4][R2.64+{16 * n:#x}]" for n in range(6))
+    found = only(loads)
+    assert (found.load_depth, found.loads, found.independent_loads) == (1, 6, 6)
+    found = only("LDS R4, [R2]\nLDS R5, [R4]")  # shared memory does not count
+    assert (found.loads, found.load_depth) == (0, 0)
 
 
 def test_a_search_through_a_texture_is_a_chain() -> None:
@@ -68,27 +91,6 @@ def test_a_search_through_a_texture_is_a_chain() -> None:
     assert (wait.producers, wait.link) == ((2,), "result")
 
 
-def test_a_gather_has_two_loads_one_after_the_other() -> None:
-    found = only(
-        """
-        IMAD.WIDE R4, R0, 0x4, R8; LDG.E R6, desc[UR4][R4.64]; IMAD.WIDE R10, R6, 0x4, R12
-        LDG.E R14, desc[UR4][R10.64]; FADD R15, R14, R15
-        """
-    )
-    assert (found.load_depth, found.load_chain, found.loads) == (2, (3, 5), 2)
-    assert found.independent_loads == 1
-    assert found.recurrence.positions == (6,)  # the sum; the loads do not need the one before
-    assert found.recurrence.loads == 0
-
-
-def test_independent_loads() -> None:
-    loads = "\n".join(f"LDG.E R{10 + n}, desc[UR4][R2.64+{16 * n:#x}]" for n in range(6))
-    found = only(loads)
-    assert (found.load_depth, found.loads, found.independent_loads) == (1, 6, 6)
-    found = only("LDS R4, [R2]\nLDS R5, [R4]")  # shared memory does not count
-    assert (found.loads, found.load_depth) == (0, 0)
-
-
 def test_iterations_may_depend_on_each_other_through_shared_memory(wording) -> None:
     found = only("LDS R4, [R2]\nFADD R5, R4, R6\nSTS [R2+0x4], R5")
     assert found.recurrence is None  # by registers
@@ -107,17 +109,6 @@ def test_accumulations(body, positions, cycles) -> None:
     found = only(body).recurrence
     assert (found.positions, found.length) == (positions, len(positions))
     assert cycles in (None, found.cycles)
-
-
-def test_loops_that_ran_once_are_left_out_and_inner_ones_count_for_themselves() -> None:
-    lines = "MOV R0, RZ\ntop: FADD R0, R0, R1\n@P0 BRA top\nEXIT"
-    assert loop_chains(program(lines, [4, 4, 4, 4])) == []
-    assert len(loop_chains(program(lines))) == 1  # without counts it may have run often
-    rows = "MOV R0, RZ; outer: MOV R1, RZ; inner: FADD R2, R2, R3; @P0 BRA inner"
-    rows += "; IADD3 R0, R0, 0x1, RZ; @P1 BRA outer; EXIT"
-    found = loop_chains(program(rows, [1, 10, 100, 100, 10, 10, 1]))
-    assert [each.instructions for each in found] == [2, 3]
-    assert found[0].share > found[1].share
 
 
 LOADED = """

@@ -66,13 +66,17 @@ def test_no_more_sectors_than_the_worst(of, start: int, width: int) -> None:
     assert 32 * len(touched) <= sector_bytes(of, width, is_aligned=False)
 
 
-def test_bounds_are_exact_where_strides_nest() -> None:
+def test_exact_bounds_and_truth_tables() -> None:
     rows = [Stride(4, 32), Stride(4096, 8)]
     assert distinct_bytes(rows, 4) == 4 * 32 * 8
     assert merged([Stride(4, 32), Stride(128, 16)]) == (Stride(4, 512),)
     # Sixteen rows at 0, K, 2K, ...: the spread alone does not tell how many there are.
     assert distinct_values([], [0, 4, 8, 12, 16]) == 5
     assert shape_of(of_symbol(symbol("opaque", None, "data")), 4) is None
+    for table in range(256):
+        each = parse(0, f"LOP3.LUT R4, R1, R2, R3, 0x{table:x}, !PT")
+        found = replayed_addresses._logic(Run(), each, 0)  # type: ignore[arg-type]
+        assert found.get((), {}).get((), [0])[0] % 256 == table
 
 
 _NUMBER = 0
@@ -163,10 +167,3 @@ class Run:
 
     def bits(self, number: Number) -> Number:
         return number
-
-
-def test_truth_tables() -> None:
-    for table in range(256):
-        each = parse(0, f"LOP3.LUT R4, R1, R2, R3, 0x{table:x}, !PT")
-        found = replayed_addresses._logic(Run(), each, 0)  # type: ignore[arg-type]
-        assert found.get((), {}).get((), [0])[0] % 256 == table

@@ -27,8 +27,7 @@ def lines_of(code: MachineCode, *names: str) -> set[int]:
     return {place.line for place in places if place is not None}
 
 
-def test_integer_division_is_found_with_its_line_and_all_instructions() -> None:
-    # `i / columns` by a value that is not known at compile time, once per thread.
+def test_divisions_are_found_with_all_instructions() -> None:
     code = code_of("stencil2d/one_division")
     positions = code.expanded(*INTEGER_DIVISIONS)
     opcodes = Counter(code.program.code[each].opcode for each in positions)
@@ -45,9 +44,6 @@ def test_integer_division_is_found_with_its_line_and_all_instructions() -> None:
     assert set(overhead) - set(positions)
     assert code_of("matrix_flip:slow").expansions == []
     assert code_of("score_tiles:fast").expanded(*INTEGER_DIVISIONS) == []
-
-
-def test_divisions_of_128_bits_are_found_with_the_loops_over_their_digits() -> None:
     code = code_of("decimal_columns/products_of_128_bits")
     (found,) = (each for each in code.expansions if each.name == HUGE_DIVISION)
     threads = max(code.program.counts[each] for each in code.program.ran[:9])
@@ -59,6 +55,17 @@ def test_divisions_of_128_bits_are_found_with_the_loops_over_their_digits() -> N
     of_64_bits = code_of("decimal_columns/quotients_per_row")
     assert of_64_bits.expanded(LONG_DIVISION)
     assert not of_64_bits.expanded(HUGE_DIVISION)
+    # An edited snapshot: all instructions run, that of the slow path included.
+    code = code_of("cell_list/droplets_pairs")
+    opcodes = [each.opcode for each in code.program.code]
+    assert "FCHK" in opcodes
+    assert code.expanded(SLOW_DIVISION) == []
+    texts = {each.address: each.text for each in code.program.code}
+    every = SassProgram.of(texts, dict.fromkeys(texts, 100))
+    (slow,) = (each for each in expansions(every, lambda _: None) if each.name == SLOW_DIVISION)
+    assert 20 <= len(slow.positions) <= 120
+    assert {opcodes[each] for each in slow.positions} >= {"CALL", "SHF"}
+    assert "FCHK" not in {opcodes[each] for each in slow.positions}
 
 
 def test_powers_are_named_at_the_lines_that_compute_them() -> None:
@@ -79,20 +86,6 @@ def test_powers_are_named_at_the_lines_that_compute_them() -> None:
     code = code_of("rope_cache/angles_per_pair")
     texts = [code.program.code[each].text for each in code.expanded("sinf, cosf or tanf")]
     assert any("0.0083327032625675201416" in text for text in texts)
-
-
-def test_the_slow_path_of_divisions_counts_where_it_runs() -> None:
-    """An edited snapshot: all instructions run, that of the slow path included."""
-    code = code_of("cell_list/droplets_pairs")
-    opcodes = [each.opcode for each in code.program.code]
-    assert "FCHK" in opcodes
-    assert code.expanded(SLOW_DIVISION) == []
-    texts = {each.address: each.text for each in code.program.code}
-    every = SassProgram.of(texts, dict.fromkeys(texts, 100))
-    (slow,) = (each for each in expansions(every, lambda _: None) if each.name == SLOW_DIVISION)
-    assert 20 <= len(slow.positions) <= 120
-    assert {opcodes[each] for each in slow.positions} >= {"CALL", "SHF"}
-    assert "FCHK" not in {opcodes[each] for each in slow.positions}
 
 
 @each_row("case, group, passes", [

@@ -140,7 +140,7 @@ CALLS = """
 """
 
 
-def test_a_routine_with_two_callers() -> None:
+def test_routines_with_their_callers() -> None:
     found = program(CALLS, [2, 2, 2, 2, 2, 4, 4])
     routine = found.flow.block_of[5]
     assert found.flow.routines == {routine: (routine,)}
@@ -150,9 +150,6 @@ def test_a_routine_with_two_callers() -> None:
     assert found.flow.loops == []  # no way from the end of the routine to the other caller
     assert found.flow.entries == (0,)
     assert found.call_sites == {5: (1, 3), 6: (1, 3)}
-
-
-def test_routines_that_share_code_or_call_each_other() -> None:
     found = program(
         """CALL.REL.NOINC one; CALL.REL.NOINC two; EXIT; one: FMUL R2, R4, 0.5;
         two: FADD R2, R2, 0.5; RET.REL.NODEC R20, 0x0"""
@@ -276,7 +273,7 @@ def test_what_a_read_sees(lines, position, register, origins, of_kind) -> None:
         assert found.values.all[found.values.read[position][register]].position == 1
 
 
-def test_values_that_nested_loops_leave_alone_are_not_joined() -> None:
+def test_nested_loops_users_and_origins() -> None:
     lines = ["MOV R1, R9"]
     lines += [f"l{depth}: MOV R{10 + depth}, RZ" for depth in range(10)]
     lines += ["IADD3 R2, R1, 0x1, RZ"]
@@ -284,9 +281,6 @@ def test_values_that_nested_loops_leave_alone_are_not_joined() -> None:
     found = program([*lines, "EXIT"])
     assert kind(found, 11, "R1") is Kind.DEFINITION
     assert found.flow.loops[-1].depth == 10
-
-
-def test_users_and_origins() -> None:
     found = program("MOV R0, R1\nIADD3 R2, R0, R0, RZ\n@P0 MOV R3, R0\nEXIT")
     users = found.values.users()
     assert users[found.values.written[0]["R0"]] == [1, 2]

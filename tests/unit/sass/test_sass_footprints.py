@@ -59,18 +59,15 @@ def exact(found: Footprint) -> float | None:
     return found.at_most if found.is_exact else None
 
 
-def test_one_thread_of_a_block() -> None:
+def test_one_thread_of_a_block_and_conditions_on_other_indices() -> None:
     code = """
         ISETP.NE.AND P0, PT, R0, RZ, PT; @P0 EXIT; IMAD R3, R2, 0x40, R1
         IMAD.WIDE R4, R3, 0x4, R6; STG.E desc[UR4][R4.64], R8
     """
     found = footprint(code, 128, "store")
     assert (exact(found), found.repeats) == (4 * 128, ())
-
-
-def test_a_condition_on_an_index_that_the_address_lacks() -> None:
-    """Half of the threads load. They may be those of one row of blocks, which touch all elements,
-    or every other thread of both, which touch half of them."""
+    # Half of the threads load. They may be those of one row of blocks, which touch all elements, or
+    # every other thread of both, which touch half of them.
     guard = "ISETP.GE.AND P0, PT, R2, R9, PT\n@P0 EXIT\n"
     found = footprint(guard + COLUMN + LOAD, THREADS // 2)
     assert not found.is_exact
@@ -380,14 +377,6 @@ def test_a_box_is_the_one_that_ran_or_is_not_known() -> None:
     assert known > 30
 
 
-def test_time_for_very_many_blocks_is_bounded() -> None:
-    many = 1 << 31
-    extents = {"tid.x": 1, "tid.y": 1, "tid.z": 1}
-    extents |= {"ctaid.x": many, "ctaid.y": many, "ctaid.z": 1}
-    asked = conditions([upper("x", 1), upper("y", 1)])
-    assert executed_box(asked, extents, 1 << 40, None) == ()
-
-
 NEIGHBOURS = """
     IMAD.WIDE R4, R3, 0x4, R6; LDG.E R8, desc[UR4][R4.64+-0x4]; LDG.E R10, desc[UR4][R4.64+0x0]
     LDG.E R11, desc[UR4][R4.64+0x4]; EXIT
@@ -428,7 +417,7 @@ def test_other_guards_leave_it_open(guard: str, threads: int, warps: int) -> Non
     assert not inside(guard, threads, warps).is_exact
 
 
-def test_places_of_a_side() -> None:
+def test_places_of_a_side_and_very_many_blocks() -> None:
     extents = {"tid.x": 32, "ctaid.x": 4, "tid.y": 1, "tid.z": 1, "ctaid.y": 3, "ctaid.z": 1}
     side = executed_box(conditions([upper("x", 32)]), extents, 3 * 70, 9)[0]
     assert side[:3] == ((("tid.x", 1), ("ctaid.x", 32)), 0, 70)
@@ -437,6 +426,11 @@ def test_places_of_a_side() -> None:
     cut = executed_box(conditions([upper("x", 32), fixed]), extents, 3 * 70, 9)[0]
     assert cut[:3] == side[:3]
     assert cut.limit is None  # it may be larger
+    many = 1 << 31
+    extents = {"tid.x": 1, "tid.y": 1, "tid.z": 1}
+    extents |= {"ctaid.x": many, "ctaid.y": many, "ctaid.z": 1}
+    asked = conditions([upper("x", 1), upper("y", 1)])
+    assert executed_box(asked, extents, 1 << 40, None) == ()
 
 
 CLAMPED_ELSEWHERE = """

@@ -228,13 +228,10 @@ def test_large_programs(lines: list[str]) -> None:
     assert code.program.counts == [10] * (len(lines) + 1)
 
 
-def test_loops_nested_too_deep_are_not_loops() -> None:
+def test_loops_nested_too_deep_and_routines_in_circles() -> None:
     code = run([*nested(100), "EXIT"])
     assert max(loop.depth for loop in code.program.flow.loops) == len(code.program.flow.loops)
     assert len(code.program.flow.loops) < 100
-
-
-def test_routines_in_circles() -> None:
     run(
         [
             "CALL.REL.NOINC 0x30",

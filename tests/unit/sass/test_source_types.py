@@ -132,7 +132,7 @@ def test_names_of_types(before: str, is_known: bool) -> None:
     assert (".a" in found) == is_known
 
 
-def test_macros_and_constants_that_hide_others() -> None:
+def test_macros_constants_and_several_files() -> None:
     assert members("S", "#define float double\nstruct S { float a, b; };") == {
         ".a": 0,
         ".b": 8,
@@ -142,9 +142,6 @@ def test_macros_and_constants_that_hide_others() -> None:
     assert members("S", "#define P float*\nstruct S { P a, b; };") == {}
     source = "constexpr int N = 2; struct S { static constexpr int N{4}; int* a[N]; };"
     assert members("S", source) == {}
-
-
-def test_definitions_in_several_files() -> None:
     files = ("struct S { Grid grid; int* a; };", "struct Grid { int n[kD]; };", "const int kD = 3;")
     assert members("S", *files) == {".grid.n": 0, ".a": 16, "size": 24}
     assert members("S", *files, "struct Grid { int m[4]; };") == {}
@@ -252,15 +249,6 @@ def test_no_definition(source: str | None) -> None:
     assert names("kernel", [source]) == []
 
 
-def test_a_struct_by_value_hides_what_comes_after_it() -> None:
-    source = "void k(float* in, Params p, float* out) {"
-    found = signature("k(float *, Params, float *)", [source])
-    assert (found.names("k", [source]), found.pointers) == ({"param+0x0": "in"}, frozenset())
-    source = "struct P { int* a; std::vector<int> b; int* c; }; void k(P p, int* d) {"
-    found = signature("k(P, int *)", [source])
-    assert (found.names("k", [source]), found.pointers) == ({"param+0x0": "p.a"}, frozenset())
-
-
 STRUCTS = """
 #pragma once
 constexpr int kParts = 2;
@@ -278,7 +266,7 @@ __global__ void step(mesh::Nodes nodes, float dt, Mode mode, int* flags) {}
 """
 
 
-def test_members_of_a_struct() -> None:
+def test_members_of_a_struct_and_what_hides_them() -> None:
     found = signature("step(mesh::Nodes, float, Mode, int *)", [STRUCTS])
     assert found.is_whole
     assert found.names("step", [STRUCTS]) == {
@@ -301,6 +289,12 @@ def test_members_of_a_struct() -> None:
         "param+0x28": 4,
         "param+0x38": 4,
     }
+    source = "void k(float* in, Params p, float* out) {"
+    found = signature("k(float *, Params, float *)", [source])
+    assert (found.names("k", [source]), found.pointers) == ({"param+0x0": "in"}, frozenset())
+    source = "struct P { int* a; std::vector<int> b; int* c; }; void k(P p, int* d) {"
+    found = signature("k(P, int *)", [source])
+    assert (found.names("k", [source]), found.pointers) == ({"param+0x0": "p.a"}, frozenset())
 
 
 @given(st.text("k(){}<>*&[],/ \n=intfloat_", max_size=200))

@@ -47,7 +47,7 @@ def test_array(report, kernel, name, distinct, times, again) -> None:
     assert said == again
 
 
-def test_bytes_of_each_level() -> None:
+def test_bytes_of_each_level_and_arrays_that_are_unknown() -> None:
     keys = found("streams", "bin_ranges")["keys"]
     assert abs(keys.times_from_dram - 4) < 0.1
     assert keys.l1_bytes == keys.requested_bytes == 4 * (1 << 28)
@@ -61,9 +61,6 @@ def test_bytes_of_each_level() -> None:
         ids = {each.id for each in array.evidence}
         assert ids
         assert all(each.derived_from for each in array.evidence)
-
-
-def test_gathered_arrays_and_code_that_was_not_read_are_unknown() -> None:
     table = found("rate_table")["rate"]
     assert table.distinct_bytes is None
     assert table.times is None
@@ -111,8 +108,7 @@ def rows(name: str, *, reads_code: bool = True) -> tuple[LineAccessDocument, ...
     return line_accesses(LaunchView(launch_of(name), reads_code=reads_code))
 
 
-def test_a_uniform_load_of_sixteen_bytes_takes_four_passes() -> None:
-    # One sector, but all 32 threads get 16 bytes.
+def test_uniform_loads_and_passes_that_are_known() -> None:
     first, *others = rows(UNIFORM_ROWS)
     assert (first.line, first.operation, first.width) == (18, "load", 16)
     assert first.is_uniform
@@ -129,9 +125,14 @@ def test_a_uniform_load_of_sixteen_bytes_takes_four_passes() -> None:
     )
     first, *_ = line_accesses(LaunchView(twice, reads_code=True))
     assert (first.sectors, first.is_uniform) == (2, None)
+    assert (access(16, 1).wavefronts((9, 0)), access(8, 2).wavefronts((9, 0))) == (4, 2)
+    assert access(4, 1).wavefronts((8, 6)) == 1
+    assert access(16, 1).wavefronts((8, 6)) is None  # not checked there
+    assert access(4, 2).wavefronts((9, 0)) is None  # not aligned: one pass or two
+    assert access(16, 1, threads=8).wavefronts((9, 0)) is None
 
 
-def test_rows_add_up_to_the_counters_and_numbers_are_in_the_ledger() -> None:
+def test_rows_of_samples_add_up_to_the_counters() -> None:
     launch = launch_of("stencil_march")
     found = memory_accesses(LaunchView(launch))
     loads = [each.sectors or 0.0 for each in found if each.operation == "load"]
@@ -144,9 +145,6 @@ def test_rows_add_up_to_the_counters_and_numbers_are_in_the_ledger() -> None:
     assert shown
     assert shown <= {entry.id for entry in view.ledger}
     assert line_accesses(LaunchView(made_up({}))) == ()
-
-
-def test_rows_of_samples() -> None:
     first, second = rows("matrix_flip")
     assert (first.operation, first.sectors, first.sectors_needed) == ("store", 32, 4)
     assert (second.operation, second.sectors, second.wavefronts) == ("load", 4, 1)
@@ -166,11 +164,3 @@ def access(width: int, lines: float, threads: float = 32.0) -> MemoryAccess:
     data = max(1.0, width / 4)
     fields = (1.0, threads, 1.0, 1.0, lines, None, None, data, max(data, lines))
     return MemoryAccess(0, "global", "load", width, *fields)
-
-
-def test_passes_that_are_known() -> None:
-    assert (access(16, 1).wavefronts((9, 0)), access(8, 2).wavefronts((9, 0))) == (4, 2)
-    assert access(4, 1).wavefronts((8, 6)) == 1
-    assert access(16, 1).wavefronts((8, 6)) is None  # not checked there
-    assert access(4, 2).wavefronts((9, 0)) is None  # not aligned: one pass or two
-    assert access(16, 1, threads=8).wavefronts((9, 0)) is None

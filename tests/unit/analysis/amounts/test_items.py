@@ -65,20 +65,7 @@ def test_the_same_instructions_and_their_kinds() -> None:
     assert bound.us > 0.94e-3 * duration
 
 
-def test_the_user_names_another_and_counters_alone_count_threads() -> None:
-    view = view_of("matrix_flip")
-    view.counted_per = ("tile", 65536.0)
-    item = item_of(view)
-    assert (item.name, item.count, item.basis, work(view)["loads"]) == ("tile", 65536, "user", 1024)
-    view = view_of("half_dense", reads_code=False)
-    item = item_of(view)
-    assert item.basis == "threads"
-    found = work(view)
-    with_code = work(view_of("half_dense"))
-    assert abs(found["instructions"] * item.count / 4096**2 / with_code["instructions"] - 1) < 0.01
-
-
-def test_work_of_a_copy_a_product_and_divisions() -> None:
+def test_work_of_samples_and_of_named_items() -> None:
     found = work(view_of("matrix_flip"))
     assert (found["loads"], found["stores"]) == (1, 1)
     purposes = [value for name, value in found.items() if name.startswith("instructions.")]
@@ -90,6 +77,16 @@ def test_work_of_a_copy_a_product_and_divisions() -> None:
     found = work(view_of("decay_ratios"))
     assert found["divisions"] == 98
     assert found["special"] > found["divisions"]
+    view = view_of("matrix_flip")
+    view.counted_per = ("tile", 65536.0)
+    item = item_of(view)
+    assert (item.name, item.count, item.basis, work(view)["loads"]) == ("tile", 65536, "user", 1024)
+    view = view_of("half_dense", reads_code=False)
+    item = item_of(view)
+    assert item.basis == "threads"
+    found = work(view)
+    with_code = work(view_of("half_dense"))
+    assert abs(found["instructions"] * item.count / 4096**2 / with_code["instructions"] - 1) < 0.01
 
 
 def known(name: str, *, reads_code: bool = False) -> ResourcesDocument:
@@ -113,8 +110,7 @@ def test_what_fits(sample: str, blocks: int, fit: int, warps: int, limits: tuple
     assert found.limited_by == limits
 
 
-def test_shared_memory_and_spills_are_those_of_the_kernel() -> None:
-    # In bytes, without the 1,024 that the driver adds.
+def test_what_a_block_takes_of_an_sm() -> None:
     assert known("score_tiles").shared_bytes_per_block == 17_408
     assert known("matrix_flip").shared_bytes_per_block == 0
     # The code takes 0x320 bytes off the stack pointer, all of them for registers.
@@ -124,27 +120,12 @@ def test_shared_memory_and_spills_are_those_of_the_kernel() -> None:
     assert known("softmax_rows:fast").spilled_bytes_per_thread == 0
     found = known("column_physics", reads_code=True)
     assert (found.spills_per_thread, found.spilled_bytes_per_thread) == (0, 0)
-
-
-def test_fewer_warps_than_the_limits_allow() -> None:
-    # Made up: clusters let fewer blocks onto an SM than its resources.
     limits = {"block_limit_registers": 4.0, "block_limit_warps": 8.0, "block_size": 256.0}
     made = made_up({}, **limits, theoretical_warps_per_sm=16.0)
     found = resources(LaunchView(made))
     assert (found.warps_per_sm, found.limited_by) == (16, ())
     assert resources(LaunchView(made_up({}))) is None
     assert resources(LaunchView(profile_of(REPORTS / "range.ncu-rep").launches[0])) is None
-
-
-def of_program(name: str, kernel: str) -> ResourcesDocument:
-    profile = profile_of(Path(f"evals/amounts/programs/{name}_first.ncu-repz"))
-    launch = next(each for each in profile.launches if each.kernel == kernel)
-    found = resources(LaunchView(launch, reads_code=True))
-    assert found is not None
-    return found
-
-
-def test_what_the_code_and_the_grid_tell() -> None:
     sensors, records = (
         of_program("photoacoustic", kernel) for kernel in ("place_sensors", "condition_records")
     )
@@ -153,3 +134,11 @@ def test_what_the_code_and_the_grid_tell() -> None:
     assert known("matrix_flip").barriers_per_block is None  # the code was not read
     text = of_program("ising", "measure_final").text
     assert {"grid_size", "device_sm_count"} <= {each.partition("#")[0] for each in text.ids}
+
+
+def of_program(name: str, kernel: str) -> ResourcesDocument:
+    profile = profile_of(Path(f"evals/amounts/programs/{name}_first.ncu-repz"))
+    launch = next(each for each in profile.launches if each.kernel == kernel)
+    found = resources(LaunchView(launch, reads_code=True))
+    assert found is not None
+    return found

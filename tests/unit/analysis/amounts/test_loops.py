@@ -42,17 +42,13 @@ def test_iterations_are_those_of_the_source(name, line, copies, iterations) -> N
     assert (row.copies, row.iterations) == (copies, iterations)
 
 
-def test_copies_and_bounds_that_are_not_known_are_not_guessed() -> None:
-    # A counter of bytes, and a limit that the report's files do not have.
+def test_an_iteration_its_copies_and_what_it_repeats() -> None:
     row = at_line("tap_filter", 17)
     assert row.copies is None
     assert row.iterations == 8
     assert at_line("panel_product", 147).iterations_least == 32
     assert at_line("stencil_march", 39).iterations_most is None
     assert loops(LaunchView(launch_of("panel_product"))) == ()
-
-
-def test_an_iteration_and_what_it_repeats() -> None:
     row = at_line("panel_product", 147)
     assert (row.loads, row.barriers, row.depth, row.instructions) == (12, 2, 1, 207)
     inner, outer = at_line("orbit_forces", 40), at_line("orbit_forces", 37)
@@ -166,7 +162,7 @@ def test_elements_that_yield_and_copies_of_inlined_functions() -> None:
     assert (found[91].warps_entering or 0) > 0.9 * found[91].warps  # few skip it wholly
 
 
-def test_threads_that_enter() -> None:
+def test_threads_that_enter_and_copies() -> None:
     row = rows_of_conditions("column_physics")[165]
     assert row.threads_entering == pytest.approx(row.warps_entering, rel=0.1)
     assert row.instructions_pct > 100 * row.threads_entering / row.threads
@@ -179,11 +175,6 @@ def test_threads_that_enter() -> None:
     row = rows_of_conditions("tridiag_batch/column_of_16")[354]
     assert row.is_by_index
     assert row.share_pct == 50
-
-
-def test_copies_of_a_loop_or_a_branch() -> None:
-    # Two copies of a loop's body and what is left over: the compiler gives its checks the line of
-    # the `if`.
     row = rows_of_conditions("force_pairs/list_of_each_atom")[100]
     assert row.threads == 2 * 7_554_681 + 97_660
     assert row.threads_entering == 4_871_992 + 5_075_830 + 13_934

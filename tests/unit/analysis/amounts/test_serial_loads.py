@@ -74,12 +74,17 @@ GATHER = """
 STORE = "STG.E desc[UR4][R6.64], R11\n"
 
 
-def test_a_store_to_another_array_delays_a_load() -> None:
+def test_a_store_to_another_array_delays_a_load_also_in_a_loop() -> None:
     body = FIRST + STORE + SECOND
     assert trips(body) == [(None, False), ("store", True)]
     (region,) = regions(body)
     assert (region.needed, region.avoidable, region.loop) == (1, 1, None)
     assert region.avoidable_samples == 100
+    assert all(not region.avoidable for region in regions(LOOP))
+    body = LOOP.replace("FADD R11, R10, R11", "FADD R11, R12, R11")
+    body = body.replace("FADD R11, R14, R11", "FADD R11, R10, R11")
+    body = body.replace("LDG.E R14", "LDG.E R12").replace("R4.64+0x8", "R2.64+0x8")
+    assert any(region.avoidable == 2 and region.loop == 0 for region in regions(body))
 
 
 @each_row("body, reason, is_avoidable", [
@@ -156,14 +161,6 @@ LOOP = """
 """
 
 
-def test_a_loop_is_serial_unless_it_loads_one_step_ahead() -> None:
-    assert all(not region.avoidable for region in regions(LOOP))
-    body = LOOP.replace("FADD R11, R10, R11", "FADD R11, R12, R11")
-    body = body.replace("FADD R11, R14, R11", "FADD R11, R10, R11")
-    body = body.replace("LDG.E R14", "LDG.E R12").replace("R4.64+0x8", "R2.64+0x8")
-    assert any(region.avoidable == 2 and region.loop == 0 for region in regions(body))
-
-
 @cache
 def document(case: str, *, reads_code: bool = True) -> SerialLoadsDocument | None:
     family, _, side = case.partition("/")
@@ -171,7 +168,7 @@ def document(case: str, *, reads_code: bool = True) -> SerialLoadsDocument | Non
     return serial_loads(LaunchView(profile.launches[0], reads_code=reads_code))
 
 
-def test_stores_between_the_loads_of_an_unrolled_loop() -> None:
+def test_round_trips_of_real_kernels() -> None:
     found = document("node_update/deep_columns.by_level")
     assert (found.round_trips, found.needed, found.loads, found.iterations) == (16, 1, 32, 12)
     assert found.loop.line == 45
@@ -182,10 +179,7 @@ def test_stores_between_the_loads_of_an_unrolled_loop() -> None:
     assert found.avoidable_pct == pytest.approx(90, abs=2)
     assert {each.metric for each in found.evidence} >= {"serial_round_trips", "serial_waits"}
     assert set(found.text.ids) <= {each.id for each in found.evidence}
-
-
-def test_stores_through_pointers_of_one_structure() -> None:
-    """Three loads, a store, a load, two stores, for each of three axes. L2 is busy, too."""
+    # Three loads, a store, a load, two stores, for each of three axes. L2 is busy, too.
     profile = read_profile(Path("evals/amounts/programs/impact.ncu-repz"))
     launch = next(each for each in profile.launches if each.name.function == "update_nodes")
     found = serial_loads(LaunchView(launch, reads_code=True))
@@ -195,10 +189,7 @@ def test_stores_through_pointers_of_one_structure() -> None:
     assert {trip.reason for trip in found.trips[1:]} == {"store"}
     assert found.waits_pct > 90
     assert found.avoidable_pct == pytest.approx(78, abs=1)
-
-
-def test_a_load_that_the_compiler_put_behind_a_slow_path() -> None:
-    """Two of 32 loads stand behind the branch of the first division."""
+    # Two of 32 loads stand behind the branch of the first division.
     found = document("tridiag_batch/long_f64.march_ahead")
     assert [(trip.loads, trip.reason) for trip in found.trips] == [(30, None), (2, "branch")]
     assert (found.trips[1].line, found.trips[1].after_line) == (233, 237)
@@ -242,6 +233,13 @@ def test_tiles_that_are_loaded_computed_with_and_stored() -> None:
     assert load.samples_pct > 30 < compute.samples_pct
     assert store.samples_pct < 2
     assert found.blocks_per_sm == 1
+    # Lines of photoacoustic.cu: barriers at 154 and 164.
+    profile = read_profile(Path("evals/amounts/programs/photoacoustic_first.ncu-repz"))
+    launch = next(each for each in profile.launches if each.kernel == "condition_records")
+    found = phases(LaunchView(launch, reads_code=True))
+    lines = [(row.first_line or 0, row.last_line or 0) for row in found.phases]
+    assert all(last <= barrier for (_, last), barrier in zip(lines, (154, 164)))
+    assert lines[2][0] > 164
 
 
 @each_row("case", [
@@ -253,13 +251,3 @@ def test_tiles_that_are_loaded_computed_with_and_stored() -> None:
 def test_code_that_mixes_them(case: str) -> None:
     assert document_of_phases(case) is None
     assert document_of_phases("tridiag_batch/rows_f32.staged_33", reads_code=False) is None
-
-
-def test_storing_begins_behind_the_last_barrier() -> None:
-    """Lines of photoacoustic.cu: barriers at 154 and 164."""
-    profile = read_profile(Path("evals/amounts/programs/photoacoustic_first.ncu-repz"))
-    launch = next(each for each in profile.launches if each.kernel == "condition_records")
-    found = phases(LaunchView(launch, reads_code=True))
-    lines = [(row.first_line or 0, row.last_line or 0) for row in found.phases]
-    assert all(last <= barrier for (_, last), barrier in zip(lines, (154, 164)))
-    assert lines[2][0] > 164

@@ -33,7 +33,7 @@ def test_shares_add_up(name: str) -> None:
         assert sum(own) == pytest.approx(100)
 
 
-def test_reductions_and_gathers() -> None:
+def test_reductions_gathers_and_spills() -> None:
     found = of_launch("key_count")
     atomics = found["L2", "sectors", "atomics"]
     assert (atomics.amount, atomics.basis) == (16_776_777, "exact")
@@ -48,26 +48,6 @@ def test_reductions_and_gathers() -> None:
     found = of_launch("lookup_records:fast")
     assert ("L1", "sectors", "gathers") in found
     assert ("L2", "sectors", "gathers") not in found
-
-
-def test_whose_work_l1_does() -> None:
-    # By sectors they would be a tenth of the loads.
-    found = of_launch("kmeans_assign/double_accumulator")
-    uniform = found["L1", "wavefronts", "uniform loads"]
-    assert uniform.amount == pytest.approx(4 * 8 * 1_013_760, rel=0.02)
-    assert uniform.share_pct > 90
-    assert "sectors" not in {of for unit, of, _ in found if unit == "L1"}
-    found = of_launch("kmeans_assign/double_accumulator", reads_code=False)
-    assert {part for unit, _, part in found if unit == "L1"} == {"loads", "other"}
-    found = of_launch("score_tiles")
-    assert found["L1", "wavefronts", "shared memory"].share_pct == pytest.approx(95, abs=0.5)
-    assert found["L1", "wavefronts", "shared memory"].amount == 352_321_536
-    # Rows that are not aligned: a pass serves one line or two.
-    assert "wavefronts" not in {of for _, of, _ in of_launch("tile_smooth")}
-
-
-def test_spills_in_l2() -> None:
-    # L1 writes through; the report has the hit rate of loads.
     launch = launch_of("monte_carlo/bounds_for_eight_blocks")
     found = parts(LaunchView(launch))
     spills = found["L2", "sectors", "local memory"]
@@ -88,13 +68,27 @@ def test_spills_in_l2() -> None:
     assert unit_parts(LaunchView(made_up({}))) == ()
 
 
+def test_whose_work_l1_does() -> None:
+    # By sectors they would be a tenth of the loads.
+    found = of_launch("kmeans_assign/double_accumulator")
+    uniform = found["L1", "wavefronts", "uniform loads"]
+    assert uniform.amount == pytest.approx(4 * 8 * 1_013_760, rel=0.02)
+    assert uniform.share_pct > 90
+    assert "sectors" not in {of for unit, of, _ in found if unit == "L1"}
+    found = of_launch("kmeans_assign/double_accumulator", reads_code=False)
+    assert {part for unit, _, part in found if unit == "L1"} == {"loads", "other"}
+    found = of_launch("score_tiles")
+    assert found["L1", "wavefronts", "shared memory"].share_pct == pytest.approx(95, abs=0.5)
+    assert found["L1", "wavefronts", "shared memory"].amount == 352_321_536
+    # Rows that are not aligned: a pass serves one line or two.
+    assert "wavefronts" not in {of for _, of, _ in of_launch("tile_smooth")}
+
+
 def uses(name: str) -> dict[str, UnitUseDocument]:
     return {each.unit: each for each in unit_uses(LaunchView(launch_of(name)))}
 
 
-def test_a_small_grid_leaves_most_sms_without_work() -> None:
-    # Twelve blocks on 132 SMs. The report has the share of the active cycles of some pipes, and the
-    # cycles that give it for others.
+def test_how_busy_units_are_while_sms_are_active() -> None:
     launch, found = launch_of("row_norms"), uses("row_norms")
     alu = found["ALU pipe"]
     measured = launch.metric("sm__pipe_alu_cycles_active.avg.pct_of_peak_sustained_active")
@@ -109,10 +103,7 @@ def test_a_small_grid_leaves_most_sms_without_work() -> None:
     found = uses("row_norms")
     assert found["DRAM"].active_pct is None
     assert found["L2"].active_pct is None
-
-
-def test_cycles_of_the_sms_give_what_the_report_measures() -> None:
-    """In a launch of 2 us, the GPCs count 6 % fewer cycles than the SMs."""
+    # In a launch of 2 us, the GPCs count 6 % fewer cycles than the SMs.
     launch = launch_of("ring_steps")
     kept = LaunchView(launch)
     issue = {each.unit: each for each in unit_uses(kept)}["issue slots"]
@@ -121,9 +112,6 @@ def test_cycles_of_the_sms_give_what_the_report_measures() -> None:
     lsu = {each.unit: each for each in unit_uses(kept)}["LSU pipe"]
     exact = launch.metric("sm__inst_executed_pipe_lsu.avg.pct_of_peak_sustained_active")
     assert lsu.active_pct == exact.value
-
-
-def test_made_up_shares() -> None:
     half = made_up(
         {"fp64": 21, "l2": 40, "xu": 0.5}, sm_active_cycles=ELAPSED / 4, elapsed_cycles=ELAPSED
     )
