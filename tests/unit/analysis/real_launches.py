@@ -10,9 +10,10 @@ from keet.analysis.candidate import Candidate
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.sass.machine_code import MachineCode, machine_code
 from keet.analysis.time_model import TimeModel
+from keet.errors import KeetError
 from keet.findings import findings
 from keet.ingest import read_profile
-from keet.profile import Absent, Instances, Launch, Profile, RawMetric
+from keet.profile import Absent, Instances, KernelName, Launch, Profile, RawMetric
 from keet.profile.launch import LaunchData
 from keet.profile.metric import Value
 from kernels_samples.casebook.cases import load_cases
@@ -53,13 +54,17 @@ class ChangedData:
 
 
 def changed(launch: Launch, change: Change) -> Launch:
+    return with_data(launch, ChangedData(launch.data, change))
+
+
+def with_data(launch: Launch, data: object, name: KernelName | None = None) -> Launch:
     return Launch(
         number=launch.id,
-        name=launch.name,
+        name=name or launch.name,
         workload=launch.workload,
         grid=launch.grid,
         block=launch.block,
-        data=ChangedData(launch.data, change),  # type: ignore[arg-type]
+        data=data,  # type: ignore[arg-type]
     )
 
 
@@ -67,6 +72,14 @@ def changed(launch: Launch, change: Change) -> Launch:
 def profile_of(path: Path) -> Profile:
     """Read once per process: several test modules look at the same reports."""
     return read_profile(path)
+
+
+def launches_in(path: Path) -> tuple[Launch, ...]:
+    """None of a file that can not be read, as some of the corpus."""
+    try:
+        return profile_of(path).launches
+    except KeetError:
+        return ()
 
 
 def launch_of(name: str) -> Launch:

@@ -15,15 +15,15 @@ from keet.analysis.roofline.launch_roofline import find_roofline, stage_name
 from keet.analysis.roofline.memory import slow_dram_clock
 from keet.analysis.roofline.tensor import fp32_accumulated
 from keet.analysis.time_model import TimeModel
-from keet.errors import KeetError
 from keet.ingest import read_profile
 from keet.ingest.in_memory_launch import InMemoryLaunch
-from keet.profile import Instances, KernelName, Launch, RawMetric, Workload
+from keet.profile import Instances, Launch, RawMetric
 from kernels_samples.samples import load_samples
 from tests import encode
 from tests.conftest import CORPUS, REPORTS, TESTS, corpus_files, needs_corpus
 from tests.rows import each_row
-from tests.unit.analysis.made_up_launch import H200, encoded
+from tests.unit.analysis.made_up_launch import H200, encoded, in_memory
+from tests.unit.analysis.real_launches import launches_in
 
 SAMPLES = TESTS.parent / "kernels_samples"
 ELAPSED = "avg.pct_of_peak_sustained_elapsed"
@@ -122,11 +122,7 @@ def test_all_commands_show_the_same_share(profile_of) -> None:
 @each_row("path", corpus_files(), ids=lambda path: path.name[:30], may_be_empty=True)
 @pytest.mark.slow
 def test_all_commands_show_the_same_share_for_public_reports(path) -> None:
-    try:
-        launches = read_profile(path).launches
-    except KeetError:
-        return
-    for launch in launches[:5]:
+    for launch in launches_in(path)[:5]:
         assert shown_differently(launch) == []
 
 
@@ -259,14 +255,7 @@ def sampled(samples: dict[str, tuple[float, ...]], active: float = 9e5) -> Launc
         "gpc__cycles_elapsed.max": RawMetric(1e6, "cycle"),
         "pmsampling:sm__cycles_active.avg": RawMetric(active, "cycle"),
     }
-    return Launch(
-        number=0,
-        name=KernelName("k", "k()", "_Z1kv"),
-        workload=Workload.KERNEL,
-        grid=(1000, 1, 1),
-        block=(256, 1, 1),
-        data=InMemoryLaunch(H200, metrics, instances),
-    )
+    return in_memory(InMemoryLaunch(H200, metrics, instances))
 
 
 TENSOR = "sm__pipe_tensor_cycles_active_realtime"

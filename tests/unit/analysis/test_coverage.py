@@ -16,11 +16,11 @@ from keet.analysis.capture.report_document import report_cautions
 from keet.diagnosis.diagnosis import diagnose
 from keet.explanation.headline import verdict_of
 from keet.ingest import read_profile
-from keet.profile import KernelName, Launch, Profile, Provenance, RawMetric
+from keet.profile import KernelName, Profile, Provenance, RawMetric
 from keet.profile.launch import LaunchData
 from tests.conftest import CORPUS, REPORTS, needs_corpus
 from tests.rows import each_row
-from tests.unit.analysis.real_launches import changed, public_profile
+from tests.unit.analysis.real_launches import changed, public_profile, with_data
 
 
 def gaps_of(profile: Profile) -> set[str]:
@@ -192,18 +192,9 @@ OPENACC = "__pgi_uacc_cuda_fill"
 def edited(names: list[str]) -> Profile:
     """A report of ours, as if its first launches were of these kernels."""
     profile = read_profile(REPORTS / "tour_basic.ncu-repz")
-    launches = tuple(
-        Launch(
-            number=launch.id,
-            name=KernelName(name.partition("<")[0].rpartition("::")[2], name, ""),
-            workload=launch.workload,
-            grid=launch.grid,
-            block=launch.block,
-            data=launch.data,
-        )
-        for launch, name in zip(profile.launches, names, strict=False)
-    )
-    return replace(profile, launches=launches)
+    named = [KernelName(name.partition("<")[0].rpartition("::")[2], name, "") for name in names]
+    pairs = zip(profile.launches, named, strict=False)
+    return replace(profile, launches=tuple(with_data(e, e.data, name) for e, name in pairs))
 
 
 @each_row("names", [[FILL], [FILL, RANDOM], [RANDOM, RANDOM], [THRUST], [OPENACC]])

@@ -8,12 +8,10 @@ from keet.analysis.kernel.archetype import skipped_ahead
 from keet.analysis.kernel.library import launched_by, library_of, users_function
 from keet.analysis.launch_view import LaunchView
 from keet.diagnosis.diagnosis import diagnose
-from keet.errors import KeetError
-from keet.ingest import read_profile
 from keet.profile import Launch, Location
 from tests.conftest import corpus_files, needs_corpus
 from tests.rows import each_row
-from tests.unit.analysis.real_launches import launch_of
+from tests.unit.analysis.real_launches import launch_of, launches_in
 
 KNOWN = {
     "ampere_sgemm_128x64_tn": "cuBLAS",
@@ -126,11 +124,7 @@ def test_any_text_is_a_name_and_any_arguments_are_split(name: str, arguments: st
 def test_libraries_of_public_reports() -> None:
     found = set()
     for path in corpus_files():
-        try:
-            launches = read_profile(path).launches
-        except KeetError:
-            continue
-        found |= {library_of(launch.name.full) for launch in launches}
+        found |= {library_of(launch.name.full) for launch in launches_in(path)}
     assert found == {None, "CUTLASS", "PyTorch ATen"}
 
 

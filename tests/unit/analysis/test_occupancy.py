@@ -16,10 +16,9 @@ from keet.analysis.kernel.occupancy import (
     occupancy_model,
 )
 from keet.documents.occupancy import OccupancyStep
-from keet.errors import KeetError
-from keet.ingest import read_profile
 from keet.profile import Absent, Launch
 from tests.conftest import CORPUS, REPORTS, TESTS, corpus_files, needs_corpus
+from tests.unit.analysis.real_launches import launches_in
 
 _SAMPLES = sorted((TESTS.parent / "kernels_samples").glob("*/*.ncu-rep*"))
 _CURVES = {
@@ -32,11 +31,7 @@ _CURVES = {
 
 def models(paths: list[Path]) -> Iterator[tuple[Launch, OccupancyModel | Absent]]:
     for path in paths:
-        try:
-            profile = read_profile(path)
-        except KeetError:
-            continue
-        for launch in profile.launches:
+        for launch in launches_in(path):
             model = occupancy_model(launch)
             if isinstance(model, OccupancyModel) or "arithmetic" in model.reason:
                 yield launch, model

@@ -13,20 +13,17 @@ from keet.analysis.replay_gap_reasons import ReplayReasons
 from keet.documents.explain import ReplayReasonDocument
 from keet.ingest.in_memory_launch import InMemoryLaunch
 from keet.profile import (
-    Device,
-    KernelName,
     KernelRun,
     Launch,
     Position,
     Profile,
     Provenance,
-    RawMetric,
     RunPositions,
     RunTable,
-    Workload,
 )
 from keet.profile.run_table import Migrations, ProfiledLaunch
 from tests.rows import each_row
+from tests.unit.analysis.made_up_launch import H200, in_memory, raw
 
 US = 1000.0
 DURATION = "gpu__time_duration.sum"
@@ -40,16 +37,8 @@ NO_FAULTS = Migrations(0, 0, 0)
 
 
 def launch_with(metrics: dict[str, float], number: int = 0, name: str = "k") -> Launch:
-    return Launch(
-        number=number,
-        name=KernelName(name, f"{name}()", f"_Z1{name}v"),
-        workload=Workload.KERNEL,
-        grid=(1, 1, 1),
-        block=(32, 1, 1),
-        data=InMemoryLaunch(
-            Device("NVIDIA H200", "9.0", 132), {n: RawMetric(v) for n, v in metrics.items()}
-        ),
-    )
+    data = InMemoryLaunch(H200, raw(metrics))
+    return in_memory(data, f"{name}()", number, blocks=1, threads=32)
 
 
 def position_of(plain_us: float | None, launches: float = 100, **fields: object) -> Position:

@@ -26,7 +26,14 @@ from keet.profile.launch import LaunchData
 from tests.conftest import needs_corpus
 from tests.rows import each_row
 from tests.unit.analysis.made_up_launch import ELAPSED, made_up
-from tests.unit.analysis.real_launches import changed, code_view, launch_of, public_launch, without
+from tests.unit.analysis.real_launches import (
+    changed,
+    code_view,
+    launch_of,
+    public_launch,
+    with_data,
+    without,
+)
 
 
 @cache
@@ -117,11 +124,10 @@ def test_launching_is_no_imbalance(start: str, launch: int) -> None:
 
 
 def test_what_is_left_of_a_hot_address_and_of_l1() -> None:
-    def change(name: str, value):
-        is_rate = "lts__t_sectors" in name and "max" in name
-        return value / 3 if is_rate and isinstance(value, int | float) else value
-
-    slower = changed(launch_of("key_count"), change)
+    slower = changed(
+        launch_of("key_count"),
+        lambda name, value: value / 3 if "lts__t_sectors" in name and "max" in name else value,
+    )
     loads = [
         TimeModel(LaunchView(each)).loads[HOT_LINE] for each in (launch_of("key_count"), slower)
     ]
@@ -289,14 +295,7 @@ def as_of_2019(launch: Launch) -> Launch:
         for name in stall.metrics
         if (old := old_name(name)) and old != name
     }
-    return Launch(
-        number=launch.id,
-        name=launch.name,
-        workload=launch.workload,
-        grid=launch.grid,
-        block=launch.block,
-        data=OldData(launch.data, names),  # type: ignore[arg-type]
-    )
+    return with_data(launch, OldData(launch.data, names))
 
 
 def test_warp_states_and_samples_are_read_by_their_old_names() -> None:

@@ -19,9 +19,7 @@ from keet.analysis.source_lines import (
 )
 from keet.analysis.time_model import TimeModel
 from keet.documents.finding import Place
-from keet.errors import IngestError
 from keet.findings import findings
-from keet.ingest import read_profile
 from keet.ingest.ncu_rep.container import blocks_of
 from keet.ingest.ncu_rep.reader import Report
 from keet.pages.launch import place_shares, unplaced_shares
@@ -34,6 +32,7 @@ from tests.unit.analysis.real_launches import (
     changed,
     code_view,
     launch_of,
+    launches_in,
     public_launch,
 )
 
@@ -173,13 +172,8 @@ def test_four_public_reports_have_partial_samples() -> None:
     """Four reports of the corpus have samples of a part of the launch; the others are whole."""
     partial = {}
     for path in corpus_files():
-        try:
-            launches = read_profile(path).launches
-        except IngestError:
-            continue
-        found = [
-            spots for launch in launches if isinstance(spots := find_hotspots(launch), Hotspots)
-        ]
+        every = map(find_hotspots, launches_in(path))
+        found = [spots for spots in every if isinstance(spots, Hotspots)]
         shares = [spots.partial.share for spots in found if spots.partial]
         if shares:
             partial[path.name.split("__")[0]] = min(shares)

@@ -22,7 +22,6 @@ from keet.diagnosis.diagnosis import (
     diagnose,
     ranked_candidates,
 )
-from keet.errors import KeetError
 from keet.explanation.analyst import explain
 from keet.explanation.headline import verdict_of
 from keet.findings import findings
@@ -37,6 +36,7 @@ from tests.unit.analysis.real_launches import (
     changed,
     code_view,
     launch_of,
+    launches_in,
     profile_of,
     public_launch,
     public_profile,
@@ -169,12 +169,9 @@ def test_a_basic_set_gets_causes_at_lower_certainty(name: str) -> None:
 @each_row("path", corpus_files(), ids=lambda path: path.name[:40], may_be_empty=True)
 @pytest.mark.slow
 def test_diagnoses_of_public_reports_are_complete(path) -> None:
-    try:
-        profile = profile_of(path)
-    except KeetError:
-        return
-    together = cross_launch_findings(profile.launches, Ledger())
-    for launch in profile.launches[:10]:
+    launches = launches_in(path)
+    together = cross_launch_findings(launches, Ledger())
+    for launch in launches[:10]:
         _check(diagnose(launch, reads_code=False, together=together))
 
 

@@ -1,6 +1,5 @@
 """What readers of public reports found to be wrong: each with a launch of ours, edited where it says so."""
 
-import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -35,16 +34,13 @@ from tests.unit.analysis.real_launches import (
     profile_of,
     public_launch,
     public_profile,
+    without,
 )
 
 
 def without_slices(name: str) -> Launch:
     """As if the slices of L2 had not been measured one by one, as in older reports."""
-
-    def change(metric: str, value):
-        return None if re.match(r"lts__.*\.(max|min)\b", metric) else value
-
-    return changed(launch_of(name), change)
+    return without(launch_of(name), r"^lts__.*\.(max|min)\b")
 
 
 @each_row("case, is_hot", [
@@ -99,13 +95,10 @@ def test_facts_about_atomics(fact, yes, no) -> None:
 def test_indexed_constants_are_told_from_barriers_by_their_cache() -> None:
     """The kernel's many barriers keep the ADU pipe busy; edited so that constants do. Barriers beside
     a busy L1 are no loads of constants."""
-
-    def change(metric: str, value):
-        return 88.0 if metric.startswith("idc__request_cycles_active") else value
-
-    own = launch_of("scan_rows")
+    own, busy = launch_of("scan_rows"), "idc__request_cycles_active"
     assert diagnose(own).findings[0].id == "barrier_bound"
-    first = diagnose(changed(own, change)).findings[0]
+    constants = changed(own, lambda name, value: 88.0 if name.startswith(busy) else value)
+    first = diagnose(constants).findings[0]
     assert (first.id, first.variant) == ("pipe_saturated", "ADU/constants")
     assert "constant memory" in str(first.advice)
     first = diagnose(launch_of("tap_filter")).findings[0]
@@ -115,11 +108,7 @@ def test_indexed_constants_are_told_from_barriers_by_their_cache() -> None:
 
 def test_divisions_are_counted_by_their_opcodes() -> None:
     """Edited: without the counters of integer instructions, as in smaller sets."""
-
-    def change(metric: str, value):
-        return None if "thread_inst_executed_op_integer" in metric else value
-
-    launch = changed(launch_of("pool_depthwise/flat_index"), change)
+    launch = without(launch_of("pool_depthwise/flat_index"), "thread_inst_executed_op_integer")
     found = {each.id: each for each in diagnose(launch, reads_code=False).findings}
     assert "divide integers" in str(found["integer_overhead"].text)
 
@@ -239,12 +228,8 @@ def test_neighbouring_bytes_that_begin_within_a_sector_are_misaligned(case, is_m
 
 def with_warps_held(name: str, part: float) -> Launch:
     """As if SMs held this part of the warps, because most blocks or warps end early."""
-
-    def change(metric: str, value):
-        is_held = metric.startswith("sm__warps_active.avg.pct_of_peak")
-        return value * part if is_held and value is not None else value
-
-    return changed(launch_of(name), change)
+    held = "sm__warps_active.avg.pct_of_peak"
+    return changed(launch_of(name), lambda each, v: v * part if each.startswith(held) else v)
 
 
 @each_row("case", ["tile_scores", "attention/last_three_blocks", "ode_batch/third_wave"], few=1)
@@ -307,11 +292,8 @@ def healthy_notes(launch: Launch) -> list[str]:
 
 def with_local_accesses(launch: Launch, local: float) -> Launch:
     """An edited snapshot: the same launch, with this many local loads and stores."""
-
-    def change(name: str, value):
-        return local if name.startswith("smsp__sass_inst_executed_op_local_") else value
-
-    return changed(launch, change)
+    accesses = "smsp__sass_inst_executed_op_local_"
+    return changed(launch, lambda name, value: local if name.startswith(accesses) else value)
 
 
 def test_narrow_accesses_and_predicated_threads() -> None:

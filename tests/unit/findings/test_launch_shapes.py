@@ -233,11 +233,7 @@ def test_samples_and_executed_instructions_replace_what_is_missing(name: str) ->
 def test_few_samples_and_units_that_were_not_measured(wording) -> None:
     # After a public report in which 2 of 7 samples did.
     full = launch_of("score_tiles")
-
-    def few_samples(name: str, value):
-        return int(value) // 100_000 if "pcsamp" in name and value is not None else value
-
-    few = changed(full, few_samples)
+    few = changed(full, lambda name, value: int(value) // 100_000 if "pcsamp" in name else value)
     for view, named in ((LaunchView(full), True), (LaunchView(few), False)):
         assert bool(view.sampled_places()) is named
         assert bool(view.waiting_places("short_scoreboard", "mio_throttle")) is named

@@ -14,8 +14,9 @@ from keet.analysis.sass.flow.program import MOST_INSTRUCTIONS
 from keet.analysis.sass.instructions.instruction import LONGEST
 from keet.analysis.sass.instructions.opcodes import ROLES
 from keet.ingest.in_memory_launch import InMemoryLaunch
-from keet.profile import Absent, Device, KernelName, Launch, Workload
+from keet.profile import Absent, Launch
 from tests.rows import each_row
+from tests.unit.analysis.made_up_launch import H200, in_memory
 from tests.unit.sass.assembled import analysed, assembled, machine
 
 
@@ -249,14 +250,7 @@ def test_loops_nested_too_deep_and_routines_in_circles() -> None:
 
 
 def launch_of(code: dict[int, str] | Absent) -> Launch:
-    return Launch(
-        number=0,
-        name=KernelName("k", "k(float *)", "_Z1k"),
-        workload=Workload.KERNEL,
-        grid=(1, 1, 1),
-        block=(32, 1, 1),
-        data=InMemoryLaunch(Device("NVIDIA H200", "9.0", 132), {}, stored_disassembly=code),
-    )
+    return in_memory(InMemoryLaunch(H200, {}, stored_disassembly=code), "k(float *)")
 
 
 def test_a_kernel_that_is_too_large_says_so(wording) -> None:

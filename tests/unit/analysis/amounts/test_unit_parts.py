@@ -57,13 +57,10 @@ def test_reductions_gathers_and_spills() -> None:
     assert ("L1", "sectors", "local memory") in found
     assert ("L2", "sectors", "local memory") not in found
     assert "local memory included" in found["L2", "sectors", "stores"].text
-
     # L2 gets half of the sectors that L1 counts: whose they are is not known.
-    def joined(name: str, value):
-        is_stores = name == "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"
-        return 1e8 if is_stores else value
-
-    launch = changed(launch_of("monte_carlo/bounds_for_eight_blocks"), joined)
+    stores = "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"
+    launch = launch_of("monte_carlo/bounds_for_eight_blocks")
+    launch = changed(launch, lambda name, value: 1e8 if name == stores else value)
     assert ("L2", "sectors", "local memory") not in parts(LaunchView(launch))
     assert unit_parts(LaunchView(made_up({}))) == ()
 
