@@ -22,6 +22,7 @@ from tests.conftest import corpus_files
 
 SAMPLES = {sample.name: sample for sample in load_samples()}
 CASES = {case.id: case for case in load_cases() if case.split == "work"}
+FAMILIES = Path("kernels_samples/casebook/families")
 Change = Callable[[str, Value], Value]
 """From a metric's name and value to another value; None: the report does not have it."""
 
@@ -72,6 +73,18 @@ def with_data(launch: Launch, data: object, name: KernelName | None = None) -> L
 def profile_of(path: Path) -> Profile:
     """Read once per process: several test modules look at the same reports."""
     return read_profile(path)
+
+
+def side_of(name: str) -> Profile:
+    """`FAMILY/SIDE`: a side of the casebook by the name of its profile."""
+    family, _, side = name.partition("/")
+    return profile_of(FAMILIES / family / "profiles" / f"{side}.keet.json.zst")
+
+
+def program_launch(program: str, kernel: str) -> Launch:
+    """Of evals/amounts/programs."""
+    launches = profile_of(Path(f"evals/amounts/programs/{program}.ncu-repz")).launches
+    return next(each for each in launches if each.name.function == kernel)
 
 
 def launches_in(path: Path) -> tuple[Launch, ...]:

@@ -58,8 +58,7 @@ def ceilings() -> Ceilings:
     return ceilings_of(REPORTS / "tour_full.ncu-repz")
 
 
-def test_units_have_names_shares_and_ties(ceilings) -> None:
-    # A transposition that writes across rows: L2 is what it presses, DRAM idles.
+def test_units_have_names_shares_ties_and_stages(ceilings) -> None:
     assert ceilings.ranked[0].name == "L2"
     assert (ceilings.share("L2") or 0) > 0.6
     assert 0 < (ceilings.share("DRAM") or 0) < 0.1
@@ -70,6 +69,24 @@ def test_units_have_names_shares_and_ties(ceilings) -> None:
     # Within five points of 3 % is everything that idles.
     found = ceilings_with({L2: 3.0, f"sm__issue_active.{ELAPSED}": 0.2, LSU: 0.1})
     assert [unit.name for unit in found.nearest] == ["L2"]
+    stage, stages = ceilings.stage("L2"), ceilings.stages("L2")
+    assert (stage.id, stage.label, stage.inferred) == ("sm_to_l2", "Crossbar to L2", False)
+    assert stages[0] == stage._replace(busy=stages[0].busy)
+    assert [each.share for each in stages] == sorted((s.share for s in stages), reverse=True)
+    assert {"l2_tags", "l2_sectors", "l2_data_banks", "l2_atomics"} <= {s.id for s in stages}
+    # Loads of shared memory with a stride of 32 words: few instructions, many wavefronts.
+    found = ceilings_of(REPORTS / "zoo.ncu-repz", 6)
+    stage = found.stage("L1")
+    assert stage.id == "l1_data_stage"
+    assert stage.share > 0.9
+    assert (found.share("LSU") or 0) < 0.2
+    assert {"shared_memory", "l1_writeback", "lsu"} <= {each.id for each in found.stages("L1")}
+    launch = read_profile(REPORTS / "tour_full.ncu-repz").launches[0]
+    busiest = find_roofline(launch).ceiling("l2").busiest
+    unit = LaunchView(launch).ceilings.get("L2")
+    assert unit.stage
+    assert (busiest.part, busiest.evidence) == (stage_name(unit.stage), unit.reached)
+    assert unit.busier_stage is None  # its share is that of the stage
 
 
 def test_what_was_not_measured_is_unknown() -> None:
@@ -139,27 +156,6 @@ def test_shares_of_active_cycles_and_above_the_peak() -> None:
     assert (found.share, found.left) == (pytest.approx(1.03), 0)
 
 
-def test_which_stage_is_busy(ceilings) -> None:
-    stage, stages = ceilings.stage("L2"), ceilings.stages("L2")
-    assert (stage.id, stage.label, stage.inferred) == ("sm_to_l2", "Crossbar to L2", False)
-    assert stages[0] == stage._replace(busy=stages[0].busy)
-    assert [each.share for each in stages] == sorted((s.share for s in stages), reverse=True)
-    assert {"l2_tags", "l2_sectors", "l2_data_banks", "l2_atomics"} <= {s.id for s in stages}
-    # Loads of shared memory with a stride of 32 words: few instructions, many wavefronts.
-    found = ceilings_of(REPORTS / "zoo.ncu-repz", 6)
-    stage = found.stage("L1")
-    assert stage.id == "l1_data_stage"
-    assert stage.share > 0.9
-    assert (found.share("LSU") or 0) < 0.2
-    assert {"shared_memory", "l1_writeback", "lsu"} <= {each.id for each in found.stages("L1")}
-    launch = read_profile(REPORTS / "tour_full.ncu-repz").launches[0]
-    busiest = find_roofline(launch).ceiling("l2").busiest
-    unit = LaunchView(launch).ceilings.get("L2")
-    assert unit.stage
-    assert (busiest.part, busiest.evidence) == (stage_name(unit.stage), unit.reached)
-    assert unit.busier_stage is None  # its share is that of the stage
-
-
 def test_an_unexplained_l2_share_is_the_fabric_between_partitions(wording) -> None:
     """A GPU with one partition has no such stage."""
     shares = {L2: 62.0, TAGS: 23.0, SECTORS: 28.0}
@@ -204,8 +200,7 @@ def test_converted_and_measured_shares_are_continuous(active, stage, change) -> 
     assert after == pytest.approx(before, rel=0.08, abs=0.006)
 
 
-def test_a_table_in_host_memory() -> None:
-    # Every lookup goes over PCIe: 268 MB in 13.7 ms.
+def test_the_link_to_the_host() -> None:
     found = ceilings_of(SAMPLES / "rate_table" / "slow.ncu-repz")
     link, rate = found.get(HOST_LINK), found.rate(HOST_LINK)
     assert rate.value == pytest.approx(19.6e9, rel=0.01)
@@ -216,14 +211,6 @@ def test_a_table_in_host_memory() -> None:
     assert found.share(HOST_LINK) == 0.0
     assert HOST_LINK in found
     assert HOST_LINK not in [unit.name for unit in found.ranked]
-
-
-READ = "lts__t_sectors_srcunit_tex_aperture_sysmem_op_read_lookup_miss.sum"
-WRITE = "lts__t_sectors_srcunit_tex_aperture_sysmem_op_write.sum"
-SECOND = {"gpu__time_duration.sum": 1e9}
-
-
-def test_the_speed_of_the_link() -> None:
     found = ceilings_with({READ: 1e8, WRITE: 5e8, **SECOND, **ON_HOPPER})
     assert found.share(HOST_LINK) == pytest.approx(5e8 * 32 / 63.015e9)
     assert [stage.id for stage in found.stages(HOST_LINK)] == ["host_writes", "host_reads"]
@@ -239,6 +226,11 @@ def test_the_speed_of_the_link() -> None:
     )
     assert found.share == pytest.approx(32e9 / 450e9)
     assert "NVLink-C2C" in found.source
+
+
+READ = "lts__t_sectors_srcunit_tex_aperture_sysmem_op_read_lookup_miss.sum"
+WRITE = "lts__t_sectors_srcunit_tex_aperture_sysmem_op_write.sum"
+SECOND = {"gpu__time_duration.sum": 1e9}
 
 
 SHARE = "pmsampling:{}.avg.pct_of_peak_sustained_elapsed"

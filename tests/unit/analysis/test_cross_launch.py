@@ -112,7 +112,7 @@ def test_passes_over_the_same_data(name: str, wording) -> None:
     wording(first.text)
 
 
-def test_what_is_no_finding_across_launches(profile_of) -> None:
+def test_what_is_no_round_trip(profile_of) -> None:
     scale = profile_of("pipeline_before.ncu-repz").launches[0]
     other = copied(scale, 1)
     other.name = scale.name._replace(demangled="scale_fast(float *)", function="scale_fast")
@@ -127,6 +127,17 @@ def test_what_is_no_finding_across_launches(profile_of) -> None:
         assert all(each.kind != "hand_over" for each in found_in(profile_of(report).launches))
     assert found_in(profile_of("tour_full.ncu-repz").launches[:1]) == ()
     assert found_in([]) == ()
+    writer, reader = _scaling()
+    assert found_in([writer, reader])
+    reads = ("lts__t_sectors_srcunit_tex_op_read.sum", "dram__bytes_read.sum")
+    generator = copied(writer, writer.id, dict.fromkeys(reads, 1e-4))
+    assert not [each for each in found_in([generator, reader]) if each.kind == "hand_over"]
+    # An edited snapshot: L2 delivers as many bytes again as the other launch sends to it.
+    writer, reader = _scaling()
+    assert [each.kind for each in found_in([writer, reader])][:1] == ["hand_over"]
+    reads = "dram__bytes_read.sum"
+    inflated = copied(reader, reader.id, {reads: 0.4})
+    assert not [each for each in found_in([writer, inflated]) if each.kind == "hand_over"]
 
 
 def _one_read(number: int, function: str, **metrics: float) -> Launch:
@@ -368,21 +379,6 @@ def test_equal_launches_are_a_question_without_a_saving(profile_of, wording) -> 
     (found,) = found_in(relax)
     assert found.us_saved is None
     wording(found.text)
-
-
-def test_generated_input_and_traffic_beyond_the_data_are_no_round_trip() -> None:
-    # A kernel that reads next to nothing makes test data: fusing it away helps no program.
-    writer, reader = _scaling()
-    assert found_in([writer, reader])
-    reads = ("lts__t_sectors_srcunit_tex_op_read.sum", "dram__bytes_read.sum")
-    generator = copied(writer, writer.id, dict.fromkeys(reads, 1e-4))
-    assert not [each for each in found_in([generator, reader]) if each.kind == "hand_over"]
-    # An edited snapshot: L2 delivers as many bytes again as the other launch sends to it.
-    writer, reader = _scaling()
-    assert [each.kind for each in found_in([writer, reader])][:1] == ["hand_over"]
-    reads = "dram__bytes_read.sum"
-    inflated = copied(reader, reader.id, {reads: 0.4})
-    assert not [each for each in found_in([writer, inflated]) if each.kind == "hand_over"]
 
 
 @each_row(("name", "found"), [("version 2, run {}", False), ("solve", True)])

@@ -1,7 +1,5 @@
 """Threads, warps and steps between barriers without work, and why."""
 
-from pathlib import Path
-
 import pytest
 
 from keet.analysis.kernel.block_steps import BlockSteps, block_steps
@@ -17,7 +15,14 @@ from keet.profile import Launch
 from tests.conftest import needs_corpus
 from tests.rows import each_row
 from tests.unit.analysis.made_up_launch import ELAPSED, H200, made_up, with_code
-from tests.unit.analysis.real_launches import CASES, code_view, launch_of, profile_of, public_launch
+from tests.unit.analysis.real_launches import (
+    CASES,
+    code_view,
+    launch_of,
+    profile_of,
+    public_launch,
+    side_of,
+)
 
 
 @needs_corpus
@@ -144,9 +149,6 @@ def of_the_basic_set(sent: float, per_warp: float) -> Launch:
     return made_up({"issue_slots": 15.0, "fp64": 43.0}, None, None, **shape)
 
 
-FAMILIES = Path("kernels_samples/casebook/families")
-
-
 @each_row("case, threads", [
     # Seven steps of a tree over 128 threads: half of them, then a quarter, and so on.
     ("expert_route/token_per_block", (64 + 32 + 16 + 8 + 4 + 2 + 1) / 7 / 128),
@@ -170,8 +172,7 @@ def test_the_threads_of_a_step_are_counted(case: str, threads: float | None) -> 
 def test_steps_in_which_threads_share_or_data_chooses() -> None:
     # Each pixel that may grow looks at its neighbours, and any pixel may be one. Of 32 lanes 9 are
     # active, in nearly all warps.
-    path = FAMILIES / "edge_detect/profiles/trace.tile_sweeps.keet.json.zst"
-    launch = profile_of(path).launches[0]
+    launch = side_of("edge_detect/trace.tile_sweeps").launches[0]
     found = block_steps(LaunchView(launch, reads_code=True))
     assert found is None or found.idle < 0.05
     told = [each for each in diagnose(launch).findings if each.id == "barrier_bound"]

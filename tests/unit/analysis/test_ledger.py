@@ -53,7 +53,7 @@ def check_ids(pieces: Iterable[Evidence]) -> None:
         assert first == piece.id or first not in ids, piece.id
 
 
-def test_ids_of_metrics_and_of_what_is_computed() -> None:
+def test_ids_of_metrics_and_of_different_numbers() -> None:
     ledger = LaunchLedger(made_up({"dram": 80.0}, l2_hit_rate_pct=42.0))
     found = ledger.measured("l2_hit_rate_pct")
     assert (found.id, found.slug) == ("l2_hit_rate_pct#0", "l2_hit_rate_pct")
@@ -80,25 +80,6 @@ def test_ids_of_metrics_and_of_what_is_computed() -> None:
             "achieved_occupancy_pct",
             "sm__active_warps_avg_per_active_cycle_pct",
         ]
-
-
-@each_row("line, written", [
-    ("flip.cu:31", "share@flip.cu:31#0"), ("my file.cu:31", "share@my_file.cu:31#0"),
-    ("a}#0{b].cu:3", "share@a_0_b_.cu:3#0"), ("a.cu:3 → b.cu:5", "share@a.cu:3..b.cu:5#0"),
-    ("größe.cu:3", "share@größe.cu:3#0"),
-])  # fmt: skip
-def test_a_source_line(line: str, written: str) -> None:
-    assert LaunchLedger(made_up({})).derived("share", SHARE, "share", line=line).id == written
-
-
-@given(st.text(), st.text())
-@pytest.mark.slow
-def test_every_name_makes_a_readable_id(name: str, line: str) -> None:
-    found = Ledger().derived(name, SHARE, "label", line=line or None)
-    assert re.fullmatch(r"[a-z]\w*(@[\w.:+-]*)?#run", found.id)
-
-
-def test_different_numbers_have_different_ids() -> None:
     book = Ledger("0")
     names = ["a b", "a.b", "a-b", "a_b_2", "A b"]
     made = [book.derived(name, SHARE, "label") for name in names]
@@ -116,6 +97,22 @@ def test_different_numbers_have_different_ids() -> None:
     assert ledger.by_slug() == {"share@a.cu:3": share, "l2_hit_rate_pct": found}
     assert ledger.look_up("l1_hit_rate_pct") is None
     assert ledger.look_up("no_such_metric") is None
+
+
+@each_row("line, written", [
+    ("flip.cu:31", "share@flip.cu:31#0"), ("my file.cu:31", "share@my_file.cu:31#0"),
+    ("a}#0{b].cu:3", "share@a_0_b_.cu:3#0"), ("a.cu:3 → b.cu:5", "share@a.cu:3..b.cu:5#0"),
+    ("größe.cu:3", "share@größe.cu:3#0"),
+])  # fmt: skip
+def test_a_source_line(line: str, written: str) -> None:
+    assert LaunchLedger(made_up({})).derived("share", SHARE, "share", line=line).id == written
+
+
+@given(st.text(), st.text())
+@pytest.mark.slow
+def test_every_name_makes_a_readable_id(name: str, line: str) -> None:
+    found = Ledger().derived(name, SHARE, "label", line=line or None)
+    assert re.fullmatch(r"[a-z]\w*(@[\w.:+-]*)?#run", found.id)
 
 
 @each_row("name, slug", [

@@ -32,16 +32,13 @@ def test_each_has_a_meaning_and_a_source(name: str) -> None:
     assert found > 0
 
 
-def test_parameters_are_moved_by_their_one_name(monkeypatch) -> None:
+def test_parameters_are_moved_by_their_one_name_and_listed(monkeypatch) -> None:
     monkeypatch.setattr(account, "WORTH", HALF, raising=False)
     with pytest.raises(ValueError, match="WORTH"):
         parameters()
     with moved("sharpness", 3.0):
         assert (time_model.SHARPNESS, account.SHARPNESS) == (3.0, 3.0)
     assert time_model.SHARPNESS is account.SHARPNESS is parameters()["sharpness"]
-
-
-def test_the_page_is_that_of_the_code_and_of_the_study() -> None:
     page = (TESTS.parent / "docs" / "parameters.md").read_text(encoding="utf-8")
     assert page == parameter_page.page(), "run: make docs"
     assert saved_study().changed.keys() <= parameters().keys()

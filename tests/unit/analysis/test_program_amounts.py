@@ -96,8 +96,7 @@ def _run(order: Sequence[tuple[str, float]], profiled: Sequence[tuple[int, int]]
     )
 
 
-def test_durations_far_apart_are_groups_of_their_own() -> None:
-    # Training and validation: half of the launches take nearly all of the time.
+def test_groups_and_kernels_that_were_not_profiled() -> None:
     order = [("infer", us) for _ in range(20) for us in (900.0, 40.0)]
     run = _run(order, [(0, 5)])
     found = amounts_of(_profile([_launch(0, "infer", 20, 1)], run))
@@ -117,9 +116,6 @@ def test_durations_far_apart_are_groups_of_their_own() -> None:
     assert sum(group.share_pct for group in groups) == pytest.approx(100)
     profile = _profile([_launch(0, "infer", 20, 1)])
     assert program_amounts(profile, [], Ledger()) is None
-
-
-def test_kernels_that_were_not_profiled_are_told_with_their_share() -> None:
     order = [("step", 90.0), ("norm", 7.0), ("sum", 3.0)] * 10
     found = amounts_of(_profile([_launch(0, "step", 20, 20)], _run(order)))
     (text,) = [text for text in found.texts if "not profiled" in text]
@@ -154,7 +150,7 @@ def test_state_that_fits_on_the_chip(wording) -> None:
     assert not amounts_of(_profile([_launch(n, "spin", 17, 5) for n in range(4)])).states
 
 
-def test_what_is_not_moved_or_known_is_not_told() -> None:
+def test_kernels_that_take_turns_and_what_is_not_known() -> None:
     for reads, writes, told in ((20.0, 0.0, "bytes read"), (0.0, 20.0, "bytes written")):
         run = _run([("spin", 17.0)] * 100)
         (state,) = amounts_of(_profile([_launch(0, "spin", reads, writes)], run)).states
@@ -164,9 +160,6 @@ def test_what_is_not_moved_or_known_is_not_told() -> None:
         run = _run([("red", 17.0), ("other", us), ("black", 17.0)] * 50)
         launches = [_launch(0, "red", 17, 5, 20.0), _launch(1, "black", 17, 5, 20.0)]
         assert bool(amounts_of(_profile(launches, run)).states) == has_state
-
-
-def test_kernels_that_take_turns_move_their_data_together() -> None:
     run = _run([("red", 17.0), ("black", 17.0)] * 50)
     launches = [_launch(0, "red", 10, 5), _launch(1, "black", 10, 5)]
     first, *others = amounts_of(_profile(launches, run)).states
@@ -289,7 +282,7 @@ def test_arrays_of_equal_size_are_paired_not_totals(arrays, moved, expected, kno
     assert all((each.bytes is None) == ("scatter" in (each.writer,)) for each in found)
 
 
-def test_what_a_later_kernel_writes_again_is_not_read_from_the_first(known) -> None:
+def test_hand_overs_between_launches_and_within_a_kernel(known) -> None:
     known["support"] = [_array("v", "written", 98, "bound")]
     known["update"] = [_array("v", "updated", 98)]
     known["energy"] = [_array("v", "read", 98)]
@@ -299,9 +292,6 @@ def test_what_a_later_kernel_writes_again_is_not_read_from_the_first(known) -> N
     pairs = {(each.writer, each.reader) for each in found}
     assert ("support", "energy") not in pairs
     assert {("support", "update"), ("update", "energy")} <= pairs
-
-
-def test_a_kernel_may_read_what_its_earlier_launch_wrote(known) -> None:
     known["spin"] = [_array("black", "updated", 12), _array("white", "read", 12)]
     run = _run([("spin", 17.0)] * 10)
     (only,) = amounts_of(_profile([_launch(0, "spin", 24, 12)], run)).hand_overs

@@ -41,7 +41,7 @@ def diagnosis(start: str, launch: int = 0) -> Diagnosis:
     return diagnose(public_launch(start, launch), reads_code=False)
 
 
-def test_fills_of_l2_show_host_memory_and_hot_lines() -> None:
+def test_host_memory_hot_lines_and_idle_sms() -> None:
     full = launch_of("rate_table")
     small = without(full, "srcunit_tex")
     shares = [LaunchView(launch).ceilings.share(HOST_LINK) for launch in (full, small)]
@@ -56,6 +56,13 @@ def test_fills_of_l2_show_host_memory_and_hot_lines() -> None:
     for each in (launch, small):
         hot = hot_slice(TimeModel(LaunchView(each)))
         assert hot.is_atomic
+    average = {"elapsed_cycles": ELAPSED, "sm_active_cycles": ELAPSED}
+    for active in ({}, average, average | {"sm_active_cycles_max": ELAPSED}):
+        view = LaunchView(made_up({}, grid_size=33, **active))
+        part = account_of(view, TimeModel(view)).part("idle.small_grid")
+        assert part.percent.value == pytest.approx(75)
+    for name in ("series_eval", "tile_smooth", "band_scale"):
+        assert working_part(code_view(name)) == 1
 
 
 @needs_corpus
@@ -85,17 +92,6 @@ def test_sms_without_a_block_are_known_from_the_launch_alone(start, launch, leas
     view = LaunchView(public_launch(start, launch))
     part = account_of(view, TimeModel(view)).part("idle.small_grid")
     assert part.percent.value >= least
-
-
-def test_an_sm_without_a_block_is_idle_even_if_not_measured() -> None:
-    # Counters of several passes can say that all SMs were active in a grid of one block.
-    average = {"elapsed_cycles": ELAPSED, "sm_active_cycles": ELAPSED}
-    for active in ({}, average, average | {"sm_active_cycles_max": ELAPSED}):
-        view = LaunchView(made_up({}, grid_size=33, **active))
-        part = account_of(view, TimeModel(view)).part("idle.small_grid")
-        assert part.percent.value == pytest.approx(75)
-    for name in ("series_eval", "tile_smooth", "band_scale"):
-        assert working_part(code_view(name)) == 1
 
 
 @needs_corpus

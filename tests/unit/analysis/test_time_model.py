@@ -107,7 +107,7 @@ def test_what_was_not_measured_is_unknown_and_not_zero(launch, unit, factor) -> 
     assert model.time(Effect({unit: factor})) == model.time(Effect())
 
 
-def test_units_that_were_not_measured_and_the_sm_as_a_whole() -> None:
+def test_units_idle_sms_and_the_launch() -> None:
     idle, unknown = model_of(made_up({"fma": 0.0})), model_of(made_up({}))
     assert (idle.loads, idle.pressure, idle.busiest) == ({"FMA": 0.0}, 0.0, "FMA")
     assert (unknown.loads, unknown.busiest, unknown.pressure) == ({}, None, UNMEASURED_PRESSURE)
@@ -115,9 +115,6 @@ def test_units_that_were_not_measured_and_the_sm_as_a_whole() -> None:
     assert not unknown.is_measured
     assert model_of(made_up({"dram": 20.0}, sm_throughput_pct=60.0)).busiest == "SM"
     assert "SM" not in model_of(made_up({"issue_slots": 20.0}, sm_throughput_pct=60.0)).loads
-
-
-def test_units_and_the_launch_with_idle_sms() -> None:
     model = model_of(_half_idle({"issue_slots": 30.0, "dram": 30.0}))
     assert model.loads["issue"] == pytest.approx(0.6 / attainable("issue"))
     assert model.loads["DRAM"] == pytest.approx(0.3 / attainable("DRAM"))
@@ -141,6 +138,14 @@ def test_units_and_the_launch_with_idle_sms() -> None:
     assert model.time(gone) == pytest.approx(model.loads["FMA"])
     assert model.time(gone._replace(moved={"FMA": 0.5})) == pytest.approx(0.5)
     assert model.time(gone._replace(moved={"FP16": 0.5})) == pytest.approx(0.5)
+    cycles = {"elapsed_cycles": 1e6, "sm_active_cycles": 9.5e5, "sm_active_cycles_max": 9.6e5}
+    short, long = (model_of(made_up({}, duration=ns, **cycles)) for ns in (5e4, 5e6))
+    assert (short.fixed, long.fixed * 5e6) == (pytest.approx(0.04), pytest.approx(10_000))
+    assert long.balance.evenness == pytest.approx(short.balance.evenness)
+    half = {"elapsed_cycles": 1e6, "sm_active_cycles": 2.5e5, "duration": 1e4}
+    assert model_of(made_up({}, grid_size=66, **half)).fixed == pytest.approx(0.5)
+    assert model_of(made_up({}, grid_size=132, **half)).fixed == pytest.approx(0.75)
+    assert model_of(made_up({}, grid_size=133, **half)).fixed == 0, "more is not known"
 
 
 def _half_idle(units: dict[str, float]) -> Launch:
@@ -183,18 +188,6 @@ def test_a_hot_line_stands_out_and_uneven_slices_do_not(least: float, load: floa
     hot = [model_of(each).hot_line for each in (launch, uneven)]
     assert hot[0].load > 0.95
     assert (hot[1].load if hot[1] else 0.0) == pytest.approx(load * (5e4 / 1e6) / 0.24, abs=0.01)
-
-
-def test_launch_overhead_is_less_than_a_millisecond() -> None:
-    # Counters of different passes differ by some per cent, which is no time without any SM.
-    cycles = {"elapsed_cycles": 1e6, "sm_active_cycles": 9.5e5, "sm_active_cycles_max": 9.6e5}
-    short, long = (model_of(made_up({}, duration=ns, **cycles)) for ns in (5e4, 5e6))
-    assert (short.fixed, long.fixed * 5e6) == (pytest.approx(0.04), pytest.approx(10_000))
-    assert long.balance.evenness == pytest.approx(short.balance.evenness)
-    half = {"elapsed_cycles": 1e6, "sm_active_cycles": 2.5e5, "duration": 1e4}
-    assert model_of(made_up({}, grid_size=66, **half)).fixed == pytest.approx(0.5)
-    assert model_of(made_up({}, grid_size=132, **half)).fixed == pytest.approx(0.75)
-    assert model_of(made_up({}, grid_size=133, **half)).fixed == 0, "more is not known"
 
 
 @each_row("few, many", [

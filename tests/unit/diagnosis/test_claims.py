@@ -324,8 +324,7 @@ def ranked(name: str, *claims: WorkClaim) -> list[tuple[str, str, bool]]:
     return [(cause.finding.id, cause.origin, cause.leads) for cause in causes_of(name, *claims)]
 
 
-def test_the_order_with_and_without_claims() -> None:
-    # At a roofline, nothing leads.
+def test_claims_are_ranked_by_their_gain() -> None:
     own = [(finding.id, "keet") for finding in diagnosis_of("window_median:slow").findings]
     assert ranked("window_median:slow") == [(*row, n == 0) for n, row in enumerate(own)]
     assert not any(leads for *_, leads in ranked("field_axpy:slow"))
@@ -336,9 +335,6 @@ def test_the_order_with_and_without_claims() -> None:
     first, *others = ranked("matrix_flip:slow", small)
     assert first == ("uncoalesced_global", "keet", True)
     assert ("redundant_traffic", "model", False) in others
-
-
-def test_a_claim_that_agrees_moves_no_finding_down_and_its_place_comes_first() -> None:
     place = Place("flip.cu", 7, 1.0, "samples")
     (own,) = diagnosis_of("matrix_flip:slow").findings
     for claim in (

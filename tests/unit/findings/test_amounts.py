@@ -1,7 +1,6 @@
 """How much a fix gains, on kernels of the casebook whose gain was measured."""
 
 import math
-from pathlib import Path
 
 import pytest
 
@@ -20,7 +19,7 @@ from keet.findings import findings, integer_overhead, redundant_traffic, small_g
 from keet.findings.launch_bound import SWEEPS
 from tests.rows import each_row
 from tests.unit.analysis.made_up_launch import with_code
-from tests.unit.analysis.real_launches import code_view, launch_of, profile_of
+from tests.unit.analysis.real_launches import code_view, launch_of, side_of
 
 
 def ranked(name: str) -> list[RankedCandidate]:
@@ -418,28 +417,22 @@ def test_a_flag_or_an_array_in_place_alone_is_no_sweep() -> None:
         assert bool(sweeps_until_unchanged.test(view)) is is_sweep
 
 
-def is_changed_by_others(case: str, launch: int = 0) -> tuple[bool, bool]:
-    """Of a variant's profile: whether it changes an array by other elements, and until nothing
-    changes."""
-    family, _, variant = case.partition("/")
-    path = Path(f"kernels_samples/casebook/families/{family}/profiles/{variant}.keet.json.zst")
-    view = LaunchView(profile_of(path).launches[launch], reads_code=True)
-    return bool(changes_what_it_reads.test(view)), bool(sweeps_until_unchanged.test(view))
-
-
-@each_row("case, launch, facts", [
-    ("edge_detect/trace.sweeps", 0, (True, True)),
-    ("graph_bfs/mesh.mark_each", 0, (True, True)),
+@each_row("case, launch, by_others, is_sweep", [
+    ("edge_detect/trace.sweeps", 0, True, True),
+    ("graph_bfs/mesh.mark_each", 0, True, True),
     # Its blocks repeat their part in shared memory until nothing changes.
-    ("edge_detect/trace.tile_sweeps", 0, (False, False)),
+    ("edge_detect/trace.tile_sweeps", 0, False, False),
     # The bodies of a row are changed by each other.
-    ("contact_rows/one_garment.colour_launches", 0, (True, False)),
+    ("contact_rows/one_garment.colour_launches", 0, True, False),
     # Each element by itself: a division, and records of a body.
-    ("segment_stats/hub.scatter", 1, (False, False)),
-    ("contact_rows/bodies.members", 0, (False, False)),
+    ("segment_stats/hub.scatter", 1, False, False),
+    ("contact_rows/bodies.members", 0, False, False),
 ], few=2)  # fmt: skip
-def test_launches_are_steps_if_they_change_an_array_by_other_elements(case, launch, facts) -> None:
-    assert is_changed_by_others(case, launch) == facts
+def test_launches_are_steps_if_they_change_an_array(case, launch, by_others, is_sweep) -> None:
+    """By other elements; until nothing changes, they are sweeps."""
+    view = LaunchView(side_of(case).launches[launch], reads_code=True)
+    assert bool(changes_what_it_reads.test(view)) is by_others
+    assert bool(sweeps_until_unchanged.test(view)) is is_sweep
 
 
 IN_PLACE = """

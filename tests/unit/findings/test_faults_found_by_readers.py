@@ -92,9 +92,9 @@ def test_facts_about_atomics(fact, yes, no) -> None:
     assert no is None or not fact.test(code_view(no))
 
 
-def test_indexed_constants_are_told_from_barriers_by_their_cache() -> None:
-    """The kernel's many barriers keep the ADU pipe busy; edited so that constants do. Barriers beside
-    a busy L1 are no loads of constants."""
+def test_divisions_and_indexed_constants() -> None:
+    # The kernel's many barriers keep the ADU pipe busy; edited so that constants do. Barriers
+    # beside a busy L1 are no loads of constants.
     own, busy = launch_of("scan_rows"), "idc__request_cycles_active"
     assert diagnose(own).findings[0].id == "barrier_bound"
     constants = changed(own, lambda name, value: 88.0 if name.startswith(busy) else value)
@@ -104,10 +104,7 @@ def test_indexed_constants_are_told_from_barriers_by_their_cache() -> None:
     first = diagnose(launch_of("tap_filter")).findings[0]
     assert first.id == "pipe_saturated"
     assert "ADU" not in str(first.text)
-
-
-def test_divisions_are_counted_by_their_opcodes() -> None:
-    """Edited: without the counters of integer instructions, as in smaller sets."""
+    # Edited: without the counters of integer instructions, as in smaller sets.
     launch = without(launch_of("pool_depthwise/flat_index"), "thread_inst_executed_op_integer")
     found = {each.id: each for each in diagnose(launch, reads_code=False).findings}
     assert "divide integers" in str(found["integer_overhead"].text)

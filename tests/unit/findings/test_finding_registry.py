@@ -45,7 +45,7 @@ PLACES = {
 """Places that are about single findings, and why."""
 
 
-def test_every_finding_and_its_edit_is_described() -> None:
+def test_findings_facts_and_remedies_are_described() -> None:
     for spec in SPECS:
         assert spec.label[0].islower() or spec.label[:2].isupper(), spec.id
         assert all(text.endswith(".") for text in (spec.meaning, spec.how, *spec.unlike.values()))
@@ -56,23 +56,6 @@ def test_every_finding_and_its_edit_is_described() -> None:
         named = [limit[0] for limit in (spec.edit.below, spec.edit.above) if limit]
         assert {*named, *filter(None, [spec.edit.needs])} <= MEASURES.keys(), spec.id
         assert set(spec.edit.unlike) <= findings().keys() - {spec.id}, spec.id
-
-
-def test_every_remedy_can_be_chosen() -> None:
-    """An earlier one that needs less and excludes nothing more would always be chosen before."""
-    for spec in SPECS:
-        conditions = list(spec.remedies)
-        assert conditions[-1] == otherwise
-        assert len({condition.name for condition in conditions}) == len(conditions) >= 2
-        for index, later in enumerate(conditions):
-            assert bool(later.needs) is (later is not conditions[-1])
-            assert not set(later.needs) & set(later.excludes)
-            for earlier in conditions[:index]:
-                hides = set(earlier.needs) <= set(later.needs)
-                assert not (hides and set(earlier.excludes) <= set(later.excludes)), later.name
-
-
-def test_remedies_are_sentences_and_facts_are_used() -> None:
     for condition, text in (remedy for spec in SPECS for remedy in spec.remedies.items()):
         assert re.fullmatch(r"[A-Z].*[.]", text)
         Sentence(text, here="", library="")  # raises where a number or another value is in it
@@ -87,6 +70,20 @@ def test_remedies_are_sentences_and_facts_are_used() -> None:
     for fact in FACTS.values():
         Sentence(fact.words, library="")
         Sentence(fact.negated)
+
+
+def test_every_remedy_can_be_chosen() -> None:
+    """An earlier one that needs less and excludes nothing more would always be chosen before."""
+    for spec in SPECS:
+        conditions = list(spec.remedies)
+        assert conditions[-1] == otherwise
+        assert len({condition.name for condition in conditions}) == len(conditions) >= 2
+        for index, later in enumerate(conditions):
+            assert bool(later.needs) is (later is not conditions[-1])
+            assert not set(later.needs) & set(later.excludes)
+            for earlier in conditions[:index]:
+                hides = set(earlier.needs) <= set(later.needs)
+                assert not (hides and set(earlier.excludes) <= set(later.excludes)), later.name
 
 
 def test_an_id_is_written_in_few_places() -> None:

@@ -40,8 +40,8 @@ def test_a_small_grid_gains_the_idle_share_of_the_account(blocks: int) -> None:
         assert forecasts(launch)["small_grid"] == pytest.approx(gain, rel=0.05)
 
 
-def test_the_gain_of_more_blocks_changes_smoothly_with_the_grid() -> None:
-    """Nothing jumps where every SM has a block."""
+def test_the_gain_of_more_blocks_and_of_full_warps() -> None:
+    # Nothing jumps where every SM has a block.
     found = []
     for blocks in range(100, 160):
         active = {"sm_active_cycles": ELAPSED * min(1.0, blocks / SMS)}
@@ -53,6 +53,13 @@ def test_the_gain_of_more_blocks_changes_smoothly_with_the_grid() -> None:
         found.append(forecasts(launch)["small_grid"])
     assert found[0] > found[-1] > 1
     assert max(before / after for before, after in pairwise(found)) < 1.05
+    # A made-up launch: a block of one thread uses one word of each sector.
+    launch = made_up({"dram": 53.0, "issue_slots": 5.0}, None, None, block_size=1.0, grid_size=1e7)
+    view = LaunchView(launch)
+    candidates = candidates_of("warp_divergence", view)
+    (effect,) = (each.effect for each in candidates if each.variant == "block_size")
+    assert isinstance(effect, Effect)
+    assert 0.5 < effect.units["L2"] <= effect.units["DRAM"] < 0.6
 
 
 @each_row("blocks", [1, 60])
@@ -132,16 +139,6 @@ def test_few_warps_and_few_threads_are_a_small_grid(wording) -> None:
     wording(verdict_of(diagnosis).headline)
     for launch in (without_warp_states(1600, 1.0), without_warp_states(130, 0.08, dram=80.0)):
         assert "small_grid" not in [each.id for each in diagnose(launch).findings]
-
-
-def test_full_warps_relieve_l2_and_dram_too() -> None:
-    """A made-up launch: a block of one thread uses one word of each sector."""
-    launch = made_up({"dram": 53.0, "issue_slots": 5.0}, None, None, block_size=1.0, grid_size=1e7)
-    view = LaunchView(launch)
-    candidates = candidates_of("warp_divergence", view)
-    (effect,) = (each.effect for each in candidates if each.variant == "block_size")
-    assert isinstance(effect, Effect)
-    assert 0.5 < effect.units["L2"] <= effect.units["DRAM"] < 0.6
 
 
 def without_warp_states(grid: int, waves: float, **units: float) -> Launch:

@@ -219,7 +219,7 @@ IN_ROUTINE = "S2R R0, SR_TID.X\nLDS R2, [R4]\nBAR.SYNC 0x0\nEXIT"
 IN_ROUTINE_WAITING = {"barrier": {16 * 3: 300}, "short_scoreboard": {16: 100}}
 
 
-def test_one_warp_explains_the_waiting_of_the_others() -> None:
+def test_one_warp_explains_the_waiting_and_a_scan_gets_other_advice() -> None:
     code = program(LOOK_BACK, ALONE)
     (wait,) = barrier_waits(code, WAITING, WARPS)
     assert (wait.position, wait.samples, wait.alone[0]) == (7, 300, 5)
@@ -231,6 +231,9 @@ def test_one_warp_explains_the_waiting_of_the_others() -> None:
     (wait,) = barrier_waits(code, samples, WARPS)
     assert (wait.by_few, set(wait.alone)) == (300, {3, 4, 5, 6, 7})
     assert barrier_waits(program("EXIT"), {"barrier": {0: 3}}, WARPS) == []
+    diagnosis = diagnose(launch_of("scan_rows"))
+    for finding in diagnosis.findings:
+        assert advice_for(finding, diagnosis.view).variant not in ("look_back", "few_warps")
 
 
 @each_row("lines, counts, samples", [
@@ -272,12 +275,6 @@ def test_a_decoupled_look_back_gets_the_advice_of_fewer_blocks() -> None:
     assert (finding.id, finding.advice.variant) == ("barrier_bound", "look_back")
     assert "offset 0x0a90" in finding.action
     assert "several items" in finding.action
-
-
-def test_a_scan_by_all_warps_does_not_get_that_advice() -> None:
-    diagnosis = diagnose(launch_of("scan_rows"))
-    for finding in diagnosis.findings:
-        assert advice_for(finding, diagnosis.view).variant not in ("look_back", "few_warps")
 
 
 def test_accesses_that_were_inlined_are_at_the_line_of_their_call() -> None:

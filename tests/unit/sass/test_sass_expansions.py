@@ -68,8 +68,7 @@ def test_divisions_are_found_with_all_instructions() -> None:
     assert "FCHK" not in {opcodes[each] for each in slow.positions}
 
 
-def test_powers_are_named_at_the_lines_that_compute_them() -> None:
-    # Constants of the polynomial name `powf`; to the GPU it is plain arithmetic on data.
+def test_powers_are_named_and_follow_from_each_other() -> None:
     code = code_of("column_physics:slow")
     assert {137, 138, 140} <= lines_of(code, POWER)
     assert 139 not in lines_of(code, POWER)  # logf and expf are on that line
@@ -86,6 +85,17 @@ def test_powers_are_named_at_the_lines_that_compute_them() -> None:
     code = code_of("rope_cache/angles_per_pair")
     texts = [code.program.code[each].text for each in code.expanded("sinf, cosf or tanf")]
     assert any("0.0083327032625675201416" in text for text in texts)
+    code = code_of("option_tree/power_per_node")
+    (powers,) = (each for each in code.expansions if each.name == POWER)
+    assert 0.9 * powers.calls < code.multiples.powers <= powers.calls
+    code = code_of("sph_density/pressure_per_pair")
+    assert code.expanded(POWER)
+    assert code.multiples.powers == 0
+    # `exp2f(log2_up * (2 * (first + j) - level))`: an addition, a conversion and a product each.
+    code = code_of("option_tree/exponential_per_node")
+    opcodes = Counter(code.program.code[each].opcode for each in code.multiples.gone)
+    assert opcodes["I2FP"] == opcodes["MUFU"] == 8
+    assert opcodes["FMUL"] == 3 * 8
 
 
 @each_row("case, group, passes", [
@@ -160,22 +170,6 @@ def test_each_iteration_follows_from_the_one_before(start, argument, step, gone)
     nothing else."""
     texts = LOOP.format(start=start, argument=argument, step=step)
     assert multiples(program(texts, TRIPS), ()).gone == dict.fromkeys(gone, 1 - ONCE / OFTEN)
-
-
-def test_powers_of_a_fixed_base_follow_from_the_iteration_before() -> None:
-    # `powf(up, 2 * (first + j) - level)` in a loop over levels, and not `powf(density /
-    # rest_density, gamma)` of each neighbour.
-    code = code_of("option_tree/power_per_node")
-    (powers,) = (each for each in code.expansions if each.name == POWER)
-    assert 0.9 * powers.calls < code.multiples.powers <= powers.calls
-    code = code_of("sph_density/pressure_per_pair")
-    assert code.expanded(POWER)
-    assert code.multiples.powers == 0
-    # `exp2f(log2_up * (2 * (first + j) - level))`: an addition, a conversion and a product each.
-    code = code_of("option_tree/exponential_per_node")
-    opcodes = Counter(code.program.code[each].opcode for each in code.multiples.gone)
-    assert opcodes["I2FP"] == opcodes["MUFU"] == 8
-    assert opcodes["FMUL"] == 3 * 8
 
 
 def test_divisions_by_a_root_go_with_the_root() -> None:

@@ -134,7 +134,7 @@ def test_two_branches_that_data_chooses(other: str, stored: int, *, is_exact: bo
     assert found.is_exact is is_exact
 
 
-def test_clamped_neighbours_and_an_index_from_memory() -> None:
+def test_clamped_neighbours_parameters_and_large_grids() -> None:
     code = OWN + LOAD + "IMAD.WIDE R4, R8, 0x4, R6\nLDG.E R9, desc[UR4][R4.64]\n"
     assert footprint(code).at_most is None
     # Behind another condition, and behind none, nearly all threads may be clamped to one element:
@@ -144,6 +144,18 @@ def test_clamped_neighbours_and_an_index_from_memory() -> None:
         assert not found.is_exact
         assert found.at_least == 4
         assert found.at_most is not None
+    texts = assembled(START + BELOW + WRAPPED.format(limit="R9") + LOAD + "EXIT")
+    found = machine(texts, dict.fromkeys(texts, WARPS))
+    for blocks in (1 << 31, 1 << 63):
+        large = replace(found, shape=launch_shape((blocks, 1, 1), (128, 1, 1), "9.0"))
+        known = large.footprints.of("param+0x0", ("load",))
+        assert not known.is_exact
+    chosen = "ISETP.LT.AND P1, PT, R9, R12, PT\nSEL R3, R3, R12, P1\n"
+    assert not below(OTHER + chosen + LOAD).is_exact
+    # All columns are below n: `min(x, n & 255)` may have any number of values up to 256.
+    bits = BELOW + "LOP3.LUT R10, R9, 0xff, RZ, 0xc0, !PT\nVIMNMX R3, R3, R10, PT\n"
+    assert not footprint(bits + LOAD).is_exact
+    assert footprint(BELOW + "VIMNMX R3, R3, R9, PT\n" + LOAD).is_exact
 
 
 NEIGHBOUR = """
@@ -225,27 +237,8 @@ def test_replayed(code: str, elements: float | None) -> None:
         assert found.at_least == found.at_most == 4 * elements
 
 
-def test_a_grid_that_is_too_large_for_tables() -> None:
-    texts = assembled(START + BELOW + WRAPPED.format(limit="R9") + LOAD + "EXIT")
-    found = machine(texts, dict.fromkeys(texts, WARPS))
-    for blocks in (1 << 31, 1 << 63):
-        large = replace(found, shape=launch_shape((blocks, 1, 1), (128, 1, 1), "9.0"))
-        known = large.footprints.of("param+0x0", ("load",))
-        assert not known.is_exact
-
-
-def test_parameters_that_choose_an_index_or_are_only_bounded() -> None:
-    # `n < m ? x : m`: all columns, or one element.
-    chosen = "ISETP.LT.AND P1, PT, R9, R12, PT\nSEL R3, R3, R12, P1\n"
-    assert not below(OTHER + chosen + LOAD).is_exact
-    # All columns are below n: `min(x, n & 255)` may have any number of values up to 256.
-    bits = BELOW + "LOP3.LUT R10, R9, 0xff, RZ, 0xc0, !PT\nVIMNMX R3, R3, R10, PT\n"
-    assert not footprint(bits + LOAD).is_exact
-    assert footprint(BELOW + "VIMNMX R3, R3, R9, PT\n" + LOAD).is_exact
-
-
-def test_a_border_that_counters_confirm() -> None:
-    """`if (x >= 1 && x + 1 < n)`, and the same code where fewer threads load than it says."""
+def test_borders_and_shifts() -> None:
+    # `if (x >= 1 && x + 1 < n)`, and the same code where fewer threads load than it says.
     border = """
         ISETP.GE.AND P1, PT, R3, 0x1, PT; IADD3 R10, R3, 0x1, RZ
         ISETP.LT.AND P1, PT, R10, R9, P1; LOP3.LUT R3, R3, 0x1, RZ, 0x3c, !PT
@@ -253,11 +246,8 @@ def test_a_border_that_counters_confirm() -> None:
     """
     assert exact(below(border, 2 * (N - 2))) == 4 * (N - 2)
     assert not below(border, 2 * (N - 7)).is_exact
-
-
-def test_a_shift_that_follows_from_an_index() -> None:
-    """Two elements apart, by turns at even and odd places: each thread has its own. If the address
-    has nothing else of the index, blocks share elements or not."""
+    # Two elements apart, by turns at even and odd places: each thread has its own. If the address
+    # has nothing else of the index, blocks share elements or not.
     shifted = "IADD3 R10, R2, R9, RZ\nLOP3.LUT R10, R10, 0x1, RZ, 0xc0, !PT\n"
     own = COLUMN + shifted + "IMAD R3, R3, 0x2, R10\n"
     rows = own + "IMAD R3, R2, 0x8000, R3\n"

@@ -54,9 +54,16 @@ def found(**parts: str) -> list[RepeatedLoad]:
     return [each for each in loads if counts[each.access.position] == OUTER * INNER]
 
 
-def test_a_table_is_loaded_again_in_every_iteration() -> None:
+def test_tables_results_and_flags_in_loops() -> None:
     (load,) = found()
     assert (load.access.pointer, load.times, len(load.loops)) == ("param+0x0", OUTER, 1)
+    texts = assembled(POLLED)
+    code = machine(texts, dict(zip(texts, [1, 9, 9, 9, 1], strict=True)))
+    assert not repeated_loads(code.program, code.accesses, code.evaluation)
+    (store,) = stores()
+    assert (store.access.pointer, store.times, store.loads) == ("param+0x18", OUTER, ())
+    (store,) = stores("LDG.E R20, [R10.64]")  # a sum in memory is loaded back
+    assert len(store.loads) == 1
 
 
 INDEX_FROM_BEFORE = "IMAD.WIDE R4, R9, 0x4, c[0x0][0x210]"
@@ -107,12 +114,6 @@ POLLED = """
 """
 
 
-def test_a_flag_that_is_polled() -> None:
-    texts = assembled(POLLED)
-    code = machine(texts, dict(zip(texts, [1, 9, 9, 9, 1], strict=True)))
-    assert not repeated_loads(code.program, code.accesses, code.evaluation)
-
-
 def test_what_a_block_would_have_to_keep() -> None:
     texts = assembled(
         """
@@ -134,13 +135,6 @@ def stores(after: str = "NOP") -> list[RepeatedStore]:
     """Of the store in the outer loop, with an instruction before it."""
     code, _ = coded(after=after)
     return repeated_stores(code.program, code.accesses, code.evaluation)
-
-
-def test_a_result_is_stored_in_every_iteration() -> None:
-    (store,) = stores()
-    assert (store.access.pointer, store.times, store.loads) == ("param+0x18", OUTER, ())
-    (store,) = stores("LDG.E R20, [R10.64]")  # a sum in memory is loaded back
-    assert len(store.loads) == 1
 
 
 @each_row("after", [
@@ -194,9 +188,7 @@ def retries_in(lines: str, entries: int, *inside: int) -> list[RetryLoop]:
     return retry_loops(program(lines, counts + [entries] * (len(rows) - len(counts))))
 
 
-def test_loops_that_are_retries() -> None:
-    # Threads that are done meet at BSYNC in several parts, which are repeats too. One round per
-    # update is no retry.
+def test_retries_and_look_alikes() -> None:
     (loop,) = retries_in(ADDITION, 10, *[70] * 5, 40)
     assert (loop.memory, loop.entries, loop.executions) == ("shared", 10, 70)
     assert loop.repeated == {**dict.fromkeys(range(2, 7), 60), 7: 30}
@@ -205,10 +197,7 @@ def test_loops_that_are_retries() -> None:
     assert (loop.memory, loop.executions, set(loop.repeated.values())) == ("global", 25, {15})
     (loop,) = retries_in(LOCK, 10, 90, 90, 90, 20, 20, 20, 90, 90)
     assert loop.repeated == {1: 80, 2: 80, 3: 80, 4: 10, 5: 10, 6: 10, 7: 80, 8: 80}
-
-
-def test_loops_that_are_no_retries() -> None:
-    """Probes of a hash table, waiting for another block, a fixed number of swaps, no counts."""
+    # Probes of a hash table, waiting for another block, a fixed number of swaps, no counts.
     assert (retries_in(PROBES, 10, *[25] * 5), retries_in(POLL, 10, *[25] * 3)) == ([], [])
     assert (retries_in(COUNTED, 10, *[160] * 4), retry_loops(program(ADDITION))) == ([], [])
 

@@ -231,7 +231,7 @@ kernel(const float* __restrict__ in,  // the input (not "out")
 """
 
 
-def test_names_of_a_definition() -> None:
+def test_names_and_members() -> None:
     found = names("kernel", [None, "nothing here", SOURCE])
     assert found == ["in", "out", "n", "tile", "done", "table", ""]
     assert names("", ["void (int a) {"]) == []
@@ -239,34 +239,6 @@ def test_names_of_a_definition() -> None:
     found = signature("k(const float *, int, float *)").names("k", [source])
     assert found == {"param+0x0": "in", "param+0x8": "n", "param+0x10": "out"}
     assert signature("k(float *, float *)").names("k", ["void k(float* one) {"]) == {}
-
-
-@each_row("source", [
-    "void kernel(int a);", "int main() { kernel(1, 2); }", "void my_kernel(int a) {",
-    "void kernels(int a) {", "void kernel(int a", "void kernel(", None,
-])  # fmt: skip
-def test_no_definition(source: str | None) -> None:
-    assert names("kernel", [source]) == []
-
-
-STRUCTS = """
-#pragma once
-constexpr int kParts = 2;
-enum Mode { Fast, Slow };
-namespace mesh {
-struct Range { int first, last; };  // float* not_a_member;
-struct Nodes {
-    const double *x = nullptr, *v{nullptr};
-    Range range;
-    Mode mode;
-    float* __restrict__ parts[kParts];
-};
-}  // namespace mesh
-__global__ void step(mesh::Nodes nodes, float dt, Mode mode, int* flags) {}
-"""
-
-
-def test_members_of_a_struct_and_what_hides_them() -> None:
     found = signature("step(mesh::Nodes, float, Mode, int *)", [STRUCTS])
     assert found.is_whole
     assert found.names("step", [STRUCTS]) == {
@@ -295,6 +267,31 @@ def test_members_of_a_struct_and_what_hides_them() -> None:
     source = "struct P { int* a; std::vector<int> b; int* c; }; void k(P p, int* d) {"
     found = signature("k(P, int *)", [source])
     assert (found.names("k", [source]), found.pointers) == ({"param+0x0": "p.a"}, frozenset())
+
+
+@each_row("source", [
+    "void kernel(int a);", "int main() { kernel(1, 2); }", "void my_kernel(int a) {",
+    "void kernels(int a) {", "void kernel(int a", "void kernel(", None,
+])  # fmt: skip
+def test_no_definition(source: str | None) -> None:
+    assert names("kernel", [source]) == []
+
+
+STRUCTS = """
+#pragma once
+constexpr int kParts = 2;
+enum Mode { Fast, Slow };
+namespace mesh {
+struct Range { int first, last; };  // float* not_a_member;
+struct Nodes {
+    const double *x = nullptr, *v{nullptr};
+    Range range;
+    Mode mode;
+    float* __restrict__ parts[kParts];
+};
+}  // namespace mesh
+__global__ void step(mesh::Nodes nodes, float dt, Mode mode, int* flags) {}
+"""
 
 
 @given(st.text("k(){}<>*&[],/ \n=intfloat_", max_size=200))

@@ -21,8 +21,7 @@ STREAMS = Path(__file__).parents[4] / "evals" / "sass" / "streams" / "streams.ke
 
 @cache
 def found(report: str, kernel: str = "") -> dict[str, ArrayDocument]:
-    path = STREAMS if report == "streams" else SAMPLES[report].folder / "slow.ncu-rep"
-    path = path if path.exists() else path.with_suffix(".ncu-repz")
+    path = STREAMS if report == "streams" else SAMPLES[report].report("slow")
     launches = profile_of(path).launches
     launch = next(each for each in launches if not kernel or each.name.function == kernel)
     return {array.name: array for array in arrays(LaunchView(launch, reads_code=True))}
@@ -108,31 +107,7 @@ def rows(name: str, *, reads_code: bool = True) -> tuple[LineAccessDocument, ...
     return line_accesses(LaunchView(launch_of(name), reads_code=reads_code))
 
 
-def test_uniform_loads_and_passes_that_are_known() -> None:
-    first, *others = rows(UNIFORM_ROWS)
-    assert (first.line, first.operation, first.width) == (18, "load", 16)
-    assert first.is_uniform
-    assert (first.sectors, first.wavefronts, first.instructions) == (1, 4, 8)
-    assert first.executed == 8 * 1_013_760
-    assert not any(each.is_uniform for each in others)
-    first, *_ = rows(UNIFORM_ROWS, reads_code=False)
-    assert first.is_uniform is None
-    assert (first.sectors, first.wavefronts) == (1, 4)
-    # The same code, but more sectors than one address needs.
-    twice = changed(
-        launch_of(UNIFORM_ROWS),
-        lambda name, value: 2 * value if name.endswith("theoretical_sectors_global") else value,
-    )
-    first, *_ = line_accesses(LaunchView(twice, reads_code=True))
-    assert (first.sectors, first.is_uniform) == (2, None)
-    assert (access(16, 1).wavefronts((9, 0)), access(8, 2).wavefronts((9, 0))) == (4, 2)
-    assert access(4, 1).wavefronts((8, 6)) == 1
-    assert access(16, 1).wavefronts((8, 6)) is None  # not checked there
-    assert access(4, 2).wavefronts((9, 0)) is None  # not aligned: one pass or two
-    assert access(16, 1, threads=8).wavefronts((9, 0)) is None
-
-
-def test_rows_of_samples_add_up_to_the_counters() -> None:
+def test_rows_of_samples_and_uniform_loads() -> None:
     launch = launch_of("stencil_march")
     found = memory_accesses(LaunchView(launch))
     loads = [each.sectors or 0.0 for each in found if each.operation == "load"]
@@ -157,6 +132,27 @@ def test_rows_of_samples_add_up_to_the_counters() -> None:
     assert len(found) == 4
     assert all(each.sectors == pytest.approx(11.77, abs=0.02) for each in found)
     assert all(each.wavefronts is None for each in found)
+    first, *others = rows(UNIFORM_ROWS)
+    assert (first.line, first.operation, first.width) == (18, "load", 16)
+    assert first.is_uniform
+    assert (first.sectors, first.wavefronts, first.instructions) == (1, 4, 8)
+    assert first.executed == 8 * 1_013_760
+    assert not any(each.is_uniform for each in others)
+    first, *_ = rows(UNIFORM_ROWS, reads_code=False)
+    assert first.is_uniform is None
+    assert (first.sectors, first.wavefronts) == (1, 4)
+    # The same code, but more sectors than one address needs.
+    twice = changed(
+        launch_of(UNIFORM_ROWS),
+        lambda name, value: 2 * value if name.endswith("theoretical_sectors_global") else value,
+    )
+    first, *_ = line_accesses(LaunchView(twice, reads_code=True))
+    assert (first.sectors, first.is_uniform) == (2, None)
+    assert (access(16, 1).wavefronts((9, 0)), access(8, 2).wavefronts((9, 0))) == (4, 2)
+    assert access(4, 1).wavefronts((8, 6)) == 1
+    assert access(16, 1).wavefronts((8, 6)) is None  # not checked there
+    assert access(4, 2).wavefronts((9, 0)) is None  # not aligned: one pass or two
+    assert access(16, 1, threads=8).wavefronts((9, 0)) is None
 
 
 def access(width: int, lines: float, threads: float = 32.0) -> MemoryAccess:

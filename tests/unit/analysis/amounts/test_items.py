@@ -1,7 +1,5 @@
 """What amounts are counted per, the work per item, and what a block takes of an SM."""
 
-from pathlib import Path
-
 import pytest
 
 from evals.public_reports import MANUALLY_READ, NOT_FOUND
@@ -14,13 +12,11 @@ from keet.ingest import read_profile
 from tests.conftest import REPORTS
 from tests.rows import each_row
 from tests.unit.analysis.made_up_launch import made_up
-from tests.unit.analysis.real_launches import SAMPLES, launch_of, profile_of
+from tests.unit.analysis.real_launches import launch_of, profile_of, program_launch
 
 
 def view_of(sample: str, *, reads_code: bool = True) -> LaunchView:
-    path = SAMPLES[sample].folder / "slow.ncu-rep"
-    path = path if path.exists() else path.with_suffix(".ncu-repz")
-    return LaunchView(read_profile(path).launches[0], reads_code=reads_code)
+    return LaunchView(launch_of(sample), reads_code=reads_code)
 
 
 def work(view: LaunchView) -> dict[str, float]:
@@ -49,7 +45,7 @@ def test_a_sum_is_counted_per_element_that_is_read() -> None:
     assert (item.name, item.count, item.basis) == ("element of param+0x0", 1 << 20, "loads")
 
 
-def test_the_same_instructions_and_their_kinds() -> None:
+def test_the_same_instructions_and_work_of_samples() -> None:
     view = view_of("half_dense")
     item = item_of(view)
     assert item is not None
@@ -58,14 +54,10 @@ def test_the_same_instructions_and_their_kinds() -> None:
     parts = [each.value for each in named if each.id.startswith("per_item_instructions_")]
     assert sum(parts) == pytest.approx(row.value)
     # Tensor cores at 94 %, issue slots at 17 %.
-    path = SAMPLES["token_mix"].folder / "slow.ncu-repz"
-    view = LaunchView(read_profile(path).launches[0])
+    view = view_of("token_mix", reads_code=False)
     (bound,) = (each for each in bounds(view) if each.id == "same_instructions")
     duration = view.value("duration")
     assert bound.us > 0.94e-3 * duration
-
-
-def test_work_of_samples_and_of_named_items() -> None:
     found = work(view_of("matrix_flip"))
     assert (found["loads"], found["stores"]) == (1, 1)
     purposes = [value for name, value in found.items() if name.startswith("instructions.")]
@@ -137,8 +129,6 @@ def test_what_a_block_takes_of_an_sm() -> None:
 
 
 def of_program(name: str, kernel: str) -> ResourcesDocument:
-    profile = profile_of(Path(f"evals/amounts/programs/{name}_first.ncu-repz"))
-    launch = next(each for each in profile.launches if each.kernel == kernel)
-    found = resources(LaunchView(launch, reads_code=True))
+    found = resources(LaunchView(program_launch(f"{name}_first", kernel), reads_code=True))
     assert found is not None
     return found

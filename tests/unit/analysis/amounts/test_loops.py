@@ -12,9 +12,8 @@ from keet.analysis.amounts.conditions import conditions
 from keet.analysis.amounts.loops import loops
 from keet.analysis.launch_view import LaunchView
 from keet.documents.amounts import ConditionDocument, InvariantDocument, LoopAmounts
-from keet.profile import Launch
 from tests.rows import each_row
-from tests.unit.analysis.real_launches import code_view, launch_of, profile_of
+from tests.unit.analysis.real_launches import code_view, launch_of, profile_of, program_launch
 
 AMOUNTS = Path(__file__).parents[4] / "evals" / "amounts"
 
@@ -127,22 +126,13 @@ def test_known_loops_are_right_or_unknown() -> None:
     assert judged >= 25
 
 
-PROGRAMS = Path(__file__).parents[4] / "evals" / "amounts" / "programs"
-
-
-def of_program(program: str, kernel: str) -> Launch:
-    launches = profile_of(PROGRAMS / f"{program}.ncu-repz").launches
-    return next(each for each in launches if each.name.function == kernel)
-
-
 @cache
 def rows_of_conditions(name: str, kernel: str = "") -> dict[int, ConditionDocument]:
-    launch = of_program(name, kernel) if kernel else launch_of(name)
+    launch = program_launch(name, kernel) if kernel else launch_of(name)
     return {row.line: row for row in conditions(LaunchView(launch, reads_code=True))}
 
 
-def test_elements_that_yield_and_copies_of_inlined_functions() -> None:
-    # `if (square <= limit) return 0.0;`: the others go on.
+def test_conditions_of_real_reports() -> None:
     found = rows_of_conditions("impact", "update_stresses")
     assert {*found} == {122, 231}
     row = found[122]
@@ -160,9 +150,6 @@ def test_elements_that_yield_and_copies_of_inlined_functions() -> None:
     assert found[96].share_pct == pytest.approx(53.0, abs=0.1)  # one side, in all copies
     assert found[96].to_line == 96
     assert (found[91].warps_entering or 0) > 0.9 * found[91].warps  # few skip it wholly
-
-
-def test_threads_that_enter_and_copies() -> None:
     row = rows_of_conditions("column_physics")[165]
     assert row.threads_entering == pytest.approx(row.warps_entering, rel=0.1)
     assert row.instructions_pct > 100 * row.threads_entering / row.threads
@@ -181,6 +168,20 @@ def test_threads_that_enter_and_copies() -> None:
     found = rows_of_conditions("mask_compact/counter_per_warp")
     assert {*found} == {63}  # not `if (tid % 32 == 31 && inclusive > 0)`
     assert found[63].threads == 8 * 2_621_440
+    assert not rows_of_conditions("topics", "infer_documents")
+    assert not rows_of_conditions("impact_first", "kinetic_energy")
+    assert conditions(LaunchView(launch_of("band_scale"))) == ()
+    for row in (
+        *rows_of_conditions("band_scale").values(),
+        *rows_of_conditions("reactive", "transport").values(),
+    ):
+        assert row.text.ids
+        assert set(row.text.ids) == {each.id for each in row.evidence}
+    view = LaunchView(program_launch("impact_first", "stable_step"), reads_code=True)
+    found = {each.name: each.one_address_atomics for each in arrays(view)}
+    assert found["smallest"] == 27_648
+    assert found["corners"] is None
+    assert not conditions(view)  # `if (threadIdx.x % 32 == 0)`
 
 
 @each_row("name", [
@@ -194,20 +195,3 @@ def test_threads_that_enter_and_copies() -> None:
 ])  # fmt: skip
 def test_look_alikes(name: str) -> None:
     assert not rows_of_conditions(name)
-
-
-def test_texts_print_evidence_and_look_alikes_have_none() -> None:
-    assert not rows_of_conditions("topics", "infer_documents")
-    assert not rows_of_conditions("impact_first", "kinetic_energy")
-    assert conditions(LaunchView(launch_of("band_scale"))) == ()
-    for row in (
-        *rows_of_conditions("band_scale").values(),
-        *rows_of_conditions("reactive", "transport").values(),
-    ):
-        assert row.text.ids
-        assert set(row.text.ids) == {each.id for each in row.evidence}
-    view = LaunchView(of_program("impact_first", "stable_step"), reads_code=True)
-    found = {each.name: each.one_address_atomics for each in arrays(view)}
-    assert found["smallest"] == 27_648
-    assert found["corners"] is None
-    assert not conditions(view)  # `if (threadIdx.x % 32 == 0)`

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
 
 import pytest
 
@@ -14,11 +13,10 @@ from keet.analysis.sass.analyses.serial_loads import SerialLoads
 from keet.analysis.sass.flow.program import SassProgram
 from keet.analysis.sass.polynomials.symbols import launch_shape
 from keet.documents.amounts import PhasesDocument, SerialLoadsDocument
-from keet.ingest import read_profile
 from tests.rows import each_row
+from tests.unit.analysis.real_launches import program_launch, side_of
 from tests.unit.sass.assembled import assembled
 
-FAMILIES = Path("kernels_samples/casebook/families")
 START = """
     S2R R0, SR_TID.X; S2R R1, SR_CTAID.X; IMAD R0, R1, 0x80, R0; ULDC.64 UR4, c[0x0][0x208]
     IMAD.WIDE R2, R0, 0x4, c[0x0][0x210]; IMAD.WIDE R4, R0, 0x4, c[0x0][0x218]
@@ -163,9 +161,7 @@ LOOP = """
 
 @cache
 def document(case: str, *, reads_code: bool = True) -> SerialLoadsDocument | None:
-    family, _, side = case.partition("/")
-    profile = read_profile(FAMILIES / family / "profiles" / f"{side}.keet.json.zst")
-    return serial_loads(LaunchView(profile.launches[0], reads_code=reads_code))
+    return serial_loads(LaunchView(side_of(case).launches[0], reads_code=reads_code))
 
 
 def test_round_trips_of_real_kernels() -> None:
@@ -180,9 +176,7 @@ def test_round_trips_of_real_kernels() -> None:
     assert {each.metric for each in found.evidence} >= {"serial_round_trips", "serial_waits"}
     assert set(found.text.ids) <= {each.id for each in found.evidence}
     # Three loads, a store, a load, two stores, for each of three axes. L2 is busy, too.
-    profile = read_profile(Path("evals/amounts/programs/impact.ncu-repz"))
-    launch = next(each for each in profile.launches if each.name.function == "update_nodes")
-    found = serial_loads(LaunchView(launch, reads_code=True))
+    found = serial_loads(LaunchView(program_launch("impact", "update_nodes"), reads_code=True))
     assert (found.round_trips, found.needed, found.loads, found.loop) == (6, 1, 12, None)
     assert [trip.line for trip in found.trips[1:]] == [266, 268, 269, 271, 272]
     assert all(trip.line == trip.after_line + 1 for trip in found.trips[1:])
@@ -213,9 +207,7 @@ def test_look_alikes(case: str) -> None:
 
 @cache
 def document_of_phases(case: str, *, reads_code: bool = True) -> PhasesDocument | None:
-    family, _, side = case.partition("/")
-    profile = read_profile(FAMILIES / family / "profiles" / f"{side}.keet.json.zst")
-    launch = max(profile.launches, key=lambda each: each.rank_time)
+    launch = max(side_of(case).launches, key=lambda each: each.rank_time)
     return phases(LaunchView(launch, reads_code=reads_code))
 
 
@@ -234,8 +226,7 @@ def test_tiles_that_are_loaded_computed_with_and_stored() -> None:
     assert store.samples_pct < 2
     assert found.blocks_per_sm == 1
     # Lines of photoacoustic.cu: barriers at 154 and 164.
-    profile = read_profile(Path("evals/amounts/programs/photoacoustic_first.ncu-repz"))
-    launch = next(each for each in profile.launches if each.kernel == "condition_records")
+    launch = program_launch("photoacoustic_first", "condition_records")
     found = phases(LaunchView(launch, reads_code=True))
     lines = [(row.first_line or 0, row.last_line or 0) for row in found.phases]
     assert all(last <= barrier for (_, last), barrier in zip(lines, (154, 164)))

@@ -33,7 +33,7 @@ def test_shares_add_up(name: str) -> None:
         assert sum(own) == pytest.approx(100)
 
 
-def test_reductions_gathers_and_spills() -> None:
+def test_whose_work_l1_and_l2_do() -> None:
     found = of_launch("key_count")
     atomics = found["L2", "sectors", "atomics"]
     assert (atomics.amount, atomics.basis) == (16_776_777, "exact")
@@ -63,10 +63,6 @@ def test_reductions_gathers_and_spills() -> None:
     launch = changed(launch, lambda name, value: 1e8 if name == stores else value)
     assert ("L2", "sectors", "local memory") not in parts(LaunchView(launch))
     assert unit_parts(LaunchView(made_up({}))) == ()
-
-
-def test_whose_work_l1_does() -> None:
-    # By sectors they would be a tenth of the loads.
     found = of_launch("kmeans_assign/double_accumulator")
     uniform = found["L1", "wavefronts", "uniform loads"]
     assert uniform.amount == pytest.approx(4 * 8 * 1_013_760, rel=0.02)
