@@ -44,8 +44,8 @@ def check(found: Account, view: LaunchView) -> None:
         assert _is_missing(part.part, view), part
 
 
-def test_where_fp64_lanes_are_few_warps_wait_for_them_in_the_queues_of_memory() -> None:
-    """On GPUs with full-rate FP64, these states have other reasons."""
+def test_waiting_for_units_that_are_busy_or_few() -> None:
+    # On GPUs with full-rate FP64, these states have other reasons.
     states = {"tex_throttle": 60.0, "short_scoreboard": 40.0, "selected": 1.0}
     for device, double in ((GEFORCE, 1.0), (H200, 0.0)):
         launch = made_up({"fp64": 84.0, "issue_slots": 1.0}, states, device=device)
@@ -56,6 +56,18 @@ def test_where_fp64_lanes_are_few_warps_wait_for_them_in_the_queues_of_memory() 
         own = parts.get("waiting.busy.fp64", 0.0) + parts.get("waiting.latency.double", 0.0)
         assert own == pytest.approx(double * waiting, abs=1)
         assert ("waiting.latency.textures" in parts) is (not double)
+    # The same warp state, by how busy DRAM is: smoothly from one part to the other.
+    busy = []
+    for dram in (0.0, 20.0, 40.0, 60.0, 80.0, 92.0):
+        units = {"dram": dram, "issue_slots": 10.0}
+        found, _ = account(made_up(units, {"long_scoreboard": 10.0, "selected": 1.0}))
+        waiting, part = found.part("waiting"), found.part("waiting.busy.dram")
+        assert waiting.percent.value == pytest.approx(90)
+        busy.append(float(part.percent.value) if part else 0.0)
+        rest = found.part("waiting.latency.memory")
+        assert busy[-1] + (float(rest.percent.value) if rest else 0.0) == pytest.approx(90)
+    assert (busy, busy[0]) == (sorted(busy), 0)
+    assert busy[-1] > 85
 
 
 def _check_children(part: TimePart) -> None:
@@ -160,21 +172,6 @@ def test_idle_sms_are_split_by_the_shape_of_the_grid(grid, waves, average, longe
 def _shares(found: Account, *ids: str) -> list[object]:
     parts = [found.part(each) for each in ids]
     return [part and pytest.approx(part.percent.value, abs=0.01) for part in parts]
-
-
-def test_waiting_for_a_unit_is_waiting_for_latency_where_the_unit_is_idle() -> None:
-    """The same warp state, by how busy DRAM is: smoothly from one part to the other."""
-    busy = []
-    for dram in (0.0, 20.0, 40.0, 60.0, 80.0, 92.0):
-        units = {"dram": dram, "issue_slots": 10.0}
-        found, _ = account(made_up(units, {"long_scoreboard": 10.0, "selected": 1.0}))
-        waiting, part = found.part("waiting"), found.part("waiting.busy.dram")
-        assert waiting.percent.value == pytest.approx(90)
-        busy.append(float(part.percent.value) if part else 0.0)
-        rest = found.part("waiting.latency.memory")
-        assert busy[-1] + (float(rest.percent.value) if rest else 0.0) == pytest.approx(90)
-    assert (busy, busy[0]) == (sorted(busy), 0)
-    assert busy[-1] > 85
 
 
 def test_parts_of_issuing_of_the_busiest_unit_and_the_leading_ones() -> None:

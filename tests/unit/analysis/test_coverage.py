@@ -46,23 +46,6 @@ def test_what_reports_of_several_sets_lack(profile_of) -> None:
     assert coverage.build_hint is None
     profile = read_profile(REPORTS / "zoo.ncu-repz", source="tests/data/programs")
     assert gaps_of(profile) == set()
-
-
-@pytest.mark.parametrize("name", ["range.ncu-rep", "graph.ncu-repz"])
-def test_ranges_and_graphs_have_no_source_to_lack(name: str, profile_of) -> None:
-    """ncu refuses --import-source for them, so it must not be advised."""
-    assert {"source_lines", "source_text"}.isdisjoint(gaps_of(profile_of(name)))
-    assert "--import-source" not in find_coverage(profile_of(name)).command
-    assert "SourceCounters" not in find_coverage(profile_of(name)).command
-
-
-def with_command(profile: Profile, command: str | None) -> Profile:
-    origin = profile.provenance
-    made = Provenance(origin.path, "ncu-rep", 1, origin.sha256, "keet", command_line=command)
-    return Profile(profile.launches, made)
-
-
-def test_sections_and_commands_that_are_used_or_not(profile_of) -> None:
     recorded = "ncu --set basic --section SchedulerStats ./app"
     coverage = find_coverage(with_command(profile_of("tour_basic.ncu-repz"), recorded))
     unavailable = {gap.id for gap in coverage.gaps if gap.unavailable}
@@ -89,6 +72,20 @@ def test_sections_and_commands_that_are_used_or_not(profile_of) -> None:
     assert [gap.id for gap in found.gaps if not gap.unavailable] == []
     assert found.command is None
     assert keet_command(read_profile(RUNS / "waits.ncu-repz")) == "keet profile -- ./waits"
+
+
+@pytest.mark.parametrize("name", ["range.ncu-rep", "graph.ncu-repz"])
+def test_ranges_and_graphs_have_no_source_to_lack(name: str, profile_of) -> None:
+    """ncu refuses --import-source for them, so it must not be advised."""
+    assert {"source_lines", "source_text"}.isdisjoint(gaps_of(profile_of(name)))
+    assert "--import-source" not in find_coverage(profile_of(name)).command
+    assert "SourceCounters" not in find_coverage(profile_of(name)).command
+
+
+def with_command(profile: Profile, command: str | None) -> Profile:
+    origin = profile.provenance
+    made = Provenance(origin.path, "ncu-rep", 1, origin.sha256, "keet", command_line=command)
+    return Profile(profile.launches, made)
 
 
 @each_row("function, pattern", [

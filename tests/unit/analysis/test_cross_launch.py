@@ -261,28 +261,6 @@ def test_many_short_launches(profile_of) -> None:
     assert all(each.kind != "tiny_launches" for each in found_in(launches))
 
 
-def test_shapes_that_a_program_compares(profile_of, wording) -> None:
-    one = profile_of("pipeline_before.ncu-repz").launches[0]
-    launches = [copied(one, number) for number in range(3)]
-    for launch, blocks in zip(launches, (16, 64, 256)):
-        launch.grid = (blocks, 1, 1)
-    found = next(each for each in found_in(launches) if each.kind == "sweep")
-    wording(found.text)
-    assert found.us_saved is None
-    relax = profile_of("pipeline_before.ncu-repz").launches[5]
-    chain = [copied(relax, number) for number in range(4)]
-    for smaller in chain[1::2]:
-        smaller.grid = (1, 1, 1)
-    assert not found_in(chain)
-    # An edited snapshot: three launches that read the same bytes, and three more in other blocks.
-    relax = profile_of("pipeline_before.ncu-repz").launches[5]
-    sweep = [copied(relax, number) for number in range(6)]
-    assert [each.kind for each in found_in(sweep)] == ["repeated_passes"]
-    for other in sweep[3:]:
-        other.block = (64, 1, 1)
-    assert "repeated_passes" not in [each.kind for each in found_in(sweep)]
-
-
 def test_bytes_of_a_launch_their_places_and_readers(profile_of) -> None:
     launch = profile_of("pipeline_before.ncu-repz").launches[3]
     written, read = written_and_read(launch)
@@ -367,8 +345,7 @@ def test_passes_without_byte_counters_move_as_much_each(shorter: float, found: b
     assert ("repeated_passes" in kinds) == found
 
 
-def test_equal_launches_are_a_question_without_a_saving(profile_of, wording) -> None:
-    # How many of them a report has is a matter of its capture: `ncu -c 3` would promise 3x.
+def test_shapes_and_sizes_of_equal_launches(profile_of, wording) -> None:
     relax = profile_of("pipeline_before.ncu-repz").launches[5:8]
     together = cross_launch_findings(relax, Ledger())
     assert "repeated_passes" in {each.kind for each in together.found}
@@ -379,6 +356,25 @@ def test_equal_launches_are_a_question_without_a_saving(profile_of, wording) -> 
     (found,) = found_in(relax)
     assert found.us_saved is None
     wording(found.text)
+    one = profile_of("pipeline_before.ncu-repz").launches[0]
+    launches = [copied(one, number) for number in range(3)]
+    for launch, blocks in zip(launches, (16, 64, 256)):
+        launch.grid = (blocks, 1, 1)
+    found = next(each for each in found_in(launches) if each.kind == "sweep")
+    wording(found.text)
+    assert found.us_saved is None
+    relax = profile_of("pipeline_before.ncu-repz").launches[5]
+    chain = [copied(relax, number) for number in range(4)]
+    for smaller in chain[1::2]:
+        smaller.grid = (1, 1, 1)
+    assert not found_in(chain)
+    # An edited snapshot: three launches that read the same bytes, and three more in other blocks.
+    relax = profile_of("pipeline_before.ncu-repz").launches[5]
+    sweep = [copied(relax, number) for number in range(6)]
+    assert [each.kind for each in found_in(sweep)] == ["repeated_passes"]
+    for other in sweep[3:]:
+        other.block = (64, 1, 1)
+    assert "repeated_passes" not in [each.kind for each in found_in(sweep)]
 
 
 @each_row(("name", "found"), [("version 2, run {}", False), ("solve", True)])

@@ -116,7 +116,7 @@ def with_accesses(accesses: int, per_warp: int) -> Launch:
     return made_up(BUSY, None, opcodes, **shape, **counts)
 
 
-def test_warps_without_an_access_are_waste(wording) -> None:
+def test_warps_without_an_access_are_waste_and_others_have_work(wording) -> None:
     launch = with_accesses(WARPS // 20, 12)
     found = idle_warps(LaunchView(launch))
     assert found.share.value == pytest.approx(95)
@@ -131,11 +131,8 @@ def test_warps_without_an_access_are_waste(wording) -> None:
     first = diagnose(launch).findings[0]
     assert first.label == "warps without work"
     assert 1.5 < first.forecast.likely < 1 / 0.43
-
-
-def test_warps_that_store_or_compute_have_work() -> None:
-    """The look-alikes: warps that compute much, of which one stores the result of all; in the basic
-    set, each warp loads or stores once, or there are few results of much work."""
+    # The look-alikes: warps that compute much, of which one stores the result of all; in the basic
+    # set, each warp loads or stores once, or there are few results of much work.
     launches = [with_accesses(WARPS, 12), with_accesses(WARPS // 20, 2000)]
     launches += [of_the_basic_set(*each) for each in ((1.0, 12), (1.9, 16), (0.1, 100))]
     assert [idle_warps(LaunchView(each)) for each in launches] == [None] * 5

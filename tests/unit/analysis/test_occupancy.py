@@ -79,16 +79,13 @@ def test_what_if_agrees_with_ncus_curves() -> None:
     assert min(points.values()) > 500
 
 
-def test_the_smallest_limit_decides_and_a_block_may_not_fit() -> None:
+def test_limits_and_the_steps_of_curves() -> None:
     assert Limits(4, 2, 8, 32, 2).binding == ("shared", "barriers")
     assert Limits(4, 2, 8, 32).least == 2
     sm = Machine(warps=64, blocks=32, registers=65536, shared=65536, shared_unit=128)
     assert limits(sm, Configuration(1024, 255, 0)).least == 0
     assert limits(sm, Configuration(32, 0, 0)).registers == sm.blocks
-
-
-def test_curves_have_a_step_wherever_the_number_of_warps_changes() -> None:
-    """174 registers leave room for one block of 8 warps, 48 KiB of shared memory for four."""
+    # 174 registers leave room for one block of 8 warps, 48 KiB of shared memory for four.
     path = next(path for path in _SAMPLES if path.parent.name == "panel_product")
     ((_, model),) = models([path.with_name(path.name.replace("fast", "slow"))])
     assert isinstance(model, OccupancyModel)

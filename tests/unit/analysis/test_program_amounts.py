@@ -128,8 +128,7 @@ def test_groups_and_kernels_that_were_not_profiled() -> None:
     assert not [text for text in amounts_of(of_run("waits_range")).texts if "profiled" in text]
 
 
-def test_state_that_fits_on_the_chip(wording) -> None:
-    # 1,200 launches that move 23 MB: ten steps per launch move it 120 times.
+def test_states_and_short_launches(wording) -> None:
     run = _run([("spin", 17.0)] * 1200)
     found = amounts_of(_profile([_launch(0, "spin", 17.6, 5.4, 20.0)], run))
     (state,) = found.states
@@ -148,6 +147,21 @@ def test_state_that_fits_on_the_chip(wording) -> None:
     assert state.us == pytest.approx(10 * 600e6 / 4e12 * 1e6), "at DRAM's rate"
     assert "state_on_chip" not in {bound.id for bound in found.bounds}
     assert not amounts_of(_profile([_launch(n, "spin", 17, 5) for n in range(4)])).states
+    found = amounts_of(of_run("steps_many"))
+    group = found.groups[0]
+    assert (group.kernel, group.launches) == ("smooth_step", 400)
+    assert 0.3 * (group.us_median or 0) < (group.fixed_us or 0) < (group.us_median or 0)
+    (text,) = [text for text in found.texts if "launches of smooth_step" in text]
+    (gap,) = [piece for piece in text.evidence.values() if "without a kernel" in piece.label]
+    assert gap.unit == "ns"
+    assert 3000 < gap.value < 4000
+    found = amounts_of(of_run("managed"))
+    assert found.groups[0].fixed_us is None
+    assert not found.states
+    assert not found.bounds
+    # The same program with one stream and with eight.
+    assert amounts_of(of_run("streams_serial")).states
+    assert not amounts_of(of_run("streams_together")).states
 
 
 def test_kernels_that_take_turns_and_what_is_not_known() -> None:
@@ -189,24 +203,6 @@ def test_all_readers_of_as_much_are_candidates() -> None:
     found = amounts_of(_profile(launches)).hand_overs
     pairs = [(each.writer, each.reader) for each in found]
     assert pairs == [("first", "second"), ("second", "third"), ("first", "third")]
-
-
-def test_short_launches_cost_their_start_and_the_gaps() -> None:
-    found = amounts_of(of_run("steps_many"))
-    group = found.groups[0]
-    assert (group.kernel, group.launches) == ("smooth_step", 400)
-    assert 0.3 * (group.us_median or 0) < (group.fixed_us or 0) < (group.us_median or 0)
-    (text,) = [text for text in found.texts if "launches of smooth_step" in text]
-    (gap,) = [piece for piece in text.evidence.values() if "without a kernel" in piece.label]
-    assert gap.unit == "ns"
-    assert 3000 < gap.value < 4000
-    found = amounts_of(of_run("managed"))
-    assert found.groups[0].fixed_us is None
-    assert not found.states
-    assert not found.bounds
-    # The same program with one stream and with eight.
-    assert amounts_of(of_run("streams_serial")).states
-    assert not amounts_of(of_run("streams_together")).states
 
 
 def test_bounds_of_the_same_bytes_and_of_each_byte_once(known) -> None:

@@ -141,7 +141,7 @@ def test_a_time_that_is_not_known_is_no_gap() -> None:
         assert (gap.ratio, gap.factor, gap.run_is_longer) == (ratio, 500, ratio > 1)
 
 
-def test_memory_of_the_host(wording) -> None:
+def test_memory_of_the_host_and_shapes_that_the_run_does_not_have(wording) -> None:
     found = reasons(
         5.1,
         position_of(2410),
@@ -162,6 +162,13 @@ def test_memory_of_the_host(wording) -> None:
     )
     first = found["managed_or_host_memory"]
     assert (first.status, first.text[:7]) == ("likely", "8% of t")
+    position = position_of(300, known_by="kernel")
+    found = reasons(100, position, kernels=(shaped(2, 90, 900),))["not_typical"]
+    assert found.status == "likely"
+    wording(found.text)
+    kernel = KernelRun("_Z1kv", "k()", None, None, 1, 300 * US, 300 * US)
+    position = position_of(300, launches=1, known_by="kernel")
+    assert statuses(100, position, kernels=(kernel,))["not_typical"] == "ruled_out"
 
 
 @each_row("status, own_ms, other_ms, groups", [
@@ -345,16 +352,6 @@ def test_a_launch_of_this_number_in_another_execution(status, ending, row) -> No
     found = reasons(100, position_of(300), kernels=(row,))["not_typical"]
     assert found.status == status
     assert found.text.endswith(ending)
-
-
-def test_a_shape_that_the_run_does_not_have_and_a_single_launch(wording) -> None:
-    position = position_of(300, known_by="kernel")
-    found = reasons(100, position, kernels=(shaped(2, 90, 900),))["not_typical"]
-    assert found.status == "likely"
-    wording(found.text)
-    kernel = KernelRun("_Z1kv", "k()", None, None, 1, 300 * US, 300 * US)
-    position = position_of(300, launches=1, known_by="kernel")
-    assert statuses(100, position, kernels=(kernel,))["not_typical"] == "ruled_out"
 
 
 @given(

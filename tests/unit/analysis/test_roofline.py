@@ -135,6 +135,12 @@ def test_bytes_and_peaks_as_in_ncus_own_charts(profile_of) -> None:
     lookups = full.require("l2_sectors").value * 32 / (full.require("duration").value * 1e-9)
     by_share = lookups / full.require("l2_sectors_pct").value * 100 * 2 / 3
     assert by_cycle == pytest.approx(by_share, rel=0.01)
+    # Made up: the clock is that of a lower power state.
+    counts = {"dram_peak_bytes_per_cycle": 1000.0, "dram_bytes_per_second": 1e11}
+    counts |= {"dram_frequency": 5e8, "device_memory_clock": 1e6}
+    for duration, peak in ((1e6, 5e11), (1e4, 1e12)):
+        launch = made_up({"dram": 20.0}, **counts, duration=duration)
+        assert rates(find_roofline(launch), "dram")[2] == peak
 
 
 @needs_corpus
@@ -152,15 +158,6 @@ def test_ceilings_of_public_reports() -> None:
     share, _, peak = rates(find_roofline(launch), "tensor_int8")
     assert peak / 84 / launch.require("sm_clock").value == pytest.approx(2048, rel=1e-3)
     assert share == pytest.approx(53.8, abs=0.1)
-
-
-def test_a_dram_clock_that_is_low_in_a_long_launch_is_kept() -> None:
-    """Made up: the clock is that of a lower power state."""
-    counts = {"dram_peak_bytes_per_cycle": 1000.0, "dram_bytes_per_second": 1e11}
-    counts |= {"dram_frequency": 5e8, "device_memory_clock": 1e6}
-    for duration, peak in ((1e6, 5e11), (1e4, 1e12)):
-        launch = made_up({"dram": 20.0}, **counts, duration=duration)
-        assert rates(find_roofline(launch), "dram")[2] == peak
 
 
 @needs_corpus
@@ -192,25 +189,6 @@ def test_rooflines_of_public_reports(path) -> None:
 def test_opcodes(opcode: str, matrix: tuple[str, float]) -> None:
     found = parse_opcode(opcode)
     assert (found.type, found.operations) == matrix
-
-
-def test_opcodes_without_a_shape_and_constants(profile_of) -> None:
-    for opcode in [
-        "HFMA2.MMA",
-        "FFMA",
-        "HMMA",
-        "HMMA.884.F32.F32.STEP2",
-        "UTCHMMA.2CTA",
-        "HMMA.999",
-    ]:
-        assert parse_opcode(opcode) is None
-    # HFMA2 puts a constant into a register: nobody computes in FP16 there.
-    roofline = find_roofline(profile_of("tour_full.ncu-repz").launches[1])
-    assert roofline.ceiling("fp16").reached_pct > 0
-    assert roofline.lead is None
-    assert any("constants" in note for note in roofline.notes)
-    half = find_roofline(profile_of("zoo.ncu-repz").launches[1])
-    assert half.lead == "fp16"
 
 
 def test_the_reading_its_sources_and_matrix_instructions(profile_of) -> None:
@@ -248,7 +226,7 @@ def test_the_reading_its_sources_and_matrix_instructions(profile_of) -> None:
     assert "roofline_fp32_reached#0" in reading.ids
 
 
-def test_what_is_missing(profile_of, wording) -> None:
+def test_what_is_missing_or_has_no_shape(profile_of, wording) -> None:
     roofline = find_roofline(profile_of("tour_basic.ncu-repz").launches[0])
     remedies = {each.check: each.remedy for each in roofline.skipped}
     assert "SpeedOfLight_RooflineChart" in remedies["fp32"]
@@ -270,6 +248,22 @@ def test_what_is_missing(profile_of, wording) -> None:
     }
     (level,) = find_roofline(launch_with(metrics)).ceilings  # its lookups were counted: none
     assert (level.id, level.reached_pct, level.achieved) == ("l2", 0.0, None)
+    for opcode in [
+        "HFMA2.MMA",
+        "FFMA",
+        "HMMA",
+        "HMMA.884.F32.F32.STEP2",
+        "UTCHMMA.2CTA",
+        "HMMA.999",
+    ]:
+        assert parse_opcode(opcode) is None
+    # HFMA2 puts a constant into a register: nobody computes in FP16 there.
+    roofline = find_roofline(profile_of("tour_full.ncu-repz").launches[1])
+    assert roofline.ceiling("fp16").reached_pct > 0
+    assert roofline.lead is None
+    assert any("constants" in note for note in roofline.notes)
+    half = find_roofline(profile_of("zoo.ncu-repz").launches[1])
+    assert half.lead == "fp16"
 
 
 amounts = st.floats(min_value=1.0, max_value=1e12)
@@ -330,7 +324,7 @@ def model_of(launch: Launch) -> TimeModel:
     return TimeModel(LaunchView(launch, reads_code=True))
 
 
-def test_a_full_arithmetic_pipe_is_a_roofline_and_issue_slots_alone_are_none() -> None:
+def test_full_pipes_that_are_a_roofline_and_that_are_none() -> None:
     launch = launch_of("tile_smooth:fast")
     model = model_of(launch)
     assert (model.busiest, reached_roofline(model)) == ("issue", "compute")
@@ -343,6 +337,19 @@ def test_a_full_arithmetic_pipe_is_a_roofline_and_issue_slots_alone_are_none() -
         assert reached_roofline(model) != "compute"
     # However few its instructions are, a busy tensor pipe computes.
     assert reached_roofline(model_of(launch_of("token_mix:fast"))) == "compute"
+    # An edited snapshot: as busy as before, with half of the matrix instructions.
+    path = next(
+        case.profile_path(variant)
+        for case in CASES.values()
+        if case.family.name == "triton_matmul"
+        for variant in case.spec.variants
+        if variant == "large_staged" or str(variant).endswith("large_staged")
+    )
+    launch = profile_of(path).launches[0]
+    counts = "sass__inst_executed_per_opcode"
+    halved = changed(launch, lambda name, v: v / 2 if name.startswith(counts) else v)
+    assert reached_roofline(model_of(launch)) == "compute"
+    assert reached_roofline(model_of(halved)) != "compute"
 
 
 def test_the_headline_says_what_the_instructions_are_for(wording) -> None:
@@ -356,23 +363,6 @@ def test_the_headline_says_what_the_instructions_are_for(wording) -> None:
     diagnosis = diagnose(launch_of("phase_sum:fast"))
     assert not diagnosis.findings
     wording(str(verdict_of(diagnosis).headline))
-
-
-def test_a_busy_tensor_pipe_that_delivers_half_is_no_roofline() -> None:
-    """An edited snapshot: as busy as before, with half of the matrix instructions."""
-    path = next(
-        case.profile_path(variant)
-        for case in CASES.values()
-        if case.family.name == "triton_matmul"
-        for variant in case.spec.variants
-        if variant == "large_staged" or str(variant).endswith("large_staged")
-    )
-    launch = profile_of(path).launches[0]
-
-    counts = "sass__inst_executed_per_opcode"
-    halved = changed(launch, lambda name, v: v / 2 if name.startswith(counts) else v)
-    assert reached_roofline(model_of(launch)) == "compute"
-    assert reached_roofline(model_of(halved)) != "compute"
 
 
 @each_row("units, metrics, roofline", [

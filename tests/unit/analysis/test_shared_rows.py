@@ -30,7 +30,7 @@ def test_a_row_is_padded_by_its_declaration(declaration: str, rows: str | None) 
     assert declared_rows(f"{declaration}\nx = tile[i][j];", 2, NAMES) == rows
 
 
-def test_the_nearest_declaration_counts_and_named_lengths_are_looked_up() -> None:
+def test_the_nearest_declaration_counts_and_pieces_are_of_one_thread() -> None:
     source = "constexpr int kDepth = 16;\n#define PITCH (kDepth + 1)\n"
     assert declared_rows(source + "__shared__ float tile[8][kDepth];\n", 3, NAMES) == "even"
     source += "constexpr int kPitch = kDepth + 1;\n"
@@ -41,6 +41,12 @@ def test_the_nearest_declaration_counts_and_named_lengths_are_looked_up() -> Non
     assert declared_rows(source, 0, NAMES) is None
     source = "constexpr int a = b * 2;\nconstexpr int b = a * 2;\n__shared__ float tile[8][a];\n"
     assert declared_rows(source, 3, NAMES) is None
+    # Whatever the address depends on: the next thread's pieces come after both.
+    pieces = [_Conflicted(address(LOST, 32, offset), 16) for offset in (512, 528)]
+    assert _takes_pieces(pieces)
+    assert not _takes_pieces(pieces[:1])
+    assert not _takes_pieces([pieces[0], _Conflicted(address(LOST, 32, 1024), 16)])
+    assert not _takes_pieces([each._replace(width=4) for each in pieces])
 
 
 @given(st.integers(1, 4096), st.integers(1, 64))
@@ -71,12 +77,3 @@ def address(symbol: Symbol, stride: int, offset: int = 0) -> Polynomial:
 def test_adjacent_threads_are_in_one_row(stride: int, width: int, rows: str | None) -> None:
     """Padding moves rows, so that it does not help where a warp stays within one."""
     assert _by_form(address(THREAD, stride), width) == rows
-
-
-def test_two_wide_pieces_side_by_side_are_of_one_thread() -> None:
-    """Whatever the address depends on: the next thread's pieces come after both."""
-    pieces = [_Conflicted(address(LOST, 32, offset), 16) for offset in (512, 528)]
-    assert _takes_pieces(pieces)
-    assert not _takes_pieces(pieces[:1])
-    assert not _takes_pieces([pieces[0], _Conflicted(address(LOST, 32, 1024), 16)])
-    assert not _takes_pieces([each._replace(width=4) for each in pieces])

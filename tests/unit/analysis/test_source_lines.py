@@ -67,21 +67,6 @@ def test_accesses_of_a_kind(line: str, kind, named: list[str]) -> None:
     assert accesses(line, TEXT, kind) == named
 
 
-def test_gathers_and_missing_samples() -> None:
-    assert is_gather(["x[columns[k]]"])
-    assert not is_gather(["x[k * n]"])
-    assert not is_gather(["x[columns[k]]", "y[k]"])
-    assert not is_gather([])
-    found = find_hotspots(launch_with(executed=[(16, 5)], wait=[(16, 3)], barrier=[(16, 4)]))
-    assert found.rows[0].samples == 7
-    found = find_hotspots(launch_with(executed=[(16, 5), (32, 9)]))
-    assert (found.ranked_by, found.rows[0].address) == ("executed", 32)
-    assert (found.rows[0].samples, found.rows[0].sectors_global) == (None, None)
-    found = find_hotspots(launch_with())
-    assert isinstance(found, Absent)
-    assert "SourceCounters" in found.remedy
-
-
 @each_row("odd", ["a<" * 5000, "a<b> " * 5000, "__shared__ " * 5000, "a[" * 5000])
 def test_malformed_sources_terminate(odd: str) -> None:
     """Patterns that try every way to read such a line would not."""
@@ -100,7 +85,7 @@ def launch_with(**instances: list[tuple[int, int]]) -> Launch:
     return Report(Path("x"), data, blocks_of(data, Path("x"))).launches()[0]
 
 
-def test_spots_are_ranked_by_samples_and_complete() -> None:
+def test_spots_are_ranked_by_samples_and_missing_ones_are_known() -> None:
     launch = launch_with(
         executed=[(16, 100), (32, 1), (48, 1)],
         samples=[(32, 30), (48, 10)],
@@ -112,6 +97,18 @@ def test_spots_are_ranked_by_samples_and_complete() -> None:
     assert [(spot.address, spot.share) for spot in found.rows] == [(32, 0.75), (48, 0.25), (16, 0)]
     assert [*found.rows[0].samples_by_reason.items()] == [("wait", 20), ("barrier", 10)]
     assert found.rows[2].samples == 0
+    assert is_gather(["x[columns[k]]"])
+    assert not is_gather(["x[k * n]"])
+    assert not is_gather(["x[columns[k]]", "y[k]"])
+    assert not is_gather([])
+    found = find_hotspots(launch_with(executed=[(16, 5)], wait=[(16, 3)], barrier=[(16, 4)]))
+    assert found.rows[0].samples == 7
+    found = find_hotspots(launch_with(executed=[(16, 5), (32, 9)]))
+    assert (found.ranked_by, found.rows[0].address) == ("executed", 32)
+    assert (found.rows[0].samples, found.rows[0].sectors_global) == (None, None)
+    found = find_hotspots(launch_with())
+    assert isinstance(found, Absent)
+    assert "SourceCounters" in found.remedy
 
 
 def test_instructions_without_a_line_and_columns_of_zeros(profile_of) -> None:

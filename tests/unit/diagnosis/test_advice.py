@@ -164,7 +164,7 @@ def test_a_saturated_pipe_gets_the_advice_for_that_pipe(unit: str, variant: str)
     assert "access" not in advice.text
 
 
-def test_advice_names_only_what_the_gpu_has(monkeypatch) -> None:
+def test_advice_names_what_the_gpu_has_and_the_place_last(monkeypatch) -> None:
     words = {(7, 0): "", (8, 0): "", (9, 0): "wgmma", (10, 0): "tcgen05", (12, 0): "", (): ""}
     for capability, word in words.items():
         with monkeypatch.context() as patch:
@@ -172,10 +172,7 @@ def test_advice_names_only_what_the_gpu_has(monkeypatch) -> None:
             view = LaunchView(launch_of("half_dense"))
             text = advice_for(finding_of("no_tensor_core", view), view).text
             assert re.findall(r"wgmma|tcgen05", text) == ([word] if word else [])
-
-
-def test_the_place_is_filled_in_last() -> None:
-    """So that a reader who may not see the source gets the same advice without its text."""
+    # So that a reader who may not see the source gets the same advice without its text.
     view = LaunchView(launch_of("matrix_flip"))
     finding = finding_of("uncoalesced_global", view)
     told = replace(finding, advice=advice_for(finding, view))

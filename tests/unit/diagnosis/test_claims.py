@@ -199,20 +199,6 @@ def test_a_wrong_claim_is_refused(report: str, claim, evidence: list[str]) -> No
     assert (result.candidate, result.forecast, result.expected) == (None, None, 1)
 
 
-def test_claims_that_are_refused_or_not_known() -> None:
-    assert len({evaluated(report, claim).reason for report, claim, _ in REFUSED}) == len(REFUSED)
-    # Not zero: a report without counters contradicts nothing, and supports nothing.
-    launch = diagnosis_of("matrix_flip:slow").view.launch
-    empty = diagnose(changed(launch, lambda name, value: None))
-    for finding, kinds in KINDS.items():
-        assert check_cause(finding, empty.model) is None
-        for kind in {*kinds} - {"redundant"}:  # a share of everything needs no counter
-            of = {"bytes": "DRAM", "parallelism": "balance", "precision": "FP32"}.get(kind, "all")
-            claim = WorkClaim(finding, kind, removed=None if kind == "precision" else 0.5, of=of)
-            result = evaluate_claims([claim], empty.model, empty.account)
-            assert (result.supported, result.candidate, result.evidence) == (False, None, ())
-
-
 TOO_LITTLE = [
     ("field_axpy:slow", claim_of("integer_overhead", "instructions", 0.5, "all")),
     ("score_tiles:slow", claim_of("redundant_traffic", "bytes", 0.9, "DRAM")),
@@ -230,9 +216,7 @@ def test_a_claim_that_saves_too_little_is_not_supported(report: str, claim) -> N
     assert (result.forecast, result.expected) == (None, 1)
 
 
-def test_claims_about_one_cause_are_combined_and_bare_shares_doubted() -> None:
-    # Bytes that leave DRAM but stay in L2 gain little where both are busy. A refused claim changes
-    # nothing.
+def test_claims_that_are_combined_doubted_refused_or_not_known() -> None:
     dram, l2, wrong = (
         claim_of("redundant_traffic", "bytes", 0.5, level) for level in ("DRAM", "L2", "local")
     )
@@ -250,6 +234,17 @@ def test_claims_about_one_cause_are_combined_and_bare_shares_doubted() -> None:
     assert doubted.possible == sure.possible
     assert doubted.expected < sure.expected
     assert (doubted.is_backed, sure.is_backed) == (False, True)
+    assert len({evaluated(report, claim).reason for report, claim, _ in REFUSED}) == len(REFUSED)
+    # Not zero: a report without counters contradicts nothing, and supports nothing.
+    launch = diagnosis_of("matrix_flip:slow").view.launch
+    empty = diagnose(changed(launch, lambda name, value: None))
+    for finding, kinds in KINDS.items():
+        assert check_cause(finding, empty.model) is None
+        for kind in {*kinds} - {"redundant"}:  # a share of everything needs no counter
+            of = {"bytes": "DRAM", "parallelism": "balance", "precision": "FP32"}.get(kind, "all")
+            claim = WorkClaim(finding, kind, removed=None if kind == "precision" else 0.5, of=of)
+            result = evaluate_claims([claim], empty.model, empty.account)
+            assert (result.supported, result.candidate, result.evidence) == (False, None, ())
 
 
 OWN = [f"{name}:{variant}" for name, s in SAMPLES.items() for variant in s.variants]

@@ -130,8 +130,7 @@ def test_findings_are_ranked_by_the_time_they_save(name: str) -> None:
     assert told == [each.candidate.id for each in ranked if each.candidate.id in told]
 
 
-def test_reports_with_few_counters() -> None:
-    # Whatever else is missing: the unit, how busy it is, and what that leaves.
+def test_reports_with_few_counters_or_nearly_empty_warps() -> None:
     for unit, share in (("dram", 5.0), ("dram", 90.0), ("l2", 40.0), ("issue_slots", 80.0)):
         diagnosis = diagnose(made_up({unit: share}, duration=50_000.0))
         _check(diagnosis)
@@ -152,6 +151,18 @@ def test_reports_with_few_counters() -> None:
     order = ("possible", "likely", "certain")
     first, second = (order.index(d.findings[0].cause_certainty) for d in (known, unknown))
     assert second <= first
+    # Blocks of 3x3 threads touch three rows with one access. Full blocks touch too many sectors for
+    # a reason of their own.
+    sectors = {"src_l2_sectors_global": 1e8, "src_l2_sectors_global_ideal": 2.5e7}
+    states = {"long_scoreboard": 30.0, "wait": 2.0, "selected": 1.0}
+    ranks = {}
+    for block in (9, 256):
+        shape = {"block_size": block, "grid_size": 10_000, "waves_per_sm": 5.0, "duration": 1e7}
+        view = LaunchView(made_up({"l1": 85.0, "issue_slots": 20.0}, states, **shape, **sectors))
+        ranked = ranked_candidates(view, TimeModel(view))
+        ranks[block] = [each.candidate.id for each in ranked if each.gain >= WORTH][:2]
+    assert ranks[9] == ["warp_divergence", "uncoalesced_global"]
+    assert ranks[256][0] == "uncoalesced_global"
 
 
 @pytest.mark.parametrize("name", ["tour_basic.ncu-repz", "tour_basic.live.csv"])
@@ -273,18 +284,3 @@ def test_spilled_registers_and_indexed_arrays_are_distinguished(name: str, varia
     found = diagnosis_of(name).findings
     (finding,) = (each for each in found if each.id == "local_memory_spill")
     assert finding.variant == variant
-
-
-def test_how_nearly_empty_warps_access_memory_follows_from_their_blocks() -> None:
-    """Blocks of 3x3 threads touch three rows with one access. Full blocks touch too many sectors
-    for a reason of their own."""
-    sectors = {"src_l2_sectors_global": 1e8, "src_l2_sectors_global_ideal": 2.5e7}
-    states = {"long_scoreboard": 30.0, "wait": 2.0, "selected": 1.0}
-    ranks = {}
-    for block in (9, 256):
-        shape = {"block_size": block, "grid_size": 10_000, "waves_per_sm": 5.0, "duration": 1e7}
-        view = LaunchView(made_up({"l1": 85.0, "issue_slots": 20.0}, states, **shape, **sectors))
-        ranked = ranked_candidates(view, TimeModel(view))
-        ranks[block] = [each.candidate.id for each in ranked if each.gain >= WORTH][:2]
-    assert ranks[9] == ["warp_divergence", "uncoalesced_global"]
-    assert ranks[256][0] == "uncoalesced_global"

@@ -149,8 +149,8 @@ def gains_in(reason: str) -> tuple[float, float]:
     return float(own), float(their)
 
 
-def test_a_finding_with_a_larger_gain_saves_more(wording) -> None:
-    """The named part is one of which the other fix removes more."""
+def test_gains_of_the_order_of_findings(wording) -> None:
+    # The named part is one of which the other fix removes more.
     diagnosis = diagnose(launch_of(SAVES_MORE), reads_code=False)
     reason = diagnosis.order_reason
     wording(reason)
@@ -165,11 +165,8 @@ def test_a_finding_with_a_larger_gain_saves_more(wording) -> None:
     ]
     label = next(each for each in saved[1] if each in reason)
     assert saved[1][label] > saved[0][label]
-
-
-def test_a_smaller_gain_may_be_less_doubtful(wording) -> None:
-    """The order of a real launch is turned round. Nothing is said where the first one is only
-    possible: it is no more certain than the other."""
+    # The order of a real launch is turned round. Nothing is said where the first one is only
+    # possible: it is no more certain than the other.
     view = LaunchView(launch_of("ode_batch/triangle_in_registers"), reads_code=False)
     model = TimeModel(view)
     worth = [each for each in ranked_candidates(view, model) if is_worth(each)]

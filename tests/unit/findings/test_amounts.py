@@ -261,7 +261,7 @@ def test_what_only_looks_like_a_cause_is_no_finding(cause: str, case: str) -> No
     assert cause not in [each.candidate.id for each in ranked(case) if is_worth(each)]
 
 
-def test_lanes_on_one_address_or_on_different_ones() -> None:
+def test_lanes_and_hot_words() -> None:
     for case, lines, requests in (
         # Not at the scattered atomics of the same kernel, which are six times as many.
         ("force_pairs/energy_of_a_ring", {299}, 1.3),
@@ -277,76 +277,6 @@ def test_lanes_on_one_address_or_on_different_ones() -> None:
     for case, most in (("segment_stats/hub_node", 1.0), ("histogram/all_to_256_words", 1.11)):
         found = lane_requests(LaunchView(launch_of(case)))
         assert found.made / found.needed <= most
-
-
-@each_row("case, slug, sources", [
-    ("expert_route/token_per_block", "steps_share", {"inst_executed"}),
-    ("expert_route/token_per_block", "steps_threads",
-     {"inst_executed", "thread_inst_executed_pred_on"}),
-    ("voxel_hash/points_of_a_scan", "atomic_requests_per_sector",
-     {"src_l2_sectors_global", "global_reduction_sectors", "global_atomic_sectors"}),
-])  # fmt: skip
-def test_numbers_name_the_counters_that_they_are_from(case, slug, sources) -> None:
-    pieces = [piece for each in ranked(case) for piece in each.candidate.evidence]
-    found = next(piece for piece in pieces if piece.slug == slug)
-    assert {each.partition("#")[0] for each in found.derived_from or ()} == sources
-
-
-def test_of_several_arrays_that_a_loop_overwrites_the_share_is_that_of_the_named_one() -> None:
-    """As if the loops of a real kernel stored to the same addresses in each iteration."""
-    view = code_view("spin_dynamics/method_from_a_table")
-    code = view.code
-    assert code.sectors
-    stores = [each for each in code.accesses if each.kind == "store"]
-    own = [code.sectors[code.program.code[each.position].address] for each in stores]
-    vars(code)["repeated_stores"] = [RepeatedStore(each, 0, 16.0, ()) for each in stores]
-    found = [each for each in redundant_traffic.candidates(view, TimeModel(view)) if each.variant]
-    share, _ = next(each.evidence for each in found if each.variant == "stores")
-    every = sum(code.sectors[code.program.code[each.position].address] for each in code.accesses)
-    assert len(own) > 1
-    assert float(share.value) == pytest.approx(100 * max(own) / every)
-
-
-@each_row("case, is_joined", [
-    ("token_sample/block_per_user", False),
-    # By atomics: no warp stores.
-    ("reduce_columns/quads_on_64_blocks", True), ("gemv/few_columns", True),
-    ("histogram/few_blocks", True),
-], few=2)  # fmt: skip
-def test_results_that_atomics_join_need_no_further_launch(case: str, *, is_joined: bool) -> None:
-    view = code_view(case)
-    added = {each.effect.added for each in small_grid.candidates(view, TimeModel(view))}
-    assert (added == {0.0}) == is_joined
-
-
-def test_what_the_machine_code_shows_of_accesses() -> None:
-    view = code_view("token_sample/counter_per_token")
-    found = integer_overhead._wider_loads(view.code, 0.75)
-    widths = {each.position: each.width for each in view.code.accesses}
-    assert {(widths[at], part) for at, part in found.items()} <= {(4, 0.75), (8, 0.5), (16, 0.0)}
-    # Local memory does not fit L1, letters do: nearly all that L2 moves is local memory.
-    left = without_local(LaunchView(launch_of("align_dp/whole_row_per_thread")))
-    assert left["L2"] < 0.05 < left["L1"]
-    # The index of a pair was spilled: its letters are no gather.
-    code = code_view("align_dp/letter_by_letter").code
-    assert not any(each.is_gather for each in code.accesses if each.kind == "load")
-    # Reductions have the memory of loads, and no kind of access.
-    view = code_view("vote_grid/gently_falling_words")
-    opcodes = {each.address: each.opcode for each in view.code.program.code}
-    assert [opcodes[at] for at in global_atomics(view)] == ["REDG"]
-    assert {opcodes[at] for at in global_addresses(view)} == {"LDG"}
-
-
-def _hot(case: str) -> tuple[HotLine, Effect]:
-    model = TimeModel(code_view(case))
-    found = hot_slice(model)
-    assert model.hot_line is not None
-    return model.hot_line, found.shown[1]
-
-
-def test_hot_words_of_tables_and_copies() -> None:
-    # A few hot words of a large table: only the lanes of a warp combine their updates. A small
-    # table leaves the idlest slices without atomics.
     line, effect = _hot("contact_rows/boxes_on_decks")
     assert (line.of_table, effect.units[HOT_LINE]) == (1.0, 1 / 32)
     line, effect = _hot("kmeans_assign/sums_in_l2")
@@ -367,6 +297,68 @@ def test_hot_words_of_tables_and_copies() -> None:
     (found,) = retries(code_view("group_sums/six_groups_per_block"))
     assert found.updates == 3 * 524_288
     assert found.swaps / found.updates == pytest.approx(14.6, abs=0.1)
+
+
+@each_row("case, slug, sources", [
+    ("expert_route/token_per_block", "steps_share", {"inst_executed"}),
+    ("expert_route/token_per_block", "steps_threads",
+     {"inst_executed", "thread_inst_executed_pred_on"}),
+    ("voxel_hash/points_of_a_scan", "atomic_requests_per_sector",
+     {"src_l2_sectors_global", "global_reduction_sectors", "global_atomic_sectors"}),
+])  # fmt: skip
+def test_numbers_name_the_counters_that_they_are_from(case, slug, sources) -> None:
+    pieces = [piece for each in ranked(case) for piece in each.candidate.evidence]
+    found = next(piece for piece in pieces if piece.slug == slug)
+    assert {each.partition("#")[0] for each in found.derived_from or ()} == sources
+
+
+def test_what_the_machine_code_shows_of_accesses_and_arrays() -> None:
+    # As if the loops of a real kernel stored to the same addresses in each iteration.
+    view = code_view("spin_dynamics/method_from_a_table")
+    code = view.code
+    assert code.sectors
+    stores = [each for each in code.accesses if each.kind == "store"]
+    own = [code.sectors[code.program.code[each.position].address] for each in stores]
+    vars(code)["repeated_stores"] = [RepeatedStore(each, 0, 16.0, ()) for each in stores]
+    found = [each for each in redundant_traffic.candidates(view, TimeModel(view)) if each.variant]
+    share, _ = next(each.evidence for each in found if each.variant == "stores")
+    every = sum(code.sectors[code.program.code[each.position].address] for each in code.accesses)
+    assert len(own) > 1
+    assert float(share.value) == pytest.approx(100 * max(own) / every)
+    view = code_view("token_sample/counter_per_token")
+    found = integer_overhead._wider_loads(view.code, 0.75)
+    widths = {each.position: each.width for each in view.code.accesses}
+    assert {(widths[at], part) for at, part in found.items()} <= {(4, 0.75), (8, 0.5), (16, 0.0)}
+    # Local memory does not fit L1, letters do: nearly all that L2 moves is local memory.
+    left = without_local(LaunchView(launch_of("align_dp/whole_row_per_thread")))
+    assert left["L2"] < 0.05 < left["L1"]
+    # The index of a pair was spilled: its letters are no gather.
+    code = code_view("align_dp/letter_by_letter").code
+    assert not any(each.is_gather for each in code.accesses if each.kind == "load")
+    # Reductions have the memory of loads, and no kind of access.
+    view = code_view("vote_grid/gently_falling_words")
+    opcodes = {each.address: each.opcode for each in view.code.program.code}
+    assert [opcodes[at] for at in global_atomics(view)] == ["REDG"]
+    assert {opcodes[at] for at in global_addresses(view)} == {"LDG"}
+
+
+@each_row("case, is_joined", [
+    ("token_sample/block_per_user", False),
+    # By atomics: no warp stores.
+    ("reduce_columns/quads_on_64_blocks", True), ("gemv/few_columns", True),
+    ("histogram/few_blocks", True),
+], few=2)  # fmt: skip
+def test_results_that_atomics_join_need_no_further_launch(case: str, *, is_joined: bool) -> None:
+    view = code_view(case)
+    added = {each.effect.added for each in small_grid.candidates(view, TimeModel(view))}
+    assert (added == {0.0}) == is_joined
+
+
+def _hot(case: str) -> tuple[HotLine, Effect]:
+    model = TimeModel(code_view(case))
+    found = hot_slice(model)
+    assert model.hot_line is not None
+    return model.hot_line, found.shown[1]
 
 
 def test_branches_to_slow_paths_and_doubles(wording) -> None:
@@ -449,7 +441,7 @@ def in_flight(name: str) -> tuple[BytesInFlight, dict[str, RankedCandidate]]:
     return found, {each.candidate.id: each for each in ranked(name)}
 
 
-def test_too_few_loads_at_a_time_are_named() -> None:
+def test_accesses_that_are_too_few_or_too_narrow() -> None:
     for name in ("sound_chain/four_loads_at_a_time", "reduce_rows/one_load_one_warp"):
         flight, found = in_flight(name)
         assert flight.shortage() > 0.8
@@ -459,9 +451,6 @@ def test_too_few_loads_at_a_time_are_named() -> None:
         flight, found = in_flight(name)
         assert flight.shortage() == 0  # enough bytes: loads wait in a queue
         assert found["latency_bound"].possible < 1.05
-
-
-def test_which_accesses_need_to_be_wider() -> None:
     flight, found = in_flight("quant_elementwise/two_floats")
     assert flight.waits < 1.2
     assert flight.per_thread == pytest.approx(8, rel=0.1)

@@ -196,8 +196,7 @@ def test_short_blocks_and_those_that_live_long(wording) -> None:
     assert "more threads" not in first.action
 
 
-def test_what_a_very_short_or_a_long_idle_kernel_shows() -> None:
-    # Two waves that end in 5 us: SMs differ, and are still being filled when it ends.
+def test_short_kernels_and_warps_that_sleep_or_have_ended(wording) -> None:
     shape = {"waves_per_sm": 2.08, "grid_size": 1700, "block_size": 256, "inst_executed": 2e5}
     shape |= {"sm_active_cycles": 0.5 * ELAPSED, "sm_active_cycles_max": 0.6 * ELAPSED}
     shape |= {"theoretical_occupancy_pct": 100.0, "achieved_occupancy_pct": 33.0}
@@ -211,9 +210,6 @@ def test_what_a_very_short_or_a_long_idle_kernel_shows() -> None:
     active = {"sm_active_cycles": ELAPSED / 2, "sm_active_cycles_max": ELAPSED / 2}
     launch = made_up({}, duration=1e6, elapsed_cycles=ELAPSED, **active)
     assert "launch_bound" not in gains(LaunchView(launch))
-
-
-def test_warps_that_sleep_or_have_ended(wording) -> None:
     said = {}
     for state in ("drain", "long_scoreboard"):
         view = LaunchView(made_up({"dram": 30.0}, {state: 20.0, "selected": 1.0}))

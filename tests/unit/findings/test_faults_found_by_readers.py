@@ -339,8 +339,8 @@ def test_what_keeps_l1_busy(wording) -> None:
     assert gain_of(diagnose(launch), "pipe_saturated") > 1.3 * plain > 1.3
 
 
-def test_a_pipe_that_is_busy_with_shared_memory_is_named_so(wording) -> None:
-    """Made up after a public report: a tree in shared memory keeps the LSU pipe busy."""
+def test_shared_memory_keeps_a_pipe_busy_or_is_a_tree(wording) -> None:
+    # Made up after a public report: a tree in shared memory keeps the LSU pipe busy.
     counted = {
         "shared_load_inst": 6_225_920,
         "shared_store_inst": 3_604_480,
@@ -354,6 +354,20 @@ def test_a_pipe_that_is_busy_with_shared_memory_is_named_so(wording) -> None:
     assert "shuffles" in str(first.action)
     launch.name = KernelName("smooth", "smooth()", "_Z1kv")
     assert "shuffles" not in str(diagnose(launch).findings[0].action)
+    found = diagnose(launch_of("reduce_rows/three_trees")).findings[0]
+    assert (found.id, found.variant) == ("barrier_bound", "steps")
+    assert "LSU" in found.relieves
+    # Each thread loads its neighbours and stores between two barriers, as in a tree; how many
+    # threads do is not in this report.
+    (launch, *_) = profile_of(REPORTS.parent / "runs" / "steps_one.ncu-repz").launches
+    diagnosis = diagnose(launch)
+    assert "barrier_bound" in {each.id for each in (*diagnosis.findings, *diagnosis.minor)}
+    assert "steps" not in {each.variant for each in (*diagnosis.findings, *diagnosis.minor)}
+    diagnosis = diagnose(launch_of("reduce_rows/three_trees"))
+    first = replace(diagnosis.findings[0], relieves={})
+    busy = diagnosis.view.ceilings.ranked[:1]
+    said = str(_headline(diagnosis._replace(findings=(first,)), tuple(busy), ""))
+    wording(said)
 
 
 def test_what_a_basic_report_or_a_short_kernel_does_not_show(wording) -> None:
@@ -424,36 +438,7 @@ class WithCalls(ChangedData):
         return Instances((*found.values, outside), (*(found.ids or ()), 16))
 
 
-def test_time_outside_of_the_kernels_code_is_no_fault_of_that_code(wording) -> None:
-    launch = launch_of("sound_chain/one_load_at_a_time")
-    before = diagnose(launch)
-    edited = changed(launch, lambda _, value: value)
-    edited.data = WithCalls(launch.data, lambda _, value: value)  # type: ignore[assignment]
-    after = diagnose(edited)
-    assert before.findings[0].label == "exposed latency"
-    wording([(each.label, each.text) for each in after.findings])
-    assert "malloc" in after.findings[0].action
-
-
-def test_a_tree_in_shared_memory_is_named_by_what_it_loads(wording) -> None:
-    found = diagnose(launch_of("reduce_rows/three_trees")).findings[0]
-    assert (found.id, found.variant) == ("barrier_bound", "steps")
-    assert "LSU" in found.relieves
-    # Each thread loads its neighbours and stores between two barriers, as in a tree; how many
-    # threads do is not in this report.
-    (launch, *_) = profile_of(REPORTS.parent / "runs" / "steps_one.ncu-repz").launches
-    diagnosis = diagnose(launch)
-    assert "barrier_bound" in {each.id for each in (*diagnosis.findings, *diagnosis.minor)}
-    assert "steps" not in {each.variant for each in (*diagnosis.findings, *diagnosis.minor)}
-    diagnosis = diagnose(launch_of("reduce_rows/three_trees"))
-    first = replace(diagnosis.findings[0], relieves={})
-    busy = diagnosis.view.ceilings.ranked[:1]
-    said = str(_headline(diagnosis._replace(findings=(first,)), tuple(busy), ""))
-    wording(said)
-
-
-def test_what_warps_wait_for() -> None:
-    # Made up: a GPU with few FP64 lanes returns doubles through the short scoreboard.
+def test_what_warps_wait_for_and_time_outside_of_the_code(wording) -> None:
     states = {"short_scoreboard": 80.0, "wait": 3.0, "selected": 1.0}
     opcodes = {"DFMA": 700, "F2I": 200, "LDS": 10}
     ratio = {"device_fp32_fp64_ratio": 64.0}
@@ -477,6 +462,14 @@ def test_what_warps_wait_for() -> None:
     launch = made_up({"fp64": 87.0 / 132, "issue_slots": 2.0 / 132}, states, None, **alone)
     assert TimeModel(LaunchView(launch)).loads["FP64"] > 0.9
     assert gain_of(diagnose(launch), "latency_bound") < 1.1
+    launch = launch_of("sound_chain/one_load_at_a_time")
+    before = diagnose(launch)
+    edited = changed(launch, lambda _, value: value)
+    edited.data = WithCalls(launch.data, lambda _, value: value)  # type: ignore[assignment]
+    after = diagnose(edited)
+    assert before.findings[0].label == "exposed latency"
+    wording([(each.label, each.text) for each in after.findings])
+    assert "malloc" in after.findings[0].action
 
 
 def test_a_large_defect_that_gains_little_is_said(wording) -> None:

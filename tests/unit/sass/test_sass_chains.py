@@ -91,12 +91,16 @@ def test_a_search_through_a_texture_is_a_chain() -> None:
     assert (wait.producers, wait.link) == ((2,), "result")
 
 
-def test_iterations_may_depend_on_each_other_through_shared_memory(wording) -> None:
+def test_iterations_through_shared_memory_and_samples_without_code(wording) -> None:
     found = only("LDS R4, [R2]\nFADD R5, R4, R6\nSTS [R2+0x4], R5")
     assert found.recurrence is None  # by registers
     assert found.is_through_shared
     wording(_chains_text(found))
     assert not only("LDS R4, [R2]\nFADD R5, R4, R6").is_through_shared
+    found = waits(program(f"{STORE}EXIT\nNOP", [4, 4, 0]), {"drain": {32: 5}})
+    assert found[0].producers == (0,)
+    found = waits(program(LOADED), {"wait": {0: 1, 16: 4, 999: 7, 32: 0}})
+    assert [each.position for each in found] == [1, 0]
 
 
 @each_row("body, positions, cycles", [
@@ -146,13 +150,6 @@ def test_what_waits_for_what(lines, position, reason, producers, link) -> None:
     assert found.producers == producers
 
 
-def test_samples_without_code_are_those_of_the_end_or_left_out() -> None:
-    found = waits(program(f"{STORE}EXIT\nNOP", [4, 4, 0]), {"drain": {32: 5}})
-    assert found[0].producers == (0,)
-    found = waits(program(LOADED), {"wait": {0: 1, 16: 4, 999: 7, 32: 0}})
-    assert [each.position for each in found] == [1, 0]
-
-
 def test_work_with_the_same_inputs_in_every_iteration() -> None:
     rows = "MOV R0, RZ; top: FMUL R2, R8, R9; FADD R3, R2, 1; FADD R4, R4, R3"
     rows += "; LDG.E R5, desc[UR4][R6.64]; MOV R10, R9; IADD3 R0, R0, 0x1, RZ; @P0 BRA top; EXIT"
@@ -165,9 +162,6 @@ def test_work_with_the_same_inputs_in_every_iteration() -> None:
     rows += "; @P0 BRA inner; @P1 BRA outer; EXIT"
     found = invariants(program(rows, [1, 10, 100, 100, 100, 10, 1]))
     assert {each.positions for each in found} == {(2,), (3,)}
-
-
-def test_loads_of_what_a_loop_writes_are_not_invariant() -> None:
     lines = "MOV R0, RZ\ntop: {load}\nFMUL R4, R2, R3\n{store}\n@P0 BRA top\nEXIT"
     counts = [1, 10, 10, 10, 10, 1]
     for load, store, found in (
@@ -255,8 +249,8 @@ SERIAL = """
 """
 
 
-def test_a_serial_step_is_one_finding_of_barriers_and_inactive_threads(wording) -> None:
-    """The first thread of a block adds a tile's values while the others wait: measured 2.1x."""
+def test_serial_steps_and_inlined_accesses(wording) -> None:
+    # The first thread of a block adds a tile's values while the others wait: measured 2.1x.
     diagnosis = diagnose(launch_of("scan/tiles_one_thread"))
     wording([each.label for each in diagnosis.findings])
     (finding,) = diagnosis.findings
@@ -265,6 +259,15 @@ def test_a_serial_step_is_one_finding_of_barriers_and_inactive_threads(wording) 
     assert finding.action.startswith("One thread works")
     assert "cub::BlockScan" in finding.action
     assert 1.8 < finding.forecast.likely < 3
+    # `atomicAdd(&bins[...], 1)`, whose line in the table is of device_atomic_functions.hpp, and
+    # loads of fragments.
+    launches = profile_of(REPORTS / "zoo.ncu-repz").launches
+    (finding, *_) = diagnose(launches[5]).findings
+    assert (finding.id, finding.advice.variant) == ("atomic_contention", "privatise")
+    assert finding.locations[0].where == "zoo.cu:87"
+    view = LaunchView(launches[2], reads_code=True)
+    places = view.column_places("excess sectors", "src_l2_sectors_global_excess")
+    assert {place.where for place in places[:2]} == {"zoo.cu:48", "zoo.cu:49"}
 
 
 @needs_corpus
@@ -275,18 +278,6 @@ def test_a_decoupled_look_back_gets_the_advice_of_fewer_blocks() -> None:
     assert (finding.id, finding.advice.variant) == ("barrier_bound", "look_back")
     assert "offset 0x0a90" in finding.action
     assert "several items" in finding.action
-
-
-def test_accesses_that_were_inlined_are_at_the_line_of_their_call() -> None:
-    """`atomicAdd(&bins[...], 1)`, whose line in the table is of device_atomic_functions.hpp, and
-    loads of fragments."""
-    launches = profile_of(REPORTS / "zoo.ncu-repz").launches
-    (finding, *_) = diagnose(launches[5]).findings
-    assert (finding.id, finding.advice.variant) == ("atomic_contention", "privatise")
-    assert finding.locations[0].where == "zoo.cu:87"
-    view = LaunchView(launches[2], reads_code=True)
-    places = view.column_places("excess sectors", "src_l2_sectors_global_excess")
-    assert {place.where for place in places[:2]} == {"zoo.cu:48", "zoo.cu:49"}
 
 
 @each_row("path, is_toolkit", [

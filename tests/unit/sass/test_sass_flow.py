@@ -37,7 +37,7 @@ IF_ELSE = """
 """
 
 
-def test_if_and_else_and_code_that_never_ran() -> None:
+def test_branches_and_routines() -> None:
     found = program(IF_ELSE)
     assert edges(found) == {(0, 2), (0, 4), (2, 5), (4, 5)}
     assert found.flow.entries == (0,)
@@ -49,6 +49,27 @@ def test_if_and_else_and_code_that_never_ran() -> None:
     assert (found.ran, found.counts[2]) == ([0, 1, 4, 5, 6], 0)
     lines = "MOV R2, R3\n@P0 BRA join\nMOV R2, R4\njoin: MOV R5, R2\nEXIT"
     assert seen(program(lines, [4, 4, 0, 4, 4]), 3, "R2") == {0}
+    found = program(CALLS, [2, 2, 2, 2, 2, 4, 4])
+    routine = found.flow.block_of[5]
+    assert found.flow.routines == {routine: (routine,)}
+    assert [found.flow.blocks[each].end - 1 for each in found.flow.callers[routine]] == [1, 3]
+    assert found.flow.blocks[routine].returns
+    assert found.flow.blocks[routine].successors == []
+    assert found.flow.loops == []  # no way from the end of the routine to the other caller
+    assert found.flow.entries == (0,)
+    assert found.call_sites == {5: (1, 3), 6: (1, 3)}
+    found = program(
+        """CALL.REL.NOINC one; CALL.REL.NOINC two; EXIT; one: FMUL R2, R4, 0.5;
+        two: FADD R2, R2, 0.5; RET.REL.NODEC R20, 0x0"""
+    )
+    assert (found.call_sites[3], set(found.call_sites[4])) == ((0,), {0, 1})
+    found = program(
+        """CALL.REL.NOINC ping; EXIT; ping: CALL.REL.NOINC pong; RET.REL.NODEC R20, 0x0;
+        pong: CALL.REL.NOINC ping; RET.REL.NODEC R20, 0x0; self_: CALL.REL.NOINC self_;
+        RET.REL.NODEC R20, 0x0"""
+    )
+    assert len(found.flow.callers) == 3
+    assert found.values.all is not None
 
 
 LOOP_AFTER_LOOP = """
@@ -106,7 +127,7 @@ def test_loops_with_their_trips_and_entries(text, counts, loops) -> None:
     ] == loops
 
 
-def test_loops_around_a_block() -> None:
+def test_loops_around_a_block_users_and_origins() -> None:
     found = program(DO_WHILE, [4, 40, 40, 40, 4])
     (loop,) = found.flow.loops
     assert (loop.depth, loop.parent, trips_of(found, loop)) == (1, None, (10, True))
@@ -121,6 +142,19 @@ def test_loops_around_a_block() -> None:
     assert found.flow.block_of[2] in found.flow.entries
     found = program(DETACHED)
     assert found.flow.dominators[found.flow.block_of[4]] == -1
+    lines = ["MOV R1, R9"]
+    lines += [f"l{depth}: MOV R{10 + depth}, RZ" for depth in range(10)]
+    lines += ["IADD3 R2, R1, 0x1, RZ"]
+    lines += [f"@P0 BRA l{depth}" for depth in reversed(range(10))]
+    found = program([*lines, "EXIT"])
+    assert kind(found, 11, "R1") is Kind.DEFINITION
+    assert found.flow.loops[-1].depth == 10
+    found = program("MOV R0, R1\nIADD3 R2, R0, R0, RZ\n@P0 MOV R3, R0\nEXIT")
+    users = found.values.users()
+    assert users[found.values.written[0]["R0"]] == [1, 2]
+    lines = [f"@P{number % 7} MOV R0, R{1 + number}" for number in range(200)]
+    found = program([*lines, "MOV R0, R0", "EXIT"])
+    assert 0 < len(found.values.definitions(found.values.read[200]["R0"], limit=10)) <= 11
 
 
 @each_row("text, expected", [
@@ -138,30 +172,6 @@ CALLS = """
     MOV R4, R1; CALL.REL.NOINC half; MOV R5, R2; CALL.REL.NOINC half; EXIT
     half: FMUL R2, R4, 0.5; RET.REL.NODEC R20, 0x0
 """
-
-
-def test_routines_with_their_callers() -> None:
-    found = program(CALLS, [2, 2, 2, 2, 2, 4, 4])
-    routine = found.flow.block_of[5]
-    assert found.flow.routines == {routine: (routine,)}
-    assert [found.flow.blocks[each].end - 1 for each in found.flow.callers[routine]] == [1, 3]
-    assert found.flow.blocks[routine].returns
-    assert found.flow.blocks[routine].successors == []
-    assert found.flow.loops == []  # no way from the end of the routine to the other caller
-    assert found.flow.entries == (0,)
-    assert found.call_sites == {5: (1, 3), 6: (1, 3)}
-    found = program(
-        """CALL.REL.NOINC one; CALL.REL.NOINC two; EXIT; one: FMUL R2, R4, 0.5;
-        two: FADD R2, R2, 0.5; RET.REL.NODEC R20, 0x0"""
-    )
-    assert (found.call_sites[3], set(found.call_sites[4])) == ((0,), {0, 1})
-    found = program(
-        """CALL.REL.NOINC ping; EXIT; ping: CALL.REL.NOINC pong; RET.REL.NODEC R20, 0x0;
-        pong: CALL.REL.NOINC ping; RET.REL.NODEC R20, 0x0; self_: CALL.REL.NOINC self_;
-        RET.REL.NODEC R20, 0x0"""
-    )
-    assert len(found.flow.callers) == 3
-    assert found.values.all is not None
 
 
 graphs = st.integers(1, 8).flatmap(
@@ -271,22 +281,6 @@ def test_what_a_read_sees(lines, position, register, origins, of_kind) -> None:
     assert of_kind in (None, kind(found, position, register))
     if of_kind is Kind.CALL:
         assert found.values.all[found.values.read[position][register]].position == 1
-
-
-def test_nested_loops_users_and_origins() -> None:
-    lines = ["MOV R1, R9"]
-    lines += [f"l{depth}: MOV R{10 + depth}, RZ" for depth in range(10)]
-    lines += ["IADD3 R2, R1, 0x1, RZ"]
-    lines += [f"@P0 BRA l{depth}" for depth in reversed(range(10))]
-    found = program([*lines, "EXIT"])
-    assert kind(found, 11, "R1") is Kind.DEFINITION
-    assert found.flow.loops[-1].depth == 10
-    found = program("MOV R0, R1\nIADD3 R2, R0, R0, RZ\n@P0 MOV R3, R0\nEXIT")
-    users = found.values.users()
-    assert users[found.values.written[0]["R0"]] == [1, 2]
-    lines = [f"@P{number % 7} MOV R0, R{1 + number}" for number in range(200)]
-    found = program([*lines, "MOV R0, R0", "EXIT"])
-    assert 0 < len(found.values.definitions(found.values.read[200]["R0"], limit=10)) <= 11
 
 
 CODE = """

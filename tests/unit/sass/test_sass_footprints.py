@@ -99,8 +99,8 @@ def test_rows_at_an_unknown_distance(guard: str, *, is_exact: bool) -> None:
     assert found.at_most == 2 * THREADS
 
 
-def test_two_branches_load_different_elements() -> None:
-    """Even and odd threads load in turn: the same form and the same count, but other elements."""
+def test_branches_that_load_different_elements_and_borders() -> None:
+    # Even and odd threads load in turn: the same form and the same count, but other elements.
     code = (
         OWN
         + "IMAD.WIDE R4, R3, 0x4, R6\n"
@@ -112,6 +112,21 @@ def test_two_branches_load_different_elements() -> None:
     assert found.at_most == 4 * THREADS
     once = footprint(code.replace("@!P0", "@P0"), THREADS // 2)
     assert once.at_most == 2 * THREADS
+    border = """
+        ISETP.GE.AND P1, PT, R3, 0x1, PT; IADD3 R10, R3, 0x1, RZ
+        ISETP.LT.AND P1, PT, R10, R9, P1; LOP3.LUT R3, R3, 0x1, RZ, 0x3c, !PT
+        IMAD.WIDE R4, R3, 0x4, R6; @P1 LDG.E R8, desc[UR4][R4.64]
+    """
+    assert exact(below(border, 2 * (N - 2))) == 4 * (N - 2)
+    assert not below(border, 2 * (N - 7)).is_exact
+    # Two elements apart, by turns at even and odd places: each thread has its own. If the address
+    # has nothing else of the index, blocks share elements or not.
+    shifted = "IADD3 R10, R2, R9, RZ\nLOP3.LUT R10, R10, 0x1, RZ, 0xc0, !PT\n"
+    own = COLUMN + shifted + "IMAD R3, R3, 0x2, R10\n"
+    rows = own + "IMAD R3, R2, 0x8000, R3\n"
+    assert footprint(rows + LOAD, 9001).at_least == footprint(rows + LOAD, 9001).at_most == 4 * 9001
+    found = footprint(own + LOAD)
+    assert not found.is_exact
 
 
 @each_row(("other", "stored", "is_exact"), [("", 0, True), ("+0x4", 0, False), ("", 400, False)])
@@ -235,25 +250,6 @@ def test_replayed(code: str, elements: float | None) -> None:
     assert found.is_exact is (elements is not None)
     if elements is not None:
         assert found.at_least == found.at_most == 4 * elements
-
-
-def test_borders_and_shifts() -> None:
-    # `if (x >= 1 && x + 1 < n)`, and the same code where fewer threads load than it says.
-    border = """
-        ISETP.GE.AND P1, PT, R3, 0x1, PT; IADD3 R10, R3, 0x1, RZ
-        ISETP.LT.AND P1, PT, R10, R9, P1; LOP3.LUT R3, R3, 0x1, RZ, 0x3c, !PT
-        IMAD.WIDE R4, R3, 0x4, R6; @P1 LDG.E R8, desc[UR4][R4.64]
-    """
-    assert exact(below(border, 2 * (N - 2))) == 4 * (N - 2)
-    assert not below(border, 2 * (N - 7)).is_exact
-    # Two elements apart, by turns at even and odd places: each thread has its own. If the address
-    # has nothing else of the index, blocks share elements or not.
-    shifted = "IADD3 R10, R2, R9, RZ\nLOP3.LUT R10, R10, 0x1, RZ, 0xc0, !PT\n"
-    own = COLUMN + shifted + "IMAD R3, R3, 0x2, R10\n"
-    rows = own + "IMAD R3, R2, 0x8000, R3\n"
-    assert footprint(rows + LOAD, 9001).at_least == footprint(rows + LOAD, 9001).at_most == 4 * 9001
-    found = footprint(own + LOAD)
-    assert not found.is_exact
 
 
 ROW_RANGES_START = """
@@ -387,11 +383,23 @@ def inside(guard: str, threads: int, warps: int) -> Footprint:
 INSIDE = "ISETP.GE.AND P0, PT, R3, R9, PT\n@P0 EXIT\n"
 
 
-def test_neighbours_of_the_elements_inside() -> None:
-    """100 of 8192 columns, in two rows of blocks: elements -1 to 100, or from 0 on."""
+def test_neighbours_inside_and_uneven_iterations() -> None:
+    # 100 of 8192 columns, in two rows of blocks: elements -1 to 100, or from 0 on.
     assert exact(inside(INSIDE, 200, 8)) == 4 * 102
     first = "ISETP.LT.AND P0, PT, R3, 0x1, PT\n@P0 EXIT\n"
     assert exact(inside(first + INSIDE, 198, 8)) == 4 * 101
+    code = """
+        S2R R0, SR_TID.X; LDC.64 R6, c[0x0][0x210]; LDC R9, c[0x0][0x218]
+        ULDC.64 UR4, c[0x0][0x208]
+        again: LDG.E R8, desc[UR4][R6.64]; IADD3 R0, R0, 0x80, RZ
+        ISETP.LT.AND P0, PT, R0, R9, PT; @P0 BRA again; EXIT
+    """
+    texts = assembled(code)
+    counts = [512, 512, 512, 512, 1300, 1300, 1300, 1300, 512]
+    found = machine(texts, dict(zip(texts, counts, strict=True))).footprints
+    known = found.of("param+0x0", ("load",))
+    assert known.is_exact
+    assert known.at_most == 4
 
 
 @each_row("guard, threads, warps", [
@@ -473,18 +481,3 @@ def test_a_clamp_that_changes_nothing(index: str, *, is_exact: bool) -> None:
     texts = assembled(code)
     found = machine(texts, dict.fromkeys(texts, 512)).footprints.of("param+0x0", ("load",))
     assert found.is_exact == is_exact
-
-
-def test_one_element_in_uneven_iterations() -> None:
-    code = """
-        S2R R0, SR_TID.X; LDC.64 R6, c[0x0][0x210]; LDC R9, c[0x0][0x218]
-        ULDC.64 UR4, c[0x0][0x208]
-        again: LDG.E R8, desc[UR4][R6.64]; IADD3 R0, R0, 0x80, RZ
-        ISETP.LT.AND P0, PT, R0, R9, PT; @P0 BRA again; EXIT
-    """
-    texts = assembled(code)
-    counts = [512, 512, 512, 512, 1300, 1300, 1300, 1300, 512]
-    found = machine(texts, dict(zip(texts, counts, strict=True))).footprints
-    known = found.of("param+0x0", ("load",))
-    assert known.is_exact
-    assert known.at_most == 4

@@ -62,7 +62,7 @@ def test_all_odd_instructions_together_and_nothing_but_ends() -> None:
     assert len(code.program.flow.entries) == 5_000
 
 
-def test_no_code_nops_and_odd_addresses() -> None:
+def test_no_code_and_unknown_opcodes() -> None:
     code = run([])
     assert (code.program.flow.blocks, code.waits, code.chains, code.reuse) == ([], [], [], [])
     assert code.mix == []
@@ -70,6 +70,18 @@ def test_no_code_nops_and_odd_addresses() -> None:
     assert (len(code.program.flow.blocks), code.accesses) == (1, [])
     texts = {0: "MOV R1, R2", 3: "BRA 0x1", 2**70: "LDG.E R2, [R4.64]", -16: "EXIT"}
     analysed(machine(texts, dict.fromkeys(texts, 1)))
+    known, unknown = (
+        machine(assembled([text.format(line) for text in CODE]), {})
+        for line in ("IADD3 R9, R0, 0x1, RZ", "XYZZY R8, R0, 0x1")
+    )
+    assert known.accesses[0].shape is not None
+    assert unknown.accesses[0].shape is None  # R9 may be written, too
+    assert "unknown" in unknown.accesses[0].offset.depends
+    texts = ["S2R R0, SR_TID.X", "IADD3 R1, R0, 0x1, RZ", "XYZZY R8, R1", "EXIT"]
+    code = machine(assembled(texts), {})
+    assert code.purposes[2] is Purpose.UNKNOWN
+    assert code.purposes[1] is Purpose.UNKNOWN
+    assert code.unknown_share == 1 / 4
 
 
 @each_row("count", [1, 0, -5, 2**63, 10**40])
@@ -253,14 +265,11 @@ def launch_of(code: dict[int, str] | Absent) -> Launch:
     return in_memory(InMemoryLaunch(H200, {}, stored_disassembly=code), "k(float *)")
 
 
-def test_a_kernel_that_is_too_large_says_so(wording) -> None:
+def test_a_report_with_too_much_or_no_code_says_so(wording) -> None:
     found = machine_code(launch_of({16 * n: "NOP" for n in range(MOST_INSTRUCTIONS + 1)}))
     assert isinstance(found, Absent)
     wording(found.reason)
     assert "keet hotspots" in found.remedy
-
-
-def test_a_report_without_code_or_counters() -> None:
     missing = Absent("the file contains no code", "use the .ncu-rep itself")
     assert machine_code(launch_of(missing)) == missing
     found = machine_code(launch_of({0: "LDG.E R2, desc[UR4][R4.64]", 16: "EXIT"}))
@@ -274,18 +283,3 @@ CODE = [
     "S2R R0, SR_TID.X", "{}", "MOV R2, c[0x0][0x210]", "MOV R3, c[0x0][0x214]",
     "IMAD.WIDE R4, R9, 0x4, R2", "LDG.E R6, [R4.64]", "STG.E [R4.64], R6", "EXIT",
 ]  # fmt: skip
-
-
-def test_what_an_unknown_opcode_may_write_is_unknown() -> None:
-    known, unknown = (
-        machine(assembled([text.format(line) for text in CODE]), {})
-        for line in ("IADD3 R9, R0, 0x1, RZ", "XYZZY R8, R0, 0x1")
-    )
-    assert known.accesses[0].shape is not None
-    assert unknown.accesses[0].shape is None  # R9 may be written, too
-    assert "unknown" in unknown.accesses[0].offset.depends
-    texts = ["S2R R0, SR_TID.X", "IADD3 R1, R0, 0x1, RZ", "XYZZY R8, R1", "EXIT"]
-    code = machine(assembled(texts), {})
-    assert code.purposes[2] is Purpose.UNKNOWN
-    assert code.purposes[1] is Purpose.UNKNOWN
-    assert code.unknown_share == 1 / 4

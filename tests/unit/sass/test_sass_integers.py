@@ -201,7 +201,7 @@ def test_what_follows_from_a_quarter_of_the_index_is_the_same_in_four_lanes(inde
     assert found(index) == {4: 0.75, 5: 0.75}
 
 
-def test_pairs_tables_and_shifts_of_lanes() -> None:
+def test_pairs_tables_shifts_and_iterations_of_lanes() -> None:
     assert set(found("MOV R4, R0", "LOP3.LUT R5, R4, 0xfffffffe, RZ, 0xc0, !PT").values()) == {0.5}
     assert set(found("S2R R4, SR_TID.Y", "MOV R5, R4", (4, 32, 1)).values()) == {0.75}
     part = "SHF.R.U32.HI R8, RZ, 0x2, R4\n LOP3.LUT R9, R4, 0x3, RZ, 0xc0, !PT\n"
@@ -209,6 +209,16 @@ def test_pairs_tables_and_shifts_of_lanes() -> None:
     quarter = "SHF.R.U32.HI R8, RZ, 0x2, R4\n"
     assert set(found("MOV R4, R0", quarter + "LDC R5, c[0x3][R8]").values()) == {0.75}
     assert not found("MOV R4, R0", "LDC R5, c[0x3][R4]")
+    text = """
+        S2R R0, SR_TID.X; SHF.R.U32.HI R5, RZ, 0x2, R0; MOV R9, RZ; MOV R7, RZ
+        again: IADD3 R7, R7, 0x1, RZ; IMAD R6, R9, R5, R7; IMAD R6, R6, 0x2545f491, RZ
+        STG.E desc[UR4][R2.64], R6; LDG.E R8, desc[UR4][R2.64]; ISETP.LT.AND P0, PT, R8, RZ, PT
+        @P0 BRA again; IADD3 R9, R9, 0x1, RZ; ISETP.LT.AND P1, PT, R7, 0x10, PT; @P1 BRA again
+        EXIT
+    """
+    code = program(text, [100] * 4 + [700] * 7 + [500] * 3 + [100])
+    shape = launch_shape((64, 2, 1), (128, 1, 1), "9.0")
+    assert not {5, 6} & set(lane_groups(code, shape, purposes(code)))
 
 
 @pytest.mark.parametrize(("index", "part"), [
@@ -240,16 +250,3 @@ def test_after_a_loop_lanes_have_the_value_of_their_last_iteration(limit, groups
     shape = launch_shape((64, 2, 1), (128, 1, 1), "9.0")
     parts = lane_groups(code, shape, purposes(code))
     assert {part for at, part in parts.items() if at in (7, 8)} == groups
-
-
-def test_lanes_that_end_an_iteration_in_two_ways_differ_in_the_next() -> None:
-    text = """
-        S2R R0, SR_TID.X; SHF.R.U32.HI R5, RZ, 0x2, R0; MOV R9, RZ; MOV R7, RZ
-        again: IADD3 R7, R7, 0x1, RZ; IMAD R6, R9, R5, R7; IMAD R6, R6, 0x2545f491, RZ
-        STG.E desc[UR4][R2.64], R6; LDG.E R8, desc[UR4][R2.64]; ISETP.LT.AND P0, PT, R8, RZ, PT
-        @P0 BRA again; IADD3 R9, R9, 0x1, RZ; ISETP.LT.AND P1, PT, R7, 0x10, PT; @P1 BRA again
-        EXIT
-    """
-    code = program(text, [100] * 4 + [700] * 7 + [500] * 3 + [100])
-    shape = launch_shape((64, 2, 1), (128, 1, 1), "9.0")
-    assert not {5, 6} & set(lane_groups(code, shape, purposes(code)))

@@ -28,7 +28,7 @@ def launches() -> list[Launch]:
     return [*same, every[0]]
 
 
-def test_a_further_launch_has_the_results_of_an_analysis_of_its_own(launches) -> None:
+def test_launches_share_results_and_nothing_is_kept_without_one(launches) -> None:
     *same, other = launches
     assert len(same) == 3
     gc.freeze()  # what other tests keep is not to be looked through
@@ -41,9 +41,6 @@ def test_a_further_launch_has_the_results_of_an_analysis_of_its_own(launches) ->
     assert second.evaluation is first.evaluation
     assert [repr(getattr(second, name)) for name in _COMPARED] == results
     assert _code(other).program is not first.program
-
-
-def test_nothing_is_kept_without_a_launch(launches) -> None:
     gc.freeze()
     first = ref(analysed(_code(launches[0])))
     gc.collect()

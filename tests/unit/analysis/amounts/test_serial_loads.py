@@ -72,7 +72,7 @@ GATHER = """
 STORE = "STG.E desc[UR4][R6.64], R11\n"
 
 
-def test_a_store_to_another_array_delays_a_load_also_in_a_loop() -> None:
+def test_stores_that_delay_a_load_and_loads_that_are_not_serial() -> None:
     body = FIRST + STORE + SECOND
     assert trips(body) == [(None, False), ("store", True)]
     (region,) = regions(body)
@@ -83,6 +83,28 @@ def test_a_store_to_another_array_delays_a_load_also_in_a_loop() -> None:
     body = body.replace("FADD R11, R14, R11", "FADD R11, R10, R11")
     body = body.replace("LDG.E R14", "LDG.E R12").replace("R4.64+0x8", "R2.64+0x8")
     assert any(region.avoidable == 2 and region.loop == 0 for region in regions(body))
+    body = """
+        LDG.E R10, desc[UR4][R2.64]; LDG.E R12, desc[UR4][R4.64]; FADD R11, R10, R10
+        STG.E desc[UR4][R6.64], R11; FADD R13, R12, R12; STG.E desc[UR4][R6.64+0x4], R13; EXIT
+    """
+    assert trips(body) == [(None, False)]
+    body = """
+        ISETP.GT.AND P0, PT, R0, 0x10, PT; @P0 BRA other; LDG.E R10, desc[UR4][R2.64]
+        FADD R11, R10, R10; BRA join
+        other: LDG.E R10, desc[UR4][R4.64]; FADD R11, R10, R10
+        join: STG.E desc[UR4][R6.64], R11; EXIT
+    """
+    assert regions(body)[0].avoidable == 0
+    body = (
+        FIRST
+        + """
+        FSETP.GT.AND P0, PT, R11, RZ, PT; @P0 BRA slow
+        back: NOP
+        """
+        + SECOND
+        + "slow: FMUL R11, R11, R11\nBRA back"
+    )
+    assert trips(body, {"FMUL": 0, "BRA back": 0})[1] == ("branch", True)
 
 
 @each_row("body, reason, is_avoidable", [
@@ -123,31 +145,6 @@ def test_two_gathers_with_a_store_between_need_two_round_trips(body: str) -> Non
     (region,) = regions(body)
     assert [trip.reason for trip in region.trips] == [None, "address", "store", "address"]
     assert (region.needed, region.avoidable) == (2, 2)
-
-
-def test_loads_that_are_not_serial() -> None:
-    body = """
-        LDG.E R10, desc[UR4][R2.64]; LDG.E R12, desc[UR4][R4.64]; FADD R11, R10, R10
-        STG.E desc[UR4][R6.64], R11; FADD R13, R12, R12; STG.E desc[UR4][R6.64+0x4], R13; EXIT
-    """
-    assert trips(body) == [(None, False)]
-    body = """
-        ISETP.GT.AND P0, PT, R0, 0x10, PT; @P0 BRA other; LDG.E R10, desc[UR4][R2.64]
-        FADD R11, R10, R10; BRA join
-        other: LDG.E R10, desc[UR4][R4.64]; FADD R11, R10, R10
-        join: STG.E desc[UR4][R6.64], R11; EXIT
-    """
-    assert regions(body)[0].avoidable == 0
-    body = (
-        FIRST
-        + """
-        FSETP.GT.AND P0, PT, R11, RZ, PT; @P0 BRA slow
-        back: NOP
-        """
-        + SECOND
-        + "slow: FMUL R11, R11, R11\nBRA back"
-    )
-    assert trips(body, {"FMUL": 0, "BRA back": 0})[1] == ("branch", True)
 
 
 LOOP = """
