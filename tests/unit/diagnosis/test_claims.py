@@ -187,6 +187,8 @@ REFUSED = [
     ("matrix_flip:slow", claim_of("latency_bound", "waiting", 0.9, "lunch"), []),
     ("matrix_flip:slow", claim_of("latency_bound", "parallelism", "65 warp", "warps"), [MOST_WARPS, "claimed.warps per SM.65.0"]),
     ("matrix_flip:slow", claim_of("latency_bound", "instructions", 0.9, "QUUX"), []),
+    ("matrix_flip:slow", claim_of("latency_bound", "parallelism", "9 warp", "lunch"), []),
+    ("matrix_flip:slow", claim_of("latency_bound", "parallelism", 0.5, "blocks"), []),
 ]  # fmt: skip
 """With the metrics of their evidence."""
 

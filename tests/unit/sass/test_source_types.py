@@ -22,6 +22,7 @@ def members(name: str, *sources: str) -> dict[str, int] | None:
 
 @each_row("body, expected", [
     ("", {"size": 1}),
+    ("int a;; float* b;", {".a": 0, ".b": 8, "size": 16}),
     ("char a; double b; char c;", {".a": 0, ".b": 8, ".c": 16, "size": 24}),
     ("float3 a; float4 b; float2 c;", {".a": 0, ".b": 16, ".c": 32, "size": 48}),
     ("bool a, *b, c;", {".a": 0, ".b": 8, ".c": 16, "size": 24}),
