@@ -1,8 +1,8 @@
 """Launches with made-up counters: what reports may hold, in any combination."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
 
 from hypothesis import strategies as st
 
@@ -10,7 +10,10 @@ from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import TimeModel
 from keet.catalog import hardware_units, metric_with_id
 from keet.ingest.in_memory_launch import InMemoryLaunch
+from keet.ingest.ncu_rep.container import blocks_of
+from keet.ingest.ncu_rep.reader import Report
 from keet.profile import Device, Instances, KernelName, Launch, RawMetric, Workload
+from tests import encode
 from tests.unit.sass.assembled import assembled
 
 UNITS = ("dram", "l2", "l1", "lsu", "fma", "alu", "fp64", "xu", "tensor", "issue_slots")
@@ -20,6 +23,24 @@ READY = ("selected", "not_selected")
 ELAPSED = 1_000_000
 H200 = Device("NVIDIA H200", "9.0", 132)
 GEFORCE = Device("NVIDIA GeForce RTX 3080", "8.6", 68)
+
+
+def raw(metrics: Mapping[str, float]) -> dict[str, RawMetric]:
+    return {name: RawMetric(value) for name, value in metrics.items()}
+
+
+def in_memory(
+    data: InMemoryLaunch, name: str = "k()", number: int = 0, blocks: int = 1000, threads: int = 256
+) -> Launch:
+    function = name.partition("(")[0]
+    return Launch(
+        number=number,
+        name=KernelName(function, name, f"_Z1{function}v"),
+        workload=Workload.KERNEL,
+        grid=(blocks, 1, 1),
+        block=(threads, 1, 1),
+        data=data,
+    )
 
 
 def made_up(
@@ -41,14 +62,7 @@ def made_up(
         name = metric_with_id("inst_by_opcode").names[0]
         named[name] = sum(opcodes.values())
         instances[name] = Instances(tuple(opcodes.values()), tuple(opcodes))
-    return Launch(
-        number=0,
-        name=KernelName("k", "k()", "_Z1kv"),
-        workload=Workload.KERNEL,
-        grid=(1000, 1, 1),
-        block=(256, 1, 1),
-        data=InMemoryLaunch(device, {n: RawMetric(v) for n, v in named.items()}, instances),
-    )
+    return in_memory(InMemoryLaunch(device, raw(named), instances))
 
 
 def with_code(body: str, *runs: tuple[int, int], name: str = "k()") -> Launch:
@@ -63,19 +77,17 @@ def with_code(body: str, *runs: tuple[int, int], name: str = "k()") -> Launch:
     }
     totals = {metric: sum(values.values()) for metric, values in columns.items()}
     totals |= {"launch__block_size": 256, "launch__grid_size": 100_000}
-    return Launch(
-        number=0,
-        name=KernelName("k", name, "_Z1kv"),
-        workload=Workload.KERNEL,
-        grid=(100_000, 1, 1),
-        block=(256, 1, 1),
-        data=InMemoryLaunch(
-            H200,
-            {metric: RawMetric(total) for metric, total in totals.items()},
-            {metric: Instances(tuple(v.values()), tuple(v)) for metric, v in columns.items()},
-            stored_disassembly=texts,
-        ),
-    )
+    instances = {metric: Instances(tuple(v.values()), tuple(v)) for metric, v in columns.items()}
+    data = InMemoryLaunch(H200, raw(totals), instances, stored_disassembly=texts)
+    return in_memory(data, name, blocks=100_000)
+
+
+def encoded(
+    metrics: Mapping[str, encode.Scalar], instances: Mapping = MappingProxyType({})
+) -> Launch:
+    """Of a report that was written and read."""
+    data = encode.report([encode.Kernel("k", metrics, instances)])
+    return Report(Path("x"), data, blocks_of(data, Path("x"))).launches()[0]
 
 
 def model_of(launch: Launch) -> TimeModel:

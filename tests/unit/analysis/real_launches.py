@@ -1,14 +1,19 @@
 """Launches of real reports by name, and the same with other numbers."""
 
-from __future__ import annotations
-
+import re
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
 from evals.public_reports import MANUALLY_READ, reports_in
+from keet.analysis.candidate import Candidate
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.sass.machine_code import MachineCode, machine_code
+from keet.analysis.time_model import TimeModel
+from keet.errors import KeetError
+from keet.findings import findings
 from keet.ingest import read_profile
-from keet.profile import Instances, Launch, Profile, RawMetric
+from keet.profile import Absent, Instances, KernelName, Launch, Profile, RawMetric
 from keet.profile.launch import LaunchData
 from keet.profile.metric import Value
 from kernels_samples.casebook.cases import load_cases
@@ -17,6 +22,7 @@ from tests.conftest import corpus_files
 
 SAMPLES = {sample.name: sample for sample in load_samples()}
 CASES = {case.id: case for case in load_cases() if case.split == "work"}
+FAMILIES = Path("kernels_samples/casebook/families")
 Change = Callable[[str, Value], Value]
 """From a metric's name and value to another value; None: the report does not have it."""
 
@@ -49,13 +55,17 @@ class ChangedData:
 
 
 def changed(launch: Launch, change: Change) -> Launch:
+    return with_data(launch, ChangedData(launch.data, change))
+
+
+def with_data(launch: Launch, data: object, name: KernelName | None = None) -> Launch:
     return Launch(
         number=launch.id,
-        name=launch.name,
+        name=name or launch.name,
         workload=launch.workload,
         grid=launch.grid,
         block=launch.block,
-        data=ChangedData(launch.data, change),  # type: ignore[arg-type]
+        data=data,  # type: ignore[arg-type]
     )
 
 
@@ -63,6 +73,26 @@ def changed(launch: Launch, change: Change) -> Launch:
 def profile_of(path: Path) -> Profile:
     """Read once per process: several test modules look at the same reports."""
     return read_profile(path)
+
+
+def side_of(name: str) -> Profile:
+    """`FAMILY/SIDE`: a side of the casebook by the name of its profile."""
+    family, _, side = name.partition("/")
+    return profile_of(FAMILIES / family / "profiles" / f"{side}.keet.json.zst")
+
+
+def program_launch(program: str, kernel: str) -> Launch:
+    """Of evals/amounts/programs."""
+    launches = profile_of(Path(f"evals/amounts/programs/{program}.ncu-repz")).launches
+    return next(each for each in launches if each.name.function == kernel)
+
+
+def launches_in(path: Path) -> tuple[Launch, ...]:
+    """None of a file that can not be read, as some of the corpus."""
+    try:
+        return profile_of(path).launches
+    except KeetError:
+        return ()
 
 
 def launch_of(name: str) -> Launch:
@@ -86,3 +116,22 @@ def public_profile(start: str) -> Profile:
 
 def public_launch(start: str, launch: int = 0) -> Launch:
     return public_profile(start).launches[launch]
+
+
+def code_of(name: str) -> MachineCode:
+    code = machine_code(launch_of(name))
+    assert not isinstance(code, Absent)
+    return code
+
+
+def code_view(name: str) -> LaunchView:
+    return LaunchView(launch_of(name), reads_code=True)
+
+
+def candidates_of(finding: str, view: LaunchView) -> list[Candidate]:
+    return list(findings()[finding].candidates(view, TimeModel(view)))
+
+
+def without(launch: Launch, pattern: str) -> Launch:
+    """As if the report did not have metrics with such names."""
+    return changed(launch, lambda name, value: None if re.search(pattern, name) else value)

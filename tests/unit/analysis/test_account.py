@@ -1,9 +1,6 @@
 """The account of a launch: it closes, whatever the report has, and says what it cannot tell."""
 
-from __future__ import annotations
-
 import random
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -12,12 +9,12 @@ from keet.analysis.account import UNKNOWN, Account, TimePart, account_of
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import SHARPNESS, TimeModel, attainable
 from keet.profile import Launch
-from kernels_samples.casebook.cases import Case, load_cases
-from kernels_samples.samples import Sample, load_samples
+from kernels_samples.casebook.cases import load_cases
+from kernels_samples.samples import load_samples
 from tests.conftest import REPORTS, corpus_files, needs_corpus
 from tests.rows import each_row
 from tests.unit.analysis.made_up_launch import ELAPSED, GEFORCE, H200, OPCODES, launches, made_up
-from tests.unit.analysis.real_launches import profile_of
+from tests.unit.analysis.real_launches import launches_in, profile_of
 
 WORK = [case for case in load_cases() if case.split == "work"]
 CASES = random.Random(18).sample(WORK, 30)
@@ -47,8 +44,8 @@ def check(found: Account, view: LaunchView) -> None:
         assert _is_missing(part.part, view), part
 
 
-def test_where_fp64_lanes_are_few_warps_wait_for_them_in_the_queues_of_memory() -> None:
-    """On GPUs with full-rate FP64, these states have other reasons."""
+def test_waiting_for_units_that_are_busy_or_few() -> None:
+    # On GPUs with full-rate FP64, these states have other reasons.
     states = {"tex_throttle": 60.0, "short_scoreboard": 40.0, "selected": 1.0}
     for device, double in ((GEFORCE, 1.0), (H200, 0.0)):
         launch = made_up({"fp64": 84.0, "issue_slots": 1.0}, states, device=device)
@@ -59,6 +56,18 @@ def test_where_fp64_lanes_are_few_warps_wait_for_them_in_the_queues_of_memory() 
         own = parts.get("waiting.busy.fp64", 0.0) + parts.get("waiting.latency.double", 0.0)
         assert own == pytest.approx(double * waiting, abs=1)
         assert ("waiting.latency.textures" in parts) is (not double)
+    # The same warp state, by how busy DRAM is: smoothly from one part to the other.
+    busy = []
+    for dram in (0.0, 20.0, 40.0, 60.0, 80.0, 92.0):
+        units = {"dram": dram, "issue_slots": 10.0}
+        found, _ = account(made_up(units, {"long_scoreboard": 10.0, "selected": 1.0}))
+        waiting, part = found.part("waiting"), found.part("waiting.busy.dram")
+        assert waiting.percent.value == pytest.approx(90)
+        busy.append(float(part.percent.value) if part else 0.0)
+        rest = found.part("waiting.latency.memory")
+        assert busy[-1] + (float(rest.percent.value) if rest else 0.0) == pytest.approx(90)
+    assert (busy, busy[0]) == (sorted(busy), 0)
+    assert busy[-1] > 85
 
 
 def _check_children(part: TimePart) -> None:
@@ -88,12 +97,9 @@ def _is_missing(reason: str, view: LaunchView) -> bool:
     return reason == "not attributable (other warp states)"
 
 
-# --- real launches
-
-
 @each_row("sample", load_samples(), ids=lambda sample: sample.name)
 @pytest.mark.slow
-def test_the_accounts_of_the_samples_close(sample: Sample) -> None:
+def test_the_accounts_of_the_samples_close(sample) -> None:
     for variant in sample.variants:
         for launch in profile_of(sample.report(variant)).launches:
             found, view = account(launch)
@@ -109,7 +115,7 @@ def test_the_accounts_of_the_test_reports_close(name: str) -> None:
 
 
 @each_row("case", CASES, ids=lambda case: case.id, few=4)
-def test_the_accounts_of_the_casebook_close(case: Case) -> None:
+def test_the_accounts_of_the_casebook_close(case) -> None:
     """With the machine code, which says what instructions are for."""
     profile = case.before_profile
     for launch in profile.launches:
@@ -120,74 +126,47 @@ def test_the_accounts_of_the_casebook_close(case: Case) -> None:
 
 @needs_corpus
 @each_row("path", corpus_files()[::4], ids=lambda path: path.name[:40], may_be_empty=True)
-def test_the_accounts_of_public_reports_close(path: Path) -> None:
-    from keet.errors import KeetError
-
-    try:
-        profile = profile_of(path)
-    except KeetError:
-        return
-    for launch in profile.launches[:10]:
+def test_the_accounts_of_public_reports_close(path) -> None:
+    for launch in launches_in(path)[:10]:
         check(*account(launch))
-
-
-# --- any counters
 
 
 @settings(max_examples=80)
 @given(launches(opcodes=OPCODES))
 @pytest.mark.slow
-def test_any_account_closes(launch: Launch) -> None:
+def test_any_account_closes(launch) -> None:
     check(*account(launch))
 
 
-def test_a_report_without_counters_has_an_account_of_one_unknown_part() -> None:
+def test_a_report_with_next_to_nothing_has_an_account() -> None:
     found, view = account(made_up({}))
     check(found, view)
     assert found.unknown == 100
     assert [part.id for part in found.all()] == ["active", "active.unknown"]
     assert all(part.time is None for part in found.all())
-
-
-def test_many_small_parts_are_not_lost() -> None:
-    """Parts that would print as 0.0 % go to a neighbour: their sum may be more than that."""
+    # Parts that would print as 0.0 % go to a neighbour: their sum may be more than that.
     opcodes = {"FFMA": 1, "IMAD": 1, "LDG": 1, "BRA": 1, "MOV": 1, "BAR": 1, "F2F": 1}
     found, view = account(made_up({"issue_slots": 0.3}, opcodes=opcodes))
     check(found, view)
     issuing = found.part("issuing")
-    assert issuing is not None
     assert [child.percent.value for child in issuing.children] == [pytest.approx(0.3)]
 
 
-# --- what the parts say
-
-
-def test_idle_sms_are_split_by_the_shape_of_the_grid() -> None:
-    """A quarter of the SMs have a block: the grid explains all that is idle."""
-    active = {"elapsed_cycles": ELAPSED, "sm_active_cycles_max": 0.9 * ELAPSED}
-    small, _ = account(
-        made_up({}, grid_size=33, waves_per_sm=0.25, sm_active_cycles=0.225 * ELAPSED, **active)
-    )
-    assert _shares(small, "launch", "idle", "active") == [10, 67.5, 22.5]
-    assert _shares(small, "idle.small_grid") == [67.5]
-    assert small.part("idle.imbalance") is None
+@each_row("grid, waves, average, longest, shares", [
+    # A quarter of the SMs have a block: the grid explains all that is idle.
+    (33, 0.25, 0.225, 0.9, {"launch": 10, "idle": 67.5, "active": 22.5, "idle.small_grid": 67.5,
+                            "idle.imbalance": None}),
     # Without the longest SM: those with a block are active for nine tenths of the time.
-    del active["sm_active_cycles_max"]
-    average, _ = account(
-        made_up({}, grid_size=33, waves_per_sm=0.25, sm_active_cycles=0.225 * ELAPSED, **active)
-    )
-    assert _shares(average, "idle", "idle.small_grid", "idle.other") == [77.5, 67.5, 10]
-    active["sm_active_cycles_max"] = 0.9 * ELAPSED
-    # A grid of many equal waves explains nothing of it.
-    uneven, _ = account(
-        made_up({}, grid_size=13200, waves_per_sm=100, sm_active_cycles=0.225 * ELAPSED, **active)
-    )
-    assert _shares(uneven, "idle.imbalance") == [67.5]
+    (33, 0.25, 0.225, None, {"idle": 77.5, "idle.small_grid": 67.5, "idle.other": 10}),
+    (13200, 100, 0.225, 0.9, {"idle.imbalance": 67.5}),  # many equal waves explain nothing of it
     # 1.25 waves: the last one is three quarters empty. What is idle beyond that is imbalance.
-    tail, _ = account(
-        made_up({}, grid_size=165, waves_per_sm=1.25, sm_active_cycles=0.45 * ELAPSED, **active)
-    )
-    assert _shares(tail, "idle", "idle.tail", "idle.imbalance") == [45, 33.75, 11.25]
+    (165, 1.25, 0.45, 0.9, {"idle": 45, "idle.tail": 33.75, "idle.imbalance": 11.25}),
+])  # fmt: skip
+def test_idle_sms_are_split_by_the_shape_of_the_grid(grid, waves, average, longest, shares) -> None:
+    active = {"elapsed_cycles": ELAPSED, "sm_active_cycles": average * ELAPSED}
+    active |= {"sm_active_cycles_max": longest * ELAPSED} if longest else {}
+    found, _ = account(made_up({}, grid_size=grid, waves_per_sm=waves, **active))
+    assert _shares(found, *shares) == [*shares.values()]
 
 
 def _shares(found: Account, *ids: str) -> list[object]:
@@ -195,24 +174,7 @@ def _shares(found: Account, *ids: str) -> list[object]:
     return [part and pytest.approx(part.percent.value, abs=0.01) for part in parts]
 
 
-def test_waiting_for_a_unit_is_waiting_for_latency_where_the_unit_is_idle() -> None:
-    """The same warp state, by how busy DRAM is: smoothly from one part to the other."""
-    busy = []
-    for dram in (0.0, 20.0, 40.0, 60.0, 80.0, 92.0):
-        units = {"dram": dram, "issue_slots": 10.0}
-        found, _ = account(made_up(units, {"long_scoreboard": 10.0, "selected": 1.0}))
-        waiting, part = found.part("waiting"), found.part("waiting.busy.dram")
-        assert waiting is not None
-        assert waiting.percent.value == pytest.approx(90)
-        busy.append(float(part.percent.value) if part else 0.0)
-        rest = found.part("waiting.latency.memory")
-        assert busy[-1] + (float(rest.percent.value) if rest else 0.0) == pytest.approx(90)
-    assert busy == sorted(busy)
-    assert busy[0] == 0
-    assert busy[-1] > 85
-
-
-def test_inactive_threads_are_a_part_of_issuing() -> None:
+def test_parts_of_issuing_of_the_busiest_unit_and_the_leading_ones() -> None:
     found, _ = account(
         made_up({"issue_slots": 60.0}, opcodes={"FFMA": 3, "LDG": 1}, active_threads_per_warp=8)
     )
@@ -221,16 +183,10 @@ def test_inactive_threads_are_a_part_of_issuing() -> None:
         11.25,
         3.75,
     ]
-
-
-def test_without_issue_slots_only_the_busiest_unit_is_attributed() -> None:
     found, _ = account(made_up({"dram": 50.0 * attainable("DRAM")}))
     busy = 100 * 0.5**SHARPNESS
     shares = _shares(found, "active", "active.busy.dram", "active.unknown")
     assert shares == [100, busy, 100 - busy]
-
-
-def test_the_leading_parts_are_the_innermost_ones() -> None:
     launch = profile_of(REPORTS / "tour_full.ncu-repz").launches[0]
     found, _ = account(launch)
     leading = found.leading(most=3)
@@ -240,17 +196,10 @@ def test_the_leading_parts_are_the_innermost_ones() -> None:
     assert [part.percent.value for part in leading] == every[:3]
 
 
-def test_warps_that_mostly_wait_for_the_tensor_cores_find_them_busy(wording) -> None:
+@pytest.mark.parametrize("fixed", [5.0, 60.0])
+def test_warps_that_mostly_wait_for_the_tensor_cores_find_them_busy(fixed: float, wording) -> None:
     """A made-up launch. Half of the peak can be all that the instructions used can reach."""
-    units = {"issue_slots": 10.0, "tensor": 40.0}
-    states = {"math_pipe_throttle": 30.0, "wait": 5.0}
-    found, _ = account(
-        made_up(units, states, None, sm_active_cycles=ELAPSED, elapsed_cycles=ELAPSED)
-    )
-    labels = {part.part for part in found.all()}
-    wording(labels)
-    states["wait"] = 60.0
-    found, _ = account(
-        made_up(units, states, None, sm_active_cycles=ELAPSED, elapsed_cycles=ELAPSED)
-    )
+    states = {"math_pipe_throttle": 30.0, "wait": fixed}
+    cycles = {"sm_active_cycles": ELAPSED, "elapsed_cycles": ELAPSED}
+    found, _ = account(made_up({"issue_slots": 10.0, "tensor": 40.0}, states, None, **cycles))
     wording({part.part for part in found.all()})

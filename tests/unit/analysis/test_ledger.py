@@ -1,11 +1,8 @@
 """Ids of evidence: what they say, and that they depend on nothing but the number they stand for."""
 
-from __future__ import annotations
-
 import random
 import re
-from collections.abc import Callable, Iterable
-from pathlib import Path
+from collections.abc import Iterable
 
 import pytest
 from hypothesis import given
@@ -56,141 +53,20 @@ def check_ids(pieces: Iterable[Evidence]) -> None:
         assert first == piece.id or first not in ids, piece.id
 
 
-# --- what an id says
-
-
-def test_a_metric_of_the_catalog() -> None:
+def test_ids_of_metrics_and_of_different_numbers() -> None:
     ledger = LaunchLedger(made_up({"dram": 80.0}, l2_hit_rate_pct=42.0))
     found = ledger.measured("l2_hit_rate_pct")
-    assert found is not None
-    assert found.id == "l2_hit_rate_pct#0"
-    assert found.slug == "l2_hit_rate_pct"
+    assert (found.id, found.slug) == ("l2_hit_rate_pct#0", "l2_hit_rate_pct")
     assert ledger.named(found.metric, "hit rate") is found
-
-
-def test_a_metric_that_the_catalog_does_not_have() -> None:
     found = LaunchLedger(read_profile(SAMPLES[0]).launches[0]).named(
         "lts__cycles_elapsed.max", "cycles"
     )
-    assert found is not None
     assert found.id == "lts__cycles_elapsed_max#0"
-
-
-def test_what_is_computed_never_has_the_name_of_what_is_measured() -> None:
     ledger = LaunchLedger(made_up({}, l2_hit_rate_pct=42.0))
     computed = ledger.derived("l2_hit_rate_pct", SHARE, "hits over look-ups")
     measured = ledger.measured("l2_hit_rate_pct")
-    assert measured is not None
     assert (computed.slug, measured.slug) == ("l2_hit_rate_pct_computed", "l2_hit_rate_pct")
-
-
-@each_row(
-    ("line", "written"),
-    [
-        ("flip.cu:31", "share@flip.cu:31#0"),
-        ("my file.cu:31", "share@my_file.cu:31#0"),
-        ("a}#0{b].cu:3", "share@a_0_b_.cu:3#0"),
-        ("a.cu:3 → b.cu:5", "share@a.cu:3..b.cu:5#0"),
-        ("größe.cu:3", "share@größe.cu:3#0"),
-    ],
-)
-def test_a_source_line(line: str, written: str) -> None:
-    assert LaunchLedger(made_up({})).derived("share", SHARE, "share", line=line).id == written
-
-
-@given(st.text(), st.text())
-@pytest.mark.slow
-def test_every_name_makes_a_readable_id(name: str, line: str) -> None:
-    found = Ledger().derived(name, SHARE, "label", line=line or None)
-    assert re.fullmatch(r"[a-z]\w*(@[\w.:+-]*)?#run", found.id)
-
-
-def test_different_numbers_have_different_ids() -> None:
-    book = Ledger("0")
-    names = ["a b", "a.b", "a-b", "a_b_2", "A b"]
-    made = [book.derived(name, SHARE, "label") for name in names]
-    assert len({piece.id for piece in made}) == len(names)
-    assert [book.derived(name, SHARE, "label") for name in names] == made
-
-
-@each_row(
-    ("name", "slug"),
-    [
-        ("left.DRAM", "left_dram"),
-        ("registers per thread -8", "registers_per_thread_minus_8"),
-        ("registers per thread 8", "registers_per_thread_8"),
-        ("pair 0 before: busy L2", "pair_0_before_busy_l2"),
-        ("dram__bytes.sum", "dram__bytes_sum"),
-        ("2D size", "n_2d_size"),
-        ("größe", "gr_e"),
-        ("大小", "n_"),
-    ],
-)
-def test_names_become_words(name: str, slug: str) -> None:
-    assert slug_of(name) == slug
-
-
-def test_scopes() -> None:
-    assert (scope_in("", 3), scope_in("before", 3)) == ("3", "before.3")
-    assert LaunchLedger(made_up({}), "1").derived("share", SHARE, "share").id == "share#1.0"
-
-
-# --- looking up
-
-
-def test_evidence_by_its_slug() -> None:
-    ledger = LaunchLedger(made_up({}, l2_hit_rate_pct=42.0, dram_bytes_read=4096))
-    share = ledger.derived("share", SHARE, "share", line="a.cu:3")
-    assert ledger.entry_with_slug("share@a.cu:3") is share
-    assert ledger.entry_with_slug("l2_hit_rate_pct") is None
-    found = ledger.look_up("l2_hit_rate_pct")
-    assert found is not None
-    assert found.value == 42.0
-    assert ledger.entry_with_slug("l2_hit_rate_pct") is found
-    assert ledger.by_slug() == {"share@a.cu:3": share, "l2_hit_rate_pct": found}
-    assert ledger.look_up("l1_hit_rate_pct") is None
-    assert ledger.look_up("no_such_metric") is None
-
-
-# --- over real reports
-
-
-@each_row("path", [*SAMPLES, *RUNS, PIPELINE], ids=lambda p: f"{p.parent.name}/{p.stem}", few=10)
-def test_ids_are_names(path: Path, profile_of: Callable[[Path], Profile]) -> None:
-    for book in books_of(explained(profile_of(path))):
-        check_ids(book)
-
-
-@needs_corpus
-@each_row("path", corpus_files()[::2], ids=lambda path: path.name[:24], may_be_empty=True)
-@pytest.mark.slow
-def test_ids_of_public_reports_are_names(path: Path) -> None:
-    try:
-        profile = read_profile(path)
-    except KeetError:
-        return
-    for book in books_of(explained(profile)):
-        check_ids(book)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_the_order_of_look_ups_does_not_matter(
-    seed: int, profile_of: Callable[[Path], Profile]
-) -> None:
-    """Nor does whether a metric is asked for by its id or under one of ncu's names."""
-    launch = profile_of(PIPELINE).launches[0]
-    names = [(False, name) for name in launch.metric_names()] + [(True, i) for i in metrics()]
-    first, other = LaunchLedger(launch), LaunchLedger(launch)
-    for ledger in (first, other):
-        random.Random(seed if ledger is first else seed + 100).shuffle(names)
-        for is_id, name in names:
-            _ = ledger.measured(name) if is_id else ledger.named(name, "label")
-    assert {e.metric: e.id for e in first} == {e.metric: e.id for e in other}
-    assert len({e.id for e in first}) == len(list(first)) > 500
-
-
-def test_a_metric_under_two_names_of_ncu() -> None:
-    """The one that is found first has the id of the catalog."""
+    # The one that is found first has the id of the catalog.
     both = (
         "sm__warps_active.avg.pct_of_peak_sustained_active",
         "sm__active_warps_avg_per_active_cycle_pct",
@@ -204,20 +80,94 @@ def test_a_metric_under_two_names_of_ncu() -> None:
             "achieved_occupancy_pct",
             "sm__active_warps_avg_per_active_cycle_pct",
         ]
+    book = Ledger("0")
+    names = ["a b", "a.b", "a-b", "a_b_2", "A b"]
+    made = [book.derived(name, SHARE, "label") for name in names]
+    assert len({piece.id for piece in made}) == len(names)
+    assert [book.derived(name, SHARE, "label") for name in names] == made
+    assert (scope_in("", 3), scope_in("before", 3)) == ("3", "before.3")
+    assert LaunchLedger(made_up({}), "1").derived("share", SHARE, "share").id == "share#1.0"
+    ledger = LaunchLedger(made_up({}, l2_hit_rate_pct=42.0, dram_bytes_read=4096))
+    share = ledger.derived("share", SHARE, "share", line="a.cu:3")
+    assert ledger.entry_with_slug("share@a.cu:3") is share
+    assert ledger.entry_with_slug("l2_hit_rate_pct") is None
+    found = ledger.look_up("l2_hit_rate_pct")
+    assert found.value == 42.0
+    assert ledger.entry_with_slug("l2_hit_rate_pct") is found
+    assert ledger.by_slug() == {"share@a.cu:3": share, "l2_hit_rate_pct": found}
+    assert ledger.look_up("l1_hit_rate_pct") is None
+    assert ledger.look_up("no_such_metric") is None
 
 
-def test_an_id_does_not_depend_on_the_explained_launches(
-    profile_of: Callable[[Path], Profile],
-) -> None:
+@each_row("line, written", [
+    ("flip.cu:31", "share@flip.cu:31#0"), ("my file.cu:31", "share@my_file.cu:31#0"),
+    ("a}#0{b].cu:3", "share@a_0_b_.cu:3#0"), ("a.cu:3 → b.cu:5", "share@a.cu:3..b.cu:5#0"),
+    ("größe.cu:3", "share@größe.cu:3#0"),
+])  # fmt: skip
+def test_a_source_line(line: str, written: str) -> None:
+    assert LaunchLedger(made_up({})).derived("share", SHARE, "share", line=line).id == written
+
+
+@given(st.text(), st.text())
+@pytest.mark.slow
+def test_every_name_makes_a_readable_id(name: str, line: str) -> None:
+    found = Ledger().derived(name, SHARE, "label", line=line or None)
+    assert re.fullmatch(r"[a-z]\w*(@[\w.:+-]*)?#run", found.id)
+
+
+@each_row("name, slug", [
+    ("left.DRAM", "left_dram"),
+    ("registers per thread -8", "registers_per_thread_minus_8"),
+    ("registers per thread 8", "registers_per_thread_8"),
+    ("pair 0 before: busy L2", "pair_0_before_busy_l2"),
+    ("dram__bytes.sum", "dram__bytes_sum"),
+    ("2D size", "n_2d_size"),
+    ("größe", "gr_e"),
+    ("大小", "n_"),
+])  # fmt: skip
+def test_names_become_words(name: str, slug: str) -> None:
+    assert slug_of(name) == slug
+
+
+@each_row("path", [*SAMPLES, *RUNS, PIPELINE], ids=lambda p: f"{p.parent.name}/{p.stem}", few=10)
+def test_ids_are_names(path, profile_of) -> None:
+    for book in books_of(explained(profile_of(path))):
+        check_ids(book)
+
+
+@needs_corpus
+@each_row("path", corpus_files()[::2], ids=lambda path: path.name[:24], may_be_empty=True)
+@pytest.mark.slow
+def test_ids_of_public_reports_are_names(path) -> None:
+    try:
+        profile = read_profile(path)
+    except KeetError:
+        return
+    for book in books_of(explained(profile)):
+        check_ids(book)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_order_of_look_ups_does_not_matter(seed, profile_of) -> None:
+    """Nor does whether a metric is asked for by its id or under one of ncu's names."""
+    launch = profile_of(PIPELINE).launches[0]
+    names = [(False, name) for name in launch.metric_names()] + [(True, i) for i in metrics()]
+    first, other = LaunchLedger(launch), LaunchLedger(launch)
+    for ledger in (first, other):
+        random.Random(seed if ledger is first else seed + 100).shuffle(names)
+        for is_id, name in names:
+            _ = ledger.measured(name) if is_id else ledger.named(name, "label")
+    assert {e.metric: e.id for e in first} == {e.metric: e.id for e in other}
+    assert len({e.id for e in first}) == len(list(first)) > 500
+
+
+def test_ids_depend_on_the_side_and_not_on_the_explained_launches(profile_of) -> None:
     profile = profile_of(PIPELINE)
     every = {e.id: e for each in explained(profile).launches for e in each.view.ledger}
     alone = [*explain(profile, profile.launches[2:3], 1, sass=False).launches[0].view.ledger]
     same = [every[piece.id] == piece for piece in alone if piece.id in every]
     assert all(same)
     assert len(same) > 0.9 * len(alone)
-
-
-def test_a_comparison_names_the_side(profile_of: Callable[[Path], Profile]) -> None:
     before, after = (
         profile_of(REPORTS / f"pipeline_{side}.ncu-repz") for side in ("before", "after")
     )
@@ -236,11 +186,6 @@ def test_a_comparison_names_the_side(profile_of: Callable[[Path], Profile]) -> N
         "pair_0_time_before#diff",
         "all_kernels_speedup#diff",
     }
-
-
-def test_two_reports_with_the_same_ids_are_not_compared(
-    profile_of: Callable[[Path], Profile],
-) -> None:
     before, after = (profile_of(path) for path in SAMPLES[:2])
     with pytest.raises(ValueError, match="report_scope"):
         compare_explanations(explained(before), explained(after))

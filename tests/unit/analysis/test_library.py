@@ -1,15 +1,17 @@
-"""Kernels of libraries are told from users' own by their names."""
+"""Kernels of libraries are told from users' own by their names; the setup of cuRAND's generators."""
 
-from __future__ import annotations
-
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from keet.analysis.kernel.archetype import skipped_ahead
 from keet.analysis.kernel.library import launched_by, library_of, users_function
-from keet.errors import KeetError
-from keet.ingest import read_profile
+from keet.analysis.launch_view import LaunchView
+from keet.diagnosis.diagnosis import diagnose
+from keet.profile import Launch, Location
 from tests.conftest import corpus_files, needs_corpus
 from tests.rows import each_row
+from tests.unit.analysis.real_launches import launch_of, launches_in
 
 KNOWN = {
     "ampere_sgemm_128x64_tn": "cuBLAS",
@@ -60,14 +62,9 @@ OWN = (
 )
 
 
-@each_row(("name", "library"), KNOWN.items())
-def test_a_kernel_of_a_library_is_recognised(name: str, library: str) -> None:
+@each_row("name, library", [*KNOWN.items(), *((name, None) for name in OWN)])
+def test_a_kernel_of_a_library_is_recognised(name: str, library: str | None) -> None:
     assert library_of(name) == library
-
-
-@each_row("name", OWN)
-def test_code_of_the_user_is_no_library(name: str) -> None:
-    assert library_of(name) is None
 
 
 TEMPLATES = {
@@ -102,9 +99,7 @@ DATA = {
 
 
 @each_row(("name", "function"), TEMPLATES.items())
-def test_a_function_of_the_user_in_a_librarys_template_is_the_users_code(
-    name: str, function: str
-) -> None:
+def test_a_function_of_the_user_in_a_librarys_template_is_the_users_code(name, function) -> None:
     assert users_function(name) == function
     assert library_of(name) is None
     assert launched_by(name) in ("Thrust", "CUB", "Kokkos", "RAJA")
@@ -116,13 +111,12 @@ def test_a_type_of_data_is_no_function(name: str, library: str) -> None:
     assert library_of(name) == library
 
 
-@given(st.text(st.sampled_from("ab_Z N12<>(),: "), max_size=40))
-def test_any_text_is_a_name(name: str) -> None:
+@given(
+    st.text(st.sampled_from("ab_Z N12<>(),: "), max_size=40),
+    st.text(st.sampled_from("ab_T1<>(),:*& [lambda{}"), max_size=60),
+)
+def test_any_text_is_a_name_and_any_arguments_are_split(name: str, arguments: str) -> None:
     assert library_of(name) is None
-
-
-@given(st.text(st.sampled_from("ab_T1<>(),:*& [lambda{}"), max_size=60))
-def test_any_arguments_are_split(arguments: str) -> None:
     users_function(f"void cub::f<{arguments}>(T1)")
 
 
@@ -130,9 +124,33 @@ def test_any_arguments_are_split(arguments: str) -> None:
 def test_libraries_of_public_reports() -> None:
     found = set()
     for path in corpus_files():
-        try:
-            launches = read_profile(path).launches
-        except KeetError:
-            continue
-        found |= {library_of(launch.name.full) for launch in launches}
+        found |= {library_of(launch.name.full) for launch in launches_in(path)}
     assert found == {None, "CUTLASS", "PyTorch ATen"}
+
+
+HEADER = "/usr/local/cuda/targets/x86_64-linux/include/curand_kernel.h"
+
+
+def in_header(monkeypatch: pytest.MonkeyPatch, launch: Launch, line: int) -> Launch:
+    """All code at this line of the header."""
+
+    def locate(self, addresses):
+        return dict.fromkeys(addresses, Location(HEADER, line))
+
+    monkeypatch.setattr(Launch, "locate", locate)
+    return launch
+
+
+def test_skip_ahead_leads_with_the_gain_of_its_samples(monkeypatch, wording) -> None:
+    launch = in_header(monkeypatch, launch_of("series_eval"), 326)
+    assert skipped_ahead(LaunchView(launch)) == 1.0
+    first, *others = diagnose(launch).findings
+    assert (first.id, first.variant) == ("pipe_saturated", "curand")
+    wording(first.label)
+    assert first.forecast.likely > 5
+    wording(first.action)
+    # The same advice is not given twice.
+    assert not any("sequence number" in each.action for each in others)
+    launch = in_header(monkeypatch, launch_of("series_eval"), 871)
+    assert skipped_ahead(LaunchView(launch)) == 0.0
+    assert all(each.variant != "curand" for each in diagnose(launch).findings)

@@ -1,7 +1,5 @@
 """The arithmetic of occupancy against ncu's own: block limits and what-if curves of real reports."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -18,10 +16,9 @@ from keet.analysis.kernel.occupancy import (
     occupancy_model,
 )
 from keet.documents.occupancy import OccupancyStep
-from keet.errors import KeetError
-from keet.ingest import read_profile
 from keet.profile import Absent, Launch
 from tests.conftest import CORPUS, REPORTS, TESTS, corpus_files, needs_corpus
+from tests.unit.analysis.real_launches import launches_in
 
 _SAMPLES = sorted((TESTS.parent / "kernels_samples").glob("*/*.ncu-rep*"))
 _CURVES = {
@@ -34,11 +31,7 @@ _CURVES = {
 
 def models(paths: list[Path]) -> Iterator[tuple[Launch, OccupancyModel | Absent]]:
     for path in paths:
-        try:
-            profile = read_profile(path)
-        except KeetError:
-            continue
-        for launch in profile.launches:
+        for launch in launches_in(path):
             model = occupancy_model(launch)
             if isinstance(model, OccupancyModel) or "arithmetic" in model.reason:
                 yield launch, model
@@ -59,11 +52,7 @@ def test_occupancy_agrees_with_ncu_in_other_reports() -> None:
     checked = list(models(corpus_files()))
     assert len(checked) > 100
     assert all(isinstance(model, OccupancyModel) for _, model in checked)
-
-
-@needs_corpus
-def test_an_old_ncu_took_the_largest_shared_memory() -> None:
-    """Up to 2021.2, whatever the launch was given."""
+    # Up to 2021.2, whatever the launch was given.
     path = CORPUS / "ZSL98__bitwise_spgemm--profiling_results__sgemm.ncu-rep"
     ((launch, model), *_) = models([path])
     assert isinstance(model, OccupancyModel)
@@ -90,19 +79,13 @@ def test_what_if_agrees_with_ncus_curves() -> None:
     assert min(points.values()) > 500
 
 
-def test_the_smallest_limit_decides() -> None:
+def test_limits_and_the_steps_of_curves() -> None:
     assert Limits(4, 2, 8, 32, 2).binding == ("shared", "barriers")
     assert Limits(4, 2, 8, 32).least == 2
-
-
-def test_a_block_that_does_not_fit() -> None:
     sm = Machine(warps=64, blocks=32, registers=65536, shared=65536, shared_unit=128)
     assert limits(sm, Configuration(1024, 255, 0)).least == 0
     assert limits(sm, Configuration(32, 0, 0)).registers == sm.blocks
-
-
-def test_curves_have_a_step_wherever_the_number_of_warps_changes() -> None:
-    """174 registers leave room for one block of 8 warps, 48 KiB of shared memory for four."""
+    # 174 registers leave room for one block of 8 warps, 48 KiB of shared memory for four.
     path = next(path for path in _SAMPLES if path.parent.name == "panel_product")
     ((_, model),) = models([path.with_name(path.name.replace("fast", "slow"))])
     assert isinstance(model, OccupancyModel)

@@ -1,11 +1,8 @@
 """The chosen numbers: plain floats with a meaning and a source, listed in docs/parameters.md."""
 
-from __future__ import annotations
-
 import copy
 import json
 import pickle
-from collections.abc import Callable
 from typing import get_args
 
 import pytest
@@ -21,17 +18,10 @@ from tests.rows import each_row
 HALF = Parameter(0.5, "half of something", "judgement")
 
 
-@each_row(
-    "copied", [HALF * 1, copy.deepcopy(HALF), pickle.loads(pickle.dumps(HALF)), HALF**1, +HALF]
-)
-def test_results_and_copies_are_plain_floats(copied: float) -> None:
-    assert type(copied) is float
-    assert copied == 0.5
-
-
-@each_row("written", [str, repr, json.dumps, "{}".format])
-def test_it_is_written_like_a_float(written: Callable[[float], str]) -> None:
-    assert written(HALF) == "0.5"
+def test_results_and_copies_are_plain_floats_and_written_like_them() -> None:
+    copies = [HALF * 1, copy.deepcopy(HALF), pickle.loads(pickle.dumps(HALF)), HALF**1, +HALF]
+    assert [(type(each), each) for each in copies] == [(float, 0.5)] * 5
+    assert {write(HALF) for write in (str, repr, json.dumps, "{}".format)} == {"0.5"}
 
 
 @each_row("name", parameters())
@@ -42,19 +32,13 @@ def test_each_has_a_meaning_and_a_source(name: str) -> None:
     assert found > 0
 
 
-def test_two_parameters_of_one_name_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(account, "WORTH", HALF, raising=False)
-    with pytest.raises(ValueError, match="WORTH"):
-        parameters()
-
-
-def test_a_moved_parameter_is_moved_wherever_it_is_imported() -> None:
+def test_parameters_are_moved_by_their_one_name_and_listed(monkeypatch) -> None:
     with moved("sharpness", 3.0):
         assert (time_model.SHARPNESS, account.SHARPNESS) == (3.0, 3.0)
     assert time_model.SHARPNESS is account.SHARPNESS is parameters()["sharpness"]
-
-
-def test_the_page_is_that_of_the_code_and_of_the_study() -> None:
     page = (TESTS.parent / "docs" / "parameters.md").read_text(encoding="utf-8")
     assert page == parameter_page.page(), "run: make docs"
     assert saved_study().changed.keys() <= parameters().keys()
+    monkeypatch.setattr(account, "WORTH", HALF, raising=False)
+    with pytest.raises(ValueError, match="WORTH"):
+        parameters()

@@ -1,7 +1,5 @@
 """Replay against reality: which launches differ, and which reasons the evidence allows."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
@@ -15,20 +13,17 @@ from keet.analysis.replay_gap_reasons import ReplayReasons
 from keet.documents.explain import ReplayReasonDocument
 from keet.ingest.in_memory_launch import InMemoryLaunch
 from keet.profile import (
-    Device,
-    KernelName,
     KernelRun,
     Launch,
     Position,
     Profile,
     Provenance,
-    RawMetric,
     RunPositions,
     RunTable,
-    Workload,
 )
 from keet.profile.run_table import Migrations, ProfiledLaunch
 from tests.rows import each_row
+from tests.unit.analysis.made_up_launch import H200, in_memory, raw
 
 US = 1000.0
 DURATION = "gpu__time_duration.sum"
@@ -42,16 +37,8 @@ NO_FAULTS = Migrations(0, 0, 0)
 
 
 def launch_with(metrics: dict[str, float], number: int = 0, name: str = "k") -> Launch:
-    return Launch(
-        number=number,
-        name=KernelName(name, f"{name}()", f"_Z1{name}v"),
-        workload=Workload.KERNEL,
-        grid=(1, 1, 1),
-        block=(32, 1, 1),
-        data=InMemoryLaunch(
-            Device("NVIDIA H200", "9.0", 132), {n: RawMetric(v) for n, v in metrics.items()}
-        ),
-    )
+    data = InMemoryLaunch(H200, raw(metrics))
+    return in_memory(data, f"{name}()", number, blocks=1, threads=32)
 
 
 def position_of(plain_us: float | None, launches: float = 100, **fields: object) -> Position:
@@ -107,9 +94,6 @@ def statuses(replay_us: float, position: Position, **known: object) -> dict[str,
     return {name: reason.status for name, reason in found.items()}
 
 
-# --- which launches differ
-
-
 @given(st.floats(1, 1e9), st.floats(1, 1e9))
 def test_a_gap_is_a_large_ratio_and_a_large_difference(replay: float, plain: float) -> None:
     gap = replay_gap(launch_with({DURATION: replay}), position_of(plain / US))
@@ -118,8 +102,7 @@ def test_a_gap_is_a_large_ratio_and_a_large_difference(replay: float, plain: flo
         small = 0 <= replay - plain <= LEAST_KERNEL_NS * (1 + 1e-9)
         assert factor <= REPLAY_DIFFERS * (1 + 1e-9) or small
     else:
-        assert gap.factor == pytest.approx(factor)
-        assert gap.run_is_longer == (plain > replay)
+        assert (gap.factor, gap.run_is_longer) == (pytest.approx(factor), plain > replay)
 
 
 @given(st.floats(1, 1e9), st.floats(1, 1e9))
@@ -133,45 +116,32 @@ def test_a_longer_run_is_never_what_ncu_adds(one: float, other: float) -> None:
         assert (replay_longer is not None) == (long - short / US * US > LEAST_KERNEL_NS)
 
 
-def test_limits_of_a_replay_gap() -> None:
-    def differs(replay_us: float, plain_us: float) -> bool:
-        launch = launch_with({DURATION: replay_us * US})
-        return replay_gap(launch, position_of(plain_us)) is not None
-
-    assert not differs(100, 150)
-    assert differs(100, 151)
-    assert differs(151, 100)
-    assert not differs(2.8, 0.9)  # ncu counts the start and the end of a short kernel
-    assert not differs(5, 3)
-    assert differs(5.1, 3)
-    assert differs(2.43, 4.3)  # ncu never reports less than CUPTI
-    assert not differs(2.9, 4.3)
-
-
-@each_row("duration", [None, math.nan, math.inf, 0.0, -1.0])
-def test_a_time_that_is_not_known_is_no_gap(duration: float | None) -> None:
-    metrics = {} if duration is None else {DURATION: duration}
-    assert replay_gap(launch_with(metrics), position_of(1000)) is None
+@each_row("replay_us, plain_us, differs", [
+    (100, 150, False),
+    (100, 151, True),
+    (151, 100, True),
+    (2.8, 0.9, False),  # ncu counts the start and the end of a short kernel
+    (5, 3, False),
+    (5.1, 3, True),
+    (2.43, 4.3, True),  # ncu never reports less than CUPTI
+    (2.9, 4.3, False),
+])  # fmt: skip
+def test_limits_of_a_replay_gap(replay_us: float, plain_us: float, differs: bool) -> None:
+    launch = launch_with({DURATION: replay_us * US})
+    assert (replay_gap(launch, position_of(plain_us)) is not None) is differs
 
 
-def test_a_launch_that_the_run_does_not_have_is_no_gap() -> None:
-    launch = launch_with({DURATION: 1000.0})
-    assert replay_gap(launch, None) is None
-    assert replay_gap(launch, position_of(None)) is None
-    assert replay_gap(launch, position_of(0)) is None
+def test_a_time_that_is_not_known_is_no_gap() -> None:
+    for duration in (None, math.nan, math.inf, 0.0, -1.0):
+        metrics = {} if duration is None else {DURATION: duration}
+        assert replay_gap(launch_with(metrics), position_of(1000)) is None
+    for position in (None, position_of(None), position_of(0)):
+        assert replay_gap(launch_with({DURATION: 1000.0}), position) is None
+    for gap, ratio in ((ReplayGap(5_000, 2_500_000), 500), (ReplayGap(2_500_000, 5_000), 1 / 500)):
+        assert (gap.ratio, gap.factor, gap.run_is_longer) == (ratio, 500, ratio > 1)
 
 
-def test_the_ratio_is_run_over_replay() -> None:
-    gap = ReplayGap(5_000, 2_500_000)
-    assert (gap.ratio, gap.factor, gap.run_is_longer) == (500, 500, True)
-    gap = ReplayGap(2_500_000, 5_000)
-    assert (gap.ratio, gap.factor, gap.run_is_longer) == (1 / 500, 500, False)
-
-
-# --- managed and host memory
-
-
-def test_flags_in_managed_memory(wording) -> None:
+def test_memory_of_the_host_and_shapes_that_the_run_does_not_have(wording) -> None:
     found = reasons(
         5.1,
         position_of(2410),
@@ -183,171 +153,140 @@ def test_flags_in_managed_memory(wording) -> None:
     first = found["managed_or_host_memory"]
     wording(first.text)
     assert [piece.value for piece in first.evidence] == [1600, 100 << 20]
-
-
-@each_row(
-    ("status", "own_ms", "other_ms", "groups"),
-    [
-        ("likely", 30, 0.001, 100),
-        ("likely", 30, 0.9, 100),
-        ("possible", 30, 1.1, 100),  # the other kernel has time for 100 groups of 10 us
-        ("possible", 30, 30, 100),
-        ("possible", 30, 0.001, 3000),  # more than the kernel lost time for
-    ],
-)
-def test_faults_are_counted_for_the_whole_run(
-    status: str, own_ms: float, other_ms: float, groups: int
-) -> None:
-    """100 launches of 100 us under replay; the other kernel was not profiled."""
-    position = position_of(own_ms * 10, launches=100)
-    kernels = (
-        KernelRun("_Z1kv", "k()", None, None, 100, own_ms * 1e6, own_ms * 1e6),
-        KernelRun("_Z1wv", "w()", None, None, 3, other_ms * 1e6, other_ms * 1e6),
-    )
-    found = reasons(
-        100,
-        position,
-        kernels=kernels,
-        managed_bytes=1 << 20,
-        migrations=Migrations(1 << 20, 0, groups),
-    )["managed_or_host_memory"]
-    assert found.status == status
-    ending = {
-        "likely": "the pages stay there",
-        "possible": "which kernel caused them is not recorded",
-    }
-    assert found.text.endswith(ending[status])
-
-
-def test_too_few_faults_for_so_many_launches_are_no_reason() -> None:
-    """Faults of another kernel: a thousand launches took too long, and ten groups can't do that."""
-    found = statuses(
-        100,
-        position_of(
-            300, launches=1000, overlapped_ns=0.9 * 300 * US * 1000, busy_ns=100 * US * 1000
-        ),
-        managed_bytes=1 << 20,
-        migrations=Migrations(1 << 20, 0, 10),
-    )
-    assert found["managed_or_host_memory"] == "possible"
-    assert found["concurrency"] == "likely"
-
-
-def test_faults_of_the_first_launch_alone_are_enough_for_it() -> None:
-    total = 99 * 100 * US + 5000 * US
-    found = statuses(
-        100,
-        position_of(5000, launches=100, total_ns=total),
-        managed_bytes=1 << 30,
-        migrations=Migrations(1 << 30, 0, 10),
-    )
-    assert found["managed_or_host_memory"] == "likely"
-
-
-def test_pages_that_were_prefetched_are_no_reason(wording) -> None:
-    found = reasons(
-        100,
-        position_of(300),
-        managed_bytes=1 << 20,
-        migrations=Migrations(1 << 20, 0, 0),
-    )
-    assert found["managed_or_host_memory"].status == "possible"
-    wording(found["managed_or_host_memory"].text)
-
-
-def test_a_kernel_that_polls_host_memory() -> None:
+    moved = {"managed_bytes": 1 << 20, "migrations": Migrations(1 << 20, 0, 0)}
+    found = reasons(100, position_of(300), **moved)["managed_or_host_memory"]
+    assert found.status == "possible"
+    wording(found.text)
     found = reasons(
         4, position_of(2000), metrics={HOST: 3, SECTORS: 40}, managed_bytes=0, migrations=NO_FAULTS
     )
     first = found["managed_or_host_memory"]
     assert (first.status, first.text[:7]) == ("likely", "8% of t")
+    position = position_of(300, known_by="kernel")
+    found = reasons(100, position, kernels=(shaped(2, 90, 900),))["not_typical"]
+    assert found.status == "likely"
+    wording(found.text)
+    kernel = KernelRun("_Z1kv", "k()", None, None, 1, 300 * US, 300 * US)
+    position = position_of(300, launches=1, known_by="kernel")
+    assert statuses(100, position, kernels=(kernel,))["not_typical"] == "ruled_out"
 
 
-def test_sectors_of_the_driver_are_no_host_memory_of_the_kernel() -> None:
-    """`lts__t_sectors_aperture_sysmem` has 25,000 sectors in every launch that ncu replays."""
-    found = statuses(
-        10,
-        position_of(300),
-        metrics={HOST: 0, SECTORS: 3136, "lts__t_sectors_aperture_sysmem.sum": 25_000},
-        managed_bytes=0,
-        migrations=NO_FAULTS,
-    )
-    assert found["managed_or_host_memory"] == "ruled_out"
+@each_row("status, own_ms, other_ms, groups", [
+    ("likely", 30, 0.001, 100),
+    ("likely", 30, 0.9, 100),
+    ("possible", 30, 1.1, 100),  # the other kernel has time for 100 groups of 10 us
+    ("possible", 30, 30, 100),
+    ("possible", 30, 0.001, 3000),  # more than the kernel lost time for
+])  # fmt: skip
+def test_faults_are_counted_for_the_whole_run(status, own_ms, other_ms, groups) -> None:
+    """100 launches of 100 us under replay; the other kernel was not profiled."""
+    own = KernelRun("_Z1kv", "k()", None, None, 100, own_ms * 1e6, own_ms * 1e6)
+    other = KernelRun("_Z1wv", "w()", None, None, 3, other_ms * 1e6, other_ms * 1e6)
+    faults = {"managed_bytes": 1 << 20, "migrations": Migrations(1 << 20, 0, groups)}
+    position = position_of(own_ms * 10, launches=100)
+    found = reasons(100, position, kernels=(own, other), **faults)["managed_or_host_memory"]
+    assert found.status == status
+    ends = {
+        "likely": "the pages stay there",
+        "possible": "which kernel caused them is not recorded",
+    }
+    assert found.text.endswith(ends[status])
 
 
-@each_row(
-    ("managed", "migrations", "metrics"),
-    [
-        (None, NO_FAULTS, {HOST: 0, SECTORS: 1}),
-        (0, None, {HOST: 0, SECTORS: 1}),
-        (0, NO_FAULTS, {}),
-    ],
-)
-def test_what_is_not_known_rules_nothing_out(managed, migrations, metrics) -> None:
-    found = statuses(
-        10, position_of(300), metrics=metrics, managed_bytes=managed, migrations=migrations
-    )
-    assert found["managed_or_host_memory"] == "possible"
+def test_other_kernels_at_the_same_time() -> None:
+    # A thousand launches took too long, and ten groups can't do that. They are enough for the first
+    # launch alone.
+    faults = {"managed_bytes": 1 << 20, "migrations": Migrations(1 << 20, 0, 10)}
+    shared = {"overlapped_ns": 0.9 * 300 * US * 1000, "busy_ns": 100 * US * 1000}
+    found = statuses(100, position_of(300, launches=1000, **shared), **faults)
+    assert (found["managed_or_host_memory"], found["concurrency"]) == ("possible", "likely")
+    first = position_of(5000, launches=100, total_ns=99 * 100 * US + 5000 * US)
+    faults = {"managed_bytes": 1 << 30, "migrations": Migrations(1 << 30, 0, 10)}
+    assert statuses(100, first, **faults)["managed_or_host_memory"] == "likely"
+    total = 2400 * US * 100
+    position = position_of(2400, overlapped_ns=0.4 * total, busy_ns=0.8 * total)
+    assert statuses(5, position)["concurrency"] == "possible"
+    position = position_of(300, overlapped_ns=None)
+    assert statuses(100, position)["concurrency"] == "possible"
+    assert statuses(100, position, recorder="ncu")["concurrency"] == "ruled_out"
 
 
-# --- cold caches
+@each_row("managed, migrations, metrics, status", [
+    # The driver's sectors are in every launch that ncu replays, and not the kernel's host memory.
+    (0, NO_FAULTS, {HOST: 0, SECTORS: 3136, "lts__t_sectors_aperture_sysmem.sum": 25_000},
+     "ruled_out"),
+    # What is not known rules nothing out.
+    (None, NO_FAULTS, {HOST: 0, SECTORS: 1}, "possible"),
+    (0, None, {HOST: 0, SECTORS: 1}, "possible"),
+    (0, NO_FAULTS, {}, "possible"),
+])  # fmt: skip
+def test_what_rules_host_memory_out(managed, migrations, metrics, status) -> None:
+    known = {"metrics": metrics, "managed_bytes": managed, "migrations": migrations}
+    assert statuses(10, position_of(300), **known)["managed_or_host_memory"] == status
 
 
 FITS = {READ: 16e6, L2: 60e6}
 
 
-def test_bytes_that_fit_the_l2(wording) -> None:
+def test_bytes_that_fit_the_l2_and_a_ratio_that_all_kernels_share(wording) -> None:
     found = reasons(100, position_of(50), metrics=FITS)
     assert found["cold_caches"].status == "likely"
     wording(found["cold_caches"].text)
-
-
-@each_row(
-    ("status", "known"),
-    [
-        ("ruled_out", {"metrics": FITS, "command": "ncu --cache-control none ./app"}),
-        ("ruled_out", {"metrics": FITS, "command": "ncu --cache-control=none ./app"}),
-        ("ruled_out", {"metrics": {**FITS, ISSUE: 80.0}}),
-        ("likely", {"metrics": {**FITS, ISSUE: 40.0}}),
-        ("possible", {"metrics": FITS, "command": None}),
-        ("possible", {"metrics": {READ: 90e6, L2: 60e6}}),
-        ("possible", {"metrics": {READ: 16e6}}),
-        ("possible", {}),
-    ],
-)
-def test_when_caches_can_be_the_reason(status: str, known: dict) -> None:
-    assert statuses(100, position_of(50), **known)["cold_caches"] == status
-
-
-def test_caches_do_not_make_a_kernel_ten_times_as_fast() -> None:
-    assert statuses(1000, position_of(100), metrics=FITS)["cold_caches"] == "possible"
-
-
-# --- clocks
+    others = (("a", 50, 84), ("b", 200, 350))
+    found = reasons(100, position_of(170), others=others)
+    assert found["clocks"].status == "likely"
+    wording(found["clocks"].text)
 
 
 SLOW_CLOCK = {CLOCK: 1.2e9, MOST_CLOCK: 1_980_000}
 
 
-@each_row(
-    ("status", "plain_us", "known"),
-    [
-        ("likely", 60, {"metrics": SLOW_CLOCK}),
-        ("ruled_out", 60, {"metrics": {CLOCK: 1.98e9, MOST_CLOCK: 1_980_000}}),
-        ("ruled_out", 60, {"metrics": {**SLOW_CLOCK, DRAM: 90.0}}),
-        ("ruled_out", 30, {"metrics": SLOW_CLOCK}),
-        ("likely", 60, {"command": "ncu ./app"}),
-        ("likely", 60, {"command": "ncu --clock-control base ./app"}),
-        ("possible", 60, {"command": "ncu ./app", "version": "2026.1.0.0"}),
-        ("possible", 60, {"command": "ncu ./app --clock-control base", "version": None}),
-        ("possible", 60, {}),
-        ("possible", 60, {"command": None}),
-        ("possible", 170, {"command": "ncu ./app"}),
-        ("ruled_out", 260, {}),
-    ],
-)
-def test_when_clocks_can_be_the_reason(status: str, plain_us: float, known: dict) -> None:
-    assert statuses(100, position_of(plain_us), **known)["clocks"] == status
+@each_row("reason, status, plain_us, known", [
+    ("cold_caches", "ruled_out", 50, {"metrics": FITS, "command": "ncu --cache-control none ./app"}),
+    ("cold_caches", "ruled_out", 50, {"metrics": FITS, "command": "ncu --cache-control=none ./app"}),
+    ("cold_caches", "ruled_out", 50, {"metrics": {**FITS, ISSUE: 80.0}}),
+    ("cold_caches", "likely", 50, {"metrics": {**FITS, ISSUE: 40.0}}),
+    ("cold_caches", "possible", 50, {"metrics": FITS, "command": None}),
+    ("cold_caches", "possible", 50, {"metrics": {READ: 90e6, L2: 60e6}}),
+    ("cold_caches", "possible", 50, {"metrics": {READ: 16e6}}),
+    ("cold_caches", "possible", 50, {}),
+    ("cold_caches", "possible", 10, {"metrics": FITS}),  # they make no kernel ten times as fast
+    ("clocks", "likely", 60, {"metrics": SLOW_CLOCK}),
+    ("clocks", "ruled_out", 60, {"metrics": {CLOCK: 1.98e9, MOST_CLOCK: 1_980_000}}),
+    ("clocks", "ruled_out", 60, {"metrics": {**SLOW_CLOCK, DRAM: 90.0}}),
+    ("clocks", "ruled_out", 30, {"metrics": SLOW_CLOCK}),
+    ("clocks", "likely", 60, {"command": "ncu ./app"}),
+    ("clocks", "likely", 60, {"command": "ncu --clock-control base ./app"}),
+    ("clocks", "possible", 60, {"command": "ncu ./app", "version": "2026.1.0.0"}),
+    ("clocks", "possible", 60, {"command": "ncu ./app --clock-control base", "version": None}),
+    ("clocks", "possible", 60, {}),
+    ("clocks", "possible", 60, {"command": None}),
+    ("clocks", "possible", 170, {"command": "ncu ./app"}),
+    ("clocks", "ruled_out", 260, {}),
+    # Ratios that kernels do not share: two are a coincidence, one kernel twice, another one, and
+    # one that is too short to compare clocks.
+    ("clocks", "possible", 170, {"others": (("a", 50, 85),)}),
+    ("clocks", "possible", 170, {"others": (("a", 50, 85), ("a", 51, 86))}),
+    ("clocks", "possible", 170, {"others": (("a", 50, 85), ("b", 200, 210))}),
+    ("clocks", "possible", 170, {"others": (("a", 50, 85), ("b", 2, 3.4))}),
+])  # fmt: skip
+def test_when_caches_and_clocks_can_be_the_reason(reason, status, plain_us, known) -> None:
+    assert statuses(100, position_of(plain_us), **known)[reason] == status
+
+
+@each_row("status, known_by, shortest_us, longest_us, shapes", [
+    ("ruled_out", "launch", None, None, 1), ("possible", "shape", None, None, 1),
+    ("likely", "shape", 90, 900, 1), ("possible", "shape", 110, 900, 1),
+    ("ruled_out", "shape", 250, 400, 1), ("possible", "shape", 90, 900, 2),
+    ("possible", "kernel", None, None, 1), ("ruled_out", "kernel", 250, 400, 1),
+])  # fmt: skip
+def test_when_the_launch_is_not_typical(status, known_by, shortest_us, longest_us, shapes) -> None:
+    took = {
+        "shortest_ns": shortest_us and shortest_us * US,
+        "longest_ns": longest_us and longest_us * US,
+    }
+    position = position_of(300, known_by=known_by, shapes=shapes, **took)
+    assert statuses(100, position)["not_typical"] == status
 
 
 def test_advice_that_was_followed_is_not_given(wording) -> None:
@@ -365,29 +304,6 @@ def test_advice_that_was_followed_is_not_given(wording) -> None:
         profiled=(ProfiledLaunch(0, 3, 170 * US),),
     )
     wording(found["not_typical"].how_to_tell)
-
-
-def test_a_ratio_that_all_kernels_share(wording) -> None:
-    others = (("a", 50, 84), ("b", 200, 350))
-    found = reasons(100, position_of(170), others=others)
-    assert found["clocks"].status == "likely"
-    wording(found["clocks"].text)
-
-
-@each_row(
-    "others",
-    [
-        (("a", 50, 85),),  # two are a coincidence
-        (("a", 50, 85), ("a", 51, 86)),  # one kernel twice
-        (("a", 50, 85), ("b", 200, 210)),
-        (("a", 50, 85), ("b", 2, 3.4)),  # too short to compare clocks
-    ],
-)
-def test_a_ratio_that_they_do_not_share(others) -> None:
-    assert statuses(100, position_of(170), others=others)["clocks"] == "possible"
-
-
-# --- other kernels
 
 
 @each_row(
@@ -413,56 +329,12 @@ def test_as_many_kernels_at_a_time_as_it_is_slower(status: str, at_once: float, 
     wording(found.text, case=at_once)
 
 
-@pytest.mark.parametrize(
-    ("share", "text"),
-    [
-        (0.0, "no other kernel ran at the same time in the run"),
-        (
-            0.001,
-            "for less than 1% of its time in the run, other kernels ran too; on average 1.0 ran at a time, this one included",
-        ),
-    ],
-)
-def test_without_overlap_concurrency_is_ruled_out(share: float, text: str) -> None:
+@pytest.mark.parametrize("share", [0.0, 0.001])
+def test_without_overlap_concurrency_is_ruled_out(share: float, wording) -> None:
     position = position_of(300, overlapped_ns=share * 300 * US * 100)
     found = reasons(100, position)["concurrency"]
-    assert (found.status, found.text) == ("ruled_out", text)
-
-
-def test_time_alone_is_not_slowed_by_other_kernels() -> None:
-    """40 % of 2.4 ms with others leaves 1.4 ms alone, for what takes 5 us."""
-    total = 2400 * US * 100
-    position = position_of(2400, overlapped_ns=0.4 * total, busy_ns=0.8 * total)
-    assert statuses(5, position)["concurrency"] == "possible"
-
-
-def test_overlap_that_is_not_known() -> None:
-    position = position_of(300, overlapped_ns=None)
-    assert statuses(100, position)["concurrency"] == "possible"
-    assert statuses(100, position, recorder="ncu")["concurrency"] == "ruled_out"
-
-
-# --- other launches
-
-
-@each_row(
-    ("status", "fields"),
-    [
-        ("ruled_out", {"known_by": "launch"}),
-        ("possible", {"known_by": "shape"}),
-        ("likely", {"known_by": "shape", "shortest_ns": 90 * US, "longest_ns": 900 * US}),
-        ("possible", {"known_by": "shape", "shortest_ns": 110 * US, "longest_ns": 900 * US}),
-        ("ruled_out", {"known_by": "shape", "shortest_ns": 250 * US, "longest_ns": 400 * US}),
-        (
-            "possible",
-            {"known_by": "shape", "shortest_ns": 90 * US, "longest_ns": 900 * US, "shapes": 2},
-        ),
-        ("possible", {"known_by": "kernel"}),
-        ("ruled_out", {"known_by": "kernel", "shortest_ns": 250 * US, "longest_ns": 400 * US}),
-    ],
-)
-def test_when_the_launch_is_not_typical(status: str, fields: dict) -> None:
-    assert statuses(100, position_of(300, **fields))["not_typical"] == status
+    assert found.status == "ruled_out"
+    wording(found.text)
 
 
 def shaped(grid: int, shortest_us: float, longest_us: float) -> KernelRun:
@@ -470,37 +342,16 @@ def shaped(grid: int, shortest_us: float, longest_us: float) -> KernelRun:
     return made._replace(shortest_ns=shortest_us * US, longest_ns=longest_us * US)
 
 
-@each_row(
-    ("status", "ending", "row"),
-    [
-        ("possible", "launches of this shape took 90 us to 900 us", shaped(1, 90, 900)),
-        ("ruled_out", "with this number, kernel and shape", shaped(1, 280, 300)),
-        ("ruled_out", "with this number, kernel and shape", shaped(1, 160, 900)),
-        ("ruled_out", "with this number, kernel and shape", shaped(2, 90, 900)),
-    ],
-)
-def test_a_launch_of_this_number_in_another_execution(
-    status: str, ending: str, row: KernelRun
-) -> None:
+@each_row("status, ending, row", [
+    ("possible", "launches of this shape took 90 us to 900 us", shaped(1, 90, 900)),
+    ("ruled_out", "with this number, kernel and shape", shaped(1, 280, 300)),
+    ("ruled_out", "with this number, kernel and shape", shaped(1, 160, 900)),
+    ("ruled_out", "with this number, kernel and shape", shaped(2, 90, 900)),
+])  # fmt: skip
+def test_a_launch_of_this_number_in_another_execution(status, ending, row) -> None:
     found = reasons(100, position_of(300), kernels=(row,))["not_typical"]
     assert found.status == status
     assert found.text.endswith(ending)
-
-
-def test_a_shape_that_the_run_does_not_have(wording) -> None:
-    position = position_of(300, known_by="kernel")
-    found = reasons(100, position, kernels=(shaped(2, 90, 900),))["not_typical"]
-    assert found.status == "likely"
-    wording(found.text)
-
-
-def test_the_average_of_one_launch_is_that_launch() -> None:
-    kernel = KernelRun("_Z1kv", "k()", None, None, 1, 300 * US, 300 * US)
-    position = position_of(300, launches=1, known_by="kernel")
-    assert statuses(100, position, kernels=(kernel,))["not_typical"] == "ruled_out"
-
-
-# --- all of them
 
 
 @given(

@@ -1,72 +1,59 @@
 """Rows of shared arrays: padded or not, by their declaration."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.analysis.facts.on_chip import (
-    BANKS,
-    _by_form,
-    _Conflicted,
-    _takes_pieces,
-    declared_rows,
-)
+from keet.analysis.facts.on_chip import BANKS, _by_form, _Conflicted, _takes_pieces, declared_rows
 from keet.analysis.sass.polynomials.polynomial import Polynomial, Symbol
 from tests.rows import each_row
 
 NAMES = {"tile"}
 
 
-@each_row(
-    ("declaration", "rows"),
-    [
-        ("__shared__ float tile[32][32];", "even"),
-        ("__shared__ float tile[32][33];", "padded"),
-        ("__shared__ float tile[32][32 + 1];", "padded"),
-        ("__shared__ __align__(16) float tile[2][8][128];", "even"),
-        ("__shared__ float tile[8][128 + 4];", "padded"),
-        ("__shared__ double tile[16][16];", "even"),
-        ("__shared__ float a[32], tile[16][64];", "even"),
-        ("__shared__ float tile[kTile][kTile + kPad];", "padded"),
-        ("__shared__ float tile[kTile][kPitch];", None),
-        ("__shared__ float tile[256];", None),
-        ("__shared__ float other[32][32];", None),
-        ("float tile[32][32];", None),
-        ("__shared__ float tile[", None),
-    ],
-)
+@each_row("declaration, rows", [
+    ("__shared__ float tile[32][32];", "even"),
+    ("__shared__ float tile[32][33];", "padded"),
+    ("__shared__ float tile[32][32 + 1];", "padded"),
+    ("__shared__ __align__(16) float tile[2][8][128];", "even"),
+    ("__shared__ float tile[8][128 + 4];", "padded"),
+    ("__shared__ double tile[16][16];", "even"),
+    ("__shared__ float a[32], tile[16][64];", "even"),
+    ("__shared__ float tile[kTile][kTile + kPad];", "padded"),
+    ("__shared__ float tile[kTile][kPitch];", None),
+    ("__shared__ float tile[256];", None),
+    ("__shared__ float other[32][32];", None),
+    ("float tile[32][32];", None),
+    ("__shared__ float tile[", None),
+])  # fmt: skip
 def test_a_row_is_padded_by_its_declaration(declaration: str, rows: str | None) -> None:
     assert declared_rows(f"{declaration}\nx = tile[i][j];", 2, NAMES) == rows
 
 
-def test_named_lengths_are_looked_up() -> None:
+def test_the_nearest_declaration_counts_and_pieces_are_of_one_thread() -> None:
     source = "constexpr int kDepth = 16;\n#define PITCH (kDepth + 1)\n"
     assert declared_rows(source + "__shared__ float tile[8][kDepth];\n", 3, NAMES) == "even"
     source += "constexpr int kPitch = kDepth + 1;\n"
     assert declared_rows(source + "__shared__ float tile[8][kPitch];\n", 4, NAMES) == "padded"
-
-
-def test_the_nearest_declaration_counts() -> None:
-    """A file may hold several kernels, each with a tile of its own."""
+    # A file may hold several kernels, each with a tile of its own.
     source = "__shared__ float tile[32][32];\n\n__shared__ float tile[32][33];\n\n"
-    assert declared_rows(source, 2, NAMES) == "even"
-    assert declared_rows(source, 4, NAMES) == "padded"
+    assert (declared_rows(source, 2, NAMES), declared_rows(source, 4, NAMES)) == ("even", "padded")
     assert declared_rows(source, 0, NAMES) is None
-
-
-def test_self_referencing_constants_terminate() -> None:
     source = "constexpr int a = b * 2;\nconstexpr int b = a * 2;\n__shared__ float tile[8][a];\n"
     assert declared_rows(source, 3, NAMES) is None
+    # Whatever the address depends on: the next thread's pieces come after both.
+    pieces = [_Conflicted(address(LOST, 32, offset), 16) for offset in (512, 528)]
+    assert _takes_pieces(pieces)
+    assert not _takes_pieces(pieces[:1])
+    assert not _takes_pieces([pieces[0], _Conflicted(address(LOST, 32, 1024), 16)])
+    assert not _takes_pieces([each._replace(width=4) for each in pieces])
 
 
 @given(st.integers(1, 4096), st.integers(1, 64))
 def test_an_odd_row_is_padded_and_whole_banks_are_not(words: int, times: int) -> None:
     odd = f"__shared__ float tile[8][{2 * words + 1}];\n"
     whole = f"__shared__ float tile[8][{BANKS * times}];\n"
-    assert declared_rows(odd, 1, NAMES) == "padded"
-    assert declared_rows(whole, 1, NAMES) == "even"
+    assert (declared_rows(odd, 1, NAMES), declared_rows(whole, 1, NAMES)) == ("padded", "even")
 
 
 @given(st.text(st.sampled_from("tile[]()+-*/ 0123456789kx_shared\n"), max_size=80))
@@ -90,12 +77,3 @@ def address(symbol: Symbol, stride: int, offset: int = 0) -> Polynomial:
 def test_adjacent_threads_are_in_one_row(stride: int, width: int, rows: str | None) -> None:
     """Padding moves rows, so that it does not help where a warp stays within one."""
     assert _by_form(address(THREAD, stride), width) == rows
-
-
-def test_two_wide_pieces_side_by_side_are_of_one_thread() -> None:
-    """Whatever the address depends on: the next thread's pieces come after both."""
-    pieces = [_Conflicted(address(LOST, 32, offset), 16) for offset in (512, 528)]
-    assert _takes_pieces(pieces)
-    assert not _takes_pieces(pieces[:1])
-    assert not _takes_pieces([pieces[0], _Conflicted(address(LOST, 32, 1024), 16)])
-    assert not _takes_pieces([each._replace(width=4) for each in pieces])

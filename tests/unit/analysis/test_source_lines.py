@@ -1,14 +1,15 @@
-"""Costs by source line, their order, and the arrays that a line accesses."""
+"""Costs by source line, their order, the arrays that a line accesses, and the places of findings."""
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from keet.analysis.facts.global_memory import STORE, addresses_of
+from keet.analysis.kernel.source_calls import launch_places
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.source_lines import (
-    AccessKind,
     Hotspots,
     accesses,
     find_hotspots,
@@ -16,14 +17,24 @@ from keet.analysis.source_lines import (
     line_order,
     partial_sampling,
 )
-from keet.errors import IngestError
-from keet.ingest import read_profile
+from keet.analysis.time_model import TimeModel
+from keet.documents.finding import Place
+from keet.findings import findings
 from keet.ingest.ncu_rep.container import blocks_of
 from keet.ingest.ncu_rep.reader import Report
+from keet.pages.launch import place_shares, unplaced_shares
 from keet.profile import Absent, Launch, Location, Profile
 from tests import encode
 from tests.conftest import corpus_files, needs_corpus
 from tests.rows import each_row
+from tests.unit.analysis.real_launches import (
+    candidates_of,
+    changed,
+    code_view,
+    launch_of,
+    launches_in,
+    public_launch,
+)
 
 TEXT = """
 __global__ void k(const float* x, const int* columns, float* out, int n) {
@@ -52,15 +63,8 @@ __global__ void k(const float* x, const int* columns, float* out, int n) {
         ("int i = 0;", "scattered global", []),
     ],
 )  # fmt: skip
-def test_accesses_of_a_kind(line: str, kind: AccessKind | None, named: list[str]) -> None:
+def test_accesses_of_a_kind(line: str, kind, named: list[str]) -> None:
     assert accesses(line, TEXT, kind) == named
-
-
-def test_a_gather_reads_its_index() -> None:
-    assert is_gather(["x[columns[k]]"])
-    assert not is_gather(["x[k * n]"])
-    assert not is_gather(["x[columns[k]]", "y[k]"])
-    assert not is_gather([])
 
 
 @each_row("odd", ["a<" * 5000, "a<b> " * 5000, "__shared__ " * 5000, "a[" * 5000])
@@ -81,7 +85,7 @@ def launch_with(**instances: list[tuple[int, int]]) -> Launch:
     return Report(Path("x"), data, blocks_of(data, Path("x"))).launches()[0]
 
 
-def test_spots_are_ranked_by_samples_and_complete() -> None:
+def test_spots_are_ranked_by_samples_and_missing_ones_are_known() -> None:
     launch = launch_with(
         executed=[(16, 100), (32, 1), (48, 1)],
         samples=[(32, 30), (48, 10)],
@@ -89,48 +93,33 @@ def test_spots_are_ranked_by_samples_and_complete() -> None:
         barrier=[(32, 10), (48, 0)],
     )
     found = find_hotspots(launch)
-    assert isinstance(found, Hotspots)
     assert (found.by, found.ranked_by, found.total) == ("instruction", "samples", 40)
-    assert [spot.address for spot in found.rows] == [32, 48, 16]
-    assert [spot.share for spot in found.rows] == [0.75, 0.25, 0.0]
+    assert [(spot.address, spot.share) for spot in found.rows] == [(32, 0.75), (48, 0.25), (16, 0)]
     assert [*found.rows[0].samples_by_reason.items()] == [("wait", 20), ("barrier", 10)]
     assert found.rows[2].samples == 0
-
-
-def test_samples_without_a_total() -> None:
-    """Before ncu 2021.2 only the split by reason was stored."""
+    assert is_gather(["x[columns[k]]"])
+    assert not is_gather(["x[k * n]"])
+    assert not is_gather(["x[columns[k]]", "y[k]"])
+    assert not is_gather([])
     found = find_hotspots(launch_with(executed=[(16, 5)], wait=[(16, 3)], barrier=[(16, 4)]))
-    assert isinstance(found, Hotspots)
     assert found.rows[0].samples == 7
-
-
-def test_no_samples_at_all() -> None:
     found = find_hotspots(launch_with(executed=[(16, 5), (32, 9)]))
-    assert isinstance(found, Hotspots)
-    assert found.ranked_by == "executed"
-    assert found.rows[0].address == 32
-    assert found.rows[0].samples is None
-    assert found.rows[0].sectors_global is None
-
-
-def test_nothing_to_rank() -> None:
+    assert (found.ranked_by, found.rows[0].address) == ("executed", 32)
+    assert (found.rows[0].samples, found.rows[0].sectors_global) == (None, None)
     found = find_hotspots(launch_with())
     assert isinstance(found, Absent)
     assert "SourceCounters" in found.remedy
 
 
-def test_instructions_without_a_line_are_a_row(profile_of) -> None:
-    """By line, and there are no lines: one row with everything, not an empty table."""
+def test_instructions_without_a_line_and_columns_of_zeros(profile_of) -> None:
+    # By line, and there are no lines: one row with everything, not an empty table.
     launch = profile_of("tour_nolines.ncu-repz").launches[0]
     found = find_hotspots(launch, "line")
     assert isinstance(found, Hotspots)
     assert len(found.rows) == 1
     assert found.rows[0].location is None
     assert found.rows[0].share == pytest.approx(1)
-
-
-def test_a_column_that_is_zero_is_not_missing(profile_of) -> None:
-    """ncu stores no instances of a metric whose total is zero."""
+    # ncu stores no instances of a metric whose total is zero.
     launch = profile_of("tour_full.ncu-repz").launches[0]
     assert launch.metric("memory_l1_wavefronts_shared").value == 0
     assert launch.instances("memory_l1_wavefronts_shared") is None
@@ -153,35 +142,25 @@ def sampled(samples: int, *, interval: float = 1024, cycles: float = 1e6, sms: i
     return Report(Path("x"), data, blocks_of(data, Path("x"))).launches()[0]
 
 
-@each_row(
-    ("samples", "share", "setting"),
-    [
-        (9766, None, None),  # 10 SMs, 1e6 cycles, one sample in 1024: all of it
-        (9000, None, None),
-        (8000, 0.8192, 6),
-        (2500, 0.256, 7),
-        (500, None, None),  # too few to have filled a buffer
-    ],
-)
-def test_samples_that_stop_early(samples: int, share: float | None, setting: int | None) -> None:
+@each_row("samples, share, setting", [
+    (9766, None, None),  # 10 SMs, 1e6 cycles, one sample in 1024: all of it
+    (9000, None, None),
+    (8000, 0.8192, 6),
+    (2500, 0.256, 7),
+    (500, None, None),  # too few to have filled a buffer
+])  # fmt: skip
+def test_samples_that_stop_early(samples, share, setting) -> None:
     launch = sampled(samples)
     launch.ncu_version = "2025.3.1.0"
-    found = find_hotspots(launch)
-    assert isinstance(found, Hotspots)
-    if share is None:
-        assert found.partial is None
-    else:
-        assert found.partial is not None
-        assert found.partial.share == pytest.approx(share)
-        assert found.partial.remedy.endswith(f"ncu --warp-sampling-interval {setting}")
+    found = find_hotspots(launch).partial
+    assert (found and found.share) == (share and pytest.approx(share))
+    if found:
+        assert found.remedy.endswith(f"ncu --warp-sampling-interval {setting}")
         launch.ncu_version = "2022.3.0.0"
         older = partial_sampling(launch, samples)
-        assert older is not None
         assert older.remedy.endswith(f"ncu --sampling-interval {setting}")
         launch.ncu_version = None  # nobody knows what the option is called
-        unknown = partial_sampling(launch, samples)
-        assert unknown is not None
-        assert "-interval" not in unknown.remedy
+        assert "-interval" not in partial_sampling(launch, samples).remedy
 
 
 @needs_corpus
@@ -190,13 +169,8 @@ def test_four_public_reports_have_partial_samples() -> None:
     """Four reports of the corpus have samples of a part of the launch; the others are whole."""
     partial = {}
     for path in corpus_files():
-        try:
-            launches = read_profile(path).launches
-        except IngestError:
-            continue
-        found = [
-            spots for launch in launches if isinstance(spots := find_hotspots(launch), Hotspots)
-        ]
+        every = map(find_hotspots, launches_in(path))
+        found = [spots for spots in every if isinstance(spots, Hotspots)]
         shares = [spots.partial.share for spots in found if spots.partial]
         if shares:
             partial[path.name.split("__")[0]] = min(shares)
@@ -219,9 +193,7 @@ def expected(view: LaunchView, shares: dict[Location, float]) -> list[Location]:
 
 
 @pytest.mark.parametrize("levels", [(0.5,), (0.5, 0.25), (0.5, 0.25, 0.125)])
-def test_lines_of_equal_share_are_ranked_by_samples(
-    launch: Launch, levels: Sequence[float]
-) -> None:
+def test_lines_of_equal_share_are_ranked_by_samples(launch, levels) -> None:
     view = LaunchView(launch)
     lines = line_order(launch, view.table)
     chance = random.Random(len(levels))
@@ -232,17 +204,17 @@ def test_lines_of_equal_share_are_ranked_by_samples(
         assert [line for line, _ in view._ranked(shares)] == expected(view, shares)
 
 
-def test_a_line_that_no_instruction_has_comes_last(launch: Launch) -> None:
+def test_a_line_that_no_instruction_has_comes_last(launch) -> None:
     view = LaunchView(launch)
     sampled = line_order(launch, view.table)[0]
     nowhere = Location("elsewhere.cu", 1)
     assert view._ranked({nowhere: 0.5, sampled: 0.5}) == [(sampled, 0.5), (nowhere, 0.5)]
 
 
-def test_the_line_order_is_computed_only_for_ties(
-    launch: Launch, monkeypatch: pytest.MonkeyPatch
+def test_the_line_order_is_computed_only_for_ties_and_instructions_are_located_once(
+    launch, monkeypatch
 ) -> None:
-    """The order in the code takes the lines of all instructions, which are thousands."""
+    # The order in the code takes the lines of all instructions, which are thousands.
     view = LaunchView(launch)
     weights = view._weights
     first, second = sorted((line for line in weights if line), key=lambda line: -weights[line])[:2]
@@ -251,10 +223,88 @@ def test_the_line_order_is_computed_only_for_ties(
         "keet.analysis.launch_view.line_order", lambda *_: pytest.fail("not needed")
     )
     assert [line for line, _ in view._ranked({second: 0.5, first: 0.5})] == [first, second]
-
-
-def test_an_instruction_is_located_once(launch: Launch, monkeypatch: pytest.MonkeyPatch) -> None:
     view = LaunchView(launch)
     assert view.sampled_places()
     monkeypatch.setattr(Launch, "locate", lambda *_: pytest.fail("known already"))
     assert view.sampled_places()
+
+
+NO_CODE = 1
+"""No address of an instruction."""
+
+
+def test_shares_of_places_are_of_all_samples(launch) -> None:
+    found = find_hotspots(launch, "line")
+    assert isinstance(found, Hotspots)
+    shares = {spot.location: spot.share for spot in found.rows}
+    places = LaunchView(launch).sampled_places()
+    assert places
+    for place in places:
+        assert place.share == pytest.approx(shares[place.file, place.line])
+    address = next(iter(launch.locations))
+    (place,) = LaunchView(launch).places_by("samples", {address: 30, NO_CODE: 70})
+    assert (place.share, place.unplaced) == (0.3, 0.7)
+    assert place_shares([place]) == ["30% of all samples"]
+    assert list(unplaced_shares([place])) == ["70% of all samples"]
+    assert LaunchView(launch).places_by("samples", {NO_CODE: 70}) == ()
+    address = next(iter(launch.locations))
+    (place,) = LaunchView(launch).places_by("samples", {address: 98, NO_CODE: 2})
+    assert not list(unplaced_shares([place]))
+    (place, *_) = launch_places(LaunchView(launch))
+    assert place_shares([place]) == ["launched here"]
+
+
+def test_places_of_findings(wording) -> None:
+    # The load that is waited for and the line that waits: shares of one whole, twice.
+    load = Place("a.py", 13, 0.94, "waits for data")
+    use = Place("a.py", 17, 0.72, "warps that wait for data")
+    wording(place_shares([load]), place_shares([load, use]))
+    assert not first_places("series_eval", "latency_bound")
+    # They wait after the last instruction, at the closing brace.
+    of, text = first_places("matrix_flip", "latency_bound")[0]
+    assert (of, text.startswith("out[")) == ("stores", True)
+    found = first_places("orbit_forces", "low_precision_possible")
+    assert all(of == "instructions of the FP64 pipe" for of, _ in found)
+    assert "double" in found[0][1]
+    launch = launch_of("transpose/column_stores")
+    view = LaunchView(launch)
+    stores = addresses_of(view, STORE)
+    (found,) = (
+        each for each in candidates_of("uncoalesced_global", view) if each.basis == "measured"
+    )
+    lines = {launch.locations[address] for address in stores if address in launch.locations}
+    assert (found.places()[0].file, found.places()[0].line) in lines
+
+
+@needs_corpus
+def test_a_report_with_code_of_no_line() -> None:
+    launch = public_launch("NCAR", 2)
+    found = find_hotspots(launch, "line")
+    assert isinstance(found, Hotspots)
+    (without,) = (spot for spot in found.rows if spot.location is None)
+    (first, *_) = LaunchView(launch).sampled_places()
+    assert first.unplaced == pytest.approx(without.share)
+    assert first.share == pytest.approx(0.47, abs=0.001)
+
+
+def first_places(name: str, finding: str) -> list[tuple[str, str]]:
+    """Of a sample's slow variant: what each place is a share of, and the text of its line."""
+    view, spec = code_view(name), findings()[finding]
+    (found,) = spec.candidates(view, TimeModel(view))
+    places = view.led_places(spec.leading_lines, found.places())
+    return [(place.of, view.text_of(place)) for place in places]
+
+
+def test_a_handful_of_samples_that_counters_contradict_names_no_place() -> None:
+    """An edited snapshot: of the waits that the counters show, the sampler saw one in a hundred."""
+    launch = launch_of("column_physics")
+    reason = max(LaunchView(launch).stalls, key=LaunchView(launch).stalls.__getitem__)
+
+    def change(name: str, value):
+        is_sample = "pcsamp" in name and name.endswith((reason, f"{reason}_not_issued"))
+        return int(value) // 100 if is_sample and isinstance(value, int | float) else value
+
+    before = LaunchView(launch).waiting_places(reason)
+    after = LaunchView(changed(launch, change)).waiting_places(reason)
+    assert {place.of for place in before} != {"samples"}
+    assert {place.of for place in after} == {"samples"}

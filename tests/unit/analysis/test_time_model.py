@@ -1,7 +1,5 @@
 """The time model: today's time without a fix, never longer with less work, and no jumps."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
@@ -37,17 +35,10 @@ EFFECTS = st.tuples(
 @FEW
 @given(launches())
 @pytest.mark.slow
-def test_without_a_fix_the_time_stays(launch: Launch) -> None:
+def test_without_a_fix_the_time_stays_and_loads_and_waiting_are_shares(launch) -> None:
     model = model_of(launch)
     assert model.time(Effect()) == pytest.approx(1, abs=1e-9)
     assert model.gain(Effect()) == pytest.approx(1, abs=1e-9)
-
-
-@FEW
-@given(launches())
-@pytest.mark.slow
-def test_loads_and_waiting_are_shares(launch: Launch) -> None:
-    model = model_of(launch)
     assert sum(model.waiting.values()) == pytest.approx(1)
     assert min(model.waiting.values()) >= 0
     shares = (*model.loads.values(), model.pressure, model.exposed, model.fixed)
@@ -56,19 +47,10 @@ def test_loads_and_waiting_are_shares(launch: Launch) -> None:
 
 
 @FEW
-@given(launches(), EFFECTS)
-@pytest.mark.slow
-def test_a_gain_is_a_finite_number_from_one_on(launch: Launch, effect: Effect) -> None:
-    gain = model_of(launch).gain(effect)
-    assert 1 <= gain < math.inf
-
-
-@FEW
 @given(launches(), EFFECTS, EFFECTS)
 @pytest.mark.slow
-def test_less_work_or_waiting_never_takes_longer(
-    launch: Launch, effect: Effect, further: Effect
-) -> None:
+def test_less_work_or_waiting_never_takes_longer(launch, effect, further) -> None:
+    """A gain is a finite number from one on."""
     more = Effect(
         _both(effect.units, further.units),
         _both(effect.waits, further.waits),
@@ -77,13 +59,11 @@ def test_less_work_or_waiting_never_takes_longer(
     )
     model = model_of(launch)
     assert model.time(more) <= model.time(effect) + 1e-9
+    assert 1 <= model.gain(effect) < math.inf
 
 
 def _both(first: dict[str, float], second: dict[str, float]) -> dict[str, float]:
     return {name: first.get(name, 1.0) * second.get(name, 1.0) for name in {*first, *second}}
-
-
-# --- no jumps: the time after a fix moves as little as what was measured
 
 
 def _moved(launch: Launch, effect: Effect, metric: str, factor: float) -> float:
@@ -102,9 +82,7 @@ def metrics_of(draw: st.DrawFn, most: float = 105.0) -> tuple[Launch, str]:
 @FEW
 @given(metrics_of(), EFFECTS, st.sampled_from([0.9999, 1.0001]))
 @pytest.mark.slow
-def test_the_time_changes_continuously(
-    found: tuple[Launch, str], effect: Effect, factor: float
-) -> None:
+def test_the_time_changes_continuously(found, effect, factor) -> None:
     """The most sensitive place is a unit at its limit whose whole work goes: 20 times as much."""
     assert _moved(found[0], effect, found[1], factor) <= 0.002
 
@@ -112,77 +90,39 @@ def test_the_time_changes_continuously(
 @FEW
 @given(metrics_of(most=60.0), EFFECTS, st.sampled_from([0.99, 1.01]))
 @pytest.mark.slow
-def test_a_change_of_one_percent_changes_the_time_by_a_few_percent(
-    found: tuple[Launch, str], effect: Effect, factor: float
-) -> None:
+def test_a_change_of_one_percent_changes_the_time_by_a_few_percent(found, effect, factor) -> None:
     """Where no unit is at its limit; there, what is waited for beside it is a small difference."""
     launch, metric = found
     assume(model_of(launch).pressure <= 0.9)
     assert _moved(launch, effect, metric, factor) <= 0.06
 
 
-# --- units
-
-
 @FEW
 @given(launches(), st.sampled_from(UNITS), FACTOR)
 @pytest.mark.slow
-def test_what_was_not_measured_is_unknown_and_not_zero(
-    launch: Launch, unit: str, factor: float
-) -> None:
+def test_what_was_not_measured_is_unknown_and_not_zero(launch, unit, factor) -> None:
     """A fix of such a unit promises nothing, and costs nothing."""
     model = model_of(launch)
     assume(unit not in model.loads)
     assert model.time(Effect({unit: factor})) == model.time(Effect())
 
 
-def test_a_unit_that_was_measured_as_idle_differs_from_one_that_was_not() -> None:
+def test_units_idle_sms_and_the_launch() -> None:
     idle, unknown = model_of(made_up({"fma": 0.0})), model_of(made_up({}))
     assert (idle.loads, idle.pressure, idle.busiest) == ({"FMA": 0.0}, 0.0, "FMA")
-    assert (unknown.loads, unknown.busiest) == ({}, None)
-    assert unknown.pressure == UNMEASURED_PRESSURE
+    assert (unknown.loads, unknown.busiest, unknown.pressure) == ({}, None, UNMEASURED_PRESSURE)
     assert idle.is_measured
     assert not unknown.is_measured
-
-
-def test_a_small_set_shows_the_busiest_part_of_the_sm_alone() -> None:
     assert model_of(made_up({"dram": 20.0}, sm_throughput_pct=60.0)).busiest == "SM"
     assert "SM" not in model_of(made_up({"issue_slots": 20.0}, sm_throughput_pct=60.0)).loads
-
-
-def test_units_of_an_sm_are_as_busy_as_on_the_longest_sm() -> None:
-    """Half of the SMs idle: what the average SM does in 30 % of the time, a busy one does in 60 %."""
     model = model_of(_half_idle({"issue_slots": 30.0, "dram": 30.0}))
     assert model.loads["issue"] == pytest.approx(0.6 / attainable("issue"))
     assert model.loads["DRAM"] == pytest.approx(0.3 / attainable("DRAM"))
-
-
-def _half_idle(units: dict[str, float]) -> Launch:
-    return made_up(
-        units,
-        elapsed_cycles=ELAPSED,
-        sm_active_cycles=ELAPSED / 2,
-        sm_active_cycles_max=ELAPSED,
-    )
-
-
-def test_more_sms_relieve_their_own_units_and_not_memory() -> None:
     halved = Effect(longest_sm=0.5, every_wait=0.0)
     for unit, name in (("dram", "DRAM"), ("l2", "L2"), ("fma", "FMA"), ("xu", "XU")):
         model = model_of(_half_idle({unit: 40.0}))
         kept = 1.0 if name in DEVICE_WIDE else 0.5
         assert model.time(halved) == pytest.approx(kept * model.loads[name])
-
-
-def test_work_that_moves_to_another_unit_can_become_the_limit() -> None:
-    model = model_of(made_up({"fp64": 80.0, "fma": 10.0}))
-    gone = Effect({"FP64": 0.0}, every_wait=0.0)
-    assert model.time(gone) == pytest.approx(model.loads["FMA"])
-    assert model.time(gone._replace(moved={"FMA": 0.5})) == pytest.approx(0.5)
-    assert model.time(gone._replace(moved={"FP16": 0.5})) == pytest.approx(0.5)
-
-
-def test_launch_and_drain_stay() -> None:
     launch = made_up(
         {"dram": 10.0}, elapsed_cycles=ELAPSED, sm_active_cycles=ELAPSED / 4,
         sm_active_cycles_max=ELAPSED / 4,
@@ -191,11 +131,27 @@ def test_launch_and_drain_stay() -> None:
     assert model.fixed == pytest.approx(0.75)
     everything = Effect(dict.fromkeys(UNITS, 0.0), every_wait=0.0)
     assert model.time(everything) == pytest.approx(0.75)
-
-
-def test_a_fix_leaves_at_least_what_it_says() -> None:
     model = model_of(made_up({"l1": 50.0}))
     assert model.time(Effect({"L1": 0.0}, every_wait=0.0, least=0.4)) == 0.4
+    model = model_of(made_up({"fp64": 80.0, "fma": 10.0}))
+    gone = Effect({"FP64": 0.0}, every_wait=0.0)
+    assert model.time(gone) == pytest.approx(model.loads["FMA"])
+    assert model.time(gone._replace(moved={"FMA": 0.5})) == pytest.approx(0.5)
+    assert model.time(gone._replace(moved={"FP16": 0.5})) == pytest.approx(0.5)
+    cycles = {"elapsed_cycles": 1e6, "sm_active_cycles": 9.5e5, "sm_active_cycles_max": 9.6e5}
+    short, long = (model_of(made_up({}, duration=ns, **cycles)) for ns in (5e4, 5e6))
+    assert (short.fixed, long.fixed * 5e6) == (pytest.approx(0.04), pytest.approx(10_000))
+    assert long.balance.evenness == pytest.approx(short.balance.evenness)
+    half = {"elapsed_cycles": 1e6, "sm_active_cycles": 2.5e5, "duration": 1e4}
+    assert model_of(made_up({}, grid_size=66, **half)).fixed == pytest.approx(0.5)
+    assert model_of(made_up({}, grid_size=132, **half)).fixed == pytest.approx(0.75)
+    assert model_of(made_up({}, grid_size=133, **half)).fixed == 0, "more is not known"
+
+
+def _half_idle(units: dict[str, float]) -> Launch:
+    return made_up(
+        units, elapsed_cycles=ELAPSED, sm_active_cycles=ELAPSED / 2, sm_active_cycles_max=ELAPSED
+    )
 
 
 @FEW
@@ -230,43 +186,19 @@ def test_a_hot_line_stands_out_and_uneven_slices_do_not(least: float, load: floa
     launch = made_up({}, l2_slice_sectors_max=4e5, l2_slice_sectors_min=least, **SLICES)
     uneven = made_up({}, l2_slice_sectors_max=1e5, l2_slice_sectors_min=least, **SLICES)
     hot = [model_of(each).hot_line for each in (launch, uneven)]
-    assert hot[0] is not None
     assert hot[0].load > 0.95
     assert (hot[1].load if hot[1] else 0.0) == pytest.approx(load * (5e4 / 1e6) / 0.24, abs=0.01)
 
 
-def test_launch_overhead_is_less_than_a_millisecond() -> None:
-    """Counters of different passes differ by some per cent, which is no time without any SM."""
-    cycles = {"elapsed_cycles": 1e6, "sm_active_cycles": 9.5e5, "sm_active_cycles_max": 9.6e5}
-    short, long = (model_of(made_up({}, duration=ns, **cycles)) for ns in (5e4, 5e6))
-    assert short.fixed == pytest.approx(0.04)
-    assert long.fixed * 5e6 == pytest.approx(10_000)
-    assert long.balance.evenness == pytest.approx(short.balance.evenness)
-
-
-def test_with_one_block_per_sm_the_rest_of_the_time_is_the_launch() -> None:
-    half = {"elapsed_cycles": 1e6, "sm_active_cycles": 2.5e5, "duration": 1e4}
-    assert model_of(made_up({}, grid_size=66, **half)).fixed == pytest.approx(0.5)
-    assert model_of(made_up({}, grid_size=132, **half)).fixed == pytest.approx(0.75)
-    assert model_of(made_up({}, grid_size=133, **half)).fixed == 0, "more is not known"
-
-
-@each_row(
-    ("few", "many"),
-    [
-        ("reduce_rows/few_long_rows", 4.69),
-        ("pool_depthwise/few_planes", 2.8),
-        ("gemv/sixteen_slices", 1.82),
-    ],
-)
-def test_a_fabric_with_little_to_do_is_busy_for_longer_than_its_work_takes(
-    few: str, many: float
-) -> None:
+@each_row("few, many", [
+    ("reduce_rows/few_long_rows", 4.69),
+    ("pool_depthwise/few_planes", 2.8),
+    ("gemv/sixteen_slices", 1.82),
+])  # fmt: skip
+def test_a_fabric_with_little_to_do_is_busy_for_longer_than_its_work_takes(few, many) -> None:
     """A fix that moves the same bytes gained more than the fabric's busy share leaves room for."""
     model = model_of(launch_of(few))
     busy = model.view.ceilings.get("L2")
-    assert busy is not None
-    assert busy.stage is not None
     assert busy.stage.id == FABRIC
     assert attainable("L2") / busy.share < many < 1.1 / model.loads["L2"]
 
@@ -274,7 +206,6 @@ def test_a_fabric_with_little_to_do_is_busy_for_longer_than_its_work_takes(
 def test_a_full_fabric_has_as_much_work_as_its_busy_share_says() -> None:
     model = model_of(launch_of("gemv/one_warp_blocks_long"))
     busy = model.view.ceilings.share("L2")
-    assert busy is not None
     assert model.loads["L2"] == pytest.approx(
         busy / attainable("L2") / (model.balance.longest or 1.0), rel=0.03
     )

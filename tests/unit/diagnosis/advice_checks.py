@@ -3,8 +3,6 @@
 Nothing here uses the facts that selected the advice. What a report does not say contradicts nothing.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator

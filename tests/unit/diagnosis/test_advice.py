@@ -1,11 +1,8 @@
 """Advice: the remedy that is chosen fits the report."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -18,7 +15,6 @@ from keet.diagnosis.advice import CPP, advice_for, in_language
 from keet.diagnosis.diagnosis import diagnose
 from keet.diagnosis.finding import Advice, Finding
 from keet.documents.finding import Forecast
-from keet.errors import KeetError
 from keet.evidence import Sentence
 from keet.findings import findings
 from keet.profile import KernelName, Launch
@@ -28,7 +24,9 @@ from tests.unit.analysis.made_up_launch import made_up
 from tests.unit.analysis.real_launches import (
     CASES,
     SAMPLES,
+    code_view,
     launch_of,
+    launches_in,
     profile_of,
     public_launch,
     public_profile,
@@ -43,7 +41,7 @@ PER_FAMILY = 2
 
 @cache
 def view_of(name: str) -> LaunchView:
-    return LaunchView(launch_of(name), reads_code=True)
+    return code_view(name)
 
 
 def finding_of(finding_id: str, view: LaunchView, variant: str = "") -> Finding:
@@ -116,46 +114,39 @@ def test_no_advice_contradicts_a_case(family: str) -> None:
 
 @each_row("path", sorted(REPORTS.iterdir()), ids=lambda path: path.name)
 @pytest.mark.slow
-def test_no_advice_contradicts_a_report(path: Path) -> None:
-    try:
-        launches = profile_of(path).launches
-    except KeetError:
-        pytest.skip("not a report")
-    for launch in launches[:3]:
+def test_no_advice_contradicts_a_report(path) -> None:
+    for launch in launches_in(path)[:3]:
         check_launch(launch)
 
 
-@each_row(
-    ("sample", "finding", "variant"),
-    [
-        ("matrix_flip", "uncoalesced_global", "stores"),
-        ("lookup_records", "uncoalesced_global", "gather"),
-        ("blend_frames", "uncoalesced_global", "consecutive"),
-        ("blend_frames", "narrow_access", "consecutive"),
-        ("score_tiles", "shared_bank_conflict", "padded"),
-        ("key_count", "atomic_contention", "privatise"),
-        ("band_scale", "l2_partition_imbalance", "stores"),
-        ("column_physics", "local_memory_spill", "array"),
-        ("softmax_rows", "local_memory_spill", "triton"),
-        ("scan_rows", "barrier_bound", "scan"),
-        ("page_walk", "latency_bound", "chase"),
-        ("orbit_forces", "latency_bound", "accumulator"),
-        ("panel_product", "latency_bound", "deeper"),
-        ("phase_sum", "sfu_bound", "sines"),
-        ("half_dense", "no_tensor_core", "hopper"),
-        ("gas_state", "fp64_promotion", "functions"),
-        ("tile_scores", "tail_effect", "just_over"),
-        ("row_norms", "small_grid", "reduction"),
-        ("sparse_apply", "load_imbalance", "few_work"),
-        ("decay_ratios", "warp_divergence", "routines"),
-        ("ring_steps", "launch_bound", "general"),
-        ("page_walk", "occupancy_limited_block", "small"),
-        ("stencil_march", "integer_overhead", "wide"),
-        ("tap_filter", "pipe_saturated", "shared"),
-        ("series_eval", "at_compute_roofline", "general"),
-        ("field_axpy", "at_dram_roofline", "once"),
-    ],
-)
+@each_row("sample, finding, variant", [
+    ("matrix_flip", "uncoalesced_global", "stores"),
+    ("lookup_records", "uncoalesced_global", "gather"),
+    ("blend_frames", "uncoalesced_global", "consecutive"),
+    ("blend_frames", "narrow_access", "consecutive"),
+    ("score_tiles", "shared_bank_conflict", "padded"),
+    ("key_count", "atomic_contention", "privatise"),
+    ("band_scale", "l2_partition_imbalance", "stores"),
+    ("column_physics", "local_memory_spill", "array"),
+    ("softmax_rows", "local_memory_spill", "triton"),
+    ("scan_rows", "barrier_bound", "scan"),
+    ("page_walk", "latency_bound", "chase"),
+    ("orbit_forces", "latency_bound", "accumulator"),
+    ("panel_product", "latency_bound", "deeper"),
+    ("phase_sum", "sfu_bound", "sines"),
+    ("half_dense", "no_tensor_core", "hopper"),
+    ("gas_state", "fp64_promotion", "functions"),
+    ("tile_scores", "tail_effect", "just_over"),
+    ("row_norms", "small_grid", "reduction"),
+    ("sparse_apply", "load_imbalance", "few_work"),
+    ("decay_ratios", "warp_divergence", "routines"),
+    ("ring_steps", "launch_bound", "general"),
+    ("page_walk", "occupancy_limited_block", "small"),
+    ("stencil_march", "integer_overhead", "wide"),
+    ("tap_filter", "pipe_saturated", "shared"),
+    ("series_eval", "at_compute_roofline", "general"),
+    ("field_axpy", "at_dram_roofline", "once"),
+])  # fmt: skip
 def test_the_remedy_of_a_sample(sample: str, finding: str, variant: str) -> None:
     view = view_of(sample)
     assert advice_for(finding_of(finding, view), view).variant == variant
@@ -173,7 +164,7 @@ def test_a_saturated_pipe_gets_the_advice_for_that_pipe(unit: str, variant: str)
     assert "access" not in advice.text
 
 
-def test_advice_names_only_what_the_gpu_has(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_advice_names_what_the_gpu_has_and_the_place_last(monkeypatch) -> None:
     words = {(7, 0): "", (8, 0): "", (9, 0): "wgmma", (10, 0): "tcgen05", (12, 0): "", (): ""}
     for capability, word in words.items():
         with monkeypatch.context() as patch:
@@ -181,57 +172,42 @@ def test_advice_names_only_what_the_gpu_has(monkeypatch: pytest.MonkeyPatch) -> 
             view = LaunchView(launch_of("half_dense"))
             text = advice_for(finding_of("no_tensor_core", view), view).text
             assert re.findall(r"wgmma|tcgen05", text) == ([word] if word else [])
-
-
-def test_the_place_is_filled_in_last() -> None:
-    """So that a reader who may not see the source gets the same advice without its text."""
+    # So that a reader who may not see the source gets the same advice without its text.
     view = LaunchView(launch_of("matrix_flip"))
     finding = finding_of("uncoalesced_global", view)
     told = replace(finding, advice=advice_for(finding, view))
     assert told.here in told.action
     assert "{" not in told.action
     assert replace(told, here=" at line 7").action == told.action.replace(told.here, " at line 7")
-
-
-def test_without_advice_the_general_remedy_is_given() -> None:
-    view = LaunchView(launch_of("matrix_flip"))
+    # Without advice, the general remedy is given.
     finding = finding_of("latency_bound", view)
     assert finding.action == findings()["latency_bound"].remedy.replace("{here}", finding.here)
-    named = replace(finding, variant="ampere")
-    assert "cp.async" in named.action
+    assert "cp.async" in replace(finding, variant="ampere").action
 
 
-def test_facts_that_a_report_does_not_show_are_not_true() -> None:
+def test_facts_are_decided_once_and_not_true_where_a_report_does_not_show_them() -> None:
     """`--set basic` says nothing of instructions: nothing that needs them is advised."""
-    (launch, *_) = profile_of(REPORTS / "metrics_only.ncu-repz").launches
-    view = LaunchView(launch)
+    view = LaunchView(profile_of(REPORTS / "metrics_only.ncu-repz").launches[0])
     for name in ("loads_global", "accesses_narrow", "rows_padded", "waits_for_arithmetic"):
         assert not FACTS[name].answer(view, finding_of("latency_bound", view))
-
-
-def test_a_fact_about_the_launch_is_decided_once() -> None:
     asked: list[LaunchView] = []
     counted = Fact("", lambda view: not asked.append(view))
-    view = LaunchView(launch_of("matrix_flip"))
     for finding_id in ("latency_bound", "narrow_access"):
         assert counted.answer(view, finding_of(finding_id, view))
     assert asked == [view]
 
 
 @needs_corpus
-@each_row(
-    ("owner", "finding", "variant"),
-    [
-        ("JakeFlasher__", "occupancy_limited_registers", "library_elementwise"),
-        ("Abhishek7204__", "uncoalesced_global", "sent"),
-        ("LakshyaSingh354__", "small_grid", "product_small_blocks"),
-        ("extra-p__", "small_grid", "one_block"),
-        ("eschnett__", "pipe_saturated", "alu"),
-        ("trevorgloe__", "low_precision_possible", "slow_pipe"),
-        ("ScalingIntelligence__", "redundant_traffic", "product_untiled"),
-        ("NCAR__", "occupancy_limited_registers", "openacc"),
-    ],
-)
+@each_row("owner, finding, variant", [
+    ("JakeFlasher__", "occupancy_limited_registers", "library_elementwise"),
+    ("Abhishek7204__", "uncoalesced_global", "sent"),
+    ("LakshyaSingh354__", "small_grid", "product_small_blocks"),
+    ("extra-p__", "small_grid", "one_block"),
+    ("eschnett__", "pipe_saturated", "alu"),
+    ("trevorgloe__", "low_precision_possible", "slow_pipe"),
+    ("ScalingIntelligence__", "redundant_traffic", "product_untiled"),
+    ("NCAR__", "occupancy_limited_registers", "openacc"),
+])  # fmt: skip
 def test_the_remedy_of_a_public_report(owner: str, finding: str, variant: str) -> None:
     launches = public_profile(owner).launches
     view = LaunchView(max(launches, key=lambda launch: launch.rank_time))
@@ -244,46 +220,27 @@ def test_a_kernel_that_initialises_random_numbers_is_known_by_its_name() -> None
     assert advice_for(finding_of("pipe_saturated", view), view).variant == "curand"
 
 
-# --- archetypes
-
-
-@each_row(
-    ("sample", "archetype"),
-    [
-        ("key_count", "histogram"),
-        ("scan_rows", "scan"),
-        ("pair_reduce", "reduction"),
-        ("panel_product", "gemm"),
-        ("tile_smooth", "stencil"),
-        ("field_axpy", "elementwise"),
-        ("xs_lookup", None),
-    ],
-)
+@each_row("sample, archetype", [
+    ("key_count", "histogram"), ("scan_rows", "scan"), ("pair_reduce", "reduction"),
+    ("panel_product", "gemm"), ("tile_smooth", "stencil"), ("field_axpy", "elementwise"),
+    ("xs_lookup", None),
+])  # fmt: skip
 def test_the_archetype_of_a_sample(sample: str, archetype: str | None) -> None:
     launch = launch_of(sample)
     assert archetype_of(launch, LaunchView(launch).opcodes) == archetype
+    # A kernel called `count` that executes no atomics is not a histogram.
+    assert archetype_of(launch_of("key_count"), {"FADD": 10.0, "BAR": 1.0}) != "histogram"
 
 
-def test_a_name_alone_makes_no_archetype() -> None:
-    """A kernel called `count` that executes no atomics is not a histogram."""
-    launch = launch_of("key_count")
-    assert archetype_of(launch, {"FADD": 10.0, "BAR": 1.0}) != "histogram"
-
-
-@each_row(
-    ("text", "variant"),
-    [
-        ("for (int i = first; i < n; i += step)  // a/b", "trip_count"),
-        ("for (int i = first; i < n / step; i++)", "division"),
-        ("x = INDEX(i, n);", "division"),
-    ],
-)
-def test_division_is_advised_where_the_source_divides(
-    text: str, variant: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@each_row("text, variant", [
+    ("for (int i = first; i < n; i += step)  // a/b", "trip_count"),
+    ("for (int i = first; i < n / step; i++)", "division"),
+    ("x = INDEX(i, n);", "division"),
+])  # fmt: skip
+def test_division_is_advised_where_the_source_divides(text, variant, monkeypatch) -> None:
     """An edited snapshot: another text of all source lines."""
     monkeypatch.setattr(LaunchView, "text_of", lambda *_: text)
-    view = LaunchView(launch_of("permute_nd/divisions_and_halves"), reads_code=True)
+    view = code_view("permute_nd/divisions_and_halves")
     assert advice_for(finding_of("integer_overhead", view), view).variant == variant
 
 
@@ -310,54 +267,42 @@ def named(name: str) -> Launch:
     return launch
 
 
-@each_row(("name", "language"), NAMES.items())
+@each_row("name, language", NAMES.items())
 def test_the_name_shows_the_language(name: str, language: str) -> None:
     assert language_of(named(name)) == language
-
-
-def test_a_report_of_ours_is_triton() -> None:
-    assert language_of(profile_of(next(REPORTS.glob("triton.ncu-rep*"))).launches[0]) == "Triton"
+    ours = next(REPORTS.glob("triton.ncu-rep*"))
+    assert language_of(profile_of(ours).launches[0]) == "Triton"
 
 
 @each_row("language", [each for each in get_args(Language) if each != "CUDA C++"])
-def test_no_remedy_has_terms_of_another_language(language: Language) -> None:
+def test_no_remedy_has_terms_of_another_language(language) -> None:
     for spec in findings().values():
         for condition, text in spec.remedies.items():
             if any(fact.id.startswith(("library", "triton")) for fact in condition.needs):
                 continue  # for callers of C++ libraries, and for Triton alone
             told = in_language(Sentence(text, here="", library="CUB"), language)
             assert not CPP.search(told), f"{spec.id} {condition.name}: {told}"
-            assert "  " not in told
-            assert " ." not in told
-            assert " ," not in told
-
-
-def test_advice_for_c_plus_plus_is_as_it_is_written() -> None:
+            assert not re.search(r"  | [.,]", told)
     text = Sentence("Use wide accesses (float4).")
     assert in_language(text, "CUDA C++") is text
 
 
-@each_row(
-    ("name", "words"),
-    [
-        ("julia_k_1(CuDeviceArray<Float32, (int)1, (int)1>)", "CUDA.Const"),
-        ("cudapy::m::k(Array<float, 1, C, mutable, aligned>)", ": compute it before the loop."),
-        ("k(float *)", "__restrict__"),
-    ],
-)
+def bare(finding: str) -> Finding:
+    said = {"text": Sentence(""), "forecast": Forecast(1, 2, 3), "evidence": ()}
+    return Finding(id=finding, cause_certainty="likely", **said)
+
+
+@each_row("name, words", [
+    ("julia_k_1(CuDeviceArray<Float32, (int)1, (int)1>)", "CUDA.Const"),
+    ("cudapy::m::k(Array<float, 1, C, mutable, aligned>)", ": compute it before the loop."),
+    ("k(float *)", "__restrict__"),
+])  # fmt: skip
 def test_what_a_launch_is_told(name: str, words: str) -> None:
     view = LaunchView(named(name))
     spec = findings()["integer_overhead"]
     text = Sentence(spec.remedy_named("invariant"), here="", library="")
     assert words in in_language(text, language_of(view.launch))
-    finding = Finding(
-        id="narrow_access",
-        cause_certainty="likely",
-        text=Sentence(""),
-        forecast=Forecast(1, 2, 3),
-        evidence=(),
-    )
-    assert ("float4" in advice_for(finding, view).text) == name.startswith("k(")
+    assert ("float4" in advice_for(bare("narrow_access"), view).text) == name.startswith("k(")
 
 
 OWN_PRODUCT = (
@@ -372,51 +317,21 @@ THRUST = (
 )
 
 
-@each_row(
-    ("function", "finding", "variant"),
-    [
-        ("AbsComparator", "latency_bound", "general"),
-        ("AbsComparator", "warp_divergence", "general"),
-        ("AbsComparator", "occupancy_limited_registers", "library_with_function"),
-        ("AbsComparator", "small_grid", "library"),  # Thrust chooses the grid
-        ("thrust::plus<double>", "latency_bound", "library"),
-        ("thrust::plus<double>", "small_grid", "library"),
-    ],
-)
-def test_a_function_in_a_librarys_template_is_the_users(
-    function: str, finding: str, variant: str
-) -> None:
-    """The name is as in a public report."""
-    view = LaunchView(named(THRUST.format(function)))
-    found = Finding(
-        id=finding,
-        cause_certainty="likely",
-        text=Sentence(""),
-        forecast=Forecast(1, 2, 3),
-        evidence=(),
-    )
-    assert advice_for(found, view).variant == variant
-
-
-@each_row(
-    ("kernel", "finding", "variant"),
-    [
-        (OWN_PRODUCT, "latency_bound", "library_template"),
-        (OWN_PRODUCT, "small_grid", "library_template"),
-        (OWN_PRODUCT, "occupancy_limited_shared", "library_template"),
-        (COMPILED_PRODUCT, "latency_bound", "library"),
-        (COMPILED_PRODUCT, "small_grid", "library_product"),
-    ],
-)
-def test_tiles_of_a_template_are_the_users_choice(kernel: str, finding: str, variant: str) -> None:
-    """A program that instantiates CUTLASS chooses tile, stages and split-K; one that calls a
-    library does not."""
-    view = LaunchView(named(kernel))
-    found = Finding(
-        id=finding,
-        cause_certainty="likely",
-        text=Sentence(""),
-        forecast=Forecast(1, 2, 3),
-        evidence=(),
-    )
-    assert advice_for(found, view).variant == variant
+@each_row("kernel, finding, variant", [
+    # A function in a library's template is the user's. The name is as in a public report.
+    (THRUST.format("AbsComparator"), "latency_bound", "general"),
+    (THRUST.format("AbsComparator"), "warp_divergence", "general"),
+    (THRUST.format("AbsComparator"), "occupancy_limited_registers", "library_with_function"),
+    (THRUST.format("AbsComparator"), "small_grid", "library"),  # Thrust chooses the grid
+    (THRUST.format("thrust::plus<double>"), "latency_bound", "library"),
+    (THRUST.format("thrust::plus<double>"), "small_grid", "library"),
+    # A program that instantiates CUTLASS chooses tile, stages and split-K; one that calls a
+    # library does not.
+    (OWN_PRODUCT, "latency_bound", "library_template"),
+    (OWN_PRODUCT, "small_grid", "library_template"),
+    (OWN_PRODUCT, "occupancy_limited_shared", "library_template"),
+    (COMPILED_PRODUCT, "latency_bound", "library"),
+    (COMPILED_PRODUCT, "small_grid", "library_product"),
+])  # fmt: skip
+def test_what_users_of_libraries_can_choose(kernel: str, finding: str, variant: str) -> None:
+    assert advice_for(bare(finding), LaunchView(named(kernel))).variant == variant

@@ -1,8 +1,6 @@
 """Claims: an engineer's amounts give about the measured gain, wrong ones are refused, none lead by
 force."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from functools import cache
@@ -54,9 +52,6 @@ def claim_of(finding: str, kind: str, amount: float | str = "", of: str = "") ->
     return WorkClaim(finding, kind, removed=amount or None, of=of, is_derived=True)  # type: ignore[arg-type]
 
 
-# --- what a good engineer would claim, and what the fix gained
-
-
 STENCIL = claim_of("integer_overhead", "instructions", f"{512 * 512 * 96 * 60} op", "all")
 LOOKUP = claim_of("uncoalesced_global", "bytes", f"{2**24 * 40} byte", "L2")
 """An index, a record of one sector and a result."""
@@ -93,13 +88,11 @@ FAR_BELOW = [
     # Fixes that change more than the claim says, or gains beyond what the time model allows.
     ("orbit_forces:slow", claim_of("low_precision_possible", "precision", of="FP32")),
     ("scan_rows:slow", claim_of("barrier_bound", "instructions", 1 - 1 / 172, "BAR")),
-    (
-        "rate_table:slow",
-        claim_of("pcie_or_nvlink_traffic", "bytes", f"{2**24 * 4} byte", "host link"),
-    ),
+    ("rate_table:slow",
+     claim_of("pcie_or_nvlink_traffic", "bytes", f"{2**24 * 4} byte", "host link")),
     ("key_count:slow", claim_of("atomic_contention", "instructions", 0.8, "atomics")),
     ("ring_steps:slow", claim_of("launch_bound", "launches", 299 / 300)),
-]
+]  # fmt: skip
 FACTOR, ON_AVERAGE = 2.0, 0.65
 """A gain of the first table is off by this factor at most; all, those far below too, by so many
 doublings on average. Which rows are in which table was decided when their gains were known."""
@@ -115,9 +108,7 @@ def measured(report: str) -> float:
 
 
 @each_row(("report", "claim"), [*CLAIMED, *FAR_BELOW], few=2)
-def test_a_good_claim_is_supported_with_about_the_measured_gain(
-    report: str, claim: WorkClaim
-) -> None:
+def test_a_good_claim_is_supported_with_about_the_measured_gain(report, claim) -> None:
     result = evaluated(report, claim)
     assert result.supported, result.reason
     assert result.evidence
@@ -128,7 +119,6 @@ def test_a_good_claim_is_supported_with_about_the_measured_gain(
         assert 1.1 <= result.possible < measured(report) / FACTOR
     else:
         assert 1 / FACTOR <= result.possible / measured(report) <= FACTOR
-    assert result.forecast is not None
     assert result.forecast.low <= result.forecast.likely <= result.forecast.high <= MAX_GAIN
 
 
@@ -139,28 +129,20 @@ def test_claimed_gains_are_near_the_measured_ones_on_average() -> None:
     assert fmean(errors) <= ON_AVERAGE
 
 
-def test_half_of_the_work_is_about_half_of_the_time() -> None:
+def test_the_floor_the_next_limiter_and_half_of_the_work() -> None:
     result = evaluated("series_eval:slow", claim_of("pipe_saturated", "redundant", 0.5))
     assert result.supported
     assert result.possible == pytest.approx(2, abs=0.25)
     assert result.floor is not None
     assert result.next_limiter == "the issue slots"
-
-
-# --- floor and next limiter
-
-
-def test_the_floor_is_the_time_of_the_needed_work() -> None:
-    """268 MB from L2 at the rate that L2 reaches; the launch takes 1 ms."""
+    # Each byte comes from DRAM once: what is computed on it may go, and the data stays.
+    result = evaluated("pair_reduce:slow", claim_of("redundant_traffic", "redundant", 0.9))
+    assert not result.supported
+    assert result.possible < 1.1
     floor = evaluated("lookup_records:slow", LOOKUP).floor
     duration = diagnosis_of("lookup_records:slow").view.get("duration")
-    assert floor is not None
-    assert duration is not None
     assert floor.unit == duration.unit
     assert 0.05 < float(floor.value) / float(duration.value) < 0.3
-
-
-def test_the_next_limiter_is_what_stays() -> None:
     model = model_of(made_up({"dram": 80.0, "fma": 40.0}, {"long_scoreboard": 1.0}))
     assert limiter_after(model, Effect()) == "DRAM"
     assert limiter_after(model, Effect({"DRAM": 0.1}, every_wait=0.0)) == "the FMA pipe"
@@ -175,23 +157,12 @@ def test_a_gain_is_limited_by_what_the_warps_in_flight_allow(wording) -> None:
     and there are no more warps to hide that."""
     report = "softmax_rows:slow"
     result = evaluated(report, claim_of("local_memory_spill", "bytes", 0.95, "local"))
-    assert result.candidate is not None
     effect, model = result.candidate.effect, diagnosis_of(report).model
     assert isinstance(effect, Effect)
     few = effect._replace(units=dict.fromkeys(model.loads, 0.05), least=0.0)
     floor = least_time(model, few, {"bytes"})
     assert model.gain(few) > model.gain(few._replace(least=floor)) == pytest.approx(1 / floor)
     wording(limiter_after(model, few._replace(least=floor)))
-
-
-def test_no_more_work_is_redundant_than_there_is_beside_the_data() -> None:
-    """Each byte comes from DRAM once: what is computed on it may go, and the data stays."""
-    result = evaluated("pair_reduce:slow", claim_of("redundant_traffic", "redundant", 0.9))
-    assert not result.supported
-    assert result.possible < 1.1
-
-
-# --- wrong claims
 
 
 BOTH = WorkClaim("redundant_traffic", "bytes", Quantity(1e7, "byte"), 0.5, "DRAM")
@@ -216,20 +187,18 @@ REFUSED = [
     ("matrix_flip:slow", claim_of("latency_bound", "waiting", 0.9, "lunch"), []),
     ("matrix_flip:slow", claim_of("latency_bound", "parallelism", "65 warp", "warps"), [MOST_WARPS, "claimed.warps per SM.65.0"]),
     ("matrix_flip:slow", claim_of("latency_bound", "instructions", 0.9, "QUUX"), []),
+    ("matrix_flip:slow", claim_of("latency_bound", "parallelism", "9 warp", "lunch"), []),
+    ("matrix_flip:slow", claim_of("latency_bound", "parallelism", 0.5, "blocks"), []),
 ]  # fmt: skip
 """With the metrics of their evidence."""
 
 
 @each_row(("report", "claim", "evidence"), REFUSED)
-def test_a_wrong_claim_is_refused(report: str, claim: WorkClaim, evidence: list[str]) -> None:
+def test_a_wrong_claim_is_refused(report: str, claim, evidence: list[str]) -> None:
     result = evaluated(report, claim)
     assert not result.supported
     assert [piece.metric for piece in result.evidence] == evidence
     assert (result.candidate, result.forecast, result.expected) == (None, None, 1)
-
-
-def test_every_wrong_claim_is_refused_for_its_own_reason() -> None:
-    assert len({evaluated(report, claim).reason for report, claim, _ in REFUSED}) == len(REFUSED)
 
 
 TOO_LITTLE = [
@@ -241,7 +210,7 @@ TOO_LITTLE = [
 
 
 @each_row(("report", "claim"), TOO_LITTLE)
-def test_a_claim_that_saves_too_little_is_not_supported(report: str, claim: WorkClaim) -> None:
+def test_a_claim_that_saves_too_little_is_not_supported(report: str, claim) -> None:
     result = evaluated(report, claim)
     assert not result.supported
     assert 1 <= result.possible < 1.1
@@ -249,9 +218,7 @@ def test_a_claim_that_saves_too_little_is_not_supported(report: str, claim: Work
     assert (result.forecast, result.expected) == (None, 1)
 
 
-def test_claims_about_one_cause_are_combined() -> None:
-    """Bytes that leave DRAM but stay in L2 gain little where both are busy. A refused claim changes
-    nothing."""
+def test_claims_that_are_combined_doubted_refused_or_not_known() -> None:
     dram, l2, wrong = (
         claim_of("redundant_traffic", "bytes", 0.5, level) for level in ("DRAM", "L2", "local")
     )
@@ -263,10 +230,14 @@ def test_claims_about_one_cause_are_combined() -> None:
     (unused,) = both.unused
     assert (unused.claim, unused.reason) == (wrong, evaluated("blend_frames:slow", wrong).reason)
     assert replace(both, candidate=None, unused=()) == replace(alone[1], candidate=None)
-
-
-def test_what_is_not_in_the_report_is_unknown() -> None:
-    """Not zero: a report without counters contradicts nothing, and supports nothing."""
+    bare = WorkClaim("pipe_saturated", "redundant", removed=0.5)
+    claims = (bare, bare._replace(is_derived=True))
+    doubted, sure = (evaluated("series_eval:slow", claim) for claim in claims)
+    assert doubted.possible == sure.possible
+    assert doubted.expected < sure.expected
+    assert (doubted.is_backed, sure.is_backed) == (False, True)
+    assert len({evaluated(report, claim).reason for report, claim, _ in REFUSED}) == len(REFUSED)
+    # Not zero: a report without counters contradicts nothing, and supports nothing.
     launch = diagnosis_of("matrix_flip:slow").view.launch
     empty = diagnose(changed(launch, lambda name, value: None))
     for finding, kinds in KINDS.items():
@@ -276,9 +247,6 @@ def test_what_is_not_in_the_report_is_unknown() -> None:
             claim = WorkClaim(finding, kind, removed=None if kind == "precision" else 0.5, of=of)
             result = evaluate_claims([claim], empty.model, empty.account)
             assert (result.supported, result.candidate, result.evidence) == (False, None, ())
-
-
-# --- contradictions
 
 
 OWN = [f"{name}:{variant}" for name, s in SAMPLES.items() for variant in s.variants]
@@ -326,11 +294,8 @@ ABSENT = [
 
 
 @each_row(("finding", "report", "metric"), ABSENT, few=4)
-def test_a_claim_of_a_cause_that_is_not_there_is_refused(
-    finding: str, report: str, metric: str
-) -> None:
+def test_a_claim_of_a_cause_that_is_not_there_is_refused(finding, report, metric) -> None:
     absent = check_cause(finding, diagnosis_of(report).model)
-    assert absent is not None
     assert [piece.metric for piece in absent[1][:1]] == [metric][: len(metric)]
     for kind in KINDS.get(finding, ()):  # a roofline cannot be claimed
         result = evaluated(report, claim_of(finding, kind, 0.9))
@@ -348,9 +313,6 @@ def test_every_finding_can_be_claimed_and_refuted_with_few_exceptions() -> None:
     assert {claim.kind for _, claim in (*CLAIMED, *FAR_BELOW)} == {*kinds, "cause"}
 
 
-# --- ranking
-
-
 def causes_of(name: str, *claims: WorkClaim) -> list[RankedCause]:
     return rank_with_claims(diagnosis_of(name), [evaluated(name, claim) for claim in claims])
 
@@ -359,24 +321,17 @@ def ranked(name: str, *claims: WorkClaim) -> list[tuple[str, str, bool]]:
     return [(cause.finding.id, cause.origin, cause.leads) for cause in causes_of(name, *claims)]
 
 
-def test_without_claims_the_order_is_keets() -> None:
-    """At a roofline, nothing leads."""
+def test_claims_are_ranked_by_their_gain() -> None:
     own = [(finding.id, "keet") for finding in diagnosis_of("window_median:slow").findings]
     assert ranked("window_median:slow") == [(*row, n == 0) for n, row in enumerate(own)]
     assert not any(leads for *_, leads in ranked("field_axpy:slow"))
-
-
-def test_claims_are_ranked_by_their_gain() -> None:
-    """keet expects 1.1x of integer overhead; three quarters of the instructions are not needed."""
+    # keet expects 1.1x of integer overhead; three quarters of the instructions are not needed.
     assert ranked("stencil_march:slow", STENCIL)[0] == ("integer_overhead", "model", True)
     large, small = (claim_of("redundant_traffic", "redundant", share) for share in (0.6, 0.3))
     assert ranked("stencil_march:slow", large)[0] == ("redundant_traffic", "model", True)
     first, *others = ranked("matrix_flip:slow", small)
     assert first == ("uncoalesced_global", "keet", True)
     assert ("redundant_traffic", "model", False) in others
-
-
-def test_a_claim_that_agrees_is_not_listed_twice_and_moves_no_finding_down() -> None:
     place = Place("flip.cu", 7, 1.0, "samples")
     (own,) = diagnosis_of("matrix_flip:slow").findings
     for claim in (
@@ -387,9 +342,6 @@ def test_a_claim_that_agrees_is_not_listed_twice_and_moves_no_finding_down() -> 
         assert (cause.finding.id, cause.origin) == ("uncoalesced_global", "keet")
         assert cause.claim is not None
         assert cause.finding.forecast == own.forecast
-
-
-def test_the_place_of_a_claim_comes_first() -> None:
     claim = STENCIL._replace(place=Place("slow.cu", 3, 1.0, "the model's reading"))
     finding = causes_of("stencil_march:slow", claim)[0].finding
     assert finding.locations[0].where == "slow.cu:3"
@@ -423,18 +375,6 @@ def test_a_bare_share_does_not_lead(name: str) -> None:
     assert leading == ([] if name in AT_ROOFLINE else own[:1])
 
 
-def test_a_bare_share_is_doubted_and_a_computed_one_is_not() -> None:
-    bare = WorkClaim("pipe_saturated", "redundant", removed=0.5)
-    claims = (bare, bare._replace(is_derived=True))
-    doubted, sure = (evaluated("series_eval:slow", claim) for claim in claims)
-    assert doubted.possible == sure.possible
-    assert doubted.expected < sure.expected
-    assert (doubted.is_backed, sure.is_backed) == (False, True)
-
-
-# --- whatever is claimed
-
-
 AMOUNTS = st.one_of(
     st.none(),
     st.builds(Quantity, st.floats(), st.sampled_from(["byte", "inst", "op", "block", "warp", "%"])),
@@ -446,7 +386,7 @@ OF = st.sampled_from(f"{LEVELS},{OTHERS}".split(","))
 
 @given(st.sampled_from(sorted(KINDS)), st.data(), AMOUNTS, st.none() | st.floats(), OF)
 def test_no_claim_breaks_anything_or_exceeds_what_is_possible(
-    finding: str, data: st.DataObject, needed: Quantity | None, removed: float | None, of: str
+    finding: str, data, needed, removed: float | None, of: str
 ) -> None:
     kind = data.draw(st.sampled_from([*KINDS[finding], "cause"]))
     claim = WorkClaim(finding, kind, needed, removed, of)

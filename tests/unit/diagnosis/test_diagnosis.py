@@ -1,11 +1,8 @@
 """Diagnoses of reports whose cause is known, and of reports that lack much or are odd."""
 
-from __future__ import annotations
-
 import math
 import re
 from functools import cache
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -25,7 +22,6 @@ from keet.diagnosis.diagnosis import (
     diagnose,
     ranked_candidates,
 )
-from keet.errors import KeetError
 from keet.explanation.analyst import explain
 from keet.explanation.headline import verdict_of
 from keet.findings import findings
@@ -38,7 +34,9 @@ from tests.unit.analysis.made_up_launch import made_up
 from tests.unit.analysis.real_launches import (
     SAMPLES,
     changed,
+    code_view,
     launch_of,
+    launches_in,
     profile_of,
     public_launch,
     public_profile,
@@ -63,9 +61,6 @@ def ids_of(diagnosis: Diagnosis) -> list[str]:
 def gain_of(diagnosis: Diagnosis, finding_id: str) -> float:
     found = {each.id: each.forecast.likely for each in (*diagnosis.findings, *diagnosis.minor)}
     return found.get(finding_id, 1.0)
-
-
-# --- the samples
 
 
 def planted_in(name: str) -> set[str]:
@@ -135,24 +130,39 @@ def test_findings_are_ranked_by_the_time_they_save(name: str) -> None:
     assert told == [each.candidate.id for each in ranked if each.candidate.id in told]
 
 
-# --- reports with few counters
-
-
-def test_a_report_with_a_duration_and_a_unit_gets_an_answer() -> None:
-    """Whatever else is missing: the unit, how busy it is, and what that leaves."""
+def test_reports_with_few_counters_or_nearly_empty_warps() -> None:
     for unit, share in (("dram", 5.0), ("dram", 90.0), ("l2", 40.0), ("issue_slots", 80.0)):
         diagnosis = diagnose(made_up({unit: share}, duration=50_000.0))
         _check(diagnosis)
         verdict = verdict_of(diagnosis)
-        assert verdict.reached is not None
         assert verdict.reached.value == share
         assert not verdict.not_judged
         assert diagnosis.findings or f"{share:.0f}%" in verdict.headline
-
-
-def test_a_report_without_sections_raises_nothing_it_cannot_know() -> None:
     for launch in profile_of(REPORTS / "metrics_only.ncu-repz").launches:
         assert set(ids_of(diagnose(launch))) <= {"small_grid", "launch_bound"}
+    launch = profile_of(REPORTS / "tour_lines.csv").launches[0]
+    assert ids_of(diagnose(launch))[0] == "uncoalesced_global"
+    # The same launch, without warp states.
+    launch = launch_of("matrix_flip")
+    blind = changed(launch, lambda name, v: None if "issue_stalled" in name else v)
+    known, unknown = (diagnose(each, reads_code=False) for each in (launch, blind))
+    assert unknown.account.unknown > known.account.unknown
+    assert ids_of(known)[0] == ids_of(unknown)[0]
+    order = ("possible", "likely", "certain")
+    first, second = (order.index(d.findings[0].cause_certainty) for d in (known, unknown))
+    assert second <= first
+    # Blocks of 3x3 threads touch three rows with one access. Full blocks touch too many sectors for
+    # a reason of their own.
+    sectors = {"src_l2_sectors_global": 1e8, "src_l2_sectors_global_ideal": 2.5e7}
+    states = {"long_scoreboard": 30.0, "wait": 2.0, "selected": 1.0}
+    ranks = {}
+    for block in (9, 256):
+        shape = {"block_size": block, "grid_size": 10_000, "waves_per_sm": 5.0, "duration": 1e7}
+        view = LaunchView(made_up({"l1": 85.0, "issue_slots": 20.0}, states, **shape, **sectors))
+        ranked = ranked_candidates(view, TimeModel(view))
+        ranks[block] = [each.candidate.id for each in ranked if each.gain >= WORTH][:2]
+    assert ranks[9] == ["warp_divergence", "uncoalesced_global"]
+    assert ranks[256][0] == "uncoalesced_global"
 
 
 @pytest.mark.parametrize("name", ["tour_basic.ncu-repz", "tour_basic.live.csv"])
@@ -166,37 +176,15 @@ def test_a_basic_set_gets_causes_at_lower_certainty(name: str) -> None:
         assert diagnosis.findings or diagnosis.minor or diagnosis.healthy
 
 
-def test_an_export_without_instructions_shows_the_cause() -> None:
-    launch = profile_of(REPORTS / "tour_lines.csv").launches[0]
-    assert ids_of(diagnose(launch))[0] == "uncoalesced_global"
-
-
-def test_certainty_does_not_rise_with_what_is_not_attributable() -> None:
-    """The same launch, without warp states."""
-    launch = launch_of("matrix_flip")
-    blind = changed(launch, lambda name, v: None if "issue_stalled" in name else v)
-    known, unknown = (diagnose(each, reads_code=False) for each in (launch, blind))
-    assert unknown.account.unknown > known.account.unknown
-    assert ids_of(known)[0] == ids_of(unknown)[0]
-    order = ("possible", "likely", "certain")
-    first, second = (order.index(d.findings[0].cause_certainty) for d in (known, unknown))
-    assert second <= first
-
-
 @needs_corpus
 @each_row("path", corpus_files(), ids=lambda path: path.name[:40], may_be_empty=True)
 @pytest.mark.slow
-def test_diagnoses_of_public_reports_are_complete(path: Path) -> None:
-    try:
-        profile = profile_of(path)
-    except KeetError:
-        return
-    together = cross_launch_findings(profile.launches, Ledger())
-    for launch in profile.launches[:10]:
+def test_diagnoses_of_public_reports_are_complete(path) -> None:
+    launches = launches_in(path)
+    together = cross_launch_findings(launches, Ledger())
+    for launch in launches[:10]:
         _check(diagnose(launch, reads_code=False, together=together))
 
-
-# --- odd numbers
 
 ODD: tuple[Value, ...] = (math.nan, math.inf, -math.inf, 0, 0.0, -1, 1e18, 1e-9, 10**20, None)
 _COLUMNS = ("memory_type", "memory_access_size_type", "thread_inst_executed_true", "inst_executed")
@@ -232,7 +220,7 @@ def odd_launches(draw: st.DrawFn) -> Launch:
 
 @settings(max_examples=60)
 @given(odd_launches())
-def test_odd_and_missing_numbers_give_finite_gains(launch: Launch) -> None:
+def test_odd_and_missing_numbers_give_finite_gains(launch) -> None:
     diagnosis = diagnose(launch, reads_code=False)
     _check(diagnosis)
     parts = diagnosis.account
@@ -242,11 +230,11 @@ def test_odd_and_missing_numbers_give_finite_gains(launch: Launch) -> None:
     assert not any(re.search(r"\b(nan|inf)\b", text) for text in texts)
 
 
-# --- debug builds and places
-
-
-def test_no_sample_looks_like_a_debug_build() -> None:
-    assert not any(is_debug_build(LaunchView(launch_of(name), reads_code=True)) for name in SAMPLES)
+def test_places_and_builds_that_are_not_named() -> None:
+    assert not any(is_debug_build(code_view(name)) for name in SAMPLES)
+    view = LaunchView(launch_of("half_dense"))
+    assert 0 < sum(view.table.waiting("barrier").values()) < LEAST_SAMPLES
+    assert view.barrier_places() == ()
 
 
 @needs_corpus
@@ -270,19 +258,10 @@ def test_waits_at_a_barrier_are_those_of_the_barrier(name: str) -> None:
     assert all("__syncthreads" in view.text_of(place) for place in places)
 
 
-def test_a_few_samples_name_no_barrier() -> None:
-    view = LaunchView(launch_of("half_dense"))
-    assert 0 < sum(view.table.waiting("barrier").values()) < LEAST_SAMPLES
-    assert view.barrier_places() == ()
-
-
 @needs_corpus
 def test_a_barrier_is_found_without_the_source() -> None:
     (place, *_) = LaunchView(public_launch("victor-lvsy__", 1)).barrier_places()
     assert place.where == "nw1.cu:38"  # BAR.SYNC in the SASS
-
-
-# --- remedies
 
 
 @each_row("variant, true", [("l1", "reloads_from_l1"), ("l2", "rereads_from_l2")])
@@ -305,18 +284,3 @@ def test_spilled_registers_and_indexed_arrays_are_distinguished(name: str, varia
     found = diagnosis_of(name).findings
     (finding,) = (each for each in found if each.id == "local_memory_spill")
     assert finding.variant == variant
-
-
-def test_how_nearly_empty_warps_access_memory_follows_from_their_blocks() -> None:
-    """Blocks of 3x3 threads touch three rows with one access. Full blocks touch too many sectors
-    for a reason of their own."""
-    sectors = {"src_l2_sectors_global": 1e8, "src_l2_sectors_global_ideal": 2.5e7}
-    states = {"long_scoreboard": 30.0, "wait": 2.0, "selected": 1.0}
-    ranks = {}
-    for block in (9, 256):
-        shape = {"block_size": block, "grid_size": 10_000, "waves_per_sm": 5.0, "duration": 1e7}
-        view = LaunchView(made_up({"l1": 85.0, "issue_slots": 20.0}, states, **shape, **sectors))
-        ranked = ranked_candidates(view, TimeModel(view))
-        ranks[block] = [each.candidate.id for each in ranked if each.gain >= WORTH][:2]
-    assert ranks[9] == ["warp_divergence", "uncoalesced_global"]
-    assert ranks[256][0] == "uncoalesced_global"

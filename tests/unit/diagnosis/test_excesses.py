@@ -1,7 +1,5 @@
 """The excesses of a launch, beside its first finding."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -24,16 +22,12 @@ def ids(found: Diagnosis) -> list[str]:
     return [each.id for each in excesses(found.view)]
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        *(AMOUNTS / f"{name}.ncu-repz" for name in ("known", "programs/topics", "programs/ising")),
-        *(SAMPLES[name].report("slow") for name in ("tile_smooth", "stencil_march")),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("path", [
+    *(AMOUNTS / f"{name}.ncu-repz" for name in ("known", "programs/topics", "programs/ising")),
+    *(SAMPLES[name].report("slow") for name in ("tile_smooth", "stencil_march")),
+], ids=str)  # fmt: skip
 @pytest.mark.slow
-def test_no_excess_takes_more_than_the_first_finding_saves(path: Path) -> None:
+def test_no_excess_takes_more_than_the_first_finding_saves(path) -> None:
     found = orders(path)
     assert found
     for each in found:
@@ -51,27 +45,10 @@ def test_excesses_of_each_kind() -> None:
     assert "serial_loads" in ids(diagnose(launch_of("sph_density/root_and_quotient")))
     assert ids(diagnose(launch_of("matrix_flip")))[0] == "access.slow.cu:7"
     assert ids(diagnose(launch_of("column_physics")))[0] == "local_memory"
-
-
-@pytest.mark.slow
-def test_excesses_of_many_lines_are_not_silent() -> None:
-    """Each of six gathers costs less than a twentieth; together they cost a quarter."""
+    # Each of six gathers costs less than a twentieth; together they cost a quarter.
     lines = range(207, 218)
     found = ids(of_program("programs/impact", 0))
     assert found[0] in [f"access.impact.cu:{line}" for line in lines]
-
-
-def test_arrays_share_the_time_of_their_finding() -> None:
-    found = of_program("programs/reactive", 2)
-    parts = [each.us or 0.0 for each in excesses(found.view) if each.id.startswith("array.")]
-    saved = (found.view.value("duration") or 0.0) * (1 - 1 / found.findings[0].forecast.likely)
-    assert len(parts) == 2
-    assert sum(parts) == pytest.approx(saved / 1e3, rel=0.02)
-
-
-@pytest.mark.slow
-def test_what_saves_no_time_is_no_excess() -> None:
-    # The issue slots set the pace: bytes that L1 delivers again cost nothing.
     assert not ids(diagnose(launch_of("nbody/sources_from_global")))
     # Each byte is read once and written once.
     assert not ids(of_program("programs/reactive", 3))
@@ -79,15 +56,19 @@ def test_what_saves_no_time_is_no_excess() -> None:
     assert not ids(diagnose(launch_of("panel_product:fast")))
 
 
+def test_arrays_share_the_time_of_their_finding() -> None:
+    found = of_program("programs/reactive", 2)
+    parts = [each.us or 0.0 for each in excesses(found.view) if each.id.startswith("array.")]
+    saved = (found.view.value("duration") or 0.0) * (1 - 1 / found.findings[0].forecast.likely)
+    assert (len(parts), sum(parts)) == (2, pytest.approx(saved / 1e3, rel=0.02))
+
+
 @pytest.mark.slow
-@each_row(
-    ("name", "launch", "times"),
-    [
-        ("programs/topics", 0, "loop_loads_per_byte"),
-        ("programs/reactive", 2, "most_again_l2"),
-        ("known", 10, "l1_loads_per_read"),
-    ],
-)
+@each_row("name, launch, times", [
+    ("programs/topics", 0, "loop_loads_per_byte"),
+    ("programs/reactive", 2, "most_again_l2"),
+    ("known", 10, "l1_loads_per_read"),
+])  # fmt: skip
 def test_a_headline_about_redundancy_says_how_often(name: str, launch: int, times: str) -> None:
     found = of_program(name, launch)
     said = verdict_of(found).headline.ids
@@ -96,15 +77,12 @@ def test_a_headline_about_redundancy_says_how_often(name: str, launch: int, time
 
 
 @pytest.mark.slow
-@each_row(
-    ("name", "launch", "bound"),
-    [
-        ("programs/topics", 0, "bound_arithmetic"),
-        ("programs/reactive", 2, "bound_bytes_once"),
-        ("programs/ising", 0, ""),
-        ("known", 4, None),
-    ],
-)
+@each_row("name, launch, bound", [
+    ("programs/topics", 0, "bound_arithmetic"),
+    ("programs/reactive", 2, "bound_bytes_once"),
+    ("programs/ising", 0, ""),
+    ("known", 4, None),
+])  # fmt: skip
 def test_redundancy_ends_with_the_least_time(name: str, launch: int, bound: str | None) -> None:
     first = of_program(name, launch).findings[0]
     found = [each for each in first.text.ids if each.startswith("bound_")]

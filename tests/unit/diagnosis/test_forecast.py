@@ -1,7 +1,5 @@
 """Forecasts: a likely gain by the time model, and a range around it."""
 
-from __future__ import annotations
-
 import math
 from itertools import pairwise
 from typing import Any
@@ -59,7 +57,7 @@ def told(gain: float, basis: Basis = "measured", unknown: float = 0.0) -> Foreca
 
 
 @given(GAINS, st.sampled_from(BASES), st.floats(0, 1))
-def test_the_likely_gain_is_that_of_the_cause(gain: float, basis: Basis, unknown: float) -> None:
+def test_the_likely_gain_is_that_of_the_cause(gain: float, basis, unknown: float) -> None:
     """Whether the cause is there is another question: doubt changes no gain."""
     low, likely, high = told(gain, basis, unknown)
     assert 1 <= low <= likely <= high <= round(MAX_GAIN, 2)
@@ -69,7 +67,7 @@ def test_the_likely_gain_is_that_of_the_cause(gain: float, basis: Basis, unknown
 
 
 @given(GAINS, GAINS, st.sampled_from(BASES))
-def test_a_larger_gain_has_a_higher_range(first: float, second: float, basis: Basis) -> None:
+def test_a_larger_gain_has_a_higher_range(first: float, second: float, basis) -> None:
     small, large = sorted((first, second))
     assert all(a <= b for a, b in zip(told(small, basis), told(large, basis)))
 
@@ -81,18 +79,24 @@ def test_an_uncertain_cause_is_expected_to_gain_less(gain: float, likelihood: fl
         assert 1 <= found <= gain * 1.000001
 
 
-def test_a_small_assumed_gain_is_doubted_and_a_large_one_is_not() -> None:
-    """By the casebook: see docs/analyst.md."""
+def test_doubt_depends_on_the_evidence_of_a_cause() -> None:
+    # By the casebook: see docs/analyst.md.
     general, specific = candidate(basis="assumed"), candidate(basis="assumed", name="narrow_access")
     assert expected_gain(general, 1.15) < 1.02
     for each, half in ((general, DOUBTFUL), (specific, DOUBTFUL_SPECIFIC)):
         assert expected_gain(each, half) == pytest.approx(half**0.5)
         assert expected_gain(each, 3.0) > 2.9
     assert expected_gain(general, 1.25) < expected_gain(specific, 1.25), "it names what is wasted"
+    # It counts where the gain is small.
+    weak = candidate(basis="assumed", name="warp_divergence")
+    strong = weak._replace(doubt=0.1)
+    assert expected_gain(weak, 1.22) < 1.05
+    assert expected_gain(strong, 1.22) > 1.19
+    assert expected_gain(weak, 3.0) == pytest.approx(expected_gain(strong, 3.0), rel=0.03)
 
 
 @given(st.floats(1.5, MAX_GAIN / 8), st.sampled_from(BASES[:2]))
-def test_the_range_has_the_fitted_width(gain: float, basis: Basis) -> None:
+def test_the_range_has_the_fitted_width(gain: float, basis) -> None:
     """It grows with the gain: a forecast of 30x is off by more than one of 1.2x."""
     low, likely, high = told(gain, basis)
     size = 1 + math.log2(gain)
@@ -100,18 +104,7 @@ def test_the_range_has_the_fitted_width(gain: float, basis: Basis) -> None:
     assert math.log2(high / likely) == pytest.approx(ABOVE * size, abs=0.02)
 
 
-def test_other_units_bound_the_range() -> None:
-    """DRAM is half busy, and the fix is about waiting: hardly more than twice as fast."""
-    without_waits = Effect(every_wait=0.0)
-    cause = candidate(without_waits)
-    found = forecast(cause, MODEL, possible_gain(cause, MODEL), 0)
-    above = ABOVE * (1 + math.log2(found.likely))
-    assert found.high <= MODEL.most(without_waits) * 2**above + 0.01
-    doubted = forecast(cause, MODEL, found.likely, 0.6)
-    assert doubted.high == found.high, "unexplained time does not make the other units faster"
-
-
-def test_less_is_known_so_the_range_is_wider(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_less_is_known_so_the_range_is_wider(monkeypatch) -> None:
     """Less on a GPU that nothing was fitted on, and less if more of the time is unexplained."""
     found = [told(4), told(4, unknown=0.3), told(4, unknown=0.5)]
     monkeypatch.setattr("keet.diagnosis.forecast.FITTED_ON", (8, 9))
@@ -121,14 +114,19 @@ def test_less_is_known_so_the_range_is_wider(monkeypatch: pytest.MonkeyPatch) ->
     assert told(4, unknown=0.8) == told(4, unknown=1.0), "no wider than at the least certainty"
 
 
-def test_a_gain_is_that_of_the_time_model() -> None:
+def test_other_units_and_an_empty_kernel_bound_the_range() -> None:
     model = model_of(made_up({"dram": 50.0}))
     halved = Effect({"DRAM": 0.5}, every_wait=0.5)
     assert possible_gain(candidate(halved), model) == model.gain(halved) == pytest.approx(2)
-
-
-def test_no_kernel_gets_shorter_than_an_empty_one() -> None:
-    """Three times as long as starting and draining a grid: at most three times faster."""
+    # DRAM is half busy, and the fix is about waiting: hardly more than twice as fast.
+    without_waits = Effect(every_wait=0.0)
+    cause = candidate(without_waits)
+    found = forecast(cause, MODEL, possible_gain(cause, MODEL), 0)
+    above = ABOVE * (1 + math.log2(found.likely))
+    assert found.high <= MODEL.most(without_waits) * 2**above + 0.01
+    doubted = forecast(cause, MODEL, found.likely, 0.6)
+    assert doubted.high == found.high, "unexplained time does not make the other units faster"
+    # Three times as long as starting and draining a grid: at most three times faster.
     least = LEAST_KERNEL_NS
     assert of_a_launch(ALL_WORK, duration=3 * least) == pytest.approx(3)
     assert of_a_launch(ALL_WORK, duration=least / 2) == 1
@@ -143,15 +141,6 @@ def test_a_stated_gain_is_limited_to_the_largest_measured_one(stated: float, gai
     assert of_a_launch(stated) == gain
 
 
-def test_doubt_depends_on_the_evidence_of_a_cause() -> None:
-    """It counts where the gain is small."""
-    weak = candidate(basis="assumed", name="warp_divergence")
-    strong = weak._replace(doubt=0.1)
-    assert expected_gain(weak, 1.22) < 1.05
-    assert expected_gain(strong, 1.22) > 1.19
-    assert expected_gain(weak, 3.0) == pytest.approx(expected_gain(strong, 3.0), rel=0.03)
-
-
 SAVES_MORE = "halo_filter/edges_of_single_bytes"
 
 
@@ -160,36 +149,24 @@ def gains_in(reason: str) -> tuple[float, float]:
     return float(own), float(their)
 
 
-def test_a_finding_with_a_larger_gain_saves_more(wording) -> None:
-    reason = diagnose(launch_of(SAVES_MORE), reads_code=False).order_reason
-    assert reason is not None
+def test_gains_of_the_order_of_findings(wording) -> None:
+    # The named part is one of which the other fix removes more.
+    diagnosis = diagnose(launch_of(SAVES_MORE), reads_code=False)
+    reason = diagnosis.order_reason
     wording(reason)
     own, their = gains_in(reason)
     assert own > their
-
-
-def test_the_named_part_is_one_of_which_the_other_fix_removes_more() -> None:
-    diagnosis = diagnose(launch_of(SAVES_MORE), reads_code=False)
     ranked = ranked_candidates(diagnosis.view, diagnosis.model)
     effects = {each.candidate.id: each.candidate.effect for each in ranked}
-    reason = str(diagnosis.order_reason)
     other = next(each.id for each in diagnosis.findings if f"before {each.spec.label}" in reason)
-    first = diagnosis.findings[0].id
     saved = [
-        {
-            part.part: share
-            for part, share in saved_parts(effect, diagnosis.model, diagnosis.account)
-        }
-        for effect in (effects[first], effects[other])
-        if isinstance(effect, Effect)
+        {p.part: share for p, share in saved_parts(effects[i], diagnosis.model, diagnosis.account)}
+        for i in (diagnosis.findings[0].id, other)
     ]
     label = next(each for each in saved[1] if each in reason)
     assert saved[1][label] > saved[0][label]
-
-
-def test_a_smaller_gain_may_be_less_doubtful(wording) -> None:
-    """The order of a real launch is turned round. Nothing is said where the first one is only
-    possible: it is no more certain than the other."""
+    # The order of a real launch is turned round. Nothing is said where the first one is only
+    # possible: it is no more certain than the other.
     view = LaunchView(launch_of("ode_batch/triangle_in_registers"), reads_code=False)
     model = TimeModel(view)
     worth = [each for each in ranked_candidates(view, model) if is_worth(each)]

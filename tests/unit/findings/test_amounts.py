@@ -1,166 +1,154 @@
 """How much a fix gains, on kernels of the casebook whose gain was measured."""
 
-from __future__ import annotations
-
 import math
-from pathlib import Path
 
 import pytest
 
 from keet.analysis.decisions.atomics import hot_slice, lane_requests, retries
+from keet.analysis.decisions.saturated import conversions
 from keet.analysis.facts.global_memory import changes_what_it_reads, sweeps_until_unchanged
 from keet.analysis.facts.waits import branches_part_loads, parted_loads
+from keet.analysis.kernel.bytes_in_flight import BytesInFlight, bytes_in_flight
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.memory_work import global_addresses, global_atomics, without_local
 from keet.analysis.sass.analyses.loop_loads import RepeatedStore
 from keet.analysis.time_model import HOT_LINE, Effect, HotLine, TimeModel
 from keet.diagnosis.diagnosis import diagnose, is_worth, ranked_candidates
 from keet.diagnosis.forecast import RankedCandidate
-from keet.findings import integer_overhead, redundant_traffic, small_grid
+from keet.findings import findings, integer_overhead, redundant_traffic, small_grid
 from keet.findings.launch_bound import SWEEPS
 from tests.rows import each_row
 from tests.unit.analysis.made_up_launch import with_code
-from tests.unit.analysis.real_launches import launch_of, profile_of
+from tests.unit.analysis.real_launches import code_view, launch_of, side_of
 
 
 def ranked(name: str) -> list[RankedCandidate]:
-    view = LaunchView(launch_of(name), reads_code=True)
+    view = code_view(name)
     return ranked_candidates(view, TimeModel(view))
 
 
-# The case, its cause, and the measured gain.
-MEASURED = [
-    # One address: a slice of L2 adds a float or a double every third cycle.
-    ("vote_grid/source_cell", "atomic_contention", 15.9),
-    ("vote_grid/sum_of_each_warp_at_once", "atomic_contention", 11.7),
-    ("fem_assembly/totals_of_a_few", "atomic_contention", 6.9),
-    # Without the atomics, L2 does as little as its idlest slice.
-    ("vote_grid/peaks_cas_in_blocks", "atomic_contention", 154.0),
-    # Several words fill one slice: the others could take a part.
-    ("vote_grid/gently_falling_words", "atomic_contention", 1.35),
-    # With the requests of scattered atomics, their passes through L1 go.
-    ("histogram/all_to_256_words", "atomic_contention", 107.0),
-    # No word is hot, and each addition is a request to L2. The gather computes each pair twice.
-    ("force_pairs/newtons_third_law", "atomic_contention", 2.25),
-    ("segment_stats/edge_atomics", "atomic_contention", 1.99),
-    # The lanes of a warp add to one word, which is hot for a while only: no slice stands out.
-    ("force_pairs/energy_of_a_ring", "atomic_contention", 3.91),
-    # Swaps pass through L1 as other atomics do, and their retries are not needed.
-    ("telemetry_rollup/energy_by_swaps", "atomic_contention", 29.2),
-    # In shared memory, an addition of doubles is a loop of loads and swaps.
-    ("telemetry_rollup/energy_in_global_memory", "atomic_contention", 3.89),
-    # Neighbours in a list add to the same words: all slices serve one lane after the other.
-    ("voxel_hash/points_of_a_scan", "atomic_contention", 8.29),
-    # Three compare-and-swap loops in a row, each of which the parts of a warp leave one by one.
-    ("group_sums/six_groups_per_block", "atomic_contention", 5.32),
-    # Words of one line: the atomic unit of its slice is full.
-    ("reduce_columns/add_every_tile", "atomic_contention", 8.0),
-    ("reduce_columns/add_every_28_rows", "atomic_contention", 1.76),
-    # Half of the warps of a block have nothing to do: the loop of the others is work to share.
-    ("rope_cache/one_block_per_sequence", "small_grid", 4.6),
-    # One SM works: memory limits what all of them can do.
-    ("lone_block/one_block_searches", "small_grid", 69.7),
-    # The steps of a thread need each other, so that a warp alone takes a third of the time.
-    ("lone_block/members_in_17_blocks", "small_grid", 3.47),
-    # A copy crosses the link, too.
-    ("embedding_bag/table_on_host", "pcie_or_nvlink_traffic", 4.1),
-    ("gather_scatter/table_on_host", "pcie_or_nvlink_traffic", 3.4),
-    ("host_stream/recording_read_twice", "pcie_or_nvlink_traffic", 2.0),
-    # Blocks of other launches fill the SMs.
-    ("batched_gemm/groups", "launch_bound", 7.5),
+MEASURED = {
+    "atomic_contention": [
+        # One address: a slice of L2 adds a float or a double every third cycle.
+        ("vote_grid/source_cell", 15.9), ("vote_grid/sum_of_each_warp_at_once", 11.7),
+        ("fem_assembly/totals_of_a_few", 6.9),
+        # Without the atomics, L2 does as little as its idlest slice.
+        ("vote_grid/peaks_cas_in_blocks", 154.0),
+        ("vote_grid/gently_falling_words", 1.35),  # several words fill one slice
+        ("histogram/all_to_256_words", 107.0),  # their passes through L1 go, too
+        # No word is hot, and each addition is a request to L2. The gather computes each pair twice.
+        ("force_pairs/newtons_third_law", 2.25), ("segment_stats/edge_atomics", 1.99),
+        # The lanes of a warp add to one word, which is hot for a while only: no slice stands out.
+        ("force_pairs/energy_of_a_ring", 3.91),
+        ("telemetry_rollup/energy_by_swaps", 29.2),  # swaps pass through L1; their retries go
+        ("telemetry_rollup/energy_in_global_memory", 3.89),  # in shared memory, a loop of swaps
+        # Neighbours in a list add to the same words: all slices serve one lane after the other.
+        ("voxel_hash/points_of_a_scan", 8.29),
+        ("group_sums/six_groups_per_block", 5.32),  # three loops, which lanes leave one by one
+        # Words of one line: the atomic unit of its slice is full.
+        ("reduce_columns/add_every_tile", 8.0), ("reduce_columns/add_every_28_rows", 1.76),
+    ],
+    "small_grid": [
+        ("rope_cache/one_block_per_sequence", 4.6),  # half of the warps have nothing to do
+        ("lone_block/one_block_searches", 69.7),  # one SM works: memory limits all of them
+        # The steps of a thread need each other, so that a warp alone takes a third of the time.
+        ("lone_block/members_in_17_blocks", 3.47),
+        # A block per SM: more of them hide nearly all of the waiting, until L2 is full.
+        ("voxel_hash/one_block_per_sm", 6.2), ("reduce_rows/few_long_rows", 4.69),
+        ("wave_seismic/one_block_per_column", 1.7),  # other blocks also hide waits at barriers
+    ],
+    "pcie_or_nvlink_traffic": [
+        ("embedding_bag/table_on_host", 4.1),  # a copy crosses the link, too
+        ("gather_scatter/table_on_host", 3.4), ("host_stream/recording_read_twice", 2.0),
+    ],
+    "launch_bound": [
+        ("batched_gemm/groups", 7.5),  # blocks of other launches fill the SMs
+        # Launches that change what they read are steps: others can't fill the SMs beside them.
+        ("contact_rows/launch_per_colour", 6.0),
+    ],
     # A double becomes a float, which is still an instruction.
-    ("ode_batch/states_in_double", "low_precision_possible", 1.74),
-    ("nbody/double_sums", "fp64_promotion", 1.71),
-    # Single sectors take lookups and packets of L2, lines its fabric.
-    ("transpose/column_stores", "uncoalesced_global", 7.0),
-    ("stencil2d/threads_along_y", "uncoalesced_global", 6.7),
-    ("host_stream/sixteen_columns_a_thread", "uncoalesced_global", 4.8),
-    # Without the queues of L2, each thread still waits for 220 round trips.
-    ("sph_density/gathers_from_four_arrays", "uncoalesced_global", 3.5),
-    # Half of each sector of one array is not used; L1 serves loads of other arrays many times.
-    ("lidar_frames/first_of_two_returns", "uncoalesced_global", 1.21),
-    ("spmv_ell/columns_with_materials", "uncoalesced_global", 1.26),
-    # Packed requests take one pass through L1 instead of one per line, and most of them hit L1.
-    ("pool_depthwise/pixels_of_channels_last", "uncoalesced_global", 5.6),
-    ("tensor_blocks/fragments_from_global", "uncoalesced_global", 2.4),
-    # In the order of the mesh, the atomics of neighbouring threads meet in a sector, too.
-    ("upwind_flux/faces_in_file_order", "uncoalesced_global", 6.4),
+    "low_precision_possible": [("ode_batch/states_in_double", 1.74)],
+    "fp64_promotion": [("nbody/double_sums", 1.71)],
+    "uncoalesced_global": [
+        # Single sectors take lookups and packets of L2, lines its fabric.
+        ("transpose/column_stores", 7.0), ("stencil2d/threads_along_y", 6.7),
+        ("host_stream/sixteen_columns_a_thread", 4.8),
+        # Without the queues of L2, each thread still waits for 220 round trips.
+        ("sph_density/gathers_from_four_arrays", 3.5),
+        # Half of each sector of one array is not used; L1 serves loads of other arrays many times.
+        ("lidar_frames/first_of_two_returns", 1.21), ("spmv_ell/columns_with_materials", 1.26),
+        # Packed requests take one pass through L1 instead of one per line, and most hit L1.
+        ("pool_depthwise/pixels_of_channels_last", 5.6),
+        ("tensor_blocks/fragments_from_global", 2.4),
+        # In the order of the mesh, the atomics of neighbouring threads meet in a sector, too.
+        ("upwind_flux/faces_in_file_order", 6.4),
+        ("wmma_product/fragments_from_global", 5.2),  # warps load operands of tensor cores again
+        ("permute_nd/reads_a_row_apart", 2.70),
+        # Lanes load from rows a line apart, and mostly hit L1: they do not wait for memory.
+        ("align_dp/letter_by_letter", 1.31),
+    ],
     # Loops over an array in registers are unrolled: their indices go, too.
-    ("monte_carlo/any_number_of_assets", "local_memory_spill", 3.6),
-    ("fft/array_of_points", "local_memory_spill", 3.5),
-    # Without the barriers of a tree, nobody waits at them.
-    ("layernorm/tree_over_512", "barrier_bound", 4.3),
-    # Bytes that are loaded as words can be computed on as words.
-    ("block_sad/byte_loads", "pipe_saturated", 4.1),
-    # Warps load the same operands of tensor cores again.
-    ("wmma_product/fragments_from_global", "uncoalesced_global", 5.2),
+    "local_memory_spill": [("monte_carlo/any_number_of_assets", 3.6), ("fft/array_of_points", 3.5)],
+    "barrier_bound": [
+        ("layernorm/tree_over_512", 4.3),  # without the barriers of a tree, nobody waits at them
+        # Most warps of a block only evaluate conditions and wait: one warp has the whole item.
+        ("expert_route/token_per_block", 4.02), ("small_lu/barrier_per_step", 3.88),
+    ],
+    "pipe_saturated": [("block_sad/byte_loads", 4.1)],  # bytes can be computed on as words
     # Halves that are multiplied as floats; the kernel's signature does not name their type.
-    ("tensor_blocks/products_by_fma", "no_tensor_core", 3.66),
+    "no_tensor_core": [("tensor_blocks/products_by_fma", 3.66)],
     # The next iteration starts when the load that may end the loop has returned.
-    ("spmv_ell/few_rows_both", "latency_bound", 4.7),
-    ("spmv_ell/stop_at_sentinel", "latency_bound", 1.72),
-    # Most lanes wait for a path of a hundred instructions; pairs that are queued for it cost some.
-    ("cell_list/liquid_pairs", "warp_divergence", 1.51),
+    "latency_bound": [("spmv_ell/few_rows_both", 4.7), ("spmv_ell/stop_at_sentinel", 1.72)],
+    "warp_divergence": [
+        # Most lanes wait for a path of a hundred instructions; pairs that are queued cost some.
+        ("cell_list/liquid_pairs", 1.51),
+        # A warp iterates as often as its longest list, and waits for memory each time.
+        ("sph_density/uneven_lists", 1.65), ("sph_density/uneven_and_per_pair", 2.0),
+        ("seed_extend/long_matches_in_words", 2.16),  # loaded values end the loop
+        ("particle_push/scattering_lanes", 1.24),  # a path of a single lane
+        ("small_blocks/sixteen_threads", 2.39),
+    ],
     # Waves explain little of the idle time; blocks that are cut into pieces leave nothing of it.
-    ("cell_list/droplets_cells", "load_imbalance", 4.16),
-    ("cell_list/clumps_cells", "load_imbalance", 1.32),
-    # A warp iterates as often as its longest list, and waits for memory each time.
-    ("sph_density/uneven_lists", "warp_divergence", 1.65),
-    ("sph_density/uneven_and_per_pair", "warp_divergence", 2.0),
-    # Loaded values end the loop, so that items can't be sorted by length.
-    ("seed_extend/long_matches_in_words", "warp_divergence", 2.16),
-    # One block per SM loads, computes and stores one after the other, also on tensor cores.
-    ("tensor_blocks/room_for_sums", "occupancy_limited_shared", 1.28),
-    # A path of a single lane.
-    ("particle_push/scattering_lanes", "warp_divergence", 1.24),
+    "load_imbalance": [("cell_list/droplets_cells", 4.16), ("cell_list/clumps_cells", 1.32)],
+    "occupancy_limited_shared": [
+        # One block per SM loads, computes and stores one after the other, also on tensor cores.
+        ("tensor_blocks/room_for_sums", 1.28),
+        # Each load chooses the next node: loads of one walk are not issued together. Less shared
+        # memory per block means smaller tiles, and more of them; or more warps per tile.
+        ("forest_score/wide_rows", 3.65),
+    ],
     # A GPU starts 0.83 blocks per cycle: larger or fewer blocks end that limit, fewer instructions
-    # or bytes do so only until it is reached.
-    ("gemv/each_vector_alone", "occupancy_limited_block", 4.41),
-    ("permute_nd/one_byte_at_a_time", "narrow_access", 5.50),
-    ("permute_nd/divisions_of_halves", "integer_overhead", 1.45),
-    ("permute_nd/reads_a_row_apart", "uncoalesced_global", 2.70),
-    ("small_blocks/sixteen_threads", "warp_divergence", 2.39),
-    ("remap_bilinear/map_of_each_frame", "redundant_traffic", 1.47),
-    # Every thread loads a table of 4 KB from L1: a load of 16 bytes takes four passes through it.
-    ("kmeans_assign/centroids_from_l1", "redundant_traffic", 1.40),
-    # Blocks load the same bytes from L2, by their addresses: one block for all of them loads less.
-    ("kv_dequant/keys_read_per_query_head", "redundant_traffic", 1.72),
-    ("stencil2d/star_rows_reloaded", "redundant_traffic", 1.36),
-    # Two loops of a thread over one row, whose start is data.
-    ("segment_stats/second_loop", "redundant_traffic", 1.36),
-    # Sixteen values of a thread take four steps in registers, instead of one in each pass.
-    ("walsh_rows/twelve_passes", "integer_overhead", 5.73),
-    ("walsh_rows/six_passes", "integer_overhead", 3.33),
-    # Lanes load from rows a line apart, and mostly hit L1: they do not wait for memory.
-    ("align_dp/letter_by_letter", "uncoalesced_global", 1.31),
-    # A fast power is a logarithm, a product and an exponential, with scaling around both.
-    ("color_yuv/curve_as_power", "sfu_bound", 1.70),
-    # Most warps of a block only evaluate conditions and wait: one warp has the whole item.
-    ("expert_route/token_per_block", "barrier_bound", 4.02),
-    ("small_lu/barrier_per_step", "barrier_bound", 3.88),
-    # Four neighbouring threads compute the same four random words.
-    ("token_sample/counter_per_token", "integer_overhead", 1.94),
-    # The product of two exponentials is one of the sum.
-    ("edge_detect/two_exponentials", "sfu_bound", 1.17),
-    # Each load chooses the next node: loads of one walk are not issued together.
-    ("forest_score/wide_rows", "occupancy_limited_shared", 3.65),
+    # or bytes do so only until it is reached (narrow accesses, divisions, rows apart, few threads).
+    "occupancy_limited_block": [("gemv/each_vector_alone", 4.41)],
+    "narrow_access": [("permute_nd/one_byte_at_a_time", 5.50)],
+    "integer_overhead": [
+        ("permute_nd/divisions_of_halves", 1.45),
+        # Sixteen values of a thread take four steps in registers, instead of one in each pass.
+        ("walsh_rows/twelve_passes", 5.73), ("walsh_rows/six_passes", 3.33),
+        ("token_sample/counter_per_token", 1.94),  # four threads compute the same random words
+        ("pool_depthwise/flat_index", 1.39),  # to take the divisions out saves no loads
+    ],
+    "redundant_traffic": [
+        ("remap_bilinear/map_of_each_frame", 1.47),
+        # Every thread loads a table of 4 KB from L1: 16 bytes take four passes through it.
+        ("kmeans_assign/centroids_from_l1", 1.40),
+        # Blocks load the same bytes from L2, by their addresses: one block for all loads less.
+        ("kv_dequant/keys_read_per_query_head", 1.72), ("stencil2d/star_rows_reloaded", 1.36),
+        ("segment_stats/second_loop", 1.36),  # two loops over one row, whose start is data
+    ],
+    "sfu_bound": [
+        # A fast power is a logarithm, a product and an exponential, with scaling around both.
+        ("color_yuv/curve_as_power", 1.70),
+        ("edge_detect/two_exponentials", 1.17),  # the product of two is one of the sum
+    ],
     # Threads that leave a short loop early come back: they are not outside of the data.
-    ("small_lu/pitch_of_thirty", "shared_bank_conflict", 1.31),
-    # To take the divisions out saves no loads.
-    ("pool_depthwise/flat_index", "integer_overhead", 1.39),
-    # A block per SM: more of them hide nearly all of the waiting, until L2 is full.
-    ("voxel_hash/one_block_per_sm", "small_grid", 6.2),
-    ("reduce_rows/few_long_rows", "small_grid", 4.69),
-    # Other blocks also hide waits at barriers.
-    ("wave_seismic/one_block_per_column", "small_grid", 1.7),
-    # Less shared memory per block means smaller tiles, and more of them; or more warps per tile.
-    ("forest_score/wide_rows", "occupancy_limited_shared", 3.65),
-    # Launches that change what they read are steps: those of others can't fill the SMs beside them.
-    ("contact_rows/launch_per_colour", "launch_bound", 6.0),
-]
+    "shared_bank_conflict": [("small_lu/pitch_of_thirty", 1.31)],
+}  # fmt: skip
+"""By cause: cases, and the measured gain."""
+ROWS = [(case, cause, gain) for cause, cases in MEASURED.items() for case, gain in cases]
 
 
-@each_row(("case", "cause", "measured"), MEASURED, few=3)
+@each_row("case, cause, measured", ROWS, few=3)
 def test_a_forecast_is_near_the_measured_gain(case: str, cause: str, measured: float) -> None:
     first = ranked(case)[0]
     assert first.candidate.id == cause
@@ -169,152 +157,165 @@ def test_a_forecast_is_near_the_measured_gain(case: str, cause: str, measured: f
 
 
 @pytest.mark.slow
-def test_loads_of_further_passes_take_their_round_trips_with_them() -> None:
-    """Twenty rounds read a row again that no SM can keep: its waits go, not only its bytes. The
-    measured fix, 10x, needs fewer comparisons, too."""
+def test_effects_on_waits_and_results() -> None:
+    # Twenty rounds read a row again that no SM can keep: its waits go, not only its bytes. The
+    # measured fix, 10x, needs fewer comparisons, too.
     first = ranked("token_sample/row_read_per_round")[0]
     assert (first.candidate.id, first.candidate.variant) == ("redundant_traffic", "passes")
     assert 3 < first.possible < 10.1
+    # A launch of 25 us with one result per block gains less than its idle SMs, as measured: 1.55x.
+    # Where every warp stores its own results, nothing is joined.
+    joined, apart = ranked("token_sample/block_per_user")[0], ranked("force_pairs/few_atoms")[0]
+    for each, is_joined in ((joined, True), (apart, False)):
+        assert each.candidate.id == "small_grid"
+        assert isinstance(each.candidate.effect, Effect)
+        assert (each.candidate.effect.added > 0) is is_joined
+    assert joined.possible < 4
+    # Warps wait for others that compute powers.
+    view = code_view("option_tree/power_per_node")
+    first = ranked_candidates(view, TimeModel(view))[0]
+    assert first.candidate.id == "sfu_bound"
+    assert isinstance(first.candidate.effect, Effect)
+    assert first.candidate.effect.waits["barrier"] < 0.5
+    assert first.possible > 4
 
 
-@each_row(
-    ("case", "cause", "measured"),
-    [
-        # Without retries, the updates of spread addresses still take several wavefronts each.
-        ("bin_moments/eight_bins_of_a_block", "atomic_contention", 5.35),
-        ("bin_moments/eight_bins_of_a_warp", "atomic_contention", 2.61),
-        # Reads that the addresses show to be repeats can all go.
-        ("kv_dequant/keys_read_per_query_head", "redundant_traffic", 1.72),
-        # Without the divisions, warps send their loads sooner, which are enough to keep DRAM busy.
-        ("decimal_columns/rate_of_the_day", "integer_overhead", 1.24),
-        # Two loads from shared memory for eight products; the tile's addresses go with them.
-        ("filter_bank/one_filter_a_thread", "pipe_saturated", 1.33),
-        # Three exact divisions by one root: its reciprocal is a function of the GPU.
-        ("spin_dynamics/root_and_three_quotients", "sfu_bound", 1.31),
-        # All threads compute the sine of the same time.
-        ("spin_dynamics/sine_per_spin", "sfu_bound", 1.53),
-        # What is left of divisions of 128 bits are those of 64.
-        ("decimal_columns/products_of_128_bits", "integer_overhead", 2.34),
-        # Values in registers need no loads and stores, which take issue slots.
-        ("track_filter/full_occupancy", "local_memory_spill", 4.87),
-        ("track_filter/a_few_spills", "local_memory_spill", 1.14),
-    ],
-    few=1,
-)
-def test_what_is_left_is_the_next_limit(case: str, cause: str, measured: float) -> None:
+NEXT_LIMIT = {
+    # Without retries, the updates of spread addresses still take several wavefronts each.
+    ("bin_moments/eight_bins_of_a_block", "atomic_contention"): 5.35,
+    ("bin_moments/eight_bins_of_a_warp", "atomic_contention"): 2.61,
+    # Reads that the addresses show to be repeats can all go.
+    ("kv_dequant/keys_read_per_query_head", "redundant_traffic"): 1.72,
+    # Without the divisions, warps send their loads sooner, which are enough to keep DRAM busy.
+    ("decimal_columns/rate_of_the_day", "integer_overhead"): 1.24,
+    # Two loads from shared memory for eight products; the tile's addresses go with them.
+    ("filter_bank/one_filter_a_thread", "pipe_saturated"): 1.33,
+    # Three exact divisions by one root: its reciprocal is a function of the GPU.
+    ("spin_dynamics/root_and_three_quotients", "sfu_bound"): 1.31,
+    ("spin_dynamics/sine_per_spin", "sfu_bound"): 1.53,  # all threads compute one sine
+    # What is left of divisions of 128 bits are those of 64.
+    ("decimal_columns/products_of_128_bits", "integer_overhead"): 2.34,
+    # Values in registers need no loads and stores, which take issue slots.
+    ("track_filter/full_occupancy", "local_memory_spill"): 4.87,
+    ("track_filter/a_few_spills", "local_memory_spill"): 1.14,
+}
+
+
+@each_row("case_and_cause, measured", NEXT_LIMIT.items(), few=1)
+def test_what_is_left_is_the_next_limit(case_and_cause, measured: float) -> None:
+    case, cause = case_and_cause
     first = ranked(case)[0]
     assert first.candidate.id == cause
     assert abs(math.log2(first.possible / measured)) < 0.25
 
 
-@each_row(
-    ("case", "cause"),
-    [
-        # A warp takes as long on an SM of its own.
-        ("lone_block/half_of_the_sms", "small_grid"),
-        ("lone_block/half_of_the_sms", "latency_bound"),
-        # One lane runs the loop, while other warps keep DRAM busy.
-        ("particle_push/few_scattering_lanes", "warp_divergence"),
-        # Sixteen blocks of an SM: the others work while one waits.
-        ("option_tree/barriers_between_four_warps", "barrier_bound"),
-        # Points of a stencil load two neighbours, as the steps of a tree do.
-        ("heat_steps/doubles_for_floats", "barrier_bound"),
-        # One slice of L2 has more to do, and no address is updated often.
-        ("graph_bfs/rare_pushes", "atomic_contention"),
-        # One slice of L2 has half a load of atomics, and L1 is busier.
-        ("bin_moments/levels_of_a_lane", "atomic_contention"),
-        # The counters of a block are in shared memory, and added once per block.
-        ("edge_detect/bins_of_the_block", "atomic_contention"),
-        ("expert_route/counters_in_shared", "atomic_contention"),
-        # Few of the sectors are those of atomics.
-        ("kv_dequant/added_to_the_output", "atomic_contention"),
-        # Faces load the states of both cells: to gather them loads as much as the atomics add.
-        ("upwind_flux/faces_in_file_order", "atomic_contention"),
-        # Data scatters the atomics, not the layout.
-        ("vote_grid/gently_falling_words", "uncoalesced_global"),
-        # SMs execute as many instructions as each other, some of them more slowly.
-        ("bin_moments/levels_of_a_warp", "load_imbalance"),
-        # The ALU or the issue slots are busy, and threads load no values of others.
-        ("sort_passes/twentieth_wave", "pipe_saturated"),
-        ("two_stage/anomaly_in_between", "pipe_saturated"),
-        # A few lanes run a path of twenty instructions: to regroup the pairs costs as many.
-        ("cell_list/own_record", "warp_divergence"),
-        # The divisions fit into the time of the bytes.
-        ("decimal_columns/rate_with_breakdown", "integer_overhead"),
-        # A tile of 32 results loads enough values for them: the rest are products.
-        ("filter_bank/larger_register_tile", "pipe_saturated"),
-        # Each thread divides once, or takes functions of its own values.
-        ("spin_dynamics/one_spin_a_thread", "sfu_bound"),
-        # The border of a tile is loaded by two blocks, and has to be.
-        ("halo_filter/rows_loaded_three_times", "redundant_traffic"),
-        ("sound_chain/samples_of_two_frames", "redundant_traffic"),
-        # All threads load the same records from L1, which has time for it.
-        ("nbody/sources_from_global", "redundant_traffic"),
-        # Blocks start as fast as they can, with these instructions or without.
-        ("remap_bilinear/index_taken_apart", "integer_overhead"),
-        ("remap_bilinear/lens_with_double_constants", "fp64_promotion"),
-        ("remap_bilinear/lens_with_double_constants", "integer_overhead"),
-        # One access to local memory for sixteen cells: their comparisons are no index work.
-        ("align_dp/edges_in_local_memory", "local_memory_spill"),
-        # The loop exchanges through shared memory; the few global loads are before it.
-        ("align_dp/barrier_per_two_rows", "narrow_access"),
+NO_CAUSE = {
+    "small_grid": ["lone_block/half_of_the_sms"],  # a warp takes as long on an SM of its own
+    "latency_bound": ["lone_block/half_of_the_sms"],
+    "warp_divergence": [
+        "particle_push/few_scattering_lanes",  # one lane runs the loop, others keep DRAM busy
+        "cell_list/own_record",  # a few lanes run twenty instructions: to regroup costs as many
     ],
-    few=3,
-)
-def test_what_only_looks_like_a_cause_is_no_finding(case: str, cause: str) -> None:
+    "barrier_bound": [
+        "option_tree/barriers_between_four_warps",  # others of sixteen blocks work while one waits
+        "heat_steps/doubles_for_floats",  # points load two neighbours, as the steps of a tree do
+    ],
+    "atomic_contention": [
+        "graph_bfs/rare_pushes",  # a slice of L2 has more to do, but no address is updated often
+        "bin_moments/levels_of_a_lane",  # a slice has half a load of atomics, and L1 is busier
+        # The counters of a block are in shared memory, and added once per block.
+        "edge_detect/bins_of_the_block", "expert_route/counters_in_shared",
+        "kv_dequant/added_to_the_output",  # few of the sectors are those of atomics
+        "upwind_flux/faces_in_file_order",  # to gather the states loads as much as the atomics add
+    ],
+    "uncoalesced_global": ["vote_grid/gently_falling_words"],  # data scatters the atomics
+    # SMs execute as many instructions as each other, some of them more slowly.
+    "load_imbalance": ["bin_moments/levels_of_a_warp"],
+    "pipe_saturated": [
+        # The ALU or the issue slots are busy, and threads load no values of others.
+        "sort_passes/twentieth_wave", "two_stage/anomaly_in_between",
+        "filter_bank/larger_register_tile",  # a tile of 32 results loads enough: the rest are products
+    ],
+    "integer_overhead": [
+        "decimal_columns/rate_with_breakdown",  # the divisions fit into the time of the bytes
+        # Blocks start as fast as they can, with these instructions or without.
+        "remap_bilinear/index_taken_apart", "remap_bilinear/lens_with_double_constants",
+    ],
+    "fp64_promotion": ["remap_bilinear/lens_with_double_constants"],
+    # Each thread divides once, or takes functions of its own values.
+    "sfu_bound": ["spin_dynamics/one_spin_a_thread"],
+    "redundant_traffic": [
+        # The border of a tile is loaded by two blocks, and has to be.
+        "halo_filter/rows_loaded_three_times", "sound_chain/samples_of_two_frames",
+        "nbody/sources_from_global",  # all load the same records from L1, which has time for it
+    ],
+    # One access to local memory for sixteen cells: their comparisons are no index work.
+    "local_memory_spill": ["align_dp/edges_in_local_memory"],
+    # The loop exchanges through shared memory; the few global loads are before it.
+    "narrow_access": ["align_dp/barrier_per_two_rows"],
+}  # fmt: skip
+
+
+@each_row("cause, case", [(cause, case) for cause in NO_CAUSE for case in NO_CAUSE[cause]], few=3)
+def test_what_only_looks_like_a_cause_is_no_finding(cause: str, case: str) -> None:
     assert cause not in [each.candidate.id for each in ranked(case) if is_worth(each)]
 
 
-@pytest.mark.parametrize(
-    ("case", "lines", "requests"),
-    [
+def test_lanes_and_hot_words() -> None:
+    for case, lines, requests in (
         # Not at the scattered atomics of the same kernel, which are six times as many.
         ("force_pairs/energy_of_a_ring", {299}, 1.3),
         # The machine code shows only that data chooses the addresses.
         ("voxel_hash/points_of_a_scan", {95, 96, 97, 98}, 21.3),
-    ],
-)
-def test_lanes_on_one_address(case: str, lines: set[int], requests: float) -> None:
-    first = ranked(case)[0].candidate
-    assert first.variant == "lanes"
-    assert lines >= {each.line for each in first.places()} > set()
-    assert [float(each.value) for each in first.evidence][:1] == [pytest.approx(requests, rel=0.02)]
+    ):
+        first = ranked(case)[0].candidate
+        assert first.variant == "lanes"
+        assert lines >= {each.line for each in first.places()} > set()
+        assert float(first.evidence[0].value) == pytest.approx(requests, rel=0.02)
+    # Coalesced rows: the lanes of a warp update different words of the same sectors. Random words of
+    # a table: a few of the 32 lanes have the same one.
+    for case, most in (("segment_stats/hub_node", 1.0), ("histogram/all_to_256_words", 1.11)):
+        found = lane_requests(LaunchView(launch_of(case)))
+        assert found.made / found.needed <= most
+    line, effect = _hot("contact_rows/boxes_on_decks")
+    assert (line.of_table, effect.units[HOT_LINE]) == (1.0, 1 / 32)
+    line, effect = _hot("kmeans_assign/sums_in_l2")
+    assert line.of_table == 0.0
+    assert effect.units[HOT_LINE] < 0.01
+    # 64 counters are in eight sectors, and 256 blocks each add them once. A warp updates nearly all
+    # of them at a time.
+    _, effect = _hot("expert_route/counter_per_expert")
+    requests = 107_108  # of the launch, as counted
+    assert 256 * 7 < effect.units[HOT_LINE] * requests < 256 * 8
+    # 46 waves of warps that each sum 32 values by shuffles, for one total. A warp that takes a
+    # number from a counter with as many shuffles per item keeps them.
+    _, effect = _hot("energy_tally/add_per_warp")
+    assert effect.units["LSU"] < 0.2
+    assert effect.units["issue"] < 0.5
+    assert "LSU" not in _hot("mask_compact/counter_per_warp")[1].units
+    # 524,288 warps' rows, with three sums each; nearly every round serves one lane in six.
+    (found,) = retries(code_view("group_sums/six_groups_per_block"))
+    assert found.updates == 3 * 524_288
+    assert found.swaps / found.updates == pytest.approx(14.6, abs=0.1)
 
 
-def sources_of(name: str, slug: str) -> set[str]:
-    """Slugs of what a number of a case's candidates was computed from."""
-    pieces = [piece for each in ranked(name) for piece in each.candidate.evidence]
+@each_row("case, slug, sources", [
+    ("expert_route/token_per_block", "steps_share", {"inst_executed"}),
+    ("expert_route/token_per_block", "steps_threads",
+     {"inst_executed", "thread_inst_executed_pred_on"}),
+    ("voxel_hash/points_of_a_scan", "atomic_requests_per_sector",
+     {"src_l2_sectors_global", "global_reduction_sectors", "global_atomic_sectors"}),
+])  # fmt: skip
+def test_numbers_name_the_counters_that_they_are_from(case, slug, sources) -> None:
+    pieces = [piece for each in ranked(case) for piece in each.candidate.evidence]
     found = next(piece for piece in pieces if piece.slug == slug)
-    return {each.partition("#")[0] for each in found.derived_from or ()}
+    assert {each.partition("#")[0] for each in found.derived_from or ()} == sources
 
 
-@each_row(
-    "case, slug, sources",
-    [
-        ("expert_route/token_per_block", "steps_share", {"inst_executed"}),
-        (
-            "expert_route/token_per_block",
-            "steps_threads",
-            {"inst_executed", "thread_inst_executed_pred_on"},
-        ),
-        (
-            "voxel_hash/points_of_a_scan",
-            "atomic_requests_per_sector",
-            {"src_l2_sectors_global", "global_reduction_sectors", "global_atomic_sectors"},
-        ),
-    ],
-)
-def test_numbers_name_the_counters_that_they_are_from(
-    case: str, slug: str, sources: set[str]
-) -> None:
-    assert sources_of(case, slug) == sources
-
-
-def test_of_several_arrays_that_a_loop_overwrites_the_share_is_that_of_the_named_one() -> None:
-    """As if the loops of a real kernel stored to the same addresses in each iteration."""
-    view = LaunchView(launch_of("spin_dynamics/method_from_a_table"), reads_code=True)
+def test_what_the_machine_code_shows_of_accesses_and_arrays() -> None:
+    # As if the loops of a real kernel stored to the same addresses in each iteration.
+    view = code_view("spin_dynamics/method_from_a_table")
     code = view.code
-    assert code
     assert code.sectors
     stores = [each for each in code.accesses if each.kind == "store"]
     own = [code.sectors[code.program.code[each.position].address] for each in stores]
@@ -324,245 +325,167 @@ def test_of_several_arrays_that_a_loop_overwrites_the_share_is_that_of_the_named
     every = sum(code.sectors[code.program.code[each.position].address] for each in code.accesses)
     assert len(own) > 1
     assert float(share.value) == pytest.approx(100 * max(own) / every)
-
-
-@each_row(
-    "case, is_joined",
-    [
-        ("reduce_columns/quads_on_64_blocks", True),  # by atomics
-        ("token_sample/block_per_user", False),
-    ],
-)
-def test_results_that_atomics_join_need_no_further_launch(case: str, *, is_joined: bool) -> None:
-    view = LaunchView(launch_of(case), reads_code=True)
-    added = {each.effect.added for each in small_grid.candidates(view, TimeModel(view))}
-    assert (added == {0.0}) == is_joined
-
-
-def test_a_wide_load_is_not_saved_by_a_wider_one() -> None:
-    view = LaunchView(launch_of("token_sample/counter_per_token"), reads_code=True)
-    assert view.code
+    view = code_view("token_sample/counter_per_token")
     found = integer_overhead._wider_loads(view.code, 0.75)
     widths = {each.position: each.width for each in view.code.accesses}
     assert {(widths[at], part) for at, part in found.items()} <= {(4, 0.75), (8, 0.5), (16, 0.0)}
-
-
-@pytest.mark.parametrize(
-    ("case", "most"),
-    [
-        # Coalesced rows: the lanes of a warp update different words of the same sectors.
-        ("segment_stats/hub_node", 1.0),
-        # Random words of a table: a few of the 32 lanes have the same one.
-        ("histogram/all_to_256_words", 1.11),
-    ],
-)
-def test_lanes_on_different_addresses_share_requests(case: str, most: float) -> None:
-    found = lane_requests(LaunchView(launch_of(case)))
-    assert found is not None
-    assert found.made / found.needed <= most
-
-
-def _hot(case: str) -> tuple[HotLine, Effect]:
-    model = TimeModel(LaunchView(launch_of(case), reads_code=True))
-    found = hot_slice(model)
-    assert model.hot_line is not None
-    assert found is not None
-    return model.hot_line, found.shown[1]
-
-
-def test_a_block_copies_no_table_that_is_spread_over_all_slices() -> None:
-    """A few hot words of a large table: only the lanes of a warp combine their updates. A small
-    table leaves the idlest slices without atomics."""
-    line, effect = _hot("contact_rows/boxes_on_decks")
-    assert line.of_table == 1.0
-    assert effect.units[HOT_LINE] == 1 / 32
-    line, effect = _hot("kmeans_assign/sums_in_l2")
-    assert line.of_table == 0.0
-    assert effect.units[HOT_LINE] < 0.01
-
-
-def test_each_block_adds_all_words_of_its_copy() -> None:
-    """64 counters are in eight sectors, and 256 blocks each add them once. A warp updates nearly
-    all of them at a time."""
-    _, effect = _hot("expert_route/counter_per_expert")
-    requests = 107_108  # of the launch, as counted
-    assert 256 * 7 < effect.units[HOT_LINE] * requests < 256 * 8
-
-
-def test_sums_in_registers_need_fewer_shuffles() -> None:
-    """46 waves of warps that each sum 32 values by shuffles, for one total. A warp that takes a
-    number from a counter with as many shuffles per item keeps them."""
-    _, effect = _hot("energy_tally/add_per_warp")
-    assert effect.units["LSU"] < 0.2
-    assert effect.units["issue"] < 0.5
-    assert "LSU" not in _hot("mask_compact/counter_per_warp")[1].units
-
-
-def test_parts_of_a_warp_that_leave_a_loop_one_by_one_enter_the_next_together() -> None:
-    """524,288 warps' rows, with three sums each; nearly every round serves one lane in six."""
-    (found,) = retries(LaunchView(launch_of("group_sums/six_groups_per_block"), reads_code=True))
-    assert found.updates == 3 * 524_288
-    assert found.swaps / found.updates == pytest.approx(14.6, abs=0.1)
-
-
-def test_global_loads_that_hit_l1_stay_out_of_l2_without_local_memory() -> None:
-    """Local memory does not fit L1, letters do: nearly all that L2 moves is local memory."""
+    # Local memory does not fit L1, letters do: nearly all that L2 moves is local memory.
     left = without_local(LaunchView(launch_of("align_dp/whole_row_per_thread")))
     assert left["L2"] < 0.05 < left["L1"]
-
-
-def test_a_restored_register_is_not_loaded_data() -> None:
-    """The index of a pair was spilled: its letters are no gather."""
-    code = LaunchView(launch_of("align_dp/letter_by_letter"), reads_code=True).code
-    assert code is not None
+    # The index of a pair was spilled: its letters are no gather.
+    code = code_view("align_dp/letter_by_letter").code
     assert not any(each.is_gather for each in code.accesses if each.kind == "load")
-
-
-def test_atomics_are_no_loads_and_stores() -> None:
-    """Reductions have the memory of loads, and no kind of access."""
-    view = LaunchView(launch_of("vote_grid/gently_falling_words"), reads_code=True)
-    assert view.code is not None
+    # Reductions have the memory of loads, and no kind of access.
+    view = code_view("vote_grid/gently_falling_words")
     opcodes = {each.address: each.opcode for each in view.code.program.code}
     assert [opcodes[at] for at in global_atomics(view)] == ["REDG"]
     assert {opcodes[at] for at in global_addresses(view)} == {"LDG"}
 
 
-def test_doubles_take_registers_with_them() -> None:
-    """Pairs of registers limit the warps; with floats, more of them hide the waits for loads."""
+@each_row("case, is_joined", [
+    ("token_sample/block_per_user", False),
+    # By atomics: no warp stores.
+    ("reduce_columns/quads_on_64_blocks", True), ("gemv/few_columns", True),
+    ("histogram/few_blocks", True),
+], few=2)  # fmt: skip
+def test_results_that_atomics_join_need_no_further_launch(case: str, *, is_joined: bool) -> None:
+    view = code_view(case)
+    added = {each.effect.added for each in small_grid.candidates(view, TimeModel(view))}
+    assert (added == {0.0}) == is_joined
+
+
+def _hot(case: str) -> tuple[HotLine, Effect]:
+    model = TimeModel(code_view(case))
+    found = hot_slice(model)
+    assert model.hot_line is not None
+    return model.hot_line, found.shown[1]
+
+
+def test_branches_to_slow_paths_and_doubles(wording) -> None:
     first = ranked("sph_density/double_literals")[0]
     assert first.candidate.id == "fp64_promotion"
     assert isinstance(first.candidate.effect, Effect)
     assert 0.7 < first.candidate.effect.waits["long_scoreboard"] < 0.9
     assert 1.2 < first.possible < 1.6
-
-
-def test_few_doubles_leave_the_warps_as_they_are() -> None:
-    """One expression after the loop; registers do not limit the warps."""
+    # One expression after the loop; registers do not limit the warps.
     found = {each.candidate.id: each.possible for each in ranked("sph_density/double_norm")}
     assert found.get("fp64_promotion", 1.0) < 1.05
-
-
-def test_branches_to_slow_paths_part_the_loads_of_a_loop(wording) -> None:
-    """An exact root and a division per neighbour: the four gathers of an unrolled loop are waited
-    for one by one. The fix gained 1.7x."""
     first = ranked("sph_density/root_and_quotient")[0]
     assert first.candidate.id == "latency_bound"
     wording(first.candidate.text)
     assert is_worth(first)
     assert 1.2 < first.possible < 1.8
-
-
-def test_loads_that_no_branch_parts_are_issued_together() -> None:
-    """The same kernel without branches."""
-    view = LaunchView(launch_of("sph_density/double_norm"), reads_code=True)
+    # The same kernel without branches.
+    view = code_view("sph_density/double_norm")
     assert view.code is not None
     assert parted_loads(view.code)[0] < 2
     assert not branches_part_loads.test(view)
 
 
-def test_stores_between_loads_come_before_several_items_per_thread() -> None:
-    """Each store may write what the next loads read. The fix gained 2.5x."""
+def test_stores_between_loads_and_sweeps() -> None:
+    # Each store may write what the next loads read. The fix gained 2.5x.
     found = diagnose(launch_of("node_update/store_between_loads")).findings[0]
-    assert found.id == "latency_bound"
-    assert found.advice is not None
-    assert found.advice.variant == "serial"
+    assert (found.id, found.advice.variant) == ("latency_bound", "serial")
     assert {each.metric for each in found.evidence} >= {"serial_round_trips", "serial_waits"}
     assert 1.8 < found.forecast.likely < 2.8
-
-
-@pytest.mark.slow
-def test_several_blocks_have_to_join_what_one_block_computed() -> None:
-    """A launch of 25 us with one result per block gains less than its idle SMs, as measured: 1.55x.
-    Where every warp stores its own results, nothing is joined."""
-    joined, apart = ranked("token_sample/block_per_user")[0], ranked("force_pairs/few_atoms")[0]
-    for each, is_joined in ((joined, True), (apart, False)):
-        assert each.candidate.id == "small_grid"
-        assert isinstance(each.candidate.effect, Effect)
-        assert (each.candidate.effect.added > 0) is is_joined
-    assert joined.possible < 4
-
-
-@each_row(
-    "case", ["gemv/few_columns", "histogram/few_blocks", "reduce_columns/quads_on_64_blocks"], few=1
-)
-def test_what_atomics_join_already_needs_no_other_launch(case: str) -> None:
-    """No warp stores: each adds to the results."""
-    found = [each for each in ranked(case) if each.candidate.id == "small_grid"]
-    effects = [each.candidate.effect for each in found]
-    assert [each.added for each in effects if isinstance(each, Effect)] == [0.0] * len(found)
-    assert found
-
-
-def test_a_kernel_that_is_launched_until_nothing_changes_costs_a_look_at_a_flag() -> None:
-    """What it gains is not in the report (5.6x measured), so that the range has no end."""
+    # What it gains is not in the report (5.6x measured), so that the range has no end.
     first = ranked("edge_detect/sweep_per_step")[0]
     assert (first.candidate.id, first.candidate.variant) == ("launch_bound", SWEEPS)
     assert first.candidate.is_open
     assert 1.5 < first.possible < 5.6
 
 
-@pytest.mark.parametrize("case", ["contact_rows/launch_per_colour", "status_flags/live_threshold"])
-def test_a_flag_or_an_array_in_place_alone_is_no_sweep(case: str) -> None:
-    """Rows that threads change one by one; a flag that is set for other reasons."""
-    view = LaunchView(launch_of(case), reads_code=True)
-    assert not sweeps_until_unchanged.test(view)
+def test_a_flag_or_an_array_in_place_alone_is_no_sweep() -> None:
+    """Rows that threads change one by one; a flag that is set for other reasons. `x[i + 128] += x[i]`,
+    and a store to one address: of a number if the sum is 0, or by the first thread."""
+    for case in ("contact_rows/launch_per_colour", "status_flags/live_threshold"):
+        assert not sweeps_until_unchanged.test(code_view(case))
+    for decides, value, is_sweep in (("R8", "R9", True), ("R0", "R8", False), ("R0", "R9", False)):
+        body = (
+            IN_PLACE.replace("DECIDES", decides).replace("VALUE", value).replace("OTHER", "0x200")
+        )
+        view = LaunchView(with_code(body, name="k(float*, int*)"), reads_code=True)
+        assert changes_what_it_reads.test(view)
+        assert bool(sweeps_until_unchanged.test(view)) is is_sweep
 
 
-def is_changed_by_others(case: str, launch: int = 0) -> tuple[bool, bool]:
-    """Of a variant's profile: whether it changes an array by other elements, and until nothing
-    changes."""
-    family, _, variant = case.partition("/")
-    path = Path(f"kernels_samples/casebook/families/{family}/profiles/{variant}.keet.json.zst")
-    view = LaunchView(profile_of(path).launches[launch], reads_code=True)
-    return bool(changes_what_it_reads.test(view)), bool(sweeps_until_unchanged.test(view))
-
-
-@each_row(
-    ("case", "launch", "facts"),
-    [
-        ("edge_detect/trace.sweeps", 0, (True, True)),
-        ("graph_bfs/mesh.mark_each", 0, (True, True)),
-        # Its blocks repeat their part in shared memory until nothing changes.
-        ("edge_detect/trace.tile_sweeps", 0, (False, False)),
-        # The bodies of a row are changed by each other.
-        ("contact_rows/one_garment.colour_launches", 0, (True, False)),
-        # Each element by itself: a division, and records of a body.
-        ("segment_stats/hub.scatter", 1, (False, False)),
-        ("contact_rows/bodies.members", 0, (False, False)),
-    ],
-    few=2,
-)
-def test_launches_are_steps_if_they_change_an_array_by_other_elements(
-    case: str, launch: int, facts: tuple[bool, bool]
-) -> None:
-    assert is_changed_by_others(case, launch) == facts
+@each_row("case, launch, by_others, is_sweep", [
+    ("edge_detect/trace.sweeps", 0, True, True),
+    ("graph_bfs/mesh.mark_each", 0, True, True),
+    # Its blocks repeat their part in shared memory until nothing changes.
+    ("edge_detect/trace.tile_sweeps", 0, False, False),
+    # The bodies of a row are changed by each other.
+    ("contact_rows/one_garment.colour_launches", 0, True, False),
+    # Each element by itself: a division, and records of a body.
+    ("segment_stats/hub.scatter", 1, False, False),
+    ("contact_rows/bodies.members", 0, False, False),
+], few=2)  # fmt: skip
+def test_launches_are_steps_if_they_change_an_array(case, launch, by_others, is_sweep) -> None:
+    """By other elements; until nothing changes, they are sweeps."""
+    view = LaunchView(side_of(case).launches[launch], reads_code=True)
+    assert bool(changes_what_it_reads.test(view)) is by_others
+    assert bool(sweeps_until_unchanged.test(view)) is is_sweep
 
 
 IN_PLACE = """
-    S2R R0, SR_TID.X
-    IMAD.WIDE R2, R0, 0x4, c[0x0][0x210]
-    LDG.E R6, desc[UR4][R2.64]
-    LDG.E R7, desc[UR4][R2.64+OTHER]
-    FADD R8, R6, R7
-    STG.E desc[UR4][R2.64+OTHER], R8
-    ISETP.NE.AND P0, PT, DECIDES, RZ, PT
-    MOV R4, c[0x0][0x218]
-    MOV R5, c[0x0][0x21c]
-    MOV R9, 0x1
-    @!P0 STG.E desc[UR4][R4.64], VALUE
-    EXIT
+    S2R R0, SR_TID.X; IMAD.WIDE R2, R0, 0x4, c[0x0][0x210]; LDG.E R6, desc[UR4][R2.64]
+    LDG.E R7, desc[UR4][R2.64+OTHER]; FADD R8, R6, R7; STG.E desc[UR4][R2.64+OTHER], R8
+    ISETP.NE.AND P0, PT, DECIDES, RZ, PT; MOV R4, c[0x0][0x218]; MOV R5, c[0x0][0x21c]
+    MOV R9, 0x1; @!P0 STG.E desc[UR4][R4.64], VALUE; EXIT
 """
 
 
-@each_row(
-    ("decides", "value", "is_sweep"), [("R8", "R9", True), ("R0", "R8", False), ("R0", "R9", False)]
-)
-def test_a_total_that_one_thread_stores_is_no_flag(
-    decides: str, value: str, *, is_sweep: bool
-) -> None:
-    """`x[i + 128] += x[i]`, and a store to one address: of a number if the sum is 0, or by the
-    first thread."""
-    body = IN_PLACE.replace("DECIDES", decides).replace("VALUE", value).replace("OTHER", "0x200")
-    view = LaunchView(with_code(body, name="k(float*, int*)"), reads_code=True)
-    assert changes_what_it_reads.test(view)
-    assert bool(sweeps_until_unchanged.test(view)) is is_sweep
+def in_flight(name: str) -> tuple[BytesInFlight, dict[str, RankedCandidate]]:
+    found = bytes_in_flight(code_view(name))
+    assert found is not None
+    return found, {each.candidate.id: each for each in ranked(name)}
+
+
+def test_accesses_that_are_too_few_or_too_narrow() -> None:
+    for name in ("sound_chain/four_loads_at_a_time", "reduce_rows/one_load_one_warp"):
+        flight, found = in_flight(name)
+        assert flight.shortage() > 0.8
+        assert found["latency_bound"].gain > 1.1
+        assert "Loads have requested about" in found["latency_bound"].candidate.text
+    for name in ("histogram/spread_classes", "spmv_ell/waiting_for_dram"):
+        flight, found = in_flight(name)
+        assert flight.shortage() == 0  # enough bytes: loads wait in a queue
+        assert found["latency_bound"].possible < 1.05
+    flight, found = in_flight("quant_elementwise/two_floats")
+    assert flight.waits < 1.2
+    assert flight.per_thread == pytest.approx(8, rel=0.1)
+    assert found["narrow_access"].gain > 1.1
+    flight, found = in_flight("matrix_flip:slow")
+    assert flight.unqueued < 0.8
+    assert found["narrow_access"].possible < 1.1
+    flight, found = in_flight("sound_chain/four_loads_at_a_time")
+    assert flight.waits > 10
+    assert found["narrow_access"].possible < 1.05
+    assert bytes_in_flight(LaunchView(launch_of("quant_dense/row_by_row"))) is None
+
+
+def test_repeated_conversions_are_counted_and_named() -> None:
+    view = code_view("quant_dense/conversion_inside")
+    ranked = {each.candidate.id: each for each in ranked_candidates(view, TimeModel(view))}
+    assert "sfu_bound" not in ranked  # a conversion is no special function
+    pipe = ranked["pipe_saturated"]
+    assert (pipe.candidate.variant, pipe.candidate.basis) == ("XU", "measured")
+    assert "conversions (I2F)" in pipe.candidate.text
+    assert "converted 16 times each" in pipe.candidate.text
+    assert 1.2 < pipe.possible < 1.4
+    found = conversions(code_view("layernorm/formula_after_add"))
+    assert found.names == "F2F"
+    assert found.left is None
+    assert found.times is None
+    assert conversions(LaunchView(launch_of("nbody/sine_of_every_harmonic"))) is None
+    # powf and sincosf round their arguments; the launch has no MUFU instruction.
+    view = code_view("rope_cache/angles_per_pair")
+    assert conversions(view) is None
+    ranked = {each.candidate.id: each for each in ranked_candidates(view, TimeModel(view))}
+    assert 1.1 < ranked["sfu_bound"].possible < 1.5
+    # Values are converted as often as before, whatever loads them.
+    view = code_view("quant_dense/conversion_inside")
+    model = TimeModel(view)
+    effects = [each.effect for each in findings()["narrow_access"].candidates(view, model)]
+    left = [each.units["XU"] for each in effects if isinstance(each, Effect)]
+    assert min(left) > 0.99

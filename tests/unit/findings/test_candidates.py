@@ -1,7 +1,5 @@
 """Candidates: each kind in a real report that has it, and none in a report that only looks so."""
 
-from __future__ import annotations
-
 from functools import cache
 from itertools import pairwise, product
 
@@ -16,25 +14,24 @@ from keet.diagnosis.diagnosis import diagnose
 from keet.diagnosis.forecast import possible_gain
 from keet.findings import findings, occupancy_limited_block
 from keet.profile import Launch
-from keet.profile.metric import Value
 from tests.conftest import needs_corpus
 from tests.rows import each_row
 from tests.unit.analysis.made_up_launch import ELAPSED, GEFORCE, made_up
-from tests.unit.analysis.real_launches import changed, launch_of, public_launch
+from tests.unit.analysis.real_launches import (
+    candidates_of,
+    changed,
+    code_view,
+    launch_of,
+    public_launch,
+)
 
 CLEAR = 1.15
 """Times faster: a look-alike must stay below, a cause must not."""
 
 BY_CODE = (
-    "atomic_contention",
-    "redundant_traffic",
-    "integer_overhead",
-    "uncoalesced_global",
-    "narrow_access",
-    "no_tensor_core",
-    "pipe_saturated",
-    "sfu_bound",
-)
+    "atomic_contention", "redundant_traffic", "integer_overhead", "uncoalesced_global",
+    "narrow_access", "no_tensor_core", "pipe_saturated", "sfu_bound",
+)  # fmt: skip
 """Kinds that the machine code shows in part. Analysing it takes most of the time."""
 
 # A kind of cause, a report with it, and one that looks like it but has another limit. A case of the
@@ -104,38 +101,25 @@ def gains_of(name: str, *, reads_code: bool) -> dict[str, float]:
     return gains(LaunchView(launch_of(name), reads_code=reads_code))
 
 
-@each_row(("kind", "report"), [row[:2] for row in KINDS], few=3)
-def test_a_planted_cause_is_a_candidate(kind: str, report: str) -> None:
+@each_row("kind, report, look_alike", KINDS, few=3)
+def test_a_planted_cause_is_a_candidate_and_a_look_alike_is_not(kind, report, look_alike) -> None:
     assert gains_of(report, reads_code=kind in BY_CODE)[kind] >= CLEAR
-
-
-@each_row(("kind", "report"), [(kind, like) for kind, _, like in KINDS], few=3)
-def test_a_look_alike_has_a_small_forecast(kind: str, report: str) -> None:
-    assert gains_of(report, reads_code=kind in BY_CODE).get(kind, 1.0) < CLEAR
+    assert gains_of(look_alike, reads_code=kind in BY_CODE).get(kind, 1.0) < CLEAR
 
 
 def test_every_candidate_kind_occurs_in_a_report() -> None:
     rooflines = {"at_dram_roofline", "at_compute_roofline"}
     assert {kind for kind, _, _ in KINDS} == findings().keys() - rooflines
-
-
-def test_without_metrics_there_is_no_candidate() -> None:
     assert gains(LaunchView(changed(launch_of("matrix_flip"), lambda name, value: None))) == {}
-
-
-def test_counted_overhead_is_measured_and_general_overhead_assumed() -> None:
-    """Divisions are counted in the machine code; how many addresses a kernel needs is not."""
+    # Divisions are counted in the machine code; how many addresses a kernel needs is not.
     assert basis_of("calendar_map/three_divisions") == "measured"
     assert basis_of("halo_filter/soft_pixel_by_pixel") == "assumed"
 
 
 def basis_of(name: str) -> str:
-    view = LaunchView(launch_of(name), reads_code=True)
-    (found,) = findings()["integer_overhead"].candidates(view, TimeModel(view))
+    view = code_view(name)
+    (found,) = candidates_of("integer_overhead", view)
     return found.basis
-
-
-# --- smoothness at the edge of a kind
 
 
 @pytest.mark.slow
@@ -161,7 +145,7 @@ def test_a_change_of_one_percent_changes_no_gain_by_more_than_ten_percent() -> N
     assert len(moved) > 50
     for metric, factor in product(moved, (0.99, 1.01)):
 
-        def change(name: str, value: Value, metric: str = metric, factor: float = factor) -> Value:
+        def change(name: str, value, metric: str = metric, factor: float = factor):
             return value * factor if name == metric and isinstance(value, int | float) else value
 
         after = gains(LaunchView(changed(launch, change)))
@@ -170,56 +154,49 @@ def test_a_change_of_one_percent_changes_no_gain_by_more_than_ten_percent() -> N
             assert 0.9 < ratio < 1.1, (metric, factor, kind)
 
 
-def test_blocks_that_end_as_fast_as_they_start_are_named() -> None:
-    """Few warps are resident though many fit and there are blocks enough."""
-    held = {"theoretical_occupancy_pct": 100.0, "waves_per_sm": 20.0, "grid_size": 40_000}
-    states = {"long_scoreboard": 20.0, "wait": 2.0, "selected": 1.0}
-    for reached, executed, is_cause in ((25.0, 8e6, True), (85.0, 8e6, False), (25.0, 8e8, False)):
-        held |= {"achieved_occupancy_pct": reached, "inst_executed": executed, "block_size": 64}
-        found = gains(LaunchView(made_up({"dram": 20.0}, states, **held)))
-        gain = found.get("occupancy_limited_block", 1.0)
-        assert gain >= 1.5 if is_cause else gain < 1.1
+HELD = {"theoretical_occupancy_pct": 100.0, "waves_per_sm": 20.0, "grid_size": 40_000}
+HELD |= {"achieved_occupancy_pct": 25.0, "inst_executed": 8e6, "block_size": 64}
+"""Few warps are resident though many fit and there are blocks enough."""
+HELD_STATES = {"long_scoreboard": 20.0, "wait": 2.0, "selected": 1.0}
 
 
-def test_short_blocks_are_not_called_a_limit_of_the_block_size(wording) -> None:
-    held = {"theoretical_occupancy_pct": 100.0, "waves_per_sm": 20.0, "grid_size": 40_000}
-    held |= {"achieved_occupancy_pct": 25.0, "inst_executed": 8e6, "block_size": 64}
-    states = {"long_scoreboard": 20.0, "wait": 2.0, "selected": 1.0}
-    first = diagnose(made_up({"dram": 20.0}, states, duration=1e6, **held)).findings[0]
+def held(**others: float) -> Launch:
+    return made_up({"dram": 20.0}, HELD_STATES, **(HELD | others))
+
+
+@each_row(
+    "reached, executed, is_cause", [(25.0, 8e6, True), (85.0, 8e6, False), (25.0, 8e8, False)]
+)
+def test_blocks_that_end_as_fast_as_they_start_are_named(reached, executed, is_cause) -> None:
+    found = gains(LaunchView(held(achieved_occupancy_pct=reached, inst_executed=executed)))
+    gain = found.get("occupancy_limited_block", 1.0)
+    assert gain >= 1.5 if is_cause else gain < 1.1
+
+
+def test_short_blocks_and_those_that_live_long(wording) -> None:
+    first = diagnose(held(duration=1e6)).findings[0]
     assert first.id == "occupancy_limited_block"
     wording(first.label, first.action)
-
-
-def test_blocks_that_live_long_are_not_called_short(wording) -> None:
-    """One block per SM at a time, for 3000 cycles: its warps end early, and starting the next block
-    takes a small part of that. A block of one warp ends with its warp."""
-    held = {"theoretical_occupancy_pct": 50.0, "waves_per_sm": 20.0, "grid_size": 2640}
-    held |= {"achieved_occupancy_pct": 10.0, "inst_executed": 2e6, "sm_active_cycles": 60_000.0}
-    held |= {"sm_active_cycles_max": 60_000.0, "elapsed_cycles": 62_000.0}
-    states = {"long_scoreboard": 20.0, "wait": 2.0, "selected": 1.0}
-    for size, variant in ((1024, "early_warps"), (32, None)):
-        view = LaunchView(made_up({"dram": 20.0}, states, block_size=size, **held))
-        found = occupancy_limited_block.candidates(view, TimeModel(view))
-        assert [each.variant for each in found] == ([variant] if variant else [])
-    first = diagnose(
-        made_up({"dram": 20.0}, states, duration=1e6, block_size=1024, **held)
-    ).findings
-    wording(first[0].label)
-    assert "3000 cycles" in str(first[0].text)
-    assert "more threads" not in first[0].action
-
-
-def test_large_blocks_are_not_to_become_larger() -> None:
-    held = {"theoretical_occupancy_pct": 100.0, "waves_per_sm": 20.0, "grid_size": 5_000}
-    held |= {"achieved_occupancy_pct": 25.0, "inst_executed": 8e6, "block_size": 1024}
-    states = {"long_scoreboard": 20.0, "wait": 2.0, "selected": 1.0}
-    first = diagnose(made_up({"dram": 20.0}, states, duration=1e6, **held)).findings[0]
+    # Large ones are not to become larger.
+    first = diagnose(held(duration=1e6, grid_size=5_000, block_size=1024)).findings[0]
     assert first.variant == "short_blocks"
+    assert "more threads" not in first.action
+    # One block per SM at a time, for 3000 cycles: its warps end early, and starting the next block
+    # takes a small part of that. A block of one warp ends with its warp.
+    long = {"theoretical_occupancy_pct": 50.0, "grid_size": 2640, "achieved_occupancy_pct": 10.0}
+    long |= {"inst_executed": 2e6, "sm_active_cycles": 60_000.0}
+    long |= {"sm_active_cycles_max": 60_000.0, "elapsed_cycles": 62_000.0}
+    for size, variants in ((1024, ["early_warps"]), (32, [])):
+        view = LaunchView(held(block_size=size, **long))
+        found = occupancy_limited_block.candidates(view, TimeModel(view))
+        assert [each.variant for each in found] == variants
+    first = diagnose(held(duration=1e6, block_size=1024, **long)).findings[0]
+    wording(first.label)
+    assert "3000 cycles" in str(first.text)
     assert "more threads" not in first.action
 
 
-def test_what_a_very_short_kernel_shows_beside_its_start_is_no_cause() -> None:
-    """Two waves that end in 5 us: SMs differ, and are still being filled when it ends."""
+def test_short_kernels_and_warps_that_sleep_or_have_ended(wording) -> None:
     shape = {"waves_per_sm": 2.08, "grid_size": 1700, "block_size": 256, "inst_executed": 2e5}
     shape |= {"sm_active_cycles": 0.5 * ELAPSED, "sm_active_cycles_max": 0.6 * ELAPSED}
     shape |= {"theoretical_occupancy_pct": 100.0, "achieved_occupancy_pct": 33.0}
@@ -230,55 +207,58 @@ def test_what_a_very_short_kernel_shows_beside_its_start_is_no_cause() -> None:
     )
     assert {"tail_effect", "occupancy_limited_block"} <= gains(LaunchView(long)).keys()
     assert [each.id for each in diagnose(short).findings] == ["launch_bound"]
-
-
-def test_a_warp_that_has_ended_has_no_next_instruction(wording) -> None:
-    said = {}
-    for state in ("drain", "long_scoreboard"):
-        view = LaunchView(made_up({"dram": 30.0}, {state: 20.0, "selected": 1.0}))
-        (found,) = findings()["latency_bound"].candidates(view, TimeModel(view))
-        said[state] = found.text
-    wording(said["drain"], said["long_scoreboard"])
-
-
-def test_a_long_kernel_whose_sms_are_idle_is_not_a_short_one() -> None:
     active = {"sm_active_cycles": ELAPSED / 2, "sm_active_cycles_max": ELAPSED / 2}
     launch = made_up({}, duration=1e6, elapsed_cycles=ELAPSED, **active)
     assert "launch_bound" not in gains(LaunchView(launch))
+    said = {}
+    for state in ("drain", "long_scoreboard"):
+        view = LaunchView(made_up({"dram": 30.0}, {state: 20.0, "selected": 1.0}))
+        (found,) = candidates_of("latency_bound", view)
+        said[state] = found.text
+    wording(said["drain"], said["long_scoreboard"])
+    # One made-up block whose warp sleeps: neither more blocks nor fewer waits for memory help.
+    small = {"grid_size": 1, "block_size": 32, "waves_per_sm": 0.001, "elapsed_cycles": ELAPSED}
+    small |= {"sm_active_cycles": ELAPSED / 132, "sm_active_cycles_max": ELAPSED}
+    found, variants = [], []
+    for asleep in (2.0, 4000.0):
+        states = {"sleeping": asleep, "long_scoreboard": 20.0, "selected": 1.0}
+        view = LaunchView(made_up({"l2": 0.1, "issue_slots": 0.1}, states, None, **small))
+        found.append(gains(view))
+        (latency,) = candidates_of("latency_bound", view)
+        variants.append((latency.variant, latency.is_open))
+    awake, asleep_most = found
+    assert variants == [("ampere", False), ("sleep", True)]
+    assert awake["small_grid"] > 3
+    assert asleep_most.pop("latency_bound") > 1.5
+    assert max(asleep_most.values()) < 1.1
 
 
-def test_the_rate_of_fp64_is_that_of_the_gpu() -> None:
+def test_the_gain_of_fp32_follows_from_the_rate_and_the_time_of_fp64(wording) -> None:
     h200, slow = (
         LaunchView(made_up({"fp64": 85.0}, **ratio))
         for ratio in ({}, {"device_fp32_fp64_ratio": 64})
     )
     assert (single_over_double(h200), single_over_double(slow)) == (2, 64)
     assert gains(slow)["low_precision_possible"] > 3 * gains(h200)["low_precision_possible"]
-
-
-def test_the_driver_counts_half_of_the_lanes_of_some_gpus(wording) -> None:
-    """With 128 FP32 and 2 FP64 lanes per SM, the driver says 32."""
+    # With 128 FP32 and 2 FP64 lanes per SM, the driver says 32.
     view = LaunchView(made_up({"fp64": 85.0}, device=GEFORCE, device_fp32_fp64_ratio=32))
     assert single_over_double(view) == 64
-    (found,) = findings()["low_precision_possible"].candidates(view, TimeModel(view))
+    (found,) = candidates_of("low_precision_possible", view)
     wording(found.text)
-
-
-def of_fp64(busy: float, ratio: float, **counted: object) -> float:
-    """Gain of FP32 in an edited launch; `busy`: percent of the FP64 pipe's peak."""
-    launch = made_up({"fp64": busy, "issue_slots": 20.0}, device_fp32_fp64_ratio=ratio, **counted)  # type: ignore[arg-type]
-    return gains(LaunchView(launch)).get("low_precision_possible", 1.0)
-
-
-def test_the_gain_of_fp32_follows_from_the_time_that_fp64_takes() -> None:
-    """On a GPU with a low FP64 rate, also where the pipe is not the busiest unit. Few double
-    instructions keep such a pipe busy."""
+    # On a GPU with a low FP64 rate, also where the pipe is not the busiest unit. Few double
+    # instructions keep such a pipe busy.
     by_pipe = [of_fp64(busy, 64) for busy in (2.0, 12.0, 41.0, 85.0)]
     assert by_pipe == sorted(by_pipe)
     assert by_pipe[1] < CLEAR < 1.5 < by_pipe[2] < 4 < by_pipe[3]
     counted = {"opcodes": {"DFMA": 2, "FFMA": 998}, "inst_executed": 1000}
     assert of_fp64(41.0, 64, **counted) == pytest.approx(by_pipe[2], rel=0.05)
     assert of_fp64(12.0, 2) == 1.0
+
+
+def of_fp64(busy: float, ratio: float, **counted: object) -> float:
+    """Gain of FP32 in an edited launch; `busy`: percent of the FP64 pipe's peak."""
+    launch = made_up({"fp64": busy, "issue_slots": 20.0}, device_fp32_fp64_ratio=ratio, **counted)  # type: ignore[arg-type]
+    return gains(LaunchView(launch)).get("low_precision_possible", 1.0)
 
 
 @needs_corpus
@@ -291,24 +271,6 @@ def test_more_blocks_gain_only_if_there_is_parallel_work() -> None:
     assert working_part(view) == pytest.approx(492 / 7008, rel=0.01)
     found = gains(view)
     assert found["small_grid"] < 2 < found["barrier_bound"]
-
-
-def test_sleep_is_shortened_by_no_other_fix() -> None:
-    """One made-up block whose warp sleeps: neither more blocks nor fewer waits for memory help."""
-    small = {"grid_size": 1, "block_size": 32, "waves_per_sm": 0.001, "elapsed_cycles": ELAPSED}
-    small |= {"sm_active_cycles": ELAPSED / 132, "sm_active_cycles_max": ELAPSED}
-    found, variants = [], []
-    for asleep in (2.0, 4000.0):
-        states = {"sleeping": asleep, "long_scoreboard": 20.0, "selected": 1.0}
-        view = LaunchView(made_up({"l2": 0.1, "issue_slots": 0.1}, states, None, **small))
-        found.append(gains(view))
-        (latency,) = findings()["latency_bound"].candidates(view, TimeModel(view))
-        variants.append((latency.variant, latency.is_open))
-    awake, asleep_most = found
-    assert variants == [("ampere", False), ("sleep", True)]
-    assert awake["small_grid"] > 3
-    assert asleep_most.pop("latency_bound") > 1.5
-    assert max(asleep_most.values()) < 1.1
 
 
 def with_atomics(sectors: float, l2: float = 6.0, loads: float = 12.5e6) -> Launch:
@@ -325,13 +287,10 @@ def of_atomics(sectors: float, l2: float = 6.0, loads: float = 12.5e6) -> float:
     return gains(LaunchView(launch)).get("atomic_contention", 1.0)
 
 
-def test_the_queue_of_contended_atomics_is_no_latency_of_its_own() -> None:
+def test_contended_atomics() -> None:
     launch = with_atomics(32 * 1.57e6)
     assert "latency_bound" in {each.id for each in diagnose(with_atomics(1.57e6)).findings}
     assert [each.id for each in diagnose(launch).findings] == ["atomic_contention"]
-
-
-def test_atomics_of_one_request_per_thread_are_contended_if_nothing_is_busy() -> None:
     assert of_atomics(50.2e6) > 4
     assert of_atomics(6.28e6) == 1.0  # coalesced: four sectors each
     assert of_atomics(50.2e6, loads=100 * 50.2e6) < CLEAR  # rare among other accesses

@@ -45,12 +45,31 @@ PLACES = {
 """Places that are about single findings, and why."""
 
 
-def test_every_finding_is_described() -> None:
+def test_findings_facts_and_remedies_are_described() -> None:
     for spec in SPECS:
         assert spec.label[0].islower() or spec.label[:2].isupper(), spec.id
         assert all(text.endswith(".") for text in (spec.meaning, spec.how, *spec.unlike.values()))
         assert set(spec.unlike) <= findings().keys() - {spec.id}, spec.id
         assert spec.unlike, spec.id
+    assert len({spec.edit.text for spec in SPECS}) == len(SPECS)
+    for spec in SPECS:
+        named = [limit[0] for limit in (spec.edit.below, spec.edit.above) if limit]
+        assert {*named, *filter(None, [spec.edit.needs])} <= MEASURES.keys(), spec.id
+        assert set(spec.edit.unlike) <= findings().keys() - {spec.id}, spec.id
+    for condition, text in (remedy for spec in SPECS for remedy in spec.remedies.items()):
+        assert re.fullmatch(r"[A-Z].*[.]", text)
+        Sentence(text, here="", library="")  # raises where a number or another value is in it
+        assert len(text) <= 300
+        if "{library}" in text:
+            assert any(fact.id.startswith("library") for fact in condition.needs)
+    conditions = [condition for spec in SPECS for condition in spec.remedies]
+    excluding = {fact for condition in conditions for fact in condition.excludes}
+    assert {fact for c in conditions for fact in c.needs} | excluding == set(FACTS.values())
+    assert {fact for fact in FACTS.values() if fact.negated} == excluding
+    assert {metric for fact in FACTS.values() for metric in fact.metrics} <= set(metrics())
+    for fact in FACTS.values():
+        Sentence(fact.words, library="")
+        Sentence(fact.negated)
 
 
 def test_every_remedy_can_be_chosen() -> None:
@@ -65,34 +84,6 @@ def test_every_remedy_can_be_chosen() -> None:
             for earlier in conditions[:index]:
                 hides = set(earlier.needs) <= set(later.needs)
                 assert not (hides and set(earlier.excludes) <= set(later.excludes)), later.name
-
-
-def test_a_remedy_is_a_sentence_without_numbers() -> None:
-    for condition, text in (remedy for spec in SPECS for remedy in spec.remedies.items()):
-        assert re.fullmatch(r"[A-Z].*[.]", text)
-        Sentence(text, here="", library="")  # raises where a number or another value is in it
-        assert len(text) <= 300
-        if "{library}" in text:
-            assert any(fact.id.startswith("library") for fact in condition.needs)
-
-
-def test_every_fact_is_used_and_cites_known_metrics() -> None:
-    conditions = [condition for spec in SPECS for condition in spec.remedies]
-    excluding = {fact for condition in conditions for fact in condition.excludes}
-    assert {fact for c in conditions for fact in c.needs} | excluding == set(FACTS.values())
-    assert {fact for fact in FACTS.values() if fact.negated} == excluding
-    assert {metric for fact in FACTS.values() for metric in fact.metrics} <= set(metrics())
-    for fact in FACTS.values():
-        Sentence(fact.words, library="")
-        Sentence(fact.negated)
-
-
-def test_edits_are_described() -> None:
-    assert len({spec.edit.text for spec in SPECS}) == len(SPECS)
-    for spec in SPECS:
-        named = [limit[0] for limit in (spec.edit.below, spec.edit.above) if limit]
-        assert {*named, *filter(None, [spec.edit.needs])} <= MEASURES.keys(), spec.id
-        assert set(spec.edit.unlike) <= findings().keys() - {spec.id}, spec.id
 
 
 def test_an_id_is_written_in_few_places() -> None:

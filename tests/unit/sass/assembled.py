@@ -1,7 +1,5 @@
 """Small SASS programs with labels, as the analysis takes them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -15,10 +13,14 @@ from keet.profile import Location
 STALLS = ("long_scoreboard", "short_scoreboard", "wait", "drain", "barrier", "lg_throttle", "odd")
 
 
+def instructions(text: str) -> list[str]:
+    """One per line, or several with semicolons between them."""
+    return [row.strip() for row in re.split(r"[\n;]", text) if row.strip()]
+
+
 def assembled(lines: str | Iterable[str]) -> dict[int, str]:
-    """Texts by address. `name:` in front of a line is a label; other lines may name it."""
-    rows = [row.strip() for row in (lines.splitlines() if isinstance(lines, str) else lines)]
-    rows = [row for row in rows if row]
+    """Texts by address. `name:` in front of one is a label; others may name it."""
+    rows = instructions(lines) if isinstance(lines, str) else [row.strip() for row in lines]
     labels: dict[str, int] = {}
     texts = []
     for index, row in enumerate(rows):

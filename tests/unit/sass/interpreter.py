@@ -4,8 +4,6 @@ Written apart from the analysis, to hold its forms to: whatever a form says a re
 register has to hold, for every thread.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 WORD = 1 << 32

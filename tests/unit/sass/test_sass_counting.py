@@ -1,12 +1,12 @@
-"""Bounds on distinct bytes, compared with an enumeration."""
-
-from __future__ import annotations
+"""Bounds on distinct bytes, and bytes of addresses that are sums of tables, compared with an enumeration."""
 
 from itertools import product
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from keet.analysis.sass.analyses import index_tables, replayed_addresses
 from keet.analysis.sass.analyses.distinct_bytes import (
     Stride,
     bound_of,
@@ -16,6 +16,15 @@ from keet.analysis.sass.analyses.distinct_bytes import (
     sector_bytes,
     shape_of,
 )
+from keet.analysis.sass.analyses.index_tables import (
+    Number,
+    Tables,
+    TooLargeError,
+    bytes_of,
+    constant,
+)
+from keet.analysis.sass.instructions.instruction import parse
+from keet.analysis.sass.instructions.operands import Operand
 from keet.analysis.sass.polynomials.polynomial import (
     Polynomial,
     Range,
@@ -35,40 +44,40 @@ def sums(of: list[Stride], starts: list[int]) -> set[int]:
 
 
 @given(strides, offsets)
-def test_no_more_values_than_the_bound(of: list[Stride], starts: list[int]) -> None:
+def test_no_more_values_than_the_bound(of, starts: list[int]) -> None:
     assert len(sums(of, starts)) <= distinct_values(of, starts)
 
 
 @given(strides, offsets, st.sampled_from([1, 2, 4, 8, 16]))
-def test_no_more_bytes_than_the_bound(of: list[Stride], starts: list[int], width: int) -> None:
+def test_no_more_bytes_than_the_bound(of, starts: list[int], width: int) -> None:
     touched = {start + byte for start in sums(of, starts) for byte in range(width)}
     assert len(touched) <= distinct_bytes(of, width, starts)
 
 
 @given(strides)
-def test_merging_strides_loses_no_value(of: list[Stride]) -> None:
+def test_merging_strides_loses_no_value(of) -> None:
     assert sums(of, [0]) <= sums(list(merged(of)), [0])
 
 
 @given(strides, st.integers(0, 64), st.sampled_from([1, 2, 4, 8]))
-def test_no_more_sectors_than_the_worst(of: list[Stride], start: int, width: int) -> None:
+def test_no_more_sectors_than_the_worst(of, start: int, width: int) -> None:
     of = [Stride(stride.step * width, stride.count) for stride in of]
     touched = {(width * start + at + byte) // 32 for at in sums(of, [0]) for byte in range(width)}
     assert 32 * len(touched) <= sector_bytes(of, width, is_aligned=False)
 
 
-def test_bounds_are_exact_where_strides_nest() -> None:
+def test_exact_bounds_and_truth_tables() -> None:
     rows = [Stride(4, 32), Stride(4096, 8)]
     assert distinct_bytes(rows, 4) == 4 * 32 * 8
     assert merged([Stride(4, 32), Stride(128, 16)]) == (Stride(4, 512),)
-
-
-def test_offsets_between_rows_of_unknown_length_all_count() -> None:
-    """Sixteen rows at 0, K, 2K, ...: the spread alone does not tell how many there are."""
+    # Sixteen rows at 0, K, 2K, ...: the spread alone does not tell how many there are.
     assert distinct_values([], [0, 4, 8, 12, 16]) == 5
+    assert shape_of(of_symbol(symbol("opaque", None, "data")), 4) is None
+    for table in range(256):
+        each = parse(0, f"LOP3.LUT R4, R1, R2, R3, 0x{table:x}, !PT")
+        found = replayed_addresses._logic(Run(), each, 0)  # type: ignore[arg-type]
+        assert found.get((), {}).get((), [0])[0] % 256 == table
 
-
-# --- shapes of forms
 
 _NUMBER = 0
 
@@ -89,9 +98,7 @@ forms = st.lists(
 
 
 @given(forms, st.integers(1, 30), st.sampled_from([1, 4, 8]))
-def test_a_union_of_accesses_is_never_below_the_truth(
-    accesses: list[list[tuple[int, int]]], pitch: int, width: int
-) -> None:
+def test_a_union_of_accesses_is_never_below_the_truth(accesses, pitch, width) -> None:
     """Every second term is multiplied by a parameter whose value the bound must not need."""
     parameter = symbol("param", None, "")
     shapes, touched = [], set()
@@ -114,5 +121,49 @@ def test_a_union_of_accesses_is_never_below_the_truth(
     assert len(touched) <= bound_of(shapes).bytes
 
 
-def test_an_unbounded_index_has_no_shape() -> None:
-    assert shape_of(of_symbol(symbol("opaque", None, "data")), 4) is None
+EXTENTS = {"tid.x": 4, "tid.y": 3, "ctaid.x": 5, "ctaid.y": 2}
+GROUPS = [("tid.x", "tid.y", "ctaid.x"), ("tid.x", "tid.y", "ctaid.y"), ("ctaid.x",), ("tid.y",)]
+
+
+@given(st.data(), st.sampled_from([10_000, 61]))
+def test_sums_of_tables_that_share_indices(data, largest: int) -> None:
+    """A tile with margins: its column depends on the thread and on one index of the block, its row
+    on the thread and on the other one. One table of both may be too large."""
+    every = [*product(*(range(size) for size in EXTENTS.values()))]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(index_tables, "_LARGEST", largest)
+        tables = Tables(EXTENTS, 1_000_000)
+        address, values = {}, [0] * len(every)
+        for group in GROUPS:
+            size = tables.size(group)
+            own = data.draw(st.lists(st.integers(0, 40), min_size=size, max_size=size))
+            address = tables.add(address, {(): {group: own}})
+            spread = tables.spread(own, group, tuple(EXTENTS))
+            values = [a + b for a, b in zip(values, spread, strict=True)]
+        limit = data.draw(st.integers(1, 40))
+        number = {(): {("tid.x",): [*range(0, 40, 10)], ("tid.y",): [0, 1, 2]}}
+        where = tables.compare(lambda each: each < limit, number)
+        assert where is not None
+        try:
+            found = bytes_of(tables.rows(address.get((), {}), where, 2))
+        except TooLargeError:
+            assert largest < len(every)
+            return
+    touched = [v for v, at in zip(values, every, strict=True) if 10 * at[0] + at[1] < limit]
+    assert found == len({v + byte for v in touched for byte in (0, 1)})
+
+
+INPUTS = {"R1": 0b11110000, "R2": 0b11001100, "R3": 0b10101010}
+"""The bits that the inputs of a truth table have in its rows."""
+
+
+class Run:
+    """What LOP3 asks of a replay."""
+
+    tables = Tables({}, 1_000_000)
+
+    def operand(self, operand: Operand, _position: int) -> Number:
+        return constant(INPUTS[operand.name])
+
+    def bits(self, number: Number) -> Number:
+        return number

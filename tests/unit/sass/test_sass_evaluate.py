@@ -1,7 +1,5 @@
 """Polynomials of registers, compared with an interpreter that runs the code for every thread."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import pytest
@@ -21,19 +19,11 @@ BLOCK, GRID = (8, 4, 1), (5, 3, 1)
 PARAMETER = 0x218
 """Of the second parameter on Hopper."""
 PROLOGUE = [
-    "S2R R0, SR_TID.X",
-    "S2R R1, SR_TID.Y",
-    "S2R R2, SR_CTAID.X",
-    "S2R R3, SR_CTAID.Y",
-    "MOV R4, c[0x0][0x0]",
-    f"MOV R5, c[0x0][{PARAMETER:#x}]",
-    "MOV R6, 0x3",
-    "MOV R7, RZ",
-    "MOV R8, 0x11",
-    "MOV R9, RZ",
-    "ISETP.LT.AND P0, PT, R0, 0x5, PT",
+    "S2R R0, SR_TID.X", "S2R R1, SR_TID.Y", "S2R R2, SR_CTAID.X", "S2R R3, SR_CTAID.Y",
+    "MOV R4, c[0x0][0x0]", f"MOV R5, c[0x0][{PARAMETER:#x}]", "MOV R6, 0x3", "MOV R7, RZ",
+    "MOV R8, 0x11", "MOV R9, RZ", "ISETP.LT.AND P0, PT, R0, 0x5, PT",
     "ISETP.GE.U32.AND P1, PT, R2, R1, PT",
-]
+]  # fmt: skip
 LAST = 10
 """Registers R0 to R9 are read and written."""
 
@@ -178,8 +168,6 @@ def check(name: str, form: Polynomial, known: dict[str, int], real: int) -> None
             assert signed(real) <= high, f"{name} = {form}: {real}"
 
 
-# --- loops, and the bytes that a load in one can touch
-
 POINTER = 0x210
 SMALL_BLOCK, SMALL_GRID = (4, 2, 1), (3, 2, 1)
 
@@ -224,9 +212,7 @@ with_loop = (
     st.integers(2, 5),
     st.integers(1, 40),
 )
-def test_a_load_never_touches_more_than_its_bound(
-    first: list[str], second: list[str], index: str, trips: int, parameter: int
-) -> None:
+def test_a_load_never_touches_more_than_its_bound(first, second, index, trips, parameter) -> None:
     before = [text for step in first for text in step.split("; ")]
     body = [text for step in second for text in step.split("; ")]
     texts = looped(before, body, index, trips)

@@ -1,8 +1,9 @@
-"""Functions that the compiler expands are found with all their instructions and lines."""
-
-from __future__ import annotations
+"""Functions that the compiler expands, special functions of multiples of one value, and steps on groups
+of values in shared memory."""
 
 from collections import Counter
+
+import pytest
 
 from keet.analysis.limits import (
     DIVISION,
@@ -13,16 +14,12 @@ from keet.analysis.limits import (
     SLOW_DIVISION,
 )
 from keet.analysis.sass.analyses.expansions import expansions
+from keet.analysis.sass.analyses.repeated_work import multiples
 from keet.analysis.sass.flow.program import SassProgram
-from keet.analysis.sass.machine_code import MachineCode, machine_code
-from keet.profile import Absent
-from tests.unit.analysis.real_launches import launch_of
-
-
-def code_of(name: str) -> MachineCode:
-    code = machine_code(launch_of(name))
-    assert not isinstance(code, Absent)
-    return code
+from keet.analysis.sass.machine_code import MachineCode
+from tests.rows import each_row
+from tests.unit.analysis.real_launches import code_of
+from tests.unit.sass.assembled import program
 
 
 def lines_of(code: MachineCode, *names: str) -> set[int]:
@@ -30,8 +27,7 @@ def lines_of(code: MachineCode, *names: str) -> set[int]:
     return {place.line for place in places if place is not None}
 
 
-def test_integer_division_is_found_with_its_line_and_all_instructions() -> None:
-    """`i / columns` by a value that is not known at compile time, once per thread."""
+def test_divisions_are_found_with_all_instructions() -> None:
     code = code_of("stencil2d/one_division")
     positions = code.expanded(*INTEGER_DIVISIONS)
     opcodes = Counter(code.program.code[each].opcode for each in positions)
@@ -39,9 +35,6 @@ def test_integer_division_is_found_with_its_line_and_all_instructions() -> None:
     assert opcodes["I2F"] == opcodes["MUFU"] == opcodes["F2I"] == 1
     assert 14 <= len(positions) <= 22
     assert not any(code.program.code[each].memory for each in positions)
-
-
-def test_several_divisions_are_told_apart_from_other_index_arithmetic() -> None:
     code = code_of("stencil2d/remainders")
     positions = code.expanded(*INTEGER_DIVISIONS)
     starts = sum(code.program.code[each].opcode == "I2F" for each in positions)
@@ -49,9 +42,8 @@ def test_several_divisions_are_told_apart_from_other_index_arithmetic() -> None:
     assert 14 * starts <= len(positions) <= 22 * starts
     overhead = [each for each in code.program.ran if code.purposes[each].value == "address"]
     assert set(overhead) - set(positions)
-
-
-def test_divisions_of_128_bits_are_found_with_the_loops_over_their_digits() -> None:
+    assert code_of("matrix_flip:slow").expansions == []
+    assert code_of("score_tiles:fast").expanded(*INTEGER_DIVISIONS) == []
     code = code_of("decimal_columns/products_of_128_bits")
     (found,) = (each for each in code.expansions if each.name == HUGE_DIVISION)
     threads = max(code.program.counts[each] for each in code.program.ran[:9])
@@ -63,41 +55,7 @@ def test_divisions_of_128_bits_are_found_with_the_loops_over_their_digits() -> N
     of_64_bits = code_of("decimal_columns/quotients_per_row")
     assert of_64_bits.expanded(LONG_DIVISION)
     assert not of_64_bits.expanded(HUGE_DIVISION)
-
-
-def test_powers_are_named_at_the_lines_that_compute_them() -> None:
-    """Constants of the polynomial name `powf`; to the GPU it is plain arithmetic on data."""
-    code = code_of("column_physics:slow")
-    assert {137, 138, 140} <= lines_of(code, POWER)
-    assert 139 not in lines_of(code, POWER)  # logf and expf are on that line
-    assert lines_of(code, "logf") == {139}
-
-
-def test_powers_of_one_base_share_a_logarithm() -> None:
-    """Eight powers of the same base: one logarithm, eight exponentials."""
-    code = code_of("option_tree/power_per_node")
-    (powers,) = (each for each in code.expansions if each.name == POWER)
-    program = code.program
-    rounded = [each for each in powers.positions if program.code[each].opcode == "F2I"]
-    assert len(rounded) == 2 * 8  # before the loop, and in it
-    assert powers.calls == sum(program.counts[each] for each in rounded)
-    assert code.share(powers.positions) > 0.8
-
-
-def test_a_slow_path_that_never_ran_does_not_split_a_function() -> None:
-    """110 instructions for large angles are between the range reduction and the polynomials."""
-    code = code_of("rope_cache/angles_per_pair")
-    texts = [code.program.code[each].text for each in code.expanded("sinf, cosf or tanf")]
-    assert any("0.0083327032625675201416" in text for text in texts)
-
-
-def test_kernels_without_such_functions_have_none() -> None:
-    assert code_of("matrix_flip:slow").expansions == []
-    assert code_of("score_tiles:fast").expanded(*INTEGER_DIVISIONS) == []
-
-
-def test_the_slow_path_of_divisions_counts_where_it_runs() -> None:
-    """An edited snapshot: all instructions run, that of the slow path included."""
+    # An edited snapshot: all instructions run, that of the slow path included.
     code = code_of("cell_list/droplets_pairs")
     opcodes = [each.opcode for each in code.program.code]
     assert "FCHK" in opcodes
@@ -108,3 +66,128 @@ def test_the_slow_path_of_divisions_counts_where_it_runs() -> None:
     assert 20 <= len(slow.positions) <= 120
     assert {opcodes[each] for each in slow.positions} >= {"CALL", "SHF"}
     assert "FCHK" not in {opcodes[each] for each in slow.positions}
+
+
+def test_powers_are_named_and_follow_from_each_other() -> None:
+    code = code_of("column_physics:slow")
+    assert {137, 138, 140} <= lines_of(code, POWER)
+    assert 139 not in lines_of(code, POWER)  # logf and expf are on that line
+    assert lines_of(code, "logf") == {139}
+    # Eight powers of the same base: one logarithm, eight exponentials.
+    code = code_of("option_tree/power_per_node")
+    (powers,) = (each for each in code.expansions if each.name == POWER)
+    program = code.program
+    rounded = [each for each in powers.positions if program.code[each].opcode == "F2I"]
+    assert len(rounded) == 2 * 8  # before the loop, and in it
+    assert powers.calls == sum(program.counts[each] for each in rounded)
+    assert code.share(powers.positions) > 0.8
+    # 110 instructions for large angles are between the range reduction and the polynomials.
+    code = code_of("rope_cache/angles_per_pair")
+    texts = [code.program.code[each].text for each in code.expanded("sinf, cosf or tanf")]
+    assert any("0.0083327032625675201416" in text for text in texts)
+    code = code_of("option_tree/power_per_node")
+    (powers,) = (each for each in code.expansions if each.name == POWER)
+    assert 0.9 * powers.calls < code.multiples.powers <= powers.calls
+    code = code_of("sph_density/pressure_per_pair")
+    assert code.expanded(POWER)
+    assert code.multiples.powers == 0
+    # `exp2f(log2_up * (2 * (first + j) - level))`: an addition, a conversion and a product each.
+    code = code_of("option_tree/exponential_per_node")
+    opcodes = Counter(code.program.code[each].opcode for each in code.multiples.gone)
+    assert opcodes["I2FP"] == opcodes["MUFU"] == 8
+    assert opcodes["FMUL"] == 3 * 8
+
+
+@each_row("case, group, passes", [
+    ("walsh_rows/twelve_passes", 2, 1 / 4), ("walsh_rows/six_passes", 4, 1 / 2),
+    ("walsh_rows/room_for_longest_row", None, 1),  # sixteen values at a time already
+    ("filter_bank/one_filter_a_thread", None, 1),  # results do not go back to where values came from
+    ("fft/separate_scaling", None, 1),  # radix four, with as many values per thread
+])  # fmt: skip
+def test_a_thread_holds_enough_values_for_several_steps(case, group, passes) -> None:
+    code = code_of(case)
+    steps = code.exchange_steps
+    if group is None:
+        assert steps is None or steps.left == 1
+    else:
+        assert (steps.group, steps.left) == (pytest.approx(group), pytest.approx(passes, rel=0.1))
+        assert {code.program.code[each].opcode for each in steps.positions} == {"LDS", "STS"}
+
+
+EXPONENTIALS = """
+    LDG.E R9, desc[UR4][R2.64]; FMUL R4, R9, -1.4426950216293334961; FMUL R5, R9, {factor}
+    FMUL R5, R5, 1.4426950216293334961; FSETP.GEU.AND P0, PT, R5, -126, PT
+    @!P0 FMUL R5, R5, 0.5; MUFU.EX2 R6, R4; MUFU.EX2 R7, R5; @!P0 FMUL R7, R7, R7
+    FADD R6, R6, R7; STG.E desc[UR4][R2.64], R6; EXIT
+"""
+LOOP = """
+    LDG.E R9, desc[UR4][R2.64]; MOV R0, RZ; {start}
+    loop: {argument}; MUFU.SIN R5, R4; FADD R8, R8, R5; {step}; IADD3 R0, R0, 0x1, RZ
+    ISETP.NE.AND P0, PT, R0, 0x10, PT; @P0 BRA loop; STG.E desc[UR4][R2.64], R8; EXIT
+"""
+ONCE, OFTEN = 10, 160
+TRIPS = [ONCE, ONCE, ONCE, *[OFTEN] * 7, ONCE, ONCE]
+
+
+@each_row("factor, gone", [
+    ("-2", [2, 3, 4, 5, 7, 8]), ("-3", [2, 3, 4, 5, 7, 8]),
+    # 1.5 is no whole multiple, 2 is of the other sign, a parameter may be anything.
+    ("-1.5", []), ("2", []), ("c[0x0][0x220]", []),
+])  # fmt: skip
+def test_exponentials_of_multiples_are_powers_of_the_first(factor: str, gone: list[int]) -> None:
+    """The second one goes with its scaling: the comparison, and the square of the result."""
+    code = program(EXPONENTIALS.format(factor=factor), [ONCE] * 12)
+    found = multiples(code, ())
+    assert (found.gone, found.products) == (dict.fromkeys(gone, 1.0), ONCE if gone else 0)
+    assert not multiples(code, (6, 7)).gone  # functions with another name
+
+
+PRODUCT = """
+    LDG.E R9, desc[UR4][R2.64]; LDG.E R8, desc[UR4][R2.64+0x4]; {argument}
+    FSETP.GEU.AND P0, PT, R8, -126, PT; @!P0 FMUL R8, R8, 0.5; MUFU.EX2 R6, R5; MUFU.EX2 R7, R8
+    @!P0 FMUL R7, R7, R7; FMUL R4, R6, R7; {other}; STG.E desc[UR4][R2.64], R4; EXIT
+"""
+
+
+def test_a_product_of_exponentials_is_one_of_the_sum() -> None:
+    """One call goes with its scaling, and the product with it; the sum takes an instruction.
+    Exponentials that are needed alone stay."""
+    for other, gone in (("NOP", [3, 4, 6, 7, 8]), ("FADD R4, R4, R7", []), ("FADD R4, R4, R6", [])):
+        texts = PRODUCT.format(argument="MOV R5, R9", other=other)
+        found = multiples(program(texts, [ONCE] * 12), ())
+        assert (sorted(found.gone), found.products) == (gone, ONCE if gone else 0)
+
+
+@each_row("start, argument, step, gone", [
+    ("FMUL R4, R9, R9", "NOP", "FADD R4, R4, R9", {4}),  # a step is added
+    ("NOP", "I2FP.F32.S32 R4, R0", "NOP", {3, 4}),  # the counter is converted
+    ("FMUL R4, R9, R9", "NOP", "FMUL R4, R4, R9", ()),  # a factor
+    ("NOP", "LDG.E R4, desc[UR4][R6.64]", "NOP", ()),
+    ("I2FP.F32.S32 R7, R0", "FMUL R4, R7, R7", "FADD R7, R7, R9", ()),  # a square
+])  # fmt: skip
+def test_each_iteration_follows_from_the_one_before(start, argument, step, gone) -> None:
+    """Where arguments have a fixed step, the function goes, and with it a conversion that serves
+    nothing else."""
+    texts = LOOP.format(start=start, argument=argument, step=step)
+    assert multiples(program(texts, TRIPS), ()).gone == dict.fromkeys(gone, 1 - ONCE / OFTEN)
+
+
+def test_divisions_by_a_root_go_with_the_root() -> None:
+    # A root and three quotients: the reciprocal root and three products are left.
+    code = code_of("spin_dynamics/root_and_three_quotients")
+    gone, program = code.quotients.gone, code.program
+    opcodes = Counter(program.code[each].opcode for each in gone)
+    assert opcodes["FCHK"] == opcodes["BSSY"] == opcodes["BSYNC"] == 3
+    assert opcodes["MUFU"] == 3
+    assert not any(program.code[each].has("RSQ") for each in gone)
+    assert opcodes["FFMA"] + opcodes["FMUL"] == 3 * 5 + 4
+    checks = [each for each in gone if program.code[each].opcode == "FCHK"]
+    assert code.quotients.products == sum(program.counts[each] for each in checks)
+    code = code_of("cell_list/liquid_pairs")
+    checks = [each for each in code.program.ran if code.program.code[each].opcode == "FCHK"]
+    gone = code.quotients.gone.keys() & set(checks)
+    assert 0 < len(gone) < len(checks)
+    shared = code_of("spin_dynamics/sine_per_spin")
+    own = code_of("spin_dynamics/one_spin_a_thread")
+    assert shared.share(shared.shared_functions) > 0.3
+    assert own.share(own.shared_functions) < 0.01

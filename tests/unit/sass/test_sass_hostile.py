@@ -4,19 +4,19 @@ The sizes are those at which a quadratic step would take minutes. No test looks 
 that hangs is found by the limit of the test run.
 """
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keet.analysis.sass import MachineCode, machine_code
+from keet.analysis.sass.analyses.purpose import Purpose
 from keet.analysis.sass.flow.program import MOST_INSTRUCTIONS
 from keet.analysis.sass.instructions.instruction import LONGEST
 from keet.analysis.sass.instructions.opcodes import ROLES
 from keet.ingest.in_memory_launch import InMemoryLaunch
-from keet.profile import Absent, Device, KernelName, Launch, Workload
+from keet.profile import Absent, Launch
 from tests.rows import each_row
+from tests.unit.analysis.made_up_launch import H200, in_memory
 from tests.unit.sass.assembled import analysed, assembled, machine
 
 
@@ -26,68 +26,23 @@ def run(lines: list[str], count: int | None = 10) -> MachineCode:
     return analysed(machine(texts, {} if count is None else dict.fromkeys(texts, count)))
 
 
-# --- little code, odd texts
-
 ODD = [
-    "",
-    " ",
-    ";",
-    ",",
-    "@",
-    "@P0",
-    "@P9 MOV R1, R2",
-    "LDG.E R2, [R4.",
-    "LDG.E R2, [",
-    "LDG.E R2, desc[UR4",
-    "LDG.E R2, desc[UR4][R4.64+",
-    "LDG.E R2, ]R4.64[",
-    "LDG.E [[[[[[",
-    "LDG.E",
-    "STG.E",
-    "ATOMG.E.ADD",
-    "LDGSTS.E",
-    "S2R",
-    "ISETP",
-    "R2P PR, R1",
-    "P2R R1, PR",
-    "VOTE",
-    "HGMMA.64x99999999999x16.F32 R24, gdesc[UR8], R24",
-    "HGMMA.0x0x0 R24, gdesc[UR8], R24",
-    "HMMA R1, R2, R3, R4",
-    "MOV R999999, R888888",
-    "LDG.E.128 R250, desc[UR62][R254.64]",
-    "MOV R1, 0x" + "f" * 200,
-    "MOV R1, " + "9" * 200,
-    "IADD3 R1, R1, 007, RZ",
-    "IMAD R0, R0, 0xffffffffffffffff, R0",
-    "SHF.L.U32 R0, R0, 0xffffffff, RZ",
-    "SHF.R.U32.HI R0, RZ, -0x1, R0",
-    "LEA R0, R0, R0, 0x7fffffff",
-    "LDS R0, [R0.X999999999+0x1]",
-    "LOP3.LUT R0, R0, R0, R0, 0xfffff, !PT",
-    "LOP3.LUT R0, R0, R0, R0, R0, !PT",
-    "BMSK R0, 0xffffffff, 0xffffffff",
-    "SGXT R0, R0, 0xffffffff",
-    "PRMT R0, R0, 0xffffffffffff, R0",
-    "MOV R1, c[0x0][0x" + "f" * 100 + "]",
-    "MOV R1, c[0xfffffffff][R1+R2+R3]",
-    "LDC R1, c[0x0][-0x10]",
-    "BRA 0xffffffffffffffff",
-    "BRA -0x10",
-    "BRX R4",
-    "CALL.ABS.NOINC 0x0",
-    "RET",
-    "MOV R1, ٣",
-    "MOV R٣, R²",
-    "加法 R1, R2",
-    "MOV\u00a0R1,\u2003R2",
-    "\x00\x01\x02",
-    "IADD3 R1, R2, " + "R3, " * 3000,
-    "LDG.E R2, " + "[" * 5000 + "]" * 5000,
-    "F" * 10_000,
-    "." * 10_000,
-    "MOV" + ".64" * 3000 + " R1, R2",
-]
+    "", " ", ";", ",", "@", "@P0", "@P9 MOV R1, R2", "LDG.E R2, [R4.", "LDG.E R2, [",
+    "LDG.E R2, desc[UR4", "LDG.E R2, desc[UR4][R4.64+", "LDG.E R2, ]R4.64[", "LDG.E [[[[[[",
+    "LDG.E", "STG.E", "ATOMG.E.ADD", "LDGSTS.E", "S2R", "ISETP", "R2P PR, R1", "P2R R1, PR", "VOTE",
+    "HGMMA.64x99999999999x16.F32 R24, gdesc[UR8], R24", "HGMMA.0x0x0 R24, gdesc[UR8], R24",
+    "HMMA R1, R2, R3, R4", "MOV R999999, R888888", "LDG.E.128 R250, desc[UR62][R254.64]",
+    "MOV R1, 0x" + "f" * 200, "MOV R1, " + "9" * 200, "IADD3 R1, R1, 007, RZ",
+    "IMAD R0, R0, 0xffffffffffffffff, R0", "SHF.L.U32 R0, R0, 0xffffffff, RZ",
+    "SHF.R.U32.HI R0, RZ, -0x1, R0", "LEA R0, R0, R0, 0x7fffffff", "LDS R0, [R0.X999999999+0x1]",
+    "LOP3.LUT R0, R0, R0, R0, 0xfffff, !PT", "LOP3.LUT R0, R0, R0, R0, R0, !PT",
+    "BMSK R0, 0xffffffff, 0xffffffff", "SGXT R0, R0, 0xffffffff", "PRMT R0, R0, 0xffffffffffff, R0",
+    "MOV R1, c[0x0][0x" + "f" * 100 + "]", "MOV R1, c[0xfffffffff][R1+R2+R3]",
+    "LDC R1, c[0x0][-0x10]", "BRA 0xffffffffffffffff", "BRA -0x10", "BRX R4", "CALL.ABS.NOINC 0x0",
+    "RET", "MOV R1, ٣", "MOV R٣, R²", "加法 R1, R2", "MOV\u00a0R1,\u2003R2", "\x00\x01\x02",
+    "IADD3 R1, R2, " + "R3, " * 3000, "LDG.E R2, " + "[" * 5000 + "]" * 5000, "F" * 10_000,
+    "." * 10_000, "MOV" + ".64" * 3000 + " R1, R2",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("text", ODD, ids=range(len(ODD)))
@@ -101,23 +56,32 @@ def test_one_odd_instruction(text: str) -> None:
 
 
 @pytest.mark.slow
-def test_all_odd_instructions_together_in_a_loop() -> None:
+def test_all_odd_instructions_together_and_nothing_but_ends() -> None:
     run(["MOV R0, RZ", *ODD, "@P0 BRA 0x10", "EXIT"])
+    code = run(["EXIT"] * 5_000, None)
+    assert len(code.program.flow.entries) == 5_000
 
 
-def test_no_code() -> None:
+def test_no_code_and_unknown_opcodes() -> None:
     code = run([])
-    assert code.program.flow.blocks == []
-    assert code.waits == []
-    assert code.chains == []
-    assert code.reuse == []
+    assert (code.program.flow.blocks, code.waits, code.chains, code.reuse) == ([], [], [], [])
     assert code.mix == []
-
-
-def test_only_nops() -> None:
     code = run(["NOP"] * 50)
-    assert len(code.program.flow.blocks) == 1
-    assert code.accesses == []
+    assert (len(code.program.flow.blocks), code.accesses) == (1, [])
+    texts = {0: "MOV R1, R2", 3: "BRA 0x1", 2**70: "LDG.E R2, [R4.64]", -16: "EXIT"}
+    analysed(machine(texts, dict.fromkeys(texts, 1)))
+    known, unknown = (
+        machine(assembled([text.format(line) for text in CODE]), {})
+        for line in ("IADD3 R9, R0, 0x1, RZ", "XYZZY R8, R0, 0x1")
+    )
+    assert known.accesses[0].shape is not None
+    assert unknown.accesses[0].shape is None  # R9 may be written, too
+    assert "unknown" in unknown.accesses[0].offset.depends
+    texts = ["S2R R0, SR_TID.X", "IADD3 R1, R0, 0x1, RZ", "XYZZY R8, R1", "EXIT"]
+    code = machine(assembled(texts), {})
+    assert code.purposes[2] is Purpose.UNKNOWN
+    assert code.purposes[1] is Purpose.UNKNOWN
+    assert code.unknown_share == 1 / 4
 
 
 @each_row("count", [1, 0, -5, 2**63, 10**40])
@@ -155,11 +119,6 @@ def test_odd_launches(grid: tuple[int, int, int] | None, capability: str | None)
     analysed(MachineCode(SassProgram.of(texts, {}), shape, None, {}, None, None, None, {}))
 
 
-def test_addresses_that_are_not_multiples_of_an_instruction() -> None:
-    texts = {0: "MOV R1, R2", 3: "BRA 0x1", 2**70: "LDG.E R2, [R4.64]", -16: "EXIT"}
-    analysed(machine(texts, dict.fromkeys(texts, 1)))
-
-
 OPERANDS = [
     "R0", "R1", "R2", "R3", "-R1", "~R2", "|R3|", "RZ", "UR4", "P0", "!P1", "PT", "PR", "B0",
     "0x0", "0x1", "0x10", "0x40", "0x90", "-0x4", "7", "1.5", "SR_TID.X", "gdesc[UR8]",
@@ -188,8 +147,6 @@ def test_random_programs(lines: list[str], count: int | None) -> None:
     run(lines, count)
 
 
-# --- much code, made to be slow
-
 ADD = "IADD3 R2, R2, R3, RZ"
 
 
@@ -204,25 +161,14 @@ def chain(size: int) -> list[str]:
 
 
 def diamonds(size: int) -> list[str]:
-    rows = []
-    for n in range(size):
-        rows += [
-            "ISETP.GE.AND P0, PT, R2, R3, PT",
-            f"@P0 BRA {64 * n + 48:#x}",
-            ADD,
-            "IADD3 R3, R3, 0x1, RZ",
-        ]
-    return rows
+    test, count = "ISETP.GE.AND P0, PT, R2, R3, PT", "IADD3 R3, R3, 0x1, RZ"
+    rows = [(test, f"@P0 BRA {64 * n + 48:#x}", ADD, count) for n in range(size)]
+    return [text for row in rows for text in row]
 
 
 def nested(size: int) -> list[str]:
     """As many headers in a row as branches back to them, the inner first."""
     return [ADD] * size + [f"@P0 BRA {16 * n:#x}" for n in reversed(range(size))]
-
-
-def crossing(size: int) -> list[str]:
-    """The same, the outer first: loops that overlap."""
-    return [ADD] * size + [f"@P0 BRA {16 * n:#x}" for n in range(size)]
 
 
 def loops(size: int) -> list[str]:
@@ -232,29 +178,8 @@ def loops(size: int) -> list[str]:
     return rows
 
 
-def scattered(size: int) -> list[str]:
-    return [f"@P{n % 7} BRA {16 * (n * 7919 % size):#x}" for n in range(size)]
-
-
-def one_routine(size: int) -> list[str]:
-    """Every call may change 64 registers."""
-    return [
-        *[f"CALL.REL.NOINC {16 * (size + 1):#x}"] * size,
-        "EXIT",
-        "HGMMA.64x128x16.F32 R24, gdesc[UR8], R24",
-        "RET.REL.NODEC R20, 0x0",
-    ]
-
-
-def many_routines(size: int) -> list[str]:
-    """Each is the end of the one before."""
-    calls = [f"CALL.REL.NOINC {16 * (size + 1 + n):#x}" for n in range(size)]
-    return [*calls, "EXIT", *[ADD] * size, "RET.REL.NODEC R20, 0x0"]
-
-
-def many_ends(size: int) -> list[str]:
-    calls = [f"CALL.REL.NOINC {16 * (size + 1):#x}"] * size
-    return [*calls, "EXIT", *[ADD, "@P0 RET.REL.NODEC R20, 0x0"] * size]
+def calls(size: int, target: int = 0) -> list[str]:
+    return [*[f"CALL.REL.NOINC {16 * (size + 1 + target * n):#x}" for n in range(size)], "EXIT"]
 
 
 def backwards(size: int) -> list[str]:
@@ -265,10 +190,6 @@ def backwards(size: int) -> list[str]:
     return [*rows, "FADD R3, R2, R2", "STG.E desc[UR4][R4.64], R3"]
 
 
-def guarded(size: int) -> list[str]:
-    return ["@P0 IADD3 R2, R3, R4, RZ"] * size + ["@!P0 IADD3 R5, R2, R5, RZ"] * size
-
-
 def accumulators(size: int) -> list[str]:
     """One loop around chains through 200 registers that need each other."""
     body = [
@@ -276,10 +197,6 @@ def accumulators(size: int) -> list[str]:
         for n in range(size)
     ]
     return ["MOV R1, RZ", *body, "@P0 BRA 0x10"]
-
-
-def consecutive(size: int) -> list[str]:
-    return ["S2R R2, SR_TID.X", *[f"LDG.E R4, [R2.64+{4 * n:#x}]" for n in range(size)]]
 
 
 def growing(size: int) -> list[str]:
@@ -293,61 +210,41 @@ def growing(size: int) -> list[str]:
     return [*rows, "LDG.E R8, desc[UR4][R2.64]"]
 
 
-def same_place(size: int) -> list[str]:
-    return [f"@P{n % 7} BRA 0x0" for n in range(size)]
+MATRIX, RETURN = "HGMMA.64x128x16.F32 R24, gdesc[UR8], R24", "RET.REL.NODEC R20, 0x0"
+SLOW = {
+    "chain": chain(3_000),
+    "diamonds": diamonds(400),
+    "nested": nested(250),
+    # The outer first: loops that overlap.
+    "crossing": [ADD] * 200 + [f"@P0 BRA {16 * n:#x}" for n in range(200)],
+    "loops": loops(200),
+    "scattered": [f"@P{n % 7} BRA {16 * (n * 7919 % 400):#x}" for n in range(400)],
+    "one routine": [*calls(120), MATRIX, RETURN],  # every call may change 64 registers
+    "many routines": [*calls(500, 1), *[ADD] * 500, RETURN],  # each is the end of the one before
+    "many ends": [*calls(800), *[ADD, f"@P0 {RETURN}"] * 800],
+    "backwards": backwards(400),
+    "guarded": ["@P0 IADD3 R2, R3, R4, RZ"] * 1_500 + ["@!P0 IADD3 R5, R2, R5, RZ"] * 1_500,
+    "accumulators": accumulators(3_000),
+    "consecutive": ["S2R R2, SR_TID.X", *[f"LDG.E R4, [R2.64+{4 * n:#x}]" for n in range(8_000)]],
+    "growing": growing(700),
+    "to one place": [f"@P{n % 7} BRA 0x0" for n in range(1_500)],
+    "ahead": [*[f"@P{n % 7} BRA {16 * 1_500:#x}" for n in range(1_500)], *[ADD] * 1_500],
+    "to themselves": [f"@P0 BRA {16 * n:#x}" for n in range(2_000)],
+}
 
 
-def same_place_ahead(size: int) -> list[str]:
-    return [f"@P{n % 7} BRA {16 * size:#x}" for n in range(size)] + [ADD] * size
-
-
-def to_themselves(size: int) -> list[str]:
-    return [f"@P0 BRA {16 * n:#x}" for n in range(size)]
-
-
-SLOW = [
-    (chain, 3_000),
-    (diamonds, 400),
-    (nested, 250),
-    (crossing, 200),
-    (loops, 200),
-    (scattered, 400),
-    (one_routine, 120),
-    (many_routines, 500),
-    (many_ends, 800),
-    (backwards, 400),
-    (guarded, 1_500),
-    (accumulators, 3_000),
-    (consecutive, 8_000),
-    (growing, 700),
-    (same_place, 1_500),
-    (same_place_ahead, 1_500),
-    (to_themselves, 2_000),
-]
-
-
-@pytest.mark.parametrize(("shape", "size"), SLOW, ids=[shape.__name__ for shape, _ in SLOW])
+@pytest.mark.parametrize("lines", SLOW.values(), ids=SLOW)
 @pytest.mark.slow
-def test_large_programs(shape, size: int) -> None:
-    lines = [*shape(size), "EXIT"]
-    code = run(lines)
-    assert len(code.waits) == 7 * len(lines)
-    assert code.program.counts == [10] * len(lines)
+def test_large_programs(lines: list[str]) -> None:
+    code = run([*lines, "EXIT"])
+    assert len(code.waits) == 7 * (len(lines) + 1)
+    assert code.program.counts == [10] * (len(lines) + 1)
 
 
-@pytest.mark.slow
-def test_nothing_but_ends() -> None:
-    code = run(["EXIT"] * 5_000, None)
-    assert len(code.program.flow.entries) == 5_000
-
-
-def test_loops_nested_too_deep_are_not_loops() -> None:
+def test_loops_nested_too_deep_and_routines_in_circles() -> None:
     code = run([*nested(100), "EXIT"])
     assert max(loop.depth for loop in code.program.flow.loops) == len(code.program.flow.loops)
     assert len(code.program.flow.loops) < 100
-
-
-def test_routines_in_circles() -> None:
     run(
         [
             "CALL.REL.NOINC 0x30",
@@ -364,35 +261,25 @@ def test_routines_in_circles() -> None:
     )
 
 
-# --- kernels that are too large
-
-
 def launch_of(code: dict[int, str] | Absent) -> Launch:
-    return Launch(
-        number=0,
-        name=KernelName("k", "k(float *)", "_Z1k"),
-        workload=Workload.KERNEL,
-        grid=(1, 1, 1),
-        block=(32, 1, 1),
-        data=InMemoryLaunch(Device("NVIDIA H200", "9.0", 132), {}, stored_disassembly=code),
-    )
+    return in_memory(InMemoryLaunch(H200, {}, stored_disassembly=code), "k(float *)")
 
 
-def test_a_kernel_that_is_too_large_says_so(wording) -> None:
+def test_a_report_with_too_much_or_no_code_says_so(wording) -> None:
     found = machine_code(launch_of({16 * n: "NOP" for n in range(MOST_INSTRUCTIONS + 1)}))
     assert isinstance(found, Absent)
     wording(found.reason)
     assert "keet hotspots" in found.remedy
-
-
-def test_a_report_without_code_says_so() -> None:
     missing = Absent("the file contains no code", "use the .ncu-rep itself")
     assert machine_code(launch_of(missing)) == missing
-
-
-def test_a_report_without_counters_has_code_all_the_same() -> None:
     found = machine_code(launch_of({0: "LDG.E R2, desc[UR4][R4.64]", 16: "EXIT"}))
     assert isinstance(found, MachineCode)
     analysed(found)
     assert found.threads is None
     assert found.program.counts == [1, 1]
+
+
+CODE = [
+    "S2R R0, SR_TID.X", "{}", "MOV R2, c[0x0][0x210]", "MOV R3, c[0x0][0x214]",
+    "IMAD.WIDE R4, R9, 0x4, R2", "LDG.E R6, [R4.64]", "STG.E [R4.64], R6", "EXIT",
+]  # fmt: skip

@@ -1,7 +1,5 @@
 """The analyses, compared with labels by human readers and with exact counts."""
 
-from __future__ import annotations
-
 from statistics import mean
 
 import pytest
@@ -20,18 +18,14 @@ def test_purposes_agree_with_readers(folder: str) -> None:
 
 
 @pytest.mark.slow
-def test_producers_of_stalls_agree_with_readers() -> None:
+def test_producers_and_bounds_agree_with_readers_and_counts() -> None:
     scores = blame_scores()
     kernels = {(score.stall.report, score.stall.launch) for score in scores}
     assert len(scores) >= 140
     assert len(kernels) >= 25
     wrong = [score for score in scores if not score.agrees]
     assert len(wrong) <= 2, wrong
-
-
-@pytest.mark.slow
-def test_bounds_are_true_and_close() -> None:
-    """Kernels of the casebook; `python -m evals.sass` has the samples too."""
+    # Kernels of the casebook; `python -m evals.sass` has the samples too.
     scores = [*reuse_scores("casebook")]
     given = [score for score in scores if score.ratio is not None]
     assert [score for score in scores if score.is_below] == []

@@ -1,7 +1,5 @@
 """Launches of the same code with the same counts share what follows from them."""
 
-from __future__ import annotations
-
 import gc
 from weakref import ref
 
@@ -30,9 +28,7 @@ def launches() -> list[Launch]:
     return [*same, every[0]]
 
 
-def test_a_further_launch_has_the_results_of_an_analysis_of_its_own(
-    launches: list[Launch],
-) -> None:
+def test_launches_share_results_and_nothing_is_kept_without_one(launches) -> None:
     *same, other = launches
     assert len(same) == 3
     gc.freeze()  # what other tests keep is not to be looked through
@@ -45,9 +41,6 @@ def test_a_further_launch_has_the_results_of_an_analysis_of_its_own(
     assert second.evaluation is first.evaluation
     assert [repr(getattr(second, name)) for name in _COMPARED] == results
     assert _code(other).program is not first.program
-
-
-def test_nothing_is_kept_without_a_launch(launches: list[Launch]) -> None:
     gc.freeze()
     first = ref(analysed(_code(launches[0])))
     gc.collect()

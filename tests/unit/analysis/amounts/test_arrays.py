@@ -1,6 +1,4 @@
-"""Arrays of real launches: what they touch, and what accesses it again."""
-
-from __future__ import annotations
+"""Arrays of real launches: what they touch, what accesses it again, and what single accesses cost."""
 
 from functools import cache
 from pathlib import Path
@@ -9,101 +7,77 @@ from typing import Any
 
 import pytest
 
+from keet.analysis.amounts.accesses import MemoryAccess, line_accesses, memory_accesses
 from keet.analysis.amounts.arrays import ArrayUse, _dram_bytes, arrays
 from keet.analysis.launch_view import LaunchView
-from keet.documents.amounts import ArrayDocument
+from keet.documents.amounts import ArrayDocument, LineAccessDocument
+from keet.profile.names import file_name
 from tests.rows import each_row
-from tests.unit.analysis.real_launches import SAMPLES, profile_of
+from tests.unit.analysis.made_up_launch import made_up
+from tests.unit.analysis.real_launches import SAMPLES, changed, launch_of, profile_of
 
 STREAMS = Path(__file__).parents[4] / "evals" / "sass" / "streams" / "streams.keet.json.zst"
 
 
 @cache
 def found(report: str, kernel: str = "") -> dict[str, ArrayDocument]:
-    path = STREAMS if report == "streams" else SAMPLES[report].folder / "slow.ncu-rep"
-    path = path if path.exists() else path.with_suffix(".ncu-repz")
+    path = STREAMS if report == "streams" else SAMPLES[report].report("slow")
     launches = profile_of(path).launches
     launch = next(each for each in launches if not kernel or each.name.function == kernel)
     return {array.name: array for array in arrays(LaunchView(launch, reads_code=True))}
 
 
-@each_row(
-    ("report", "kernel", "name", "distinct", "times", "again"),
-    [
-        # Sizes and formulas: evals/sass/reuse_truth.toml, evals/sass/streams/streams.cu.
-        ("matrix_flip", "", "in", 4 * 8192**2, 1.0, []),
-        ("matrix_flip", "", "out", 4 * 8192**2, 1.0, []),
-        ("panel_product", "", "x", 2 * 4096 * 2048, 32.0, [("blocks", "blockIdx.y", 32.0)]),
-        ("streams", "bin_ranges", "keys", 1 << 28, 4.0, [("blocks", "blockIdx.y", 4.0)]),
-        ("streams", "norm_rows", "x", 1 << 28, 3.0, [("passes", "several loops", 3.0)]),
-        (
-            "streams",
-            "score_table",
-            "table",
-            200_000_000,
-            6.0,
-            [("loop", "the loop at streams.cu:196", 6.0)],
-        ),
-    ],
-)
-def test_array(
-    report: str, kernel: str, name: str, distinct: int, times: float, again: list[object]
-) -> None:
+@each_row("report, kernel, name, distinct, times, again", [
+    # Sizes and formulas: evals/sass/reuse_truth.toml, evals/sass/streams/streams.cu.
+    ("matrix_flip", "", "in", 4 * 8192**2, 1.0, []),
+    ("matrix_flip", "", "out", 4 * 8192**2, 1.0, []),
+    ("panel_product", "", "x", 2 * 4096 * 2048, 32.0, [("blocks", "blockIdx.y", 32.0)]),
+    ("streams", "bin_ranges", "keys", 1 << 28, 4.0, [("blocks", "blockIdx.y", 4.0)]),
+    ("streams", "norm_rows", "x", 1 << 28, 3.0, [("passes", "several loops", 3.0)]),
+    ("streams", "score_table", "table", 200_000_000, 6.0,
+     [("loop", "the loop at streams.cu:196", 6.0)]),
+])  # fmt: skip
+def test_array(report, kernel, name, distinct, times, again) -> None:
     array = found(report, kernel)[name]
     assert array.basis == "exact"
-    assert array.distinct_bytes is not None
     assert abs(array.distinct_bytes - distinct) <= 0.02 * distinct
-    assert array.times is not None
     assert abs(array.times - times) <= 0.02 * times
     said = [(each.by, each.name, round(each.times or 0.0, 1)) for each in array.again]
     assert said == again
 
 
-def test_bytes_of_each_level() -> None:
+def test_bytes_of_each_level_and_arrays_that_are_unknown() -> None:
     keys = found("streams", "bin_ranges")["keys"]
-    assert keys.times_from_dram is not None
     assert abs(keys.times_from_dram - 4) < 0.1
     assert keys.l1_bytes == keys.requested_bytes == 4 * (1 << 28)
     written = found("matrix_flip")["out"]
     assert written.access == "written"
     assert written.l1_bytes == 8 * (written.requested_bytes or 0)  # a sector for each element
     assert written.lines[0].line == 7
-
-
-def test_gathered_arrays_are_unknown() -> None:
+    weights = found("streams", "filter_planes")["weights"]
+    assert (weights.distinct_bytes, weights.basis) == (6 * 9 * 4, "exact")
+    for array in found("panel_product").values():
+        ids = {each.id for each in array.evidence}
+        assert ids
+        assert all(each.derived_from for each in array.evidence)
     table = found("rate_table")["rate"]
     assert table.distinct_bytes is None
     assert table.times is None
     assert table.why_unknown
     assert table.requested_bytes
-
-
-def test_every_number_is_evidence() -> None:
-    for array in found("panel_product").values():
-        ids = {each.id for each in array.evidence}
-        assert ids
-        assert all(each.derived_from for each in array.evidence)
-
-
-def test_without_machine_code() -> None:
     path = SAMPLES["matrix_flip"].folder / "slow.ncu-rep"
     assert arrays(LaunchView(profile_of(path).launches[0])) == ()
 
 
-@each_row(
-    ("other", "dram", "is_all"),
-    [
-        ((None, None), 100e6, True),
-        # L2 reads 1 % for another array: that may be half of what DRAM reads.
-        ((None, None), 20e6, False),
-        ((0.5e6, "exact"), 60e6, True),  # it stays in L2
-        ((0.5e6, "bound"), 20e6, False),
-        ((8e6, "exact"), 20e6, False),
-    ],
-)
-def test_dram_reads_for_one_array(
-    other: tuple[float | None, Any], dram: float, is_all: bool
-) -> None:
+@each_row("other, dram, is_all", [
+    ((None, None), 100e6, True),
+    # L2 reads 1 % for another array: that may be half of what DRAM reads.
+    ((None, None), 20e6, False),
+    ((0.5e6, "exact"), 60e6, True),  # it stays in L2
+    ((0.5e6, "bound"), 20e6, False),
+    ((8e6, "exact"), 20e6, False),
+])  # fmt: skip
+def test_dram_reads_for_one_array(other, dram, is_all) -> None:
     """One array has 99.8 % of what L1 reads from L2."""
     own = dict.fromkeys(ArrayUse._fields) | {
         "reads": SimpleNamespace(at_most=None, requested=1e9),
@@ -126,7 +100,63 @@ def test_windows_that_overlap_are_not_called_exact() -> None:
     assert signal.basis != "exact"
 
 
-def test_a_small_table_behind_conditions() -> None:
-    weights = found("streams", "filter_planes")["weights"]
-    assert weights.distinct_bytes == 6 * 9 * 4
-    assert weights.basis == "exact"
+UNIFORM_ROWS = "kmeans_assign/double_accumulator"
+
+
+def rows(name: str, *, reads_code: bool = True) -> tuple[LineAccessDocument, ...]:
+    return line_accesses(LaunchView(launch_of(name), reads_code=reads_code))
+
+
+def test_rows_of_samples_and_uniform_loads() -> None:
+    launch = launch_of("stencil_march")
+    found = memory_accesses(LaunchView(launch))
+    loads = [each.sectors or 0.0 for each in found if each.operation == "load"]
+    stores = [each.sectors or 0.0 for each in found if each.operation == "store"]
+    assert sum(loads) == launch.number("global_load_sectors")
+    assert sum(stores) == launch.number("global_store_sectors")
+    assert sum(each.executed for each in found) == 22_020_096 + 786_432
+    view = LaunchView(launch_of("matrix_flip"))
+    shown = {number.id for row in line_accesses(view) for number in row.evidence}
+    assert shown
+    assert shown <= {entry.id for entry in view.ledger}
+    assert line_accesses(LaunchView(made_up({}))) == ()
+    first, second = rows("matrix_flip")
+    assert (first.operation, first.sectors, first.sectors_needed) == ("store", 32, 4)
+    assert (second.operation, second.sectors, second.wavefronts) == ("load", 4, 1)
+    assert first.wavefronts is None  # one line or two per pass
+    first, second, *_ = rows("score_tiles")
+    assert (file_name(first.file or ""), first.line, first.memory) == ("slow.cu", 43, "shared")
+    assert (first.wavefronts, first.wavefronts_needed, first.sectors) == (4, 1, None)
+    assert (second.line, second.wavefronts) == (42, 1)
+    found = [each for each in rows("key_count") if each.operation == "atomic"]
+    assert len(found) == 4
+    assert all(each.sectors == pytest.approx(11.77, abs=0.02) for each in found)
+    assert all(each.wavefronts is None for each in found)
+    first, *others = rows(UNIFORM_ROWS)
+    assert (first.line, first.operation, first.width) == (18, "load", 16)
+    assert first.is_uniform
+    assert (first.sectors, first.wavefronts, first.instructions) == (1, 4, 8)
+    assert first.executed == 8 * 1_013_760
+    assert not any(each.is_uniform for each in others)
+    first, *_ = rows(UNIFORM_ROWS, reads_code=False)
+    assert first.is_uniform is None
+    assert (first.sectors, first.wavefronts) == (1, 4)
+    # The same code, but more sectors than one address needs.
+    twice = changed(
+        launch_of(UNIFORM_ROWS),
+        lambda name, value: 2 * value if name.endswith("theoretical_sectors_global") else value,
+    )
+    first, *_ = line_accesses(LaunchView(twice, reads_code=True))
+    assert (first.sectors, first.is_uniform) == (2, None)
+    assert (access(16, 1).wavefronts((9, 0)), access(8, 2).wavefronts((9, 0))) == (4, 2)
+    assert access(4, 1).wavefronts((8, 6)) == 1
+    assert access(16, 1).wavefronts((8, 6)) is None  # not checked there
+    assert access(4, 2).wavefronts((9, 0)) is None  # not aligned: one pass or two
+    assert access(16, 1, threads=8).wavefronts((9, 0)) is None
+
+
+def access(width: int, lines: float, threads: float = 32.0) -> MemoryAccess:
+    """A load that one warp executes."""
+    data = max(1.0, width / 4)
+    fields = (1.0, threads, 1.0, 1.0, lines, None, None, data, max(data, lines))
+    return MemoryAccess(0, "global", "load", width, *fields)

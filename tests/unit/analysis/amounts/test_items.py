@@ -1,22 +1,22 @@
-"""What amounts are counted per, and the work per item."""
-
-from __future__ import annotations
+"""What amounts are counted per, the work per item, and what a block takes of an SM."""
 
 import pytest
 
 from evals.public_reports import MANUALLY_READ, NOT_FOUND
 from keet.analysis.amounts.bounds import bounds
 from keet.analysis.amounts.items import item_of, per_item
+from keet.analysis.amounts.resources import resources
 from keet.analysis.launch_view import LaunchView
+from keet.documents.amounts import ResourcesDocument
 from keet.ingest import read_profile
+from tests.conftest import REPORTS
 from tests.rows import each_row
-from tests.unit.analysis.real_launches import SAMPLES
+from tests.unit.analysis.made_up_launch import made_up
+from tests.unit.analysis.real_launches import launch_of, profile_of, program_launch
 
 
 def view_of(sample: str, *, reads_code: bool = True) -> LaunchView:
-    path = SAMPLES[sample].folder / "slow.ncu-rep"
-    path = path if path.exists() else path.with_suffix(".ncu-repz")
-    return LaunchView(read_profile(path).launches[0], reads_code=reads_code)
+    return LaunchView(launch_of(sample), reads_code=reads_code)
 
 
 def work(view: LaunchView) -> dict[str, float]:
@@ -25,18 +25,14 @@ def work(view: LaunchView) -> dict[str, float]:
     return {row.id: row.value for row in per_item(view, item)}
 
 
-@each_row(
-    ("sample", "name", "count", "basis"),
-    [
-        ("matrix_flip", "element of out", 8192**2, "stores"),
-        ("half_dense", "element of c", 4096**2, "stores"),  # stored four at a time
-        ("decay_ratios", "element of param+0x30", 2_000_000, "stores"),  # the first of two
-        ("key_count", "thread", 16384 * 256, "threads"),  # atomics at indices from memory
-    ],
-)
+@each_row("sample, name, count, basis", [
+    ("matrix_flip", "element of out", 8192**2, "stores"),
+    ("half_dense", "element of c", 4096**2, "stores"),  # stored four at a time
+    ("decay_ratios", "element of param+0x30", 2_000_000, "stores"),  # the first of two
+    ("key_count", "thread", 16384 * 256, "threads"),  # atomics at indices from memory
+])  # fmt: skip
 def test_item(sample: str, name: str, count: int, basis: str) -> None:
     item = item_of(view_of(sample))
-    assert item is not None
     assert (item.name, item.count, item.basis) == (name, count, basis)
 
 
@@ -46,11 +42,10 @@ def test_a_sum_is_counted_per_element_that_is_read() -> None:
     """LakshyaSingh354: a dot product. All threads update one number."""
     (path,) = MANUALLY_READ.glob("Laksh*dot_product*")
     item = item_of(LaunchView(read_profile(path).launches[0], reads_code=True))
-    assert item is not None
     assert (item.name, item.count, item.basis) == ("element of param+0x0", 1 << 20, "loads")
 
 
-def test_the_kinds_of_instructions_add_up() -> None:
+def test_the_same_instructions_and_work_of_samples() -> None:
     view = view_of("half_dense")
     item = item_of(view)
     assert item is not None
@@ -58,53 +53,82 @@ def test_the_kinds_of_instructions_add_up() -> None:
     named = row.text.evidence.values()
     parts = [each.value for each in named if each.id.startswith("per_item_instructions_")]
     assert sum(parts) == pytest.approx(row.value)
-
-
-def test_the_same_instructions_need_their_busiest_pipe() -> None:
-    """Tensor cores at 94 %, issue slots at 17 %."""
-    path = SAMPLES["token_mix"].folder / "slow.ncu-repz"
-    view = LaunchView(read_profile(path).launches[0])
+    # Tensor cores at 94 %, issue slots at 17 %.
+    view = view_of("token_mix", reads_code=False)
     (bound,) = (each for each in bounds(view) if each.id == "same_instructions")
     duration = view.value("duration")
-    assert duration is not None
     assert bound.us > 0.94e-3 * duration
-
-
-def test_the_user_names_another() -> None:
-    view = view_of("matrix_flip")
-    view.counted_per = ("tile", 65536.0)
-    item = item_of(view)
-    assert item is not None
-    assert (item.name, item.count, item.basis) == ("tile", 65536, "user")
-    assert work(view)["loads"] == 1024
-
-
-def test_work_of_a_copy() -> None:
     found = work(view_of("matrix_flip"))
     assert (found["loads"], found["stores"]) == (1, 1)
     purposes = [value for name, value in found.items() if name.startswith("instructions.")]
     assert abs(sum(purposes) - found["instructions"]) < 1e-9
     assert "fp32" not in found  # nothing that is not done
     assert 8 < found["dram_bytes"] < 9
-
-
-def test_work_of_a_product() -> None:
     found = work(view_of("half_dense"))
-    assert found["fp32"] == 2 * 2048
-    assert found["loads"] == 4
-
-
-def test_divisions() -> None:
+    assert (found["fp32"], found["loads"]) == (2 * 2048, 4)
     found = work(view_of("decay_ratios"))
     assert found["divisions"] == 98
     assert found["special"] > found["divisions"]
-
-
-def test_counters_alone() -> None:
+    view = view_of("matrix_flip")
+    view.counted_per = ("tile", 65536.0)
+    item = item_of(view)
+    assert (item.name, item.count, item.basis, work(view)["loads"]) == ("tile", 65536, "user", 1024)
     view = view_of("half_dense", reads_code=False)
     item = item_of(view)
-    assert item is not None
     assert item.basis == "threads"
     found = work(view)
     with_code = work(view_of("half_dense"))
     assert abs(found["instructions"] * item.count / 4096**2 / with_code["instructions"] - 1) < 0.01
+
+
+def known(name: str, *, reads_code: bool = False) -> ResourcesDocument:
+    found = resources(LaunchView(launch_of(name), reads_code=reads_code))
+    assert found is not None
+    return found
+
+
+@each_row("sample, blocks, fit, warps, limits", [
+    ("stencil_march", 2, 2, 32, ("registers",)),
+    ("matrix_flip", 8, 8, 64, ()),
+    ("window_median", 2, 2, 8, ("shared memory",)),
+    ("ring_steps", 1, 8, 8, ("grid",)),
+    ("half_dense:fast", 1, 1, 8, ("registers", "shared memory")),
+    # Blocks of one warp without shared memory of their own: that of the driver is no limit.
+    ("page_walk", 32, 32, 32, ("blocks",)),
+])  # fmt: skip
+def test_what_fits(sample: str, blocks: int, fit: int, warps: int, limits: tuple[str, ...]) -> None:
+    found = known(sample)
+    assert (found.blocks_per_sm, found.blocks_that_fit, found.warps_per_sm) == (blocks, fit, warps)
+    assert found.limited_by == limits
+
+
+def test_what_a_block_takes_of_an_sm() -> None:
+    assert known("score_tiles").shared_bytes_per_block == 17_408
+    assert known("matrix_flip").shared_bytes_per_block == 0
+    # The code takes 0x320 bytes off the stack pointer, all of them for registers.
+    found = known("softmax_rows", reads_code=True)
+    assert (found.spills_per_thread, found.spilled_bytes_per_thread) == (645, 800)
+    assert known("softmax_rows").spilled_bytes_per_thread is None
+    assert known("softmax_rows:fast").spilled_bytes_per_thread == 0
+    found = known("column_physics", reads_code=True)
+    assert (found.spills_per_thread, found.spilled_bytes_per_thread) == (0, 0)
+    limits = {"block_limit_registers": 4.0, "block_limit_warps": 8.0, "block_size": 256.0}
+    made = made_up({}, **limits, theoretical_warps_per_sm=16.0)
+    found = resources(LaunchView(made))
+    assert (found.warps_per_sm, found.limited_by) == (16, ())
+    assert resources(LaunchView(made_up({}))) is None
+    assert resources(LaunchView(profile_of(REPORTS / "range.ncu-rep").launches[0])) is None
+    sensors, records = (
+        of_program("photoacoustic", kernel) for kernel in ("place_sensors", "condition_records")
+    )
+    assert (sensors.local_bytes_per_thread, sensors.barriers_per_block) == (32, 0)
+    assert (records.local_bytes_per_thread, records.barriers_per_block) == (0, 2)
+    assert known("matrix_flip").barriers_per_block is None  # the code was not read
+    text = of_program("ising", "measure_final").text
+    assert {"grid_size", "device_sm_count"} <= {each.partition("#")[0] for each in text.ids}
+
+
+def of_program(name: str, kernel: str) -> ResourcesDocument:
+    found = resources(LaunchView(program_launch(f"{name}_first", kernel), reads_code=True))
+    assert found is not None
+    return found

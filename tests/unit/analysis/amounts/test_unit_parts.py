@@ -1,15 +1,13 @@
-"""Whose work L1 and L2 do."""
-
-from __future__ import annotations
+"""How busy units are, on average and while an SM is active, and whose work L1 and L2 do."""
 
 import pytest
 
 from keet.analysis.amounts.unit_parts import unit_parts
+from keet.analysis.amounts.units import unit_uses
 from keet.analysis.launch_view import LaunchView
-from keet.documents.amounts import UnitPartDocument
-from keet.profile.metric import Value
+from keet.documents.amounts import UnitPartDocument, UnitUseDocument
 from tests.rows import each_row
-from tests.unit.analysis.made_up_launch import made_up
+from tests.unit.analysis.made_up_launch import ELAPSED, made_up
 from tests.unit.analysis.real_launches import changed, launch_of
 
 Parts = dict[tuple[str, str, str], UnitPartDocument]
@@ -35,80 +33,87 @@ def test_shares_add_up(name: str) -> None:
         assert sum(own) == pytest.approx(100)
 
 
-def test_reductions_of_a_histogram() -> None:
+def test_whose_work_l1_and_l2_do() -> None:
     found = of_launch("key_count")
     atomics = found["L2", "sectors", "atomics"]
     assert (atomics.amount, atomics.basis) == (16_776_777, "exact")
     assert atomics.share_pct == pytest.approx(100 * 16_776_777 / (16_776_777 + 2_097_152))
     assert found["L1", "sectors", "atomics"].amount == 16_776_777
-
-
-def test_uniform_loads_fill_the_passes_of_l1() -> None:
-    """By sectors they would be a tenth of the loads."""
-    found = of_launch("kmeans_assign/double_accumulator")
-    uniform = found["L1", "wavefronts", "uniform loads"]
-    assert uniform.amount == pytest.approx(4 * 8 * 1_013_760, rel=0.02)
-    assert uniform.share_pct > 90
-    assert "sectors" not in {of for unit, of, _ in found if unit == "L1"}
-
-
-def test_without_machine_code_they_are_loads() -> None:
-    found = of_launch("kmeans_assign/double_accumulator", reads_code=False)
-    assert {part for unit, _, part in found if unit == "L1"} == {"loads", "other"}
-
-
-def test_shared_memory_is_work_of_l1() -> None:
-    found = of_launch("score_tiles")
-    assert found["L1", "wavefronts", "shared memory"].share_pct == pytest.approx(95, abs=0.5)
-    assert found["L1", "wavefronts", "shared memory"].amount == 352_321_536
-
-
-def test_gathers() -> None:
-    """All of their sectors miss L1."""
+    # All of their sectors miss L1.
     found = of_launch("rate_table")
     assert found["L1", "sectors", "gathers"].share_pct == pytest.approx(73, abs=0.5)
     gathers = found["L2", "sectors", "gathers"]
     assert (gathers.share_pct, gathers.basis) == (pytest.approx(73, abs=0.5), "exact")
-
-
-def test_gathers_that_l1_may_hold_are_not_told_apart() -> None:
-    """Half of the sectors hit L1, of which loads is not known."""
+    # Half of the sectors hit L1, of which loads is not known.
     found = of_launch("lookup_records:fast")
     assert ("L1", "sectors", "gathers") in found
     assert ("L2", "sectors", "gathers") not in found
-
-
-def test_spills_in_l2() -> None:
-    """L1 writes through; the report has the hit rate of loads."""
     launch = launch_of("monte_carlo/bounds_for_eight_blocks")
     found = parts(LaunchView(launch))
     spills = found["L2", "sectors", "local memory"]
     reads, writes = (launch.number(f"l2_l1_{way}_sectors") or 0 for way in ("read", "write"))
     assert spills.amount == pytest.approx(reads + writes, rel=0.02)
-
-
-def test_local_memory_of_l2_is_not_known_without_its_misses() -> None:
     found = of_launch("softmax_rows")
     assert ("L1", "sectors", "local memory") in found
     assert ("L2", "sectors", "local memory") not in found
     assert "local memory included" in found["L2", "sectors", "stores"].text
-
-
-def test_joined_stores_of_bytes_leave_local_memory_unknown() -> None:
-    """L2 gets half of the sectors that L1 counts: whose they are is not known."""
-
-    def joined(name: str, value: Value) -> Value:
-        is_stores = name == "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"
-        return 1e8 if is_stores else value
-
-    launch = changed(launch_of("monte_carlo/bounds_for_eight_blocks"), joined)
+    # L2 gets half of the sectors that L1 counts: whose they are is not known.
+    stores = "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"
+    launch = launch_of("monte_carlo/bounds_for_eight_blocks")
+    launch = changed(launch, lambda name, value: 1e8 if name == stores else value)
     assert ("L2", "sectors", "local memory") not in parts(LaunchView(launch))
-
-
-def test_passes_that_do_not_add_up_are_not_given() -> None:
-    """Rows that are not aligned: a pass serves one line or two."""
+    assert unit_parts(LaunchView(made_up({}))) == ()
+    found = of_launch("kmeans_assign/double_accumulator")
+    uniform = found["L1", "wavefronts", "uniform loads"]
+    assert uniform.amount == pytest.approx(4 * 8 * 1_013_760, rel=0.02)
+    assert uniform.share_pct > 90
+    assert "sectors" not in {of for unit, of, _ in found if unit == "L1"}
+    found = of_launch("kmeans_assign/double_accumulator", reads_code=False)
+    assert {part for unit, _, part in found if unit == "L1"} == {"loads", "other"}
+    found = of_launch("score_tiles")
+    assert found["L1", "wavefronts", "shared memory"].share_pct == pytest.approx(95, abs=0.5)
+    assert found["L1", "wavefronts", "shared memory"].amount == 352_321_536
+    # Rows that are not aligned: a pass serves one line or two.
     assert "wavefronts" not in {of for _, of, _ in of_launch("tile_smooth")}
 
 
-def test_nothing_is_known() -> None:
-    assert unit_parts(LaunchView(made_up({}))) == ()
+def uses(name: str) -> dict[str, UnitUseDocument]:
+    return {each.unit: each for each in unit_uses(LaunchView(launch_of(name)))}
+
+
+def test_how_busy_units_are_while_sms_are_active() -> None:
+    launch, found = launch_of("row_norms"), uses("row_norms")
+    alu = found["ALU pipe"]
+    measured = launch.metric("sm__pipe_alu_cycles_active.avg.pct_of_peak_sustained_active")
+    assert (alu.active_pct, alu.average_pct) == (measured.value, pytest.approx(2.59, abs=0.01))
+    l1 = found["L1"]
+    assert l1.active_pct / l1.average_pct == pytest.approx(
+        measured.value / alu.average_pct, rel=0.02
+    )
+    assert [each.average_pct for each in found.values()] == sorted(
+        (each.average_pct for each in found.values()), reverse=True
+    )
+    found = uses("row_norms")
+    assert found["DRAM"].active_pct is None
+    assert found["L2"].active_pct is None
+    # In a launch of 2 us, the GPCs count 6 % fewer cycles than the SMs.
+    launch = launch_of("ring_steps")
+    kept = LaunchView(launch)
+    issue = {each.unit: each for each in unit_uses(kept)}["issue slots"]
+    measured = launch.metric("smsp__issue_active.avg.pct_of_peak_sustained_active")
+    assert issue.active_pct == pytest.approx(measured.value, rel=0.1)
+    lsu = {each.unit: each for each in unit_uses(kept)}["LSU pipe"]
+    exact = launch.metric("sm__inst_executed_pipe_lsu.avg.pct_of_peak_sustained_active")
+    assert lsu.active_pct == exact.value
+    half = made_up(
+        {"fp64": 21, "l2": 40, "xu": 0.5}, sm_active_cycles=ELAPSED / 4, elapsed_cycles=ELAPSED
+    )
+    found = {each.unit: each.active_pct for each in unit_uses(LaunchView(half))}
+    assert found == {"L2": None, "FP64 pipe": pytest.approx(84), "XU pipe": pytest.approx(2)}
+    always = made_up({"fp64": 21, "xu": 0.5}, sm_active_cycles=ELAPSED, elapsed_cycles=ELAPSED)
+    (only,) = unit_uses(LaunchView(always))
+    assert (only.unit, only.active_pct) == ("FP64 pipe", pytest.approx(21))
+    assert len(only.evidence) == 1  # nothing else to say
+    (only,) = unit_uses(LaunchView(made_up({"fp64": 21})))
+    assert only.active_pct is None
+    assert unit_uses(LaunchView(made_up({}))) == ()
