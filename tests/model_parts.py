@@ -36,8 +36,16 @@ EDIT = {
 }
 
 
-def edit(finding: str | None, what: Prose = Prose(), **parts: Any) -> EditDocument:  # noqa: B008
-    return EditDocument(finding=finding, what=what, **{**EDIT, **parts})
+def edit(
+    finding: str | None,
+    what: Prose = Prose(),  # noqa: B008
+    *in_order: Any,
+    **parts: Any,
+) -> EditDocument:
+    """Parts in the order of `EDIT`, or by name."""
+    return EditDocument(
+        finding=finding, what=what, **{**EDIT, **dict(zip(EDIT, in_order)), **parts}
+    )
 
 
 def said(summary: Prose = Prose(), **parts: Any) -> ModelExplanation:  # noqa: B008
