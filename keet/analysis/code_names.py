@@ -12,8 +12,8 @@ from keet.profile import Launch, Location
 from keet.profile.names import file_name
 
 if TYPE_CHECKING:
-    from keet.analysis.sass import MachineCode
     from keet.analysis.sass.instructions.instruction import Instruction
+    from keet.analysis.sass.machine_code import MachineCode
     from keet.analysis.sass.polynomials.polynomial import Polynomial
 
 Offset = Callable[[int], str]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from keet.analysis.sass import MachineCode
 from keet.analysis.sass.analyses.address_patterns import (
     Merge,
     is_gather,
     is_uniform,
     lane_stride,
 )
+from keet.analysis.sass.machine_code import MachineCode
 from keet.analysis.sass.polynomials.symbols import launch_shape
 from tests.rows import each_row
 from tests.unit.sass.assembled import assembled, machine
