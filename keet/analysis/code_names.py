@@ -59,7 +59,7 @@ def noun(each: Instruction) -> str:
 
     if each.opcode == "MUFU":
         return "special function"
-    if each.role is Role.SYNC and each.opcode != "BAR":
+    if each.role is Role.SYNC and not each.is_barrier:
         return "synchronization"
     space = "shared " if each.opcode in SHARED else "local " if each.opcode in LOCAL else ""
     return space + _NOUNS.get(each.role.name, each.opcode)

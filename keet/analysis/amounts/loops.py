@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from keet.analysis.facts.on_chip import MOST_REGISTERS_PER_THREAD
 from keet.analysis.kernel.inactive_threads import WARP
 from keet.analysis.launch_view import LaunchView, cached_per_view
+from keet.analysis.sass.instructions.opcodes import GLOBAL_READS
 from keet.documents.amounts import InvariantDocument, LoopAmounts
 from keet.documents.finding import Place
 from keet.evidence import Evidence, Sentence
@@ -171,7 +172,7 @@ def _is_told(loop: SourceLoop) -> bool:
 _LEFT_OVER = 1.5
 """Trips of a loop below which it hardly repeats anything."""
 
-_LOADS = frozenset({"LDG", "LD", "LDL", "LDGSTS"})
+_LOADS = GLOBAL_READS | {"LDL"}
 
 
 class _Ledger:
@@ -192,7 +193,7 @@ def _row(view: LaunchView, code: MachineCode, loop: SourceLoop, executed: Eviden
     own = _positions(code, loop)
     instructions = sum(counts[each] for each in own) + _called(code, own)
     loads = sum(counts[each] for each in own if code.program.code[each].opcode in _LOADS)
-    barriers = sum(counts[each] for each in own if is_barrier(code, each))
+    barriers = sum(counts[each] for each in own if code.program.code[each].is_barrier)
     chain = next((each.recurrence for each in code.chains if each.loop == main.index), None)
     ledger = _Ledger(view, loop, executed)
     invariant = (*_repeated(view, code, loop), *_computed(code, loop))
@@ -244,11 +245,6 @@ def _called(code: MachineCode, own: Collection[int]) -> float:
             part = sum(counts[each] for each in calls if each in inside) / every
             found += part * counts[position]
     return found
-
-
-def is_barrier(code: MachineCode, position: int) -> bool:
-    each = code.program.code[position]
-    return (each.opcode == "BAR" and each.has("SYNC", "RED")) or each.opcode == "UCGABAR_WAIT"
 
 
 _SOME = 0.05
