@@ -605,7 +605,7 @@ def _used(view: LaunchView) -> Iterator[KnownFact]:
     if not view.opcodes or executed is None:
         return
     for topic, (label, opcodes) in _USED.items():
-        count = view.count(*opcodes)
+        count = view.count(*opcodes) or 0
         if topic == "fp64" and not count and view.executed("F2F", "I2F", "F2I", "MUFU"):
             count = sum(n for name, n in view.modified_opcodes.items() if ".F64" in name)
         if topic == "shared_memory" and not count and any(map(view.value, _SHARED_SIZES)):

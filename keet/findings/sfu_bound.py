@@ -150,7 +150,7 @@ def _effect(view: LaunchView, model: TimeModel, functions: float) -> Effect:
         added = code.multiples.products + code.quotients.products + _reads(code)
         added /= sum(code.program.counts)
         units["issue"] = 1 - removed_part(view, gone, "issue") + added
-        on_fma = part_of(view, "FFMA", "FMUL", "FADD", "IMAD") or 1.0
+        on_fma = view.count(*BY_PIPE["FMA"]) / (view.all_executed or 1.0) or 1.0
         units["FMA"] = 1 - removed_part(view, gone, "FMA") + added / on_fma
     if code is not None and code.expanded(LARGE_ANGLES):
         units |= without_local(view)
