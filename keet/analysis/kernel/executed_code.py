@@ -29,13 +29,15 @@ PURPOSES = {
 }
 _KINDS = {
     "value": (Role.FLOAT, Role.TENSOR),
-    "memory": (Role.LOAD, Role.STORE, Role.ATOMIC, Role.COPY, Role.CONSTANT),
+    "memory": (Role.LOAD, Role.STORE, Role.ATOMIC, Role.COPY),
     "control": (Role.BRANCH, Role.CONVERGENCE, Role.PREDICATE, Role.NOTHING),
     "conversion": (Role.CONVERSION,),
-    "move": (Role.MOVE, Role.SHUFFLE, Role.SPECIAL),
+    "move": (Role.MOVE, Role.SHUFFLE),
     "sync": (Role.SYNC,),
     "unknown": (Role.UNKNOWN,),
 }
+"""As in the machine code (analyses/purpose.py), which also shows what the others are for: integers,
+constants and special registers."""
 
 
 def opcode_mix(view: LaunchView) -> list[tuple[str, str, float]]:
