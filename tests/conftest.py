@@ -7,7 +7,6 @@ import json
 import os
 import re
 import signal
-import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from enum import Enum
@@ -20,8 +19,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
 from evals.public_reports import CORPUS, NOT_FOUND, reports_in
-from keet.analysis import sass
-from keet.analysis.sass import MachineCode
+from keet.analysis.sass import machine_code as analysis
+from keet.analysis.sass.machine_code import MachineCode
 from keet.cli import main
 from keet.files import replacing
 from keet.ingest import read_profile
@@ -256,7 +255,7 @@ def _code_is_analysed_once() -> Iterator[None]:
     """Nine tenths of an explanation are spent on machine code, and hundreds of tests explain the
     same few dozen kernels: equal code with equal counts is analysed once by each worker. What is
     compared is all that an analysis sees, so that a changed launch is analysed anew."""
-    build, known = sass.machine_code, defaultdict[int, list[MachineCode]](list)
+    build, known = analysis.machine_code, defaultdict[int, list[MachineCode]](list)
 
     def build_once(launch: Launch) -> MachineCode | Absent:
         code = build(launch)
@@ -270,8 +269,7 @@ def _code_is_analysed_once() -> Iterator[None]:
         return code
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sass, "machine_code", build_once)
-        patch.setattr(sys.modules[MachineCode.__module__], "machine_code", build_once)
+        patch.setattr(analysis, "machine_code", build_once)
         yield
 
 

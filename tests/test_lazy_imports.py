@@ -75,7 +75,7 @@ NOT_FOR_A_REPORT_ALONE = (
     "keet.verification.sentences",
     "keet.explanation.whole_run",
     "keet.analysis.replay_gap_reasons",
-    "keet.analysis.sass",
+    "keet.analysis.sass.machine_code",
     "keet.ingest.sass.disassembler",
     "secrets",
     "shlex",

@@ -16,11 +16,11 @@ from evals.sass.labels import (
     program_of,
     rows_of,
 )
-from keet.analysis.sass import MachineCode, machine_code
 from keet.analysis.sass.analyses.blame import producers_of
 from keet.analysis.sass.analyses.purpose import purposes
 from keet.analysis.sass.analyses.reuse import READS, at_most
 from keet.analysis.sass.instructions.opcodes import Role
+from keet.analysis.sass.machine_code import MachineCode, machine_code
 from keet.analysis.sass.signature import signature
 from keet.analysis.sass.streaming import streaming
 from keet.diagnosis.diagnosis import diagnose

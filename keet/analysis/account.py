@@ -22,6 +22,7 @@ from keet.analysis.kernel.inactive_threads import filled_lanes
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.ledger import LaunchLedger
 from keet.analysis.limits import NAMED_PART
+from keet.analysis.sass.instructions.opcodes import COPIES, GENERIC, SHARED, TMA
 from keet.analysis.time_model import BLOCK_STARTS, HOT_LINE, SHARPNESS, TimeModel, spoken_load
 from keet.documents.document import computed, live
 from keet.documents.explain import PartDocument
@@ -182,8 +183,6 @@ _SHORT_OPERATIONS = "latency of shared memory, constants, special functions"
 _WITHOUT_SHARED = "latency of the MIO queue, constants, special functions"
 """The same part of the account where no instruction accesses shared memory: the queue has global
 accesses, too."""
-_ON_SHARED = ("LDS", "STS", "ATOMS", "UTMA", "UBLKCP")
-_ON_ANY_MEMORY = ("LD", "ST", "ATOM")
 _LATENCIES = {
     "long_scoreboard": ("memory", "latency of global or local memory"),
     "lg_throttle": ("memory", "latency of global or local memory"),
@@ -411,8 +410,7 @@ class _AccountBuilder:
     def _may_access_shared(self) -> bool:
         """Also where the instructions were not counted."""
         view = self.view
-        found = view.executed(*_ON_SHARED) + view.count("LDGSTS", *_ON_ANY_MEMORY)
-        return not view.opcodes or found > 0
+        return not view.opcodes or view.count(*SHARED | COPIES | TMA | GENERIC) > 0
 
     def _units(self, state: str) -> tuple[str, ...]:
         units = _BUSY_UNITS.get(state, ())

@@ -12,8 +12,8 @@ from keet.profile import Launch, Location
 from keet.profile.names import file_name
 
 if TYPE_CHECKING:
-    from keet.analysis.sass import MachineCode
     from keet.analysis.sass.instructions.instruction import Instruction
+    from keet.analysis.sass.machine_code import MachineCode
     from keet.analysis.sass.polynomials.polynomial import Polynomial
 
 Offset = Callable[[int], str]
@@ -59,7 +59,7 @@ def noun(each: Instruction) -> str:
 
     if each.opcode == "MUFU":
         return "special function"
-    if each.role is Role.SYNC and each.opcode != "BAR":
+    if each.role is Role.SYNC and not each.is_barrier:
         return "synchronization"
     space = "shared " if each.opcode in SHARED else "local " if each.opcode in LOCAL else ""
     return space + _NOUNS.get(each.role.name, each.opcode)

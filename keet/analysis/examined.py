@@ -19,10 +19,10 @@ from keet.documents.shared_types import Skipped
 from keet.profile import Absent, Launch, Location
 
 if TYPE_CHECKING:
-    from keet.analysis.sass import MachineCode
     from keet.analysis.sass.analyses.blame import Link
     from keet.analysis.sass.analyses.purpose import Purpose
     from keet.analysis.sass.analyses.reuse import Access, PointerReuse
+    from keet.analysis.sass.machine_code import MachineCode
 
 
 class Examined(Hotspots):
@@ -53,7 +53,7 @@ def examined(
 ) -> Examined | HotspotsLaunch:
     """`which`: the rows that are printed, with their code. Without numbers per instruction the
     result has no rows."""
-    from keet.analysis.sass import MachineCode, machine_code
+    from keet.analysis.sass.machine_code import MachineCode, machine_code
 
     code: MachineCode | Absent | None = None
     if has_sass:

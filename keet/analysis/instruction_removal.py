@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from keet.analysis.candidate import MEMORY_WAITS, kept_waits, needless_loads
 from keet.analysis.launch_view import LaunchView, cached_per_view
+from keet.analysis.sass.instructions.opcodes import BY_PIPE, Role
 from keet.analysis.time_model import INDIRECT, SHARPNESS, TimeModel
 
 if TYPE_CHECKING:
@@ -73,12 +74,6 @@ def _at_barriers(
     return {BARRIER: left[BARRIER] * min(1.0, rest / sum(others.values()))}
 
 
-_FMA = (
-    *("IMAD", "IMAD32I", "IMUL", "XMAD", "FFMA", "FMUL", "FADD", "FFMA32I", "FMUL32I", "FADD32I"),
-    *("FFMA2", "FMUL2", "FADD2", "VIADD"),
-)
-"""VIADD: with it, the executions add up to the pipe's busy cycles on an H200; without it, they lack
-as many as it has."""
 _TWICE = ("WIDE", "HI")
 """Products of 64 bits take the FMA pipe twice as long."""
 
@@ -120,9 +115,7 @@ def _times(view: LaunchView) -> _Times:
 
 
 def _time_on(unit: str, each: Instruction) -> int:
-    from keet.analysis.sass.instructions.opcodes import Role
-
-    is_fma = each.opcode in _FMA
+    is_fma = each.opcode in BY_PIPE["FMA"]
     if unit == "FMA":
         return is_fma * (2 if each.opcode == "IMAD" and each.has(*_TWICE) else 1)
     return unit == "issue" or (

@@ -10,13 +10,13 @@ from typing import Any, TypeVar
 
 from keet.analysis.code_names import FormWords, function_start, line_text, with_more
 from keet.analysis.examined import Examined, executed_share, shares
-from keet.analysis.sass import MachineCode
 from keet.analysis.sass.analyses.address_patterns import lane_stride
 from keet.analysis.sass.analyses.blame import Wait
 from keet.analysis.sass.analyses.loop_chains import LoopChains
 from keet.analysis.sass.analyses.purpose import Purpose
 from keet.analysis.sass.analyses.reuse import Access
 from keet.analysis.sass.flow.control_flow import Loop
+from keet.analysis.sass.machine_code import MachineCode
 from keet.analysis.source_lines import Hotspots
 from keet.catalog import stalls
 from keet.documents.document import live

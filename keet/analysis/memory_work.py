@@ -9,6 +9,7 @@ from keet.analysis.candidate import MIO_WAITS, kept_waits
 from keet.analysis.hardware.rates import SECTOR
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.parameters import Parameter
+from keet.analysis.sass.instructions.opcodes import GLOBAL, GLOBAL_ATOMICS, LOCAL, SHARED
 from keet.analysis.source_lines import ACCESS_BYTES
 from keet.analysis.time_model import INDIRECT, Effect, TimeModel
 
@@ -156,8 +157,7 @@ def global_loads_part(view: LaunchView) -> float:
 def global_requests_part(view: LaunchView) -> float:
     """Share of the LSU pipe's instructions that access global memory, 0 to 1; 1 if they were not
     counted. The pipe takes an instruction once, however many passes through L1 it needs."""
-    world = view.count("LDG", "STG", "LD", "ST", "LDGSTS")
-    others = view.count("LDS", "STS", "LDSM", "STSM", "ATOMS", "LDL", "STL")
+    world, others = view.count(*GLOBAL - GLOBAL_ATOMICS), view.count(*SHARED | LOCAL)
     return world / (world + others) if world else 1.0
 
 
@@ -167,8 +167,7 @@ def global_accesses_part(view: LaunchView) -> float:
     world = sum(view.value(i) or 0.0 for i in ("global_load_inst", "global_store_inst"))
     local = sum(view.value(i) or 0.0 for i in ("local_load_inst", "local_store_inst"))
     if not world:
-        world = view.count("LDG", "STG", "LD", "ST", "LDGSTS")
-        local = view.count("LDL", "STL")
+        world, local = view.count(*GLOBAL - GLOBAL_ATOMICS), view.count(*LOCAL)
     return world / (world + local) if world else 1.0
 
 

@@ -24,6 +24,7 @@ from keet.analysis.hardware.stages import sampled_dram, sm_elapsed_cycles
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import LONGEST_START_NS, MAJORITY
 from keet.analysis.parameters import Parameter
+from keet.analysis.sass.instructions.opcodes import GLOBAL_ATOMICS
 from keet.evidence import Evidence
 from keet.profile import Workload
 from keet.units import Quantity
@@ -644,8 +645,7 @@ def _is_atomic(view: LaunchView, rate: float) -> bool:
         # Each looks up its sector twice.
         return (float(units[0].value) - float(units[1].value)) / 100 >= MAJORITY / 2 * rate
     # RED instructions have the memory type of loads, so decide by the opcode.
-    executed = view.executed("RED", "ATOM") - view.executed("ATOMS", "REDUX")
-    return executed > 0 or bool(view.value("global_reduction_inst"))
+    return view.count(*GLOBAL_ATOMICS) > 0 or bool(view.value("global_reduction_inst"))
 
 
 def l2_cycles(view: LaunchView) -> float | None:

@@ -10,6 +10,7 @@ from functools import cache, lru_cache
 from itertools import product
 
 from keet.analysis.kernel.library import is_toolkit
+from keet.analysis.sass.instructions.opcodes import TENSOR
 from keet.analysis.source_lines import InstructionTable
 from keet.comparison.sides import KernelGroup
 from keet.profile import Launch
@@ -60,9 +61,9 @@ def _opcodes(launch: Launch) -> frozenset[str] | None:
 
 
 def uses_tensor_cores(launch: Launch) -> bool | None:
-    """By its opcodes (`HMMA`, `IMMA`, `HGMMA`); `None` if they are not known."""
+    """By its opcodes; `None` if they are not known."""
     opcodes = _opcodes(launch)
-    return None if opcodes is None else any("MMA" in opcode for opcode in opcodes)
+    return None if opcodes is None else not opcodes.isdisjoint(TENSOR)
 
 
 def _layout(launch: Launch) -> tuple[tuple[int, str], ...] | None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from keet.analysis.facts.fact import Fact
@@ -68,10 +68,10 @@ def _because(view: LaunchView, finding: Finding, fact: Fact, library: str) -> Be
     return Because(fact.id, Sentence(fact.words, library=library), evidence, places)
 
 
-def _executed(view: LaunchView, opcodes: Sequence[str]) -> Iterator[Evidence]:
+def _executed(view: LaunchView, opcodes: Collection[str]) -> Iterator[Evidence]:
     """Executed warp instructions by opcode, if any."""
     source = view.get("inst_by_opcode") if opcodes and view.opcodes else None
-    for opcode in opcodes:
+    for opcode in sorted(opcodes):
         count = view.count(opcode)
         if source is not None and count and math.isfinite(count):
             label = f"executed {opcode} instructions"

@@ -21,7 +21,7 @@ from keet.analysis.candidate import (
     kept_waits,
     part_of,
 )
-from keet.analysis.decisions.double_precision import DOUBLES, in_single_precision
+from keet.analysis.decisions.double_precision import in_single_precision
 from keet.analysis.decisions.replays import COALESCED_WAITS
 from keet.analysis.hardware.ceilings import HOST_LINK, spoken_unit
 from keet.analysis.kernel.resident_warps import (
@@ -36,6 +36,7 @@ from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import LEAST_KERNEL_NS
 from keet.analysis.memory_work import global_part, less_shared
 from keet.analysis.parameters import Parameter
+from keet.analysis.sass.instructions.opcodes import BY_PIPE, SINGLE
 from keet.analysis.several_launches.traffic import SECTOR, stored_bytes
 from keet.analysis.time_model import ASLEEP, HOT_LINE, INDIRECT, MOST_REMOVED, Effect, TimeModel
 from keet.catalog import stalls
@@ -330,21 +331,6 @@ def _less_local(model: TimeModel, traffic: _Traffic, saved: float) -> Effect:
 
 # --- instructions
 
-PIPES: Mapping[str, tuple[str, ...]] = {
-    "ADU": ("BAR", "LDC", "ULDC"),
-    "FMA": ("FFMA", "FADD", "FMUL", "IMAD"),
-    "ALU": (
-        *("IADD", "LOP", "SHF", "ISETP", "VIMNMX", "IMNMX", "SEL", "FSEL", "FSETP", "FMNMX"),
-        *("LEA", "PRMT", "IABS", "I2I", "REDUX"),
-    ),
-    "FP64": DOUBLES,
-    "tensor": ("HMMA", "IMMA", "DMMA", "QMMA", "BMMA", "HGMMA", "IGMMA", "QGMMA"),
-    "FP16": ("HADD", "HMUL", "HFMA", "HMNMX", "HSET"),
-    "XU": ("MUFU", "I2F", "F2I", "F2F", "POPC", "FLO", "BREV"),
-    "LSU": ("LD", "ST", "ATOM", "RED"),
-}
-"""Opcodes by pipe; the first match counts: `LDC` is not a load of the LSU, and `REDUX` not an
-atomic."""
 _PURPOSES = {
     "value": "arithmetic on data",
     "memory": "loads and stores",
@@ -426,13 +412,13 @@ def _class_named(name: str, view: LaunchView) -> _Class:
         spoken = f"instructions for {_PURPOSES[lower]}"
         executed = _count(view, f"for_{lower}", spoken, part * view.all_executed)
         return _Class(lower, spoken, executed, part, pipes)
-    known = {pipe.lower(): (pipe, f"instructions of {spoken_unit(pipe)}") for pipe in PIPES}
+    known = {pipe.lower(): (pipe, f"instructions of {spoken_unit(pipe)}") for pipe in BY_PIPE}
     known |= dict.fromkeys(("atomic", "atomics"), ("atomics", "atomic instructions"))
     if lower in known:
         return _by_opcode(view, *known[lower], ("ATOM", "RED"))
     if name.isupper() and view.executed(name):
         return _by_opcode(view, name, f"{name} instructions", (name,))
-    names = ", ".join((*_PURPOSES, "atomics", *PIPES))
+    names = ", ".join((*_PURPOSES, "atomics", *BY_PIPE))
     raise Refused("Instructions are claimed of all, an executed opcode, {names}.", names=names)
 
 
@@ -440,9 +426,9 @@ def _by_opcode(view: LaunchView, name: str, spoken: str, opcodes: tuple[str, ...
     """The opcodes of the pipe `name`, or these if it is no pipe."""
     own, every = defaultdict[str | None, float](float), defaultdict[str | None, float](float)
     for opcode, count in view.opcodes.items():
-        pipe = next((pipe for pipe, names in PIPES.items() if opcode.startswith(names)), None)
+        pipe = next((pipe for pipe, names in BY_PIPE.items() if opcode in names), None)
         every[pipe] += count
-        if pipe == name or (name not in PIPES and opcode.startswith(opcodes)):
+        if pipe == name or (name not in BY_PIPE and opcode.startswith(opcodes)):
             own[pipe] += count
     if name == "atomics":
         own = defaultdict(float, {"LSU": own["LSU"]})
@@ -493,7 +479,7 @@ def precision_claim(claim: WorkClaim, model: TimeModel) -> ClaimEffect:
         return _single_precision(claim, model)
     view = model.view
     if enough in ("fp16", "bf16"):  # two values per instruction
-        part, kept = part_of(view, "FFMA", "FADD", "FMUL"), INDIRECT
+        part, kept = part_of(view, *SINGLE), INDIRECT
         work, said = "single-precision arithmetic", "half precision suffices"
         units = {"FMA": kept, "issue": 1 - part * (1 - kept)}
         every_wait = 1 - part * (1 - kept)
@@ -516,7 +502,7 @@ def precision_claim(claim: WorkClaim, model: TimeModel) -> ClaimEffect:
 def _single_precision(claim: WorkClaim, model: TimeModel) -> ClaimEffect:
     view = model.view
     busy = view.ceilings.reached("FP64")
-    if view.all_executed and not part_of(view, *DOUBLES):
+    if view.all_executed and not part_of(view, *BY_PIPE["FP64"]):
         raise Refused("The launch executes no FP64 arithmetic.")
     if busy is None:
         raise Refused("The report does not say how busy the FP64 pipe was.")

@@ -17,6 +17,7 @@ from keet.analysis.kernel.inactive_threads import WARP
 from keet.analysis.kernel.resident_warps import evenness, grid_shape, resident_blocks
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.memory_work import global_addresses, local_cause
+from keet.analysis.sass.instructions.opcodes import ATOMICS, BY_PIPE, COPIES, SHARED, TENSOR, TMA
 from keet.catalog import stalls
 from keet.documents.document import live
 from keet.documents.explain import FactDocument
@@ -590,13 +591,12 @@ def _grid(view: LaunchView) -> Iterator[KnownFact]:
 
 # --- what the code uses
 
-_USED: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    "shared_memory": ("shared memory", ("LDS", "STS", "LDSM", "STSM", "ATOMS", "LDGSTS", "UTMA")),
-    "fp64": ("FP64 arithmetic", ("DADD", "DMUL", "DFMA", "DSETP", "DMNMX", "DMMA")),
-    "tensor_cores": ("tensor cores", ("HMMA", "IMMA", "BMMA", "DMMA", "HGMMA", "IGMMA", "QGMMA",
-                                      "BGMMA", "QMMA", "UTC")),
-    "atomics": ("atomics", ("ATOM", "RED", "ATOMS", "ATOMG", "REDG", "REDAS", "UTMAREDG")),
-}  # fmt: skip
+_USED: Mapping[str, tuple[str, frozenset[str]]] = {
+    "shared_memory": ("shared memory", SHARED | COPIES | TMA),
+    "fp64": ("FP64 arithmetic", BY_PIPE["FP64"] | {"DMMA"}),
+    "tensor_cores": ("tensor cores", TENSOR),
+    "atomics": ("atomics", ATOMICS),
+}
 _SHARED_SIZES = ("shared_memory_static", "shared_memory_dynamic")
 
 
@@ -605,7 +605,7 @@ def _used(view: LaunchView) -> Iterator[KnownFact]:
     if not view.opcodes or executed is None:
         return
     for topic, (label, opcodes) in _USED.items():
-        count = sum(n for name, n in view.opcodes.items() if _is_one(name, opcodes))
+        count = view.count(*opcodes) or 0
         if topic == "fp64" and not count and view.executed("F2F", "I2F", "F2I", "MUFU"):
             count = sum(n for name, n in view.modified_opcodes.items() if ".F64" in name)
         if topic == "shared_memory" and not count and any(map(view.value, _SHARED_SIZES)):
@@ -624,10 +624,3 @@ def _used(view: LaunchView) -> Iterator[KnownFact]:
             text,
             *(("any some", "none") if count else ("none few", "any some many")),
         )
-
-
-def _is_one(name: str, opcodes: Iterable[str]) -> bool:
-    """REDUX is not a reduction in memory; families of TMA and tensor memory share a prefix."""
-    return any(
-        name == each or (each in ("UTMA", "UTC") and name.startswith(each)) for each in opcodes
-    )

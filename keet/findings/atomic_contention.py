@@ -29,6 +29,7 @@ from keet.analysis.memory_work import (
     less_shared,
     shared_atomics_by_data,
 )
+from keet.analysis.sass.instructions.opcodes import ATOMICS
 from keet.analysis.time_model import (
     ATOMIC_RATE,
     BLOCK_STARTS,
@@ -380,5 +381,5 @@ def absent(view: LaunchView, _: TimeModel) -> Absence | None:
     known = tuple(filter(None, counted))
     executes = len(known) < len(counted) or any(count.value for count in known)
     if view.opcodes:
-        executes = view.executed("ATOM", "RED") > view.executed("REDUX")
+        executes = view.count(*ATOMICS) > 0
     return None if executes else (Sentence("The kernel executes no atomics."), known)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 
 from keet.analysis.candidate import Candidate, kept_waits
 from keet.analysis.decisions.saturated import indexed_constants
 from keet.analysis.facts import grid, instructions, on_chip, origin, waits
-from keet.analysis.facts.instructions import XU
 from keet.analysis.facts.waits import STEPS
 from keet.analysis.instruction_removal import kept_waits_by, removed_part
 from keet.analysis.kernel.block_steps import BlockSteps, block_steps
@@ -17,6 +16,7 @@ from keet.analysis.kernel.resident_warps import least_kept, resident_blocks
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import NOTABLE_PART
 from keet.analysis.parameters import Parameter
+from keet.analysis.sass.instructions.opcodes import BY_PIPE
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, WITHIN_SM, Effect, TimeModel
 from keet.documents.finding import Place
 from keet.evidence import Evidence, Sentence
@@ -166,13 +166,12 @@ def _uncovered(view: LaunchView) -> float:
     return min(1.0, FEW_BLOCKS / float((blocks.given or blocks.fit).value))
 
 
-_ACCESSES = ("LDS", "STS", "LDG", "STG")
-_PIPES: Mapping[str, tuple[str, ...]] = {
-    "L1": _ACCESSES,
-    "LSU": _ACCESSES,
+_PIPES: Mapping[str, Collection[str]] = {
+    "L1": BY_PIPE["LSU"],
+    "LSU": BY_PIPE["LSU"],
     "ADU": ("BAR",),
-    "XU": XU,
-    "FP64": ("DFMA", "DADD", "DMUL", "DSETP"),
+    "XU": BY_PIPE["XU"],
+    "FP64": BY_PIPE["FP64"],
 }
 """Opcodes by whose executions these units have less work."""
 
@@ -212,7 +211,7 @@ def _by_few_warps(view: LaunchView, model: TimeModel, steps: BlockSteps, fewer: 
     return Effect(units, waits)
 
 
-def _removed_of(view: LaunchView, steps: BlockSteps, opcodes: tuple[str, ...]) -> float:
+def _removed_of(view: LaunchView, steps: BlockSteps, opcodes: Collection[str]) -> float:
     """Share of the executions of these opcodes that goes, 0 to 1."""
     program = view.code.program if view.code else None
     if program is None:

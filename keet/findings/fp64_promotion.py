@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from keet.analysis.candidate import LEAST_PART, Candidate, part_of
 from keet.analysis.decisions.double_precision import (
-    DOUBLES,
     PER_DOUBLE,
     PROMOTED,
     double_precision,
@@ -18,6 +17,7 @@ from keet.analysis.decisions.double_precision import (
 from keet.analysis.decisions.saturated import unit_places
 from keet.analysis.facts import instructions, origin
 from keet.analysis.launch_view import LaunchView, LeadingLines
+from keet.analysis.sass.instructions.opcodes import BY_PIPE
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, TimeModel
 from keet.evidence import Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
@@ -80,7 +80,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
 
 def absent(view: LaunchView, _model: TimeModel) -> Absence | None:
     busy = view.ceilings.reached("FP64")
-    if view.all_executed and part_of(view, *DOUBLES) < LEAST_PART:
+    if view.all_executed and part_of(view, *BY_PIPE["FP64"]) < LEAST_PART:
         shown = (busy,) if busy is not None else ()
         return Sentence("The kernel executes no FP64 arithmetic to speak of."), shown
     if view.all_executed or busy is None or busy.value:

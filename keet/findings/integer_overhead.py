@@ -14,6 +14,7 @@ from keet.analysis.kernel.register_tiles import loads_left, mostly_hits, part_of
 from keet.analysis.launch_view import LaunchView, LeadingLines
 from keet.analysis.limits import HUGE_DIVISION, INTEGER_DIVISIONS, MAJORITY, NOTABLE_PART
 from keet.analysis.parameters import Parameter
+from keet.analysis.sass.instructions.opcodes import BY_PIPE
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, SHARPNESS, Effect, TimeModel
 from keet.evidence import Evidence, Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
@@ -271,7 +272,7 @@ def _search(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     program, loop = code.program, code.search_loops[0]
     gone = dict.fromkeys(loop.positions, float(MOST_REMOVED))
     units = {unit: 1 - removed_part(view, gone, unit) for unit in (*_PIPES, "issue")}
-    accesses = [each for each in program.ran if program.code[each].opcode.startswith(_ACCESSES)]
+    accesses = [each for each in program.ran if program.code[each].opcode in BY_PIPE["LSU"]]
     if every := code.share(accesses):
         own = code.share(each for each in accesses if each in gone)
         units |= dict.fromkeys(("LSU", "L1"), 1 - MOST_REMOVED * own / every)
@@ -288,9 +289,6 @@ def _search(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     places = partial(view.places_by, "instructions of a search", costs)
     shown = (share, seldom)
     yield Candidate(FINDING.id, text, effect, shown, places, "assumed", SEARCH, doubt=0.0)
-
-
-_ACCESSES = ("LD", "ST", "ATOM", "RED")
 
 
 def absent(view: LaunchView, _model: TimeModel) -> Absence | None:

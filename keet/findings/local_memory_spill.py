@@ -12,6 +12,7 @@ from keet.analysis.kernel.executed_code import runs_more
 from keet.analysis.kernel.source_calls import beside, bounds_of
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.memory_work import local_cause, without_local
+from keet.analysis.sass.instructions.opcodes import LOCAL
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, Effect, TimeModel
 from keet.documents.finding import Place
 from keet.evidence import Evidence, Sentence
@@ -124,7 +125,7 @@ def _accesses(view: LaunchView) -> list[int]:
     if view.code is None:
         return []
     program = view.code.program
-    return [each for each in program.ran if program.code[each].opcode in ("LDL", "STL")]
+    return [each for each in program.ran if program.code[each].opcode in LOCAL]
 
 
 def _index_work(view: LaunchView) -> dict[int, float]:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from keet.analysis.candidate import MEMORY_WAITS, Candidate, kept_waits
 from keet.analysis.facts import global_memory, instructions, origin, waits
 from keet.analysis.facts.global_memory import TINY_ACCESS, WIDEST_ACCESS
-from keet.analysis.facts.instructions import XU
 from keet.analysis.kernel.bytes_in_flight import bytes_in_flight
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import INTEGER_DIVISIONS
@@ -19,6 +18,7 @@ from keet.analysis.memory_work import (
     widened_share,
 )
 from keet.analysis.parameters import Parameter
+from keet.analysis.sass.instructions.opcodes import BY_PIPE, GLOBAL, GLOBAL_ATOMICS
 from keet.analysis.time_model import BLOCK_STARTS, INDIRECT, Effect, TimeModel
 from keet.evidence import Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
@@ -110,7 +110,6 @@ FINDING = FindingSpec(
 _WIDTH = "bytes per thread and access"
 _PER_ELEMENT = ("memory", "address", "control")
 """Purposes of instructions that are executed for each element."""
-_ACCESSES = ("LDG", "STG", "LD", "ST", "LDGSTS")
 _WORD = 4
 """Bytes per thread for which a warp's request is one cache line of 128 bytes."""
 
@@ -194,7 +193,7 @@ def _xu_share(view: LaunchView, below_line: float) -> float:
     if view.code is None:
         return 0.0
     code, purposes = view.code, view.code.purposes
-    own = [each for each in code.program.ran if code.program.code[each].opcode in XU]
+    own = [each for each in code.program.ran if code.program.code[each].opcode in BY_PIPE["XU"]]
     of_indices = [each for each in own if purposes[each].value in _PER_ELEMENT]
     part = code.share(of_indices) / code.share(own) if own else 0.0
     return below_line * part * global_accesses_part(view)
@@ -207,7 +206,8 @@ def _index_share(code: MachineCode) -> float:
     in an interpreter. Those of functions such as powf stay, too."""
     program, flow = code.program, code.program.flow
     loop_of = {p: flow.loop_of.get(flow.block_of[p]) for p in program.ran}
-    loops = {loop_of[p] for p in program.ran if program.code[p].opcode in _ACCESSES} | {None}
+    moves = GLOBAL - GLOBAL_ATOMICS
+    loops = {loop_of[p] for p in program.ran if program.code[p].opcode in moves} | {None}
     functions = {p for each in code.expansions if each.is_of_floats for p in each.positions}
     per_element = {p for p in program.ran if loop_of[p] in loops} - functions
     of = {

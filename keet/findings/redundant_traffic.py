@@ -25,6 +25,7 @@ from keet.analysis.limits import (
 )
 from keet.analysis.memory_work import global_loads_part, global_part
 from keet.analysis.parameters import Parameter
+from keet.analysis.sass.instructions.opcodes import COPIES
 from keet.analysis.time_model import BLOCK_STARTS, MOST_REMOVED, Effect, TimeModel
 from keet.evidence import Evidence, Sentence
 from keet.findings import Edit, FindingSpec, otherwise, when
@@ -672,7 +673,7 @@ def _l2_left(view: LaunchView, known: float = 0.0) -> float:
 
 def _staged_share(view: LaunchView) -> float:
     """Share of the global loads, 0 to 1, whose values go on to shared memory, for other threads."""
-    copies = view.count(*global_memory.COPIES)
+    copies = view.count(*COPIES)
     loads = copies + view.count("LDG")
     return min(1.0, (copies + view.count("STS")) / loads) if loads else 0.0
 

@@ -19,6 +19,7 @@ from keet.analysis.limits import (
 )
 from keet.analysis.memory_work import without_local
 from keet.analysis.parameters import Parameter
+from keet.analysis.sass.instructions.opcodes import BY_PIPE
 from keet.analysis.time_model import INDIRECT, MOST_LOAD, MOST_REMOVED, SHARPNESS, Effect, TimeModel
 from keet.evidence import Evidence, Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
@@ -149,7 +150,7 @@ def _effect(view: LaunchView, model: TimeModel, functions: float) -> Effect:
         added = code.multiples.products + code.quotients.products + _reads(code)
         added /= sum(code.program.counts)
         units["issue"] = 1 - removed_part(view, gone, "issue") + added
-        on_fma = part_of(view, "FFMA", "FMUL", "FADD", "IMAD") or 1.0
+        on_fma = view.count(*BY_PIPE["FMA"]) / (view.all_executed or 1.0) or 1.0
         units["FMA"] = 1 - removed_part(view, gone, "FMA") + added / on_fma
     if code is not None and code.expanded(LARGE_ANGLES):
         units |= without_local(view)
@@ -211,7 +212,7 @@ def _removed_on_xu(view: LaunchView, gone: Mapping[int, float]) -> float:
 
 def _on_xu(code: MachineCode) -> list[int]:
     program = code.program
-    return [each for each in program.ran if program.code[each].opcode in instructions.XU]
+    return [each for each in program.ran if program.code[each].opcode in BY_PIPE["XU"]]
 
 
 def _expanded_names(code: MachineCode) -> set[str]:

@@ -43,7 +43,7 @@ from keet.profile.names import file_name
 from keet.units import format_number
 
 if TYPE_CHECKING:
-    from keet.analysis.sass import MachineCode
+    from keet.analysis.sass.machine_code import MachineCode
 
 _ORDER = "Kernels by time; further launches of the same kernel and shape come last."
 _LAUNCHES_NAMED = 4

@@ -21,9 +21,9 @@ from keet.analysis.line_facts import (
     known_stride,
     samples_at,
 )
-from keet.analysis.sass import MachineCode
 from keet.analysis.sass.analyses.loop_chains import LoopChains
 from keet.analysis.sass.analyses.reuse import LOADED, SEVERAL, Access, at_most
+from keet.analysis.sass.machine_code import MachineCode
 from keet.analysis.sass.polynomials.polynomial import Polynomial
 from keet.analysis.source_lines import Hotspots
 from keet.catalog import stalls

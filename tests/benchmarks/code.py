@@ -57,7 +57,7 @@ print(time.perf_counter() - start)
 
 ALL_ANALYSES = """
 import resource, sys, time
-from keet.analysis.sass import machine_code
+from keet.analysis.sass.machine_code import machine_code
 from keet.analysis.sass.lines import line_mix
 from keet.ingest import read_profile
 (launch,) = read_profile(sys.argv[1]).launches[:1]

@@ -7,7 +7,7 @@ from itertools import chain, islice
 
 from keet.analysis.examined import pointer_rows
 from keet.analysis.ledger import Ledger
-from keet.analysis.sass import machine_code
+from keet.analysis.sass.machine_code import machine_code
 from keet.analysis.source_lines import find_hotspots
 from keet.diagnosis.finding import Finding
 from keet.evidence import Evidence, Sentence

@@ -15,6 +15,7 @@ from keet.analysis.hardware.stages import measured_stage
 from keet.analysis.instruction_removal import removed_part
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.limits import MAJORITY, NEARLY_ALL, NEGLIGIBLE
+from keet.analysis.sass.instructions.opcodes import BY_PIPE
 from keet.documents.amounts import BoundDocument
 from keet.evidence import Evidence, Sentence
 from keet.units import Quantity
@@ -89,8 +90,8 @@ def _busiest_of_instructions(view: LaunchView, issue: Evidence) -> Evidence:
 
 
 _SLOW = {
-    "fp64": ("DFMA", "DADD", "DMUL", "DSETP", "DMNMX"),
-    "tensor": (),
+    "fp64": BY_PIPE["FP64"],
+    "tensor": frozenset[str](),
 }
 """Pipes beside FMA that an instruction may occupy for several cycles, with the opcodes that they
 execute, all for as long; none where all that they execute is arithmetic on data."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from keet.analysis.kernel.library import is_of_toolkit
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.parameters import Parameter
+from keet.analysis.sass.instructions.opcodes import SHARED, SHARED_LOADS
 from keet.analysis.source_lines import LEAST_SAMPLES
 from keet.documents.amounts import ConditionDocument
 from keet.documents.finding import Place
@@ -514,7 +515,7 @@ def _arrays(code: MachineCode, positions: Sequence[int]) -> tuple[str, ...]:
     names: dict[str, None] = {}
     for each in positions:
         pointer = pointers.get(each, "loaded")
-        if code.program.code[each].opcode in ("STS", "STSM", "ATOMS"):
+        if code.program.code[each].opcode in SHARED - SHARED_LOADS:
             names["shared memory"] = None
         else:
             names["global memory" if pointer in _LOST else code.pointer_name(pointer)] = None

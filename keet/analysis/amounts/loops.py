@@ -12,6 +12,7 @@ from keet.analysis.facts.on_chip import MOST_REGISTERS_PER_THREAD
 from keet.analysis.kernel.inactive_threads import WARP
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.parameters import Parameter
+from keet.analysis.sass.instructions.opcodes import GLOBAL_READS
 from keet.documents.amounts import InvariantDocument, LoopAmounts
 from keet.documents.finding import Place
 from keet.evidence import Evidence, Sentence
@@ -176,7 +177,7 @@ def _is_told(loop: SourceLoop) -> bool:
     return loop.copies is not None or loop.iterations >= TOLD_ITERATIONS
 
 
-_LOADS = frozenset({"LDG", "LD", "LDL", "LDGSTS"})
+_LOADS = GLOBAL_READS | {"LDL"}
 
 
 class _Ledger:
@@ -197,7 +198,7 @@ def _row(view: LaunchView, code: MachineCode, loop: SourceLoop, executed: Eviden
     own = _positions(code, loop)
     instructions = sum(counts[each] for each in own) + _called(code, own)
     loads = sum(counts[each] for each in own if code.program.code[each].opcode in _LOADS)
-    barriers = sum(counts[each] for each in own if is_barrier(code, each))
+    barriers = sum(counts[each] for each in own if code.program.code[each].is_barrier)
     chain = next((each.recurrence for each in code.chains if each.loop == main.index), None)
     ledger = _Ledger(view, loop, executed)
     invariant = (*_repeated(view, code, loop), *_computed(code, loop))
@@ -249,11 +250,6 @@ def _called(code: MachineCode, own: Collection[int]) -> float:
             part = sum(counts[each] for each in calls if each in inside) / every
             found += part * counts[position]
     return found
-
-
-def is_barrier(code: MachineCode, position: int) -> bool:
-    each = code.program.code[position]
-    return (each.opcode == "BAR" and each.has("SYNC", "RED")) or each.opcode == "UCGABAR_WAIT"
 
 
 def _told(

@@ -16,6 +16,13 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from keet.analysis.kernel.resident_warps import resident_blocks
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.limits import FEW, MAJORITY, NEGLIGIBLE, NOTABLE_PART
+from keet.analysis.sass.instructions.opcodes import (
+    GLOBAL_ATOMICS,
+    GLOBAL_READS,
+    GLOBAL_STORES,
+    STORES_APART,
+    TEXTURES,
+)
 from keet.analysis.source_lines import LEAST_SAMPLES
 from keet.documents.amounts import PhaseDocument, PhasesDocument
 from keet.evidence import Evidence, Sentence
@@ -28,8 +35,8 @@ if TYPE_CHECKING:
     from keet.analysis.sass.machine_code import MachineCode
 
 Phase = Literal["load", "compute", "store"]
-_LOADS = frozenset(("LDG", "LD", "LDGSTS", "UTMALDG", "UBLKCP", "TEX", "TLD", "TLD4", "SULD"))
-_STORES = frozenset(("STG", "ST", "RED", "REDG", "ATOM", "ATOMG", "UTMASTG", "UTMAREDG", "SUST"))
+_LOADS = GLOBAL_READS | TEXTURES | {"SULD"}
+_STORES = GLOBAL_STORES | GLOBAL_ATOMICS | STORES_APART
 
 
 class _Split(NamedTuple):
@@ -158,9 +165,7 @@ def _split(code: MachineCode) -> _Split | None:
         end += 1
     while start and inside[start - 1] & inside[stores[0]]:
         start -= 1
-    barriers = [
-        n for n in range(end, start) if program.code[order[n]].opcode == "BAR" and not inside[n]
-    ]
+    barriers = [n for n in range(end, start) if program.code[order[n]].is_barrier and not inside[n]]
     is_loop_end = bool(inside[loads[-1]])
     if end >= start or not (barriers or is_loop_end):
         return None
@@ -207,13 +212,13 @@ def _repeated(code: MachineCode) -> Loop | None:
         spans = [flow.blocks[block] for block in loop.blocks]
         positions = [each for span in spans for each in range(span.start, span.end)]
         opcodes = {program.code[each].opcode for each in positions if program.counts[each]}
-        own = {
-            program.code[each].opcode
+        meets = any(
+            program.code[each].is_barrier and flow.loop_of[flow.block_of[each]] == loop.index
             for each in positions
-            if program.counts[each] and flow.loop_of[flow.block_of[each]] == loop.index
-        }
+            if program.counts[each]
+        )
         share = sum(program.counts[each] for each in positions) / whole
-        if "BAR" in own and opcodes & _LOADS and share >= MAJORITY:
+        if meets and opcodes & _LOADS and share >= MAJORITY:
             return loop
     return None
 

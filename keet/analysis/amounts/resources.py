@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from keet.analysis.amounts.loops import is_barrier
 from keet.analysis.kernel.block_resources import (
     BlockResources,
     block_resources,
@@ -15,6 +14,7 @@ from keet.analysis.kernel.block_resources import (
 from keet.analysis.kernel.inactive_threads import WARP
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.limits import SAME_COUNT
+from keet.analysis.sass.instructions.opcodes import LOCAL, STACK
 from keet.documents.amounts import ResourcesDocument
 from keet.evidence import Evidence, Sentence, finite
 from keet.units import Quantity
@@ -82,14 +82,14 @@ def _barriers(view: LaunchView) -> Evidence | None:
     if view.code is None or not grid or not block:
         return None
     code = view.code
-    executed = sum(code.program.counts[at] for at in code.program.ran if is_barrier(code, at))
+    executed = sum(
+        code.program.counts[at] for at in code.program.ran if code.program.code[at].is_barrier
+    )
     warps = float(grid.value) * math.ceil(float(block.value) / WARP)
     each, label = Quantity(executed / warps, ""), "barriers per block"
     return view.ledger.derived("barriers_per_block", each, label, grid, block)
 
 
-_STACK = "R1"
-"""The register that holds the address of a thread's local memory."""
 _SETTING = 2
 """Instructions that set it: at the start, the address is read and the size is taken off."""
 
@@ -99,16 +99,15 @@ def _local_bytes(view: LaunchView) -> Evidence | None:
     it calls. None without machine code."""
     if view.code is None:
         return None
+    from keet.analysis.sass.polynomials.opcode_rules import signed
+
     size = 0
     for each in view.code.program.code:
-        if _STACK in each.writes and each.opcode in ("IADD3", "VIADD", "IADD"):
-            size = -sum(one.value - _TWO_32 * (one.value >= _TWO_32 // 2) for one in each.sources)
+        if STACK in each.writes and each.opcode in ("IADD3", "VIADD", "IADD"):
+            size = -sum(signed(one.value) for one in each.sources)
             break
     label = "local memory of a thread"
     return view.ledger.derived("local_bytes_per_thread", Quantity(max(0, size), "byte"), label)
-
-
-_TWO_32 = 1 << 32
 
 
 def _spilled_bytes(view: LaunchView) -> Evidence | None:
@@ -119,10 +118,10 @@ def _spilled_bytes(view: LaunchView) -> Evidence | None:
     if counted is None or not counted.value or view.code is None:
         return None
     program, slots, executed = view.code.program, set[int](), 0
-    moved = [at for at in program.ran if any(name == _STACK for name in program.code[at].writes)]
+    moved = [at for at in program.ran if any(name == STACK for name in program.code[at].writes)]
     for position in program.ran:
         each = program.code[position]
-        if each.opcode not in ("LDL", "STL") or each.memory is None or each.memory.name != _STACK:
+        if each.opcode not in LOCAL or each.memory is None or each.memory.name != STACK:
             continue
         executed += program.counts[position]
         slots.update(range(each.memory.value, each.memory.value + each.width))

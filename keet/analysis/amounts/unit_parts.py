@@ -19,6 +19,7 @@ from keet.analysis.amounts.units import cycles_of_all_sms
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.limits import NEGLIGIBLE, SAME_COUNT
 from keet.analysis.parameters import Parameter
+from keet.analysis.sass.instructions.opcodes import SURFACES, TEXTURES
 from keet.documents.amounts import UnitPartDocument
 from keet.evidence import Evidence, Sentence
 from keet.units import Quantity
@@ -134,7 +135,7 @@ def _textures(view: LaunchView) -> _Amount | None:
         return _Amount(sum(float(each.value) for each in known), known)
     used = view.value("inst_pipe_tex_active_pct")
     if used is None and view.opcodes:
-        used = view.executed("TEX", "TLD", "TXD", "SULD", "SUST", "SURED")
+        used = view.count(*TEXTURES | SURFACES)
     return _Amount(0.0) if used == 0 else None
 
 

@@ -27,6 +27,7 @@ from keet.analysis.memory_work import (
     shared_atomics_by_data,
     without_atomic_requests,
 )
+from keet.analysis.sass.instructions.opcodes import BY_PIPE, GLOBAL_LOADS, RETURNING_ATOMICS, Role
 from keet.analysis.time_model import (
     BLOCK_STARTS,
     HOT_LINE,
@@ -106,7 +107,7 @@ def _summed_first(model: TimeModel, l1: float, rounds: float) -> dict[str, float
         return {}
     fewer, fronts = shuffles * (1 - 1 / rounds), view.value("shared_wavefronts") or math.inf
     by_shuffles = less_shared(model, min(1.0, fewer / fronts)).units["L1"]
-    accesses = shuffles + view.executed(*_ACCESSES)
+    accesses = shuffles + view.count(*BY_PIPE["LSU"])
     # An addition follows each shuffle.
     issued = 1 - min(1.0, 2 * fewer / (view.all_executed or math.inf))
     return {
@@ -117,7 +118,6 @@ def _summed_first(model: TimeModel, l1: float, rounds: float) -> dict[str, float
     }
 
 
-_ACCESSES = ("LDG", "STG", "LDS", "STS", "RED", "ATOM")
 _MEMORY = ("load", "store", "atomic or reduction in memory")
 """Roles of the instructions that the LSU pipe executes."""
 _MATH = ("ALU", "FMA", "FP64", "FP16")
@@ -141,7 +141,7 @@ class Retries(NamedTuple):
 def retries(view: LaunchView) -> list[Retries]:
     """By memory, if any were seen. Empty without the machine code and its execution counts."""
     code = view.code
-    if code is None or not view.count("ATOMS", "ATOM", "ATOMG"):
+    if code is None or not view.count(*RETURNING_ATOMICS, "ATOMS"):
         return []
     found, every = [], sum(code.program.counts)
     for memory in ("shared", "global"):
@@ -349,7 +349,7 @@ def scattered_adds(view: LaunchView) -> ScatteredAdds | None:
     again = any(
         position not in every and not every.isdisjoint(_index_loads(program, position) or ())
         for position in program.ran
-        if program.code[position].opcode in ("LDG", "LD")
+        if program.code[position].opcode in GLOBAL_LOADS
     )
     if not again and sum(requests.values()) > _LANES / 2 * sum(program.counts[at] for at in adds):
         return None
@@ -368,7 +368,6 @@ def _index_loads(program: SassProgram, position: int) -> frozenset[int] | None:
     """Loads from global memory that the address of an access depends on; None if numbers decide it
     (the cell of a position), so that it is another one in each launch."""
     from keet.analysis.sass.analyses.purpose import address_registers
-    from keet.analysis.sass.instructions.opcodes import Role
 
     read = program.values.read
     spent = address_registers(program.code[position])
@@ -380,7 +379,7 @@ def _index_loads(program: SassProgram, position: int) -> frozenset[int] | None:
             if each.role in (Role.FLOAT, Role.CONVERSION) and read[at]:
                 return None
             if each.role is Role.LOAD:
-                found |= {at} if each.opcode in ("LDG", "LD") else set()
+                found |= {at} if each.opcode in GLOBAL_LOADS else set()
                 continue
             following = set(read[at].values()) - seen
             seen |= following

@@ -22,6 +22,7 @@ from keet.analysis.kernel.resident_warps import more_warps
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.memory_work import global_accesses
 from keet.analysis.parameters import Parameter
+from keet.analysis.sass.instructions.opcodes import BY_PIPE, DOUBLE
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, WORTH, Effect, TimeModel
 from keet.catalog import throughputs
 from keet.documents.finding import Place
@@ -40,9 +41,6 @@ PROMOTED = Parameter(
     "fit",
 )
 
-DOUBLES = ("DFMA", "DADD", "DMUL", "DSETP", "DMNMX")
-_MAKES_DOUBLES = ("DFMA", "DADD", "DMUL")
-"""Also conversions, whose first modifier is the type of the result."""
 FULL_RATE = 2.0
 """FP32 over FP64 rate of data-centre GPUs (NVIDIA's documentation)."""
 _DOUBLE_TYPE = re.compile(r"\bdouble[234]?\b")
@@ -53,7 +51,7 @@ def double_precision(view: LaunchView) -> Literal["unintended", "questionable", 
     """`unintended`: values are converted between float and double, and neither the kernel's
     signature nor the lines that it runs name the type double. `needed`: the data itself is double,
     on a GPU with a high FP64 rate. None: no such instructions, or they were not counted."""
-    doubles, slower = part_of(view, *DOUBLES), single_over_double(view) / FULL_RATE
+    doubles, slower = part_of(view, *BY_PIPE["FP64"]), single_over_double(view) / FULL_RATE
     if doubles * slower < LEAST_PART or view.get("inst_executed") is None:
         return None
     signature = view.launch.name.demangled or ""
@@ -87,7 +85,7 @@ def measured_doubles(
             shown = (*shown, ratio)
         return (Sentence("The {pipe}{rate}.", pipe=pipe, rate=rate), shown) if pipe else None
     executed = view.get("inst_executed")
-    share = Quantity(100 * (part_of(view, *DOUBLES) + part_of(view, "F2F")), "%")
+    share = Quantity(100 * (part_of(view, *BY_PIPE["FP64"]) + part_of(view, "F2F")), "%")
     label = "of the executed instructions are FP64 arithmetic or conversions to and from it"
     part = view.ledger.derived("fp64_share", share, label, *filter(None, (executed,)))
     text = (
@@ -127,7 +125,7 @@ def single_over_double(view: LaunchView) -> float:
 
 def in_single_precision(view: LaunchView, model: TimeModel, *, is_unintended: bool) -> Effect:
     """Effect of doing the FP64 work in FP32. Where FP64 is unintended, conversions go, too."""
-    doubles, converted = part_of(view, *DOUBLES), part_of(view, "F2F")
+    doubles, converted = part_of(view, *BY_PIPE["FP64"]), part_of(view, "F2F")
     most, indirect = MOST_REMOVED, INDIRECT
     removed = _removed(view, is_unintended=is_unintended)
     units = {"FP64": 1 - most, **dict.fromkeys(("issue", "ALU"), 1 - removed)}
@@ -168,7 +166,8 @@ def _more_warps(view: LaunchView) -> float:
     pairs = {
         each.writes[0]
         for each in made
-        if each.writes and (each.opcode in _MAKES_DOUBLES or each.modifiers[:1] == ("F64",))
+        # The first modifier of a conversion is the type of its result.
+        if each.writes and (each.opcode in DOUBLE or each.modifiers[:1] == ("F64",))
     }
     fewer = registers / max(registers - len(pairs), 1.0)
     return min(more_warps(view, "registers"), fewer)
@@ -181,7 +180,7 @@ def _removed(view: LaunchView, *, is_unintended: bool) -> float:
     beside it the second half of what moves doubles, or the conversions. The fewer conversions there
     are per operation, the more of it is functions.
     """
-    doubles, converted = part_of(view, *DOUBLES), part_of(view, "F2F")
+    doubles, converted = part_of(view, *BY_PIPE["FP64"]), part_of(view, "F2F")
     if not is_unintended:
         functions = view.matching(r"MUFU\.\w*64H") / (view.all_executed or 1.0)
         return min(MOST_REMOVED, doubles * (1 - doubles) + PER_FUNCTION * functions)

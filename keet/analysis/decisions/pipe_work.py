@@ -28,6 +28,12 @@ from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import MAJORITY, NOTABLE_PART, WIDEST
 from keet.analysis.parameters import Parameter
 from keet.analysis.roofline.launch_roofline import instruction_limited
+from keet.analysis.sass.instructions.opcodes import (
+    FLOAT_ARITHMETIC,
+    SHARED_STORES,
+    TENSOR,
+    TENSOR_OF_WARP,
+)
 from keet.analysis.time_model import SHARPNESS, Effect, TimeModel
 from keet.documents.finding import Place
 from keet.evidence import Evidence, Sentence
@@ -44,9 +50,9 @@ _WORDS: Mapping[AccessKind, str] = {
     "local": "access local memory",
     "atomics": "are atomics on global memory",
 }
-_PLACED: Mapping[Kind, tuple[str, tuple[str, ...]]] = {
+_PLACED: Mapping[Kind, tuple[str, frozenset[str]]] = {
     "shared": ("accesses to shared memory", ACCESSES["shared"]),
-    "unread": ("stores to shared memory", ("STS", "STSM")),
+    "unread": ("stores to shared memory", SHARED_STORES),
     "loads": ("global loads", ACCESSES["loads"]),
     "stores": ("global stores", ACCESSES["stores"]),
     "sent": ("global stores", ACCESSES["stores"]),
@@ -54,8 +60,6 @@ _PLACED: Mapping[Kind, tuple[str, tuple[str, ...]]] = {
     "atomics": ("atomics on global memory", ACCESSES["atomics"]),
 }
 """What the shares of source lines are of, and its opcodes."""
-_FROM_REGISTERS = ("HMMA", "IMMA", "DMMA", "BMMA", "QMMA", "OMMA")
-"""Matrix instructions that read no shared memory."""
 _METRICS: Mapping[AccessKind, tuple[str, ...]] = {
     "shared": ("shared_load_inst", "shared_store_inst"),
     "loads": ("global_load_requests",),
@@ -108,8 +112,6 @@ _READ_OTHERWISE = ("LDSM", "ATOMS", "LD", "ATOM", "UTMASTG", "UBLKCP", "UBLKRED"
 def _unread(view: LaunchView, found: PipeWork) -> PipeWork | None:
     """Threads store more bytes to shared memory than they read: at least the rest is stored in
     vain. None: they do not, or something else may read it."""
-    from keet.analysis.sass.instructions.opcodes import Role
-
     threads = view.table.column("thread_inst_executed") or view.table.threads
     if view.code is None or threads is None or view.count(*_READ_OTHERWISE):
         return None
@@ -118,7 +120,7 @@ def _unread(view: LaunchView, found: PipeWork) -> PipeWork | None:
         each = program.code[position]
         if each.opcode in moved:
             moved[each.opcode] += each.width * threads.get(each.address, 0)
-        elif each.role is Role.TENSOR and each.opcode not in _FROM_REGISTERS:
+        elif each.opcode in TENSOR - TENSOR_OF_WARP:
             return None
         stores += program.counts[position] if each.opcode == "STS" else 0
     every = sum(_counts(view).values()) + view.count("SHFL")
@@ -198,7 +200,6 @@ INTEGER_KERNEL = Parameter(
 _NEEDED = ("memory", "sync")
 _NAMED_PURPOSES = 3
 """Purposes named in the sentence."""
-_FLOATS = ("FFMA", "FADD", "FMUL", "DFMA", "DADD", "DMUL", "HFMA2", "HADD2", "HMUL2")
 
 
 def issue_candidate(finding: str, view: LaunchView, model: TimeModel) -> Candidate | None:
@@ -302,13 +303,13 @@ def _mix(view: LaunchView) -> list[tuple[float, Evidence]]:
     executed = view.get("inst_executed")
     if executed is None:
         return []
+    data: tuple[str, ...] = ("value", "unknown")
     if view.code is not None and any(view.code.program.counts):
         known = [(kind.value, PURPOSES[kind.value], share) for kind, share in view.code.mix]
-        data: tuple[str, ...] = ("value", "unknown")
     elif view.opcodes:
         known = opcode_mix(view)
         # Integers of a kernel that computes with floats are mostly indices.
-        data = ("value",) if view.executed(*_FLOATS) else ("value", "integer")
+        data += () if view.count(*FLOAT_ARITHMETIC) else ("integer",)
     else:
         return []
     return [

@@ -16,11 +16,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
-from itertools import chain
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from keet.analysis.candidate import Candidate, kept_waits, part_of
-from keet.analysis.facts.instructions import XU, mostly_conversions
+from keet.analysis.facts.instructions import CONVERSIONS, mostly_conversions
 from keet.analysis.hardware.ceilings import WHOLE
 from keet.analysis.hardware.stages import share_of, sm_elapsed_cycles
 from keet.analysis.kernel.register_tiles import (
@@ -34,6 +33,14 @@ from keet.analysis.kernel.register_tiles import (
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.limits import MAJORITY
 from keet.analysis.parameters import Parameter
+from keet.analysis.sass.instructions.opcodes import (
+    BY_PIPE,
+    GLOBAL_ATOMICS,
+    GLOBAL_LOADS,
+    GLOBAL_STORES,
+    LOCAL,
+    SHARED,
+)
 from keet.analysis.time_model import DEVICE_WIDE, INDIRECT, SHARPNESS, Effect, TimeModel, attainable
 from keet.documents.finding import Place
 from keet.evidence import Evidence, Sentence
@@ -43,7 +50,6 @@ from keet.units import Quantity
 if TYPE_CHECKING:
     from keet.analysis.sass.flow.program import SassProgram
 
-_CONVERSIONS = tuple(opcode for opcode in XU if opcode != "MUFU")
 _UNPACKS = ("PRMT", "SHF", "LOP3", "SGXT", "I2I")
 """What takes a small value out of a word before it is converted."""
 _SCALES = ("FMUL", "FADD")
@@ -77,8 +83,8 @@ def conversions(view: LaunchView) -> Conversions | None:
     them (powers, sines)."""
     if not mostly_conversions.test(view) or _are_of_functions(view):
         return None
-    ran = {name: view.count(name) for name in _CONVERSIONS if view.count(name)}
-    named = " and ".join(sorted(ran, key=lambda name: -ran[name])[:_SEVERAL])
+    ran = sorted((-view.count(name), name) for name in CONVERSIONS if view.count(name))
+    named = " and ".join(name for _, name in ran[:_SEVERAL])
     program, executed = view.code.program if view.code else None, view.get("inst_executed")
     times = _reads_per_store(program) if program else 0.0
     if program is None or executed is None or times < _SEVERAL:
@@ -91,7 +97,7 @@ def conversions(view: LaunchView) -> Conversions | None:
     label = "times that a value of shared memory is converted, by loads per store"
     shown = view.ledger.derived("converted_again", Quantity(times, ""), label, executed)
     gone = again * (own + scaled) / sum(program.counts)
-    return Conversions(named, 1 - again * own / view.count(*XU), shown, gone)
+    return Conversions(named, 1 - again * own / view.count(*BY_PIPE["XU"]), shown, gone)
 
 
 def _are_of_functions(view: LaunchView) -> bool:
@@ -101,7 +107,7 @@ def _are_of_functions(view: LaunchView) -> bool:
         return False
     program = view.code.program
     own = {p for each in view.code.expansions for p in each.positions if each.is_of_floats}
-    on_xu = [each for each in program.ran if program.code[each].opcode in XU]
+    on_xu = [each for each in program.ran if program.code[each].opcode in BY_PIPE["XU"]]
     functions = sum(program.counts[each] for each in on_xu if each in own)
     return functions >= MAJORITY * sum(program.counts[each] for each in on_xu) > 0
 
@@ -121,7 +127,7 @@ def _from_shared(program: SassProgram) -> list[int]:
     return [
         position
         for position in program.ran
-        if program.code[position].opcode in _CONVERSIONS and _is_from_shared(program, position)
+        if program.code[position].opcode in CONVERSIONS and _is_from_shared(program, position)
     ]
 
 
@@ -163,25 +169,14 @@ _LEFT_OUT = (*DEVICE_WIDE, "FMA", "tensor", "FP16", "FP64", "issue", *WHOLE)
 """Near the peak of an arithmetic pipe, a kernel is at a roofline. Whether the work is needed is
 checked by other candidates."""
 AccessKind = Literal["shared", "loads", "stores", "local", "atomics"]
-ACCESSES: Mapping[AccessKind, tuple[str, ...]] = {
-    "shared": ("LDS", "STS", "LDSM", "STSM", "ATOMS"),
-    "loads": ("LDG", "LD", "LDGSTS"),
-    "stores": ("STG", "ST"),
-    "local": ("LDL", "STL"),
-    "atomics": ("RED", "REDG", "ATOM", "ATOMG"),
+ACCESSES: Mapping[AccessKind, frozenset[str]] = {
+    "shared": SHARED,
+    "loads": GLOBAL_LOADS | {"LDGSTS"},
+    "stores": GLOBAL_STORES,
+    "local": LOCAL,
+    "atomics": GLOBAL_ATOMICS,
 }
 """Opcodes of the LSU pipe, and so of L1. Loads of constants go through the ADU pipe."""
-_ACCESSES = tuple(chain.from_iterable(ACCESSES.values()))
-_OPCODES = {
-    "ALU": (
-        *("IADD", "LOP", "SHF", "ISETP", "VIMNMX", "IMNMX", "SEL", "FSEL", "FSETP", "FMNMX"),
-        "LEA",
-    ),
-    "XU": ("MUFU", "I2F", "F2I", "F2F"),
-    "FP64": ("DFMA", "DADD", "DMUL", "DSETP", "DMNMX", "DMMA"),
-    "ADU": ("BAR", "LDC", "ULDC"),
-}
-"""By the unit that executes them: how these opcodes start."""
 
 
 class SaturatedUnit(NamedTuple):
@@ -258,23 +253,17 @@ def less_queueing(model: TimeModel, unit: str, removed: float = 1 - PIPE_WORK) -
 def unit_places(view: LaunchView, unit: str) -> tuple[Place, ...]:
     """Lines by executed instructions of the unit; sampled lines without the machine code."""
     if unit in ("L1", "LSU"):
-        return access_places(view, "memory instructions", _ACCESSES)
-    opcodes = _OPCODES.get(unit, ())
-    of = f"instructions of the {unit} pipe"
-    return _places(view, of, lambda opcode: opcode.startswith(opcodes))
+        return access_places(view, "memory instructions", BY_PIPE["LSU"])
+    return access_places(view, f"instructions of the {unit} pipe", BY_PIPE.get(unit, ()))
 
 
 def access_places(view: LaunchView, of: str, opcodes: Collection[str]) -> tuple[Place, ...]:
-    """Lines by executed accesses with these opcodes; sampled lines without the machine code."""
-    return _places(view, of, opcodes.__contains__)
-
-
-def _places(view: LaunchView, of: str, is_one: Callable[[str], bool]) -> tuple[Place, ...]:
+    """Lines by executions of these opcodes; sampled lines without the machine code."""
     program = view.code.program if view.code is not None else None
     executed = {
         program.code[position].address: program.counts[position]
         for position in (program.ran if program is not None else ())
-        if program is not None and is_one(program.code[position].opcode)
+        if program is not None and program.code[position].opcode in opcodes
     }
     return (view.places_by(of, executed) if executed else ()) or view.sampled_places()
 

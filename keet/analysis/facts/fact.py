@@ -6,7 +6,7 @@ advice that is given.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -45,7 +45,7 @@ class Fact:
     """The clause that it is not so; for facts that exclude a remedy."""
     metrics: tuple[str, ...] = ()
     """Ids of the catalog that are cited as evidence where the report has them."""
-    opcodes: tuple[str, ...] = ()
+    opcodes: Collection[str] = ()
     """Opcodes whose executions are cited."""
     is_by_name: bool = False
     """Whether the name of the kernel, of its source file or of the GPU shows it."""
@@ -94,7 +94,7 @@ class Fact:
 
     @classmethod
     def mostly_executes(
-        cls, words: str, opcodes: tuple[str, ...], among: tuple[str, ...], *, half: bool = False
+        cls, words: str, opcodes: Collection[str], among: Collection[str], *, half: bool = False
     ) -> Fact:
         """The fact that these opcodes are most of the executed ones `among` which they are.
         `half`: half of them is enough."""
@@ -111,7 +111,7 @@ class Fact:
         words: str,
         negated: str = "",
         metrics: tuple[str, ...] = (),
-        opcodes: tuple[str, ...] = (),
+        opcodes: Collection[str] = (),
     ) -> Callable[[Callable[[MachineCode], Answer]], Fact]:
         """Decorator: the function decides the fact from the machine code. False without it."""
         return lambda test: fact(words, negated, metrics, opcodes)(
@@ -120,7 +120,7 @@ class Fact:
 
 
 def fact(
-    words: str, negated: str = "", metrics: tuple[str, ...] = (), opcodes: tuple[str, ...] = ()
+    words: str, negated: str = "", metrics: tuple[str, ...] = (), opcodes: Collection[str] = ()
 ) -> Callable[[Test], Fact]:
     """Decorator: the function decides the fact."""
     return lambda test: Fact(words, test, negated, metrics, opcodes)

@@ -10,6 +10,14 @@ from keet.analysis.facts.fact import Answer, Fact, RaisedFinding, fact, if_most_
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.limits import MAJORITY, NEGLIGIBLE, READ_AGAIN, SIMILAR, WIDEST
 from keet.analysis.parameters import Parameter
+from keet.analysis.sass.instructions.opcodes import (
+    ATOMICS,
+    BY_PIPE,
+    COPIES,
+    GLOBAL_READS,
+    GLOBAL_STORES,
+    TMA,
+)
 from keet.analysis.source_lines import ACCESS_BYTES, is_gather
 from keet.documents.finding import Place
 
@@ -17,13 +25,9 @@ if TYPE_CHECKING:
     from keet.analysis.sass.analyses.reuse import Access
     from keet.analysis.sass.machine_code import MachineCode
 
-COPIES = ("LDGSTS", "UTMALDG", "UBLKCP")
-"""Asynchronous copies from global to shared memory."""
-LOADS = ("LDG", "LD", *COPIES)
-
 loads_global = Fact.executes(
     "the kernel loads from global memory",
-    *LOADS,
+    *GLOBAL_READS,
     metrics=("global_load_requests",),
     or_metrics=("global_load_requests", "global_load_sectors"),
 )
@@ -32,18 +36,18 @@ loads_global = Fact.executes(
 @fact(
     "the kernel loads or stores",
     metrics=("global_load_requests", "global_store_requests"),
-    opcodes=("LDG", "STG", "LD", "ST", "LDS", "STS", "LDL", "STL"),
+    opcodes=(BY_PIPE["LSU"] | TMA) - ATOMICS,
 )
 def moves_data(view: LaunchView) -> Answer:
     if view.opcodes:
-        return view.count(*moves_data.opcodes, "LDGSTS", "LDSM") > 0
+        return view.count(*moves_data.opcodes) > 0
     return total(view, *moves_data.metrics) > 0
 
 
 @fact(
     "the kernel stores to global memory and loads next to nothing",
     metrics=("global_store_sectors", "global_load_sectors"),
-    opcodes=("STG", "ST"),
+    opcodes=GLOBAL_STORES,
 )
 def stores_only(view: LaunchView) -> Answer:
     stored, loaded = map(view.launch.number, stores_only.metrics)
@@ -382,7 +386,7 @@ def sweeps_until_unchanged(code: MachineCode) -> Answer:
     """Of a kernel whose blocks repeat their part already, launches are not single sweeps."""
     program, flow = code.program, code.program.flow
     in_loops = (at for at in program.ran if flow.block_of[at] in flow.loop_of)
-    if any(program.code[at].opcode == "BAR" for at in in_loops) or not _changed_by_others(code):
+    if any(program.code[at].is_barrier for at in in_loops) or not _changed_by_others(code):
         return False
     flags = (
         each.position for each in code.accesses if each.kind == "store" and _is_flag(code, each)

@@ -18,6 +18,13 @@ from keet.analysis.limits import (
     SLOW_DIVISION,
 )
 from keet.analysis.parameters import Parameter
+from keet.analysis.sass.instructions.opcodes import (
+    BY_PIPE,
+    DOUBLE,
+    FLOAT_ARITHMETIC,
+    SINGLE,
+    TENSOR,
+)
 from keet.documents.finding import Place
 from keet.evidence import Evidence
 
@@ -26,14 +33,13 @@ if TYPE_CHECKING:
 
 # --- floating-point numbers
 
-_DOUBLE = ("DFMA", "DADD", "DMUL", "DMMA")
-_SINGLE = ("FFMA", "FFMA2", "FADD", "FADD2", "FMUL", "FMUL2")
-_FLOATS = (*_DOUBLE, *_SINGLE, "HFMA2", "HADD2", "HMUL2")
+_DOUBLE = DOUBLE | {"DMMA"}
+_FLOATS = FLOAT_ARITHMETIC | _DOUBLE
+"""Other matrix instructions do far more work than their number says."""
 
 tensor_cores_used = Fact.executes(
     "the kernel uses tensor cores",
-    *("HMMA", "IMMA", "BMMA", "DMMA", "QMMA", "OMMA", "HGMMA", "IGMMA", "BGMMA", "QGMMA"),
-    *("UTCHMMA", "UTCIMMA", "UTCQMMA", "UTCOMMA", "UTCMXQMMA"),
+    *TENSOR,
     negated="the kernel does not use tensor cores",
     or_metrics=("pipe_tensor_pct",),
 )
@@ -41,7 +47,7 @@ computes_in_double = Fact.mostly_executes(
     "most floating-point arithmetic is in double precision", _DOUBLE, _FLOATS
 )
 computes_in_single = Fact.mostly_executes(
-    "most floating-point arithmetic is in single precision", _SINGLE, _FLOATS
+    "most floating-point arithmetic is in single precision", SINGLE, _FLOATS
 )
 computes_floats = Fact.executes(
     "the kernel computes with floating-point numbers",
@@ -65,8 +71,9 @@ def converts_to_double(view: LaunchView) -> Answer:
 # --- special functions
 
 _BY_MODIFIER = ("inst_by_opcode_all_modifiers",)
-_CONVERSIONS = ("F2F", "F2I", "I2F", "FRND", "I2I")
-XU = ("MUFU", *_CONVERSIONS)
+_BIT_COUNTS = frozenset(("POPC", "FLO", "BREV"))
+_XU = BY_PIPE["XU"]
+CONVERSIONS = _XU - _BIT_COUNTS - {"MUFU"}
 
 double_functions = Fact(
     "double-precision divisions, roots or functions are computed",
@@ -74,17 +81,16 @@ double_functions = Fact(
     metrics=_BY_MODIFIER,
 )
 mostly_conversions = Fact.mostly_executes(
-    "most of the XU pipe's instructions convert between types", _CONVERSIONS, XU
+    "most of the XU pipe's instructions convert between types", CONVERSIONS, _XU
 )
-_BIT_COUNTS = ("POPC", "FLO", "BREV")
 mostly_bit_counts = Fact.mostly_executes(
-    "most of the XU pipe's instructions count or search bits", _BIT_COUNTS, (*XU, *_BIT_COUNTS)
+    "most of the XU pipe's instructions count or search bits", _BIT_COUNTS, _XU
 )
 
 
 def _mostly_functions(functions: str, modifiers: str) -> Fact:
     def test(view: LaunchView) -> Answer:
-        return view.matching(rf"MUFU\.(?:{modifiers})") > MAJORITY * view.count(*XU) > 0
+        return view.matching(rf"MUFU\.(?:{modifiers})") > MAJORITY * view.count(*_XU) > 0
 
     return Fact(f"most special functions are {functions}", test, metrics=_BY_MODIFIER)
 

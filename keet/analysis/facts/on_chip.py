@@ -15,11 +15,19 @@ from operator import add, floordiv, mul, sub
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from keet.analysis.facts.fact import Answer, Fact, RaisedFinding, fact, if_most_run, total
-from keet.analysis.facts.global_memory import COPIES
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.limits import MAJORITY
 from keet.analysis.memory_work import local_cause
 from keet.analysis.parameters import Parameter
+from keet.analysis.sass.instructions.opcodes import (
+    COPIES,
+    GLOBAL,
+    GLOBAL_ATOMICS,
+    GLOBAL_LOADS,
+    RETURNING_ATOMICS,
+    SHARED,
+    SHARED_STORES,
+)
 from keet.safe_text import code_lines
 
 if TYPE_CHECKING:
@@ -76,7 +84,6 @@ def _conflicted(view: LaunchView) -> list[_Conflicted]:
     if code is None or not column:
         return []
     from keet.analysis.sass.analyses.reuse import address_polynomial
-    from keet.analysis.sass.instructions.opcodes import SHARED
 
     program = code.program
     worst = sorted((a for a in column if column[a] > 0), key=lambda address: -column[address])
@@ -216,13 +223,9 @@ def _integer(text: str, constants: Mapping[str, str], depth: int = 0) -> int | N
 
 # --- shared memory
 
-_IN_SHARED = ("LDS", "STS", "LDSM", "STSM", "ATOMS")
-_IN_GLOBAL = ("LDG", "STG", "LD", "ST", "RED", "REDG", "ATOM", "ATOMG")
-
 uses_shared = Fact.executes(
     "the kernel uses shared memory",
-    *_IN_SHARED,
-    *COPIES,
+    *SHARED | COPIES,
     negated="the kernel does not use shared memory",
     metrics=("shared_load_inst", "shared_store_inst"),
     or_metrics=("shared_memory_static", "shared_memory_dynamic"),
@@ -231,19 +234,18 @@ uses_async_copy = Fact.executes(
     "the kernel copies from global to shared memory asynchronously already", *COPIES
 )
 shared_atomics = Fact.mostly_executes(
-    "most accesses to shared memory are atomics", ("ATOMS",), _IN_SHARED, half=True
+    "most accesses to shared memory are atomics", ("ATOMS",), SHARED, half=True
 )
 
 
 @fact(
     "most memory instructions access shared memory",
     metrics=("shared_load_inst", "shared_store_inst"),
-    opcodes=_IN_SHARED,
+    opcodes=SHARED,
 )
 def mostly_shared(view: LaunchView) -> Answer:
     if view.opcodes:
-        every = view.count(*_IN_SHARED, *_IN_GLOBAL, *COPIES)
-        return view.count(*_IN_SHARED) > MAJORITY * every
+        return view.count(*SHARED) > MAJORITY * view.count(*SHARED | GLOBAL | COPIES)
     shared = total(view, *mostly_shared.metrics)
     other = total(view, "global_load_requests", "global_store_requests")
     return shared > MAJORITY * (shared + other)
@@ -268,11 +270,11 @@ def stages_through_shared(code: MachineCode) -> Answer:
         sources = [program.values.all[value] for value in _stored_values(program, position)]
         return bool(sources) and all(
             source.kind.name == "DEFINITION"
-            and program.code[source.position].opcode in ("LDG", "LD")
+            and program.code[source.position].opcode in GLOBAL_LOADS
             for source in sources
         )
 
-    stores = [each for each in program.ran if program.code[each].opcode in ("STS", "STSM")]
+    stores = [each for each in program.ran if program.code[each].opcode in SHARED_STORES]
     return if_most_run(code, list(filter(is_staged, stores)), stores)
 
 
@@ -342,13 +344,11 @@ def registers_at_limit(view: LaunchView) -> Answer:
 
 # --- atomics
 
-_RETURNING = ("ATOM", "ATOMG")
-_GLOBAL_ATOMICS = ("RED", "REDG", *_RETURNING)
 _ATOMIC_SECTORS = ("l2_all_atomic_sectors", "l2_all_reduction_sectors")
 
 atomics_global = Fact.executes(
     "the kernel executes atomics on global memory",
-    *_GLOBAL_ATOMICS,
+    *GLOBAL_ATOMICS,
     metrics=_ATOMIC_SECTORS,
     or_metrics=_ATOMIC_SECTORS,
 )
@@ -360,12 +360,12 @@ atomics_shared = Fact.executes(
 )
 
 
-@fact("the atomics return the old value", opcodes=_RETURNING)
+@fact("the atomics return the old value", opcodes=RETURNING_ATOMICS)
 def atomics_return(view: LaunchView) -> Answer:
     """The machine code tells results that are dropped; without it, the opcode decides."""
-    most = MAJORITY * view.count(*_GLOBAL_ATOMICS)
+    most = MAJORITY * view.count(*GLOBAL_ATOMICS)
     if view.code is None:
-        return view.count(*_RETURNING) >= most > 0
+        return view.count(*RETURNING_ATOMICS) >= most > 0
     used = [each for each in view.code.atomics if each.memory == "global" and each.has_result]
     return sum(view.code.program.counts[each.position] for each in used) >= most > 0
 
@@ -391,7 +391,7 @@ def one_atomic_per_block(view: LaunchView) -> Answer:
 
 @fact("the atomics are compare-and-swap operations", metrics=("global_cas_inst", "l2_cas_sectors"))
 def atomics_compare_and_swap(view: LaunchView) -> Answer:
-    swaps, every = view.matching(r"ATOMG?(?:\.\w+)*\.CAS"), view.count(*_GLOBAL_ATOMICS)
+    swaps, every = view.matching(r"ATOMG?(?:\.\w+)*\.CAS"), view.count(*GLOBAL_ATOMICS)
     return swaps >= MAJORITY * every > 0
 
 
@@ -399,7 +399,7 @@ def _contends_in_shared(view: LaunchView, finding: RaisedFinding) -> Answer:
     """Decided by the candidate that raised the finding; else true if there are no other atomics."""
     if finding.variant:
         return finding.variant in ("shared", "retries")
-    return view.count("ATOMS") > 0 and not view.count(*_GLOBAL_ATOMICS)
+    return view.count("ATOMS") > 0 and not view.count(*GLOBAL_ATOMICS)
 
 
 contention_in_shared = Fact(
@@ -446,11 +446,11 @@ atomics_one_address = _atomic_addresses(
 atomics_by_data = _atomic_addresses("data chooses the addresses of the atomics", "chosen by data")
 
 
-@fact("a thread makes one update", metrics=("grid_size", "block_size"), opcodes=_GLOBAL_ATOMICS)
+@fact("a thread makes one update", metrics=("grid_size", "block_size"), opcodes=GLOBAL_ATOMICS)
 def one_update_per_thread(view: LaunchView) -> Answer:
     """By warps: no more executions than the grid has warps."""
     blocks, threads = view.launch.number("grid_size"), view.launch.number("block_size")
-    executed = view.count(*_GLOBAL_ATOMICS)
+    executed = view.count(*GLOBAL_ATOMICS)
     return 0 < executed <= (blocks or 0) * math.ceil((threads or 0) / _LANES)
 
 
@@ -462,7 +462,7 @@ _STEPS = 3
 @Fact.of_code(
     "most atomics on global memory add values that were combined in shared memory",
     "most atomics on global memory add values that were not combined in shared memory",
-    opcodes=_GLOBAL_ATOMICS,
+    opcodes=GLOBAL_ATOMICS,
 )
 def adds_block_copies(code: MachineCode) -> Answer:
     """Whether most atomics on global memory add values from shared memory or from a shuffle."""

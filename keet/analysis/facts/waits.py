@@ -8,9 +8,7 @@ from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from keet.analysis.decisions.double_precision import DOUBLES
 from keet.analysis.facts.fact import Answer, Fact, fact, if_most_run, total
-from keet.analysis.facts.global_memory import LOADS
 from keet.analysis.facts.origin import slow_double
 from keet.analysis.kernel.executed_code import called_part
 from keet.analysis.kernel.inactive_threads import (
@@ -24,6 +22,16 @@ from keet.analysis.kernel.inactive_threads import (
 from keet.analysis.launch_view import LaunchView, LeadingLines
 from keet.analysis.limits import FEW, MAJORITY
 from keet.analysis.parameters import Parameter
+from keet.analysis.sass.instructions.opcodes import (
+    BY_PIPE,
+    GLOBAL_ATOMICS,
+    GLOBAL_READS,
+    GLOBAL_STORES,
+    RETURNING_ATOMICS,
+    SHARED,
+    TEXTURES,
+    Role,
+)
 from keet.documents.finding import Place
 
 if TYPE_CHECKING:
@@ -75,8 +83,6 @@ def one_accumulator(code: MachineCode) -> Answer:
     loop = _main_loop(code)
     if loop is None or loop.recurrence is None or loop.recurrence.loads:
         return False
-    from keet.analysis.sass.instructions.opcodes import Role
-
     chain = [code.program.code[position] for position in loop.recurrence.positions]
     is_arithmetic = any(each.role in (Role.FLOAT, Role.TENSOR) for each in chain)
     return [instruction.address for instruction in chain] if is_arithmetic else False
@@ -210,8 +216,8 @@ _LONG = ("long_scoreboard", "long_scoreboard_pipe_l1tex")
 _SHORT = ("short_scoreboard", "mio_throttle", "mio_throttle_pipe_mio")
 _ISSUING = ("selected", "not_selected")
 """States in which a warp does not wait."""
-_TEXTURES = ("TEX", "TLD", "TLD4", "TXD", "SULD")
-_RETURNING = ("LDL", "ATOM", "ATOMG")
+_TEXTURES = TEXTURES | {"SULD"}
+_RETURNING = RETURNING_ATOMICS | {"LDL"}
 
 
 def _mostly_wait(view: LaunchView, states: tuple[str, ...]) -> bool:
@@ -229,7 +235,7 @@ def _waits_for_data(what: str, *opcodes: str) -> Fact:
     """That most waits are long ones, and most instructions that can cause them are these."""
 
     def test(view: LaunchView) -> Answer:
-        own, every = view.count(*opcodes), view.count(*LOADS, *_RETURNING, *_TEXTURES)
+        own, every = view.count(*opcodes), view.count(*GLOBAL_READS | _RETURNING | _TEXTURES)
         return _mostly_wait(view, _LONG) and own > MAJORITY * every
 
     words, metrics = f"warps mostly wait for {what}", ("stall_long_scoreboard",)
@@ -253,13 +259,13 @@ def sleeps_on_purpose(code: MachineCode) -> Answer:
 
 @fact("warps mostly wait for data from global memory", metrics=("stall_long_scoreboard",))
 def waits_for_global_loads(view: LaunchView) -> Answer:
-    loaded, others = view.count(*LOADS), view.count(*_RETURNING, "TEX", "TLD", "TLD4", "SULD")
+    loaded, others = view.count(*GLOBAL_READS), view.count(*_RETURNING | _TEXTURES)
     if not view.opcodes:
         loaded = total(view, "global_load_requests", "global_load_sectors")
     return _mostly_wait(view, _LONG) and loaded > 0 and loaded >= others
 
 
-waits_for_atomics = _waits_for_data("the old values that atomics return", "ATOM", "ATOMG")
+waits_for_atomics = _waits_for_data("the old values that atomics return", *RETURNING_ATOMICS)
 waits_for_local = _waits_for_data("data from local memory", "LDL")
 waits_for_textures = _waits_for_data("textures", *_TEXTURES)
 
@@ -280,15 +286,15 @@ def _short_waits(what: str, test: Callable[[float, float], bool]) -> Fact:
 def _on_short_queues(view: LaunchView) -> tuple[float, float, float]:
     """Executed instructions that answer through the short scoreboard: shared memory, special
     functions and conversions, doubles. The last are 0 on GPUs whose FP64 pipe is a full one."""
-    shared = view.count("LDS", "STS", "LDSM", "STSM", "ATOMS", "SHFL")
-    special = view.count("MUFU", "F2F", "F2I", "I2F", "FRND", "I2I", "POPC", "FLO", "BREV")
-    return shared, special, view.count(*DOUBLES) if slow_double.test(view) else 0.0
+    shared = view.count(*SHARED, "SHFL")
+    special, doubles = view.count(*BY_PIPE["XU"]), view.count(*BY_PIPE["FP64"])
+    return shared, special, doubles if slow_double.test(view) else 0.0
 
 
 @fact(
     "warps mostly wait for double-precision instructions, of which this GPU executes few at a time",
     metrics=("stall_short_scoreboard",),
-    opcodes=DOUBLES,
+    opcodes=BY_PIPE["FP64"],
 )
 def waits_for_doubles(view: LaunchView) -> Answer:
     """On GPUs with few FP64 lanes, the pipe is fed by the queues of memory instructions."""
@@ -415,8 +421,6 @@ def awaited_places(view: LaunchView, reason: str) -> tuple[Place, ...]:
 def _awaited(state: str, code: MachineCode) -> LeadingLines:
     """Lines of the instructions whose results warps wait for in this warp state, the one that the
     finding names, by samples of those waits. For stores that drain: those stores."""
-    from keet.analysis.sass.instructions.opcodes import Role
-
     program = code.program
     if state == "drain":
         stores = [each for each in program.ran if program.code[each].opcode in _DRAINED]
@@ -432,5 +436,5 @@ def _awaited(state: str, code: MachineCode) -> LeadingLines:
     return LeadingLines("waits for data", data + unknown)
 
 
-_DRAINED = ("STG", "ST", "RED", "REDG")
+_DRAINED = GLOBAL_STORES | GLOBAL_ATOMICS - RETURNING_ATOMICS
 """A warp ends only when these have been sent."""

@@ -18,6 +18,14 @@ from typing import Literal, NamedTuple
 from keet.analysis.kernel.library import is_of_toolkit
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.parameters import Parameter
+from keet.analysis.sass.instructions.opcodes import (
+    ATOMICS,
+    FLOAT_PRODUCTS,
+    GLOBAL_READS,
+    SHARED,
+    SHARED_LOADS,
+    TENSOR,
+)
 from keet.documents.finding import Place
 from keet.evidence import Evidence
 from keet.profile import Launch
@@ -35,16 +43,13 @@ def _share(*names: str) -> Callable[[Opcodes], float]:
     return share
 
 
-_products = _share("FFMA", "FFMA2", "FMUL", "DFMA", "DMUL", "HFMA2", "HMUL2", "IDP", "IDP4A")
-_tensor = _share(
-    *("HMMA", "IMMA", "DMMA", "QMMA", "OMMA", "HGMMA", "IGMMA", "QGMMA"),
-    *("UTCHMMA", "UTCIMMA", "UTCQMMA", "UTCOMMA"),
-)
-_atomic = _share("RED", "REDG", "ATOM", "ATOMG", "ATOMS")
-_exchange = _share("SHFL", "BAR", "RED", "REDG", "ATOM", "ATOMG", "ATOMS", "REDUX", "SYNCS")
+_products = _share(*FLOAT_PRODUCTS, "IDP", "IDP4A")  # IMAD mostly computes addresses
+_tensor = _share(*TENSOR)
+_atomic = _share(*ATOMICS)
+_exchange = _share(*ATOMICS, "SHFL", "BAR", "REDUX", "SYNCS")
 _compare = _share("ISETP", "FSETP", "DSETP", "IMNMX", "VIMNMX", "FMNMX", "SEL", "FSEL", "VOTE")
 _exponent = _share("MUFU")
-_loads = _share("LDG", "LD", "LDGSTS", "LDS", "UTMALDG")
+_loads = _share(*GLOBAL_READS, *SHARED_LOADS)
 
 
 MULTIPLYING = Parameter(0.02, "least share of multiplications in a product", "judgement")
@@ -135,7 +140,7 @@ _KINDS = (
 """Kinds in order: the first whose name and instructions fit. Without instructions, the name
 decides."""
 
-_NOT_ELEMENTWISE = ("LDS", "STS", "BAR", "SHFL", "RED", "REDG", "ATOM", "ATOMG", "ATOMS", "LDSM")
+_NOT_ELEMENTWISE = SHARED | ATOMICS | {"BAR", "SHFL"}
 ELEMENTWISE_LENGTH = Parameter(
     200.0, "most instructions per warp of an elementwise kernel", "judgement"
 )

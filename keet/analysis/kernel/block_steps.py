@@ -117,7 +117,7 @@ def _stretches(view: LaunchView) -> list[_Stretch]:
     from keet.analysis.sass.analyses.blame import before_barrier, polls_memory
 
     program, found = code.program, []
-    barriers = [each for each in program.ran if program.code[each].opcode == "BAR"]
+    barriers = [each for each in program.ran if program.code[each].is_barrier]
     ends = {program.flow.block_of[each] for each in barriers}
     for barrier in barriers:
         positions, before = before_barrier(program, barrier)

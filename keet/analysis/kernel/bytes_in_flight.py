@@ -14,6 +14,7 @@ from typing import NamedTuple
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.parameters import Parameter
 from keet.analysis.roofline.memory import dram_ceiling
+from keet.analysis.sass.instructions.opcodes import GLOBAL_LOADS
 from keet.evidence import Evidence
 from keet.profile import Absent
 from keet.units import Quantity
@@ -30,7 +31,8 @@ LONG_WAIT = Parameter(
     "judgement",
 )
 
-_LOADS = ("LDG", "LD", "LDGSTS")
+_LOADS = GLOBAL_LOADS | {"LDGSTS"}
+"""Not bulk copies, whose size the instruction does not show."""
 _WARP = 32
 
 

@@ -12,6 +12,7 @@ from functools import lru_cache
 
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.limits import NOTABLE_PART
+from keet.analysis.sass.instructions.opcodes import Role, role_of
 from keet.analysis.source_lines import LEAST_SAMPLES
 from keet.evidence import Evidence
 from keet.units import Quantity
@@ -27,13 +28,16 @@ PURPOSES = {
     "unknown": "instructions that keet does not know",
 }
 _KINDS = {
-    "value": ("FFMA", "FADD", "FMUL", "DFMA", "DADD", "DMUL", "H", "MUFU", "FMNMX", "FSEL"),
-    "memory": ("LD", "ST", "ATOM", "RED", "TEX", "UTMA"),
-    "control": ("BRA", "ISETP", "FSETP", "DSETP", "PLOP", "EXIT", "BSSY", "BSYNC", "CALL", "RET"),
-    "conversion": ("I2F", "F2I", "F2F", "I2I", "F2FP"),
-    "move": ("MOV", "SHFL", "PRMT", "UMOV", "S2R", "CS2R"),
-    "sync": ("BAR", "MEMBAR", "DEPBAR", "WARPSYNC", "NANOSLEEP"),
+    "value": (Role.FLOAT, Role.TENSOR),
+    "memory": (Role.LOAD, Role.STORE, Role.ATOMIC, Role.COPY),
+    "control": (Role.BRANCH, Role.CONVERGENCE, Role.PREDICATE, Role.NOTHING),
+    "conversion": (Role.CONVERSION,),
+    "move": (Role.MOVE, Role.SHUFFLE),
+    "sync": (Role.SYNC,),
+    "unknown": (Role.UNKNOWN,),
 }
+"""As in the machine code (analyses/purpose.py), which also shows what the others are for: integers,
+constants and special registers."""
 
 
 def opcode_mix(view: LaunchView) -> list[tuple[str, str, float]]:
@@ -50,7 +54,8 @@ def opcode_mix(view: LaunchView) -> list[tuple[str, str, float]]:
 
 @lru_cache(maxsize=1024)
 def _kind(opcode: str) -> str:
-    return next((kind for kind, names in _KINDS.items() if opcode.startswith(names)), "integer")
+    role = role_of(opcode)
+    return next((kind for kind, roles in _KINDS.items() if role in roles), "integer")
 
 
 _EVERY = ("smsp__inst_executed.sum", "sm__inst_executed.sum", "smsp__inst_executed_sum")

@@ -12,6 +12,15 @@ from keet.analysis.hardware.rates import SECTOR
 from keet.analysis.instruction_removal import removed_part
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import Parameter
+from keet.analysis.sass.instructions.opcodes import (
+    COPIES,
+    FLOAT_ARITHMETIC,
+    HALF,
+    SHARED_LOADS,
+    SINGLE,
+    TENSOR,
+    TENSOR_OF_WARP,
+)
 from keet.analysis.time_model import INDIRECT, SHARPNESS, Effect, TimeModel
 
 LOADS_OF_TILES = Parameter(
@@ -31,10 +40,9 @@ UNSHARED = Parameter(
 _WORD = 4
 """Bytes that a bank of shared memory delivers at a time."""
 LOADS = ("LDS", "LDG")
-_FLOATS = ("FFMA", "FADD", "FMUL", "FMNMX", "HFMA2", "HADD2", "HMUL2", "DFMA", "DADD", "DMUL")
-_FROM_SHARED = ("HGMMA", "IGMMA", "QGMMA", "BGMMA")
-_TENSOR = ("HMMA", "IMMA", "DMMA", "BMMA", "QMMA", "OMMA", *_FROM_SHARED)
-_TILED = ("LDS", "LDSM", "LDGSTS", "UTMALDG", "UBLKCP", *_FROM_SHARED)
+_FLOATS = FLOAT_ARITHMETIC | {"FMNMX"}
+"""A tile of minima, such as those of distances, needs each value as often as one of sums."""
+_TILED = SHARED_LOADS | COPIES | TENSOR - TENSOR_OF_WARP
 """Opcodes of kernels that have their operands in shared memory."""
 
 
@@ -46,8 +54,8 @@ def loads_left(view: LaunchView) -> float | None:
         return _left_by_pipes(view)
     loads, stores = part_of(view, *LOADS), part_of(view, "STS")
     if loads_fragments(view):
-        return min(1.0, LOADS_OF_TILES * part_of(view, *_TENSOR) / loads)
-    if part_of(view, *_TENSOR):
+        return min(1.0, LOADS_OF_TILES * part_of(view, *TENSOR) / loads)
+    if part_of(view, *TENSOR):
         return None
     value = part_of(view, *_FLOATS)
     if view.code is not None:
@@ -97,19 +105,20 @@ def loads_per_barrier(view: LaunchView) -> float:
     threads = view.by_address("thread_inst_executed_true")
     if view.code is None or not threads:
         return 2.0
-    program, count = view.code.program, {"LDS": 0.0, "BAR": 0.0}
+    program, loads, barriers = view.code.program, 0.0, 0.0
     for position in program.ran:
         each = program.code[position]
-        if each.opcode in count:
-            count[each.opcode] += float(threads.get(each.address, 0.0))
-    return min(2.0, count["LDS"] / count["BAR"]) if count["BAR"] else 2.0
+        executed = float(threads.get(each.address, 0.0))
+        loads += executed * (each.opcode == "LDS")
+        barriers += executed * each.is_barrier
+    return min(2.0, loads / barriers) if barriers else 2.0
 
 
 def loads_fragments(view: LaunchView) -> bool:
     """Whether warps load the operands of the tensor cores straight from global memory, and each of
     them several times, because other warps need the same."""
     loaded, read = view.value("global_load_sectors"), view.value("dram_bytes_read")
-    if not loaded or not read or not part_of(view, *_TENSOR) or part_of(view, *_TILED):
+    if not loaded or not read or not part_of(view, *TENSOR) or part_of(view, *_TILED):
         return False
     return SECTOR * loaded >= REUSED * read and part_of(view, "LDG") > 0
 
@@ -126,7 +135,7 @@ def less_work_likelihood(view: LaunchView) -> float:
     """Likelihood that results in registers, or anything else that keet does not name, save a busy
     unit work. No case is known in which they did without values that several threads load. Tiles of
     tensor cores share theirs."""
-    is_known = view.code is not None and not part_of(view, *_TENSOR)
+    is_known = view.code is not None and not part_of(view, *TENSOR)
     return UNSHARED if is_known and loads_left(view) is None else 1.0
 
 
@@ -172,8 +181,7 @@ def mostly_hits(view: LaunchView) -> bool:
 
 _EXCHANGE = (*LOADS, "STS", "BAR")
 _KEPT = ("value", "unknown")
-_HALVES = ("HFMA2", "HMUL2", "HADD2")
-_INTEGER_PRODUCTS, _FLOAT_PRODUCTS = ("IMAD", "XMAD"), ("FFMA", "FMUL", "FADD", *_HALVES)
+_INTEGER_PRODUCTS = ("IMAD", "XMAD")
 
 
 def tiled(view: LaunchView, model: TimeModel, beside: float, left: float) -> Effect:
@@ -206,7 +214,7 @@ def part_of_memory(view: LaunchView, is_own: Callable[[int], bool]) -> float:
 def _integer_part(view: LaunchView) -> float:
     """Share of the FMA pipe's instructions that are integer multiplications, 0 to 1: of indices,
     where floats are the data."""
-    integers, floats = part_of(view, *_INTEGER_PRODUCTS), part_of(view, *_FLOAT_PRODUCTS)
+    integers, floats = part_of(view, *_INTEGER_PRODUCTS), part_of(view, *SINGLE | HALF)
     return integers / (integers + floats) if floats else 0.0
 
 

@@ -20,6 +20,7 @@ from keet.analysis.kernel.inactive_threads import WARP
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.limits import FEW, LEAST_KERNEL_NS, MAJORITY, SHORT_KERNEL_NS
 from keet.analysis.parameters import Parameter
+from keet.analysis.sass.instructions.opcodes import BY_PIPE, MEMORY, SHARED, TMA
 from keet.analysis.time_model import MOST_REMOVED, TimeModel
 from keet.evidence import Evidence, Sentence
 from keet.profile import Launch, Workload
@@ -202,8 +203,6 @@ FEW_INSTRUCTIONS = Parameter(
     32.0, "instructions per warp: a check, an address, a load or two", "judgement"
 )
 NO_WORK = Parameter(4, "instructions per warp below which a kernel does no work", "judgement")
-_LOADS_AND_STORES = ("LD", "ST", "ATOM", "RED")
-_NOT_DATA = ("LDC", "LDGDEPBAR", "LDTM", "REDUX")
 
 
 def instructions_per_warp(view: LaunchView) -> Evidence | None:
@@ -287,14 +286,13 @@ def _between_barriers(view: LaunchView) -> float:
     """Executions of the busiest memory access over those of the busiest barrier. If few warps load
     or store between two barriers, there are fewer parallel items than threads, and more blocks do
     not help."""
-    if view.code is None or not view.executed("BAR"):
+    if view.code is None:
         return 1.0
     program = view.code.program
     counts: dict[bool, float] = {True: 0.0, False: 0.0}
     for position in program.ran:
-        opcode = program.code[position].opcode
-        is_access = opcode.startswith(_LOADS_AND_STORES) and not opcode.startswith(_NOT_DATA)
-        if is_access or opcode.startswith("BAR"):
+        is_access = program.code[position].opcode in BY_PIPE["LSU"]
+        if is_access or program.code[position].is_barrier:
             counts[is_access] = max(counts[is_access], float(program.counts[position]))
     accesses, barriers = counts[True], counts[False]
     return min(1.0, accesses / barriers) if accesses and barriers else 1.0
@@ -352,9 +350,6 @@ def _share_of_steps(view: LaunchView, *, is_outside: bool) -> float:
     return min(1.0, cycles / elapsed)
 
 
-_MEMORY_OPCODES = ("LD", "ST", "ATOM", "RED", "SULD", "SUST", "TEX", "TLD", "UTMA", "UBLKCP")
-_NOT_MEMORY = ("LDC", "LDGDEPBAR", "LDTM", "REDUX", "STTM")
-_SHARED = ("LDS", "STS", "ATOMS", "UTMA", "UBLKCP")
 _REQUESTS = (
     "global_load_requests",
     "global_store_requests",
@@ -398,7 +393,7 @@ def _accesses(view: LaunchView) -> float | None:
     all threads makes none. None: not counted."""
     counted = [_requests(view)]
     if view.opcodes:
-        counted.append(view.executed(*_MEMORY_OPCODES) - view.executed(*_NOT_MEMORY))
+        counted.append(view.count(*MEMORY))
     return min((count for count in counted if count is not None), default=None)
 
 
@@ -417,7 +412,7 @@ def _requests(view: LaunchView) -> float | None:
     counts = [view.launch.number(metric) for metric in _REQUESTS]
     shared = view.launch.number("shared_wavefronts")
     if view.opcodes:
-        shared = view.executed(*_SHARED)
+        shared = view.count(*SHARED | TMA)
     if shared is None or None in counts[:2]:
         return None
     return shared + sum(count for count in counts if count is not None)

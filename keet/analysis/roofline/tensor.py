@@ -21,6 +21,7 @@ from typing import NamedTuple
 from keet.analysis.hardware.stages import SAME_STAGE, UnitStage
 from keet.analysis.ledger import LaunchLedger
 from keet.analysis.limits import NEGLIGIBLE
+from keet.analysis.sass.instructions.opcodes import TENSOR
 from keet.evidence import Evidence
 from keet.profile import Absent, Device, Launch
 from keet.units import Quantity
@@ -29,7 +30,6 @@ _OPCODES = "sass__inst_executed_per_opcode_with_modifier_all"
 
 _MATRIX = re.compile(r"(?P<family>[HDIQBO]G?MMA)\.(?P<rest>[\w.]+)")
 """HFMA2.MMA is not a matrix instruction: the name has to begin with the family."""
-_ANY_MATRIX = re.compile(r"(UTC|UT|U)?[A-Z]{1,2}G?MMA(\.|$)")
 _WARP_SHAPE = re.compile(r"(?P<m>8|16)(?P<n>8)(?P<k>4|8|16|32|64|128|256)")
 _GROUP_SHAPE = re.compile(r"(?P<m>64)x(?P<n>\d+)x(?P<k>\d+)")
 
@@ -174,7 +174,7 @@ def _matrix_opcodes(launch: Launch) -> Mapping[str, float] | None:
     return {
         opcode: float(count)
         for opcode, count in instances.by_name().items()
-        if count > 0 and _ANY_MATRIX.match(opcode)
+        if count > 0 and opcode.partition(".")[0] in TENSOR
     }
 
 

@@ -10,9 +10,6 @@ often each byte is read.
     signature                    names of pointer arguments, and of members of structs
 
 The folders import only those above them. Only the modules next to the folders know a `Launch`;
-everything else is pure functions over instruction text and counts.
+everything else is pure functions over instruction text and counts. `instructions/opcodes.py` is
+also for what counts opcodes without machine code: importing it loads no analysis.
 """
-
-from keet.analysis.sass.machine_code import MachineCode, machine_code
-
-__all__ = ["MachineCode", "machine_code"]

@@ -3,10 +3,10 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from keet.analysis.sass import MachineCode
 from keet.analysis.sass.analyses.address_patterns import index_loads, lane_stride
 from keet.analysis.sass.flow.program import SassProgram
 from keet.analysis.sass.lines import line_mix, positions_of
+from keet.analysis.sass.machine_code import MachineCode
 from keet.analysis.sass.polynomials.symbols import launch_shape
 from keet.profile import Location
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keet.analysis.sass import MachineCode, machine_code
 from keet.analysis.sass.analyses.purpose import Purpose
 from keet.analysis.sass.flow.program import MOST_INSTRUCTIONS
 from keet.analysis.sass.instructions.instruction import LONGEST
 from keet.analysis.sass.instructions.opcodes import ROLES
+from keet.analysis.sass.machine_code import MachineCode, machine_code
 from keet.ingest.in_memory_launch import InMemoryLaunch
 from keet.profile import Absent, Launch
 from tests.rows import each_row

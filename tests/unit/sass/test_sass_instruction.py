@@ -1,8 +1,12 @@
 """Registers that instructions read and write, worked out from the instruction set."""
 
+from collections import Counter
+from itertools import chain
+
 from hypothesis import given
 from hypothesis import strategies as st
 
+from keet.analysis.sass.instructions import opcodes
 from keet.analysis.sass.instructions.instruction import LONGEST, Instruction, is_move, parse
 from keet.analysis.sass.instructions.opcodes import ROLES, Role
 from tests.rows import each_row
@@ -296,3 +300,17 @@ def test_registers_of_well_formed_text_are_found(case) -> None:
     text, writes, reads, guard = case
     found = parse(0, text)
     assert (set(found.writes), set(found.reads), found.guard) == (writes, reads, guard)
+
+
+def test_groups_are_made_of_known_opcodes_and_no_pipe_shares_one() -> None:
+    groups = {name: each for name, each in vars(opcodes).items() if isinstance(each, frozenset)}
+    assert {name: each - set(ROLES) for name, each in groups.items() if each - set(ROLES)} == {}
+    by_pipe = Counter(chain.from_iterable(opcodes.BY_PIPE.values()))
+    assert set(by_pipe) <= set(ROLES)
+    assert max(by_pipe.values()) == 1
+
+
+def test_arrivals_are_no_barriers() -> None:
+    texts = ("BAR.SYNC.DEFER_BLOCKING 0x0", "BAR.RED.POPC.DEFER_BLOCKING 0x0", "UCGABAR_WAIT")
+    assert all(parse(0, text).is_barrier for text in texts)
+    assert not any(parse(0, text).is_barrier for text in ("BAR.ARV 0x1, 0x80", "UCGABAR_ARV"))

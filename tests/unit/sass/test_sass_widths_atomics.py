@@ -3,7 +3,6 @@ tiles of matrix products."""
 
 from dataclasses import replace
 
-from keet.analysis.sass import MachineCode
 from keet.analysis.sass.analyses.address_patterns import (
     Merge,
     index_loads,
@@ -12,6 +11,7 @@ from keet.analysis.sass.analyses.address_patterns import (
     lane_stride,
 )
 from keet.analysis.sass.analyses.outer_products import outer_products
+from keet.analysis.sass.machine_code import MachineCode
 from keet.analysis.sass.polynomials.symbols import launch_shape
 from tests.rows import each_row
 from tests.unit.sass.assembled import assembled, machine, program

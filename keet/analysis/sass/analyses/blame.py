@@ -90,9 +90,9 @@ class _Finder:
             found = self._before(position, [stores])
             return (found, "completion") if found else ([], "unknown")
         if reason == "barrier":
-            barriers = self._all("barriers", lambda each: each.opcode == "BAR")
-            is_barrier = self.program.code[position].opcode == "BAR"
-            found = [position] if is_barrier else self._before(position, [barriers])
+            barriers = self._all("barriers", lambda each: each.is_barrier)
+            waits = self.program.code[position].is_barrier
+            found = [position] if waits else self._before(position, [barriers])
             return (found, "completion") if found else ([], "itself")
         return [], "itself" if reason in _OWN_UNIT else "unknown"
 
@@ -242,7 +242,7 @@ def barrier_waits(
 def _at_barriers(program: SassProgram, samples: Mapping[int, int]) -> Counter[int]:
     """Samples by position of the barrier: warps are sampled at the instruction after it."""
     found: Counter[int] = Counter()
-    barriers = [n for n, each in enumerate(program.code) if each.opcode == "BAR"] if samples else []
+    barriers = [n for n, each in enumerate(program.code) if each.is_barrier] if samples else []
     for address, count in samples.items():
         position = program.positions.get(address)
         before = 0 if position is None else bisect_right(barriers, position)
@@ -298,7 +298,7 @@ def before_barrier(program: SassProgram, barrier: int) -> BeforeBarrier:
     while waiting:
         block, end = waiting.pop()
         position = end - 1
-        while position >= flow.blocks[block].start and program.code[position].opcode != "BAR":
+        while position >= flow.blocks[block].start and not program.code[position].is_barrier:
             if program.counts[position]:
                 found.append(position)
             position -= 1

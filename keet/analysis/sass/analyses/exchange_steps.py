@@ -39,7 +39,7 @@ def exchange_steps(program: SassProgram) -> ExchangeSteps | None:
     """None if the kernel has no such steps."""
     code, counts = program.code, program.counts
     loads = [each for each in program.ran if code[each].opcode == "LDS"]
-    barriers = sum(counts[each] for each in program.ran if code[each].opcode == "BAR")
+    barriers = sum(counts[each] for each in program.ran if code[each].is_barrier)
     if not loads or not barriers:
         return None
     readers = Readers(program)

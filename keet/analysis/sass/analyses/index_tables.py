@@ -30,7 +30,6 @@ _CALL = 2
 """A call of a function costs as much as so many entries."""
 _EACH = 200
 """And rows for one value of some indices, as so many."""
-_WORD = 1 << 32
 _Entry = TypeVar("_Entry", int, bool)
 
 
@@ -55,10 +54,6 @@ NEVER = Condition({}, is_opposite=True)
 
 def constant(value: int) -> Number:
     return {(): {(): [value]}} if value else {}
-
-
-def signed(value: int) -> int:
-    return (value + _WORD // 2) % _WORD - _WORD // 2
 
 
 class Tables:

@@ -14,7 +14,17 @@ from keet.analysis.sass.flow.control_flow import Loop
 from keet.analysis.sass.flow.program import SassProgram
 from keet.analysis.sass.flow.values import Kind
 from keet.analysis.sass.instructions.instruction import Instruction
-from keet.analysis.sass.instructions.opcodes import Role, words
+from keet.analysis.sass.instructions.opcodes import (
+    BY_PIPE,
+    COPIES,
+    GLOBAL_LOADS,
+    RETURNING_ATOMICS,
+    SHARED,
+    SHARED_LOADS,
+    TEXTURES,
+    Role,
+    words,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +90,13 @@ CYCLES = {
 """Minimum latencies in cycles: order of magnitude, from published microbenchmarks of Volta to
 Hopper (arXiv 1804.06826 and 2402.13499). Used to rank chains, never printed as a measurement."""
 _BY_OPCODE = {"MUFU": 18, "LDG": 200, "LD": 200, "LDL": 33, "LDS": 29, "ATOMS": 60}
-_FP64 = words("DADD DMUL DFMA DSETP")
-FAR = words("LDG LD LDL ATOM ATOMG TEX TLD TLD4 TXD SULD")
+FAR = GLOBAL_LOADS | RETURNING_ATOMICS | TEXTURES | {"LDL", "SULD"}
 """Loads from L1, L2 or DRAM, which `loads` and `load_depth` count."""
 
 
 def latency(program: SassProgram, position: int) -> int:
     each = program.code[position]
-    if each.opcode in _FP64:
+    if each.opcode in BY_PIPE["FP64"]:
         return 8
     return _BY_OPCODE.get(each.opcode) or CYCLES.get(each.role, 4)
 
@@ -137,29 +146,28 @@ def _chains(program: SassProgram, loop: Loop, total: int, heads: list[int]) -> L
     )
 
 
-_SHARED_LOADS, _SHARED_STORES = words("LDS LDSM"), words("STS STSM ATOMS")
-
-
-def _opcodes(program: SassProgram, loop: Loop) -> set[str]:
-    """Opcodes that ran, inner loops included."""
+def _ran(program: SassProgram, loop: Loop) -> list[Instruction]:
+    """Inner loops included."""
     blocks = (program.flow.blocks[each] for each in loop.blocks)
     ran = (each for block in blocks for each in range(block.start, block.end))
-    return {program.code[each].opcode for each in ran if program.counts[each]}
+    return [program.code[each] for each in ran if program.counts[each]]
 
 
 def _is_through_shared(program: SassProgram, loop: Loop) -> bool:
-    opcodes = _opcodes(program, loop)
-    return bool(opcodes & _SHARED_LOADS) and bool(opcodes & _SHARED_STORES)
+    opcodes = {each.opcode for each in _ran(program, loop)}
+    return bool(opcodes & SHARED_LOADS) and bool(opcodes & (SHARED - SHARED_LOADS))
 
 
-_FROM_AFAR = FAR | words("LDGSTS UTMALDG UBLKCP")
+_FROM_AFAR = FAR | COPIES
 
 
 def _exchanges(program: SassProgram, loop: Loop) -> bool:
     """Whether the threads of a block pass on their results in shared memory from one iteration to
     the next, behind a barrier: the loop loads no new data."""
-    opcodes = _opcodes(program, loop)
-    return _is_through_shared(program, loop) and "BAR" in opcodes and not opcodes & _FROM_AFAR
+    ran = _ran(program, loop)
+    is_new = any(each.opcode in _FROM_AFAR for each in ran)
+    meets = any(each.is_barrier for each in ran)
+    return _is_through_shared(program, loop) and meets and not is_new
 
 
 _PRODUCTS, _SUMS_OF_PRODUCTS = words("FMUL DMUL HMUL2 MUFU"), words("FFMA DFMA HFMA2")
@@ -170,7 +178,7 @@ def _is_serial(program: SassProgram, loop: Loop, recurrence: Chain) -> bool:
     it can be combined. A state that is multiplied by itself or by a result of it can't."""
     if recurrence.loads:
         return True
-    if _opcodes(program, loop) & FAR:
+    if any(each.opcode in FAR for each in _ran(program, loop)):
         return False
     chain = [program.code[each] for each in recurrence.positions]
     return any(

@@ -24,7 +24,16 @@ from keet.analysis.sass.flow.control_flow import Loop
 from keet.analysis.sass.flow.program import SassProgram
 from keet.analysis.sass.flow.values import Kind
 from keet.analysis.sass.instructions.instruction import Instruction
-from keet.analysis.sass.instructions.opcodes import LOCAL, SHARED, Role, words
+from keet.analysis.sass.instructions.opcodes import (
+    COPIES,
+    LOCAL,
+    SHARED,
+    SHARED_LOADS,
+    STORES_APART,
+    TEXTURES,
+    Role,
+    words,
+)
 from keet.analysis.sass.polynomials.evaluation import Evaluation
 from keet.analysis.sass.polynomials.polynomial import Polynomial, Symbol
 from keet.analysis.sass.polynomials.symbols import LaunchShape
@@ -330,7 +339,7 @@ def never_written(program: SassProgram, found: Sequence[Access]) -> list[Access]
     ]
 
 
-_BULK_STORES = words("UTMASTG UTMAREDG UBLKRED UBLKCP SUST SUATOM SURED")
+_BULK_STORES = STORES_APART | {"UBLKCP"}
 
 
 def _keeps(each: Instruction, access: Access, written: Collection[str]) -> bool:
@@ -559,6 +568,6 @@ _NEARLY_ALWAYS = 0.98
 """Part of the iterations: a load behind a condition that nearly always holds."""
 _OF_THREAD = ("SR_TID", "SR_CTAID", "SR_NTID", "SR_NCTAID", "SR_LANEID", "SRZ", "SR_CgaCtaId")
 """Special registers that stay the same as long as a thread lives."""
-_ELSEWHERE = words("B2R B2UR CS2UR BMOV PCNT TEX TLD TLD4 TMML TXD SULD ELECT")
+_ELSEWHERE = TEXTURES | words("B2R B2UR CS2UR BMOV PCNT SULD ELECT")
 """Results that come from a state which is not followed here."""
-SHARED_WRITES = words("STS STSM ATOMS LDGSTS UTMALDG UBLKCP STAS REDAS ST ATOM SYNCS")
+SHARED_WRITES = SHARED - SHARED_LOADS | COPIES | words("STAS REDAS ST ATOM SYNCS")

@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple
 from keet.analysis.sass.flow.program import SassProgram
 from keet.analysis.sass.flow.values import Kind
 from keet.analysis.sass.instructions.instruction import Instruction, is_move, is_zero
-from keet.analysis.sass.instructions.opcodes import Role, words
+from keet.analysis.sass.instructions.opcodes import SHARED_LOADS, Role, words
 
 FactorType = Literal["bytes", "halves", "quantised", ""]
 """`bytes`: both factors are integers of 8 bits or fewer. `halves`: FP16 arithmetic, or floats that
@@ -33,7 +33,6 @@ _BYTE_FORMS = ("S8", "U8", "B1", "B2", "B3")
 _BYTE = 0xFF
 _WIDENS = {"SHF": 0x10, "IMAD": 0x10000, "LOP3": 0xFFFF0000}
 """The shift, the factor or the mask with which a bfloat16 becomes a float."""
-_SHARED_LOADS = words("LDS LDSM")
 _MOST_STEPS = 200
 """Values that are followed back from a factor."""
 
@@ -184,7 +183,7 @@ class _Products:
         """What a factor was, before it was converted and scaled, and staged in shared memory."""
         if value not in self.known:
             found = self._followed([value])
-            if any(self.code[each].opcode in _SHARED_LOADS for each in found.path):
+            if any(self.code[each].opcode in SHARED_LOADS for each in found.path):
                 staged = self._staged
                 found = _Origin(
                     found.is_narrow or staged.is_narrow,
@@ -219,7 +218,7 @@ class _Products:
                 each = self.code[position]
                 if each.role is Role.LOAD:
                     is_narrow |= each.width == 1
-                    if each.opcode in _SHARED_LOADS:
+                    if each.opcode in SHARED_LOADS:
                         path.add(position)
                 elif each.opcode in _CHANGES or is_move(each) or _widens_half(each):
                     path.add(position)

@@ -14,7 +14,7 @@ from enum import StrEnum
 from keet.analysis.sass.flow.program import SassProgram
 from keet.analysis.sass.flow.values import Kind
 from keet.analysis.sass.instructions.instruction import Instruction, is_move, is_zero
-from keet.analysis.sass.instructions.opcodes import GLOBAL, LOCAL, TEXTURES, Role
+from keet.analysis.sass.instructions.opcodes import GLOBAL, LOCAL, STACK, TEXTURES, Role
 from keet.analysis.sass.instructions.operands import span
 
 
@@ -49,8 +49,6 @@ _BY_ROLE = {
 _BY_USE = (Role.INTEGER, Role.SPECIAL, Role.CONSTANT, Role.PREDICATE)
 """Roles that are classified by use. PREDICATE only for results in registers, such as VOTE's mask;
 instructions that write predicates only are classified before."""
-STACK = "R1"
-"""The stack pointer: local memory at a constant offset from it is used for spilled registers."""
 
 
 def purposes(program: SassProgram) -> list[Purpose]:

@@ -31,7 +31,6 @@ from keet.analysis.sass.analyses.index_tables import (
     TooLargeError,
     TooMuchError,
     constant,
-    signed,
 )
 from keet.analysis.sass.analyses.reuse import Access
 from keet.analysis.sass.flow.control_flow import Loop
@@ -39,12 +38,12 @@ from keet.analysis.sass.flow.values import Kind, SsaValue
 from keet.analysis.sass.instructions.instruction import Instruction, is_zero
 from keet.analysis.sass.instructions.opcodes import Role
 from keet.analysis.sass.instructions.operands import Operand
-from keet.analysis.sass.polynomials.polynomial import Polynomial
+from keet.analysis.sass.polynomials.opcode_rules import signed
+from keet.analysis.sass.polynomials.polynomial import WORD, Polynomial
 
 _MOST_ITERATIONS = 4096
 _COST = 100
 """An instruction costs as much as so many entries of a table, however small its table is."""
-_WORD = 1 << 32
 _APART = 1 << 40
 """Stands for a distance that is not known: rows do not overlap."""
 _RELATIONS = {
@@ -542,7 +541,7 @@ class _Replay:
         found = self.tables.rows(whole, where, access.width)
         low = min(rows[0] + min(spans)[0] for rows, spans in found.items())
         high = max(rows[-1] + max(end for _, end in spans) for rows, spans in found.items())
-        if low < -_WORD // 2 or high > _WORD // 2:
+        if low < -WORD // 2 or high > WORD // 2:
             self._give_up(ran, access)  # the low word of an address does not tell
             return
         for factor, part in rest.items():
@@ -714,8 +713,8 @@ class _Replay:
             return number
         tables = number.get((), {}).values()
         low, high = sum(map(min, tables)), sum(map(max, tables))
-        first = -_WORD // 2 if is_signed else 0
-        if first <= low and high < first + _WORD:
+        first = -WORD // 2 if is_signed else 0
+        if first <= low and high < first + WORD:
             return number
         return self.tables.apply(signed if is_signed else _unsigned, number)
 
@@ -824,7 +823,7 @@ def _shift(run: _Replay, each: Instruction, position: int) -> Number | None:
     if not each.has("R") or not each.has("HI") or found[0] != {}:
         return None
     whole = run.bits(found[2], is_signed=each.has("S32"))
-    return run.tables.apply(lambda a, s: a >> min(s % _WORD, 32), whole, run.bits(found[1]))
+    return run.tables.apply(lambda a, s: a >> min(s % WORD, 32), whole, run.bits(found[1]))
 
 
 def _logic(run: _Replay, each: Instruction, position: int) -> Number | None:
@@ -900,7 +899,7 @@ def _packed_flags(run: _Replay, each: Instruction, position: int) -> Number | No
 
 
 def _unsigned(value: int) -> int:
-    return value % _WORD
+    return value % WORD
 
 
 def _reciprocal(run: _Replay, each: Instruction, position: int) -> Number | None:
@@ -934,9 +933,7 @@ _FLOATS: Mapping[tuple[str, ...], Callable[[int], int]] = {
     ("I2F", "RP"): _rounded_up,
     ("I2F", "RP", "U32"): _rounded_up,
     ("MUFU", "RCP"): lambda bits: _bits_of(1 / (_float_of(bits) or math.inf)),
-    ("F2I", "FTZ", "NTZ", "TRUNC", "U32"): lambda bits: min(
-        max(0, int(_float_of(bits))), _WORD - 1
-    ),
+    ("F2I", "FTZ", "NTZ", "TRUNC", "U32"): lambda bits: min(max(0, int(_float_of(bits))), WORD - 1),
 }
 
 

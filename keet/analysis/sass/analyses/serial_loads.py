@@ -29,7 +29,13 @@ from keet.analysis.sass.analyses.reuse import LOADED, SEVERAL, Access
 from keet.analysis.sass.flow.control_flow import Loop
 from keet.analysis.sass.flow.program import SassProgram
 from keet.analysis.sass.flow.values import Kind
-from keet.analysis.sass.instructions.opcodes import Role, words
+from keet.analysis.sass.instructions.opcodes import (
+    GLOBAL_ATOMICS,
+    GLOBAL_LOADS,
+    GLOBAL_STORES,
+    Role,
+    words,
+)
 from keet.analysis.sass.polynomials.polynomial import add
 
 Reason = Literal[
@@ -89,7 +95,7 @@ def serial_loads(
     flow = program.flow
     loads: dict[int | None, list[int]] = {}
     for position in program.ran:
-        if program.code[position].opcode in _LOADS:
+        if program.code[position].opcode in GLOBAL_LOADS:
             loads.setdefault(flow.loop_of.get(flow.block_of[position]), []).append(position)
     samples = Counter[int]()
     for wait in waits:
@@ -112,9 +118,7 @@ def serial_loads(
 
 
 _LONG = ("long_scoreboard", "long_scoreboard_pipe_l1tex")
-_LOADS = words("LDG LD")
 _FAR = FAR - words("LDL")
-_STORES, _ATOMICS = words("STG ST"), words("RED REDG ATOM ATOMG")
 _ORDERING = words("BAR MEMBAR ERRBAR FENCE CCTL CCTLL SYNCS UCGABAR_WAIT DEPBAR ACQBULK")
 """What no load may be moved across: the threads may exchange data there."""
 _CALLS = words("CALL UCALL BRX BRXU JMX JMXU")
@@ -387,14 +391,14 @@ class _Region:
     def _clash(self, load: int, between: Sequence[int]) -> tuple[Reason, int, bool] | None:
         """The store or atomic that a load can't be moved across."""
         code = self.program.code
-        written = [each for each in between if code[each].opcode in _STORES | _ATOMICS]
+        written = [each for each in between if code[each].opcode in GLOBAL_STORES | GLOBAL_ATOMICS]
         if code[load].has("CONSTANT"):  # what it reads is not written in the kernel
             return None
         clashes = {each: self._may_clash(load, each) for each in written}
         for position in (each for each, clash in clashes.items() if clash == "unknown"):
             return "unknown", position, False
         for position in (each for each, clash in clashes.items() if clash == "aliased"):
-            return "atomic" if code[position].opcode in _ATOMICS else "store", position, True
+            return "atomic" if code[position].opcode in GLOBAL_ATOMICS else "store", position, True
         return None
 
     def _branch_before(self, load: int) -> int:
@@ -407,7 +411,7 @@ class _Region:
     def _continues(self, position: int, load: int) -> bool:
         """Whether a load goes on with what an inner loop before it loads: it handles the rest of
         the iterations."""
-        if self.is_own(position) or self.program.code[position].opcode not in _LOADS:
+        if self.is_own(position) or self.program.code[position].opcode not in GLOBAL_LOADS:
             return False
         one, other = (self.shared.accesses.get(each) for each in (position, load))
         if one is None or other is None:
@@ -433,7 +437,7 @@ class _Region:
         """Whether no load may be moved across: a barrier, or an inner loop that waits for what
         other threads write."""
         each = self.program.code[position]
-        is_exchange = each.opcode in _ATOMICS or each.has("STRONG")
+        is_exchange = each.opcode in GLOBAL_ATOMICS or each.has("STRONG")
         return each.opcode in _ORDERING or (is_exchange and not self.is_own(position))
 
     def _may_clash(self, load: int, store: int) -> Literal["aliased", "never", "unknown"]:

@@ -210,7 +210,8 @@ class _Unrolled:
 
     def _effects(self, loop: Loop) -> int:
         """A number that the copies of the body divide: how many barriers, stores, inner loops and
-        loads from moving addresses it has. Those of two iterations can't be merged. 0: none."""
+        loads from moving addresses it has. Those of two iterations can't be merged. Arrivals at a
+        barrier (BAR.ARV) count, too. 0: none."""
         code, counter = self.program.code, self.evaluation.counter(loop)
         trips = self.program.counts[self.program.flow.blocks[loop.header].start]
         moving = {each.position for each in self.accesses if (counter,) in each.offset.terms}

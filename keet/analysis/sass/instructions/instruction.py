@@ -52,6 +52,13 @@ class Instruction(NamedTuple):
         return any(each in self.modifiers for each in modifiers)
 
     @property
+    def is_barrier(self) -> bool:
+        """Whether a warp waits in it for the block's or the cluster's others. BAR.ARV only
+        arrives."""
+        waits = self.opcode == "BAR" and self.has("SYNC", "RED")
+        return waits or self.opcode == "UCGABAR_WAIT"
+
+    @property
     def width(self) -> int:
         """Bytes per thread of a memory access."""
         return access_bytes(self.opcode, self.modifiers)

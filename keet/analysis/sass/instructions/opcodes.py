@@ -107,13 +107,73 @@ NO_DESTINATION = frozenset(
 )
 """Opcodes whose operands are all read."""
 
-GLOBAL = words("LD LDG ST STG ATOM ATOMG RED REDG LDGSTS")
-"""Opcodes that address global memory (or generic addresses, which mostly are global)."""
-SHARED = words("LDS LDSM STS STSM ATOMS")
-LOCAL = words("LDL STL")
+STACK = "R1"
+"""The register with the address of a thread's local memory."""
 
+# --- memory
+
+GLOBAL_LOADS = words("LD LDG")
+"""Into registers. LD, ST and ATOM have generic addresses, which mostly are global."""
+GLOBAL_STORES = words("ST STG")
+RETURNING_ATOMICS = words("ATOM ATOMG")
+GLOBAL_ATOMICS = RETURNING_ATOMICS | words("RED REDG")
+GLOBAL = GLOBAL_LOADS | GLOBAL_STORES | GLOBAL_ATOMICS | {"LDGSTS"}
+"""Opcodes whose threads address global memory."""
+SHARED_LOADS = words("LDS LDSM")
+SHARED_STORES = words("STS STSM")
+SHARED = SHARED_LOADS | SHARED_STORES | {"ATOMS"}
+LOCAL = words("LDL STL")
+GENERIC = words("LD ST ATOM")
+
+COPIES = words("LDGSTS UTMALDG UBLKCP")
+"""Asynchronous copies from global to shared memory. UBLKCP also copies the other way."""
+TMA = words("UTMALDG UTMASTG UTMAREDG UBLKCP UBLKRED")
+"""Bulk copies and reductions between global and shared memory."""
+GLOBAL_READS = GLOBAL_LOADS | COPIES
+SURFACES = words("SULD SUST SUATOM SURED")
+STORES_APART = SURFACES - {"SULD"} | words("UTMASTG UTMAREDG UBLKRED")
+"""Bulk stores and stores to surfaces: the addresses of threads do not show where."""
+ATOMICS = words(_BY_ROLE[Role.ATOMIC]) | words("UTMAREDG UBLKRED")
 TEXTURES = words("TEX TLD TLD4 TMML TXD TXQ")
 """Opcodes that fetch from a texture: two destinations, then coordinates in registers."""
+MEMORY = frozenset(
+    name for name, role in ROLES.items() if role in (Role.LOAD, Role.STORE, Role.ATOMIC, Role.COPY)
+) - words("LDT LDTM LDTRAM STT STTM STTRAM UTCCP UTCATOMSWS UTCSHIFT UTCBAR")
+"""All accesses, except those to the memory of the tensor cores."""
+
+# --- arithmetic
+
+TENSOR = words(_BY_ROLE[Role.TENSOR])
+TENSOR_OF_WARP = words("HMMA IMMA BMMA DMMA QMMA OMMA")
+"""Of one warp, from registers. The others (of four warps, of a block) read shared memory."""
+FLOAT_PRODUCTS = words(
+    """FMUL FFMA FMUL2 FFMA2 FMUL32I FFMA32I FHFMA HMUL2 HFMA2 HMUL2_32I HFMA2_32I DMUL DFMA"""
+)
+FLOAT_ARITHMETIC = FLOAT_PRODUCTS | words("FADD FADD2 FADD32I FHADD HADD2 HADD2_32I DADD")
+"""Additions and multiplications of threads. The uniform ones (UFFMA) are one per warp."""
+SINGLE, HALF, DOUBLE = (
+    frozenset(name for name in FLOAT_ARITHMETIC if name[0] == letter) for letter in "FHD"
+)
+
+# --- pipes
+
+BY_PIPE = {
+    "ADU": words("BAR LDC LDCU ULDC"),
+    "FMA": SINGLE | words("IMAD IMAD32I IMUL IMUL32I XMAD VIADD"),
+    "ALU": words(
+        """IADD IADD2 IADD3 IADD32I IABS LOP LOP3 LOP32I SHF SHL SHR SGXT PRMT LEA SEL IMNMX VIMNMX
+        VIMNMX3 VIADDMNMX ISETP FSETP FSEL FMNMX FMNMX3 PLOP3 VOTE F2FP I2FP"""
+    ),
+    "FP64": DOUBLE | {"DSETP"},
+    "tensor": TENSOR,
+    "FP16": HALF | words("HMNMX2 HSET2 HSETP2"),
+    "XU": words("MUFU F2F F2I I2F I2I FRND POPC FLO BREV"),
+    "LSU": GLOBAL | SHARED | LOCAL,
+}
+"""By the pipe that executes them, each in one: Nsight Compute's description of the pipes, and how
+their counters fit the executions in 208 kernels on an H200 (VIADD is FMA, F2FP and I2FP are ALU,
+POPC is XU). I2I was not among them; its latency varies, as on the XU. Without SHFL and S2R, which
+are on the LSU pipe and access no memory."""
 
 LONG_SCOREBOARD = words(
     """LD LDG LDL ATOM ATOMG TEX TLD TLD4 TXD TXQ TMML SULD SUATOM LDGSTS ST STG STL

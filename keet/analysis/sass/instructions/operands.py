@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from keet.analysis.sass.instructions.opcodes import (
+    BY_PIPE,
     GLOBAL,
     NO_DESTINATION,
     TEXTURES,
@@ -253,9 +254,6 @@ def span(register: str, words: int) -> list[str]:
     return [f"{prefix}{word}" for word in range(first, min(first + words, 255))]
 
 
-_DOUBLE = words("DADD DMUL DFMA DSETP DMNMX")
-
-
 _MEMORY_RESULT = words("LD LDG LDL LDS LDSM LDC ULDC LDCU ATOM ATOMG ATOMS")
 _UNKNOWN_WORDS = 4
 """Registers that an unknown opcode is assumed to write, so that their old values are not used."""
@@ -269,7 +267,7 @@ def written_words(opcode: str, modifiers: tuple[str, ...]) -> int:  # noqa: PLR0
     if opcode in _MEMORY_RESULT:
         return min(4, max(1, access_bytes(opcode, modifiers) // 4))
     is_wide = opcode in ("IMAD", "UIMAD") and "WIDE" in modifiers
-    if is_wide or opcode in _DOUBLE or opcode in ("FADD2", "FMUL2", "FFMA2"):
+    if is_wide or opcode in BY_PIPE["FP64"] or opcode in ("FADD2", "FMUL2", "FFMA2"):
         return 2
     if opcode == "CS2R":
         return 1 if "32" in modifiers else 2
@@ -328,7 +326,7 @@ def _last_format(opcode: str, modifiers: tuple[str, ...]) -> str:
 @lru_cache(maxsize=5_000)
 def read_words(opcode: str, modifiers: tuple[str, ...], position: int) -> int:
     """The number of registers of the source at a position."""
-    if opcode in _DOUBLE or opcode in _INDIRECT_JUMPS:
+    if opcode in BY_PIPE["FP64"] or opcode in _INDIRECT_JUMPS:
         return 2
     if opcode in ("IMAD", "UIMAD") and position == 2:
         return 2 if "WIDE" in modifiers or "HI" in modifiers else 1

@@ -12,7 +12,7 @@ from keet.analysis.sass.flow.paths_not_taken import live_inputs, paths_not_taken
 from keet.analysis.sass.flow.program import SassProgram, is_ragged, trips_of
 from keet.analysis.sass.flow.values import Kind, SsaValue
 from keet.analysis.sass.instructions.instruction import Instruction
-from keet.analysis.sass.instructions.opcodes import IMPURE, Role
+from keet.analysis.sass.instructions.opcodes import IMPURE, STACK, Role
 from keet.analysis.sass.instructions.operands import Operand
 from keet.analysis.sass.polynomials.opcode_rules import REBUILD, RULES, signed
 from keet.analysis.sass.polynomials.polynomial import (
@@ -546,11 +546,8 @@ _MOST_NAMES = 200
 """Per polynomial. Real addresses have about ten terms; this bounds the time for hostile code."""
 
 
-_STACK_POINTER = "R1"
-
-
 def _restores_register(each: Instruction) -> bool:
     """Whether it loads a spilled register: a fixed place on the stack. What was spilled is not
     followed; an index that was spilled is not an index that was loaded."""
     address = each.memory
-    return each.opcode == "LDL" and address is not None and address.name == _STACK_POINTER
+    return each.opcode == "LDL" and address is not None and address.name == STACK

@@ -80,7 +80,7 @@ def _high_product(
             continue
         if found[2].terms:
             return None
-        magic = factor % (1 << 32)
+        magic = factor % WORD
         return _scaled(of.symbols, polynomial, magic, 32)
     return None
 
@@ -527,4 +527,4 @@ def _bounded(
 def signed(value: int) -> int:
     """Immediates above 2^31 are negative numbers: `VIADD R2, R2, 0xfffffffc` subtracts 4."""
     value &= 0xFFFFFFFF
-    return value - (1 << 32) if value >= 1 << 31 else value
+    return value - WORD if value >= WORD // 2 else value

@@ -8,9 +8,9 @@ import pytest
 from keet.analysis.amounts.phases import phases
 from keet.analysis.amounts.serial_loads import serial_loads
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.sass import MachineCode
 from keet.analysis.sass.analyses.serial_loads import SerialLoads
 from keet.analysis.sass.flow.program import SassProgram
+from keet.analysis.sass.machine_code import MachineCode
 from keet.analysis.sass.polynomials.symbols import launch_shape
 from keet.documents.amounts import PhasesDocument, SerialLoadsDocument
 from tests.rows import each_row
