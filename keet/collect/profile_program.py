@@ -46,7 +46,7 @@ from keet.collect.profile_plan import (
     plain_run_line,
     plan_lines,
 )
-from keet.errors import NotAvailable, ProgramFailed, UsageError
+from keet.errors import NotAvailable, ProgramFailed, UsageError, reason_of
 from keet.files import put_in_place
 from keet.formatting import count_noun
 from keet.ingest import read_profile
@@ -138,9 +138,8 @@ def _temporary_folder(report: Path) -> Iterator[Path]:
     except OSError as problem:
         if problem.filename is None or ".keet-profile-" not in str(problem.filename):
             raise
-        reason = (problem.strerror or str(problem)).lower()
         raise UsageError(
-            f"{report}: it can't be written ({reason}); name another with -o"
+            f"{report}: it can't be written ({reason_of(problem)}); name another with -o"
         ) from None
 
 
