@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from keet.analysis.capture.capture_command import recipe_options
 from keet.analysis.capture.coverage import find_coverage
-from keet.analysis.capture.recapture import keet_command, recapture_command, recipe_options
+from keet.analysis.capture.recapture import keet_command, recapture_command
 from keet.ingest import read_profile
 from keet.profile import KernelName, Profile, Provenance
 from tests.conftest import CORPUS, REPORTS, needs_corpus

@@ -5,39 +5,42 @@ from pathlib import Path
 
 import pytest
 
+from keet.analysis.capture.capture_command import CaptureCommand, CommandParts, recipe_options
 from keet.analysis.capture.coverage import find_coverage
 from keet.documents.shared_types import Skipped
 from keet.explanation.analyst import explain
 from keet.explanation.capture_hints import WHOLE_LAUNCH, capture_hints
 from keet.ingest import read_profile
+from keet.profile.launch import NO_COUNTS
+from keet.profile.ncu_options import NcuOption, ProfileAgain
 from tests.conftest import REPORTS, needs_corpus
 from tests.rows import each_row
 from tests.unit.analysis.real_launches import public_profile
 
 SOURCE = "keet explain REPORT --source DIR"
-COMMAND = "ncu --set full -o x ./app"
+COMMAND = CaptureCommand(CommandParts("./app", ("-o x",)))
+LONGER = ProfileAgain(NcuOption("--interval", "6"))
 
 
 def test_options_are_added_to_the_command(wording) -> None:
     found = capture_hints(
         [
-            Skipped("all samples", "buffer full", "profile again with: ncu --interval 6"),
-            Skipped("machine code", "none", "profile again with: ncu --section SourceCounters"),
+            Skipped("all samples", "buffer full", LONGER),
+            Skipped("machine code", "none", NO_COUNTS.remedy),
             Skipped("warp states", "not collected", COMMAND),
             Skipped("roofline", "this GPU has none", "nothing to do"),
         ],
         "nvcc -lineinfo",
     )
-    assert found.command == "ncu --interval 6 --set full -o x ./app"
-    wording(*found.commands)
+    assert found.command == f"ncu --interval 6 {recipe_options()} -o x ./app"
+    wording(*(introduction for introduction, _ in found.commands))
     assert found.lacking == ("all samples", "machine code", "warp states", "roofline")
     wording(found.lacking_text)
     assert found.sentences == ()
 
 
 def test_how_much_was_sampled_is_stated_if_it_is_the_same_in_all_launches() -> None:
-    remedy = "profile again with: ncu --interval 6"
-    half, third = (Skipped(WHOLE_LAUNCH, f"the first {n}%", remedy) for n in (50, 33))
+    half, third = (Skipped(WHOLE_LAUNCH, f"the first {n}%", LONGER) for n in (50, 33))
     assert capture_hints([half, half], None).lacking_text == "The first 50%."
     assert capture_hints([half, third], None).lacking_text == f"The report lacks {WHOLE_LAUNCH}."
 
@@ -47,13 +50,13 @@ def test_what_no_command_collects_is_a_sentence(wording) -> None:
     found = capture_hints([code, Skipped("source text", "not collected", COMMAND)], None)
     assert found.lacking == ("source text",)
     assert found.command == COMMAND
-    wording(*found.commands, found.sentences)
+    wording(*(introduction for introduction, _ in found.commands), found.sentences)
 
 
 def test_what_prevents_one_capture_prevents_all(wording) -> None:
     found = capture_hints(
         [
-            Skipped("machine code", "none", "profile again with: ncu --section SourceCounters"),
+            Skipped("machine code", "none", NO_COUNTS.remedy),
             Skipped("roofline", "not collected", "this GPU is too old"),
             Skipped("pipes", "not collected", "this GPU is too old"),
         ],
@@ -65,10 +68,11 @@ def test_what_prevents_one_capture_prevents_all(wording) -> None:
 
 
 def test_a_report_of_keet_profile_is_collected_with_keet_profile_again() -> None:
+    by_keet = CommandParts("./app", is_of_keet=True)
     found = capture_hints(
         [
-            Skipped("all samples", "buffer full", "profile again with: ncu --interval 6"),
-            Skipped("warp states", "not collected", "keet profile -- ./app"),
+            Skipped("all samples", "buffer full", LONGER),
+            Skipped("warp states", "not collected", CaptureCommand(by_keet)),
         ],
         None,
     )
@@ -110,7 +114,7 @@ def test_a_folder_without_the_sources_is_not_asked_for_again(tmp_path: Path) -> 
 
 
 def test_a_folder_of_sources_is_not_enough_where_more_is_lacking() -> None:
-    early = Skipped(WHOLE_LAUNCH, "the first 6%", "profile again with: ncu --interval 6")
+    early = Skipped(WHOLE_LAUNCH, "the first 6%", LONGER)
     text = Skipped("source text", "not collected", COMMAND)
     assert len([*capture_hints([early, text], None, without_profiling=SOURCE).commands]) == 1
     assert len([*capture_hints([text], None, without_profiling=SOURCE).commands]) == 2
@@ -131,7 +135,7 @@ def test_what_only_some_launches_lack_is_said_of_them() -> None:
     profile = read_profile(REPORTS / "zoo.ncu-repz")
     told = explain(profile, profile.launches, 5, sass=False)
     assert "Launch" not in told.capture_hints.lacking_text
-    early = Skipped(WHOLE_LAUNCH, "the first 6%", "profile again with: ncu --interval 6")
+    early = Skipped(WHOLE_LAUNCH, "the first 6%", LONGER)
     texts = {
         1: f"Launch #0 lacks {WHOLE_LAUNCH}.",
         2: f"Launches #0 and #1 lack {WHOLE_LAUNCH}.",
