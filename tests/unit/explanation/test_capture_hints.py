@@ -1,15 +1,21 @@
 """What to do about what a report lacks: one command that brings all of it, in full sentences."""
 
+import pickle
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from keet.analysis.capture.capture_command import CaptureCommand, CommandParts, recipe_options
+from keet.analysis.capture.capture_command import (
+    NEW_COMMAND,
+    CaptureCommand,
+    CommandParts,
+    recipe_options,
+)
 from keet.analysis.capture.coverage import find_coverage
 from keet.documents.shared_types import Skipped
 from keet.explanation.analyst import explain
-from keet.explanation.capture_hints import WHOLE_LAUNCH, capture_hints
+from keet.explanation.capture_hints import WHOLE_LAUNCH, capture_hints, caution_about
 from keet.ingest import read_profile
 from keet.profile.launch import NO_COUNTS
 from keet.profile.ncu_options import NcuOption, ProfileAgain
@@ -150,3 +156,16 @@ def test_what_only_some_launches_lack_is_said_of_them() -> None:
         assert found.lacking_text.endswith(text)
         assert found.lacking_text.startswith(told.capture_hints.lacking_text)
         assert "--interval 6" in (found.command or "")
+
+
+def test_a_caution_is_about_what_the_report_recorded() -> None:
+    recorded = CommandParts("../your_program")
+    assert caution_about(CaptureCommand(recorded)) is not None
+    assert caution_about(CaptureCommand(NEW_COMMAND)) is None
+    assert caution_about(None) is None
+
+
+def test_remedies_keep_their_values_when_they_are_sent_to_another_process() -> None:
+    for remedy in (LONGER, COMMAND.in_full.with_options("--interval 6")):
+        sent = pickle.loads(pickle.dumps(remedy))
+        assert (sent, vars(sent)) == (remedy, vars(remedy))
