@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from evals.runs import CUT, EMPTY, OTHER_WORDS, Answer, Prompt, RunFolder, digest, now
-from keet.errors import UsageError, one_line
+from keet.errors import UsageError, one_line, reason_of
 
 ID_LENGTH = 64
 """OpenAI's limit for a custom_id."""
@@ -114,7 +114,7 @@ def _lines(path: Path) -> _Lines:
     try:
         content = path.read_bytes().removeprefix(b"\xef\xbb\xbf")
     except OSError as problem:
-        reason = (problem.strerror or str(problem)).lower()
+        reason = reason_of(problem)
         raise UsageError(f"{path}: the file cannot be read ({reason}); name another file") from None
     lines = [each for each in enumerate(content.splitlines(), 1) if each[1].strip()]
     _refuse_one_document(path, content, len(lines))

@@ -21,7 +21,7 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from keet.errors import UsageError, one_line
+from keet.errors import UsageError, one_line, reason_of
 from keet.files import replacing_text
 
 Condition = Literal["blind", "none", "raw", "keet", "agent"]
@@ -198,7 +198,7 @@ def making(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as problem:
-        reason = (problem.strerror or str(problem)).lower()
+        reason = reason_of(problem)
         raise UsageError(f"{folder} cannot be made ({reason}); name another folder") from None
 
 

@@ -123,3 +123,8 @@ class MetricNotCollected(KeetError):
         super().__init__(
             f"launch {launch} has no value for {name!r}; profile again with: ncu {remedy} ..."
         )
+
+
+def reason_of(problem: OSError) -> str:
+    """What the system says went wrong, for the middle of a sentence."""
+    return (problem.strerror or str(problem)).lower()

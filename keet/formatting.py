@@ -81,7 +81,12 @@ def short_count(count: float) -> str:
 
 def count_noun(number: int, noun: str, plural: str = "") -> str:
     """`1 kernel`, `2,048 launches`, `3 families`; `plural` where it is irregular."""
-    return f"{number:,} {noun if number == 1 else plural or plural_of(noun)}"
+    return f"{number:,} {noun_for(number, noun, plural)}"
+
+
+def noun_for(number: float, noun: str, plural: str = "") -> str:
+    """For a number that is printed with at most one digit: `1.0` is one, too."""
+    return noun if round(number, 1) == 1 else plural or plural_of(noun)
 
 
 def plural_of(noun: str) -> str:

@@ -17,6 +17,7 @@ from keet.documents.document import live
 from keet.documents.hotspots import HotspotsLaunch, PointerDocument, PurposeShare
 from keet.documents.shared_types import Skipped
 from keet.profile import Absent, Launch, Location
+from keet.profile.ncu_options import IMPORT_SOURCE, SECTION_OF_CODE, ProfileAgain
 
 if TYPE_CHECKING:
     from keet.analysis.sass.analyses.blame import Link
@@ -41,7 +42,7 @@ class Examined(Hotspots):
 
 _NOT_COUNTED = Absent(
     "the report does not say how often each instruction was executed",
-    "profile again with: ncu --section SourceCounters --import-source yes",
+    ProfileAgain(SECTION_OF_CODE, IMPORT_SOURCE),
 )
 _SWITCHED_OFF = Skipped(
     check="machine_code", reason="switched off with --no-sass", remedy="leave out --no-sass"

@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import NamedTuple
 
-from keet.analysis.capture.recapture import keet_program, setting_of
+from keet.analysis.capture.ncu_command_line import setting_of
+from keet.analysis.capture.recapture import keet_program
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import LONGEST_START_NS, NEGLIGIBLE, SEVERAL, SIMILAR
 from keet.analysis.parameters import Parameter

@@ -39,6 +39,7 @@ from keet.documents.hotspots import (
 from keet.documents.shared_types import Skipped
 from keet.evidence import Evidence, Sentence, slug_of
 from keet.profile import SAMPLES_BY_REASON, Absent, Launch, Location, Workload
+from keet.profile.ncu_options import IMPORT_SOURCE, SECTION_OF_CODE, NcuOption, ProfileAgain
 from keet.safe_text import bounded_lines
 from keet.units import Number, Quantity
 
@@ -86,9 +87,10 @@ def partial_sampling(launch: Launch, samples: int) -> PartialSampling | None:
         return None
     # The option's value n stands for 2 ** (5 + n) cycles.
     setting = round(math.log2(interval.value)) - 5 + math.ceil(math.log2(1 / share))
-    option = _interval_option(launch.ncu_version)
-    remedy = f"profile again with: ncu {option} {min(setting, _MAX_INTERVAL)}"
-    return PartialSampling(share, remedy if option else _LONGER_INTERVAL, launch.id)
+    name, remedy = _interval_option(launch.ncu_version), _LONGER_INTERVAL
+    if name is not None:
+        remedy = ProfileAgain(NcuOption(name, str(min(setting, _MAX_INTERVAL))))
+    return PartialSampling(share, remedy, launch.id)
 
 
 _LONGER_INTERVAL = "profile again with a longer interval between warp samples (see: ncu --help)"
@@ -181,7 +183,7 @@ Grouping = Literal["line", "instruction"]
 
 _NOT_SAMPLED = Absent(
     "the report has no numbers for single instructions",
-    "profile again with: ncu --section SourceCounters --import-source yes",
+    ProfileAgain(SECTION_OF_CODE, IMPORT_SOURCE),
 )
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from keet.cli.pager import paged
 from keet.cli.stderr import print_written
-from keet.errors import UsageError
+from keet.errors import UsageError, reason_of
 from keet.files import STDIN, replacing_text
 from keet.profile import Launch, Profile
 from keet.profile.profile import parsed_launches, select_launches
@@ -279,7 +279,7 @@ def output_errors(path: Path) -> Iterator[None]:
     except BrokenPipeError:
         raise
     except OSError as problem:
-        reason = (problem.strerror or str(problem)).lower()
+        reason = reason_of(problem)
         raise UsageError(f"{path}: it can't be written ({reason}); name another with -o") from None
 
 

@@ -29,7 +29,7 @@ from keet.cli.arguments import (
     view_top,
 )
 from keet.cli.stderr import loud_stderr
-from keet.errors import ExitCode, KeetError, UsageError, one_line
+from keet.errors import ExitCode, KeetError, UsageError, one_line, reason_of
 from keet.safe_text import visible
 
 if TYPE_CHECKING:
@@ -289,6 +289,6 @@ def _print_github(out: Destination, args: Namespace, difference: Difference) -> 
             with Path(page).open("a", encoding="utf-8") as file:
                 file.write(visible(summary))
         except OSError as problem:
-            reason = problem.strerror or str(problem)
-            loud_stderr().write(f"keet: GITHUB_STEP_SUMMARY can't be written ({reason.lower()})\n")
+            reason = reason_of(problem)
+            loud_stderr().write(f"keet: GITHUB_STEP_SUMMARY can't be written ({reason})\n")
     out.write(summary)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from keet.cli.arguments import same_file
 from keet.cli.stderr import print_problem, print_progress
-from keet.errors import ExitCode, UsageError
+from keet.errors import ExitCode, UsageError, reason_of
 from keet.files import replacing
 
 if TYPE_CHECKING:
@@ -44,8 +44,7 @@ def _may_overwrite(path: Path) -> bool:
 
 
 def _unwritable(path: Path, problem: OSError) -> UsageError:
-    reason = (problem.strerror or str(problem)).lower()
-    return UsageError(f"--patch {path}: can't be written ({reason}); name another file")
+    return UsageError(f"--patch {path}: can't be written ({reason_of(problem)}); name another file")
 
 
 def write_patch(path: Path, explanation: Explanation) -> int:

@@ -62,14 +62,13 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> None:
     from keet.analysis.capture.coverage import find_coverage, shown_launch
-    from keet.analysis.capture.recapture import in_full
     from keet.ingest import read_profile
 
     profile = read_profile(args.report, source=args.source, run_table=args.run_table)
     selected = selected_launches(profile, args)
     coverage = find_coverage(profile)  # reads all launches once; the rest uses cached values
     if args.verbose and coverage.command:
-        coverage = coverage._replace(command=in_full(coverage.command))
+        coverage = coverage._replace(command=coverage.command.in_full)
     listed = _listed(selected, args)
     out = Destination(args, sys.stdout)
     if args.format == "json":

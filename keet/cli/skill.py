@@ -8,7 +8,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from keet.cli.pager import show_text
-from keet.errors import UsageError, one_line
+from keet.errors import UsageError, one_line, reason_of
 
 EXAMPLES = """\
 examples:
@@ -60,7 +60,7 @@ def _install(path: Path, text: str, force: bool) -> None:  # noqa: FBT001 - the 
             )
         _write(path, text)
     except OSError as problem:
-        reason = (problem.strerror or str(problem)).lower()
+        reason = reason_of(problem)
         raise UsageError(f"{path}: it can't be written ({reason}); name another DIR") from None
     _note(f"{'wrote' if old is None else 'replaced'} {path}")
     _note(_PLACES)

@@ -27,7 +27,7 @@ from keet.cli.arguments import (
     report_path,
     selected_launches,
 )
-from keet.errors import ExitCode, UsageError, one_line
+from keet.errors import ExitCode, UsageError, one_line, reason_of
 
 MAX_TEXT = 200_000
 """Bytes, about a chapter of a book: explanations of kernels are shorter."""
@@ -154,8 +154,7 @@ def _read(name: str) -> str:
         decoder = getincrementaldecoder("utf-8-sig")()
         text = decoder.decode(raw, final=len(raw) <= MAX_TEXT)
     except OSError as problem:
-        reason = (problem.strerror or str(problem)).lower()
-        raise UsageError(f"{one_line(name)}: can't be read ({reason})") from None
+        raise UsageError(f"{one_line(name)}: can't be read ({reason_of(problem)})") from None
     except UnicodeDecodeError:
         raise UsageError(f"{one_line(name)}: not UTF-8 text; name a text in UTF-8") from None
     if len(raw) > MAX_TEXT:

@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from keet.analysis.capture.recapture import OF_CODE, PER_INSTRUCTION, recipe_options
+from keet.analysis.capture.capture_command import PER_INSTRUCTION, recipe_options
 from keet.catalog import collection
 from keet.errors import NotAvailable, UsageError
+from keet.profile.ncu_options import OF_CODE
 
 _INSTALL = (
     "install Nsight Compute (it comes with the CUDA toolkit) or name it with --ncu PATH; "
@@ -107,13 +108,9 @@ class ProfileRequest(NamedTuple):
 
 def short_command(ncu: str, request: ProfileRequest, report: Path) -> list[str]:
     """For people to copy: what decides most findings. ncu refuses to replace a report."""
-    options = recipe_options(has_code=not request.as_range)
-    if request.light:
-        for part in (f"--section {OF_CODE} ", " --import-source yes"):
-            options = options.replace(part, "")
     return [
         ncu,
-        *options.split(),
+        *recipe_options(has_code=not request.as_range, is_light=request.light).split(),
         *("--clock-control", request.clock_control, "--target-processes", "all"),
         *_launches(request),
         *request.ncu_options,

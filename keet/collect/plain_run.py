@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from keet.collect.recorder import NoRecorder, Recording, build_recorder, read_recording
-from keet.errors import UsageError
+from keet.errors import UsageError, reason_of
 from keet.profile.run_table import RunTable
 from keet.profile.timeline import Record, busy_parts, in_order, table_of
 
@@ -282,7 +282,7 @@ def run_program(command: Sequence[str], environment: Mapping[str, str]) -> tuple
             env={**os.environ, **environment},
         )
     except OSError as problem:
-        reason = (problem.strerror or str(problem)).lower()
+        reason = reason_of(problem)
         raise UsageError(f"{command[0]} can't be run ({reason}); try it alone first") from None
     try:
         code = process.wait()

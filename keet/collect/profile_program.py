@@ -19,6 +19,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
+from keet.analysis.capture.recapture import KEET_FOLDER
 from keet.collect.ncu_command import ProfileRequest, has_gpu, ncu_command
 from keet.collect.ncu_run import (
     NO_GPU,
@@ -46,7 +47,7 @@ from keet.collect.profile_plan import (
     plain_run_line,
     plan_lines,
 )
-from keet.errors import NotAvailable, ProgramFailed, UsageError
+from keet.errors import NotAvailable, ProgramFailed, UsageError, reason_of
 from keet.files import put_in_place
 from keet.formatting import count_noun
 from keet.ingest import read_profile
@@ -133,14 +134,13 @@ def profile_program(
 def _temporary_folder(report: Path) -> Iterator[Path]:
     """A folder beside the future report, on the same disk; removed in any case."""
     try:
-        with tempfile.TemporaryDirectory(prefix=".keet-profile-", dir=report.parent) as folder:
+        with tempfile.TemporaryDirectory(prefix=KEET_FOLDER, dir=report.parent) as folder:
             yield Path(folder).resolve()
     except OSError as problem:
-        if problem.filename is None or ".keet-profile-" not in str(problem.filename):
+        if problem.filename is None or KEET_FOLDER not in str(problem.filename):
             raise
-        reason = (problem.strerror or str(problem)).lower()
         raise UsageError(
-            f"{report}: it can't be written ({reason}); name another with -o"
+            f"{report}: it can't be written ({reason_of(problem)}); name another with -o"
         ) from None
 
 

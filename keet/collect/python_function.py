@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from keet.analysis.capture.recapture import KEET_FOLDER
 from keet.catalog import capabilities, metric_with_id, metrics
 from keet.collect.ncu_run import count_launches
 from keet.collect.plain_run import Progress
@@ -56,7 +57,7 @@ def collect_function(function: str, report: Path, clock_control: str, progress: 
         raise UsageError(
             f"--function {function}: there is no file {file}; write it as FILE.py:NAME"
         )
-    with tempfile.TemporaryDirectory(prefix=".keet-profile-", dir=report.parent) as folder:
+    with tempfile.TemporaryDirectory(prefix=KEET_FOLDER, dir=report.parent) as folder:
         command = child_command(function, Path(folder) / "run_", clock_control)
         done = subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False

@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 
 from keet.analysis.capture.coverage import find_coverage
-from keet.analysis.capture.recapture import setting_of
+from keet.analysis.capture.ncu_command_line import setting_of
 from keet.comparison.caveat import Caveat, advised, forbids, note, weakens
 from keet.comparison.numbers import Numbers, launch_count
 from keet.comparison.pairs import Pairing

@@ -14,7 +14,7 @@ from keet.comparison.numbers import Numbers
 from keet.comparison.result import Difference, Gate, PairDifference, Regression
 from keet.comparison.sides import KernelGroup, SideCapture
 from keet.errors import NotComparable, UsageError
-from keet.evidence import Evidence, Sentence, constant
+from keet.evidence import Evidence, Sentence, constant, counted
 from keet.profile import Launch
 from keet.units import Quantity
 
@@ -86,11 +86,8 @@ def _verdict(percent: float, regressions: int) -> Sentence:
     limit = constant(percent, "", "gate in per cent")
     if not regressions:
         return Sentence("gate of {limit:g}% passed", limit=limit)
-    count = constant(regressions, "", "regressions")
-    noun = "regression" if regressions == 1 else "regressions"
-    return Sentence(
-        "gate of {limit:g}% failed: {count:count} {noun}", limit=limit, count=count, noun=noun
-    )
+    found = counted(regressions, "regression")
+    return Sentence("gate of {limit:g}% failed: {found}", limit=limit, found=found)
 
 
 def _gate(difference: Difference, metric: GatedMetric, percent: float) -> _Gated:

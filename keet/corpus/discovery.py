@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from keet.errors import UsageError
+from keet.errors import UsageError, reason_of
 from keet.files import BINARY_SUFFIXES, REPORT_SUFFIXES
 from keet.ingest.input.files import nearest_paths
 from keet.ingest.run_table import MARK, SUFFIX, table_path
@@ -181,9 +181,7 @@ class _Search:
         try:
             entries = sorted(os.scandir(folder.path), key=lambda entry: entry.name)
         except OSError as problem:
-            self._unreadable_folders.append(
-                f"{folder.path}: {(problem.strerror or str(problem)).lower()}"
-            )
+            self._unreadable_folders.append(f"{folder.path}: {reason_of(problem)}")
             return []
         has_table = any(entry.name.endswith(SUFFIX) for entry in entries)
         folders: list[_Entry] = []

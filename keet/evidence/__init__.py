@@ -21,6 +21,7 @@ from typing import Any, Literal, NamedTuple, Self
 from keet.formatting import (
     capitalized,
     count_text,
+    noun_for,
     percent_cell,
     percent_text,
     plural_of,
@@ -270,7 +271,7 @@ def counted(number: Evidence | int, noun: str, plural: str = "") -> Sentence:
     """`1 kernel`, `2,048 launches`; `plural` where it is irregular."""
     if not isinstance(number, Evidence):
         number = constant(number, "", plural or plural_of(noun))
-    word = noun if number.value == 1 else plural or plural_of(noun)
+    word = noun_for(number.value, noun, plural)
     return Sentence("{number:count} {word}", number=number._replace(unit=""), word=word)
 
 

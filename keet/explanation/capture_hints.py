@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from keet.analysis.capture.recapture import recipe_options
+from keet.analysis.capture.capture_command import NEW_COMMAND, CaptureCommand
 from keet.documents.shared_types import Skipped
 from keet.evidence import Sentence, report_number, slug_of
 from keet.masking import MARK
+from keet.profile.ncu_options import IMPORT_SOURCE, SECTION_OF_CODE, NcuOption, ProfileAgain
 
 NO_REMEDY = "nothing to do"
 DEBUG_BUILD = "optimised code"
@@ -20,12 +20,9 @@ DEBUG_CODE = Skipped(
     "build without -G and profile again",
 )
 WHOLE_LAUNCH = "samples of the whole launch"
-_PROFILE_AGAIN = "profile again with: ncu "
-_IN_RECIPE = re.compile(r"(--section \S+|--import-source yes)\s*")
-
-
+_IN_RECIPE = (SECTION_OF_CODE.name, IMPORT_SOURCE.name)
+"""Options that `keet profile` and the recipe have for all sections."""
 SOURCES_AT_HAND = "If you have the sources, no new profile is needed:"
-_YOUR_PROGRAM = "./your_program"
 _EVERY_LAUNCH = Sentence("The report lacks")
 MOST_NAMED = 3
 """Launches that are named; of more, only their number is printed."""
@@ -46,9 +43,9 @@ def whose(check: str, launches: Sequence[int], every: int) -> Sentence:
     return Sentence("Launches {first} and {last} lack", first=", ".join(first), last=last)
 
 
-def caution_about(command: str | None) -> str | None:
+def caution_about(command: CaptureCommand | None) -> str | None:
     """For agents, which run what they read; None: nothing in the command is from the report."""
-    if not command or command.endswith(_YOUR_PROGRAM):
+    if command is None or command.parts.program is None:
         return None
     return (
         "The program and its arguments in this command are as the report recorded them: check them "
@@ -61,7 +58,7 @@ class CaptureHints(NamedTuple):
 
     lacking: tuple[str, ...]
     """Labels of what was not checked and the command would collect."""
-    command: str | None
+    command: CaptureCommand | None
     build: str | None
     """`nvcc -lineinfo`: what to build with before the command is run."""
     sentences: tuple[Sentence, ...]
@@ -124,18 +121,18 @@ def capture_hints(
     `CaptureHints`."""
     lacking: dict[str, dict[str, None]] = {}
     others: dict[str, dict[str, dict[str, None]]] = {}
-    options: dict[str, None] = {}
-    command: str | None = None
+    options: dict[NcuOption, None] = {}
+    command: CaptureCommand | None = None
     is_debug = False
     for each in skipped:
         check, reason, remedy = each.check, each.reason, each.remedy
         if check == DEBUG_BUILD:
             is_debug = True
             continue
-        if remedy.startswith(("ncu ", "keet ")):
+        if isinstance(remedy, CaptureCommand):
             command = command or remedy
-        elif remedy.startswith(_PROFILE_AGAIN):
-            options[remedy.removeprefix(_PROFILE_AGAIN)] = None
+        elif isinstance(remedy, ProfileAgain):
+            options |= dict.fromkeys(remedy.options)
         elif remedy != NO_REMEDY:
             others.setdefault(remedy, {}).setdefault(check, {})[reason] = None
             continue
@@ -145,9 +142,8 @@ def capture_hints(
         first |= {check: {} for check in lacking}
         lacking = {}
     elif options:
-        command = _with_options(
-            command or f"ncu {recipe_options()} -o report {_YOUR_PROGRAM}", options
-        )
+        more = [each.text for each in options if each.name not in _IN_RECIPE]
+        command = (command or CaptureCommand(NEW_COMMAND)).with_options(*more)
     sentences = [_sentence(remedy, checks) for remedy, checks in others.items()]
     sentences += [_about_refused(refused)] if refused else []
     sampled = tuple(lacking.get(WHOLE_LAUNCH, ()))
@@ -188,14 +184,3 @@ def _sentence(remedy: str, reasons: Mapping[str, Iterable[str]]) -> Sentence:
         why=Sentence(" ({why})", why=why) if why else "",
         remedy=Sentence("{remedy}", remedy=remedy).capitalized(),
     )
-
-
-def _with_options(command: str, options: Iterable[str]) -> str:
-    """Adds options that the command lacks; `keet profile` and the recipe collect all sections
-    anyway."""
-    more = " ".join(filter(None, (_IN_RECIPE.sub("", each).strip() for each in options)))
-    if not more:
-        return command
-    if command.startswith("keet profile"):
-        return command.replace("keet profile", f"keet profile --ncu-options '{more}'", 1)
-    return command.replace("ncu ", f"ncu {more} ", 1)

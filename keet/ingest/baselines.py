@@ -21,7 +21,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from keet.errors import NotAvailable, UsageError, one_line
+from keet.errors import NotAvailable, UsageError, one_line, reason_of
 from keet.files import replacing_text
 from keet.ingest.snapshot import SUFFIX, write_snapshot
 from keet.profile import Profile
@@ -82,7 +82,7 @@ def save_baseline(name: str, profiles: Sequence[Profile]) -> Baseline:
             write_snapshot(profile, making / f"run_{number:02}{SUFFIX}")
         return _publish(making, folder / name)
     except OSError as problem:
-        reason = (problem.strerror or str(problem)).lower()
+        reason = reason_of(problem)
         raise UsageError(f"{folder}: it can't be written ({reason}); make it writable") from None
     finally:
         shutil.rmtree(making, ignore_errors=True)

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from keet.errors import NotAvailable, UsageError
+from keet.errors import NotAvailable, UsageError, reason_of
 from keet.evidence import Reference, Sentence, constant
 from keet.files import replacing
 from keet.optimize.task import Waiting
@@ -118,7 +118,7 @@ def _writing(folder: Path) -> Iterator[None]:
     except (Waiting, NotAvailable, UsageError):
         raise
     except OSError as problem:
-        reason = (problem.strerror or str(problem)).lower()
+        reason = reason_of(problem)
         where = problem.filename or folder
         raise NotAvailable(
             f"{where}: it can't be written or read ({reason}); finished steps are kept: remove the "

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from keet.collect.ncu_command import ProfileRequest, ncu_command
 from keet.collect.recorder import SOURCE as RECORDER
-from keet.errors import KeetError
+from keet.errors import KeetError, reason_of
 from keet.ingest.typed_json import parse_object, typed
 from keet.optimize import measure
 from keet.optimize.measure import MOST_EXPORT, MOST_RECORDS, MOST_REPORT, PROTOCOL, remove
@@ -225,8 +225,7 @@ def read_result(folder: Path, request: Request) -> Result:
                 )
         result = typed(document, Result)
     except OSError as problem:
-        reason = problem.strerror or str(problem)
-        raise BadResult(f"{path}: it can't be read ({reason.lower()})") from None
+        raise BadResult(f"{path}: it can't be read ({reason_of(problem)})") from None
     except ValueError as problem:
         raise BadResult(f"{path}: it is not a result of measure.py ({problem})") from None
     if tuple(result.variants) != request.variants and set(result.variants) != set(request.variants):

@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
-from keet.errors import NotAvailable, UsageError, one_line
+from keet.errors import NotAvailable, UsageError, one_line, reason_of
 from keet.optimize.measure import both_ends, clean_environment, copy_folder, remove
 from keet.optimize.protocol import BadResult, Request, Result, take_result
 from keet.optimize.task import Waiting
@@ -159,8 +159,7 @@ def run_child(
                 start_new_session=True,
             )
         except OSError as problem:
-            reason = (problem.strerror or str(problem)).lower()
-            raise NotAvailable(f"{words[0]} can't be run ({reason})") from None
+            raise NotAvailable(f"{words[0]} can't be run ({reason_of(problem)})") from None
         try:
             code = process.wait(seconds)
         except subprocess.TimeoutExpired:

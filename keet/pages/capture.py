@@ -11,7 +11,8 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from keet.analysis.capture.recapture import made_with, setting_of
+from keet.analysis.capture.ncu_command_line import setting_of
+from keet.analysis.capture.recapture import made_with
 from keet.analysis.capture.report_document import profile_notes
 from keet.analysis.kernel.resident_warps import occupancy_limit
 from keet.evidence import Sentence, constant, report_number
@@ -97,8 +98,8 @@ def capture_part(
         blocks.append(Notice(warning))
     if command := made_with(profile):
         blocks.append(Text(("Made with: ", Span(command, "code break"))))
-    if command := profile.provenance.command_line:
-        blocks.append(Fold("ncu's command line", [Command(command.strip())]))
+    if recorded := profile.provenance.command_line:
+        blocks.append(Fold("ncu's command line", [Command(recorded.strip())]))
     return Part([*blocks, *lacking], anchor=anchors.top("capture"))
 
 

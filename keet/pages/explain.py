@@ -13,7 +13,6 @@ from functools import cache
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
-from keet.analysis.capture.recapture import in_full
 from keet.analysis.capture.report_document import report_cautions
 from keet.analysis.time_model import WORTH
 from keet.explanation.capture_hints import caution_about
@@ -237,6 +236,8 @@ def _not_checked(
     explanation: Explanation, reader: Reader, *, verbose: bool = False
 ) -> Iterator[Block]:
     hints = explanation.capture_hints
+    if verbose and hints.command:
+        hints = hints._replace(command=hints.command.in_full)
     if hints.lacking:
         yield Notice(hints.lacking_text)
     if reader.format != "terminal":
@@ -252,7 +253,7 @@ def _not_checked(
             yield Fold("What was not checked, and why", [Items(rows)])
     for introduction, command in hints.commands:
         yield Text(introduction)
-        yield from (Command(in_full(command) if verbose else command), Gap())
+        yield from (Command(command), Gap())
     yield from map(Notice, hints.sentences)
 
 

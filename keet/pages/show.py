@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from keet.analysis.capture.coverage import Coverage, ShownLaunch
-from keet.analysis.capture.recapture import made_with, ncu_arguments
+from keet.analysis.capture.ncu_command_line import recorded_command
+from keet.analysis.capture.recapture import made_with
 from keet.analysis.capture.report_document import profile_notes
 from keet.analysis.hardware.ceilings import Ceilings
 from keet.analysis.ledger import LaunchLedger, Ledger
@@ -97,7 +98,7 @@ def _report(profile: Profile) -> Iterator[Block]:
         yield Text(text, "muted")
     if (command := made_with(profile)) is not None:
         yield Text(("made with: ", Span(command, "code")), "muted")
-    elif arguments := ncu_arguments(profile):
+    elif arguments := recorded_command(profile).arguments:
         yield Text(Span(f"ncu {arguments}", "code"), "muted")
     yield from (Notice(f"note: {note}") for note in profile_notes(profile))
 

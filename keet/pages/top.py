@@ -15,7 +15,7 @@ from keet.errors import one_line
 from keet.evidence import Evidence
 from keet.explanation.gain_texts import range_text
 from keet.findings import findings
-from keet.formatting import capitalized, count_noun, shape_text, share_cell, times_text
+from keet.formatting import capitalized, count_noun, noun_for, shape_text, share_cell, times_text
 from keet.pages.blocks import (
     Block,
     Cell,
@@ -176,8 +176,7 @@ def _no_saving(each: OpportunityDocument) -> str:
 def _time_taken(top: TopDocument, each: OpportunityDocument) -> str:
     launches = count_noun(each.launches, "launch")
     if each.basis == "run":
-        noun = "launch" if each.run_launches == 1 else "launches"
-        launches = f"{_amount(each.run_launches)} {noun} ({each.launches:,} profiled)"
+        launches = f"{_launches(each.run_launches)} ({each.launches:,} profiled)"
     if each.time_us is None:
         return f"the time of {launches} was not measured"
     whole = "all GPU time"
@@ -311,11 +310,12 @@ def _percent(share: float | None) -> str:
     return "-" if share is None else share_cell(share)
 
 
-def _amount(number: float | None) -> str:
+def _launches(number: float | None) -> str:
     """May be a fraction: profiled launches of one kernel share the launches of the run equally."""
     if number is None:
-        return "-"
-    return f"{number:,.0f}" if abs(number - round(number)) < 0.05 else f"{number:,.1f}"
+        return "- launches"
+    digits = 0 if abs(number - round(number)) < 0.05 else 1
+    return f"{number:,.{digits}f} {noun_for(number, 'launch')}"
 
 
 def _gpu_count(top: TopDocument) -> int:
@@ -349,7 +349,7 @@ def _spent(gpu: GpuDocument, time_us: float | None) -> str:
 
 
 def _in_launches(gpu: GpuDocument) -> str:
-    return f"in {_amount(gpu.run_launches)} {'launch' if gpu.run_launches == 1 else 'launches'}"
+    return f"in {_launches(gpu.run_launches)}"
 
 
 def _pool_text(top: TopDocument, gpu: GpuDocument) -> str:

@@ -16,6 +16,7 @@ from keet.formatting import shape_parts
 from keet.masking import masked
 from keet.profile.metric import Instances, Metric, Value, is_measurement
 from keet.profile.names import KernelName
+from keet.profile.ncu_options import SECTION_OF_CODE, ProfileAgain
 from keet.profile.rules import RuleResult, SourceMarker
 from keet.units import Number, Quantity
 
@@ -47,7 +48,7 @@ class Absent(NamedTuple):
 
 NO_COUNTS = Absent(
     "the report has no numbers for single instructions",
-    "profile again with: ncu --section SourceCounters",
+    ProfileAgain(SECTION_OF_CODE),
 )
 """Why code is not analysed although the report may have it."""
 

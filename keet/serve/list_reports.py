@@ -198,7 +198,7 @@ def _launches(
         build=coverage.build_hint,
     )
 
-    caution = [*filter(None, [caution_about(summary.capture)])]
+    caution = [*filter(None, [caution_about(coverage.command)])]
 
     def text_of(count: int) -> str:
         heading = Sentence(

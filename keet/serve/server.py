@@ -37,7 +37,7 @@ from mcp_types import Tool as ProtocolTool
 from mcp_types.jsonrpc import jsonrpc_message_adapter
 from pydantic import ValidationError
 
-from keet.errors import KeetError, NotAvailable, one_line
+from keet.errors import KeetError, NotAvailable, one_line, reason_of
 from keet.safe_text import shortened
 from keet.serve.allowed_folders import AllowedFolders
 from keet.serve.report_cache import ReportCache
@@ -252,7 +252,7 @@ async def serve_http(roots: AllowedFolders, port: int) -> None:
     try:
         listening = socket.create_server((_HOST, port))
     except OSError as problem:
-        reason = (problem.strerror or str(problem)).lower()
+        reason = reason_of(problem)
         raise NotAvailable(
             f"port {port} of {_HOST} can't be used ({reason}); name another with --http, or 0 for "
             "any free one"

@@ -27,6 +27,7 @@ from keet.analysis.memory_work import SECTORS_PER_LINE
 from keet.analysis.source_lines import ACCESS_BYTES
 from keet.documents.amounts import LineAccessDocument
 from keet.evidence import Evidence, Sentence
+from keet.formatting import noun_for
 from keet.profile import Location
 from keet.profile.names import file_name
 from keet.units import Quantity
@@ -304,7 +305,7 @@ def _cost(noun: str, number: Evidence | None, needed: Evidence | None) -> Senten
     """`4.3 sectors (4.0 needed)`."""
     if number is None:
         return None
-    plural = noun if round(number.value, 1) == 1 else f"{noun}s"
+    plural = noun_for(number.value, noun)
     if needed is None or number.value <= (1 + _ROUNDING) * needed.value:
         return Sentence("{number:.1f} {noun}", number=number, noun=plural)
     text = "{number:.1f} {noun} ({needed:.1f} needed)"

@@ -15,7 +15,7 @@ from keet.analysis.parameters import Parameter
 from keet.analysis.sass.instructions.opcodes import GLOBAL_READS
 from keet.documents.amounts import InvariantDocument, LoopAmounts
 from keet.documents.finding import Place
-from keet.evidence import Evidence, Sentence
+from keet.evidence import Evidence, Sentence, counted
 from keet.source_code.constants import Number, evaluate, source_constants
 from keet.units import Quantity
 
@@ -267,20 +267,15 @@ def _told(
     parts = [text]
     if loads >= TOLD_PER_ITERATION:
         number = ledger.enter("loads", loads, "", "loads of a warp per iteration")
-        parts.append(Sentence("{number:count} {word}", number=number, word=_word("load", loads)))
+        parts.append(counted(number, "load"))
     if barriers >= TOLD_PER_ITERATION:
         number = ledger.enter("barriers", barriers, "", "barriers per iteration")
-        word = _word("barrier", barriers)
-        parts.append(Sentence("{number:count} {word}", number=number, word=word))
+        parts.append(counted(number, "barrier"))
     said = Sentence(", ").join(parts)
     if loop.copies is not None:
         return said
     unknown = "; how many iterations of the source a trip does is not known"
     return Sentence("{said}{unknown}", said=said, unknown=unknown)
-
-
-def _word(noun: str, amount: float) -> str:
-    return noun if round(amount, 1) == 1 else f"{noun}s"
 
 
 # --- what does not depend on the loop

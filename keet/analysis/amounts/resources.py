@@ -17,6 +17,7 @@ from keet.analysis.limits import SAME_COUNT
 from keet.analysis.sass.instructions.opcodes import LOCAL, STACK
 from keet.documents.amounts import ResourcesDocument
 from keet.evidence import Evidence, Sentence, finite
+from keet.formatting import noun_for
 from keet.units import Quantity
 
 
@@ -32,7 +33,7 @@ def resources(view: LaunchView) -> ResourcesDocument | None:
     if local is not None and local.value:
         parts.insert(1, Sentence("{local} of local memory per thread", local=local))
     if barriers is not None:
-        word = "barrier" if barriers.value == 1 else "barriers"
+        word = noun_for(barriers.value, "barrier")
         text = "{number:number} {word} per block" if barriers.value else "no barriers"
         parts.append(Sentence(text, number=barriers, word=word))
     if not parts:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from keet.analysis.capture.recapture import OF_CODE, ncu_arguments, recapture_command
+from keet.analysis.capture.capture_command import CaptureCommand
+from keet.analysis.capture.ncu_command_line import recorded_command
+from keet.analysis.capture.recapture import recapture_command
 from keet.analysis.kernel.archetype import Language, language_of
 from keet.analysis.kernel.library import library_of_launch
 from keet.catalog import Capability, capabilities, exists_on, metric_with_id
@@ -15,6 +16,7 @@ from keet.documents.show import GapDocument, ShowLaunch
 from keet.evidence import Sentence
 from keet.profile import Launch, Profile, Workload
 from keet.profile.launch_sequences import iterate_launches
+from keet.profile.ncu_options import IMPORT_SOURCE, OF_CODE
 
 
 class Coverage(NamedTuple):
@@ -23,7 +25,7 @@ class Coverage(NamedTuple):
     present: tuple[str, ...]
     """Labels of what every launch has."""
     gaps: tuple[GapDocument, ...]
-    command: str | None
+    command: CaptureCommand | None
     """The ncu command that would capture what is missing."""
     build_hint: str | None
     """What to compile with first."""
@@ -107,7 +109,8 @@ class _Seen:
     """Which data launches have and lack, collected in one pass: a report may have 100,000."""
 
     def __init__(self, profile: Profile) -> None:
-        self._arguments = ncu_arguments(profile) or ""
+        self._asked_for = frozenset(recorded_command(profile).values("--section"))
+        """Sections that were named on the command line."""
         self._lacking: dict[str, list[Launch]] = {id_: [] for id_ in capabilities()}
         self._is_collected = dict.fromkeys(capabilities(), True)
         """Whether every launch without the metrics has the section: ncu had no value then."""
@@ -151,9 +154,8 @@ class _Seen:
         """Whether profiling again does not help: the section was collected without a value, ncu
         left it out although it was requested, or the workload or GPU has no such data."""
         lacking = self._lacking[capability.id]
-        named = re.search(rf"--section[\s=]{capability.section}(\s|$)", self._arguments)
         return (
-            named is not None
+            capability.section in self._asked_for
             or self._is_collected[capability.id]
             or (capability.section == OF_CODE and not any(map(_is_kernel, lacking)))
             or all(_has_no_counter(launch, capability.metrics) for launch in lacking)
@@ -169,7 +171,7 @@ class _Seen:
                     label="source lines",
                     gives="which line of the source an instruction belongs to",
                     launches=_ids(self._without_lines),
-                    section="SourceCounters",
+                    section=OF_CODE,
                     compile_flag=line_flag(self._without_lines),
                 )
             )
@@ -182,7 +184,7 @@ class _Seen:
                     label="source text",
                     gives="the code of each line, next to its numbers",
                     launches=_ids(self._without_text),
-                    ncu_flag="--import-source yes",
+                    ncu_flag=IMPORT_SOURCE.text,
                 )
             )
         elif self._has_kernels:

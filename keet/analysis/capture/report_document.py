@@ -6,13 +6,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from keet.analysis.capture.recapture import (
-    ANY_KERNEL,
-    lacks_users_kernel,
-    ncu_arguments,
-    setting_of,
-    split_options,
-)
+from keet.analysis.capture.ncu_command_line import first_word, recorded_command, setting_of
+from keet.analysis.capture.recapture import ANY_KERNEL, lacks_users_kernel
 from keet.analysis.kernel.library import library_of
 from keet.analysis.limits import LONGEST_START_NS, SIMILAR
 from keet.documents.document import LEFT_OUT
@@ -59,9 +54,6 @@ def _without_the_users_kernel(profile: Profile) -> Iterator[Sentence]:
     )
 
 
-_OLD_SET = r"--set[ =]default\b"
-
-
 _OF_SHAPE = r"(?:launch|device|nvlink|c2clink|numa|profiler)__|sms?p?__maximum_warps"
 
 
@@ -76,7 +68,7 @@ def _without_sections(profile: Profile) -> Iterator[Sentence]:
     """ncu records the shape of a launch also if it collects nothing else."""
     if not profile.launches or not all(map(has_only_shape, profile.launches)):
         return
-    is_old = re.search(_OLD_SET, ncu_arguments(profile) or "")
+    is_old = "default" in recorded_command(profile).values("--set")
     why = ": --set default was asked for, and newer versions of ncu call that set basic"
     yield Sentence(
         "ncu collected no section for any launch of this report, only the launch's shape"
@@ -97,9 +89,7 @@ def _debug_folder(profile: Profile) -> Iterator[Sentence]:
     first = next(iter(profile.launches), None)
     if first is None or first.find("inst_by_opcode") is not None:
         return
-    _, program = split_options(ncu_arguments(profile) or "")
-    executable = re.match(r"""\"[^\"]*\"|'[^']*'|\S+""", program)  # without its arguments
-    places = (first.process or "", executable[0] if executable else "")
+    places = (first.process or "", first_word(recorded_command(profile).program))
     found = next(filter(None, (re.search(_DEBUG_FOLDER, each) for each in places)), None)
     if found is not None:
         yield Sentence(

@@ -10,6 +10,7 @@ from keet.analysis.kernel.resident_warps import resident_blocks
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.parameters import Parameter
 from keet.evidence import Evidence, Sentence
+from keet.formatting import noun_for
 from keet.profile import Workload
 from keet.units import Quantity
 
@@ -130,9 +131,9 @@ def blocks_text(known: BlockResources) -> Sentence | None:
         return None
     if known.few is not None:
         grid, sms = known.few
-        word = "block" if grid.value == 1 else "blocks"
+        word = noun_for(grid.value, "block")
         return Sentence("{grid:count} {word} on {sms:count} SMs", grid=grid, word=word, sms=sms)
-    word = "block" if known.blocks.value == 1 else "blocks"
+    word = noun_for(known.blocks.value, "block")
     if known.given is None or known.fit is None:
         return Sentence("{number:.0f} {word} per SM", number=known.blocks, word=word)
     text = "{number:.0f} {word} per SM ({fit:.0f} fit)"
@@ -146,7 +147,7 @@ def warps_text(known: BlockResources, *, averaged: bool = False) -> Sentence | N
     if known.warps is None:
         return None
     per = "in each block" if known.few else "for each SM" if known.given else "per SM"
-    word = "warp" if known.warps.value == 1 else "warps"
+    word = noun_for(known.warps.value, "warp")
     text = Sentence("{warps:number} {word} {per}", warps=known.warps, word=word, per=per)
     if known.few:
         return text

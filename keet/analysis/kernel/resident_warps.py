@@ -23,6 +23,7 @@ from keet.analysis.parameters import Parameter
 from keet.analysis.sass.instructions.opcodes import BY_PIPE, MEMORY, SHARED, TMA
 from keet.analysis.time_model import MOST_REMOVED, TimeModel
 from keet.evidence import Evidence, Sentence
+from keet.formatting import noun_for
 from keet.profile import Launch, Workload
 from keet.units import Quantity
 
@@ -588,4 +589,4 @@ def occupancy_limit(launch: Launch) -> str:
     least = min(q.value for q in known.values())
     names = " and ".join(name for name, q in known.items() if q.value == least)
     allow = "allow" if names.endswith("s") or " and " in names else "allows"
-    return f"{names} {allow} {least:.0f} block{'' if least == 1 else 's'} per SM"
+    return f"{names} {allow} {least:.0f} {noun_for(least, 'block')} per SM"

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from keet.analysis.amounts.arrays import arrays
-from keet.analysis.capture.recapture import setting_of
+from keet.analysis.capture.ncu_command_line import setting_of
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.roofline.memory import memory_ceilings
 from keet.analysis.several_launches.traffic import SECTOR

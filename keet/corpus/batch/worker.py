@@ -26,8 +26,9 @@ from typing import IO, Literal, NamedTuple
 from keet.corpus.discovery import status_of, table_file
 from keet.corpus.store.report_rows import FileRows, slices_of
 from keet.corpus.store.schema import storable
-from keet.errors import IngestError, KeetError, UnreadableFile, one_line
+from keet.errors import IngestError, KeetError, one_line
 from keet.ingest.input.files import open_input
+from keet.ingest.input.report_bytes import unreadable
 
 Step = Literal["sample", "hash", "analyse"]
 
@@ -289,8 +290,7 @@ def _opened(path: Path) -> Iterator[tuple[IO[bytes], int]]:
         with known.open() as file:
             yield file, known.size
     except OSError as problem:
-        reason = (problem.strerror or str(problem)).lower()
-        raise UnreadableFile(path, f"it can't be read ({reason})", "check the disk") from None
+        raise unreadable(path, problem) from None
 
 
 def memory_held() -> int:

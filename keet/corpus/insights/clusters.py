@@ -7,11 +7,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from keet.corpus.insights.facts import FactBook, counted, joined
+from keet.corpus.insights.facts import FactBook, joined
 from keet.corpus.insights.points import InsightSource, literals
 from keet.corpus.store.launch_sql import ALIKE, REPLAY_GAP, does_more_work
 from keet.documents.insights import Basis, ClusterDocument, ClusterKernelDocument, InsightDocument
-from keet.evidence import Evidence, Sentence, constant
+from keet.evidence import Evidence, Sentence, constant, counted
 from keet.findings import findings
 
 _LEAST_KERNELS = 2

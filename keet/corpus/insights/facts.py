@@ -14,8 +14,7 @@ from keet.analysis.hardware.ceilings import spoken_unit
 from keet.catalog import metrics
 from keet.corpus.insights.points import Point
 from keet.documents.insights import Fact, InsightDocument
-from keet.evidence import Evidence, Reference, Sentence, constant, slug_of
-from keet.formatting import plural_of
+from keet.evidence import Evidence, Reference, Sentence, slug_of
 
 _OWN = {
     "duration_us": ("Duration", "us"),
@@ -146,10 +145,3 @@ def joined(words: Sequence[str]) -> Sentence:
     """`a, b and c`"""
     first = Sentence(", ").join(words[:-1])
     return Sentence(" and ").join([*([first] if first else []), *words[-1:]])
-
-
-def counted(number: Evidence | int, noun: str, plural: str = "") -> Sentence:
-    """`1 file`, `2,048 launches`. A number without evidence is a count of files or launches."""
-    piece = number if isinstance(number, Evidence) else constant(number, "", plural_of(noun))
-    words = noun if piece.value == 1 else plural or plural_of(noun)
-    return Sentence("{piece:,.0f} {words}", piece=piece, words=words)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from keet.corpus.insights import noise
-from keet.corpus.insights.facts import FactBook, counted, joined, numbered
+from keet.corpus.insights.facts import FactBook, joined, numbered
 from keet.corpus.insights.metric_changes import moved_between
 from keet.corpus.insights.points import InsightSource, Point, literals, point_at
 from keet.documents.insights import (
@@ -18,7 +18,7 @@ from keet.documents.insights import (
     OutlierDocument,
     OutliersDocument,
 )
-from keet.evidence import Sentence
+from keet.evidence import Sentence, counted
 
 _LEAST_PEERS = 5
 _SHOWN = 5

@@ -10,7 +10,7 @@ from itertools import islice
 
 from keet.corpus.insights.changes import ChangedHistory, change_insight, find_changes
 from keet.corpus.insights.clusters import find_clusters, run_times
-from keet.corpus.insights.facts import FactBook, counted, numbered
+from keet.corpus.insights.facts import FactBook, numbered
 from keet.corpus.insights.outliers import find_outliers
 from keet.corpus.insights.points import (
     InsightSource,
@@ -41,7 +41,7 @@ from keet.documents.insights import (
     InsightsDocument,
     InsightsGroundingDocument,
 )
-from keet.evidence import Sentence, constant
+from keet.evidence import Sentence, constant, counted
 
 
 def find_insights(

@@ -18,7 +18,7 @@ from itertools import chain, islice
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import BinaryIO, NamedTuple
 
-from keet.errors import UnreadableFile, UsageError
+from keet.errors import UnreadableFile, UsageError, reason_of
 from keet.files import REPORT_SUFFIXES, STDIN
 from keet.ingest.input.report_bytes import WholeReport, spooled
 
@@ -78,7 +78,7 @@ class InputFile(NamedTuple):
             with self.open() as file:
                 return file.read(self.size + 1)
         except OSError as problem:
-            raise UnreadableFile(self.path, _reason(problem), "check the disk") from None
+            raise UnreadableFile(self.path, _not_opened(problem), "check the disk") from None
 
 
 def open_input(path: Path) -> InputFile:
@@ -89,13 +89,13 @@ def open_input(path: Path) -> InputFile:
         remedy = "check the path" if _guard.get() else nearest_paths(path)
         raise UnreadableFile(path, "there is no such file", remedy) from None
     except (OSError, ValueError) as problem:
-        raise UnreadableFile(path, _reason(problem), "check the path") from None
+        raise UnreadableFile(path, _not_opened(problem), "check the path") from None
     _refuse_special(path, status.st_mode)
     try:
         with open_regular(path) as file:
             return InputFile(path, status.st_size, file.read(HEAD))
     except OSError as problem:
-        raise UnreadableFile(path, _reason(problem), "name a report file") from None
+        raise UnreadableFile(path, _not_opened(problem), "name a report file") from None
 
 
 def _refuse_special(path: Path, mode: int) -> None:
@@ -114,7 +114,7 @@ def open_descriptor(path: Path) -> int:
         others = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
         descriptor = os.open(path, os.O_RDONLY | others)
     except OSError as problem:
-        raise UnreadableFile(path, _reason(problem), "check the file's permissions") from None
+        raise UnreadableFile(path, _not_opened(problem), "check the file's permissions") from None
     try:
         _refuse_special(path, os.fstat(descriptor).st_mode)
         if guard := _guard.get():
@@ -125,10 +125,9 @@ def open_descriptor(path: Path) -> int:
     return descriptor
 
 
-def _reason(problem: OSError | ValueError) -> str:
-    if isinstance(problem, OSError) and problem.strerror:
-        return f"it can't be opened ({problem.strerror.lower()})"
-    return f"it can't be opened ({problem})"
+def _not_opened(problem: OSError | ValueError) -> str:
+    reason = reason_of(problem) if isinstance(problem, OSError) else problem
+    return f"it can't be opened ({reason})"
 
 
 def nearest_paths(path: Path) -> str:
@@ -215,7 +214,7 @@ def _read_from(stream: BinaryIO, size: int) -> bytes:
     try:
         return stream.read(size)
     except OSError as problem:
-        reason = (problem.strerror or str(problem)).lower()
+        reason = reason_of(problem)
         raise UnreadableFile(STDIN, f"standard input can't be read ({reason})", _PIPE) from None
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO, Protocol, cast
 
-from keet.errors import DamagedReport, UnreadableFile
+from keet.errors import DamagedReport, UnreadableFile, reason_of
 from keet.progress import ProgressStage
 
 LARGE = 64 << 20
@@ -211,7 +211,7 @@ def _on_disk(
         raise UnreadableFile(
             path,
             f"more than {LARGE / 1e6:.0f} MB can't be written to a temporary file "
-            f"({_reason(problem)})",
+            f"({reason_of(problem)})",
             "free disk space, or set TMPDIR to another folder",
         ) from None
 
@@ -221,8 +221,4 @@ def changed(path: Path) -> DamagedReport:
 
 
 def unreadable(path: Path, problem: OSError) -> UnreadableFile:
-    return UnreadableFile(path, f"it can't be read ({_reason(problem)})", "check the disk")
-
-
-def _reason(problem: OSError) -> str:
-    return (problem.strerror or str(problem)).lower()
+    return UnreadableFile(path, f"it can't be read ({reason_of(problem)})", "check the disk")

@@ -1,40 +1,49 @@
 """What to do about what a report lacks: one command that brings all of it, in full sentences."""
 
+import pickle
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from keet.analysis.capture.capture_command import (
+    NEW_COMMAND,
+    CaptureCommand,
+    CommandParts,
+    recipe_options,
+)
 from keet.analysis.capture.coverage import find_coverage
 from keet.documents.shared_types import Skipped
 from keet.explanation.analyst import explain
-from keet.explanation.capture_hints import WHOLE_LAUNCH, capture_hints
+from keet.explanation.capture_hints import WHOLE_LAUNCH, capture_hints, caution_about
 from keet.ingest import read_profile
+from keet.profile.launch import NO_COUNTS
+from keet.profile.ncu_options import NcuOption, ProfileAgain
 from tests.conftest import REPORTS, needs_corpus
 from tests.rows import each_row
 from tests.unit.analysis.real_launches import public_profile
 
 SOURCE = "keet explain REPORT --source DIR"
-COMMAND = "ncu --set full -o x ./app"
-INTERVAL = "profile again with: ncu --interval 6"
-SAMPLES = Skipped("all samples", "buffer full", INTERVAL)
-EARLY = Skipped(WHOLE_LAUNCH, "the first 6%", INTERVAL)
-CODE = Skipped("machine code", "none", "profile again with: ncu --section SourceCounters")
+COMMAND = CaptureCommand(CommandParts("./app", ("-o x",)))
+LONGER = ProfileAgain(NcuOption("--interval", "6"))
+SAMPLES = Skipped("all samples", "buffer full", LONGER)
+EARLY = Skipped(WHOLE_LAUNCH, "the first 6%", LONGER)
+CODE = Skipped("machine code", "none", NO_COUNTS.remedy)
 
 
 def test_options_are_added_to_the_command(wording) -> None:
     states = Skipped("warp states", "not collected", COMMAND)
     roofline = Skipped("roofline", "this GPU has none", "nothing to do")
     found = capture_hints([SAMPLES, CODE, states, roofline], "nvcc -lineinfo")
-    assert found.command == "ncu --interval 6 --set full -o x ./app"
-    wording(*found.commands)
+    assert found.command == f"ncu --interval 6 {recipe_options()} -o x ./app"
+    wording(*(introduction for introduction, _ in found.commands))
     assert found.lacking == ("all samples", "machine code", "warp states", "roofline")
     wording(found.lacking_text)
     assert found.sentences == ()
 
 
 def test_how_much_was_sampled_is_stated_if_it_is_the_same_in_all_launches() -> None:
-    half, third = (Skipped(WHOLE_LAUNCH, f"the first {n}%", INTERVAL) for n in (50, 33))
+    half, third = (Skipped(WHOLE_LAUNCH, f"the first {n}%", LONGER) for n in (50, 33))
     assert capture_hints([half, half], None).lacking_text == "The first 50%."
     assert capture_hints([half, third], None).lacking_text == f"The report lacks {WHOLE_LAUNCH}."
     text = Skipped("source text", "not collected", COMMAND)
@@ -47,7 +56,7 @@ def test_what_no_command_collects_is_a_sentence(wording) -> None:
     found = capture_hints([code, Skipped("source text", "not collected", COMMAND)], None)
     assert found.lacking == ("source text",)
     assert found.command == COMMAND
-    wording(*found.commands, found.sentences)
+    wording(*(introduction for introduction, _ in found.commands), found.sentences)
 
 
 def test_what_prevents_one_capture_prevents_all(wording) -> None:
@@ -59,7 +68,8 @@ def test_what_prevents_one_capture_prevents_all(wording) -> None:
 
 
 def test_a_report_of_keet_profile_is_collected_with_keet_profile_again() -> None:
-    again = Skipped("warp states", "not collected", "keet profile -- ./app")
+    by_keet = CaptureCommand(CommandParts("./app", is_of_keet=True))
+    again = Skipped("warp states", "not collected", by_keet)
     found = capture_hints([SAMPLES, again], None)
     assert found.command == "keet profile --ncu-options '--interval 6' -- ./app"
 
@@ -127,3 +137,16 @@ def test_what_only_some_launches_lack_is_said_of_them() -> None:
         assert found.lacking_text.endswith(text)
         assert found.lacking_text.startswith(told.capture_hints.lacking_text)
         assert "--interval 6" in (found.command or "")
+
+
+def test_a_caution_is_about_what_the_report_recorded() -> None:
+    recorded = CommandParts("../your_program")
+    assert caution_about(CaptureCommand(recorded)) is not None
+    assert caution_about(CaptureCommand(NEW_COMMAND)) is None
+    assert caution_about(None) is None
+
+
+def test_remedies_keep_their_values_when_they_are_sent_to_another_process() -> None:
+    for remedy in (LONGER, COMMAND.in_full.with_options("--interval 6")):
+        sent = pickle.loads(pickle.dumps(remedy))
+        assert (sent, vars(sent)) == (remedy, vars(remedy))
