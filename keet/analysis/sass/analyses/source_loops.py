@@ -193,10 +193,10 @@ class _Unrolled:
         place = self.place(loop)
         header = self.headers(place) if place else None
         trips, is_even = trips_of(self.program, loop)
-        copies: int | None = None
         if header and header.iterations and trips and is_even:
             copies, left = divmod(header.iterations, trips)
-            return copies if not left and self._effects(loop) % copies == 0 else None
+            if not left and self._effects(loop) % copies == 0:
+                return copies
         groups = self._groups(loop)
         single = sum(count == 1 for count in groups.values())
         if single > MAJORITY * len(groups) or self._effects(loop) == 1:
@@ -205,6 +205,8 @@ class _Unrolled:
         if not header or not step or not header.step or step % header.step:
             return None
         copies = step // header.step
+        if header.iterations and trips and copies * trips > header.iterations:
+            return None
         fitting = sum(count % copies == 0 for count in groups.values())
         return copies if is_sure or fitting > NEARLY_ALL * len(groups) else None
 
