@@ -15,6 +15,7 @@ import pytest
 
 from keet.corpus.store.reader import open_store
 from tests.conftest import REPORTS
+from tests.kept_reports import unpacked
 from tests.unit.corpus.fake_analyses import hand_out
 from tests.varied import LAUNCHES, write_varied
 
@@ -54,7 +55,7 @@ def make_chaos(folder: Path) -> None:
 
 
 def make_bad(folder: Path) -> None:
-    whole = (REPORTS / "tour_basic.ncu-repz").read_bytes()
+    whole = unpacked(REPORTS / "tour_basic.ncu-repz")
     (folder / "empty.ncu-rep").touch()
     (folder / "text.ncu-rep").write_text("no report")
     (folder / "cut.ncu-rep").write_bytes(whole[: len(whole) // 2])

@@ -15,6 +15,7 @@ from keet.ingest.protobuf import Malformed
 from keet.safe_text import bounded_line
 from tests import encode
 from tests.conftest import REPORTS
+from tests.kept_reports import unpacked
 
 SMALL = encode.report([encode.Kernel("a", {"gpu__time_duration.sum": 5.0})])
 REAL = (REPORTS / "range.ncu-rep").read_bytes()
@@ -43,7 +44,7 @@ def test_a_report_cut_anywhere_is_refused_or_ends_at_a_block(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("share", [0.001, 0.1, 0.5, 0.9, 0.999])
 def test_a_real_report_cut_short(share: float, tmp_path: Path) -> None:
-    data = (REPORTS / "tour_full.ncu-repz").read_bytes()
+    data = unpacked(REPORTS / "tour_full.ncu-repz")
     with pytest.raises(DamagedReport, match="cut short"):
         read_profile(write(tmp_path, data[: int(len(data) * share)]))
 
