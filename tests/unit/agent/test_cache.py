@@ -138,7 +138,11 @@ def test_a_read_only_cache_is_still_read(path: Path, monkeypatch: pytest.MonkeyP
     """Root ignores file permissions, so the connection is opened read-only."""
     Cache(path).put("k", REPLY)
     real = sqlite3.connect
-    monkeypatch.setattr(sqlite3, "connect", lambda p, **k: real(f"file:{p}?mode=ro", uri=True, **k))
+    monkeypatch.setattr(
+        sqlite3,
+        "connect",
+        lambda p, **k: real(p, **k) if "uri" in k else real(f"file:{p}?mode=ro", uri=True, **k),
+    )
     cache = Cache(path)
     cache.put("new", REPLY)
     assert "readonly" in (cache.problem or "")
