@@ -61,7 +61,8 @@ def _parsed(command: str) -> NcuCommandLine:
     while place < len(words) and words[place][0].startswith("-"):
         word, behind = words[place][0], words[place + 1 : place + 2]
         is_pair = "=" not in word and word not in _SWITCHES
-        last = place + (is_pair and any(not value[0].startswith("-") for value in behind))
+        has_value = is_pair and any(not value[0].startswith("-") for value in behind)
+        last = place + 1 if has_value else place
         option = re.match(_OPTION, arguments[words[place].start() : words[last].end()])
         if option is not None:
             name, between, value = option.groups()

@@ -170,10 +170,11 @@ BY_PIPE = {
     "XU": words("MUFU F2F F2I I2F I2I FRND POPC FLO BREV"),
     "LSU": GLOBAL | SHARED | LOCAL,
 }
-"""By the pipe that executes them, each in one: Nsight Compute's description of the pipes, and how
-their counters fit the executions in 208 kernels on an H200 (VIADD is FMA, F2FP and I2FP are ALU,
-POPC is XU). I2I was not among them; its latency varies, as on the XU. Without SHFL and S2R, which
-are on the LSU pipe and access no memory."""
+"""By the pipe that executes them, each in one: from Nsight Compute's description of pipes. Where
+it does not say, from their counters on an H200 (`python -m evals.sass.pipes`): VIADD is FMA, F2FP
+and I2FP are ALU, POPC is XU. I2I was not among those; its latency varies, as on the XU. The table
+is not complete: by the counters, FCHK is XU, HADD2 and IDP are FMA. SHFL and S2R, which are on the
+LSU pipe, access no memory and are left out."""
 
 LONG_SCOREBOARD = words(
     """LD LDG LDL ATOM ATOMG TEX TLD TLD4 TXD TXQ TMML SULD SUATOM LDGSTS ST STG STL
