@@ -173,8 +173,8 @@ def _constants(view: LaunchView) -> Mapping[str, Number]:
 
 
 def _is_told(loop: SourceLoop) -> bool:
-    """Not what is left over of a loop that keet does not recognise as a whole."""
-    return loop.copies is not None or loop.iterations >= TOLD_ITERATIONS
+    """Not a loop that runs once, nor what is left over of one that keet does not recognise."""
+    return loop.iterations >= TOLD_ITERATIONS
 
 
 _LOADS = GLOBAL_READS | {"LDL"}
