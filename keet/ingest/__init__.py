@@ -335,14 +335,14 @@ def _decoded(file: InputFile, data: bytes) -> str:
 
 def _read_export(file: InputFile, text: str) -> tuple[ReportFormat, PrintedPage]:
     """What ncu printed: CSV of the raw or the details page, or text tables."""
-    from keet.ingest.printed import details_csv, details_text, raw_csv
+    from keet.ingest.printed import csv_pages, details_text
     from keet.ingest.printed.details_page import PrintedPage
 
-    if details_csv.has_details(text):
-        return "ncu-csv", details_csv.read_details(text, file.path)
-    if raw_csv.has_table(text):
-        launches = raw_csv.read_csv_launches(text, file.path)
-        return "ncu-csv", PrintedPage(launches, (raw_csv.ROUNDED,))
+    if csv_pages.has_details(text):
+        return "ncu-csv", csv_pages.read_details(text, file.path)
+    if csv_pages.has_table(text):
+        launches = csv_pages.read_csv_launches(text, file.path)
+        return "ncu-csv", PrintedPage(launches, (csv_pages.ROUNDED,))
     if details_text.has_printed_page(text):
         page = details_text.read_printed(text, file.path)
         if any(launch.metric_names() for launch in page.launches):

@@ -24,12 +24,11 @@ from keet.corpus.batch.worker import (
     WorkerAnswer,
 )
 from keet.corpus.discovery import NO_TABLE, ReportFile, RunTableFile
-from keet.corpus.store.part_writer import FileRecord, LargeReport, PartQueue
+from keet.corpus.store.part_writer import FileRecord, LargeReport, PartQueue, bare_record
 from keet.corpus.store.report_rows import FileRows, RunTotals
-from keet.corpus.store.schema import storable, utc_now
+from keet.corpus.store.schema import storable
 from keet.errors import one_line
 from keet.files import replacing_text
-from keet.version import __version__
 
 Number = int
 """Position of a file in the batch."""
@@ -252,7 +251,9 @@ class Batch:
                 self._handle(answer)
             self._writer.write_when_due()
             self._update_progress()
-            report(self._with_unfinished_reports())
+            # Also launches of reports that are not finished.
+            under_way = sum(large.launches for large in self._large_reports.values())
+            report(self.progress.plus(launches=under_way))
         return self.progress
 
     def _update_progress(self) -> None:
@@ -261,12 +262,6 @@ class Batch:
             workers=self._workers.started,
             worker_memory=self._workers.most_memory,
             stopped=self._stop,
-        )
-
-    def _with_unfinished_reports(self) -> BatchProgress:
-        """Also counts launches of reports that are not finished."""
-        return self.progress.plus(
-            launches=sum(each.launches for each in self._large_reports.values())
         )
 
     # --- sending tasks
@@ -342,11 +337,18 @@ class Batch:
         spent = rows.gpu_us
         if large_report is not None:
             count, spent = count + large_report.launches, spent + large_report.gpu_us
-        record = _with_run_totals(
-            _record(file, "done", sha256=rows.sha256, launches=count), rows.run
+        record = _with_file_state(
+            _record(
+                file,
+                "done",
+                rows.run,
+                sha256=rows.sha256,
+                launches=count,
+                reason="; ".join(filter(None, [*rows.notes, rows.table_problem])) or None,
+                origin_sha256=rows.origin_sha256,
+            ),
+            answer,
         )
-        record = record._replace(reason=_reason(rows), origin_sha256=rows.origin_sha256)
-        record = _with_file_state(record, answer)
         if large_report is None:
             self._writer.add(record, rows)
         else:
@@ -369,14 +371,21 @@ class Batch:
         equal content are duplicates."""
         file, owner = self._files[number], equal.of
         if self._duplicates.is_successor(number, owner):
-            record = _record(file, "done", sha256=equal.sha256, launches=owner.launches)
-            record = record._replace(origin_sha256=owner.origin_sha256)
-            self._writer.add(_with_run_totals(record, owner.run))
+            record = _record(
+                file,
+                "done",
+                owner.run,
+                sha256=equal.sha256,
+                launches=owner.launches,
+                origin_sha256=owner.origin_sha256,
+            )
+            self._writer.add(record)
             self._duplicates.set_owner(equal.sha256, owner._replace(path=storable(file.path)))
             self.progress = self.progress.plus(done=1, **_run_counts(owner.run))
             return
-        record = _record(file, "duplicate", sha256=equal.sha256, duplicate_of=owner.path)
-        self._writer.add(record._replace(reason=f"it is equal to {one_line(owner.path)}"))
+        reason = f"it is equal to {one_line(owner.path)}"
+        known = {"sha256": equal.sha256, "duplicate_of": owner.path, "reason": reason}
+        self._writer.add(_record(file, "duplicate", **known))
         self.progress = self.progress.plus(duplicates=1)
 
     def _failed(self, answer: WorkerAnswer, reason: str) -> None:
@@ -395,52 +404,30 @@ class Batch:
             self._act(decision)
 
 
-def _reason(rows: FileRows) -> str | None:
-    """Notes on a file that was analysed; None: there are none."""
-    return "; ".join([*rows.notes, *([rows.table_problem] if rows.table_problem else [])]) or None
-
-
 def _run_counts(run: RunTotals | None) -> dict[str, int]:
     """What one file adds to `BatchProgress`."""
     return {"runs": run is not None, "timed_runs": run is not None and run.has_timed_launch}
 
 
 def _record(
-    file: ReportFile,
-    status: str,
-    sha256: str | None = None,
-    duplicate_of: str | None = None,
-    launches: int | None = None,
+    file: ReportFile, status: str, run: RunTotals | None = None, **known: Any
 ) -> FileRecord:
-    return FileRecord(
-        path=storable(file.path),
+    """`known`: other fields."""
+    if run is not None:
+        known["run_total_us"] = run.total_us
+        known["run_unprofiled_us"] = run.unprofiled_us
+        known["run_overlap_known"] = run.overlap_known
+    return bare_record(storable(file.path), status)._replace(
         size=file.size,
         mtime_ns=file.mtime_ns,
-        sha256=sha256,
-        status=status,
-        reason=None,
-        duplicate_of=duplicate_of,
-        launches=launches,
-        seconds=None,
-        keet=__version__,
-        recorded=utc_now(),
         run_table_size=file.table.size,
         run_table_mtime_ns=file.table.mtime_ns,
-    )
-
-
-def _with_run_totals(record: FileRecord, run: RunTotals | None) -> FileRecord:
-    if run is None:
-        return record
-    return record._replace(
-        run_total_us=run.total_us,
-        run_unprofiled_us=run.unprofiled_us,
-        run_overlap_known=run.overlap_known,
+        **known,
     )
 
 
 def failed_record(file: ReportFile, reason: str) -> FileRecord:
-    return _record(file, "failed")._replace(reason=reason)
+    return _record(file, "failed", reason=reason)
 
 
 def _with_file_state(record: FileRecord, answer: WorkerAnswer) -> FileRecord:

@@ -90,8 +90,8 @@ def change_insight(store: InsightSource, changed: ChangedHistory) -> InsightDocu
     # The median file of each side, for comparing metrics.
     sides = history[: cut.after + 1], history[cut.after + 1 :]
     ranked = (sorted(side, key=lambda point: point.duration_us) for side in sides)
-    typical = with_metrics(store, [side[(len(side) - 1) // 2] for side in ranked])
-    moved = moved_between(*typical)
+    usual, new = with_metrics(store, [side[(len(side) - 1) // 2] for side in ranked])
+    moved = moved_between(usual, new)
     change = ChangeDocument(
         kernel=first.kernel,
         device=first.device,
@@ -111,8 +111,8 @@ def change_insight(store: InsightSource, changed: ChangedHistory) -> InsightDocu
         after_us=cut.after_us,
         change_pct=100 * (cut.after_us / cut.before_us - 1),
         slower=cut.after_us > cut.before_us,
-        limiter_before=typical[0].texts["limiter"],
-        limiter_after=typical[1].texts["limiter"],
+        limiter_before=usual.texts["limiter"],
+        limiter_after=new.texts["limiter"],
         moved=moved,
         versions=[
             f"{name} {was} to {name} {now}"
@@ -140,7 +140,7 @@ def change_insight(store: InsightSource, changed: ChangedHistory) -> InsightDocu
             first=first.path,
         ),
         _limiter(change),
-        book.changed_as_well(moved, *typical, "{label} from {before:amount} to {after:amount}")
+        book.changed_as_well(moved, usual, new, "{label} from {before:amount} to {after:amount}")
         or Sentence("No counter of work, caches or clocks in the store changed with it."),
     ]
     if change.versions:

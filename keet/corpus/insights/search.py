@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 
 from keet.corpus.insights.changes import ChangedHistory, change_insight, find_changes
@@ -49,16 +50,17 @@ def find_insights(
     sweeps = with_distinguishing(sweeps)
     runs = run_times(source)
     clusters, outliers = find_clusters(source, kernel, runs), find_outliers(source, kernel, top)
-    insights = [
+    unnumbered = [
         *_sweep_insights(source, sorted(sweeps, key=_weight)[:top]),
         *clusters[:top],
         *(change_insight(source, change) for change in changes[:top]),
         *outliers.told,
     ]
-    numbers_of_kinds: Counter[str] = Counter()
-    for insight in insights:  # in each kind, the most important first
-        numbers_of_kinds[insight.kind] += 1
-        insight.id = f"{insight.kind}-{numbers_of_kinds[insight.kind]}"
+    kinds: Counter[str] = Counter()
+    insights = []
+    for insight in unnumbered:  # in each kind, the most important first
+        kinds[insight.kind] += 1
+        insights.append(replace(insight, id=f"{insight.kind}-{kinds[insight.kind]}"))
     extent = extent_of(source, kernel)
     notes = [*_extent_notes(extent), *runs.notes]
     if left := len(sweeps) + len(clusters) + len(changes) + outliers.found - len(insights):

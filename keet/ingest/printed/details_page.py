@@ -168,7 +168,7 @@ _LONGEST_NAME = 300
 _METRIC_NAME = re.compile(r"[A-Za-z][\w.:]*__[\w.]+", re.A)
 _LABEL_AND_NAME = re.compile(r".*[ (]([A-Za-z][\w.:]*__[\w.]+)\)?", re.A)
 _DIM3 = re.compile(r"\(?\s*(\d{1,10})\s*,\s*(\d{1,10})\s*,\s*(\d{1,10})\s*\)?", re.A)
-_WORKLOADS = {"range": Workload.RANGE, "graph": Workload.GRAPH, "cmdlist": Workload.CMDLIST}
+WORKLOADS = {"range": Workload.RANGE, "graph": Workload.GRAPH, "cmdlist": Workload.CMDLIST}
 _KINDS = {
     "OPT": RuleKind.OPTIMIZATION,
     "WRN": RuleKind.WARNING,
@@ -230,7 +230,7 @@ def check_count(launches: Sequence[object], path: Path) -> None:
 def page_of(printed: Sequence[PrintedLaunch], path: Path, notes: Iterable[str] = ()) -> PrintedPage:
     notation = notation_of(row.value for each in printed for row in each.rows if row.unit)
     if notation is None:
-        raise _edited(path, "some of its numbers have a decimal point and some a decimal comma")
+        raise edited(path, "some of its numbers have a decimal point and some a decimal comma")
     unnamed: set[tuple[str, str]] = set()
     launches = tuple(
         _launch(number, each, notation, path, unnamed) for number, each in enumerate(printed)
@@ -266,7 +266,7 @@ def _page_notes(printed: Iterable[PrintedLaunch], unnamed: int) -> list[str]:
     return notes
 
 
-def _edited(path: Path, problem: str) -> DamagedReport:
+def edited(path: Path, problem: str) -> DamagedReport:
     return DamagedReport(path, problem, f"it was cut short or edited; export again: {RAW_EXPORT}")
 
 
@@ -281,7 +281,7 @@ def _launch(
     for row in printed.rows:
         value = printed_value(row.value, notation)
         if row.unit and is_malformed_number(value):
-            raise _edited(path, f"line {row.line}: {row.value[:40]!r} is not a valid number")
+            raise edited(path, f"line {row.line}: {row.value[:40]!r} is not a valid number")
         name = _name_of(row, value)
         if name is None:
             name = _name_from_label(row, value, metrics)
@@ -291,7 +291,7 @@ def _launch(
     return Launch(
         number=number,
         name=kernel_name(printed.name),
-        workload=_WORKLOADS.get(printed.name, Workload.KERNEL),
+        workload=WORKLOADS.get(printed.name, Workload.KERNEL),
         grid=printed.grid,
         block=printed.block,
         data=InMemoryLaunch(
