@@ -138,7 +138,7 @@ class _Rows(Mapping[str, _Row]):
 
     def __init__(self, table: str, make: Callable[[str, dict[str, Any]], _Row]) -> None:
         """`make`: creates the object from the id and the row."""
-        # One row per line: see `compiling`.
+        # One row per line: see `docs_site.compiled_catalog`.
         rows = (line.partition(": ") for line in _texts()[table].split(",\n"))
         self._texts = {key[2:-1]: row for key, _, row in rows}
         self._make = make

@@ -383,9 +383,9 @@ class Batch:
             self._duplicates.set_owner(equal.sha256, owner._replace(path=storable(file.path)))
             self.progress = self.progress.plus(done=1, **_run_counts(owner.run))
             return
-        reason = f"it is equal to {one_line(owner.path)}"
-        known = {"sha256": equal.sha256, "duplicate_of": owner.path, "reason": reason}
-        self._writer.add(_record(file, "duplicate", **known))
+        reason, of = f"it is equal to {one_line(owner.path)}", owner.path
+        record = _record(file, "duplicate", sha256=equal.sha256, duplicate_of=of, reason=reason)
+        self._writer.add(record)
         self.progress = self.progress.plus(duplicates=1)
 
     def _failed(self, answer: WorkerAnswer, reason: str) -> None:

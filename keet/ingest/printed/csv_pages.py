@@ -156,9 +156,7 @@ def _details_row(
     if line.count('"') % 2 or not is_whole or len(row) < table.least:
         raise _edited(path, f"line {number} ends inside a row")
     if len(row) > len(table.columns) + 1:
-        raise _edited(
-            path, f"line {number} has more cells than the table has columns", DETAILS_EXPORT
-        )
+        raise _edited(path, f"line {number} has more cells than the table has columns")
     if not is_count(row[0]):
         raise _edited(path, f"line {number} does not start with a launch number")
     if not table.cell(row, "Metric Name") and not table.cell(row, "Rule Name"):
