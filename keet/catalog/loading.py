@@ -181,11 +181,11 @@ def _tuples(row: Mapping[str, Any]) -> dict[str, Any]:
 @cache
 def metrics() -> Mapping[str, MetricSpec]:
     """All metrics of the catalog by id, in reading order."""
-    return _Rows("metrics", _metric)
 
+    def made(key: str, row: dict[str, Any]) -> MetricSpec:
+        return MetricSpec(id=key, **{**_tuples(row), "section": row["section"] or None})
 
-def _metric(key: str, row: dict[str, Any]) -> MetricSpec:
-    return MetricSpec(id=key, **{**_tuples(row), "section": row["section"] or None})
+    return _Rows("metrics", made)
 
 
 @cache

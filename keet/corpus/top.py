@@ -219,12 +219,15 @@ _KEY = "concat(report_sha256, ' ', launch_id)"
 _MEMBERS = """
 SELECT {keys}, top_finding, variant, count(*) FILTER (starts_with(headline, '{debug}')),
     count(*) FILTER (machine_code = 'off'), kernel, limiter, sum(spent_us), max(spent_us),
-    unnest(arg_max(struct_pack(path := path, longest := {key}), coalesce(spent_us, -1)))
+    unnest(arg_min(
+        struct_pack(path := path, longest := {key}), row(-coalesce(spent_us, -1), path, launch_id)
+    ))
 FROM {source} LEFT JOIN (
     SELECT report_sha256, launch_id, variant FROM findings WHERE rank = 1
 ) USING (report_sha256, launch_id)
 WHERE named AND coalesce({first}, '') IN (SELECT unnest($firsts))
 GROUP BY {keys}, top_finding, variant, kernel, limiter
+ORDER BY path, kernel, limiter, top_finding, variant
 """
 
 _REPORTS_OF_GROUPS = """
@@ -451,7 +454,7 @@ def _opportunity(
         launches=leader.launches,
         untimed=leader.launches - leader.timed,
         time_us=_rounded(leader.time_us),
-        share=_share(leader.time_us, gpu.total_us),
+        share=_share(_rounded(leader.time_us), gpu.total_us),
         limiter=lead.limiter,
         finding=leader.finding,
         finding_launches=leader.finding_launches if leader.finding else 0,

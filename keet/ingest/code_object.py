@@ -121,6 +121,7 @@ def functions_of(code: Sequence[CodeObject], addresses: Sequence[int]) -> tuple[
     if rest:
         digests = [each.digest for each in code if each.digest]
         listed = hashlib.sha256(repr(list(rest)).encode()).hexdigest()
-        identity = " ".join([*digests, listed]) if len(digests) == len(code) > 0 else None
-        functions.append(Function(rest[0], rest, identity, movable=False))
+        is_known = len(digests) == len(code) > 0
+        whole = " ".join([*digests, listed]) if is_known else None
+        functions.append(Function(rest[0], rest, whole, movable=False))
     return tuple(functions)

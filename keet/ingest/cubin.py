@@ -191,10 +191,8 @@ def _tool(notes: bytes) -> tuple[str | None, str | None]:
         name, size, _ = _NOTE.unpack_from(notes, at)
         start = at + _NOTE.size + -(-name // 4) * 4
         note = notes[start : start + size]
-        texts, places = note[_TOOL.size :], ()
-        if len(note) >= _TOOL.size:
-            places = _TOOL.unpack_from(note)[1:]
-        strings = [decode_text(_terminated(texts, place)) for place in places]
+        places = _TOOL.unpack_from(note)[1:] if len(note) >= _TOOL.size else ()
+        strings = [decode_text(_terminated(note[_TOOL.size :], place)) for place in places]
         if strings[1:2] == ["ptxas"]:
             release = re.search(r"release (\d+\.\d+)", strings[2])
             return (release[1] if release else None), strings[4].strip()

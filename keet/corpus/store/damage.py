@@ -54,9 +54,15 @@ def read_checksums(part: Path) -> dict[str, TableChecksum]:
     try:
         sums = json.loads(read_regular(part / CHECKSUMS, _MOST_BYTES))
         return {n: TableChecksum(int(one["size"]), int(one["crc32"])) for n, one in sums.items()}
-    except (OSError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError):
-        return {}
-    except RecursionError:
+    except (
+        OSError,
+        ValueError,
+        TypeError,
+        KeyError,
+        AttributeError,
+        ArithmeticError,
+        RuntimeError,
+    ):
         return {}
 
 

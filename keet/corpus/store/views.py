@@ -314,24 +314,19 @@ def _set_files(
 
 def _scan(name: str, marks: Sequence[str], options: str = "") -> str:
     """Parts with the same columns: duckdb reads the schema of the first file only."""
-    scans = [
-        f"SELECT {_cells(name, m)} FROM read_parquet(getvariable('{name}_{m}'){options})"
-        for m in marks
-    ]
+    scans = []
+    for mark in marks:
+        cells = f"* {_MASKED_CELLS}" if name == "launches" and mark != columns_mark() else "*"
+        files = f"read_parquet(getvariable('{name}_{mark}'){options})"
+        scans.append(f"SELECT {cells} FROM {files}")
     if list(marks) == [columns_mark()]:
         return scans[0]
-    return " UNION ALL BY NAME ".join([_no_rows(name, whence=bool(options)), *scans])
-
-
-def _cells(name: str, mark: str) -> str:
-    return f"* {_MASKED_CELLS}" if name == "launches" and mark != columns_mark() else "*"
-
-
-def _no_rows(name: str, *, whence: bool) -> str:
-    """All columns of this version of keet, in order, whatever the parts have."""
-    cells = [f"NULL::{column.type} AS {column.name}" for column in TABLES[name]]
-    cells += ["NULL::VARCHAR AS filename", "NULL::BIGINT AS file_row_number"] if whence else []
-    return f"SELECT {', '.join(cells)} WHERE false"
+    # All columns of this version of keet, in order, whatever the parts have.
+    columns = [f"NULL::{column.type} AS {column.name}" for column in TABLES[name]]
+    if options:
+        columns += ["NULL::VARCHAR AS filename", "NULL::BIGINT AS file_row_number"]
+    no_rows = f"SELECT {', '.join(columns)} WHERE false"
+    return " UNION ALL BY NAME ".join([no_rows, *scans])
 
 
 def as_pattern(path: Path) -> str:

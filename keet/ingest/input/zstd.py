@@ -66,21 +66,13 @@ def unpacked(packed: WholeReport) -> BinaryIO:
     return cast("BinaryIO", stream)
 
 
-def _limit(packed: WholeReport) -> int:
-    """Largest decompressed size in bytes. A packed snapshot of many equal launches may exceed the
-    ratio of reports by far."""
-    try:
-        is_snapshot = _dictionary_of(packed) is not None
-    except zstd.ZstdError:
-        is_snapshot = False
-    return MAX_TEXT if is_snapshot else max(_MIN_LIMIT, packed.size * _MAX_RATIO)
-
-
 def unpacked_chunks(packed: WholeReport, path: Path) -> Iterator[bytes]:
-    """The decompressed data; raises if it is damaged or too large."""
-    limit = _limit(packed)
+    """The decompressed data; raises if it is damaged or too large. A packed snapshot of many equal
+    launches may exceed the ratio of reports by far."""
     total = 0
     try:
+        is_snapshot = _dictionary_of(packed) is not None
+        limit = MAX_TEXT if is_snapshot else max(_MIN_LIMIT, packed.size * _MAX_RATIO)
         with unpacked(packed) as stream:
             while chunk := stream.read(_CHUNK):
                 total += len(chunk)

@@ -79,7 +79,7 @@ def read_head(
     raw = _first_fields(file, entry)
     if raw is None:
         message, _ = file.message(entry)
-        raw = {number: raw for number in _FIELDS if (raw := message.raw(number)) is not None}
+        raw = {n: value for n in _FIELDS if (value := message.raw(n)) is not None}
     names = tuple(raw.get(number, b"") for number in _NAMES)
     if names not in file.kernel_names:
         file.kernel_names[names] = _kernel_name(*names)

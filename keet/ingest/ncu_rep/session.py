@@ -90,12 +90,8 @@ def _moment(seconds: int) -> str | None:
 
 
 def _device(message: ProtoMessage) -> Device:
-    attributes = {
-        (attribute.text(1) or "").removeprefix(_ATTRIBUTE_PREFIX): read_value(
-            attribute.raw(2) or b""
-        )
-        for attribute in message.messages(3)
-    }
+    listed = [(each.text(1) or "", each.raw(2) or b"") for each in message.messages(3)]
+    attributes = {n.removeprefix(_ATTRIBUTE_PREFIX): read_value(raw) for n, raw in listed}
     return _from_attributes(attributes, name=message.text(2), index=message.number(1))
 
 
