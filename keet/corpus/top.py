@@ -219,15 +219,15 @@ _KEY = "concat(report_sha256, ' ', launch_id)"
 _MEMBERS = """
 SELECT {keys}, top_finding, variant, count(*) FILTER (starts_with(headline, '{debug}')),
     count(*) FILTER (machine_code = 'off'), kernel, limiter, sum(spent_us), max(spent_us),
-    unnest(arg_min(
-        struct_pack(path := path, longest := {key}), row(-coalesce(spent_us, -1), path, launch_id)
+    unnest(first(
+        struct_pack(path := path, longest := {key})
+        ORDER BY coalesce(spent_us, -1) DESC, path, launch_id
     ))
 FROM {source} LEFT JOIN (
     SELECT report_sha256, launch_id, variant FROM findings WHERE rank = 1
 ) USING (report_sha256, launch_id)
 WHERE named AND coalesce({first}, '') IN (SELECT unnest($firsts))
 GROUP BY {keys}, top_finding, variant, kernel, limiter
-ORDER BY path, kernel, limiter, top_finding, variant
 """
 
 _REPORTS_OF_GROUPS = """
@@ -431,7 +431,8 @@ class _Named(NamedTuple):
 
     @property
     def longest(self) -> GroupMember:
-        return max(self.affected, key=lambda member: member.longest_us or -1)
+        """Of several, always the same one, whichever comes first."""
+        return min(self.affected, key=lambda m: (-(m.longest_us or -1), m.path, m.longest))
 
 
 def _opportunity(
@@ -439,7 +440,7 @@ def _opportunity(
 ) -> OpportunityDocument:
     leader, members, affected = named.leader, named.members, named.affected
     path, shown = named.longest.path, standing[named.longest.longest]
-    lead = max(affected, key=lambda member: member.time_us or -1)
+    lead = min(affected, key=lambda m: (-(m.time_us or -1), m.kernel, m.limiter or ""))
     grid, block = leader.shape
     saved_us = None if leader.saved_us is None else _rounded(max(0.0, leader.saved_us))
     return OpportunityDocument(
