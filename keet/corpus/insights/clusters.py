@@ -199,11 +199,21 @@ def _insight(found: _CountedCluster) -> InsightDocument:
 
 
 def _extent(found: _CountedCluster, book: FactBook, share: Evidence) -> Sentence:
-    cluster = found.cluster
+    cluster, who = found.cluster, Sentence("They take")
     launches = book.computed("launches", cluster.launches, "")
     files = book.computed("files", cluster.files, "")
     time = book.computed("their time", cluster.time_us, "us")
     total = book.computed("all time", cluster.total_us, "us")
+    if cluster.versions:
+        rest = cluster.launches - found.counted
+        who = Sentence(
+            "If a kernel is in several files of one folder, only the file in which it takes "
+            "longest counts: {counted:,.0f} launches count, {others:,.0f} {do} not. Those that "
+            "count take",
+            counted=book.computed("launches that count", found.counted, ""),
+            others=book.computed("launches that do not count", rest, ""),
+            do="does" if rest == 1 else "do",
+        )
     return Sentence(
         "{launches:,.0f} {profiled} in {files} on {device} have this finding. {who} {time}, "
         "{share:.0f} of {whole} on this GPU ({total}).",
@@ -211,26 +221,11 @@ def _extent(found: _CountedCluster, book: FactBook, share: Evidence) -> Sentence
         profiled="profiled launches" if cluster.basis == "run" else "launches",
         files=counted(files, "file"),
         device=cluster.device,
-        who=_who(found, book),
+        who=who,
         time=time,
         share=share,
         whole=found.whole,
         total=total,
-    )
-
-
-def _who(found: _CountedCluster, book: FactBook) -> Sentence:
-    if not found.cluster.versions:
-        return Sentence("They take")
-    own = book.computed("launches that count", found.counted, "")
-    rest = found.cluster.launches - found.counted
-    others = book.computed("launches that do not count", rest, "")
-    return Sentence(
-        "If a kernel is in several files of one folder, only the file in which it takes longest "
-        "counts: {counted:,.0f} launches count, {others:,.0f} {do} not. Those that count take",
-        counted=own,
-        others=others,
-        do="does" if rest == 1 else "do",
     )
 
 
@@ -262,7 +257,10 @@ def _adds(cluster: ClusterDocument, book: FactBook) -> Sentence:
         100 * first.saved_likely_us / saved if saved else 0.0,
         "%",
     )
-    others = _other_names(cluster)
+    names = dict.fromkeys(kernel.kernel for kernel in cluster.kernels[1:])
+    names.pop(first.kernel, None)
+    others = [f"`{name}`" for name in names][:2] or [f"`{cluster.kernels[1].shown_path}`"]
+    others += ["others"] * (len(names) > len(others))
     return Sentence(
         "The kernel with the largest saving (`{kernel}`) has {share:.0f} of it; {others} {have} "
         "the same finding.",
@@ -271,13 +269,6 @@ def _adds(cluster: ClusterDocument, book: FactBook) -> Sentence:
         others=joined(others),
         have="has" if len(others) == 1 else "have",
     )
-
-
-def _other_names(cluster: ClusterDocument) -> list[str]:
-    names = dict.fromkeys(kernel.kernel for kernel in cluster.kernels[1:])
-    names.pop(cluster.kernels[0].kernel, None)
-    shown = [f"`{name}`" for name in names][:2] or [f"`{cluster.kernels[1].shown_path}`"]
-    return [*shown, *["others"] * (len(names) > len(shown))]
 
 
 class RunTimeSql(NamedTuple):
