@@ -219,7 +219,6 @@ KNOWN = {
     "keet/agent/edits/confined_process.py": "the maps of a user namespace",
     "keet/agent/edits/confinement.py": "a folder for the compiler",
     "keet/agent/edits/compiling.py": "a folder for the compiler",
-    "keet/catalog/compiling.py": "make docs",
     "keet/cli/__init__.py": "/dev/null",
     "keet/cli/diff.py": "GITHUB_STEP_SUMMARY, appended, with `visible`",
     "keet/corpus/discovery.py": "opened to read",

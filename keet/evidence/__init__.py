@@ -255,16 +255,17 @@ class Sentence(str):
         return Sentence.of(parts)
 
     def capitalized(self) -> Sentence:
-        first = self.parts[0] if self.parts else ""
-        if isinstance(first, Reference):
-            return self
-        return Sentence.of((capitalized(first), *self.parts[1:]))
+        return self._with_first(capitalized)
 
     def uncapitalized(self) -> Sentence:
+        return self._with_first(uncapitalized)
+
+    def _with_first(self, change: Callable[[str], str]) -> Sentence:
+        """Unless it starts with a number."""
         first = self.parts[0] if self.parts else ""
         if isinstance(first, Reference):
             return self
-        return Sentence.of((uncapitalized(first), *self.parts[1:]))
+        return Sentence.of((change(first), *self.parts[1:]))
 
 
 def counted(number: Evidence | int, noun: str, plural: str = "") -> Sentence:

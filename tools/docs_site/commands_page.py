@@ -119,8 +119,10 @@ _ALWAYS = {"-h", *QUIET}
 
 def pages() -> dict[str, str]:
     """Texts by path in docs/."""
+    codes = "\n".join(f"| {int(code)} | {code.meaning} |" for code in ExitCode)
+    exit_codes = f"## Exit codes\n\n| code | means |\n|---:|---|\n{codes}\n"
     return {
-        "commands.md": "\n".join([_INTRO, *_tables(), _COMMON, _exit_codes()]),
+        "commands.md": "\n".join([_INTRO, *_tables(), _COMMON, exit_codes]),
         **{
             f"commands/{name}.md": "\n".join(_page(name))
             for name in COMMANDS
@@ -136,11 +138,6 @@ def _tables() -> Iterator[str]:
             command = f"[`keet {name}`](commands/{name}.md)" if group else f"`keet {name}`"
             yield f"| {command} | {_cell(COMMANDS[name].summary)} |"
         yield ""
-
-
-def _exit_codes() -> str:
-    body = "\n".join(f"| {int(code)} | {code.meaning} |" for code in ExitCode)
-    return f"## Exit codes\n\n| code | means |\n|---:|---|\n{body}\n"
 
 
 def _page(name: str) -> Iterator[str]:
@@ -211,13 +208,16 @@ def _options(parser: ArgumentParser) -> Iterator[str]:
 def _groups(parser: ArgumentParser) -> list[tuple[str, list[Action]]]:
     """The groups of argparse: positional arguments, options, then named groups of the command."""
     return [
-        (str(group.title), [each for each in group._group_actions if _is_shown(each)])
+        (
+            str(group.title),
+            [
+                action
+                for action in group._group_actions
+                if action.help != SUPPRESS and _ALWAYS.isdisjoint(action.option_strings)
+            ],
+        )
         for group in parser._action_groups
     ]
-
-
-def _is_shown(action: Action) -> bool:
-    return action.help != SUPPRESS and not _ALWAYS & set(action.option_strings)
 
 
 def _actions(parser: ArgumentParser) -> list[Action]:
