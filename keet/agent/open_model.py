@@ -8,13 +8,12 @@ import os
 from collections.abc import Callable
 from contextlib import closing
 
-from keet.agent.model.cache import Cache, CachedChat
+from keet.agent.model.cache import CachedChat, ReplyCache
 from keet.agent.model.faults import AskedModel, missing_extra
 from keet.agent.model.messages import UNSENT, Chat, ModelFault
 from keet.agent.model.process import ModelProcess
-from keet.agent.model.settings import ModelSpec, TimeLimit, provider_of
+from keet.agent.model.settings import ModelOptions, ModelSpec, TimeLimit, provider_of
 from keet.agent.model.transcript import Transcript
-from keet.agent.options import ModelOptions
 from keet.agent.prompts import prompt_version
 from keet.agent.redaction import Redactor
 from keet.agent.session import ModelSession, Progress
@@ -52,19 +51,11 @@ def _with_cache(chat: Chat, options: ModelOptions, about: str) -> Chat:
         return chat
     return CachedChat(
         chat,
-        Cache(cache_folder() / "answers.sqlite"),
+        ReplyCache(cache_folder() / "answers.sqlite"),
         report_sha256=about,
         prompt_version=prompt_version(),
         settings={"base_url": options.spec.base_url},
     )
-
-
-def _open_transcript(options: ModelOptions, name: str) -> Transcript:
-    """`name`: part of the file name if the options name no file."""
-    if options.transcript is not None or options.replay is not None:
-        return Transcript(options.transcript)
-    now = datetime.datetime.now(datetime.UTC).strftime("%Y%m%d-%H%M%S-%f")
-    return Transcript(cache_folder() / "transcripts" / f"{now}-{os.getpid()}-{name}.jsonl")
 
 
 def ask_model(  # noqa: PLR0913 - the parts of a run
@@ -80,10 +71,14 @@ def ask_model(  # noqa: PLR0913 - the parts of a run
     """Calls `work`, which keeps its results itself, with an open model. Never raises because of the
     model: the author has the problem.
 
-    `name`: of the transcript. `about`: what the cache identifies the data by. `facts`: for the
-    first event of the transcript."""
+    `name`: of the transcript, if the options name no file. `about`: what the cache identifies the
+    data by. `facts`: for the first event of the transcript."""
     session, fault = None, None
-    with closing(_open_transcript(options, name)) as transcript:
+    path = options.transcript
+    if path is None and options.replay is None:
+        now = datetime.datetime.now(datetime.UTC).strftime("%Y%m%d-%H%M%S-%f")
+        path = cache_folder() / "transcripts" / f"{now}-{os.getpid()}-{name}.jsonl"
+    with closing(Transcript(path)) as transcript:
         limits = options.limits._asdict()
         transcript.start(model=options.spec.name, **facts, limits=limits, redact=options.redact)
         try:
@@ -109,9 +104,9 @@ def ask_model(  # noqa: PLR0913 - the parts of a run
     for problem_line in filter(None, (transcript.problem, cache_problem)):
         progress(problem_line)
     author = chat.name if chat and not options.replay else options.spec.name
-    path = str(transcript.kept) if transcript.kept else None
+    kept = str(transcript.kept) if transcript.kept else None
     usage = session.usage if session else NO_USAGE
-    return Authorship(author, usage, str(fault) if fault else None, path)
+    return Authorship(author, usage, str(fault) if fault else None, kept)
 
 
 def fault_from(problem: BaseException) -> ModelFault:

@@ -99,7 +99,7 @@ def _answer(store: Store, args: Namespace) -> None:
     from keet.pages.query import query_page
 
     stream = store.stream(args.sql)
-    out = Destination(args, sys.stdout)
+    out = Destination(args)
     if args.format == "csv":
         out.write_pieces(query_csv(stream.columns, islice(stream, args.limit)))
     elif args.format == "json":
@@ -128,7 +128,7 @@ def _list_columns(args: Namespace, version: int) -> None:
     views = described_views(version)
     header = ("view", "column", "type", "unit", "meaning")
     rows = [(view, *column) for view, columns in views.items() for column in columns]
-    out = Destination(args, sys.stdout)
+    out = Destination(args)
     if args.format == "csv":
         out.write_pieces(query_csv(header, rows))
     elif args.format == "json":

@@ -93,8 +93,12 @@ class ModelProcess:
                 answer = worker.exchange({"request": request, "seconds": seconds}, seconds)
             if worker.was_late:  # perhaps right after it answered
                 self._end()
+            if answer is None and worker.was_late:
+                if not self._limit.left:
+                    raise time_limit_fault(self._asked, self._limit.seconds)
+                raise fault_of(TimeoutError("timed out"), self._asked)
             if answer is None:
-                raise self._late() if worker.was_late else self._gone(worker.death())
+                raise self._worker_fault(worker.death())
         except BaseException:
             self._end()
             raise
@@ -107,17 +111,13 @@ class ModelProcess:
         try:
             self._worker = _Worker()
         except OSError as error:  # no memory, too many processes or files, no such interpreter
-            raise self._gone(f"could not be started ({error.strerror or error})") from None
+            how = f"could not be started ({error.strerror or error})"
+            raise self._worker_fault(how) from None
         if self._worker.exchange(self._spec._asdict(), _START_S) != {"loaded": True}:
-            raise self._gone("could not be started")
+            raise self._worker_fault("could not be started")
         return self._worker
 
-    def _late(self) -> ModelFault:
-        if not self._limit.left:
-            return time_limit_fault(self._asked, self._limit.seconds)
-        return fault_of(TimeoutError("timed out"), AskedModel(self._spec))
-
-    def _gone(self, how: str) -> ModelFault:
+    def _worker_fault(self, how: str) -> ModelFault:
         line = f"the process that asks {self._asked.label} {how}; try again, or another model"
         return self._asked.fault("client", line)
 
@@ -144,7 +144,11 @@ class _Worker:
             stdout=subprocess.PIPE,
             stderr=None if os.environ.get("KEET_DEBUG") else subprocess.DEVNULL,
         )
-        self._release = weakref.finalize(self, _leave, self._process, os.getpid())
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._input, self._output = self._process.stdin, self._process.stdout
+        pipes = self._input, self._output
+        self._release = weakref.finalize(self, _end_worker, self._process, *pipes, os.getpid())
         self.was_late = False
 
     def exchange(self, document: Mapping[str, Any], seconds: float) -> dict[str, Any] | None:
@@ -152,13 +156,10 @@ class _Worker:
         timer = threading.Timer(min(seconds, threading.TIMEOUT_MAX), self._expire)
         timer.daemon = True
         timer.start()
-        to, answers = self._process.stdin, self._process.stdout
-        assert to is not None
-        assert answers is not None
         try:
-            to.write(json.dumps(document).encode() + b"\n")
-            to.flush()
-            while (line := answers.readline(_LONGEST_LINE)) and not line.startswith(MARK):
+            self._input.write(json.dumps(document).encode() + b"\n")
+            self._input.flush()
+            while (line := self._output.readline(_LONGEST_LINE)) and not line.startswith(MARK):
                 pass
             answer = json.loads(line.removeprefix(MARK))
         except (OSError, ValueError):  # the process died
@@ -184,22 +185,22 @@ class _Worker:
         return f"ended ({how})"
 
 
-def _leave(process: subprocess.Popen[bytes], owner: int) -> None:
+def _end_worker(
+    process: subprocess.Popen[bytes], to: IO[bytes], answers: IO[bytes], owner: int
+) -> None:
     """Closes the worker's input, which tells it to end; kills it if it does not."""
     import subprocess
 
     if owner != os.getpid():  # a forked copy of keet does not own the worker
         return
-    assert process.stdin is not None
-    assert process.stdout is not None
     with suppress(OSError):
-        process.stdin.close()
+        to.close()
     try:
         process.wait(_LEAVE_S)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-    process.stdout.close()
+    answers.close()
 
 
 # --- in the worker
@@ -207,7 +208,7 @@ def _leave(process: subprocess.Popen[bytes], owner: int) -> None:
 
 def serve() -> None:
     """The main function of the worker."""
-    from keet.agent.model.providers import announce_tracing
+    from keet.agent.model.langchain_chat import announce_tracing
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # both processes get Ctrl-C; keet decides
     answers = os.fdopen(os.dup(1), "wb")  # copies made by `dup` are not inherited
@@ -231,7 +232,7 @@ def _read_input(lines: SimpleQueue[bytes]) -> None:
 
 
 def _answer_lines(lines: SimpleQueue[bytes], answers: IO[bytes]) -> None:
-    from keet.agent.model.providers import connect
+    from keet.agent.model.langchain_chat import connect
 
     if not (first := lines.get()):
         return
@@ -241,7 +242,7 @@ def _answer_lines(lines: SimpleQueue[bytes], answers: IO[bytes]) -> None:
     is_limited = bool(spec.base_url) or provider_of(spec.name) not in _RUNS_MODELS
     remember_url(spec.base_url)
     reach_directly(spec.base_url)
-    _load(spec)
+    _import_client(spec)
     limit_http(sizes=is_limited)
     _write(answers, {"loaded": True})
     chat: LangchainChat | None = None
@@ -251,16 +252,15 @@ def _answer_lines(lines: SimpleQueue[bytes], answers: IO[bytes]) -> None:
                 chat = connect(spec)
                 if is_limited:
                     _limit_memory()
-            _write(answers, {"name": chat.name, "reply": _reply(chat, json.loads(line))})
+            asked = json.loads(line)
+            chat.seconds_left = asked["seconds"]
+            reply = None  # without a request, only the name is asked for
+            if asked["request"]:
+                reply = reply_document(chat.ask(request_from(asked["request"])))
+            _write(answers, {"name": chat.name, "reply": reply})
         except (ModelFault, MemoryError) as error:
             fault = fault_of(error, AskedModel(spec))
             _write(answers, {"fault": fault.kind, "message": str(fault)})
-
-
-def _reply(chat: LangchainChat, line: Mapping[str, Any]) -> dict[str, Any] | None:
-    chat.seconds_left = line["seconds"]
-    request = line["request"]
-    return reply_document(chat.ask(request_from(request))) if request else None
 
 
 def _write(answers: IO[bytes], document: Mapping[str, Any]) -> None:
@@ -269,7 +269,7 @@ def _write(answers: IO[bytes], document: Mapping[str, Any]) -> None:
     answers.flush()
 
 
-def _load(spec: ModelSpec) -> None:
+def _import_client(spec: ModelSpec) -> None:
     """Imports the slow modules. A missing package is reported when the model is opened."""
     with suppress(ImportError):
         import langchain_openai  # noqa: F401

@@ -18,10 +18,9 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import takewhile
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from keet.agent.model.messages import (
-    ChatMessage,
     ChatReply,
     ChatRequest,
     ModelToolCall,
@@ -135,7 +134,11 @@ class Transcript:
 
 def request_text(request: ChatRequest) -> str:
     """Everything that is sent, as readable text."""
-    parts = [_message_text(message) for message in request.messages]
+    parts = []
+    for message in request.messages:
+        of = f" (answers {message.answers})" if message.answers else ""
+        calls = [f"calls {call.name} {_json(call.arguments)}" for call in message.calls]
+        parts.append("\n".join([f"--- {message.role}{of} ---", message.text, *calls]))
     parts += [
         f"--- tool {tool.name} ---\n{tool.description}\n{_json(tool.parameters)}"
         for tool in request.tools
@@ -195,23 +198,13 @@ def _broken(path: Path, number: int, problem: str) -> UsageError:
     return UsageError(one_line(f"{path}: line {number} {problem}; name another file"))
 
 
-def _message_text(message: ChatMessage) -> str:
-    of = f" (answers {message.answers})" if message.answers else ""
-    calls = [f"calls {call.name} {_json(call.arguments)}" for call in message.calls]
-    return "\n".join([f"--- {message.role}{of} ---", message.text, *calls])
-
-
 def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-class RecordedRun(NamedTuple):
-    model: str
-    """Empty if an older transcript lacks it."""
-
-
-def check_replay(path: Path, reports: Sequence[str], question: str | None) -> RecordedRun:
-    """Raises UsageError unless the run was about these reports (SHA-256) and this question."""
+def check_replay(path: Path, reports: Sequence[str], question: str | None) -> str:
+    """The model that was asked; empty if an older transcript lacks it. Raises UsageError unless the
+    run was about these reports (SHA-256) and this question."""
     events = read_transcript(path)
     start = next((event for event in events if event["event"] == "start"), {})
     phases = {event.get("phase") for event in events if event["event"] == "request"}
@@ -228,4 +221,4 @@ def check_replay(path: Path, reports: Sequence[str], question: str | None) -> Re
         refused = f"was recorded with another question: {asked[:200]}"
     if refused:
         raise UsageError(one_line(f"--replay {path}: it {refused}"))
-    return RecordedRun(str(start.get("model", "")))
+    return str(start.get("model", ""))
