@@ -33,7 +33,7 @@ def open_chat(spec: ModelSpec, limit: TimeLimit | None = None) -> Chat:
         return open_script(spec.name.removeprefix("scripted:"))
     if fault := missing_extra(AskedModel(spec)):  # reported before any work begins
         raise fault
-    return ModelProcess(spec, limit)
+    return ModelProcess.connected(spec, limit)
 
 
 def open_run_chat(options: ModelOptions) -> Chat:

@@ -7,7 +7,8 @@ process can run the engines of many tasks in turn.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -75,8 +76,6 @@ from keet.optimize.workspace import (
 )
 
 PromptBuilder = Callable[[PromptFacts], str]
-Judge = Callable[[Task, Result, set[str]], Judgement]
-"""Its last argument: the kernels of the original."""
 BEST_PATCH = "best.patch"
 
 
@@ -90,15 +89,12 @@ class Engine:
         *,
         progress: Progress = lambda _: None,
         prompt: PromptBuilder = build_prompt,
-        judge: Judge = judge,
     ) -> None:
-        """`folder`: where everything is kept. `prompt`: makes the prompt of a round. `judge`: makes
-        a verdict of a measurement of the programs `before` and `after`."""
+        """`folder`: where everything is kept. `prompt`: makes the prompt of a round."""
         self.task, self.folder = task, folder
         self.proposer, self.runner = proposer, runner
         self._progress = progress
         self._prompt = prompt
-        self._judge = judge
         self.journal = Journal(folder)
         self.original = folder / "original"
         self._known: dict[int, Facts] = {}
@@ -108,10 +104,8 @@ class Engine:
     def run(self) -> OptimizeDocument:
         """All that is left to do. Raises Waiting, NotAvailable or UsageError; call it again after
         that. A model that fails and Ctrl-C end it with what was found until then."""
-        with self.journal.locked():
-            self._start()
-            self._baseline()
-            state = self.state()
+        with self._begun() as before:
+            state = before
             stopped: StopReason | None = None
             problem = ""
             try:
@@ -125,6 +119,14 @@ class Engine:
             return self._finish(state, stopped or "rounds", problem)
 
     # --- the original
+
+    @contextmanager
+    def _begun(self) -> Iterator[State]:
+        """Locked, and with the original measured."""
+        with self.journal.locked():
+            self._start()
+            self._baseline()
+            yield self.state()
 
     def _start(self) -> None:
         def start() -> Document:
@@ -304,7 +306,7 @@ class Engine:
         why = Sentence("{why}", why=proposal.get("reason", ""))
         judgement = Judgement(proposal.get("outcome", "no_change"), why)
         if not proposal.get("outcome"):
-            judgement = self._judge(self.task, self._result_of(number)[0], self._kernels)
+            judgement = judge(self.task, self._result_of(number)[0], self._kernels)
             self._write_diff(number, state)
         output = shown_output(judgement.output, 20_000)
         if output:
@@ -439,17 +441,12 @@ class Engine:
 
     def shown_prompt(self) -> str:
         """The prompt of the next round."""
-        with self.journal.locked():
-            self._start()
-            self._baseline()
-            state = self.state()
+        with self._begun() as state:
             number = len(state.rounds) + 1
             self._forget_stale(number)
-            self.journal.step(
-                f"rounds/{number:02}/prompt", partial(self._make_prompt, number, state)
-            )
-        path = self.folder / f"rounds/{number:02}/prompt.md"
-        return path.read_text(encoding="utf-8")
+            name = f"rounds/{number:02}/prompt"
+            self.journal.step(name, partial(self._make_prompt, number, state))
+        return (self.folder / f"{name}.md").read_text(encoding="utf-8")
 
     @property
     def has_begun(self) -> bool:
@@ -458,10 +455,8 @@ class Engine:
 
     def interrupted(self) -> OptimizeDocument:
         """What is known by now, without doing anything more."""
-        with self.journal.locked():
-            self._start()
-            self._baseline()
-            return self._finish(self.state(), "interrupted", "")
+        with self._begun() as state:
+            return self._finish(state, "interrupted", "")
 
     def _finish(self, state: State, stopped: StopReason, problem: str) -> OptimizeDocument:
         for each in state.rounds:  # it may have been killed before it did this

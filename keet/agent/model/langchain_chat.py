@@ -13,7 +13,7 @@ import os
 import re
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -99,18 +99,12 @@ def dialect_of(model: BaseChatModel) -> Dialect:
 class LangchainChat:
     """A langchain model as a Chat."""
 
-    def __init__(
-        self,
-        model: BaseChatModel,
-        spec: ModelSpec,
-        dialect: Dialect,
-        sleep: Callable[[float], None] = time.sleep,
-    ) -> None:
+    def __init__(self, model: BaseChatModel, spec: ModelSpec, dialect: Dialect) -> None:
         self._model = model
         self.name = spec.name
         self._spec = spec
         self._dialect = dialect
-        self._sleep = sleep
+        self._sleep = time.sleep
         self._no_tools: str | None = None
         self._no_schema: set[bool] = set()
         """Whether schemas were rejected without tools (False) or with tools (True): some servers

@@ -66,23 +66,29 @@ class ModelProcess:
     """A Chat. The process is started when first needed, and restarted after it was killed."""
 
     def __init__(self, spec: ModelSpec, limit: TimeLimit | None = None) -> None:
-        """`limit`: for the whole run; without one, each call still has the model's timeout.
-        Raises ModelFault if no model is named and the server lists none."""
+        """`limit`: for the whole run; without one, each call still has the model's timeout."""
         self.name = spec.name
         self._spec = spec
         self._asked = AskedModel(spec)
         self._limit = limit or TimeLimit(math.inf)
         self._worker: _Worker | None = None
-        if not spec.name:  # the name is part of the cache key
-            self._answer(None)
+
+    @classmethod
+    def connected(cls, spec: ModelSpec, limit: TimeLimit | None) -> ModelProcess:
+        """If no model is named, the server is asked which one it has: the name is part of the cache
+        key. Raises ModelFault if it lists none."""
+        process = cls(spec, limit)
+        if not spec.name:
+            process._answer(None)
+        return process
 
     def ask(self, request: ChatRequest) -> ChatReply:
         """Raises ModelFault."""
         return reply_from(self._answer(request_document(request))["reply"])
 
     def _answer(self, request: Mapping[str, Any] | None) -> dict[str, Any]:
-        """Raises ModelFault. A worker that was interrupted, is late or died is ended; the next call
-        starts another."""
+        """To a request; None: only tell the model's name. Raises ModelFault. A worker that was
+        interrupted, is late or died is ended; the next call starts another."""
         if not self._limit.left:
             raise time_limit_fault(self._asked, self._limit.seconds)
         waits = self._spec.retries * LONGEST_WAIT_S

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from unittest.mock import Mock
 
 import pytest
@@ -263,9 +264,11 @@ def test_a_request_comes_back_from_its_document() -> None:
     assert request_from(json.loads(json.dumps(request_document(request)))) == request
 
 
-def test_only_waiting_for_the_model_counts() -> None:
+def test_only_waiting_for_the_model_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     times = iter((10.0, 12.0, 100.0, 109.0))
-    limit = TimeLimit(10.0, lambda: next(times))
+    clock = SimpleNamespace(monotonic=lambda: next(times))
+    monkeypatch.setattr("keet.agent.model.settings.time", clock)
+    limit = TimeLimit(10.0)
     with limit.counted():
         pass
     assert limit.left == 8.0
