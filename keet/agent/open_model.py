@@ -80,7 +80,8 @@ def ask_model(  # noqa: PLR0913 - the parts of a run
         path = cache_folder() / "transcripts" / f"{now}-{os.getpid()}-{name}.jsonl"
     with closing(Transcript(path)) as transcript:
         limits = options.limits._asdict()
-        transcript.start(model=options.spec.name, **facts, limits=limits, redact=options.redact)
+        model, redact = options.spec.name, options.redact
+        transcript.event("start", model=model, **facts, limits=limits, redact=redact)
         try:
             session = ModelSession(
                 _with_cache(open_run_chat(options), options, about),
@@ -94,7 +95,8 @@ def ask_model(  # noqa: PLR0913 - the parts of a run
             fault = work(session)
         except (Exception, KeyboardInterrupt) as problem:  # noqa: BLE001 - keet's part is printed
             fault = fault_from(problem)
-        transcript.end(fault.kind if fault else "done", session.usage if session else None)
+        usage = session.usage if session else None
+        transcript.event("end", outcome=fault.kind if fault else "done", usage=usage)
         is_sent = session is not None and not (fault and fault.kind in UNSENT)
         if not is_sent and options.transcript is None:
             transcript.discard()
@@ -105,8 +107,7 @@ def ask_model(  # noqa: PLR0913 - the parts of a run
         progress(problem_line)
     author = chat.name if chat and not options.replay else options.spec.name
     kept = str(transcript.kept) if transcript.kept else None
-    usage = session.usage if session else NO_USAGE
-    return Authorship(author, usage, str(fault) if fault else None, kept)
+    return Authorship(author, usage or NO_USAGE, str(fault) if fault else None, kept)
 
 
 def fault_from(problem: BaseException) -> ModelFault:

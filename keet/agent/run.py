@@ -151,7 +151,7 @@ def repair(session: ModelSession, tool_input: ToolInput, faults: Sequence[Answer
     except (ModelFault, KeyboardInterrupt) as problem:
         # The answer is kept without corrections; after Ctrl-C nothing more is asked.
         session.interrupted = isinstance(problem, KeyboardInterrupt)
-        session.transcript.note(repair=str(problem) or "interrupted")
+        session.transcript.event("note", repair=str(problem) or "interrupted")
         return 0
     given = {each.number: each for each in repaired.corrections}
     for number, fault in enumerate(faults, 1):

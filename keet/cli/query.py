@@ -68,7 +68,12 @@ def run(args: Namespace) -> None:
         args.sql = _sql_from_stdin()
     with open_filled(args.store) as store, store.explaining_damage():
         if args.format == "parquet":
-            _write_parquet(store, args)
+            if args.output is None:
+                raise UsageError("--format parquet writes a binary file; name it with: -o FILE")
+            if args.sql is None:
+                raise UsageError('--format parquet needs SQL: keet query OUT "FROM launches" ...')
+            with writing(args.output), replacing(args.output) as file:
+                store.write_parquet(args.sql, file, args.limit)
         elif args.sql is None:
             _list_columns(args, store.version.number)
         else:
@@ -109,15 +114,6 @@ def _answer(store: Store, args: Namespace) -> None:
         rows = list(islice(stream, limit + 1))
         more = len(rows) > limit
         out.show_page(lambda reader: query_page(stream.columns, rows[:limit], reader, more=more))
-
-
-def _write_parquet(store: Store, args: Namespace) -> None:
-    if args.output is None:
-        raise UsageError("--format parquet writes a binary file; name it with: -o FILE")
-    if args.sql is None:
-        raise UsageError('--format parquet needs SQL: keet query OUT "FROM launches" ...')
-    with writing(args.output), replacing(args.output) as file:
-        store.write_parquet(args.sql, file, args.limit)
 
 
 def _list_columns(args: Namespace, version: int) -> None:

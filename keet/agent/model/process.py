@@ -37,6 +37,7 @@ from keet.agent.model.messages import (
     request_from,
 )
 from keet.agent.model.settings import LONGEST_WAIT_S, ModelSpec, TimeLimit, provider_of
+from keet.ingest.typed_json import typed
 from keet.masking.keys import remember_url
 
 if TYPE_CHECKING:
@@ -242,9 +243,7 @@ def _answer_lines(lines: SimpleQueue[bytes], answers: IO[bytes]) -> None:
 
     if not (first := lines.get()):
         return
-    document = json.loads(first)
-    price = document["price"]
-    spec = ModelSpec(**{**document, "price": tuple(price) if price else None})
+    spec = typed(json.loads(first), ModelSpec)
     is_limited = bool(spec.base_url) or provider_of(spec.name) not in _RUNS_MODELS
     remember_url(spec.base_url)
     reach_directly(spec.base_url)

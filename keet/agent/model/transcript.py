@@ -13,7 +13,7 @@ import json
 import os
 import stat
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import takewhile
@@ -48,9 +48,6 @@ class Transcript:
         self._last: dict[str, dict[str, Any]] = {}
         self._file = self._open(path) if path else None
 
-    def start(self, **facts: object) -> None:
-        self._write("start", facts)
-
     def request(self, phase: str, request: ChatRequest) -> None:
         before, document = self._last.get(phase), request_document(request)
         self._last[phase] = document
@@ -63,10 +60,10 @@ class Transcript:
             if before and before[name] == document[name]
         }
         new = {**document, **same, "messages": document["messages"][kept:]}
-        self._write("request", {"phase": phase, "kept": kept, **new})
+        self.event("request", phase=phase, kept=kept, **new)
 
     def reply(self, reply: ChatReply, seconds: float) -> None:
-        self._write("reply", {**reply_document(reply), "seconds": round(seconds, 3)})
+        self.event("reply", **reply_document(reply), seconds=round(seconds, 3))
 
     def tool(
         self,
@@ -77,13 +74,7 @@ class Transcript:
         seconds: float,
     ) -> None:
         facts = {"call": call, "answer": answer_text, "evidence": list(evidence)}
-        self._write("tool", {**facts, "abstained": abstained, "seconds": round(seconds, 3)})
-
-    def note(self, **facts: object) -> None:
-        self._write("note", facts)
-
-    def end(self, outcome: str, usage: object) -> None:
-        self._write("end", {"outcome": outcome, "usage": usage})
+        self.event("tool", **facts, abstained=abstained, seconds=round(seconds, 3))
 
     def discard(self) -> None:
         """Removes the file: a run that sent nothing leaves no transcript."""
@@ -112,7 +103,8 @@ class Transcript:
             return None
         return file
 
-    def _write(self, event: str, facts: Mapping[str, object]) -> None:
+    def event(self, event: str, /, **facts: object) -> None:
+        """`start`, `end`, `note`, and what the other methods write."""
         if self._file is None:
             return
         when = datetime.now(UTC).isoformat(timespec="milliseconds")
@@ -179,7 +171,7 @@ def replies_of(path: Path) -> list[ChatReply]:
             continue
         try:
             replies.append(reply_from(event))
-        except (KeyError, TypeError, ValueError, AttributeError):
+        except ValueError:
             raise _broken(path, number, "is an incomplete reply") from None
     return replies
 
