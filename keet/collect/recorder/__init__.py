@@ -161,8 +161,9 @@ class _Process:
                 fields = _KERNEL.unpack(content)
                 start, end, name, gx, gy, gz, bx, by, bz, device, correlation, _ = fields
                 names = self._names.get(name, ("?", "?"))
-                where = (gx, gy, gz), (bx, by, bz), start, end, device, self.number, correlation
-                self.records.append(Record(*names, *where))
+                grid, block = (gx, gy, gz), (bx, by, bz)
+                at = device, self.number, correlation
+                self.records.append(Record(*names, grid, block, start, end, *at))
             elif tag == b"n" and len(content) >= _NAME.size:
                 mangled, _, full = content[_NAME.size :].partition(b"\0")
                 self._names[_NAME.unpack_from(content)[0]] = (_text(mangled), _text(full))
