@@ -8,10 +8,10 @@ import os
 from collections.abc import Callable
 from contextlib import closing
 
-from keet.agent.model.cache import CachedChat, ReplyCache
 from keet.agent.model.faults import AskedModel, missing_extra
 from keet.agent.model.messages import UNSENT, Chat, ModelFault
 from keet.agent.model.process import ModelProcess
+from keet.agent.model.reply_cache import CachedChat, ReplyCache
 from keet.agent.model.settings import ModelOptions, ModelSpec, TimeLimit, provider_of
 from keet.agent.model.transcript import Transcript
 from keet.agent.prompts import prompt_version

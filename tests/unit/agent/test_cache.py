@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from keet.agent.model.cache import CachedChat, ReplyCache
 from keet.agent.model.messages import (
     ChatMessage,
     ChatReply,
@@ -18,6 +17,7 @@ from keet.agent.model.messages import (
     ModelToolCall,
     TokenCount,
 )
+from keet.agent.model.reply_cache import CachedChat, ReplyCache
 
 REQUEST = ChatRequest((ChatMessage("user", "Why?"),))
 REPLY = ChatReply(
@@ -90,7 +90,7 @@ def test_keys_are_not_cached(path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_only_the_newest_entries_are_kept(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("keet.agent.model.cache._MOST_ENTRIES", 3)
+    monkeypatch.setattr("keet.agent.model.reply_cache._MOST_ENTRIES", 3)
     cache = ReplyCache(path)
     for name in "abcd":
         cache.put(name, REPLY)
@@ -127,7 +127,7 @@ def test_a_cache_damaged_in_the_middle_is_replaced(path: Path) -> None:
 def test_a_locked_cache_is_skipped_after_a_short_wait(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("keet.agent.model.cache._PATIENCE_S", 0.01)
+    monkeypatch.setattr("keet.agent.model.reply_cache._PATIENCE_S", 0.01)
     cache = ReplyCache(path)
     cache.put("k", REPLY)
     with closing(sqlite3.connect(path)) as other:
@@ -171,9 +171,9 @@ def test_a_row_that_keet_did_not_write_is_ignored(path: Path, text: str) -> None
 @pytest.mark.slow
 def test_several_processes_at_once(path: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from keet.agent.model import cache\n"
+        "import sys; from pathlib import Path; from keet.agent.model import reply_cache\n"
         "from keet.agent.model.messages import ChatReply, TokenCount\n"
-        "cache._PATIENCE_S, c = 20, cache.ReplyCache(Path(sys.argv[1]))\n"
+        "reply_cache._PATIENCE_S, c = 20, reply_cache.ReplyCache(Path(sys.argv[1]))\n"
         "for n in range(15): c.put(f'{sys.argv[2]}-{n}', ChatReply('x', (), TokenCount(1, 1)))\n"
         "sys.exit(c.problem)"
     )

@@ -18,7 +18,6 @@ from unittest.mock import Mock
 import pytest
 
 from keet.agent.model import process as model_process
-from keet.agent.model.cache import CachedChat, ReplyCache
 from keet.agent.model.messages import (
     ChatMessage,
     ChatReply,
@@ -30,7 +29,9 @@ from keet.agent.model.messages import (
     request_document,
     request_from,
 )
-from keet.agent.model.process import MARK, ModelProcess
+from keet.agent.model.process import ModelProcess
+from keet.agent.model.process_child import MARK
+from keet.agent.model.reply_cache import CachedChat, ReplyCache
 from keet.agent.model.settings import ModelOptions, ModelSpec, TimeLimit, shared_limit
 from tests.hostile_behaviours import Behaviour, Connection, answer, never_answers, reply
 from tests.hostile_servers import serving
@@ -216,7 +217,7 @@ def test_a_cached_answer_starts_no_process(tmp_path: Path, monkeypatch: pytest.M
 
 
 _WORKER = """
-from keet.agent.model import langchain_chat, process
+from keet.agent.model import langchain_chat, process_child
 langchain_chat.connect = lambda spec: greedy
 from keet.agent.model.langchain_chat import LangchainChat, OWN_SERVER
 class Model:
@@ -227,7 +228,7 @@ class Model:
         raise AssertionError(len(held))
 from keet.agent.model.settings import ModelSpec
 greedy = LangchainChat(Model(), ModelSpec("greedy", None, 5.0, None, 0), OWN_SERVER)
-process.serve()
+process_child.serve()
 """
 
 

@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
@@ -50,7 +50,7 @@ class ReplyCache:
 
     def get(self, key: str) -> ChatReply | None:
         """None also if keet did not write the row."""
-        rows = self._run(_FIND, key) if self.path.exists() else ()
+        rows = self._run((_FIND, key)) if self.path.exists() else ()
         with suppress(ValueError):
             return reply_from(json.loads(str(rows[0][0]))) if rows else None
         return None
@@ -58,15 +58,18 @@ class ReplyCache:
     def put(self, key: str, reply: ChatReply) -> None:
         if not self._is_read_only:
             document = scrub_document(reply_document(reply._replace(cached=False)))
-            self._run(_ENTER, key, json.dumps(document))
-            self._run(_TRIM, _MOST_ENTRIES)
+            self._run((_ENTER, key, json.dumps(document)), (_TRIM, _MOST_ENTRIES))
 
-    def _run(self, statement: str, *values: object) -> list[tuple[str]]:
-        """Empty if the file can't be used."""
+    def _run(self, *statements: tuple[object, ...]) -> list[tuple[str]]:
+        """What the last statement gives, each with its values, in one transaction. Empty if the
+        file can't be used."""
         try:
-            return [] if self._is_off else self._execute(statement, values)
+            return [] if self._is_off else self._execute(statements)
         except sqlite3.OperationalError as error:  # locked, disk full: not damaged, but not usable
-            self._is_read_only = error.sqlite_errorname.startswith("SQLITE_READONLY")
+            name = getattr(
+                error, "sqlite_errorname", ""
+            )  # missing where Python raised it, not sqlite
+            self._is_read_only = name.startswith("SQLITE_READONLY")
             why = f"is not used ({error}); set KEET_CACHE to another folder"
             self._fail(why, retry=self._is_read_only)
         except sqlite3.DatabaseError:
@@ -75,7 +78,7 @@ class ReplyCache:
             self._fail(f"is not used ({error.strerror}); set KEET_CACHE to another folder")
         return []
 
-    def _execute(self, statement: str, values: tuple[object, ...]) -> list[tuple[str]]:
+    def _execute(self, statements: Iterable[tuple[object, ...]]) -> list[tuple[str]]:
         """The file is created with private permissions before sqlite does, and the table only if it
         is missing: a read-only file can still be read."""
         if not self.path.exists():
@@ -86,7 +89,10 @@ class ReplyCache:
             if not base.execute("SELECT 1 FROM sqlite_master WHERE name = 'replies'").fetchone():
                 columns = "key TEXT PRIMARY KEY, reply TEXT NOT NULL"
                 base.execute(f"CREATE TABLE IF NOT EXISTS replies ({columns})")
-            return base.execute(statement, values).fetchall()
+            rows: list[tuple[str]] = []
+            for statement, *values in statements:
+                rows = base.execute(str(statement), values).fetchall()
+            return rows
 
     def _set_aside(self) -> None:
         broken = self.path.with_name(f"{self.path.name}.broken")
