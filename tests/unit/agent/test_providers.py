@@ -129,7 +129,7 @@ def key(local_http: None, monkeypatch: pytest.MonkeyPatch) -> None:
 def chat_with(url: str, timeout_s: float = 600.0, name: str = "qwen") -> tuple[Chat, list[float]]:
     waits: list[float] = []
     chat = connect(ModelSpec(name, url, timeout_s, None))
-    chat._sleep = waits.append  # type: ignore[attr-defined]
+    chat._sleep = waits.append  # type: ignore[assignment]
     return chat, waits
 
 
