@@ -57,7 +57,7 @@ def test_doctor_waits_no_longer_than_it_says(keet: Keet, monkeypatch: pytest.Mon
     anew; the second answers with what is no HTTP."""
     chosen = [each for each in BEHAVIOURS if each.name in ("drips headers", "no HTTP")]
     assert len(chosen) == 2
-    monkeypatch.setattr("keet.cli.doctor_checks._SERVER_SECONDS", 0.2)
+    monkeypatch.setattr("keet.cli.doctor._SERVER_SECONDS", 0.2)
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     for behaviour in chosen:
         with serving(behaviour) as url:
@@ -68,7 +68,7 @@ def test_doctor_waits_no_longer_than_it_says(keet: Keet, monkeypatch: pytest.Mon
 
 
 def test_doctor_follows_no_redirect(keet: Keet, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("keet.cli.doctor_checks._SERVER_SECONDS", 20.0)
+    monkeypatch.setattr("keet.cli.doctor._SERVER_SECONDS", 20.0)
     reached: list[float] = []
     with serving(Behaviour("another", reply("{}")), reached) as other:
         with serving(Behaviour("redirects", redirects_elsewhere(other))) as url:

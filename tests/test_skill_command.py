@@ -48,7 +48,7 @@ def test_the_tests_above_refuse_what_cannot_be_typed() -> None:
     for wrong in ("keet explain", "keet explain a.ncu-rep --tops 3", "keet diff a b --launch"):
         with pytest.raises(UsageError):
             parsed(wrong)
-    with pytest.raises(KeyError):
+    with pytest.raises(ModuleNotFoundError):
         parsed("keet explian a.ncu-rep")
     with pytest.raises((AssertionError, UsageError)):
         parsed("keet profile ./app")

@@ -56,7 +56,7 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     from evals.ask_model import ask_all
-    from keet.agent.model.providers import announce_tracing
+    from keet.agent.model.langchain_chat import announce_tracing
 
     folder = RunFolder(args.run)
     spec = _spec(folder, args)

@@ -38,7 +38,7 @@ def run(args: Namespace) -> None:
     task = folder.run.task
     prompts = folder.unanswered(args.model) if args.model else folder.prompts
     lines = list(batch_lines(prompts, _bare(args.model), args.max_output))
-    Destination(args, sys.stdout).write("".join(lines))
+    Destination(args).write("".join(lines))
     sys.stderr.write(_told(args, task, len(lines)))
 
 

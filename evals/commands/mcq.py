@@ -8,7 +8,6 @@ score near chance, 25 %. To ask a model: keet eval prompts mcq.
 from __future__ import annotations
 
 import json
-import sys
 from argparse import ArgumentParser, Namespace
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -45,7 +44,7 @@ def run(args: Namespace) -> None:
     from evals.mcq.questions import all_questions
 
     questions = all_questions()
-    out = Destination(args, sys.stdout)
+    out = Destination(args)
     if args.show is not None:
         out.write(shown(_found(questions, args.show), args.format))
         return

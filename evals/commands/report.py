@@ -7,7 +7,6 @@ and are wrong.
 
 from __future__ import annotations
 
-import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -43,7 +42,7 @@ def run(args: Namespace) -> None:
     from evals.report.mcq import report_of
     from keet.cli.arguments import Destination
 
-    destination = Destination(args, sys.stdout)
+    destination = Destination(args)
     runs = open_runs(args.runs)
     earlier = open_earlier(args.against) if args.against else None
     destination.write(_printed(args, report_of(runs, earlier)))

@@ -24,10 +24,9 @@ from keet.documents.optimize import RoundDocument
 from keet.errors import KeetError
 from keet.explanation.token_budget import guess_tokens
 from keet.optimize.engine import Engine
-from keet.optimize.journal import Journal
+from keet.optimize.journal import Journal, missing_step, read_state
 from keet.optimize.proposers import Proposer
 from keet.optimize.runners import Progress, Runner
-from keet.optimize.story import missing_step, read_state
 from keet.optimize.task import Task, Waiting
 from keet.version import __version__
 

@@ -11,12 +11,11 @@ import sys
 from argparse import SUPPRESS, Action, ArgumentParser
 from collections.abc import Iterator
 from importlib import import_module
-from itertools import groupby
 from pathlib import Path
 from types import ModuleType
 
 from docs_site.metrics_page import write
-from keet.cli import COMMANDS, QUIET, make_parser
+from keet.cli import COMMANDS, GROUPS, QUIET, make_parser
 from keet.cli.help_texts import exit_codes_text
 from keet.errors import ExitCode
 from keet.formatting import capitalized
@@ -126,22 +125,22 @@ def pages() -> dict[str, str]:
         **{
             f"commands/{name}.md": "\n".join(_page(name))
             for name in COMMANDS
-            if COMMANDS[name].group
+            if name not in GROUPS[""]
         },
     }
 
 
 def _tables() -> Iterator[str]:
-    for group, names in groupby(COMMANDS, lambda name: COMMANDS[name].group):
+    for group, summaries in GROUPS.items():
         yield f"## {group or 'Older names'}\n\n| command | does |\n|---|---|"
-        for name in names:
+        for name, summary in summaries.items():
             command = f"[`keet {name}`](commands/{name}.md)" if group else f"`keet {name}`"
-            yield f"| {command} | {_cell(COMMANDS[name].summary)} |"
+            yield f"| {command} | {_cell(summary)} |"
         yield ""
 
 
 def _page(name: str) -> Iterator[str]:
-    module = import_module(f"keet.cli.{COMMANDS[name].module}")
+    module = import_module(f"keet.cli.{name}")
     yield _GENERATED
     if hasattr(module, "find_action"):
         yield f"# keet {name}\n\n{_prose(module.ABOUT)}\n"
