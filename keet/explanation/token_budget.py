@@ -82,68 +82,32 @@ class _Sizes(dict[str, int]):
         return self.setdefault(line, _size(f"\n{line}"))
 
 
-class _Text:
-    """The composed text of the chosen pieces. When a piece is added, only its section is composed
-    again, and only new lines are counted."""
-
-    def __init__(self, compose: Compose) -> None:
-        self._compose = compose
-        self._pieces: dict[int, list[TextPiece]] = {}
-        self._blocks: dict[int, str] = {}
-        self._lines = _Sizes()
-        self._sizes: dict[str, int] = {}
-        self._firsts: dict[str, int] = {}
-        """Corrections for first lines of a text, which have no newline before them."""
-
-    def with_piece(self, piece: TextPiece) -> dict[int, str]:
-        """The sections if the piece were added, in their order."""
-        pieces = [*self._pieces.get(piece.section, ()), piece]
-        blocks = self._blocks | {piece.section: self._compose(piece.section, pieces)}
-        return dict(sorted(blocks.items()))
-
-    def add(self, piece: TextPiece, blocks: dict[int, str]) -> None:
-        self._pieces.setdefault(piece.section, []).append(piece)
-        self._blocks = blocks
-
-    def tokens(self, blocks: dict[int, str]) -> int:
-        shown = [block for block in blocks.values() if block]
-        first = shown[0].partition("\n")[0] if shown else ""
-        if first not in self._firsts:
-            self._firsts[first] = _size(first) - self._lines[first]
-        counted = sum(map(self._size_of, shown or [""]), self._firsts[first])
-        return _tokens(counted)
-
-    def _size_of(self, block: str) -> int:
-        """With a newline before each line and behind the last."""
-        if block not in self._sizes:
-            lines = map(self._lines.__getitem__, block.split("\n"))
-            self._sizes[block] = sum(lines, self._lines[""])
-        return self._sizes[block]
-
-    def __str__(self) -> str:
-        return _joined(self._blocks)
-
-
-def _joined(blocks: Mapping[int, str]) -> str:
-    return "\n\n".join(filter(None, blocks.values())) + "\n"
-
-
 def fit(pieces: Iterable[TextPiece], compose: Compose, budget: int) -> str:
-    """The text of as many pieces as fit, the most important first."""
-    text = _Text(compose)
-    begun: dict[str, bool] = {}
+    """The text of as many pieces as fit, the most important first. When a piece is added, only its
+    section is composed again, and only new lines are counted."""
+    chosen: dict[int, list[TextPiece]] = {}
+    blocks: dict[int, str] = {}
+    sizes, begun = _Sizes(), dict[str, bool]()
     for piece in pieces:
         if not (begun.get(piece.group, True) and begun.get(piece.needs, True)):
             begun.setdefault(piece.group, False)
             continue
-        blocks = text.with_piece(piece)
-        fits = text.tokens(blocks) <= budget
+        together = [*chosen.get(piece.section, ()), piece]
+        more = blocks | {piece.section: compose(piece.section, together)}
+        text = _joined(more)
+        first, *others = text.split("\n")
+        fits = _tokens(sum(map(sizes.__getitem__, others), _size(first))) <= budget
         if not (fits or begun):  # not even the first piece fits: cut it
-            return cut(_joined(blocks), budget)
+            return cut(text, budget)
         if fits:
-            text.add(piece, blocks)
+            chosen[piece.section], blocks = together, more
         begun.setdefault(piece.group, fits)
-    return str(text)
+    return _joined(blocks)
+
+
+def _joined(blocks: Mapping[int, str]) -> str:
+    """The sections in their order."""
+    return "\n\n".join(block for _, block in sorted(blocks.items()) if block) + "\n"
 
 
 def cut(text: str, budget: int) -> str:
