@@ -58,6 +58,12 @@ Absence = tuple[Sentence, tuple[Evidence, ...]]
 """Why a cause is absent, and the evidence."""
 
 
+def absence(template: str, /, **values: Evidence | str) -> Absence:
+    """Of a `Sentence`, which may leave out some of the evidence among the values."""
+    pieces = (value for value in values.values() if isinstance(value, Evidence))
+    return Sentence(template, **values), tuple(pieces)
+
+
 class Condition(NamedTuple):
     """When a remedy is given."""
 

@@ -21,7 +21,7 @@ from keet.analysis.sass.instructions.opcodes import BY_PIPE
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, WITHIN_SM, Effect, TimeModel
 from keet.documents.finding import Place
 from keet.evidence import Evidence, Sentence
-from keet.findings import Absence, Edit, FindingSpec, otherwise, when
+from keet.findings import Absence, Edit, FindingSpec, absence, otherwise, when
 
 if TYPE_CHECKING:
     from keet.analysis.sass.machine_code import MachineCode
@@ -207,6 +207,5 @@ def absent(view: LaunchView, _: TimeModel) -> Absence | None:
         return None
     share = view.stall("barrier")
     if share is None:
-        return Sentence("No warp waits at barriers."), ()
-    text = Sentence("Warps spend {share:.1f} of their time waiting at barriers.", share=share)
-    return text, (share,)
+        return absence("No warp waits at barriers.")
+    return absence("Warps spend {share:.1f} of their time waiting at barriers.", share=share)

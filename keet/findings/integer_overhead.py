@@ -17,7 +17,7 @@ from keet.analysis.parameters import Parameter
 from keet.analysis.sass.instructions.opcodes import BY_PIPE
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, SHARPNESS, Effect, TimeModel
 from keet.evidence import Evidence, Sentence
-from keet.findings import Absence, Edit, FindingSpec, otherwise, when
+from keet.findings import Absence, Edit, FindingSpec, absence, otherwise, when
 
 if TYPE_CHECKING:
     from keet.analysis.sass.machine_code import MachineCode
@@ -298,7 +298,7 @@ def absent(view: LaunchView, _model: TimeModel) -> Absence | None:
     if share.value / 100 + view.code.share(_counted(view.code)) >= 1 - MOST_REMOVED:
         return None
     text = "{share:.1f} of the instructions are for addresses and conditions."
-    return Sentence(text, share=share), (share,)
+    return absence(text, share=share)
 
 
 _OTHERS = "compute addresses, conditions and conversions"

@@ -35,7 +35,7 @@ from keet.analysis.time_model import (
 )
 from keet.catalog import stalls
 from keet.evidence import Evidence, Sentence
-from keet.findings import Absence, Edit, FindingSpec, otherwise, when
+from keet.findings import Absence, Edit, FindingSpec, absence, otherwise, when
 from keet.units import Quantity
 
 if TYPE_CHECKING:
@@ -493,4 +493,4 @@ def absent(view: LaunchView, model: TimeModel) -> Absence | None:
     if busiest is None or loads[unit] * (1 - model.fixed) + model.fixed < 1 / WORTH:
         return None
     text = "Without any waiting, {unit} would set the pace (busy: {busy:.0f})."
-    return Sentence(text, unit=busiest.spoken, busy=busiest.reached), (busiest.reached,)
+    return absence(text, unit=busiest.spoken, busy=busiest.reached)

@@ -22,7 +22,7 @@ from keet.analysis.limits import LEAST_KERNEL_NS, LIKELY, NOTABLE_PART, SHORT_KE
 from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import Effect, TimeModel
 from keet.evidence import Evidence, Sentence, constant
-from keet.findings import Absence, Edit, FindingSpec, otherwise, when
+from keet.findings import Absence, Edit, FindingSpec, absence, otherwise, when
 from keet.units import Quantity
 
 LAUNCH_GAP_NS = Parameter(
@@ -154,4 +154,4 @@ def absent(view: LaunchView, model: TimeModel) -> Absence | None:
     if duration is None or duration.value <= 0 or shortness(view, model) > 0:
         return None
     text = "The kernel takes {time}: launching it is a small part of that."
-    return Sentence(text, time=duration), (duration,)
+    return absence(text, time=duration)

@@ -20,7 +20,7 @@ from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import Effect, TimeModel
 from keet.documents.finding import Place
 from keet.evidence import Sentence
-from keet.findings import Absence, Edit, FindingSpec, otherwise, when
+from keet.findings import Absence, Edit, FindingSpec, absence, otherwise, when
 
 if TYPE_CHECKING:
     from keet.analysis.sass.analyses.outer_products import FactorType
@@ -165,4 +165,4 @@ def absent(view: LaunchView, _model: TimeModel) -> Absence | None:
     busy = view.ceilings.reached("tensor")
     if busy is None or busy.value <= TENSOR_IDLE:
         return None
-    return Sentence("The tensor cores are busy for {busy:.0f} of the time.", busy=busy), (busy,)
+    return absence("The tensor cores are busy for {busy:.0f} of the time.", busy=busy)

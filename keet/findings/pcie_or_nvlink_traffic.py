@@ -18,7 +18,7 @@ from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import ATTAINABLE_LINK, HOT_LINE, MOST_REMOVED, Effect, TimeModel
 from keet.documents.finding import Place
 from keet.evidence import Sentence
-from keet.findings import Absence, Edit, FindingSpec, otherwise, when
+from keet.findings import Absence, Edit, FindingSpec, absence, otherwise, when
 
 if TYPE_CHECKING:
     from keet.analysis.sass.analyses.reuse import PointerReuse
@@ -143,4 +143,4 @@ def _read_from_host(view: LaunchView) -> float:
 def absent(view: LaunchView, _: TimeModel) -> Absence | None:
     if view.ceilings.share(HOST_LINK) != 0.0 or view.ceilings.share("NVLink"):
         return None
-    return Sentence("The kernel does not access memory of the host."), ()
+    return absence("The kernel does not access memory of the host.")

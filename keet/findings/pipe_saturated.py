@@ -57,7 +57,7 @@ from keet.analysis.time_model import (
 )
 from keet.documents.finding import Place
 from keet.evidence import Evidence, Sentence
-from keet.findings import Absence, Edit, FindingSpec, otherwise, when
+from keet.findings import Absence, Edit, FindingSpec, absence, otherwise, when
 from keet.formatting import capitalized
 from keet.units import Quantity
 
@@ -638,7 +638,6 @@ def absent(view: LaunchView, model: TimeModel) -> Absence | None:
         return None
     if busiest is None:
         text = "The busiest pipe is at {reached:.0f} of its peak."
-        return Sentence(text, reached=reached), (reached,)
+        return absence(text, reached=reached)
     text = "The busiest pipe is at {reached:.0f} of its peak, and {unit} at {at:.0f}."
-    evidence = (reached, busiest.reached)
-    return Sentence(text, reached=reached, unit=busiest.spoken, at=busiest.reached), evidence
+    return absence(text, reached=reached, unit=busiest.spoken, at=busiest.reached)

@@ -22,7 +22,7 @@ from keet.analysis.parameters import Parameter
 from keet.analysis.sass.instructions.opcodes import BY_PIPE
 from keet.analysis.time_model import INDIRECT, MOST_LOAD, MOST_REMOVED, SHARPNESS, Effect, TimeModel
 from keet.evidence import Evidence, Sentence
-from keet.findings import Absence, Edit, FindingSpec, otherwise, when
+from keet.findings import Absence, Edit, FindingSpec, absence, otherwise, when
 
 if TYPE_CHECKING:
     from keet.analysis.sass.machine_code import MachineCode
@@ -239,7 +239,7 @@ def absent(view: LaunchView, model: TimeModel) -> Absence | None:
     busy = view.ceilings.reached("XU")
     if busy is None or model.loads.get("XU", 0.0) >= 1 - MOST_REMOVED:
         return None
-    return Sentence("The XU pipe is busy for {busy:.1f} of the time.", busy=busy), (busy,)
+    return absence("The XU pipe is busy for {busy:.1f} of the time.", busy=busy)
 
 
 def leading_lines(code: MachineCode) -> LeadingLines:

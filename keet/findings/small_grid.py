@@ -32,7 +32,7 @@ from keet.analysis.limits import LEAST_KERNEL_NS, LIKELY, MAJORITY, SHORT_KERNEL
 from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, WITHIN_SM, Effect, TimeModel
 from keet.evidence import Sentence
-from keet.findings import Absence, Edit, FindingSpec, otherwise, when
+from keet.findings import Absence, Edit, FindingSpec, absence, otherwise, when
 from keet.findings.launch_bound import LAUNCH_GAP_NS
 from keet.units import Quantity
 
@@ -241,4 +241,4 @@ def absent(view: LaunchView, _: TimeModel) -> Absence | None:
     if shape is None or shape.spread < 1 or shape.waves is None or shape.waves.value < 1:
         return None
     text = "The grid has {grid:.0f}s and fills all SMs: waves per SM {waves:.2f}."
-    return Sentence(text, grid=shape.grid, waves=shape.waves), (shape.grid, shape.waves)
+    return absence(text, grid=shape.grid, waves=shape.waves)

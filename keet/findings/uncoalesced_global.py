@@ -28,7 +28,7 @@ from keet.analysis.source_lines import is_gather
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, Effect, TimeModel
 from keet.documents.finding import Place
 from keet.evidence import Sentence
-from keet.findings import Absence, Edit, FindingSpec, SmallShare, otherwise, when
+from keet.findings import Absence, Edit, FindingSpec, SmallShare, absence, otherwise, when
 from keet.units import Quantity
 
 GATHERED = Parameter(
@@ -416,8 +416,8 @@ def absent(view: LaunchView, _: TimeModel) -> Absence | None:
         return None
     used = view.percent("ideal_sectors_share", "ideal of all global sectors", ideal, sectors)
     if used is None:
-        return Sentence("The kernel does not access global memory."), (sectors,)
+        return absence("The kernel does not access global memory.", sectors=sectors)
     if used.value < 100 * MOST_REMOVED:
         return None
     text = "Global accesses touch {sectors:.0f}s, and {used:.0f} of that is the ideal."
-    return Sentence(text, sectors=sectors, used=used), (sectors, used)
+    return absence(text, sectors=sectors, used=used)

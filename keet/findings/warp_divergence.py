@@ -40,7 +40,7 @@ from keet.analysis.time_model import (
 )
 from keet.documents.finding import Place
 from keet.evidence import Evidence, Sentence
-from keet.findings import Absence, Edit, FindingSpec, otherwise, when
+from keet.findings import Absence, Edit, FindingSpec, absence, otherwise, when
 from keet.units import Quantity
 
 if TYPE_CHECKING:
@@ -325,4 +325,4 @@ def absent(view: LaunchView, _model: TimeModel) -> Absence | None:
     if threads is None or threads.value < WARP * MOST_REMOVED or idle_warps(view):
         return None
     text = "On average, {threads:.1f}s of a warp are active per instruction."
-    return Sentence(text, threads=threads), (threads,)
+    return absence(text, threads=threads)

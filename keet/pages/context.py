@@ -17,12 +17,12 @@ from keet.errors import one_line
 from keet.evidence import Evidence, Sentence
 from keet.explanation.account_rows import account_rows
 from keet.explanation.analyst import explain
-from keet.explanation.busy_units import distinct_units
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.finding_notes import (
     nearest_text,
     precedents_text,
 )
+from keet.explanation.headline import distinct_units
 from keet.explanation.ncu_rules import precedes_findings
 from keet.explanation.run_texts import launches_text
 from keet.explanation.token_budget import TextPiece, fit
