@@ -280,7 +280,10 @@ class _ProgramMaker:
         self._rank = {group: rank for rank, group in enumerate(groups)}
 
     def program(self) -> ProgramExplanation:
-        total = self._total()
+        # Time of all rows: of the run if it is known, else of the launches.
+        in_run = float(self._run.busy_time.value) if self._run else None
+        ns = self._explained_ns + self._left_out_ns if in_run is None else in_run
+        total = time(self._book, "program_time", ns, "time of all launches")
         rows = tuple(self._rows(total))
         gain = gain_of(self._summed_groups, float(total.value))
         texts = (
@@ -331,12 +334,6 @@ class _ProgramMaker:
         nor do versions of the same work, of which a program needs one."""
         versions = {group for own in self._versions for group in own}
         return [g for g in self._groups if not g.is_only_possible and g not in versions]
-
-    def _total(self) -> Evidence:
-        """Time of all rows: of the run if it is known, else of the launches."""
-        in_run = float(self._run.busy_time.value) if self._run else None
-        ns = self._explained_ns + self._left_out_ns if in_run is None else in_run
-        return time(self._book, "program_time", ns, "time of all launches")
 
     @cached_property
     def _explained_ns(self) -> float:
@@ -396,7 +393,18 @@ class _ProgramMaker:
     def _sentences(self, total: Evidence, gain: Forecast | None) -> Iterator[Sentence]:
         if self._run is None:
             yield self._size(total)
-        yield from self._debug_builds()
+        debug = [group for group in self._groups if is_debug_build(group.first.view)]
+        if debug and len(debug) == len(self._groups):
+            yield DEBUG_BUILD_TEXT
+        elif debug:
+            count = Quantity(sum(len(group.launches) for group in debug), "")
+            some = self._book.derived("program_debug", count, "launches of debug builds")
+            yield Sentence(
+                "{launches} {look} like a debug build (-G): build without -G and profile again. "
+                "keet does not estimate gains of debug code.",
+                launches=launches_text(some),
+                look="looks" if count.value == 1 else "look",
+            )
         if gain is None or gain.likely < WORTH:
             return
         low, likely, high = (
@@ -426,20 +434,6 @@ class _ProgramMaker:
         )
         if any(map(_is_merged, self._groups)):
             yield _ONE_REMAINS
-
-    def _debug_builds(self) -> Iterator[Sentence]:
-        debug = [group for group in self._groups if is_debug_build(group.first.view)]
-        if debug and len(debug) == len(self._groups):
-            yield DEBUG_BUILD_TEXT
-        elif debug:
-            count = Quantity(sum(len(group.launches) for group in debug), "")
-            some = self._book.derived("program_debug", count, "launches of debug builds")
-            yield Sentence(
-                "{launches} {look} like a debug build (-G): build without -G and profile again. "
-                "keet does not estimate gains of debug code.",
-                launches=launches_text(some),
-                look="looks" if count.value == 1 else "look",
-            )
 
     def _if_every(self, total: Evidence, first: Forecast) -> Sentence:
         every = gain_of(self._summed_groups, float(total.value), every=True)

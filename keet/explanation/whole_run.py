@@ -308,8 +308,18 @@ def whole_run(
     held = dict.fromkeys(launch.workload for launch in profile.launches)
     ranges = " and ".join(_SEVERAL[each] for each in held if each in _SEVERAL)
     rows = tuple(_rows(positions, book, busy, in_range=bool(ranges)))
+    kernels = len(rows)
+    known = "The run: {launches} of {count} kernel{s} took {busy} of GPU time ({how})."
+    summed = "The run: {launches} of {count} kernel{s}; their durations add up to {busy} ({how})."
     said = (
-        _first_sentence(table, launches, len(rows), busy, book),
+        Sentence(
+            known if table.overlap_known else summed,
+            launches=launches_text(launches),
+            count=book.derived("run_kernels", Quantity(kernels, ""), "kernels of the run"),
+            s="" if kernels == 1 else "s",
+            busy=busy,
+            how=RECORDER_NAMES[table.recorder],
+        ),
         *_concurrent(total, busy),
         *_idle(table, busy, span, book),
         *_coverage(rows, covered, ranges),
@@ -408,21 +418,6 @@ def combined_row(run: WholeRun, rows: Sequence[KernelRow]) -> KernelRow:
 
 
 # --- sentences
-
-
-def _first_sentence(
-    table: RunTable, launches: Evidence, kernels: int, busy: Evidence, book: Ledger
-) -> Sentence:
-    known = "The run: {launches} of {count} kernel{s} took {busy} of GPU time ({how})."
-    summed = "The run: {launches} of {count} kernel{s}; their durations add up to {busy} ({how})."
-    return Sentence(
-        known if table.overlap_known else summed,
-        launches=launches_text(launches),
-        count=book.derived("run_kernels", Quantity(kernels, ""), "kernels of the run"),
-        s="" if kernels == 1 else "s",
-        busy=busy,
-        how=RECORDER_NAMES[table.recorder],
-    )
 
 
 def _concurrent(total: Evidence, busy: Evidence) -> Iterator[Sentence]:

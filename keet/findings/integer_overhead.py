@@ -178,18 +178,12 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         gone |= dict.fromkeys(reloads, (1 - left) * model.loads.get("issue", 0.0) ** SHARPNESS)
         units["issue"] -= (1 - left) * code.share(reloads)
     if instructions.repeats_in_neighbours.test(view) and code:
-        # A thread that takes the items of several has their addresses once, and waits once. It
-        # loads with wide accesses, but for those at addresses that depend on data.
+        # A thread that takes the items of several has their addresses once, and waits once.
         alike, counts = code.lane_groups, code.program.counts
         taken = sum(part * counts[at] for at, part in alike.items()) / sum(
             counts[at] for at in alike
         )
-        wider = {
-            each.position: min(taken, max(0.0, 1 - each.width / WIDEST_ACCESS))
-            for each in code.accesses
-            if each.kind == "load" and not each.is_gather
-        }
-        gone = {**wider, **dict.fromkeys(others, INDIRECT * taken), **gone}
+        gone = {**_wider_loads(code, taken), **dict.fromkeys(others, INDIRECT * taken), **gone}
         units |= {
             unit: min(units[unit], 1 - removed_part(view, gone, unit))
             for unit in (*_PIPES, "issue")
@@ -207,6 +201,13 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         basis="measured" if is_counted else "assumed",
         amount=partial(_least, view),
     )
+
+
+def _wider_loads(code: MachineCode, taken: float) -> dict[int, float]:
+    """By position of a load: the share that goes if a thread takes the items of several, `taken` of
+    which go, with wide loads. Those at addresses that depend on data stay."""
+    loads = [each for each in code.accesses if each.kind == "load" and not each.is_gather]
+    return {each.position: min(taken, max(0.0, 1 - each.width / WIDEST_ACCESS)) for each in loads}
 
 
 def _shown(

@@ -170,7 +170,14 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     if cause != "outside":  # regrouping the items of short paths costs as much as it saves
         active += (WARP - active) * short_path_part(view)
     lost = 1 - active / WARP
-    effect, by_loops = _converged(view, model, active, share), 0.0
+    # More active threads per instruction, in this share of the instructions.
+    trips = uneven_trips(view)
+    of_paths = min(1.0, active / WARP / trips.even) ** CONVERGED
+    kept, paths = 1 - share * (1 - trips.executed * of_paths), 1 - share * (1 - of_paths)
+    gone = {position: 1 - left for position, left in trips.left.items()}
+    waits = kept_waits_by(view, model, gone, 1 - trips.executed) if gone else {}
+    every = 1 - INDIRECT * (1 - paths) * (1 - model.waiting_for(*MEMORY_WAITS))
+    effect, by_loops = Effect(dict.fromkeys(WITHIN_SM, kept), waits, every), 0.0
     if cause == "outside":  # empty lanes do not make warps wait longer
         effect = Effect(effect.units)
     elif lost > 0:
@@ -217,22 +224,6 @@ def _with_loops(
             "{executed:.0f} of the instructions and {waiting:.0f} of the waiting."
         )
     return Sentence(words, text=text, even=even, executed=regrouped, waiting=waits), tuple(less)
-
-
-def _converged(view: LaunchView, model: TimeModel, active: float, share: float) -> Effect:
-    """More active threads per instruction, in this share of the instructions.
-
-    A loop that all threads of a warp leave together takes fewer iterations, and so less waiting for
-    anything. Divergent paths run one after the other and make warps wait longer, but warps wait for
-    memory as before.
-    """
-    trips = uneven_trips(view)
-    of_paths = min(1.0, active / WARP / trips.even) ** CONVERGED
-    kept, paths = 1 - share * (1 - trips.executed * of_paths), 1 - share * (1 - of_paths)
-    gone = {position: 1 - left for position, left in trips.left.items()}
-    waits = kept_waits_by(view, model, gone, 1 - trips.executed) if gone else {}
-    every = 1 - INDIRECT * (1 - paths) * (1 - model.waiting_for(*MEMORY_WAITS))
-    return Effect(dict.fromkeys(WITHIN_SM, kept), waits, every)
 
 
 def _idle_warps(view: LaunchView) -> Iterator[Candidate]:

@@ -17,7 +17,7 @@ from keet.diagnosis.finding import BETWEEN_LAUNCHES, Finding
 from keet.documents.explain import BY_MODEL, Note
 from keet.documents.finding import Place
 from keet.evidence import Evidence, Sentence
-from keet.explanation.account_rows import MOST_ROWS, account_rows, leading_text, time_text
+from keet.explanation.account_texts import MOST_ROWS, account_rows, leading_text, time_text
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.explanation.finding_notes import (
     nearest_text,
