@@ -200,7 +200,7 @@ def _worth(made: Iterable[RankedCandidate]) -> tuple[Cause, ...]:
 
 def _causes(view: LaunchView, model: TimeModel) -> Iterator[RankedCandidate]:
     for spec in findings().values():
-        for candidate in spec.candidates(view, model):
+        for candidate in spec.proposed(view, model):
             possible = possible_gain(candidate, model)
             yield RankedCandidate(candidate, possible, expected_gain(candidate, possible))
 

@@ -190,6 +190,11 @@ class FindingSpec(NamedTuple):
     leading_lines: Callable[[MachineCode], LeadingLines] | None = None
     is_reached: Callable[[TimeModel], bool] = lambda _: False
 
+    def proposed(self, view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
+        """Its candidates, with its id."""
+        for candidate in self.candidates(view, model):
+            yield candidate._replace(id=self.id)
+
     @property
     def remedy(self) -> str:
         """The general remedy."""

@@ -165,7 +165,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     if hot and hot.is_atomic:
         in_host = model.hot_line is not None and model.hot_line.is_in_host
         variant = "in_host" if in_host else "global"
-        yield Candidate(FINDING.id, *hot.shown, lambda: _places(view), variant=variant)
+        yield Candidate(*hot.shown, lambda: _places(view), variant=variant)
     if crowded := _same_address(view, model) or _one_by_one(view, model):
         yield crowded
     if not hot and (scattered := _scattered(view, model)):
@@ -173,7 +173,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     for found in retries(view):
         places = partial(_retried, view, found)
         variant = "retries" if found.memory == "shared" else "global"
-        yield Candidate(FINDING.id, *shown_retries(view, model, found), places, variant=variant)
+        yield Candidate(*shown_retries(view, model, found), places, variant=variant)
     conflicts, fronts = view.get("bank_conflicts_atomic"), view.get("shared_atomic_wavefronts")
     if conflicts is None or fronts is None or not conflicts.value:
         return
@@ -191,7 +191,6 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     units = {"L1": max(effect.units["L1"], 1 - MOST_REMOVED)}
     waits = kept_waits(model, MEMORY_WAITS, wasted * INDIRECT)
     yield Candidate(
-        FINDING.id,
         Sentence(text, share=share, fronts=fronts),
         effect._replace(units=units, waits={**effect.waits, **waits}),
         (share, conflicts, fronts),
@@ -236,12 +235,11 @@ def _same_address(view: LaunchView, model: TimeModel) -> Candidate | None:
     )
     left = 1 - min(1.0, found.repeated / sent)
     return Candidate(
-        FINDING.id,
         Sentence(text, per=per),
         Effect(dict.fromkeys(("L1", "L2"), left), waits),
         (per, executed),
         lambda: _crowded_places(view),
-        "assumed",
+        basis="assumed",
         variant="lanes",
     )
 
@@ -267,7 +265,6 @@ def _scattered(view: LaunchView, model: TimeModel) -> Candidate | None:
     units = {"L2": left, "L1": left, BLOCK_STARTS: 1 - INDIRECT}
     removed = 1 - min(1.0, (1 - found.part * model.loads.get("L2", 0.0)) * found.again)
     return Candidate(
-        FINDING.id,
         Sentence(text, share=share),
         Effect(
             units,
@@ -276,7 +273,7 @@ def _scattered(view: LaunchView, model: TimeModel) -> Candidate | None:
         ),
         (share, executed),
         lambda: _places(view),
-        "assumed",
+        basis="assumed",
         variant="scattered",
         likelihood=LIKELY,
     )
@@ -322,12 +319,11 @@ def _one_by_one(view: LaunchView, model: TimeModel) -> Candidate | None:
     )
     effect = Effect(dict.fromkeys(("L1", "L2"), 1 - fewer), kept_waits(model, MEMORY_WAITS, fewer))
     return Candidate(
-        FINDING.id,
         Sentence(text, per=per),
         effect,
         (per, sectors, executed),
         lambda: _places(view),
-        "assumed",
+        basis="assumed",
         variant="global",
         likelihood=1.0 if on_chip.atomics_one_address.test(view) else LIKELY,
     )

@@ -159,7 +159,6 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         words += "thread of their block executes {share:.0f} of all instructions."
         places = partial(_lone_places, view, code.executions(lone.positions))
     yield Candidate(
-        FINDING.id,
         Sentence(words, at=barrier, **cited),
         effect,
         (barrier, *cited.values()),

@@ -74,7 +74,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     if measured and double_precision(view) == "unintended":
         text, evidence = measured
         effect = in_single_precision(view, model, is_unintended=True)
-        yield Candidate(FINDING.id, text, effect, evidence, partial(unit_places, view, "FP64"))
+        yield Candidate(text, effect, evidence, partial(unit_places, view, "FP64"))
 
 
 def absent(view: LaunchView, _model: TimeModel) -> Absence | None:

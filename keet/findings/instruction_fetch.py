@@ -66,7 +66,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     removed = max(0.0, 1 - SHORT_KERNEL_NS / duration) if duration else 0.0
     effect = Effect(waits=kept_waits(model, ("no_instruction",), removed))
     places = partial(view.waiting_places, "no_instructions", "no_instruction")
-    yield Candidate(FINDING.id, Sentence(text, share=stalled), effect, (stalled,), places)
+    yield Candidate(Sentence(text, share=stalled), effect, (stalled,), places)
 
 
 def absent(view: LaunchView, _model: TimeModel) -> Absence | None:

@@ -193,7 +193,6 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     # Most of it is counted: only how the code looks without it is assumed.
     is_counted = code is not None and certain >= MAJORITY * (certain + beyond) > 0
     yield Candidate(
-        FINDING.id,
         text,
         Effect(units, waits),
         tuple(shown),
@@ -281,7 +280,6 @@ def _search(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     effect = Effect(units, kept_waits_by(view, model, gone, MOST_REMOVED * part))
     executions = code.executions(loop.positions)
     yield Candidate(
-        FINDING.id,
         text,
         effect,
         (share, seldom),

@@ -65,7 +65,7 @@ FINDING = FindingSpec(
 def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     hot = hot_slice(model)
     if hot and not hot.is_atomic:
-        yield Candidate(FINDING.id, *hot.shown, view.sampled_places)
+        yield Candidate(*hot.shown, view.sampled_places)
 
 
 def absent(view: LaunchView, model: TimeModel) -> Absence | None:

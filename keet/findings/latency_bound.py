@@ -309,12 +309,11 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         text = Sentence(" ").join((Sentence(first, part=called), text))
         is_serial, variant, evidence = True, "calls", [called, *evidence]
     yield Candidate(
-        FINDING.id,
         text,
         Effect(waits=covered, least=serial_share(view)),
         tuple(piece for piece in evidence if piece is not None),
         lambda: waits.awaited_places(view, longest),
-        "assumed",
+        basis="assumed",
         variant=variant,
         likelihood=1.0 if view.stalls and not is_serial else LIKELY,
         doubt=1 - shown,

@@ -122,9 +122,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         if per_warp is not None and per_warp.value <= FEW_INSTRUCTIONS:
             warp = Sentence("A warp executes {n:.0f} instructions on average.", n=per_warp)
             text, evidence = Sentence(" ").join((text, warp)), (*evidence, per_warp)
-    made = Candidate(
-        FINDING.id, text, times**short, evidence, partial(launch_places, view), "assumed"
-    )
+    made = Candidate(text, times**short, evidence, partial(launch_places, view), basis="assumed")
     if sweeps:
         text = Sentence(
             "The kernel takes {time}. It changes an array by other elements of it and sets a flag: "

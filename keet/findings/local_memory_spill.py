@@ -90,7 +90,6 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     units |= {unit: 1 - removed_part(view, gone, unit) for unit in ("issue", "ALU", "FMA")}
     text = "{share:.0f} of the sectors that L1 serves belong to local memory: {cause}."
     yield Candidate(
-        FINDING.id,
         Sentence(text, share=share, cause=_CAUSES[cause]),
         Effect(units, waits),
         (share, local, every),

@@ -134,7 +134,6 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         "{widest:.0f}s."
     )
     yield Candidate(
-        FINDING.id,
         Sentence(text, width=shown, widest=widest),
         Effect(
             dict.fromkeys(("issue", "LSU", "FMA", "ALU", "ADU"), 1 - saved)
@@ -145,7 +144,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         ),
         (shown, widest, executed),
         lambda: view.places_by("narrow accesses", accesses_saved(view, WIDEST_ACCESS)),
-        "assumed",
+        basis="assumed",
     )
 
 

@@ -100,7 +100,15 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         needed = product.amount * _BYTES[factors] * 2 / WARP_TILE * _LANES / _WAVEFRONT
         units |= less_shared(model, 1 - min(1.0, needed / fronts), fronts).units
     effect, places = Effect(units, every_wait=kept), partial(_places, view)
-    yield Candidate(FINDING.id, text, effect, (busy,), places, "assumed", variant, chance)
+    yield Candidate(
+        text,
+        effect,
+        (busy,),
+        places,
+        basis="assumed",
+        variant=variant,
+        likelihood=chance,
+    )
 
 
 _WORDS: dict[FactorType, str] = {

@@ -87,7 +87,6 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         fills = Sentence(", and {part:.0f} of what L2 fetches comes from there", part=part)
     text = "The kernel itself moves {rate} between the GPU and the host's memory{fills}."
     yield Candidate(
-        FINDING.id,
         Sentence(text, rate=rate, fills=fills),
         Effect(units, kept_waits(model, MEMORY_WAITS, MOST_REMOVED * load)),
         tuple(filter(None, (rate, view.ceilings.reached(HOST_LINK), part))),

@@ -261,17 +261,17 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         text = Sentence(words, busy=fp64, why=why if view.executed("MUFU") else "")
         effect = Effect({"FP64": PIPE_WORK}, less_queueing(model, "FP64"))
         places = partial(unit_places, view, "FP64")
-        yield Candidate(FINDING.id, text, effect, (fp64,), places, basis="assumed", variant="FP64")
+        yield Candidate(text, effect, (fp64,), places, basis="assumed", variant="FP64")
     yield from _issue_slots(view, model)
     constants = indexed_constants(view)
     if constants is not None and constants.removed:
         places, shown = partial(constant_places, view), shown_constants(model, constants)
-        yield Candidate(FINDING.id, *shown, places, variant="ADU/constants")
+        yield Candidate(*shown, places, variant="ADU/constants")
     unit = saturated(view, model)
     if unit is not None and unit.work == "other":
         yield _of_unit(view, model, unit)
     elif unit is not None and unit.work == "conversions" and (converted := conversions(view)):
-        found = unit.candidate(FINDING.id, converted.why)
+        found = unit.candidate(converted.why)
         if converted.times is not None:  # the repeats are counted
             evidence = (*found.evidence, converted.times)
             found = found._replace(evidence=evidence, basis="measured")
@@ -282,7 +282,7 @@ def _of_unit(view: LaunchView, model: TimeModel, unit: SaturatedUnit) -> Candida
     work = unit_work(view, model, unit.name)
     also, cited = _constants_too(view, model, unit)
     why = Sentence("{why}{also}", why=work.why, also=also)
-    found = unit.candidate(FINDING.id, why, *work.evidence, *cited)
+    found = unit.candidate(why, *work.evidence, *cited)
     if work.kind:
         found = found._replace(variant=f"{unit.name}/{work.kind}")
     if accesses := _ACCESSES.get(work.kind):
@@ -327,7 +327,7 @@ def _random_setup(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     text = "{share:.0f} {what}: it sets up the states of random generators, not the numbers."
     said = Sentence(text, share=share, what=share.label)
     places = partial(init_places, view)
-    yield Candidate(FINDING.id, said, effect, (share,), places, basis="assumed", variant="curand")
+    yield Candidate(said, effect, (share,), places, basis="assumed", variant="curand")
 
 
 # --- what the accesses are that keep L1 or the LSU pipe busy
@@ -583,7 +583,6 @@ def _issue_slots(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     if left is not None and left <= 1 - NOTABLE_PART:
         text = Sentence("{text} Several threads load the same values.", text=text)
     yield Candidate(
-        FINDING.id,
         text,
         effect,
         tuple(shown),

@@ -171,14 +171,10 @@ FINDING = FindingSpec(
 def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     # Fewer bytes shorten waiting only as far as there is a queue for them.
     queue = max(model.loads.get(unit, 0.0) for unit in ("DRAM", "L2"))
-    code, executed = view.code, view.get("inst_executed")
-    if code is not None and executed is not None:
-        yield from _from_dram(view, code, model, queue, executed)
-    if code is not None:
-        yield from _second_passes(view, code, model, queue)
-        yield from _in_every_iteration(view, code, model)
-    if code is not None and executed is not None:
-        yield from _overwritten(view, code, model, executed)
+    yield from _from_dram(view, model, queue)
+    yield from _second_passes(view, model, queue)
+    yield from _in_every_iteration(view, model)
+    yield from _overwritten(view, model)
     yield from _from_l2(view, model, queue)
     pipe = saturated(view, model)
     if pipe is not None and pipe.work == "reloads":
@@ -196,7 +192,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
             waits = kept_waits(model, MEMORY_WAITS, 1 - units["L1"])
             pipe = pipe._replace(effect=Effect(units, {**pipe.effect.waits, **waits}))
         doubt = _new_part(view, "L1")
-        yield pipe.candidate(FINDING.id, why)._replace(
+        yield pipe.candidate(why)._replace(
             variant=variant, doubt=doubt, amount=lambda: _amount(view, brief, "arithmetic")
         )
     yield from _between_launches(view, model)
@@ -250,12 +246,10 @@ def _l1_times(view: LaunchView) -> Evidence | None:
     return view.ratio("l1_loads_per_read", "L1 loads over reads from L2", loads, missed)
 
 
-def _from_dram(
-    view: LaunchView, code: MachineCode, model: TimeModel, queue: float, executed: Evidence
-) -> Iterator[Candidate]:
+def _from_dram(view: LaunchView, model: TimeModel, queue: float) -> Iterator[Candidate]:
     """The same bytes come from DRAM more than once within the launch."""
-    read = view.get("dram_bytes_read")
-    if read is None or read.value < FEW_BYTES:
+    code, read, executed = view.code, view.get("dram_bytes_read"), view.get("inst_executed")
+    if code is None or read is None or executed is None or read.value < FEW_BYTES:
         return
     l2_size = view.value("device_l2_size")
     wasted, hedge, passes, sectors = _repeats(code, float(read.value), l2_size)
@@ -283,7 +277,6 @@ def _from_dram(
         "{distinct}: each byte is read {times:.1f} times on average."
     )
     yield Candidate(
-        FINDING.id,
         Sentence(text, read=read, hedge=hedge, distinct=distinct, times=times),
         Effect(*_without_passes(view, code, model, passes, units, waits)),
         (times, read, distinct),
@@ -409,12 +402,10 @@ def _again_from_l2(row: PointerReuse, repeated: float, default: int | None) -> f
     return min(repeated / row.requested_bytes * row.l2_bytes, row.l2_bytes - once)
 
 
-def _second_passes(
-    view: LaunchView, code: MachineCode, model: TimeModel, queue: float
-) -> Iterator[Candidate]:
+def _second_passes(view: LaunchView, model: TimeModel, queue: float) -> Iterator[Candidate]:
     """A thread loads the same bytes in several loops, and L2 delivers them again."""
-    sectors, again = view.get("l2_l1_read_sectors"), _by_passes(code)
-    if sectors is None or not again:
+    code, sectors = view.code, view.get("l2_l1_read_sectors")
+    if code is None or sectors is None or not (again := _by_passes(code)):
         return
     delivered = float(SECTOR * sectors.value)
     again = min(again, MOST_REMOVED * delivered)
@@ -438,7 +429,6 @@ def _second_passes(
         "L2, about {repeated} were read before by an earlier loop."
     )
     yield Candidate(
-        FINDING.id,
         Sentence(text, asked=asked, repeated=repeated),
         Effect(*_without_passes(view, code, model, passes, units, waits)),
         (repeated, asked),
@@ -448,13 +438,11 @@ def _second_passes(
     )
 
 
-def _in_every_iteration(
-    view: LaunchView, code: MachineCode, model: TimeModel
-) -> Iterator[Candidate]:
+def _in_every_iteration(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     """A loop loads what does not depend on it again in every iteration, and a block could keep
     it. Also where no unit is busy: the waiting for these loads goes."""
-    every = view.get("global_load_sectors")
-    if every is None or not every.value:
+    code, every = view.code, view.get("global_load_sectors")
+    if code is None or every is None or not every.value:
         return
     from keet.analysis.amounts.loops import fits, named_loop, repeated_arrays
 
@@ -498,7 +486,6 @@ def _in_every_iteration(
         "it, which fits into {fit}."
     )
     yield Candidate(
-        FINDING.id,
         Sentence(
             text,
             loop=named_loop(view, largest.loop),
@@ -526,12 +513,11 @@ def _in_every_iteration(
     )
 
 
-def _overwritten(
-    view: LaunchView, code: MachineCode, model: TimeModel, executed: Evidence
-) -> Iterator[Candidate]:
+def _overwritten(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     """A loop stores to the same addresses in every iteration, and may load them before that: one
     store after the loop would do. The stores go with their waits, and with the loads."""
-    if not code.repeated_stores:
+    code, executed = view.code, view.get("inst_executed")
+    if code is None or executed is None or not code.repeated_stores:
         return
     from keet.analysis.amounts.loops import named_loop
 
@@ -565,7 +551,6 @@ def _overwritten(
         "times each, {share:.0f} of the sectors of all global accesses."
     )
     yield Candidate(
-        FINDING.id,
         Sentence(
             text,
             loop=named_loop(view, largest.loop),
@@ -621,12 +606,11 @@ def _from_l2(view: LaunchView, model: TimeModel, queue: float) -> Iterator[Candi
         "neighbouring threads load the same bytes again."
     )
     yield Candidate(
-        FINDING.id,
         Sentence(text, asked=asked, times=times, read=read),
         Effect(units, kept_waits(model, MEMORY_WAITS, (1 - kept) * queue)),
         (times, asked, read),
         lambda: global_memory.places_of(view, global_memory.LOAD),
-        "assumed",
+        basis="assumed",
         variant="l2",
         doubt=1 - known,
         amount=lambda: _amount(view, _most_again(view, "L2"), "bytes_once"),
@@ -687,13 +671,12 @@ def _between_launches(view: LaunchView, model: TimeModel) -> Iterator[Candidate]
     is_writer = view.launch.id in shared.writers
     operation = global_memory.STORE if is_writer else global_memory.LOAD
     yield Candidate(
-        FINDING.id,
         shared.text,
         gain,
         tuple(map(view.ledger.adopt, shared.evidence)),
         # To fuse launches, or to change their order, one changes the lines that launch them.
         lambda: beside(global_memory.places_of(view, operation), *launch_places(view)),
-        "suspected",
+        basis="suspected",
         variant=shared.kind,
         likelihood=math.pow(each_likely, shared.hand_overs),
         most=1 / max(1 / MAX_GAIN, max(stays, default=0.0)),

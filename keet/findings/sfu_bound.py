@@ -129,7 +129,6 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
                 text = Sentence(more, text=text, share=part, what=part.label)
                 shown.append(part)
         yield Candidate(
-            FINDING.id,
             text,
             _effect(view, model, functions),
             tuple(shown),
@@ -140,7 +139,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         )
     pipe = saturated(view, model)
     if pipe is not None and pipe.work == "special functions":
-        yield pipe.candidate(FINDING.id)._replace(doubt=doubt_if_counted(view))
+        yield pipe.candidate()._replace(doubt=doubt_if_counted(view))
 
 
 _PARTS = {

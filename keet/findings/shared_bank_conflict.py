@@ -102,7 +102,7 @@ _SHARE = ("bank_conflict_share", "shared wavefronts lost to bank conflicts")
 def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     replayed, (conflicts, fronts) = replays(view, model), _wavefronts(view)
     if replayed and replayed.conflicts:
-        yield Candidate(FINDING.id, *replayed.conflicts, view.sampled_places, "assumed")
+        yield Candidate(*replayed.conflicts, view.sampled_places, basis="assumed")
     if conflicts is None or fronts is None or not conflicts.value:
         return
     share = view.percent(*_SHARE, conflicts, fronts)
@@ -113,7 +113,6 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         "access different words in the same bank."
     )
     yield Candidate(
-        FINDING.id,
         Sentence(text, share=share, fronts=fronts),
         less_shared(model, min(1.0, share.value / 100), fronts.value),
         (share, conflicts, fronts),

@@ -185,14 +185,13 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     for effect, is_measured in ((idle, True), (filled, is_idle)):
         basis: Basis = "measured" if is_measured else "assumed"
         yield Candidate(
-            FINDING.id,
             text,
             effect,
             evidence,
             partial(launch_places, view),
-            basis,
-            variant,
-            likelihood if is_measured or view.stalls else likelihood * LIKELY,
+            basis=basis,
+            variant=variant,
+            likelihood=likelihood if is_measured or view.stalls else likelihood * LIKELY,
         )
 
 

@@ -85,7 +85,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         # In a very short kernel, SMs differ because blocks start one after the other.
         kept = min(1.0, left) ** (1 - shortness(view, model))
         effect, evidence = Effect(longest_sm=kept), (waves, even.share, even.ratio)
-        made = Candidate(FINDING.id, said, effect, evidence, partial(launch_places, view))
+        made = Candidate(said, effect, evidence, partial(launch_places, view))
         if (held := blocks_differ(view, even)) is not None:
             made = made._replace(
                 text=Sentence(

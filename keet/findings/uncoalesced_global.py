@@ -151,7 +151,7 @@ FINDING = FindingSpec(
 def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     replayed = replays(view, model)
     if replayed and replayed.scattered:
-        yield Candidate(FINDING.id, *replayed.scattered, view.sampled_places, "assumed")
+        yield Candidate(*replayed.scattered, view.sampled_places, basis="assumed")
     sectors, ideal = view.get("src_l2_sectors_global"), view.get("src_l2_sectors_global_ideal")
     every = sectors  # atomics and asynchronous copies too; exports do not distinguish them
     if view.by_address("memory_type"):  # scattered atomics do not depend on the layout
@@ -191,7 +191,6 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         else "the threads of a warp accessed neighbouring bytes"
     )
     yield Candidate(
-        FINDING.id,
         Sentence(text, share=share, every=every, otherwise=otherwise),
         # Without the queues, a thread still waits for as many round trips.
         Effect(
@@ -201,7 +200,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         ),
         (share, every, sectors, ideal),
         lambda: _places(view, with_atomics=atomics > 0),
-        "assumed" if gathers else "measured",
+        basis="assumed" if gathers else "measured",
         variant="gather" if gathers else global_memory.MISALIGNED if is_shifted else "",
     )
 

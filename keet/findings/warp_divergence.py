@@ -190,7 +190,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     doubt *= 1 - MAJORITY * by_loops  # uneven loops show it better than paths
     if cause == "outside" and inactive is not None:  # they are counted at the check
         doubt = 1 - inactive.outside
-    yield Candidate(FINDING.id, text, effect, evidence, places, "assumed", cause, doubt=doubt)
+    yield Candidate(text, effect, evidence, places, basis="assumed", variant=cause, doubt=doubt)
 
 
 def _with_loops(
@@ -239,7 +239,12 @@ def _idle_warps(view: LaunchView) -> Iterator[Candidate]:
     text = Sentence(words, share=idle.share, what=idle.share.label)
     shown = (idle.share,)
     yield Candidate(
-        FINDING.id, text, effect, shown, partial(launch_places, view), "assumed", IDLE_WARPS
+        text,
+        effect,
+        shown,
+        partial(launch_places, view),
+        basis="assumed",
+        variant=IDLE_WARPS,
     )
 
 
@@ -265,7 +270,15 @@ def _empty_lanes(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     # A very short kernel mostly waits for its first data; full warps would wait too.
     likelihood = 1 - INDIRECT * shortness(view, model)
     cause, places = "block_size", partial(launch_places, view)
-    yield Candidate(FINDING.id, empty.text, effect, (block,), places, "measured", cause, likelihood)
+    yield Candidate(
+        empty.text,
+        effect,
+        (block,),
+        places,
+        basis="measured",
+        variant=cause,
+        likelihood=likelihood,
+    )
 
 
 def _fewer_requests(filled: float) -> dict[str, float]:

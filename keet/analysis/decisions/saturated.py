@@ -163,11 +163,9 @@ class SaturatedUnit(NamedTuple):
     """Of less work, by reuse."""
     places: Callable[[], tuple[Place, ...]]
 
-    def candidate(self, finding: str, why: str = "", *evidence: Evidence) -> Candidate:
+    def candidate(self, why: str = "", *evidence: Evidence) -> Candidate:
         text, shown = Sentence("{text}{why}.", text=self.text, why=why), (self.reached, *evidence)
-        return Candidate(
-            finding, text, self.effect, shown, self.places, basis="assumed", variant=self.name
-        )
+        return Candidate(text, self.effect, shown, self.places, basis="assumed", variant=self.name)
 
 
 def saturated(view: LaunchView, model: TimeModel) -> SaturatedUnit | None:
