@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from keet.analysis.facts.global_memory import LOAD, STORE, addresses_of
 from keet.analysis.hardware.ceilings import HOST_LINK, TIE, Ceiling
@@ -301,7 +301,7 @@ def _both_ways(view: LaunchView) -> Iterator[tuple[NodeId, Evidence | None, Evid
 
 def _wastes(
     each: LaunchExplanation, links: Mapping[str, MemoryLink]
-) -> Iterator[tuple[str, Mapping[str, object]]]:
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
     view = each.view
     kinds = view.by_address("memory_access_type")
     for way, operation in _OPERATIONS.items():
@@ -343,7 +343,7 @@ _UNCOALESCED = "uncoalesced"
 
 def _waste(
     view: LaunchView, link: MemoryLink, whole: Evidence, waste: Evidence, reason: str
-) -> Iterator[tuple[str, Mapping[str, object]]]:
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
     share = view.percent(f"chart.{link.id}.waste", f"{link.label}: {reason}", waste, whole)
     if share is not None and share.value >= 100 * NEGLIGIBLE:
         yield link.id, {"waste": waste, "waste_share": share, "waste_reason": reason}
@@ -374,7 +374,7 @@ def _uncoalesced(
 
 def _local_reads(
     view: LaunchView, link: MemoryLink, reason: str
-) -> Iterator[tuple[str, Mapping[str, object]]]:
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """What L1 reads from L2 beyond the misses of global loads, where nothing else reads."""
     missed, whole = view.get("global_load_sectors_missed"), link.bytes
     others = view.executed("LDGSTS", "UTMA", "UBLK", "TEX", "TLD", "TXD", "SULD", "ATOM")
@@ -388,7 +388,7 @@ def _local_reads(
 
 def _through_writes(
     view: LaunchView, links: Mapping[str, MemoryLink], local: str
-) -> Iterator[tuple[str, Mapping[str, object]]]:
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """L1 writes through: sectors of stores that are not needed reach L2, too. What is left are the
     sectors that global stores need."""
     link, stores = links["l2_writes"], links["global_stores"].bytes
@@ -410,7 +410,7 @@ def _through_writes(
 
 def _again(
     each: LaunchExplanation, links: Mapping[str, MemoryLink]
-) -> Iterator[tuple[str, Mapping[str, object]]]:
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Bytes that DRAM delivers again, if a finding says so."""
     link = links.get("dram_reads")
     told = (
