@@ -286,9 +286,9 @@ _LONGEST_SLICE = 200
 
 
 def _scattered_adds(view: LaunchView) -> tuple[float, int] | None:
-    """Additions that update many addresses, which come from a list of indices. No address is updated
-    often, so nothing queues for a word. But each update is a request of its own to L2, with its
-    data. If each destination sums its items in registers, it is stored once.
+    """Additions to many addresses, which come from a list of indices. No address is updated often,
+    so nothing queues for a word. But each update is a request of its own to L2, with its data. If
+    each destination sums its items in registers, it is stored once.
 
     Their share of all requests of L1 to L2, 0 to 1; and how often an item is computed if each
     destination sums its own: twice if the code reads data of the destination, because then the

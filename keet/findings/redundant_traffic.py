@@ -399,7 +399,7 @@ def _again_from_l2(row: PointerReuse, repeated: float, default: int | None) -> f
     if not (repeated and row.l2_bytes and row.requested_bytes):
         return 0.0
     once = min(row.l2_bytes, row.sector_bytes_at_most or default or 0)
-    return min(repeated / row.requested_bytes * row.l2_bytes, row.l2_bytes - once)
+    return min(repeated / row.requested_bytes * row.l2_bytes, float(row.l2_bytes - once))
 
 
 def _second_passes(view: LaunchView, model: TimeModel, queue: float) -> Iterator[Candidate]:
