@@ -340,7 +340,7 @@ def bytes_moved(view: LaunchView) -> Note | None:
     )
     times = view.ledger.derived(
         "dram_reads_per_needed_byte",
-        Quantity(found.times, ""),
+        found.times,
         "DRAM reads of each byte that the loads touch",
         delivered,
         needed,

@@ -277,7 +277,7 @@ def _working_threads(view: LaunchView, threads: Evidence, state: str) -> Healthy
     if round(threads.value, 1) == _WARP:
         text = Sentence("all {threads:.0f}s of a warp are active on average", threads=threads)
         return HealthyNote("warp_divergence", text, (threads,))
-    every = view.ledger.derived("warp_size", Quantity(_WARP, ""), "threads of a warp")
+    every = view.ledger.derived("warp_size", _WARP, "threads of a warp")
     words = "{number:.1f} threads per warp {state} on average (of {every:.0f})"
     text = Sentence(words, number=threads._replace(unit=""), state=state, every=every)
     return HealthyNote("warp_divergence", text, (threads, every))

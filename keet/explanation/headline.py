@@ -477,7 +477,7 @@ def _nearest_cause(diagnosis: Diagnosis) -> Sentence:
     if first is None:
         return Sentence()
     label = f"times faster if it is {first.label}"
-    gain = view.ledger.derived(f"if_there.{first.id}", Quantity(first.forecast.likely, ""), label)
+    gain = view.ledger.derived(f"if_there.{first.id}", first.forecast.likely, label)
     is_shared = first.variant in BETWEEN_LAUNCHES  # its text is about several launches: said once
     if not is_shared:
         first = replace(first, advice=advice_for(first, view))
@@ -556,7 +556,7 @@ def _left(view: LaunchView, ceiling: Ceiling) -> Sentence:
         return _NOTHING_LEFT
     label = f"times faster at most with the same work of {spoken_unit(ceiling.name)}"
     name = f"left.{ceiling.name}"
-    most = view.ledger.derived(name, Quantity(times, ""), label, ceiling.reached)
+    most = view.ledger.derived(name, times, label, ceiling.reached)
     return Sentence("a speed-up of at most {most:.1f}x is left", most=most)
 
 

@@ -451,7 +451,7 @@ class _ProgramMaker:
         kernels = len({each.kernel for each in (*named, *(group[0] for group in self._left_out))})
         launches = Quantity(len(self._asked), "")
         told = self._book.derived("program_launches", launches, "launches")
-        of = self._book.derived("program_kernels", Quantity(kernels, ""), "kernels")
+        of = self._book.derived("program_kernels", kernels, "kernels")
         timed = "{launches} of {kernels} kernel{s} take {total}."
         untimed = "{launches} of {kernels} kernel{s}; the report has no durations{cycles}."
         return Sentence(
@@ -505,7 +505,7 @@ class _ProgramMaker:
         if not explanation.is_sample:
             return
         told, every, kinds = (
-            book.derived(f"program_{name}", Quantity(count, ""), label)
+            book.derived(f"program_{name}", count, label)
             for name, count, label in (
                 ("explained", len(explanation.launches), "launches that are explained"),
                 ("asked", len(self._asked), "launches that were asked for"),

@@ -46,7 +46,6 @@ from keet.analysis.time_model import (
 from keet.documents.finding import Place
 from keet.evidence import Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
-from keet.units import Quantity
 
 if TYPE_CHECKING:
     from keet.analysis.sass.flow.program import SassProgram
@@ -227,7 +226,7 @@ def _same_address(view: LaunchView, model: TimeModel) -> Candidate | None:
     )
     per = view.ledger.derived(
         "atomic_requests_per_sector",
-        Quantity(found.made / found.needed, ""),
+        found.made / found.needed,
         "requests of atomics per sector that the addresses of a warp are in",
         *filter(None, counted),
     )

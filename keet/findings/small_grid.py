@@ -34,7 +34,6 @@ from keet.analysis.time_model import INDIRECT, MOST_REMOVED, WITHIN_SM, Effect, 
 from keet.evidence import Sentence
 from keet.findings import Absence, Edit, FindingSpec, absence, otherwise, when
 from keet.findings.launch_bound import LAUNCH_GAP_NS
-from keet.units import Quantity
 
 PARTIAL_WAVE = Parameter(
     0.7,
@@ -164,7 +163,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     if variant != "one_thread" and _is_tiny(view, shape):
         variant = "tiny"
     filled = idle._replace(waits=covered_waits(model, _unhidden(model, shape, waves) ** -part))
-    sms = view.ledger.derived("sm_count", Quantity(shape.sms, ""), "SMs of the GPU")
+    sms = view.ledger.derived("sm_count", shape.sms, "SMs of the GPU")
     if shape.spread < 1:
         rest = Sentence("does not fill a GPU of {sms:.0f} SMs", sms=sms)
     else:

@@ -204,7 +204,7 @@ def _with_loops(
     if max(executed, waiting) < NOTABLE_PART:
         return text, ()
     less = [
-        view.ledger.derived(f"loops_{what}", Quantity(100 * share, "%"), label)
+        view.ledger.share(f"loops_{what}", share, label)
         for what, share, label in (
             ("even", ideal, "instructions that equal numbers of iterations save"),
             ("executed", executed, "instructions that regrouping the iterations saves"),

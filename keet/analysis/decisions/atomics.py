@@ -202,13 +202,13 @@ def shown_retries(
     sources = () if executed is None else (executed,)
     rounds = view.ledger.derived(
         f"retry_rounds.{found.memory}",
-        Quantity(found.swaps / found.updates, ""),
+        found.swaps / found.updates,
         "rounds of a compare-and-swap loop per update of a warp",
         *sources,
     )
-    share = view.ledger.derived(
+    share = view.ledger.share(
         f"retry_share.{found.memory}",
-        Quantity(100 * found.share, "%"),
+        found.share,
         "of the executed instructions are retries of compare-and-swap loops",
         *sources,
     )
