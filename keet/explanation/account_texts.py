@@ -241,9 +241,8 @@ def _by_opcode(view: LaunchView, executed: Evidence) -> Note:
 def _executed_lines(view: LaunchView, executed: Evidence) -> Iterator[Evidence]:
     places = view.column_places("executed instructions", "inst_executed")
     for place in [place for place in places if _is_edited(place.file)][:_LINES]:
-        percent = Quantity(100 * place.share, "%")
         label = "share of the executed instructions"
-        yield view.ledger.derived("instructions", percent, label, executed, line=place.where)
+        yield view.ledger.share("instructions", place.share, label, executed, line=place.where)
 
 
 # --- L2

@@ -431,8 +431,7 @@ def _idle(
     known = table.gpus == 1 and table.overlap_known
     if not known or not span or not span.value or busy.value >= span.value:
         return
-    part = Quantity(100 * (1 - busy.value / span.value), "%")
-    idle = book.derived("run_idle", part, "time without a kernel", busy, span)
+    idle = book.share("run_idle", 1 - busy.value / span.value, "time without a kernel", busy, span)
     if idle.value >= 100 * SAVED_PART:
         yield Sentence(
             "From its first kernel to its last, the run took {span}; the GPU ran no kernel for "
