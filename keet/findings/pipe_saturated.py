@@ -553,12 +553,16 @@ def _issue_slots(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     )
     shown = [busiest.reached, *(each for _, each in mix)]
     # A kernel that hardly uses the pipes for floats computes on integers.
-    if pipe is not None and alu is not None and pipe.share < INTEGER_KERNEL * alu.share:
-        pipe = alu
-    if pipe is not None:
-        words = "{said}, while {pipe} {verb} at {reached:.0f} of peak"
-        said = Sentence(words, said=said, pipe=pipe.spoken, verb=pipe.verb, reached=pipe.reached)
-        shown.append(pipe.reached)
+    is_integer = pipe and alu and pipe.share < INTEGER_KERNEL * alu.share
+    if (compared := alu if is_integer else pipe) is not None:
+        said = Sentence(
+            "{said}, while {pipe} {verb} at {reached:.0f} of peak",
+            said=said,
+            pipe=compared.spoken,
+            verb=compared.verb,
+            reached=compared.reached,
+        )
+        shown.append(compared.reached)
     if mix:
         label = "of the executed instructions are not arithmetic on data"
         sources = [evidence for _, evidence in mix]
