@@ -124,6 +124,12 @@ def first_clause(sentence: str) -> tuple[str, str]:
     return (sentence[: end.start()], sentence[end.start() :]) if end else (sentence, "")
 
 
+def enumerated(names: Sequence[str]) -> str:
+    """`a, b and c`."""
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
+
+
 def capitalized(text: str) -> str:
     """With a capital first letter; the rest stays: `L2` is not `l2`."""
     return text[:1].upper() + text[1:]

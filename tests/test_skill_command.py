@@ -10,8 +10,8 @@ from keet.cli import COMMANDS, help_text
 from keet.cli.skill import SKILL
 from keet.errors import UsageError
 from keet.explanation.casebook import casebook
-from keet.explanation.token_budget import count_tokens
 from keet.findings import findings
+from keet.token_count import count_tokens
 from tests.conftest import Keet
 from tests.rows import each_row
 from tests.typed_commands import parsed

@@ -12,7 +12,6 @@ from functools import lru_cache
 
 from keet.documents.finding import Place
 from keet.errors import one_line
-from keet.explanation.token_budget import count_tokens
 from keet.ingest.cubin import BuildInfo, HasCubins, build_info
 from keet.profile import Launch
 from keet.profile.names import file_name
@@ -28,6 +27,7 @@ from keet.source_code.kernel_source import (
     set_up,
 )
 from keet.source_code.scanner import CodePart, names_of
+from keet.token_count import count_tokens
 
 _LONGEST_LINE = 160
 """Characters of a line: generated code has longer ones."""

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from keet.errors import one_line
-from keet.explanation.token_budget import guess_tokens
 from keet.masking.keys import scrub
 from keet.optimize.facts import Facts, short_diff_text
 from keet.optimize.measure import paths_in
@@ -20,6 +19,7 @@ from keet.optimize.protocol import ProfileOutcome, shown_output
 from keet.optimize.task import OutputRule, Task
 from keet.optimize.workspace import Overlay, text_of
 from keet.pages.source_text import language, longest_run
+from keet.token_count import guess_tokens
 
 _OUTPUT_CHARS = 1500
 _DIFF_CHARS = 4000

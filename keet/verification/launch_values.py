@@ -14,7 +14,7 @@ from keet.catalog import stalls
 from keet.diagnosis.finding import Finding
 from keet.documents.finding import Place
 from keet.evidence import Evidence, Sentence
-from keet.explanation.account_rows import rows_of_any_size
+from keet.explanation.account_texts import rows_of_any_size
 from keet.explanation.known_facts import KnownFact, known_facts
 from keet.profile import Absent, Launch, Location, Profile
 from keet.profile.names import file_name

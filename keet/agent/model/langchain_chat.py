@@ -38,9 +38,9 @@ from keet.agent.model.messages import (
     estimate,
 )
 from keet.agent.model.settings import LONGEST_WAIT_S, ModelSpec, provider_of
-from keet.explanation.token_budget import guess_tokens
 from keet.masking.encoded_keys import key_in
 from keet.masking.keys import scrub
+from keet.token_count import guess_tokens
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
