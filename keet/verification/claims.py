@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from heapq import heapify, heappop, heappush
 from itertools import pairwise
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, TypeVar
 
 from keet.catalog import metric_with_id, unit_of
 from keet.verification.metric_names import (
@@ -25,7 +25,7 @@ from keet.verification.metric_names import (
     terms_in,
 )
 from keet.verification.numbers import TextNumber
-from keet.verification.sentences import SentenceSpan
+from keet.verification.sentences import SentenceSpan, Spanned
 from keet.verification.subjects import LaunchLookup, LaunchName, TextPlace, row_place
 from keet.verification.verdicts import fits
 
@@ -62,14 +62,6 @@ _AT_OTHERS = re.compile(r"[^;:\n]{0,24}\bat other lines\b|\s*(?:per iteration|gi
 """After a number below the title of a source line: the number does not belong to that line."""
 _NEXT_CELL = re.compile(r"(?<!\s)[^\S\n]{2,}(?!\n)")
 """Between columns of a printed row."""
-
-
-class Spanned(Protocol):
-    @property
-    def start(self) -> int: ...
-
-    @property
-    def end(self) -> int: ...
 
 
 Where = TypeVar("Where", bound=Spanned)

@@ -381,7 +381,7 @@ def values_in_texts(
         printed = list(_printed(text, pieces))
         for sentence in split_sentences(text):
             here = [each for each in printed if sentence.start <= each[0].start < sentence.end]
-            numbers = [_moved(number, -sentence.start) for number, _ in here]
+            numbers = [number.moved(-sentence.start) for number, _ in here]
             around = SentenceWords(sentence.text, numbers)
             for number, (_, piece) in zip(numbers, here):
                 words = around.around(number).window
@@ -409,7 +409,3 @@ def _said(number: TextNumber, words: frozenset[str], piece: Evidence | None) -> 
     same = piece is not None and agrees(number, Quantity(piece.value, piece.unit))
     value, unit = (piece.value, piece.unit) if piece and same else (number.value, number.unit)
     return ComputedValue(label, Quantity(value, unit), words, "window", None, _COVERED_OWN)
-
-
-def _moved(number: TextNumber, by: int) -> TextNumber:
-    return number._replace(start=number.start + by, end=number.end + by)

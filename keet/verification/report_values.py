@@ -93,6 +93,13 @@ class ReportValues:
         found = [report_value for one in metric_ids for report_value in self._cached(one, launch)]
         return [_complement(report_value) for report_value in found] if complement else found
 
+    def read_each(
+        self, metric_ids: Sequence[str], launches: Iterable[Launch]
+    ) -> Iterator[ReportValue]:
+        """Launch by launch."""
+        for launch in launches:
+            yield from self.read(metric_ids, launch)
+
     def _cached(self, metric_id: str, launch: Launch) -> list[ReportValue]:
         known = self._read[metric_id]
         if launch not in known:

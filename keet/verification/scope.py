@@ -12,10 +12,11 @@ from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from keet.profile import Launch
-from keet.verification.claims import Spanned, Where, in_order
+from keet.verification.claims import Where, in_order
 from keet.verification.metric_names import TIME_SHARE, Term
 from keet.verification.numbers import TextNumber
 from keet.verification.quantifiers import Quantifier
+from keet.verification.sentences import Span, Spanned, blanked
 from keet.verification.subjects import LaunchName
 
 Combination = Literal[
@@ -72,11 +73,6 @@ _RANGE = re.compile(
 _CLAUSE_END = re.compile(r"[,;:()]|\b(?:while|whereas)\b")
 _ASIDE = re.compile(r"\([^()]*\)")
 _STOP = re.compile(r"[,;:()]")
-
-
-class Span(NamedTuple):
-    start: int
-    end: int
 
 
 class Scope(NamedTuple):
@@ -308,14 +304,6 @@ def _is_understood(sentence: Sentence) -> bool:
     rest = blanked(sentence.text, [*spans, *_bounds(sentence)])
     words = _WORD.findall(rest.lower())
     return all(word in _KNOWN_WORDS for word in words) and not _is_restricted(sentence)
-
-
-def blanked(text: str, spans: Iterable[Spanned]) -> str:
-    """The text with spaces in place of the spans; the length is the same."""
-    characters = list(text)
-    for span in spans:
-        characters[span.start : span.end] = " " * (span.end - span.start)
-    return "".join(characters)
 
 
 def _bounds(sentence: Sentence) -> Iterator[Span]:

@@ -7,7 +7,8 @@ also as people round and bound it, and as ncu prints it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
+from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -18,6 +19,8 @@ from keet.units import Number, Quantity, parse_unit
 from keet.verification.numbers import TextNumber
 from keet.verification.report_values import ReportValue
 from keet.verification.sentences import SentenceSpan
+
+_VERDICTS: tuple[ClaimVerdict, ...] = ("confirmed", "contradicted", "not_found")
 
 
 class CheckedNumber(NumberCheck):
@@ -57,11 +60,18 @@ class CheckedNumber(NumberCheck):
         )
 
     def moved(self, by: int) -> CheckedNumber:
-        number = self.number._replace(start=self.start + by, end=self.end + by)
-        return CheckedNumber(number, self.verdict, self.report_value, self.reason)
+        return CheckedNumber(self.number.moved(by), self.verdict, self.report_value, self.reason)
 
     def within(self, sentence: str) -> CheckedNumber:
         return CheckedNumber(self.number, self.verdict, self.report_value, self.reason, sentence)
+
+
+def confirmed(number: TextNumber, value: ReportValue) -> CheckedNumber:
+    return CheckedNumber(number, "confirmed", value, str(value))
+
+
+def not_found(number: TextNumber, reason: str) -> CheckedNumber:
+    return CheckedNumber(number, "not_found", None, reason)
 
 
 class CheckedSentence(NamedTuple):
@@ -79,6 +89,21 @@ class CheckedSentence(NamedTuple):
     @property
     def verdicts(self) -> list[ClaimVerdict]:
         return [each.verdict for each in self.all]
+
+    def unchecked(
+        self, reason: str, *, only: Container[ClaimVerdict] = _VERDICTS
+    ) -> CheckedSentence:
+        """With `not_found` instead of its verdicts. `only`: of these."""
+        return self._replace(
+            checks=tuple(
+                not_found(each.number, reason) if each.verdict in only else each
+                for each in self.checks
+            ),
+            relations=tuple(
+                replace(each, verdict="not_found", reason=reason) if each.verdict in only else each
+                for each in self.relations
+            ),
+        )
 
 
 _NOISE = 1e-12

@@ -170,10 +170,7 @@ class _Verifier:
 
     def sentence(self, sentence: SentenceSpan) -> CheckedSentence:
         self._topics.enter(sentence)
-        here = [
-            n._replace(start=n.start - sentence.start, end=n.end - sentence.start)
-            for n in self._numbers_of(sentence)
-        ]
+        here = [number.moved(-sentence.start) for number in self._numbers_of(sentence)]
         here = with_capacity_units(sentence.text, here)
         here, left = here[:_MOST_NUMBERS], here[_MOST_NUMBERS:]
         places = places_within(self._places, sentence.start, sentence.end)
@@ -274,7 +271,7 @@ class _Verifier:
     def _by_names(self, claim: Claim, claims: Sequence[Claim]) -> CheckedNumber:
         number = claim.number
         if (ratio := check_ratio(claim, self._facts, self._spoken_of)) is not None:
-            return CheckedNumber(number, ratio.verdict, ratio.report_value, ratio.reason)
+            return ratio
         printed = self._printed.find(claim, self._subjects(claim))
         report_values = [*printed, *self._readings(claim, self._subjects(claim))]
         fitting = [
@@ -303,7 +300,7 @@ class _Verifier:
         elif not claim.firm and claim.place is None:
             reason = Sentence("; ").join([_UNCLEAR, str(report_values[0])])
         else:
-            why = explain_mistake(claim, claims, report_values, self._facts, self._everything)
+            why = explain_mistake(claim, claims, report_values, self._facts)
             return CheckedNumber(claim.number, "contradicted", report_values[0], why)
         return CheckedNumber(claim.number, "not_found", None, reason)
 
