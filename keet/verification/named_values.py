@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from keet.evidence import Evidence, Reference, Sentence
 from keet.profile import Launch
 from keet.profile.launch_sequences import MAX_DECODED
-from keet.units import Quantity
+from keet.units import Number, Quantity
 from keet.verification.metric_names import words_of
 from keet.verification.numbers import TextNumber, find_numbers
 from keet.verification.report_values import ReportValue
@@ -91,6 +91,19 @@ class ComputedValue(NamedTuple):
     def report_value(self, launch: Launch | None) -> ReportValue:
         line = f"{self.row[0]}:{self.row[1]}" if isinstance(self.row, tuple) else None
         return ReportValue(self.label, self.quantity, None, launch.id if launch else None, line)
+
+
+def computed(  # noqa: PLR0913, PLR0917
+    label: str,
+    value: Number,
+    unit: str,
+    words: str,
+    scope: Scope,
+    row: RowKey | None = None,
+    covered: float = 1.0,
+) -> ComputedValue:
+    """A value that is named by the words of a phrase."""
+    return ComputedValue(label, Quantity(value, unit), content_words(words), scope, row, covered)
 
 
 class WordsAround(NamedTuple):
@@ -357,17 +370,11 @@ def values_of_evidence(
 ) -> Iterator[ComputedValue]:
     """Evidence, named by its label."""
     for piece in evidence:
-        words = content_words(piece.label)
-        if words:
-            quantity = Quantity(piece.value, piece.unit)
+        if words := content_words(piece.label):
             about = owners.get(piece.id, frozenset())
-            row = _row(piece)
-            yield ComputedValue(piece.label, quantity, words, "window", row, _COVERED, about)
-
-
-def _row(piece: Evidence) -> RowKey | None:
-    name, _, line = (piece.line or "").rpartition(":")
-    return (name, int(line)) if name and line.isdecimal() else None
+            name, _, line = (piece.line or "").rpartition(":")
+            row = (name, int(line)) if name and line.isdecimal() else None
+            yield ComputedValue(piece.label, piece.quantity, words, "window", row, _COVERED, about)
 
 
 def values_in_texts(
@@ -406,6 +413,6 @@ def _printed(
 def _said(number: TextNumber, words: frozenset[str], piece: Evidence | None) -> ComputedValue:
     """With the value of the evidence; without one, the printed value."""
     label = piece.label if piece else "a number that keet prints"
-    same = piece is not None and agrees(number, Quantity(piece.value, piece.unit))
-    value, unit = (piece.value, piece.unit) if piece and same else (number.value, number.unit)
-    return ComputedValue(label, Quantity(value, unit), words, "window", None, _COVERED_OWN)
+    same = piece is not None and agrees(number, piece.quantity)
+    quantity = piece.quantity if piece and same else Quantity(number.value, number.unit)
+    return ComputedValue(label, quantity, words, "window", None, _COVERED_OWN)

@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from keet.verification.claims import Claim
 from keet.verification.numbers import FRACTION, WORDS, Bound, bound_before, fraction_of, value_of
+from keet.verification.sentences import clause_around
 
 RelationKind = Literal["more", "less", "ratio", "same", "close", "most", "least", "unclear"]
 """`ratio`: the first is a multiple of the second, without more or less."""
@@ -197,25 +197,15 @@ NOT_MEASURED = re.compile(
 )
 """Words about possibilities or about what a GPU can do, not about what this launch did."""
 _OF_PEAK = re.compile(r"\bof\s+(?:(?:its|the|their)\s+)?(?:\w+\s+)?peak\b", re.IGNORECASE)
-_CLAUSE_END = re.compile(r"[,;:()]|\b(?:while|whereas|but|and)\b")
 
 
 def clause_of(claim: Claim) -> str:
     """The clause of the number, extended to the metric name before it."""
     text, number = claim.sentence.text, claim.number
-    ends = _clause_ends(text)
-    before = bisect_right(ends, number.start, key=lambda span: span[1])
-    behind = bisect_left(ends, number.end, key=lambda span: span[0])
-    start = ends[before - 1][1] if before else 0
-    end = ends[behind][0] if behind < len(ends) else len(text)
+    start, end = clause_around(text, number.start, number.end)
     if claim.term and claim.term.end <= number.start:
         start = min(start, claim.term.start)
     return text[start:end]
-
-
-@lru_cache(maxsize=8)
-def _clause_ends(text: str) -> tuple[tuple[int, int], ...]:
-    return tuple(match.span() for match in _CLAUSE_END.finditer(text))
 
 
 def is_hypothetical(claim: Claim) -> bool:

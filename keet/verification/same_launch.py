@@ -14,6 +14,7 @@ from keet.profile import Launch
 from keet.verification.claims import Claim
 from keet.verification.numbers import TextNumber
 from keet.verification.report_values import ReportValue
+from keet.verification.sentences import CLAUSE_END
 from keet.verification.subjects import LaunchName
 from keet.verification.verdicts import CheckedNumber, agrees_with_report
 
@@ -21,7 +22,6 @@ _Readings = Callable[[Claim, Launch], Sequence[ReportValue]]
 _NEGATED = re.compile(r"\b(?:not|no|never|cannot|nor|hardly|without)\b|n['’]t\b", re.IGNORECASE)
 _AGAINST = re.compile(r"\b(?:no|not)\s+\w+\s+than\s+(?:the\s+)?\Z", re.IGNORECASE)
 """`no more than`: the bound of the number is the right one already."""
-_CLAUSE_END = re.compile(r"[,;:()]|\b(?:while|whereas|but|and)\b")
 _CHANGE = re.compile(r"\s*(?:\bto\b|→|->)\s*")
 NOT_CHECKED = "not checked: "
 NO_SUCH_LAUNCH = f"{NOT_CHECKED}the launch with this number is of another kernel"
@@ -39,7 +39,7 @@ def not_of_each(claim: Claim, values: Sequence[ReportValue]) -> CheckedNumber | 
     if number.bound is None or not any(agrees_with_report(number, value) for value in values):
         return None
     before = _AGAINST.sub("", claim.sentence.text[: number.start])
-    if _NEGATED.search(_CLAUSE_END.split(before)[-1]):
+    if _NEGATED.search(CLAUSE_END.split(before)[-1]):
         return CheckedNumber(number, "not_found", None, _NEGATION)
     likeliest = [value for value in values if value.label == values[0].label]
     others = [value for value in likeliest if not agrees_with_report(number, value)]

@@ -7,7 +7,9 @@ numbers are skipped: code, places, identifiers, versions, dates.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 from keet.profile import Launch
@@ -61,6 +63,25 @@ class SentenceSpan(NamedTuple):
     @property
     def end(self) -> int:
         return self.start + len(self.text)
+
+
+CLAUSE_END = re.compile(r"[,;:()]|\b(?:while|whereas|but|and)\b")
+
+
+def clause_around(text: str, start: int, end: int) -> Span:
+    """The clause of a passage."""
+    ends = _clause_ends(text)
+    before = bisect_right(ends, start, key=lambda span: span.end)
+    behind = bisect_left(ends, end, key=lambda span: span.start)
+    return Span(
+        ends[before - 1].end if before else 0,
+        ends[behind].start if behind < len(ends) else len(text),
+    )
+
+
+@lru_cache(maxsize=8)
+def _clause_ends(text: str) -> tuple[Span, ...]:
+    return tuple(Span(*match.span()) for match in CLAUSE_END.finditer(text))
 
 
 def split_sentences(text: str) -> Iterator[SentenceSpan]:

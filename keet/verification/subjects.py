@@ -16,7 +16,7 @@ from keet.profile import Launch
 from keet.profile.launch_sequences import MAX_DECODED
 from keet.profile.names import KernelName, file_name
 
-_LAUNCH = re.compile(r"\b[Ll]aunch\s+#?(\d+)\b|(?<![\w&])#(\d+)\b")
+LAUNCH_NUMBER = re.compile(r"\b[Ll]aunch\s+#?(\d+)\b|(?<![\w&])#(\d+)\b")
 _WORD = re.compile(r"\w+")
 _OBJECT = re.compile(
     r"\b(?:than|so do(?:es)?|(?:un)?like|compared (?:to|with)|relative to|against|versus|vs\.?"
@@ -118,7 +118,7 @@ class LaunchLookup(Sequence[Launch]):
     def _find(self, text: str) -> list[LaunchName]:
         found = [
             LaunchName(m.start(), m.end(), self._by_number[number])
-            for m in _LAUNCH.finditer(text)
+            for m in LAUNCH_NUMBER.finditer(text)
             if (number := int(m[1] or m[2])) in self._by_number
         ]
         words: list[LaunchName] = []
@@ -141,7 +141,7 @@ class LaunchLookup(Sequence[Launch]):
         if self._are_of_two_reports:
             return names
         found: list[LaunchName] = []
-        kernels = [name for name in names if not _LAUNCH.match(text, name.start)]
+        kernels = [name for name in names if not LAUNCH_NUMBER.match(text, name.start)]
         for match in _ORDINALS.finditer(text):
             behind = next((n for n in names if n.start == match.end()), None)
             before = next((n for n in names if _OWNS.fullmatch(text, n.end, match.start())), None)
