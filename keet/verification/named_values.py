@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property, lru_cache
 from itertools import chain
 from types import MappingProxyType
@@ -219,12 +219,23 @@ def _cells(masked: str) -> Iterator[_Cell]:
     yield _Cell(start, words)
 
 
-class ValueSource(NamedTuple):
-    """A source of values of a launch."""
+class ValueSource:
+    """A source of values of a launch, which are computed once."""
 
-    make: Callable[[Launch], Iterable[ComputedValue]]
-    units: tuple[str, ...] = ()
-    """Units of its values; empty: any."""
+    def __init__(
+        self, make: Callable[[Launch], Iterable[ComputedValue]], units: Collection[str] = ()
+    ) -> None:
+        """`units`: of its values; empty: any."""
+        self._make, self._units = make, units
+        self._made: dict[Launch, _Index] = {}
+
+    def has(self, number: TextNumber) -> bool:
+        return not self._units or number.unit in self._units
+
+    def of(self, launch: Launch) -> _Index:
+        if launch not in self._made:
+            self._made[launch] = _Index(self._make(launch))
+        return self._made[launch]
 
 
 class ComputedValues:
@@ -242,7 +253,7 @@ class ComputedValues:
         belong to one launch. `of_view`: selects, of many launches, those that keet explains.
         `sentences`: texts that keet prints. `facts_of`: what is known about a launch."""
         self.facts_of = facts_of
-        self._sources = [_CachedSource(source) for source in sources]
+        self._sources = sources
         self._general = general
         self._of_view = of_view
         self._sentences = sentences
@@ -292,22 +303,6 @@ class ComputedValues:
 def _plain(sentence: str) -> str:
     """Without layout and markup; a leading `Why:` stays apart."""
     return " ".join(_WORDS.findall(_LAUNCH.sub(r"launch \1", sentence)))
-
-
-class _CachedSource:
-    """Values of a source, computed once per launch."""
-
-    def __init__(self, source: ValueSource) -> None:
-        self._source = source
-        self._made: dict[Launch, _Index] = {}
-
-    def has(self, number: TextNumber) -> bool:
-        return not self._source.units or number.unit in self._source.units
-
-    def of(self, launch: Launch) -> _Index:
-        if launch not in self._made:
-            self._made[launch] = _Index(self._source.make(launch))
-        return self._made[launch]
 
 
 class _Index:

@@ -23,7 +23,7 @@ from keet.verification.metric_names import (
     STALL_SHARE,
     TIME_SHARE,
 )
-from keet.verification.subjects import NO_LINE, TextPlace, launch_lookup
+from keet.verification.subjects import NO_LINE, LaunchLookup, TextPlace
 
 _SHARED = {
     "excess wavefront": "wavefronts_shared_excess",
@@ -78,10 +78,10 @@ class ReportValue(NamedTuple):
 class ReportValues:
     """Looks up values of launches by metric id, by source line and by stall reason."""
 
-    def __init__(self, launches: Sequence[Launch], asked: Callable[[], Iterable[str]]) -> None:
+    def __init__(self, launches: LaunchLookup, asked: Callable[[], Iterable[str]]) -> None:
         """`asked`: metric ids that the text may need. With many launches, all of them are read at
         once, so that no launch is decoded twice or kept in memory."""
-        self.launches = launch_lookup(launches)
+        self.launches = launches
         self._asked = asked
         self._hotspots: dict[tuple[Launch, Grouping], Hotspots | None] = {}
         self._read: dict[str, dict[Launch, list[ReportValue]]] = defaultdict(dict)

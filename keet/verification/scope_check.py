@@ -46,14 +46,14 @@ class ScopeChecker:
 
     def __init__(self, scope: Scope, claims: Sequence[Claim], readings: _Readings) -> None:
         self._scope = scope
+        self._claims = claims
         self._readings = readings
         self._lists = list(_lists(claims))
 
-    def checks(self, claims: Sequence[Claim]) -> list[CheckedNumber]:
-        found = [self._check(claim) for claim in claims if not self._is_count(claim)]
-        right = all(check.verdict == "confirmed" for check in found)
-        verdicts = {check.number: check for check in found}
-        return [verdicts.get(c.number) or self._count(c, is_right=right) for c in claims]
+    def checks(self) -> list[CheckedNumber]:
+        checks = {c.number: self._check(c) for c in self._claims if not self._is_count(c)}
+        right = all(check.verdict == "confirmed" for check in checks.values())
+        return [checks.get(c.number) or self._count(c, is_right=right) for c in self._claims]
 
     def _is_count(self, claim: Claim) -> bool:
         """`All 4 launches`: the number belongs to the quantifier."""
