@@ -211,9 +211,7 @@ def compare_launches(pairing: Pairing, *profiles: Profile, numbers: Numbers) -> 
 
 
 def _counts(pairing: Pairing, profiles: Sequence[Profile], numbers: Numbers) -> Iterator[Caveat]:
-    one, other = (
-        sum(len(group.launches) for group in side) for side in (pairing.before, pairing.after)
-    )
+    one, other = pairing.counts
     if one == other:
         return
     whole = all(map(all_captured, profiles))
@@ -423,7 +421,7 @@ def _writes_as_much(pairing: Pairing) -> bool:
     """Whether as many launches write as many bytes on both sides: then a launch that executes fewer
     instructions needs fewer for the same work. One that executes more may have taken over a loop of
     launches, which writes its result once, too."""
-    one, other = (sum(len(group.launches) for group in side) for side in pairing[:2])
+    one, other = pairing.counts
     changes = [_growth_of_one(pairing, metric) for metric in _WRITTEN]
     return one == other and any(each is not None and abs(each) <= SAME_WORK for each in changes)
 

@@ -59,6 +59,11 @@ class Pairing(NamedTuple):
         return [launch for group in self.sides[which] for launch in group.launches]
 
     @property
+    def counts(self) -> tuple[int, int]:
+        """Launches of both sides."""
+        return len(self.launches(0)), len(self.launches(1))
+
+    @property
     def kernel(self) -> str:
         """The common name, or `before → after`."""
         names = [

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
 from itertools import pairwise
 from typing import NamedTuple, TypeVar
@@ -91,9 +91,9 @@ def find_claims(
     """The claims of one sentence, with positions in the sentence. `places`: of the sentence.
     `title`: the source line in the title of the text, if any."""
     text = sentence.text
-    terms = [term for term in terms_in(text) if not _inside(term, places)]
     names = launches.named_in(text)
-    terms = [term for term in terms if not _inside(term, names)]
+    taken = [*places, *names]
+    terms = [t for t in terms_in(text) if not any(s.start <= t.start < s.end for s in taken)]
     leading = row_place(text, places, title)
     free = [
         number
@@ -112,24 +112,16 @@ def find_claims(
             misfit=None if number in chosen else _misfit(text, number, terms),
             place=leading
             or listed_places.get(number)
-            or _nearest(text, number, _before(number, places, title), numbers)
+            # Below the title of a source line, a place after a number is what the line waits for.
+            or _nearest(
+                text, number, [p for p in places if not title or p.end <= number.start], numbers
+            )
             or title,
             subject=listed_names.get(number) or _subject(text, number, names, numbers),
             sentence=sentence,
         )
         for number in numbers
     ]
-
-
-def _before(
-    number: TextNumber, places: Sequence[TextPlace], title: TextPlace | None
-) -> Sequence[TextPlace]:
-    """Below the title of a source line, a place after a number is what the line waits for."""
-    return [place for place in places if place.end <= number.start] if title else places
-
-
-def _inside(term: Term, spans: Iterable[TextPlace | LaunchName]) -> bool:
-    return any(span.start <= term.start < span.end for span in spans)
 
 
 class _Bond(NamedTuple):
@@ -279,17 +271,11 @@ def _subject(
         for name in names
         if name.start < number.start or _cost(text, number, name, numbers) <= _CLOSE_BEHIND
     ]
-    found = _nearest(text, number, near, numbers)
-    return found and _narrowed(text, number, found, names)
-
-
-def _narrowed(
-    text: str, number: TextNumber, subject: LaunchName, names: Sequence[LaunchName]
-) -> LaunchName:
-    """`launch 2 (normalise) takes 5 us`, `normalise takes 5 us in launch 2`: that launch of it."""
-    for name in names:
+    subject = _nearest(text, number, near, numbers)
+    for name in names if subject else ():
+        # `launch 2 (normalise) takes 5 us`, `normalise takes 5 us in launch 2`: that launch of it
         apart = _OTHER_CLAUSE.search(text, min(name.end, number.end), max(name.start, number.start))
-        if set(name.launches) < set(subject.launches) and not apart:
+        if subject and set(name.launches) < set(subject.launches) and not apart:
             return name
     return subject
 
@@ -339,19 +325,19 @@ def _fits(text: str, number: TextNumber, term: Term) -> bool:
 
 
 def _units(term: Term) -> set[str]:
-    units = set()
-    for metric_id in term.metric_ids:
-        if metric_id in (TIME_SHARE, L1_ELAPSED) or metric_id.startswith((STALL_SHARE, ROOFLINE)):
-            units.add("%")
-        elif metric_id == DRAM_TRAFFIC:
-            units.add("byte")
-        elif metric_id.startswith(NCU_NAME):
-            units.add(unit_of(metric_id.removeprefix(NCU_NAME)))
-        else:
-            units.add(metric_with_id(metric_id).unit)
-        if metric_id == "samples_total":
-            units.add("%")  # `21.8 % of the samples`: of a source line
-    return units
+    units = set(map(_unit, term.metric_ids))
+    # `21.8 % of the samples`: of a source line
+    return units | {"%"} if "samples_total" in term.metric_ids else units
+
+
+def _unit(metric_id: str) -> str:
+    if metric_id in (TIME_SHARE, L1_ELAPSED) or metric_id.startswith((STALL_SHARE, ROOFLINE)):
+        return "%"
+    if metric_id == DRAM_TRAFFIC:
+        return "byte"
+    if metric_id.startswith(NCU_NAME):
+        return unit_of(metric_id.removeprefix(NCU_NAME))
+    return metric_with_id(metric_id).unit
 
 
 _OF = re.compile(r"\b(?:of|than)\s+(?:(?:the|its|all)\s+)?\Z")
