@@ -196,22 +196,15 @@ def _with_shared_units(text: str, numbers: list[TextNumber]) -> list[TextNumber]
     shared = list(numbers)
     for index in range(len(shared) - 2, -1, -1):
         this, after = shared[index], shared[index + 1]
-        if not this.unit and not this.shape and _lends_unit(text, this, after):
-            shared[index] = _in_unit_of(this, after)
+        is_near = after.start - this.end <= _FARTHEST_UNIT
+        joined = is_near and _JOINED.fullmatch(text, this.end, after.start)
+        lends = joined and (after.unit or _SCALED.search(after.text))
+        if lends and not this.unit and not this.shape:
+            plain = _NUMBER.match(after.text)
+            written = plain and float(re.sub(r"[,_\u202f−+]", "", plain[0]) or "0")
+            prefix = abs(after.value / written) if written else 1.0
+            shared[index] = _scaled(this, after.unit, prefix)
     return [_with_unit_before(text, number) for number in shared]
-
-
-def _lends_unit(text: str, this: TextNumber, after: TextNumber) -> bool:
-    if after.start - this.end > _FARTHEST_UNIT or not (after.unit or _SCALED.search(after.text)):
-        return False
-    return _JOINED.fullmatch(text, this.end, after.start) is not None
-
-
-def _in_unit_of(this: TextNumber, other: TextNumber) -> TextNumber:
-    """The number in the unit and prefix of the other number."""
-    plain = _NUMBER.match(other.text)
-    written = plain and float(re.sub(r"[,_\u202f−+]", "", plain[0]) or "0")
-    return _scaled(this, other.unit, abs(other.value / written) if written else 1.0)
 
 
 def _scaled(number: TextNumber, unit: str, factor: float) -> TextNumber:
@@ -431,8 +424,4 @@ def value_of(words: str) -> int:
 def fraction_of(words: str) -> float:
     """`three quarters` is 0.75."""
     *count, part = re.findall(r"[a-z]+", words.lower())
-    return (value_of(count[0]) or 1 if count else 1) / PARTS[_singular(part)]
-
-
-def _singular(part: str) -> str:
-    return "half" if part == "halves" else part.removesuffix("s")
+    return (value_of(count[0]) or 1 if count else 1) / PARTS[part.removesuffix("s")]

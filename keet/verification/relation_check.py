@@ -109,7 +109,9 @@ class RelationChecker:
         words = [_of_words(text, each) for each in zip(*judged)]
         kept = []
         for relation in compared:
-            same = [w for w in words if _overlap(relation, w) and w.verdict != "not_found"]
+            start, end = relation.start, relation.end
+            overlapping = (word for word in words if start < word.end and word.start < end)
+            same = [word for word in overlapping if word.verdict != "not_found"]
             if any({word.verdict, relation.verdict} == _OPPOSITES for word in same):
                 words = [word for word in words if word not in same]  # measured in other ways
                 kept.append(replace(relation, verdict="not_found", reason=_NOT_UNDERSTOOD))
@@ -223,10 +225,6 @@ def _document(text: str, start: int, end: int, verdict: _Verdict) -> RelationDoc
     )
 
 
-def _overlap(one: RelationDocument, other: RelationDocument) -> bool:
-    return one.start < other.end and other.start < one.end
-
-
 def _is_operand(term: Term) -> bool:
     """Whether a term can be compared: not weak words, except stalls, and not totals."""
     is_stall = term.metric_ids[0].startswith(STALL_SHARE)
@@ -260,12 +258,12 @@ def _compatible(
     both names have several values, they are paired one by one."""
     several = len(ours) > 1 and len(theirs) > 1
     both = zip(ours, theirs) if several else product(ours, theirs)
-    found = [(a, b) for a, b in both if _comparable(a.quantity.unit, b.quantity.unit, is_part)]
-    return [pair for pair in found if pair[0].quantity.unit == found[0][0].quantity.unit]
-
-
-def _comparable(ours: str, theirs: str, is_part: bool) -> bool:  # noqa: FBT001
-    return same_kind(ours, theirs) or (is_part and is_count(ours) and is_count(theirs))
+    pairs = []
+    for pair in both:
+        unit, other = (value.quantity.unit for value in pair)
+        if same_kind(unit, other) or (is_part and is_count(unit) and is_count(other)):
+            pairs.append(pair)
+    return [pair for pair in pairs if pair[0].quantity.unit == pairs[0][0].quantity.unit]
 
 
 def _judge(relation: Relation, pairs: Sequence[_Pair]) -> _Verdict | None:

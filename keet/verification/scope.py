@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 from keet.profile import Launch
@@ -193,17 +193,16 @@ def _of_list(sentence: Sentence) -> Scope | None:
         return None
     paired = in_order(text, sentence.numbers, names)
     members = [n for n, a, b in zip(names, [False, *joined], [*joined, False]) if a or b]
-    own = [n for n in sentence.numbers if n in paired or _nearest(n, names) not in members]
+    own = []
+    for number in sentence.numbers:
+        before = [name for name in names if name.start < number.start]
+        if number in paired or (before[-1] if before else names[0]) not in members:
+            own.append(number)
     launches = _union(members)
     if len(launches) < 2 or len(own) == len(sentence.numbers):
         return None
     spans = tuple(Span(number.start, number.end) for number in own)
     return Scope("all", (launches,), named=True, own=spans)
-
-
-def _nearest(number: Spanned, names: Sequence[LaunchName]) -> LaunchName:
-    before = [name for name in names if name.start < number.start]
-    return before[-1] if before else names[0]
 
 
 def _union(names: Iterable[LaunchName]) -> tuple[Launch, ...]:
@@ -280,15 +279,9 @@ def _combination(  # noqa: PLR0911
 
 def _is_understood(sentence: Sentence) -> bool:
     """Whether keet knows all words besides names, metrics, numbers and quantifiers."""
-    spans: list[Spanned] = [
-        *sentence.names,
-        *sentence.terms,
-        *sentence.numbers,
-        *sentence.quantifiers,
-    ]
-    rest = blanked(sentence.text, [*spans, *_bounds(sentence)])
-    words = _WORD.findall(rest.lower())
-    return all(word in _KNOWN_WORDS for word in words) and not _is_restricted(sentence)
+    _, *spans = sentence
+    rest = blanked(sentence.text, chain(*spans, _bounds(sentence)))
+    return _KNOWN_WORDS.issuperset(_WORD.findall(rest.lower())) and not _is_restricted(sentence)
 
 
 def _bounds(sentence: Sentence) -> Iterator[Span]:

@@ -119,7 +119,8 @@ class ScopeChecker:
         """Confirmed by the likeliest meaning; contradicted only if no meaning makes it true."""
         likeliest = columns[0]
         if self._holds(claim, likeliest, strict=True):
-            return confirmed(claim.number, _witness(claim, likeliest))
+            fitting = (r for r in likeliest if agrees_with_report(claim.number, r))
+            return confirmed(claim.number, next(fitting, likeliest[0]))
         if any(self._holds(claim, column, strict=False) for column in columns) or not claim.firm:
             values = Sentence("; ").join(map(str, likeliest[:3]))
             return not_found(claim.number, Sentence("not checked: {values}", values=values))
@@ -195,10 +196,6 @@ def relations_in_scope(
 
 def unchecked_sentence(checked: CheckedSentence) -> CheckedSentence:
     return checked.unchecked(_NOT_CHECKED)._replace(is_quantified=True)
-
-
-def _witness(claim: Claim, column: Sequence[ReportValue]) -> ReportValue:
-    return next((r for r in column if agrees_with_report(claim.number, r)), column[0])
 
 
 def _surely(number: TextNumber, value: ReportValue) -> bool:

@@ -127,7 +127,7 @@ class LaunchLookup(tuple[Launch, ...]):
     def _with_ordinals(self, text: str, names: list[LaunchName]) -> list[LaunchName]:
         """`the first launch of A`, `A's last launch`, `the first and the second launch`. Those
         beyond the last launch name none, nor do those of two reports, nor `A in its first`."""
-        if self._are_of_two_reports:
+        if len(self._by_number) < len(self):  # of two reports
             return names
         found: list[LaunchName] = []
 
@@ -173,10 +173,6 @@ class LaunchLookup(tuple[Launch, ...]):
         for launch in self:
             found[launch.id] = (*found.get(launch.id, ()), launch)
         return found
-
-    @cached_property
-    def _are_of_two_reports(self) -> bool:
-        return len(self._by_number) < len(self)
 
     @cached_property
     def of_second_report(self) -> frozenset[Launch]:

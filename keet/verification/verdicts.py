@@ -144,10 +144,8 @@ def is_any(
     if not math.isfinite(measured):
         return False
     bound = number.bound
-    for (
-        value,
-        half,
-    ) in meanings:  # no calls in this loop: each number is compared with all evidence of its launch
+    # No calls in this loop: each number is compared with all evidence of its launch.
+    for value, half in meanings:
         slack = half + rounding + _NOISE * max(abs(value), abs(measured))
         if bound is None:
             close = abs(value - measured) <= slack
@@ -168,14 +166,12 @@ def is_near(number: TextNumber, quantity: Quantity) -> bool:
     """
     if number.bound is None:
         return True
-    steps = [_leading_step(value) for value, _ in amounts(number, quantity.unit)]
-    values = [value for value, _ in amounts(number, quantity.unit)]
-    return any(abs(v - quantity.value) <= step for v, step in zip(values, steps))
-
-
-def _leading_step(value: float) -> float:
-    """One unit of the leading digit: 10 for 60, 100 for 250."""
-    return 10.0 ** math.floor(math.log10(abs(value))) if value else 1.0
+    for value, _ in amounts(number, quantity.unit):
+        # One unit of the leading digit: 10 for 60, 100 for 250.
+        step = 10.0 ** math.floor(math.log10(abs(value))) if value else 1.0
+        if abs(value - quantity.value) <= step:
+            return True
+    return False
 
 
 def fits(number: TextNumber, unit: str, *, lenient: bool = False) -> bool:
@@ -244,17 +240,15 @@ def agrees_with_report(number: TextNumber, report_value: ReportValue) -> bool:
     if agrees(number, _as_rounded(number, report_value.quantity), lenient=True, rounding=rounding):
         return True
     # ncu prints a ratio of 0.04 as `%  0.04`, with the unit in a separate column.
-    if (
-        number.unit == "%"
-        and number.text[-1:].isdigit()
-        and report_value.quantity.unit in ("", "x")
-    ):
+    is_split = number.unit == "%" and number.text[-1:].isdigit()
+    if is_split and report_value.quantity.unit in ("", "x"):
         return agrees(number._replace(unit=""), report_value.quantity, rounding=rounding)
     # Most people call 49,152 bytes of shared memory 48 KB; ncu does not.
     spec = metric_named(report_value.metric or "")
     if not number.binary or spec is None or not spec.id.startswith(_ALLOCATED):
         return False
-    scale = {"K": 1.024, "M": 1.024**2, "G": 1.024**3}[_prefix(number.text)]
+    prefix = number.text[number.text.index("B") - 1]
+    scale = {"K": 1.024, "M": 1.024**2, "G": 1.024**3}[prefix]
     binary = number._replace(value=number.value * scale, half=number.half * scale)
     return agrees(binary, report_value.quantity, rounding=rounding)
 
@@ -265,8 +259,3 @@ def _as_rounded(number: TextNumber, quantity: Quantity) -> Quantity:
     printed = Quantity(float(f"{value:.4g}"), quantity.unit)
     is_finer = number.half and 10 * abs(printed.value - value) <= number.half
     return printed if is_finer and not agrees(number, quantity, lenient=True) else quantity
-
-
-def _prefix(text: str) -> str:
-    """The letter before the B."""
-    return text[text.index("B") - 1]

@@ -121,16 +121,12 @@ def verify_text(  # noqa: PLR0913
     for sentence in verifier.sentences():
         if before_sentence is not None:
             before_sentence()
-        checked = _as_written(verifier.sentence(sentence), text)
+        written = SentenceSpan(text[sentence.start : sentence.end], sentence.start)
+        checked = verifier.sentence(sentence)._replace(sentence=written)
         if found and verifier.refers_back:
             found[-1] = unchecked_sentence(found[-1])
         found.append(checked if both_sides else without_unknown_sides(checked))
     return found
-
-
-def _as_written(checked: CheckedSentence, text: str) -> CheckedSentence:
-    start, end = checked.sentence.start, checked.sentence.end
-    return checked._replace(sentence=SentenceSpan(text[start:end], start))
 
 
 class _Verifier:
