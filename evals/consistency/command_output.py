@@ -13,7 +13,7 @@ from keet.cli import dispatch
 from keet.errors import KeetError
 from keet.ingest import read_profile
 from keet.profile import Launch, Profile
-from keet.verification.named_values import ComputedValues
+from keet.verification.launch_values import ComputedValues
 from keet.verification.verify_against import computed_values
 
 OF_ONE = {

@@ -11,7 +11,7 @@ from keet.explanation.analyst import explain
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.ingest import read_profile
 from keet.units import Quantity
-from keet.verification.named_values import ComputedValues
+from keet.verification.launch_values import ComputedValues
 from keet.verification.verify_against import computed_values
 from kernels_samples.samples import Sample
 

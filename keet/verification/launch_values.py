@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property, partial
-from itertools import product
+from functools import cached_property
+from itertools import chain, product
 from typing import TYPE_CHECKING
 
 from keet.analysis.hardware.ceilings import spoken_unit
@@ -18,16 +18,21 @@ from keet.evidence import Evidence
 from keet.explanation.account_rows import rows_of_any_size
 from keet.explanation.known_facts import KnownFact, known_facts
 from keet.profile import Absent, Launch, Location, Profile
+from keet.profile.launch_sequences import MAX_DECODED
 from keet.profile.names import file_name
 from keet.verification.named_values import (
     ComputedValue,
-    ValueSource,
+    ValueIndex,
+    WordsAround,
     computed,
     content_words,
+    plain_words,
     values_in_texts,
     values_of_evidence,
 )
-from keet.verification.report_values import has_column
+from keet.verification.numbers import TextNumber
+from keet.verification.report_values import ReportValue, has_column
+from keet.verification.sentences import split_sentences
 from keet.verification.subjects import NO_LINE, RowKey
 
 if TYPE_CHECKING:
@@ -48,6 +53,7 @@ class LaunchValues:
         self._profile = profile
         self._on_launch = on_launch
         self._launches = frozenset(profile.launches)
+        self._indices: dict[tuple[str, Launch], ValueIndex] = {}
         self._facts: dict[Launch, Sequence[KnownFact]] = {}
         self._codes: dict[Launch, MachineCode | None] = {}
 
@@ -139,6 +145,27 @@ class LaunchValues:
         groups = self._program.groups if self._program else ()
         return {launch: group for group in groups for launch in group.launches}
 
+    def find(
+        self,
+        number: TextNumber,
+        around: WordsAround,
+        launches: Iterable[Launch],
+        *,
+        exact: bool = False,
+    ) -> ReportValue | None:
+        """See `ComputedValues.find`. The cheapest values first."""
+        kinds = [self.explained, self.roofline, self.rows, self.code]
+        if number.unit in ("byte", "x"):
+            kinds.append(self.pointers)
+        own = [launch for launch in launches if launch in self._launches]
+        for values_of, launch in product(kinds, own):
+            key = values_of.__name__, launch
+            if key not in self._indices:
+                self._indices[key] = ValueIndex(values_of(launch))
+            if value := self._indices[key].find(number, around, exact=exact):
+                return value.report_value(launch)
+        return None
+
     def program(self) -> Iterator[ComputedValue]:
         """Numbers about all launches together."""
         yield from program_values(self._program) if self._program else ()
@@ -225,17 +252,62 @@ class LaunchValues:
             self._codes[launch] = None if isinstance(found, Absent) else found
         return self._codes[launch]
 
-    @property
-    def sources(self) -> Sequence[ValueSource]:
-        """The cheapest first; they yield nothing for launches of another report."""
-        made = (self.explained, self.roofline, self.rows, self.code)
-        cheap = [ValueSource(partial(self._own, make)) for make in made]
-        return [*cheap, ValueSource(partial(self._own, self.pointers), ("byte", "x"))]
 
-    def _own(
-        self, make: Callable[[Launch], Iterator[ComputedValue]], launch: Launch
-    ) -> Iterator[ComputedValue]:
-        return make(launch) if launch in self._launches else iter(())
+class ComputedValues:
+    """Values that keet computes for the launches of one or two reports, on demand."""
+
+    def __init__(
+        self,
+        reports: Sequence[LaunchValues] = (),
+        general: Callable[[], Iterable[ComputedValue]] = tuple,
+        sentences: Callable[[], Iterable[str]] = tuple,
+    ) -> None:
+        """`general`, `sentences`: further values, and texts that keet prints, of no single
+        report."""
+        self._reports = reports
+        self._more, self._more_sentences = general, sentences
+        self.is_empty = not reports and general is tuple
+        self.facts_of = self._facts_of if reports else None
+
+    def _facts_of(self, launch: Launch) -> Sequence[KnownFact]:
+        return next((each.facts(launch) for each in self._reports if each.has(launch)), ())
+
+    def find(
+        self,
+        number: TextNumber,
+        around: WordsAround,
+        launches: Sequence[Launch],
+        named: Sequence[Launch] | None = None,
+        *,
+        exact: bool = False,
+    ) -> ReportValue | None:
+        """The value that the number states, if keet computes one. `named`: the launches that the
+        sentence names for it. `exact`: the words right before the number must be exactly its
+        name."""
+        if number.shape:
+            return None
+        about = None if named is None else {launch.id for launch in named}
+        if value := self._of_no_launch.find(number, around, about):
+            return value.report_value(None)
+        if len(launches) > MAX_DECODED:
+            launches = [launch for each in self._reports for launch in each.of_view(launches)]
+        found = (each.find(number, around, launches, exact=exact) for each in self._reports)
+        return next(filter(None, found), None)
+
+    @cached_property
+    def _of_no_launch(self) -> ValueIndex:
+        programs = (value for each in self._reports for value in each.program())
+        return ValueIndex(chain(programs, self._more()))
+
+    def quotes(self, sentence: str) -> bool:
+        """Whether it is a sentence that keet prints about these launches, word for word."""
+        words = plain_words(sentence)
+        return not self._printed.isdisjoint((words, words.partition(": ")[2]))
+
+    @cached_property
+    def _printed(self) -> frozenset[str]:
+        texts = chain(*(each.sentences() for each in self._reports), self._more_sentences())
+        return frozenset(plain_words(part.text) for text in texts for part in split_sentences(text))
 
 
 _SPOKEN = {"issue_slots": "instruction issue"}

@@ -1,7 +1,7 @@
 """Values that keet computes from a report, with the words that name them in a text.
 
 A text that quotes keet (a finding's share of the sectors, a forecast, a row of `keet hotspots`)
-contains numbers that are not metrics of the report. `ComputedValues` finds them by their words.
+contains numbers that are not metrics of the report. `ValueIndex` finds them by their words.
 """
 
 from __future__ import annotations
@@ -9,15 +9,14 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
-from functools import cached_property, lru_cache
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from functools import lru_cache
 from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from keet.evidence import Evidence, Reference, Sentence
 from keet.profile import Launch
-from keet.profile.launch_sequences import MAX_DECODED
 from keet.units import Number, Quantity
 from keet.verification.metric_names import words_of
 from keet.verification.numbers import TextNumber, find_numbers
@@ -27,7 +26,7 @@ from keet.verification.subjects import RowKey
 from keet.verification.verdicts import agrees
 
 if TYPE_CHECKING:
-    from keet.explanation.known_facts import KnownFact
+    pass
 
 Scope = Literal["cell", "window", "sentence", "row"]
 """Where the words must be. `cell`: alone right before the number; `window`: between the adjacent
@@ -219,93 +218,12 @@ def _cells(masked: str) -> Iterator[_Cell]:
     yield _Cell(start, words)
 
 
-class ValueSource:
-    """A source of values of a launch, which are computed once."""
-
-    def __init__(
-        self, make: Callable[[Launch], Iterable[ComputedValue]], units: Collection[str] = ()
-    ) -> None:
-        """`units`: of its values; empty: any."""
-        self._make, self._units = make, units
-        self._made: dict[Launch, _Index] = {}
-
-    def has(self, number: TextNumber) -> bool:
-        return not self._units or number.unit in self._units
-
-    def of(self, launch: Launch) -> _Index:
-        if launch not in self._made:
-            self._made[launch] = _Index(self._make(launch))
-        return self._made[launch]
-
-
-class ComputedValues:
-    """Values that keet computes for the launches of one or two reports, on demand."""
-
-    def __init__(
-        self,
-        sources: Sequence[ValueSource] = (),
-        general: Callable[[], Iterable[ComputedValue]] = tuple,
-        of_view: Callable[[Sequence[Launch]], Sequence[Launch]] = list,
-        sentences: Callable[[], Iterable[str]] = tuple,
-        facts_of: Callable[[Launch], Sequence[KnownFact]] | None = None,
-    ) -> None:
-        """`sources`: values of one launch, the cheapest source first. `general`: values that do not
-        belong to one launch. `of_view`: selects, of many launches, those that keet explains.
-        `sentences`: texts that keet prints. `facts_of`: what is known about a launch."""
-        self.facts_of = facts_of
-        self._sources = sources
-        self._general = general
-        self._of_view = of_view
-        self._sentences = sentences
-        self.is_empty = not sources and general is tuple
-
-    def find(
-        self,
-        number: TextNumber,
-        around: WordsAround,
-        launches: Sequence[Launch],
-        named: Sequence[Launch] | None = None,
-        *,
-        exact: bool = False,
-    ) -> ReportValue | None:
-        """The value that the number states, if keet computes one. `named`: the launches that the
-        sentence names for it. `exact`: the words right before the number must be exactly its
-        name."""
-        if number.shape:
-            return None
-        about = None if named is None else {launch.id for launch in named}
-        if found := self._of_none.find(number, around, about):
-            return found.report_value(None)
-        if len(launches) > MAX_DECODED:
-            launches = self._of_view(launches)
-        for source in self._sources:
-            for launch in launches if source.has(number) else ():
-                if found := source.of(launch).find(number, around, exact=exact):
-                    return found.report_value(launch)
-        return None
-
-    def quotes(self, sentence: str) -> bool:
-        """Whether it is a sentence that keet prints about these launches, word for word."""
-        words = _plain(sentence)
-        return any(each in self._printed for each in (words, words.partition(": ")[2]))
-
-    @cached_property
-    def _printed(self) -> frozenset[str]:
-        return frozenset(
-            _plain(part.text) for text in self._sentences() for part in split_sentences(text)
-        )
-
-    @cached_property
-    def _of_none(self) -> _Index:
-        return _Index(self._general())
-
-
-def _plain(sentence: str) -> str:
+def plain_words(sentence: str) -> str:
     """Without layout and markup; a leading `Why:` stays apart."""
     return " ".join(_WORDS.findall(_LAUNCH.sub(r"launch \1", sentence)))
 
 
-class _Index:
+class ValueIndex:
     """Values by row key, and values without a row by their words."""
 
     def __init__(self, known: Iterable[ComputedValue]) -> None:

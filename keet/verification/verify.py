@@ -23,6 +23,7 @@ from keet.verification.claims import (
     names_tightly,
     with_capacity_units,
 )
+from keet.verification.launch_values import ComputedValues
 from keet.verification.metric_names import (
     NCU_NAME,
     STALL_SHARE,
@@ -31,11 +32,7 @@ from keet.verification.metric_names import (
     terms_in,
     words_of,
 )
-from keet.verification.named_values import (
-    ComputedValues,
-    SentenceWords,
-    content_words,
-)
+from keet.verification.named_values import SentenceWords, content_words
 from keet.verification.numbers import TextNumber, find_numbers, spelled_numbers
 from keet.verification.related_numbers import (
     check_ratio,

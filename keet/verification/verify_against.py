@@ -14,10 +14,9 @@ from keet.documents.document import live
 from keet.documents.verify import RelationSummary, VerifyDocument, VerifySummary
 from keet.profile import Launch, Profile
 from keet.profile.names import file_name
-from keet.verification.launch_values import LaunchValues
+from keet.verification.launch_values import ComputedValues, LaunchValues
 from keet.verification.named_values import (
     ComputedValue,
-    ComputedValues,
     computed,
     content_words,
     values_in_texts,
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from keet.comparison.causes.attribution import Attribution
     from keet.comparison.result import Difference
     from keet.explanation.analyst import OnLaunch
-    from keet.explanation.known_facts import KnownFact
 
 _COVERED = 0.5
 """Share of the words of an item that must be present: a table may wrap it."""
@@ -106,34 +104,22 @@ def computed_values(
     on_launch: OnLaunch = lambda *_: None,
 ) -> ComputedValues:
     """What keet computes for one report, or for two (BEFORE, AFTER) and their difference."""
-    own = [LaunchValues(each, on_launch) for each in profiles]
-    sources = [source for each in own for source in each.sources]
 
     @cache
     def compared() -> Difference | None:
         return difference or (_difference(profiles) if len(profiles) > 1 else None)
 
     def general() -> Iterator[ComputedValue]:
-        for each in own:
-            yield from each.program()
         if found := compared():
             yield from difference_values(found)
 
     def sentences() -> Iterator[str]:
-        for each in own:
-            yield from each.sentences()
         if found := compared():
             from keet.comparison.sentences import texts_of
 
             yield from texts_of(found)
 
-    def of_view(launches: Sequence[Launch]) -> list[Launch]:
-        return [launch for each in own for launch in each.of_view(launches)]
-
-    def facts_of(launch: Launch) -> Sequence[KnownFact]:
-        return next((each.facts(launch) for each in own if each.has(launch)), ())
-
-    return ComputedValues(sources, general, of_view, sentences, facts_of)
+    return ComputedValues([LaunchValues(p, on_launch) for p in profiles], general, sentences)
 
 
 def _difference(profiles: Sequence[Profile]) -> Difference:

@@ -15,10 +15,9 @@ from keet.explanation.finding_notes import precedents_text
 from keet.ingest import read_profile
 from keet.profile import Profile
 from keet.units import Quantity
-from keet.verification.launch_values import _places
+from keet.verification.launch_values import ComputedValues, _places
 from keet.verification.named_values import (
     ComputedValue,
-    ComputedValues,
     SentenceWords,
     WordsAround,
     content_words,
