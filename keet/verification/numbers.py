@@ -382,7 +382,7 @@ _TIMES = re.compile(
 )
 _OF_UNIT = re.compile(rf"\b(?P<part>{FRACTION})\s+(?:of\s+)?an?\s+(?P<unit>wave)\b", re.IGNORECASE)
 _COUNTED = re.compile(r"\b(?P<word>one|two|three|four)\s+(?P<unit>sector)s?\b", re.IGNORECASE)
-_MULTIPLES = {"twice": 2.0, "thrice": 3.0, "half": 0.5}
+MULTIPLES = {"twice": 2.0, "double": 2.0, "thrice": 3.0, "triple": 3.0, "half": 0.5}
 
 
 def spelled_numbers(text: str) -> Iterator[TextNumber]:
@@ -395,7 +395,7 @@ def spelled_numbers(text: str) -> Iterator[TextNumber]:
         yield _spelled(match, share, 0.5 if share % 10 else 2.5, "%")
     for match in _TIMES.finditer(text):
         word = (match["word"] or "").lower()
-        value = _MULTIPLES[word] if word else float(value_of(match["words"]))
+        value = MULTIPLES[word] if word else float(value_of(match["words"]))
         yield _spelled(match, value, min(0.5, value / 5), "x")
     for match in _OF_UNIT.finditer(text):
         value = fraction_of(match["part"])

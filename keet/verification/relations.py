@@ -11,7 +11,15 @@ from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from keet.verification.claims import Claim
-from keet.verification.numbers import FRACTION, WORDS, Bound, bound_before, fraction_of, value_of
+from keet.verification.numbers import (
+    FRACTION,
+    MULTIPLES,
+    WORDS,
+    Bound,
+    bound_before,
+    fraction_of,
+    value_of,
+)
 from keet.verification.sentences import clause_around
 
 RelationKind = Literal["more", "less", "ratio", "same", "close", "most", "least", "unclear"]
@@ -87,7 +95,6 @@ _NUMBER_NEXT = re.compile(
 _SPEED = re.compile(r"\b(?:slower|faster|quicker|longer|shorter|long|fast|slow|quick)\b", re.I)
 _FACTORS = ("times", "words", "multiple", "part")
 _DOWN_HOW = ("few", "little", "small", "low", "short", "fast", "quick")
-_MULTIPLES = {"twice": 2.0, "double": 2.0, "thrice": 3.0, "triple": 3.0}
 _LOOSE = 0.1
 """`twice` is 1.8 to 2.2 times."""
 
@@ -177,7 +184,7 @@ def _factor(match: re.Match[str]) -> Factor | None:
     if name == "words":
         value = float(value_of(words))
     else:
-        value = _MULTIPLES[words.lower()] if name == "multiple" else fraction_of(words)
+        value = MULTIPLES[words.lower()] if name == "multiple" else fraction_of(words)
     return Factor(value, value * _LOOSE, bound)
 
 
@@ -224,36 +231,25 @@ def _states_possibility(clause: str) -> bool:
 # --- which variant of a metric the clause means
 
 
-class _Qualifier(NamedTuple):
-    words: re.Pattern[str]
-    unless: re.Pattern[str] | None
-    """If this matches too, `words` are ignored."""
-    drops: re.Pattern[str]
-    """Metric ids that are not meant."""
-
-
-def _qualifier(words: str, drops: str, unless: str | None = None) -> _Qualifier:
-    both = re.compile(unless, re.IGNORECASE) if unless else None
-    return _Qualifier(re.compile(words, re.IGNORECASE), both, re.compile(drops))
-
-
 _LOADS = r"\b(?:loads?|loading|reads?|reading)\b"
 _STORES = r"\b(?:stores?|storing|writes?|writing)\b"
 _ELAPSED = r"\b(?:over|of|in)\s+(?:the\s+|all\s+)?elapsed\b"
 _ACTIVE = r"\bactive\s+cycles?\b"
 _QUALIFIERS = (
-    _qualifier(_LOADS, "_store", _STORES),
-    _qualifier(_STORES, "_load", _LOADS),
-    _qualifier(_ELAPSED, r"_active(?:_pct)?$|ipc_issued", _ACTIVE),
-    _qualifier(_ACTIVE, "_elapsed", _ELAPSED),
-    _qualifier(r"\A(?!.*\ballocat)", "^registers_allocated$"),
+    (_LOADS, _STORES, "_store"),
+    (_STORES, _LOADS, "_load"),
+    (_ELAPSED, _ACTIVE, r"_active(?:_pct)?$|ipc_issued"),
+    (_ACTIVE, _ELAPSED, "_elapsed"),
+    (r"\A(?!.*\ballocat)", r"(?!)", "^registers_allocated$"),
 )
+"""Words; other words, with which the first ones say nothing; and the metric ids that are then not
+meant."""
 
 
 @lru_cache(maxsize=256)
 def qualified(ids: tuple[str, ...], clause: str) -> tuple[str, ...]:
     """The metric ids that the clause may mean; all if it would exclude all."""
-    for words, unless, drops in _QUALIFIERS:
-        if words.search(clause) and not (unless and unless.search(clause)):
-            ids = tuple(each for each in ids if not drops.search(each)) or ids
+    for words, others, drops in _QUALIFIERS:
+        if re.search(words, clause, re.I) and not re.search(others, clause, re.I):
+            ids = tuple(each for each in ids if not re.search(drops, each)) or ids
     return ids
