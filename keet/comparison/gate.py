@@ -233,29 +233,23 @@ def _not_gated(difference: Difference) -> Iterator[str]:
             "were"
         )
     unlike = [pair for pair in difference.pairs if _incomparable(pair)]
+    resized = [pair.kernel for pair in unlike if not pair.timing.undecided]
+    if resized:
+        yield f"not gated because a launch may do other work than before: {', '.join(resized[:5])}"
+    mixed = [pair.kernel for pair in unlike if _is_mixed(pair.caveats)]
+    if mixed:
+        names = ", ".join(mixed[:5])
+        yield f"not gated because the run table does not distinguish launches: {names}"
     undecided = [pair for pair in unlike if pair.timing.undecided]
-    of_runs = [pair for pair in difference.pairs if pair.verdict.basis == "run"]
-    for why, pairs in (
-        (
-            "a launch may do other work than before",
-            [pair for pair in unlike if not pair.timing.undecided],
-        ),
-        (
-            "the run table does not distinguish launches",
-            [pair for pair in unlike if _is_mixed(pair.caveats)],
-        ),
-        (
-            "kernels ran, or may have run, at the same time",
-            [pair for pair in undecided if not _is_mixed(pair.caveats)],
-        ),
-        (
-            "the time in the run is not known",
-            [pair for pair in of_runs if pair.timing.unmeasured],
-        ),
-    ):
-        if pairs:
-            names = ", ".join(pair.kernel for pair in pairs[:5])
-            yield f"not gated because {why}: {names}"
+    overlapping = [pair.kernel for pair in undecided if not _is_mixed(pair.caveats)]
+    if overlapping:
+        names = ", ".join(overlapping[:5])
+        yield f"not gated because kernels ran, or may have run, at the same time: {names}"
+    unknown = [
+        p.kernel for p in difference.pairs if p.verdict.basis == "run" and p.timing.unmeasured
+    ]
+    if unknown:
+        yield f"not gated because the time in the run is not known: {', '.join(unknown[:5])}"
 
 
 def undecided_total(difference: Difference) -> str | None:
@@ -316,16 +310,20 @@ def _gate_metric(difference: Difference, metric: GatedMetric, percent: float) ->
 
 def _values(runs: Sequence[SideCapture], group: KernelGroup, name: str) -> list[Quantity]:
     """Value of the typical launch in each capture that has the kernel."""
-    same = (run.groups.get(group.key) for run in runs)
-    values = (_value(each.typical, name) for each in same if each)
-    return [value for value in values if value is not None]
+    found = []
+    for run in runs:
+        same = run.groups.get(group.key)
+        value = _value(same.typical, name) if same else None
+        if value is not None:
+            found.append(value)
+    return found
 
 
 def _value(launch: Launch, name: str) -> Quantity | None:
     if name in metrics():
         return launch.get(name)
-    metric = launch.metric(name)
-    return metric.measured if metric else None
+    found = launch.metric(name)
+    return found.measured if found else None
 
 
 def _metric_regression(
