@@ -177,7 +177,7 @@ class _AccountComparison:
             self._change(
                 name,
                 whole,
-                [self._change(*part) for part in _by_change(self._children.get(name, {}))],
+                tuple(self._change(*part) for part in _by_change(self._children.get(name, {}))),
                 self._not_split(name),
             )
             for name, whole in _by_change(self._tops)
