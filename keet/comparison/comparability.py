@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from keet.analysis.capture.coverage import find_coverage
 from keet.analysis.capture.ncu_command_line import setting_of
-from keet.comparison.caveat import Caveat, advised, forbids, note, weakens
+from keet.comparison.caveat import COUNTS, Caveat, advised, forbids, note, weakens
 from keet.comparison.numbers import Numbers, launch_count
 from keet.comparison.pairs import Pairing
 from keet.comparison.same_kernel import same_code, uses_tensor_cores
@@ -222,7 +222,9 @@ def _counts(pairing: Pairing, profiles: Sequence[Profile], numbers: Numbers) -> 
         after=numbers("launches in the report after", other, "launch"),
         hence="the total counts every launch in the reports"
         if whole
-        else "some may not have been captured: give the launch counts with --times N:M",
+        else Sentence(
+            "some may not have been captured: give the launch counts with {option}", option=COUNTS
+        ),
     )
     if whole:
         yield note("launch_counts", text)
@@ -380,7 +382,7 @@ def _other_launches(one: Launch, other: Launch, numbers: Numbers) -> Iterator[Ca
         times=numbers("ratio of the instructions of a launch", math.exp(abs(instructions)), ""),
     )
     how = "give the launch counts with"
-    yield advised("work_per_launch", what, how, "--times N:M", abs(instructions))
+    yield advised("work_per_launch", what, how, COUNTS, abs(instructions))
 
 
 def _threads(launch: Launch) -> float:

@@ -79,11 +79,9 @@ def check_ratio(
             if exact and is_near(number, result.quantity):
                 return confirmed(number, result)
     right = None
-    both_named = bool(named) and len(ones) == len(others) == 1
-    if both_named and pairs and pairs[0][0].launch != pairs[0][1].launch:
-        right = (
-            None if _NOT_THESE.search(text) else next(_results(number, pairs[0], down=down), None)
-        )
+    is_clear = named and len(ones) == len(others) == 1 and not _NOT_THESE.search(text)
+    if is_clear and pairs and pairs[0][0].launch != pairs[0][1].launch:
+        right = next(_results(number, pairs[0], down=down), None)
     if right is None:
         return not_found(number, "no two numbers of the report have this ratio or difference")
     return CheckedNumber(number, "contradicted", right, str(right))

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Literal, NamedTuple
 
-from keet.comparison.caveat import Caveat, listed, note, weakens
+from keet.comparison.caveat import BEFORE_TABLE, COUNTS, Caveat, listed, note, weakens
 from keet.comparison.comparability import work_of_many_caveat
 from keet.comparison.numbers import Numbers
 from keet.comparison.pairs import Pairing
@@ -97,9 +97,11 @@ class NoTotal(NamedTuple):
     """`the number of launches changed`"""
     kernels: tuple[str, ...]
     why: str = "the reports do not contain all launches"
-    remedy: str = (
+    remedy: Sentence = Sentence(
         "profile both with keet profile, which records the whole run, add the run tables of both "
-        "with --run-table-before FILE --run-table FILE, or give the launch counts with --times N:M"
+        "with {before} FILE --run-table FILE, or give the launch counts with {counts}",
+        before=BEFORE_TABLE,
+        counts=COUNTS,
     )
     gated: str = "kernels are gated per launch"
     """What is gated instead of the total."""
