@@ -369,9 +369,9 @@ class _Comparer:
         if all(pair.weighted):
             explains = not (gaps or unknown)
             pair = self._accounted(pair, numbers, explains=explains, splits=not unscaled)
-        before, after = pair.launches.before, pair.launches.after
-        is_known = before is not None and after is not None
-        launches = numbers.both("launches", "launch", [before, after]) if is_known else None
+        counts = (pair.launches.before, pair.launches.after)
+        known = [each for each in counts if each is not None]
+        launches = numbers.both("launches", "launch", known) if len(known) == 2 else None
         return replace(
             pair,
             counted=launches,

@@ -93,7 +93,7 @@ def find_claims(
     `title`: the source line in the title of the text, if any."""
     text = sentence.text
     names = launches.named_in(text)
-    taken = [*places, *names]
+    taken: list[Spanned] = [*places, *names]
     terms = [t for t in terms_in(text) if not any(s.start <= t.start < s.end for s in taken)]
     leading = row_place(text, places, title)
     free = [

@@ -117,9 +117,7 @@ class LaunchValues:
         for ceiling in each.view.ceilings.ranked:
             yield from _named({ceiling.name, ceiling.spoken}, ceiling.reached)
         for finding in (*each.findings, *each.lesser):
-            for factor in finding.forecast:
-                label = f"forecast for {finding.label}"
-                yield computed(label, factor, "x", finding.title, "sentence")
+            yield from forecast_values(finding)
             yield from _places(finding.locations)
         for finding in each.findings:
             yield from _precedents(finding)
@@ -324,6 +322,11 @@ def _named(names: Iterable[str], *pieces: Evidence | None) -> Iterator[ComputedV
         for piece in pieces:
             if piece is not None and content_words(name):
                 yield computed(piece.label, piece.value, piece.unit, name, "cell")
+
+
+def forecast_values(finding: Finding) -> Iterator[ComputedValue]:
+    for factor in finding.forecast:
+        yield computed(f"forecast for {finding.label}", factor, "x", finding.title, "sentence")
 
 
 def _precedents(finding: Finding) -> Iterator[ComputedValue]:

@@ -189,7 +189,11 @@ class ReportValues:
         if spot is not None:
             rows = _line_stalls(spot, hotspots, reasons) if reasons else _costs(spot, hotspots)
         line = _name(place)
-        return [_computed(launch, *row, line=line) for row in rows if row[1] is not None]
+        return [
+            _computed(launch, label, value, unit, line=line)
+            for label, value, unit in rows
+            if value is not None
+        ]
 
 
 def with_sum(report_values: Sequence[ReportValue]) -> list[ReportValue]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, pairwise
+from itertools import pairwise
 from typing import NamedTuple
 
 from keet.profile import Launch
@@ -279,8 +279,9 @@ def _combination(  # noqa: PLR0911
 
 def _is_understood(sentence: Sentence) -> bool:
     """Whether keet knows all words besides names, metrics, numbers and quantifiers."""
-    _, *spans = sentence
-    rest = blanked(sentence.text, chain(*spans, _bounds(sentence)))
+    _, names, terms, numbers, quantifiers = sentence
+    spans: list[Spanned] = [*names, *terms, *numbers, *quantifiers, *_bounds(sentence)]
+    rest = blanked(sentence.text, spans)
     return _KNOWN_WORDS.issuperset(_WORD.findall(rest.lower())) and not _is_restricted(sentence)
 
 
@@ -293,7 +294,7 @@ def _bounds(sentence: Sentence) -> Iterator[Span]:
 
 def _is_restricted(sentence: Sentence) -> bool:
     ends = {q.end for q in sentence.quantifiers if q.noun} | {n.end for n in sentence.names}
-    starts = {span.start for span in (*sentence.names, *sentence.quantifiers)}
+    starts = {n.start for n in sentence.names} | {q.start for q in sentence.quantifiers}
     for end in ends:
         match = _RESTRICTED.match(sentence.text, end)
         behind = _AFTER.match(sentence.text, end)

@@ -14,7 +14,7 @@ from keet.documents.document import live
 from keet.documents.verify import RelationSummary, VerifyDocument, VerifySummary
 from keet.profile import Launch, Profile
 from keet.profile.names import file_name
-from keet.verification.launch_values import ComputedValues, LaunchValues
+from keet.verification.launch_values import ComputedValues, LaunchValues, forecast_values
 from keet.verification.named_values import (
     ComputedValue,
     computed,
@@ -149,9 +149,7 @@ def difference_values(difference: Difference) -> Iterator[ComputedValue]:
         if share := step.share:
             label, words = "of the time after, saved by the next step", "saves total time after"
             yield computed(label, share.value, share.unit, words, "sentence")
-        for factor in step.cause.forecast if step.cause else ():
-            label = f"forecast for {step.cause.label}"
-            yield computed(label, factor, "x", step.cause.title, "sentence")
+        yield from forecast_values(step.cause) if step.cause else ()
     yield from values_of_evidence(difference.evidence.values())
 
 
