@@ -114,16 +114,20 @@ def find_claims(
             misfit=None if number in chosen else _misfit(text, number, terms),
             place=leading
             or listed_places.get(number)
-            # Below the title of a source line, a place after a number is what the line waits for.
-            or _nearest(
-                text, number, [p for p in places if not title or p.end <= number.start], numbers
-            )
+            or _nearest(text, number, _own_places(number, places, title), numbers)
             or title,
             subject=listed_names.get(number) or _subject(text, number, names, numbers),
             sentence=sentence,
         )
         for number in numbers
     ]
+
+
+def _own_places(
+    number: TextNumber, places: Sequence[TextPlace], title: TextPlace | None
+) -> Sequence[TextPlace]:
+    """Below the title of a source line, a place after a number is what the line waits for."""
+    return [place for place in places if place.end <= number.start] if title else places
 
 
 class _Bond(NamedTuple):

@@ -216,8 +216,7 @@ class LaunchValues:
             left = 0.0
             for spot in reversed(found.rows):  # `10 more lines: 0.4%`, for any number of rows
                 left += 100 * (spot.share or 0.0)
-                noun = f"more {by}"
-                yield computed("share of the rows left out", left, "%", noun, "cell")
+                yield computed("share of the rows left out", left, "%", f"more {by}", "cell")
             yield from _executed_shares(found)
             for spot in found.rows:
                 if (row := _row_of(spot, launch.function_starts)) is not None:
@@ -431,10 +430,8 @@ def row_key(location: Location | None) -> RowKey:
 
 def _executed_shares(found: Hotspots) -> Iterator[ComputedValue]:
     """`18,874,368 executed warp instructions (39.1% of all)`."""
-    total, label = (
-        sum(spot.executed or 0 for spot in found.rows),
-        "share of the executed instructions",
-    )
+    total = sum(spot.executed or 0 for spot in found.rows)
+    label = "share of the executed instructions"
     for spot in found.rows if total and found.by == "line" else ():
         share, row = 100 * (spot.executed or 0) / total, row_key(spot.location)
         yield computed(label, share, "%", "instruction", "window", row)
