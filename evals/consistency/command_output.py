@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from keet.cli import dispatch
-from keet.comparison.verify_values import computed_values
 from keet.errors import KeetError
 from keet.ingest import read_profile
 from keet.profile import Launch, Profile
-from keet.verification.named_values import ComputedValues
+from keet.verification.launch_values import ComputedValues
+from keet.verification.verify_against import computed_values
 
 OF_ONE = {
     "explain": ("explain", "--no-model"),

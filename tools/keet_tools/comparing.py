@@ -86,8 +86,8 @@ def verify(reports: Reports, asked: VerifyArguments, call: ToolCall) -> ToolRepl
 
 
 def _verified(opened: Sequence[ReadReport], asked: VerifyArguments, call: ToolCall) -> ToolReply:
-    from keet.comparison.verify_values import verify_against
     from keet.pages.verify import verify_page
+    from keet.verification.verify_against import verify_against
 
     call.begin("checking the text")
     profiles = [report.profile for report in opened]
