@@ -308,8 +308,7 @@ class MachineCode(CountedCode):
         """
         flow, found = self.program.flow, set[int]()
         for blocks in {id(each): each for each in flow.routines.values()}.values():
-            spans = (range(flow.blocks[each].start, flow.blocks[each].end) for each in blocks)
-            addresses = (self.program.code[each].address for span in spans for each in span)
+            addresses = self.addresses(flow.positions(blocks))
             if len({self.locations[each] for each in addresses if each in self.locations}) > 1:
                 found.update(blocks)
         return frozenset(found)

@@ -9,8 +9,9 @@ from typing import Literal, NamedTuple
 
 from keet.analysis.sass.analyses.distinct_bytes import distinct_values, shape_of
 from keet.analysis.sass.analyses.reuse import LOADED, Access, address_polynomial
+from keet.analysis.sass.flow.control_flow import reached
 from keet.analysis.sass.flow.program import SassProgram
-from keet.analysis.sass.flow.values import Kind
+from keet.analysis.sass.flow.values import Kind, SsaValue
 from keet.analysis.sass.instructions.instruction import is_move
 from keet.analysis.sass.instructions.opcodes import LOCAL, SHARED, Role
 from keet.analysis.sass.polynomials.evaluation import Evaluation
@@ -158,48 +159,38 @@ _MOST_FOLLOWED = 400
 def index_loads(program: SassProgram, position: int) -> list[int]:
     """Loads whose results are an index in the address of an access: `x` in `a[x]`. A pointer that
     was loaded is no index, nor is a value that only decides which index it is."""
-    read = program.values.read[position]
-    memory = program.code[position].memory
-    names = {memory.name, memory.uniform} if memory is not None else set()
-    waiting = [(read[name], False) for name in names if name in read]
-    seen = set(waiting)
-    found: set[int] = set()
-    while waiting and len(seen) < _MOST_FOLLOWED:
-        value, is_scaled = waiting.pop()
-        origin = program.values.all[value]
-        more = [(each, is_scaled) for each in origin.inputs]
+    every = program.values.all
+
+    def following(state: tuple[int, bool]) -> list[tuple[int, bool]]:
+        origin, is_scaled = every[state[0]], state[1]
         if origin.kind is Kind.DEFINITION:
-            each = program.code[origin.position]
-            is_index = is_scaled or not each.has("64", "128")
-            if each.role is Role.LOAD and each.opcode not in LOCAL and is_index:
-                found.add(origin.position)
-            more = _behind(program, origin.position, is_scaled=is_scaled)
-        waiting += [state for state in more if state not in seen]
-        seen.update(more)
-    return sorted(found)
+            return _behind(program, origin.position, is_scaled=is_scaled)
+        return [(each, is_scaled) for each in origin.inputs]
+
+    def is_index(origin: SsaValue, *, is_scaled: bool) -> bool:
+        each = program.code[origin.position]
+        is_load = origin.kind is Kind.DEFINITION and each.role is Role.LOAD
+        return is_load and each.opcode not in LOCAL and (is_scaled or not each.has("64", "128"))
+
+    starts = [(value, False) for value in program.address_values(position)]
+    states = reached(starts, following, _MOST_FOLLOWED)
+    behind = ((every[value], is_scaled) for value, is_scaled in states)
+    return sorted({one.position for one, scaled in behind if is_index(one, is_scaled=scaled)})
 
 
 def chooses_address(program: SassProgram, position: int, loads: Collection[int]) -> bool:
     """Whether the address of an access depends on one of these loads in any way, also by a
     condition that chooses it: the next node of a tree. A condition under which the access is made
     at all does not count."""
-    read = program.values.read[position]
-    memory = program.code[position].memory
-    names = {memory.name, memory.uniform} if memory is not None else set()
-    waiting = [read[name] for name in names if name in read]
-    seen = set(waiting)
-    while waiting and len(seen) < _MOST_FOLLOWED:
-        origin = program.values.all[waiting.pop()]
-        more = list(origin.inputs)
-        if origin.kind is Kind.GUARDED and origin.guard is not None:
-            more.append(origin.guard[0])
-        if origin.kind is Kind.DEFINITION:
-            if origin.position in loads:
-                return True
-            more += program.values.read[origin.position].values()
-        waiting += [value for value in more if value not in seen]
-        seen.update(more)
-    return False
+    every = program.values.all
+
+    def following(value: int) -> list[int]:
+        guard = every[value].guard
+        return [*program.values.behind(every[value]), *([guard[0]] if guard else [])]
+
+    behind = reached(program.address_values(position), following, _MOST_FOLLOWED)
+    made = (every[value] for value in behind)
+    return any(each.kind is Kind.DEFINITION and each.position in loads for each in made)
 
 
 _ENDS = (Role.LOAD, Role.ATOMIC, Role.CONSTANT, Role.SPECIAL, Role.UNKNOWN)
@@ -211,9 +202,8 @@ def _behind(program: SassProgram, position: int, *, is_scaled: bool) -> list[tup
     each = program.code[position]
     if each.role in _ENDS:
         return []
-    opcode = each.opcode.removeprefix("U")
-    factors = {"IMAD": 2, "LEA": 1}.get(opcode, 0)
-    is_sum = opcode in ("IADD3", "IADD", "VIADD", "MOV", "R2UR", "IMAD", "LEA", "SEL")
+    factors = {"IMAD": 2, "LEA": 1}.get(each.base, 0)
+    is_sum = each.base in ("IADD3", "IADD", "VIADD", "MOV", "R2UR", "IMAD", "LEA", "SEL")
     read = program.values.read[position]
     found = []
     for place, operand in enumerate(each.sources):
@@ -259,11 +249,7 @@ def _atomic(program: SassProgram, evaluation: Evaluation, position: int) -> Atom
         {p: c for p, c in polynomial.terms.items() if any(not s.is_uniform for s in p)}
     )
     shape = shape_of(varying, each.width)
-    count = None
-    if shape is not None:
-        count = 1
-        for group in shape.groups:
-            count *= distinct_values(group.strides)
+    count = math.prod(distinct_values(group.strides) for group in shape.groups) if shape else None
     memory: Literal["global", "shared"] = "shared" if each.opcode in SHARED else "global"
     return Atomic(position, memory, _spread(varying), count, bool(each.writes))
 

@@ -122,12 +122,9 @@ class RunConditions:
 
     def active(self, block: int) -> int | None:
         """Threads that run a block: those of its first instruction without a guard."""
-        found = self.program.flow.blocks[block]
-        for position in range(found.start, found.end):
-            each = self.program.code[position]
-            if each.guard is None and each.address in self.threads:
-                return self.threads[each.address]
-        return None
+        code = (self.program.code[each] for each in self.program.flow.positions([block]))
+        plain = (each.address for each in code if each.guard is None)
+        return next((self.threads[each] for each in plain if each in self.threads), None)
 
     def _predicate(self, position: int) -> int:
         guard = self.program.code[position].guard
@@ -211,30 +208,20 @@ class RunConditions:
         flow, found = self.program.flow, set[str]()
         for block in flow.blocks:
             last = block.end - 1
-            if self.program.code[last].role is not Role.BRANCH:
-                continue
-            names = set[str]()
-            for value in self.program.values.read[last].values():
-                names |= self.evaluation.resolved_names(
-                    self.evaluation.predicate_dependences(value)
-                )
-            own = {f"loop{e.index}" for e in flow.loops if block.index in e.latches}
-            found |= names - own
+            if self.program.code[last].role is Role.BRANCH:
+                own = {f"loop{e.index}" for e in flow.loops if block.index in e.latches}
+                found |= self._branch_depends(last) - own
         return frozenset(found - {"path"})
 
     def exits_depend(self, loop: Loop) -> frozenset[str]:
         """What decides how often a loop runs."""
-        flow = self.program.flow
-        found: set[str] = set()
-        for block in loop.blocks:
-            if all(each in loop.blocks for each in flow.blocks[block].successors):
-                continue
-            last = flow.blocks[block].end - 1
-            for value in self.program.values.read[last].values():
-                found |= self.evaluation.resolved_names(
-                    self.evaluation.predicate_dependences(value)
-                )
-        return frozenset(found)
+        exits = map(self._branch_depends, self.program.flow.leaving(loop))
+        return frozenset[str]().union(*exits)
+
+    def _branch_depends(self, branch: int) -> frozenset[str]:
+        reads = self.program.values.read[branch].values()
+        names = map(self.evaluation.predicate_dependences, reads)
+        return frozenset[str]().union(*map(self.evaluation.resolved_names, names))
 
 
 _ALWAYS = Conditions((), frozenset(), is_whole=True)

@@ -433,7 +433,7 @@ class _Replay:
             before = {*self.flow.blocks[block].predecessors}
             for value in self.merges.get((block, -1), ()):
                 self._set(value, self._merged(value, before))
-        for position in range(self.flow.blocks[block].start, self.flow.blocks[block].end):
+        for position in self.flow.positions([block]):
             if position in self.wanted:
                 try:
                     self._access(position, block)

@@ -9,13 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from keet.analysis.sass.flow.program import (
-    PURE,
-    SassProgram,
-    uneven_exits,
-)
+from keet.analysis.sass.flow.program import SassProgram, is_pure, uneven_exits
 from keet.analysis.sass.flow.values import Kind, SsaValue
-from keet.analysis.sass.instructions.opcodes import IMPURE
 
 _MOST_FOLLOWED = 20_000
 """Values that are followed in one kernel. A bound for hostile code: beyond, all ways count as
@@ -75,10 +70,8 @@ class _Search:
     def _behind(self, value: SsaValue, block: int) -> list[int] | None:
         """The values that decide about this one; None if anything else does."""
         if value.kind is Kind.DEFINITION:
-            each = self.program.code[value.position]
-            if each.role not in PURE or each.opcode in IMPURE:
-                return None
-            return [*self.program.values.read[value.position].values()]
+            is_followed = is_pure(self.program.code[value.position])
+            return [*self.program.values.behind(value)] if is_followed else None
         if value.kind is Kind.GUARDED and value.guard is not None:
             return [*value.inputs, value.guard[0]]
         return self._before(value, block) if value.kind is Kind.JOIN else None

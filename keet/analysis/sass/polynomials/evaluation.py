@@ -219,7 +219,7 @@ class Evaluation:
         for block in flow.order:
             for value in self._joins.get((block, -1), ()):
                 self.polynomial(value)
-            for position in range(flow.blocks[block].start, flow.blocks[block].end):
+            for position in flow.positions([block]):
                 for register, value in self.program.values.written[position].items():
                     self._polynomials[value] = self._limited(
                         self._written(position, register), value
