@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
+from keet.analysis.sass.polynomials.opcode_rules import is_divisor
 from keet.analysis.sass.polynomials.polynomial import Monomial, Polynomial, Symbol
 
 Base = str | tuple[tuple[Monomial, int], ...]
@@ -82,8 +83,7 @@ def _divisor(symbol: Symbol) -> int | None:
     if symbol.kind == "scaled" and isinstance(symbol.arguments[1], tuple):
         magic, shift = symbol.arguments[1]
         divisor = round((1 << shift) / magic) if magic else 0
-        if divisor and abs(divisor * magic - (1 << shift)) <= divisor * (1 << max(0, shift - 31)):
-            return divisor
+        return divisor if divisor and is_divisor(divisor, magic, shift) else None
     return None
 
 

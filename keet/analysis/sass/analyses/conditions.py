@@ -15,7 +15,7 @@ from keet.analysis.sass.flow.values import Kind
 from keet.analysis.sass.instructions.instruction import Instruction
 from keet.analysis.sass.instructions.opcodes import Role
 from keet.analysis.sass.polynomials.evaluation import Evaluation
-from keet.analysis.sass.polynomials.opcode_rules import RULES
+from keet.analysis.sass.polynomials.opcode_rules import result_of
 from keet.analysis.sass.polynomials.polynomial import Polynomial, Symbol, add, range_of
 
 _OPPOSITE = {"LT": "GE", "GE": "LT", "GT": "LE", "LE": "GT", "EQ": "NE", "NE": "EQ"}
@@ -150,8 +150,8 @@ class RunConditions:
         if found.kind is not Kind.DEFINITION or depth > _MOST_JOINED:
             return [], False
         each = self.program.code[found.position]
-        if each.opcode in ("LOP3", "ULOP3"):  # the predicate says whether the result is not 0
-            bits = RULES["LOP3"](self.evaluation, each, found.position)
+        if each.base == "LOP3":  # the predicate says whether the result is not 0
+            bits = result_of(self.evaluation, each, found.position)
             return self._compared(bits, "NE", found.position, holds=holds), bits is not None
         is_first = next((name for name in each.writes if "P" in name), "") == found.register
         if each.opcode not in ("ISETP", "UISETP") or each.has("EX") or not is_first:

@@ -14,7 +14,7 @@ from keet.analysis.sass.flow.values import Kind, SsaValue
 from keet.analysis.sass.instructions.instruction import Instruction
 from keet.analysis.sass.instructions.opcodes import IMPURE, STACK, Role
 from keet.analysis.sass.instructions.operands import Operand
-from keet.analysis.sass.polynomials.opcode_rules import REBUILD, RULES, signed
+from keet.analysis.sass.polynomials.opcode_rules import REBUILD, result_of, signed
 from keet.analysis.sass.polynomials.polynomial import (
     ZERO,
     Polynomial,
@@ -329,8 +329,7 @@ class Evaluation:
         elif each.role is Role.CONSTANT:
             found = self._loaded_constant(each, position, register)
         elif "P" not in register and register == next(r for r in each.writes if "P" not in r):
-            rule = RULES.get(each.opcode.removeprefix("U"))
-            found = rule(self, each, position) if rule and not each.has("X") else None
+            found = result_of(self, each, position) if not each.has("X") else None
         if found is None:
             return self._opaque(position, register, self._read_depends(position))
         return found

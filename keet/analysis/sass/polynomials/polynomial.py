@@ -31,6 +31,11 @@ class Range(NamedTuple):
             return None
         return max(1, self.high - self.low + 1)
 
+    @property
+    def is_positive(self) -> bool:
+        """Whether no value is below 0."""
+        return self.low is not None and self.low >= 0
+
 
 ANY = Range(None, None)
 

@@ -147,14 +147,10 @@ class Symbols:
         """`polynomial % divisor` for polynomials that are not negative."""
         _, rest = _split(polynomial, divisor)
         bounds = range_of(rest)
-        if (
-            bounds.low is not None
-            and bounds.high is not None
-            and (bounds.low >= 0 and bounds.high < divisor)
-        ):
-            return rest
         high = divisor - 1
-        if bounds.low is not None and bounds.low >= 0 and bounds.high is not None:
+        if bounds.is_positive and bounds.high is not None:
+            if bounds.high < divisor:
+                return rest
             high = min(high, bounds.high)
         is_power = divisor & (divisor - 1) == 0
         symbol = self.make(
