@@ -16,7 +16,7 @@ from keet.source_code.definitions import (
     CLASSES,
     NAME,
     Definition,
-    Path,
+    ScopedName,
     definitions,
     matched,
     without_alignment,
@@ -125,7 +125,7 @@ class SourceTypes:
     def __init__(self, sources: Iterable[str | None]) -> None:
         self._unread = [text for text in sources if text]
         self._left = _MOST_TEXT
-        self._found: dict[Path, Definition | None] = {}
+        self._found: dict[ScopedName, Definition | None] = {}
         """None: not understood, or defined in several ways."""
         self._layouts: dict[int, tuple[Definition, Layout]] = {}
 
@@ -140,12 +140,14 @@ class SourceTypes:
 
     # --- names
 
-    def _lookup(self, names: Sequence[str], scope: Path) -> Definition | None:
+    def _lookup(self, names: Sequence[str], scope: ScopedName) -> Definition | None:
         """What a name stands for: the innermost scope that has it counts."""
         path = self._path(names, scope)
         return self._found[path] if path is not None else None
 
-    def _path(self, names: Sequence[str], scope: Path, *, reads: bool = True) -> Path | None:
+    def _path(
+        self, names: Sequence[str], scope: ScopedName, *, reads: bool = True
+    ) -> ScopedName | None:
         own = tuple(name for name in names if name != "::")
         if reads:
             self._read_files_with(own[-1])
@@ -192,7 +194,7 @@ class SourceTypes:
             self._layouts[id(found)] = found, self._struct(found, depth)
         return self._layouts[id(found)][1]
 
-    def _type(self, tokens: Sequence[str], scope: Path, depth: int) -> Layout | None:
+    def _type(self, tokens: Sequence[str], scope: ScopedName, depth: int) -> Layout | None:
         """Of `const double *`, `ns::Grid`."""
         own = [token for token in tokens if token not in _QUALIFIERS]
         if len(own) > _MOST_WORDS:
@@ -206,7 +208,7 @@ class SourceTypes:
         base = self._named(own, scope, depth)
         return pointer(base if stars == 1 else None) if stars else base
 
-    def _named(self, names: Sequence[str], scope: Path, depth: int) -> Layout | None:
+    def _named(self, names: Sequence[str], scope: ScopedName, depth: int) -> Layout | None:
         if not names or not all(name == "::" or NAME.match(name) for name in names):
             return None
         known = builtin(names)
@@ -263,7 +265,7 @@ class SourceTypes:
                 yield each.name, layout
 
     def _array(
-        self, one: Layout | None, sizes: Sequence[Sequence[str]], scope: Path
+        self, one: Layout | None, sizes: Sequence[Sequence[str]], scope: ScopedName
     ) -> Layout | None:
         """Each pointer in an array is a member; other values are one together."""
         for expression in reversed(sizes):
@@ -284,7 +286,7 @@ class SourceTypes:
             one = Layout(size * count, one.alignment, members)
         return one
 
-    def _number(self, expression: Sequence[str], scope: Path, depth: int) -> int | None:
+    def _number(self, expression: Sequence[str], scope: ScopedName, depth: int) -> int | None:
         """The value of sums of products of numbers and constants; None for anything else."""
         if depth > _DEEPEST or not len(expression) % 2 or len(expression) > _MOST_WORDS:
             return None
@@ -305,7 +307,7 @@ class SourceTypes:
                 return None
         return total + product
 
-    def _factor(self, token: str, scope: Path, depth: int) -> int | None:
+    def _factor(self, token: str, scope: ScopedName, depth: int) -> int | None:
         if token[0].isdigit() and len(token) < 12:
             try:
                 return int(token.rstrip("uUlL").replace("'", ""), 0)
