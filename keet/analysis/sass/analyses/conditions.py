@@ -6,11 +6,11 @@ on a parameter, `if (i < n)`, may leave any number: the counters tell how many t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import NamedTuple
 
-from keet.analysis.sass.flow.control_flow import Loop
+from keet.analysis.sass.flow.control_flow import Loop, reached
 from keet.analysis.sass.flow.values import Kind
 from keet.analysis.sass.instructions.instruction import Instruction
 from keet.analysis.sass.instructions.opcodes import Role
@@ -107,7 +107,8 @@ class RunConditions:
             return self._guard(last, each.guard, is_true=taken)
         if self.active(block) is not None and self.active(block) == self.active(above):
             return _ALWAYS  # all threads come together again
-        names = self.evaluation.predicate_dependences(self._predicate(last))
+        predicate = self.program.values.read[last][each.guard[0]]
+        names = self.evaluation.predicate_dependences(predicate)
         return Conditions((), names | {"unknown"}, is_whole=False)
 
     def dominates(self, block: int, other: int) -> bool:
@@ -125,11 +126,6 @@ class RunConditions:
         code = (self.program.code[each] for each in self.program.flow.positions([block]))
         plain = (each.address for each in code if each.guard is None)
         return next((self.threads[each] for each in plain if each in self.threads), None)
-
-    def _predicate(self, position: int) -> int:
-        guard = self.program.code[position].guard
-        assert guard is not None
-        return self.program.values.read[position][guard[0]]
 
     def _guard(self, position: int, guard: tuple[str, bool], *, is_true: bool) -> Conditions:
         """`is_true`: whether the guarded instruction runs, or does not."""
@@ -188,19 +184,15 @@ class RunConditions:
         other = next((one for one in each.sources[2:] if one.kind == "predicate"), None)
         if other is None:
             return [], True
-        if not other.name:
-            return ([], True) if self._is_neutral(each, is_negated=other.negated) else None
+        if not other.name:  # `AND true` or `OR false`: the comparison alone decides
+            is_neutral = each.has("OR" if other.negated else "AND")
+            return ([], True) if is_neutral else None
         if not each.has("AND" if holds else "OR"):
             return None
         behind = self.program.values.read[position].get(other.name)
         if behind is None:
             return [], False
         return self._comparisons(behind, holds=holds != other.negated, depth=depth + 1)
-
-    @staticmethod
-    def _is_neutral(each: Instruction, *, is_negated: bool) -> bool:
-        """`AND true` or `OR false`: the comparison alone decides."""
-        return (each.has("AND") and not is_negated) or (each.has("OR") and is_negated)
 
     @cached_property
     def branches_depend(self) -> frozenset[str]:
@@ -268,25 +260,31 @@ _CLAMPS = ("VIMNMX", "IMNMX", "VIADDMNMX", "UIMNMX", "UVIMNMX")
 
 def _parameters(evaluation: Evaluation, polynomial: Polynomial, value: int | None) -> set[Symbol]:
     """The parameters that a limit is made of."""
-    found: set[Symbol] = set()
-    waiting = [polynomial]
-    while waiting:
-        for symbol in waiting.pop().symbols:
-            found.add(symbol)
-            waiting += [each for each in symbol.arguments if isinstance(each, Polynomial)]
-    values, seen = [value] if value is not None else [], set[int]()
-    program = evaluation.program
-    while values and len(seen) < _MOST_FOLLOWED:
-        for position in program.values.definitions(values.pop(), 8):
-            if position in seen:
-                continue
-            seen.add(position)
-            each = program.code[position]
-            if each.opcode.removeprefix("U") not in _KEEP_SIZE or each.has("HI", "WIDE"):
-                continue
-            values += program.values.read[position].values()
-            for operand in each.sources:
-                if operand.kind == "constant":
-                    known = evaluation.operand(operand, position)
-                    found |= known.symbols if known is not None else set()
-    return found
+    code, values = evaluation.program.code, evaluation.program.values
+
+    def keeps_size(position: int) -> bool:
+        return code[position].base in _KEEP_SIZE and not code[position].has("HI", "WIDE")
+
+    def following(position: int) -> Iterator[int]:
+        for read in values.read[position].values() if keeps_size(position) else ():
+            yield from values.definitions(read, 8)
+
+    made = values.definitions(value, 8) if value is not None else []
+    operands = [
+        evaluation.operand(operand, position)
+        for position in filter(keeps_size, reached(made, following, _MOST_FOLLOWED))
+        for operand in code[position].sources
+        if operand.kind == "constant"
+    ]
+    parts = (part for one in (polynomial, *operands) if one is not None for part in one.symbols)
+    return {
+        *reached(
+            parts,
+            lambda symbol: (
+                part
+                for inner in symbol.arguments
+                if isinstance(inner, Polynomial)
+                for part in inner.symbols
+            ),
+        )
+    }
