@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from keet.source_code.constants import Number, evaluate
 from keet.source_code.definitions import (
     CLASSES,
     NAME,
@@ -269,8 +270,8 @@ class SourceTypes:
     ) -> Layout | None:
         """Each pointer in an array is a member; other values are one together."""
         for expression in reversed(sizes):
-            count = self._number(expression, scope, 0)
-            if one is None or not one.is_whole or not count or one.size * count > _LARGEST:
+            count = self._number(expression, scope)
+            if one is None or not one.is_whole or not count or not 0 < one.size * count <= _LARGEST:
                 return None
             size, members = one.size, one.members[:1]
             if any(each.is_pointer for each in one.members):
@@ -286,37 +287,21 @@ class SourceTypes:
             one = Layout(size * count, one.alignment, members)
         return one
 
-    def _number(self, expression: Sequence[str], scope: ScopedName, depth: int) -> int | None:
-        """The value of sums of products of numbers and constants; None for anything else."""
-        if depth > _DEEPEST or not len(expression) % 2 or len(expression) > _MOST_WORDS:
+    def _number(self, expression: Sequence[str], scope: ScopedName, depth: int = 0) -> int | None:
+        """The value of an expression of numbers and constants; None for anything else."""
+        if depth > _DEEPEST or len(expression) > _MOST_WORDS:
             return None
-        total, product = 0, 1
-        for at in range(0, len(expression), 2):
-            value = self._factor(expression[at], scope, depth)
-            if value is None or value > _LARGEST:
+        constants: dict[str, Number] = {}
+        for name in dict.fromkeys(filter(NAME.match, expression)):
+            constant = self._lookup([name], scope)
+            if constant is None or constant.kind not in ("number", "alias"):
                 return None
-            operator = expression[at - 1] if at else "+"
-            if operator == "*":
-                product *= value
-            elif operator in ("+", "-"):
-                total, product = (
-                    total + (product if at else 0),
-                    value if operator == "+" else -value,
-                )
-            else:
+            number = self._number(constant.tokens, constant.scope, depth + 1)
+            if number is None:
                 return None
-        return total + product
-
-    def _factor(self, token: str, scope: ScopedName, depth: int) -> int | None:
-        if token[0].isdigit() and len(token) < 12:
-            try:
-                return int(token.rstrip("uUlL").replace("'", ""), 0)
-            except ValueError:
-                return None
-        found = self._lookup([token], scope) if NAME.match(token) else None
-        if found is None or found.kind not in ("number", "alias"):
-            return None
-        return self._number(found.tokens, found.scope, depth + 1)
+            constants[name] = number
+        value = evaluate(" ".join(expression), constants, {})
+        return value if isinstance(value, int) and abs(value) <= _LARGEST else None
 
 
 # --- the members that a struct declares

@@ -34,8 +34,12 @@ from keet.analysis.sass.analyses.address_grid import (
     unclamped,
     volume_of,
 )
-from keet.analysis.sass.analyses.conditions import Comparison, RunConditions
-from keet.analysis.sass.analyses.executed_boxes import Side, executed_box
+from keet.analysis.sass.analyses.conditions import (
+    Comparison,
+    RunConditions,
+    Side,
+    executed_box,
+)
 from keet.analysis.sass.analyses.expansions import Locate
 from keet.analysis.sass.analyses.index_tables import (
     Rows,
@@ -397,7 +401,7 @@ class Footprints:
     def box(
         self, position: int, threads: int, extents: Mapping[str, int], iterations: int
     ) -> tuple[Side, ...]:
-        """The box of indices that ran an instruction; see `executed_boxes`."""
+        """The box of indices that ran an instruction; see `executed_box`."""
         warps = self.program.counts[position]
         if not threads or threads % iterations or warps % iterations:
             return ()

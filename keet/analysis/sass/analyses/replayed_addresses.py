@@ -3,7 +3,7 @@
 The closed forms of `footprints` stop at indices that wrap, are clamped on both sides or are guarded
 by their own conditions. What makes an address is a handful of integer instructions; they are run
 with the indices of all threads as tables. Parameters have the values that the number of executed
-threads leaves for them (`executed_boxes`); others stay unknown factors, such as a pitch.
+threads leaves for them (`executed_box`); others stay unknown factors, such as a pitch.
 
 Nothing is believed that the counters do not confirm: an access counts only if as many threads ran
 it here as in the launch.

@@ -8,8 +8,13 @@ iteration. Only the low word of 64-bit addresses is computed: it determines the 
 from __future__ import annotations
 
 from keet.analysis.sass.flow.control_flow import Loop
-from keet.analysis.sass.flow.paths_not_taken import live_inputs, paths_not_taken
-from keet.analysis.sass.flow.program import SassProgram, is_ragged, trips_of
+from keet.analysis.sass.flow.program import (
+    SassProgram,
+    is_ragged,
+    live_inputs,
+    paths_not_taken,
+    trips_of,
+)
 from keet.analysis.sass.flow.values import Kind, SsaValue
 from keet.analysis.sass.instructions.instruction import Instruction
 from keet.analysis.sass.instructions.opcodes import IMPURE, STACK, Role
