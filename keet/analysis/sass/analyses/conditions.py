@@ -311,7 +311,8 @@ _MOST_SIZES = 20_000
 _LANES = 32
 _BELOW = {"LT": 0, "LE": 1}
 _ABOVE = {"GE": 0, "GT": 1}
-_FLIPPED = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE"}
+FLIPPED = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE"}
+"""Of the two sides exchanged."""
 
 Places = tuple[tuple[str, int], ...]
 """The indices in a sum, and the weight of each: `tid.x` 1, `ctaid.x` 32."""
@@ -409,7 +410,7 @@ def _range(
     if places is None:
         return None
     if sign < 0:
-        relation = _FLIPPED.get(relation, relation)
+        relation = FLIPPED.get(relation, relation)
     limit = scale(others, -sign)
     if relation in _BELOW:
         return places, None, add(limit, number(_BELOW[relation]))

@@ -26,7 +26,7 @@ from typing import Literal, NamedTuple
 
 from keet.analysis.parameters import Parameter
 from keet.analysis.sass.analyses.loop_chains import FAR
-from keet.analysis.sass.analyses.purpose import address_registers
+from keet.analysis.sass.analyses.purpose import values_of_address
 from keet.analysis.sass.flow.control_flow import Loop, reached
 from keet.analysis.sass.flow.program import SassProgram
 from keet.analysis.sass.flow.values import Kind, SsaValue
@@ -200,8 +200,7 @@ def _behind(program: SassProgram, values: Iterable[int]) -> list[SsaValue]:
 
 def _is_same_in_warp(program: SassProgram, loop: Loop, load: int) -> bool:
     """Whether the address is the same for all threads of a warp, and is not loaded in the loop."""
-    read, names = program.values.read[load], address_registers(program.code[load])
-    behind = _behind(program, [read[name] for name in names if name in read])
+    behind = _behind(program, values_of_address(program, load))
     written = [each.position for each in behind if each.kind is Kind.DEFINITION]
     is_of_thread = any(
         program.code[each].role is Role.SPECIAL and "CTAID" not in program.code[each].text
@@ -247,5 +246,4 @@ def exit_loads(program: SassProgram, loop: Loop) -> list[int]:
 
 def _has_one_address(program: SassProgram, loop: Loop, access: int) -> bool:
     """Whether the address of an access is the same in all rounds."""
-    words, read = address_registers(program.code[access]), program.values.read[access]
-    return all(stays(program, loop, read[name]) for name in words if name in read)
+    return all(stays(program, loop, each) for each in values_of_address(program, access))

@@ -35,6 +35,7 @@ from keet.analysis.sass.analyses.address_grid import (
     volume_of,
 )
 from keet.analysis.sass.analyses.conditions import (
+    FLIPPED,
     Comparison,
     RunConditions,
     Side,
@@ -718,10 +719,6 @@ class _Reader:
             return [base]
         return [symbol.name for product, _ in base for symbol in product]
 
-    def _is_ragged(self, loop: Loop) -> bool:
-        counter = self.owner.evaluation.counter(loop)
-        return bool(counter.arguments[1]) or not loop.is_counted
-
     # --- how many values each index has
 
     def _add_extents(self) -> None:
@@ -731,18 +728,15 @@ class _Reader:
             self.extents[f"loop{loop.index}"] = trips or 1
             if not is_even:
                 self.uneven.append(loop)
-                if trips is None or self._is_ragged(loop):
+                is_ragged = bool(self.owner.evaluation.counter(loop).arguments[1])
+                if trips is None or is_ragged or not loop.is_counted:
                     self.ragged.add(f"loop{loop.index}")
         self.order = [str(name) for name in self.extents]
 
     def _limits(self) -> list[tuple[Digit, int]]:
         """Digits that conditions restrict, with the number of values that are left."""
-        found: list[tuple[Digit, int]] = []
-        for comparison in self.owner.conditions.of(self.access.position).known:
-            limited = self._limited(comparison)
-            if limited is not None:
-                found.append(limited)
-        return found
+        limited = map(self._limited, self.owner.conditions.of(self.access.position).known)
+        return [each for each in limited if each is not None]
 
     def _limited(self, comparison: Comparison) -> tuple[Digit, int] | None:
         left, relation = comparison
@@ -757,20 +751,13 @@ class _Reader:
             return digit, 1
         if digit.low != 1 or digit.high is not None or digit.factor != 1:
             return None
+        limit = -left.constant
         if factor < 0:
-            factor = -factor
-            relation = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE"}.get(relation, relation)
-            constant = left.constant
-        else:
-            constant = -left.constant
-        # factor * index < constant
-        if relation == "LT":
-            count = -(-constant // factor)
-        elif relation == "LE":
-            count = constant // factor + 1
-        else:
-            return None
-        return (digit, max(1, count)) if count < self.extents[digit.base] else None
+            factor, limit, relation = -factor, -limit, FLIPPED.get(relation, relation)
+        # factor * index < limit
+        count = {"LT": -(-limit // factor), "LE": limit // factor + 1}.get(relation)
+        is_limited = count is not None and count < self.extents[digit.base]
+        return (digit, max(1, count or 0)) if is_limited else None
 
     # --- the address as digits
 

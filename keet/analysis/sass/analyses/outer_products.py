@@ -153,7 +153,10 @@ class _Products:
         kinds = Counter[FactorType]()
         for each in products:
             kinds[self._kind(each, related)] += counts[each.position]
-        amount = sum(counts[each.position] * self._width(each) for each in products)
+        widths = (_PRODUCTS[self.code[each.position].opcode] for each in products)
+        amount = sum(
+            counts[each.position] * width for each, width in zip(products, widths, strict=True)
+        )
         depth = amount / warps / len(sums)
         return OuterProducts(
             frozenset(each.position for each in products),
@@ -162,9 +165,6 @@ class _Products:
             depth,
             amount,
         )
-
-    def _width(self, product: _Product) -> int:
-        return _PRODUCTS[self.code[product.position].opcode]
 
     def _kind(self, product: _Product, related: set[int]) -> FactorType:
         factors = [self._origin(value) for value in (product.left, product.right)]

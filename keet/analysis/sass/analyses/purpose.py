@@ -226,6 +226,12 @@ def address_registers(each: Instruction) -> list[str]:
     return found
 
 
+def values_of_address(program: SassProgram, position: int) -> list[int]:
+    """The values of the registers of an instruction's addresses."""
+    names, read = address_registers(program.code[position]), program.values.read[position]
+    return [read[name] for name in dict.fromkeys(names) if name in read]
+
+
 def _passes_on(each: Instruction, purpose: Purpose) -> Iterable[str]:
     """Registers through which a backward slice continues from the instruction that wrote a value.
 

@@ -656,7 +656,7 @@ class _Replay:
         first = -WORD // 2 if is_signed else 0
         if first <= low and high < first + WORD:
             return number
-        return self.tables.apply(signed if is_signed else _unsigned, number)
+        return self.tables.apply(signed if is_signed else lambda value: value % WORD, number)
 
     def _of_flags(self, each: Instruction, position: int) -> Condition | None:
         inputs = [one for one in each.sources if one.kind == "predicate"]
@@ -809,10 +809,6 @@ def _packed_flags(step: _Step) -> Number | None:
             flag = run.flag(f"P{bit}", position, is_negated=False)
             total = run.tables.add(total, run.tables.choose(flag, constant(1 << bit), {}))
     return total
-
-
-def _unsigned(value: int) -> int:
-    return value % WORD
 
 
 def _reciprocal(step: _Step, number: Number | None) -> Number | None:

@@ -24,7 +24,7 @@ from typing import Literal
 from keet.analysis.limits import MAJORITY, NOTABLE_PART
 from keet.analysis.sass.analyses.blame import Wait
 from keet.analysis.sass.analyses.loop_chains import FAR
-from keet.analysis.sass.analyses.purpose import address_registers
+from keet.analysis.sass.analyses.purpose import values_of_address
 from keet.analysis.sass.analyses.reuse import LOADED, SEVERAL, Access
 from keet.analysis.sass.flow.control_flow import Loop, reached
 from keet.analysis.sass.flow.program import SassProgram
@@ -445,14 +445,10 @@ class _Region:
         if one.pointer != other.pointer:
             return "aliased"
         if one.pointer == LOADED:
-            bases = [self._behind(self._address(each)) for each in (load, store)]
+            addresses = (values_of_address(self.program, each) for each in (load, store))
+            bases = [self._behind(address) for address in addresses]
             return "unknown" if bases[0] == bases[1] else "aliased"
         apart = add(one.offset, other.offset, -1)
         if apart.value is not None:
             return "unknown" if -one.width < apart.value < other.width else "never"
         return "aliased" if all(each.is_uniform for each in apart.symbols) else "unknown"
-
-    def _address(self, position: int) -> list[int]:
-        names = set(address_registers(self.program.code[position]))
-        read = self.program.values.read[position]
-        return [value for name, value in read.items() if name in names]

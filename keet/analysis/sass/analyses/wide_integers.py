@@ -223,14 +223,12 @@ class _Halves:
         last = self.code[end]
         if not (_is_wide(last) and last.has("X")):
             return set()
-        if not any(o.kind == "immediate" for o in last.sources[:2]) or self._is_needed(end):
+        is_needed = any(one in self.full for one in _registers(self.values.written[end]))
+        if is_needed or not any(o.kind == "immediate" for o in last.sources[:2]):
             return set()
         found = reached([end], lambda one: filter(self._is_part, self._added(one)), _LONGEST)
         products = [each for each in found if _is_wide(self.code[each])]
         return found.keys() - {end} if len(products) >= _PRODUCTS else set()
-
-    def _is_needed(self, position: int) -> bool:
-        return any(each in self.full for each in _registers(self.values.written[position]))
 
     def _added(self, position: int) -> list[int]:
         """Where the addend and the carry of a product come from; of other instructions, all that

@@ -201,7 +201,8 @@ class Symbols:
                 return polynomial
         bounds = _extreme_range(a, b, is_min=is_min)
         # Clamped by an unknown number, a polynomial never takes more values than without.
-        clamped = [each for each, by in ((a, second), (b, first)) if _is_unknown_number(by)]
+        sides = ((a, second), (b, first))
+        clamped = [each for each, by in sides if not by.depends and by.value is None]
         reach = clamped[0] if clamped else ANY
         is_scattered = reach.size is None
         if is_scattered:
@@ -242,10 +243,6 @@ class Symbols:
             is_scattered=is_scattered,
         )
         return of_symbol(symbol)
-
-
-def _is_unknown_number(polynomial: Polynomial) -> bool:
-    return not polynomial.depends and polynomial.value is None
 
 
 _MOST_RUNS = 4
