@@ -61,15 +61,12 @@ from keet.analysis.sass.analyses.reuse import (
 from keet.analysis.sass.analyses.serial_loads import SerialLoads, serial_loads
 from keet.analysis.sass.analyses.wide_integers import wide_integers
 from keet.analysis.sass.flow.program import MOST_INSTRUCTIONS, SassProgram
-from keet.analysis.sass.instructions.opcodes import Role
+from keet.analysis.sass.instructions.opcodes import WARP, Role
 from keet.analysis.sass.polynomials.evaluation import Evaluation
 from keet.analysis.sass.polynomials.symbols import LaunchShape, launch_shape
 from keet.analysis.sass.signature import signature
 from keet.evidence import Sentence, constant
 from keet.profile import Absent, Launch, Location
-
-WARP = 32
-"""Threads."""
 
 
 @dataclass(frozen=True)

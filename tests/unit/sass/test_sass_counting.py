@@ -147,6 +147,3 @@ def test_sums_of_tables_that_share_indices(data, largest: int) -> None:
             return
     touched = [v for v, at in zip(values, every, strict=True) if 10 * at[0] + at[1] < limit]
     assert found == len({v + byte for v in touched for byte in (0, 1)})
-
-
-INPUTS = {"R1": 0b11110000, "R2": 0b11001100, "R3": 0b10101010}

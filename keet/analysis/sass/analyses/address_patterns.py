@@ -13,14 +13,13 @@ from keet.analysis.sass.flow.control_flow import reached
 from keet.analysis.sass.flow.program import SassProgram
 from keet.analysis.sass.flow.values import Kind, SsaValue
 from keet.analysis.sass.instructions.instruction import is_move
-from keet.analysis.sass.instructions.opcodes import LOCAL, SHARED, Role
+from keet.analysis.sass.instructions.opcodes import LOCAL, SHARED, WARP, Role
 from keet.analysis.sass.polynomials.evaluation import Evaluation
 from keet.analysis.sass.polynomials.polynomial import Monomial, Polynomial, Symbol
 from keet.analysis.sass.polynomials.symbols import Dim3
 
 WIDEST = 16
 """Bytes of the widest access of one thread, up to Hopper."""
-WARP = 32
 _ALLOCATION = 256
 """Alignment of cudaMalloc in bytes: pointer arguments are assumed to have it."""
 

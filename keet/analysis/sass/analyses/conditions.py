@@ -19,7 +19,7 @@ from typing import NamedTuple
 from keet.analysis.sass.flow.control_flow import Loop, reached
 from keet.analysis.sass.flow.values import Kind
 from keet.analysis.sass.instructions.instruction import Instruction
-from keet.analysis.sass.instructions.opcodes import Role
+from keet.analysis.sass.instructions.opcodes import WARP, Role
 from keet.analysis.sass.polynomials.evaluation import Evaluation
 from keet.analysis.sass.polynomials.opcode_rules import result_of
 from keet.analysis.sass.polynomials.polynomial import (
@@ -53,6 +53,11 @@ class Conditions(NamedTuple):
     is_whole: bool
     """Whether the comparisons say it all: what meets them runs the instruction."""
 
+    def also(self, other: Conditions) -> Conditions:
+        """Both."""
+        known, depends = (*self.known, *other.known), self.depends | other.depends
+        return Conditions(known, depends, self.is_whole and other.is_whole)
+
 
 class RunConditions:
     """The conditions of the instructions of one kernel."""
@@ -67,40 +72,33 @@ class RunConditions:
         block = self.program.flow.block_of[position]
         if block not in self._of_block:
             self._of_block[block] = self._block(block)
-        known, depends, is_whole = self._of_block[block]
         guard = self.program.code[position].guard
-        if guard is not None:
-            own = self._guard(position, guard, is_true=True)
-            known, depends = (*known, *own.known), depends | own.depends
-            is_whole = is_whole and own.is_whole
-        return Conditions(known, depends, is_whole)
+        own = _ALWAYS if guard is None else self._guard(position, guard, is_true=True)
+        return self._of_block[block].also(own)
 
     def _block(self, block: int) -> Conditions:
-        flow = self.program.flow
-        known: list[Comparison] = []
-        depends: set[str] = set()
-        is_whole = True
-        current = block
+        flow, found, current = self.program.flow, _ALWAYS, block
         for _ in range(_MOST_STEPS):
             above = flow.dominators.get(current, -1)
             if above < 0:
                 break
             last = flow.blocks[above].end - 1
             each = self.program.code[last]
-            if each.guard is not None and len(flow.blocks[above].successors) >= 1:
-                found = self._between(above, current, each, last)
-                known += found.known
-                depends |= found.depends
-                is_whole = is_whole and found.is_whole
+            if each.guard is not None and flow.blocks[above].successors:
+                found = found.also(self._between(above, current, each, last))
             elif len(flow.blocks[above].successors) > 1:
-                depends.add("unknown")
+                found = found.also(_UNKNOWN)
             current = above
         else:
-            depends.add("unknown")
-        for loop in flow.loops_around(block):
-            if not self.evaluation.trips(loop)[1]:
-                depends |= self.exits_depend(loop) - {f"loop{loop.index}"}
-        return Conditions(tuple(known), frozenset(depends), is_whole and "unknown" not in depends)
+            found = found.also(_UNKNOWN)
+        depends = found.depends.union(
+            *(
+                self.exits_depend(loop) - {f"loop{loop.index}"}
+                for loop in flow.loops_around(block)
+                if not self.evaluation.trips(loop)[1]
+            )
+        )
+        return Conditions(found.known, depends, found.is_whole and "unknown" not in depends)
 
     def _between(self, above: int, block: int, each: Instruction, last: int) -> Conditions:
         """What must hold at the end of a block so that another runs, which it dominates."""
@@ -145,7 +143,7 @@ class RunConditions:
         """`is_true`: whether the guarded instruction runs, or does not."""
         value = self.program.values.read[position].get(guard[0])
         if value is None:
-            return Conditions((), frozenset({"unknown"}), is_whole=False)
+            return _UNKNOWN
         known, is_whole = self._comparisons(value, holds=is_true != guard[1])
         depends = self.evaluation.predicate_dependences(value)
         # A condition on parameters only holds for all threads or for none.
@@ -231,6 +229,7 @@ class RunConditions:
 
 
 _ALWAYS = Conditions((), frozenset(), is_whole=True)
+_UNKNOWN = Conditions((), frozenset({"unknown"}), is_whole=False)
 _KEEP_SIZE = ("LOP3", "IADD3", "VIADD", "MOV", "IMAD", "SHF", "LEA", "VIMNMX", "IMNMX", "SEL")
 """Opcodes (without the U of uniform ones) by which a limit is rounded or halved, not divided."""
 _MOST_FOLLOWED = 24
@@ -308,7 +307,6 @@ def _parameters(evaluation: Evaluation, polynomial: Polynomial, value: int | Non
 
 _MOST_SIZES = 20_000
 """Sizes that are tried for one box, for a launch with very many blocks."""
-_LANES = 32
 _BELOW = {"LT": 0, "LE": 1}
 _ABOVE = {"GE": 0, "GT": 1}
 FLIPPED = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE"}
@@ -512,5 +510,5 @@ def _warps_of_block(spans: Mapping[str, tuple[int, int]], extents: Mapping[str, 
         for y in range(*spans["y"]):
             row = (z * tall + y) * wide
             first, end = spans["x"]
-            found.update(range((row + first) // _LANES, (row + end - 1) // _LANES + 1))
+            found.update(range((row + first) // WARP, (row + end - 1) // WARP + 1))
     return len(found)

@@ -67,6 +67,7 @@ from keet.analysis.sass.analyses.row_ranges import RowRanges
 from keet.analysis.sass.analyses.row_ranges import Rows as LoadedRows
 from keet.analysis.sass.flow.control_flow import Loop
 from keet.analysis.sass.flow.program import SassProgram
+from keet.analysis.sass.instructions.opcodes import WARP
 from keet.analysis.sass.polynomials.evaluation import Evaluation
 from keet.analysis.sass.polynomials.polynomial import (
     Monomial,
@@ -78,7 +79,6 @@ from keet.analysis.sass.polynomials.polynomial import (
 
 PRECISION = 0.02
 """Bounds that are closer together than this are called exact."""
-_LANES = 32
 _KINDS = ("load", "copy", "store", "atomic")
 FEW_ENTRIES, MANY_ENTRIES = 150_000, 1_000_000
 """Entries of the tables of one launch, see `index_tables`: about 0.03 s, and 0.15 s where amounts
@@ -993,8 +993,8 @@ class _Reader:
         if program.counts[header] != count or not loop.is_counted or loop.entries is None:
             return math.inf
         once = points / max(1, self.extents[f"loop{loop.index}"])
-        masked = _LANES * count - (self.access.threads or 0)
-        return max(0.0, once - _LANES * loop.entries) + masked
+        masked = WARP * count - (self.access.threads or 0)
+        return max(0.0, once - WARP * loop.entries) + masked
 
 
 _MOST_DEPENDENT = 32

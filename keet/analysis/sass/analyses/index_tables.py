@@ -229,7 +229,12 @@ class Tables:
         return self.opposite(self.both(self.opposite(one), self.opposite(other)))
 
     def all_of(self, conditions: Iterable[Condition | None]) -> Condition | None:
-        return reduce(self.both, conditions, ALWAYS)
+        start: Condition | None = ALWAYS
+        return reduce(self.both, conditions, start)
+
+    def any_of(self, conditions: Iterable[Condition | None]) -> Condition | None:
+        start: Condition | None = NEVER
+        return reduce(self.either, conditions, start)
 
     def choose(self, one: Condition | None, yes: Number | None, no: Number | None) -> Number | None:
         """`one ? yes : no`, as `no + one * (yes - no)`."""

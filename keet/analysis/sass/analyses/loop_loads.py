@@ -31,6 +31,7 @@ from keet.analysis.sass.instructions.opcodes import (
     SHARED_LOADS,
     STORES_APART,
     TEXTURES,
+    WARP,
     Role,
     words,
 )
@@ -306,9 +307,6 @@ def _in_one_entry(offset: Polynomial, loops: Collection[str]) -> Polynomial:
             for product, coefficient in offset.terms.items()
         }
     )
-
-
-WARP = 32
 
 
 # --- memory that stays the same

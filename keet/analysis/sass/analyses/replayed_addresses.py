@@ -304,7 +304,7 @@ class _Replay:
 
     def _following(self, loop: Loop, entered: Mask) -> Condition | None:
         edges = (self._edge(latch, loop.header) for latch in loop.latches)
-        return reduce(self.tables.either, (self._relative(e, entered) for e in edges), NEVER)
+        return self.tables.any_of(self._relative(e, entered) for e in edges)
 
     def _lose(self, loop: Loop, own: Iterable[int]) -> None:
         """Nothing is known of a loop whose iterations are not."""
@@ -341,7 +341,7 @@ class _Replay:
         if len(edges) == 1:
             return edges[0]
         outer = self.masks.get(above)
-        found = reduce(self.tables.either, (self._relative(e, outer) for e in edges), NEVER)
+        found = self.tables.any_of(self._relative(e, outer) for e in edges)
         return None if found is None or outer is None else (*outer, found)
 
     def _edge(self, source: int, target: int) -> Mask:
@@ -610,7 +610,7 @@ class _Replay:
         count = 2 if operands[3].value == 0xFC else 3
         words = (self.word(self.operand(operand, place)) for operand in operands[:count])
         below = (self.tables.compare(_RELATIONS["LT"], word) for word in words)
-        found = reduce(self.tables.either, below, NEVER)
+        found = self.tables.any_of(below)
         return found if relation == "LT" else self.tables.opposite(found)
 
     def _joined(
@@ -670,7 +670,7 @@ class _Replay:
             tables.all_of(ways[row >> 2 - at & 1] for at, ways in enumerate(both_ways))
             for row in rows
         )
-        return reduce(tables.either, parts, NEVER)
+        return tables.any_of(parts)
 
 
 _RECIPROCAL = ("I2F", "MUFU", "F2I")
@@ -704,7 +704,8 @@ class _Step(NamedTuple):
 
 
 def _sum(step: _Step, *numbers: Number | None) -> Number | None:
-    return reduce(step.run.tables.add, numbers, {})
+    total: Number | None = {}
+    return reduce(step.run.tables.add, numbers, total)
 
 
 def _product(

@@ -393,13 +393,11 @@ class Evaluation:
         if operand.kind == "immediate":
             return number(signed(operand.value))
         if operand.kind == "constant":
-            polynomial: Polynomial | None = self._constant(operand, position)
+            polynomial = self._constant(operand, position)
         elif operand.is_register:
             value = self.program.values.read[position].get(operand.name) if operand.name else None
             polynomial = self.polynomial(value) if value is not None else ZERO
         else:
-            return None
-        if polynomial is None:
             return None
         if operand.inverted:
             return add(number(-1), polynomial, -1)
