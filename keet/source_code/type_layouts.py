@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from keet.source_code.constants import Number, evaluate
+from keet.source_code.constants import SIZES, Number, evaluate
 from keet.source_code.definitions import (
     CLASSES,
     NAME,
@@ -24,35 +24,15 @@ from keet.source_code.definitions import (
 )
 
 POINTER = 8
-_SIZES = {
-    "bool": 1,
-    "char": 1,
-    "short": 2,
-    "__half": 2,
-    "half": 2,
-    "__nv_bfloat16": 2,
-    "int": 4,
-    "unsigned": 4,
-    "signed": 4,
-    "float": 4,
-    "long": 8,
-    "double": 8,
-    "__half2": 4,
-    "half2": 4,
-    "__nv_bfloat162": 4,
-    "dim3": 12,
-}
-_WHOLE_NAMES = {
-    "uint": 4,
-    "ushort": 2,
-    "size_t": 8,
-    "ptrdiff_t": 8,
-    "intptr_t": 8,
-    "uintptr_t": 8,
-    "cudaTextureObject_t": 8,
-    "cudaSurfaceObject_t": 8,
-    **{f"{sign}int{8 * size}_t": size for sign in ("", "u") for size in (1, 2, 4, 8)},
-}
+_BUILTIN = """bool char short int unsigned float double half half2 __half __half2 __nv_bfloat16
+    __nv_bfloat162 dim3"""
+_SIZES = {name: SIZES[name] for name in _BUILTIN.split()} | {"signed": 4, "long": 8}
+"""By the words of which a type may have several: `unsigned long`."""
+_ALIASES = """uint ushort size_t ptrdiff_t uintptr_t int8_t int16_t int32_t int64_t uint8_t uint16_t
+    uint32_t uint64_t"""
+_WHOLE_NAMES = {name: SIZES[name] for name in _ALIASES.split()} | dict.fromkeys(
+    ("intptr_t", "cudaTextureObject_t", "cudaSurfaceObject_t"), 8
+)
 _ALIGNED = {"dim3": 4}
 _VECTOR = re.compile(r"u?(char|short|int|long|longlong|float|double)([1-4])\Z")
 _VECTOR_ALIGNMENT = 16
