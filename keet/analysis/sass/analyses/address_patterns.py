@@ -79,7 +79,7 @@ def is_uniform(polynomial: Polynomial, block: Dim3 | None) -> bool | None:
     # Without whole rows of warps, neighbouring lanes may differ in `tid.y` too.
     has_rows = block is not None and block[0] % WARP == 0
     lane = [symbol for symbol in polynomial.symbols if "tid.x" in symbol.depends]
-    if all(symbol.kind == "shr" and _drops_lanes(symbol.arguments) for symbol in lane):
+    if all(map(_drops_lanes, lane)):
         return True if has_rows else None
     stride = lane_stride(polynomial)
     if stride:
@@ -123,10 +123,9 @@ def _runs(group: Sequence[Access]) -> list[Merge]:
     width = group[0].width
     runs: list[list[int]] = []
     for offset in offsets:
-        if runs and offset == runs[-1][-1] + width:
-            runs[-1].append(offset)
-        else:
-            runs.append([offset])
+        if not runs or offset != runs[-1][-1] + width:
+            runs.append([])
+        runs[-1].append(offset)
     found = []
     for run in runs:
         wide = min(WIDEST, width * (1 << (len(run).bit_length() - 1)))
@@ -261,20 +260,19 @@ def _spread(polynomial: Polynomial) -> Spread:
         return "unknown"
     if any(name.startswith("tid") for name in names):
         lane = [symbol for symbol in polynomial.symbols if "tid.x" in symbol.depends]
-        if lane and all(symbol.kind == "shr" and _drops_lanes(symbol.arguments) for symbol in lane):
-            return "one address per warp or less"
-        return "different addresses"
+        is_same = bool(lane) and all(map(_drops_lanes, lane))
+        return "one address per warp or less" if is_same else "different addresses"
     if any(not name.startswith("ctaid") for name in names):
         return "different addresses" if all(n[:4] in ("loop", "ctai") for n in names) else "unknown"
     return "one address per block" if names else "one address"
 
 
-def _drops_lanes(arguments: tuple[object, ...]) -> bool:
+def _drops_lanes(symbol: Symbol) -> bool:
     """Whether it is `(tid.x + 32 n) >> 5` or a larger shift: the same for all lanes of a warp."""
-    if len(arguments) < 2 or not isinstance(arguments[1], int) or arguments[1] < 5:
+    whole, bits = symbol.arguments[:2] if symbol.kind == "shr" else (None, None)
+    if not isinstance(whole, Polynomial) or not isinstance(bits, int) or bits < 5:
         return False
-    whole = arguments[0]
-    return isinstance(whole, Polynomial) and all(
+    return all(
         coefficient % 32 == 0 or (coefficient == 1 and [s.name for s in product] == ["tid.x"])
         for product, coefficient in whole.terms.items()
     )

@@ -1034,21 +1034,10 @@ def _joined(forms: Sequence[_Form], program: SassProgram) -> list[_Form]:
     An unrolled loop has such."""
     groups: dict[object, list[_Form]] = {}
     for form in forms:
-        shape = tuple(
-            sorted(
-                (
-                    (tuple(s.order for s in f), row.length, row.levels)
-                    for f, row in form.rows.items()
-                ),
-                key=str,
-            )
-        )
+        shape = frozenset((f, row.length, row.levels) for f, row in form.rows.items())
         key = (shape, form.access.threads, form.access.width, form.clamps, form.missing)
         groups.setdefault(key, []).append(form)
-    found: list[_Form] = []
-    for group in groups.values():
-        found += _joined_along(group, program)
-    return found
+    return [form for group in groups.values() for form in _joined_along(group, program)]
 
 
 def _joined_along(group: Sequence[_Form], program: SassProgram) -> list[_Form]:

@@ -157,10 +157,10 @@ def _blocks(
     for index, each in enumerate(code):
         if each.target is not None and each.target in position:
             starts.add(position[each.target])
-        if each.role is Role.BRANCH or (index and each.address - code[index - 1].address > 16):
-            starts.add(index + (each.role is Role.BRANCH))
-            if each.role is not Role.BRANCH:
-                starts.add(index)
+        if each.role is Role.BRANCH:
+            starts.add(index + 1)
+        elif index and each.address - code[index - 1].address > 16:
+            starts.add(index)
     bounds = [*sorted(start for start in starts if start < len(code)), len(code)]
     blocks: list[BasicBlock] = []
     block_of = [-1] * len(code)
