@@ -188,15 +188,8 @@ class CountedCode:
     @cached_property
     def unknown_share(self) -> float:
         """Share of executed warp instructions whose effect keet does not know."""
-        total = sum(self.program.counts) or 1
-        return (
-            sum(
-                count
-                for each, count in zip(self.program.code, self.program.counts, strict=True)
-                if each.role is Role.UNKNOWN
-            )
-            / total
-        )
+        code = enumerate(self.program.code)
+        return self.share(position for position, each in code if each.role is Role.UNKNOWN)
 
 
 @dataclass(frozen=True)
