@@ -333,6 +333,7 @@ def machine_code(launch: Launch) -> MachineCode | Absent:
         *(launch.grid, launch.block, launch.device.compute_capability),
         *(parameters.pointers, table.threads is None),
     )
+    l2_sectors = launch.get("l2_l1_read_sectors")
     known = _known.get(key)
     found = MachineCode(
         known.program if known else SassProgram.of(texts, counts[0]),
@@ -341,7 +342,7 @@ def machine_code(launch: Launch) -> MachineCode | Absent:
         table.stall_samples,
         table.costs["sectors_global"],
         table.costs["sectors_local"],
-        _l2_read_bytes(launch),
+        int(l2_sectors.value) * SECTOR if l2_sectors else None,
         launch.locations,
         parameters.names(launch.name.function or "", sources),
         parameters.element_sizes,
@@ -359,8 +360,3 @@ _known: WeakValueDictionary[Hashable, MachineCode] = WeakValueDictionary()
 of the analysis follows from them: a further launch takes a third of the time of the first. Nothing
 is kept longer than the launch's explanation."""
 _SHARED = frozenset(name for name in vars(CountedCode) if not name.startswith("_"))
-
-
-def _l2_read_bytes(launch: Launch) -> int | None:
-    sectors = launch.get("l2_l1_read_sectors")
-    return int(sectors.value) * SECTOR if sectors else None

@@ -180,15 +180,13 @@ def chooses_address(program: SassProgram, position: int, loads: Collection[int])
     """Whether the address of an access depends on one of these loads in any way, also by a
     condition that chooses it: the next node of a tree. A condition under which the access is made
     at all does not count."""
-    every = program.values.all
-
-    def following(value: int) -> list[int]:
-        guard = every[value].guard
-        return [*program.values.behind(every[value]), *([guard[0]] if guard else [])]
-
-    behind = reached(program.address_values(position), following, _MOST_FOLLOWED)
-    made = (every[value] for value in behind)
-    return any(each.kind is Kind.DEFINITION and each.position in loads for each in made)
+    values = program.values
+    behind = reached(
+        program.address_values(position),
+        lambda value: values.behind(values.all[value], with_guard=True),
+        _MOST_FOLLOWED,
+    )
+    return any(value in behind for load in loads for value in values.written[load].values())
 
 
 _ENDS = (Role.LOAD, Role.ATOMIC, Role.CONSTANT, Role.SPECIAL, Role.UNKNOWN)

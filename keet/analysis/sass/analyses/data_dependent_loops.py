@@ -102,11 +102,10 @@ def _depends(program: SassProgram, loop: Loop, branch: int, swap: int) -> bool:
         is_earlier = value.kind is Kind.JOIN and value.block == loop.header
         if value.block not in loop.blocks or is_earlier:
             return []  # of an earlier round
-        decided = [value.guard[0]] if value.guard is not None else []
         above = flow.dominators.get(value.block, -1)
-        if value.kind is Kind.JOIN and above in loop.blocks:
-            decided += values.read[flow.blocks[above].end - 1].values()
-        return [*values.behind(value), *decided]
+        is_chosen = value.kind is Kind.JOIN and above in loop.blocks
+        chosen = values.read[flow.blocks[above].end - 1].values() if is_chosen else ()
+        return [*values.behind(value, with_guard=True), *chosen]
 
     behind = reached(values.read[branch].values(), following, _MOST_FOLLOWED)
     return not behind.keys().isdisjoint(values.written[swap].values())

@@ -10,7 +10,7 @@ or the constants of a polynomial.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from keet.analysis.limits import (
@@ -23,11 +23,10 @@ from keet.analysis.limits import (
     SLOW_DIVISION,
 )
 from keet.analysis.sass.flow.control_flow import reached
-from keet.analysis.sass.flow.program import Readers, SassProgram
+from keet.analysis.sass.flow.program import Locate, Readers, SassProgram
 from keet.analysis.sass.flow.values import Kind
 from keet.analysis.sass.instructions.instruction import Instruction
 from keet.analysis.sass.instructions.opcodes import Role
-from keet.profile import Location
 
 _CONSTANTS = {
     POWER: ("0.0032181653659790754318", "0x3b52e7db"),
@@ -55,8 +54,6 @@ _EXPONENT, _FIRST = ", 0x17, ", 8
 """The routine of a division first shifts out the exponents of its operands."""
 _OF_SCALING = (Role.FLOAT, Role.INTEGER, Role.PREDICATE)
 _NOT_OF_FUNCTIONS = (Role.LOAD, Role.STORE, Role.ATOMIC, Role.COPY, Role.TENSOR)
-
-Locate = Callable[[int], Location | None]
 
 
 class Expansion(NamedTuple):

@@ -41,7 +41,6 @@ from keet.analysis.sass.analyses.conditions import (
     Side,
     executed_box,
 )
-from keet.analysis.sass.analyses.expansions import Locate
 from keet.analysis.sass.analyses.index_tables import (
     Rows,
     Spans,
@@ -66,7 +65,7 @@ from keet.analysis.sass.analyses.reuse import (
 from keet.analysis.sass.analyses.row_ranges import RowRanges
 from keet.analysis.sass.analyses.row_ranges import Rows as LoadedRows
 from keet.analysis.sass.flow.control_flow import Loop
-from keet.analysis.sass.flow.program import SassProgram
+from keet.analysis.sass.flow.program import Locate, SassProgram
 from keet.analysis.sass.instructions.opcodes import WARP
 from keet.analysis.sass.polynomials.evaluation import Evaluation
 from keet.analysis.sass.polynomials.polynomial import (

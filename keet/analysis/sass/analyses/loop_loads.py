@@ -436,7 +436,7 @@ class Steadiness:
         if value.kind is Kind.CALL:
             return True
         if value.kind is Kind.GUARDED:
-            inputs = [*value.inputs, *((value.guard[0],) if value.guard else ())]
+            inputs = self.program.values.behind(value, with_guard=True)
             return any(self._changes(each, value.block) for each in inputs)
         if value.block == self.loop.header:
             return not self._stays(index)

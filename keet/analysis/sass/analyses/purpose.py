@@ -293,10 +293,10 @@ def loads_behind(program: SassProgram, position: int) -> set[int]:
 
     def following(index: int) -> list[int]:
         value = values.all[index]
-        decided = [value.guard[0]] if value.guard is not None else []
+        own = [] if is_load(value) else [*values.behind(value, with_guard=True)]
         if value.kind is Kind.JOIN:  # which path was taken
-            decided += _read_by_branch(program, program.flow.dominators.get(value.block, -1))
-        return [] if is_load(value) else [*values.behind(value), *decided]
+            own += _read_by_branch(program, program.flow.dominators.get(value.block, -1))
+        return own
 
     behind = (values.all[each] for each in reached(waiting, following, _MOST_FOLLOWED))
     return {value.position for value in behind if is_load(value)}

@@ -207,8 +207,8 @@ class _Replay:
         def following(index: int) -> Iterable[int]:
             value = self.all[index]
             if value.kind is not Kind.DEFINITION:
-                guard = [value.guard[0]] if value.guard else []
-                return [*value.inputs, *guard] if value.kind is not Kind.CALL else ()
+                is_call = value.kind is Kind.CALL
+                return () if is_call else self.program.values.behind(value, with_guard=True)
             place, each = self._joined_signs(value.position), self.program.code[value.position]
             is_followed = each.role in _FOLLOWED or each.opcode in _RECIPROCAL
             own = read[value.position].values() if is_followed else ()
@@ -286,8 +286,7 @@ class _Replay:
             for index in self.needed:
                 value = self.all[index]
                 if value.block not in loop.blocks:
-                    guard = [value.guard[0]] if value.guard else []
-                    read |= {*self.program.values.behind(value), *guard}
+                    read.update(self.program.values.behind(value, with_guard=True))
             for position in (*self.wanted, *(block.end - 1 for block in self.flow.blocks)):
                 if self.flow.block_of[position] not in loop.blocks:
                     read |= {*self.program.values.read[position].values()}

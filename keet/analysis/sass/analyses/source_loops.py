@@ -17,14 +17,11 @@ from typing import NamedTuple
 from keet.analysis.limits import MAJORITY, NEARLY_ALL
 from keet.analysis.sass.analyses.reuse import Access
 from keet.analysis.sass.flow.control_flow import Loop
-from keet.analysis.sass.flow.program import SassProgram, trips_of
+from keet.analysis.sass.flow.program import Locate, SassProgram, trips_of
 from keet.analysis.sass.instructions.opcodes import Role
 from keet.analysis.sass.polynomials.evaluation import Evaluation
 from keet.analysis.sass.polynomials.polynomial import add
 from keet.profile import Location
-
-Places = Callable[[int], Location | None]
-"""The source line of a position."""
 
 
 class For(NamedTuple):
@@ -60,7 +57,7 @@ def source_loops(
     program: SassProgram,
     evaluation: Evaluation,
     accesses: Sequence[Access],
-    places: Places,
+    places: Locate,
     headers: Headers,
 ) -> list[SourceLoop]:
     """One entry per loop that ran, in the order of the code. Empty without execution counts."""
@@ -107,7 +104,7 @@ class _Unrolled:
         program: SassProgram,
         evaluation: Evaluation,
         accesses: Sequence[Access],
-        places: Places,
+        places: Locate,
         headers: Headers,
     ) -> None:
         self.program, self.evaluation = program, evaluation

@@ -4,7 +4,7 @@ counts of its loops, ways that were never taken, and who reads a result."""
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -19,7 +19,10 @@ from keet.analysis.sass.flow.control_flow import (
 from keet.analysis.sass.flow.values import Kind, SsaValue, SsaValues, values_of
 from keet.analysis.sass.instructions.instruction import Instruction, parse
 from keet.analysis.sass.instructions.opcodes import IMPURE, Role, words
+from keet.profile import Location
 
+Locate = Callable[[int], Location | None]
+"""The source line of a position."""
 MOST_INSTRUCTIONS = 60_000
 """Most instructions that are analysed, in about two seconds. The largest kernel seen has 25,000."""
 
@@ -258,8 +261,8 @@ class _NotTaken:
         if value.kind is Kind.DEFINITION:
             is_followed = is_pure(self.program.code[value.position])
             return [*self.program.values.behind(value)] if is_followed else None
-        if value.kind is Kind.GUARDED and value.guard is not None:
-            return [*value.inputs, value.guard[0]]
+        if value.kind is Kind.GUARDED:
+            return [*self.program.values.behind(value, with_guard=True)]
         return self._before(value, block) if value.kind is Kind.JOIN else None
 
     def _before(self, value: SsaValue, block: int) -> list[int] | None:

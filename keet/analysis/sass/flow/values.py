@@ -52,10 +52,12 @@ class SsaValues:
     written: list[dict[str, int]]
     """By position: the value (a DEFINITION) of each register that the instruction writes."""
 
-    def behind(self, value: SsaValue) -> Collection[int]:
-        """What a value is made of: the values that its instruction reads, or that it merges."""
+    def behind(self, value: SsaValue, *, with_guard: bool = False) -> Collection[int]:
+        """What a value is made of: the values that its instruction reads, or that it merges.
+        `with_guard`: also the predicate that chooses one of these."""
         is_written = value.kind is Kind.DEFINITION
-        return self.read[value.position].values() if is_written else value.inputs
+        own = self.read[value.position].values() if is_written else value.inputs
+        return [*own, value.guard[0]] if with_guard and value.guard else own
 
     def definitions(self, value: int, limit: int = 64) -> list[int]:
         """Positions of the instructions that may have produced a value, through joins and calls."""
