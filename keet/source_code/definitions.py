@@ -36,9 +36,9 @@ _ALIGNMENTS = frozenset({"alignas", "__align__", "__builtin_align__"})
 _ACCESS = frozenset({"public", "private", "protected"})
 _CLOSES = {")": "(", "]": "[", "}": "{"}
 _OPENS = frozenset(_CLOSES.values())
-_DEEPEST = 12
+_MOST_SCOPES = 12
 """Namespaces and structs around each other whose definitions are read."""
-_LONGEST = 400
+_MOST_TOKENS = 400
 """Tokens of a header or a statement that is read."""
 
 
@@ -115,7 +115,7 @@ class _TokenStream:
         found = re.match(r"(\w+)(.?)", rest, re.S)
         if not found:
             return
-        value = rest[found.end(1) : found.end(1) + _LONGEST]
+        value = rest[found.end(1) : found.end(1) + _MOST_TOKENS]
         tokens = tuple(each[0] for each in _TOKEN.finditer(value) if each.lastgroup != "skip")
         if len(tokens) == 3 and (tokens[0], tokens[2]) == ("(", ")"):
             tokens = tokens[1:2]
@@ -182,16 +182,16 @@ class _DefinitionScanner:
 
     def _after(self, start: int, opening: int) -> int:
         """Where to go on: in the block of a namespace or struct, or after that of a function."""
-        header = self._tokens[start : min(opening, start + _LONGEST)]
+        header = self._tokens[start : min(opening, start + _MOST_TOKENS)]
         names = _scope_names(header)
         is_closed = self._matching[opening] < len(self._tokens)
-        if names is None or not is_closed or len(self._scopes) > _DEEPEST:
+        if names is None or not is_closed or len(self._scopes) > _MOST_SCOPES:
             return self._matching[opening] + 1
         self._scopes.append((*self._scopes[-1], *names))
         return opening + 1
 
     def _block(self, start: int, opening: int) -> Iterator[tuple[ScopedName, Definition | None]]:
-        if opening - start > _LONGEST or len(self._scopes) > _DEEPEST:
+        if opening - start > _MOST_TOKENS or len(self._scopes) > _MOST_SCOPES:
             return
         header, end = self._tokens[start:opening], self._matching[opening]
         found, scope = _type_header(header), self._scopes[-1]
@@ -217,7 +217,7 @@ class _DefinitionScanner:
                 yield (*scope, *part[:1]), number if "=" in part[1:2] else None
 
     def _statement(self, start: int, end: int) -> Iterator[tuple[ScopedName, Definition | None]]:
-        if not 3 <= end - start <= _LONGEST:
+        if not 3 <= end - start <= _MOST_TOKENS:
             return
         own, scope = self._tokens[start:end], self._scopes[-1]
         for name, kind, tokens in _declared_names(own):
