@@ -121,7 +121,10 @@ class _TokenStream:
             tokens = tokens[1:2]
         # Others may declare anything: with `#define P float*`, the b of `P a, b` is no pointer.
         is_value = len(tokens) == 1 or (bool(tokens) and all(map(NAME.match, tokens)))
-        one = Definition("alias" if is_value and found[2] != "(" else "macro", (), tokens)
+        kind: Literal["alias", "number", "macro"] = "macro"
+        if is_value and found[2] != "(":
+            kind = "number" if tokens[0][0].isdigit() else "alias"
+        one = Definition(kind, (), tokens)
         self.macros.append(((found[1],), None if self._unsure else one))
 
 
