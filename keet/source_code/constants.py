@@ -252,9 +252,10 @@ _TYPES_BY_SIZE = {
     16: "float4 int4 uint4 double2 longlong2 ulonglong2",
     32: "double4",
 }
-_SIZES = {name: size for size, names in _TYPES_BY_SIZE.items() for name in names.split()}
+SIZES = {name: size for size, names in _TYPES_BY_SIZE.items() for name in names.split()}
+"""Bytes of types that are the same on every CUDA platform."""
 _FLOATS = frozenset({"float", "double", "half", "__half", "__nv_bfloat16", "nv_bfloat16"})
-_SCALARS = frozenset(n for n in _SIZES if not re.search(r"[a-z0-9][234]$", n)) | {"long", "signed"}
+_SCALARS = frozenset(n for n in SIZES if not re.search(r"[a-z0-9][234]$", n)) | {"long", "signed"}
 _QUALIFIER = re.compile(
     r"\b(?:const(?:expr|init)?|static|inline|volatile|extern|struct|typename|std|__\w+__)\b|::"
 )
@@ -377,7 +378,7 @@ def type_size(text: str, sizes: Mapping[str, int]) -> int | None:
         return 8
     if len(words) == 2 and words[0] in ("unsigned", "signed"):
         words = words[1:]
-    return sizes.get(words[0]) or _SIZES.get(words[0]) if len(words) == 1 else None
+    return sizes.get(words[0]) or SIZES.get(words[0]) if len(words) == 1 else None
 
 
 def converted(value: Number | None, kind: str) -> Number | None:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
-Path = tuple[str, ...]
+ScopedName = tuple[str, ...]
 """A name and the namespaces and structs around it. Namespaces without a name are left out."""
 
 _TOKEN = re.compile(
@@ -36,15 +36,15 @@ _ALIGNMENTS = frozenset({"alignas", "__align__", "__builtin_align__"})
 _ACCESS = frozenset({"public", "private", "protected"})
 _CLOSES = {")": "(", "]": "[", "}": "{"}
 _OPENS = frozenset(_CLOSES.values())
-_DEEPEST = 12
+_MOST_SCOPES = 12
 """Namespaces and structs around each other whose definitions are read."""
-_LONGEST = 400
+_MOST_TOKENS = 400
 """Tokens of a header or a statement that is read."""
 
 
 class Definition(NamedTuple):
     kind: Literal["struct", "enum", "alias", "number", "macro"]
-    scope: Path
+    scope: ScopedName
     """Where the names in it are looked up first."""
     tokens: tuple[str, ...]
     """Of a struct or enum its body, else the type or the number that the name stands for."""
@@ -53,33 +53,34 @@ class Definition(NamedTuple):
     alignment: int = 1
 
 
-def definitions(source: str) -> Iterator[tuple[Path, Definition | None]]:
+def definitions(source: str) -> Iterator[tuple[ScopedName, Definition | None]]:
     """All that a text defines outside of functions. None: a definition that is not understood, or
     that depends on a condition of the preprocessor."""
-    text = _Text(source)
+    text = _TokenStream(source)
     yield from text.macros
-    yield from _Scan(text).found()
+    yield from _DefinitionScanner(text).definitions()
 
 
-class _Text:
+class _TokenStream:
     """Tokens. `#` stands for a condition of the preprocessor."""
 
     def __init__(self, source: str) -> None:
         self.tokens: list[str] = []
         self.is_sure: list[bool] = []
         """By token: whether no condition of the preprocessor is around it."""
-        self.macros: list[tuple[Path, Definition | None]] = []
+        self.macros: list[tuple[ScopedName, Definition | None]] = []
         self.is_packed = False
         """Whether some struct is."""
-        self._guards: list[bool] = []
+        self._conditions: list[bool] = []
+        """Whether each condition around it holds for sure."""
         self._unsure = 0
-        found = [match for match in _TOKEN.finditer(source) if match.lastgroup != "skip"]
-        directives = [_directive(each[0]) for each in found if each.lastgroup == "directive"]
-        at = 0
-        for match in found:
+        """How many do not."""
+        matches = [match for match in _TOKEN.finditer(source) if match.lastgroup != "skip"]
+        directives = [_directive(each[0]) for each in matches if each.lastgroup == "directive"]
+        followed = iter(zip(directives, [*directives[1:], ("", "")], strict=False))
+        for match in matches:
             if match.lastgroup == "directive":
-                at += 1
-                self._obey(*directives[at - 1], following=directives[at : at + 1])
+                self._apply_directive(*next(followed))
             else:
                 self._add(match[0])
 
@@ -87,22 +88,24 @@ class _Text:
         self.tokens.append(token)
         self.is_sure.append(not self._unsure)
 
-    def _obey(self, word: str, rest: str, following: Sequence[tuple[str, str]]) -> None:
+    def _apply_directive(self, directive: tuple[str, str], following: tuple[str, str]) -> None:
+        word, rest = directive
         if word == "define":
             self._define(rest)
         elif word == "pragma":
             self.is_packed |= "pack" in rest
         elif word in ("if", "ifdef", "ifndef"):
-            is_guard = following == [("define", _guarded(word, rest))]
-            self._guards.append(is_guard or bool(_ALWAYS.match(f"{word} {rest}")))
-            self._unsure += not self._guards[-1]
-        elif word in ("else", "elif") and self._guards:
-            self._unsure += self._guards[-1]
-            self._guards[-1] = False
-        elif word == "endif" and self._guards:
-            if not self._guards[-1]:
+            is_include_guard = following == ("define", _guarded(word, rest))
+            holds = is_include_guard or bool(_ALWAYS.match(f"{word} {rest}"))
+            self._conditions.append(holds)
+            self._unsure += not holds
+        elif word in ("else", "elif") and self._conditions:
+            self._unsure += self._conditions[-1]
+            self._conditions[-1] = False
+        elif word == "endif" and self._conditions:
+            if not self._conditions[-1]:
                 self._add("#")
-            self._unsure -= not self._guards.pop()
+            self._unsure -= not self._conditions.pop()
             return
         if self._unsure and word in ("if", "ifdef", "ifndef", "else", "elif"):
             self._add("#")
@@ -112,13 +115,16 @@ class _Text:
         found = re.match(r"(\w+)(.?)", rest, re.S)
         if not found:
             return
-        value = rest[found.end(1) : found.end(1) + _LONGEST]
+        value = rest[found.end(1) : found.end(1) + _MOST_TOKENS]
         tokens = tuple(each[0] for each in _TOKEN.finditer(value) if each.lastgroup != "skip")
         if len(tokens) == 3 and (tokens[0], tokens[2]) == ("(", ")"):
             tokens = tokens[1:2]
         # Others may declare anything: with `#define P float*`, the b of `P a, b` is no pointer.
         is_value = len(tokens) == 1 or (bool(tokens) and all(map(NAME.match, tokens)))
-        one = Definition("alias" if is_value and found[2] != "(" else "macro", (), tokens)
+        kind: Literal["alias", "number", "macro"] = "macro"
+        if is_value and found[2] != "(":
+            kind = "number" if tokens[0][0].isdigit() else "alias"
+        one = Definition(kind, (), tokens)
         self.macros.append(((found[1],), None if self._unsure else one))
 
 
@@ -148,16 +154,16 @@ def matched(tokens: Sequence[str]) -> list[int]:
     return found
 
 
-class _Scan:
+class _DefinitionScanner:
     """Goes through the tokens of namespaces and structs, and past those of functions."""
 
-    def __init__(self, text: _Text) -> None:
+    def __init__(self, text: _TokenStream) -> None:
         self._text = text
         self._tokens = text.tokens
         self._matching = matched(text.tokens)
-        self._scopes: list[Path] = [()]
+        self._scopes: list[ScopedName] = [()]
 
-    def found(self) -> Iterator[tuple[Path, Definition | None]]:
+    def definitions(self) -> Iterator[tuple[ScopedName, Definition | None]]:
         at = start = 0
         while at < len(self._tokens):
             token = self._tokens[at]
@@ -179,16 +185,16 @@ class _Scan:
 
     def _after(self, start: int, opening: int) -> int:
         """Where to go on: in the block of a namespace or struct, or after that of a function."""
-        header = self._tokens[start : min(opening, start + _LONGEST)]
+        header = self._tokens[start : min(opening, start + _MOST_TOKENS)]
         names = _scope_names(header)
         is_closed = self._matching[opening] < len(self._tokens)
-        if names is None or not is_closed or len(self._scopes) > _DEEPEST:
+        if names is None or not is_closed or len(self._scopes) > _MOST_SCOPES:
             return self._matching[opening] + 1
         self._scopes.append((*self._scopes[-1], *names))
         return opening + 1
 
-    def _block(self, start: int, opening: int) -> Iterator[tuple[Path, Definition | None]]:
-        if opening - start > _LONGEST or len(self._scopes) > _DEEPEST:
+    def _block(self, start: int, opening: int) -> Iterator[tuple[ScopedName, Definition | None]]:
+        if opening - start > _MOST_TOKENS or len(self._scopes) > _MOST_SCOPES:
             return
         header, end = self._tokens[start:opening], self._matching[opening]
         found, scope = _type_header(header), self._scopes[-1]
@@ -213,16 +219,18 @@ class _Scan:
                 number = Definition("number", scope, tuple(part[2:]))
                 yield (*scope, *part[:1]), number if "=" in part[1:2] else None
 
-    def _statement(self, start: int, end: int) -> Iterator[tuple[Path, Definition | None]]:
-        if not 3 <= end - start <= _LONGEST:
+    def _statement(self, start: int, end: int) -> Iterator[tuple[ScopedName, Definition | None]]:
+        if not 3 <= end - start <= _MOST_TOKENS:
             return
         own, scope = self._tokens[start:end], self._scopes[-1]
-        for name, kind, tokens in _names(own):
+        for name, kind, tokens in _declared_names(own):
             one = Definition(kind, scope, tokens) if self._text.is_sure[start] else None
             yield (*scope, name), one
 
 
-def _names(own: Sequence[str]) -> Iterator[tuple[str, Literal["alias", "number"], tuple[str, ...]]]:
+def _declared_names(
+    own: Sequence[str],
+) -> Iterator[tuple[str, Literal["alias", "number"], tuple[str, ...]]]:
     """Of `using real = double`, `typedef double real` and `constexpr int kRows = 4`."""
     if own[0] == "using" and own[2] == "=":
         yield own[1], "alias", tuple(own[3:])
@@ -290,7 +298,7 @@ def without_alignment(tokens: Sequence[str]) -> tuple[list[str], int | None]:
     return list(tokens[4:]), value if value and not value & (value - 1) else None
 
 
-def _scope_names(header: Sequence[str]) -> Path | None:
+def _scope_names(header: Sequence[str]) -> ScopedName | None:
     """The names that a block adds to the scope of what is in it; None for other blocks."""
     if "namespace" in header[:2]:
         return tuple(

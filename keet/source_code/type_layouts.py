@@ -12,46 +12,27 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from keet.source_code.constants import SIZES, Number, evaluate
 from keet.source_code.definitions import (
     CLASSES,
     NAME,
     Definition,
-    Path,
+    ScopedName,
     definitions,
     matched,
     without_alignment,
 )
 
 POINTER = 8
-_SIZES = {
-    "bool": 1,
-    "char": 1,
-    "short": 2,
-    "__half": 2,
-    "half": 2,
-    "__nv_bfloat16": 2,
-    "int": 4,
-    "unsigned": 4,
-    "signed": 4,
-    "float": 4,
-    "long": 8,
-    "double": 8,
-    "__half2": 4,
-    "half2": 4,
-    "__nv_bfloat162": 4,
-    "dim3": 12,
-}
-_WHOLE_NAMES = {
-    "uint": 4,
-    "ushort": 2,
-    "size_t": 8,
-    "ptrdiff_t": 8,
-    "intptr_t": 8,
-    "uintptr_t": 8,
-    "cudaTextureObject_t": 8,
-    "cudaSurfaceObject_t": 8,
-    **{f"{sign}int{8 * size}_t": size for sign in ("", "u") for size in (1, 2, 4, 8)},
-}
+_BUILTIN = """bool char short int unsigned float double half half2 __half __half2 __nv_bfloat16
+    __nv_bfloat162 dim3"""
+_SIZES = {name: SIZES[name] for name in _BUILTIN.split()} | {"signed": 4, "long": 8}
+"""By the words of which a type may have several: `unsigned long`."""
+_ALIASES = """uint ushort size_t ptrdiff_t uintptr_t int8_t int16_t int32_t int64_t uint8_t uint16_t
+    uint32_t uint64_t"""
+_WHOLE_NAMES = {name: SIZES[name] for name in _ALIASES.split()} | dict.fromkeys(
+    ("intptr_t", "cudaTextureObject_t", "cudaSurfaceObject_t"), 8
+)
 _ALIGNED = {"dim3": 4}
 _VECTOR = re.compile(r"u?(char|short|int|long|longlong|float|double)([1-4])\Z")
 _VECTOR_ALIGNMENT = 16
@@ -125,7 +106,7 @@ class SourceTypes:
     def __init__(self, sources: Iterable[str | None]) -> None:
         self._unread = [text for text in sources if text]
         self._left = _MOST_TEXT
-        self._found: dict[Path, Definition | None] = {}
+        self._found: dict[ScopedName, Definition | None] = {}
         """None: not understood, or defined in several ways."""
         self._layouts: dict[int, tuple[Definition, Layout]] = {}
 
@@ -140,12 +121,14 @@ class SourceTypes:
 
     # --- names
 
-    def _lookup(self, names: Sequence[str], scope: Path) -> Definition | None:
+    def _lookup(self, names: Sequence[str], scope: ScopedName) -> Definition | None:
         """What a name stands for: the innermost scope that has it counts."""
         path = self._path(names, scope)
         return self._found[path] if path is not None else None
 
-    def _path(self, names: Sequence[str], scope: Path, *, reads: bool = True) -> Path | None:
+    def _path(
+        self, names: Sequence[str], scope: ScopedName, *, reads: bool = True
+    ) -> ScopedName | None:
         own = tuple(name for name in names if name != "::")
         if reads:
             self._read_files_with(own[-1])
@@ -192,7 +175,7 @@ class SourceTypes:
             self._layouts[id(found)] = found, self._struct(found, depth)
         return self._layouts[id(found)][1]
 
-    def _type(self, tokens: Sequence[str], scope: Path, depth: int) -> Layout | None:
+    def _type(self, tokens: Sequence[str], scope: ScopedName, depth: int) -> Layout | None:
         """Of `const double *`, `ns::Grid`."""
         own = [token for token in tokens if token not in _QUALIFIERS]
         if len(own) > _MOST_WORDS:
@@ -206,7 +189,7 @@ class SourceTypes:
         base = self._named(own, scope, depth)
         return pointer(base if stars == 1 else None) if stars else base
 
-    def _named(self, names: Sequence[str], scope: Path, depth: int) -> Layout | None:
+    def _named(self, names: Sequence[str], scope: ScopedName, depth: int) -> Layout | None:
         if not names or not all(name == "::" or NAME.match(name) for name in names):
             return None
         known = builtin(names)
@@ -263,12 +246,12 @@ class SourceTypes:
                 yield each.name, layout
 
     def _array(
-        self, one: Layout | None, sizes: Sequence[Sequence[str]], scope: Path
+        self, one: Layout | None, sizes: Sequence[Sequence[str]], scope: ScopedName
     ) -> Layout | None:
         """Each pointer in an array is a member; other values are one together."""
         for expression in reversed(sizes):
-            count = self._number(expression, scope, 0)
-            if one is None or not one.is_whole or not count or one.size * count > _LARGEST:
+            count = self._number(expression, scope)
+            if one is None or not one.is_whole or not count or not 0 < one.size * count <= _LARGEST:
                 return None
             size, members = one.size, one.members[:1]
             if any(each.is_pointer for each in one.members):
@@ -284,37 +267,21 @@ class SourceTypes:
             one = Layout(size * count, one.alignment, members)
         return one
 
-    def _number(self, expression: Sequence[str], scope: Path, depth: int) -> int | None:
-        """The value of sums of products of numbers and constants; None for anything else."""
-        if depth > _DEEPEST or not len(expression) % 2 or len(expression) > _MOST_WORDS:
+    def _number(self, expression: Sequence[str], scope: ScopedName, depth: int = 0) -> int | None:
+        """The value of an expression of numbers and constants; None for anything else."""
+        if depth > _DEEPEST or len(expression) > _MOST_WORDS:
             return None
-        total, product = 0, 1
-        for at in range(0, len(expression), 2):
-            value = self._factor(expression[at], scope, depth)
-            if value is None or value > _LARGEST:
+        constants: dict[str, Number] = {}
+        for name in dict.fromkeys(filter(NAME.match, expression)):
+            constant = self._lookup([name], scope)
+            if constant is None or constant.kind not in ("number", "alias"):
                 return None
-            operator = expression[at - 1] if at else "+"
-            if operator == "*":
-                product *= value
-            elif operator in ("+", "-"):
-                total, product = (
-                    total + (product if at else 0),
-                    value if operator == "+" else -value,
-                )
-            else:
+            number = self._number(constant.tokens, constant.scope, depth + 1)
+            if number is None:
                 return None
-        return total + product
-
-    def _factor(self, token: str, scope: Path, depth: int) -> int | None:
-        if token[0].isdigit() and len(token) < 12:
-            try:
-                return int(token.rstrip("uUlL").replace("'", ""), 0)
-            except ValueError:
-                return None
-        found = self._lookup([token], scope) if NAME.match(token) else None
-        if found is None or found.kind not in ("number", "alias"):
-            return None
-        return self._number(found.tokens, found.scope, depth + 1)
+            constants[name] = number
+        value = evaluate(" ".join(expression), constants, {})
+        return value if isinstance(value, int) and abs(value) <= _LARGEST else None
 
 
 # --- the members that a struct declares

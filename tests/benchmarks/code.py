@@ -58,14 +58,13 @@ print(time.perf_counter() - start)
 ALL_ANALYSES = """
 import resource, sys, time
 from keet.analysis.sass.machine_code import machine_code
-from keet.analysis.sass.lines import line_mix
 from keet.ingest import read_profile
 (launch,) = read_profile(sys.argv[1]).launches[:1]
 launch.disassembly, launch.locations
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 start = time.perf_counter()
 code = machine_code(launch)
-line_mix(code), code.chains, code.reuse, code.merges, code.atomics, code.invariants
+code.chains, code.reuse, code.merges, code.atomics, code.invariants
 print(time.perf_counter() - start)
 print(len(code.program.code), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 """

@@ -1,5 +1,5 @@
-"""Results by source line: its instructions, and their purposes. For accesses that were inlined
-from a header of the CUDA toolkit, the calling line. For loops, the line of their condition.
+"""Instructions by source line. For accesses that were inlined from a header of the CUDA toolkit,
+the calling line. For loops, the line of their condition.
 
 The line table has the header's line, which the user can't change. The address that is passed to
 such a function is computed at the line of the call.
@@ -11,24 +11,12 @@ from collections import Counter
 from collections.abc import Iterable
 
 from keet.analysis.kernel.library import is_of_toolkit
-from keet.analysis.sass.analyses.purpose import Purpose, address_registers
+from keet.analysis.sass.analyses.purpose import address_registers
 from keet.analysis.sass.flow.control_flow import Loop
 from keet.analysis.sass.instructions.opcodes import Role
 from keet.analysis.sass.instructions.operands import span
 from keet.analysis.sass.machine_code import MachineCode
 from keet.profile import Location
-
-Line = Location | None
-"""`None` for instructions without a source line."""
-
-
-def line_mix(code: MachineCode) -> dict[Line, list[tuple[Purpose, int]]]:
-    """Executed warp instructions by purpose, per line; called routines count for their caller."""
-    sums: dict[Line, Counter[Purpose]] = {}
-    for position in code.program.ran:
-        counted = sums.setdefault(code.location(position), Counter())
-        counted[code.purposes[position]] += code.program.counts[position]
-    return {line: counted.most_common() for line, counted in sums.items()}
 
 
 def positions_of(code: MachineCode, line: Location) -> list[int]:

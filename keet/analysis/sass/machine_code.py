@@ -61,15 +61,12 @@ from keet.analysis.sass.analyses.reuse import (
 from keet.analysis.sass.analyses.serial_loads import SerialLoads, serial_loads
 from keet.analysis.sass.analyses.wide_integers import wide_integers
 from keet.analysis.sass.flow.program import MOST_INSTRUCTIONS, SassProgram
-from keet.analysis.sass.instructions.opcodes import Role
+from keet.analysis.sass.instructions.opcodes import WARP, Role
 from keet.analysis.sass.polynomials.evaluation import Evaluation
 from keet.analysis.sass.polynomials.symbols import LaunchShape, launch_shape
 from keet.analysis.sass.signature import signature
 from keet.evidence import Sentence, constant
 from keet.profile import Absent, Launch, Location
-
-WARP = 32
-"""Threads."""
 
 
 @dataclass(frozen=True)
@@ -191,15 +188,8 @@ class CountedCode:
     @cached_property
     def unknown_share(self) -> float:
         """Share of executed warp instructions whose effect keet does not know."""
-        total = sum(self.program.counts) or 1
-        return (
-            sum(
-                count
-                for each, count in zip(self.program.code, self.program.counts, strict=True)
-                if each.role is Role.UNKNOWN
-            )
-            / total
-        )
+        code = enumerate(self.program.code)
+        return self.share(position for position, each in code if each.role is Role.UNKNOWN)
 
 
 @dataclass(frozen=True)
@@ -331,8 +321,7 @@ class MachineCode(CountedCode):
         """
         flow, found = self.program.flow, set[int]()
         for blocks in {id(each): each for each in flow.routines.values()}.values():
-            spans = (range(flow.blocks[each].start, flow.blocks[each].end) for each in blocks)
-            addresses = (self.program.code[each].address for span in spans for each in span)
+            addresses = self.addresses(flow.positions(blocks))
             if len({self.locations[each] for each in addresses if each in self.locations}) > 1:
                 found.update(blocks)
         return frozenset(found)
@@ -367,6 +356,7 @@ def machine_code(launch: Launch) -> MachineCode | Absent:
         *(launch.grid, launch.block, launch.device.compute_capability),
         *(parameters.pointers, table.threads is None),
     )
+    l2_sectors = launch.get("l2_l1_read_sectors")
     known = _known.get(key)
     found = MachineCode(
         known.program if known else SassProgram.of(texts, counts[0]),
@@ -375,7 +365,7 @@ def machine_code(launch: Launch) -> MachineCode | Absent:
         table.stall_samples,
         table.costs["sectors_global"],
         table.costs["sectors_local"],
-        _l2_read_bytes(launch),
+        int(l2_sectors.value) * SECTOR if l2_sectors else None,
         launch.locations,
         parameters.names(launch.name.function or "", sources),
         parameters.element_sizes,
@@ -393,8 +383,3 @@ _known: WeakValueDictionary[Hashable, MachineCode] = WeakValueDictionary()
 of the analysis follows from them: a further launch takes a third of the time of the first. Nothing
 is kept longer than the launch's explanation."""
 _SHARED = frozenset(name for name in vars(CountedCode) if not name.startswith("_"))
-
-
-def _l2_read_bytes(launch: Launch) -> int | None:
-    sectors = launch.get("l2_l1_read_sectors")
-    return int(sectors.value) * SECTOR if sectors else None

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import NamedTuple
 
+from keet.source_code.scanner import blanked, closing_bracket, split_commas
 from keet.source_code.type_layouts import TYPE_WORDS, Layout, SourceTypes, builtin, pointer
 
 
@@ -108,32 +109,16 @@ def _last(text: str, brackets: str) -> tuple[str, str]:
 
 
 def _split(text: str) -> list[str]:
-    parts, depth, current = [], 0, ""
-    for letter in text:
-        depth += letter in "(<[{"
-        depth -= letter in ")>]}"
-        if letter == "," and depth == 0:
-            parts.append(current)
-            current = ""
-        else:
-            current += letter
-    parts.append(current)
-    return [part.strip() for part in parts if part.strip() not in ("", "void")]
-
-
-def _is_pointer(text: str) -> bool:
-    """Not a struct with pointers in its template arguments: `std::array<char *, 2>`."""
-    depth = 0
-    for letter in text:
-        depth += (letter == "<") - (letter == ">")
-        if letter in "*&" and depth == 0:
-            return True
-    return False
+    return [part for part in split_commas(text, angles=True) if part != "void"]
 
 
 def _layout(text: str) -> Layout | None:
     """None for a type that the compiler does not know by itself."""
-    if _is_pointer(text):
+    outside, depth = "", 0  # of template arguments: `std::array<char *, 2>` is no pointer
+    for letter in text:
+        depth += (letter == "<") - (letter == ">")
+        outside += letter if depth == 0 else ""
+    if "*" in outside or "&" in outside:
         to, _, more = text.partition("*")
         is_one = "*" not in more and "(" not in text and "&" not in text
         return pointer(builtin(re.findall(r"\w+", to)) if is_one else None)
@@ -147,32 +132,19 @@ def names(function: str, sources: Iterable[str | None]) -> list[str]:
     for text in sources:
         if function not in (text or ""):
             continue
-        code = _without_comments(text or "")
-        calls = re.finditer(rf"\b{re.escape(function)}\s*\(", code)
-        for found in islice(calls, _MOST_CALLS):
-            rest = code[found.end() : found.end() + _LONGEST]
-            inside = _inside(rest)
-            if rest[len(inside) + 1 :].lstrip()[:1] == "{":
-                return [_name_of(part) for part in _split(inside)]
+        code = blanked("", text or "")
+        calls = re.finditer(rf"\b{re.escape(function)}\s*(?=\()", code)
+        for call in islice(calls, _MOST_CALLS):
+            rest = code[call.end() : call.end() + _LONGEST]
+            end = closing_bracket(rest, 0)
+            if rest[end + 1 :].lstrip()[:1] == "{":
+                return [_name_of(part) for part in _split(rest[1:end])]
     return []
 
 
 _MOST_CALLS = 500
 _LONGEST = 4000
 """Characters of a definition's parameters."""
-
-
-def _inside(text: str) -> str:
-    depth = 1
-    for place, letter in enumerate(text):
-        depth += (letter == "(") - (letter == ")")
-        if depth == 0:
-            return text[:place]
-    return text
-
-
-def _without_comments(text: str) -> str:
-    return re.sub(r"//[^\n]*|/\*.*?(?:\*/|\Z)", " ", text, flags=re.S)
 
 
 def _name_of(declaration: str) -> str:

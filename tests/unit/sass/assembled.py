@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from keet.analysis.sass.analyses.address_patterns import index_loads, lane_stride
 from keet.analysis.sass.flow.program import SassProgram
-from keet.analysis.sass.lines import line_mix, positions_of
+from keet.analysis.sass.lines import positions_of
 from keet.analysis.sass.machine_code import MachineCode
 from keet.analysis.sass.polynomials.symbols import launch_shape
 from keet.profile import Location
@@ -88,9 +88,6 @@ def analysed(code: MachineCode) -> MachineCode:
     assert all(each.times >= 1 for each in code.repeated_arrays)
     assert all(0 <= each < size for each in code.wide_integers)
     assert not code.packed_bytes.extractions & code.packed_bytes.arithmetic
-    assert sum(n for row in line_mix(code).values() for _, n in row) == sum(
-        code.program.counts[each] for each in code.program.ran
-    )
     positions_of(code, Location("k.cu", 1))
     for loop_ in code.program.flow.loops:
         assert loop_.depth >= 1

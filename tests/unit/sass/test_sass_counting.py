@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.analysis.sass.analyses import index_tables, replayed_addresses
+from keet.analysis.sass.analyses import index_tables
 from keet.analysis.sass.analyses.distinct_bytes import (
     Stride,
     bound_of,
@@ -17,14 +17,11 @@ from keet.analysis.sass.analyses.distinct_bytes import (
     shape_of,
 )
 from keet.analysis.sass.analyses.index_tables import (
-    Number,
     Tables,
     TooLargeError,
     bytes_of,
-    constant,
 )
-from keet.analysis.sass.instructions.instruction import parse
-from keet.analysis.sass.instructions.operands import Operand
+from keet.analysis.sass.polynomials.opcode_rules import truth_table
 from keet.analysis.sass.polynomials.polynomial import (
     Polynomial,
     Range,
@@ -74,9 +71,8 @@ def test_exact_bounds_and_truth_tables() -> None:
     assert distinct_values([], [0, 4, 8, 12, 16]) == 5
     assert shape_of(of_symbol(symbol("opaque", None, "data")), 4) is None
     for table in range(256):
-        each = parse(0, f"LOP3.LUT R4, R1, R2, R3, 0x{table:x}, !PT")
-        found = replayed_addresses._logic(Run(), each, 0)  # type: ignore[arg-type]
-        assert found.get((), {}).get((), [0])[0] % 256 == table
+        used, function = truth_table(table)
+        assert function(*((0xF0, 0xCC, 0xAA)[place] for place in used)) % 256 == table
 
 
 _NUMBER = 0
@@ -151,19 +147,3 @@ def test_sums_of_tables_that_share_indices(data, largest: int) -> None:
             return
     touched = [v for v, at in zip(values, every, strict=True) if 10 * at[0] + at[1] < limit]
     assert found == len({v + byte for v in touched for byte in (0, 1)})
-
-
-INPUTS = {"R1": 0b11110000, "R2": 0b11001100, "R3": 0b10101010}
-"""The bits that the inputs of a truth table have in its rows."""
-
-
-class Run:
-    """What LOP3 asks of a replay."""
-
-    tables = Tables({}, 1_000_000)
-
-    def operand(self, operand: Operand, _position: int) -> Number:
-        return constant(INPUTS[operand.name])
-
-    def bits(self, number: Number) -> Number:
-        return number

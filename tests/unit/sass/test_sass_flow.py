@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from keet.analysis.sass.analyses.guarded_code import Guarded, guarded_code
 from keet.analysis.sass.flow.control_flow import dominators, intervals
-from keet.analysis.sass.flow.paths_not_taken import paths_not_taken
-from keet.analysis.sass.flow.program import SassProgram, trips_of
+from keet.analysis.sass.flow.program import SassProgram, paths_not_taken, trips_of
 from keet.analysis.sass.flow.values import Kind
 from keet.analysis.sass.polynomials.evaluation import Evaluation
 from keet.analysis.sass.polynomials.polynomial import text_of

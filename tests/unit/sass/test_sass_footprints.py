@@ -5,8 +5,7 @@ import random
 from dataclasses import replace
 from itertools import product
 
-from keet.analysis.sass.analyses.conditions import Comparison, Conditions
-from keet.analysis.sass.analyses.executed_boxes import executed_box
+from keet.analysis.sass.analyses.conditions import Comparison, Conditions, executed_box
 from keet.analysis.sass.analyses.footprints import MANY_ENTRIES, Footprint
 from keet.analysis.sass.polynomials.polynomial import Polynomial, add, number
 from keet.analysis.sass.polynomials.symbols import Symbols, launch_shape

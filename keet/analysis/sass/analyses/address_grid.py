@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
+from keet.analysis.sass.analyses.distinct_bytes import Stride
+from keet.analysis.sass.polynomials.opcode_rules import is_divisor
 from keet.analysis.sass.polynomials.polynomial import Monomial, Polynomial, Symbol
 
 Base = str | tuple[tuple[Monomial, int], ...]
@@ -82,8 +84,7 @@ def _divisor(symbol: Symbol) -> int | None:
     if symbol.kind == "scaled" and isinstance(symbol.arguments[1], tuple):
         magic, shift = symbol.arguments[1]
         divisor = round((1 << shift) / magic) if magic else 0
-        if divisor and abs(divisor * magic - (1 << shift)) <= divisor * (1 << max(0, shift - 31)):
-            return divisor
+        return divisor if divisor and is_divisor(divisor, magic, shift) else None
     return None
 
 
@@ -138,20 +139,13 @@ def split_index(
 
 
 @dataclass(frozen=True)
-class Level:
-    """`count` copies, `step` apart."""
-
-    step: int
-    count: int
-
-
-@dataclass(frozen=True)
 class Row:
     """The values of an address along one axis: runs of `length`, in levels."""
 
     start: int
     length: int
-    levels: tuple[Level, ...]
+    levels: tuple[Stride, ...]
+    """Copies of them."""
     overlap: int
     """How often a value can be reached, at most."""
 
@@ -161,7 +155,7 @@ class Row:
 
     @property
     def span(self) -> int:
-        return self.length + sum(level.step * (level.count - 1) for level in self.levels)
+        return self.length + sum(level.span for level in self.levels)
 
     @property
     def end(self) -> int:
@@ -171,9 +165,9 @@ class Row:
 def row_of(steps: Iterable[tuple[int, int]], start: int, width: int) -> Row | None:
     """The values of a sum of strides; None if they overlap in a way that is not counted here."""
     length, overlap = width, 1
-    levels: list[Level] = []
+    levels: list[Stride] = []
     for step, count in sorted(steps):
-        span = length + sum(level.step * (level.count - 1) for level in levels)
+        span = length + sum(level.span for level in levels)
         top = levels[-1] if levels else None
         if top is None and step <= length:
             overlap *= min(count, -(-length // step))
@@ -181,9 +175,9 @@ def row_of(steps: Iterable[tuple[int, int]], start: int, width: int) -> Row | No
         elif top is not None and step % top.step == 0 and step <= top.step * top.count:
             overlap *= min(count, -(-top.count * top.step // step))
             more = step // top.step * (count - 1)
-            levels[-1] = Level(top.step, top.count + more)
+            levels[-1] = Stride(top.step, top.count + more)
         elif step >= span:
-            levels.append(Level(step, count))
+            levels.append(Stride(step, count))
         else:
             return None
     return Row(start, length, tuple(levels), overlap)

@@ -9,17 +9,17 @@ from typing import Literal, NamedTuple
 
 from keet.analysis.sass.analyses.distinct_bytes import distinct_values, shape_of
 from keet.analysis.sass.analyses.reuse import LOADED, Access, address_polynomial
+from keet.analysis.sass.flow.control_flow import reached
 from keet.analysis.sass.flow.program import SassProgram
-from keet.analysis.sass.flow.values import Kind
+from keet.analysis.sass.flow.values import Kind, SsaValue
 from keet.analysis.sass.instructions.instruction import is_move
-from keet.analysis.sass.instructions.opcodes import LOCAL, SHARED, Role
+from keet.analysis.sass.instructions.opcodes import LOCAL, SHARED, WARP, Role
 from keet.analysis.sass.polynomials.evaluation import Evaluation
 from keet.analysis.sass.polynomials.polynomial import Monomial, Polynomial, Symbol
 from keet.analysis.sass.polynomials.symbols import Dim3
 
 WIDEST = 16
 """Bytes of the widest access of one thread, up to Hopper."""
-WARP = 32
 _ALLOCATION = 256
 """Alignment of cudaMalloc in bytes: pointer arguments are assumed to have it."""
 
@@ -79,7 +79,7 @@ def is_uniform(polynomial: Polynomial, block: Dim3 | None) -> bool | None:
     # Without whole rows of warps, neighbouring lanes may differ in `tid.y` too.
     has_rows = block is not None and block[0] % WARP == 0
     lane = [symbol for symbol in polynomial.symbols if "tid.x" in symbol.depends]
-    if all(symbol.kind == "shr" and _drops_lanes(symbol.arguments) for symbol in lane):
+    if all(map(_drops_lanes, lane)):
         return True if has_rows else None
     stride = lane_stride(polynomial)
     if stride:
@@ -123,10 +123,9 @@ def _runs(group: Sequence[Access]) -> list[Merge]:
     width = group[0].width
     runs: list[list[int]] = []
     for offset in offsets:
-        if runs and offset == runs[-1][-1] + width:
-            runs[-1].append(offset)
-        else:
-            runs.append([offset])
+        if not runs or offset != runs[-1][-1] + width:
+            runs.append([])
+        runs[-1].append(offset)
     found = []
     for run in runs:
         wide = min(WIDEST, width * (1 << (len(run).bit_length() - 1)))
@@ -158,48 +157,36 @@ _MOST_FOLLOWED = 400
 def index_loads(program: SassProgram, position: int) -> list[int]:
     """Loads whose results are an index in the address of an access: `x` in `a[x]`. A pointer that
     was loaded is no index, nor is a value that only decides which index it is."""
-    read = program.values.read[position]
-    memory = program.code[position].memory
-    names = {memory.name, memory.uniform} if memory is not None else set()
-    waiting = [(read[name], False) for name in names if name in read]
-    seen = set(waiting)
-    found: set[int] = set()
-    while waiting and len(seen) < _MOST_FOLLOWED:
-        value, is_scaled = waiting.pop()
-        origin = program.values.all[value]
-        more = [(each, is_scaled) for each in origin.inputs]
+    every = program.values.all
+
+    def following(state: tuple[int, bool]) -> list[tuple[int, bool]]:
+        origin, is_scaled = every[state[0]], state[1]
         if origin.kind is Kind.DEFINITION:
-            each = program.code[origin.position]
-            is_index = is_scaled or not each.has("64", "128")
-            if each.role is Role.LOAD and each.opcode not in LOCAL and is_index:
-                found.add(origin.position)
-            more = _behind(program, origin.position, is_scaled=is_scaled)
-        waiting += [state for state in more if state not in seen]
-        seen.update(more)
-    return sorted(found)
+            return _behind(program, origin.position, is_scaled=is_scaled)
+        return [(each, is_scaled) for each in origin.inputs]
+
+    def is_index(origin: SsaValue, *, is_scaled: bool) -> bool:
+        each = program.code[origin.position]
+        is_load = origin.kind is Kind.DEFINITION and each.role is Role.LOAD
+        return is_load and each.opcode not in LOCAL and (is_scaled or not each.has("64", "128"))
+
+    starts = [(value, False) for value in program.address_values(position)]
+    states = reached(starts, following, _MOST_FOLLOWED)
+    behind = ((every[value], is_scaled) for value, is_scaled in states)
+    return sorted({one.position for one, scaled in behind if is_index(one, is_scaled=scaled)})
 
 
 def chooses_address(program: SassProgram, position: int, loads: Collection[int]) -> bool:
     """Whether the address of an access depends on one of these loads in any way, also by a
     condition that chooses it: the next node of a tree. A condition under which the access is made
     at all does not count."""
-    read = program.values.read[position]
-    memory = program.code[position].memory
-    names = {memory.name, memory.uniform} if memory is not None else set()
-    waiting = [read[name] for name in names if name in read]
-    seen = set(waiting)
-    while waiting and len(seen) < _MOST_FOLLOWED:
-        origin = program.values.all[waiting.pop()]
-        more = list(origin.inputs)
-        if origin.kind is Kind.GUARDED and origin.guard is not None:
-            more.append(origin.guard[0])
-        if origin.kind is Kind.DEFINITION:
-            if origin.position in loads:
-                return True
-            more += program.values.read[origin.position].values()
-        waiting += [value for value in more if value not in seen]
-        seen.update(more)
-    return False
+    values = program.values
+    behind = reached(
+        program.address_values(position),
+        lambda value: values.behind(values.all[value], with_guard=True),
+        _MOST_FOLLOWED,
+    )
+    return any(value in behind for load in loads for value in values.written[load].values())
 
 
 _ENDS = (Role.LOAD, Role.ATOMIC, Role.CONSTANT, Role.SPECIAL, Role.UNKNOWN)
@@ -211,9 +198,8 @@ def _behind(program: SassProgram, position: int, *, is_scaled: bool) -> list[tup
     each = program.code[position]
     if each.role in _ENDS:
         return []
-    opcode = each.opcode.removeprefix("U")
-    factors = {"IMAD": 2, "LEA": 1}.get(opcode, 0)
-    is_sum = opcode in ("IADD3", "IADD", "VIADD", "MOV", "R2UR", "IMAD", "LEA", "SEL")
+    factors = {"IMAD": 2, "LEA": 1}.get(each.base, 0)
+    is_sum = each.base in ("IADD3", "IADD", "VIADD", "MOV", "R2UR", "IMAD", "LEA", "SEL")
     read = program.values.read[position]
     found = []
     for place, operand in enumerate(each.sources):
@@ -259,11 +245,7 @@ def _atomic(program: SassProgram, evaluation: Evaluation, position: int) -> Atom
         {p: c for p, c in polynomial.terms.items() if any(not s.is_uniform for s in p)}
     )
     shape = shape_of(varying, each.width)
-    count = None
-    if shape is not None:
-        count = 1
-        for group in shape.groups:
-            count *= distinct_values(group.strides)
+    count = math.prod(distinct_values(group.strides) for group in shape.groups) if shape else None
     memory: Literal["global", "shared"] = "shared" if each.opcode in SHARED else "global"
     return Atomic(position, memory, _spread(varying), count, bool(each.writes))
 
@@ -276,20 +258,19 @@ def _spread(polynomial: Polynomial) -> Spread:
         return "unknown"
     if any(name.startswith("tid") for name in names):
         lane = [symbol for symbol in polynomial.symbols if "tid.x" in symbol.depends]
-        if lane and all(symbol.kind == "shr" and _drops_lanes(symbol.arguments) for symbol in lane):
-            return "one address per warp or less"
-        return "different addresses"
+        is_same = bool(lane) and all(map(_drops_lanes, lane))
+        return "one address per warp or less" if is_same else "different addresses"
     if any(not name.startswith("ctaid") for name in names):
         return "different addresses" if all(n[:4] in ("loop", "ctai") for n in names) else "unknown"
     return "one address per block" if names else "one address"
 
 
-def _drops_lanes(arguments: tuple[object, ...]) -> bool:
+def _drops_lanes(symbol: Symbol) -> bool:
     """Whether it is `(tid.x + 32 n) >> 5` or a larger shift: the same for all lanes of a warp."""
-    if len(arguments) < 2 or not isinstance(arguments[1], int) or arguments[1] < 5:
+    whole, bits = symbol.arguments[:2] if symbol.kind == "shr" else (None, None)
+    if not isinstance(whole, Polynomial) or not isinstance(bits, int) or bits < 5:
         return False
-    whole = arguments[0]
-    return isinstance(whole, Polynomial) and all(
+    return all(
         coefficient % 32 == 0 or (coefficient == 1 and [s.name for s in product] == ["tid.x"])
         for product, coefficient in whole.terms.items()
     )

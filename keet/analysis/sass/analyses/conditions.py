@@ -2,21 +2,35 @@
 
 `if (threadIdx.x == 0)` leaves one thread of a block, `if (threadIdx.x < 32)` one warp. A condition
 on a parameter, `if (i < n)`, may leave any number: the counters tell how many threads ran.
+
+So they tell which indices ran where a kernel cuts off what lies outside of its data.
+`if (x < width && y < height)`: the launch does not tell the two numbers, but it counts the threads
+and the warps that were inside. If only one width and one height give these counts, they are known.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import product
 from typing import NamedTuple
 
-from keet.analysis.sass.flow.control_flow import Loop
+from keet.analysis.sass.flow.control_flow import Loop, reached
 from keet.analysis.sass.flow.values import Kind
 from keet.analysis.sass.instructions.instruction import Instruction
-from keet.analysis.sass.instructions.opcodes import Role
+from keet.analysis.sass.instructions.opcodes import WARP, Role
 from keet.analysis.sass.polynomials.evaluation import Evaluation
-from keet.analysis.sass.polynomials.opcode_rules import RULES
-from keet.analysis.sass.polynomials.polynomial import Polynomial, Symbol, add, range_of
+from keet.analysis.sass.polynomials.opcode_rules import result_of
+from keet.analysis.sass.polynomials.polynomial import (
+    Monomial,
+    Polynomial,
+    Symbol,
+    add,
+    number,
+    range_of,
+    scale,
+)
 
 _OPPOSITE = {"LT": "GE", "GE": "LT", "GT": "LE", "LE": "GT", "EQ": "NE", "NE": "EQ"}
 _MOST_JOINED = 4
@@ -39,6 +53,11 @@ class Conditions(NamedTuple):
     is_whole: bool
     """Whether the comparisons say it all: what meets them runs the instruction."""
 
+    def also(self, other: Conditions) -> Conditions:
+        """Both."""
+        known, depends = (*self.known, *other.known), self.depends | other.depends
+        return Conditions(known, depends, self.is_whole and other.is_whole)
+
 
 class RunConditions:
     """The conditions of the instructions of one kernel."""
@@ -53,40 +72,33 @@ class RunConditions:
         block = self.program.flow.block_of[position]
         if block not in self._of_block:
             self._of_block[block] = self._block(block)
-        known, depends, is_whole = self._of_block[block]
         guard = self.program.code[position].guard
-        if guard is not None:
-            own = self._guard(position, guard, is_true=True)
-            known, depends = (*known, *own.known), depends | own.depends
-            is_whole = is_whole and own.is_whole
-        return Conditions(known, depends, is_whole)
+        own = _ALWAYS if guard is None else self._guard(position, guard, is_true=True)
+        return self._of_block[block].also(own)
 
     def _block(self, block: int) -> Conditions:
-        flow = self.program.flow
-        known: list[Comparison] = []
-        depends: set[str] = set()
-        is_whole = True
-        current = block
+        flow, found, current = self.program.flow, _ALWAYS, block
         for _ in range(_MOST_STEPS):
             above = flow.dominators.get(current, -1)
             if above < 0:
                 break
             last = flow.blocks[above].end - 1
             each = self.program.code[last]
-            if each.guard is not None and len(flow.blocks[above].successors) >= 1:
-                found = self._between(above, current, each, last)
-                known += found.known
-                depends |= found.depends
-                is_whole = is_whole and found.is_whole
+            if each.guard is not None and flow.blocks[above].successors:
+                found = found.also(self._between(above, current, each, last))
             elif len(flow.blocks[above].successors) > 1:
-                depends.add("unknown")
+                found = found.also(_UNKNOWN)
             current = above
         else:
-            depends.add("unknown")
-        for loop in flow.loops_around(block):
-            if not self.evaluation.trips(loop)[1]:
-                depends |= self.exits_depend(loop) - {f"loop{loop.index}"}
-        return Conditions(tuple(known), frozenset(depends), is_whole and "unknown" not in depends)
+            found = found.also(_UNKNOWN)
+        depends = found.depends.union(
+            *(
+                self.exits_depend(loop) - {f"loop{loop.index}"}
+                for loop in flow.loops_around(block)
+                if not self.evaluation.trips(loop)[1]
+            )
+        )
+        return Conditions(found.known, depends, found.is_whole and "unknown" not in depends)
 
     def _between(self, above: int, block: int, each: Instruction, last: int) -> Conditions:
         """What must hold at the end of a block so that another runs, which it dominates."""
@@ -107,7 +119,8 @@ class RunConditions:
             return self._guard(last, each.guard, is_true=taken)
         if self.active(block) is not None and self.active(block) == self.active(above):
             return _ALWAYS  # all threads come together again
-        names = self.evaluation.predicate_dependences(self._predicate(last))
+        predicate = self.program.values.read[last][each.guard[0]]
+        names = self.evaluation.predicate_dependences(predicate)
         return Conditions((), names | {"unknown"}, is_whole=False)
 
     def dominates(self, block: int, other: int) -> bool:
@@ -122,23 +135,15 @@ class RunConditions:
 
     def active(self, block: int) -> int | None:
         """Threads that run a block: those of its first instruction without a guard."""
-        found = self.program.flow.blocks[block]
-        for position in range(found.start, found.end):
-            each = self.program.code[position]
-            if each.guard is None and each.address in self.threads:
-                return self.threads[each.address]
-        return None
-
-    def _predicate(self, position: int) -> int:
-        guard = self.program.code[position].guard
-        assert guard is not None
-        return self.program.values.read[position][guard[0]]
+        code = (self.program.code[each] for each in self.program.flow.positions([block]))
+        plain = (each.address for each in code if each.guard is None)
+        return next((self.threads[each] for each in plain if each in self.threads), None)
 
     def _guard(self, position: int, guard: tuple[str, bool], *, is_true: bool) -> Conditions:
         """`is_true`: whether the guarded instruction runs, or does not."""
         value = self.program.values.read[position].get(guard[0])
         if value is None:
-            return Conditions((), frozenset({"unknown"}), is_whole=False)
+            return _UNKNOWN
         known, is_whole = self._comparisons(value, holds=is_true != guard[1])
         depends = self.evaluation.predicate_dependences(value)
         # A condition on parameters only holds for all threads or for none.
@@ -153,8 +158,8 @@ class RunConditions:
         if found.kind is not Kind.DEFINITION or depth > _MOST_JOINED:
             return [], False
         each = self.program.code[found.position]
-        if each.opcode in ("LOP3", "ULOP3"):  # the predicate says whether the result is not 0
-            bits = RULES["LOP3"](self.evaluation, each, found.position)
+        if each.base == "LOP3":  # the predicate says whether the result is not 0
+            bits = result_of(self.evaluation, each, found.position)
             return self._compared(bits, "NE", found.position, holds=holds), bits is not None
         is_first = next((name for name in each.writes if "P" in name), "") == found.register
         if each.opcode not in ("ISETP", "UISETP") or each.has("EX") or not is_first:
@@ -191,8 +196,9 @@ class RunConditions:
         other = next((one for one in each.sources[2:] if one.kind == "predicate"), None)
         if other is None:
             return [], True
-        if not other.name:
-            return ([], True) if self._is_neutral(each, is_negated=other.negated) else None
+        if not other.name:  # `AND true` or `OR false`: the comparison alone decides
+            is_neutral = each.has("OR" if other.negated else "AND")
+            return ([], True) if is_neutral else None
         if not each.has("AND" if holds else "OR"):
             return None
         behind = self.program.values.read[position].get(other.name)
@@ -200,44 +206,30 @@ class RunConditions:
             return [], False
         return self._comparisons(behind, holds=holds != other.negated, depth=depth + 1)
 
-    @staticmethod
-    def _is_neutral(each: Instruction, *, is_negated: bool) -> bool:
-        """`AND true` or `OR false`: the comparison alone decides."""
-        return (each.has("AND") and not is_negated) or (each.has("OR") and is_negated)
-
     @cached_property
     def branches_depend(self) -> frozenset[str]:
         """What all branches together depend on, except for the counters of their own loops."""
         flow, found = self.program.flow, set[str]()
         for block in flow.blocks:
             last = block.end - 1
-            if self.program.code[last].role is not Role.BRANCH:
-                continue
-            names = set[str]()
-            for value in self.program.values.read[last].values():
-                names |= self.evaluation.resolved_names(
-                    self.evaluation.predicate_dependences(value)
-                )
-            own = {f"loop{e.index}" for e in flow.loops if block.index in e.latches}
-            found |= names - own
+            if self.program.code[last].role is Role.BRANCH:
+                own = {f"loop{e.index}" for e in flow.loops if block.index in e.latches}
+                found |= self._branch_depends(last) - own
         return frozenset(found - {"path"})
 
     def exits_depend(self, loop: Loop) -> frozenset[str]:
         """What decides how often a loop runs."""
-        flow = self.program.flow
-        found: set[str] = set()
-        for block in loop.blocks:
-            if all(each in loop.blocks for each in flow.blocks[block].successors):
-                continue
-            last = flow.blocks[block].end - 1
-            for value in self.program.values.read[last].values():
-                found |= self.evaluation.resolved_names(
-                    self.evaluation.predicate_dependences(value)
-                )
-        return frozenset(found)
+        exits = map(self._branch_depends, self.program.flow.leaving(loop))
+        return frozenset[str]().union(*exits)
+
+    def _branch_depends(self, branch: int) -> frozenset[str]:
+        reads = self.program.values.read[branch].values()
+        names = map(self.evaluation.predicate_dependences, reads)
+        return frozenset[str]().union(*map(self.evaluation.resolved_names, names))
 
 
 _ALWAYS = Conditions((), frozenset(), is_whole=True)
+_UNKNOWN = Conditions((), frozenset({"unknown"}), is_whole=False)
 _KEEP_SIZE = ("LOP3", "IADD3", "VIADD", "MOV", "IMAD", "SHF", "LEA", "VIMNMX", "IMNMX", "SEL")
 """Opcodes (without the U of uniform ones) by which a limit is rounded or halved, not divided."""
 _MOST_FOLLOWED = 24
@@ -281,25 +273,242 @@ _CLAMPS = ("VIMNMX", "IMNMX", "VIADDMNMX", "UIMNMX", "UVIMNMX")
 
 def _parameters(evaluation: Evaluation, polynomial: Polynomial, value: int | None) -> set[Symbol]:
     """The parameters that a limit is made of."""
-    found: set[Symbol] = set()
-    waiting = [polynomial]
-    while waiting:
-        for symbol in waiting.pop().symbols:
-            found.add(symbol)
-            waiting += [each for each in symbol.arguments if isinstance(each, Polynomial)]
-    values, seen = [value] if value is not None else [], set[int]()
-    program = evaluation.program
-    while values and len(seen) < _MOST_FOLLOWED:
-        for position in program.values.definitions(values.pop(), 8):
-            if position in seen:
-                continue
-            seen.add(position)
-            each = program.code[position]
-            if each.opcode.removeprefix("U") not in _KEEP_SIZE or each.has("HI", "WIDE"):
-                continue
-            values += program.values.read[position].values()
-            for operand in each.sources:
-                if operand.kind == "constant":
-                    known = evaluation.operand(operand, position)
-                    found |= known.symbols if known is not None else set()
-    return found
+    code, values = evaluation.program.code, evaluation.program.values
+
+    def keeps_size(position: int) -> bool:
+        return code[position].base in _KEEP_SIZE and not code[position].has("HI", "WIDE")
+
+    def following(position: int) -> Iterator[int]:
+        for read in values.read[position].values() if keeps_size(position) else ():
+            yield from values.definitions(read, 8)
+
+    made = values.definitions(value, 8) if value is not None else []
+    operands = [
+        evaluation.operand(operand, position)
+        for position in filter(keeps_size, reached(made, following, _MOST_FOLLOWED))
+        for operand in code[position].sources
+        if operand.kind == "constant"
+    ]
+    parts = (part for one in (polynomial, *operands) if one is not None for part in one.symbols)
+    return {
+        *reached(
+            parts,
+            lambda symbol: (
+                part
+                for inner in symbol.arguments
+                if isinstance(inner, Polynomial)
+                for part in inner.symbols
+            ),
+        )
+    }
+
+
+# --- which indices ran
+
+_MOST_SIZES = 20_000
+"""Sizes that are tried for one box, for a launch with very many blocks."""
+_BELOW = {"LT": 0, "LE": 1}
+_ABOVE = {"GE": 0, "GT": 1}
+FLIPPED = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE"}
+"""Of the two sides exchanged."""
+
+Places = tuple[tuple[str, int], ...]
+"""The indices in a sum, and the weight of each: `tid.x` 1, `ctaid.x` 32."""
+
+
+class Side(NamedTuple):
+    """One side of a box: the values of a sum of indices that ran."""
+
+    places: Places
+    first: int
+    size: int
+    """How many values, from `first` on."""
+    limit: Polynomial | None = None
+    """The unknown number that the sum is below; None if there is none, or several."""
+
+
+def executed_box(
+    conditions: Conditions, extents: Mapping[str, int], threads: int, warps: int | None
+) -> tuple[Side, ...]:
+    """The sides of the box of indices that ran; none if it is not known.
+
+    `extents`: the number of values of each index of threads and blocks.
+    `threads`, `warps`: how many ran, in one iteration of the loops around. Warps are not known for
+    an instruction with a guard: they are counted also if no thread of them passes it.
+    """
+    ranges = _ranges(conditions, extents)
+    if not ranges:
+        return ()
+    used = [name for places in ranges for name, _ in places]
+    free = math.prod(size for name, size in extents.items() if name not in used)
+    if len({*used}) != len(used) or not {*used} >= conditions.depends or threads % free:
+        return ()
+    found = []
+    for counts in _sizes([*ranges.values()], threads // free):
+        sides = tuple(
+            Side(
+                places,
+                each.first,
+                size,
+                each.limit if each.first + size < each.end or not each.is_cut else None,
+            )
+            for (places, each), size in zip(ranges.items(), counts, strict=True)
+        )
+        if warps is None or _warps(sides, extents) in (None, warps):
+            found.append(sides)
+        if len(found) > 1:
+            return ()
+    return found[0] if found else ()
+
+
+class _Range(NamedTuple):
+    first: int
+    end: int
+    limits: int = 0
+    """Unknown numbers that are an end, too."""
+    limit: Polynomial | None = None
+    is_cut: bool = False
+    """Whether the end is a number of the code, not that of the launch: what is behind it says
+    nothing about the limit."""
+
+
+def _ranges(conditions: Conditions, extents: Mapping[str, int]) -> dict[Places, _Range] | None:
+    if not conditions.is_whole:
+        return None
+    found: dict[Places, _Range] = {}
+    for comparison in conditions.known:
+        if not comparison.left.depends:
+            continue
+        one = _range(comparison, extents)
+        if one is None:
+            return None
+        places, first, end = one
+        known = found.get(places, _Range(0, math.prod(extents[name] for name, _ in places)))
+        if first is not None:
+            known = known._replace(first=max(first, known.first))
+        elif end is not None and end.value is not None:
+            if end.value < known.end:
+                known = known._replace(end=end.value, is_cut=True)
+        elif end is not None:
+            limits = known.limits + 1
+            known = known._replace(limits=limits, limit=end if limits == 1 else None)
+        found[places] = known
+    return None if any(each.first >= each.end for each in found.values()) else found
+
+
+def _range(
+    comparison: Comparison, extents: Mapping[str, int]
+) -> tuple[Places, int | None, Polynomial | None] | None:
+    """The sum of indices that is compared, its first value or its end."""
+    left, relation = comparison
+    varying = {p: c for p, c in left.terms.items() if any(s.depends for s in p)}
+    others = Polynomial({p: c for p, c in left.terms.items() if p not in varying})
+    sign = 1 if all(c > 0 for c in varying.values()) else -1
+    places = _places({p: sign * c for p, c in varying.items()}, extents)
+    if places is None:
+        return None
+    if sign < 0:
+        relation = FLIPPED.get(relation, relation)
+    limit = scale(others, -sign)
+    if relation in _BELOW:
+        return places, None, add(limit, number(_BELOW[relation]))
+    if relation in _ABOVE and limit.value is not None:
+        return places, limit.value + _ABOVE[relation], None
+    return None
+
+
+def _places(terms: Mapping[Monomial, int], extents: Mapping[str, int]) -> Places | None:
+    """The indices of a sum that counts all their combinations."""
+    found: list[tuple[str, int]] = []
+    below = 1
+    for symbols, weight in sorted(terms.items(), key=lambda item: item[1]):
+        name = symbols[0].name
+        if len(symbols) != 1 or name not in extents or weight != below:
+            return None
+        found.append((name, weight))
+        below *= extents[name]
+    return tuple(found)
+
+
+def _sizes(ranges: Sequence[_Range], points: int) -> Iterator[tuple[int, ...]]:
+    """All sizes of a box with so many points."""
+    steps = 0
+
+    def further(at: int, left: int) -> Iterator[tuple[int, ...]]:
+        nonlocal steps
+        if at == len(ranges):
+            if left == 1:
+                yield ()
+            return
+        most = ranges[at].end - ranges[at].first
+        rest = math.prod(each.end - each.first for each in ranges[at + 1 :])
+        least = -(-left // rest) if ranges[at].limits else most
+        for size in range(max(1, least), min(most, left) + 1):
+            steps += 1
+            if steps > _MOST_SIZES:
+                return
+            if left % size == 0:
+                for others in further(at + 1, left // size):
+                    yield (size, *others)
+
+    found = [*further(0, points)] if points > 0 else []
+    yield from found if steps <= _MOST_SIZES else ()
+
+
+# --- warps of a box
+
+
+def _warps(sides: Sequence[Side], extents: Mapping[str, int]) -> int | None:
+    """Warps with at least one thread in the box; None if that is not counted here."""
+    parts: list[list[tuple[str | None, int, int, int]]] = []
+    for side in sides:
+        found = _in_blocks(side, extents)
+        if found is None:
+            return None
+        parts.append(found)
+    used = {name for side in sides for name, _ in side.places}
+    blocks = math.prod(
+        n for name, n in extents.items() if name.startswith("ctaid") and name not in used
+    )
+    total = 0
+    for combination in product(*parts):
+        spans = {axis: (0, extents[f"tid.{axis}"]) for axis in "xyz"}
+        times = blocks
+        for name, first, end, count in combination:
+            times *= count
+            if name is not None:
+                spans[name[-1]] = (first, end)
+        total += times * _warps_of_block(spans, extents)
+    return total
+
+
+def _in_blocks(
+    side: Side, extents: Mapping[str, int]
+) -> list[tuple[str | None, int, int, int]] | None:
+    """The part of a side in each block: index of the thread, first, end, number of such blocks."""
+    inside = [name for name, _ in side.places if name.startswith("tid")]
+    if len(inside) > 1 or (inside and side.places[0][0] != inside[0]):
+        return None
+    end = side.first + side.size
+    if not inside:
+        return [(None, 0, 0, side.size)]
+    size = extents[inside[0]]
+    low, high = side.first // size, (end - 1) // size
+    if low == high:
+        return [(inside[0], side.first - low * size, end - low * size, 1)]
+    return [
+        (inside[0], side.first - low * size, size, 1),
+        *([(inside[0], 0, size, high - low - 1)] if high > low + 1 else []),
+        (inside[0], 0, end - high * size, 1),
+    ]
+
+
+def _warps_of_block(spans: Mapping[str, tuple[int, int]], extents: Mapping[str, int]) -> int:
+    wide, tall = extents["tid.x"], extents["tid.y"]
+    found: set[int] = set()
+    for z in range(*spans["z"]):
+        for y in range(*spans["y"]):
+            row = (z * tall + y) * wide
+            first, end = spans["x"]
+            found.update(range((row + first) // WARP, (row + end - 1) // WARP + 1))
+    return len(found)

@@ -21,13 +21,13 @@ address again: it is left out, as are loads whose address the load before return
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Literal, NamedTuple
 
 from keet.analysis.parameters import Parameter
 from keet.analysis.sass.analyses.loop_chains import FAR
-from keet.analysis.sass.analyses.purpose import address_registers
-from keet.analysis.sass.flow.control_flow import Loop
+from keet.analysis.sass.analyses.purpose import values_of_address
+from keet.analysis.sass.flow.control_flow import Loop, reached
 from keet.analysis.sass.flow.program import SassProgram
 from keet.analysis.sass.flow.values import Kind, SsaValue
 from keet.analysis.sass.instructions.opcodes import SHARED, Role
@@ -76,16 +76,9 @@ def _retries(program: SassProgram, loop: Loop, swap: int) -> bool:
     The address stays (probes of a hash table go to another one), and a branch out of the loop
     depends on the result.
     """
-    words = address_registers(program.code[swap])
-    read = program.values.read[swap]
-    if not all(stays(program, loop, read[name]) for name in words if name in read):
+    if not _has_one_address(program, loop, swap):
         return False
-    exits = (
-        program.flow.blocks[block].end - 1
-        for block in loop.blocks
-        if any(each not in loop.blocks for each in program.flow.blocks[block].successors)
-    )
-    return any(_depends(program, loop, position, swap) for position in exits)
+    return any(_depends(program, loop, exit_, swap) for exit_ in program.flow.leaving(loop))
 
 
 def stays(program: SassProgram, loop: Loop, value: int, depth: int = 8) -> bool:
@@ -97,35 +90,25 @@ def stays(program: SassProgram, loop: Loop, value: int, depth: int = 8) -> bool:
         return False
     if program.code[found.position].role in (Role.LOAD, Role.ATOMIC, Role.UNKNOWN):
         return False
-    reads = program.values.read[found.position].values()
-    return all(stays(program, loop, each, depth - 1) for each in reads)
+    return all(stays(program, loop, each, depth - 1) for each in program.values.behind(found))
 
 
 def _depends(program: SassProgram, loop: Loop, branch: int, swap: int) -> bool:
     """Whether a branch depends on the swap's result of the same round, by value or by path."""
     values, flow = program.values, program.flow
-    waiting = list(values.read[branch].values())
-    seen: set[int] = set()
-    while waiting and len(seen) < _MOST_FOLLOWED:
-        current = waiting.pop()
-        found = values.all[current]
-        if current in seen or found.block not in loop.blocks:
-            continue
-        seen.add(current)
-        if found.kind is Kind.DEFINITION:
-            if found.position == swap:
-                return True
-            waiting += values.read[found.position].values()
-            continue
-        if found.kind is Kind.JOIN and found.block == loop.header:
-            continue  # of an earlier round
-        waiting += found.inputs
-        if found.guard is not None:
-            waiting.append(found.guard[0])
-        above = flow.dominators.get(found.block, -1)
-        if found.kind is Kind.JOIN and above in loop.blocks:
-            waiting += values.read[flow.blocks[above].end - 1].values()
-    return False
+
+    def following(index: int) -> list[int]:
+        value = values.all[index]
+        is_earlier = value.kind is Kind.JOIN and value.block == loop.header
+        if value.block not in loop.blocks or is_earlier:
+            return []  # of an earlier round
+        above = flow.dominators.get(value.block, -1)
+        is_chosen = value.kind is Kind.JOIN and above in loop.blocks
+        chosen = values.read[flow.blocks[above].end - 1].values() if is_chosen else ()
+        return [*values.behind(value, with_guard=True), *chosen]
+
+    behind = reached(values.read[branch].values(), following, _MOST_FOLLOWED)
+    return not behind.keys().isdisjoint(values.written[swap].values())
 
 
 def _repeated(program: SassProgram, loop: Loop, entries: int) -> dict[int, int]:
@@ -142,7 +125,7 @@ def _repeated(program: SassProgram, loop: Loop, entries: int) -> dict[int, int]:
         inner = [each for each in flow.loops_around(block) if each.depth > loop.depth]
         often = inner[-1].entries if inner and block in loop.blocks else None
         share = max(0.0, 1 - entries / often) if often else None
-        for position in range(flow.blocks[block].start, flow.blocks[block].end):
+        for position in flow.positions([block]):
             count = program.counts[position]
             more = count - entries if share is None else int(count * share)
             if more > 0:
@@ -189,9 +172,7 @@ def _search(program: SassProgram, loop: Loop) -> SearchLoop | None:
     inner = [each for each in flow.loops if each.parent == loop.index]
     if not found or not all(_is_seldom_entered(program, each, seldom) for each in inner):
         return None
-    positions = [
-        each for block in usual for each in range(flow.blocks[block].start, flow.blocks[block].end)
-    ]
+    positions = flow.positions(usual)
     if any(program.code[each].role not in _LOOKS for each in positions):
         return None
     loads = [each for each in positions if program.code[each].role is Role.LOAD]
@@ -209,24 +190,16 @@ def _is_seldom_entered(program: SassProgram, inner: Loop, seldom: Collection[int
     )
 
 
-def _behind(program: SassProgram, values: Iterable[int]) -> Iterator[SsaValue]:
-    """All values that these depend on, up to `_MOST_FOLLOWED` of them."""
-    waiting = list(values)
-    seen = set(waiting)
-    while waiting and len(seen) <= _MOST_FOLLOWED:
-        value = program.values.all[waiting.pop()]
-        yield value
-        is_written = value.kind is Kind.DEFINITION
-        inputs = program.values.read[value.position].values() if is_written else value.inputs
-        fresh = [each for each in inputs if each not in seen]
-        seen.update(fresh)
-        waiting += fresh
+def _behind(program: SassProgram, values: Iterable[int]) -> list[SsaValue]:
+    """All values that these depend on; more than `_MOST_FOLLOWED` if these are not all."""
+    every = program.values.all
+    followed = reached(values, lambda one: program.values.behind(every[one]), _MOST_FOLLOWED)
+    return [every[one] for one in followed]
 
 
 def _is_same_in_warp(program: SassProgram, loop: Loop, load: int) -> bool:
     """Whether the address is the same for all threads of a warp, and is not loaded in the loop."""
-    read, names = program.values.read[load], address_registers(program.code[load])
-    behind = list(_behind(program, [read[name] for name in names if name in read]))
+    behind = _behind(program, values_of_address(program, load))
     written = [each.position for each in behind if each.kind is Kind.DEFINITION]
     is_of_thread = any(
         program.code[each].role is Role.SPECIAL and "CTAID" not in program.code[each].text
@@ -252,32 +225,24 @@ def _is_unchanged(program: SassProgram, positions: list[int], seldom: Collection
 def exit_loads(program: SassProgram, loop: Loop) -> list[int]:
     """Positions of loads of the loop that decide whether it goes on, in order; those at an address
     that stays the same are left out."""
-    values, flow = program.values, program.flow
-    exits = (
-        flow.blocks[block].end - 1
-        for block in loop.blocks
-        if any(each not in loop.blocks for each in flow.blocks[block].successors)
-    )
-    waiting = [value for position in exits for value in values.read[position].values()]
-    seen: set[int] = set()
-    found: set[int] = set()
-    while waiting:
-        current = waiting.pop()
-        value = values.all[current]
-        if current in seen or value.block not in loop.blocks:
-            continue
-        seen.add(current)
-        if value.kind is not Kind.DEFINITION:
-            is_earlier = value.kind is Kind.JOIN and value.block == loop.header
-            waiting += () if is_earlier else value.inputs
-        elif program.code[value.position].opcode in FAR:
-            found.add(value.position)
-        else:
-            waiting += values.read[value.position].values()
-    return sorted(each for each in found if _moves_on(program, loop, each))
+    values = program.values
+
+    def is_load(value: SsaValue) -> bool:
+        is_written = value.kind is Kind.DEFINITION and value.block in loop.blocks
+        return is_written and program.code[value.position].opcode in FAR
+
+    def following(index: int) -> Collection[int]:
+        value = values.all[index]
+        is_earlier = value.kind is Kind.JOIN and value.block == loop.header
+        is_end = is_earlier or value.block not in loop.blocks or is_load(value)
+        return () if is_end else values.behind(value)
+
+    tested = (one for exit_ in program.flow.leaving(loop) for one in values.read[exit_].values())
+    behind = (values.all[each] for each in reached(tested, following))
+    loads = {value.position for value in behind if is_load(value)}
+    return sorted(each for each in loads if not _has_one_address(program, loop, each))
 
 
-def _moves_on(program: SassProgram, loop: Loop, load: int) -> bool:
-    read = program.values.read[load]
-    words = address_registers(program.code[load])
-    return not all(stays(program, loop, read[name]) for name in words if name in read)
+def _has_one_address(program: SassProgram, loop: Loop, access: int) -> bool:
+    """Whether the address of an access is the same in all rounds."""
+    return all(stays(program, loop, each) for each in values_of_address(program, access))

@@ -25,6 +25,11 @@ class Stride:
     step: int
     count: int
 
+    @property
+    def span(self) -> int:
+        """From the first value to the last."""
+        return self.step * (self.count - 1)
+
 
 class FactorGroup(NamedTuple):
     """The part of a polynomial with one unknown number as factor; `()` for plain bytes."""
@@ -104,8 +109,7 @@ def merged(strides: Iterable[Stride]) -> tuple[Stride, ...]:
     for stride in sorted(stride for stride in strides if stride.count > 1):
         last = done[-1] if done else None
         if last and stride.step % last.step == 0 and stride.step <= last.step * last.count:
-            span = last.step * (last.count - 1) + stride.step * (stride.count - 1)
-            done[-1] = Stride(last.step, span // last.step + 1)
+            done[-1] = Stride(last.step, (last.span + stride.span) // last.step + 1)
         else:
             done.append(stride)
     return tuple(done)
@@ -115,7 +119,7 @@ def distinct_values(strides: Iterable[Stride], offsets: Sequence[int] = (0,)) ->
     """Upper bound on the values of a sum of strides, starting at any of the offsets."""
     count, span, common = 1, 0, 0
     for stride in sorted(strides):
-        span += stride.step * (stride.count - 1)
+        span += stride.span
         common = math.gcd(common, stride.step)
         count = min(count * stride.count, span // max(1, common) + 1)
     if len(offsets) > 1:
@@ -127,7 +131,7 @@ def distinct_values(strides: Iterable[Stride], offsets: Sequence[int] = (0,)) ->
 
 def distinct_bytes(strides: Sequence[Stride], width: int, offsets: Sequence[int] = (0,)) -> int:
     """Upper bound on the bytes that `width`-byte accesses at these offsets touch."""
-    span = sum(each.step * (each.count - 1) for each in strides) + max(offsets) - min(offsets)
+    span = sum(each.span for each in strides) + max(offsets) - min(offsets)
     return min(distinct_values(strides, offsets) * width, span + width)
 
 
@@ -138,11 +142,10 @@ def sector_bytes(strides: Sequence[Stride], width: int, *, is_aligned: bool) -> 
     """
     runs, length = 1, width
     for stride in sorted(strides):
-        step, size = stride.step, stride.count
-        if step <= length:
-            length += step * (size - 1)
+        if stride.step <= length:
+            length += stride.span
         else:
-            runs *= size
+            runs *= stride.count
     if is_aligned:
         return runs * -(-length // SECTOR) * SECTOR
     common = math.gcd(SECTOR, width, *(stride.step for stride in strides))
@@ -162,28 +165,20 @@ def bound_of(shapes: Iterable[AccessShape]) -> Bound:
     skeletons: dict[object, dict[object, list[AccessShape]]] = {}
     for shape in shapes:
         skeletons.setdefault(shape.skeleton, {}).setdefault(shape.key, []).append(shape)
-    total = Bound(0, 0, 0)
+    bounds: list[Bound] = []
     every: list[AccessShape] = []
     for alike in skeletons.values():
-        apart = [_together(found) for found in alike.values()]
-        own = [shape for found in alike.values() for shape in found]
-        joined = _together(own)
-        total = Bound(
-            total.bytes + min(sum(b.bytes for b in apart), joined.bytes),
-            total.sector_bytes + min(sum(b.sector_bytes for b in apart), joined.sector_bytes),
-            total.worst_sector_bytes
-            + min(sum(b.worst_sector_bytes for b in apart), joined.worst_sector_bytes),
-        )
+        apart = [_together(same) for same in alike.values()]
+        own = [shape for same in alike.values() for shape in same]
+        sums = (sum(sizes) for sizes in zip(*apart, strict=True))
+        bounds.append(Bound(*map(min, sums, _together(own))))
         every += own
+    total = Bound(*(sum(each[at] for each in bounds) for at in range(3)))
     hull = _hull(every)
     if hull is None:
         return total
     whole = -(-hull // SECTOR) * SECTOR + SECTOR
-    return Bound(
-        min(total.bytes, hull),
-        min(total.sector_bytes, whole),
-        min(total.worst_sector_bytes, whole),
-    )
+    return Bound(*map(min, total, (hull, whole, whole)))
 
 
 def _together(shapes: Sequence[AccessShape]) -> Bound:
@@ -220,14 +215,6 @@ def _hull(shapes: Sequence[AccessShape]) -> int | None:
     """Bytes from the first to the last, if all offsets are known; else `None`."""
     if any(shape.fixed or len(shape.groups) > 1 for shape in shapes):
         return None
-    low = min((shape.groups[0].offset for shape in shapes), default=0)
-    high = max(
-        (
-            shape.groups[0].offset
-            + sum(each.step * (each.count - 1) for each in shape.groups[0].strides)
-            + shape.width
-            for shape in shapes
-        ),
-        default=0,
-    )
-    return high - low
+    own = [(shape.groups[0], shape.width) for shape in shapes]
+    ends = (group.offset + sum(s.span for s in group.strides) + width for group, width in own)
+    return max(ends, default=0) - min((group.offset for group, _ in own), default=0)

@@ -12,6 +12,7 @@ import math
 from collections import Counter
 from typing import NamedTuple
 
+from keet.analysis.sass.flow.control_flow import reached
 from keet.analysis.sass.flow.program import Readers, SassProgram
 from keet.analysis.sass.instructions.opcodes import Role
 
@@ -61,14 +62,11 @@ def exchange_steps(program: SassProgram) -> ExchangeSteps | None:
 
 def _stores(readers: Readers, load: int) -> set[int]:
     """Positions of the stores to shared memory of what follows from a loaded value."""
-    program, found = readers.program, set[int]()
-    seen, waiting = {load}, [load]
-    while waiting and len(seen) <= _MOST_FOLLOWED:
-        for value in program.values.written[waiting.pop()].values():
-            for each in readers.of(value) - seen:
-                seen.add(each)
-                if program.code[each].opcode == "STS":
-                    found.add(each)
-                elif program.code[each].role in _ARITHMETIC:
-                    waiting.append(each)
-    return found
+    code = readers.program.code
+
+    def following(position: int) -> set[int]:
+        is_passed_on = position == load or code[position].role in _ARITHMETIC
+        return readers.of_result(position) if is_passed_on else set()
+
+    behind = reached([load], following, _MOST_FOLLOWED)
+    return {each for each in behind if code[each].opcode == "STS"}

@@ -10,7 +10,7 @@ or the constants of a polynomial.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from keet.analysis.limits import (
@@ -22,11 +22,11 @@ from keet.analysis.limits import (
     POWER,
     SLOW_DIVISION,
 )
-from keet.analysis.sass.flow.program import Readers, SassProgram
+from keet.analysis.sass.flow.control_flow import reached
+from keet.analysis.sass.flow.program import Locate, Readers, SassProgram
 from keet.analysis.sass.flow.values import Kind
 from keet.analysis.sass.instructions.instruction import Instruction
 from keet.analysis.sass.instructions.opcodes import Role
-from keet.profile import Location
 
 _CONSTANTS = {
     POWER: ("0.0032181653659790754318", "0x3b52e7db"),
@@ -54,8 +54,6 @@ _EXPONENT, _FIRST = ", 0x17, ", 8
 """The routine of a division first shifts out the exponents of its operands."""
 _OF_SCALING = (Role.FLOAT, Role.INTEGER, Role.PREDICATE)
 _NOT_OF_FUNCTIONS = (Role.LOAD, Role.STORE, Role.ATOMIC, Role.COPY, Role.TENSOR)
-
-Locate = Callable[[int], Location | None]
 
 
 class Expansion(NamedTuple):
@@ -142,8 +140,7 @@ def _routine_of(program: SassProgram, position: int) -> set[int]:
     block = program.flow.block_of[position]
     for blocks in program.flow.routines.values():
         if block in blocks:
-            spans = (program.flow.blocks[each] for each in blocks)
-            return {each for span in spans for each in range(span.start, span.end)}
+            return set(program.flow.positions(blocks))
     return set()
 
 
@@ -163,18 +160,13 @@ class _Onwards:
     def reciprocals(self, start: int) -> tuple[set[int], list[int]]:
         """The instructions up to the refined reciprocal of the divisor (an upper product), and the
         positions of such products: one in most cases."""
-        setup, ends = {start}, list[int]()
-        waiting = [start]
-        while waiting:
-            for each in self.readers(waiting.pop()):
-                if each in setup or len(setup) > _SLICE:
-                    continue
-                setup.add(each)
-                if _is_upper_product(self.program.code[each]):
-                    ends.append(each)
-                else:
-                    waiting.append(each)
-        return setup, ends
+        code = self.program.code
+
+        def following(position: int) -> Iterable[int]:
+            return () if _is_upper_product(code[position]) else self.readers(position)
+
+        setup = reached([start], following, _SLICE)
+        return set(setup), [each for each in setup if _is_upper_product(code[each])]
 
     def quotients(self, reciprocal: int) -> set[int]:
         """The instructions of each division by the same divisor, from the product to the check for
@@ -212,37 +204,32 @@ class _Onwards:
         inside = {flow.loop_of.get(flow.block_of[each]) for each in products} - {None, *around}
         digits = set[int]()
         for loop in (flow.loops[each] for each in inside if each is not None):
-            spans = (flow.blocks[each] for each in loop.blocks)
-            own = {each for span in spans for each in range(span.start, span.end)}
+            own = flow.positions(loop.blocks)
             if not any(code[each].memory for each in own):
-                digits |= own
+                digits.update(own)
         before = {each for each in (reciprocal, *onwards) if flow.block_of[each] == block}
         return digits | before | self._scaling(reciprocal) if digits else set()
 
     def _scaling(self, reciprocal: int) -> set[int]:
         """The instructions of the same block that bring the divisor into a float."""
-        values, found, waiting = self.program.values, set[int](), [reciprocal]
-        while waiting:
-            for value in values.read[waiting.pop()].values():
-                made = values.all[value]
-                is_near = made.block == self.program.flow.block_of[reciprocal]
-                if made.kind is not Kind.DEFINITION or not is_near or made.position in found:
-                    continue
-                if self.program.code[made.position].role in _OF_SCALING:
-                    found.add(made.position)
-                    waiting.append(made.position)
-        return found
+        values, block = self.program.values, self.program.flow.block_of[reciprocal]
+
+        def following(position: int) -> Iterator[int]:
+            for made in (values.all[each] for each in values.read[position].values()):
+                is_near = made.kind is Kind.DEFINITION and made.block == block
+                if is_near and self.program.code[made.position].role in _OF_SCALING:
+                    yield made.position
+
+        return reached([reciprocal], following).keys() - {reciprocal}
 
     def within(self, position: int, most: int) -> set[int]:
         """The forward slice through at most so many instructions of code."""
-        found, waiting = {position}, [position]
-        while waiting:
-            for each in self.readers(waiting.pop()):
-                is_near = position < each <= position + most
-                if is_near and each not in found and not _leaves(self.program.code[each]):
-                    found.add(each)
-                    waiting.append(each)
-        return found
+        near = range(position + 1, position + most + 1)
+
+        def following(one: int) -> Iterator[int]:
+            return (e for e in self.readers(one) if e in near and not _leaves(self.program.code[e]))
+
+        return set(reached([position], following))
 
 
 def _is_upper_product(each: Instruction) -> bool:
@@ -285,8 +272,7 @@ def _slow_divisions(program: SassProgram, found: dict[str, set[int]]) -> None:
         start = flow.blocks[entry].start
         shifts = any(_EXPONENT in each.text for each in code[start : start + _FIRST])
         if shifts and all(any(0 < call - check <= _SLICE for check in checks) for call in calls):
-            spans = (range(flow.blocks[each].start, flow.blocks[each].end) for each in blocks)
-            found[SLOW_DIVISION].update(calls, *spans)
+            found[SLOW_DIVISION].update(calls, flow.positions(blocks))
 
 
 def _functions(

@@ -34,9 +34,13 @@ from keet.analysis.sass.analyses.address_grid import (
     unclamped,
     volume_of,
 )
-from keet.analysis.sass.analyses.conditions import Comparison, RunConditions
-from keet.analysis.sass.analyses.executed_boxes import Side, executed_box
-from keet.analysis.sass.analyses.expansions import Locate
+from keet.analysis.sass.analyses.conditions import (
+    FLIPPED,
+    Comparison,
+    RunConditions,
+    Side,
+    executed_box,
+)
 from keet.analysis.sass.analyses.index_tables import (
     Rows,
     Spans,
@@ -61,7 +65,8 @@ from keet.analysis.sass.analyses.reuse import (
 from keet.analysis.sass.analyses.row_ranges import RowRanges
 from keet.analysis.sass.analyses.row_ranges import Rows as LoadedRows
 from keet.analysis.sass.flow.control_flow import Loop
-from keet.analysis.sass.flow.program import SassProgram
+from keet.analysis.sass.flow.program import Locate, SassProgram
+from keet.analysis.sass.instructions.opcodes import WARP
 from keet.analysis.sass.polynomials.evaluation import Evaluation
 from keet.analysis.sass.polynomials.polynomial import (
     Monomial,
@@ -73,7 +78,6 @@ from keet.analysis.sass.polynomials.polynomial import (
 
 PRECISION = 0.02
 """Bounds that are closer together than this are called exact."""
-_LANES = 32
 _KINDS = ("load", "copy", "store", "atomic")
 FEW_ENTRIES, MANY_ENTRIES = 150_000, 1_000_000
 """Entries of the tables of one launch, see `index_tables`: about 0.03 s, and 0.15 s where amounts
@@ -397,7 +401,7 @@ class Footprints:
     def box(
         self, position: int, threads: int, extents: Mapping[str, int], iterations: int
     ) -> tuple[Side, ...]:
-        """The box of indices that ran an instruction; see `executed_boxes`."""
+        """The box of indices that ran an instruction; see `executed_box`."""
         warps = self.program.counts[position]
         if not threads or threads % iterations or warps % iterations:
             return ()
@@ -714,10 +718,6 @@ class _Reader:
             return [base]
         return [symbol.name for product, _ in base for symbol in product]
 
-    def _is_ragged(self, loop: Loop) -> bool:
-        counter = self.owner.evaluation.counter(loop)
-        return bool(counter.arguments[1]) or not loop.is_counted
-
     # --- how many values each index has
 
     def _add_extents(self) -> None:
@@ -727,18 +727,15 @@ class _Reader:
             self.extents[f"loop{loop.index}"] = trips or 1
             if not is_even:
                 self.uneven.append(loop)
-                if trips is None or self._is_ragged(loop):
+                is_ragged = bool(self.owner.evaluation.counter(loop).arguments[1])
+                if trips is None or is_ragged or not loop.is_counted:
                     self.ragged.add(f"loop{loop.index}")
         self.order = [str(name) for name in self.extents]
 
     def _limits(self) -> list[tuple[Digit, int]]:
         """Digits that conditions restrict, with the number of values that are left."""
-        found: list[tuple[Digit, int]] = []
-        for comparison in self.owner.conditions.of(self.access.position).known:
-            limited = self._limited(comparison)
-            if limited is not None:
-                found.append(limited)
-        return found
+        limited = map(self._limited, self.owner.conditions.of(self.access.position).known)
+        return [each for each in limited if each is not None]
 
     def _limited(self, comparison: Comparison) -> tuple[Digit, int] | None:
         left, relation = comparison
@@ -753,20 +750,13 @@ class _Reader:
             return digit, 1
         if digit.low != 1 or digit.high is not None or digit.factor != 1:
             return None
+        limit = -left.constant
         if factor < 0:
-            factor = -factor
-            relation = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE"}.get(relation, relation)
-            constant = left.constant
-        else:
-            constant = -left.constant
-        # factor * index < constant
-        if relation == "LT":
-            count = -(-constant // factor)
-        elif relation == "LE":
-            count = constant // factor + 1
-        else:
-            return None
-        return (digit, max(1, count)) if count < self.extents[digit.base] else None
+            factor, limit, relation = -factor, -limit, FLIPPED.get(relation, relation)
+        # factor * index < limit
+        count = {"LT": -(-limit // factor), "LE": limit // factor + 1}.get(relation)
+        is_limited = count is not None and count < self.extents[digit.base]
+        return (digit, max(1, count or 0)) if is_limited else None
 
     # --- the address as digits
 
@@ -1002,8 +992,8 @@ class _Reader:
         if program.counts[header] != count or not loop.is_counted or loop.entries is None:
             return math.inf
         once = points / max(1, self.extents[f"loop{loop.index}"])
-        masked = _LANES * count - (self.access.threads or 0)
-        return max(0.0, once - _LANES * loop.entries) + masked
+        masked = WARP * count - (self.access.threads or 0)
+        return max(0.0, once - WARP * loop.entries) + masked
 
 
 _MOST_DEPENDENT = 32
@@ -1043,21 +1033,10 @@ def _joined(forms: Sequence[_Form], program: SassProgram) -> list[_Form]:
     An unrolled loop has such."""
     groups: dict[object, list[_Form]] = {}
     for form in forms:
-        shape = tuple(
-            sorted(
-                (
-                    (tuple(s.order for s in f), row.length, row.levels)
-                    for f, row in form.rows.items()
-                ),
-                key=str,
-            )
-        )
+        shape = frozenset((f, row.length, row.levels) for f, row in form.rows.items())
         key = (shape, form.access.threads, form.access.width, form.clamps, form.missing)
         groups.setdefault(key, []).append(form)
-    found: list[_Form] = []
-    for group in groups.values():
-        found += _joined_along(group, program)
-    return found
+    return [form for group in groups.values() for form in _joined_along(group, program)]
 
 
 def _joined_along(group: Sequence[_Form], program: SassProgram) -> list[_Form]:

@@ -12,19 +12,18 @@ Not here: exits of loops, which are trip counts, and code of divisions and roots
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import accumulate
 from typing import NamedTuple
 
 from keet.analysis.sass.flow.control_flow import BasicBlock, intervals
-from keet.analysis.sass.flow.program import SassProgram
+from keet.analysis.sass.flow.program import Locate, SassProgram
 from keet.analysis.sass.instructions.opcodes import LOCAL, SHARED, Role
 from keet.profile import Location
 
 Counts = Mapping[int, int]
 """By address."""
-Places = Callable[[int], Location | None]
-"""The source line of the condition that the instruction at a position depends on."""
+
 _ENDS = ("EXIT", "RET", "KILL")
 _BRANCHES = ("BRA", "UBRA", "JMP")
 _CALLS = ("CALL", "UCALL")
@@ -76,18 +75,19 @@ def global_effects(program: SassProgram) -> Iterator[int]:
 
 
 def guarded_code(
-    program: SassProgram, reached: Counts, passed: Counts, places: Places
+    program: SassProgram, reached: Counts, passed: Counts, places: Locate
 ) -> list[Guarded]:
     """Branches in the order of the code, then predicates. Also where all threads enter: other
     copies of the condition may differ. `reached`: threads that execute an instruction; `passed`:
-    those of them whose predicate is on."""
+    those of them whose predicate is on; `places`: the source line of the condition that the
+    instruction at a position depends on."""
     search = _Search(program, reached, passed, places)
     return [*search.behind_branches(), *search.under_predicates()]
 
 
 class _Search:
     def __init__(
-        self, program: SassProgram, reached: Counts, passed: Counts, places: Places
+        self, program: SassProgram, reached: Counts, passed: Counts, places: Locate
     ) -> None:
         self.program, self.flow = program, program.flow
         self.reached, self.passed, self.places = reached, passed, places

@@ -128,13 +128,20 @@ class Tables:
                 found[group] = table
         return {group: table for group, table in found.items() if any(table)}
 
-    def add(self, one: Number, other: Number) -> Number:
+    def add(self, one: Number | None, other: Number | None) -> Number | None:
+        """None if one of them is not known."""
+        return None if one is None or other is None else self.sum(one, other)
+
+    def sum(self, one: Number, other: Number) -> Number:
         found = dict(one)
         for factor, part in other.items():
             found[factor] = self._added(found.get(factor, {}), part)
         return {factor: part for factor, part in found.items() if part}
 
-    def scale(self, number: Number, by: int) -> Number:
+    def scale(self, number: Number | None, by: int) -> Number | None:
+        return None if number is None else self.scaled(number, by)
+
+    def scaled(self, number: Number, by: int) -> Number:
         if by in (0, 1):
             return number if by else {}
         for part in number.values():
@@ -158,7 +165,7 @@ class Tables:
                             strict=True,
                         )
                         products = {whole: [a * b for a, b in pairs]}
-                        result = self.add(result, {joined: products})
+                        result = self.sum(result, {joined: products})
         return result
 
     def apply(self, function: Callable[..., int], *numbers: Number | None) -> Number | None:
@@ -221,6 +228,14 @@ class Tables:
     def either(self, one: Condition | None, other: Condition | None) -> Condition | None:
         return self.opposite(self.both(self.opposite(one), self.opposite(other)))
 
+    def all_of(self, conditions: Iterable[Condition | None]) -> Condition | None:
+        start: Condition | None = ALWAYS
+        return reduce(self.both, conditions, start)
+
+    def any_of(self, conditions: Iterable[Condition | None]) -> Condition | None:
+        start: Condition | None = NEVER
+        return reduce(self.either, conditions, start)
+
     def choose(self, one: Condition | None, yes: Number | None, no: Number | None) -> Number | None:
         """`one ? yes : no`, as `no + one * (yes - no)`."""
         if one == ALWAYS:
@@ -229,7 +244,7 @@ class Tables:
             return no
         if one is None or yes is None or no is None:
             return yes if yes == no else None
-        difference = self.add(yes, self.scale(no, -1))
+        difference = self.sum(yes, self.scaled(no, -1))
         found = no
         for factor, part in difference.items():
             whole = self.union([*one.tables, *part])
@@ -239,7 +254,7 @@ class Tables:
             gated = [
                 v if flag != one.is_opposite else 0 for v, flag in zip(values, which, strict=True)
             ]
-            found = self.add(found, {factor: {whole: gated}})
+            found = self.sum(found, {factor: {whole: gated}})
         return found
 
     def count(self, one: Condition) -> int:

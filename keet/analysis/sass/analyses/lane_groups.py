@@ -17,10 +17,10 @@ from typing import NamedTuple
 
 from keet.analysis.sass.analyses.purpose import Purpose
 from keet.analysis.sass.flow.control_flow import Loop
-from keet.analysis.sass.flow.program import PURE, SassProgram
+from keet.analysis.sass.flow.program import SassProgram, is_pure
 from keet.analysis.sass.flow.values import Kind, SsaValue
 from keet.analysis.sass.instructions.instruction import Instruction, is_move
-from keet.analysis.sass.instructions.opcodes import IMPURE, Role
+from keet.analysis.sass.instructions.opcodes import Role
 from keet.analysis.sass.instructions.operands import Operand
 from keet.analysis.sass.polynomials.symbols import LaunchShape
 
@@ -144,26 +144,21 @@ class _Groups:
         each = self.program.code[position]
         if each.role is Role.SPECIAL:
             return self._special(each)
-        if each.role not in PURE or each.opcode in IMPURE:
+        if not is_pure(each):
             return _OWN
         sources = [self._source(position, one) for one in each.sources]
-        if each.opcode in ("SHF", "USHF") and "R" in each.modifiers:
+        if each.base == "SHF" and each.has("R"):
             return _shifted_right(each, sources)
-        if (
-            each.opcode in ("LEA", "ULEA")
-            and each.has("HI")
-            and len(sources) >= 4
-            and (each.sources[3].kind == "immediate")
-        ):
-            low, base = sources[:2]
-            return _sum([_over(low, _ZERO - each.sources[3].value), base])
-        if each.opcode in ("LOP3", "ULOP3"):
+        amount = each.sources[3] if len(sources) > 3 else None
+        if each.base == "LEA" and each.has("HI") and amount and amount.kind == "immediate":
+            return _sum([_over(sources[0], _ZERO - amount.value), sources[1]])
+        if each.base == "LOP3":
             return self._masked(each, sources)
         if is_move(each) or each.role is Role.CONSTANT:
             return next((one for one in sources if one != _NOTHING), _NOTHING)
         if each.opcode in ("IADD3", "VIADD", "IADD", "UIADD3") and not each.has("X"):
             return _sum(sources)
-        if each.opcode in ("IMAD", "UIMAD") and not each.has("X", "HI", "WIDE"):
+        if each.base == "IMAD" and not each.has("X", "HI", "WIDE"):
             first, second, third = (*sources, _NOTHING, _NOTHING)[:3]
             return _sum([_product(first, second, each), third])
         return _Lanes(min([one.shared for one in sources], default=_WARP), 0)
@@ -220,14 +215,14 @@ def _leaving(program: SassProgram, loop: Loop) -> list[int]:
     """Positions of the branches that decide in which iteration a lane leaves a loop: those out of
     it, if every iteration comes to all of them; else all."""
     flow = program.flow
-    branches = {each for each in loop.blocks if len(flow.blocks[each].successors) > 1}
-    exits = {each for each in branches if not loop.blocks.issuperset(flow.blocks[each].successors)}
+    branches = [each for each in loop.blocks if len(flow.blocks[each].successors) > 1]
+    exits = [each for each in flow.leaving(loop) if flow.block_of[each] in branches]
     passed, block = set[int](), loop.latches[0]
     while block in loop.blocks:
         passed.add(block)
         block = flow.dominators.get(block, -1)
-    is_simple = len(loop.latches) == 1 and exits <= passed
-    return [flow.blocks[each].end - 1 for each in (exits if is_simple else branches)]
+    is_simple = len(loop.latches) == 1 and passed.issuperset(flow.block_of[each] for each in exits)
+    return exits if is_simple else [flow.blocks[each].end - 1 for each in branches]
 
 
 def _within(one: _Lanes, shared: int) -> _Lanes:

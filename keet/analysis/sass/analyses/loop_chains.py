@@ -117,14 +117,8 @@ def loop_chains(program: SassProgram) -> list[LoopChains]:
 
 
 def _own_positions(program: SassProgram, loop: Loop) -> list[int]:
-    flow = program.flow
-    blocks = sorted(each for each in loop.blocks if flow.loop_of.get(each) == loop.index)
-    return [
-        position
-        for block in blocks
-        for position in range(flow.blocks[block].start, flow.blocks[block].end)
-        if program.counts[position]
-    ]
+    loop_of = program.flow.loop_of
+    return program.ran_in(e for e in sorted(loop.blocks) if loop_of.get(e) == loop.index)
 
 
 def _chains(program: SassProgram, loop: Loop, total: int, heads: list[int]) -> LoopChains:
@@ -148,9 +142,7 @@ def _chains(program: SassProgram, loop: Loop, total: int, heads: list[int]) -> L
 
 def _ran(program: SassProgram, loop: Loop) -> list[Instruction]:
     """Inner loops included."""
-    blocks = (program.flow.blocks[each] for each in loop.blocks)
-    ran = (each for block in blocks for each in range(block.start, block.end))
-    return [program.code[each] for each in ran if program.counts[each]]
+    return [program.code[each] for each in program.ran_in(loop.blocks)]
 
 
 def _is_through_shared(program: SassProgram, loop: Loop) -> bool:

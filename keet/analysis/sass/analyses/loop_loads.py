@@ -20,7 +20,7 @@ from typing import NamedTuple
 from keet.analysis.sass.analyses.distinct_bytes import SECTOR, bound_of, shape_of
 from keet.analysis.sass.analyses.reuse import LOADED, READS, SEVERAL, Access, form_of
 from keet.analysis.sass.analyses.source_loops import iterations_of
-from keet.analysis.sass.flow.control_flow import Loop
+from keet.analysis.sass.flow.control_flow import Loop, reached
 from keet.analysis.sass.flow.program import SassProgram
 from keet.analysis.sass.flow.values import Kind
 from keet.analysis.sass.instructions.instruction import Instruction
@@ -31,6 +31,7 @@ from keet.analysis.sass.instructions.opcodes import (
     SHARED_LOADS,
     STORES_APART,
     TEXTURES,
+    WARP,
     Role,
     words,
 )
@@ -59,32 +60,47 @@ def repeated_loads(
     program: SassProgram, found: Sequence[Access], evaluation: Evaluation
 ) -> list[RepeatedLoad]:
     """In the order of the code."""
-    if any(program.code[each].opcode in _JUMPS for each in program.ran):
-        return []  # the text does not show where control goes
-    fixed = {each.position: each for each in never_written(program, found)}
-    by_loop: dict[int, Steadiness] = {}
+    fixed = never_written(program, found)
+    repetition = _Repetition(program, fixed, evaluation)
     repeated = []
-    for position, access in fixed.items():
-        if not program.counts[position]:
-            continue
-        block = program.flow.block_of[position]
-        own: list[Loop] = []
-        times = 1.0
-        for loop in reversed(program.flow.loops_around(block)):
-            trips = iterations_of(program, loop)
-            if trips is None or trips < LEAST_TIMES:
-                continue
-            if loop.index not in by_loop and len(by_loop) == _MOST_LOOPS:
-                continue
-            if loop.index not in by_loop:
-                by_loop[loop.index] = Steadiness(program, loop, fixed, evaluation)
-            part = by_loop[loop.index].repeats(position)
-            if part * trips >= LEAST_TIMES:
-                own.append(loop)
-                times *= part * trips
-        if own:
-            repeated.append(RepeatedLoad(access, tuple(each.index for each in own), times))
+    for access in fixed:
+        loops, times = repetition.of(access.position)
+        if loops:
+            repeated.append(RepeatedLoad(access, tuple(each.index for each in loops), times))
     return repeated
+
+
+class _Repetition:
+    """Which loops repeat an access."""
+
+    def __init__(
+        self, program: SassProgram, fixed: Sequence[Access], evaluation: Evaluation
+    ) -> None:
+        """`fixed`: loads from memory that stays the same."""
+        self.program, self.evaluation = program, evaluation
+        self.fixed = {each.position for each in fixed}
+        self.known: dict[int, Steadiness] = {}
+        # The text does not show where control goes from an indirect jump.
+        self.is_known = not any(program.code[each].opcode in _JUMPS for each in program.ran)
+
+    def of(self, position: int, *, only_address: bool = False) -> tuple[list[Loop], float]:
+        """The loops that repeat it, the outermost first, and how often a thread accesses each of
+        its addresses because of them."""
+        own, times, flow = list[Loop](), 1.0, self.program.flow
+        around = flow.loops_around(flow.block_of[position]) if self.is_known else []
+        for loop in reversed(around if self.program.counts[position] else []):
+            trips = iterations_of(self.program, loop)
+            steady = self._steadiness(loop) if trips is not None and trips >= LEAST_TIMES else None
+            part = steady.repeats(position, only_address=only_address) if steady else 0.0
+            if part * (trips or 0.0) >= LEAST_TIMES:
+                own.append(loop)
+                times *= part * (trips or 0.0)
+        return own, times
+
+    def _steadiness(self, loop: Loop) -> Steadiness | None:
+        if loop.index not in self.known and len(self.known) < _MOST_LOOPS:
+            self.known[loop.index] = Steadiness(self.program, loop, self.fixed, self.evaluation)
+        return self.known.get(loop.index)
 
 
 _JUMPS = words("BRX BRXU JMX JMXU")
@@ -108,33 +124,15 @@ def repeated_stores(
 ) -> list[RepeatedStore]:
     """In the order of the code. Left out where the loop loads from the array at other addresses:
     other threads may need each of the values."""
-    if any(program.code[each].opcode in _JUMPS for each in program.ran):
-        return []
-    fixed = {each.position for each in never_written(program, found)}
-    by_loop: dict[int, Steadiness] = {}
+    repetition = _Repetition(program, never_written(program, found), evaluation)
     repeated = []
     for access in found:
-        position = access.position
-        each = program.code[position]
-        if access.kind != "store" or not program.counts[position] or each.has(*_SEEN_BY_OTHERS):
+        if access.kind != "store" or program.code[access.position].has(*_SEEN_BY_OTHERS):
             continue
-        own: list[Loop] = []
-        times = 1.0
-        for loop in reversed(program.flow.loops_around(program.flow.block_of[position])):
-            trips = iterations_of(program, loop)
-            if trips is None or trips < LEAST_TIMES:
-                continue
-            if loop.index not in by_loop and len(by_loop) == _MOST_LOOPS:
-                continue
-            if loop.index not in by_loop:
-                by_loop[loop.index] = Steadiness(program, loop, fixed, evaluation)
-            part = by_loop[loop.index].repeats(position, only_address=True)
-            if part * trips >= LEAST_TIMES:
-                own.append(loop)
-                times *= part * trips
-        loads = _read_back(program, found, access, own[0]) if own else None
+        loops, times = repetition.of(access.position, only_address=True)
+        loads = _read_back(program, found, access, loops[0]) if loops else None
         if loads is not None:
-            repeated.append(RepeatedStore(access, own[0].index, times, loads))
+            repeated.append(RepeatedStore(access, loops[0].index, times, loads))
     return repeated
 
 
@@ -247,7 +245,8 @@ def _array(  # noqa: PLR0913, PLR0917 - what it is made of
             _in_a_block(program, each, entries, visits, sectors) for each in first.values()
         )
         bytes_of_thread = once / threads / visits
-        fixed = {f"loop{each}" for each in _loops_outside(program, loop)}
+        header = program.flow.loops[loop].header
+        fixed = {f"loop{each.index}" for each in program.flow.loops_around(header)[1:]}
         shapes = [
             shape_of(_in_one_entry(each.access.offset, fixed), each.access.width)
             for each in first.values()
@@ -295,14 +294,6 @@ _DIFFER = frozenset({"tid.x", "tid.y", "tid.z", "data", "unknown", "path"})
 """What addresses of threads of one block may differ by."""
 
 
-def _loops_outside(program: SassProgram, loop: int) -> list[int]:
-    parent, found = program.flow.loops[loop].parent, list[int]()
-    while parent is not None:
-        found.append(parent)
-        parent = program.flow.loops[parent].parent
-    return found
-
-
 def _in_one_entry(offset: Polynomial, loops: Collection[str]) -> Polynomial:
     """Indices of the block and the counters of these loops as unknown numbers."""
     fixed = {
@@ -316,9 +307,6 @@ def _in_one_entry(offset: Polynomial, loops: Collection[str]) -> Polynomial:
             for product, coefficient in offset.terms.items()
         }
     )
-
-
-WARP = 32
 
 
 # --- memory that stays the same
@@ -379,12 +367,7 @@ class Steadiness:
         self.inner = [
             each for each in flow.loops if each is not loop and each.header in loop.blocks
         ]
-        self._opcodes = {
-            program.code[position].opcode
-            for block in loop.blocks
-            for position in self._positions(block)
-            if program.counts[position]
-        }
+        self._opcodes = {program.code[each].opcode for each in program.ran_in(loop.blocks)}
         self._decisions: dict[int, tuple[int, ...]] = {}
         self._follow()
         self.is_endless = not any(map(self._is_open, self._exits(loop)))
@@ -395,10 +378,8 @@ class Steadiness:
         with the same operands, if these are not only its address."""
         program, flow = self.program, self.program.flow
         block = flow.block_of[position]
-        read, memory = program.values.read[position], program.code[position].memory
-        reads = [*read.values()]
-        if only_address and memory is not None:
-            reads = [read[name] for name in (memory.name, memory.uniform) if name in read]
+        read = program.values.read[position].values()
+        reads = program.address_values(position) if only_address else read
         if self.is_endless or any(self._changes(each, block) for each in reads):
             return 0.0
         if not any(map(self._is_open, self._conditions(block))):
@@ -409,10 +390,6 @@ class Steadiness:
                 runs *= 0.0 if each.index in self.uneven else each.trips or 1.0
         part = program.counts[flow.blocks[block].start] / runs if runs else 0.0
         return min(1.0, part) if part >= _NEARLY_ALWAYS else 0.0
-
-    def _positions(self, block: int) -> range:
-        found = self.program.flow.blocks[block]
-        return range(found.start, found.end)
 
     def _follow(self) -> None:
         """Nothing changes at first; what must change is added until nothing more does."""
@@ -429,7 +406,7 @@ class Steadiness:
                 self.changing.update(
                     each for each in merges.get(block, ()) if self._merge_changes(each)
                 )
-                for position in self._positions(block):
+                for position in self.program.flow.positions([block]):
                     if values.written[position] and self._result_changes(position, block):
                         self.changing.update(values.written[position].values())
                 self.changing.update(
@@ -459,7 +436,7 @@ class Steadiness:
         if value.kind is Kind.CALL:
             return True
         if value.kind is Kind.GUARDED:
-            inputs = [*value.inputs, *((value.guard[0],) if value.guard else ())]
+            inputs = self.program.values.behind(value, with_guard=True)
             return any(self._changes(each, value.block) for each in inputs)
         if value.block == self.loop.header:
             return not self._stays(index)
@@ -522,15 +499,10 @@ class Steadiness:
         inner = next((each.blocks for each in self.inner if each.header == block), frozenset())
         top = flow.dominators.get(block, -1)
         before = [each for each in flow.blocks[block].predecessors if each not in inner]
-        seen, waiting = {*before}, list(before)
-        while waiting:
-            current = waiting.pop()
-            for each in flow.blocks[current].predecessors if current != top else ():
-                if each not in seen and each != block:
-                    seen.add(each)
-                    waiting.append(each)
         branches = tuple(
-            flow.blocks[each].end - 1 for each in seen if len(flow.blocks[each].successors) > 1
+            flow.blocks[each].end - 1
+            for each in self._leading_to(before, end=top, without=block)
+            if len(flow.blocks[each].successors) > 1
         )
         self._decisions[block] = branches if len(before) > 1 else ()
         return self._decisions[block]
@@ -539,21 +511,9 @@ class Steadiness:
         """Branches that decide whether an iteration comes to a block, and how often. Leaving the
         loop is not one: there is no further iteration."""
         flow, head = self.program.flow, self.loop.header
-        leads, waiting = {block}, [block]
-        while waiting:
-            current = waiting.pop()
-            for each in flow.blocks[current].predecessors if current != head else ():
-                if each in self.loop.blocks and each not in leads:
-                    leads.add(each)
-                    waiting.append(each)
-        avoids = {each for each in self.loop.latches if each != block}
-        waiting = list(avoids)
-        while waiting:
-            current = waiting.pop()
-            for each in flow.blocks[current].predecessors if current != head else ():
-                if each in self.loop.blocks and each != block and each not in avoids:
-                    avoids.add(each)
-                    waiting.append(each)
+        leads = self._leading_to([block], end=head)
+        others = [each for each in self.loop.latches if each != block]
+        avoids = self._leading_to(others, end=head, without=block)
         found = []
         for each in leads:
             after = [one for one in flow.blocks[each].successors if one in self.loop.blocks]
@@ -562,6 +522,18 @@ class Steadiness:
             if comes and misses:
                 found.append(flow.blocks[each].end - 1)
         return found
+
+    def _leading_to(
+        self, starts: Sequence[int], *, end: int, without: int | None = None
+    ) -> Collection[int]:
+        """Blocks from which control comes to one of these, without going through two others."""
+        blocks = self.program.flow.blocks
+        return reached(
+            starts,
+            lambda block: (
+                each for each in blocks[block].predecessors if block != end and each != without
+            ),
+        )
 
 
 _NEARLY_ALWAYS = 0.98

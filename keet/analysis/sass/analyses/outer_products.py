@@ -10,10 +10,11 @@ values go to one sum; in a covariance, both factors are of one set.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Literal, NamedTuple
 
+from keet.analysis.sass.flow.control_flow import reached
 from keet.analysis.sass.flow.program import SassProgram
 from keet.analysis.sass.flow.values import Kind
 from keet.analysis.sass.instructions.instruction import Instruction, is_move, is_zero
@@ -152,7 +153,10 @@ class _Products:
         kinds = Counter[FactorType]()
         for each in products:
             kinds[self._kind(each, related)] += counts[each.position]
-        amount = sum(counts[each.position] * self._width(each) for each in products)
+        widths = (_PRODUCTS[self.code[each.position].opcode] for each in products)
+        amount = sum(
+            counts[each.position] * width for each, width in zip(products, widths, strict=True)
+        )
         depth = amount / warps / len(sums)
         return OuterProducts(
             frozenset(each.position for each in products),
@@ -161,9 +165,6 @@ class _Products:
             depth,
             amount,
         )
-
-    def _width(self, product: _Product) -> int:
-        return _PRODUCTS[self.code[product.position].opcode]
 
     def _kind(self, product: _Product, related: set[int]) -> FactorType:
         factors = [self._origin(value) for value in (product.left, product.right)]
@@ -211,10 +212,11 @@ class _Products:
 
     def _followed(self, values: list[int]) -> _Origin:
         """Follows values back to loads."""
-        seen, waiting, path = set(values), list(values), set[int]()
-        is_narrow = is_half = False
-        while waiting and len(seen) < _MOST_STEPS:
-            for position in self.values.definitions(waiting.pop()):
+        path, is_narrow, is_half = set[int](), False, False
+
+        def following(value: int) -> Iterator[int]:
+            nonlocal is_narrow, is_half
+            for position in self.values.definitions(value):
                 each = self.code[position]
                 if each.role is Role.LOAD:
                     is_narrow |= each.width == 1
@@ -224,9 +226,9 @@ class _Products:
                     path.add(position)
                     is_narrow |= _takes_byte(each)
                     is_half |= _widens_half(each)
-                    new = set(self.values.read[position].values()) - seen
-                    seen |= new
-                    waiting += new
+                    yield from self.values.read[position].values()
+
+        reached(values, following, _MOST_STEPS)
         return _Origin(is_narrow, is_half and not is_narrow, frozenset(path))
 
 
@@ -237,16 +239,15 @@ def _widens_half(each: Instruction) -> bool:
         return each.has("F32")
     by = _WIDENS.get(each.opcode)
     is_right = each.opcode == "SHF" and each.has("R")
-    return not is_right and any(o.kind == "immediate" and o.value == by for o in each.sources)
+    return not is_right and by in each.immediates
 
 
 def _takes_byte(each: Instruction) -> bool:
     """`I2F.S8`, `LOP3 R1, R2, 0xff`: a byte or a part of it is taken out of a word."""
     if each.opcode in _CONVERTS:
         return any(f".{form}" in each.text for form in _BYTE_FORMS)
-    masks = [o.value for o in each.sources if o.kind == "immediate"]
     is_mask = each.opcode == "LOP3" and ", 0xc0," in each.text
-    return is_mask and bool(masks) and 0 < masks[0] <= _BYTE
+    return is_mask and 0 < each.immediates[0] <= _BYTE
 
 
 def _root(sets: dict[int, int], value: int) -> int:

@@ -14,13 +14,14 @@ floats (quantised weights), or that are stored or exchanged on their own.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from keet.analysis.limits import BYTES
 from keet.analysis.sass.analyses.purpose import Purpose
+from keet.analysis.sass.flow.control_flow import reached
 from keet.analysis.sass.flow.program import Readers, SassProgram
-from keet.analysis.sass.flow.values import Kind
+from keet.analysis.sass.flow.values import Kind, SsaValue
 from keet.analysis.sass.instructions.instruction import Instruction, is_move, is_zero
 from keet.analysis.sass.instructions.opcodes import Role
 
@@ -71,25 +72,25 @@ def _repacked(program: SassProgram) -> dict[int, float]:
     and puts them together again: whole words would be operands as they are."""
     values = program.values
     packed = [each for each in program.ran if program.code[each].opcode in _PACKED]
-    waiting = [
+    operands = [
         values.read[each][operand.name]
         for each in packed
         for operand in program.code[each].sources[:2]
         if operand.name in values.read[each]
     ]
-    found, seen = set[int](), set(waiting)
-    while waiting:
-        value = values.all[waiting.pop()]
-        follow: Sequence[int] = value.inputs
-        if value.kind is Kind.DEFINITION:
-            each = program.code[value.position]
-            is_shift = each.opcode == "IMAD" and (each.has("SHL") or is_move(each))
-            if each.opcode not in _REARRANGES and not is_shift:
-                continue
-            found.add(value.position)
-            follow = list(values.read[value.position].values())
-        waiting += [one for one in follow if one not in seen]
-        seen.update(follow)
+
+    def rearranges(value: SsaValue) -> bool:
+        each = program.code[value.position]
+        is_shift = each.opcode == "IMAD" and (each.has("SHL") or is_move(each))
+        return value.kind is Kind.DEFINITION and (each.opcode in _REARRANGES or is_shift)
+
+    def following(index: int) -> Collection[int]:
+        value = values.all[index]
+        is_end = value.kind is Kind.DEFINITION and not rearranges(value)
+        return () if is_end else values.behind(value)
+
+    behind = (values.all[each] for each in reached(operands, following))
+    found = {value.position for value in behind if rearranges(value)}
     executed = sum(program.counts[each] for each in found)
     usual = _USUAL * sum(program.counts[each] for each in packed)
     return dict.fromkeys(found, 1 - usual / executed) if executed > usual else {}
@@ -127,7 +128,7 @@ class _Bytes:
     def _byte(self, position: int) -> tuple[int, int, int | None] | None:
         """The word, which of its bytes, and the position of the shift before the mask."""
         each = self.code[position]
-        if each.opcode == "LOP3" and _MASK in _immediates(each) and ", 0xc0," in each.text:
+        if each.opcode == "LOP3" and _MASK in each.immediates and ", 0xc0," in each.text:
             value = self._source(position)
             shift = None if value is None else self._shifted(value)
             if shift is not None:
@@ -146,7 +147,7 @@ class _Bytes:
         if made.kind is not Kind.DEFINITION:
             return None
         each = self.code[made.position]
-        shift = next(iter(_immediates(each)), 0)
+        shift = next(iter(each.immediates), 0)
         if each.opcode != "SHF" or not each.has("R") or not each.has("HI") or shift % _BYTE:
             return None
         word = self._source(made.position)
@@ -155,7 +156,7 @@ class _Bytes:
     def _permuted(self, position: int) -> tuple[int, int, int | None] | None:
         """`PRMT R1, R2, 0x7771, RZ`: one byte of the first operand, zeros or its sign."""
         each = self.code[position]
-        value, selector = self._source(position), next(iter(_immediates(each)), -1)
+        value, selector = self._source(position), next(iter(each.immediates), -1)
         if value is None or selector < 0:
             return None
         nibbles = [selector >> 4 * at & 0xF for at in range(BYTES)]
@@ -242,17 +243,14 @@ class _Bytes:
 
     def _needed(self, readers: Readers, single: set[int]) -> set[int]:
         """Bytes that are needed one by one, with all that leads to them."""
-        waiting = [value for value in single if self._is_used_alone(readers, value)]
-        found = set(waiting)
-        while waiting:
-            value = self.values.all[waiting.pop()]
-            if value.kind is not Kind.DEFINITION:
-                continue
-            for each in self.values.read[value.position].values():
-                if each in single and each not in found:
-                    found.add(each)
-                    waiting.append(each)
-        return found
+        alone = [value for value in single if self._is_used_alone(readers, value)]
+
+        def following(index: int) -> Iterator[int]:
+            value = self.values.all[index]
+            read = self.values.behind(value) if value.kind is Kind.DEFINITION else ()
+            return (each for each in read if each in single)
+
+        return set(reached(alone, following))
 
     def _is_used_alone(self, readers: Readers, value: int) -> bool:
         return any(
@@ -274,9 +272,5 @@ class _Bytes:
 def _top_byte(each: Instruction) -> bool:
     """A shift that leaves the highest byte, or `LEA.HI R1, R2, R3, RZ, 0x8`, which adds it."""
     if each.opcode == "SHF":
-        return each.has("R") and each.has("HI") and _immediates(each) == [8 * (BYTES - 1)]
-    return each.opcode == "LEA" and each.has("HI") and _immediates(each) == [_BYTE]
-
-
-def _immediates(each: Instruction) -> list[int]:
-    return [o.value for o in each.sources if o.kind == "immediate"]
+        return each.has("R") and each.has("HI") and each.immediates == [8 * (BYTES - 1)]
+    return each.opcode == "LEA" and each.has("HI") and each.immediates == [_BYTE]

@@ -11,8 +11,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
 
+from keet.analysis.sass.flow.control_flow import reached
 from keet.analysis.sass.flow.program import SassProgram
-from keet.analysis.sass.flow.values import Kind
+from keet.analysis.sass.flow.values import Kind, SsaValue
 from keet.analysis.sass.instructions.instruction import Instruction, is_move, is_zero
 from keet.analysis.sass.instructions.opcodes import GLOBAL, LOCAL, STACK, TEXTURES, Role
 from keet.analysis.sass.instructions.operands import span
@@ -107,8 +108,7 @@ class _Uses:
         for purpose in (Purpose.ADDRESS, Purpose.VALUE, Purpose.CONTROL, Purpose.UNKNOWN):
             self._mark(self._seeds(purpose), purpose)
         for block in reversed(program.flow.order):  # users first, so that `unpacks` stays shallow
-            span = program.flow.blocks[block]
-            for position in range(span.end - 1, span.start - 1, -1):
+            for position in reversed(program.flow.positions([block])):
                 self.unpacks(position)
 
     def of(self, position: int) -> Purpose:
@@ -127,22 +127,17 @@ class _Uses:
     def _mark(self, seeds: Iterable[int], purpose: Purpose) -> None:
         """Give the purpose to all integer instructions without one that the seeds depend on."""
         values = self.program.values
-        waiting = list(seeds)
-        seen = set(waiting)
-        while waiting:
-            value = values.all[waiting.pop()]
-            follow: Iterable[int] = value.inputs
-            if value.kind is Kind.DEFINITION:
-                each = self.program.code[value.position]
-                self.found.setdefault(value.position, purpose)
-                reads = values.read[value.position]
-                follow = [
-                    reads[register] for register in _passes_on(each, purpose) if register in reads
-                ]
-            for found in follow:
-                if found not in seen:
-                    seen.add(found)
-                    waiting.append(found)
+
+        def following(index: int) -> Iterable[int]:
+            value = values.all[index]
+            if value.kind is not Kind.DEFINITION:
+                return value.inputs
+            self.found.setdefault(value.position, purpose)
+            reads = values.read[value.position]
+            passing = _passes_on(self.program.code[value.position], purpose)
+            return [reads[register] for register in passing if register in reads]
+
+        reached(seeds, following)
 
     def _readers(self, value: int) -> Iterable[int]:
         """Positions that read a value: directly, or after a predicated write of its register."""
@@ -231,6 +226,12 @@ def address_registers(each: Instruction) -> list[str]:
     return found
 
 
+def values_of_address(program: SassProgram, position: int) -> list[int]:
+    """The values of the registers of an instruction's addresses."""
+    names, read = address_registers(program.code[position]), program.values.read[position]
+    return [read[name] for name in dict.fromkeys(names) if name in read]
+
+
 def _passes_on(each: Instruction, purpose: Purpose) -> Iterable[str]:
     """Registers through which a backward slice continues from the instruction that wrote a value.
 
@@ -261,17 +262,13 @@ def decided_by_data(program: SassProgram) -> frozenset[int]:
         for each in (*one.inputs, *guard):
             merged[each].append(one.index)
     loads = (at for at in program.ran if program.code[at].role in _FROM_MEMORY)
-    waiting = [value for at in loads for value in values.written[at].values()]
-    found, seen = set[int](), set(waiting)
-    while waiting:
-        value = waiting.pop()
-        own = [at for at in users[value] if at not in found]
-        found.update(own)
-        more = {result for at in own for result in values.written[at].values()}
-        more = (more | {*merged[value]}) - seen
-        waiting += more
-        seen |= more
-    return frozenset(found)
+
+    def following(value: int) -> list[int]:
+        results = (one for at in users[value] for one in values.written[at].values())
+        return [*results, *merged[value]]
+
+    loaded = reached((one for at in loads for one in values.written[at].values()), following)
+    return frozenset(at for value in loaded for at in users[value])
 
 
 _MOST_FOLLOWED = 4000
@@ -289,23 +286,20 @@ def loads_behind(program: SassProgram, position: int) -> set[int]:
         if program.decides(program.flow.blocks[above].end - 1, position):
             waiting += _read_by_branch(program, above)
         block = above
-    found, seen = set[int](), set[int]()
-    while waiting and len(seen) < _MOST_FOLLOWED:
-        value = values.all[waiting.pop()]
-        if value.index in seen:
-            continue
-        seen.add(value.index)
-        waiting += value.inputs
-        if value.guard is not None:
-            waiting.append(value.guard[0])
+
+    def is_load(value: SsaValue) -> bool:
+        is_written = value.kind is Kind.DEFINITION
+        return is_written and program.code[value.position].role in (Role.LOAD, Role.ATOMIC)
+
+    def following(index: int) -> list[int]:
+        value = values.all[index]
+        own = [] if is_load(value) else [*values.behind(value, with_guard=True)]
         if value.kind is Kind.JOIN:  # which path was taken
-            waiting += _read_by_branch(program, program.flow.dominators.get(value.block, -1))
-        if value.kind is Kind.DEFINITION:
-            if program.code[value.position].role in (Role.LOAD, Role.ATOMIC):
-                found.add(value.position)
-            else:
-                waiting += values.read[value.position].values()
-    return found
+            own += _read_by_branch(program, program.flow.dominators.get(value.block, -1))
+        return own
+
+    behind = (values.all[each] for each in reached(waiting, following, _MOST_FOLLOWED))
+    return {value.position for value in behind if is_load(value)}
 
 
 def _read_by_branch(program: SassProgram, block: int) -> list[int]:

@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
 from keet.analysis.sass.analyses.loop_loads import SHARED_WRITES
-from keet.analysis.sass.flow.control_flow import Loop
+from keet.analysis.sass.flow.control_flow import Loop, reached
 from keet.analysis.sass.flow.program import Readers, SassProgram
 from keet.analysis.sass.flow.values import Kind
 from keet.analysis.sass.instructions.instruction import Instruction, is_move
@@ -70,25 +70,18 @@ def _steady_positions(
 ) -> dict[int, None]:
     """Positions in the loop of instructions whose result is the same in every iteration, in the
     order of the blocks."""
-    flow, values = program.flow, program.values
     steady: dict[int, None] = {}
-    opcodes = {
-        program.code[position].opcode
-        for block in loop.blocks
-        for position in range(flow.blocks[block].start, flow.blocks[block].end)
-        if program.counts[position]
-    }
-    for block in sorted(loop.blocks, key=program.flow_rank.__getitem__):
-        for position in range(flow.blocks[block].start, flow.blocks[block].end):
-            each = program.code[position]
-            if not program.counts[position] or not each.writes or each.role not in _REPEATABLE:
-                continue
-            if position in rewritten or (each.role is Role.LOAD and _is_written(each, opcodes)):
-                continue
-            if all(
-                _is_steady(program, loop, value, steady) for value in values.read[position].values()
-            ):
-                steady[position] = None
+    own = program.ran_in(sorted(loop.blocks, key=program.flow_rank.__getitem__))
+    opcodes = {program.code[each].opcode for each in own}
+    for position in own:
+        each = program.code[position]
+        if not each.writes or each.role not in _REPEATABLE or position in rewritten:
+            continue
+        if each.role is Role.LOAD and _is_written(each, opcodes):
+            continue
+        reads = program.values.read[position].values()
+        if all(_is_steady(program, loop, value, steady) for value in reads):
+            steady[position] = None
     return steady
 
 
@@ -327,16 +320,13 @@ def _division(readers: Readers, check: int, divisor: int) -> set[int]:
 
 def _corrected(readers: Readers, function: int) -> set[int]:
     """The special function, and what corrects its result in the same block."""
-    program = readers.program
-    block, found, waiting = program.flow.block_of[function], {function}, [function]
-    while waiting:
-        for value in program.values.written[waiting.pop()].values():
-            for each in readers.of(value) - found:
-                is_near = program.flow.block_of[each] == block
-                if is_near and program.code[each].opcode in _CORRECTIONS:
-                    found.add(each)
-                    waiting.append(each)
-    return found
+    code, block_of = readers.program.code, readers.program.flow.block_of
+
+    def following(position: int) -> Iterator[int]:
+        near = (e for e in readers.of_result(position) if block_of[e] == block_of[function])
+        return (each for each in near if code[each].opcode in _CORRECTIONS)
+
+    return set(reached([function], following))
 
 
 def _exact_root(program: SassProgram, value: int) -> set[int]:

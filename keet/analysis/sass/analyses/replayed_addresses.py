@@ -3,7 +3,7 @@
 The closed forms of `footprints` stop at indices that wrap, are clamped on both sides or are guarded
 by their own conditions. What makes an address is a handful of integer instructions; they are run
 with the indices of all threads as tables. Parameters have the values that the number of executed
-threads leaves for them (`executed_boxes`); others stay unknown factors, such as a pitch.
+threads leaves for them (`executed_box`); others stay unknown factors, such as a pitch.
 
 Nothing is believed that the counters do not confirm: an access counts only if as many threads ran
 it here as in the launch.
@@ -16,7 +16,8 @@ import re
 import struct
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from functools import reduce
+from typing import NamedTuple, cast
 
 from keet.analysis.sass.analyses.conditions import RunConditions
 from keet.analysis.sass.analyses.index_tables import (
@@ -33,12 +34,12 @@ from keet.analysis.sass.analyses.index_tables import (
     constant,
 )
 from keet.analysis.sass.analyses.reuse import Access
-from keet.analysis.sass.flow.control_flow import Loop
+from keet.analysis.sass.flow.control_flow import Loop, reached
 from keet.analysis.sass.flow.values import Kind, SsaValue
 from keet.analysis.sass.instructions.instruction import Instruction, is_zero
 from keet.analysis.sass.instructions.opcodes import Role
 from keet.analysis.sass.instructions.operands import Operand
-from keet.analysis.sass.polynomials.opcode_rules import signed
+from keet.analysis.sass.polynomials.opcode_rules import signed, truth_table
 from keet.analysis.sass.polynomials.polynomial import WORD, Polynomial
 
 _MOST_ITERATIONS = 4096
@@ -56,29 +57,23 @@ _RELATIONS = {
 }
 _PLAIN = ("tid", "ctaid", "param")
 
+Value = Number | Condition | None
+"""Of a register, or of a predicate; None: not known."""
 Mask = tuple[Condition, ...] | None
 """Conditions of which all hold where a block runs; None: not known."""
 
 
-class Touched(NamedTuple):
-    """The bytes that one access touches."""
-
-    rows: Mapping[Rows, Spans]
-    distances: frozenset[str]
-    """Parameters that are the distance of rows."""
-    length: float
-    """Bytes from the first to the last of a row; 0 without unknown distances, infinite if there are
-    planes."""
-
-
 @dataclass
-class _Ran:
-    """What an access did so far."""
+class Touched:
+    """The bytes that one access touches."""
 
     threads: int = 0
     rows: dict[Rows, Spans] = field(default_factory=dict)
     distances: set[str] = field(default_factory=set)
+    """Parameters that are the distance of rows."""
     length: float = 0
+    """Bytes from the first to the last of a row; 0 without unknown distances, infinite if there are
+    planes."""
     is_known: bool = True
 
 
@@ -122,11 +117,7 @@ def replayed(
         return Replayed({})
     known = {position: ran for position, ran in run.ran.items() if ran.is_known}
     more = [ran.threads - (run.wanted[position].threads or 0) for position, ran in known.items()]
-    touched = {
-        position: Touched(ran.rows, frozenset(ran.distances), ran.length)
-        for position, ran in known.items()
-    }
-    return Replayed(touched, sum(more), any(more), run.uses_bits)
+    return Replayed(known, sum(more), any(more), run.uses_bits)
 
 
 _LARGE = 4
@@ -186,11 +177,10 @@ class _Replay:
         self.flow = self.program.flow
         self.all = self.program.values.all
         self.tables = tables
-        self.numbers: dict[int, Number | None] = {}
-        self.flags: dict[int, Condition | None] = {}
+        self.known: dict[int, Value] = {}
         self.masks: dict[int, Mask] = {}
         self.edges: dict[tuple[int, int], Mask] = {}
-        self.ran = {position: _Ran() for position in self.wanted}
+        self.ran = {position: Touched() for position in self.wanted}
         self.needed = self._slice()
         self.merges: dict[tuple[int, int], list[SsaValue]] = {}
         for index in sorted(self.needed):
@@ -204,42 +194,29 @@ class _Replay:
 
     def _slice(self) -> set[int]:
         """The values that addresses and branches are made of."""
-        read, waiting = self.program.values.read, list[int]()
+        read, starts = self.program.values.read, list[int]()
         for position, access in self.wanted.items():
-            memory = self.program.code[access.position].memory
-            is_asked = memory is not None and access.pointer in self.pointers
-            names = (memory.name, memory.uniform) if memory and is_asked else ()
-            guard = self.program.code[position].guard
-            waiting += [
-                read[position][name]
-                for name in (*names, guard[0] if guard else "")
-                if name in read[position]
-            ]
+            if access.pointer in self.pointers:
+                starts += self.program.address_values(position)
         for block in self.flow.blocks:
-            waiting += read[block.end - 1].values() if len(block.successors) > 1 else ()
-            guard = self.program.code[block.end - 1].guard
-            waiting += [read[block.end - 1][guard[0]]] if guard else []
-        found: set[int] = set()
-        while waiting:
-            index = waiting.pop()
-            if index in found:
-                continue
-            found.add(index)
+            starts += read[block.end - 1].values() if len(block.successors) > 1 else ()
+        for position in (*self.wanted, *(block.end - 1 for block in self.flow.blocks)):
+            guard = self.program.code[position].guard
+            starts += [read[position][guard[0]]] if guard else []
+
+        def following(index: int) -> Iterable[int]:
             value = self.all[index]
-            if value.kind is Kind.DEFINITION:
-                place = self._joined_signs(value.position)
-                each = self.program.code[value.position]
-                if each.role in _FOLLOWED or each.opcode in _RECIPROCAL:
-                    waiting += [
-                        each
-                        for each in read[value.position].values()
-                        if place < 0 or self.all[each].position != place
-                    ]
-                waiting += read[place].values() if place >= 0 else ()
-            elif value.kind is not Kind.CALL:
-                waiting += value.inputs
-                waiting += [value.guard[0]] if value.guard else []
-        return found
+            if value.kind is not Kind.DEFINITION:
+                is_call = value.kind is Kind.CALL
+                return () if is_call else self.program.values.behind(value, with_guard=True)
+            place, each = self._joined_signs(value.position), self.program.code[value.position]
+            is_followed = each.role in _FOLLOWED or each.opcode in _RECIPROCAL
+            own = read[value.position].values() if is_followed else ()
+            if place < 0:
+                return own
+            return [*(one for one in own if self.all[one].position != place), *read[place].values()]
+
+        return set(reached(starts, following))
 
     # --- control flow
 
@@ -263,23 +240,21 @@ class _Replay:
         before = {*self.flow.blocks[loop.header].predecessors} - loop.blocks
         values = {value.index: self._merged(value, before) for value in heads}
         own, outlive = self._values_of(loop)
-        last: dict[int, Number | Condition | None] = {}
+        last: dict[int, Value] = {}
         exits: dict[tuple[int, int], Condition | None] = {}
         active: Condition | None = ALWAYS if entered is not None else None
         trips, is_even = self.evaluation.trips(loop)
         left_before = self.tables.left
         for iteration in range(_MOST_ITERATIONS):
             for index in own:
-                self.numbers.pop(index, None)
-                self.flags.pop(index, None)
-            for value in heads:
-                self._set(value, values[value.index])
+                self.known.pop(index, None)
+            self.known |= values
             self.masks[loop.header] = (
                 None if entered is None or active is None else (*entered, active)
             )
             self.level(loop)
             for index in outlive:  # threads that have left keep theirs
-                now = self._of(index)
+                now = self.known.get(index)
                 is_kept = iteration and active != ALWAYS
                 last[index] = self._chosen(index, active, now, last[index]) if is_kept else now
             for edge in self._exits(loop):
@@ -293,14 +268,13 @@ class _Replay:
             if following is None or entered is None:
                 self._lose(loop, own)
                 return
-            if self._is_empty((*entered, following)):
+            if self.tables.all_of((*entered, following)) == NEVER:
                 break
             values = {value.index: self._merged(value, loop.blocks) for value in heads}
             active = following
         else:
             raise TooMuchError
-        for index in outlive:
-            self._set(self.all[index], last[index])
+        self.known |= last
         for edge, left in exits.items():
             self.edges[edge] = None if left is None else (*entered, left)
 
@@ -312,9 +286,7 @@ class _Replay:
             for index in self.needed:
                 value = self.all[index]
                 if value.block not in loop.blocks:
-                    read |= {*value.inputs, *([value.guard[0]] if value.guard else [])}
-                    if value.kind is Kind.DEFINITION:
-                        read |= {*self.program.values.read[value.position].values()}
+                    read.update(self.program.values.behind(value, with_guard=True))
             for position in (*self.wanted, *(block.end - 1 for block in self.flow.blocks)):
                 if self.flow.block_of[position] not in loop.blocks:
                     read |= {*self.program.values.read[position].values()}
@@ -330,16 +302,12 @@ class _Replay:
         ]
 
     def _following(self, loop: Loop, entered: Mask) -> Condition | None:
-        found: Condition | None = NEVER
-        for latch in loop.latches:
-            edge = self._relative(self._edge(latch, loop.header), entered)
-            found = self.tables.either(found, edge)
-        return found
+        edges = (self._edge(latch, loop.header) for latch in loop.latches)
+        return self.tables.any_of(self._relative(e, entered) for e in edges)
 
     def _lose(self, loop: Loop, own: Iterable[int]) -> None:
         """Nothing is known of a loop whose iterations are not."""
-        for index in own:
-            self._set(self.all[index], None)
+        self.known |= dict.fromkeys(own)
         for position, ran in self.ran.items():
             if self.flow.block_of[position] in loop.blocks:
                 self._give_up(ran, self.wanted[position])
@@ -348,20 +316,11 @@ class _Replay:
             for target in self.flow.blocks[source].successors:
                 self.edges[source, target] = None
 
-    def _is_empty(self, mask: Sequence[Condition]) -> bool:
-        found: Condition | None = ALWAYS
-        for each in mask:
-            found = self.tables.both(found, each)
-        return found == NEVER
-
     def _relative(self, mask: Mask, outer: Mask) -> Condition | None:
         """What holds in addition to the conditions of another mask that it begins with."""
         if mask is None or outer is None:
             return None
-        found: Condition | None = ALWAYS
-        for each in mask[_common(mask, outer) :]:
-            found = self.tables.both(found, each)
-        return found
+        return self.tables.all_of(mask[_common(mask, outer) :])
 
     def _entered(self, block: int, without: Collection[int] = ()) -> Mask:
         """The mask of a block: of the ways that lead to it, except from some blocks."""
@@ -381,9 +340,7 @@ class _Replay:
         if len(edges) == 1:
             return edges[0]
         outer = self.masks.get(above)
-        found: Condition | None = NEVER
-        for edge in edges:
-            found = self.tables.either(found, self._relative(edge, outer))
+        found = self.tables.any_of(self._relative(e, outer) for e in edges)
         return None if found is None or outer is None else (*outer, found)
 
     def _edge(self, source: int, target: int) -> Mask:
@@ -432,8 +389,8 @@ class _Replay:
         if self.loops.get(block) is None:
             before = {*self.flow.blocks[block].predecessors}
             for value in self.merges.get((block, -1), ()):
-                self._set(value, self._merged(value, before))
-        for position in range(self.flow.blocks[block].start, self.flow.blocks[block].end):
+                self.known[value.index] = self._merged(value, before)
+        for position in self.flow.positions([block]):
             if position in self.wanted:
                 try:
                     self._access(position, block)
@@ -441,31 +398,16 @@ class _Replay:
                     self._give_up(self.ran[position], self.wanted[position])
             for register, index in self.program.values.written[position].items():
                 if index in self.needed:
-                    self._write(position, register, self.all[index])
+                    self.known[index] = self._written(position, register, self.all[index])
             for value in self.merges.get((block, position), ()):
                 assert value.guard is not None
-                holds = self.flags.get(value.guard[0])
+                holds = cast("Condition | None", self.known.get(value.guard[0]))
                 if value.guard[1]:
                     holds = self.tables.opposite(holds)
-                both = map(self._of, value.inputs)
-                self._set(value, self._chosen(value.index, holds, *both))
+                new, old = map(self.known.get, value.inputs)
+                self.known[value.index] = self._chosen(value.index, holds, new, old)
 
-    def _set(self, value: SsaValue, found: Number | Condition | None) -> None:
-        if _is_flag(value):
-            self.flags[value.index] = found  # type: ignore[assignment]
-        else:
-            self.numbers[value.index] = found  # type: ignore[assignment]
-
-    def _of(self, index: int) -> Number | Condition | None:
-        return (self.flags if _is_flag(self.all[index]) else self.numbers).get(index)
-
-    def _chosen(
-        self,
-        index: int,
-        holds: Condition | None,
-        yes: Number | Condition | None,
-        no: Number | Condition | None,
-    ) -> Number | Condition | None:
+    def _chosen(self, index: int, holds: Condition | None, yes: Value, no: Value) -> Value:
         """One of two values, for a value that is a flag or a number."""
         tables = self.tables
         if not _is_flag(self.all[index]):
@@ -475,7 +417,7 @@ class _Replay:
         one = tables.both(holds, yes)  # type: ignore[arg-type]
         return tables.either(one, tables.both(tables.opposite(holds), no))  # type: ignore[arg-type]
 
-    def _merged(self, value: SsaValue, sources: Collection[int]) -> Number | Condition | None:
+    def _merged(self, value: SsaValue, sources: Collection[int]) -> Value:
         """The value of the way that a thread takes into a block, from some blocks before it."""
         before = self.flow.blocks[value.block].predecessors
         if len(value.inputs) != len(before):
@@ -487,8 +429,8 @@ class _Replay:
         ]
         if not ways:
             return None
-        found = self._of(ways[0][1])
-        if all(self._of(index) == found for _, index in ways[1:]):
+        found = self.known.get(ways[0][1])
+        if all(self.known.get(index) == found for _, index in ways[1:]):
             return found
         edges = [self._edge(source, value.block) for source, _ in ways]
         shared = min((e for e in edges if e is not None), key=len, default=())
@@ -496,7 +438,7 @@ class _Replay:
             shared = shared[: _common(shared, edge or ())]
         for (_, index), edge in zip(ways[1:], edges[1:], strict=True):
             holds = self._relative(edge, shared)
-            found = self._chosen(value.index, holds, self._of(index), found)
+            found = self._chosen(value.index, holds, self.known.get(index), found)
         return found
 
     def _access(self, position: int, block: int) -> None:
@@ -515,24 +457,21 @@ class _Replay:
         address: Number | None = constant(memory.value) if memory else None
         read = self.program.values.read[position]
         for name, factor in ((memory.name, memory.scale), (memory.uniform, 1)) if memory else ():
-            if name and name in read:
-                more = self.numbers.get(read[name])
-                if address is not None and more is not None:
-                    address = self.tables.add(address, self.tables.scale(more, factor))
-                else:
-                    address = None
+            if name in read:
+                more = cast("Number | None", self.known.get(read[name]))
+                address = self.tables.add(address, self.tables.scale(more, factor))
         if address is None or where is None or not ran.is_known:
             self._give_up(ran, access)
             return
         self._touch(ran, access, address, where)
 
-    def _give_up(self, ran: _Ran, access: Access) -> None:
+    def _give_up(self, ran: Touched, access: Access) -> None:
         ran.is_known = False
         self.pointers.discard(access.pointer)
         if not self.pointers:
             raise TooMuchError
 
-    def _touch(self, ran: _Ran, access: Access, address: Number, where: Condition) -> None:
+    def _touch(self, ran: Touched, access: Access, address: Number, where: Condition) -> None:
         rest = dict(self.resolved(address) or {})
         if rest.pop((access.pointer,), None) != {(): [1]}:
             self._give_up(ran, access)
@@ -547,8 +486,8 @@ class _Replay:
         for factor, part in rest.items():
             ran.distances |= {*factor}
             place = self._places.setdefault(factor, len(self._places) + 1)
-            apart = self.tables.scale({(): part}, _APART**place)
-            whole = self.tables.add({(): whole}, apart)[()]
+            apart = self.tables.scaled({(): part}, _APART**place)
+            whole = self.tables.sum({(): whole}, apart)[()]
         if rest:
             has_planes = any(len(factor) > 1 for factor in rest)
             ran.length = math.inf if has_planes else max(ran.length, high - low)
@@ -562,20 +501,19 @@ class _Replay:
     def flag(self, name: str, position: int, *, is_negated: bool) -> Condition | None:
         if not name:
             return NEVER if is_negated else ALWAYS
-        index = self.program.values.read[position].get(name)
-        found = self.flags.get(index) if index is not None else None
+        index = self.program.values.read[position].get(name, -1)
+        found = cast("Condition | None", self.known.get(index))
         return self.tables.opposite(found) if is_negated else found
 
     def operand(self, operand: Operand, position: int) -> Number | None:
+        found: Number | None
         if operand.is_register and operand.name:
-            index = self.program.values.read[position].get(operand.name)
-            found = self.numbers.get(index) if index is not None else None
+            index = self.program.values.read[position].get(operand.name, -1)
+            found = cast("Number | None", self.known.get(index))
         else:
             plain = operand._replace(negated=False, inverted=False)
             polynomial = self.evaluation.operand(plain, position)
             found = self._plain(polynomial) if polynomial is not None else None
-        if found is None:
-            return None
         if operand.inverted:
             return self.tables.add(constant(-1), self.tables.scale(found, -1))
         return self.tables.scale(found, -1) if operand.negated else found
@@ -601,45 +539,47 @@ class _Replay:
                     group = self.tables.union([(symbol.name,)])  # not too large
                     own = {(): {group: [*range(self.tables.extents[symbol.name])]}}
                 part = self.tables.multiply(part, own)
-            result = self.tables.add(result, part)
+            result = self.tables.sum(result, part)
         return result
 
-    def _write(self, position: int, register: str, value: SsaValue) -> None:
+    def _written(self, position: int, register: str, value: SsaValue) -> Value:
         each = self.program.code[position]
-        found: Number | Condition | None = None
         self.tables.spend(_COST)
         try:
             if _is_flag(value):
-                found = self._compared(each, position, register)
-            else:
-                found = self._plain(self.evaluation.polynomial(value.index))
-                first = next((name for name in each.writes if "P" not in name), "")
-                if found is None and register == first and not each.has("X"):
-                    rule = _RULES.get(each.opcode.removeprefix("U"))
-                    found = rule(self, each, position) if rule is not None else None
+                return self._compared(each, position, register)
+            found = self._plain(self.evaluation.polynomial(value.index))
+            first = next((name for name in each.writes if "P" not in name), "")
+            is_computed = found is None and register == first and not each.has("X")
+            return self._computed(each, position) if is_computed else found
         except TooLargeError:
-            found = None
-        self._set(value, found)
+            return None
+
+    def _computed(self, each: Instruction, position: int) -> Number | None:
+        """By the rule of its opcode."""
+        count, rule = _RULES.get(each.base, (0, None))
+        operands = each.numbers[:count]
+        if rule is None or len(operands) < (count or 0):
+            return None
+        step = _Step(self, each, position)
+        return rule(step, *(self.operand(one, position) for one in operands))
 
     def _compared(self, each: Instruction, position: int, register: str) -> Condition | None:
-        opcode = each.opcode.removeprefix("U")
         flags = [name for name in each.writes if "P" in name]
         if register != flags[0]:
             return None
-        if opcode == "LOP3":
-            return self.tables.compare(_RELATIONS["NE"], _logic(self, each, position))
-        if opcode == "PLOP3":
+        if each.base == "LOP3":
+            return self.tables.compare(_RELATIONS["NE"], self._computed(each, position))
+        if each.base == "PLOP3":
             return self._of_flags(each, position)
         relation = next((name for name in each.modifiers if name in _RELATIONS), "")
-        if opcode != "ISETP" or each.has("EX", "64") or not relation:
+        if each.base != "ISETP" or each.has("EX", "64") or not relation:
             return None
         found = self._signs(position, relation)
-        if found is not None:
-            return self._joined(each, position, found)
-        sides = [self.operand(one, position) for one in each.sources[:2]]
-        sides = [self.word(side, is_signed=not each.has("U32")) for side in sides]
-        if sides[0] is not None and sides[1] is not None:
-            difference = self.tables.add(sides[0], self.tables.scale(sides[1], -1))
+        if found is None:
+            sides = (self.operand(one, position) for one in each.sources[:2])
+            left, right = (self.word(side, is_signed=not each.has("U32")) for side in sides)
+            difference = self.tables.add(left, self.tables.scale(right, -1))
             found = self.tables.compare(_RELATIONS[relation], difference)
         return self._joined(each, position, found)
 
@@ -657,8 +597,7 @@ class _Replay:
         source = self.program.code[value.position]
         if value.kind is not Kind.DEFINITION or source.opcode != "LOP3":
             return -1
-        operands = [each for each in source.sources if each.kind != "predicate"]
-        is_or = len(operands) > 3 and operands[3].value in (0xFC, 0xFE)
+        is_or = len(source.numbers) > 3 and source.numbers[3].value in (0xFC, 0xFE)
         return value.position if is_or else -1
 
     def _signs(self, position: int, relation: str) -> Condition | None:
@@ -666,11 +605,11 @@ class _Replay:
         place = self._joined_signs(position)
         if place < 0:
             return None
-        found: Condition | None = NEVER
-        operands = [each for each in self.program.code[place].sources if each.kind != "predicate"]
-        for operand in operands[: 2 if operands[3].value == 0xFC else 3]:
-            number = self.word(self.operand(operand, place))
-            found = self.tables.either(found, self.tables.compare(_RELATIONS["LT"], number))
+        operands = self.program.code[place].numbers
+        count = 2 if operands[3].value == 0xFC else 3
+        words = (self.word(self.operand(operand, place)) for operand in operands[:count])
+        below = (self.tables.compare(_RELATIONS["LT"], word) for word in words)
+        found = self.tables.any_of(below)
         return found if relation == "LT" else self.tables.opposite(found)
 
     def _joined(
@@ -693,7 +632,7 @@ class _Replay:
         for factor, part in number.items():
             rest = tuple(name for name in factor if name not in self.guessed)
             times = math.prod(self.guessed.get(name, 1) for name in factor)
-            result = self.tables.add(result, self.tables.scale({rest: part}, times))
+            result = self.tables.sum(result, self.tables.scaled({rest: part}, times))
         return result
 
     def bits(self, number: Number | None, *, is_signed: bool = True) -> Number | None:
@@ -716,23 +655,21 @@ class _Replay:
         first = -WORD // 2 if is_signed else 0
         if first <= low and high < first + WORD:
             return number
-        return self.tables.apply(signed if is_signed else _unsigned, number)
+        return self.tables.apply(signed if is_signed else lambda value: value % WORD, number)
 
     def _of_flags(self, each: Instruction, position: int) -> Condition | None:
         inputs = [one for one in each.sources if one.kind == "predicate"]
-        numbers = [one for one in each.sources if one.kind == "immediate"]
-        if len(inputs) != 3 or not numbers:
+        if len(inputs) != 3 or not each.immediates:
             return None
-        table, tables = numbers[0].value, self.tables
+        table, tables = each.immediates[0], self.tables
         flags = [self.flag(one.name, position, is_negated=one.negated) for one in inputs]
-        found: Condition | None = NEVER
-        for row in range(8):
-            if table >> row & 1:
-                part: Condition | None = ALWAYS
-                for flag, bit in zip(flags, (4, 2, 1), strict=True):
-                    part = tables.both(part, flag if row & bit else tables.opposite(flag))
-                found = tables.either(found, part)
-        return found
+        both_ways = [(tables.opposite(flag), flag) for flag in flags]
+        rows = (row for row in range(8) if table >> row & 1)
+        parts = (
+            tables.all_of(ways[row >> 2 - at & 1] for at, ways in enumerate(both_ways))
+            for row in rows
+        )
+        return tables.any_of(parts)
 
 
 _RECIPROCAL = ("I2F", "MUFU", "F2I")
@@ -757,160 +694,132 @@ def _common(one: Sequence[Condition], other: Sequence[Condition]) -> int:
 # --- opcodes
 
 
-def _sources(
-    run: _Replay, each: Instruction, position: int, count: int
-) -> list[Number | None] | None:
-    found = [one for one in each.sources if one.kind != "predicate"]
-    if len(found) < count:
-        return None
-    return [run.operand(one, position) for one in found[:count]]
+class _Step(NamedTuple):
+    """An instruction in its place."""
+
+    run: _Replay
+    each: Instruction
+    position: int
 
 
-def _sum(run: _Replay, each: Instruction, position: int) -> Number | None:
+def _sum(step: _Step, *numbers: Number | None) -> Number | None:
     total: Number | None = {}
-    for operand in each.sources:
-        more = run.operand(operand, position) if operand.kind != "predicate" else {}
-        total = None if total is None or more is None else run.tables.add(total, more)
-    return total
+    return reduce(step.run.tables.add, numbers, total)
 
 
-def _product(run: _Replay, each: Instruction, position: int) -> Number | None:
-    found = _sources(run, each, position, 3)
-    if found is None or None in found[:2]:
+def _product(
+    step: _Step, first: Number | None, second: Number | None, third: Number | None
+) -> Number | None:
+    run, each, tables = step.run, step.each, step.run.tables
+    if first is None or second is None:
         return None
     is_signed = not each.has("U32")
     if each.has("HI"):  # the high word of a * b + c, where c has two registers
-        high: Number | None = {}
-        if found[2] != {} or each.sources[2].name:
-            high = run.high_word(each.sources[2], position) if found[2] == {} else None
-        one, other = (run.bits(side, is_signed=is_signed) for side in found[:2])
-        return run.tables.apply(lambda a, b, c: (a * b >> 32) + c, one, other, high)
-    one, other = (run.product_side(side, is_signed=is_signed) for side in found[:2])
-    more = found[2]
-    if one is None or other is None or more is None:
+        high = third if third == {} else None
+        if high == {} and each.numbers[2].name:
+            high = run.high_word(each.numbers[2], step.position)
+        one, other = (run.bits(side, is_signed=is_signed) for side in (first, second))
+        return tables.apply(lambda a, b, c: (a * b >> 32) + c, one, other, high)
+    one, other = (run.product_side(side, is_signed=is_signed) for side in (first, second))
+    if one is None or other is None or third is None:
         return None
-    return run.tables.add(run.tables.multiply(one, other), more)
+    return tables.add(tables.multiply(one, other), third)
 
 
-def _shifted_sum(run: _Replay, each: Instruction, position: int) -> Number | None:
+def _shifted_sum(step: _Step, *numbers: Number | None) -> Number | None:
     """LEA: `(a << s) + b`; LEA.HI: `(c:a >> (32 - s)) + b`."""
-    found = _sources(run, each, position, 3)
-    last = [one for one in each.sources if one.kind != "predicate"][-1:]
-    if found is None or not last or last[0].kind != "immediate" or found[0] is None:
+    run, each, tables = step.run, step.each, step.run.tables
+    if len(numbers) < 3 or each.numbers[-1].kind != "immediate":
         return None
-    amount = last[0].value & 31
-    if found[1] is None:
+    first, second, *high_word, _ = numbers
+    amount = each.numbers[-1].value & 31
+    if first is None or second is None:
         return None
     if not each.has("HI"):
-        return run.tables.add(run.tables.scale(found[0], 1 << amount), found[1])
-    has_high = len([one for one in each.sources if one.kind != "predicate"]) > 3
-    if has_high and found[2] != {}:
+        return tables.add(tables.scale(first, 1 << amount), second)
+    if high_word and high_word[0] != {}:
         return None
-    whole = run.bits(found[0], is_signed=each.has("SX32"))
-    moved = run.tables.apply(lambda a: a >> (32 - amount), whole)
-    return None if moved is None else run.tables.add(moved, found[1])
+    whole = run.bits(first, is_signed=each.has("SX32"))
+    return tables.add(tables.apply(lambda a: a >> (32 - amount), whole), second)
 
 
-def _shift(run: _Replay, each: Instruction, position: int) -> Number | None:
-    found = _sources(run, each, position, 3)
-    if found is None or found[1] is None or each.has("U64", "S64", "W"):
+def _shift(
+    step: _Step, low: Number | None, by: Number | None, high: Number | None
+) -> Number | None:
+    run, each = step.run, step.each
+    if by is None or each.has("U64", "S64", "W"):
         return None
     if each.has("L") and not each.has("HI"):
-        amount = found[1].get((), {}).get((), [0])
-        if found[0] is not None and found[1] in ({}, constant(amount[0])) and 0 <= amount[0] < 32:
-            return run.tables.scale(found[0], 1 << amount[0])
+        amount = by.get((), {}).get((), [0])[0]
+        is_number = by == constant(amount) and 0 <= amount < 32
+        return run.tables.scale(low, 1 << amount) if is_number else None
+    if not each.has("R") or not each.has("HI") or low != {}:
         return None
-    if not each.has("R") or not each.has("HI") or found[0] != {}:
+    whole = run.bits(high, is_signed=each.has("S32"))
+    return run.tables.apply(lambda a, s: a >> min(s % WORD, 32), whole, run.bits(by))
+
+
+def _logic(step: _Step, *numbers: Number | None) -> Number | None:
+    """What the table does not depend on need not be known."""
+    if len(numbers) < 4 or step.each.numbers[3].kind != "immediate":
         return None
-    whole = run.bits(found[2], is_signed=each.has("S32"))
-    return run.tables.apply(lambda a, s: a >> min(s % WORD, 32), whole, run.bits(found[1]))
-
-
-def _logic(run: _Replay, each: Instruction, position: int) -> Number | None:
-    """LOP3: bit i of the result is bit abc of a table, where a, b and c are the bits i."""
-    operands = [one for one in each.sources if one.kind != "predicate"]
-    found = _sources(run, each, position, 3)
-    if found is None or len(operands) < 4 or operands[3].kind != "immediate":
-        return None
-    ones = [row for row in range(8) if operands[3].value >> row & 1]
-    # What the table does not depend on need not be known.
-    used = [place for place in (4, 2, 1) if {row ^ place for row in ones} != {*ones}]
-    ones = [row for row in ones if not row & ~sum(used)]
-
-    def function(*values: int) -> int:
-        result = 0
-        for row in ones:
-            bits = -1
-            for value, place in zip(values, used, strict=True):
-                bits &= value if row & place else ~value
-            result |= bits
-        return result
-
+    used, function = truth_table(step.each.numbers[3].value)
     if not used:
-        return constant(-1 if ones else 0)
-    by_place = dict(zip((4, 2, 1), found, strict=True))
-    return run.tables.apply(function, *(run.bits(by_place[place]) for place in used))
+        return constant(function())
+    return step.run.tables.apply(function, *(step.run.bits(numbers[place]) for place in used))
 
 
-def _extreme(run: _Replay, each: Instruction, position: int) -> Number | None:
-    count = 3 if each.opcode.endswith("ADDMNMX") else 2
-    found = _sources(run, each, position, count)
+def _extreme(step: _Step, *numbers: Number | None) -> Number | None:
+    run, each = step.run, step.each
     which = [one for one in each.sources if one.kind == "predicate"]
     is_packed = any("x2" in modifier or modifier == "RELU" for modifier in each.modifiers)
-    if found is None or None in found or len(which) != 1 or which[0].name or is_packed:
+    if None in numbers or len(which) != 1 or which[0].name or is_packed:
         return None
-    if count == 3 and found[0] is not None and found[1] is not None:
-        found = [run.tables.add(found[0], found[1]), found[2]]
-    sides = [run.word(side, is_signed=not each.has("U32")) for side in found]
-    return run.tables.apply(max if which[0].negated else min, *sides)
+    *summed, last = numbers
+    sides = reduce(run.tables.add, summed), last
+    words = (run.word(side, is_signed=not each.has("U32")) for side in sides)
+    return run.tables.apply(max if which[0].negated else min, *words)
 
 
-def _select(run: _Replay, each: Instruction, position: int) -> Number | None:
-    found = _sources(run, each, position, 2)
-    which = next((one for one in each.sources if one.kind == "predicate"), None)
-    if found is None or which is None:
+def _select(step: _Step, first: Number | None, second: Number | None) -> Number | None:
+    which = next((one for one in step.each.sources if one.kind == "predicate"), None)
+    if which is None:
         return None
-    holds = run.flag(which.name, position, is_negated=which.negated)
-    return run.tables.choose(holds, found[0], found[1])
+    holds = step.run.flag(which.name, step.position, is_negated=which.negated)
+    return step.run.tables.choose(holds, first, second)
 
 
-def _move(run: _Replay, each: Instruction, position: int) -> Number | None:
-    found = _sources(run, each, position, 1)
-    return found[0] if found else None
+def _move(_: _Step, number: Number | None) -> Number | None:
+    return number
 
 
-def _absolute(run: _Replay, each: Instruction, position: int) -> Number | None:
-    found = _sources(run, each, position, 1)
-    return run.tables.apply(abs, run.bits(found[0])) if found else None
+def _absolute(step: _Step, number: Number | None) -> Number | None:
+    return step.run.tables.apply(abs, step.run.bits(number))
 
 
-def _packed_flags(run: _Replay, each: Instruction, position: int) -> Number | None:
+def _packed_flags(step: _Step) -> Number | None:
     """P2R: one bit per predicate."""
-    first, before, mask = (*each.sources, None, None, None)[:3]
+    run, position = step.run, step.position
+    first, before, mask = (*step.each.sources, None, None, None)[:3]
     total = run.operand(before, position) if before is not None else None
     if first is None or first.name != "PR" or total != {} or mask is None:
         return None
     for bit in range(7):
         if mask.value >> bit & 1:
             flag = run.flag(f"P{bit}", position, is_negated=False)
-            more = run.tables.choose(flag, constant(1 << bit), {})
-            total = None if total is None or more is None else run.tables.add(total, more)
+            total = run.tables.add(total, run.tables.choose(flag, constant(1 << bit), {}))
     return total
 
 
-def _unsigned(value: int) -> int:
-    return value % WORD
-
-
-def _reciprocal(run: _Replay, each: Instruction, position: int) -> Number | None:
+def _reciprocal(step: _Step, number: Number | None) -> Number | None:
     """The first steps of a division, as bits of numbers in single precision. Its further steps
     correct the last digits, so that rounding does not matter."""
-    found = _sources(run, each, position, 1)
+    run, each = step.run, step.each
     function = _FLOATS.get((each.opcode, *sorted(each.modifiers)))
-    if not found or function is None:
+    if function is None:
         return None
     try:
-        return run.tables.apply(function, run.bits(found[0], is_signed=not each.has("U32")))
+        return run.tables.apply(function, run.bits(number, is_signed=not each.has("U32")))
     except (OverflowError, ValueError):  # infinite, or not a number
         return None
 
@@ -937,22 +846,18 @@ _FLOATS: Mapping[tuple[str, ...], Callable[[int], int]] = {
 }
 
 
-_RULES: Mapping[str, Callable[[_Replay, Instruction, int], Number | None]] = {
-    "IADD3": _sum,
-    "IADD": _sum,
-    "VIADD": _sum,
-    "IADD2": _sum,
-    "IMAD": _product,
-    "LEA": _shifted_sum,
-    "SHF": _shift,
-    "LOP3": _logic,
-    "VIMNMX": _extreme,
-    "IMNMX": _extreme,
-    "VIADDMNMX": _extreme,
-    "SEL": _select,
-    "MOV": _move,
-    "R2UR": _move,
-    "IABS": _absolute,
-    "P2R": _packed_flags,
-    **dict.fromkeys(_RECIPROCAL, _reciprocal),
+_RULES: Mapping[str, tuple[int | None, Callable[..., Number | None]]] = {
+    **dict.fromkeys(("IADD3", "IADD", "VIADD", "IADD2"), (None, _sum)),
+    "IMAD": (3, _product),
+    "LEA": (None, _shifted_sum),
+    "SHF": (3, _shift),
+    "LOP3": (None, _logic),
+    **dict.fromkeys(("VIMNMX", "IMNMX"), (2, _extreme)),
+    "VIADDMNMX": (3, _extreme),
+    "SEL": (2, _select),
+    **dict.fromkeys(("MOV", "R2UR"), (1, _move)),
+    "IABS": (1, _absolute),
+    "P2R": (0, _packed_flags),
+    **dict.fromkeys(_RECIPROCAL, (1, _reciprocal)),
 }
+"""How many numbers an opcode computes with (None: all of them), and its rule."""

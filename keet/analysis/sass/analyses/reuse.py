@@ -19,6 +19,7 @@ from typing import Literal
 
 from keet.analysis.limits import NEGLIGIBLE
 from keet.analysis.sass.analyses.distinct_bytes import SECTOR, AccessShape, bound_of, shape_of
+from keet.analysis.sass.flow.control_flow import reached
 from keet.analysis.sass.flow.program import SassProgram
 from keet.analysis.sass.instructions.instruction import Instruction
 from keet.analysis.sass.instructions.opcodes import GLOBAL, Role
@@ -118,17 +119,14 @@ def _are_in_two_loops(program: SassProgram, one: Access, other: Access) -> bool:
 def is_after(program: SassProgram, one: Access, other: Access) -> bool:
     """Whether an access can run after another without the next iteration of a loop. Two branches
     of a condition do not."""
-    first, block = (program.flow.block_of[access.position] for access in (one, other))
-    rank, seen, waiting = program.flow_rank, {first}, [first]
-    while waiting:
-        current = waiting.pop()
-        if current == block:
-            return True
-        for following in program.flow.blocks[current].successors:
-            if following not in seen and rank.get(following, -1) > rank.get(current, -1):
-                seen.add(following)
-                waiting.append(following)
-    return False
+    first, last = (program.flow.block_of[access.position] for access in (one, other))
+    rank, blocks = program.flow_rank, program.flow.blocks
+    return last in reached(
+        [first],
+        lambda block: (
+            each for each in blocks[block].successors if rank[block] < rank[each] <= rank[last]
+        ),
+    )
 
 
 def _is_dense(access: Access) -> bool:
@@ -275,10 +273,9 @@ def address_polynomial(program: SassProgram, evaluation: Evaluation, position: i
     memory = each.memory
     total = number(memory.value) if memory else number(0)
     read = program.values.read[position]
-    if memory:
-        for name, factor in ((memory.name, memory.scale), (memory.uniform, 1)):
-            if name and name in read:
-                total = add(total, evaluation.polynomial(read[name]), factor)
+    for name, factor in ((memory.name, memory.scale), (memory.uniform, 1)) if memory else ():
+        if name in read:
+            total = add(total, evaluation.polynomial(read[name]), factor)
     return evaluation.resolved(total, program.flow.block_of[position])
 
 

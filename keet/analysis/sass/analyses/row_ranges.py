@@ -12,9 +12,8 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from keet.analysis.sass.analyses.conditions import RunConditions
-from keet.analysis.sass.analyses.expansions import Locate
 from keet.analysis.sass.analyses.reuse import Access
-from keet.analysis.sass.flow.program import SassProgram
+from keet.analysis.sass.flow.program import Locate, SassProgram
 from keet.analysis.sass.polynomials.polynomial import Symbol, add
 
 _OF_LOOPS = ("loop", "exit", "choice")

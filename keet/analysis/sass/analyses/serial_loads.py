@@ -24,11 +24,11 @@ from typing import Literal
 from keet.analysis.limits import MAJORITY, NOTABLE_PART
 from keet.analysis.sass.analyses.blame import Wait
 from keet.analysis.sass.analyses.loop_chains import FAR
-from keet.analysis.sass.analyses.purpose import address_registers
+from keet.analysis.sass.analyses.purpose import values_of_address
 from keet.analysis.sass.analyses.reuse import LOADED, SEVERAL, Access
-from keet.analysis.sass.flow.control_flow import Loop
+from keet.analysis.sass.flow.control_flow import Loop, reached
 from keet.analysis.sass.flow.program import SassProgram
-from keet.analysis.sass.flow.values import Kind
+from keet.analysis.sass.flow.values import Kind, SsaValue
 from keet.analysis.sass.instructions.opcodes import (
     GLOBAL_ATOMICS,
     GLOBAL_LOADS,
@@ -173,8 +173,7 @@ class _Region:
                 is_entered = loop.header == block and (loop.entries or 0) > MAJORITY * self.usual
                 rank = self.program.flow_rank.__getitem__
                 blocks = sorted(loop.blocks, key=rank) if is_entered else []
-            for each in blocks:
-                yield from range(flow.blocks[each].start, flow.blocks[each].end)
+            yield from flow.positions(blocks)
 
     def _inner_loop(self, block: int) -> Loop | None:
         """The loop of this region that a block is in, the outermost one; None: in the region."""
@@ -304,45 +303,43 @@ class _Region:
         return self.far[value]
 
     def _written(self, value: int) -> tuple[list[int], bool]:
-        values, seen, waiting = self.program.values, {value}, [value]
-        found, is_carried = list[int](), False
-        while waiting and len(seen) <= _MOST_FOLLOWED:
-            current = values.all[waiting.pop()]
-            if current.kind is Kind.DEFINITION:
-                if self.program.code[current.position].opcode in _FAR:
-                    found.append(current.position)
-            elif current.kind is Kind.JOIN and current.block in self.heads:
-                before = values.definitions(current.index)
-                is_carried |= any(self.program.code[e].opcode in _FAR for e in before)
-            else:
-                new = [each for each in current.inputs if each not in seen]
-                seen.update(new)
-                waiting += new
-        return found, is_carried
+        values, code = self.program.values, self.program.code
+
+        def following(one: int) -> Sequence[int]:
+            return () if self._is_of_pass_before(values.all[one]) else values.all[one].inputs
+
+        behind = [values.all[each] for each in reached([value], following, _MOST_FOLLOWED)]
+        own = (each.position for each in behind if each.kind is Kind.DEFINITION)
+        carried = (each.index for each in behind if self._is_of_pass_before(each))
+        before = (position for one in carried for position in values.definitions(one))
+        return (
+            [each for each in own if code[each].opcode in _FAR],
+            any(code[each].opcode in _FAR for each in before),
+        )
+
+    def _is_of_pass_before(self, value: SsaValue) -> bool:
+        return value.kind is Kind.JOIN and value.block in self.heads
 
     def _behind(self, values: Sequence[int]) -> frozenset[int]:
         """The nearest far loads of this pass that values depend on; all of them if there is too
         much to follow."""
-        known = self.program.values.all
-        seen, waiting, found = set(values), list(values), set[int]()
-        while waiting:
-            if len(seen) > _MOST_FOLLOWED:
-                return frozenset(e for e in self.path if self.program.code[e].opcode in _FAR)
-            current = known[waiting.pop()]
-            inputs: Sequence[int] = current.inputs
-            if current.kind is Kind.DEFINITION:
-                if current.position not in self.place:
-                    continue
-                if self.program.code[current.position].opcode in _FAR:
-                    found.add(current.position)
-                    continue
-                inputs = self._read(current.position)
-            elif current.kind is Kind.JOIN and current.block in self.heads:
-                continue
-            new = [each for each in inputs if each not in seen]
-            seen.update(new)
-            waiting += new
-        return frozenset(found)
+        every, code = self.program.values.all, self.program.code
+
+        def following(index: int) -> Collection[int]:
+            value = every[index]
+            is_end = self._is_of_pass_before(value)
+            if value.kind is Kind.DEFINITION:
+                is_end = value.position not in self.place or code[value.position].opcode in _FAR
+            return () if is_end else self.program.values.behind(value)
+
+        behind = reached(values, following, _MOST_FOLLOWED)
+        made = (every[each] for each in behind if every[each].kind is Kind.DEFINITION)
+        own = {each.position for each in made} & self.place.keys()
+        return frozenset(
+            each
+            for each in (own if len(behind) <= _MOST_FOLLOWED else self.path)
+            if code[each].opcode in _FAR
+        )
 
     def _needs(self, load: int) -> frozenset[int]:
         """Earlier loads of the region whose results a load needs. For one of an inner loop: all
@@ -422,16 +419,14 @@ class _Region:
         """Whether a path of this pass leads from a position to a load."""
         flow, rank = self.program.flow, self.program.flow_rank
         first, last = flow.block_of[position], flow.block_of[load]
-        seen, waiting = {first}, [first]
-        while waiting:
-            current = waiting.pop()
-            if current == last:
-                return True
-            for each in flow.blocks[current].successors:
-                if each not in seen and rank[each] <= rank[last] and each not in self.heads:
-                    seen.add(each)
-                    waiting.append(each)
-        return False
+        return last in reached(
+            [first],
+            lambda block: (
+                each
+                for each in flow.blocks[block].successors
+                if rank[each] <= rank[last] and each not in self.heads
+            ),
+        )
 
     def _orders(self, position: int) -> bool:
         """Whether no load may be moved across: a barrier, or an inner loop that waits for what
@@ -450,14 +445,10 @@ class _Region:
         if one.pointer != other.pointer:
             return "aliased"
         if one.pointer == LOADED:
-            bases = [self._behind(self._address(each)) for each in (load, store)]
+            addresses = (values_of_address(self.program, each) for each in (load, store))
+            bases = [self._behind(address) for address in addresses]
             return "unknown" if bases[0] == bases[1] else "aliased"
         apart = add(one.offset, other.offset, -1)
         if apart.value is not None:
             return "unknown" if -one.width < apart.value < other.width else "never"
         return "aliased" if all(each.is_uniform for each in apart.symbols) else "unknown"
-
-    def _address(self, position: int) -> list[int]:
-        names = set(address_registers(self.program.code[position]))
-        read = self.program.values.read[position]
-        return [value for name, value in read.items() if name in names]

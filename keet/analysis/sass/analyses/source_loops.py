@@ -17,14 +17,11 @@ from typing import NamedTuple
 from keet.analysis.limits import MAJORITY, NEARLY_ALL
 from keet.analysis.sass.analyses.reuse import Access
 from keet.analysis.sass.flow.control_flow import Loop
-from keet.analysis.sass.flow.program import SassProgram, trips_of
+from keet.analysis.sass.flow.program import Locate, SassProgram, trips_of
 from keet.analysis.sass.instructions.opcodes import Role
 from keet.analysis.sass.polynomials.evaluation import Evaluation
 from keet.analysis.sass.polynomials.polynomial import add
 from keet.profile import Location
-
-Places = Callable[[int], Location | None]
-"""The source line of a position."""
 
 
 class For(NamedTuple):
@@ -60,7 +57,7 @@ def source_loops(
     program: SassProgram,
     evaluation: Evaluation,
     accesses: Sequence[Access],
-    places: Places,
+    places: Locate,
     headers: Headers,
 ) -> list[SourceLoop]:
     """One entry per loop that ran, in the order of the code. Empty without execution counts."""
@@ -107,7 +104,7 @@ class _Unrolled:
         program: SassProgram,
         evaluation: Evaluation,
         accesses: Sequence[Access],
-        places: Places,
+        places: Locate,
         headers: Headers,
     ) -> None:
         self.program, self.evaluation = program, evaluation
@@ -122,11 +119,11 @@ class _Unrolled:
         return self._places[loop.index]
 
     def _place(self, loop: Loop) -> Location | None:
-        blocks = self.program.flow.blocks
-        latches = [each for each in sorted(loop.latches) if len(blocks[each].successors) > 1]
-        exits = [each for each in sorted(loop.blocks) if set(blocks[each].successors) - loop.blocks]
-        ends = [*latches[-1:], *exits[:1], *sorted(loop.latches)[-1:]]
-        found = [place for each in ends if (place := self.places(blocks[each].end - 1))]
+        flow = self.program.flow
+        latches = [flow.blocks[each] for each in sorted(loop.latches)]
+        branches = [each.end - 1 for each in latches if len(each.successors) > 1]
+        ends = [*branches[-1:], *flow.leaving(loop)[:1], latches[-1].end - 1]
+        found = [place for each in ends if (place := self.places(each))]
         written = (each for each in found if self.headers(each) is not None)
         return next(written, next(iter(found), None))
 
@@ -232,13 +229,7 @@ class _Unrolled:
         flow = self.program.flow
         index = loop.index if loop else None
         blocks = loop.blocks if loop else range(len(flow.blocks))
-        return [
-            position
-            for block in blocks
-            if flow.loop_of.get(block) == index
-            for position in range(flow.blocks[block].start, flow.blocks[block].end)
-            if self.program.counts[position]
-        ]
+        return self.program.ran_in(each for each in blocks if flow.loop_of.get(each) == index)
 
     def _group(self, position: int) -> _Group:
         return self.places(position), self.program.code[position].opcode
@@ -273,11 +264,12 @@ class _Unrolled:
     def _comparison(self, loop: Loop) -> int | None:
         """Position of the integer comparison that decides about the next trip."""
         program, blocks = self.program, self.program.flow.blocks
-        exits = [each for each in loop.blocks if set(blocks[each].successors) - loop.blocks]
-        ends = [each for each in exits if each in loop.latches] or exits
+        exits = program.flow.leaving(loop)
+        latches = {blocks[each].end - 1 for each in loop.latches}
+        ends = [each for each in exits if each in latches] or exits
         if len(ends) != 1:
             return None
-        position = blocks[ends[0]].end - 1
+        position = ends[0]
         for _ in range(_MOST_STEPS):
             tested = [
                 source

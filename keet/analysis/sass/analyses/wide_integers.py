@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from keet.analysis.sass.analyses.purpose import Purpose
+from keet.analysis.sass.flow.control_flow import reached
 from keet.analysis.sass.flow.program import Readers, SassProgram
 from keet.analysis.sass.flow.values import Kind
 from keet.analysis.sass.instructions.instruction import Instruction, is_move, is_zero
@@ -98,7 +99,7 @@ class _Halves:
             return []
         if each.has("X") and each.role is Role.INTEGER:
             return own
-        if _base(each) == "SHF" and each.has("L") and each.has("U64"):
+        if each.base == "SHF" and each.has("L") and each.has("U64"):
             return own if each.has("HI") else []
         return own if _is_sign(each, "S32") and self._is_extension(own[0]) else []
 
@@ -138,20 +139,20 @@ class _Halves:
             return value in self.full  # its own upper half is one anyway
         if len(_registers(self.values.written[user])) != 1:
             return False
-        if is_move(each) or _base(each) in ("SEL", "IADD3", "IADD", "VIADD"):
+        if is_move(each) or each.base in ("SEL", "IADD3", "IADD", "VIADD"):
             return True
-        if _base(each) == "IMAD":
+        if each.base == "IMAD":
             return not each.has("HI")
         return self._is_upper_shift(user, value)
 
     def _is_upper_shift(self, user: int, value: int) -> bool:
         """The upper half of a right shift: the same value is shifted as a pair, too."""
         each = self.code[user]
-        if _base(each) != "SHF" or not each.has("S32", "U32") or not each.has("HI"):
+        if each.base != "SHF" or not each.has("S32", "U32") or not each.has("HI"):
             return False
-        shifts = _immediates(each)
+        shifts = each.immediates
         return any(
-            _is_pair_shift(self.code[other]) and _immediates(self.code[other]) == shifts
+            _is_pair_shift(self.code[other]) and self.code[other].immediates == shifts
             for other in self.readers.of(value)
         )
 
@@ -159,18 +160,11 @@ class _Halves:
 
     def _needed(self) -> set[int]:
         """Values that something but 64-bit arithmetic needs, with all that leads to them."""
-        waiting = [each for each in self.upper if each in self.full or self._leaves(each)]
-        found = set(waiting)
-        while waiting:
-            value = self.values.all[waiting.pop()]
-            inputs: Iterable[int] = value.inputs
-            if value.kind is Kind.DEFINITION:
-                inputs = self.values.read[value.position].values()
-            for each in inputs:
-                if each in self.upper and each not in found:
-                    found.add(each)
-                    waiting.append(each)
-        return found
+        every, upper = self.values.all, self.upper
+        starts = [each for each in upper if each in self.full or self._leaves(each)]
+        return {
+            *reached(starts, lambda one: (e for e in self.values.behind(every[one]) if e in upper))
+        }
 
     def _leaves(self, value: int) -> bool:
         return any(
@@ -182,11 +176,11 @@ class _Halves:
     def _is_within(self, user: int) -> bool:
         """Whether the user is 64-bit arithmetic with a result that is no upper half."""
         each = self.code[user]
-        if _base(each) == "ISETP" or _is_wide(each) or _is_pair_shift(each):
+        if each.base == "ISETP" or _is_wide(each) or _is_pair_shift(each):
             return True
         if each.has("X") or _is_sign(each, "U32") or self._swaps(user):
             return True
-        if _base(each) == "LEA":
+        if each.base == "LEA":
             return each.has("HI")  # adds the sign to a quotient
         if each.role is Role.CONVERSION:
             return each.has("S64", "U64")
@@ -214,7 +208,7 @@ class _Halves:
 
     def _is_of_upper_half(self, position: int) -> bool:
         each = self.code[position]
-        if _base(each) == "ISETP" and each.has("EX"):
+        if each.base == "ISETP" and each.has("EX"):
             # Numbers of 64 bits that were loaded are compared as they are.
             return self._reads(position, self.upper) and not self._reads(position, self.needed)
         own = _registers(self.values.written[position])
@@ -229,19 +223,12 @@ class _Halves:
         last = self.code[end]
         if not (_is_wide(last) and last.has("X")):
             return set()
-        if not any(o.kind == "immediate" for o in last.sources[:2]) or self._is_needed(end):
+        is_needed = any(one in self.full for one in _registers(self.values.written[end]))
+        if is_needed or not any(o.kind == "immediate" for o in last.sources[:2]):
             return set()
-        found, waiting = {end}, [end]
-        while waiting and len(found) <= _LONGEST:
-            for each in self._added(waiting.pop()):
-                if each not in found and self._is_part(each):
-                    found.add(each)
-                    waiting.append(each)
+        found = reached([end], lambda one: filter(self._is_part, self._added(one)), _LONGEST)
         products = [each for each in found if _is_wide(self.code[each])]
-        return found - {end} if len(products) >= _PRODUCTS else set()
-
-    def _is_needed(self, position: int) -> bool:
-        return any(each in self.full for each in _registers(self.values.written[position]))
+        return found.keys() - {end} if len(products) >= _PRODUCTS else set()
 
     def _added(self, position: int) -> list[int]:
         """Where the addend and the carry of a product come from; of other instructions, all that
@@ -265,7 +252,7 @@ class _Halves:
         """The lower half of a division's correction: the product is one of unsigned numbers, so a
         constant is added if the dividend is negative. 32-bit products have signs."""
         each, reads = self.code[position], self.values.read[position]
-        if _base(each) != "SEL":
+        if each.base != "SEL":
             return set()
         values = {reads[o.name] for o in each.sources if o.is_register and o.name in reads}
         for made in (self.values.all[value] for value in values):
@@ -275,8 +262,8 @@ class _Halves:
             carries = [value for name, value in written.items() if "P" in name]
             other = values - {made.index}
             is_other_plus_constant = (
-                _base(sum_) in ("IADD3", "IADD")
-                and bool(_immediates(sum_))
+                sum_.base in ("IADD3", "IADD")
+                and bool(sum_.immediates)
                 and set(self.values.read[made.position].values()) == other
             )
             users = {user for carry in carries for user in self.readers.of(carry)}
@@ -293,31 +280,22 @@ class _Halves:
         return bool(users) and users <= gone
 
 
-def _base(each: Instruction) -> str:
-    """The opcode, also of the uniform form."""
-    return each.opcode.removeprefix("U")
-
-
 def _is_xor_of_two(each: Instruction) -> bool:
     return each.opcode == "LOP3" and ", 0x3c," in each.text and len(each.reads) == 2
 
 
 def _is_wide(each: Instruction) -> bool:
-    return _base(each) == "IMAD" and each.has("WIDE")
+    return each.base == "IMAD" and each.has("WIDE")
 
 
 def _is_pair_shift(each: Instruction) -> bool:
     """The lower half of a right shift of a register pair."""
-    return _base(each) == "SHF" and each.has("R") and each.has("S64", "U64")
+    return each.base == "SHF" and each.has("R") and each.has("S64", "U64")
 
 
 def _is_sign(each: Instruction, kind: str) -> bool:
-    is_shift = _base(each) == "SHF" and each.has("R") and each.has(kind)
-    return is_shift and _immediates(each) == [_SIGN]
-
-
-def _immediates(each: Instruction) -> list[int]:
-    return [o.value for o in each.sources if o.kind == "immediate"]
+    is_shift = each.base == "SHF" and each.has("R") and each.has(kind)
+    return is_shift and each.immediates == [_SIGN]
 
 
 def _registers(written: dict[str, int]) -> list[int]:
@@ -326,4 +304,4 @@ def _registers(written: dict[str, int]) -> list[int]:
 
 
 def _makes_carry_only(each: Instruction, written: dict[str, int]) -> bool:
-    return _base(each) in ("IADD3", "IADD") and bool(written) and not _registers(written)
+    return each.base in ("IADD3", "IADD") and bool(written) and not _registers(written)

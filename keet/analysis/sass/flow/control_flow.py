@@ -10,13 +10,31 @@ quadratic for hostile code.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import TypeVar
 
 from keet.analysis.sass.instructions.instruction import Instruction
 from keet.analysis.sass.instructions.opcodes import Role, words
+
+Node = TypeVar("Node", bound=Hashable)
+
+
+def reached(
+    starts: Iterable[Node], following: Callable[[Node], Iterable[Node]], most: float = math.inf
+) -> dict[Node, None]:
+    """The starts and all that follows from them, in the order in which it is seen. If that is more
+    than `most`, the rest is left out: a bound on the time for hostile code."""
+    seen = dict.fromkeys(starts)
+    waiting = list(seen)
+    while waiting and len(seen) <= most:
+        new = dict.fromkeys(each for each in following(waiting.pop()) if each not in seen)
+        seen |= new
+        waiting += new
+    return seen
 
 
 @dataclass(slots=True)
@@ -71,6 +89,16 @@ class Flow:
     loops: list[Loop]
     loop_of: Mapping[int, int]
     """The innermost loop of a block."""
+
+    def positions(self, blocks: Iterable[int]) -> list[int]:
+        """Of the instructions of some blocks, block by block."""
+        spans = (self.blocks[each] for each in blocks)
+        return [position for span in spans for position in range(span.start, span.end)]
+
+    def leaving(self, loop: Loop) -> list[int]:
+        """Positions of the branches by which control may leave a loop."""
+        ends = (self.blocks[each] for each in sorted(loop.blocks))
+        return [each.end - 1 for each in ends if not loop.blocks.issuperset(each.successors)]
 
     def loops_around(self, block: int) -> list[Loop]:
         """From the innermost outwards."""
@@ -129,10 +157,10 @@ def _blocks(
     for index, each in enumerate(code):
         if each.target is not None and each.target in position:
             starts.add(position[each.target])
-        if each.role is Role.BRANCH or (index and each.address - code[index - 1].address > 16):
-            starts.add(index + (each.role is Role.BRANCH))
-            if each.role is not Role.BRANCH:
-                starts.add(index)
+        if each.role is Role.BRANCH:
+            starts.add(index + 1)
+        elif index and each.address - code[index - 1].address > 16:
+            starts.add(index)
     bounds = [*sorted(start for start in starts if start < len(code)), len(code)]
     blocks: list[BasicBlock] = []
     block_of = [-1] * len(code)
@@ -170,23 +198,14 @@ def _connect(code: Sequence[Instruction], blocks: list[BasicBlock], block_of: li
             blocks[successor].predecessors.append(block.index)
 
 
-def _reachable(blocks: list[BasicBlock], entry: int) -> list[int]:
-    seen, waiting = {entry}, [entry]
-    while waiting:
-        for successor in blocks[waiting.pop()].successors:
-            if successor not in seen:
-                seen.add(successor)
-                waiting.append(successor)
-    return sorted(seen)
-
-
 def _routines(blocks: list[BasicBlock], entries: Iterable[int]) -> dict[int, tuple[int, ...]]:
     """The blocks that each entry reaches. For hostile code with too many large routines, all."""
     found: dict[int, tuple[int, ...]] = {}
     everything = tuple(range(len(blocks)))
     budget = _SHARED * len(blocks)
     for entry in entries:
-        found[entry] = tuple(_reachable(blocks, entry)) if budget > 0 else everything
+        own = reached([entry], lambda block: blocks[block].successors) if budget > 0 else everything
+        found[entry] = tuple(sorted(own))
         budget -= len(found[entry])
     return found
 
@@ -240,9 +259,7 @@ def _loops(
     for index, header in enumerate(ranked):  # outer loops first, so inner ones overwrite
         parent = loop_of.get(header)
         depth = loops[parent].depth + 1 if parent is not None else 1
-        loops.append(
-            Loop(index, header, frozenset(bodies[header]), tuple(latches[header]), parent, depth)
-        )
+        loops.append(Loop(index, header, bodies[header], tuple(latches[header]), parent, depth))
         loop_of.update(dict.fromkeys(bodies[header], index))
     return loops, loop_of
 
@@ -285,15 +302,9 @@ def _not_too_deep(
     return [header for header in headers if depth[header] <= _DEEPEST_NESTING]
 
 
-def _body(blocks: list[BasicBlock], header: int, latches: Sequence[int]) -> set[int]:
-    body, waiting = {header}, [each for each in latches if each != header]
-    while waiting:
-        current = waiting.pop()
-        if current in body:
-            continue
-        body.add(current)
-        waiting += blocks[current].predecessors
-    return body
+def _body(blocks: list[BasicBlock], header: int, latches: Sequence[int]) -> frozenset[int]:
+    own = reached(latches, lambda each: blocks[each].predecessors if each != header else ())
+    return frozenset({header, *own})
 
 
 def _count_trips(flow: Flow, code: Sequence[Instruction], executed: Mapping[int, int]) -> None:
@@ -345,19 +356,17 @@ def _is_edge_count_exact(flow: Flow, code: Sequence[Instruction], before: int, h
     return all(flow.blocks[other].predecessors == [before] for other in others)
 
 
-def _edge_count(flow: Flow, runs: int, before: int, header: int, count: object) -> int:
+def _edge_count(
+    flow: Flow, runs: int, before: int, header: int, count: Callable[[int], int]
+) -> int:
     """How often control went from `before` to the header.
 
     For a block with two successors, the count of the other successor is subtracted, if no other
     block leads there. Otherwise the result is an upper bound.
     """
-    others = [each for each in flow.blocks[before].successors if each != header]
-    if not others:
-        return runs
-    other = others[0]
-    assert callable(count)
-    if flow.blocks[other].predecessors == [before]:
-        return max(0, runs - int(count(other)))
+    other = next((each for each in flow.blocks[before].successors if each != header), None)
+    if other is not None and flow.blocks[other].predecessors == [before]:
+        return max(0, runs - count(other))
     return runs
 
 

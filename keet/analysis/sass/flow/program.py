@@ -1,18 +1,28 @@
 """`SassProgram`: the parsed machine code of one kernel, with execution counts. Also the trip
-counts of its loops, and who reads a result."""
+counts of its loops, ways that were never taken, and who reads a result."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from keet.analysis.sass.flow.control_flow import Flow, Loop, dominators, flow_of, intervals
-from keet.analysis.sass.flow.values import Kind, SsaValues, values_of
+from keet.analysis.sass.flow.control_flow import (
+    Flow,
+    Loop,
+    dominators,
+    flow_of,
+    intervals,
+    reached,
+)
+from keet.analysis.sass.flow.values import Kind, SsaValue, SsaValues, values_of
 from keet.analysis.sass.instructions.instruction import Instruction, parse
 from keet.analysis.sass.instructions.opcodes import IMPURE, Role, words
+from keet.profile import Location
 
+Locate = Callable[[int], Location | None]
+"""The source line of a position."""
 MOST_INSTRUCTIONS = 60_000
 """Most instructions that are analysed, in about two seconds. The largest kernel seen has 25,000."""
 
@@ -61,12 +71,17 @@ class SassProgram:
     @cached_property
     def ran(self) -> list[int]:
         """Positions of the instructions that ran, in order."""
-        return [
-            position
-            for block in self.flow.blocks
-            for position in range(block.start, block.end)
-            if self.counts[position]
-        ]
+        return self.ran_in(range(len(self.flow.blocks)))
+
+    def ran_in(self, blocks: Iterable[int]) -> list[int]:
+        """The same for some blocks, in their order."""
+        return [each for each in self.flow.positions(blocks) if self.counts[each]]
+
+    def address_values(self, position: int) -> list[int]:
+        """The values that the address of a memory access is the sum of."""
+        memory, read = self.code[position].memory, self.values.read[position]
+        names = (memory.name, memory.uniform) if memory is not None else ()
+        return [read[name] for name in names if name in read]
 
     @cached_property
     def call_sites(self) -> Mapping[int, tuple[int, ...]]:
@@ -85,7 +100,7 @@ class SassProgram:
         return {
             position: calls
             for block, calls in by_block.items()
-            for position in range(self.flow.blocks[block].start, self.flow.blocks[block].end)
+            for position in self.flow.positions([block])
         }
 
     @cached_property
@@ -135,42 +150,35 @@ def trips_of(program: SassProgram, loop: Loop) -> tuple[int | None, bool]:
 
 def uneven_exits(program: SassProgram, loop: Loop) -> list[int]:
     """Branches out of a loop whose condition may differ between warps."""
-    flow, values = program.flow, program.values
-    found = []
-    for block in sorted(loop.blocks):
-        last = flow.blocks[block].end - 1
-        leaves = any(each not in loop.blocks for each in flow.blocks[block].successors)
-        ends = program.code[last].opcode in ("EXIT", "RET")
-        if (leaves or ends) and any(
-            _varies(program, predicate, loop) for predicate in values.read[last].values()
-        ):
-            found.append(last)
-    return found
+    flow, read = program.flow, program.values.read
+    ends = (flow.blocks[block].end - 1 for block in loop.blocks)
+    exits = {each for each in ends if program.code[each].opcode in ("EXIT", "RET")}
+    return [
+        each
+        for each in sorted(exits.union(flow.leaving(loop)))
+        if any(_varies(program, predicate, loop) for predicate in read[each].values())
+    ]
 
 
 def _varies(program: SassProgram, value: int, loop: Loop) -> bool:
     """Whether a value depends on anything but constants, parameters and this loop's counter."""
-    headers = program.loop_headers
-    seen: set[int] = set()
-    waiting = [value]
-    while waiting:
-        current = waiting.pop()
-        if current in seen:
-            continue
-        seen.add(current)
-        found = program.values.all[current]
-        if found.kind in (Kind.ENTRY, Kind.CALL) or len(seen) > _MOST_FOLLOWED:
-            return True
-        if found.kind is Kind.JOIN and found.block in headers and found.block != loop.header:
-            return True
-        if found.kind is Kind.DEFINITION:
-            each = program.code[found.position]
-            if each.role not in PURE or each.opcode in IMPURE:
-                return True
-            waiting += program.values.read[found.position].values()
-        else:
-            waiting += found.inputs
-    return False
+    values, heads = program.values, program.loop_headers - {loop.header}
+
+    def may_vary(one: SsaValue) -> bool:
+        if one.kind is Kind.DEFINITION:
+            return not is_pure(program.code[one.position])
+        return one.kind is not Kind.GUARDED and (one.kind is not Kind.JOIN or one.block in heads)
+
+    def following(one: int) -> Collection[int]:
+        return () if may_vary(values.all[one]) else values.behind(values.all[one])
+
+    behind = reached([value], following, _MOST_FOLLOWED)
+    return len(behind) > _MOST_FOLLOWED or any(may_vary(values.all[one]) for one in behind)
+
+
+def is_pure(each: Instruction) -> bool:
+    """Whether its result depends only on its operands."""
+    return each.role in PURE and each.opcode not in IMPURE
 
 
 def is_ragged(program: SassProgram, loop: Loop) -> bool:
@@ -185,6 +193,110 @@ def is_ragged(program: SassProgram, loop: Loop) -> bool:
                 if varies and not is_plain:
                     return True
     return False
+
+
+_MOST_DECIDING = 20_000
+"""Values that are followed in one kernel. A bound for hostile code: beyond, all ways count as
+taken."""
+
+Way = tuple[int, int]
+"""From a block, to a block."""
+
+
+def paths_not_taken(program: SassProgram) -> frozenset[Way]:
+    """Ways from block to block that were never taken, though both blocks ran; empty without
+    execution counts.
+
+    `if (n % 4 != 0)` is decided alike for all threads of a launch. If the code behind it ran, no
+    thread went past it. Values that would come that way are none: after an unrolled loop and its
+    remainder, an index has one value, not two.
+    """
+    return _NotTaken(program).found() if program.executed else frozenset()
+
+
+class _NotTaken:
+    def __init__(self, program: SassProgram) -> None:
+        self.program = program
+        self.flow = program.flow
+        self.none: set[Way] = set()
+        self.left = _MOST_DECIDING
+        self.header_loop = {loop.header: loop for loop in self.flow.loops}
+        self.is_even: dict[int, bool] = {}
+
+    def found(self) -> frozenset[Way]:
+        """In the order of the control flow: what is known of a branch helps with later ones."""
+        for block in self.flow.order:
+            successors = self.flow.blocks[block].successors
+            last = self.flow.blocks[block].end - 1
+            each = self.program.code[last]
+            if len({*successors}) != 2 or each.opcode != "BRA" or each.has("DIV", "CONV"):
+                continue
+            only = [s for s in successors if self.flow.blocks[s].predecessors == [block]]
+            if len(only) == 1 and only[0] not in self.flow.callers:
+                other = next(s for s in successors if s != only[0])
+                if self._is_same_for_all(block, last):
+                    self.none.add((block, other))
+        return frozenset(self.none)
+
+    def _is_same_for_all(self, block: int, last: int) -> bool:
+        """Whether a branch goes the same way whenever it runs: its condition is made of constants,
+        parameters, and what loops before it made of them."""
+        values = self.program.values
+        waiting = [*values.read[last].values()]
+        seen: set[int] = set()
+        while waiting:
+            current = waiting.pop()
+            if current in seen:
+                continue
+            seen.add(current)
+            self.left -= 1
+            behind = self._behind(values.all[current], block) if self.left > 0 else None
+            if behind is None:
+                return False
+            waiting += behind
+        return True
+
+    def _behind(self, value: SsaValue, block: int) -> list[int] | None:
+        """The values that decide about this one; None if anything else does."""
+        if value.kind is Kind.DEFINITION:
+            is_followed = is_pure(self.program.code[value.position])
+            return [*self.program.values.behind(value)] if is_followed else None
+        if value.kind is Kind.GUARDED:
+            return [*self.program.values.behind(value, with_guard=True)]
+        return self._before(value, block) if value.kind is Kind.JOIN else None
+
+    def _before(self, value: SsaValue, block: int) -> list[int] | None:
+        """The same for a join of ways."""
+        loop = self.header_loop.get(value.block)
+        if loop is not None:  # after a loop that all do equally often
+            if block in loop.blocks or not self._is_even(value.block):
+                return None
+            return value.inputs
+        came = live_inputs(self.program, value, self.none)
+        return came if len({*came}) == 1 else None
+
+    def _is_even(self, header: int) -> bool:
+        if header not in self.is_even:
+            loop = self.header_loop[header]
+            self.is_even[header] = not uneven_exits(self.program, loop)
+        return self.is_even[header]
+
+
+def live_inputs(program: SassProgram, value: SsaValue, none: Collection[Way]) -> list[int]:
+    """The inputs of a join, without those that come by ways that were never taken."""
+    if not none:
+        return value.inputs
+    sources = [
+        *program.flow.blocks[value.block].predecessors,
+        *program.flow.callers.get(value.block, ()),
+    ]
+    if len(sources) != len(value.inputs):
+        return value.inputs
+    return [
+        each
+        for source, each in zip(sources, value.inputs, strict=True)
+        if (source, value.block) not in none
+    ]
 
 
 class Readers:
@@ -203,15 +315,21 @@ class Readers:
 
     def same(self, *values: int, joins: bool = True) -> set[int]:
         """The values, and all that may be equal to them. `joins`: also where paths join."""
-        found, waiting = set(values), list(values)
-        while waiting:
-            for each in self.merged[waiting.pop()]:
-                if each not in found and (joins or self.values.all[each].kind is Kind.GUARDED):
-                    found.add(each)
-                    waiting.append(each)
-        return found
+        every = self.values.all
+        return {
+            *reached(
+                values,
+                lambda one: (
+                    each for each in self.merged[one] if joins or every[each].kind is Kind.GUARDED
+                ),
+            )
+        }
 
     def of(self, value: int) -> set[int]:
         """Positions that may read the value and ran."""
         counts = self.program.counts
         return {user for each in self.same(value) for user in self.users[each] if counts[user]}
+
+    def of_result(self, position: int) -> set[int]:
+        """The same for all that an instruction writes."""
+        return {each for one in self.values.written[position].values() for each in self.of(one)}

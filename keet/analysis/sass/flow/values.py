@@ -7,7 +7,7 @@ call, its reads are inputs, and no path leads from its end to other callers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NamedTuple
@@ -52,13 +52,17 @@ class SsaValues:
     written: list[dict[str, int]]
     """By position: the value (a DEFINITION) of each register that the instruction writes."""
 
+    def behind(self, value: SsaValue, *, with_guard: bool = False) -> Collection[int]:
+        """What a value is made of: the values that its instruction reads, or that it merges.
+        `with_guard`: also the predicate that chooses one of these."""
+        is_written = value.kind is Kind.DEFINITION
+        own = self.read[value.position].values() if is_written else value.inputs
+        return [*own, value.guard[0]] if with_guard and value.guard else own
+
     def definitions(self, value: int, limit: int = 64) -> list[int]:
         """Positions of the instructions that may have produced a value, through joins and calls."""
-        found: dict[int, None] = {}
-        for each in self.origins(value, limit):
-            if each.kind is Kind.DEFINITION:
-                found[each.position] = None
-        return list(found)
+        made = (each for each in self.origins(value, limit) if each.kind is Kind.DEFINITION)
+        return list(dict.fromkeys(each.position for each in made))
 
     def origins(self, value: int, limit: int = 64) -> Iterator[SsaValue]:
         """Definitions and entries behind a value. Stops after `limit` steps."""

@@ -48,6 +48,21 @@ class Instruction(NamedTuple):
         """The operands after the destinations."""
         return self.operands[destinations(self.opcode, self.operands) :]
 
+    @property
+    def base(self) -> str:
+        """The opcode, also of its uniform form: `IMAD` of `UIMAD`."""
+        return self.opcode.removeprefix("U")
+
+    @property
+    def immediates(self) -> list[int]:
+        """The numbers among its sources."""
+        return [each.value for each in self.sources if each.kind == "immediate"]
+
+    @property
+    def numbers(self) -> tuple[Operand, ...]:
+        """The sources that are no predicates."""
+        return tuple(each for each in self.sources if each.kind != "predicate")
+
     def has(self, *modifiers: str) -> bool:
         return any(each in self.modifiers for each in modifiers)
 

@@ -107,6 +107,8 @@ NO_DESTINATION = frozenset(
 )
 """Opcodes whose operands are all read."""
 
+WARP = 32
+"""Threads."""
 STACK = "R1"
 """The register with the address of a thread's local memory."""
 

@@ -272,7 +272,7 @@ def written_words(opcode: str, modifiers: tuple[str, ...]) -> int:  # noqa: PLR0
     if opcode == "CS2R":
         return 1 if "32" in modifiers else 2
     if opcode in ("F2F", "I2F", "F2I", "FRND", "I2I"):
-        return 2 if modifiers[:1] and _first_format(opcode, modifiers) == "64" else 1
+        return 2 if _format_bits(opcode, modifiers, is_written=True) == "64" else 1
     if "64" in modifiers and opcode in _WIDE_INTEGER:
         return 2
     if opcode == "LDTM":
@@ -294,33 +294,18 @@ _WIDE_INTEGER = words(
 )
 
 
-def _first_format(opcode: str, modifiers: tuple[str, ...]) -> str:
-    """Width of the format that a conversion writes: F2F.F64.F32 writes 64 bits.
+def _format_bits(opcode: str, modifiers: tuple[str, ...], *, is_written: bool) -> str:
+    """Width of the format that a conversion writes or reads: F2F.F64.F32 writes 64 bits.
 
-    F2I and I2F name the written format only if it is not the default of 32 bits.
+    F2I and I2F name a format only if it is not the default of 32 bits. FRND.F64 names one for both
+    sides.
     """
     formats = [each for each in modifiers if re.fullmatch(r"[FSU](8|16|32|64)|BF16", each)]
-    if not formats:
-        return "32"
-    if opcode == "F2I":
-        written = [each for each in formats if each[0] in "SU"]
-        return written[0][1:] if written else "32"
-    if opcode == "I2F":
-        written = [each for each in formats if each[0] == "F"]
-        return written[0][1:] if written else "32"
-    return formats[0].lstrip("BFSU")
-
-
-def _last_format(opcode: str, modifiers: tuple[str, ...]) -> str:
-    """Width of the format that a conversion reads."""
-    formats = [each for each in modifiers if re.fullmatch(r"[FSU](8|16|32|64)|BF16", each)]
-    if opcode == "F2I":
-        read = [each for each in formats if each[0] == "F"]
-    elif opcode == "I2F":
-        read = [each for each in formats if each[0] in "SU"]
-    else:
-        read = formats[-1:]  # FRND.F64 names one format for both sides
-    return read[0].lstrip("BFSU") if read else "32"
+    own = formats[:1] if is_written else formats[-1:]
+    if opcode in ("F2I", "I2F"):
+        letters = "SU" if (opcode == "F2I") == is_written else "F"
+        own = [each for each in formats if each[0] in letters]
+    return own[0].lstrip("BFSU") if own else "32"
 
 
 @lru_cache(maxsize=5_000)
@@ -331,7 +316,7 @@ def read_words(opcode: str, modifiers: tuple[str, ...], position: int) -> int:
     if opcode in ("IMAD", "UIMAD") and position == 2:
         return 2 if "WIDE" in modifiers or "HI" in modifiers else 1
     if opcode in ("F2F", "I2F", "F2I", "FRND", "I2I"):
-        return 2 if _last_format(opcode, modifiers) == "64" else 1
+        return 2 if _format_bits(opcode, modifiers, is_written=False) == "64" else 1
     if role_of(opcode) in (Role.STORE, Role.ATOMIC):
         return min(4, max(1, access_bytes(opcode, modifiers) // 4))
     if "64" in modifiers and opcode in _WIDE_INTEGER:

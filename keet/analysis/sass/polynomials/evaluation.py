@@ -8,13 +8,18 @@ iteration. Only the low word of 64-bit addresses is computed: it determines the 
 from __future__ import annotations
 
 from keet.analysis.sass.flow.control_flow import Loop
-from keet.analysis.sass.flow.paths_not_taken import live_inputs, paths_not_taken
-from keet.analysis.sass.flow.program import SassProgram, is_ragged, trips_of
+from keet.analysis.sass.flow.program import (
+    SassProgram,
+    is_ragged,
+    live_inputs,
+    paths_not_taken,
+    trips_of,
+)
 from keet.analysis.sass.flow.values import Kind, SsaValue
 from keet.analysis.sass.instructions.instruction import Instruction
 from keet.analysis.sass.instructions.opcodes import IMPURE, STACK, Role
 from keet.analysis.sass.instructions.operands import Operand
-from keet.analysis.sass.polynomials.opcode_rules import REBUILD, RULES, signed
+from keet.analysis.sass.polynomials.opcode_rules import REBUILD, result_of, signed
 from keet.analysis.sass.polynomials.polynomial import (
     ZERO,
     Polynomial,
@@ -107,18 +112,9 @@ class LoopHeads:
 
     def _stays(self, symbol: Symbol, start: Polynomial, later: Polynomial) -> bool:
         """Whether the value is the same after every iteration."""
-        result = Polynomial({p: c for p, c in later.terms.items() if symbol not in p})
-        for product, coefficient in later.terms.items():
-            if symbol not in product:
-                continue
-            others = Polynomial(
-                {tuple(each for each in product if each is not symbol): coefficient}
-            )
-            part = multiply(others, start) if product.count(symbol) == 1 else None
-            if part is None:
-                return False
-            result = add(result, part)
-        return result.key == start.key
+        part = multiply(later.factor_of(symbol), start)
+        is_linear = all(product.count(symbol) < 2 for product in later.terms)
+        return part is not None and is_linear and add(later.without(symbol), part).key == start.key
 
     def _guarded_steps(
         self, loop: Loop, start: Polynomial, step: Polynomial, varying: list[Symbol]
@@ -127,11 +123,6 @@ class LoopHeads:
         if len(varying) != 1 or varying[0].kind != "choice":
             return None
         choice = varying[0]
-        with_choice = {p: c for p, c in step.terms.items() if choice in p}
-        always = Polynomial({p: c for p, c in step.terms.items() if choice not in p})
-        each_time = Polynomial(
-            {tuple(s for s in p if s is not choice): c for p, c in with_choice.items()}
-        )
         trips, _ = self.evaluation.trips(loop)
         taken = self.symbols.make(
             "opaque",
@@ -140,11 +131,10 @@ class LoopHeads:
             depends=choice.depends | {f"loop{loop.index}"},
             is_loose=True,
         )
-        some = self.symbols.product(each_time, of_symbol(taken))
-        all_times = self.symbols.product(always, of_symbol(self.evaluation.counter(loop)))
-        if some is None or all_times is None:
-            return None
-        return add(add(start, some), all_times)
+        counter = of_symbol(self.evaluation.counter(loop))
+        some = self.symbols.product(step.factor_of(choice), of_symbol(taken))
+        all_times = self.symbols.product(step.without(choice), counter)
+        return add(add(start, some), all_times) if some and all_times else None
 
     def _rotated(
         self, symbol: Symbol, loop: Loop, start: Polynomial, later: Polynomial, depth: int
@@ -154,15 +144,11 @@ class LoopHeads:
             return None
         following = self.evaluation.resolved(later, loop.header, depth + 1)
         counter = self.evaluation.counter(loop)
-        per_trip = {p: c for p, c in following.terms.items() if counter in p}
-        if any(p.count(counter) > 1 for p in per_trip):
+        if any(p.count(counter) > 1 for p in following.terms):
             return None
-        back = Polynomial({tuple(s for s in p if s is not counter): c for p, c in per_trip.items()})
-        earlier = add(following, back, -1)
-        at_start = Polynomial({p: c for p, c in earlier.terms.items() if counter not in p})
-        if add(at_start, self.evaluation.resolved(start, loop.header, depth + 1), -1).terms:
-            return None
-        return earlier
+        earlier = add(following, following.factor_of(counter), -1)
+        first = self.evaluation.resolved(start, loop.header, depth + 1)
+        return earlier if not add(earlier.without(counter), first, -1).terms else None
 
     def _changes(self, symbol: Symbol, loop: Loop) -> bool:
         """Whether a symbol may differ between iterations of a loop."""
@@ -219,7 +205,7 @@ class Evaluation:
         for block in flow.order:
             for value in self._joins.get((block, -1), ()):
                 self.polynomial(value)
-            for position in range(flow.blocks[block].start, flow.blocks[block].end):
+            for position in flow.positions([block]):
                 for register, value in self.program.values.written[position].items():
                     self._polynomials[value] = self._limited(
                         self._written(position, register), value
@@ -329,10 +315,11 @@ class Evaluation:
         elif each.role is Role.CONSTANT:
             found = self._loaded_constant(each, position, register)
         elif "P" not in register and register == next(r for r in each.writes if "P" not in r):
-            rule = RULES.get(each.opcode.removeprefix("U"))
-            found = rule(self, each, position) if rule and not each.has("X") else None
+            found = result_of(self, each, position) if not each.has("X") else None
         if found is None:
-            return self._opaque(position, register, self._read_depends(position))
+            reads = self.program.values.read[position].values()
+            depends = frozenset[str]().union(*(self.polynomial(each).depends for each in reads))
+            return self._opaque(position, register, depends)
         return found
 
     def _opaque(
@@ -343,12 +330,6 @@ class Evaluation:
             depends = {*depends, "unknown"}
         name = f"{register}@{position}"
         return of_symbol(self.symbols.make("opaque", name, depends=depends))
-
-    def _read_depends(self, position: int) -> frozenset[str]:
-        found: set[str] = set()
-        for value in self.program.values.read[position].values():
-            found |= self.polynomial(value).depends
-        return frozenset(found)
 
     def _special(self, each: Instruction) -> Polynomial:
         name = next((o.name for o in each.operands if o.kind == "special"), "")
@@ -412,13 +393,11 @@ class Evaluation:
         if operand.kind == "immediate":
             return number(signed(operand.value))
         if operand.kind == "constant":
-            polynomial: Polynomial | None = self._constant(operand, position)
+            polynomial = self._constant(operand, position)
         elif operand.is_register:
             value = self.program.values.read[position].get(operand.name) if operand.name else None
             polynomial = self.polynomial(value) if value is not None else ZERO
         else:
-            return None
-        if polynomial is None:
             return None
         if operand.inverted:
             return add(number(-1), polynomial, -1)

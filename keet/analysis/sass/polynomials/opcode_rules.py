@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Callable, Mapping
-from typing import cast
+from functools import reduce
+from typing import NamedTuple, cast
 
 from keet.analysis.sass.instructions.instruction import Instruction, is_move
 from keet.analysis.sass.polynomials.polynomial import (
@@ -22,163 +24,130 @@ from keet.analysis.sass.polynomials.symbols import EvaluationContext, Symbols
 
 # --- rules by opcode (without the U of uniform ones)
 
-Rule = Callable[[EvaluationContext, Instruction, int], Polynomial | None]
+
+class Step(NamedTuple):
+    """An instruction in its place."""
+
+    of: EvaluationContext
+    each: Instruction
+    position: int
 
 
-def _sources(
-    of: EvaluationContext, each: Instruction, position: int, count: int
-) -> list[Polynomial] | None:
-    found: list[Polynomial] = []
-    for operand in each.sources[:count]:
-        polynomial = of.operand(operand, position)
-        if polynomial is None:
-            return None
-        found.append(polynomial)
-    return found if len(found) == count else None
+Rule = Callable[..., Polynomial | None]
+"""Of a step and the values of its first sources."""
 
 
-def _sum(of: EvaluationContext, each: Instruction, position: int) -> Polynomial | None:
-    total = ZERO
-    for operand in each.sources:
-        if operand.kind == "predicate":
-            continue
-        polynomial = of.operand(operand, position)
-        if polynomial is None:
-            return None
-        total = add(total, polynomial)
-    return total
-
-
-def _multiply_add(of: EvaluationContext, each: Instruction, position: int) -> Polynomial | None:
-    found = _sources(of, each, position, 3)
-    if found is None:
+def result_of(of: EvaluationContext, each: Instruction, position: int) -> Polynomial | None:
+    """What an instruction computes. None: there is no rule, or an operand is no integer."""
+    count, rule = RULES.get(each.base, (0, None))
+    if rule is None:
         return None
-    if each.has("HI"):
-        return _high_product(of, each, found)
-    modulo = _remainder(of, found)
+    sources = each.numbers if count is None else each.sources[:count]
+    values = [of.operand(operand, position) for operand in sources]
+    if None in values or len(values) < (count or 0):
+        return None
+    return rule(Step(of, each, position), *values)
+
+
+def _sum(_: Step, *values: Polynomial) -> Polynomial:
+    return reduce(add, values, ZERO)
+
+
+def _multiply_add(
+    step: Step, first: Polynomial, second: Polynomial, third: Polynomial
+) -> Polynomial | None:
+    if step.each.has("HI"):
+        return _high_product(step, first, second, third)
+    modulo = _remainder(step, first, second, third)
     if modulo is not None:
         return modulo
-    product = of.symbols.product(found[0], found[1])
-    return add(product, found[2]) if product is not None else None
+    product = step.of.symbols.product(first, second)
+    return add(product, third) if product is not None else None
 
 
 def _high_product(
-    of: EvaluationContext, each: Instruction, found: list[Polynomial]
+    step: Step, first: Polynomial, second: Polynomial, third: Polynomial
 ) -> Polynomial | None:
     """`(a * b) >> 32` by a constant is a division: by 2^32 / b."""
-    for polynomial, other, operand in (
-        (found[0], found[1], each.sources[1]),
-        (found[1], found[0], each.sources[0]),
+    for one, other, operand in (
+        (first, second, step.each.sources[1]),
+        (second, first, step.each.sources[0]),
     ):
-        factor = other.value
-        bounds = range_of(polynomial)
-        if (
-            factor is None
-            or operand.is_register
-            or not (bounds.low is not None and bounds.low >= 0)
-        ):
-            continue
-        if found[2].terms:
-            return None
-        magic = factor % WORD
-        return _scaled(of.symbols, polynomial, magic, 32)
+        if other.value is not None and not operand.is_register and range_of(one).is_positive:
+            return (
+                _scaled(step.of.symbols, one, other.value % WORD, 32) if not third.terms else None
+            )
     return None
 
 
 def _scaled(symbols: Symbols, polynomial: Polynomial, magic: int, shift: int) -> Polynomial:
     """`polynomial * magic >> shift`: a quotient. `_remainder` finds its divisor."""
-    bounds = range_of(polynomial)
-    low = bounds.low * magic >> shift if bounds.low is not None else None
-    high = bounds.high * magic >> shift if bounds.high is not None else None
+    low, high = (None if end is None else end * magic >> shift for end in range_of(polynomial))
     return symbols.unknown("scaled", (polynomial,), Range(low, high), extra=(magic, shift))
 
 
-def _remainder(of: EvaluationContext, found: list[Polynomial]) -> Polynomial | None:
+def _remainder(
+    step: Step, first: Polynomial, second: Polynomial, third: Polynomial
+) -> Polynomial | None:
     """`x - n * (x / n)`."""
-    for quotient, factor in ((found[0], found[1]), (found[1], found[0])):
-        count = factor.value
+    for quotient, factor in ((first, second), (second, first)):
         symbol = next(iter(quotient.symbols), None)
-        if count is None or symbol is None or symbol.kind != "scaled":
+        if factor.value is None or symbol is None or symbol.kind != "scaled":
             continue
-        if len(quotient.terms) != 1 or next(iter(quotient.terms)) != (symbol,):
+        if [*quotient.terms] != [(symbol,)]:
             continue
         whole, magic, shift = _scaling(symbol)
-        divisor = -count * next(iter(quotient.terms.values()))
-        if add(whole, found[2], -1).terms or divisor <= 1:
+        divisor = -factor.value * quotient.terms[symbol,]
+        if add(whole, third, -1).terms or divisor <= 1:
             continue
-        if abs(divisor * magic - (1 << shift)) <= divisor * (1 << max(0, shift - 31)):
-            return of.symbols.remainder(whole, divisor)
+        if is_divisor(divisor, magic, shift):
+            return step.of.symbols.remainder(whole, divisor)
     return None
 
 
-def _shifted_sum(of: EvaluationContext, each: Instruction, position: int) -> Polynomial | None:
+def _shifted_sum(step: Step, *values: Polynomial) -> Polynomial | None:
     """LEA: `(a << s) + b`; LEA.HI: `(a >> (32 - s)) + b` with the high word as a third operand."""
-    sources = [operand for operand in each.sources if operand.kind != "predicate"]
-    last = sources[-1] if sources else None
-    if last is None or last.kind != "immediate" or len(sources) < 3:
+    if len(values) < 3 or step.each.numbers[-1].kind != "immediate":
         return None
-    first, second = of.operand(sources[0], position), of.operand(sources[1], position)
-    if first is None or second is None:
+    first, second, *high_word, _ = values
+    amount = step.each.numbers[-1].value & 31
+    if not step.each.has("HI"):
+        return add(second, scale(first, 1 << amount))
+    if not range_of(first).is_positive or (high_word and high_word[0].terms):
         return None
-    if not each.has("HI"):
-        return add(second, scale(first, 1 << (last.value & 31)))
-    bounds = range_of(first)
-    is_positive = bounds.low is not None and bounds.low >= 0
-    high_word = of.operand(sources[2], position) if len(sources) > 3 else ZERO
-    if not is_positive or high_word is None or high_word.terms:
-        return None
-    return add(second, _shift_right(of, each, first, 32 - (last.value & 31)))
+    return add(second, _shift_right(step, first, 32 - amount))
 
 
-def _shift(of: EvaluationContext, each: Instruction, position: int) -> Polynomial | None:
+def _shift(step: Step, low: Polynomial, by: Polynomial, high: Polynomial) -> Polynomial | None:
     """SHF: a funnel shift of two words; in compiled code, one of them is zero or a sign."""
-    found = _sources(of, each, position, 3)
-    if found is None:
-        return None
-    amount = found[1].value
+    each, amount = step.each, by.value
     if amount is None:
-        return _shift_by_variable(of, each, found)
+        return _shift_by_variable(step, low, by)
     if each.has("L"):
-        return scale(found[0], 1 << (amount & 31)) if not each.has("HI") else None
+        return scale(low, 1 << (amount & 31)) if not each.has("HI") else None
     if amount > 31 or each.has("U64", "S64"):
         return None  # the high word would have to be known
-    if each.has("HI") and not found[0].terms:
-        return _shift_right(of, each, found[2], amount & 31)
-    return None
+    return _shift_right(step, high, amount & 31) if each.has("HI") and not low.terms else None
 
 
-def _shift_right(
-    of: EvaluationContext, each: Instruction, source: Polynomial, amount: int
-) -> Polynomial:
-    bounds = range_of(source)
-    is_positive = bounds.low is not None and bounds.low >= 0
-    if not is_positive and not each.has("S32", "S64"):
+def _shift_right(step: Step, source: Polynomial, amount: int) -> Polynomial:
+    symbols, is_positive = step.of.symbols, range_of(source).is_positive
+    if not is_positive and not step.each.has("S32", "S64"):
         high = (1 << (32 - amount)) - 1
-        return of.symbols.unknown("shift", (source,), Range(0, high), extra=("R", amount))
-    inner = _inner_scaled(source) if is_positive else None
-    if inner is not None:
-        polynomial, magic, shift = inner
-        return _scaled(of.symbols, polynomial, magic, shift + amount)
-    return of.symbols.shifted_right(source, amount)
+        return symbols.unknown("shift", (source,), Range(0, high), extra=("R", amount))
+    symbol = next(iter(source.symbols), None)
+    if is_positive and symbol and symbol.kind == "scaled" and source.terms == {(symbol,): 1}:
+        polynomial, magic, shift = _scaling(symbol)
+        return _scaled(symbols, polynomial, magic, shift + amount)
+    return symbols.shifted_right(source, amount)
 
 
-def _shift_by_variable(
-    of: EvaluationContext, each: Instruction, found: list[Polynomial]
-) -> Polynomial | None:
-    bounds = range_of(found[1])
-    if each.has("L") and found[0].value is not None and bounds.high is not None:
-        high = found[0].value << min(31, bounds.high)
-        return of.symbols.unknown("shift", (found[1],), Range(0, high), extra=("L", found[0].key))
-    return None
-
-
-def _inner_scaled(polynomial: Polynomial) -> tuple[Polynomial, int, int] | None:
-    if len(polynomial.terms) != 1 or next(iter(polynomial.terms.values())) != 1:
+def _shift_by_variable(step: Step, value: Polynomial, by: Polynomial) -> Polynomial | None:
+    most = range_of(by).high
+    if not step.each.has("L") or value.value is None or most is None:
         return None
-    product = next(iter(polynomial.terms))
-    if len(product) != 1 or product[0].kind != "scaled":
-        return None
-    return _scaling(product[0])
+    bounds = Range(0, value.value << min(31, most))
+    return step.of.symbols.unknown("shift", (by,), bounds, extra=("L", value.key))
 
 
 def _scaling(symbol: Symbol) -> tuple[Polynomial, int, int]:
@@ -187,71 +156,49 @@ def _scaling(symbol: Symbol) -> tuple[Polynomial, int, int]:
     return whole, magic, shift
 
 
-def _logic(of: EvaluationContext, each: Instruction, position: int) -> Polynomial | None:
-    operands = [operand for operand in each.sources if operand.kind != "predicate"]
-    if len(operands) < 4 or operands[3].kind != "immediate":
-        return None
-    found: list[Polynomial] = []
-    for operand in operands[:3]:
-        polynomial = of.operand(operand, position)
-        if polynomial is None:
-            return None
-        found.append(polynomial)
-    return _lop3(of.symbols, found, operands[3].value)
+def is_divisor(divisor: int, magic: int, shift: int) -> bool:
+    """Whether `x * magic >> shift` is `x / divisor`."""
+    return abs(divisor * magic - (1 << shift)) <= divisor * (1 << max(0, shift - 31))
 
 
-def _extreme(of: EvaluationContext, each: Instruction, position: int) -> Polynomial | None:
-    """VIMNMX, IMNMX: the minimum if the predicate is true, else the maximum."""
+def _extreme(step: Step, *values: Polynomial) -> Polynomial | None:
+    """VIMNMX, IMNMX: the minimum if the predicate is true, else the maximum; VIADDMNMX: of a sum
+    and a number. As of signed integers: unsigned operands must be positive."""
+    each = step.each
     which = next((operand for operand in each.sources if operand.kind == "predicate"), None)
-    found = _sources(of, each, position, 2)
-    if found is None or which is None or which.name or not _is_signed_word(each, found):
+    is_packed = any("x2" in modifier or modifier == "RELU" for modifier in each.modifiers)
+    if which is None or which.name or is_packed:
         return None
-    return of.symbols.extreme(found[0], found[1], is_min=not which.negated)
-
-
-def _is_signed_word(each: Instruction, polynomials: list[Polynomial]) -> bool:
-    """Whether the result equals that of signed integers: unsigned operands must be positive."""
-    if any("x2" in modifier or modifier == "RELU" for modifier in each.modifiers):
-        return False
-    lows = [range_of(polynomial).low for polynomial in polynomials]
-    return not each.has("U32") or all(low is not None and low >= 0 for low in lows)
-
-
-def _add_extreme(of: EvaluationContext, each: Instruction, position: int) -> Polynomial | None:
-    which = next((operand for operand in each.sources if operand.kind == "predicate"), None)
-    found = _sources(of, each, position, 3)
-    if found is None or which is None or which.name or not _is_signed_word(each, found):
+    if each.has("U32") and not all(range_of(value).is_positive for value in values):
         return None
-    return of.symbols.extreme(add(found[0], found[1]), found[2], is_min=not which.negated)
+    *summed, last = values
+    return step.of.symbols.extreme(reduce(add, summed), last, is_min=not which.negated)
 
 
-def _select(of: EvaluationContext, each: Instruction, position: int) -> Polynomial | None:
-    found = _sources(of, each, position, 2)
-    which = next((operand for operand in each.sources if operand.kind == "predicate"), None)
-    if found is None or which is None:
+def _select(step: Step, first: Polynomial, second: Polynomial) -> Polynomial | None:
+    of, which = step.of, next((one for one in step.each.sources if one.kind == "predicate"), None)
+    if which is None:
         return None
+    if which.negated:
+        first, second = second, first
     if not which.name:
-        return found[1] if which.negated else found[0]
-    predicate = of.program.values.read[position].get(which.name)
+        return first
+    predicate = of.program.values.read[step.position].get(which.name)
     if predicate is None:
         return None
-    first, second = (found[1], found[0]) if which.negated else (found[0], found[1])
     return of.symbols.either(first, second, (predicate, False), of.predicate_dependences(predicate))
 
 
-def _move(of: EvaluationContext, each: Instruction, position: int) -> Polynomial | None:
-    found = _sources(of, each, position, 1)
-    return found[0] if found else None
+def _move(_: Step, value: Polynomial) -> Polynomial:
+    return value
 
 
-def _packed_constant(
-    _of: EvaluationContext, each: Instruction, _position: int
-) -> Polynomial | None:
+def _packed_constant(step: Step) -> Polynomial | None:
     """`HFMA2 R, -RZ, RZ, 0, 3` loads two half-precision constants: it is used as a MOV."""
-    if not is_move(each):
+    if not is_move(step.each):
         return None
     words = 0
-    for operand in each.sources[2:4]:
+    for operand in step.each.sources[2:4]:
         number_text = operand.name or str(operand.value)
         try:
             value = float(number_text) * (-1 if operand.negated else 1)
@@ -261,68 +208,32 @@ def _packed_constant(
     return number(signed(words))
 
 
-def _same_in_all_lanes(
-    of: EvaluationContext, each: Instruction, position: int
-) -> Polynomial | None:
+def _same_in_all_lanes(step: Step, value: Polynomial) -> Polynomial:
     """SHFL: the same polynomial if it does not depend on the lane."""
-    found = _sources(of, each, position, 1)
-    if found is None:
-        return None
-    if not all(name.startswith("ctaid") for name in found[0].depends):
-        return of.symbols.unknown("shuffled", (found[0],), range_of(found[0]), extra=position)
-    return found[0]
+    if all(name.startswith("ctaid") for name in value.depends):
+        return value
+    return step.of.symbols.unknown("shuffled", (value,), range_of(value), extra=step.position)
 
 
-def _absolute(of: EvaluationContext, each: Instruction, position: int) -> Polynomial | None:
-    found = _sources(of, each, position, 1)
-    if found is None:
-        return None
-    bounds = range_of(found[0])
-    if bounds.low is not None and bounds.low >= 0:
-        return found[0]
-    high = (
-        max(abs(bounds.low), abs(bounds.high))
-        if bounds.low is not None and bounds.high is not None
-        else None
-    )
-    return of.symbols.unknown("abs", (found[0],), Range(0, high))
+def _absolute(step: Step, value: Polynomial) -> Polynomial:
+    low, high = range_of(value)
+    if low is not None and low >= 0:
+        return value
+    most = max(abs(low), abs(high)) if low is not None and high is not None else None
+    return step.of.symbols.unknown("abs", (value,), Range(0, most))
 
 
-def _bits(of: EvaluationContext, each: Instruction, position: int) -> Polynomial | None:
+def _bits(step: Step, value: Polynomial, count: Polynomial) -> Polynomial | None:
     """SGXT.U32: the lowest bits."""
-    found = _sources(of, each, position, 2)
-    if found is None or found[1].value is None or not each.has("U32") or found[1].value > 31:
+    if count.value is None or not step.each.has("U32") or count.value > 31:
         return None
-    return of.symbols.masked(found[0], (1 << (found[1].value & 31)) - 1)
+    return step.of.symbols.masked(value, (1 << (count.value & 31)) - 1)
 
 
-def _counted(of: EvaluationContext, each: Instruction, position: int) -> Polynomial | None:
-    found = _sources(of, each, position, 1)
-    return of.symbols.unknown("bits", tuple(found or ()), Range(-1, 32), extra=position)
-
-
-RULES: Mapping[str, Rule] = {
-    "IADD3": _sum,
-    "IADD": _sum,
-    "VIADD": _sum,
-    "IADD2": _sum,
-    "IMAD": _multiply_add,
-    "LEA": _shifted_sum,
-    "SHF": _shift,
-    "LOP3": _logic,
-    "VIMNMX": _extreme,
-    "IMNMX": _extreme,
-    "VIADDMNMX": _add_extreme,
-    "SEL": _select,
-    "HFMA2": _packed_constant,
-    "MOV": _move,
-    "R2UR": _move,
-    "SHFL": _same_in_all_lanes,
-    "IABS": _absolute,
-    "SGXT": _bits,
-    "POPC": _counted,
-    "FLO": _counted,
-}
+def _counted(step: Step) -> Polynomial:
+    known = step.of.operand(step.each.sources[0], step.position) if step.each.sources else None
+    values = () if known is None else (known,)
+    return step.of.symbols.unknown("bits", values, Range(-1, 32), extra=step.position)
 
 
 def _rebuilt_extreme(
@@ -366,115 +277,88 @@ REBUILD: Mapping[str, Callable[[Symbols, tuple[Polynomial, ...], Symbol], Polyno
 # --- bitwise logic: LOP3 by its truth table
 
 _ALL_BITS = WORD - 1
-_COLUMNS = (0xF0, 0xCC, 0xAA)
-"""The truth table's columns of the three inputs: bit `4a + 2b + c` of the table is the result."""
+_INPUTS = (4, 2, 1)
+"""Bit `4a + 2b + c` of the table is the result for the bits a, b and c of the inputs."""
 
 
-def _lop3(symbols: Symbols, polynomials: list[Polynomial], table: int) -> Polynomial | None:
-    """The result of LOP3 with a truth table; `None` if nothing useful is known."""
-    constants = [polynomial.value for polynomial in polynomials]
-    varying = [place for place in range(3) if constants[place] is None and _matters(table, place)]
-    fixed = [_ALL_BITS & (value or 0) for value in constants]
+def truth_table(table: int) -> tuple[list[int], Callable[..., int]]:
+    """Which of the three inputs of LOP3 matter, and the result by these."""
+    ones = {row for row in range(8) if table >> row & 1}
+    used = [place for place in range(3) if {row ^ _INPUTS[place] for row in ones} != ones]
+    rows = [row for row in ones if not row & ~sum(_INPUTS[place] for place in used)]
+
+    def function(*values: int) -> int:
+        result = 0
+        for row in rows:
+            bits = -1
+            for value, place in zip(values, used, strict=True):
+                bits &= value if row & _INPUTS[place] else ~value
+            result |= bits
+        return result
+
+    return used, function
+
+
+def _logic(step: Step, *values: Polynomial) -> Polynomial | None:
+    """Where bits of the result are those of one input, or of inputs without a bit in common."""
+    if len(values) < 4 or step.each.numbers[3].kind != "immediate":
+        return None
+    symbols, table = step.of.symbols, step.each.numbers[3].value
+    used, function = truth_table(table)
+    varying = [values[place] for place in used if values[place].value is None]
+
+    def result(*bits: int) -> int:
+        """With these bits for the inputs that vary."""
+        left = iter(bits)
+        words = (values[place].value for place in used)
+        return function(*(next(left) if word is None else word for word in words)) & _ALL_BITS
+
     if not varying:
-        return number(_signed(_evaluate(table, fixed)))
+        return number(signed(result()))
+    none, every = result(*[0] * len(varying)), result(*[-1] * len(varying))
     if len(varying) == 1:
-        return _of_one(symbols, polynomials[varying[0]], table, fixed, varying[0])
+        return _of_one(symbols, varying[0], table, none, every)
     if len(varying) == 2:
-        return _of_two(symbols, polynomials, table, fixed, (varying[0], varying[1]))
-    none, every = _evaluate(table, [0, 0, 0]), _ALL_BITS
-    return _bounded(symbols, [polynomials[place] for place in varying], table, none, every)
-
-
-def _signed(value: int) -> int:
-    return value - WORD if value >= WORD // 2 else value
-
-
-def _matters(table: int, place: int) -> bool:
-    column = _COLUMNS[place]
-    return any(
-        bool(table >> row & 1) != bool(table >> (row ^ (4 >> place)) & 1)
-        for row in range(8)
-        if column >> row & 1
-    )
-
-
-def _evaluate(table: int, words: list[int]) -> int:
-    result = 0
-    for row in range(8):
-        if not table >> row & 1:
-            continue
-        bits = _ALL_BITS
-        for place in range(3):
-            bits &= words[place] if row >> (2 - place) & 1 else _ALL_BITS & ~words[place]
-        result |= bits
-    return result
-
-
-def _with(words: list[int], **bits: int) -> list[int]:
-    changed = list(words)
-    for name, value in bits.items():
-        changed[int(name[1:])] = value
-    return changed
+        results = none, result(0, -1), result(-1, 0), every
+        return _of_two(symbols, varying[0], varying[1], table, results)
+    return _bounded(symbols, varying, table, function(0, 0, 0) & _ALL_BITS, _ALL_BITS)
 
 
 def _of_one(
-    symbols: Symbols, polynomial: Polynomial, table: int, fixed: list[int], place: int
+    symbols: Symbols, polynomial: Polynomial, table: int, zeros: int, ones: int
 ) -> Polynomial | None:
-    """Every bit of the result is 0, 1, the bit of the polynomial, or its inverse."""
-    zeros = _evaluate(table, _with(fixed, **{f"p{place}": 0}))
-    ones = _evaluate(table, _with(fixed, **{f"p{place}": _ALL_BITS}))
-    same = ones & ~zeros & _ALL_BITS
-    inverse = zeros & ~ones & _ALL_BITS
-    constant = zeros & ones
+    """Every bit of the result is 0, 1, the bit of the polynomial, or its inverse. `zeros`, `ones`:
+    the result if all of its bits are."""
+    same, inverse, constant = ones & ~zeros, zeros & ~ones, zeros & ones
+    if inverse == _ALL_BITS:
+        return add(number(-1), polynomial, -1)
     if inverse:
-        if inverse == _ALL_BITS:
-            return add(number(-1), polynomial, -1)
         return _bounded(symbols, [polynomial], table, zeros, zeros | ones)
-    if constant & same:
-        return None
-    return add(symbols.masked(polynomial, same), number(_signed(constant)))
+    return add(symbols.masked(polynomial, same), number(signed(constant)))
 
 
 def _of_two(
     symbols: Symbols,
-    polynomials: list[Polynomial],
+    one: Polynomial,
+    other: Polynomial,
     table: int,
-    fixed: list[int],
-    places: tuple[int, int],
+    results: tuple[int, int, int, int],
 ) -> Polynomial | None:
-    """Each bit is from one polynomial or the other, or combined if they have no bit in common."""
-    first, second = places
-    results = {
-        (a, b): _evaluate(
-            table, _with(fixed, **{f"p{first}": _ALL_BITS * a, f"p{second}": _ALL_BITS * b})
-        )
-        for a in (0, 1)
-        for b in (0, 1)
-    }
-    masks = {"first": 0, "second": 0, "either": 0, "other": 0, "one": 0}
-    for bit in range(32):
-        bits = [results[key] >> bit & 1 for key in ((0, 0), (0, 1), (1, 0), (1, 1))]
-        column = (bits[0], bits[1], bits[2], bits[3])
-        name = {
-            (0, 0, 1, 1): "first",
-            (0, 1, 0, 1): "second",
-            (0, 1, 1, 1): "either",
-            (0, 1, 1, 0): "either",
-            (1, 1, 1, 1): "one",
-            (0, 0, 0, 0): "",
-        }.get(column, "other")
-        if name:
-            masks[name] |= 1 << bit
-    one, other = polynomials[first], polynomials[second]
-    clash = masks["either"] and _may_clash(symbols, one, other, masks["either"])
-    if masks["other"] or clash:
-        possible = results[0, 0] | results[0, 1] | results[1, 0] | results[1, 1]
-        return _bounded(symbols, [one, other], table, results[0, 0], possible)
-    total = add(
-        symbols.masked(one, masks["first"] | masks["either"]),
-        symbols.masked(other, masks["second"] | masks["either"]),
+    """Each bit is from one polynomial or the other, or combined if they have no bit in common.
+    `results`: if the bits of the two are 00, 01, 10 and 11."""
+    neither, of_other, of_one, of_both = results
+    always = neither & of_other & of_one & of_both
+    first, second = (
+        ~neither & ~of_other & of_one & of_both,
+        ~neither & of_other & ~of_one & of_both,
     )
-    return add(total, number(_signed(masks["one"])))
+    either = ~neither & of_other & of_one
+    possible = neither | of_other | of_one | of_both
+    is_other = bool(possible & ~(always | first | second | either))
+    if is_other or (either and _may_clash(symbols, one, other, either)):
+        return _bounded(symbols, [one, other], table, neither, possible)
+    total = add(symbols.masked(one, first | either), symbols.masked(other, second | either))
+    return add(total, number(signed(always)))
 
 
 def _may_clash(symbols: Symbols, one: Polynomial, other: Polynomial, bits: int) -> bool:
@@ -486,21 +370,11 @@ def _may_clash(symbols: Symbols, one: Polynomial, other: Polynomial, bits: int) 
 def _apart(first: Polynomial, second: Polynomial) -> bool:
     """Whether two polynomials never have a bit in common: one is below the other's lowest bit."""
     for low, high in ((first, second), (second, first)):
+        common = math.gcd(*high.terms.values())
         bounds = range_of(low)
-        if bounds.low is None or bounds.low < 0 or bounds.high is None:
-            continue
-        step = _lowest_bit(high)
-        if bounds.high < step:
+        if bounds.is_positive and bounds.high is not None and bounds.high < (common & -common):
             return True
     return False
-
-
-def _lowest_bit(polynomial: Polynomial) -> int:
-    """The largest power of two that divides every coefficient."""
-    together = 0
-    for coefficient in polynomial.terms.values():
-        together |= coefficient & -coefficient
-    return together & -together if together else WORD
 
 
 def _bounded(
@@ -514,7 +388,7 @@ def _bounded(
     highs = []
     for polynomial in polynomials:
         bounds = range_of(polynomial)
-        if bounds.low is None or bounds.low < 0 or bounds.high is None:
+        if not bounds.is_positive or bounds.high is None:
             return symbols.unknown("logic", tuple(polynomials), extra=extra)
         highs.append(bounds.high)
     low_bits = (1 << max(highs, default=0).bit_length()) - 1
@@ -528,3 +402,22 @@ def signed(value: int) -> int:
     """Immediates above 2^31 are negative numbers: `VIADD R2, R2, 0xfffffffc` subtracts 4."""
     value &= 0xFFFFFFFF
     return value - WORD if value >= WORD // 2 else value
+
+
+RULES: Mapping[str, tuple[int | None, Rule]] = {
+    **dict.fromkeys(("IADD3", "IADD", "VIADD", "IADD2"), (None, _sum)),
+    "IMAD": (3, _multiply_add),
+    "LEA": (None, _shifted_sum),
+    "SHF": (3, _shift),
+    "LOP3": (None, _logic),
+    **dict.fromkeys(("VIMNMX", "IMNMX"), (2, _extreme)),
+    "VIADDMNMX": (3, _extreme),
+    "SEL": (2, _select),
+    "HFMA2": (0, _packed_constant),
+    **dict.fromkeys(("MOV", "R2UR"), (1, _move)),
+    "SHFL": (1, _same_in_all_lanes),
+    "IABS": (1, _absolute),
+    "SGXT": (2, _bits),
+    **dict.fromkeys(("POPC", "FLO"), (0, _counted)),
+}
+"""How many of its sources an opcode computes with (None: all but predicates), and its rule."""

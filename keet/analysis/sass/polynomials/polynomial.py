@@ -31,6 +31,11 @@ class Range(NamedTuple):
             return None
         return max(1, self.high - self.low + 1)
 
+    @property
+    def is_positive(self) -> bool:
+        """Whether no value is below 0."""
+        return self.low is not None and self.low >= 0
+
 
 ANY = Range(None, None)
 
@@ -97,6 +102,15 @@ class Polynomial:
     def value(self) -> int | None:
         """The number, if the polynomial is constant; else `None`."""
         return self.constant if not self.terms or set(self.terms) == {()} else None
+
+    def without(self, symbol: Symbol) -> Polynomial:
+        """The terms that lack a symbol."""
+        return Polynomial({p: c for p, c in self.terms.items() if symbol not in p})
+
+    def factor_of(self, symbol: Symbol) -> Polynomial:
+        """What a symbol is multiplied by, of the terms that have it once."""
+        once = {p: c for p, c in self.terms.items() if p.count(symbol) == 1}
+        return Polynomial({tuple(s for s in p if s is not symbol): c for p, c in once.items()})
 
     @property
     def symbols(self) -> set[Symbol]:

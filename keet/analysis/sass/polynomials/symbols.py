@@ -101,10 +101,8 @@ class Symbols:
         """Replaces an expression of several parameters by one unknown number."""
         if len(polynomial.terms) < 2 or not all(symbol.is_uniform for symbol in polynomial.symbols):
             return polynomial
-        if (
-            all(symbol.kind == "param" for symbol in polynomial.symbols)
-            and len(polynomial.terms) <= 2
-        ):
+        are_parameters = all(symbol.kind == "param" for symbol in polynomial.symbols)
+        if are_parameters and len(polynomial.terms) <= 2:
             return polynomial
         return of_symbol(
             self.make("uniform", text_of(polynomial), key=polynomial.key, arguments=(polynomial,))
@@ -120,14 +118,9 @@ class Symbols:
         self, polynomial: Polynomial, divisor: int, kind: str, argument: int
     ) -> Polynomial:
         whole, rest = _split(polynomial, divisor)
-        bounds = range_of(rest)
-        if bounds.low is not None and bounds.high is not None:
-            low, high = bounds.low // divisor, bounds.high // divisor
-            if low == high:
-                return add(whole, number(low))
-        else:
-            low = bounds.low // divisor if bounds.low is not None else None  # type: ignore[assignment]
-            high = bounds.high // divisor if bounds.high is not None else None  # type: ignore[assignment]
+        low, high = (None if end is None else end // divisor for end in range_of(rest))
+        if low is not None and low == high:
+            return add(whole, number(low))
         symbol = self.make(
             kind,
             f"({text_of(rest)} {'>>' if kind == 'shr' else '/'} {argument})",
@@ -147,14 +140,10 @@ class Symbols:
         """`polynomial % divisor` for polynomials that are not negative."""
         _, rest = _split(polynomial, divisor)
         bounds = range_of(rest)
-        if (
-            bounds.low is not None
-            and bounds.high is not None
-            and (bounds.low >= 0 and bounds.high < divisor)
-        ):
-            return rest
         high = divisor - 1
-        if bounds.low is not None and bounds.low >= 0 and bounds.high is not None:
+        if bounds.is_positive and bounds.high is not None:
+            if bounds.high < divisor:
+                return rest
             high = min(high, bounds.high)
         is_power = divisor & (divisor - 1) == 0
         symbol = self.make(
@@ -207,18 +196,13 @@ class Symbols:
         """The smaller or larger of two."""
         a, b = range_of(first), range_of(second)
         for one, other, polynomial in ((a, b, first), (b, a, second)):
-            if is_min and one.high is not None and other.low is not None and one.high <= other.low:
-                return polynomial
-            if (
-                not is_min
-                and one.low is not None
-                and other.high is not None
-                and (one.low >= other.high)
-            ):
+            low, high = (one, other) if is_min else (other, one)
+            if low.high is not None and high.low is not None and low.high <= high.low:
                 return polynomial
         bounds = _extreme_range(a, b, is_min=is_min)
         # Clamped by an unknown number, a polynomial never takes more values than without.
-        clamped = [each for each, by in ((a, second), (b, first)) if _is_unknown_number(by)]
+        sides = ((a, second), (b, first))
+        clamped = [each for each, by in sides if not by.depends and by.value is None]
         reach = clamped[0] if clamped else ANY
         is_scattered = reach.size is None
         if is_scattered:
@@ -261,10 +245,6 @@ class Symbols:
         return of_symbol(symbol)
 
 
-def _is_unknown_number(polynomial: Polynomial) -> bool:
-    return not polynomial.depends and polynomial.value is None
-
-
 _MOST_RUNS = 4
 
 
@@ -294,7 +274,7 @@ def simplified(polynomial: Polynomial, symbols: Symbols) -> Polynomial:
         for product, coefficient in list(polynomial.terms.items()):
             if symbol not in product or product.count(symbol) > 1 or coefficient % divisor:
                 continue
-            others = Polynomial({tuple(s for s in product if s is not symbol): 1})
+            others = Polynomial({product: 1}).factor_of(symbol)
             whole = multiply(symbol.arguments[0], others)
             factor = -coefficient // divisor
             if whole is None or any(
