@@ -158,9 +158,7 @@ def host_source(source: str) -> str:
     return '#include "emulate.h"\n#line 1\n' + text + "\n"
 
 
-def counts(
-    program: Path, *, backwards: bool = False, watch: bool = False
-) -> tuple[list[Row], str]:
+def counts(program: Path, *, backwards: bool = False, watch: bool = False) -> tuple[list[Row], str]:
     """What each kernel did, in the order of launches, and what the program said itself.
 
     `backwards` runs the threads of each block in the other order: a result that changes by it

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from statistics import mean
 
+from evals.pages import markdown_table
 from evals.sass.opcode_coverage import sets
 from evals.sass.scores import (
     BlameScore,
@@ -19,7 +20,6 @@ from evals.sass.scores import (
     reuse_scores,
     stream_scores,
 )
-from evals.tables import markdown_table
 
 STREAMS = ("streams", "streams_second")
 
