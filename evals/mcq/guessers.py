@@ -15,9 +15,8 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import NamedTuple
 
-from evals.bootstrap import Interval, alone
-from evals.mcq.option_design import CHANCE, LETTERS
-from evals.mcq.questions import Question, all_questions
+from evals.bootstrap import Interval, alone, clusters
+from evals.mcq.questions import CHANCE, LETTERS, Question, all_questions
 from keet.findings import findings
 
 _WORD = re.compile(r"[a-z0-9_]+|%")
@@ -190,14 +189,8 @@ def guesses_of_all() -> tuple[Guess, ...]:
 
 def guesses(questions: Sequence[Question]) -> list[Guess]:
     knowing = {name: guesser(questions) for name, guesser in KNOWING.items()}
-    return [
-        Guess(name, _share(questions, {q.id: points(q, scores(q)) for q in questions}))
-        for name, scores in (SIMPLE | knowing).items()
-    ]
+    return [Guess(name, _right(questions, scores)) for name, scores in (SIMPLE | knowing).items()]
 
 
-def _share(questions: Iterable[Question], right: dict[str, float]) -> Interval:
-    by_sample: dict[str, list[float]] = {}
-    for question in questions:
-        by_sample.setdefault(question.sample, []).append(right[question.id])
-    return alone(list(by_sample.values()))
+def _right(questions: Sequence[Question], scores: Callable[[Question], Scores]) -> Interval:
+    return alone(clusters(questions, lambda q: q.sample, lambda q: points(q, scores(q))))

@@ -11,8 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from evals.mcq.option_design import LETTERS
-from evals.mcq.questions import Question, read_key
+from evals.mcq.questions import LETTERS, Question, read_key
 from evals.runs import Answer, Condition, Prompt, Record, RunFolder
 from keet.errors import UsageError
 

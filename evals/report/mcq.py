@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from textwrap import shorten
 from typing import Literal
 
-from evals.mcq.option_design import CHANCE
-from evals.mcq.questions import Question, read_key
+from evals.mcq.questions import CHANCE, Question, read_key
 from evals.mcq.scoring import KEY, McqScore, Outcome
 from evals.mcq.summary import ALL, Cell, Difference, summarise
 from evals.pages import Heading, Part, Points, Prose, Table, interval_cell
@@ -61,12 +60,12 @@ def report_of(runs: Sequence[Scored], earlier: Scored | None) -> McqReport:
     key: dict[str, Question] = {}
     for run in runs:
         key.update(read_key(run.path / KEY))
-    summary = summarise(scores, key)
+    cells, differences = summarise(scores, key)
     return McqReport(
         runs=tuple(run.document for run in runs),
-        summaries=summary.cells,
-        differences=summary.differences,
-        saturation=tuple(saturation(summary.cells)),
+        summaries=cells,
+        differences=differences,
+        saturation=tuple(saturation(cells)),
         wrong=_listed(scores, "wrong"),
         unscored=_listed(scores, "unscored"),
         scores=tuple(scores),

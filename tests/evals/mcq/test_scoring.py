@@ -136,13 +136,13 @@ def test_a_run_is_scored_and_summed_up(tmp_path):
     found = scores(folder)
     assert [one.outcome for one in found] == ["wrong", "right", "unscored", "right"]
 
-    summary = summarise(found, {q.id: q for q in asked})
-    cells = {(cell.group, cell.condition): cell for cell in summary.cells}
+    summaries, differences = summarise(found, {q.id: q for q in asked})
+    cells = {(cell.group, cell.condition): cell for cell in summaries}
     assert (cells[ALL, "none"].right.mean, cells[ALL, "none"].unscored) == (0.0, 1)
     assert cells[ALL, "raw"].right.mean == 1.0
     assert cells["difficulty: visible", "raw"].scored == 2, "one of them is in Triton"
     assert cells["number in: raw alone", "raw"].scored == 2
-    (difference,) = [d for d in summary.differences if d.group == ALL]
+    (difference,) = [d for d in differences if d.group == ALL]
     assert (difference.condition, difference.baseline) == ("raw", "none")
     assert difference.questions == 1, "the unscored one has no pair"
     assert difference.shares.difference.mean == 1.0
