@@ -128,12 +128,9 @@ def _with_includes(path: Path, seen: set[str]) -> Iterator[tuple[str, str]]:
 
 def numbered_source(sample: Sample, variant: str) -> str:
     """Each file under its name, with line numbers."""
+    fence = "```cuda" if sample.language == "cuda" else "```python"
     files = source_files(sample, variant).items()
-    return "\n\n".join(f"{name}:\n{_fence(sample)}\n{numbered(text)}\n```" for name, text in files)
-
-
-def _fence(sample: Sample) -> str:
-    return "```cuda" if sample.language == "cuda" else "```python"
+    return "\n\n".join(f"{name}:\n{fence}\n{numbered(text)}\n```" for name, text in files)
 
 
 def numbered(text: str) -> str:

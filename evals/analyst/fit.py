@@ -115,7 +115,9 @@ def score(prepared: Sequence[Prepared]) -> Score:
         other = max((gain for name, gain in gains.items() if name not in names), default=1.0)
         firsts.append(own > other)
         leads.append(1 / (1 + math.exp(-math.log(own / other) / _LEAD)))
-        errors.append(abs(math.log2(gains.get(each.case.spec.finding, 1.0) / _measured(each.case))))
+        errors.append(
+            abs(math.log2(gains.get(each.case.spec.finding, 1.0) / measured_gain(each.case)))
+        )
     value = _mean(leads) - 0.6 * _mean([min(2.0, e) for e in errors])
     value -= 0.25 * (_mean(_softly(promised)) + _mean(_softly(good)))
     told = [_mean([gain >= _PROMISE for gain in gains]) for gains in (promised, good)]
@@ -134,7 +136,8 @@ def _gains(each: Prepared) -> dict[str, float]:
     return {entry.candidate.id: entry.gain for entry in ranked if entry.possible >= worth}
 
 
-def _measured(case: Case) -> float:
+def measured_gain(case: Case) -> float:
+    """Of the fix of its cause alone."""
     alone = {step.finding: step.speedup for step in case.steps}
     return max(1.0, alone.get(case.spec.finding, case.speedup))
 

@@ -104,10 +104,6 @@ def _usual(question: Question) -> list[float]:
     ]
 
 
-def _unusual(question: Question) -> list[float]:
-    return [-score for score in _usual(question)]
-
-
 SIMPLE: dict[str, Callable[[Question], list[float]]] = {
     "the longest": _of_each(len),
     "the shortest": _of_each(lambda text: -len(text)),
@@ -119,7 +115,7 @@ SIMPLE: dict[str, Callable[[Question], list[float]]] = {
     "words of the question": _overlap,
     "most like the others": _alike,
     "what is usual": _usual,
-    "what is unusual": _unusual,
+    "what is unusual": lambda question: [-score for score in _usual(question)],
     **{f"always {letter}": _place(letter) for letter in LETTERS},
 }
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,7 +36,7 @@ class Coverage(NamedTuple):
     """Opcodes by executed warp instructions."""
 
 
-def coverage(paths: Iterator[Path]) -> Coverage:
+def coverage(paths: Iterable[Path]) -> Coverage:
     shares: list[float] = []
     unknown: Counter[str] = Counter()
     absent = instructions = 0
@@ -67,28 +67,17 @@ def _unknown(program: SassProgram) -> Counter[str]:
     return found
 
 
-def sample_reports() -> Iterator[Path]:
-    yield from sorted((ROOT / "kernels_samples").glob("*/*.ncu-rep*"))
-
-
-def casebook_profiles(*, work: bool) -> Iterator[Path]:
-    splits = load_split()
-    families = ROOT / "kernels_samples" / "casebook" / "families"
-    for path in sorted(families.glob("*/profiles/*.keet.json.zst")):
-        if (splits[path.parents[1].name] == WORK) == work:
-            yield path
-
-
-def corpus_reports() -> Iterator[Path]:
-    for folder in SETS.values():
-        yield from sorted(folder.rglob("*.ncu-rep*"))
-
-
 def sets() -> Iterator[tuple[str, Coverage]]:
-    yield "samples", coverage(sample_reports())
-    yield "casebook, work families", coverage(casebook_profiles(work=True))
-    yield "casebook, locked and opened families", coverage(casebook_profiles(work=False))
-    yield "public reports", coverage(corpus_reports())
+    samples = ROOT / "kernels_samples"
+    splits = load_split()
+    profiles = sorted((samples / "casebook" / "families").glob("*/profiles/*.keet.json.zst"))
+    work = [path for path in profiles if splits[path.parents[1].name] == WORK]
+    public = (path for folder in SETS.values() for path in sorted(folder.rglob("*.ncu-rep*")))
+    yield "samples", coverage(sorted(samples.glob("*/*.ncu-rep*")))
+    yield "casebook, work families", coverage(work)
+    others = coverage(path for path in profiles if splits[path.parents[1].name] != WORK)
+    yield "casebook, locked and opened families", others
+    yield "public reports", coverage(public)
 
 
 def main(arguments: list[str]) -> int:

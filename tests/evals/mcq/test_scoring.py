@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from evals.mcq.questions import Question, write_key
-from evals.mcq.scoring import extract, find_letter, score, scores
+from evals.mcq.scoring import find_letter, score, scores
 from evals.mcq.summary import ALL, summarise
 from evals.runs import Answer, Prompt, RunFolder
 from tests.evals.made_runs import a_run, an_answer
@@ -41,7 +41,7 @@ OPTIONS = "A) DRAM\nB) L2 cache\nC) FMA pipes\nD) XU pipe"
     ],
 )
 def test_a_letter_is_found(text: str, letter: str):
-    assert extract(text) == letter
+    assert find_letter(text).letter == letter
 
 
 @each_row(("text", "why"), [
