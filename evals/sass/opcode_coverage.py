@@ -27,7 +27,6 @@ class Coverage(NamedTuple):
     """For the launches of a set of reports."""
 
     launches: int
-    without_code: int
     instructions: int
     unknown_share: float
     """Executed warp instructions of unknown effect, as the mean of the launches' shares."""
@@ -39,7 +38,7 @@ class Coverage(NamedTuple):
 def coverage(paths: Iterable[Path]) -> Coverage:
     shares: list[float] = []
     unknown: Counter[str] = Counter()
-    absent = instructions = 0
+    instructions = 0
     for path in paths:
         try:
             profile = read_profile(path)
@@ -48,7 +47,6 @@ def coverage(paths: Iterable[Path]) -> Coverage:
         for launch in profile.launches:
             texts = launch.disassembly
             if isinstance(texts, Absent):
-                absent += 1
                 continue
             program = SassProgram.of(texts, InstructionTable(launch).executed or {})
             own = _unknown(program)
@@ -56,7 +54,7 @@ def coverage(paths: Iterable[Path]) -> Coverage:
             instructions += len(program.code)
             shares.append(own.total() / (sum(program.counts) or 1))
     mean = sum(shares) / len(shares) if shares else 0.0
-    return Coverage(len(shares), absent, instructions, mean, max(shares, default=0.0), unknown)
+    return Coverage(len(shares), instructions, mean, max(shares, default=0.0), unknown)
 
 
 def _unknown(program: SassProgram) -> Counter[str]:

@@ -40,7 +40,8 @@ def wrong_options(question: Question) -> list[str]:
 
 @cache
 def metric(report: str, name: str) -> float:
-    _, launch = profile_and_launch(*sample_of(report))
+    sample, variant = sample_of(report)
+    _, launch = profile_and_launch(sample.report(variant), sample.kernel)
     return float(launch.metric(name).value)
 
 
