@@ -163,16 +163,13 @@ def search(prepared: Sequence[Prepared], steps: int, seed: int = 18) -> Score:
     return best
 
 
-def values() -> dict[str, float]:
-    return {name: float(parameters()[name]) for name in SEARCHED}
-
-
 def folds(prepared: Sequence[Prepared], count: int, steps: int) -> list[tuple[Score, Score]]:
     """Scores on the left-out families: with the current values, and with values fitted on the other
     families."""
     families = sorted({each.case.family.name for each in prepared})
     random.Random(18).shuffle(families)
-    start, found = values(), []
+    start = {name: float(parameters()[name]) for name in SEARCHED}
+    found = []
     for number in range(count):
         out: Collection[str] = set(families[number::count])
         theirs = [each for each in prepared if each.case.family.name in out]
@@ -191,7 +188,7 @@ def report(steps: int, parts: int) -> str:
         lines.append(f"fold {number}: today {before}; after a search on the others {after}")
     if steps and not parts:
         lines.append(f"after a search on all: {search(prepared, steps)}")
-        lines += [f"  {name} = {value:.2f}" for name, value in values().items()]
+        lines += [f"  {name} = {float(parameters()[name]):.2f}" for name in SEARCHED]
     return "\n".join(lines) + "\n"
 
 

@@ -15,7 +15,7 @@ from evals.bootstrap import RESAMPLES, Paired, clusters, paired
 from evals.casebook.answers import Facts, Read
 from evals.diagnosis import nvidia
 from evals.diagnosis.answers import Answer
-from evals.forecast.scoring import Pair, Row, Score, range_of, score_pair
+from evals.forecast.scoring import Pair, Row, range_of, score_pair
 from evals.forecast.task import MEANS, error, spread_cell
 from evals.pages import Heading, Part, Points, Prose, Table, number_cell, paired_cells
 
@@ -125,25 +125,19 @@ _OVERALL = {
     "bias; baseline: NVIDIA's largest estimate": "bias",
     "range score; baseline: range of the others": "range_score",
 }
+_MADE = {
+    "forecast made: error; baseline: mean of the others": "naive",
+    "forecast made: gain within the range": "covered",
+    "forecast made: width of the range": "width",
+}
 
 
 def _overall(rows: Sequence[Forecast]) -> Iterator[tuple[str, ...]]:
     for label, name in _OVERALL.items():
         yield label, *paired_cells(_paired(rows, MEANS[name].ours, MEANS[name].theirs))
     said = [each for each in rows if each.row.pair.said]
-    for label, value in _MADE.items() if said else ():
-        yield label, *paired_cells(_made(said, value))
-
-
-_MADE: dict[str, Callable[[Score], float]] = {
-    "forecast made: error; baseline: mean of the others": lambda score: score.error,
-    "forecast made: gain within the range": lambda score: float(score.covered),
-    "forecast made: width of the range": lambda score: score.width,
-}
-
-
-def _made(rows: Sequence[Forecast], value: Callable[[Score], float]) -> Paired:
-    return _paired(rows, lambda row: value(row.keet), lambda row: value(row.naive))
+    for label, name in _MADE.items() if said else ():
+        yield label, *paired_cells(_paired(said, MEANS[name].ours, MEANS[name].theirs))
 
 
 def _paired(

@@ -119,6 +119,10 @@ model, from the names that it writes: see evals/grounding/model_sentences.py."""
 def parts_of(grounded: Grounded, accepts: Accepted, caught: Sequence[Caught]) -> list[Part]:
     checked, trials = grounded.checked, grounded.trials
     mutants = len({(t.sample, t.kind, t.true, t.false) for t in trials})
+    decided = (str(accepts.refuted), str(accepts.doubted))
+    accepted_cells = (str(accepts.sentences), interval_cell(accepts.passed), *decided)
+    count = sum(each.unscored for each in caught)
+    lacking = f"{count} mutants whose true sentence is not confirmed or cannot be judged"
     return [
         Prose(_answer(checked, caught)),
         Heading("Numbers in texts that are true"),
@@ -129,12 +133,12 @@ def parts_of(grounded: Grounded, accepts: Accepted, caught: Sequence[Caught]) ->
         Heading("Mutants"),
         Prose(f"{mutants:,} false sentences about {len({t.sample for t in trials})} samples."),
         Prose(_MUTANTS),
-        Table([_ACCEPTED_HEAD, _accepted_cells(accepts)]),
-        Table([("mutation", "mutants", "caught"), *map(_caught_cells, caught)]),
+        Table([_ACCEPTED_HEAD, accepted_cells]),
+        Table([("mutation", "mutants", "caught"), *_caught_rows(caught)]),
         Heading("Mutants that are not caught"),
-        Points([_slip(each) for each in caught if each.example]),
+        Points(list(_slips(caught))),
         Heading("Unscored"),
-        Points([*map(str, grounded.unscored), _unscored(caught)]),
+        Points([*map(str, grounded.unscored), lacking]),
     ]
 
 
@@ -177,23 +181,15 @@ def _alarms(checked: Sequence[Checked]) -> Iterator[Part]:
     )
 
 
-def _accepted_cells(each: Accepted) -> tuple[str, ...]:
-    counts = str(each.refuted), str(each.doubted)
-    return str(each.sentences), interval_cell(each.passed), *counts
+def _caught_rows(caught: Sequence[Caught]) -> Iterator[tuple[str, ...]]:
+    for each in caught:
+        doubted = f", {each.doubted} not confirmed" if each.doubted else ""
+        yield each.kind, str(each.mutants), interval_cell(each.caught) + doubted
 
 
-def _caught_cells(each: Caught) -> tuple[str, ...]:
-    doubted = f", {each.doubted} not confirmed" if each.doubted else ""
-    return each.kind, str(each.mutants), interval_cell(each.caught) + doubted
-
-
-def _slip(each: Caught) -> str:
-    assert each.example is not None
-    slipped = each.mutants - each.refuted - each.doubted
-    said, true = each.example.false, each.example.true
-    return f"{each.kind}: {slipped} of {each.mutants}, as “{said}” for “{true}”"
-
-
-def _unscored(caught: Sequence[Caught]) -> str:
-    count = sum(each.unscored for each in caught)
-    return f"{count} mutants whose true sentence is not confirmed or cannot be judged"
+def _slips(caught: Sequence[Caught]) -> Iterator[str]:
+    for each in caught:
+        if each.example:
+            slipped = each.mutants - each.refuted - each.doubted
+            said, true = each.example.false, each.example.true
+            yield f"{each.kind}: {slipped} of {each.mutants}, as “{said}” for “{true}”"
