@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from evals.bootstrap import RESAMPLES, Paired, clusters, paired
+from evals.bootstrap import RESAMPLES
 from evals.casebook.answers import Facts, Read
 from evals.diagnosis import nvidia
 from evals.diagnosis.answers import Answer
 from evals.forecast.scoring import Pair, Row, range_of, score_pair
-from evals.forecast.task import MEANS, error, spread_cell
+from evals.forecast.task import MEANS, error, mean_of, spread_cell
 from evals.pages import Heading, Part, Points, Prose, Table, number_cell, paired_cells
 
 
@@ -132,25 +132,14 @@ _MADE = {
 }
 
 
-def _overall(rows: Sequence[Forecast]) -> Iterator[tuple[str, ...]]:
-    for label, name in _OVERALL.items():
-        yield label, *paired_cells(_paired(rows, MEANS[name].ours, MEANS[name].theirs))
-    said = [each for each in rows if each.row.pair.said]
-    for label, name in _MADE.items() if said else ():
-        yield label, *paired_cells(_paired(said, MEANS[name].ours, MEANS[name].theirs))
-
-
-def _paired(
-    rows: Sequence[Forecast], ours: Callable[[Row], float], theirs: Callable[[Row], float]
-) -> Paired:
-    ordered = sorted(rows, key=lambda each: each.facts.family)
-    return paired(
-        clusters(
-            ordered,
-            lambda each: each.facts.family,
-            lambda each: (ours(each.row), theirs(each.row)),
-        )
-    )
+def _overall(forecasts: Sequence[Forecast]) -> Iterator[tuple[str, ...]]:
+    """Whole families are drawn: in pairs of the casebook they are the sample."""
+    rows = [each.row for each in forecasts]
+    said = [row for row in rows if row.pair.said]
+    for labels, some in ((_OVERALL, rows), (_MADE, said)):
+        for label, name in labels.items():
+            if pair := mean_of(some, MEANS[name]):
+                yield label, *paired_cells(pair)
 
 
 def _shares(scores: Scores) -> Iterator[tuple[str, str]]:

@@ -142,14 +142,14 @@ def summarise(rows: Sequence[Row], unscored: Iterable[Unscored] = ()) -> Summary
     return Summary(
         len(rows),
         len({row.pair.sample for row in rows}),
-        {name: _mean_of(rows, mean) for name, mean in MEANS.items()},
+        {name: mean_of(rows, mean) for name, mean in MEANS.items()},
         {name: Share(count, len(rows)) for name, count in absent.items()},
         {cause: _of_finding([r for r in rows if r.pair.cause == cause]) for cause in causes},
         tuple(unscored),
     )
 
 
-def _mean_of(rows: Sequence[Row], mean: Mean) -> Paired | None:
+def mean_of(rows: Sequence[Row], mean: Mean) -> Paired | None:
     """Whole samples are drawn."""
     counted = sorted(filter(mean.counts, rows), key=lambda row: row.pair.sample)
     groups = clusters(
