@@ -103,7 +103,7 @@ def add_options(parser: ArgumentParser) -> None:
 
 def finish(args: Namespace, result: Result) -> int:
     """Print the result. Missed thresholds go to stderr, so that stdout has only the result."""
-    Destination(args, sys.stdout).write(printed(result, args.format))
+    Destination(args).write(printed(result, args.format))
     missed = [each for each in result.thresholds if not each.met] if args.check else []
     for each in missed:
         name, why = each.threshold.value, each.threshold.why

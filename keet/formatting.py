@@ -16,18 +16,12 @@ _NEXT_TO_NOTHING = 1e-4
 def percent_text(percent: float, digits: int = 0) -> str:
     """`83%`; `0.3%` and `99.7%` without digits too: a share that is not zero is not written as 0%,
     and one that is not all is not written as 100%."""
-    return f"{percent_number(percent, digits)}%"
-
-
-def percent_number(percent: float, digits: int = 0) -> str:
-    """The same without the sign."""
+    is_nothing = not f"{percent:.{digits}f}".strip("0.")
     if not digits and 99.5 <= percent < 99.95:
-        return f"{percent:.1f}"
-    written = f"{percent:.{digits}f}"
-    is_small = not digits and percent < 0.95
-    if percent > _NEXT_TO_NOTHING and (is_small or not written.strip("0.")):
-        return f"{percent:.{-math.floor(math.log10(percent))}f}"
-    return written
+        digits = 1
+    elif percent > _NEXT_TO_NOTHING and (is_nothing or (not digits and percent < 0.95)):
+        digits = -math.floor(math.log10(percent))
+    return f"{percent:.{digits}f}%"
 
 
 def percent_cell(percent: float) -> str:
@@ -128,6 +122,12 @@ def first_clause(sentence: str) -> tuple[str, str]:
     """Up to the first semicolon or colon, and the rest, which begins with it."""
     end = _CLAUSE.search(sentence)
     return (sentence[: end.start()], sentence[end.start() :]) if end else (sentence, "")
+
+
+def enumerated(names: Sequence[str]) -> str:
+    """`a, b and c`."""
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def capitalized(text: str) -> str:

@@ -45,8 +45,14 @@ def require(module: str, extra: str) -> ModuleType:
     """Import a package of an extra. Raises NotAvailable with the extra and the pip command."""
     try:
         return import_module(module)
-    except ImportError as error:
-        raise not_available(error, module, extra) from error
+    except ModuleNotFoundError as error:
+        package = (error.name or module).partition(".")[0]
+        raise NotAvailable(missing(package, extra)) from error
+    except ImportError as error:  # a shared library may be too old, for example
+        raise NotAvailable(
+            f"{module} is installed but does not load ({one_line(str(error))}); "
+            f"install it again: pip install --force-reinstall {module.partition('.')[0]}"
+        ) from error
 
 
 def check(module: str, extra: str) -> None:
@@ -59,17 +65,6 @@ def check(module: str, extra: str) -> None:
 def is_installed(module: str) -> bool:
     """Whether a top-level package can be found."""
     return find_spec(module) is not None
-
-
-def not_available(error: ImportError, module: str, extra: str) -> NotAvailable:
-    """The error for a `module` that could not be imported. It may be installed but fail to load,
-    for example because a shared library is too old."""
-    if isinstance(error, ModuleNotFoundError):
-        return NotAvailable(missing((error.name or module).partition(".")[0], extra))
-    return NotAvailable(
-        f"{module} is installed but does not load ({one_line(str(error))}); "
-        f"install it again: pip install --force-reinstall {module.partition('.')[0]}"
-    )
 
 
 def missing(package: str, extra: str) -> str:

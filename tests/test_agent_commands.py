@@ -16,9 +16,8 @@ from typing import Any
 import pytest
 
 from keet.agent.model.messages import ChatReply, ChatRequest, ModelFault
-from keet.agent.model.settings import ModelSpec, TimeLimit
+from keet.agent.model.settings import ModelOptions, ModelSpec, TimeLimit
 from keet.agent.model.transcript import read_transcript, request_text
-from keet.agent.options import ModelOptions
 from tests.conftest import Keet, Result
 from tests.json_documents import check_document
 from tests.rows import mostly_slow

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from keet.cli import COMMANDS, make_parser
+from keet.cli import COMMANDS, GROUPS, make_parser
 from keet.cli.help_texts import RARE_OPTIONS
 from keet.formats.schema import DOCUMENTS
 from keet.serve.tools import TOOLS
@@ -240,7 +240,7 @@ def test_help_and_version(keet: Keet) -> None:
         result = keet(*arguments)
         assert result.code == 0
         listed = re.findall(r"^  ([a-z]+)  ", result.out, re.MULTILINE)
-        assert listed == [name for name, command in COMMANDS.items() if command.group]
+        assert listed == [name for name in COMMANDS if name not in GROUPS[""]]
         assert len(result.out.splitlines()) <= 48
         assert max(len(line) for line in result.out.splitlines()) <= 80
     assert keet("--version").out.startswith("keet ")
@@ -263,7 +263,7 @@ def test_rare_options_are_only_in_the_complete_help(keet: Keet) -> None:
 
 
 def option_names(command: str) -> Iterator[str]:
-    module = import_module(f"keet.cli.{COMMANDS[command].module}")
+    module = import_module(f"keet.cli.{command}")
     if not hasattr(module, "find_action"):
         for action in make_parser(module, command)._actions:
             yield from action.option_strings
@@ -283,7 +283,7 @@ def test_schema(keet: Keet) -> None:
 def test_doctor(keet: Keet, monkeypatch: pytest.MonkeyPatch) -> None:
     shown = keet("doctor")
     assert (shown.code, "--model PROVIDER:NAME" in " ".join(shown.out.split())) == (0, True)
-    monkeypatch.setattr("keet.cli.doctor_checks._PACKAGES", ("rich", "surely-not-installed"))
+    monkeypatch.setattr("keet.cli.doctor._PACKAGES", ("rich", "surely-not-installed"))
     result = keet("doctor")
     assert result.code == 3
     assert "can't work without: surely-not-installed" in result.out

@@ -214,12 +214,11 @@ WRITES = re.compile(
 """Ways to write that neither `keet.safe_text.visible_output` nor `keet.files.replacing` sees."""
 KNOWN = {
     "keet/files.py": "the place itself",
-    "keet/agent/model/cache.py": "keet's own database",
+    "keet/agent/model/reply_cache.py": "keet's own database",
     "keet/agent/model/transcript.py": "JSON lines, appended while a model answers",
     "keet/agent/edits/confined_process.py": "the maps of a user namespace",
     "keet/agent/edits/confinement.py": "a folder for the compiler",
     "keet/agent/edits/compiling.py": "a folder for the compiler",
-    "keet/catalog/compiling.py": "make docs",
     "keet/cli/__init__.py": "/dev/null",
     "keet/cli/diff.py": "GITHUB_STEP_SUMMARY, appended, with `visible`",
     "keet/corpus/discovery.py": "opened to read",

@@ -261,8 +261,8 @@ def test_doctor_lists_extras(keet: Keet, monkeypatch: pytest.MonkeyPatch, wordin
             raise PackageNotFoundError(name)
         return installed[name]
 
-    monkeypatch.setattr("keet.cli.doctor_checks.version", version)
-    monkeypatch.setattr("keet.cli.doctor_checks._native_reader", extra_check)
+    monkeypatch.setattr("importlib.metadata.version", version)
+    monkeypatch.setattr("keet.cli.doctor._native_reader", extra_check)
     done = keet("doctor", width=200)
     assert done.code == 0
     wording([line for line in done.out.splitlines() if " extra " in line or " name " in line])

@@ -14,7 +14,7 @@ from tests.rows import each_row
 
 ROOT = Path(__file__).parent.parent
 LAYERS = [
-    {"safe_text", "formatting", "masking", "lazy_dataclass"},
+    {"safe_text", "formatting", "masking", "lazy_dataclass", "token_count"},
     {"errors", "files", "version", "progress"},
     {"units", "optional_packages"},
     {"catalog"},
@@ -24,8 +24,8 @@ LAYERS = [
     {"findings"},
     {"diagnosis"},
     {"explanation"},
-    {"verification"},
     {"comparison"},
+    {"verification"},
     {"pages"},
     {"formats"},
     {"keet_tools"},

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from keet.agent.options import ModelLimits
+from keet.agent.model.settings import ModelLimits
 from tests.conftest import Keet
 
 BASE_URL = os.environ.get("KEET_TEST_BASE_URL")

@@ -42,7 +42,7 @@ FINDING = FindingSpec(
 
 def candidates(view, model):
     registers = view.get("registers_per_thread")
-    yield Candidate(FINDING.id, f"A thread has {registers}.", 25.0, (registers,), lambda: ())
+    yield Candidate(f"A thread has {registers}.", 25.0, (registers,), lambda: ())
 '''
 
 

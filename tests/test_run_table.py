@@ -15,7 +15,6 @@ from keet_tools.launch_overview import analyst_findings, list_launches
 from keet.analysis.capture.coverage import find_coverage
 from keet.explanation.analyst import explain
 from keet.explanation.explanation_types import Explanation
-from keet.explanation.token_budget import count_tokens
 from keet.ingest import read_profile
 from keet.ingest.run_table import read_run_table, table_document, write_run_table
 from keet.pages.blocks import Block, Heading, Reader, plain
@@ -23,6 +22,7 @@ from keet.pages.context import context_of
 from keet.pages.show import show_page
 from keet.profile import KernelRun, RunTable
 from keet.profile.run_table import Migrations, ProfiledLaunch, SkippedKernel
+from keet.token_count import count_tokens
 from tests.conftest import REPORTS, Keet
 from tests.diff_pages import cells, tables
 from tests.explain_pages import explain_blocks

@@ -11,7 +11,7 @@ from threading import Barrier
 import pytest
 
 from keet.cli import COMMANDS, make_parser, stderr
-from keet.cli.explain_model import NO_MODEL
+from keet.cli.explain import NO_MODEL
 from keet.files import cache_folder
 from tests.conftest import REPORTS, TESTS, Keet, Result
 from tests.rows import each_row
@@ -167,7 +167,7 @@ def test_one_of_several_processes_prints_the_hint() -> None:
 
 def option_helps(option: str) -> dict[str, str]:
     """What its commands say of it."""
-    modules = {name: import_module(f"keet.cli.{COMMANDS[name].module}") for name in COMMANDS}
+    modules = {name: import_module(f"keet.cli.{name}") for name in COMMANDS}
     return {
         name: str(each.help)
         for name, module in modules.items()

@@ -10,8 +10,8 @@ from keet.cli import COMMANDS, help_text
 from keet.cli.skill import SKILL
 from keet.errors import UsageError
 from keet.explanation.casebook import casebook
-from keet.explanation.token_budget import count_tokens
 from keet.findings import findings
+from keet.token_count import count_tokens
 from tests.conftest import Keet
 from tests.rows import each_row
 from tests.typed_commands import parsed
@@ -48,7 +48,7 @@ def test_the_tests_above_refuse_what_cannot_be_typed() -> None:
     for wrong in ("keet explain", "keet explain a.ncu-rep --tops 3", "keet diff a b --launch"):
         with pytest.raises(UsageError):
             parsed(wrong)
-    with pytest.raises(KeyError):
+    with pytest.raises(ModuleNotFoundError):
         parsed("keet explian a.ncu-rep")
     with pytest.raises((AssertionError, UsageError)):
         parsed("keet profile ./app")

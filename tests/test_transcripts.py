@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from evals.public_reports import NOT_FOUND, public_report
+from keet.agent.model.settings import ModelLimits
 from keet.agent.model.transcript import read_transcript
-from keet.agent.options import ModelLimits
 from tests.conftest import Keet
 from tests.rows import each_row, mostly_slow
 from tests.test_agent_commands import no_compiler

@@ -30,7 +30,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def help_examples(command: str) -> list[Typed]:
-    module = import_module(f"keet.cli.{COMMANDS[command].module}")
+    module = import_module(f"keet.cli.{command}")
     text = eval_help() if command == "eval" else module.EXAMPLES
     return _typed(f"keet {command} --help", text)
 

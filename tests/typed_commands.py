@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import pytest
 
-from keet.cli import COMMANDS, dispatch, main
+from keet.cli import dispatch, main
 
 ROOT = Path(__file__).parent.parent
 REPORTS = ROOT / "tests" / "data" / "reports"
@@ -65,7 +65,7 @@ def parsed(command: str) -> Namespace:
     """What the command gets of keet's own parser: an unknown option or missing argument raises."""
     keet, name, *rest = shlex.split(command, comments=True)
     assert keet == "keet", f"{command}: not a keet command"
-    module = import_module(f"keet.cli.{COMMANDS[name].module}")
+    module = import_module(f"keet.cli.{name}")
     action = module.find_action(rest) if hasattr(module, "find_action") else module
     given: list[Namespace] = []
     with pytest.MonkeyPatch.context() as patch:

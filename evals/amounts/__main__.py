@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from keet.documents.amounts import ArrayDocument, LaunchAmounts, LoopAmounts
-from keet.explanation.launch_amounts import launch_amounts
-from keet.explanation.report_amounts import thorough_view
+from keet.explanation.launch_amounts import launch_amounts, thorough_view
 from keet.ingest import read_profile
 from keet.profile import Launch
 

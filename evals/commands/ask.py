@@ -67,8 +67,8 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
+    from keet.agent.model.langchain_chat import announce_tracing
     from keet.agent.model.messages import ModelFault
-    from keet.agent.model.providers import announce_tracing
     from keet.agent.open_model import open_chat
 
     folder = RunFolder(args.run)

@@ -39,7 +39,7 @@ def run(args: Namespace) -> None:
     if model and (provider := provider_of(model)):
         model = model.removeprefix(f"{provider}:")  # its own name: `gpt-5` for `openai:gpt-5`
     lines = list(batch_lines(prompts, model, args.max_output))
-    Destination(args, sys.stdout).write("".join(lines))
+    Destination(args).write("".join(lines))
     if lines:
         named = f"{args.run} FILE --model {args.model or 'NAME'}"
         told = f"{len(lines)} prompts of {folder.run.task}; the answers: keet eval import {named}"

@@ -8,7 +8,6 @@ score near chance, 25 %. To ask a model: keet eval prompts mcq.
 from __future__ import annotations
 
 import json
-import sys
 from argparse import ArgumentParser, Namespace
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -37,7 +36,7 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> None:
     questions = all_questions()
-    out = Destination(args, sys.stdout)
+    out = Destination(args)
     if args.show is not None:
         if not (found := [question for question in questions if question.id == args.show]):
             told = f"there is no question {args.show!r}; ids: keet eval mcq --format json"

@@ -9,7 +9,6 @@ hand. FILE.json prints the tables of a result that --result wrote.
 from __future__ import annotations
 
 import shlex
-import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -98,7 +97,7 @@ def _names_of(known: Sequence[str]) -> Callable[[str], tuple[str, ...]]:
 
 
 def run(args: Namespace) -> int:
-    destination = Destination(args, sys.stdout)
+    destination = Destination(args)
     if args.folder.is_file():
         destination.write(_printed(args, _read_result(args.folder)))
         return 0

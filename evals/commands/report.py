@@ -7,7 +7,6 @@ and are wrong.
 
 from __future__ import annotations
 
-import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
@@ -40,7 +39,7 @@ def run(args: Namespace) -> None:
     from evals.report.mcq import parts_of, report_of
     from keet.cli.arguments import Destination
 
-    destination = Destination(args, sys.stdout)
+    destination = Destination(args)
     runs = open_runs(args.runs)
     report = report_of(runs, open_earlier(args.against) if args.against else None)
     if args.format == "json":

@@ -5,14 +5,14 @@ from __future__ import annotations
 from functools import cached_property
 
 from keet.comparison.compare import Difference, compare_explanations
-from keet.comparison.verify_values import computed_values
 from keet.errors import NotAvailable
 from keet.evidence import Evidence
 from keet.explanation.analyst import explain
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.ingest import read_profile
 from keet.units import Quantity
-from keet.verification.named_values import ComputedValues
+from keet.verification.launch_values import ComputedValues
+from keet.verification.verify_against import computed_values
 from kernels_samples.samples import Sample
 
 ASKED = (

@@ -15,12 +15,12 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from keet.comparison.verify_values import computed_values
 from keet.documents.verify import ClaimVerdict
 from keet.ingest import read_profile
 from keet.profile import Profile
-from keet.verification.named_values import ComputedValues
+from keet.verification.launch_values import ComputedValues
 from keet.verification.verify import verify_text
+from keet.verification.verify_against import computed_values
 
 ROOT = Path(__file__).resolve().parents[2]
 SENTENCES = Path(__file__).with_name("sentences.toml")

@@ -8,11 +8,11 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple, get_args
 
-from keet.explanation.token_budget import guess_tokens
 from keet.optimize.engine import PromptBuilder
 from keet.optimize.facts import Facts
 from keet.optimize.prompt import PromptFacts, block, build_prompt, prompt_with
 from keet.optimize.protocol import DETAILS, LINES
+from keet.token_count import guess_tokens
 
 ConditionName = Literal["times", "ncu", "keet-without-amounts", "keet"]
 NAMES: tuple[ConditionName, ...] = get_args(ConditionName)

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import chain
 from typing import NamedTuple
 
 from keet.agent.answer_schemas import (
@@ -58,8 +57,8 @@ class AnswerFault(NamedTuple):
 
     text: str
     reason: str
-    correct: Callable[[Correction], bool]
-    """Applies the correction; False if it contains none."""
+    correct: Callable[[Correction], None]
+    """Applies the correction, if it contains one."""
 
     def __str__(self) -> str:
         return f"{self.text}\n   ({self.reason})"
@@ -90,20 +89,14 @@ class AnswerTexts:
             for at in reversed(range(len(prose.sentences))):
                 sentence = prose.sentences[at]
                 if sentence.problem and sentence.fault != "undecided":
-                    yield AnswerFault(
-                        sentence.written, sentence.problem, self._corrector(where, at)
-                    )
+                    correct = partial(self._correct, where, at)
+                    yield AnswerFault(sentence.written, sentence.problem, correct)
 
-    def _corrector(self, where: str, at: int) -> Callable[[Correction], bool]:
-        def correct(rewritten: Correction) -> bool:
-            if "text" not in rewritten.model_fields_set:
-                return False
+    def _correct(self, where: str, at: int, rewritten: Correction) -> None:
+        if "text" in rewritten.model_fields_set:
             # An empty text withdraws the sentence: the prompt offers that.
             new = self._read(where, rewritten.text)
             self._prose[where] = self._prose[where].replaced(at, new)
-            return True
-
-        return correct
 
 
 class CheckedAnswer:
@@ -131,59 +124,41 @@ class CheckedAnswer:
 
     # --- corrections
 
-    def faults(self) -> list[AnswerFault]:
-        wrong = (self._wrong_facts(), self._wrong_claims(), self._wrong_edits())
-        return [*self.texts.faults(), *chain.from_iterable(wrong)]
-
-    def _wrong_facts(self) -> Iterator[AnswerFault]:
+    def faults(self) -> Iterator[AnswerFault]:
+        yield from self.texts.faults()
         said = dict(zip(self._facts, (*self._said.causes, *self._said.objections), strict=True))
         for where, facts in self._facts.items():
             is_cause = where.startswith("causes")
             problem = facts.problem or (self._judge.unrelated(said[where], facts.ids) * is_cause)
             if problem:
-                yield AnswerFault(f"`because` of {where}", problem, self._fact_corrector(where))
-
-    def _fact_corrector(self, where: str) -> Callable[[Correction], bool]:
-        def correct(rewritten: Correction) -> bool:
-            because = expressions_of(rewritten.text)
-            if because:
-                self._facts[where] = facts_of(because, self._words)
-            return bool(because)
-
-        return correct
-
-    def _wrong_claims(self) -> Iterator[AnswerFault]:
+                correct = partial(self._correct_facts, where)
+                yield AnswerFault(f"`because` of {where}", problem, correct)
         for i, cause in enumerate(self._said.causes):
             for claim, unused in self._judge.refused(cause):
                 text = f"a claim of causes[{i}]: {unused.claim.written}"
                 yield AnswerFault(text, unused.reason, partial(self._correct_claim, i, claim))
-
-    def _correct_claim(self, i: int, wrong: RawClaim, rewritten: Correction) -> bool:
-        is_given, cause = "claims" in rewritten.model_fields_set, self._said.causes[i]
-        if is_given:
-            kept = [claim for claim in cause.claims if claim is not wrong]
-            new = cause.model_copy(update={"claims": [*kept, *rewritten.claims]})
-            self._said.causes[i] = new
-        return is_given
-
-    def _wrong_edits(self) -> Iterator[AnswerFault]:
         for i, placed in enumerate(self._edits):
             if placed.fault and self._said.edits[i].changes:
-                what = f"edit {i + 1}: {self._said.edits[i].what[:120]}"
-                yield AnswerFault(what, placed.fault, self._edit_corrector(i))
+                text = f"edit {i + 1}: {self._said.edits[i].what[:120]}"
+                yield AnswerFault(text, placed.fault, partial(self._correct_edit, i))
 
-    def _edit_corrector(self, i: int) -> Callable[[Correction], bool]:
-        def correct(rewritten: Correction) -> bool:
-            if not rewritten.changes:
-                return False
-            placed = self._placer.place(rewritten.changes)
-            if placed.patch or not self._edits[i].patch:
-                self._edits[i] = placed
-                edit = self._said.edits[i].model_copy(update={"changes": rewritten.changes})
-                self._said.edits[i] = edit
-            return placed.fault is None
+    def _correct_facts(self, where: str, rewritten: Correction) -> None:
+        if because := expressions_of(rewritten.text):
+            self._facts[where] = facts_of(because, self._words)
 
-        return correct
+    def _correct_claim(self, i: int, wrong: RawClaim, rewritten: Correction) -> None:
+        if "claims" in rewritten.model_fields_set:
+            cause = self._said.causes[i]
+            kept = [claim for claim in cause.claims if claim is not wrong]
+            claims = [*kept, *rewritten.claims]
+            self._said.causes[i] = cause.model_copy(update={"claims": claims})
+
+    def _correct_edit(self, i: int, rewritten: Correction) -> None:
+        placed = self._placer.place(rewritten.changes) if rewritten.changes else None
+        if placed and (placed.patch or not self._edits[i].patch):
+            self._edits[i] = placed
+            edit = self._said.edits[i].model_copy(update={"changes": rewritten.changes})
+            self._said.edits[i] = edit
 
     # --- the result
 
@@ -376,34 +351,39 @@ class CauseJudge:
 # --- ranking
 
 
-class RankedLaunch(NamedTuple):
-    """A launch with a model's supported causes among its findings."""
-
-    each: LaunchExplanation
-    leads: bool
-    """Whether the headline is a cause of the model."""
-
-
 def rank_with_causes(
     each: LaunchExplanation, causes: Sequence[CauseDocument], objections: Sequence[CauseDocument]
-) -> RankedLaunch:
-    """Ranks by expected gain. A finding that the model objects to with true facts is ranked behind
-    the first of the model's own causes that has a supported amount."""
+) -> tuple[LaunchExplanation, bool]:
+    """The launch with a model's supported causes among its findings, and whether its headline is
+    one of them. Ranks by expected gain. A finding that the model objects to with true facts is
+    ranked behind the first of the model's own causes that has a supported amount."""
     claims = [cause.claim for cause in causes if isinstance(cause.claim, EvaluatedClaim)]
     evaluated = [claim for claim in claims if claim.supported]
-    diagnosis = _diagnosis(each)
+    diagnosis = Diagnosis(
+        each.view,
+        TimeModel(each.view),
+        each.account,
+        each.findings,
+        each.all_fixed,
+        each.order_reason,
+        each.lesser,
+        each.verdict.healthy,
+        each.judged_by,
+    )
     ranked = _reordered(rank_with_claims(diagnosis, evaluated), causes, objections)
     placed = [_placed(entry, causes, each) for entry in ranked]
     findings = listed(placed, each.view, each.account)
     again = second_opinion(each.view.ledger, findings, each.lesser, each.account.unknown)
-    told = replace(
-        each,
-        findings=findings,
-        second_opinion=again,
-        order_reason=each.order_reason if _is_order_kept(each, findings) else None,
+    # keet's reason for the order holds if its first finding is still first, and no forecast that
+    # the reason may compare has changed.
+    own = {finding.id: finding.forecast for finding in each.findings}
+    is_kept = [f.id for f in findings[:1]] == [f.id for f in each.findings[:1]] and all(
+        own.get(finding.id, finding.forecast) == finding.forecast for finding in findings
     )
+    reason = each.order_reason if is_kept else None
+    told = replace(each, findings=findings, second_opinion=again, order_reason=reason)
     if not ranked or not ranked[0].leads:
-        return RankedLaunch(told, leads=False)
+        return told, False
     first = each.findings[0].id if each.findings and not each.verdict.healthy else None
     # Also if the model only moved one of keet's findings to the front, or gave its amounts.
     leads = findings[0].id != first or findings[0].amounts_by == "model"
@@ -412,16 +392,7 @@ def rank_with_causes(
     ]
     note = "" if leads or lines[0] == lines[1] else " (line by the model)"
     verdict = verdict_of(diagnosis._replace(findings=findings, healthy=None), note)
-    return RankedLaunch(replace(told, verdict=verdict), leads)
-
-
-def _is_order_kept(each: LaunchExplanation, findings: Sequence[Finding]) -> bool:
-    """Whether keet's first finding is still first, and no forecast that its reason may compare has
-    changed."""
-    own = {finding.id: finding.forecast for finding in each.findings}
-    return [f.id for f in findings[:1]] == [f.id for f in each.findings[:1]] and all(
-        own.get(finding.id, finding.forecast) == finding.forecast for finding in findings
-    )
+    return replace(told, verdict=verdict), leads
 
 
 def _placed(
@@ -448,20 +419,6 @@ def _placed(
     advised = places if counted and not named else ordered
     here = each.view.here(findings()[finding.id].memory, advised)
     return replace(finding, locations=ordered, here=here)
-
-
-def _diagnosis(each: LaunchExplanation) -> Diagnosis:
-    return Diagnosis(
-        each.view,
-        TimeModel(each.view),
-        each.account,
-        each.findings,
-        each.all_fixed,
-        each.order_reason,
-        each.lesser,
-        each.verdict.healthy,
-        each.judged_by,
-    )
 
 
 def _reordered(

@@ -12,9 +12,9 @@ from typing import NamedTuple
 from keet.agent import prompts
 from keet.agent.answer_schemas import TextAnswer
 from keet.agent.model.messages import NEXT_CAN_SUCCEED, ChatMessage, ChatRequest, ModelFault
+from keet.agent.model.settings import ModelOptions
 from keet.agent.model.transcript import request_text
 from keet.agent.open_model import ask_model, fault_from
-from keet.agent.options import ModelOptions
 from keet.agent.redaction import Redactor
 from keet.agent.session import ModelSession, Progress, estimate
 from keet.documents.insights import InsightDocument
@@ -55,7 +55,12 @@ def summarise_insights(
         first: ModelFault | None = None
         for insight in insights:
             try:
-                texts[insight.id] = _summary(session, insight, options)
+                session.begin(insight.id)
+                session.tell("asking the model")
+                opening = _opening(insight, options)
+                said = session.converse("insights", lambda _: opening, TextAnswer)  # noqa: B023
+                names = {hidden: name for name, hidden in _placeholders(insight, options).items()}
+                texts[insight.id] = read_summary(insight, _replaced(said.answer, names))
             except (Exception, KeyboardInterrupt) as problem:  # noqa: BLE001 - keet's part is kept
                 fault = fault_from(problem)
                 first = first or fault  # later faults may be consequences of the first
@@ -75,14 +80,6 @@ def summarise_insights(
         command="insights",
     )
     return InsightSummaries(texts, author.model, author.usage, author.problem)
-
-
-def _summary(session: ModelSession, insight: InsightDocument, options: ModelOptions) -> Prose:
-    session.begin(insight.id)
-    session.tell("asking the model")
-    said = session.converse("insights", lambda _: _opening(insight, options), TextAnswer)
-    names = {hidden: name for name, hidden in _placeholders(insight, options).items()}
-    return read_summary(insight, _replaced(said.answer, names))
 
 
 def shown_insight_prompts(insights: Sequence[InsightDocument], options: ModelOptions) -> str:

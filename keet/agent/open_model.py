@@ -8,13 +8,12 @@ import os
 from collections.abc import Callable
 from contextlib import closing
 
-from keet.agent.model.cache import Cache, CachedChat
 from keet.agent.model.faults import AskedModel, missing_extra
 from keet.agent.model.messages import UNSENT, Chat, ModelFault
 from keet.agent.model.process import ModelProcess
-from keet.agent.model.settings import ModelSpec, TimeLimit, provider_of
+from keet.agent.model.reply_cache import CachedChat, ReplyCache
+from keet.agent.model.settings import ModelOptions, ModelSpec, TimeLimit, provider_of
 from keet.agent.model.transcript import Transcript
-from keet.agent.options import ModelOptions
 from keet.agent.prompts import prompt_version
 from keet.agent.redaction import Redactor
 from keet.agent.session import ModelSession, Progress
@@ -34,7 +33,7 @@ def open_chat(spec: ModelSpec, limit: TimeLimit | None = None) -> Chat:
         return open_script(spec.name.removeprefix("scripted:"))
     if fault := missing_extra(AskedModel(spec)):  # reported before any work begins
         raise fault
-    return ModelProcess(spec, limit)
+    return ModelProcess.connected(spec, limit)
 
 
 def open_run_chat(options: ModelOptions) -> Chat:
@@ -52,19 +51,11 @@ def _with_cache(chat: Chat, options: ModelOptions, about: str) -> Chat:
         return chat
     return CachedChat(
         chat,
-        Cache(cache_folder() / "answers.sqlite"),
+        ReplyCache(cache_folder() / "answers.sqlite"),
         report_sha256=about,
         prompt_version=prompt_version(),
         settings={"base_url": options.spec.base_url},
     )
-
-
-def _open_transcript(options: ModelOptions, name: str) -> Transcript:
-    """`name`: part of the file name if the options name no file."""
-    if options.transcript is not None or options.replay is not None:
-        return Transcript(options.transcript)
-    now = datetime.datetime.now(datetime.UTC).strftime("%Y%m%d-%H%M%S-%f")
-    return Transcript(cache_folder() / "transcripts" / f"{now}-{os.getpid()}-{name}.jsonl")
 
 
 def ask_model(  # noqa: PLR0913 - the parts of a run
@@ -80,12 +71,17 @@ def ask_model(  # noqa: PLR0913 - the parts of a run
     """Calls `work`, which keeps its results itself, with an open model. Never raises because of the
     model: the author has the problem.
 
-    `name`: of the transcript. `about`: what the cache identifies the data by. `facts`: for the
-    first event of the transcript."""
+    `name`: of the transcript, if the options name no file. `about`: what the cache identifies the
+    data by. `facts`: for the first event of the transcript."""
     session, fault = None, None
-    with closing(_open_transcript(options, name)) as transcript:
+    path = options.transcript
+    if path is None and options.replay is None:
+        now = datetime.datetime.now(datetime.UTC).strftime("%Y%m%d-%H%M%S-%f")
+        path = cache_folder() / "transcripts" / f"{now}-{os.getpid()}-{name}.jsonl"
+    with closing(Transcript(path)) as transcript:
         limits = options.limits._asdict()
-        transcript.start(model=options.spec.name, **facts, limits=limits, redact=options.redact)
+        model, redact = options.spec.name, options.redact
+        transcript.event("start", model=model, **facts, limits=limits, redact=redact)
         try:
             session = ModelSession(
                 _with_cache(open_run_chat(options), options, about),
@@ -99,7 +95,8 @@ def ask_model(  # noqa: PLR0913 - the parts of a run
             fault = work(session)
         except (Exception, KeyboardInterrupt) as problem:  # noqa: BLE001 - keet's part is printed
             fault = fault_from(problem)
-        transcript.end(fault.kind if fault else "done", session.usage if session else None)
+        usage = session.usage if session else None
+        transcript.event("end", outcome=fault.kind if fault else "done", usage=usage)
         is_sent = session is not None and not (fault and fault.kind in UNSENT)
         if not is_sent and options.transcript is None:
             transcript.discard()
@@ -109,9 +106,8 @@ def ask_model(  # noqa: PLR0913 - the parts of a run
     for problem_line in filter(None, (transcript.problem, cache_problem)):
         progress(problem_line)
     author = chat.name if chat and not options.replay else options.spec.name
-    path = str(transcript.kept) if transcript.kept else None
-    usage = session.usage if session else NO_USAGE
-    return Authorship(author, usage, str(fault) if fault else None, path)
+    kept = str(transcript.kept) if transcript.kept else None
+    return Authorship(author, usage or NO_USAGE, str(fault) if fault else None, kept)
 
 
 def fault_from(problem: BaseException) -> ModelFault:

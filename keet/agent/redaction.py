@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Literal
 
 from keet.agent import prompts
+from keet.agent.model.settings import Redaction
 from keet.errors import one_line
 from keet.explanation.explanation_types import Explanation
 from keet.masking.keys import scrub
 from keet.profile import Launch
 from keet.profile.names import file_name
-
-Redaction = Literal["names", "source", "all"]
 
 _QUOTED_CODE = re.compile(r" \(`[^`\n]*`(?:, `[^`\n]*`)*\)")
 """Code that the analyst quotes: ` (`out[x * n + y]`)`."""
@@ -110,18 +108,15 @@ class Redactor:
 
     def _hide(self, name: str | None, kind: str) -> None:
         if name and len(name) >= _SHORTEST and name not in self._placeholders:
-            placeholder = self._fresh(kind)
+            # A word that does not occur in the source: otherwise it would be replaced back.
+            count = 1 + sum(known.startswith(f"{kind}_") for known in self._real)
+            while any(f"{kind}_{count}" in text for text in self._taken):
+                count += 1000
+            placeholder = f"{kind}_{count}"
             self._real[placeholder] = name
             shown = one_line(name.expandtabs(4)).replace("`", "'")
             for form in (name, one_line(name), shown, _in_ids(name)):
                 self._placeholders.setdefault(form, placeholder)
-
-    def _fresh(self, kind: str) -> str:
-        """A word that does not occur in the source: otherwise it would be replaced back."""
-        count = 1 + sum(known.startswith(f"{kind}_") for known in self._real)
-        while any(f"{kind}_{count}" in text for text in self._taken):
-            count += 1000
-        return f"{kind}_{count}"
 
 
 def _in_ids(name: str) -> str:

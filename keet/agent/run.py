@@ -1,7 +1,9 @@
 """Entry points of the agent: `explain_with_model` adds a model's part to an explanation, `ask`
 answers a question, `shown_prompts` shows what they would send.
 
-If the model fails, the analyst's explanation is still returned.
+Source and evidence are sent together. Numbers in an answer are references. The faults of an answer
+are sent back once, with the reasons. If the model fails, the analyst's explanation is still
+returned.
 """
 
 from __future__ import annotations
@@ -10,11 +12,22 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from keet_tools.answers import ToolInput
 
-from keet.agent.answering import answer_question, explain_launch
+from keet.agent import prompts
+from keet.agent.answer_schemas import MOST_CORRECTIONS, Conclusion, Corrections, TextAnswer
+from keet.agent.checked_answer import (
+    AnswerFault,
+    AnswerTexts,
+    CauseJudge,
+    CheckedAnswer,
+    rank_with_causes,
+)
+from keet.agent.edits.edit_placer import EditPlacer
+from keet.agent.edits.patches import with_patch
 from keet.agent.model.messages import (
     NEXT_CAN_SUCCEED,
     UNSENT,
@@ -22,19 +35,149 @@ from keet.agent.model.messages import (
     ChatRequest,
     ModelFault,
 )
+from keet.agent.model.settings import ModelOptions
 from keet.agent.model.transcript import Transcript, check_replay, request_text
 from keet.agent.open_model import ask_model, fault_from
-from keet.agent.options import ModelOptions
 from keet.agent.prompts import prompt_version
 from keet.agent.redaction import Redactor
-from keet.agent.session import ModelSession, Progress
+from keet.agent.session import ModelSession, Progress, Toolbox
+from keet.agent.source_listing import build_facts, shown_source
+from keet.agent.vocabulary import evidence_summary, overview, vocabulary
+from keet.documents.explain import BY_MODEL
+from keet.documents.finding import Place
 from keet.documents.model_explanation import Authorship
 from keet.errors import one_line
-from keet.evidence import Prose
+from keet.evidence import Evidence, Prose
 from keet.explanation.explain_document import AnsweredQuestion, cited_numbers
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
+from keet.formatting import count_noun
 
+_SOURCE_TOKENS = 3000
+"""Budget for the source, which is sent with every call of the conversation."""
 EMPTY_ANSWER = "the model's answer is empty; ask again, or try another model"
+
+
+# --- one conversation: ask, check the answer, correct once
+
+
+def explain_launch(
+    session: ModelSession, tool_input: ToolInput, *, compiles: bool, include: Sequence[str] = ()
+) -> LaunchExplanation:
+    """With the model's explanation, and its supported causes among the findings. Raises
+    ModelFault."""
+    each = tool_input.launch()
+    launch = each.launch
+    session.begin(f"#{launch.id} {launch.name.short}")
+    session.tell("asking the model")
+    placer = EditPlacer(
+        launch,
+        compiles=compiles and tool_input.show_source,
+        include=include,
+        quotes_source=tool_input.show_source,
+    )
+    evidence, source = evidence_summary(tool_input), _source(tool_input)
+
+    def opening(rounds: int) -> str:
+        return prompts.explain(
+            what=f"{launch.name.short} on {launch.device.name or 'a GPU that is not named'}",
+            build=", ".join(build_facts(launch)),
+            source=source,
+            evidence=evidence,
+            rounds=rounds,
+        )
+
+    said = session.converse("explain", opening, Conclusion, Toolbox(tool_input, placer))
+    changes = [change for edit in said.edits for change in edit.changes]
+    code = [text for change in changes for text in (change.new, change.diff)]
+    words = vocabulary(tool_input, code, of_focus=True)
+    answer = CheckedAnswer(said, words, CauseJudge(each, words), placer)
+    sent_back = repair(session, tool_input, list(answer.faults()))
+    explained = answer.model_explanation(sent_back)
+    told, leads = rank_with_causes(each, explained.causes, explained.objections)
+    explained = explained.beside(finding.id for finding in told.findings)
+    explained = with_patch(explained, (finding.id for finding in each.findings))
+    if leads:
+        explained = replace(explained, leads=True)
+        verdict = replace(told.verdict, by=BY_MODEL, analyst_headline=each.verdict.headline)
+        told = replace(told, verdict=verdict)
+    # Evidence of other launches or reports that is cited becomes evidence of this launch.
+    own = {piece.id for piece in each.view.ledger}
+    for piece in tool_input.evidence():
+        if piece.id in explained.ids and piece.id not in own:
+            each.view.ledger.adopt(piece)
+    return replace(told, model=explained)
+
+
+def _source(tool_input: ToolInput) -> str:
+    """The kernel and what decides its work; empty if there is no source that may be sent."""
+    if not tool_input.show_source:
+        return ""
+    each = tool_input.launch()
+    places: list[Place] = [place for finding in each.findings for place in finding.locations]
+    return shown_source(each.launch, _SOURCE_TOKENS, places + list(each.view.sampled_places()))
+
+
+def answer_question(session: ModelSession, tool_input: ToolInput, question: str) -> Prose:
+    """Raises ModelFault."""
+    session.begin("the question")
+    session.tell("looking at the evidence")
+    count = len(tool_input.explanations)
+    what = f"{count} profiles of GPU kernels" if count > 1 else "a profile of GPU kernels"
+
+    def opening(rounds: int) -> str:
+        evidence = overview(tool_input)
+        return prompts.ask(what=what, question=question, evidence=evidence, rounds=rounds)
+
+    said = session.converse("ask", opening, TextAnswer, Toolbox(tool_input))
+    texts = AnswerTexts(vocabulary(tool_input))
+    texts.put("answer", said.answer)
+    repair(session, tool_input, list(texts.faults()))
+    return texts["answer"]
+
+
+_OFFERED_NAMES = 16
+"""Evidence names that the request offers."""
+
+
+def repair(session: ModelSession, tool_input: ToolInput, faults: Sequence[AnswerFault]) -> int:
+    """Returns how many parts were sent back. What is not corrected stays, marked as unchecked."""
+    if not faults:
+        return 0
+    faults = faults[:MOST_CORRECTIONS]
+    session.tell(f"asking the model to correct {count_noun(len(faults), 'part')}")
+    prompt = prompts.repair([str(fault) for fault in faults], _names(tool_input, faults))
+    try:
+        repaired = session.converse("repair", lambda _: prompt, Corrections)
+    except (ModelFault, KeyboardInterrupt) as problem:
+        # The answer is kept without corrections; after Ctrl-C nothing more is asked.
+        session.interrupted = isinstance(problem, KeyboardInterrupt)
+        session.transcript.event("note", repair=str(problem) or "interrupted")
+        return 0
+    given = {each.number: each for each in repaired.corrections}
+    for number, fault in enumerate(faults, 1):
+        if number in given:
+            fault.correct(given[number])
+    return len(faults)
+
+
+def _names(tool_input: ToolInput, faults: Sequence[AnswerFault]) -> str:
+    """Evidence that may have been meant: named in the faults, or with similar words."""
+    said = " ".join(map(str, faults))
+    words = _words(" ".join(fault.text for fault in faults))
+
+    def distance(piece: Evidence) -> tuple[bool, int]:
+        return piece.slug not in said, -len(words & _words(f"{piece.label} {piece.slug}"))
+
+    measured = (x for x in tool_input.evidence() if not x.slug.startswith("claimed_"))
+    ranked = sorted(measured, key=distance)[:_OFFERED_NAMES]
+    rows = (f"{{{piece.id}}} {piece.label} {piece}" for piece in ranked)
+    return tool_input.with_short_names("\n".join(rows))
+
+
+def _words(text: str) -> set[str]:
+    """Lower-case words, without common ones."""
+    common = "the is are of and at in on to for by it that per pct"
+    return set(re.findall(r"[a-z][a-z0-9]+", text.lower())).difference(common.split())
 
 
 # --- explain
@@ -145,7 +288,7 @@ def _ask_about(
     """A replayed transcript must be of these reports; the author is the model recorded in it."""
     shas = [told.profile.provenance.sha256 for told in explanations]
     if options.replay is not None:
-        model = check_replay(options.replay, shas, question).model
+        model = check_replay(options.replay, shas, question)
         name = f"{model} (replayed)" if model else options.spec.name
         options = options._replace(spec=options.spec._replace(name=name))
     return ask_model(

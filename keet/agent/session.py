@@ -9,7 +9,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from keet_tools.answers import Answer, ToolInput
 from keet_tools.registry import call_tool, offered_tools
@@ -28,8 +28,8 @@ from keet.agent.model.messages import (
     ToolSpec,
 )
 from keet.agent.model.messages import estimate as estimate  # noqa: PLC0414 - used with a session
+from keet.agent.model.settings import ModelLimits
 from keet.agent.model.transcript import Transcript
-from keet.agent.options import ModelLimits
 from keet.agent.redaction import Redactor
 from keet.documents.model_explanation import NO_USAGE, UsageDocument
 from keet.errors import one_line
@@ -105,7 +105,8 @@ class ModelSession:
         seconds = time.monotonic() - began
         self.transcript.reply(reply, seconds)
         self._count(reply, seconds)
-        self._calibrate(request, reply)
+        if not reply.spent.estimated and reply.spent.input_tokens > 0:
+            self._ratio = min(1.5, max(0.5, reply.spent.input_tokens / estimate(request)))
         back = self.redactor.back
         return reply._replace(text=back(reply.text), calls=_changed_calls(reply.calls, back))
 
@@ -133,27 +134,20 @@ class ModelSession:
         fresh = not reply.cached
         input_tokens = before.input_tokens + fresh * spent.input_tokens
         output_tokens = before.output_tokens + fresh * spent.output_tokens
+        into, out = self._price or (math.nan, math.nan)
+        cost = (input_tokens * into + output_tokens * out) / 1e6
         self.usage = UsageDocument(
             calls=before.calls + fresh,
             cached=before.cached + reply.cached,
             input_tokens=input_tokens,
             output_tokens=output_tokens,
-            cost=self._cost(input_tokens, output_tokens),
+            cost=cost if math.isfinite(cost) else "unknown",
             seconds=before.seconds + seconds,
             estimated=before.estimated or (fresh and spent.estimated),
         )
 
     def _tokens(self, request: ChatRequest) -> int:
         return math.ceil(_SAFETY * self._ratio * estimate(request))
-
-    def _calibrate(self, request: ChatRequest, reply: ChatReply) -> None:
-        if not reply.spent.estimated and reply.spent.input_tokens > 0:
-            self._ratio = min(1.5, max(0.5, reply.spent.input_tokens / estimate(request)))
-
-    def _cost(self, input_tokens: int, output_tokens: int) -> float | Literal["unknown"]:
-        into, out = self._price or (math.nan, math.nan)
-        cost = (input_tokens * into + output_tokens * out) / 1e6
-        return cost if math.isfinite(cost) else "unknown"
 
     # --- a conversation, which ends with an answer
 
@@ -172,7 +166,9 @@ class ModelSession:
         tools = tools if rounds else []
         messages = [*start, ChatMessage("user", opening(rounds))]
         for turn in range(rounds + 1):
-            last = turn == rounds or self._is_tight(messages, tools)
+            # Another round of tools has to fit into the token budget, and the answer after it.
+            next_two = 2 * self._tokens(ChatRequest(messages, tools)) + _ROUND_TOKENS
+            last = turn == rounds or next_two > self.tokens_left
             if last and turn:
                 messages = [*_calls_as_text(messages), ChatMessage("user", prompts.answer_now())]
             try:
@@ -199,10 +195,6 @@ class ModelSession:
             if (rounds + 1) * first + added <= self.tokens_left:
                 return rounds
         return 0
-
-    def _is_tight(self, messages: Sequence[ChatMessage], tools: Sequence[ToolSpec]) -> bool:
-        """Whether the token budget does not allow another tool round after this one."""
-        return 2 * self._tokens(ChatRequest(messages, tools)) + _ROUND_TOKENS > self.tokens_left
 
     def _called(self, toolbox: Toolbox, reply: ChatReply) -> list[ChatMessage]:
         run, left_out = reply.calls[: prompts.AT_ONCE], reply.calls[prompts.AT_ONCE :]

@@ -12,7 +12,6 @@ from functools import lru_cache
 
 from keet.documents.finding import Place
 from keet.errors import one_line
-from keet.explanation.token_budget import count_tokens
 from keet.ingest.cubin import BuildInfo, HasCubins, build_info
 from keet.profile import Launch
 from keet.profile.names import file_name
@@ -28,6 +27,7 @@ from keet.source_code.kernel_source import (
     set_up,
 )
 from keet.source_code.scanner import CodePart, names_of
+from keet.token_count import count_tokens
 
 _LONGEST_LINE = 160
 """Characters of a line: generated code has longer ones."""
@@ -51,7 +51,9 @@ def shown_source(launch: Launch, budget: int = 3000, places: Iterable[Place] = (
     What does not fit is left out in whole ranges, the least important first (`_excerpts`), then the
     kernel's lines farthest from the `places`. Empty if the report has no text of the kernel's
     files."""
-    files, hot = kernel_files(launch), _hot_lines(places)
+    files, hot = kernel_files(launch), dict[str, list[int]]()
+    for place in sorted(places, key=lambda place: -place.share)[:_MOST_PLACES]:
+        hot.setdefault(place.file, []).append(place.line)
     source = kernel_source(launch, files)
     if source.kernel is not None:
         return _fitting(launch, _excerpts(source, launch, hot, budget // 3), hot, budget)
@@ -122,13 +124,6 @@ def generator_or_check(launch: Launch, file: str, line: int) -> Role | None:
     the results ("check": comparisons, reference implementations); None for all other lines."""
     roles = program_roles(kernel_source(launch, kernel_files(launch)))
     return next((r.role for r in roles if r.part.file == file and line in r.lines), None)
-
-
-def _hot_lines(places: Iterable[Place]) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {}
-    for place in sorted(places, key=lambda place: -place.share)[:_MOST_PLACES]:
-        found.setdefault(place.file, []).append(place.line)
-    return found
 
 
 def _fitting(launch: Launch, pieces: Iterable[_Excerpt], hot: Hot, budget: int) -> str:

@@ -28,6 +28,8 @@ from keet.source_code.constants import source_constants, source_literals
 from keet.source_code.kernel_source import kernel_files
 from keet.verification.word_check import WordChecker
 
+_LITERAL = re.compile(r"(?<![\w.])(?:0[xX][0-9a-fA-F]{1,16}|\d{1,18}(?:\.\d{1,9})?)(?!\w)")
+
 
 class Vocabulary(NamedTuple):
     """What the texts of one answer may refer to and quote."""
@@ -58,7 +60,10 @@ def vocabulary(
     literals = set(HARDWARE)
     facts: dict[str, Evidence] = {}
     quoted, known = list(code), set[str]()
-    literals |= _literals_of("\n".join(quoted))
+    # Longer literals are skipped: no sentence names them.
+    for number in _LITERAL.findall("\n".join(quoted)):
+        is_hex = number[:2].lower() == "0x"
+        literals.add(float(int(number, 16)) if is_hex else float(number))
     for launch in launches:
         literals |= {float(n) for shape in (launch.grid, launch.block) for n in shape or ()}
         name = launch.name
@@ -87,12 +92,6 @@ def _named(tool_input: ToolInput) -> Iterator[tuple[str, Evidence]]:
         yield piece.id, piece
         if piece.id == f"{piece.slug}#{scope}":
             yield piece.slug, piece
-
-
-def _literals_of(code: str) -> set[float]:
-    """Longer literals are skipped: no sentence names them."""
-    found = re.findall(r"(?<![\w.])(?:0[xX][0-9a-fA-F]{1,16}|\d{1,18}(?:\.\d{1,9})?)(?!\w)", code)
-    return {float(int(n, 16)) if n[:2].lower() == "0x" else float(n) for n in found}
 
 
 def _lines(launches: Iterable[Launch]) -> Mapping[str, int] | None:
@@ -139,28 +138,20 @@ def evidence_summary(tool_input: ToolInput) -> str:
     findings = call_tool(tool_input, "analyst_findings", {}).text
     told += [f"the analyst's findings:\n{findings}"]
     told += [] if ACCOUNT in findings else ["\n".join(account_lines(each, say))]
-    told += ["\n".join(_other_findings(each, say))] * (len(each.findings) > FINDINGS)
-    told += [f"hottest lines:\n{_hot_lines(tool_input)}"]
+    if len(each.findings) > FINDINGS:  # beyond the first page, one line each
+        others = ["other findings:"]
+        for finding in each.findings[FINDINGS:]:
+            text = say.sentence(shorten(finding.text, 160))
+            others.append(f"- {finding.id} ({finding.cause_certainty}): {text}")
+        told.append("\n".join(others))
+    hottest = call_tool(tool_input, "source_hotspots", {}).text
+    for stall in stalls().values():  # the names repeat the labels
+        hottest = hottest.replace(f" {stall.label} ", " ")
+    told += [f"hottest lines:\n{hottest}"]
     told += [f"bytes by pointer:\n{call_tool(tool_input, 'address_forms', {}).text}"]
     if len(tool_input.explanations) > 1:
         told.append(f"what changed, report 1 is before and 0 after:\n{_changes(tool_input)}")
     return tool_input.with_short_names("\n\n".join(told))
-
-
-def _hot_lines(tool_input: ToolInput) -> str:
-    """Without labels, which the names repeat."""
-    text = call_tool(tool_input, "source_hotspots", {}).text
-    for stall in stalls().values():
-        text = text.replace(f" {stall.label} ", " ")
-    return text
-
-
-def _other_findings(each: LaunchExplanation, say: AnswerText) -> Iterator[str]:
-    """Findings beyond the first page, one line each."""
-    yield "other findings:"
-    for finding in each.findings[FINDINGS:]:
-        text = say.sentence(shorten(finding.text, 160))
-        yield f"- {finding.id} ({finding.cause_certainty}): {text}"
 
 
 def _stalls(each: LaunchExplanation, say: AnswerText) -> Iterator[str]:

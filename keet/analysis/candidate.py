@@ -33,7 +33,6 @@ class Amount(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    id: str
     text: Sentence
     """The measurements that show it, as a sentence."""
     effect: Effect | float
@@ -55,6 +54,8 @@ class Candidate(NamedTuple):
     """Times faster at most, where other work of the launch limits a gain that is no `Effect`."""
     amount: Callable[[], Amount] | None = None
     """Computed only for candidates that are reported."""
+    id: str = ""
+    """Of the finding that proposes it: see `FindingSpec.proposed`."""
 
 
 MAX_GAIN = Parameter(30, "times faster: the largest gain measured in the casebook", "fit")

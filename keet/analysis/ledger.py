@@ -44,15 +44,28 @@ class Ledger:
         self._ids: set[str] = set()
 
     def derived(
-        self, name: str, quantity: Quantity, label: str, *sources: Evidence, line: str | None = None
+        self,
+        name: str,
+        quantity: Quantity | Number,
+        label: str,
+        *sources: Evidence,
+        line: str | None = None,
     ) -> Evidence:
         """Enter a number that keet computed from others, or summed over the code of a line."""
+        if not isinstance(quantity, Quantity):
+            quantity = Quantity(quantity, "")
         found = self._entries.get(name if line is None else (name, line))
         if found is None:
             ids = tuple(map(_id_of, sources)) or None
             slug = _slug_of_computed(name)
             found = self._add(slug, name, quantity.value, quantity.unit, label, line, ids)
         return found
+
+    def share(
+        self, name: str, part: float, label: str, *sources: Evidence, line: str | None = None
+    ) -> Evidence:
+        """Enter a share, 0 to 1, as a percentage."""
+        return self.derived(name, Quantity(100 * part, "%"), label, *sources, line=line)
 
     def ratio(self, name: str, label: str, over: Evidence, under: Evidence) -> Evidence | None:
         """`None` if `under` is 0: the ratio is unknown, not zero."""

@@ -9,8 +9,7 @@ from keet.api.inputs import Kernel, Launches, Report, StrPath, as_profile, selec
 from keet.api.result import PageResult, data_frame
 from keet.documents.amounts import AmountsDocument
 from keet.documents.document import live
-from keet.explanation.launch_amounts import amount_rows
-from keet.explanation.report_amounts import amounts_document
+from keet.explanation.launch_amounts import amount_rows, amounts_document
 from keet.formatting import count_noun
 from keet.pages.amounts import amounts_page
 from keet.pages.blocks import Page, Reader

@@ -6,10 +6,10 @@ from pathlib import PurePath
 
 from keet.api.inputs import Kernel, Launches, Report, StrPath, as_profile, selected_launches
 from keet.api.result import PageResult
-from keet.comparison.verify_values import VerifiedText, verify_against
 from keet.formatting import count_noun
 from keet.pages.blocks import Page, Reader
 from keet.pages.verify import verify_page
+from keet.verification.verify_against import VerifiedText, verify_against
 
 
 def verify(  # noqa: PLR0913 - options

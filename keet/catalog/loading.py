@@ -138,7 +138,7 @@ class _Rows(Mapping[str, _Row]):
 
     def __init__(self, table: str, make: Callable[[str, dict[str, Any]], _Row]) -> None:
         """`make`: creates the object from the id and the row."""
-        # One row per line: see `compiling`.
+        # One row per line: see `docs_site.compiled_catalog`.
         rows = (line.partition(": ") for line in _texts()[table].split(",\n"))
         self._texts = {key[2:-1]: row for key, _, row in rows}
         self._make = make
@@ -181,11 +181,11 @@ def _tuples(row: Mapping[str, Any]) -> dict[str, Any]:
 @cache
 def metrics() -> Mapping[str, MetricSpec]:
     """All metrics of the catalog by id, in reading order."""
-    return _Rows("metrics", _metric)
 
+    def made(key: str, row: dict[str, Any]) -> MetricSpec:
+        return MetricSpec(id=key, **{**_tuples(row), "section": row["section"] or None})
 
-def _metric(key: str, row: dict[str, Any]) -> MetricSpec:
-    return MetricSpec(id=key, **{**_tuples(row), "section": row["section"] or None})
+    return _Rows("metrics", made)
 
 
 @cache

@@ -19,11 +19,7 @@ def unit_of(name: str) -> str:
     spec = metric_named(name)
     if spec is not None:
         return spec.unit
-    return _derived(_PREFIX.sub("", name))
-
-
-def _derived(name: str) -> str:
-    base, *suffixes = name.split(".")
+    base, *suffixes = _PREFIX.sub("", name).split(".")
     if any(suffix.startswith("pct") for suffix in suffixes):
         return "%"
     if suffixes and suffixes[0] not in _ROLLUPS:
@@ -33,15 +29,9 @@ def _derived(name: str) -> str:
     if rate == "per_second":
         return base_unit(f"{noun}/s") if noun else ""
     if rate.startswith(("per_cycle", "peak_sustained")):
-        return _per_cycle(noun)
+        # Warps are counted in each cycle, so their rate is a number of warps.
+        return {"": "", "cycle": "", "warp": "warp"}.get(noun, f"{noun}/cycle")
     return noun
-
-
-def _per_cycle(noun: str) -> str:
-    """A rate per cycle. Warps are counted in each cycle, so their rate is a number of warps."""
-    if noun in ("", "cycle"):
-        return ""
-    return noun if noun == "warp" else f"{noun}/cycle"
 
 
 @cache

@@ -2,9 +2,8 @@
 parts of it; the others are shared.
 
 `main` runs a command and turns errors into exit codes. A command is a module with a docstring (its
-help), `EXAMPLES`, `configure(parser)` and `run(args)`, and a row in `COMMANDS`. `explain_many` is a
-part of `explain`; `arguments` and `model_options` are shared. A command is imported when it is
-called: `keet --help` and each command load only what they need.
+help), `EXAMPLES`, `configure(parser)` and `run(args)`, and a row in `GROUPS`. A command is imported
+when it is called: `keet --help` and each command load only what they need.
 """
 
 from __future__ import annotations
@@ -20,9 +19,10 @@ import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from contextlib import nullcontext, suppress
+from functools import partial
 from importlib import import_module
 from types import ModuleType
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 from keet import progress
 from keet.cli.pager import show_text
@@ -40,67 +40,48 @@ _ALLOCATIONS = 250_000
 """Allocated containers after which garbage is collected."""
 
 
-class _Command(NamedTuple):
-    module: str
-    group: str
-    """The heading of `keet --help` that lists it; empty: only `keet --help-all` does."""
-    summary: str
-
-
-_EXPLAIN, _COMPARE, _MANY = "Explain a report", "Compare", "Many reports"
-_MODELS, _MORE = "Models and agents", "More"
-
-COMMANDS = {
-    "explain": _Command(
-        "explain", _EXPLAIN, "what limits each kernel, where, what to change, expected gain"
-    ),
-    "profile": _Command("profile", _EXPLAIN, "profile a program with ncu, then explain the report"),
-    "show": _Command(
-        "show", _EXPLAIN, "what a report contains, what is missing, how to collect it"
-    ),
-    "hotspots": _Command(
-        "hotspots", _EXPLAIN, "source lines ranked by samples, with stalls and traffic"
-    ),
-    "roofline": _Command(
-        "roofline", _EXPLAIN, "how close each launch came to each ceiling; chart as svg"
-    ),
-    "chart": _Command(
-        "chart", _EXPLAIN, "the memory chart: traffic between units, the limit, the waste"
-    ),
-    "amounts": _Command(
-        "amounts", _EXPLAIN, "how much work is done per result, and how much is needed"
-    ),
-    "metrics": _Command("metrics", _EXPLAIN, "the metric table, with units and meaning"),
-    "finding": _Command(
-        "finding", _EXPLAIN, "what a finding means, its remedies and its measured cases"
-    ),
-    "diff": _Command("diff", _COMPARE, "what changed between two profiles, and why; a gate for CI"),
-    "baseline": _Command("baseline", _COMPARE, "named profiles to compare with, saved in .keet/"),
-    "batch": _Command("batch", _MANY, "analyse folders of reports into a store"),
-    "top": _Command("top", _MANY, "the largest possible savings in a store"),
-    "query": _Command("query", _MANY, "SQL on a store: launches, findings, metrics, files"),
-    "insights": _Command("insights", _MANY, "sweeps, clusters, outliers and changes in a store"),
-    "optimize": _Command(
-        "optimize", _MODELS, "make a program faster: propose, build, check, measure; again"
-    ),
-    "ask": _Command("ask", _MODELS, "ask a model about reports; its numbers are checked"),
-    "context": _Command(
-        "context", _MODELS, "the explanation as context for a prompt, in at most N tokens"
-    ),
-    "verify": _Command("verify", _MODELS, "check the numbers of any text against a report"),
-    "mcp": _Command("mcp", _MODELS, "MCP server: read-only tools on reports, for coding agents"),
-    "skill": _Command("skill", _MODELS, "SKILL.md: instructions for coding agents that use keet"),
-    "doctor": _Command(
-        "doctor", _MORE, "what is installed and reachable, and how to fix what is not"
-    ),
-    "snapshot": _Command(
-        "snapshot", _MORE, "a report as text that can be read and diffed (.keet.json)"
-    ),
-    "schema": _Command("schema", _MORE, "the JSON Schema of each JSON output"),
-    "completion": _Command("completion", _MORE, "shell completion for commands and options"),
-    "eval": _Command("eval", _MORE, "measure how accurate keet is (needs a clone of keet)"),
-    "cases": _Command("cases", "", "measured cases of findings: now in keet finding"),
+GROUPS = {
+    "Explain a report": {
+        "explain": "what limits each kernel, where, what to change, expected gain",
+        "profile": "profile a program with ncu, then explain the report",
+        "show": "what a report contains, what is missing, how to collect it",
+        "hotspots": "source lines ranked by samples, with stalls and traffic",
+        "roofline": "how close each launch came to each ceiling; chart as svg",
+        "chart": "the memory chart: traffic between units, the limit, the waste",
+        "amounts": "how much work is done per result, and how much is needed",
+        "metrics": "the metric table, with units and meaning",
+        "finding": "what a finding means, its remedies and its measured cases",
+    },
+    "Compare": {
+        "diff": "what changed between two profiles, and why; a gate for CI",
+        "baseline": "named profiles to compare with, saved in .keet/",
+    },
+    "Many reports": {
+        "batch": "analyse folders of reports into a store",
+        "top": "the largest possible savings in a store",
+        "query": "SQL on a store: launches, findings, metrics, files",
+        "insights": "sweeps, clusters, outliers and changes in a store",
+    },
+    "Models and agents": {
+        "optimize": "make a program faster: propose, build, check, measure; again",
+        "ask": "ask a model about reports; its numbers are checked",
+        "context": "the explanation as context for a prompt, in at most N tokens",
+        "verify": "check the numbers of any text against a report",
+        "mcp": "MCP server: read-only tools on reports, for coding agents",
+        "skill": "SKILL.md: instructions for coding agents that use keet",
+    },
+    "More": {
+        "doctor": "what is installed and reachable, and how to fix what is not",
+        "snapshot": "a report as text that can be read and diffed (.keet.json)",
+        "schema": "the JSON Schema of each JSON output",
+        "completion": "shell completion for commands and options",
+        "eval": "measure how accurate keet is (needs a clone of keet)",
+    },
+    "": {"cases": "measured cases of findings: now in keet finding"},
 }
+"""Summaries of the commands, by the headings of `keet --help`. What has none is listed only by
+`keet --help-all`."""
+COMMANDS = {name: summary for group in GROUPS.values() for name, summary in group.items()}
 _OTHER_WORDS = {
     **dict.fromkeys(("compare", "comparison", "regression"), "diff"),
     **dict.fromkeys(("html", "report", "analyze", "analyse", "why", "page"), "explain"),
@@ -145,11 +126,9 @@ class _Parser(ArgumentParser):
         return None if isinstance(arg_string, _Operand) else super()._parse_optional(arg_string)
 
     def format_help(self) -> str:
-        if not self.is_short:
-            return super().format_help()
         from keet.cli.help_texts import short_help
 
-        return short_help(self)
+        return short_help(self) if self.is_short else super().format_help()
 
     def print_help(self, file: Any = None) -> None:
         """Called by argparse for --help."""
@@ -263,10 +242,9 @@ def dispatch(arguments: list[str]) -> int:
     name, *rest = arguments
     if name not in COMMANDS and _names_report(name):
         name, rest = "explain", arguments
-    command = COMMANDS.get(name)
-    if command is None:
+    if name not in COMMANDS:
         raise UsageError(_unknown_command(name))
-    return run_command(import_module(f"keet.cli.{command.module}"), f"keet {name}", rest)
+    return run_command(import_module(f"keet.cli.{name}"), f"keet {name}", rest)
 
 
 def run_command(module: ModuleType, prog: str, rest: list[str]) -> int:
@@ -274,7 +252,8 @@ def run_command(module: ModuleType, prog: str, rest: list[str]) -> int:
     if hasattr(module, "find_action"):  # as `keet eval diagnosis`: the next word picks the module
         return _run_action(module, prog, rest)
     takes_program = hasattr(module, "TAKES_PROGRAM")
-    rest, after_dashes = _split_at_dashes(rest)
+    cut = rest.index("--") if "--" in rest else len(rest)
+    rest, after_dashes = rest[:cut], rest[cut + 1 :]  # behind it: a program, or names of files
     if _HELP_ALL in rest:
         show_text(make_parser(module, prog).format_help())
         return 0
@@ -294,7 +273,7 @@ def run_command(module: ModuleType, prog: str, rest: list[str]) -> int:
 
         check_ending(parsed)
     if getattr(parsed, "open", False):
-        from keet.cli.browser import choose_file
+        from keet.cli.arguments import choose_file
 
         choose_file(parsed)
     with quiet_stderr() if parsed.quiet else nullcontext():
@@ -315,55 +294,32 @@ def _run_action(module: ModuleType, prog: str, rest: list[str]) -> int:
 
 def make_parser(module: ModuleType, prog: str, *, asks_for_help: bool = True) -> _Parser:
     """The parser of a command, with the options and exit codes of all commands."""
-    parser = _Parser(
-        prog=prog,
-        # argparse formats a usage line before it parses, for messages that `_Parser` replaces.
-        usage=None if asks_for_help else "",
-        description=_wrapped(module.__doc__ or "") if asks_for_help else None,
-        epilog=_epilog(module) if asks_for_help else None,
-        formatter_class=RawDescriptionHelpFormatter if asks_for_help else _of_any_width,
-    )
+    if asks_for_help:
+        from keet.cli.help_texts import epilog, short_usage, wrapped
+
+        parser = _Parser(
+            prog=prog,
+            description=wrapped(module.__doc__ or ""),
+            epilog=epilog(module.EXAMPLES, getattr(module, "EXIT_CODES", None)),
+            formatter_class=RawDescriptionHelpFormatter,
+        )
+    else:
+        # argparse formats a usage line before it parses, for messages that `_Parser` replaces. It
+        # makes a formatter per option, which looks up the terminal's width unless it is given.
+        formatter = partial(RawDescriptionHelpFormatter, width=80)
+        parser = _Parser(prog=prog, usage="", formatter_class=formatter)
     module.configure(parser)
     parser.add_argument(
         *QUIET, action="store_true", help="no notes and progress on stderr, only errors"
     )
     if asks_for_help and parser.usage is None:
-        from keet.cli.help_texts import short_usage
-
         parser.usage = short_usage(parser)
     return parser
-
-
-def _epilog(module: ModuleType) -> str:
-    """Examples, and the exit codes that have a special meaning in this command."""
-    meanings = getattr(module, "EXIT_CODES", None)
-    if meanings is None:
-        return _wrapped(module.EXAMPLES)
-    from keet.cli.help_texts import exit_codes_text
-
-    return f"{_wrapped(module.EXAMPLES)}\n{exit_codes_text(meanings)}\n"
-
-
-def _wrapped(text: str) -> str:
-    from keet.cli.help_texts import wrapped
-
-    return wrapped(text)
 
 
 def _may_ask_for_help(argument: str) -> bool:
     """`--help`, a beginning of it, or `-h` among other letters."""
     return argument.startswith("--h") or (argument[:1] == "-" != argument[1:2] and "h" in argument)
-
-
-def _of_any_width(prog: str) -> RawDescriptionHelpFormatter:
-    """argparse creates one per option, and looks up the terminal's width unless it is given."""
-    return RawDescriptionHelpFormatter(prog, width=80)
-
-
-def _split_at_dashes(arguments: list[str]) -> tuple[list[str], list[str]]:
-    """The arguments before and after `--`: what follows is a program, or names of files."""
-    cut = arguments.index("--") if "--" in arguments else len(arguments)
-    return arguments[:cut], arguments[cut + 1 :]
 
 
 def _check_stdin(parsed: Namespace) -> None:
@@ -378,10 +334,9 @@ def help_text(*, is_complete: bool = False) -> str:
     """`is_complete`: with older names, forms of reports, options of all commands and exit codes."""
     from keet.cli import help_texts
 
-    groups: dict[str, dict[str, str]] = {}
-    for name, command in COMMANDS.items():
-        if command.group or is_complete:
-            groups.setdefault(command.group or "Older names", {})[name] = command.summary
+    groups = {heading or "Older names": group for heading, group in GROUPS.items()}
+    if not is_complete:
+        del groups["Older names"]
     return help_texts.help_text(groups, is_complete=is_complete)
 
 

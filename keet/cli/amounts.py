@@ -8,7 +8,6 @@ another unit of work and how many of these a launch does."""
 
 from __future__ import annotations
 
-import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 
 from keet.cli.arguments import (
@@ -56,19 +55,19 @@ def _item(text: str) -> tuple[str, float] | None:
 
 
 def run(args: Namespace) -> None:
-    from keet.explanation.report_amounts import amounts_document
+    from keet.explanation.launch_amounts import amounts_document
     from keet.ingest import read_profile
 
     profile = read_profile(args.report, source=args.source, run_table=args.run_table)
     chosen = selected_launches(profile, args)
-    found = amounts_document(profile, chosen, args.per, sass=not args.no_sass)
-    out = Destination(args, sys.stdout)
+    amounts = amounts_document(profile, chosen, args.per, sass=not args.no_sass)
+    out = Destination(args)
     if args.format == "json":
         from keet.documents.document import json_pieces
 
-        out.write_pieces(json_pieces(found))
+        out.write_pieces(json_pieces(amounts))
         return
     from keet.pages.amounts import amounts_page
 
-    document = found.document()
+    document = amounts.document()
     out.show_page(lambda reader: amounts_page(document, reader), args.format)

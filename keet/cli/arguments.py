@@ -9,12 +9,12 @@ import re
 import sys
 from argparse import Action, ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from keet.cli.pager import paged
-from keet.cli.stderr import print_written
+from keet.cli.stderr import print_note, print_problem
 from keet.errors import UsageError, reason_of
 from keet.files import STDIN, replacing_text
 from keet.profile import Launch, Profile
@@ -23,11 +23,41 @@ from keet.profile.profile import parsed_launches, select_launches
 if TYPE_CHECKING:
     from argparse import _ArgumentGroup
 
+    from keet.documents.document import Document
     from keet.pages.blocks import Format, Page, Reader
 
+T = TypeVar("T")
 
 DATA_FORMATS = ("json", "csv", "parquet")
 """Formats for programs: complete unless an option limits them."""
+
+
+def option_type(wanted: str, read: Callable[[str], T | None]) -> Callable[[str], T]:
+    """The type of an option: what `read` makes of its text. None, or a ValueError: the text is not
+    what is `wanted`."""
+
+    def typed(text: str) -> T:
+        try:
+            value = read(text)
+        except ValueError:
+            value = None
+        if value is None:
+            raise ArgumentTypeError(f"{text!r} must be {wanted}")
+        return value
+
+    return typed
+
+
+def number(wanted: str, fits: Callable[[float], bool]) -> Callable[[str], float]:
+    """A number for which `fits` is true."""
+    return option_type(wanted, lambda text: value if fits(value := float(text)) else None)
+
+
+positive = option_type(
+    "a positive integer",
+    lambda text: int(text) if re.fullmatch("[0-9]{1,9}", text) and int(text) else None,
+)
+"""A count on the command line."""
 
 
 def add_report(parser: ArgumentParser) -> None:
@@ -47,7 +77,7 @@ def report_path(name: str) -> Path:
 def add_selection(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--launch",
-        type=_launch_numbers,
+        type=option_type("launch numbers: 3, 0,2 or 0-4", parsed_launches),
         metavar="N",
         help="only these launches, by number: 3, 0,2 or 0-4",
     )
@@ -177,9 +207,9 @@ def check_ending(args: Namespace) -> None:
     )
 
 
-def check_page(args: Namespace, stdout: TextIO) -> None:
+def check_page(args: Namespace) -> None:
     """Refuse to print a page on a terminal, before the report is analysed."""
-    if args.format == "html" and args.output is None and stdout.isatty():
+    if args.format == "html" and args.output is None and sys.stdout.isatty():
         raise UsageError("--format html makes a page for a browser: use --open, or -o page.html")
 
 
@@ -208,24 +238,11 @@ def add_no_sass(parser: ArgumentParser) -> None:
     )
 
 
-def reports_in(folder: Path) -> list[Path]:
-    """The reports in a folder and its subfolders, by path; other files are ignored."""
-    from keet.corpus import discovery
+def reports_at(places: Iterable[Path]) -> list[Path]:
+    """The files that are named, and the reports in folders that are named and their subfolders."""
+    from keet.corpus.discovery import reports_in
 
-    return discovery.reports_in(folder)
-
-
-def positive(text: str) -> int:
-    """A count on the command line."""
-    if not re.fullmatch(r"[0-9]{1,9}", text) or int(text) == 0:
-        raise ArgumentTypeError(f"{text!r} must be a positive integer")
-    return int(text)
-
-
-def _launch_numbers(text: str) -> frozenset[int]:
-    if (numbers := parsed_launches(text)) is None:
-        raise ArgumentTypeError(f"{text!r} must be launch numbers: 3, 0,2 or 0-4")
-    return numbers
+    return [path for place in places for path in (reports_in(place) if place.is_dir() else [place])]
 
 
 def pattern(text: str) -> re.Pattern[str]:
@@ -290,7 +307,8 @@ def writing(path: Path) -> Iterator[None]:
         yield
         size = path.stat().st_size if path.is_file() else None
     if size is not None:
-        print_written(path, size)
+        amount = f"{size / 1000:,.0f} kB" if size >= 1000 else f"{size} bytes"
+        print_note(f"wrote {path} ({amount})")
 
 
 @contextmanager
@@ -306,13 +324,41 @@ def exiting_with(code: int) -> Iterator[None]:
         raise
 
 
+# --- a browser
+
+
+def choose_file(args: Namespace) -> None:
+    """For --open: where no file is named, the page goes to a new folder for temporary files."""
+    if getattr(args, "show_prompt", False):
+        raise UsageError("--open and --show-prompt exclude each other; leave one out")
+    if args.format not in ("html", "svg"):
+        raise UsageError(f"--open is for a browser, which does not show --format {args.format}")
+    if args.output is None:
+        import tempfile
+
+        args.output = Path(tempfile.mkdtemp(prefix="keet-")) / f"keet.{args.format}"
+
+
+def _open_page(page: Path) -> None:
+    """A page that can't be opened is no error: it is written, and the message says where."""
+    import webbrowser
+
+    # Without a screen, Python would start a text browser in this terminal.
+    screens = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
+    has_screen = sys.platform in ("win32", "darwin") or any(map(os.environ.get, screens))
+    with suppress(OSError, webbrowser.Error):
+        if has_screen and webbrowser.open(page.as_uri()):
+            return
+    print_problem(f"no browser could be opened; open the page yourself: {page}")
+
+
 class Destination:
     """Where a result goes: stdout, or a file that is replaced only when the result is complete."""
 
-    def __init__(self, args: Namespace, stdout: TextIO) -> None:
+    def __init__(self, args: Namespace) -> None:
         self._path: Path | None = args.output
         self._is_opened: bool = getattr(args, "open", False)
-        self._stdout = stdout
+        self._stdout = sys.stdout
         if self._path is not None:
             check_output(self._path, *named_reports(args))
 
@@ -330,9 +376,28 @@ class Destination:
             for piece in pieces:
                 write(piece)
         if self._is_opened:
-            from keet.cli.browser import open_page
+            _open_page(self._path.absolute())
 
-            open_page(self._path)
+    def write_launches(
+        self, kind: type[Document], profile: Profile, launches: Iterable[object]
+    ) -> None:
+        """A JSON document that has the report and its launches, which are made one by one."""
+        from keet.analysis.capture.report_document import report_document
+        from keet.documents.document import Streamed, json_pieces
+
+        fields = (("report", report_document(profile)), ("launches", launches))
+        self.write_pieces(json_pieces(Streamed(kind, fields)))
+
+    def show(
+        self, document: Document, make: Callable[[Reader], Page], form: Format | Literal["json"]
+    ) -> None:
+        """The document as JSON, or its page."""
+        if form == "json":
+            from keet.documents.document import json_text
+
+            self.write(json_text(document))
+        else:
+            self.show_page(make, form)
 
     def show_page(self, make: Callable[[Reader], Page], form: Format = "terminal") -> None:
         """Print a page. For the terminal it is made for its width."""

@@ -4,7 +4,6 @@ prints the numbers of the answer from the reports."""
 from __future__ import annotations
 
 import os.path
-import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,8 +28,7 @@ from keet.cli.stderr import print_problem, print_progress
 from keet.errors import ExitCode, NotAvailable, UsageError
 
 if TYPE_CHECKING:
-    from keet.agent.options import ModelOptions
-    from keet.explanation.explain_document import AnsweredQuestion
+    from keet.agent.model.settings import ModelOptions
     from keet.explanation.explanation_types import Explanation
 
 EXAMPLES = """\
@@ -63,7 +61,12 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     *reports, question = args.words
-    _check(reports, question)
+    if not reports:
+        raise UsageError('name a report and a question: keet ask report.ncu-rep "What limits it?"')
+    if os.path.isfile(question):  # noqa: PTH113 - Path's raises for a long question
+        raise UsageError(f"{question} is a file; the question comes last, in quotes")
+    if not question.strip():
+        raise UsageError("the question is empty; write it last, in quotes")
     check_files(args)
     options = model_options(args)
     if options is None:
@@ -72,17 +75,11 @@ def run(args: Namespace) -> int:
         )
     explanations = _explanations(args, [report_path(report) for report in reports])
     if args.show_prompt:
-        return _show_prompt(args, explanations, question, options)
+        from keet.agent.run import shown_prompts
+
+        Destination(args).write(shown_prompts(explanations, options, question))
+        return 0
     return _ask(args, explanations, question, options)
-
-
-def _check(reports: list[str], question: str) -> None:
-    if not reports:
-        raise UsageError('name a report and a question: keet ask report.ncu-rep "What limits it?"')
-    if os.path.isfile(question):  # noqa: PTH113 - Path's raises for a long question
-        raise UsageError(f"{question} is a file; the question comes last, in quotes")
-    if not question.strip():
-        raise UsageError("the question is empty; write it last, in quotes")
 
 
 def _explanations(args: Namespace, reports: list[Path]) -> list[Explanation]:
@@ -106,20 +103,11 @@ def _explanations(args: Namespace, reports: list[Path]) -> list[Explanation]:
     ]
 
 
-def _show_prompt(
-    args: Namespace, explanations: list[Explanation], question: str, options: ModelOptions
-) -> int:
-    from keet.agent.run import shown_prompts
-
-    Destination(args, sys.stdout).write(shown_prompts(explanations, options, question))
-    return 0
-
-
 def _ask(
     args: Namespace, explanations: list[Explanation], question: str, options: ModelOptions
 ) -> int:
     from keet.agent.run import ask
-    from keet.cli.explain_output import print_explanation
+    from keet.cli.explain import print_explanation
     from keet.documents.model_explanation import Authorship
 
     announce(args)
@@ -129,18 +117,10 @@ def _ask(
         # No answer, but what the reports say without a model.
         print_explanation(args, *(told.attributed_to(answered) for told in explanations))
         return ExitCode.NOT_AVAILABLE
-    _print(args, answered)
+    from keet.pages.ask import ask_page
+
+    verbose = args.verbose
+    Destination(args).show(
+        answered, lambda reader: ask_page(answered, reader, verbose=verbose), args.format
+    )
     return 0
-
-
-def _print(args: Namespace, answered: AnsweredQuestion) -> None:
-    out = Destination(args, sys.stdout)
-    if args.format == "json":
-        from keet.documents.document import json_text
-
-        out.write(json_text(answered))
-    else:
-        from keet.pages.ask import ask_page
-
-        verbose = args.verbose
-        out.show_page(lambda reader: ask_page(answered, reader, verbose=verbose), args.format)

@@ -7,8 +7,9 @@ from argparse import ArgumentParser, Namespace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from keet.cli.arguments import report_path, reports_in
-from keet.errors import UsageError, one_line
+from keet.cli.arguments import report_path, reports_at
+from keet.cli.stderr import print_note
+from keet.errors import UsageError
 from keet.formatting import count_noun
 
 EXAMPLES = """\
@@ -63,11 +64,10 @@ def _save(args: Namespace) -> None:
     name = name_for(args.name, profiles[0])
     saved = save_baseline(name, profiles)
     runs = count_noun(len(saved.runs), "run")
-    line = (
-        f"keet: saved {name} ({runs}) in {saved.runs[0].parent}; "
+    print_note(
+        f"saved {name} ({runs}) in {saved.runs[0].parent}; "
         f"compare with: keet diff baseline:{name} REPORT"
     )
-    sys.stderr.write(one_line(line) + "\n")
 
 
 def _name(args: Namespace) -> None:
@@ -78,10 +78,7 @@ def _name(args: Namespace) -> None:
 
 
 def _reports(args: Namespace) -> list[Path]:
-    named = [
-        each for path in args.reports for each in (reports_in(path) if path.is_dir() else [path])
-    ]
-    if not named:
+    if not (named := reports_at(args.reports)):
         raise UsageError(f"name the reports: keet baseline {args.action} NAME REPORT...")
     return named
 
@@ -90,14 +87,14 @@ def _list(args: Namespace) -> None:
     del args
     from keet.ingest.baselines import list_baselines
 
-    found = list_baselines()
-    if not found:
-        sys.stderr.write("keet: no baselines yet; save one with: keet baseline save NAME REPORT\n")
-    width = max((len(each.name) for each in found), default=0)
-    for each in found:
-        when = datetime.fromtimestamp(each.saved, UTC)
-        runs = count_noun(len(each.runs), "run")
-        sys.stdout.write(f"{each.name:{width}}  {runs:>7}  {when:%Y-%m-%d %H:%M} UTC\n")
+    baselines = list_baselines()
+    if not baselines:
+        print_note("no baselines yet; save one with: keet baseline save NAME REPORT")
+    width = max((len(baseline.name) for baseline in baselines), default=0)
+    for baseline in baselines:
+        when = datetime.fromtimestamp(baseline.saved, UTC)
+        runs = count_noun(len(baseline.runs), "run")
+        sys.stdout.write(f"{baseline.name:{width}}  {runs:>7}  {when:%Y-%m-%d %H:%M} UTC\n")
 
 
 def _show(args: Namespace) -> int | None:
@@ -114,4 +111,4 @@ def _remove(args: Namespace) -> None:
     from keet.ingest.baselines import remove_baseline
 
     remove_baseline(args.name)
-    sys.stderr.write(f"keet: removed {args.name}\n")
+    print_note(f"removed {args.name}")

@@ -5,17 +5,20 @@ from __future__ import annotations
 
 import shlex
 import sys
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+import time
+from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from keet.cli.arguments import positive
+from keet.cli.arguments import number, positive
 from keet.cli.stderr import print_problem, print_progress
 from keet.errors import ExitCode, UsageError
 from keet.formatting import count_noun
+from keet.safe_text import terminal_stream
 
 if TYPE_CHECKING:
+    from keet.corpus.batch.coordinator import BatchProgress
     from keet.corpus.batch.run import BatchOptions, BatchOutcome
     from keet.corpus.batch.stored_files import Failure
 
@@ -33,6 +36,10 @@ then:
   keet insights store
   keet query store "SELECT kernel, sum(duration_us) FROM launches GROUP BY kernel"
 """
+_PLAIN_SECONDS = 10.0
+"""Seconds between lines in a log, which must stay readable after a long batch."""
+_TERMINAL_SECONDS = 0.2
+_CLEAR = "\r\x1b[2K"
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -65,7 +72,7 @@ def configure(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         "--timeout",
-        type=_seconds,
+        type=number("a positive number of seconds", lambda seconds: 0 < seconds < 1e7),
         default=300.0,
         metavar="SECONDS",
         help="limit per file of up to 256 MB (default: 300); in proportion longer for larger files",
@@ -95,22 +102,11 @@ def _place(name: str) -> Path:
     return Path(name)
 
 
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds < 1e7:
-        raise ArgumentTypeError(f"{text!r} must be a positive number of seconds")
-    return seconds
-
-
 def run(args: Namespace) -> int:
-    from keet.cli.batch_text import ProgressLine
     from keet.corpus.batch.run import BatchOptions, on_signals, run_batch
 
     options = BatchOptions(*(getattr(args, name) for name in BatchOptions._fields))
-    line = ProgressLine()
+    line = _ProgressLine()
     try:
         with on_signals(_interrupt):
             outcome = run_batch(options, line.update, print_problem)
@@ -126,6 +122,46 @@ def run(args: Namespace) -> int:
 
 def _interrupt() -> None:
     raise KeyboardInterrupt
+
+
+# --- progress
+
+
+class _ProgressLine:
+    """One line that is rewritten on a terminal; in a log, a line every few seconds."""
+
+    def __init__(self) -> None:
+        self._stream = terminal_stream(sys.stderr)
+        self._is_terminal = self._stream.isatty()
+        self._next = time.monotonic() + (0 if self._is_terminal else _PLAIN_SECONDS)
+
+    def update(self, counts: BatchProgress) -> None:
+        from keet.corpus.batch.summary import duration_text, rates_text
+        from keet.formats.terminal import terminal_width
+
+        now = time.monotonic()
+        if now < self._next:
+            return
+        self._next = now + (_TERMINAL_SECONDS if self._is_terminal else _PLAIN_SECONDS)
+        launches = count_noun(counts.launches, "launch")
+        parts = [f"{counts.finished:,} of {counts.files:,} files", launches, rates_text(counts)]
+        if counts.failed:
+            parts.append(f"{counts.failed:,} failed")
+        if counts.seconds_left is not None:
+            parts.append(f"{duration_text(counts.seconds_left)} left")
+        text = ", ".join(parts)
+        if self._is_terminal:
+            self._write(f"{_CLEAR}{text[: terminal_width(self._stream) - 1]}")
+        else:
+            self._write(f"keet: {text}\n")
+
+    def clear(self) -> None:
+        if self._is_terminal:
+            self._write(_CLEAR)
+
+    def _write(self, text: str) -> None:
+        self._stream.write(text)
+        self._stream.flush()
 
 
 # --- the summary

@@ -4,12 +4,12 @@ working."""
 
 from __future__ import annotations
 
-import sys
 from argparse import ArgumentParser, Namespace
 
 from keet.cli.arguments import add_output
 from keet.cli.finding import add_case_filters, cases_named, chosen_cases, find_id, show_cases
-from keet.errors import UsageError, one_line
+from keet.cli.stderr import print_note
+from keet.errors import UsageError
 
 EXAMPLES = """\
 examples:
@@ -37,4 +37,4 @@ def run(args: Namespace) -> None:
         cases = chosen_cases(args, find_id(args.finding) if args.finding else None)
     show_cases(args, cases)
     now = args.case or " ".join(filter(None, (args.finding, "--cases")))
-    sys.stderr.write(one_line(f"keet: keet cases has moved; now: keet finding {now}") + "\n")
+    print_note(f"keet cases has moved; now: keet finding {now}")

@@ -8,7 +8,6 @@ report does not have is unknown, never zero."""
 
 from __future__ import annotations
 
-import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -52,24 +51,21 @@ def configure(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> None:
     from keet.ingest import read_profile
 
-    check_page(args, sys.stdout)
+    check_page(args)
     if len(args.reports) > _MOST:
         raise UsageError("keet chart takes one report, or two to compare")
     is_pair = len(args.reports) > 1
     if is_pair and args.format == "json":
         raise UsageError("--format json takes one report; run keet chart once for each")
-    out = Destination(args, sys.stdout)
+    out = Destination(args)
     profiles = [read_profile(path) for path in args.reports]
     charts = [chart for profile in profiles for chart in _charts(profile, args)]
     if is_pair and len(charts) > _MOST:
         raise UsageError("of two reports, --launch takes one number, which both have")
     if args.format == "json":
-        from keet.analysis.capture.report_document import report_document
-        from keet.documents.document import json_text
         from keet.documents.memory_chart import MemoryChartDocument
 
-        report = report_document(profiles[0])
-        out.write(json_text(MemoryChartDocument(report=report, launches=tuple(charts))))
+        out.write_launches(MemoryChartDocument, profiles[0], charts)
     elif args.format == "svg":
         from keet.formats.svg.memory_chart import memory_svg
         from keet.pages.memory_chart import SIDES

@@ -50,26 +50,20 @@ def whole_parser() -> ArgumentParser:
     parser.add_argument("-V", "--version", action="version", help="the version")
     parser.add_argument(*QUIET, action="store_true", help="no notes and progress")
     commands = parser.add_subparsers()
-    for name, entry in COMMANDS.items():
-        module = import_module(f"keet.cli.{entry.module}")
-        if hasattr(module, "find_action"):
-            _add_actions(commands, name, module)
-        else:
-            _add_command(commands, name, entry.summary, module)
+    for name, summary in COMMANDS.items():
+        module = import_module(f"keet.cli.{name}")
+        if not hasattr(module, "find_action"):
+            _add_command(commands, name, summary, module)
+            continue
+        actions = commands.add_parser(name, help=summary).add_subparsers()
+        for action, about_action in module.ACTIONS.items():
+            try:
+                _add_command(actions, action, about_action, module.find_action([action]))
+            except KeetError:  # outside of a clone of the repository
+                actions.add_parser(action, help=about_action)
     about = commands.add_parser("help", help="options and examples of a command")
     about.add_argument("command", choices=list(COMMANDS))
     return parser
-
-
-def _add_actions(
-    commands: _SubParsersAction[ArgumentParser], name: str, module: ModuleType
-) -> None:
-    actions = commands.add_parser(name, help=COMMANDS[name].summary).add_subparsers()
-    for action, summary in module.ACTIONS.items():
-        try:
-            _add_command(actions, action, summary, module.find_action([action]))
-        except KeetError:  # outside of a clone of the repository
-            actions.add_parser(action, help=summary)
 
 
 def _add_command(

@@ -10,7 +10,6 @@ lines and causes; the verdict and the first cause are dropped last."""
 
 from __future__ import annotations
 
-import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from pathlib import Path
 
@@ -71,4 +70,4 @@ def run(args: Namespace) -> None:
     chosen = selected_launches(profile, args)
     sass = not args.no_sass
     text = context_of(profile, chosen, args.max_tokens, causes=CAUSES, sass=sass)
-    Destination(args, sys.stdout).write(text)
+    Destination(args).write(text)

@@ -7,10 +7,9 @@ from __future__ import annotations
 import os
 import re
 import sys
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,14 +21,15 @@ from keet.cli.arguments import (
     add_top,
     check_page,
     exiting_with,
+    option_type,
     report_path,
-    reports_in,
+    reports_at,
     selected_launches,
     top_of,
     view_top,
 )
-from keet.cli.stderr import loud_stderr
-from keet.errors import ExitCode, KeetError, UsageError, one_line, reason_of
+from keet.cli.stderr import loud_stderr, print_note
+from keet.errors import ExitCode, KeetError, UsageError, reason_of
 from keet.safe_text import visible
 
 if TYPE_CHECKING:
@@ -97,12 +97,15 @@ def _add_sides(parser: ArgumentParser) -> None:
 
 def _add_selection(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "--launch", type=_two_launches, metavar="A:B", help="compare launch A with launch B"
+        "--launch",
+        type=option_type("two launch numbers such as 0:3", _pair),
+        metavar="A:B",
+        help="compare launch A with launch B",
     )
     add_kernel(parser)
     parser.add_argument(
         "--times",
-        type=_two_counts,
+        type=option_type("two positive integers such as 300:1", _two_counts),
         default=(None, None),
         metavar="N:M",
         help="each launch represents N launches in BEFORE and M in AFTER (default: taken from the "
@@ -113,7 +116,7 @@ def _add_selection(parser: ArgumentParser) -> None:
 def _add_gate(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--gate",
-        type=_percent,
+        type=option_type("a percentage from 0 to 1000", _percent),
         metavar="PCT",
         help="exit 1 if something is slower by more than PCT %% and by more than the noise",
     )
@@ -127,28 +130,19 @@ def _add_gate(parser: ArgumentParser) -> None:
     )
 
 
-def _two_launches(text: str) -> tuple[int, int]:
+def _pair(text: str) -> tuple[int, int] | None:
     match = re.fullmatch(r"(\d{1,9}):(\d{1,9})", text)
-    if not match:
-        raise ArgumentTypeError(f"{text!r} must be two launch numbers such as 0:3")
-    return int(match[1]), int(match[2])
+    return (int(match[1]), int(match[2])) if match else None
 
 
-def _two_counts(text: str) -> tuple[int, int]:
-    match = re.fullmatch(r"(\d{1,9}):(\d{1,9})", text)
-    if not match or 0 in (int(match[1]), int(match[2])):
-        raise ArgumentTypeError(f"{text!r} must be two positive integers such as 300:1")
-    return int(match[1]), int(match[2])
+def _two_counts(text: str) -> tuple[int, int] | None:
+    pair = _pair(text)
+    return pair if pair and all(pair) else None
 
 
-def _percent(text: str) -> float:
-    try:
-        value = float(text.removesuffix("%"))
-    except ValueError:
-        value = -1.0
-    if not 0 <= value <= 1000:
-        raise ArgumentTypeError(f"{text!r} must be a percentage from 0 to 1000")
-    return value
+def _percent(text: str) -> float | None:
+    value = float(text.removesuffix("%"))
+    return value if 0 <= value <= 1000 else None
 
 
 def run(args: Namespace) -> int:
@@ -167,11 +161,12 @@ def _run(args: Namespace) -> int:
     from keet.comparison.gate import gate_difference
     from keet.comparison.sentences import check_comparable
 
-    check_page(args, sys.stdout)
+    check_page(args)
     if args.metric and args.gate is None:
         raise UsageError("--metric names what to gate; say by how much: --gate PCT")
     before, after = _sides(args)
-    _check_times(before, after)
+    if before.times is not None and before.has_tables and after.has_tables:
+        raise UsageError("the run tables say how often each kernel is launched: leave out --times")
     difference = compare(before, after, guess=args.force or args.launch is not None)
     if not args.force:
         check_comparable(difference, "--force")
@@ -194,30 +189,24 @@ def _sides(args: Namespace) -> tuple[Side, Side]:
     if first.startswith("baseline:") and "{gpu}" in first and args.after is not None:
         from keet.ingest.baselines import name_for
 
-        after_side = _side(args, _all_paths(args.after, args.after_run), 1)
+        after_side = _side(args, _paths(args.after, *args.after_run), 1)
         first = name_for(first, after_side.first.profile)
-    before = _all_paths(first, args.before_run)
-    after = _all_paths(first if args.after is None else args.after, args.after_run)
+    before = _paths(first, *args.before_run)
+    after = _paths(first if args.after is None else args.after, *args.after_run)
     args.read = [*before, *after]  # -o must not take the place of one
     return _side(args, before, 0), after_side or _side(args, after, 1)
 
 
-def _check_times(before: Side, after: Side) -> None:
-    if before.times is not None and before.has_tables and after.has_tables:
-        raise UsageError("the run tables say how often each kernel is launched: leave out --times")
+def _paths(*names: str) -> list[Path]:
+    paths: list[Path] = []
+    for name in names:
+        if name.startswith("baseline:"):
+            from keet.ingest.baselines import find_baseline
 
-
-def _all_paths(name: str, more: Sequence[str]) -> list[Path]:
-    return [*chain.from_iterable(map(_paths, (name, *more)))]
-
-
-def _paths(name: str) -> list[Path]:
-    if name.startswith("baseline:"):
-        from keet.ingest.baselines import find_baseline
-
-        return list(find_baseline(name.removeprefix("baseline:")).runs)
-    path = report_path(name)
-    return reports_in(path) if path.is_dir() else [path]
+            paths += find_baseline(name.removeprefix("baseline:")).runs
+        else:
+            paths += reports_at([report_path(name)])
+    return paths
 
 
 def _side(args: Namespace, paths: Sequence[Path], which: int) -> Side:
@@ -230,7 +219,7 @@ def _side(args: Namespace, paths: Sequence[Path], which: int) -> Side:
     for path in paths:
         profile = read_profile(path, source=source, run_table=table)
         for note in profile.provenance.notes:
-            sys.stderr.write(one_line(f"keet: {path.name}: {note}") + "\n")
+            print_note(f"{path.name}: {note}")
         chosen = Namespace(
             launch=frozenset({args.launch[which]}) if args.launch else None, kernel=args.kernel
         )
@@ -259,7 +248,7 @@ def _run_table(args: Namespace, which: int, reports: int) -> Path | None:
 
 
 def _print(args: Namespace, difference: Difference) -> None:
-    out = Destination(args, sys.stdout)
+    out = Destination(args)
     if args.format == "json":
         from keet.documents.document import json_text
 

@@ -4,11 +4,14 @@ causes and edits."""
 
 from __future__ import annotations
 
-import sys
 from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from keet.cli.arguments import (
+    Destination,
     add_no_sass,
     add_output,
     add_run_table,
@@ -18,18 +21,27 @@ from keet.cli.arguments import (
     check_page,
     positive,
     report_path,
+    reports_at,
+    selected_launches,
+    top_of,
 )
 from keet.cli.model_options import (
     HOW,
     add_edits,
     add_model,
+    announce,
     check_files,
     model_options,
 )
-from keet.errors import NotAvailable, UsageError
+from keet.cli.stderr import print_problem, print_progress, tell_once
+from keet.errors import ExitCode, IngestError, NotAvailable, UsageError
+from keet.formatting import count_noun
 
 if TYPE_CHECKING:
-    from keet.agent.options import ModelOptions
+    from keet.agent.model.settings import ModelOptions
+    from keet.explanation.explanation_types import Explanation
+    from keet.pages.explain import Asked
+    from keet.profile import Launch, Profile
 
 EXAMPLES = """\
 examples:
@@ -47,6 +59,12 @@ examples:
   keet explain report.ncu-rep --base-url http://localhost:8000/v1 --redact names
   keet explain report.ncu-rep --show-prompt
 """
+NO_MODEL = "Explained without a model. Add --model PROVIDER:NAME for code-level causes and patches."
+MOST = 50
+"""Reports in one output; more are for `keet batch`."""
+_SILENT = 2
+"""Reports without a single reply, after which the model is not asked again. One may be bad luck;
+but a server that hangs takes ten minutes per report."""
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -99,37 +117,288 @@ def configure(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     check_files(args)
     if not args.show_prompt:
-        check_page(args, sys.stdout)
+        check_page(args)
     if args.editor and args.format != "html":
         raise UsageError("--editor makes links of an HTML page; add: --format html -o page.html")
     if args.no_model:
-        _check_no_model(args)
+        asks = ("--model", "--base-url", "--replay", "--show-prompt", "--patch")
+        if given := _given(args, asks):
+            raise UsageError(f"--no-model and {given} exclude each other; leave one out")
     chosen = None if args.no_model else model_options(args)
     if args.patch is not None:
-        _check_patch(args, chosen)
+        if chosen is None:
+            raise NotAvailable(f"--patch needs a model, which suggests the edits: {HOW}")
+        if args.show_prompt:
+            raise UsageError("--patch and --show-prompt exclude each other; leave one out")
     if len(args.reports) > 1 or args.reports[0].is_dir():
-        from keet.cli.explain_many import explain_many
-
-        return explain_many(args, chosen)
-    from keet.cli.explain_one import explain_one
-
-    return explain_one(args, chosen)
+        return _explain_several(args, chosen)
+    return _explain_one(args, chosen)
 
 
-def _check_no_model(args: Namespace) -> None:
-    asks = {
-        "--model": args.model,
-        "--base-url": args.base_url,
-        "--replay": args.replay,
-        "--show-prompt": args.show_prompt,
-        "--patch": args.patch,
-    }
-    if given := [option for option, value in asks.items() if value]:
-        raise UsageError(f"--no-model and {given[0]} exclude each other; leave one out")
+def _given(args: Namespace, options: Sequence[str]) -> str | None:
+    """The first of these options that is given."""
+    values = vars(args)
+    return next((name for name in options if values[name[2:].replace("-", "_")]), None)
 
 
-def _check_patch(args: Namespace, chosen: ModelOptions | None) -> None:
-    if chosen is None:
-        raise NotAvailable(f"--patch needs a model, which suggests the edits: {HOW}")
-    if args.show_prompt:
-        raise UsageError("--patch and --show-prompt exclude each other; leave one out")
+# --- a single report
+
+
+def _explain_one(args: Namespace, chosen: ModelOptions | None) -> int:
+    """Returns the exit code."""
+    explanation = _explanation(args, chosen)
+    against = _against(args) if args.against else None
+    if args.show_prompt and chosen:
+        from keet.agent.run import shown_prompts
+
+        explanations = [explanation, *([against] if against else [])]
+        Destination(args).write(shown_prompts(explanations, chosen))
+        return 0
+    if chosen:
+        explanation = _with_model(args, explanation, chosen, against)
+    elif not args.no_model:
+        tell_once("model", NO_MODEL)
+    if against is None:
+        print_explanation(args, explanation)
+        code = 0
+    else:
+        code = _print_against(args, explanation, against)
+    patched = 0
+    if args.patch is not None:
+        from keet.cli.patch_option import write_patch
+
+        patched = write_patch(args.patch, explanation)
+    return code or _model_exit_code(explanation) or patched
+
+
+def _explanation(args: Namespace, chosen: ModelOptions | None) -> Explanation:
+    from keet.analysis.capture.report_document import profile_notes
+    from keet.ingest import read_profile
+    from keet.profile.launch_sequences import MAX_DECODED
+
+    profile = read_profile(args.reports[0], source=args.source, run_table=args.run_table)
+    for note in profile_notes(profile):
+        print_progress(note)
+    launches = selected_launches(profile, args)
+    # The text of the code is fetched while the analyst is imported, which takes as long.
+    if not args.no_sass and len(launches) <= MAX_DECODED:
+        profile.prefetch_code(profile.with_code(launches))
+    # A finding that is only not printed must not count as fixed.
+    top = None if args.against else top_of(args)
+    return _explained(args, profile, launches, top, once=chosen is None and not args.against)
+
+
+def _explained(
+    args: Namespace, profile: Profile, launches: Sequence[Launch], top: int | None, *, once: bool
+) -> Explanation:
+    """A view explains some launches of a large report. Launches that were selected are all
+    explained, and so are all launches in JSON. `once`: the output needs each launch once."""
+    from keet.diagnosis.diagnosis import MAX_FINDINGS
+    from keet.explanation.analyst import explain
+    from keet.profile.launch_sequences import MAX_DECODED
+
+    selected = args.launch is not None or args.kernel is not None
+    is_json = args.format == "json"
+    return explain(
+        profile,
+        launches,
+        top or MAX_FINDINGS,
+        sass=not args.no_sass,
+        most=None if args.all or selected or is_json else MAX_DECODED,
+        keep=not (once and is_json),
+    )
+
+
+def _against(args: Namespace) -> Explanation:
+    """The report before the change. Its launches are numbered on their own, so --launch does not
+    select among them."""
+    from keet.diagnosis.diagnosis import MAX_FINDINGS
+    from keet.explanation.analyst import explain
+    from keet.ingest import read_profile
+
+    profile = read_profile(args.against, source=args.source)
+    selected = selected_launches(profile, Namespace(launch=None, kernel=args.kernel))
+    return explain(profile, selected, MAX_FINDINGS, report_scope="before", sass=not args.no_sass)
+
+
+def _print_against(args: Namespace, explanation: Explanation, against: Explanation) -> int:
+    """The explanation, then what changed, if the two reports can be compared."""
+    from keet.comparison.compare import compare_explanations
+    from keet.explanation.analyst import with_first
+
+    difference = compare_explanations(against, explanation)
+    if forbidden := difference.forbidden:
+        reasons = "; ".join(each.text for each in forbidden)
+        print_problem(f"the reports can't be compared: {reasons}; see: keet diff --help")
+    if top := top_of(args):
+        explanation = with_first(explanation, top)
+    out = Destination(args)
+    if args.format == "json":
+        from keet.documents.diff import ExplainAgainstDocument
+        from keet.documents.document import Streamed, json_pieces
+        from keet.explanation.explain_document import explain_fields
+
+        against_field = ("against", None if forbidden else difference)
+        fields = chain(explain_fields(explanation), [against_field])
+        out.write_pieces(json_pieces(Streamed(ExplainAgainstDocument, fields)))
+    else:
+        _show(args, out, [explanation], _asked(args)._replace(compared=difference))
+    return ExitCode.NOT_COMPARABLE if forbidden else 0
+
+
+# --- what a model adds
+
+
+def _with_model(
+    args: Namespace,
+    explanation: Explanation,
+    chosen: ModelOptions,
+    against: Explanation | None = None,
+) -> Explanation:
+    """Ask the model, and warn if it failed. `against`: the report before the change."""
+    from keet.agent.run import explain_with_model
+
+    announce(args)
+    explained = explain_with_model(explanation, chosen, print_progress, against)
+    if explained.author and explained.author.problem:
+        has_part = any(each.model for each in explained.launches)
+        left = "with what the model said before that" if has_part else "without a model"
+        print_problem(f"{explained.author.problem}; explained {left}")
+    return explained
+
+
+def _model_exit_code(explanation: Explanation) -> int:
+    """The analysis succeeded, but the model failed: exit 3 so that scripts notice."""
+    failed = explanation.author and not any(each.model for each in explanation.launches)
+    return ExitCode.NOT_AVAILABLE if failed else 0
+
+
+# --- several reports
+
+
+def _explain_several(args: Namespace, chosen: ModelOptions | None) -> int:
+    """Reports that can't be read are skipped. Returns the exit code: 5 if there are some; 3 if all
+    were explained, but the model failed for each of them."""
+    single = ("--launch", "--against", "--run-table", "--show-prompt", "--replay", "--transcript")
+    if given := _given(args, (*single, "--patch")):
+        raise UsageError(f"{given} is for a single report; name one, or leave it out")
+    paths = _report_paths(args.reports)
+    if chosen:  # one time limit for all reports
+        chosen = chosen._replace(time_limit=chosen.limit(chosen.launches * len(paths)))
+    explained, unread = _explain_each(args, paths, chosen)
+    reports = count_noun(len(paths), "report")
+    if len(unread) == len(paths):
+        raise UsageError(f"none of the {reports} can be read; see: keet show REPORT")
+    if not explained:
+        raise UsageError(f"--kernel {args.kernel.pattern!r} matches no launch of any report")
+    if not chosen and not args.no_model:
+        tell_once("model", NO_MODEL)
+    print_explanation(args, *explained, several=True, unread=unread)
+    if args.reports[0].is_dir() and len(explained) > 1:
+        folder = args.reports[0]
+        print_progress(
+            f"to compare these reports: keet batch {folder} -o STORE, then keet insights STORE"
+        )
+    if unread:
+        print_problem(f"{len(unread)} of {reports} can't be read; see above")
+        return ExitCode.SOME_FAILED
+    return min((_model_exit_code(each) for each in explained if each.author), default=0)
+
+
+def _report_paths(places: list[Path]) -> list[Path]:
+    """The reports that are named, and those in the folders that are named; each once."""
+    from keet.ingest.run_table import SUFFIX
+
+    # A shell expands `runs/*` to run tables, too.
+    paths = [path for path in dict.fromkeys(reports_at(places)) if not path.name.endswith(SUFFIX)]
+    if not paths:
+        raise UsageError(f"{places[0]} is a run table; name a report")
+    if len(paths) > MOST:
+        raise UsageError(
+            f"{len(paths)} reports are too many to print (at most {MOST}); "
+            f"analyse them together with: keet batch {places[0]} -o STORE"
+        )
+    return paths
+
+
+def _explain_each(
+    args: Namespace, paths: list[Path], chosen: ModelOptions | None
+) -> tuple[list[Explanation], list[IngestError]]:
+    """The explanations, and the errors of reports that can't be read."""
+    from keet.analysis.capture.report_document import profile_notes
+    from keet.ingest import read_profile
+
+    explained: list[Explanation] = []
+    unread: list[IngestError] = []
+    for path in paths:
+        try:
+            profile = read_profile(path, source=args.source)
+            for note in profile_notes(profile):
+                print_progress(f"{path}: {note}")
+            try:
+                launches = selected_launches(profile, args)
+            except UsageError:  # --kernel matches no launch of the report
+                continue
+            told = _explained(args, profile, launches, top_of(args), once=chosen is None)
+            explained.append(_with_model(args, told, chosen) if chosen else told)
+        except IngestError as problem:
+            unread.append(problem)
+            print_problem(str(problem))
+        if chosen and _is_silent(explained):
+            chosen = None
+            print_problem(
+                f"the model did not answer for {_SILENT} reports in a row; the others are "
+                "explained without it"
+            )
+    return explained, unread
+
+
+def _is_silent(explained: list[Explanation]) -> bool:
+    """Whether the model was asked about the last reports and never replied."""
+    last = [each.author for each in explained[-_SILENT:]]
+    return len(last) == _SILENT and all(
+        author and author.problem and not author.usage.output_tokens and not author.usage.cached
+        for author in last
+    )
+
+
+# --- printing: one explanation or several, in each format
+
+
+def print_explanation(
+    args: Namespace,
+    *explanations: Explanation,
+    several: bool = False,
+    unread: Sequence[IngestError] = (),
+) -> None:
+    """Several explanations go to one output; as JSON, one line per report. `unread`: reports that
+    can't be read, which an HTML page lists."""
+    out = Destination(args)
+    if args.format == "json":
+        from keet.documents.document import json_pieces
+        from keet.explanation.explain_document import explain_stream
+
+        is_line = several or len(explanations) > 1
+        documents = (json_pieces(explain_stream(each), line=is_line) for each in explanations)
+        out.write_pieces(chain.from_iterable(documents))
+    else:
+        asked = _asked(args)._replace(several=several, unread=[*map(str, unread)])
+        _show(args, out, explanations, asked)
+
+
+def _show(
+    args: Namespace, out: Destination, explanations: Sequence[Explanation], asked: Asked
+) -> None:
+    from keet.pages.explain import explain_page
+
+    out.show_page(lambda reader: explain_page(explanations, reader, asked), args.format)
+
+
+def _asked(args: Namespace) -> Asked:
+    """Launches that were selected by number are all printed. `keet ask` has none of these
+    options."""
+    from keet.pages.explain import Asked
+
+    everything = getattr(args, "all", False) or getattr(args, "launch", None) is not None
+    editor = getattr(args, "editor", None) is not None
+    return Asked(everything, getattr(args, "verbose", False), editor=editor)

@@ -10,7 +10,6 @@ gains less than 10 %. --cases lists them."""
 
 from __future__ import annotations
 
-import sys
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
@@ -18,7 +17,7 @@ from keet.cli.arguments import Destination, add_output
 from keet.errors import UsageError, one_line
 
 if TYPE_CHECKING:
-    from keet.documents.cases import CaseDocument, FindingReferenceDocument
+    from keet.documents.cases import CaseDocument
 
 EXAMPLES = """\
 examples:
@@ -71,31 +70,23 @@ def run(args: Namespace) -> None:
     if filters:
         show_cases(args, chosen_cases(args, wanted))
         return
-    out = Destination(args, sys.stdout)
+    from keet.explanation.casebook import finding_reference
+
+    out = Destination(args)
     if args.format == "json":
-        _write_json(out, wanted)
+        from keet.documents.cases import FindingsDocument
+        from keet.documents.document import json_text
+        from keet.findings import findings
+
+        chosen = [wanted] if wanted else findings()
+        out.write(json_text(FindingsDocument(findings=[*map(finding_reference, chosen)])))
         return
     from keet.pages.finding import finding_page, findings_page
 
     out.show_page(
-        lambda reader: finding_page(_reference(wanted)) if wanted else findings_page(reader),
+        lambda reader: finding_page(finding_reference(wanted)) if wanted else findings_page(reader),
         args.format,
     )
-
-
-def _write_json(out: Destination, wanted: str | None) -> None:
-    from keet.documents.cases import FindingsDocument
-    from keet.documents.document import json_text
-    from keet.findings import findings
-
-    chosen = [wanted] if wanted else findings()
-    out.write(json_text(FindingsDocument(findings=[*map(_reference, chosen)])))
-
-
-def _reference(finding: str) -> FindingReferenceDocument:
-    from keet.explanation.casebook import finding_reference
-
-    return finding_reference(finding)
 
 
 def find_id(name: str) -> str:
@@ -113,7 +104,13 @@ def find_id(name: str) -> str:
         ]
         if len(exact) == 1 or (not exact and len(within) == 1):
             return (exact or within)[0]
-    close = within or _close(name, names)
+    close = within
+    if not close:
+        import difflib
+
+        texts = {" ".join(words): finding for finding, known in names.items() for words in known}
+        similar = difflib.get_close_matches(" ".join(wanted), texts, n=_CLOSE)
+        close = list(dict.fromkeys(texts[text] for text in similar))
     hint = f"did you mean {' or '.join(close[:_CLOSE])}?" if close else "see: keet finding"
     problem = "is the name of several findings" if within else "is not a finding"
     raise UsageError(f"{one_line(name)[:80]!r} {problem}; {hint}")
@@ -136,14 +133,6 @@ def _words(name: str) -> tuple[str, ...]:
     import re
 
     return tuple(re.findall(r"[a-z0-9]+", name.casefold()))
-
-
-def _close(name: str, names: dict[str, list[tuple[str, ...]]]) -> list[str]:
-    import difflib
-
-    texts = {" ".join(words): finding for finding, known in names.items() for words in known}
-    similar = difflib.get_close_matches(" ".join(_words(name)), texts, n=_CLOSE)
-    return list(dict.fromkeys(texts[text] for text in similar))
 
 
 # --- measured cases
@@ -203,13 +192,10 @@ def _check_known(option: str, wanted: str | None, known: set[str]) -> None:
 def show_cases(args: Namespace, cases: list[CaseDocument]) -> None:
     """A list; a single case that was named in full."""
     from keet.documents.cases import CasesDocument
-    from keet.documents.document import json_text
     from keet.pages.cases import case_page, cases_page
 
-    out = Destination(args, sys.stdout)
-    if args.format == "json":
-        out.write(json_text(CasesDocument(cases=cases)))
-    elif args.name:
-        out.show_page(lambda _: case_page(cases[0]), args.format)
-    else:
-        out.show_page(lambda reader: cases_page(cases, reader), args.format)
+    Destination(args).show(
+        CasesDocument(cases=cases),
+        lambda reader: case_page(cases[0]) if args.name else cases_page(cases, reader),
+        args.format,
+    )

@@ -110,6 +110,12 @@ def _example_lines(line: str) -> list[str]:
     return [*([line[:2] + command] if command else []), f"      {comment.strip()}"]
 
 
+def epilog(examples: str, meanings: Mapping[ExitCode, str] | None) -> str:
+    """`meanings`: of exit codes, where the command gives them special ones."""
+    codes = f"\n{exit_codes_text(meanings)}\n" if meanings else ""
+    return wrapped(examples) + codes
+
+
 def exit_codes_text(meanings: Mapping[ExitCode, str]) -> str:
     """`exit codes: 0 done; 2 wrong usage`, as lines of 80 columns."""
     parts = (f"{int(code)}{_KEEP}{meaning}" for code, meaning in meanings.items())

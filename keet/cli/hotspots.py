@@ -8,8 +8,7 @@ coalesced addresses and conflict-free banks would save."""
 
 from __future__ import annotations
 
-import sys
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -22,6 +21,7 @@ from keet.cli.arguments import (
     add_selection,
     add_source,
     add_top,
+    option_type,
     selected_launches,
     top_of,
     view_top,
@@ -51,7 +51,7 @@ def configure(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         "--line",
-        type=_file_and_line,
+        type=option_type("FILE:LINE, for example kernel.cu:29", _file_and_line),
         metavar="FILE:LINE",
         help="explain one source line in full; FILE may be given without its folder",
     )
@@ -77,29 +77,26 @@ def run(args: Namespace) -> None:
         place, launches = place_of(launches, args.line)
     has_sass = not args.no_sass
     ranked = ranked_launches(profile, launches, args.by, place, has_sass=has_sass)
-    out = Destination(args, sys.stdout)
+    out = Destination(args)
     if args.format == "terminal" and place is not None:
         page = _line_page(profile, [*ranked], place, args)
         out.show_page(lambda _: page)
         return
     top = view_top(args) if args.format == "terminal" else top_of(args)
-    found = examined_launches(ranked, top, place, has_sass=has_sass)
+    examined = examined_launches(ranked, top, place, has_sass=has_sass)
     if args.format == "json":
-        from keet.analysis.capture.report_document import report_document
-        from keet.documents.document import Streamed, json_pieces
         from keet.documents.hotspots import HotspotsDocument
 
-        written = (replace(each, rows=each.rows[:top]) for each in found)
-        fields = (("report", report_document(profile)), ("launches", written))
-        out.write_pieces(json_pieces(Streamed(HotspotsDocument, fields)))
+        cut = (replace(launch, rows=launch.rows[:top]) for launch in examined)
+        out.write_launches(HotspotsDocument, profile, cut)
     elif args.format == "csv":
         from keet.formats.csv import hotspots_csv
 
-        out.write_pieces(hotspots_csv(found, top))
+        out.write_pieces(hotspots_csv(examined, top))
     else:
         from keet.pages.hotspots import hotspots_page
 
-        out.show_page(lambda reader: hotspots_page(found, reader, view_top(args)))
+        out.show_page(lambda reader: hotspots_page(examined, reader, view_top(args)))
 
 
 def _line_page(
@@ -126,9 +123,7 @@ def _line_page(
     return line_page(launches, place, other_launches(rest, "show one with --launch N"))
 
 
-def _file_and_line(text: str) -> tuple[str, int]:
+def _file_and_line(text: str) -> tuple[str, int] | None:
     from keet.analysis.code_names import parsed_line
 
-    if (line := parsed_line(text)) is None:
-        raise ArgumentTypeError(f"{text!r} must be FILE:LINE, for example kernel.cu:29")
-    return line
+    return parsed_line(text)

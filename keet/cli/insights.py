@@ -4,10 +4,8 @@ where the limiter changes, kernels with the same finding, changes over time, and
 
 from __future__ import annotations
 
-import sys
 from argparse import ArgumentParser, Namespace
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from keet.cli.arguments import (
@@ -21,12 +19,12 @@ from keet.cli.arguments import (
 )
 from keet.cli.model_options import add_model, announce, check_files, model_options
 from keet.cli.stderr import print_problem, print_progress
-from keet.cli.top import note_older
+from keet.cli.top import add_store, note_older
 from keet.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from keet.agent.insights_summary import InsightSummaries
-    from keet.agent.options import ModelOptions
+    from keet.agent.model.settings import ModelOptions
     from keet.documents.insights import InsightsDocument, WrittenDocument
     from keet.evidence import Prose
 
@@ -43,9 +41,7 @@ examples:
 
 
 def configure(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "store", type=Path, metavar="OUT", help="the store, made by `keet batch -o OUT`"
-    )
+    add_store(parser)
     add_kernel(parser)
     add_top(parser, "insights of each kind", default=20)
     add_output(parser, "terminal", "markdown", "json", "svg", "html")
@@ -58,29 +54,29 @@ def run(args: Namespace) -> int:
 
     check_files(args)
     if not args.show_prompt:
-        check_page(args, sys.stdout)
+        check_page(args)
     if args.no_model and (args.model or args.base_url):
         raise UsageError("--no-model and --model exclude each other; leave one out")
     options = None if args.no_model else model_options(args)
     with open_store(args.store) as store, store.explaining_damage():
-        found = replace(find_insights(store, args.kernel, top_of(args)), store=str(args.store))
-        code = _show(args, found, options)
+        insights = find_insights(store, args.kernel, top_of(args))
+        code = _show(args, replace(insights, store=str(args.store)), options)
     if not args.show_prompt:
         note_older(store)
     return code
 
 
-def _show(args: Namespace, found: InsightsDocument, options: ModelOptions | None) -> int:
-    if args.kernel is not None and not found.launches:
+def _show(args: Namespace, insights: InsightsDocument, options: ModelOptions | None) -> int:
+    if args.kernel is not None and not insights.launches:
         raise UsageError(
             f"--kernel {args.kernel.pattern!r} matches no launch; see: keet top {args.store}"
         )
     # A model summarises the same ones for every format: JSON lists more of them.
-    chosen = found.first_of_each_kind(view_top(args))
+    chosen = insights.first_of_each_kind(view_top(args))
     if args.show_prompt and options:
         from keet.agent.insights_summary import shown_insight_prompts
 
-        Destination(args, sys.stdout).write(shown_insight_prompts(chosen, options))
+        Destination(args).write(shown_insight_prompts(chosen, options))
         return 0
     summaries = None
     if options:
@@ -88,12 +84,12 @@ def _show(args: Namespace, found: InsightsDocument, options: ModelOptions | None
 
         announce(args)
         summaries = summarise_insights(chosen, options, print_progress)
-    _print(args, _with_summaries(found, summaries) if summaries else found)
+    _print(args, _with_summaries(insights, summaries) if summaries else insights)
     has_failed = summaries and summaries.problem and not summaries.has_text
     return ExitCode.NOT_AVAILABLE if has_failed else 0
 
 
-def _with_summaries(found: InsightsDocument, summaries: InsightSummaries) -> InsightsDocument:
+def _with_summaries(insights: InsightsDocument, summaries: InsightSummaries) -> InsightsDocument:
     from keet.documents.insights import InsightsUsageDocument
 
     if summaries.problem:
@@ -103,9 +99,12 @@ def _with_summaries(found: InsightsDocument, summaries: InsightSummaries) -> Ins
     texts, usage = summaries.texts, summaries.usage
     cost = {"cost": None} if usage.cost == "unknown" else {}
     return replace(
-        found,
+        insights,
         author=f"model:{summaries.author}" if summaries.has_text else "analyst",
-        insights=[replace(each, written=_written(texts.get(each.id))) for each in found.insights],
+        insights=[
+            replace(insight, written=_written(texts.get(insight.id)))
+            for insight in insights.insights
+        ],
         usage=InsightsUsageDocument(**{**usage.to_dict(), **cost}),
         problem=summaries.problem,
     )
@@ -124,16 +123,12 @@ def _written(prose: Prose | None) -> WrittenDocument | None:
 
 
 def _print(args: Namespace, document: InsightsDocument) -> None:
-    out = Destination(args, sys.stdout)
-    if args.format == "json":
-        from keet.documents.document import json_text
-
-        out.write(json_text(document))
-    elif args.format == "svg":
+    out = Destination(args)
+    if args.format == "svg":
         from keet.formats.svg.insights import insights_svg
 
         out.write(insights_svg(document))
     else:
         from keet.pages.insights import insights_page
 
-        out.show_page(lambda reader: insights_page(document, reader), args.format)
+        out.show(document, lambda reader: insights_page(document, reader), args.format)

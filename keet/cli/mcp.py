@@ -13,7 +13,7 @@ import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from pathlib import Path
 
-from keet.cli.arguments import reports_in
+from keet.cli.arguments import reports_at
 from keet.cli.stderr import print_progress
 from keet.errors import ExitCode
 from keet.formatting import count_noun
@@ -63,8 +63,7 @@ def _port(text: str) -> int:
 
 def _waiting_text(args: Namespace) -> str:
     """For somebody who typed the command: nothing else is printed until a client writes."""
-    folders = args.roots or [Path()]
-    count = sum(len(reports_in(folder)) for folder in folders)
+    count = len(reports_at(args.roots or [Path()]))
     command = shlex.join(["keet", "mcp", *map(str, args.roots)])
     return (
         f"an MCP server for {count_noun(count, 'report')}, which waits for a client on stdin; "

@@ -5,9 +5,8 @@ matches it."""
 
 from __future__ import annotations
 
-import sys
 from argparse import ArgumentParser, BooleanOptionalAction, Namespace
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
@@ -65,20 +64,23 @@ def run(args: Namespace) -> None:
     profile = read_profile(args.report)
     launches = selected_launches(profile, args)
     tables = _tables(launches, args)
-    out = Destination(args, sys.stdout)
+    out = Destination(args)
     if args.format == "json":
-        from keet.analysis.capture.report_document import report_document
-        from keet.documents.document import Streamed, json_pieces
         from keet.documents.show import MetricsDocument
 
-        fields = (("report", report_document(profile)), ("launches", tables))
-        out.write_pieces(json_pieces(Streamed(MetricsDocument, fields)))
+        out.write_launches(MetricsDocument, profile, tables)
     elif args.format == "csv":
         from keet.formats.csv import metrics_csv
 
         out.write_pieces(metrics_csv(tables))
     elif args.format == "parquet":
-        _write_parquet(tables, args)
+        from keet.analysis.metric_table import HEADER, long_rows
+        from keet.corpus.store.parquet_tables import write_parquet
+
+        if args.output is None:
+            raise UsageError("--format parquet is a binary file; name it with: -o FILE")
+        with writing(args.output):
+            write_parquet(args.output, HEADER, long_rows(tables))
     else:
         from keet.pages.metrics import metrics_page
 
@@ -113,13 +115,3 @@ def _tables(launches: Sequence[Launch], args: Namespace) -> Iterator[MetricsLaun
     raise UsageError(
         f"no metric matches {wanted!r}; list them with: keet metrics {args.report} --all"
     )
-
-
-def _write_parquet(tables: Iterable[MetricsLaunch], args: Namespace) -> None:
-    from keet.analysis.metric_table import HEADER, long_rows
-    from keet.corpus.store.parquet_tables import write_parquet
-
-    if args.output is None:
-        raise UsageError("--format parquet is a binary file; name it with: -o FILE")
-    with writing(args.output):
-        write_parquet(args.output, HEADER, long_rows(tables))

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from keet.cli.arguments import check_output, named_reports, positive, same_file
+from keet.cli.arguments import check_output, named_reports, number, positive, same_file
 from keet.cli.stderr import print_problem
 from keet.errors import UsageError, one_line
 
 if TYPE_CHECKING:
     from argparse import _ArgumentGroup
 
-    from keet.agent.model.settings import ModelSpec
-    from keet.agent.options import ModelOptions
+    from keet.agent.model.settings import ModelOptions, ModelSpec
 
 HOW = "--model PROVIDER:NAME (or KEET_MODEL), --base-url URL for your own server"
 
@@ -28,8 +27,28 @@ def add_model(parser: ArgumentParser, *, is_optional: bool = True) -> _ArgumentG
         group.add_argument(
             "--no-model", action="store_true", help="ignore KEET_MODEL and the configured model"
         )
-    _add_limits(group)
-    _add_recording(group)
+    group.add_argument(
+        "--redact",
+        choices=("names", "source", "all"),
+        help="do not send kernel names and paths, source text, or both",
+    )
+    _add_budget(group, 14_000, "kernel or question")
+    add_show_prompt(group)
+    group.add_argument(
+        "--transcript",
+        type=Path,
+        metavar="FILE",
+        help="record requests and replies in FILE (JSON lines)",
+    )
+    group.add_argument(
+        "--replay",
+        type=Path,
+        metavar="FILE",
+        help="take the replies from a transcript instead of a model",
+    )
+    group.add_argument(
+        "--no-cache", action="store_true", help="ask the model even if the answer is cached"
+    )
     return group
 
 
@@ -64,34 +83,21 @@ def add_chosen_model(parser: ArgumentParser) -> _ArgumentGroup:
 
 def chosen_model(args: Namespace) -> ModelOptions | None:
     """For `keet optimize`; None if no model is named."""
-    from keet.agent.model.settings import find_model
-    from keet.agent.options import ModelLimits, ModelOptions, shared_limit
+    from keet.agent.model.settings import ModelLimits, ModelOptions, find_model, shared_limit
 
     if args.no_model and (args.model or args.base_url):
         raise UsageError("--no-model and --model exclude each other; leave one out")
-    found = (
-        None
-        if args.no_model
-        else find_model(args.model, args.base_url, args.price, args.time_limit)
-    )
-    if found is None:
+    if args.no_model:
         return None
-    spec: ModelSpec = found
+    spec = find_model(args.model, args.base_url, args.price, args.time_limit)
+    if spec is None:
+        return None
     limits = ModelLimits(2, args.token_budget, 0, _LONGEST_PROPOSAL)
     return ModelOptions(spec, limits, time_limit=shared_limit(spec, 2 * args.rounds))
 
 
 _LONGEST_PROPOSAL = 24_000
 """Tokens of a reply that contains whole files."""
-
-
-def _add_limits(group: _ArgumentGroup) -> None:
-    group.add_argument(
-        "--redact",
-        choices=("names", "source", "all"),
-        help="do not send kernel names and paths, source text, or both",
-    )
-    _add_budget(group, 14_000, "kernel or question")
 
 
 def _add_budget(group: _ArgumentGroup, tokens: int, per: str) -> None:
@@ -104,7 +110,7 @@ def _add_budget(group: _ArgumentGroup, tokens: int, per: str) -> None:
     )
     group.add_argument(
         "--time-limit",
-        type=_seconds,
+        type=number("a number of seconds above 0", lambda seconds: 0 < seconds < math.inf),
         metavar="SECONDS",
         help="longest total wait for the model (default: depends on the number of calls)",
     )
@@ -113,25 +119,6 @@ def _add_budget(group: _ArgumentGroup, tokens: int, per: str) -> None:
 def add_show_prompt(group: _ArgumentGroup) -> None:
     group.add_argument(
         "--show-prompt", action="store_true", help="print what would be sent; send nothing"
-    )
-
-
-def _add_recording(group: _ArgumentGroup) -> None:
-    add_show_prompt(group)
-    group.add_argument(
-        "--transcript",
-        type=Path,
-        metavar="FILE",
-        help="record requests and replies in FILE (JSON lines)",
-    )
-    group.add_argument(
-        "--replay",
-        type=Path,
-        metavar="FILE",
-        help="take the replies from a transcript instead of a model",
-    )
-    group.add_argument(
-        "--no-cache", action="store_true", help="ask the model even if the answer is cached"
     )
 
 
@@ -197,7 +184,7 @@ def model_options(args: Namespace) -> ModelOptions | None:
 
 
 def _options(args: Namespace, spec: ModelSpec) -> ModelOptions:
-    from keet.agent.options import MOST_LAUNCHES, ModelLimits, ModelOptions
+    from keet.agent.model.settings import MOST_LAUNCHES, ModelLimits, ModelOptions
 
     return ModelOptions(
         spec=spec,
@@ -212,21 +199,11 @@ def _options(args: Namespace, spec: ModelSpec) -> ModelOptions:
     )
 
 
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = math.nan
-    if not 0 < seconds < math.inf:
-        raise ArgumentTypeError(f"{text!r} must be a number of seconds above 0")
-    return seconds
-
-
 def announce(args: Namespace) -> None:
     """Warns about tracing before anything is sent."""
     if getattr(args, "replay", None) is not None:
         return
-    from keet.agent.model.providers import announce_tracing
+    from keet.agent.model.langchain_chat import announce_tracing
 
     if line := announce_tracing():
         print_problem(line)  # also with --quiet: the data goes to another service

@@ -21,6 +21,7 @@ from keet.cli.arguments import (
     add_kernel,
     add_output,
     check_page,
+    number,
     output_errors,
     positive,
 )
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
     from keet.documents.optimize import OptimizeDocument
     from keet.optimize.proposers import Proposer
-    from keet.optimize.task import Limits, Task
+    from keet.optimize.task import Task
 
 T = TypeVar("T")
 
@@ -56,6 +57,8 @@ EXIT_CODES = {
     ExitCode.INTERRUPTED: ExitCode.INTERRUPTED.meaning,
 }
 _POLL_SECONDS = 2.0
+_amount = number("a positive number", lambda value: 0 < value <= 1e9)
+_tolerance = number("a number from 0 on", lambda value: 0 <= value < 1e30)
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -205,26 +208,6 @@ def add_proposer(group: _ArgumentGroup) -> None:
     )
 
 
-def _amount(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value <= 1e9:
-        raise ArgumentTypeError(f"{text!r} must be a positive number")
-    return value
-
-
-def _tolerance(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value < 1e30:
-        raise ArgumentTypeError(f"{text!r} must be a number from 0 on")
-    return value
-
-
 def repeats(text: str) -> int:
     if (count := positive(text)) < 3:
         raise ArgumentTypeError(f"{text} runs do not show the noise; it must be 3 or more")
@@ -238,16 +221,17 @@ def run(args: Namespace) -> int:
     from keet.optimize.engine import Engine
     from keet.optimize.runners import open_runner
 
-    check_page(args, sys.stdout)
+    check_page(args)
     task = _task(args)
     task.check_valid()
     folder = _folder(args, task)
-    is_confirmed = _is_enter_pressed if _is_attended(args) else None
+    is_attended = not args.no_wait and sys.stdin.isatty() and sys.stderr.isatty()
+    is_confirmed = _is_enter_pressed if is_attended else None
     proposer = open_proposer(args, is_confirmed, needs_price=args.max_cost is not None)
     runner = open_runner(args.runner, print_progress)
     engine = Engine(task, folder, proposer, runner, progress=print_progress)
     if args.show_prompt:
-        Destination(args, sys.stdout).write(_waiting(args, engine.shown_prompt))
+        Destination(args).write(_waiting(args, engine.shown_prompt))
         return 0
     try:
         document = _waiting(args, engine.run)
@@ -281,7 +265,7 @@ def _waiting(args: Namespace, work: Callable[[], T]) -> T:
 
 
 def _task(args: Namespace) -> Task:
-    from keet.optimize.task import Task, output_rule
+    from keet.optimize.task import Limits, Task, output_rule
 
     tolerances = args.tolerance, args.absolute_tolerance
     if args.kernel and args.goal == "wall":
@@ -299,23 +283,17 @@ def _task(args: Namespace) -> Task:
         kernel=args.kernel.pattern if args.kernel else None,
         repeats=args.repeats,
         rounds=args.rounds,
-        limits=_limits(args),
+        limits=Limits(
+            args.max_minutes,
+            args.max_tokens,
+            args.max_cost,
+            args.build_limit,
+            args.run_limit,
+            args.check_limit,
+            args.proposer_limit,
+        ),
         profiles=not args.no_profile,
         wall_check=not args.no_wall_check,
-    )
-
-
-def _limits(args: Namespace) -> Limits:
-    from keet.optimize.task import Limits
-
-    return Limits(
-        args.max_minutes,
-        args.max_tokens,
-        args.max_cost,
-        args.build_limit,
-        args.run_limit,
-        args.check_limit,
-        args.proposer_limit,
     )
 
 
@@ -353,10 +331,6 @@ def open_proposer(
     return ModelProposer(options, print_progress)
 
 
-def _is_attended(args: Namespace) -> bool:
-    return not args.no_wait and sys.stdin.isatty() and sys.stderr.isatty()
-
-
 def _is_enter_pressed() -> bool:
     return bool(select.select([sys.stdin], [], [], 0)[0]) and bool(sys.stdin.readline())
 
@@ -367,15 +341,9 @@ def _is_enter_pressed() -> bool:
 def _show(args: Namespace, document: OptimizeDocument) -> None:
     if document.stopped == "model":
         print_problem(f"{document.stopped_text}; the same command continues")
-    out = Destination(args, sys.stdout)
-    if args.format == "json":
-        from keet.documents.document import json_text
-
-        out.write(json_text(document))
-        return
     from keet.pages.optimize import optimize_page
 
-    out.show_page(lambda reader: optimize_page(document, reader), args.format)
+    Destination(args).show(document, lambda reader: optimize_page(document, reader), args.format)
 
 
 def _exit_code(document: OptimizeDocument) -> int:

@@ -3,16 +3,17 @@ profile the launches that take most of the time with ncu. Needs a GPU and Nsight
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from keet.cli.arguments import pattern, positive
-from keet.cli.stderr import loud_stderr
+from keet.cli.arguments import number, option_type, pattern, positive
+from keet.cli.stderr import loud_stderr, print_note
 from keet.errors import IngestError, NotAvailable, UsageError, one_line
 from keet.optional_packages import install_command
 
@@ -44,6 +45,10 @@ Build with nvcc -lineinfo to get source lines; Triton kernels have them already.
 nsight-python calls the function in its own process, once to warm up and once under the profiler
 ({install_command("collect")}; ncu 2026.2.1 or newer).
 """
+_count = option_type(
+    "an integer from 0 on", lambda text: int(text) if re.fullmatch("[0-9]{1,9}", text) else None
+)
+_duration = number("a positive number", lambda value: 0 < value <= 1e6)
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -168,22 +173,6 @@ def _add_plain_run(parser: ArgumentParser) -> None:
     )
 
 
-def _duration(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value <= 1e6:
-        raise ArgumentTypeError(f"{text!r} must be a positive number")
-    return value
-
-
-def _count(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or len(text) > 9:
-        raise ArgumentTypeError(f"{text!r} must be an integer from 0 on")
-    return int(text)
-
-
 def run(args: Namespace) -> int:
     _check(args)
     report = args.output or _free_name(args)
@@ -191,7 +180,13 @@ def run(args: Namespace) -> int:
         _print_command(shlex.join(_command(args, report)))
         return 0
     _check_place(report, args)
-    return _profile_function(args, report) if args.function else _profile_program(args, report)
+    if not args.function:
+        return _profile_program(args, report)
+    from keet.collect.python_function import collect_function
+
+    status = collect_function(args.function, report, args.clock_control, print_note)
+    _print_result(args, report)
+    return status
 
 
 def _check(args: Namespace) -> None:
@@ -266,7 +261,7 @@ def _command(args: Namespace, report: Path) -> list[str]:
 
     request = _request(args)
     if request.launch_skip is None and request.launch_count is None and not request.as_range:
-        _note(
+        print_note(
             "this command profiles the first launch of each kernel, before the program has warmed "
             f"up (--launch-skip N: a later one), and {_CLOCKS[request.clock_control]}. Without "
             "--dry-run, keet selects launches by time"
@@ -310,10 +305,16 @@ def _request(args: Namespace) -> ProfileRequest:
 
 
 def _profile_program(args: Namespace, report: Path) -> int:
+    import shutil
+
     from keet.collect.profile_plan import ProfileOptions
     from keet.collect.profile_program import profile_program
 
-    _check_program(args.program[0])
+    program = args.program[0]
+    if shutil.which(program) is None and "/" in program:
+        raise UsageError(f"there is no program {program}: no such file, or it is not executable")
+    if shutil.which(program) is None:
+        raise UsageError(f"there is no program {program}; name it with its path, e.g. ./{program}")
     _check_stdin()
     options = ProfileOptions(
         plain=not args.no_plain_run,
@@ -324,10 +325,10 @@ def _profile_program(args: Namespace, report: Path) -> int:
         check_overhead=args.check_overhead,
     )
     with _terminated_like_ctrl_c():
-        status = profile_program(_request(args), report, _ncu(args), options, _note)
+        status = profile_program(_request(args), report, _ncu(args), options, print_note)
     _print_result(args, report)
     if status:
-        failed = f"keet: {args.program[0]} failed with exit code {status} after its kernels ran"
+        failed = f"keet: {program} failed with exit code {status} after its kernels ran"
         loud_stderr().write(one_line(failed) + "\n")
     return status
 
@@ -352,7 +353,7 @@ def _check_stdin() -> None:
     except OSError:
         return
     if from_file:
-        _note(
+        print_note(
             "the program's standard input is empty; pass a file instead: sh -c './app < input.txt'"
         )
 
@@ -377,34 +378,11 @@ def _terminated_like_ctrl_c() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _check_program(program: str) -> None:
-    import shutil
-
-    if shutil.which(program) is not None:
-        return
-    if "/" in program:
-        raise UsageError(f"there is no program {program}: no such file, or it is not executable")
-    raise UsageError(f"there is no program {program}; name it with its path, e.g. ./{program}")
-
-
-def _profile_function(args: Namespace, report: Path) -> int:
-    from keet.collect.python_function import collect_function
-
-    status = collect_function(args.function, report, args.clock_control, _note)
-    _print_result(args, report)
-    return status
-
-
-def _note(line: str) -> None:
-    sys.stderr.write(one_line(f"keet: {line}") + "\n")
-    sys.stderr.flush()
-
-
 def _print_result(args: Namespace, report: Path) -> None:
     if args.format == "path":
         sys.stdout.write(f"{report}\n")
         return
     from keet.cli import dispatch
 
-    _note(f"wrote {report}")
+    print_note(f"wrote {report}")
     dispatch(["explain", str(report), "--format", args.format])

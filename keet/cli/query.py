@@ -68,7 +68,12 @@ def run(args: Namespace) -> None:
         args.sql = _sql_from_stdin()
     with open_filled(args.store) as store, store.explaining_damage():
         if args.format == "parquet":
-            _write_parquet(store, args)
+            if args.output is None:
+                raise UsageError("--format parquet writes a binary file; name it with: -o FILE")
+            if args.sql is None:
+                raise UsageError('--format parquet needs SQL: keet query OUT "FROM launches" ...')
+            with writing(args.output), replacing(args.output) as file:
+                store.write_parquet(args.sql, file, args.limit)
         elif args.sql is None:
             _list_columns(args, store.version.number)
         else:
@@ -99,7 +104,7 @@ def _answer(store: Store, args: Namespace) -> None:
     from keet.pages.query import query_page
 
     stream = store.stream(args.sql)
-    out = Destination(args, sys.stdout)
+    out = Destination(args)
     if args.format == "csv":
         out.write_pieces(query_csv(stream.columns, islice(stream, args.limit)))
     elif args.format == "json":
@@ -111,15 +116,6 @@ def _answer(store: Store, args: Namespace) -> None:
         out.show_page(lambda reader: query_page(stream.columns, rows[:limit], reader, more=more))
 
 
-def _write_parquet(store: Store, args: Namespace) -> None:
-    if args.output is None:
-        raise UsageError("--format parquet writes a binary file; name it with: -o FILE")
-    if args.sql is None:
-        raise UsageError('--format parquet needs SQL: keet query OUT "FROM launches" ...')
-    with writing(args.output), replacing(args.output) as file:
-        store.write_parquet(args.sql, file, args.limit)
-
-
 def _list_columns(args: Namespace, version: int) -> None:
     from keet.corpus.store.views import described_views
     from keet.formats.csv import query_csv
@@ -128,7 +124,7 @@ def _list_columns(args: Namespace, version: int) -> None:
     views = described_views(version)
     header = ("view", "column", "type", "unit", "meaning")
     rows = [(view, *column) for view, columns in views.items() for column in columns]
-    out = Destination(args, sys.stdout)
+    out = Destination(args)
     if args.format == "csv":
         out.write_pieces(query_csv(header, rows))
     elif args.format == "json":

@@ -7,7 +7,6 @@ listed with it."""
 
 from __future__ import annotations
 
-import sys
 from argparse import ArgumentParser, Namespace
 
 from keet.cli.arguments import (
@@ -39,17 +38,13 @@ def run(args: Namespace) -> None:
 
     profile = read_profile(args.report)
     launches = iterate_launches(selected_launches(profile, args), "computing rooflines")
-    found = map(find_roofline, launches)
-    out = Destination(args, sys.stdout)
+    out = Destination(args)
     if args.format == "json":
-        from keet.analysis.capture.report_document import report_document
-        from keet.documents.document import Streamed, json_pieces
         from keet.documents.roofline import RooflineDocument
 
-        fields = (("report", report_document(profile)), ("launches", found))
-        out.write_pieces(json_pieces(Streamed(RooflineDocument, fields)))
+        out.write_launches(RooflineDocument, profile, map(find_roofline, launches))
         return
-    rooflines = list(found)
+    rooflines = list(map(find_roofline, launches))
     if args.format == "svg":
         from keet.formats.svg.roofline import roofline_svg
 

@@ -3,10 +3,8 @@ ncu command that collects it."""
 
 from __future__ import annotations
 
-import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from keet.cli.arguments import (
     Destination,
@@ -17,10 +15,7 @@ from keet.cli.arguments import (
     add_source,
     selected_launches,
 )
-from keet.profile import Launch, Profile
-
-if TYPE_CHECKING:
-    from keet.documents.shared_types import RunDocument
+from keet.profile import Launch
 
 MAX_ROWS = 40
 """Launches that are listed on a terminal without --all: a report may have thousands."""
@@ -70,7 +65,7 @@ def run(args: Namespace) -> None:
     if args.verbose and coverage.command:
         coverage = coverage._replace(command=coverage.command.in_full)
     listed = _listed(selected, args)
-    out = Destination(args, sys.stdout)
+    out = Destination(args)
     if args.format == "json":
         from keet.analysis.capture.report_document import report_document
         from keet.documents.document import Streamed, json_pieces
@@ -79,7 +74,6 @@ def run(args: Namespace) -> None:
         from keet.profile.launch_sequences import iterate_launches
 
         written = iterate_launches(listed, "writing launches")
-        run = _run_document(profile)
         fields = {
             "report": report_document(profile),
             "devices": [DeviceDocument.taken_from(device) for device in profile.devices],
@@ -89,8 +83,11 @@ def run(args: Namespace) -> None:
             "capture": coverage.command,
             "build": coverage.build_hint,
             "obstacle": coverage.obstacle,
-            **({"run": run} if run else {}),
         }
+        if profile.run is not None:
+            from keet.explanation.whole_run import whole_run
+
+            fields["run"] = whole_run(profile)
         out.write_pieces(json_pieces(Streamed(ShowDocument, fields.items())))
         return
     from keet.pages.show import show_page
@@ -100,14 +97,6 @@ def run(args: Namespace) -> None:
     out.show_page(
         lambda reader: show_page(profile, coverage, launches, reader, cut=cut, masked=args.verbose)
     )
-
-
-def _run_document(profile: Profile) -> RunDocument | None:
-    if profile.run is None:
-        return None
-    from keet.explanation.whole_run import whole_run
-
-    return whole_run(profile)
 
 
 def _listed(launches: Sequence[Launch], args: Namespace) -> Sequence[Launch]:

@@ -3,12 +3,12 @@ in rounds of profile, explain, change, check and compare."""
 
 from __future__ import annotations
 
-import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from keet.cli.pager import show_text
-from keet.errors import UsageError, one_line, reason_of
+from keet.cli.stderr import print_note
+from keet.errors import UsageError, reason_of
 
 EXAMPLES = """\
 examples:
@@ -49,40 +49,26 @@ def run(args: Namespace) -> None:
 
 def _install(path: Path, text: str, force: bool) -> None:  # noqa: FBT001 - the option's name
     try:
-        old = _installed(path)
+        old = None
+        if path.exists() and not path.is_file():  # a pipe would block
+            raise UsageError(f"{path}: this is not a regular file; remove it, or name another DIR")
+        if path.exists():
+            old = path.read_bytes().decode("utf-8", errors="replace")
         if old == text:
-            _note(f"{path} is up to date")
+            print_note(f"{path} is up to date")
             return
         if old is not None and not force:
             raise UsageError(
                 f"{path}: it exists and differs (edited, or from another version of keet); "
                 "replace it with --force"
             )
-        _write(path, text)
+        from keet.files import replacing_text
+
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing_text(path) as write:
+            write(text)
     except OSError as problem:
         reason = reason_of(problem)
         raise UsageError(f"{path}: it can't be written ({reason}); name another DIR") from None
-    _note(f"{'wrote' if old is None else 'replaced'} {path}")
-    _note(_PLACES)
-
-
-def _installed(path: Path) -> str | None:
-    """The text that is there, None if there is none. Only regular files are opened: a pipe would
-    block."""
-    if not path.exists():
-        return None
-    if not path.is_file():
-        raise UsageError(f"{path}: this is not a regular file; remove it, or name another DIR")
-    return path.read_bytes().decode("utf-8", errors="replace")
-
-
-def _write(path: Path, text: str) -> None:
-    from keet.files import replacing_text
-
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing_text(path) as write:
-        write(text)
-
-
-def _note(line: str) -> None:
-    sys.stderr.write(one_line(f"keet: {line}") + "\n")
+    print_note(f"{'wrote' if old is None else 'replaced'} {path}")
+    print_note(_PLACES)

@@ -48,14 +48,10 @@ def run(args: Namespace) -> None:
         for piece in snapshot_text(profile):
             sys.stdout.write(piece)
         return
-    path = Path(args.output or _stem(args.report) + SUFFIX)
+    endings = (".keet.json.zst", ".keet.json", ".ncu-repz", ".ncu-rep", ".csv")
+    name = args.report.name
+    ending = next((ending for ending in endings if name.endswith(ending)), "")
+    path = Path(args.output or name.removesuffix(ending) + SUFFIX)
     check_output(path, args.report)
     with writing(path):
         write_snapshot(profile, path)
-
-
-def _stem(report: Path) -> str:
-    for suffix in (".keet.json.zst", ".keet.json", ".ncu-repz", ".ncu-rep", ".csv"):
-        if report.name.endswith(suffix):
-            return report.name.removesuffix(suffix)
-    return report.name

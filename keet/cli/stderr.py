@@ -10,7 +10,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TextIO, cast
 
 from keet.errors import one_line
@@ -57,10 +56,10 @@ def print_progress(line: str) -> None:
     _write(line, sys.stderr)
 
 
-def print_written(path: Path, size: int) -> None:
-    """A result is in a file whose name the user gave: there is no secret to look for."""
-    text = f"{size / 1000:,.0f} kB" if size >= 1000 else f"{size} bytes"
-    sys.stderr.write(f"keet: {one_line(f'wrote {path} ({text})')}\n")
+def print_note(line: str) -> None:
+    """The same for a line about files and programs that the user named: there is no secret to look
+    for."""
+    sys.stderr.write(f"keet: {one_line(line)}\n")
     sys.stderr.flush()
 
 

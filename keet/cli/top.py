@@ -11,14 +11,14 @@ profiled, in a second list."""
 
 from __future__ import annotations
 
-import sys
 from argparse import ArgumentParser, Namespace
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from keet.cli.arguments import Destination, add_kernel, add_output, add_top, pattern, top_of
-from keet.errors import UsageError, one_line
+from keet.cli.stderr import print_note
+from keet.errors import UsageError
 
 if TYPE_CHECKING:
     from keet.corpus.store.reader import Store
@@ -70,7 +70,7 @@ def configure(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> None:
     from keet.corpus.top import Selection, find_top
 
-    out = Destination(args, sys.stdout)
+    out = Destination(args)
     with open_filled(args.store) as store, store.explaining_damage():
         top = find_top(store, Selection(args.by, top_of(args), args.device, args.kernel, args.sort))
         if not top.launches:
@@ -95,19 +95,15 @@ def open_filled(path: Path) -> Store:
 def note_older(store: Store) -> None:
     """Print on stderr, after the result, what an older store lacks."""
     if store.version.is_old:
-        sys.stderr.write(one_line(f"keet: {store.version.note}") + "\n")
+        print_note(store.version.note)
 
 
 def _print(args: Namespace, out: Destination, document: TopDocument) -> None:
-    if args.format == "json":
-        from keet.documents.document import json_text
-
-        out.write(json_text(document))
-    elif args.format == "csv":
+    if args.format == "csv":
         from keet.formats.csv import top_csv
 
         out.write(top_csv(document))
     else:
         from keet.pages.top import top_page
 
-        out.show_page(lambda reader: top_page(document, reader, every=args.all), args.format)
+        out.show(document, lambda reader: top_page(document, reader, every=args.all), args.format)

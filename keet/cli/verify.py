@@ -75,25 +75,20 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    from keet.comparison.verify_values import verify_against
     from keet.ingest import read_profile
+    from keet.verification.verify_against import verify_against
 
     *reports, name = _in_order(args)
     text = name if _is_text(name) else _read(name)
     profiles = [read_profile(path, run_table=args.run_table) for path in _reports(args, reports)]
     launches = [launch for profile in profiles for launch in selected_launches(profile, args)]
     verified = verify_against(profiles, text, launches, name=name)
-    out = Destination(args, sys.stdout)
+    out = Destination(args)
     code = ExitCode.CHECK_FAILED if verified.is_wrong else ExitCode.DONE
     with exiting_with(code):
-        if args.format == "json":
-            from keet.documents.document import json_text
+        from keet.pages.verify import verify_page
 
-            out.write(json_text(verified))
-        else:
-            from keet.pages.verify import verify_page
-
-            out.show_page(lambda _: verify_page(verified))
+        out.show(verified, lambda _: verify_page(verified), args.format)
     return code
 
 

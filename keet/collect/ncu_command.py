@@ -123,11 +123,16 @@ def ncu_command(
     ncu: str, request: ProfileRequest, report: Path, log: Path | None = None
 ) -> list[str]:
     """`log`: a file for ncu's own messages, which otherwise mix with the program's output."""
+    has_code = not (request.light or request.as_range)
+    sections = (name for name in collection().sections if has_code or name != OF_CODE)
+    metrics = collection().metrics
+    if request.as_range:
+        metrics = tuple(name for name in metrics if not name.startswith(PER_INSTRUCTION))
     return [
         ncu,
-        *_sections(request),
-        *("--metrics", ",".join(_metrics(request))),
-        *("--import-source", "no" if request.light or request.as_range else "yes"),
+        *(word for name in sections for word in ("--section", name)),
+        *("--metrics", ",".join(metrics)),
+        *("--import-source", "yes" if has_code else "no"),
         *("--clock-control", request.clock_control),
         *("--target-processes", "all"),
         *_launches(request),
@@ -138,17 +143,6 @@ def ncu_command(
     ]
 
 
-def _sections(request: ProfileRequest) -> list[str]:
-    left_out = {OF_CODE} if request.light or request.as_range else set()
-    names = [name for name in collection().sections if name not in left_out]
-    return [word for name in names for word in ("--section", name)]
-
-
-def _metrics(request: ProfileRequest) -> list[str]:
-    every = collection().metrics
-    return [name for name in every if not (request.as_range and name.startswith(PER_INSTRUCTION))]
-
-
 def _launches(request: ProfileRequest) -> list[str]:
     """ncu counts invocations per kernel in `--kernel-id`, and over all that match elsewhere."""
     if request.as_range:
@@ -156,21 +150,18 @@ def _launches(request: ProfileRequest) -> list[str]:
         # kernel does so as in the plain run. ncu's replay of a range within one run hangs for it.
         return ["--replay-mode", "app-range"]
     if request.chosen:
-        return _exactly(request.chosen)
+        # ncu takes `--kernel-id` once, so one expression names all kernels and one all numbers. The
+        # mangled form tells instantiations of a template apart, and has no colon.
+        names = "|".join(map(_pattern, request.chosen.names))
+        numbers = "|".join(map(str, request.chosen.numbers))
+        chosen = f"::regex:^({names})$:^({numbers})$"
+        return ["--kernel-name-base", "mangled", "--kernel-id", chosen]
     if request.launch_skip is None and request.launch_count is None:
         return ["--kernel-id", f"::regex:{_name_in_id(request.kernel)}:1"]
     words = ["--kernel-name", f"regex:{request.kernel}"] if request.kernel else []
     if request.launch_skip:
         words += ["--launch-skip", str(request.launch_skip)]
     return [*words, "--launch-count", str(request.launch_count or 1)]
-
-
-def _exactly(chosen: Invocations) -> list[str]:
-    """ncu takes `--kernel-id` once, so one expression names all kernels and one all numbers. The
-    mangled form tells instantiations of a template apart, and has no colon."""
-    names = "|".join(map(_pattern, chosen.names))
-    numbers = "|".join(map(str, chosen.numbers))
-    return ["--kernel-name-base", "mangled", "--kernel-id", f"::regex:^({names})$:^({numbers})$"]
 
 
 _LONG_NAME = 1000

@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import IO, NamedTuple
@@ -98,7 +98,8 @@ def nothing_profiled(log: str) -> NcuError | None:
     """The program ran, but none of its launches was selected."""
     if "No kernels were profiled" not in log:
         return None
-    names = available_kernels(log)
+    listing = _KERNELS.search(log)
+    names = _NAMES.findall(listing["names"]) if listing else []
     if not names:
         return NcuError("the program launched no kernel", "check that it runs on the GPU here")
     listed = ", ".join(names[:_MAX_NAMES]) + (", …" if len(names) > _MAX_NAMES else "")
@@ -110,12 +111,8 @@ def nothing_profiled(log: str) -> NcuError | None:
 
 
 _KERNELS = re.compile(r"Available Kernels:\s*\n(?P<names>(?:\s*\d+\..*\n?)+)")
-
-
-def available_kernels(log: str) -> list[str]:
-    """The names that ncu lists when none matched."""
-    found = _KERNELS.search(log)
-    return re.findall(r"^\s*\d+\.\s*(.+?)\s*$", found["names"], re.MULTILINE) if found else []
+"""What ncu lists when none matched."""
+_NAMES = re.compile(r"^\s*\d+\.\s*(.+?)\s*$", re.MULTILINE)
 
 
 _RETURNED = re.compile(r"application returned an error code \((-?\d+)\)")
@@ -183,7 +180,7 @@ def run(
         while process.poll() is None:
             time.sleep(_POLL_SECONDS)
             if watch.is_over():
-                end_program(process)
+                _end_program(process)
                 break
         watch.look()
     except KeyboardInterrupt:
@@ -232,7 +229,9 @@ class _LogWatch:
 
     def look(self) -> None:
         """Report the kernels that are finished since the last look."""
-        size = _size_of(self._log)
+        size = -1
+        with suppress(OSError):
+            size = self._log.stat().st_size
         if size == self._size:
             return
         self._size, self._changed = size, time.monotonic()
@@ -264,14 +263,7 @@ def _name_in(text: str) -> str:
     return found[1] if found else "?"
 
 
-def _size_of(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return -1
-
-
-def end_program(process: subprocess.Popen[bytes]) -> None:
+def _end_program(process: subprocess.Popen[bytes]) -> None:
     """Kill the processes that ncu runs and those that they start, so that ncu writes its report;
     stop ncu itself if it does not."""
     deadline = time.monotonic() + _END_SECONDS
@@ -323,17 +315,10 @@ def failure(program: Sequence[str], attempt: NcuRun) -> NotAvailable | ProgramFa
         )
     if problem := nothing_profiled(log):
         return NotAvailable(str(problem))
-    error = first_error(log) or f"it ended with exit code {attempt.status}{_last_output(attempt)}"
+    tail = attempt.output_tail
+    last = f"; its last output: {tail[-1][:200]}" if tail else " and no message"
+    error = first_error(log) or f"it ended with exit code {attempt.status}{last}"
     return NotAvailable(f"ncu wrote no report: {error}; see: keet doctor")
-
-
-def _last_output(attempt: NcuRun) -> str:
-    """The last line of output; empty if it was printed already."""
-    return (
-        f"; its last output: {attempt.output_tail[-1][:200]}"
-        if attempt.output_tail
-        else " and no message"
-    )
 
 
 MOST_LAUNCHES = 1_000
@@ -344,10 +329,13 @@ _ALONE = (
 )
 
 
-def duration_command(
-    program: Sequence[str], ncu: str, report: Path, log: Path, clock_control: str
-) -> list[str]:
-    return [
+def record_with_ncu(
+    program: Sequence[str], ncu: str, folder: Path, clock_control: str, limits: RunLimits
+) -> PlainRun:
+    """Raises NotAvailable or ProgramFailed if no launch could be timed."""
+    report, log = folder / "durations.ncu-rep", folder / "durations.log"
+    began = time.monotonic()
+    command = [
         ncu,
         *("--metrics", "gpu__time_duration.sum"),
         *("--cache-control", "none", "--clock-control", clock_control),
@@ -355,37 +343,30 @@ def duration_command(
         *("--log-file", str(log), "--force-overwrite", "--export", str(report)),
         *program,
     ]
-
-
-def record_with_ncu(
-    program: Sequence[str], ncu: str, folder: Path, clock_control: str, limits: RunLimits
-) -> PlainRun:
-    """Raises NotAvailable or ProgramFailed if no launch could be timed."""
-    report, log = folder / "durations.ncu-rep", folder / "durations.log"
-    began = time.monotonic()
-    command = duration_command(program, ncu, report, log, clock_control)
     done = run(command, log, lambda _: None, limits)
     if not count_launches(report):
         raise failure(program, done)
     launches = read_profile(report).launches
+    notes = [_ALONE]
+    if len(launches) >= MOST_LAUNCHES:
+        notes.append(f"only the first {MOST_LAUNCHES:,} launches were timed")
+    if done.ended:
+        notes.append(
+            "the program made no progress under ncu and was ended: later launches are missing"
+        )
     about = RunTable(
         (),
         "ncu",
         wall_s=time.monotonic() - began,
         exit_code=0 if done.ended else program_status(done.log) or 0,
-        complete=len(launches) < MOST_LAUNCHES and not done.ended,
-        notes=tuple(_notes(len(launches), done)),
+        complete=len(notes) == 1,
+        notes=tuple(notes),
     )
-    found = recorded_run(_records(launches), about)
-    return found._replace(table=_without_overlap(found.table))
-
-
-def _notes(launches: int, done: NcuRun) -> Iterator[str]:
-    yield _ALONE
-    if launches >= MOST_LAUNCHES:
-        yield f"only the first {MOST_LAUNCHES:,} launches were timed"
-    if done.ended:
-        yield "the program made no progress under ncu and was ended: later launches are missing"
+    recorded = recorded_run(_records(launches), about)
+    # ncu serializes launches, so overlap, span and GPUs are unknown.
+    kernels = tuple(kernel._replace(overlapped_ns=None) for kernel in recorded.table.kernels)
+    table = recorded.table._replace(kernels=kernels, span_ns=None, gpus=None)
+    return recorded._replace(table=table)
 
 
 def _records(launches: Sequence[Launch]) -> list[Record]:
@@ -400,9 +381,3 @@ def _records(launches: Sequence[Launch]) -> list[Record]:
         records.append(Record(name, full, *shape, clock, clock + ns, 0, process, launch.id))
         clock += ns
     return records
-
-
-def _without_overlap(table: RunTable) -> RunTable:
-    """ncu serializes launches, so overlap, span and GPUs are unknown."""
-    kernels = tuple(kernel._replace(overlapped_ns=None) for kernel in table.kernels)
-    return table._replace(kernels=kernels, span_ns=None, gpus=None)

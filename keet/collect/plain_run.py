@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from keet.collect.recorder import NoRecorder, Recording, build_recorder, read_recording
 from keet.errors import UsageError, reason_of
@@ -25,11 +25,6 @@ from keet.profile.timeline import Record, busy_parts, in_order, table_of
 
 _OF_NCU = ("ncu", "TreeLauncherSub")
 """Names of the processes that ncu itself consists of, as the kernel cuts them."""
-
-
-def descendants(process: int) -> list[int]:
-    """Children, their children, and so on; empty if the system has no /proc."""
-    return [number for number, chain in _chains().items() if process in chain]
 
 
 def programs_below(ncu: int) -> list[int]:
@@ -46,7 +41,8 @@ def programs_below(ncu: int) -> list[int]:
 
 
 def _chains() -> dict[int, list[int]]:
-    """Of each process its parent, the parent's parent, and so on."""
+    """Of each process its parent, the parent's parent, and so on; empty if the system has no
+    /proc."""
     parents = {number: parent for number, (_, parent) in _processes().items()}
     chains: dict[int, list[int]] = {}
     for number in parents:
@@ -77,29 +73,6 @@ LEFT JOIN StringIds AS readable ON readable.id = kernel.demangledName
 """
 
 
-def profile_command(program: Sequence[str], report: Path) -> list[str]:
-    """CUDA alone: sampling and other traces would slow the program down."""
-    return [
-        find_nsys(),
-        "profile",
-        *("--trace", "cuda", "--sample", "none", "--cpuctxsw", "none"),
-        *("--force-overwrite", "true", "--output", str(report)),
-        *program,
-    ]
-
-
-def export_command(report: Path, database: Path) -> list[str]:
-    options = ("--type", "sqlite", "--force-overwrite", "true", "--output", str(database))
-    return [find_nsys(), "export", *options, str(report)]
-
-
-def find_nsys() -> str:
-    found = shutil.which("nsys")
-    if found is None:
-        raise NoRecorder("nsys is not installed")
-    return found
-
-
 def read_export(database: Path) -> list[Record]:
     """The launches of an export; none where it has no table of kernels."""
     import sqlite3
@@ -113,23 +86,12 @@ def read_export(database: Path) -> list[Record]:
         if "no such table" in str(problem):
             return []
         raise NoRecorder(f"the export of nsys can't be read ({problem})") from None
-    return [_record(row) for row in rows]
-
-
-def _record(row: Sequence[Any]) -> Record:
-    name, full, *numbers = row
-    gx, gy, gz, bx, by, bz, start, end, device, process, order = map(int, numbers)
-    return Record(
-        str(name or full or "?"),
-        str(full or name or "?"),
-        (gx, gy, gz),
-        (bx, by, bz),
-        start,
-        end,
-        device,
-        process,
-        order,
-    )
+    records = []
+    for name, full, *numbers in rows:
+        gx, gy, gz, bx, by, bz, *others = map(int, numbers)
+        names = str(name or full or "?"), str(full or name or "?")
+        records.append(Record(*names, (gx, gy, gz), (bx, by, bz), *others))
+    return records
 
 
 _MOMENT_SECONDS = 1
@@ -254,11 +216,18 @@ def recorded_run(records: Sequence[Record], about: RunTable) -> PlainRun:
 
 
 def _with_nsys(program: Sequence[str], folder: Path) -> PlainRun:
-
+    nsys = shutil.which("nsys")
+    if nsys is None:
+        raise NoRecorder("nsys is not installed")
     report, database = folder / "run.nsys-rep", folder / "run.sqlite"
-    status, seconds = run_program(profile_command(program, report), {})
+    # CUDA alone: sampling and other traces would slow the program down.
+    options = ("--trace", "cuda", "--sample", "none", "--cpuctxsw", "none")
+    output = ("--force-overwrite", "true", "--output")
+    command = [nsys, "profile", *options, *output, str(report), *program]
+    status, seconds = run_program(command, {})
     if report.exists():
-        subprocess.run(export_command(report, database), capture_output=True, check=False)
+        command = [nsys, "export", "--type", "sqlite", *output, str(database), str(report)]
+        subprocess.run(command, capture_output=True, check=False)
     if not database.exists():
         raise NoRecorder("nsys wrote no report")
     about = RunTable((), "nsys", wall_s=seconds, exit_code=status, complete=not status)
@@ -325,7 +294,8 @@ def stop(process: subprocess.Popen[bytes]) -> None:
             break
         else:
             return
-    for number in [*descendants(process.pid), process.pid]:
+    below = [number for number, chain in _chains().items() if process.pid in chain]
+    for number in [*below, process.pid]:
         with suppress(OSError):
             os.kill(number, signal.SIGKILL)
     process.wait()

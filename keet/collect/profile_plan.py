@@ -14,7 +14,7 @@ from keet.collect.plain_run import PlainRun
 from keet.errors import NotAvailable
 from keet.formatting import count_noun, share_text
 from keet.profile.names import short_name
-from keet.profile.run_table import RECORDER_NAMES, RunTable
+from keet.profile.run_table import RECORDER_NAMES
 from keet.profile.timeline import Record
 from keet.units import Quantity
 
@@ -89,13 +89,18 @@ def choose(
     affordable: Affordable,
     matches: Callable[[Record], bool],
 ) -> LaunchChoice:
-    """From the launches of a run in order, with each one's part of the busy time.
+    """From the launches of a run in order, with each one's part of the busy time. `matches` is
+    called once per kernel: a run may have thousands of launches of it.
 
     Launches of the process with the most time are profiled: ncu counts invocations per process.
     """
-    wanted = _wanted_kernels(records, matches)
+    first = {record.name: record for record in reversed(records)}
+    wanted = {name for name, record in first.items() if matches(record)}
     process = _busiest(records, busy, wanted)
-    by_kernel = _invocations(records, process, wanted)
+    by_kernel: dict[str, list[int]] = defaultdict(list)  # numbers of launches in the run
+    for number, record in enumerate(records):
+        if record.process == process and record.name in wanted:
+            by_kernel[record.name].append(number)
     times: dict[str, float] = defaultdict(float)
     for record, part in zip(records, busy, strict=True):
         if record.name in by_kernel:
@@ -119,12 +124,6 @@ def choose(
     )
 
 
-def _wanted_kernels(records: Sequence[Record], matches: Callable[[Record], bool]) -> set[str]:
-    """`matches` is called once per kernel: a run may have thousands of launches of it."""
-    first = {record.name: record for record in reversed(records)}
-    return {name for name, record in first.items() if matches(record)}
-
-
 def _busiest(records: Sequence[Record], busy: Sequence[float], wanted: set[str]) -> int:
     """The process in which the wanted kernels take most time."""
     times: dict[int, float] = defaultdict(float)
@@ -132,15 +131,6 @@ def _busiest(records: Sequence[Record], busy: Sequence[float], wanted: set[str])
         if record.name in wanted:
             times[record.process] += part
     return max(times, key=lambda process: times[process], default=0)
-
-
-def _invocations(records: Sequence[Record], process: int, wanted: set[str]) -> dict[str, list[int]]:
-    """Run numbers of each kernel's launches in the process, in order."""
-    found: dict[str, list[int]] = defaultdict(list)
-    for number, record in enumerate(records):
-        if record.process == process and record.name in wanted:
-            found[record.name].append(number)
-    return found
 
 
 def _leading(times: Mapping[str, float]) -> list[str]:
@@ -305,41 +295,29 @@ def make_plan(
     is_selected = request.launch_skip is not None or request.launch_count is not None
     if plain is None or is_selected or options.first or request.as_range:
         return ProfilePlan(request)
-    matches = _matching(request.kernel, without)
-    choice = choose(plain.records, plain.busy, _affordable(plain, options), matches)
+    pattern = re.compile(request.kernel or "")
+
+    def matches(record: Record) -> bool:
+        forms = short_name(record.full), record.full, record.name
+        return record.name not in without and any(map(pattern.search, forms))
+
+    def affordable(launches: Sequence[ChosenLaunch]) -> bool:
+        return (
+            passes_of(launches) <= options.max_passes
+            and seconds_of(launches, plain) <= 60 * options.max_minutes
+            and sum(len(name) for name in {each.name for each in launches}) <= _LONGEST_NAMES
+        )
+
+    choice = choose(plain.records, plain.busy, affordable, matches)
     if not choice.launches and not without:
-        raise NotAvailable(_no_match(request, plain.records))
+        names = list(dict.fromkeys(short_name(record.full) for record in plain.records))
+        listed = ", ".join(names[:_MAX_NAMES]) + (", …" if len(names) > _MAX_NAMES else "")
+        raise NotAvailable(
+            f"--kernel {request.kernel} matches no kernel; the program launches {listed}; "
+            "choose one of these, or leave the option out"
+        )
     wanted = Invocations(choice.kernels, choice.invocations)
     return ProfilePlan(request._replace(chosen=wanted), choice)
-
-
-def _matching(kernel: str | None, without: Collection[str]) -> Callable[[Record], bool]:
-    pattern = re.compile(kernel or "")
-    return lambda record: (
-        record.name not in without
-        and any(
-            pattern.search(form) for form in (short_name(record.full), record.full, record.name)
-        )
-    )
-
-
-def _no_match(request: ProfileRequest, records: Sequence[Record]) -> str:
-    names = list(dict.fromkeys(short_name(record.full) for record in records))
-    listed = ", ".join(names[:_MAX_NAMES]) + (", …" if len(names) > _MAX_NAMES else "")
-    return (
-        f"--kernel {request.kernel} matches no kernel; the program launches {listed}; "
-        "choose one of these, or leave the option out"
-    )
-
-
-def _affordable(
-    plain: PlainRun, options: ProfileOptions
-) -> Callable[[Sequence[ChosenLaunch]], bool]:
-    return lambda launches: (
-        passes_of(launches) <= options.max_passes
-        and seconds_of(launches, plain) <= 60 * options.max_minutes
-        and sum(len(name) for name in {each.name for each in launches}) <= _LONGEST_NAMES
-    )
 
 
 def passes_of(launches: Sequence[ChosenLaunch]) -> int:
@@ -360,16 +338,13 @@ def seconds_of(launches: Sequence[ChosenLaunch], plain: PlainRun) -> float:
 def plain_run_line(plain: PlainRun) -> str:
     table = plain.table
     kernels = len({kernel.name for kernel in table.kernels})
+    time = Quantity(table.busy_ns, "ns")
     return (
         f"the plain run: {count_noun(table.launch_count, 'launch')} of "
-        f"{count_noun(kernels, 'kernel')}, {_time(table)} in "
+        f"{count_noun(kernels, 'kernel')}, "
+        f"{f'{time} of GPU time' if table.overlap_known else f'durations of {time}'} in "
         f"{plain.seconds:.1f} s; {RECORDER_NAMES[table.recorder]}{_cost(plain)}"
     )
-
-
-def _time(table: RunTable) -> str:
-    time = Quantity(table.busy_ns, "ns")
-    return f"{time} of GPU time" if table.overlap_known else f"durations of {time}"
 
 
 def _cost(plain: PlainRun) -> str:
@@ -389,15 +364,17 @@ def plan_lines(plan: ProfilePlan, plain: PlainRun, options: ProfileOptions) -> I
     choice = plan.choice
     if choice is None:
         return
-    launches = choice.launches
+    launches, takes = choice.launches, "takes" if len(choice.kernels) == 1 else "take"
     yield (
         f"profiling {count_noun(len(launches), 'launch')} of "
-        f"{count_noun(len(choice.kernels), 'kernel')} that {_takes(choice.kernels)} "
+        f"{count_noun(len(choice.kernels), 'kernel')} that {takes} "
         f"{share_text(choice.share)} of the GPU time: about {passes_of(launches)} passes and "
         f"{seconds_of(launches, plain):.0f} s, at most {options.max_passes} passes and "
         f"{options.max_minutes:g} minutes (--max-passes, --max-minutes)"
     )
-    counts = _counts(plain.records, launches[0].record.process)
+    # Launches of each kernel in the profiled process, as ncu counts them.
+    process = launches[0].record.process
+    counts = Counter(record.name for record in plain.records if record.process == process)
     for each in launches:
         why = (
             f", the {each.why} one"
@@ -409,7 +386,8 @@ def plan_lines(plan: ProfilePlan, plain: PlainRun, options: ProfileOptions) -> I
             f"{counts[each.name]:,}, {Quantity(each.record.end - each.record.start, 'ns')}{why}"
         )
     if choice.left_out:
-        names = ", ".join(short_name(_full(name, plain.records)) for name in choice.left_out)
+        full = {record.name: record.full for record in reversed(plain.records)}
+        names = ", ".join(short_name(full[name]) for name in choice.left_out)
         yield f"not profiled because of the limits: {names}"
     if choice.small:
         kernels, share = count_noun(len(choice.small), "kernel"), share_text(choice.small_share)
@@ -417,16 +395,3 @@ def plan_lines(plan: ProfilePlan, plain: PlainRun, options: ProfileOptions) -> I
             f"not profiled, below {share_text(LEAST_SHARE)} of the GPU time: {kernels}"
             f"{f', {share} together' if len(choice.small) > 1 else ''}"
         )
-
-
-def _takes(kernels: Sequence[str]) -> str:
-    return "takes" if len(kernels) == 1 else "take"
-
-
-def _counts(records: Sequence[Record], process: int) -> Counter[str]:
-    """Launches of each kernel in the profiled process, as ncu counts them."""
-    return Counter(record.name for record in records if record.process == process)
-
-
-def _full(name: str, records: Sequence[Record]) -> str:
-    return next((record.full for record in records if record.name == name), name)

@@ -69,17 +69,11 @@ def profiled_launches(
     for launch in launches:
         found[launch.name.mangled or launch.name.full].append(launch)
     for name, numbers in expected.items():
-        if len(numbers) == len(found[name]):
-            yield from _pairs(found[name], numbers, plain)
-
-
-def _pairs(
-    launches: Sequence[Launch], numbers: Sequence[int], plain: PlainRun
-) -> Iterator[ProfiledLaunch]:
-    for launch, number in zip(launches, numbers, strict=True):
-        record = plain.records[number]
-        if (record.grid, record.block) == (launch.grid, launch.block):
-            yield ProfiledLaunch(launch.id, number, float(record.end - record.start))
+        pairs = zip(found[name], numbers) if len(numbers) == len(found[name]) else ()
+        for launch, number in pairs:
+            record = plain.records[number]
+            if (record.grid, record.block) == (launch.grid, launch.block):
+                yield ProfiledLaunch(launch.id, number, float(record.end - record.start))
 
 
 def _expected(launches: Sequence[Launch], plan: ProfilePlan, plain: PlainRun) -> list[int]:
@@ -173,7 +167,11 @@ class _Profiling:
     def run(self) -> int:
         began = time.monotonic()
         try:
-            self._run()
+            if self._options.plain:
+                self._plain = self._plain_run()
+                self._print_run(self._plain)
+            self._deadline = time.monotonic() + 60 * self._options.max_minutes
+            self._profile()
         except KeyboardInterrupt:
             self._keep_interrupted()
             raise
@@ -181,13 +179,6 @@ class _Profiling:
         parts = f", {self._plain.seconds:.1f} s of it for the plain run" if self._plain else ""
         self._progress(f"{time.monotonic() - began:.1f} s in all{parts}")
         return status
-
-    def _run(self) -> None:
-        if self._options.plain:
-            self._plain = self._plain_run()
-            self._print_run(self._plain)
-        self._deadline = time.monotonic() + 60 * self._options.max_minutes
-        self._profile()
 
     # --- the plain run
 
@@ -213,35 +204,32 @@ class _Profiling:
             program = self._request.program[0]
             self._progress(f"  {program} ended with {status_text(plain.status)} after that")
         if self._options.check_overhead:
-            self._print_overhead(plain)
-
-    def _print_overhead(self, plain: PlainRun) -> None:
-        """From one run each, so it includes other differences between two runs."""
-        _, bare = run_program(self._request.program, {})
-        more = plain.seconds / bare - 1
-        self._progress(
-            f"recording: {plain.seconds:.2f} s recorded, {bare:.2f} s without ({more:+.1%})"
-        )
+            # From one run each, so it includes other differences between two runs.
+            _, bare = run_program(self._request.program, {})
+            more = plain.seconds / bare - 1
+            self._progress(
+                f"recording: {plain.seconds:.2f} s recorded, {bare:.2f} s without ({more:+.1%})"
+            )
 
     # --- ncu
 
     def _profile(self) -> None:
         """Run ncu; repeat without the kernels that can't be replayed."""
         without: list[str] = []
-        plan = self._plan(without)
         while True:
-            self._print_plan(plan)
+            plan = make_plan(self._request, self._plain, self._options, without)
+            if without and (plan.choice is None or not plan.choice.launches):
+                break
+            if without and time.monotonic() > self._deadline:
+                break
+            for line in plan_lines(plan, self._plain, self._options) if self._plain else ():
+                self._progress(line)
             stuck = self._attempt(plan)
             if stuck is None:
                 break
-            without.append(self._mangled(stuck))
+            without.append(self._kernels.get(stuck, (stuck, 0.0))[0])
             if plan.choice is None or without[-1] not in plan.choice.kernels:
                 break  # ncu can't be told to skip it
-            plan = self._plan(without)
-            if plan.choice is None or not plan.choice.launches:
-                break
-            if time.monotonic() > self._deadline:
-                break
         if self._last and self._last.ended and self._last.stuck is None:
             self._progress(self._why_ended())
 
@@ -251,27 +239,16 @@ class _Profiling:
         self._reports.append(_WrittenReport(path, plan))
         log = path.with_suffix(".log")
         command = ncu_command(self._ncu, plan.request, path, log)
-        quiet = self._plain is not None
-        self._last = run(command, log, self._print_kernel, self._limits(plan), quiet=quiet)
+        plain = self._plain
+        idle = self._options.kernel_timeout + _BETWEEN * plain.seconds if plain else None
+        # Launches that the user selected have no deadline.
+        limits = RunLimits(self._launch_timeout, self._deadline if plan.choice else None, idle)
+        self._last = run(command, log, self._print_kernel, limits, quiet=plain is not None)
         stuck = _not_replayed(self._last)
         if stuck is not None:
             self._skipped.append(self._skipped_kernel(stuck, self._last))
             self._progress(f"{self._skipped[-1].kernel}: {self._skipped[-1].reason}")
         return stuck
-
-    def _plan(self, without: Sequence[str]) -> ProfilePlan:
-        return make_plan(self._request, self._plain, self._options, without)
-
-    def _print_plan(self, plan: ProfilePlan) -> None:
-        if self._plain:
-            for line in plan_lines(plan, self._plain, self._options):
-                self._progress(line)
-
-    def _limits(self, plan: ProfilePlan) -> RunLimits:
-        """Launches that the user selected have no deadline."""
-        timeout = self._options.kernel_timeout
-        idle = timeout + _BETWEEN * self._plain.seconds if self._plain else None
-        return RunLimits(self._launch_timeout, self._deadline if plan.choice else None, idle)
 
     def _why_ended(self) -> str:
         if time.monotonic() > self._deadline:
@@ -296,9 +273,6 @@ class _Profiling:
     @cached_property
     def _short_names(self) -> dict[str, str]:
         return {k.name: k.short for k in self._plain.table.kernels} if self._plain else {}
-
-    def _mangled(self, named: str) -> str:
-        return self._kernels.get(named, (named, 0.0))[0]
 
     def _print_kernel(self, line: str) -> None:
         """ncu prints the names that it was given; users know the short form."""

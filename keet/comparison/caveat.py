@@ -11,6 +11,21 @@ from keet.documents.document import live
 from keet.evidence import Sentence, constant
 
 
+class DiffOption(str):
+    """An option of `keet diff` in a text. The text of another command names both."""
+
+    __slots__ = ()
+
+
+COUNTS = DiffOption("--times N:M")
+BEFORE_TABLE = DiffOption("--run-table-before")
+
+
+def naming_keet_diff(text: Sentence) -> Sentence:
+    """The text with `keet diff` before its options."""
+    return text.with_parts(f"keet diff {x}" if isinstance(x, DiffOption) else x for x in text.parts)
+
+
 class CaveatAdvice(NamedTuple):
     """The option of `keet diff` that resolves a caveat."""
 
@@ -18,7 +33,7 @@ class CaveatAdvice(NamedTuple):
     """The caveat without the advice."""
     how: str
     """What to do; the option follows."""
-    option: str
+    option: DiffOption
 
 
 class Caveat(ReasonDocument):
@@ -68,7 +83,7 @@ def forbids(id_: str, text: str) -> Caveat:
     return Caveat(id=id_, severity="forbids", text=text)
 
 
-def advised(id_: str, what: str, how: str, option: str, doubt: float = 0.0) -> Caveat:
+def advised(id_: str, what: str, how: str, option: DiffOption, doubt: float = 0.0) -> Caveat:
     """A caveat that forbids the comparison, and the option that allows it."""
     text = Sentence("{what}; {how} {option}", what=what, how=how, option=option)
     advice = CaveatAdvice(what, how, option)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from keet.analysis.capture.coverage import find_coverage
 from keet.analysis.capture.ncu_command_line import setting_of
-from keet.comparison.caveat import Caveat, advised, forbids, note, weakens
+from keet.comparison.caveat import COUNTS, Caveat, advised, forbids, note, weakens
 from keet.comparison.numbers import Numbers, launch_count
 from keet.comparison.pairs import Pairing
 from keet.comparison.same_kernel import same_code, uses_tensor_cores
@@ -211,9 +211,7 @@ def compare_launches(pairing: Pairing, *profiles: Profile, numbers: Numbers) -> 
 
 
 def _counts(pairing: Pairing, profiles: Sequence[Profile], numbers: Numbers) -> Iterator[Caveat]:
-    one, other = (
-        sum(len(group.launches) for group in side) for side in (pairing.before, pairing.after)
-    )
+    one, other = pairing.counts
     if one == other:
         return
     whole = all(map(all_captured, profiles))
@@ -224,7 +222,9 @@ def _counts(pairing: Pairing, profiles: Sequence[Profile], numbers: Numbers) -> 
         after=numbers("launches in the report after", other, "launch"),
         hence="the total counts every launch in the reports"
         if whole
-        else "some may not have been captured: give the launch counts with --times N:M",
+        else Sentence(
+            "some may not have been captured: give the launch counts with {option}", option=COUNTS
+        ),
     )
     if whole:
         yield note("launch_counts", text)
@@ -382,7 +382,7 @@ def _other_launches(one: Launch, other: Launch, numbers: Numbers) -> Iterator[Ca
         times=numbers("ratio of the instructions of a launch", math.exp(abs(instructions)), ""),
     )
     how = "give the launch counts with"
-    yield advised("work_per_launch", what, how, "--times N:M", abs(instructions))
+    yield advised("work_per_launch", what, how, COUNTS, abs(instructions))
 
 
 def _threads(launch: Launch) -> float:
@@ -423,7 +423,7 @@ def _writes_as_much(pairing: Pairing) -> bool:
     """Whether as many launches write as many bytes on both sides: then a launch that executes fewer
     instructions needs fewer for the same work. One that executes more may have taken over a loop of
     launches, which writes its result once, too."""
-    one, other = (sum(len(group.launches) for group in side) for side in pairing[:2])
+    one, other = pairing.counts
     changes = [_growth_of_one(pairing, metric) for metric in _WRITTEN]
     return one == other and any(each is not None and abs(each) <= SAME_WORK for each in changes)
 

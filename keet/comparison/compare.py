@@ -18,7 +18,7 @@ from keet.comparison.numbers import LaunchTimes, NumberChange, Numbers
 from keet.comparison.pairs import Pairing, pair_groups
 from keet.comparison.result import Difference, PairDifference, TimeChange
 from keet.comparison.sentences import name_keet_diff_options, pair_headline, with_sentences
-from keet.comparison.sides import KernelGroup, Side, SideCapture, groups_of
+from keet.comparison.sides import Side, SideCapture, groups_of
 from keet.comparison.timing.basis_choice import (
     choose_weighting,
     guessed_pair_caveats,
@@ -83,8 +83,7 @@ def compare(  # noqa: PLR0913 - options
 ) -> Difference:
     """`guess`: also pair kernels by position alone; a note names them. `scope`: of the ids of
     evidence that is computed from both sides."""
-    comparer = _Comparer(before, after, scope, explained, on_launch)
-    return comparer.run(guess=guess)
+    return _Comparer(before, after, scope, explained, on_launch).run(guess=guess)
 
 
 def compare_explanations(
@@ -109,7 +108,7 @@ class _Comparer:
     def __init__(
         self, before: Side, after: Side, scope: str, explained: Explained, on_launch: OnLaunch
     ) -> None:
-        self._before, self._after = before, after
+        self._sides = (before, after)
         self._explained = explained
         self._analyst = partial(explain, top=_FINDINGS, on_launch=on_launch)
         self._book = Ledger(scope)
@@ -154,6 +153,11 @@ class _Comparer:
         )
         return self._difference(tuple(caveats), pairs, whole)
 
+    @property
+    def _runs(self) -> RunWeighting | None:
+        """None: the times are not those of whole runs."""
+        return self._weighting if isinstance(self._weighting, RunWeighting) else None
+
     def _timed(
         self,
         pairing: Pairing,
@@ -164,8 +168,8 @@ class _Comparer:
     ) -> tuple[Pairing, tuple[Caveat, ...], Timing]:
         caveats = self._weighting.caveats_of_pair(pairing, caveats, numbers)
         timing = self._weighting.timing(pairing, doubt + doubt_of(caveats))
-        timing, runs = self._without_noise_if_same(timing, captures), self._weighting
-        if not isinstance(runs, RunWeighting) or self._is_same(timing, captures):
+        timing, runs = self._without_noise_if_same(timing, captures), self._runs
+        if runs is None or self._is_same(timing, captures):
             return pairing, caveats, timing
         both = (
             pair_overlap_caveat(runs, pairing, timing, numbers),
@@ -177,8 +181,8 @@ class _Comparer:
     def _undecided_total_caveat(
         self, timed: Sequence[tuple[Pairing, tuple[Caveat, ...], Timing]], whole: Timing
     ) -> Caveat | None:
-        runs = self._weighting
-        if not isinstance(runs, RunWeighting):
+        runs = self._runs
+        if runs is None:
             return None
         overlapping = [(p, t) for p, found, t in timed if any(r.id == "overlap" for r in found)]
         counted = [pairing for pairing, *_ in timed if runs.counts(pairing)]
@@ -187,9 +191,8 @@ class _Comparer:
 
     def _is_same(self, timing: Timing, captures: Sequence[Caveat]) -> bool:
         """A report is compared with itself, with equal run tables."""
-        runs = self._weighting
         same = any(caveat.id == "same_file" for caveat in captures)
-        same = same and (not isinstance(runs, RunWeighting) or runs.same_tables())
+        same = same and (self._runs is None or self._runs.same_tables())
         return same and timing.before == timing.after
 
     def _without_noise_if_same(self, timing: Timing, captures: Sequence[Caveat]) -> Timing:
@@ -197,10 +200,6 @@ class _Comparer:
         if self._is_same(timing, captures):
             return timing._replace(noise=0.0, doubt=0.0)
         return timing
-
-    @property
-    def _sides(self) -> tuple[Side, Side]:
-        return self._before, self._after
 
     def _difference(
         self, caveats: tuple[Caveat, ...], pairs: tuple[PairDifference, ...], whole: Timing
@@ -211,8 +210,8 @@ class _Comparer:
         noise = Quantity(100 * whole.noise, "%")
         said = self._book.derived("noise of the total", noise, "what chance may change")
         found = Difference(
-            before=_side_document(self._before),
-            after=_side_document(self._after),
+            before=_side_document(self._sides[0]),
+            after=_side_document(self._sides[1]),
             comparability=_LATER,
             verdict=self._verdict(whole),
             pairs=pairs,
@@ -227,20 +226,19 @@ class _Comparer:
             no_total=self._weighting.no_total,
             book=self._book,
         )
-        runs = self._weighting if isinstance(self._weighting, RunWeighting) else None
-        if runs:
-            found = self._with_run_facts(runs, found, numbers)
+        if self._runs:
+            found = self._with_run_facts(self._runs, found, numbers)
         whole_ns = None if found.no_total or found.run_unknown else whole.after or 0.0
         left = (each for pair in pairs for each in pair.weighted[1])
-        of = runs.named if runs else "the total time"
+        of = self._runs.named if self._runs else "the total time"
         step = find_next_step(left, whole_ns, of, self._book)
         return with_sentences(replace(found, next=step, evidence=self._all_evidence()))
 
     def _verdict(self, timing: Timing) -> ChangeVerdictDocument:
         """Its headline follows: it is made from the whole result."""
         measure: Measure | None = None
-        if isinstance(self._weighting, RunWeighting):
-            measure = "durations" if self._weighting.by_durations else "busy"
+        if self._runs:
+            measure = "durations" if self._runs.by_durations else "busy"
         return ChangeVerdictDocument(
             word=timing.word,
             speedup=timing.speedup,
@@ -259,14 +257,12 @@ class _Comparer:
         launches = runs.all_launches([pair.pairing for pair in found.pairs])
         unprofiled = Numbers(self._book, "kernels not profiled")
         rest = unprofiled.times(runs.rest) if runs.rest else None
-        more = (
-            ()
-            if runs.chosen_only or runs.no_total
-            else opposite_durations_caveat(runs, found.timing, numbers)
-        )
+        caveats = found.caveats
+        if not (runs.chosen_only or runs.no_total):
+            caveats = (*caveats, *opposite_durations_caveat(runs, found.timing, numbers))
         return replace(
             found,
-            caveats=(*found.caveats, *more),
+            caveats=caveats,
             chosen_only=runs.chosen_only,
             launches=numbers.both("launches", "launch", launches),
             not_profiled=_time_change(rest) if rest else None,
@@ -291,8 +287,7 @@ class _Comparer:
         numbers = Numbers(self._book, f"pair {number}")
         weighted = self._weighted_launches(pairing) if deep else ((), ())
         durations = [each.duration for side in weighted for each in side if each.duration]
-        runs = self._weighting if isinstance(self._weighting, RunWeighting) else None
-        time = numbers.times(timing, () if runs else durations)
+        time = numbers.times(timing, () if self._runs else durations)
         before, after = (_count(self._weighting.launches(which, pairing)) for which in (0, 1))
         pair = PairDifference(
             before=sorted(launch.id for launch in pairing.launches(0)),
@@ -314,8 +309,8 @@ class _Comparer:
             caveats=caveats,
             weighted=weighted,
         )
-        if runs:
-            pair = self._pair_of_runs(runs, pair, numbers)
+        if self._runs:
+            pair = self._pair_of_runs(self._runs, pair, numbers)
         elif all(weighted):
             # The time that ncu adds to a short launch is not time of units or warps.
             short = any(caveat.id == "short_launches" for caveat in caveats)
@@ -351,7 +346,7 @@ class _Comparer:
 
     def _launch_times(self, pair: PairDifference, numbers: Numbers) -> LaunchTimes | None:
         """None if one launch is compared with one launch."""
-        runs = self._weighting if isinstance(self._weighting, RunWeighting) else None
+        runs = self._runs
         times = runs.durations(pair.pairing) if runs else (pair.timing.before, pair.timing.after)
         known = [n for n in (pair.launches.before, pair.launches.after) if n]
         if len(known) < 2 or None in times or self._weighting.basis == "per_launch":
@@ -387,23 +382,14 @@ class _Comparer:
     def _weighted_launches(
         self, pairing: Pairing
     ) -> tuple[tuple[WeightedLaunch, ...], tuple[WeightedLaunch, ...]]:
-        before, after = (
-            tuple(
-                self._weigh(which, pairing, *each)
-                for each in zip(pairing.sides[which], pairing.typical[which], strict=True)
-            )
-            for which in (0, 1)
-        )
-        return before, after
-
-    def _weigh(
-        self, which: int, pairing: Pairing, group: KernelGroup, launch: Launch
-    ) -> WeightedLaunch:
-        weight = self._weighting.launch_weight(which, pairing, group, launch)
-        runs = self._weighting if isinstance(self._weighting, RunWeighting) else None
-        doubt = runs.doubt(which, pairing, launch, weight.alike) if runs else None
-        explanation = self._explanations[id(launch)]
-        return WeightedLaunch(explanation, weight.time, weight.volume, weight.alike, doubt)
+        sides: tuple[list[WeightedLaunch], list[WeightedLaunch]] = [], []
+        for which, side in enumerate(sides):
+            for group, launch in zip(pairing.sides[which], pairing.typical[which], strict=True):
+                weight = self._weighting.launch_weight(which, pairing, group, launch)
+                runs = self._runs
+                doubt = runs.doubt(which, pairing, launch, weight.alike) if runs else None
+                side.append(WeightedLaunch(self._explanations[id(launch)], *weight, doubt))
+        return tuple(sides[0]), tuple(sides[1])
 
     def _explain(self, pairings: Sequence[Pairing]) -> None:
         """Explain all launches of a side at once: what its report lacks is looked up once."""

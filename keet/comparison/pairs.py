@@ -59,6 +59,11 @@ class Pairing(NamedTuple):
         return [launch for group in self.sides[which] for launch in group.launches]
 
     @property
+    def counts(self) -> tuple[int, int]:
+        """Launches of both sides."""
+        return len(self.launches(0)), len(self.launches(1))
+
+    @property
     def kernel(self) -> str:
         """The common name, or `before → after`."""
         names = [
@@ -77,15 +82,12 @@ class Pairing(NamedTuple):
         if len(self.before) == len(self.after) == 1:
             one, other = self.before[0].launches, self.after[0].launches
             if len(one) == len(other):
-                at = _middle([a.rank_time + b.rank_time for a, b in zip(one, other, strict=True)])
-                return (one[at],), (other[at],)
+                times = [a.rank_time + b.rank_time for a, b in zip(one, other, strict=True)]
+                ranked = sorted(range(len(times)), key=lambda at: (times[at], at))
+                middle = ranked[(len(ranked) - 1) // 2]
+                return (one[middle],), (other[middle],)
         before, after = (tuple(g.typical for g in side) for side in (self.before, self.after))
         return before, after
-
-
-def _middle(times: Sequence[float]) -> int:
-    ranked = sorted(range(len(times)), key=lambda at: (times[at], at))
-    return ranked[(len(ranked) - 1) // 2]
 
 
 def pair_groups(

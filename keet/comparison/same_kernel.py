@@ -133,18 +133,8 @@ _LONG_NAME = 80
 """Characters. In longer names, the template arguments say what the kernel does."""
 _EMPTY = frozenset(
     (
-        "kernel",
-        "cuda",
-        "gpu",
-        "global",
-        "device",
-        "void",
-        "the",
-        "and",
-        "fast",
-        "slow",
-        "triton",
-        "fused",
+        *("kernel", "cuda", "gpu", "global", "device", "void"),
+        *("the", "and", "fast", "slow", "triton", "fused"),
     )
 )
 _COMMON = frozenset(

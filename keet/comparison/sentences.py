@@ -7,12 +7,11 @@ names for them, and other commands (`keet explain --against`) do not have them a
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from keet.comparison.causes.explained_pair import WeightedLaunch, longest_launch
-from keet.comparison.caveat import Caveat
+from keet.comparison.caveat import Caveat, naming_keet_diff
 from keet.comparison.numbers import NumberChange, Speedup, launch_count
 from keet.comparison.result import Difference, PairDifference
 from keet.comparison.sides import KernelGroup
@@ -72,7 +71,7 @@ def headline_parts(difference: Difference) -> tuple[Sentence, Sentence]:
     there is no verdict, so that a heading is short."""
     if why := difference.no_total:
         text = Sentence("No total can be given: {cause}, and {why}", cause=why.cause, why=why.why)
-        return text, Sentence("{remedy}.", remedy=capitalized(why.remedy))
+        return text, Sentence("{remedy}.", remedy=why.remedy.capitalized())
     if difference.time is None:
         return Sentence("The reports have no times that could be compared"), Sentence("")
     text = Sentence(
@@ -357,10 +356,6 @@ def texts_of(difference: Difference) -> Iterator[str]:
         yield from (each.what for each in pair.attribution)
 
 
-_OF_DIFF = re.compile(r"(?<!keet diff )(--run-table-before|--times N:M|--launch A:B)")
-_WITH_DIFF = r"keet diff \1"
-
-
 def check_comparable(
     difference: Difference, force: str, options: Mapping[str, str] | None = None
 ) -> None:
@@ -381,17 +376,15 @@ def name_keet_diff_options(found: Difference) -> Difference:
             found,
             caveats=_named(found.caveats),
             pairs=[replace(pair, caveats=_named(pair.caveats)) for pair in found.pairs],
-            no_total=why and why._replace(remedy=_OF_DIFF.sub(_WITH_DIFF, why.remedy)),
+            no_total=why and why._replace(remedy=naming_keet_diff(why.remedy)),
         )
     )
 
 
 def _named(caveats: Sequence[Caveat]) -> tuple[Caveat, ...]:
-    return tuple(replace(caveat, text=_of_diff(caveat.text)) for caveat in caveats)
-
-
-def _of_diff(text: str) -> str:
-    if not isinstance(text, Sentence):
-        return _OF_DIFF.sub(_WITH_DIFF, text)
-    parts = text.parts
-    return Sentence.of(_OF_DIFF.sub(_WITH_DIFF, x) if isinstance(x, str) else x for x in parts)
+    return tuple(
+        replace(caveat, text=naming_keet_diff(caveat.text))
+        if isinstance(caveat.text, Sentence)
+        else caveat
+        for caveat in caveats
+    )

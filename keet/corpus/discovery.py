@@ -115,7 +115,13 @@ def find_reports(places: Sequence[Path], out: Path, shard: Shard = WHOLE) -> Sea
             raise UsageError(f"{place}: there is no such file or folder; {nearest_paths(place)}")
         search.look_at(place)
     search.follow_links()
-    return search.survey()
+    return SearchResult(
+        tuple(search.reports),
+        search.other_files,
+        search.skipped_exports,
+        tuple(search.unreadable_folders),
+        search.in_other_shards,
+    )
 
 
 class _Entry(NamedTuple):
@@ -131,18 +137,9 @@ class _Search:
         self._entered = {_identity(str(out))}
         self._files: set[str] = set()
         self._links: deque[_Entry] = deque()
-        self._reports: list[ReportFile] = []
-        self._other_files = self._skipped_exports = self._in_other_shards = 0
-        self._unreadable_folders: list[str] = []
-
-    def survey(self) -> SearchResult:
-        return SearchResult(
-            tuple(self._reports),
-            self._other_files,
-            self._skipped_exports,
-            tuple(self._unreadable_folders),
-            self._in_other_shards,
-        )
+        self.reports: list[ReportFile] = []
+        self.other_files = self.skipped_exports = self.in_other_shards = 0
+        self.unreadable_folders: list[str] = []
 
     def look_at(self, place: Path) -> None:
         """A file on the command line counts as a report whatever its name is."""
@@ -166,22 +163,17 @@ class _Search:
         pending = [start]
         while pending:
             folder = pending.pop()
-            if self._enter(folder.path):
+            identity = _identity(folder.path)
+            if identity is not None and identity not in self._entered:
+                self._entered.add(identity)
                 pending.extend(reversed(self._list(folder)))
-
-    def _enter(self, path: str) -> bool:
-        identity = _identity(path)
-        if identity is None or identity in self._entered:
-            return False
-        self._entered.add(identity)
-        return True
 
     def _list(self, folder: _Entry) -> list[_Entry]:
         """Add the files of a folder; returns the folders in it."""
         try:
             entries = sorted(os.scandir(folder.path), key=lambda entry: entry.name)
         except OSError as problem:
-            self._unreadable_folders.append(f"{folder.path}: {reason_of(problem)}")
+            self.unreadable_folders.append(f"{folder.path}: {reason_of(problem)}")
             return []
         has_table = any(entry.name.endswith(SUFFIX) for entry in entries)
         folders: list[_Entry] = []
@@ -192,15 +184,12 @@ class _Search:
                 self._links.append(found)
             elif entry.is_dir(follow_symlinks=False):
                 folders.append(found)
-                self._add_folder_named_like_a_report(found)
+                # A folder named like a report is reported as a failed file, and searched as well.
+                if found.path.lower().endswith(BINARY_SUFFIXES):
+                    self._add(found)
             else:
                 self._add(found)
         return folders
-
-    def _add_folder_named_like_a_report(self, entry: _Entry) -> None:
-        """A folder named like a report is reported as a failed file, and searched as well."""
-        if entry.path.lower().endswith(BINARY_SUFFIXES):
-            self._add(entry)
 
     def _add(self, entry: _Entry, *, named: bool = False) -> None:
         name = entry.path.lower()
@@ -208,39 +197,34 @@ class _Search:
         is_log = not sure and name.endswith(_LOG_SUFFIXES)
         if not sure and not is_log and not name.endswith(_AMBIGUOUS_SUFFIXES):
             return
-        if not self._is_new(entry.path):
+        real = os.path.realpath(entry.path)
+        if real in self._files:
             return
+        self._files.add(real)
         if not self._shard.has(entry.relative):
-            self._in_other_shards += 1
+            self.in_other_shards += 1
             return
         head = b"" if name.endswith(BINARY_SUFFIXES) else _head(entry.path)
         if _RUN_TABLE.match(head):  # not a report, also if `*` of a shell named it
             return
         if is_log:
-            self._skipped_exports += _is_text_report(head)
+            self.skipped_exports += _is_text_report(head)
         elif sure or _is_text_report(head):
-            self._reports.append(_found(entry))
+            self.reports.append(_found(entry))
         else:
-            self._other_files += 1
-
-    def _is_new(self, path: str) -> bool:
-        real = os.path.realpath(path)
-        if real in self._files:
-            return False
-        self._files.add(real)
-        return True
+            self.other_files += 1
 
 
 def reports_in(folder: Path) -> list[Path]:
     """The reports in a folder and below, sorted; paths below the current folder are relative.
     Raises UsageError if there are none."""
-    found = [Path(each.path) for each in find_reports([folder], Path(os.devnull)).reports]
-    if not found:
+    paths = [Path(report.path) for report in find_reports([folder], Path(os.devnull)).reports]
+    if not paths:
         raise UsageError(
             f"{folder}: this folder contains no report; name a report or another folder"
         )
     here = Path.cwd()
-    return [path.relative_to(here) if path.is_relative_to(here) else path for path in found]
+    return [path.relative_to(here) if path.is_relative_to(here) else path for path in paths]
 
 
 def _identity(path: str) -> tuple[int, int] | None:

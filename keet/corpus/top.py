@@ -23,7 +23,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from itertools import compress
 from typing import Any, NamedTuple
 
 from keet.analysis.limits import NOTABLE_PART
@@ -220,7 +219,10 @@ _KEY = "concat(report_sha256, ' ', launch_id)"
 _MEMBERS = """
 SELECT {keys}, top_finding, variant, count(*) FILTER (starts_with(headline, '{debug}')),
     count(*) FILTER (machine_code = 'off'), kernel, limiter, sum(spent_us), max(spent_us),
-    unnest(arg_max(struct_pack(path := path, longest := {key}), coalesce(spent_us, -1)))
+    unnest(first(
+        struct_pack(path := path, longest := {key})
+        ORDER BY coalesce(spent_us, -1) DESC, path, launch_id
+    ))
 FROM {source} LEFT JOIN (
     SELECT report_sha256, launch_id, variant FROM findings WHERE rank = 1
 ) USING (report_sha256, launch_id)
@@ -286,12 +288,13 @@ def find_representatives(
     sql = _SAME_KERNEL.format(key=_KEY, shape=_SHAPE)
     for longest, *cells in store.query(sql, {"longest": list(named)}).rows:
         launches[longest].append(StoredLaunch(*cells))
-    found = {longest: representative(group) for longest, group in launches.items()}
+    standing = {}
     for longest, finding in named.items():
-        if found[longest].finding != finding:
-            own = [each for each in launches[longest] if each.finding == finding]
-            found[longest] = representative(own)
-    return found
+        launch = representative(launches[longest])
+        if launch.finding != finding:
+            launch = representative([own for own in launches[longest] if own.finding == finding])
+        standing[longest] = launch
+    return standing
 
 
 DEFAULT_LIMIT = 10
@@ -320,9 +323,9 @@ def find_top(store: Store, selection: Selection) -> TopDocument:
     standing = find_representatives(
         store, {each.longest.longest: each.longest.finding for each in named.values()}
     )
-    found = [
-        _opportunity(each, standing, gpus[each.leader.pool], report_counts[key])
-        for key, each in named.items()
+    opportunities = [
+        _opportunity(group, standing, gpus[group.leader.pool], report_counts[key])
+        for key, group in named.items()
     ]
     return TopDocument(
         store=str(store.path),
@@ -336,8 +339,8 @@ def find_top(store: Store, selection: Selection) -> TopDocument:
         time_us=next(iter(gpus.values())).time_us if len(gpus) == 1 else None,
         gpus=list(gpus.values()),
         groups=groups,
-        opportunities=list(compress(found, (each.is_listed for each in leaders))),
-        without_finding=list(compress(found, (not each.is_listed for each in leaders))),
+        opportunities=[o for o, leader in zip(opportunities, leaders) if leader.is_listed],
+        without_finding=[o for o, leader in zip(opportunities, leaders) if not leader.is_listed],
         runs=runs,
         known_runs=known_runs,
         sort=selection.sort,
@@ -364,21 +367,20 @@ FROM {runs} GROUP BY {keys}
 def _gpus(store: Store, chosen: LaunchFilter) -> dict[tuple[Any, ...], GpuDocument]:
     """By the values of `TIME_BASE`."""
     keys = ", ".join(TIME_BASE)
+    size = len(TIME_BASE)
     rows = store.query(_GPUS.format(keys=keys, source=chosen.source), chosen.parameters).rows
-    of_run: dict[tuple[Any, ...], tuple[Any, ...]] = {}
-    if any(row[_IN_RUN] for row in rows):
+    runs: list[tuple[Any, ...]] = []
+    if any(row[size - 1] for row in rows):
         runs = store.query(_RUNS.format(keys=keys, runs=chosen.runs), chosen.parameters).rows
-        of_run = {row[: len(TIME_BASE)]: row[len(TIME_BASE) :] for row in runs}
-    return {row[: len(TIME_BASE)]: _gpu(row, of_run.get(row[: len(TIME_BASE)])) for row in rows}
+    of_run = {row[:size]: row[size:] for row in runs}
+    return {row[:size]: _gpu(row, of_run.get(row[:size], (0, None, None, 0))) for row in rows}
 
 
-_IN_RUN = TIME_BASE.index("in_run")
-
-
-def _gpu(row: tuple[Any, ...], of_run: tuple[Any, ...] | None) -> GpuDocument:
-    (_, capability, sms, in_run), (device, launches, untimed, *times) = row[:4], row[4:]
-    time, total, run_launches, gaps, gap_us, example = times
-    runs, run_total, not_profiled, summed = of_run or (0, None, None, 0)
+def _gpu(row: tuple[Any, ...], of_run: tuple[Any, ...]) -> GpuDocument:
+    """`row`: the values of `TIME_BASE`, then those of `_GPUS`."""
+    _, capability, sms, in_run, device, launches, untimed, time, *others = row
+    total, run_launches, gaps, gap_us, example = others
+    runs, run_total, not_profiled, summed = of_run
     return GpuDocument(
         device=device,
         compute_capability=capability,
@@ -429,7 +431,8 @@ class _Named(NamedTuple):
 
     @property
     def longest(self) -> GroupMember:
-        return max(self.affected, key=lambda member: member.longest_us or -1)
+        """Of several, always the same one, whichever comes first."""
+        return min(self.affected, key=lambda m: (-(m.longest_us or -1), m.path, m.longest))
 
 
 def _opportunity(
@@ -437,7 +440,7 @@ def _opportunity(
 ) -> OpportunityDocument:
     leader, members, affected = named.leader, named.members, named.affected
     path, shown = named.longest.path, standing[named.longest.longest]
-    lead = max(affected, key=lambda member: member.time_us or -1)
+    lead = min(affected, key=lambda m: (-(m.time_us or -1), m.kernel, m.limiter or ""))
     grid, block = leader.shape
     saved_us = None if leader.saved_us is None else _rounded(max(0.0, leader.saved_us))
     return OpportunityDocument(
@@ -452,7 +455,7 @@ def _opportunity(
         launches=leader.launches,
         untimed=leader.launches - leader.timed,
         time_us=_rounded(leader.time_us),
-        share=_share(leader.time_us, gpu.total_us),
+        share=_share(_rounded(leader.time_us), gpu.total_us),
         limiter=lead.limiter,
         finding=leader.finding,
         finding_launches=leader.finding_launches if leader.finding else 0,

@@ -232,11 +232,6 @@ _TERMS = (
             "Julia": " (threadfence_block, or threadfence)",
         },
     ),
-    _Term(
-        "__nanosleep, or a lock or a flag",
-        "a lock or a flag",
-        {"Numba": "cuda.nanosleep, or a lock or a flag"},
-    ),
     _Term("use __constant__ only", "use constant memory only", {"Numba": "use cuda.const only"}),
     # Copies.
     _Term("(cudaMemcpyAsync into pinned memory, ", "(into pinned memory, "),
@@ -258,7 +253,7 @@ _IN_PARENTHESES = re.compile(r" \(([^()]*)\)")
 def in_language(advice: Sentence, language: Language) -> Sentence:
     """The advice for a kernel in this language. Triton has remedies of its own, and the rest of
     them are general."""
-    if language == "CUDA C++" or not CPP.search(advice):
+    if language == "CUDA C++":
         return advice
     return Sentence.of(
         part if not isinstance(part, str) else _translated(part, language) for part in advice.parts

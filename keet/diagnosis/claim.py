@@ -190,7 +190,7 @@ def stated_amount(view: LaunchView, what: str, amount: Quantity, *sources: Evide
 def stated_share(view: LaunchView, what: str, removed: float, *sources: Evidence) -> Evidence:
     name = f"claimed.{what}.removed.{removed!r}"
     label = f"of {what} can go, as the model states"
-    return view.ledger.derived(name, Quantity(100 * removed, "%"), label, *sources)
+    return view.ledger.share(name, removed, label, *sources)
 
 
 def removable(removed: float) -> float:

@@ -115,7 +115,7 @@ def check_cause(finding: str, model: TimeModel) -> Absence | None:
 def own_candidate(finding: str, model: TimeModel) -> Candidate | None:
     """keet's candidate for the finding with the largest gain, even if too small to report. What
     other launches make it suspect is not shown by this one."""
-    made = findings()[finding].candidates(model.view, model)
+    made = findings()[finding].proposed(model.view, model)
     own = (candidate for candidate in made if candidate.basis != "suspected")
     return max(own, key=lambda candidate: possible_gain(candidate, model), default=None)
 
@@ -151,13 +151,12 @@ def evaluate_claim(claim: WorkClaim, model: TimeModel, account: Account) -> Eval
         # Without an amount, the claim is evaluated as keet's own candidate for the finding.
         has_amount = claim.needed is not None or claim.removed is not None
         if claim.kind == "precision" or (has_amount and claim.kind != "cause"):
-            return _computed(claim, _from_amount(claim, model), model, account)
+            return _from_amount(claim, model, account)
         own = own_candidate(claim.finding, model)
         if own is None:
             raise Refused("The claim has no amount, and the report shows nothing of this cause.")
         placed = own._replace(places=lambda: _places(claim, own.places()))
-        made = _ClaimCandidate(placed, is_backed=True, is_own=True)
-        return _computed(claim, made, model, account)
+        return _computed(claim, placed, model, account, is_backed=True, amounts_by="keet")
     except Refused as why:
         return EvaluatedClaim(
             claim=claim, supported=False, reason=why.reason, evidence=why.evidence
@@ -205,7 +204,7 @@ def evaluate_claims(
         likelihood=min(candidate.likelihood for candidate in candidates),
     )
     first, is_backed = usable[0][0], all(claim.is_backed for claim, *_ in usable)
-    result = _computed(first.claim, _ClaimCandidate(combined, is_backed), model, account)
+    result = _computed(first.claim, combined, model, account, is_backed=is_backed)
     if result.expected < alone[0].expected:
         return alone[0]
     return replace(result, floor=first.floor, least_time=first.least_time, unused=unused)
@@ -226,19 +225,7 @@ def _check_form(claim: WorkClaim) -> None:
         raise Refused("A claim has a needed amount or a removed share, not both.")
 
 
-class _ClaimCandidate(NamedTuple):
-    """A claim converted to a candidate."""
-
-    candidate: Candidate
-    is_backed: bool
-    unit: str | None = None
-    kept: float = 1.0
-    """Share of the unit's work that is left."""
-    is_own: bool = False
-    """Whether it is keet's own."""
-
-
-def _from_amount(claim: WorkClaim, model: TimeModel) -> _ClaimCandidate:
+def _from_amount(claim: WorkClaim, model: TimeModel, account: Account) -> EvaluatedClaim:
     stated = _BY_KIND[claim.kind](claim, model)
     if isinstance(stated.effect, Effect) and claim.kind != "parallelism":
         least = max(stated.effect.least, least_time(model, stated.effect, {claim.kind}))
@@ -246,13 +233,13 @@ def _from_amount(claim: WorkClaim, model: TimeModel) -> _ClaimCandidate:
     is_fp64 = claim.kind == "precision" and claim.of.strip().lower() == "fp32"
     variant = LOWER_PRECISION if LOWER_PRECISION in claim.spec.labels and not is_fp64 else ""
     candidate = Candidate(
-        claim.finding,
         stated.text,
         stated.effect,
         stated.evidence,
         lambda: _places(claim, ()),
-        "assumed",
+        basis="assumed",
         variant=REDUNDANT_WORK if claim.kind == "redundant" else variant,
+        id=claim.finding,
     )
     is_backed = (claim.kind == "precision" or claim.is_derived) and not stated.is_doubted
     if not is_backed:
@@ -265,7 +252,7 @@ def _from_amount(claim: WorkClaim, model: TimeModel) -> _ClaimCandidate:
             plain = math.log(possible) * chance(candidate, possible)
             likelihood = min(1.0, (expected + beyond) / plain) if plain else likelihood
         candidate = candidate._replace(likelihood=likelihood)
-    return _ClaimCandidate(candidate, is_backed, stated.unit, stated.kept)
+    return _computed(claim, candidate, model, account, is_backed=is_backed, stated=stated)
 
 
 _PER_INSTRUCTION = ("selected", "wait", "branch_resolving", "no_instruction")
@@ -298,13 +285,28 @@ def _places(claim: WorkClaim, own: tuple[Place, ...]) -> tuple[Place, ...]:
     return (claim.place, *(place for place in own if place.at != claim.place.at))
 
 
-def _computed(
-    claim: WorkClaim, made: _ClaimCandidate, model: TimeModel, account: Account
+def _computed(  # noqa: PLR0913 - a claim as a candidate, and of what
+    claim: WorkClaim,
+    candidate: Candidate,
+    model: TimeModel,
+    account: Account,
+    *,
+    is_backed: bool,
+    amounts_by: Literal["keet", "model"] = "model",
+    stated: ClaimEffect | None = None,
 ) -> EvaluatedClaim:
-    candidate, view = made.candidate, model.view
+    view, unit = model.view, stated.unit if stated else None
     possible = possible_gain(candidate, model)
     after = limiter_after(model, candidate.effect)
-    least = _least_time(made, model)
+    least, duration = None, view.get("duration")
+    if stated is not None and unit in model.loads and duration is not None:
+        # Time of the needed work over all SMs, at the rate that good kernels reach.
+        share = view.ceilings.share(unit)
+        of_time = model.loads[unit] if share is None else share / attainable(unit)
+        amount = Quantity(float(duration.value) * of_time * stated.kept, duration.unit)
+        name = f"claimed.floor.{unit}.{stated.kept:.4g}"
+        label = f"time of {spoken_unit(unit)} for the rest of its work, by the model's claim"
+        least = view.ledger.derived(name, amount, label, duration)
     result = EvaluatedClaim(
         claim=claim,
         supported=possible >= WORTH,
@@ -315,39 +317,26 @@ def _computed(
         floor=least and Quantity(least.value, least.unit),
         least_time=least,
         next_limiter=after,
-        is_backed=made.is_backed,
-        amounts_by="keet" if made.is_own else "model",
+        is_backed=is_backed,
+        amounts_by=amounts_by,
         keet_alone=keet_alone(claim.finding, model, account),
     )
     if not result.supported:
         pace = f": the pace is then set by {after}" if after else ""
-        reached = view.ceilings.reached(made.unit) if made.unit else None
+        reached = view.ceilings.reached(unit) if unit else None
         busy = reached and Sentence(" {label}: {n:.0f}.", label=reached.label, n=reached)
         text = "It would save too little time to matter{pace}.{busy}"
         return replace(result, reason=Sentence(text, pace=pace, busy=busy or ""))
     unknown = account.unknown_while_active
     expected = expected_gain(candidate, possible)
-    amount = forecast(candidate, model, possible, unknown)
-    certainty = cause_certainty(candidate, view, unknown, expected, amount.low)
+    gain = forecast(candidate, model, possible, unknown)
+    certainty = cause_certainty(candidate, view, unknown, expected, gain.low)
     return replace(
         result,
         expected=expected,
-        forecast=amount,
+        forecast=gain,
         cause_certainty="possible" if result.rests_on_model else certainty,
     )
-
-
-def _least_time(made: _ClaimCandidate, model: TimeModel) -> Evidence | None:
-    """Time of the needed work over all SMs, at the rate that good kernels reach."""
-    duration = model.view.get("duration")
-    if made.unit is None or duration is None or made.unit not in model.loads:
-        return None
-    share = model.view.ceilings.share(made.unit)
-    of_time = model.loads[made.unit] if share is None else share / attainable(made.unit)
-    amount = Quantity(float(duration.value) * of_time * made.kept, duration.unit)
-    name = f"claimed.floor.{made.unit}.{made.kept:.4g}"
-    label = f"time of {spoken_unit(made.unit)} for the rest of its work, by the model's claim"
-    return model.view.ledger.derived(name, amount, label, duration)
 
 
 def limiter_after(model: TimeModel, effect: Effect | float) -> str | None:

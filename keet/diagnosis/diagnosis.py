@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -84,11 +84,24 @@ def diagnose(
     measured = frozenset([e.metric for e in view.ledger if not e.derived_from and not e.line])
     account = account_of(view, model)
     unknown = account.unknown_while_active
-    # What a build without -G would take, the time of debug code does not say.
-    by_shape = next((each for each in ranked if is_worth(each) and _is_shape(each)), None)
+    # What a build without -G would take, the time of debug code does not say: but for SMs without a
+    # block or with less work than others, and lanes without a thread.
+    by_shape = next(
+        (
+            each
+            for each in ranked
+            if is_worth(each) and (each.candidate.id, each.candidate.basis) in _OF_SHAPE
+        ),
+        None,
+    )
     ranked = [] if is_debug_build(view) or does_nothing(view) else ranked
-    worth = [each for each in ranked if is_worth(each)]
-    reported, worth = _reported(worth, model, unknown)
+    found: dict[str, tuple[Finding, RankedCandidate]] = {}
+    for each in ranked:
+        if is_worth(each) and len(found) < MAX_FINDINGS:
+            finding = _finding(each, model, unknown)
+            # One with the same advice as an earlier one is another symptom of the same cause.
+            found.setdefault(finding.advice.text if finding.advice else "", (finding, each))
+    reported, worth = (tuple(one) for one in zip(*found.values())) if found else ((), ())
     rest = [each for each in ranked if not is_worth(each)]
     rest.sort(key=lambda each: not _wastes_the_busiest(each, model))
     minor = tuple(_outline(each, model, unknown) for each in rest)
@@ -112,26 +125,11 @@ def diagnose(
     )
 
 
-def _is_shape(each: RankedCandidate) -> bool:
-    """Whether the cause does not depend on the code: SMs without a block or with less work than
-    others, lanes without a thread."""
-    candidate = each.candidate
-    is_shape = candidate.id in ("small_grid", "warp_divergence") and candidate.basis == "measured"
-    return is_shape or candidate.id == "load_imbalance"
-
-
-def _reported(
-    worth: Sequence[RankedCandidate], model: TimeModel, unknown: float
-) -> tuple[tuple[Finding, ...], list[RankedCandidate]]:
-    """The first findings and their candidates. One with the same advice as an earlier one is
-    another symptom of the same cause."""
-    found: dict[str, tuple[Finding, RankedCandidate]] = {}
-    for each in worth:
-        if len(found) == MAX_FINDINGS:
-            break
-        finding = _finding(each, model, unknown)
-        found.setdefault(finding.advice.text if finding.advice else "", (finding, each))
-    return tuple(one for one, _ in found.values()), [each for _, each in found.values()]
+_OF_SHAPE = (
+    *(("small_grid", "measured"), ("warp_divergence", "measured")),
+    *(("load_imbalance", "measured"), ("load_imbalance", "assumed")),
+)
+"""Causes that do not depend on the code, with their basis."""
 
 
 def is_worth(each: RankedCandidate) -> bool:
@@ -155,12 +153,6 @@ def _all_fixed(
     most_alone = max(each.possible for each in worth)
     gain = max(most_alone, possible_gain(of_all, model))
     return forecast(of_all, model, gain, unknown)
-
-
-def _explains(other: RankedCandidate, pipe: RankedCandidate) -> bool:
-    """Whether the other cause is measured, or removes nearly as much time as a relieved pipe."""
-    is_measured = other.candidate.basis == "measured" and other.gain >= WORTH
-    return is_measured or _nearly_as_much(other, pipe)
 
 
 def _nearly_as_much(each: RankedCandidate, other: RankedCandidate) -> bool:
@@ -208,7 +200,7 @@ def _worth(made: Iterable[RankedCandidate]) -> tuple[Cause, ...]:
 
 def _causes(view: LaunchView, model: TimeModel) -> Iterator[RankedCandidate]:
     for spec in findings().values():
-        for candidate in spec.candidates(view, model):
+        for candidate in spec.proposed(view, model):
             possible = possible_gain(candidate, model)
             yield RankedCandidate(candidate, possible, expected_gain(candidate, possible))
 
@@ -220,75 +212,91 @@ def ranked_candidates(
     known."""
     best: dict[str, RankedCandidate] = {}
     for each in _causes(view, model) if made is None else made:
-        candidate, possible = each.candidate, each.possible
-        known = best.get(candidate.id)
+        known = best.get(each.candidate.id)
         # Measured waste of the busiest unit saves no time while another unit is equally busy.
-        matters = possible > 1 or _wastes_the_busiest(each, model)
+        matters = each.possible > 1 or _wastes_the_busiest(each, model)
         if matters and (known is None or each.gain > known.gain):
-            best[candidate.id] = each
+            best[each.candidate.id] = each
     # Of gains that are limited, the one with more idle SMs or lanes comes first; of equal ones, the
     # more usual cause.
     usual = {spec.id: spec.edit.usual for spec in findings().values()}
     ranked = sorted(
         best.values(),
-        key=lambda each: (-each.gain, _longest_left(each), usual[each.candidate.id]),
+        key=lambda each: (
+            -each.gain,
+            each.candidate.effect.longest_sm if isinstance(each.candidate.effect, Effect) else 1.0,
+            usual[each.candidate.id],
+        ),
     )
     ranked = _said_once(_idle_sms_first(_empty_lanes_first(_own_causes_first(ranked))), view)
     return [each for each in ranked if not _is_explained(each, ranked, model)]
 
 
-def _longest_left(each: RankedCandidate) -> float:
-    effect = each.candidate.effect
-    return effect.longest_sm if isinstance(effect, Effect) else 1.0
-
-
 def _own_causes_first(ranked: list[RankedCandidate]) -> list[RankedCandidate]:
     """What launches only may share, as equal amounts of bytes hint, comes after causes that the
     launch itself shows."""
-    hints = [each for each in ranked if _is_hint(each)]
-    own = [each for each in ranked if each not in hints]
-    shown = [each for each in own if each.candidate.basis != "suspected" and each.gain >= WORTH]
-    if not shown:
-        return ranked
-    place = ranked.index(shown[-1])
-    late = [each for each in hints if ranked.index(each) < place]
-    others = [each for each in ranked if each not in late]
-    at = others.index(shown[-1]) + 1
-    return [*others[:at], *late, *others[at:]]
+
+    def is_hint(each: RankedCandidate) -> bool:
+        candidate = each.candidate
+        return candidate.variant in BETWEEN_LAUNCHES and candidate.likelihood <= POSSIBLE
+
+    shown = [
+        at
+        for at, each in enumerate(ranked, 1)
+        if not is_hint(each) and each.candidate.basis != "suspected" and each.gain >= WORTH
+    ]
+    last = shown[-1] if shown else 0
+    return [*sorted(ranked[:last], key=is_hint), *ranked[last:]]
 
 
-def _is_hint(each: RankedCandidate) -> bool:
-    return each.candidate.variant in BETWEEN_LAUNCHES and each.candidate.likelihood <= POSSIBLE
+def _measured_cause(
+    ranked: Sequence[RankedCandidate], shows: Callable[[RankedCandidate, Effect], bool]
+) -> RankedCandidate | None:
+    """The first cause that was measured, is worth a fix and whose effect shows something."""
+    for each in ranked:
+        effect = each.candidate.effect
+        is_sure = each.candidate.basis == "measured" and each.gain >= WORTH
+        if is_sure and isinstance(effect, Effect) and shows(each, effect):
+            return each
+    return None
+
+
+def _moved(
+    ranked: list[RankedCandidate],
+    moved: RankedCandidate,
+    is_behind: Callable[[RankedCandidate], bool],
+) -> list[RankedCandidate]:
+    """With this one before the first that has to be behind it."""
+    place = next(at for at, each in enumerate(ranked) if each is moved or is_behind(each))
+    others = [each for each in ranked if each is not moved]
+    return [*others[:place], moved, *others[place:]]
 
 
 def _empty_lanes_first(ranked: list[RankedCandidate]) -> list[RankedCandidate]:
     """Where blocks leave most lanes of their warps empty, how warps access memory follows from it:
     that comes after it, unless it gains clearly more."""
-    empty = next((each for each in ranked if _leaves_lanes_empty(each)), None)
+    empty = _measured_cause(
+        ranked,
+        lambda each, effect: (
+            each.candidate.id == "warp_divergence" and effect.units.get("issue", 1.0) <= MAJORITY
+        ),
+    )
     if empty is None:
         return ranked
-    place = next(at for at, each in enumerate(ranked) if _nearly_as_much(empty, each))
-    others = [each for each in ranked if each is not empty]
-    return [*others[:place], empty, *others[place:]]
-
-
-def _leaves_lanes_empty(each: RankedCandidate) -> bool:
-    candidate, effect = each.candidate, each.candidate.effect
-    is_measured = candidate.id == "warp_divergence" and candidate.basis == "measured"
-    if not is_measured or not isinstance(effect, Effect) or each.gain < WORTH:
-        return False
-    return effect.units.get("issue", 1.0) <= MAJORITY
+    return _moved(ranked, empty, lambda each: _nearly_as_much(empty, each))
 
 
 def _idle_sms_first(ranked: list[RankedCandidate]) -> list[RankedCandidate]:
-    """Work for idle SMs, or for more than one thread per block, comes before causes within the few
-    that have work."""
-    idle = next((each for each in ranked if _uses_idle_sms(each)), None)
-    if idle is None:
-        return ranked
-    place = next(at for at, each in enumerate(ranked) if each is idle or _is_within_sms(each))
-    others = [each for each in ranked if each is not idle]
-    return [*others[:place], idle, *others[place:]]
+    """Work for SMs that are idle for most of the time or of a warp, or for more than one thread per
+    block, comes before causes that concern only what the few SMs with work do. Units that all SMs
+    share may limit the launch also if every SM has work."""
+    idle = _measured_cause(ranked, lambda _, effect: effect.longest_sm <= MAJORITY)
+
+    def is_within_sms(each: RankedCandidate) -> bool:
+        effect = each.candidate.effect
+        return isinstance(effect, Effect) and not BEYOND_SMS & {*effect.units, *effect.moved}
+
+    return _moved(ranked, idle, is_within_sms) if idle else ranked
 
 
 _TOO_LITTLE_WORK = ("small_grid", "launch_bound", "latency_bound")
@@ -311,21 +319,6 @@ def _said_once(ranked: list[RankedCandidate], view: LaunchView) -> list[RankedCa
     return [each for each in ranked if each not in again]
 
 
-def _uses_idle_sms(each: RankedCandidate) -> bool:
-    """Whether SMs are idle for most of the time or of a warp, as measured, and the fix gives them
-    work."""
-    effect = each.candidate.effect
-    is_large = isinstance(effect, Effect) and effect.longest_sm <= MAJORITY
-    return is_large and each.candidate.basis == "measured" and each.gain >= WORTH
-
-
-def _is_within_sms(each: RankedCandidate) -> bool:
-    """Whether the cause concerns only what the SMs with work do. Units that all SMs share may limit
-    the launch also if every SM has work."""
-    effect = each.candidate.effect
-    return isinstance(effect, Effect) and not BEYOND_SMS & {*effect.units, *effect.moved}
-
-
 WASTEFUL = Parameter(0.8, "kept share of the busiest unit's work: the rest is waste", "judgement")
 
 
@@ -343,14 +336,18 @@ EXPLAINS = Parameter(0.7, "ln(gain) of a cause over that of a symptom it explain
 def _is_explained(
     each: RankedCandidate, ranked: Sequence[RankedCandidate], model: TimeModel
 ) -> bool:
-    """Whether a more specific cause relieves the same saturated unit."""
+    """Whether a more specific cause relieves the same saturated unit, which is measured, or removes
+    nearly as much time."""
     is_last_resort = findings()[each.candidate.id].is_last_resort
     if not is_last_resort or each.possible <= 1 or model.busiest is None:
         return False
     return any(
         isinstance(other.candidate.effect, Effect)
         and other.candidate.effect.units.get(model.busiest, 1.0) < 1
-        and _explains(other, each)
+        and (
+            (other.candidate.basis == "measured" and other.gain >= WORTH)
+            or _nearly_as_much(other, each)
+        )
         for other in ranked
         if other is not each
     )
@@ -385,8 +382,13 @@ def _outline(
 ) -> Finding:
     """A finding without advice. A minor one has no places either, since they are not shown.
     `unknown`: the unexplained share of the time while SMs have blocks."""
-    candidate = each.candidate
+    candidate, relieves = each.candidate, None
     amount = forecast(candidate, model, each.possible, unknown)
+    if isinstance(candidate.effect, Effect):
+        left = model.loads_after(candidate.effect)
+        relieves = {
+            unit: 1 - left[unit] / load for unit, load in model.loads.items() if left[unit] < load
+        }
     return Finding(
         id=candidate.id,
         cause_certainty=cause_certainty(candidate, model.view, unknown, each.gain, amount.low),
@@ -397,16 +399,8 @@ def _outline(
         variant=candidate.variant,
         here=here,
         expected=each.gain,
-        relieves=_relieved(candidate, model),
+        relieves=relieves,
     )
-
-
-def _relieved(candidate: Candidate, model: TimeModel) -> Mapping[str, float] | None:
-    """The share of each unit's work that the fix removes; None where that is not modelled."""
-    if not isinstance(candidate.effect, Effect):
-        return None
-    left = model.loads_after(candidate.effect)
-    return {unit: 1 - left[unit] / load for unit, load in model.loads.items() if left[unit] < load}
 
 
 MOSTLY_UNKNOWN = Parameter(

@@ -8,7 +8,8 @@ excess, but for bytes that DRAM moves again and again: another design does not n
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from keet.analysis.amounts.accesses import line_accesses, place_of
 from keet.analysis.amounts.arrays import arrays
@@ -22,7 +23,7 @@ from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.limits import MAJORITY, READ_AGAIN, SAVED_PART
 from keet.analysis.time_model import Effect, TimeModel
 from keet.diagnosis.diagnosis import causes
-from keet.documents.amounts import ArrayDocument, ExcessDocument, LineAccessDocument, LoopAmounts
+from keet.documents.amounts import AmountText, ArrayDocument, ExcessDocument, LineAccessDocument
 from keet.evidence import Sentence
 from keet.profile import Location
 
@@ -42,14 +43,8 @@ def excesses(view: LaunchView) -> tuple[ExcessDocument, ...]:
     if view.code is None or is_debug_build(view) or does_nothing(view):
         return ()
     costs = _Costs(view)
-    found = [
-        *_arrays(costs),
-        *_accesses(costs),
-        *_local(costs),
-        *_loops(costs),
-        *_serial(costs),
-        *_instructions(costs),
-    ]
+    makers = (_arrays, _accesses, _local, _loops, _serial, _instructions)
+    found = [excess for make in makers for excess in make(costs)]
     return tuple(sorted(found, key=lambda each: -(each.us or 0.0)))
 
 
@@ -69,42 +64,45 @@ class _Costs:
         )
         return 1 - 1 / max(gains, default=1.0)
 
-    def us(self, part: float) -> float | None:
+    def excess(
+        self,
+        part: float,
+        row: AmountText,
+        id: str,  # noqa: A002 - of the document
+        label: str,
+        places: Iterable[Location] = (),
+    ) -> ExcessDocument:
+        """`part`: share of the launch's time; `row`: what is said of it, with its evidence."""
         duration = self.view.value("duration")
-        return duration / 1e3 * part if duration else None
+        return ExcessDocument(
+            id=id,
+            label=label,
+            us=duration / 1e3 * part if duration else None,
+            places=tuple(dict.fromkeys(places)),
+            text=row.text,
+            evidence=row.evidence,
+        )
 
 
 def _arrays(costs: _Costs) -> Iterator[ExcessDocument]:
     """Bytes that a level delivers again."""
     every = [array for array in arrays(costs.view) if array.distinct_bytes is not None]
-    parts = dict.fromkeys(range(len(every)), 0.0)
+    parts = [0.0] * len(every)
     for level, variants in _LEVELS.items():
         saved = costs.saved("redundant_traffic", variants)
         again = [_again(array, level) for array in every]
         if saved and (total := sum(again)):
-            for at, own in enumerate(again):
-                parts[at] = max(parts[at], saved * own / total)
-    for at, array in enumerate(every):
-        part = max(parts[at], _busy(costs.view, "DRAM") * _repeated_share(array, every))
-        is_again = (array.times or 1.0) >= READ_AGAIN * _needed(array)
-        if is_again and (part >= SAVED_PART or _is_moved_again(array, every)):
-            yield _array(array, costs.us(part))
-
-
-def _busy(view: LaunchView, unit: str) -> float:
-    return min(1.0, view.ceilings.share(unit) or 0.0)
-
-
-def _repeated_share(array: ArrayDocument, every: Sequence[ArrayDocument]) -> float:
-    """Of all bytes of DRAM: those that it moves again for the array."""
-    moved = sum(each.dram_bytes or 0.0 for each in every)
-    return _again(array, "dram_bytes") / moved if moved else 0.0
-
-
-def _is_moved_again(array: ArrayDocument, every: Sequence[ArrayDocument]) -> bool:
-    """Whether most of what DRAM moves are bytes of the array that it moved before: that asks for
-    another design, also if no unit is saturated."""
-    return _repeated_share(array, every) >= MAJORITY
+            parts = [max(part, saved * own / total) for part, own in zip(parts, again)]
+    busy = min(1.0, costs.view.ceilings.share("DRAM") or 0.0)
+    moved = sum(array.dram_bytes or 0.0 for array in every)
+    for array, delivered in zip(every, parts):
+        repeated = _again(array, "dram_bytes") / moved if moved else 0.0
+        part = max(delivered, busy * repeated)
+        # Where most of what DRAM moves are bytes of the array that it moved before, that asks for
+        # another design, also if no unit is saturated.
+        is_large = part >= SAVED_PART or repeated >= MAJORITY
+        if (array.times or 1.0) >= READ_AGAIN * _needed(array) and is_large:
+            yield costs.excess(part, array, f"array.{array.name}", array.name, array.lines)
 
 
 def _again(array: ArrayDocument, level: str) -> float:
@@ -118,56 +116,28 @@ def _needed(array: ArrayDocument) -> int:
     return 2 if array.access == "updated" else 1
 
 
-def _array(array: ArrayDocument, us: float | None) -> ExcessDocument:
-    return ExcessDocument(
-        id=f"array.{array.name}",
-        label=array.name,
-        us=us,
-        places=array.lines,
-        text=array.text,
-        evidence=array.evidence,
-    )
-
-
 def _accesses(costs: _Costs) -> Iterator[ExcessDocument]:
     """Sectors and wavefronts beyond those that the accessed bytes fill. Lines with as many of them
     are one row."""
     rows = line_accesses(costs.view)
     for finding, cost in _SPREAD.items():
         saved = costs.saved(finding)
-        extra = {id(row): _beyond(row, cost) for row in rows} if saved >= SAVED_PART else {}
         groups: dict[str, list[LineAccessDocument]] = {}
-        for row in rows:
-            if extra.get(id(row)):
+        beyond: dict[str, float] = {}
+        for row in rows if saved >= SAVED_PART else ():
+            done, needed = getattr(row, cost), getattr(row, f"{cost}_needed")
+            if done is not None and needed is not None and row.executed * (done - needed) > 0:
                 groups.setdefault(row.text, []).append(row)
-        parts = {text: sum(extra[id(row)] for row in own) for text, own in groups.items()}
+                beyond[row.text] = beyond.get(row.text, 0.0) + row.executed * (done - needed)
         for text, own in groups.items():
-            part = saved * parts[text] / sum(parts.values())
-            if part >= SAVED_PART or parts[text] == max(parts.values()):
-                yield _spread(own, costs.us(part))
-
-
-def _spread(rows: Sequence[LineAccessDocument], us: float | None) -> ExcessDocument:
-    first = place_of(rows[0])
-    label = f"{first}, …" if len(rows) > 1 else first
-    places = (Location(row.file, row.line) for row in rows if row.file and row.line)
-    text = rows[0].text
-    if len(rows) > 1:
-        text = Sentence("at each line {text}", text=rows[0].text)
-    return ExcessDocument(
-        id=f"access.{first}",
-        label=label,
-        us=us,
-        places=tuple(dict.fromkeys(places)),
-        text=text,
-        evidence=rows[0].evidence,
-    )
-
-
-def _beyond(row: LineAccessDocument, cost: str) -> float:
-    """Sectors or wavefronts of all warps that are not needed."""
-    done, needed = getattr(row, cost), getattr(row, f"{cost}_needed")
-    return 0.0 if done is None or needed is None else row.executed * max(0.0, done - needed)
+            part = saved * beyond[text] / sum(beyond.values())
+            if part >= SAVED_PART or beyond[text] == max(beyond.values()):
+                first, label = own[0], place_of(own[0])
+                places = (Location(row.file, row.line) for row in own if row.file and row.line)
+                if len(own) > 1:
+                    first = replace(first, text=Sentence("at each line {text}", text=first.text))
+                more = ", …" if len(own) > 1 else ""
+                yield costs.excess(part, first, f"access.{label}", f"{label}{more}", places)
 
 
 def _local(costs: _Costs) -> Iterator[ExcessDocument]:
@@ -176,20 +146,18 @@ def _local(costs: _Costs) -> Iterator[ExcessDocument]:
     parts = [each for each in unit_parts(costs.view) if saved and each.part == "local memory"]
     if parts:
         most = max(parts, key=lambda each: (each.share_pct, each.unit))
-        yield ExcessDocument(
-            id="local_memory",
-            label="local memory",
-            us=costs.us(saved),
-            places=(),
-            text=Sentence("{text}, in {unit}", text=most.text, unit=most.unit),
-            evidence=most.evidence,
-        )
+        most = replace(most, text=Sentence("{text}, in {unit}", text=most.text, unit=most.unit))
+        yield costs.excess(saved, most, "local_memory", "local memory")
 
 
 def _loops(costs: _Costs) -> Iterator[ExcessDocument]:
     """Work that does not depend on a loop."""
     every = [loop for loop in loops(costs.view) if loop.invariant]
-    bytes_of = [_loaded_again(loop) for loop in every]
+    # Shares of the launch's requested bytes, 0 to 1.
+    bytes_of = [
+        sum((each.share_pct or 0.0) / 100 for each in loop.invariant if each.kind == "load")
+        for loop in every
+    ]
     for loop, loaded in zip(every, bytes_of):
         part = max(
             costs.saved("redundant_traffic", ("loop",)) * loaded / (sum(bytes_of) or 1.0),
@@ -197,23 +165,7 @@ def _loops(costs: _Costs) -> Iterator[ExcessDocument]:
         )
         if part >= SAVED_PART or loaded >= MAJORITY:
             lines = (line for each in loop.invariant for line in each.lines)
-            yield _loop(loop, costs.us(part), tuple(dict.fromkeys(lines)))
-
-
-def _loaded_again(loop: LoopAmounts) -> float:
-    """Share of the launch's requested bytes, 0 to 1."""
-    return sum((each.share_pct or 0.0) / 100 for each in loop.invariant if each.kind == "load")
-
-
-def _loop(loop: LoopAmounts, us: float | None, lines: tuple[Location, ...]) -> ExcessDocument:
-    return ExcessDocument(
-        id=f"loop.{loop.line}",
-        label=loop_label(loop.line),
-        us=us,
-        places=lines,
-        text=loop.text,
-        evidence=loop.evidence,
-    )
+            yield costs.excess(part, loop, f"loop.{loop.line}", loop_label(loop.line), lines)
 
 
 def _serial(costs: _Costs) -> Iterator[ExcessDocument]:
@@ -223,32 +175,19 @@ def _serial(costs: _Costs) -> Iterator[ExcessDocument]:
         return
     sooner = Effect(every_wait=1 - found.avoidable_pct / 100)
     part = min(saved, 1 - 1 / costs.model.gain(sooner))
-    if part < SAVED_PART:
-        return
-    avoidable = [trip for trip in found.trips if trip.is_avoidable]
-    places = [Location(trip.file, trip.line) for trip in avoidable if trip.file and trip.line]
-    yield ExcessDocument(
-        id="serial_loads",
-        label="serial loads",
-        us=costs.us(part),
-        places=tuple(dict.fromkeys(places)),
-        text=found.text,
-        evidence=found.evidence,
-    )
+    if part >= SAVED_PART:
+        places = (
+            Location(trip.file, trip.line)
+            for trip in found.trips
+            if trip.is_avoidable and trip.file and trip.line
+        )
+        yield costs.excess(part, found, "serial_loads", "serial loads", places)
 
 
 def _instructions(costs: _Costs) -> Iterator[ExcessDocument]:
     """Instructions that neither compute with data nor move it."""
     saved = max(costs.saved("integer_overhead"), costs.saved("pipe_saturated", ("issue",)))
     item = item_of(costs.view) if saved else None
-    rows = {row.id: row for row in per_item(costs.view, item)} if item else {}
-    if "instructions" not in rows:
-        return
-    yield ExcessDocument(
-        id="per_item",
-        label="per item",
-        us=costs.us(saved),
-        places=(),
-        text=rows["instructions"].text,
-        evidence=rows["instructions"].evidence,
-    )
+    for row in per_item(costs.view, item) if item else ():
+        if row.id == "instructions":
+            yield costs.excess(saved, row, "per_item", "per item")

@@ -37,7 +37,6 @@ from keet.analysis.time_model import (
 from keet.documents.finding import Forecast
 from keet.evidence import Sentence
 from keet.findings import findings
-from keet.units import Quantity
 
 
 class RankedCandidate(NamedTuple):
@@ -170,9 +169,7 @@ def order_reason(
         return None  # neither saves more, or neither is certain
     derived = model.view.ledger.derived
     gains = [
-        derived(
-            f"possible.{each.candidate.id}", Quantity(each.possible, ""), "times faster if fixed"
-        )
+        derived(f"possible.{each.candidate.id}", each.possible, "times faster if fixed")
         for each in (worth[0], other)
     ]
     return Sentence(

@@ -278,7 +278,15 @@ def _less_bytes(
     if traffic.name in _CHAIN:
         return _less_global(spec, model, traffic, saved, removed)
     if traffic.name == "local":
-        return _less_local(model, traffic, saved)
+        # Local memory as a share of what L1 serves; behind L1, what L1 does not hold.
+        in_global, in_l2 = _traffic(model, "global"), _traffic(model, "l2")
+        part = saved / (traffic.whole + (in_global.whole if in_global else 0.0))
+        units = {"L1": 1 - part, "LSU": 1 - INDIRECT * part}
+        if in_l2 is not None and in_global is not None and in_l2.whole:
+            excess = max(0.0, in_l2.whole - in_global.whole) / in_l2.whole
+            units |= dict.fromkeys(("L2", "DRAM"), 1 - min(part, excess))
+        units["issue"] = 1 - part_of(model.view, "LDL", "STL") * saved / traffic.whole
+        return Effect(units, kept_waits(model, MEMORY_WAITS, part))
     if traffic.name == "shared":
         effect = less_shared(model, removed)
         if spec.repeats == "shared":
@@ -315,18 +323,6 @@ def _less_global(
     else:  # loads that are removed completely are not waited for
         shorter = max(pressed, 1.0 if traffic.name == "global" else INDIRECT)
     return Effect(units, kept_waits(model, (*MEMORY_WAITS, "mio_throttle"), removed * shorter))
-
-
-def _less_local(model: TimeModel, traffic: _Traffic, saved: float) -> Effect:
-    """Local memory as a share of what L1 serves; behind L1, what L1 does not hold."""
-    in_global, in_l2 = _traffic(model, "global"), _traffic(model, "l2")
-    part = saved / (traffic.whole + (in_global.whole if in_global else 0.0))
-    units = {"L1": 1 - part, "LSU": 1 - INDIRECT * part}
-    if in_l2 is not None and in_global is not None and in_l2.whole:
-        excess = max(0.0, in_l2.whole - in_global.whole) / in_l2.whole
-        units |= dict.fromkeys(("L2", "DRAM"), 1 - min(part, excess))
-    units["issue"] = 1 - part_of(model.view, "LDL", "STL") * saved / traffic.whole
-    return Effect(units, kept_waits(model, MEMORY_WAITS, part))
 
 
 # --- instructions

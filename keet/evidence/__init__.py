@@ -73,8 +73,12 @@ class Evidence(NamedTuple):
         """The id without the launch."""
         return self.id.partition("#")[0]
 
+    @property
+    def quantity(self) -> Quantity:
+        return Quantity(self.value, self.unit)
+
     def __str__(self) -> str:
-        return str(Quantity(self.value, self.unit))
+        return str(self.quantity)
 
     def __format__(self, spec: str) -> str:
         """For display. A spec such as `.0f` sets the digits; the unit is always added. `base`: in
@@ -84,9 +88,8 @@ class Evidence(NamedTuple):
             return str(self)
         if spec in _FORMS:
             return _FORMS[spec](self.value)
-        quantity = Quantity(self.value, self.unit)
         if spec in ("number", "base"):
-            return quantity.parts()[0] if spec == "number" else str(quantity.to_base())
+            return self.quantity.parts()[0] if spec == "number" else str(self.quantity.to_base())
         if self.unit == "%" and spec.endswith("g"):
             return f"{self.value:{spec}}%"
         if self.unit == "%":
@@ -255,16 +258,17 @@ class Sentence(str):
         return Sentence.of(parts)
 
     def capitalized(self) -> Sentence:
-        first = self.parts[0] if self.parts else ""
-        if isinstance(first, Reference):
-            return self
-        return Sentence.of((capitalized(first), *self.parts[1:]))
+        return self._with_first(capitalized)
 
     def uncapitalized(self) -> Sentence:
+        return self._with_first(uncapitalized)
+
+    def _with_first(self, change: Callable[[str], str]) -> Sentence:
+        """Unless it starts with a number."""
         first = self.parts[0] if self.parts else ""
         if isinstance(first, Reference):
             return self
-        return Sentence.of((uncapitalized(first), *self.parts[1:]))
+        return Sentence.of((change(first), *self.parts[1:]))
 
 
 def counted(number: Evidence | int, noun: str, plural: str = "") -> Sentence:

@@ -13,7 +13,6 @@ from keet.analysis.launch_view import LaunchView
 from keet.analysis.ledger import OF_RUN, Ledger, scope_in
 from keet.analysis.limits import FEW, NEARLY_ALL, NOTABLE_PART
 from keet.analysis.source_lines import partial_sampling
-from keet.analysis.time_model import WORTH
 from keet.diagnosis.diagnosis import (
     WASTEFUL,
     CrossLaunchFindings,
@@ -30,7 +29,7 @@ from keet.evidence import Evidence, Sentence
 from keet.explanation.capture_hints import DEBUG_CODE, NO_REMEDY, WHOLE_LAUNCH
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.finding_notes import listed
-from keet.explanation.headline import verdict_of, without_code
+from keet.explanation.headline import least_gain, verdict_of, without_code
 from keet.explanation.known_facts import known_facts
 from keet.explanation.launch_figures import lone_figures
 from keet.explanation.ncu_rules import second_opinion
@@ -38,7 +37,6 @@ from keet.findings import FindingSpec, SmallShare, findings
 from keet.profile import Launch, Profile, RunPositions, Workload
 from keet.profile.launch import NO_COUNTS
 from keet.profile.launch_sequences import MAX_DECODED, chosen_launches, iterate_launches
-from keet.units import Quantity
 
 if TYPE_CHECKING:
     from keet.analysis.replay_gap_reasons import ReplayReasons
@@ -277,7 +275,7 @@ def _working_threads(view: LaunchView, threads: Evidence, state: str) -> Healthy
     if round(threads.value, 1) == _WARP:
         text = Sentence("all {threads:.0f}s of a warp are active on average", threads=threads)
         return HealthyNote("warp_divergence", text, (threads,))
-    every = view.ledger.derived("warp_size", Quantity(_WARP, ""), "threads of a warp")
+    every = view.ledger.derived("warp_size", _WARP, "threads of a warp")
     words = "{number:.1f} threads per warp {state} on average (of {every:.0f})"
     text = Sentence(words, number=threads._replace(unit=""), state=state, every=every)
     return HealthyNote("warp_divergence", text, (threads, every))
@@ -340,14 +338,10 @@ def minor_defect(view: LaunchView, minor: Sequence[Finding]) -> Sentence | None:
     found = next((each for each in minor if _is_large(each, view.ceilings)), None)
     if found is None:
         return None
-    least, label = (
-        Quantity(round(100 * (WORTH - 1), 6), "%"),
-        "gain from which on a cause is a finding",
-    )
     return Sentence(
         "{text} Fixing only that would gain less than {least:.0f}{why}.",
         text=found.text,
-        least=view.ledger.derived("least_gain", least, label),
+        least=least_gain(view),
         why=_why(found, view.ceilings.ranked),
     )
 

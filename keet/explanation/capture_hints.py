@@ -8,6 +8,7 @@ from typing import NamedTuple
 from keet.analysis.capture.capture_command import NEW_COMMAND, CaptureCommand
 from keet.documents.shared_types import Skipped
 from keet.evidence import Sentence, report_number, slug_of
+from keet.formatting import enumerated
 from keet.masking import MARK
 from keet.profile.ncu_options import IMPORT_SOURCE, SECTION_OF_CODE, NcuOption, ProfileAgain
 
@@ -37,10 +38,9 @@ def whose(check: str, launches: Sequence[int], every: int) -> Sentence:
             some=report_number(name, len(launches), label),
             every=report_number("explained_launches", every, "explained launches"),
         )
-    *first, last = (f"#{each}" for each in launches)
-    if not first:
-        return Sentence("Launch {last} lacks", last=last)
-    return Sentence("Launches {first} and {last} lack", first=", ".join(first), last=last)
+    named = enumerated([f"#{each}" for each in launches])
+    text = "Launch {named} lacks" if len(launches) == 1 else "Launches {named} lack"
+    return Sentence(text, named=named)
 
 
 def caution_about(command: CaptureCommand | None) -> str | None:
@@ -87,9 +87,7 @@ class CaptureHints(NamedTuple):
         for label in self.others:
             by_launches.setdefault(self.whose.get(label, _EVERY_LAUNCH), []).append(label)
         for who, labels in sorted(by_launches.items(), key=lambda each: each[0] != _EVERY_LAUNCH):
-            *first, last = labels
-            named = f"{', '.join(first)} and {last}" if first else last
-            sentences.append(Sentence("{who} {named}.", who=who, named=named))
+            sentences.append(Sentence("{who} {named}.", who=who, named=enumerated(labels)))
         return Sentence(" ").join(sentences)
 
     @property
@@ -144,8 +142,26 @@ def capture_hints(
     elif options:
         more = [each.text for each in options if each.name not in _IN_RECIPE]
         command = (command or CaptureCommand(NEW_COMMAND)).with_options(*more)
-    sentences = [_sentence(remedy, checks) for remedy, checks in others.items()]
-    sentences += [_about_refused(refused)] if refused else []
+    sentences = []
+    for remedy, checks in others.items():
+        # Reasons are printed if they are about one check, and few.
+        reasons = [*next(iter(checks.values()))] if len(checks) == 1 else []
+        why = Sentence("; ").join(reasons) if len(reasons) <= MOST_NAMED else ""
+        sentences.append(
+            Sentence(
+                "Not checked: {checks}{why}. {remedy}.",
+                checks=", ".join(checks),
+                why=Sentence(" ({why})", why=why) if why else "",
+                remedy=Sentence("{remedy}", remedy=remedy).capitalized(),
+            )
+        )
+    if refused:
+        one = "The value of {first} can't be a measurement and counts as not collected."
+        several = "{count:.0f} values of the report can't be measurements and count as not "
+        several += "collected; the first is {first}."
+        count = report_number("refused_values", len(refused), "values that can't be measurements")
+        form = one if len(refused) == 1 else several
+        sentences.append(Sentence(form, count=count, first=refused[0]))
     sampled = tuple(lacking.get(WHOLE_LAUNCH, ()))
     if is_debug:
         build = f"{build} instead of -G" if build else "nvcc without -G"
@@ -157,30 +173,4 @@ def capture_hints(
         whose,
         without_profiling if len(lacking) == 1 else None,
         sampled[0] if len(sampled) == 1 and WHOLE_LAUNCH not in whose else None,
-    )
-
-
-def _about_refused(names: Sequence[str]) -> Sentence:
-    if len(names) == 1:
-        return Sentence(
-            "The value of {name} can't be a measurement and counts as not collected.", name=names[0]
-        )
-    return Sentence(
-        "{count:.0f} values of the report can't be measurements and count as not collected; "
-        "the first is {first}.",
-        count=report_number("refused_values", len(names), "values that can't be measurements"),
-        first=names[0],
-    )
-
-
-def _sentence(remedy: str, reasons: Mapping[str, Iterable[str]]) -> Sentence:
-    """`reasons`: by what was not checked. They are printed if they are about one check, and
-    few."""
-    of_one = [*next(iter(reasons.values()))] if len(reasons) == 1 else []
-    why = Sentence("; ").join(of_one) if len(of_one) <= MOST_NAMED else ""
-    return Sentence(
-        "Not checked: {checks}{why}. {remedy}.",
-        checks=", ".join(reasons),
-        why=Sentence(" ({why})", why=why) if why else "",
-        remedy=Sentence("{remedy}", remedy=remedy).capitalized(),
     )

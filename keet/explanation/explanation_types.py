@@ -16,7 +16,7 @@ from keet.documents.explain import ExplainLaunch, FactDocument, Note, UnitDocume
 from keet.documents.finding import MinorDocument
 from keet.documents.shared_types import Dimensions, FigureDocument, Skipped
 from keet.evidence import Evidence, Sentence, finite
-from keet.explanation.account_notes import account_notes
+from keet.explanation.account_texts import account_notes
 from keet.explanation.capture_hints import DEBUG_CODE, CaptureHints, capture_hints, whose
 from keet.explanation.headline import Verdict
 from keet.explanation.launch_figures import launch_figures

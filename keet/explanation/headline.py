@@ -1,13 +1,15 @@
-"""The first sentence about a launch: where its time goes, and what could be gained."""
+"""The first sentence about a launch: where its time goes, and what could be gained; and which
+hardware units texts name, each once, the limiting one first."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from keet.analysis.capture.report_document import has_only_shape
 from keet.analysis.decisions.saturated import while_active
 from keet.analysis.facts.waits import warps_sleep
-from keet.analysis.hardware.ceilings import MEMORY_UNITS, WHOLE, Ceiling, spoken_unit
+from keet.analysis.hardware.ceilings import MEMORY_UNITS, TIE, WHOLE, Ceiling, spoken_unit
 from keet.analysis.hardware.stages import SCHEDULERS
 from keet.analysis.kernel.archetype import is_debug_build, skipped_ahead_share
 from keet.analysis.kernel.resident_warps import (
@@ -22,7 +24,7 @@ from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import MAJORITY, NAMED_PART, NOTABLE_PART
 from keet.analysis.parameters import Parameter
 from keet.analysis.roofline.launch_roofline import AT_CEILING, issue_limited, reached_share
-from keet.analysis.time_model import HOT_LINE, LEADS, WORTH
+from keet.analysis.time_model import BLOCK_STARTS, HOT_LINE, LEADS, WORTH
 from keet.catalog import stalls
 from keet.diagnosis.advice import advice_for
 from keet.diagnosis.diagnosis import Diagnosis
@@ -30,9 +32,56 @@ from keet.diagnosis.finding import BETWEEN_LAUNCHES, Finding
 from keet.documents.document import computed, live
 from keet.documents.explain import LaunchVerdict
 from keet.evidence import Evidence, Sentence, finite
-from keet.explanation.busy_units import distinct_units, leading_units, nearest_units
+from keet.formatting import enumerated
 from keet.profile import Launch
 from keet.units import Quantity
+
+
+def distinct_units(ranked: Sequence[Ceiling]) -> tuple[Ceiling, ...]:
+    """Without L1 if its busiest stage is the LSU pipe: both would show the same counter."""
+    has_lsu = any(each.name == "LSU" for each in ranked)
+    return tuple(
+        each
+        for each in ranked
+        if not (has_lsu and each.name == "L1" and each.stage and each.stage.id == "lsu")
+    )
+
+
+def nearest_units(diagnosis: Diagnosis) -> tuple[Ceiling, ...]:
+    """The busiest units by share of their peak, ties included."""
+    return distinct_units(diagnosis.view.ceilings.nearest)
+
+
+def leading_units(diagnosis: Diagnosis) -> tuple[Ceiling, ...]:
+    """The units that limit the launch: the one with the largest load in the time model, if that is
+    large, then those that are as busy, by load or by share of their peak.
+
+    The load takes into account what a unit can reach in practice and how long SMs are active.
+    Therefore the first unit may differ from the one with the largest share of its peak.
+    """
+    model = diagnosis.model
+    units = distinct_units(diagnosis.view.ceilings.ranked)
+    if model.pressure < LEADS or model.busiest == BLOCK_STARTS:
+        return ()
+    if model.busiest in WHOLE:
+        return tuple(each for each in units if each.name == model.busiest)
+    if model.busiest == HOT_LINE:
+        return tuple(each for each in units if each.name == "L2")
+    loads = {each.name: model.loads.get(each.name, 0.0) for each in units}
+    by_load = sorted(units, key=lambda each: -loads[each.name])
+    first = by_load[0]
+    leading = [
+        each
+        for each in by_load
+        if loads[each.name] >= loads[first.name] - TIE / 100
+        or each.share >= first.share - TIE / 100
+    ]
+    names = [each.name for each in units]
+    if first.name == "L2" and "DRAM" in names[: names.index("L2")]:
+        # L2 only passes on what DRAM delivers.
+        dram = units[names.index("DRAM")]
+        leading = [dram, *(each for each in leading if each is not dram)]
+    return tuple(leading)
 
 
 class Verdict(LaunchVerdict):
@@ -71,24 +120,37 @@ def verdict_of(diagnosis: Diagnosis, line_note: str = "") -> Verdict:
     nearest = nearest_units(diagnosis)
     leading = () if _outside(diagnosis) else leading_units(diagnosis)
     limiter = "+".join(c.name for c in leading) or ("latency" if nearest else None)
-    reached = next((each.reached for each in (*leading, *nearest)), None)
     headline = _headline(diagnosis, leading, line_note)
     if is_debug_build(view):
-        headline = Sentence(
-            "{debug}{shape} What follows describes the debug code. {where}.{setup}",
-            debug=DEBUG_BUILD_TEXT,
-            shape=_in_any_build(diagnosis),
-            setup=_random_setup(view),
-            where=(_busy(diagnosis, leading) or _not_near(diagnosis)).capitalized(),
-        )
-    blind = not diagnosis.findings and not model.is_measured
+        headline = _of_debug_build(diagnosis, leading)
+    # The report does not show whether a change would gain.
+    is_open = (
+        not (diagnosis.findings or diagnosis.healthy or _outside(diagnosis))
+        and not _issue_limited(diagnosis, leading_units(diagnosis))
+        and bool(_lacking(view))
+    )
     return Verdict(
         limiter=limiter,
-        reached=reached,
+        reached=next((each.reached for each in (*leading, *nearest)), None),
         headline=headline,
         healthy=diagnosis.healthy,
-        not_judged=blind,
-        is_open=_is_open(diagnosis),
+        not_judged=not diagnosis.findings and not model.is_measured,
+        is_open=is_open,
+    )
+
+
+def _of_debug_build(diagnosis: Diagnosis, leading: tuple[Ceiling, ...]) -> Sentence:
+    """It has no findings, so that what takes most of the time in any build is said here."""
+    cause, share = diagnosis.in_any_build, skipped_ahead_share(diagnosis.view)
+    text = " In any build: {text} {action}"
+    shape = Sentence(text, text=cause.text, action=cause.action) if cause else ""
+    is_setup = share is not None and share.value > 100 * MAJORITY
+    return Sentence(
+        "{debug}{shape} What follows describes the debug code. {where}.{setup}",
+        debug=DEBUG_BUILD_TEXT,
+        shape=shape,
+        setup=Sentence(" {n:.0f} {what}.", n=share, what=share.label) if share and is_setup else "",
+        where=(_busy(diagnosis, leading) or _not_near(diagnosis)).capitalized(),
     )
 
 
@@ -100,28 +162,6 @@ def without_code(verdict: Verdict, launch: Launch, instead: int | None) -> Verdi
         to_do = f"to include it: --launch {launch.id}"
     words = "{said} Its machine code was not analysed, so causes may be missing; {to_do}."
     return replace(verdict, headline=Sentence(words, said=verdict.headline, to_do=to_do))
-
-
-def _is_open(diagnosis: Diagnosis) -> bool:
-    if diagnosis.findings or diagnosis.healthy or _outside(diagnosis):
-        return False
-    is_issuing = _issue_limited(diagnosis, leading_units(diagnosis))
-    return not is_issuing and bool(_lacking(diagnosis.view))
-
-
-def _in_any_build(diagnosis: Diagnosis) -> Sentence:
-    found = diagnosis.in_any_build
-    if found is None:
-        return Sentence()
-    return Sentence(" In any build: {text} {action}", text=found.text, action=found.action)
-
-
-def _random_setup(view: LaunchView) -> Sentence:
-    """Said of a debug build, which has no findings: it takes most of the time in any build."""
-    share = skipped_ahead_share(view)
-    if share is None or share.value <= 100 * MAJORITY:
-        return Sentence()
-    return Sentence(" {share:.0f} {what}.", share=share, what=share.label)
 
 
 def _not_measured(diagnosis: Diagnosis) -> str:
@@ -155,30 +195,25 @@ def _headline(diagnosis: Diagnosis, nearest: tuple[Ceiling, ...], line_note: str
         if first is None or not is_shared:
             return said
         return Sentence("{said} There may be {cause}.", said=said, cause=first.label)
-    where = _where(diagnosis, first, nearest).capitalized()
+    where = _where(diagnosis, first, nearest)
     cause = cause_and_line(first, line_note)
     if first.brief is not None:
         cause = Sentence("{cause}: {amount}", cause=cause, amount=first.brief)
-    if first.variant == "sleep":  # said already
-        return Sentence("{where}.", where=where)
+    text = "{where}; {rank} cause: {cause}."
     rank = "possible" if first.cause_certainty == "possible" else "main"
-    if (
-        nearest
-        and where == _busy(diagnosis, nearest).capitalized()
-        and not _relieves(first, nearest)
-    ):
-        text = "{rank} cause: {cause}; {where}, which limits the gain."
-        return Sentence(text, where=_busy(diagnosis, nearest), rank=rank.capitalize(), cause=cause)
-    return Sentence("{where}; {rank} cause: {cause}.", where=where, rank=rank, cause=cause)
-
-
-def _relieves(first: Finding, nearest: tuple[Ceiling, ...]) -> bool:
-    """Whether a fix leaves less work for a unit that the headline names. A busy unit is not the
-    consequence of a cause that gives it no work."""
     names = {each.name for each in nearest}
-    return (
-        first.relieves is None or not names.isdisjoint(WHOLE) or bool(names & first.relieves.keys())
-    )
+    if first.variant == "sleep":  # said already
+        text = "{where}."
+    elif (
+        # A busy unit is not the consequence of a cause that leaves it as much work.
+        nearest
+        and where == _busy(diagnosis, nearest)
+        and first.relieves is not None
+        and names.isdisjoint((*WHOLE, *first.relieves))
+    ):
+        text, rank = "{rank} cause: {cause}; {where}, which limits the gain.", rank.capitalize()
+        return Sentence(text, where=where, rank=rank, cause=cause)
+    return Sentence(text, where=where.capitalized(), rank=rank, cause=cause)
 
 
 def cause_and_line(finding: Finding, line_note: str = "") -> Sentence:
@@ -257,23 +292,17 @@ def _not_near(diagnosis: Diagnosis) -> Sentence:
     text = "no unit is above {reached:.0f} of its peak ({unit}: {reached:.0f}){waits}"
     unmeasured = diagnosis.view.ceilings.unmeasured
     if unmeasured:
+        were = "was" if len(unmeasured) == 1 else "were"
         text = (
             "of the units that were measured, none is above {reached:.0f} of its peak ({unit}: "
-            "{reached:.0f}){waits}; {unmeasured} not measured as a whole"
+            f"{{reached:.0f}}){{waits}}; {enumerated(unmeasured)} {were} not measured as a whole"
         )
     return _outside(diagnosis) or Sentence(
         text,
-        unmeasured=_listed(unmeasured),
         reached=nearest[0].reached,
         unit=nearest[0].spoken.removeprefix("the "),
         waits=_longest_wait(diagnosis),
     )
-
-
-def _listed(units: tuple[str, ...]) -> str:
-    """`DRAM, L2 and L1 were`; `L1 was`."""
-    *others, last = units or ("",)
-    return f"{', '.join(others)} and {last} were" if others else f"{last} was"
 
 
 def _outside(diagnosis: Diagnosis) -> Sentence:
@@ -309,28 +338,32 @@ def _without_findings(diagnosis: Diagnosis, nearest: tuple[Ceiling, ...]) -> Sen
         )
     if diagnosis.healthy and nearest:
         return _at_roofline(diagnosis, nearest)
-    if said := _before_and_after(diagnosis) or _issue_limited(diagnosis, nearest):
+    if outside := _outside(diagnosis).capitalized():
+        return Sentence("{outside}: before, between and after the kernels.", outside=outside)
+    if said := _issue_limited(diagnosis, nearest):
         return said
     lacking = _lacking(view)
+    words = "The report lacks {what}, which would tell more."
+    tells_more = Sentence(words, what=enumerated(lacking)) if lacking else ""
     if said := _saturated_memory(diagnosis, nearest):
-        return Sentence(" ").join(part for part in (said, _tells_more(lacking)) if part)
+        return Sentence(" ").join(filter(None, (said, tells_more)))
     said = Sentence(
         "{first}. The report does not show whether a change would gain {least:.0f}."
         if lacking
         else "{first}, and keet sees no cause that is likely to gain {least:.0f}.",
         first=(_asleep(diagnosis) or _at_peak(nearest) or _not_near(diagnosis)).capitalized(),
-        least=_least_gain(view),
+        least=least_gain(view),
     )
-    parts = (
-        said,
-        _bound(diagnosis),
-        _last_wave(diagnosis),
-        _hottest(view),
-        _rarely_issuing(view) or _nearest_cause(diagnosis),
-        _few_warps(view) if lacking else Sentence(),
-        _tells_more(lacking),
-    )
-    return Sentence(" ").join(part for part in parts if part)
+    parts = [said, _bound(diagnosis), _last_wave(diagnosis), _hottest(view)]
+    parts.append(_rarely_issuing(view) or _nearest_cause(diagnosis))
+    possible = view.get("theoretical_occupancy_pct") if lacking else None
+    # A limit on the warps of an SM may matter, if no warp states show whether it does.
+    if possible is not None and possible.value <= 100 * MAJORITY and not view.stalls:
+        words = "An SM can hold {possible:.0f} of its warps, limited by {by}: whether that exposes "
+        words += "latency is not known."
+        if limits := tightest_limits(view):
+            parts.append(Sentence(words, possible=possible, by=LIMIT_WORDS[limits[0]]))
+    return Sentence(" ").join(filter(None, (*parts, tells_more)))
 
 
 def _saturated_memory(diagnosis: Diagnosis, nearest: tuple[Ceiling, ...]) -> Sentence:
@@ -342,34 +375,26 @@ def _saturated_memory(diagnosis: Diagnosis, nearest: tuple[Ceiling, ...]) -> Sen
     is_once = unit == "L2" and view.streaming is not None and view.streaming.verdict == "once"
     bound = _bound(diagnosis, unit)
     has_more = bound and reached_share(model, unit) < 1 / WORTH
-    return Sentence(
-        "{units}{once}.{bound} {only} fewer requests to {unit}, or fewer bytes, help{unknown}."
-        "{direction}",
+    said = Sentence(
+        "{units}{once}.{bound} {only} fewer requests to {unit}, or fewer bytes, help{unknown}.",
         units=_at_peak(nearest).capitalized(),
         once=", and every byte is read once" if is_once else "",
         bound=Sentence(" {bound}", bound=bound) if bound else "",
         only="Beyond that, only" if has_more else "Only",
         unit="L2" if unit == "L2" else "L1",
         unknown="" if is_once else "; the report does not show which of them are not needed",
-        direction=_direction(view) if unit == "L2" else "",
     )
-
-
-def _direction(view: LaunchView) -> Sentence:
-    """Whether more goes to L2 or comes back from it, by its busy stages."""
-    stages = {stage.id: stage.busy for stage in view.ceilings.stages("L2")}
+    stages = {stage.id: stage.busy for stage in view.ceilings.stages(unit)} if unit == "L2" else {}
     to, back = stages.get("sm_to_l2"), stages.get("l2_to_sm")
     busiest = max(stages.values(), key=lambda busy: float(busy.value), default=None)
     if to is None or back is None or busiest not in (to, back):
-        return Sentence()
-    words = (
-        " More goes to L2 ({to:.0f} of peak) than comes back ({back:.0f}): save stores, atomics "
-    )
-    words += "and requests first."
+        return said
+    words = "{said} More goes to L2 ({to:.0f} of peak) than comes back ({back:.0f}): save stores, "
+    words += "atomics and requests first."
     if back.value > to.value:
-        words = " More comes back from L2 ({back:.0f} of peak) than goes to it ({to:.0f}): save "
-        words += "bytes that are read first."
-    return Sentence(words, to=to, back=back)
+        words = "{said} More comes back from L2 ({back:.0f} of peak) than goes to it ({to:.0f}): "
+        words += "save bytes that are read first."
+    return Sentence(words, said=said, to=to, back=back)
 
 
 def _bound(diagnosis: Diagnosis, name: str = "") -> Sentence:
@@ -452,7 +477,7 @@ def _nearest_cause(diagnosis: Diagnosis) -> Sentence:
     if first is None:
         return Sentence()
     label = f"times faster if it is {first.label}"
-    gain = view.ledger.derived(f"if_there.{first.id}", Quantity(first.forecast.likely, ""), label)
+    gain = view.ledger.derived(f"if_there.{first.id}", first.forecast.likely, label)
     is_shared = first.variant in BETWEEN_LAUNCHES  # its text is about several launches: said once
     if not is_shared:
         first = replace(first, advice=advice_for(first, view))
@@ -461,19 +486,6 @@ def _nearest_cause(diagnosis: Diagnosis) -> Sentence:
         cause=first.label,
         gain=gain,
         text="" if is_shared else Sentence(" {text} {do}", text=first.text, do=first.action),
-    )
-
-
-def _few_warps(view: LaunchView) -> Sentence:
-    """A limit on the warps of an SM that may matter, if no warp states show whether it does."""
-    possible, limits = view.get("theoretical_occupancy_pct"), tightest_limits(view)
-    if view.stalls or possible is None or not limits or possible.value > 100 * MAJORITY:
-        return Sentence()
-    return Sentence(
-        "An SM can hold {possible:.0f} of its warps, limited by {by}: whether that exposes latency "
-        "is not known.",
-        possible=possible,
-        by=LIMIT_WORDS[limits[0]],
     )
 
 
@@ -489,20 +501,6 @@ def _lacking(view: LaunchView) -> list[str]:
     return [what for what, is_lacking in lacking.items() if is_lacking]
 
 
-def _tells_more(lacking: list[str]) -> Sentence:
-    if not lacking:
-        return Sentence()
-    *others, last = lacking
-    what = f"{', '.join(others)} and {last}" if others else last
-    return Sentence("The report lacks {what}, which would tell more.", what=what)
-
-
-def _before_and_after(diagnosis: Diagnosis) -> Sentence:
-    outside = _outside(diagnosis).capitalized()
-    words = "{outside}: before, between and after the kernels."
-    return Sentence(words, outside=outside) if outside else Sentence()
-
-
 def _issue_limited(diagnosis: Diagnosis, nearest: tuple[Ceiling, ...]) -> Sentence:
     """The issue slots are no roofline of arithmetic: what the instructions are for is said."""
     model = diagnosis.model
@@ -512,33 +510,15 @@ def _issue_limited(diagnosis: Diagnosis, nearest: tuple[Ceiling, ...]) -> Senten
         "{units}. The slots limit the number of instructions, not the arithmetic: fewer "
         "instructions help. keet sees no cause that is likely to gain {least:.0f}.{work}",
         units=_at_peak(nearest).capitalized(),
-        least=_least_gain(diagnosis.view),
+        least=least_gain(diagnosis.view),
         work=_needed_work(diagnosis),
     )
     return Sentence(" ").join(part for part in (said, _nearest_cause(diagnosis)) if part)
 
 
-def _least_gain(view: LaunchView) -> Evidence:
+def least_gain(view: LaunchView) -> Evidence:
     percent = Quantity(round(100 * (WORTH - 1), 6), "%")
     return view.ledger.derived("least_gain", percent, "gain from which on a cause is a finding")
-
-
-def _at_roofline(diagnosis: Diagnosis, leading: tuple[Ceiling, ...]) -> Sentence:
-    """The headline of a launch near a roofline."""
-    view = diagnosis.view
-    dram = view.ceilings.get("DRAM")
-    # The unit nearest to its peak bounds the speed-up that is possible with the same work.
-    nearest = max(leading, key=lambda each: each.share)
-    if diagnosis.healthy == "at_dram_roofline" and dram is not None:
-        return _at_dram(view, dram, nearest if nearest.name == "L2" else dram)
-    left = _left(view, nearest)
-    return Sentence(
-        "{units}: {left} with the same work; {beyond} fewer or cheaper instructions help.{work}",
-        units=_at_peak(leading).capitalized(),
-        left=left,
-        beyond="only" if left == _NOTHING_LEFT else "beyond that, only",
-        work=_needed_work(diagnosis),
-    )
 
 
 SAID_LEFT = Parameter(1.05, "times faster at the full peak from which that is said", "judgement")
@@ -576,12 +556,28 @@ def _left(view: LaunchView, ceiling: Ceiling) -> Sentence:
         return _NOTHING_LEFT
     label = f"times faster at most with the same work of {spoken_unit(ceiling.name)}"
     name = f"left.{ceiling.name}"
-    most = view.ledger.derived(name, Quantity(times, ""), label, ceiling.reached)
+    most = view.ledger.derived(name, times, label, ceiling.reached)
     return Sentence("a speed-up of at most {most:.1f}x is left", most=most)
 
 
-def _at_dram(view: LaunchView, dram: Ceiling, nearest: Ceiling) -> Sentence:
-    """`nearest`: L2 if it is nearer to its peak than DRAM, else DRAM."""
+def _at_roofline(diagnosis: Diagnosis, leading: tuple[Ceiling, ...]) -> Sentence:
+    """The headline of a launch near a roofline."""
+    view = diagnosis.view
+    dram, streaming = view.ceilings.get("DRAM"), view.streaming
+    # The unit nearest to its peak bounds the speed-up that is possible with the same work.
+    nearest = max(leading, key=lambda each: each.share)
+    if diagnosis.healthy != "at_dram_roofline" or dram is None:
+        left = _left(view, nearest)
+        return Sentence(
+            "{units}: {left} with the same work; {beyond} fewer or cheaper instructions help."
+            "{work}",
+            units=_at_peak(leading).capitalized(),
+            left=left,
+            beyond="only" if left == _NOTHING_LEFT else "beyond that, only",
+            work=_needed_work(diagnosis),
+        )
+    if nearest.name != "L2":
+        nearest = dram
     at = _at_peak((dram,) if nearest is dram else (nearest, dram))
     left = _left(view, nearest)
     # Good kernels come nearer to the peak: more bytes in flight help a part of the way.
@@ -590,7 +586,7 @@ def _at_dram(view: LaunchView, dram: Ceiling, nearest: Ceiling) -> Sentence:
         if 1 / max(nearest.share, 0.01) < WORTH
         else ", by more bytes in flight (wide loads, several per thread)"
     )
-    if view.streaming is not None and view.streaming.verdict == "once":
+    if streaming is not None and streaming.verdict == "once":
         return Sentence(
             "{at}, and every byte comes from DRAM once: with the same bytes, {left}{more}. "
             "{beyond} moving fewer bytes helps: smaller types, or a pass less over the data.",
@@ -599,24 +595,21 @@ def _at_dram(view: LaunchView, dram: Ceiling, nearest: Ceiling) -> Sentence:
             more=more,
             beyond="Beyond that, only" if more else "Only",
         )
+    why = "the report has no machine code that keet can analyse"
+    if streaming is not None and streaming.reason:
+        why = streaming.reason
+    elif view.lacks_counts:
+        why = "the report has no counts per instruction"
+    elif view.code_state == "off":
+        why = "the machine code was not analysed"
     return Sentence(
         "{at}: {left}{more} unless fewer bytes are moved. keet can't tell whether bytes are read "
         "twice: {why}.",
         at=at,
         left=left,
         more=more,
-        why=_why_unknown(view),
+        why=why,
     )
-
-
-def _why_unknown(view: LaunchView) -> str:
-    if view.streaming is not None and view.streaming.reason:
-        return view.streaming.reason
-    if view.lacks_counts:
-        return "the report has no counts per instruction"
-    if view.code_state == "off":
-        return "the machine code was not analysed"
-    return "the report has no machine code that keet can analyse"
 
 
 def _needed_work(diagnosis: Diagnosis) -> Sentence:

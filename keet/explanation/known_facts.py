@@ -8,7 +8,8 @@ peak is neither saturated nor idle.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import permutations
 
 from keet.analysis.facts.global_memory import LOAD, STORE, addresses_of
@@ -46,15 +47,24 @@ class KnownFact(FactDocument, kw_only=False):
     def judge(self, said: str) -> bool | None:
         if said in self.true:
             return True
-        return False if said in self.false or self._excludes(said) else None
-
-    def _excludes(self, said: str) -> bool:
-        return OTHERS in self.false and said not in self.open
+        is_false = said in self.false or (OTHERS in self.false and said not in self.open)
+        return False if is_false else None
 
 
 def known_facts(each: LaunchExplanation) -> tuple[KnownFact, ...]:
     """In the order in which a reader needs them."""
-    return tuple(_facts(each))
+    view = each.view
+    of_view = (_waits, _hottest, _occupancy)
+    of_memory = (_divergence, _coalescing, _hit_rates, _dram_direction)
+    return (
+        *_Loads(each).facts(),
+        *(fact for make in of_view for fact in make(view)),
+        *_on_chip(each),
+        *(fact for make in of_memory for fact in make(view)),
+        *_balance(each),
+        *_grid(view),
+        *_used(view),
+    )
 
 
 _TOLD_ELSEWHERE = ("load.", "busie", "block_warps", "occupancy.theoretical", "wait.", "tail")
@@ -73,29 +83,12 @@ def brief_facts(facts: Iterable[KnownFact]) -> Iterator[Sentence]:
         yield Sentence.of((f"{fact.topic.replace('uses.', '')} {fact.value}", *parts))
 
 
-def _facts(each: LaunchExplanation) -> Iterator[KnownFact]:
-    view = each.view
-    loads = _Loads(each)
-    yield from loads.facts()
-    yield from _waits(view)
-    yield from _hottest(view)
-    yield from _occupancy(view)
-    yield from _on_chip(each)
-    yield from _divergence(view)
-    yield from _coalescing(view)
-    yield from _hit_rates(view)
-    yield from _dram_direction(view)
-    yield from _balance(each)
-    yield from _grid(view)
-    yield from _used(view)
-
-
-def _among(value: float, *steps: tuple[float, str, str, str]) -> tuple[str, _Words, _Words]:
-    """The step that a value is in: (up to this value, its name, what is true, what is false)."""
-    for limit, name, true, false in steps:
-        if value < limit:
-            return name, frozenset(true.split()), frozenset(false.split())
-    raise ValueError(f"no step for {value}")
+def _graded(
+    topic: str, amount: float, text: Sentence, *steps: tuple[float, str, str, str]
+) -> KnownFact:
+    """By the first step that the amount is below: (limit, value, what is true, what is false)."""
+    _, value, true, false = next(step for step in steps if amount < step[0])
+    return KnownFact(topic, value, text, frozenset(true.split()), frozenset(false.split()))
 
 
 _END = float("inf")
@@ -133,7 +126,19 @@ class _Loads:
             ranked = [c for c in measured if c.name in names or not names]
             yield from self._busiest(topic, sorted(ranked, key=lambda c: -c.share), label)
         if measured:
-            yield self._order(measured)
+            # `L1>L2`: which unit is busier than which.
+            pairs = {
+                f"{a.name}>{b.name}"
+                for a, b in permutations(measured, 2)
+                if self._least(a) - 100 * b.share > TIE
+            }
+            said = [
+                Sentence("{unit} {n:.0f}", unit=c.spoken, n=c.reached)
+                for c in sorted(measured, key=lambda c: -c.share)[:5]
+            ]
+            text = Sentence("Of their peaks: {units}.", units=Sentence(", ").join(said))
+            reversed_pairs = frozenset(">".join(pair.split(">")[::-1]) for pair in pairs)
+            yield KnownFact("busier", measured[0].name, text, frozenset(pairs), reversed_pairs)
         for ceiling in measured:
             yield self._load(ceiling)
 
@@ -141,21 +146,6 @@ class _Loads:
         """Percent. Half of the FMA pipe executes integers, too; of all of it, less may be busy."""
         whole = self._view.value("pipe_fma_pct") if ceiling.name == "FMA" else None
         return 100 * ceiling.share if whole is None else min(whole, 100 * ceiling.share)
-
-    def _order(self, measured: Sequence[Ceiling]) -> KnownFact:
-        """`L1>L2`: which unit is busier than which."""
-        pairs = {
-            f"{a.name}>{b.name}"
-            for a, b in permutations(measured, 2)
-            if self._least(a) - 100 * b.share > TIE
-        }
-        said = [
-            Sentence("{unit} {n:.0f}", unit=c.spoken, n=c.reached)
-            for c in sorted(measured, key=lambda c: -c.share)[:5]
-        ]
-        text = Sentence("Of their peaks: {units}.", units=Sentence(", ").join(said))
-        reversed_pairs = frozenset(">".join(pair.split(">")[::-1]) for pair in pairs)
-        return KnownFact("busier", measured[0].name, text, frozenset(pairs), reversed_pairs)
 
     def _busiest(self, topic: str, ranked: list[Ceiling], label: str) -> Iterator[KnownFact]:
         if len(ranked) < 2 or ranked[0].share <= 0:
@@ -181,9 +171,13 @@ class _Loads:
         yield KnownFact(topic, ranked[0].name, text, frozenset(is_true), frozenset(is_false))
 
     def _load(self, ceiling: Ceiling) -> KnownFact:
-        share, busy = 100 * ceiling.share, self._busy(ceiling.name)
-        value, true, false = _among(
-            share,
+        text = Sentence("{unit} {verb} at {share:.0f} of {whose} peak.",
+            unit=ceiling.spoken, verb=ceiling.verb, share=ceiling.reached,
+            whose="their" if ceiling.verb == "are" else "its")  # fmt: skip
+        fact = _graded(
+            f"load.{ceiling.id}",
+            100 * ceiling.share,
+            text.capitalized(),
             (1, "idle", "idle low", "high busy"),
             (10, "low", "idle low", "high busy"),
             (25, "low", "low", "high busy"),
@@ -194,12 +188,9 @@ class _Loads:
             (_END, "high", "high busy", "idle low"),
         )
         # Busy while SMs are active, or by a hot slice.
-        if busy >= 50 or ceiling.name in self._limiters:
-            false -= {"high", "busy"}
-        text = Sentence("{unit} {verb} at {share:.0f} of {whose} peak.",
-            unit=ceiling.spoken, verb=ceiling.verb, share=ceiling.reached,
-            whose="their" if ceiling.verb == "are" else "its")  # fmt: skip
-        return KnownFact(f"load.{ceiling.id}", value, text.capitalized(), true, false)
+        if self._busy(ceiling.name) >= 50 or ceiling.name in self._limiters:
+            return replace(fact, false=fact.false - {"high", "busy"})
+        return fact
 
     def _limiter(self) -> Iterator[KnownFact]:
         limiter = self._each.verdict.limiter
@@ -265,20 +256,20 @@ def _waits(view: LaunchView) -> Iterator[KnownFact]:
     text = Sentence("Warps wait most for: {reasons}.", reasons=Sentence(", then ").join(named))
     absent = frozenset(stalls()) - frozenset(ranked) - frozenset(NO_STALL)
     yield KnownFact("top_wait", ranked[0], text, is_true, not_top | absent)
-    barrier = shares.get("barrier", 0.0)
-    value, true, false = _among(
-        barrier,
+    barrier = view.stall("barrier")
+    said = Sentence("Warps do not wait at barriers.")
+    if barrier is not None:
+        said = Sentence("Warps wait at barriers for {at:.1f} of their cycles.", at=barrier)
+    yield _graded(
+        "wait.barrier",
+        shares.get("barrier", 0.0),
+        said,
         (0.005, "none", "none few", "some many"),
         (0.03, "few", "few", "many"),
         (0.1, "some", "any some", "none"),
         (0.3, "some", "any some", "none few"),
         (_END, "many", "any some many", "none few"),
     )
-    piece = view.stall("barrier")
-    said = Sentence("Warps do not wait at barriers.")
-    if piece is not None:
-        said = Sentence("Warps wait at barriers for {at:.1f} of their cycles.", at=piece)
-    yield KnownFact("wait.barrier", value, said, true, false)
 
 
 def _hottest(view: LaunchView) -> Iterator[KnownFact]:
@@ -305,28 +296,28 @@ def _hottest(view: LaunchView) -> Iterator[KnownFact]:
 def _occupancy(view: LaunchView) -> Iterator[KnownFact]:
     achieved, possible = map(view.get, ("achieved_occupancy_pct", "theoretical_occupancy_pct"))
     if achieved is not None:
-        value, true, false = _among(
+        of = Sentence(" of {most:.0f} that fit", most=possible) if possible else Sentence()
+        yield _graded(
+            "occupancy",
             float(achieved.value),
+            Sentence("Occupancy is {held:.0f}{of}.", held=achieved, of=of),
             (40, "low", "low", "full high"),
             (70, "middle", "", "full"),
             (75, "high", "high", "full low"),
             (90, "high", "high", "low"),
             (_END, "full", "full high", "low"),
         )
-        of = Sentence(" of {most:.0f} that fit", most=possible) if possible else Sentence()
-        text = Sentence("Occupancy is {held:.0f}{of}.", held=achieved, of=of)
-        yield KnownFact("occupancy", value, text, true, false)
     if possible is not None:
         is_full = possible.value >= 99
-        value, true, false = _among(
+        yield _graded(
+            "occupancy.theoretical",
             float(possible.value),
+            Sentence("Theoretical occupancy is {fits:.0f}.", fits=possible),
             (40, "low", "low", "full high"),
             (75, "middle", "", "full"),
             (99, "high", "high", "full low"),
             (_END, "full", "full high", "low"),
         )
-        text = Sentence("Theoretical occupancy is {fits:.0f}.", fits=possible)
-        yield KnownFact("occupancy.theoretical", value, text, true, false)
         blocks = resident_blocks(view)
         if blocks is not None:
             limits = {name.replace(" ", "_") for name in blocks.limits} | (
@@ -404,18 +395,18 @@ def _conflicts(view: LaunchView) -> Iterator[KnownFact]:
     share = view.percent("bank_conflict_share", "shared wavefronts lost to bank conflicts",
         conflicts, fronts)  # fmt: skip
     if share is not None:
-        _, true, false = _among(
+        yield _graded(
+            "bank_conflicts",
             float(share.value),
+            Sentence(
+                "{share:.1f} of the shared-memory wavefronts are bank conflicts.", share=share
+            ),
             (1, "none", "none few", "some many"),
             (5, "few", "few", "many"),
             (15, "some", "any some", "none many"),
             (40, "some", "any some", "none few"),
             (_END, "many", "any some many", "none few"),
         )
-        text = Sentence(
-            "{share:.1f} of the shared-memory wavefronts are bank conflicts.", share=share
-        )
-        yield _fact("bank_conflicts", text, " ".join(sorted(true)), " ".join(false))
 
 
 def _divergence(view: LaunchView) -> Iterator[KnownFact]:
@@ -424,17 +415,20 @@ def _divergence(view: LaunchView) -> Iterator[KnownFact]:
     if active is None or on is None:
         return
     lost, off = (1 - float(piece.value) / WARP for piece in (active, on))
-    _, true, false = _among(
+    yield _graded(
+        "divergence",
         lost,
+        Sentence(
+            "Of the {warp} threads of a warp, {active:.1f} are active on average.",
+            warp=constant(WARP, "", "threads of a warp"),
+            active=active._replace(unit=""),
+        ),
         (0.01, "none", "none few", "some many" if off < 0.08 else "many" if off < 0.2 else ""),
         (0.1, "few", "few", "many" if off < 0.2 else ""),
         (0.2, "some", "any some", "none"),
         (0.45, "some", "any some", "none few"),
         (_END, "many", "any some many", "none few"),
     )
-    text = Sentence("Of the {warp} threads of a warp, {active:.1f} are active on average.",
-        warp=constant(WARP, "", "threads of a warp"), active=active._replace(unit=""))  # fmt: skip
-    yield _fact("divergence", text, " ".join(sorted(true)), " ".join(false))
 
 
 # --- global memory and caches
@@ -450,8 +444,10 @@ def _coalescing(view: LaunchView) -> Iterator[KnownFact]:
         share = view.percent(f"{topic}.excess", f"excess sectors of global {what}", excess, every)
         if share is None:
             continue
-        value, true, false = _among(
+        yield _graded(
+            topic,
             float(share.value),
+            Sentence("{n:.0f} of the sectors of global {what} are excess.", n=share, what=what),
             (0.5, "full", "coalesced full", "scattered some_scattered"),
             (2, "full", "coalesced full", "scattered"),
             (12, "good", "coalesced", "scattered"),
@@ -459,10 +455,6 @@ def _coalescing(view: LaunchView) -> Iterator[KnownFact]:
             (55, "poor", "scattered some_scattered", "full"),
             (_END, "poor", "scattered some_scattered", "coalesced full"),
         )
-        text = Sentence(
-            "{share:.0f} of the sectors of global {what} are excess.", share=share, what=what
-        )
-        yield KnownFact(topic, value, text, true, false)
 
 
 def _sectors(
@@ -489,38 +481,44 @@ def _hit_rates(view: LaunchView) -> Iterator[KnownFact]:
         known = [piece for rate in rates if (piece := view.get(rate)) is not None]
         if not known:
             continue
-        judged = [_hits(float(piece.value)) for piece in known]
-        true = frozenset.intersection(*(words[1] for words in judged))
-        false = frozenset.intersection(*(words[2] for words in judged))
-        texts = [Sentence("{rate}{which}", rate=Sentence("{hits:.0f}", hits=piece),
-            which=" for loads" if at else "") for at, piece in enumerate(known)]  # fmt: skip
+        texts = (
+            Sentence("{hits:.0f}{which}", hits=piece, which=" for loads" if at else "")
+            for at, piece in enumerate(known)
+        )
         text = Sentence(
             "{level} hit rate: {rates}.", level=level.upper(), rates=Sentence(", ").join(texts)
         )
-        yield KnownFact(f"hits.{level}", judged[0][0], text, true, false)
-
-
-def _hits(rate: float) -> tuple[str, _Words, _Words]:
-    return _among(
-        rate,
-        (10, "low", "low most_miss all_miss", "high most_hit all_hit"),
-        (30, "low", "low most_miss", "high most_hit all_hit"),
-        (40, "low", "low most_miss", "most_hit all_hit all_miss"),
-        (45, "middle", "most_miss", "all_hit all_miss"),
-        (60, "middle", "", "all_hit all_miss"),
-        (70, "middle", "most_hit", "most_miss all_miss"),
-        (90, "high", "high most_hit", "low most_miss all_miss"),
-        (_END, "high", "high most_hit all_hit", "low most_miss all_miss"),
-    )
+        first, *others = [
+            _graded(
+                f"hits.{level}",
+                float(piece.value),
+                text,
+                (10, "low", "low most_miss all_miss", "high most_hit all_hit"),
+                (30, "low", "low most_miss", "high most_hit all_hit"),
+                (40, "low", "low most_miss", "most_hit all_hit all_miss"),
+                (45, "middle", "most_miss", "all_hit all_miss"),
+                (60, "middle", "", "all_hit all_miss"),
+                (70, "middle", "most_hit", "most_miss all_miss"),
+                (90, "high", "high most_hit", "low most_miss all_miss"),
+                (_END, "high", "high most_hit all_hit", "low most_miss all_miss"),
+            )
+            for piece in known
+        ]
+        yield replace(
+            first,
+            true=first.true.intersection(*(each.true for each in others)),
+            false=first.false.intersection(*(each.false for each in others)),
+        )
 
 
 def _dram_direction(view: LaunchView) -> Iterator[KnownFact]:
     read, written = map(view.get, ("dram_bytes_read", "dram_bytes_written"))
     if read is None or written is None or not read.value + written.value:
         return
-    share = float(read.value) / float(read.value + written.value)
-    value, true, false = _among(
-        share,
+    yield _graded(
+        "dram_direction",
+        float(read.value) / float(read.value + written.value),
+        Sentence("DRAM reads {read} and writes {written}.", read=read, written=written),
         (0.2, "writes", "writes only_writes", "reads only_reads"),
         (0.4, "writes", "writes", "reads only_reads only_writes"),
         (0.45, "even", "", "reads only_reads only_writes"),
@@ -529,8 +527,6 @@ def _dram_direction(view: LaunchView) -> Iterator[KnownFact]:
         (0.8, "reads", "reads", "writes only_reads only_writes"),
         (_END, "reads", "reads only_reads", "writes only_writes"),
     )
-    text = Sentence("DRAM reads {read} and writes {written}.", read=read, written=written)
-    yield KnownFact("dram_direction", value, text, true, false)
 
 
 # --- the grid
@@ -551,19 +547,19 @@ def _balance(each: LaunchExplanation) -> Iterator[KnownFact]:
     elif even.ratio.value >= 0.97 and not any(piece.value >= 5 for piece in pieces):
         yield KnownFact("balance", "even", text, frozenset({"even"}), frozenset({"uneven_sms"}))
     if tail is not None or even.ratio.value >= 0.97:
-        lost = float(tail.percent.value) if tail else 0.0
-        _, true, false = _among(
-            lost,
+        if tail is not None:
+            text = Sentence(
+                "The last wave leaves SMs idle for {n:.1f} of the time.", n=tail.percent
+            )
+        yield _graded(
+            "tail",
+            float(tail.percent.value) if tail else 0.0,
+            text,
             (1, "none", "none few", "some many"),
             (5, "few", "few", "many"),
             (15, "some", "any some", "none"),
             (_END, "many", "any some many", "none few"),
         )
-        if tail is not None:
-            text = Sentence(
-                "The last wave leaves SMs idle for {n:.1f} of the time.", n=tail.percent
-            )
-        yield _fact("tail", text, " ".join(sorted(true)), " ".join(false))
 
 
 def _grid(view: LaunchView) -> Iterator[KnownFact]:

@@ -1,9 +1,9 @@
-"""All amounts of one launch, put together."""
+"""All amounts of one launch, put together, and the document of `keet amounts`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from keet.analysis.amounts.accesses import line_accesses, place_of
 from keet.analysis.amounts.arrays import arrays
@@ -16,11 +16,16 @@ from keet.analysis.amounts.resources import resources
 from keet.analysis.amounts.serial_loads import serial_loads
 from keet.analysis.amounts.unit_parts import unit_parts
 from keet.analysis.amounts.units import unit_uses
+from keet.analysis.capture.report_document import report_document
 from keet.analysis.kernel.archetype import is_debug_build
 from keet.analysis.launch_view import LaunchView, cached_per_view
+from keet.analysis.ledger import Ledger
 from keet.analysis.limits import SAME_COUNT
+from keet.analysis.sass.analyses.footprints import MANY_ENTRIES
 from keet.diagnosis.excesses import excesses
 from keet.documents.amounts import (
+    AmountsDocument,
+    AmountsLaunch,
     AmountText,
     ArrayDocument,
     BoundDocument,
@@ -33,10 +38,13 @@ from keet.documents.amounts import (
     UnitPartDocument,
     UnitUseDocument,
 )
-from keet.documents.shared_types import Skipped
+from keet.documents.document import Streamed
+from keet.documents.shared_types import DeviceDocument, Skipped
 from keet.evidence import Evidence, Sentence
 from keet.explanation.capture_hints import DEBUG_CODE
-from keet.profile import Absent
+from keet.explanation.launch_figures import moving_figures
+from keet.profile import Absent, Launch, Profile
+from keet.profile.launch_sequences import iterate_launches
 from keet.profile.names import file_name
 
 _OFF = Absent("the machine code was not analysed", "leave out --no-sass, or name it with --launch")
@@ -149,3 +157,63 @@ def _label(row: AmountText) -> str:  # noqa: PLR0911 - one per kind of row
         case LineAccessDocument():
             return f"{place_of(row)} {row.memory} {row.operation}"
     return ""
+
+
+def amounts_document(
+    profile: Profile,
+    launches: Sequence[Launch],
+    per: tuple[str, float] | None = None,
+    *,
+    sass: bool = True,
+) -> Streamed[AmountsDocument]:
+    """`per`: what amounts are counted per, and how many of these a launch has; None: what it
+    stores."""
+    return Streamed(AmountsDocument, _fields(profile, launches, per, sass=sass))
+
+
+def _fields(
+    profile: Profile, launches: Sequence[Launch], per: tuple[str, float] | None, *, sass: bool
+) -> Iterator[tuple[str, Any]]:
+    yield "report", report_document(profile)
+    yield "device", DeviceDocument.taken_from(launches[0].device)
+    with_code = profile.with_code(launches) if sass else []
+    profile.prefetch_code(with_code)
+    views = {launch.id: thorough_view(launch) for launch in with_code}
+    typical = (
+        views[launch.id] for launch in profile.representatives(launches) if launch.id in views
+    )
+    from keet.analysis.several_launches.program_amounts import program_amounts
+
+    program = program_amounts(profile, typical, Ledger())
+    if program is not None:
+        yield "program", program
+    yield "launches", _launches(launches, views, per)
+
+
+def thorough_view(launch: Launch) -> LaunchView:
+    """With machine code, and more time for the addresses of its accesses than an explanation
+    takes."""
+    view = LaunchView(launch, reads_code=True)
+    if view.code is not None:
+        view.code.footprints.entries = MANY_ENTRIES
+    return view
+
+
+def _launches(
+    launches: Sequence[Launch], views: Mapping[int, LaunchView], per: tuple[str, float] | None
+) -> Iterator[AmountsLaunch]:
+    """`views`: of the launches whose machine code is read."""
+    for launch in iterate_launches(launches, "counting work"):
+        view = views.get(launch.id) or LaunchView(launch)
+        view.counted_per = per
+        duration = view.value("duration")
+        yield AmountsLaunch(
+            id=launch.id,
+            kernel=launch.kernel,
+            grid=launch.grid,
+            block=launch.block,
+            duration_us=duration / 1e3 if duration is not None else None,
+            figures=moving_figures(view),
+            amounts=launch_amounts(view),
+            evidence={piece.id: piece for piece in view.ledger},
+        )

@@ -9,7 +9,8 @@ DRAM delivers again.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from keet.analysis.facts.global_memory import LOAD, STORE, addresses_of
 from keet.analysis.hardware.ceilings import HOST_LINK, TIE, Ceiling
@@ -117,13 +118,8 @@ _LINKS = {
     ),
 }  # fmt: skip
 
-_BOTH: Mapping[NodeId, str] = {"host": "l2_sysmem_misses", "peer": "l2_peer_misses"}
-"""Sectors in both directions, for reports that do not distinguish reads and writes."""
 _SHARES = {"dram_reads": "dram_read_pct", "dram_writes": "dram_write_pct"}
-_CONFLICTS = {
-    "shared_loads": "bank_conflicts_load",
-    "shared_stores": "bank_conflicts_store",
-}
+_OPERATIONS = {"loads": LOAD, "stores": STORE}
 _LABELS: Mapping[NodeId, str] = {
     "sm": "SMs",
     "l1": "L1/TEX",
@@ -163,10 +159,10 @@ def memory_chart(each: LaunchExplanation) -> MemoryChart:
     )
     links = {link.id: link for link in _links(view)}
     for link_id, waste in _wastes(each, links):
-        links[link_id] = _with(links[link_id], **waste)
+        links[link_id] = replace(links[link_id], **waste)
     marked = _limiting(view, limits, links)
     nodes = tuple(_node(view, node, is_limit=node in marked) for node in _LABELS)
-    shown = tuple(_with(link, is_limit=link.id in marked) for link in links.values())
+    shown = tuple(replace(link, is_limit=link.id in marked) for link in links.values())
     notes = tuple(_notes(view, shown))
     numbers = [
         *(number for link in shown for number in link.numbers),
@@ -183,10 +179,6 @@ def memory_chart(each: LaunchExplanation) -> MemoryChart:
         notes=notes,
         evidence=_with_sources(view, numbers),
     )
-
-
-def _with(link: MemoryLink, **changes: object) -> MemoryLink:
-    return MemoryLink(**{**vars(link), **changes})
 
 
 def _with_sources(view: LaunchView, numbers: Sequence[Evidence]) -> dict[str, Evidence]:
@@ -206,22 +198,28 @@ def _with_sources(view: LaunchView, numbers: Sequence[Evidence]) -> dict[str, Ev
 
 def _links(view: LaunchView) -> Iterator[MemoryLink]:
     links = {name: _link(view, name, traffic) for name, traffic in _LINKS.items()}
-    both = {node: _both(view, node, metric) for node, metric in _BOTH.items()}
-    both["dram"] = _dram_rate(view)
-    for node, together in both.items():
+    for node, moved, share in _both_ways(view):
         reads, writes = links[f"{node}_reads"], links[f"{node}_writes"]
-        if together is None or together.bytes is None or writes.bytes is not None:
+        if moved is None or writes.bytes is not None:
             continue
         if reads.bytes is None:
-            links[f"{node}_reads"] = together
+            links[f"{node}_reads"] = MemoryLink(
+                id=f"{node}_traffic",
+                source="l2",
+                target=node,
+                label=_BOTH_WAYS,
+                is_both=True,
+                bytes=moved,
+                share=share,
+            )
             del links[f"{node}_writes"]
         else:  # the report counts all, and reads
-            amount = Quantity(max(0, together.bytes.value - reads.bytes.value), "byte")
+            amount = Quantity(max(0, moved.value - reads.bytes.value), "byte")
             name, label = f"chart.{node}_writes.bytes", "writes, bytes"
-            rest = view.ledger.derived(name, amount, label, together.bytes, reads.bytes)
-            links[f"{node}_writes"] = _with(writes, bytes=rest)
+            rest = view.ledger.derived(name, amount, label, moved, reads.bytes)
+            links[f"{node}_writes"] = replace(writes, bytes=rest)
     if view.value("ldgsts_inst"):  # L1 counts their requests as loads
-        links["global_loads"] = _with(links["global_loads"], label="global loads, copies")
+        links["global_loads"] = replace(links["global_loads"], label="global loads, copies")
     for name, link in links.items():
         if not _LINKS[name].is_rare or (link.amount is not None and not link.is_idle):
             yield link
@@ -276,39 +274,26 @@ def _bytes(view: LaunchView, link_id: str, label: str, sectors: Evidence) -> Evi
     return view.ledger.derived(f"chart.{link_id}.bytes", amount, f"{label}, bytes", sectors)
 
 
-def _both(view: LaunchView, node: NodeId, metric: str) -> MemoryLink | None:
-    sectors = view.get(metric)
-    if sectors is None:
-        return None
-    label = "reads, writes"
-    stages = view.ceilings.stages(HOST_LINK) if node == "host" else ()
-    return MemoryLink(
-        id=f"{node}_traffic",
-        source="l2",
-        target=node,
-        label=label,
-        is_both=True,
-        bytes=_bytes(view, f"{node}_traffic", label, sectors),
-        share=stages[0].busy if stages else None,
-    )
+_BOTH_WAYS = "reads, writes"
 
 
-def _dram_rate(view: LaunchView) -> MemoryLink | None:
-    """From the rate that small sets have."""
+def _both_ways(view: LaunchView) -> Iterator[tuple[NodeId, Evidence | None, Evidence | None]]:
+    """Bytes and share of the peak in both directions, of reports that do not distinguish reads and
+    writes; for DRAM, from the rate that small sets have."""
+    sectors, stages = view.get("l2_sysmem_misses"), view.ceilings.stages(HOST_LINK)
+    host = _bytes(view, "host_traffic", _BOTH_WAYS, sectors) if sectors else None
+    yield "host", host, stages[0].busy if stages else None
+    sectors = view.get("l2_peer_misses")
+    yield "peer", sectors and _bytes(view, "peer_traffic", _BOTH_WAYS, sectors), None
     rate, duration = view.get("dram_bytes_per_second"), view.get("duration")
-    if rate is None or duration is None:
-        return None
-    amount, label = Quantity(rate.value * duration.value * 1e-9, "byte"), "reads, writes"
-    moved = view.ledger.derived("chart.dram_traffic.bytes", amount, label, rate, duration)
-    return MemoryLink(
-        id="dram_traffic",
-        source="l2",
-        target="dram",
-        label=label,
-        is_both=True,
-        bytes=moved,
-        share=view.ceilings.reached("DRAM"),
-    )
+    moved = None
+    if rate is not None and duration is not None:
+        amount, name = (
+            Quantity(rate.value * duration.value * 1e-9, "byte"),
+            "chart.dram_traffic.bytes",
+        )
+        moved = view.ledger.derived(name, amount, _BOTH_WAYS, rate, duration)
+    yield "dram", moved, view.ceilings.reached("DRAM")
 
 
 # --- waste
@@ -316,19 +301,35 @@ def _dram_rate(view: LaunchView) -> MemoryLink | None:
 
 def _wastes(
     each: LaunchExplanation, links: Mapping[str, MemoryLink]
-) -> Iterator[tuple[str, Mapping[str, object]]]:
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
     view = each.view
-    for link_id, metric in _CONFLICTS.items():
-        conflicts, link = _conflicts(view, link_id, metric), links[link_id]
+    kinds = view.by_address("memory_access_type")
+    for way, operation in _OPERATIONS.items():
+        # By the addresses of single instructions: the counter of the hardware takes in waits for
+        # other traffic.
+        own = [each for each in shared_addresses(view) if kinds[each] == operation]
+        name, label = f"chart.shared_{way}.conflicts", f"shared {way}: bank conflicts"
+        conflicts = view.sum_over(name, "src_shared_wavefronts_excess", own, label)
+        conflicts = conflicts or view.get(f"bank_conflicts_{way[:-1]}")
+        link = links[f"shared_{way}"]
         if conflicts is not None and link.wavefronts is not None:
             yield from _waste(view, link, link.wavefronts, conflicts, "bank conflicts")
-    for link_id, operation in _OPERATIONS.items():
+    for way, operation in _OPERATIONS.items():
+        link_id = f"global_{way}"
         if found := _uncoalesced(view, link_id, operation):
             if links[link_id].bytes is None:  # the same sectors, by code patching
                 yield link_id, {"bytes": found[0]}
             yield from _waste(view, links[link_id], *found, _UNCOALESCED)
     local = _LOCAL[local_cause(view)]
-    if _is_notable_local(links):
+    moved = {
+        space: sum(
+            float(number.value)
+            for way in _OPERATIONS
+            if (number := links[f"{space}_{way}"].bytes) is not None
+        )
+        for space in ("local", "global")
+    }
+    if moved["local"] > NEGLIGIBLE * (moved["local"] + moved["global"]):
         for link_id in ("local_loads", "local_stores"):
             if whole := links[link_id].bytes:
                 yield from _waste(view, links[link_id], whole, whole, local)
@@ -338,25 +339,14 @@ def _wastes(
 
 
 _UNCOALESCED = "uncoalesced"
-_OPERATIONS = {"global_loads": LOAD, "global_stores": STORE}
 
 
 def _waste(
     view: LaunchView, link: MemoryLink, whole: Evidence, waste: Evidence, reason: str
-) -> Iterator[tuple[str, Mapping[str, object]]]:
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
     share = view.percent(f"chart.{link.id}.waste", f"{link.label}: {reason}", waste, whole)
     if share is not None and share.value >= 100 * NEGLIGIBLE:
         yield link.id, {"waste": waste, "waste_share": share, "waste_reason": reason}
-
-
-def _conflicts(view: LaunchView, link_id: str, metric: str) -> Evidence | None:
-    """By the addresses of single instructions: the counter of the hardware takes in waits for other
-    traffic."""
-    kinds = view.by_address("memory_access_type")
-    operation = LOAD if link_id == "shared_loads" else STORE
-    own = [each for each in shared_addresses(view) if kinds[each] == operation]
-    name, label = f"chart.{link_id}.conflicts", f"{link_id.replace('_', ' ')}: bank conflicts"
-    return view.sum_over(name, "src_shared_wavefronts_excess", own, label) or view.get(metric)
 
 
 def _uncoalesced(
@@ -382,17 +372,9 @@ def _uncoalesced(
     )
 
 
-def _is_notable_local(links: Mapping[str, MemoryLink]) -> bool:
-    def moved(space: str) -> float:
-        both = (links[f"{space}_{way}"].bytes for way in ("loads", "stores"))
-        return sum(float(number.value) for number in both if number is not None)
-
-    return moved("local") > NEGLIGIBLE * (moved("local") + moved("global"))
-
-
 def _local_reads(
     view: LaunchView, link: MemoryLink, reason: str
-) -> Iterator[tuple[str, Mapping[str, object]]]:
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """What L1 reads from L2 beyond the misses of global loads, where nothing else reads."""
     missed, whole = view.get("global_load_sectors_missed"), link.bytes
     others = view.executed("LDGSTS", "UTMA", "UBLK", "TEX", "TLD", "TXD", "SULD", "ATOM")
@@ -406,7 +388,7 @@ def _local_reads(
 
 def _through_writes(
     view: LaunchView, links: Mapping[str, MemoryLink], local: str
-) -> Iterator[tuple[str, Mapping[str, object]]]:
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """L1 writes through: sectors of stores that are not needed reach L2, too. What is left are the
     sectors that global stores need."""
     link, stores = links["l2_writes"], links["global_stores"].bytes
@@ -428,10 +410,15 @@ def _through_writes(
 
 def _again(
     each: LaunchExplanation, links: Mapping[str, MemoryLink]
-) -> Iterator[tuple[str, Mapping[str, object]]]:
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Bytes that DRAM delivers again, if a finding says so."""
     link = links.get("dram_reads")
-    told = (e for f in (*each.findings, *each.lesser) if f.id == _REDUNDANT for e in f.evidence)
+    told = (
+        number
+        for finding in (*each.findings, *each.lesser)
+        if finding.id == "redundant_traffic"
+        for number in finding.evidence
+    )
     once = next((number for number in told if number.slug == "distinct_bytes"), None)
     if link is None or link.bytes is None or once is None:
         return
@@ -439,9 +426,6 @@ def _again(
     label = "bytes that DRAM delivers again (estimated)"
     again = each.view.ledger.derived("chart.dram_again", amount, label, link.bytes, once)
     yield from _waste(each.view, link, link.bytes, again, "read again")
-
-
-_REDUNDANT = "redundant_traffic"
 
 
 # --- units and the limit

@@ -148,8 +148,9 @@ class ProgramExplanation(ProgramDocument):
         else:
             others, run_row = sum(row.not_explained or 1 for row in rows), None
             key, name = f"program_other_{others}", f"{others} others"
-            every = Quantity(sum(row.count for row in rows), "")
-            launches = self.book.derived(f"{key}_launches", every, "their launches")
+            launches = self.book.derived(
+                f"{key}_launches", sum(row.count for row in rows), "their launches"
+            )
             ns = sum(float(row.evidence[2].value) for row in rows)
             took = time(self.book, f"{key}_time", ns, "their time")
             part = share(self.book, f"{key}_share", took, self.total, "their share")
@@ -280,7 +281,10 @@ class _ProgramMaker:
         self._rank = {group: rank for rank, group in enumerate(groups)}
 
     def program(self) -> ProgramExplanation:
-        total = self._total()
+        # Time of all rows: of the run if it is known, else of the launches.
+        in_run = float(self._run.busy_time.value) if self._run else None
+        ns = self._explained_ns + self._left_out_ns if in_run is None else in_run
+        total = time(self._book, "program_time", ns, "time of all launches")
         rows = tuple(self._rows(total))
         gain = gain_of(self._summed_groups, float(total.value))
         texts = (
@@ -332,12 +336,6 @@ class _ProgramMaker:
         versions = {group for own in self._versions for group in own}
         return [g for g in self._groups if not g.is_only_possible and g not in versions]
 
-    def _total(self) -> Evidence:
-        """Time of all rows: of the run if it is known, else of the launches."""
-        in_run = float(self._run.busy_time.value) if self._run else None
-        ns = self._explained_ns + self._left_out_ns if in_run is None else in_run
-        return time(self._book, "program_time", ns, "time of all launches")
-
     @cached_property
     def _explained_ns(self) -> float:
         return sum(group.time_ns for group in self._groups)
@@ -370,8 +368,7 @@ class _ProgramMaker:
             for end, ns in ends.items()
             if all(times)
         ]
-        members = Quantity(len(group.launches), "")
-        launches = self._book.derived(f"{key}_launches", members, f"launches of {name}")
+        launches = self._book.derived(f"{key}_launches", len(group.launches), f"launches of {name}")
         part = share(self._book, f"{key}_share", took, total, f"share of {name}")
         return _program_row(name, (group,), (part, launches, took, *spread))
 
@@ -379,8 +376,9 @@ class _ProgramMaker:
         """One row for all kernels and shapes that are not explained."""
         key, count = "program_not_explained", len(self._left_out)
         took = time(self._book, f"{key}_time", self._left_out_ns, "their time")
-        every = Quantity(sum(map(len, self._left_out)), "")
-        launches = self._book.derived(f"{key}_launches", every, "their launches")
+        launches = self._book.derived(
+            f"{key}_launches", sum(map(len, self._left_out)), "their launches"
+        )
         part = share(self._book, f"{key}_share", took, total, "their share")
         row = _program_row(f"{count} others", (), (part, launches, took))
         return replace(row, not_explained=count)
@@ -396,7 +394,18 @@ class _ProgramMaker:
     def _sentences(self, total: Evidence, gain: Forecast | None) -> Iterator[Sentence]:
         if self._run is None:
             yield self._size(total)
-        yield from self._debug_builds()
+        debug = [group for group in self._groups if is_debug_build(group.first.view)]
+        if debug and len(debug) == len(self._groups):
+            yield DEBUG_BUILD_TEXT
+        elif debug:
+            count = Quantity(sum(len(group.launches) for group in debug), "")
+            some = self._book.derived("program_debug", count, "launches of debug builds")
+            yield Sentence(
+                "{launches} {look} like a debug build (-G): build without -G and profile again. "
+                "keet does not estimate gains of debug code.",
+                launches=launches_text(some),
+                look="looks" if count.value == 1 else "look",
+            )
         if gain is None or gain.likely < WORTH:
             return
         low, likely, high = (
@@ -427,20 +436,6 @@ class _ProgramMaker:
         if any(map(_is_merged, self._groups)):
             yield _ONE_REMAINS
 
-    def _debug_builds(self) -> Iterator[Sentence]:
-        debug = [group for group in self._groups if is_debug_build(group.first.view)]
-        if debug and len(debug) == len(self._groups):
-            yield DEBUG_BUILD_TEXT
-        elif debug:
-            count = Quantity(sum(len(group.launches) for group in debug), "")
-            some = self._book.derived("program_debug", count, "launches of debug builds")
-            yield Sentence(
-                "{launches} {look} like a debug build (-G): build without -G and profile again. "
-                "keet does not estimate gains of debug code.",
-                launches=launches_text(some),
-                look="looks" if count.value == 1 else "look",
-            )
-
     def _if_every(self, total: Evidence, first: Forecast) -> Sentence:
         every = gain_of(self._summed_groups, float(total.value), every=True)
         # Rounded sums of several launches may be slightly below the first finding's gain.
@@ -455,9 +450,8 @@ class _ProgramMaker:
     def _size(self, total: Evidence) -> Sentence:
         named = [group.first.launch for group in self._groups]
         kernels = len({each.kernel for each in (*named, *(group[0] for group in self._left_out))})
-        launches = Quantity(len(self._asked), "")
-        told = self._book.derived("program_launches", launches, "launches")
-        of = self._book.derived("program_kernels", Quantity(kernels, ""), "kernels")
+        told = self._book.derived("program_launches", len(self._asked), "launches")
+        of = self._book.derived("program_kernels", kernels, "kernels")
         timed = "{launches} of {kernels} kernel{s} take {total}."
         untimed = "{launches} of {kernels} kernel{s}; the report has no durations{cycles}."
         return Sentence(
@@ -494,8 +488,7 @@ class _ProgramMaker:
             key = f"program_kernel_{groups[0][0].id}"
             took = time(self._book, f"{key}_time", ns, f"time of {kernel}")
             part = share(self._book, f"{key}_share", took, total, f"share of {kernel}")
-            count = Quantity(len(groups), "")
-            of = self._book.derived(f"{key}_shapes", count, f"launch shapes of {kernel}")
+            of = self._book.derived(f"{key}_shapes", len(groups), f"launch shapes of {kernel}")
             yield Sentence(
                 "{kernel} takes {took} with all of its {count:count} launch shapes: {part:share} "
                 "of the time.",
@@ -511,7 +504,7 @@ class _ProgramMaker:
         if not explanation.is_sample:
             return
         told, every, kinds = (
-            book.derived(f"program_{name}", Quantity(count, ""), label)
+            book.derived(f"program_{name}", count, label)
             for name, count, label in (
                 ("explained", len(explanation.launches), "launches that are explained"),
                 ("asked", len(self._asked), "launches that were asked for"),
@@ -539,8 +532,9 @@ class _ProgramMaker:
         missing = [launch for launch in self._asked if not launch.rank_time]
         if not missing:
             return
-        count = Quantity(len(missing), "")
-        some = self._book.derived("program_untimed", count, "launches without a measured time")
+        some = self._book.derived(
+            "program_untimed", len(missing), "launches without a measured time"
+        )
         named = ", ".join(f"#{launch.id} {launch.kernel}" for launch in missing[:3])
         named += ", …" if len(missing) > 3 else ""
         yield Sentence(
@@ -558,10 +552,10 @@ class _ProgramMaker:
 
     def _difference(self, group: LaunchGroup) -> Sentence:
         key = f"program_different_{group.first.launch.id}"
-        some = Quantity(len(group.different), "")
-        every = Quantity(len(group.members), "")
-        those = self._book.derived(key, some, "launches with another answer")
-        of = self._book.derived(f"{key}_of", every, f"launches of {group.first.launch.kernel}")
+        those = self._book.derived(key, len(group.different), "launches with another answer")
+        of = self._book.derived(
+            f"{key}_of", len(group.members), f"launches of {group.first.launch.kernel}"
+        )
         answers = Counter(each.label for each in group.different).most_common(2)
         slowest = group.slowest if group.slowest in group.different else None
         named = sorted(group.different, key=lambda each: each is not slowest)[:3]

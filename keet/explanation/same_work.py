@@ -24,7 +24,7 @@ from keet.evidence import Sentence
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.explanation.launch_groups import LaunchGroup
 from keet.formatting import shapes_text
-from keet.profile import Workload
+from keet.profile import Launch, Workload
 from keet.units import Quantity
 
 PER_BYTE = Parameter(
@@ -59,18 +59,20 @@ class _Kernel(NamedTuple):
     work: _Work
 
     @property
+    def launch(self) -> Launch:
+        return self.group.first.launch
+
+    @property
     def name(self) -> str:
-        launch = self.group.first.launch
-        return f"{launch.kernel} (#{launch.id})"
+        return f"{self.launch.kernel} (#{self.launch.id})"
 
     @property
     def shape(self) -> str:
-        launch = self.group.first.launch
-        return f"{shapes_text(launch.grid, launch.block)} (#{launch.id})"
+        return f"{shapes_text(self.launch.grid, self.launch.block)} (#{self.launch.id})"
 
     def is_same_code(self, other: _Kernel) -> bool:
         """Whether these are launches of one kernel with other shapes."""
-        one, two = (each.group.first.launch for each in (self, other))
+        one, two = self.launch, other.launch
         registers = (each.number("registers_per_thread") for each in (one, two))
         return (
             one.name.full == two.name.full
@@ -81,7 +83,7 @@ class _Kernel(NamedTuple):
     def is_version(self, other: _Kernel) -> bool:
         """Where no operations are counted: whether two kernels have the same parameters, names that
         begin alike, and move as much from and to DRAM, which limits neither."""
-        one, two = (each.group.first.launch for each in (self, other))
+        one, two = self.launch, other.launch
         if one.name.full == two.name.full:
             return False
         parameters = [each.name.full.partition("(")[2] for each in (one, two)]
@@ -133,9 +135,10 @@ def _kernels(groups: Sequence[LaunchGroup]) -> list[_Kernel]:
 def _is_alternative(one: _Kernel, other: _Kernel) -> bool:
     """As many bytes alone do not say so: DRAM moves as many for different work. Launches of one
     kernel with blocks of the same size may be parts of one work."""
-    is_bytes = one.work.kind in _BYTES_OF.values()
-    names = {each.group.first.launch.name.full for each in (one, other)}
-    is_other = _block(one) != _block(other) if len(names) == 1 else not is_bytes
+    if one.launch.name.full == other.launch.name.full:
+        is_other = one.launch.block != other.launch.block
+    else:
+        is_other = one.work.kind not in _BYTES_OF.values()
     return is_other and _is_same_work(one, other)
 
 
@@ -168,31 +171,24 @@ def _is_slower(slow: _Kernel, fast: _Kernel, total_ns: float) -> bool:
 
 
 def _is_same_work(slow: _Kernel, fast: _Kernel) -> bool:
-    one, other = slow.work, fast.work
-    if one.kind == _THREADS_ONLY == other.kind:
-        is_same_code = slow.is_same_code(fast)
-        if not (_block(slow) != _block(fast) if is_same_code else slow.is_version(fast)):
+    """Operations are counted, and those of one algorithm are as many."""
+    kind = slow.work.kind
+    if kind != fast.work.kind:
+        return False
+    if kind == _THREADS_ONLY:
+        has_other_blocks = slow.launch.block != fast.launch.block
+        if not (has_other_blocks if slow.is_same_code(fast) else slow.is_version(fast)):
             return False
-    return one.kind == other.kind and all(
-        _is_equal(*pair, one.kind) for pair in zip(one.amounts, other.amounts)
-    )
-
-
-def _block(kernel: _Kernel) -> object:
-    return kernel.group.first.launch.block
+    most = SAME_BYTES if kind in _BYTES_OF.values() else SAME_OPERATIONS
+    pairs = zip(slow.work.amounts, fast.work.amounts)
+    return all(abs(math.log(one.value / other.value)) <= most for one, other in pairs)
 
 
 def _clocks(slow: _Kernel, fast: _Kernel) -> float:
     """The slower kernel's clock over that of the faster one, which may be faster only because of
     its clock. 1: not known."""
-    one, other = (each.group.first.launch.number("sm_frequency") for each in (slow, fast))
+    one, other = (each.launch.number("sm_frequency") for each in (slow, fast))
     return one / other if one and other else 1.0
-
-
-def _is_equal(one: Quantity, other: Quantity, kind: str) -> bool:
-    """Operations are counted, and those of one algorithm are as many."""
-    most = SAME_BYTES if kind in _BYTES_OF.values() else SAME_OPERATIONS
-    return abs(math.log(one.value / other.value)) <= most
 
 
 def _work_of(each: LaunchExplanation) -> _Work | None:
@@ -223,7 +219,7 @@ def _work_of(each: LaunchExplanation) -> _Work | None:
 
 
 def _text(fast: _Kernel, slow: Sequence[_Kernel], book: Ledger, *, same_code: bool) -> Sentence:
-    key = f"same_work_{fast.group.first.launch.id}"
+    key = f"same_work_{fast.launch.id}"
     kind, (amount, *_), _ = fast.work
     more = " and others" if len(slow) > _NAMED else ""
     is_bytes = kind in _BYTES_OF.values()
@@ -235,7 +231,7 @@ def _text(fast: _Kernel, slow: Sequence[_Kernel], book: Ledger, *, same_code: bo
     factors = (_factor(fast, each, key, book, same_code=same_code) for each in slow[:_NAMED])
     return Sentence(
         form,
-        name=fast.group.first.launch.kernel if form == _SHAPED else fast.name,
+        name=fast.launch.kernel if form == _SHAPED else fast.name,
         shape=fast.shape,
         does="moves" if is_bytes else "does",
         kind=kind,
@@ -279,7 +275,7 @@ def _factor(fast: _Kernel, slow: _Kernel, key: str, book: Ledger, *, same_code: 
     label = f"{'cycles' if is_other else 'time'} of {slow.name} over that of {fast.name}"
     return Sentence(
         "{times:speedup} faster than {other}{by}",
-        times=book.derived(f"{key}_{slow.group.first.launch.id}", factor, label),
+        times=book.derived(f"{key}_{slow.launch.id}", factor, label),
         other=f"with {slow.shape}" if same_code else slow.name,
         by=" by cycles, since the clocks differ" if is_other else "",
     )

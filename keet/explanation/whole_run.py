@@ -92,7 +92,7 @@ def in_run_of(view: LaunchView, position: Position, shapes: RunShapes) -> Launch
     what = time_of(overlap_known=table.overlap_known)
     launches = book.derived(
         "run_launches",
-        Quantity(position.launches, ""),
+        position.launches,
         "launches of the run that this launch represents",
     )
     busy = time(book, "run_busy_time", position.busy_ns, f"{what} of these launches")
@@ -154,9 +154,7 @@ def _own_shape(
     if row is None:
         return None, Sentence(), ()
     book = view.ledger
-    count = book.derived(
-        "run_launches_of_shape", Quantity(row.launches, ""), "launches of this shape in the run"
-    )
+    count = book.derived("run_launches_of_shape", row.launches, "launches of this shape in the run")
     own = time(book, "run_shape_time", row.busy_ns, "time of the launches of this shape")
     of_shape = share(book, "run_shape_share", own, whole, "share of the launches of this shape")
     text = Sentence(
@@ -299,7 +297,7 @@ def whole_run(
         return None
     table, what = positions.table, time_of(overlap_known=positions.table.overlap_known)
     busy = time(book, "run_busy_time", table.busy_ns, f"{what} of the run")
-    launches = book.derived("run_launches", Quantity(table.launch_count, ""), "launches of the run")
+    launches = book.derived("run_launches", table.launch_count, "launches of the run")
     total = time(book, "run_total_time", table.total_ns, "sum of the durations of all launches")
     span = maybe_time(book, "run_span", table.span_ns, "time from the first kernel to the last")
     profiled_ns = max(0.0, table.busy_ns - positions.unprofiled_ns)
@@ -308,8 +306,18 @@ def whole_run(
     held = dict.fromkeys(launch.workload for launch in profile.launches)
     ranges = " and ".join(_SEVERAL[each] for each in held if each in _SEVERAL)
     rows = tuple(_rows(positions, book, busy, in_range=bool(ranges)))
+    kernels = len(rows)
+    known = "The run: {launches} of {count} kernel{s} took {busy} of GPU time ({how})."
+    summed = "The run: {launches} of {count} kernel{s}; their durations add up to {busy} ({how})."
     said = (
-        _first_sentence(table, launches, len(rows), busy, book),
+        Sentence(
+            known if table.overlap_known else summed,
+            launches=launches_text(launches),
+            count=book.derived("run_kernels", kernels, "kernels of the run"),
+            s="" if kernels == 1 else "s",
+            busy=busy,
+            how=RECORDER_NAMES[table.recorder],
+        ),
         *_concurrent(total, busy),
         *_idle(table, busy, span, book),
         *_coverage(rows, covered, ranges),
@@ -357,7 +365,7 @@ def _rows(
         busy = time(book, f"{key}_busy_time", sum(k.busy_ns for k in shapes), f"{what} of {short}")
         part = share(book, f"{key}_share", busy, whole, f"share of {short}")
         count = sum(k.launches for k in shapes)
-        launches = book.derived(f"{key}_launches", Quantity(count, ""), f"launches of {short}")
+        launches = book.derived(f"{key}_launches", count, f"launches of {short}")
         ends = _extremes(shapes)
         shortest = maybe_time(book, f"{key}_shortest", ends[0], f"shortest launch of {short}")
         longest = maybe_time(book, f"{key}_longest", ends[1], f"longest launch of {short}")
@@ -391,7 +399,7 @@ def combined_row(run: WholeRun, rows: Sequence[KernelRow]) -> KernelRow:
     busy = time(run.book, f"{key}_busy_time", ns, label)
     part = share(run.book, f"{key}_share", busy, run.busy_time, "their share")
     count = sum(row.launches for row in rows)
-    launches = run.book.derived(f"{key}_launches", Quantity(count, ""), "their launches")
+    launches = run.book.derived(f"{key}_launches", count, "their launches")
     return KernelRow(
         kernel=name,
         kernel_full=name,
@@ -410,21 +418,6 @@ def combined_row(run: WholeRun, rows: Sequence[KernelRow]) -> KernelRow:
 # --- sentences
 
 
-def _first_sentence(
-    table: RunTable, launches: Evidence, kernels: int, busy: Evidence, book: Ledger
-) -> Sentence:
-    known = "The run: {launches} of {count} kernel{s} took {busy} of GPU time ({how})."
-    summed = "The run: {launches} of {count} kernel{s}; their durations add up to {busy} ({how})."
-    return Sentence(
-        known if table.overlap_known else summed,
-        launches=launches_text(launches),
-        count=book.derived("run_kernels", Quantity(kernels, ""), "kernels of the run"),
-        s="" if kernels == 1 else "s",
-        busy=busy,
-        how=RECORDER_NAMES[table.recorder],
-    )
-
-
 def _concurrent(total: Evidence, busy: Evidence) -> Iterator[Sentence]:
     if total.value > HARDLY_SHARED * busy.value:
         text = "Kernels ran concurrently: their durations add up to {total}."
@@ -438,8 +431,7 @@ def _idle(
     known = table.gpus == 1 and table.overlap_known
     if not known or not span or not span.value or busy.value >= span.value:
         return
-    part = Quantity(100 * (1 - busy.value / span.value), "%")
-    idle = book.derived("run_idle", part, "time without a kernel", busy, span)
+    idle = book.share("run_idle", 1 - busy.value / span.value, "time without a kernel", busy, span)
     if idle.value >= 100 * SAVED_PART:
         yield Sentence(
             "From its first kernel to its last, the run took {span}; the GPU ran no kernel for "
@@ -479,7 +471,7 @@ def _gaps(
     named = [_gap(found, book, table) for found in list(by_kernel.values())[:_NAMED_GAPS]]
     if len(by_kernel) <= _NAMED_GAPS:
         return tuple(named), ()
-    more = book.derived("run_more_gaps", Quantity(len(by_kernel) - _NAMED_GAPS, ""), "kernels")
+    more = book.derived("run_more_gaps", len(by_kernel) - _NAMED_GAPS, "kernels")
     text = "The replay of {more} more kernels differs as much from the run."
     return tuple(named), (Sentence(text, more=more),)
 

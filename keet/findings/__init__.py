@@ -58,6 +58,12 @@ Absence = tuple[Sentence, tuple[Evidence, ...]]
 """Why a cause is absent, and the evidence."""
 
 
+def absence(template: str, /, **values: Evidence | str) -> Absence:
+    """Of a `Sentence`, which may leave out some of the evidence among the values."""
+    pieces = (value for value in values.values() if isinstance(value, Evidence))
+    return Sentence(template, **values), tuple(pieces)
+
+
 class Condition(NamedTuple):
     """When a remedy is given."""
 
@@ -171,6 +177,11 @@ class FindingSpec(NamedTuple):
     absent: Callable[[LaunchView, TimeModel], Absence | None] = lambda _, __: None
     leading_lines: Callable[[MachineCode], LeadingLines] | None = None
     is_reached: Callable[[TimeModel], bool] = lambda _: False
+
+    def proposed(self, view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
+        """Its candidates, with its id."""
+        for candidate in self.candidates(view, model):
+            yield candidate._replace(id=self.id)
 
     @property
     def remedy(self) -> str:

@@ -6,8 +6,7 @@ from keet.analysis.facts import instructions, origin
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.roofline.launch_roofline import AT_CEILING, COMPUTE, reached_roofline
 from keet.analysis.time_model import ATTAINABLE_MATH, WORTH, TimeModel
-from keet.evidence import Sentence
-from keet.findings import Absence, Edit, FindingSpec, otherwise, when
+from keet.findings import Absence, Edit, FindingSpec, absence, otherwise, when
 
 FINDING = FindingSpec(
     id="at_compute_roofline",
@@ -59,4 +58,4 @@ def absent(view: LaunchView, model: TimeModel) -> Absence | None:
         return None
     top = max(pipes, key=lambda pipe: pipe.share)
     text = "No unit of that roofline is near its peak ({unit}: {reached:.0f})."
-    return Sentence(text, unit=top.spoken, reached=top.reached), (top.reached,)
+    return absence(text, unit=top.spoken, reached=top.reached)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from functools import partial
+from typing import TYPE_CHECKING
 
 from keet.analysis.candidate import MEMORY_WAITS, Candidate, kept_waits
 from keet.analysis.decisions.atomics import (
@@ -12,7 +13,6 @@ from keet.analysis.decisions.atomics import (
     hot_slice,
     lane_requests,
     retries,
-    scattered_adds,
     shown_retries,
 )
 from keet.analysis.facts import on_chip, origin
@@ -29,7 +29,7 @@ from keet.analysis.memory_work import (
     less_shared,
     shared_atomics_by_data,
 )
-from keet.analysis.sass.instructions.opcodes import ATOMICS
+from keet.analysis.sass.instructions.opcodes import ATOMICS, GLOBAL_LOADS, Role
 from keet.analysis.time_model import (
     ATOMIC_RATE,
     BLOCK_STARTS,
@@ -46,7 +46,9 @@ from keet.analysis.time_model import (
 from keet.documents.finding import Place
 from keet.evidence import Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
-from keet.units import Quantity
+
+if TYPE_CHECKING:
+    from keet.analysis.sass.flow.program import SassProgram
 
 FINDING = FindingSpec(
     id="atomic_contention",
@@ -163,7 +165,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     if hot and hot.is_atomic:
         in_host = model.hot_line is not None and model.hot_line.is_in_host
         variant = "in_host" if in_host else "global"
-        yield Candidate(FINDING.id, *hot.shown, lambda: _places(view), variant=variant)
+        yield Candidate(*hot.shown, lambda: _places(view), variant=variant)
     if crowded := _same_address(view, model) or _one_by_one(view, model):
         yield crowded
     if not hot and (scattered := _scattered(view, model)):
@@ -171,7 +173,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     for found in retries(view):
         places = partial(_retried, view, found)
         variant = "retries" if found.memory == "shared" else "global"
-        yield Candidate(FINDING.id, *shown_retries(view, model, found), places, variant=variant)
+        yield Candidate(*shown_retries(view, model, found), places, variant=variant)
     conflicts, fronts = view.get("bank_conflicts_atomic"), view.get("shared_atomic_wavefronts")
     if conflicts is None or fronts is None or not conflicts.value:
         return
@@ -189,7 +191,6 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     units = {"L1": max(effect.units["L1"], 1 - MOST_REMOVED)}
     waits = kept_waits(model, MEMORY_WAITS, wasted * INDIRECT)
     yield Candidate(
-        FINDING.id,
         Sentence(text, share=share, fronts=fronts),
         effect._replace(units=units, waits={**effect.waits, **waits}),
         (share, conflicts, fronts),
@@ -223,7 +224,7 @@ def _same_address(view: LaunchView, model: TimeModel) -> Candidate | None:
     )
     per = view.ledger.derived(
         "atomic_requests_per_sector",
-        Quantity(found.made / found.needed, ""),
+        found.made / found.needed,
         "requests of atomics per sector that the addresses of a warp are in",
         *filter(None, counted),
     )
@@ -234,12 +235,11 @@ def _same_address(view: LaunchView, model: TimeModel) -> Candidate | None:
     )
     left = 1 - min(1.0, found.repeated / sent)
     return Candidate(
-        FINDING.id,
         Sentence(text, per=per),
         Effect(dict.fromkeys(("L1", "L2"), left), waits),
         (per, executed),
         lambda: _crowded_places(view),
-        "assumed",
+        basis="assumed",
         variant="lanes",
     )
 
@@ -247,37 +247,111 @@ def _same_address(view: LaunchView, model: TimeModel) -> Candidate | None:
 def _scattered(view: LaunchView, model: TimeModel) -> Candidate | None:
     """Sums at addresses from a list of indices: without atomics if each destination sums its own
     items."""
-    found, executed = scattered_adds(view), view.get("global_reduction_inst")
+    found, executed = _scattered_adds(view), view.get("global_reduction_inst")
     if found is None or executed is None:
         return None
-    share = view.ledger.derived(
-        "scattered_adds",
-        Quantity(100 * found.part, "%"),
-        "of the sectors that SMs exchange with L2 are those of scattered additions",
-        executed,
-    )
+    part, again = found
+    label = "of the sectors that SMs exchange with L2 are those of scattered additions"
+    share = view.ledger.share("scattered_adds", part, label, executed)
     text = (
         "{share:.0f} of the sectors between the SMs and L2 are atomic additions to addresses from "
         "a list of indices: no address is updated often, but each addition is a request to L2."
     )
-    left = min(1.0, (1 - found.part) * found.again)
+    left = min(1.0, (1 - part) * again)
     computed = {unit: load for unit, load in model.loads.items() if unit in _COMPUTED}
     units = {"L2": left, "L1": left, BLOCK_STARTS: 1 - INDIRECT}
-    removed = 1 - min(1.0, (1 - found.part * model.loads.get("L2", 0.0)) * found.again)
+    removed = 1 - min(1.0, (1 - part * model.loads.get("L2", 0.0)) * again)
     return Candidate(
-        FINDING.id,
         Sentence(text, share=share),
         Effect(
             units,
             kept_waits(model, (*MEMORY_WAITS, "mio_throttle"), removed),
-            moved={unit: min(1.0, load * found.again) for unit, load in computed.items()},
+            moved={unit: min(1.0, load * again) for unit, load in computed.items()},
         ),
         (share, executed),
         lambda: _places(view),
-        "assumed",
+        basis="assumed",
         variant="scattered",
         likelihood=LIKELY,
     )
+
+
+_FLOATS = {"F32", "F64", "F16", "BF16"}
+_SPREAD = ("chosen by data", "different addresses")
+_LONGEST_SLICE = 200
+"""Most values that a slice of an address follows; usual addresses need about ten."""
+
+
+def _scattered_adds(view: LaunchView) -> tuple[float, int] | None:
+    """Additions to many addresses, which come from a list of indices. No address is updated often,
+    so nothing queues for a word. But each update is a request of its own to L2, with its data. If
+    each destination sums its items in registers, it is stored once.
+
+    Their share of all requests of L1 to L2, 0 to 1; and how often an item is computed if each
+    destination sums its own: twice if the code reads data of the destination, because then the
+    other end of the item needs it as well. None without the machine code, or if no list of indices
+    chooses most of the addresses.
+
+    Also none where each lane adds a value that does not depend on the destination to a word of its
+    own: that is a histogram, whose indices are new in each launch. Lanes that add a row together,
+    and items that read data of their destinations, have a list that can be turned around.
+    """
+    code, sent = view.code, view.value("l2_l1_sectors")
+    if code is None or not sent or not code.sectors:
+        return None
+    program = code.program
+    adds = [
+        each.position
+        for each in code.atomics
+        if each.memory == "global"
+        and each.spread in _SPREAD
+        and not each.has_result
+        and not _FLOATS.isdisjoint(program.code[each.position].modifiers)
+    ]
+    sources = {position: _index_loads(program, position) for position in adds}
+    requests = {at: code.sectors.get(program.code[at].address, 0) for at in adds}
+    listed = [at for at in adds if sources[at]]
+    if 2 * sum(requests[at] for at in listed) <= sum(requests.values()):
+        return None
+    every = frozenset[int]().union(*(sources[at] or () for at in listed))
+    again = any(
+        position not in every and not every.isdisjoint(_index_loads(program, position) or ())
+        for position in code.with_opcodes(GLOBAL_LOADS)
+    )
+    if not again and sum(requests.values()) > _LANES / 2 * sum(program.counts[at] for at in adds):
+        return None
+    # Lanes that update one address each make a request.
+    threads = view.table.threads or {}
+    others = sum(
+        threads.get(program.code[each.position].address, 0)
+        for each in code.atomics
+        if each.memory == "global" and each.spread.startswith("one address")
+    )
+    total = max(sum(requests.values()), (view.value("global_reduction_sectors") or 0.0) - others)
+    return min(1.0, total / sent), 2 if again else 1
+
+
+def _index_loads(program: SassProgram, position: int) -> frozenset[int] | None:
+    """Loads from global memory that the address of an access depends on; None if numbers decide it
+    (the cell of a position), so that it is another one in each launch."""
+    from keet.analysis.sass.analyses.purpose import address_registers
+
+    read = program.values.read
+    spent = address_registers(program.code[position])
+    waiting = [read[position][name] for name in spent if name in read[position]]
+    seen, found = set(waiting), set[int]()
+    while waiting and len(seen) <= _LONGEST_SLICE:
+        for at in program.values.definitions(waiting.pop()):
+            each = program.code[at]
+            if each.role in (Role.FLOAT, Role.CONVERSION) and read[at]:
+                return None
+            if each.role is Role.LOAD:
+                found |= {at} if each.opcode in GLOBAL_LOADS else set()
+                continue
+            following = set(read[at].values()) - seen
+            seen |= following
+            waiting += following
+    return frozenset(found)
 
 
 _COMPUTED = tuple(unit for unit in WITHIN_SM if unit != "L1")
@@ -320,12 +394,11 @@ def _one_by_one(view: LaunchView, model: TimeModel) -> Candidate | None:
     )
     effect = Effect(dict.fromkeys(("L1", "L2"), 1 - fewer), kept_waits(model, MEMORY_WAITS, fewer))
     return Candidate(
-        FINDING.id,
         Sentence(text, per=per),
         effect,
         (per, sectors, executed),
         lambda: _places(view),
-        "assumed",
+        basis="assumed",
         variant="global",
         likelihood=1.0 if on_chip.atomics_one_address.test(view) else LIKELY,
     )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
+from typing import TYPE_CHECKING
 
 from keet.analysis.candidate import Candidate, kept_waits
 from keet.analysis.decisions.saturated import indexed_constants
@@ -11,7 +12,7 @@ from keet.analysis.facts import grid, instructions, on_chip, origin, waits
 from keet.analysis.facts.waits import STEPS
 from keet.analysis.instruction_removal import kept_waits_by, removed_part
 from keet.analysis.kernel.block_steps import BlockSteps, block_steps
-from keet.analysis.kernel.inactive_threads import LoneThread, lone_thread
+from keet.analysis.kernel.inactive_threads import lone_thread
 from keet.analysis.kernel.resident_warps import least_kept, resident_blocks
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import NOTABLE_PART
@@ -20,8 +21,10 @@ from keet.analysis.sass.instructions.opcodes import BY_PIPE
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, WITHIN_SM, Effect, TimeModel
 from keet.documents.finding import Place
 from keet.evidence import Evidence, Sentence
-from keet.findings import Absence, Edit, FindingSpec, otherwise, when
-from keet.units import Quantity
+from keet.findings import Absence, Edit, FindingSpec, absence, otherwise, when
+
+if TYPE_CHECKING:
+    from keet.analysis.sass.machine_code import MachineCode
 
 BARRIER_WAITS = Parameter(0.75, "share of the waiting at barriers that a fix removes", "fit")
 FEW_BLOCKS = Parameter(2, "blocks per SM, beyond which they cover each other's barriers", "fit")
@@ -110,56 +113,61 @@ FINDING = FindingSpec(
 
 
 def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
-    barrier = view.stall("barrier")
-    if barrier is not None and barrier.value > 0:
-        text = Sentence("Warps spend {at:.0f} of their time at block-wide barriers.", at=barrier)
-        waits = kept_waits(model, ("barrier",), BARRIER_WAITS * _uncovered(view))
-        constants = indexed_constants(view)
-        of_barriers = 1 - constants.part if constants else 1.0
-        variant, effect = "", Effect({"ADU": 1 - INDIRECT * of_barriers}, waits)
-        evidence: tuple[Evidence, ...] = (barrier,)
-        doubt = 1.0
-        if steps := block_steps(view):
-            effect, doubt = _by_few_warps(view, model, steps, effect), 1 - steps.idle
-        if steps and steps.idle >= NOTABLE_PART:
-            variant, (text, evidence) = STEPS, _shown_steps(view, barrier, steps)
-        if lone := lone_thread(view):
-            variant, effect, doubt = ONE_THREAD, _shared_out(view, model, lone), 1.0
-            part, label = Quantity(100 * lone.executed, "%"), "executed by one thread per block"
-            share = view.ledger.derived("lone_thread_share", part, label)
-            words = "Warps spend {at:.0f} of their time at block-wide barriers, mostly while one "
-            words += "thread of their block executes {share:.0f} of all instructions."
-            text, evidence = Sentence(words, at=barrier, share=share), (barrier, share)
-        places = partial(_lone_places, view, lone) if lone else view.barrier_places
-        found = Candidate(FINDING.id, text, effect, evidence, places, "assumed", variant)
-        yield found._replace(doubt=doubt)
+    barrier, code = view.stall("barrier"), view.code
+    if barrier is None or barrier.value <= 0:
+        return
+    words, cited = (
+        "Warps spend {at:.0f} of their time at block-wide barriers.",
+        dict[str, Evidence](),
+    )
+    # Other blocks of an SM do not wait at the barriers of this one.
+    blocks, uncovered = resident_blocks(view), 1.0
+    if blocks is not None:
+        uncovered = min(1.0, FEW_BLOCKS / float((blocks.given or blocks.fit).value))
+    waits = kept_waits(model, ("barrier",), BARRIER_WAITS * uncovered)
+    constants = indexed_constants(view)
+    of_barriers = 1 - constants.part if constants else 1.0
+    variant, doubt, effect = "", 1.0, Effect({"ADU": 1 - INDIRECT * of_barriers}, waits)
+    places: Callable[[], tuple[Place, ...]] = view.barrier_places
+    if code is not None and (steps := block_steps(view)):
+        effect, doubt = _by_few_warps(view, code, model, steps, effect), 1 - steps.idle
+        if steps.idle >= NOTABLE_PART:
+            metrics = ("inst_executed", "thread_inst_executed_pred_on")
+            counts = [each for each in map(view.get, metrics) if each is not None]
+            label = "executed in steps in which a part of the block's threads has work"
+            share = view.ledger.share("steps_share", steps.executed, label, *counts[:1])
+            label = "of the block's threads that have work in such a step"
+            active = view.ledger.share("steps_threads", steps.threads, label, *counts)
+            words = "{share:.0f} of the instructions are executed in steps between barriers in "
+            words += "which {active:.0f} of the block's threads have work; the others execute "
+            words += "conditions and wait. Warps spend {at:.0f} of their time at the barriers."
+            variant, cited = STEPS, {"share": share, "active": active}
+    if code is not None and (lone := lone_thread(view)):
+        # All threads of the block do a part of what one of them does now.
+        kept = 1 - MOST_REMOVED * lone.executed
+        gone = dict.fromkeys(lone.positions, float(MOST_REMOVED))
+        waits = kept_waits_by(view, model, gone, 1 - kept)
+        waits["barrier"] = 1 - MOST_REMOVED * lone.waiting
+        variant, effect, doubt = ONE_THREAD, Effect(dict.fromkeys(WITHIN_SM, kept), waits), 1.0
+        label = "executed by one thread per block"
+        cited = {"share": view.ledger.share("lone_thread_share", lone.executed, label)}
+        words = "Warps spend {at:.0f} of their time at block-wide barriers, mostly while one "
+        words += "thread of their block executes {share:.0f} of all instructions."
+        places = partial(_lone_places, view, code.executions(lone.positions))
+    yield Candidate(
+        Sentence(words, at=barrier, **cited),
+        effect,
+        (barrier, *cited.values()),
+        places,
+        basis="assumed",
+        variant=variant,
+        doubt=doubt,
+    )
 
 
-def _lone_places(view: LaunchView, lone: LoneThread) -> tuple[Place, ...]:
+def _lone_places(view: LaunchView, executions: Mapping[int, int]) -> tuple[Place, ...]:
     """Lines by the instructions that one thread executes; without lines, the barrier."""
-    if view.code is None:
-        return view.barrier_places()
-    program = view.code.program
-    runs = {program.code[each].address: program.counts[each] for each in lone.positions}
-    return view.places_by("instructions of one thread", runs) or view.barrier_places()
-
-
-def _shared_out(view: LaunchView, model: TimeModel, lone: LoneThread) -> Effect:
-    """All threads of the block do a part of what one of them does now."""
-    kept = 1 - MOST_REMOVED * lone.executed
-    gone = dict.fromkeys(lone.positions, float(MOST_REMOVED))
-    waits = kept_waits_by(view, model, gone, 1 - kept)
-    waits["barrier"] = 1 - MOST_REMOVED * lone.waiting
-    return Effect(dict.fromkeys(WITHIN_SM, kept), waits)
-
-
-def _uncovered(view: LaunchView) -> float:
-    """How far other blocks of an SM do not cover the waiting at barriers, 0 to 1: they do not wait
-    at the barriers of this one."""
-    blocks = resident_blocks(view)
-    if blocks is None:
-        return 1.0
-    return min(1.0, FEW_BLOCKS / float((blocks.given or blocks.fit).value))
+    return view.places_by("instructions of one thread", executions) or view.barrier_places()
 
 
 _PIPES: Mapping[str, Collection[str]] = {
@@ -172,32 +180,14 @@ _PIPES: Mapping[str, Collection[str]] = {
 """Opcodes by whose executions these units have less work."""
 
 
-_COUNTS = ("inst_executed", "thread_inst_executed_pred_on")
-"""Of warps and of threads."""
-
-
-def _shown_steps(
-    view: LaunchView, barrier: Evidence, steps: BlockSteps
-) -> tuple[Sentence, tuple[Evidence, ...]]:
-    counts = [each for each in map(view.get, _COUNTS) if each is not None]
-    label = "executed in steps in which a part of the block's threads has work"
-    percent = Quantity(100 * steps.executed, "%")
-    share = view.ledger.derived("steps_share", percent, label, *counts[:1])
-    label = "of the block's threads that have work in such a step"
-    percent = Quantity(100 * steps.threads, "%")
-    active = view.ledger.derived("steps_threads", percent, label, *counts)
-    words = "{share:.0f} of the instructions are executed in steps between barriers in which "
-    words += "{active:.0f} of the block's threads have work; the others execute conditions and "
-    words += "wait. Warps spend {at:.0f} of their time at the barriers."
-    text = Sentence(words, at=barrier, share=share, active=active)
-    return text, (barrier, share, active)
-
-
-def _by_few_warps(view: LaunchView, model: TimeModel, steps: BlockSteps, fewer: Effect) -> Effect:
+def _by_few_warps(
+    view: LaunchView, code: MachineCode, model: TimeModel, steps: BlockSteps, fewer: Effect
+) -> Effect:
     """As many warps as have work execute the steps. `fewer`: what the fix of the other barriers
     leaves."""
     removed = {unit: removed_part(view, steps.gone, unit) for unit in ("issue", "FMA", "ALU")}
-    removed |= {unit: _removed_of(view, steps, opcodes) for unit, opcodes in _PIPES.items()}
+    for unit, opcodes in _PIPES.items():
+        removed[unit] = code.part_gone(code.with_opcodes(opcodes), steps.gone)
     units = {unit: 1 - min(MOST_REMOVED, part) for unit, part in removed.items()}
     of_barriers = (1 - fewer.units["ADU"]) / INDIRECT  # the rest are loads of constants
     units["ADU"] = min(fewer.units["ADU"], 1 - of_barriers * (1 - units["ADU"]))
@@ -207,22 +197,10 @@ def _by_few_warps(view: LaunchView, model: TimeModel, steps: BlockSteps, fewer: 
     return Effect(units, waits)
 
 
-def _removed_of(view: LaunchView, steps: BlockSteps, opcodes: Collection[str]) -> float:
-    """Share of the executions of these opcodes that goes, 0 to 1."""
-    program = view.code.program if view.code else None
-    if program is None:
-        return 0.0
-    own = [each for each in program.ran if program.code[each].opcode in opcodes]
-    every = sum(program.counts[each] for each in own)
-    less = sum(program.counts[each] * steps.gone.get(each, 0.0) for each in own)
-    return less / every if every else 0.0
-
-
 def absent(view: LaunchView, _: TimeModel) -> Absence | None:
     if not view.stalls or view.stalls.get("barrier", 0.0) >= least_kept():
         return None
     share = view.stall("barrier")
     if share is None:
-        return Sentence("No warp waits at barriers."), ()
-    text = Sentence("Warps spend {share:.1f} of their time waiting at barriers.", share=share)
-    return text, (share,)
+        return absence("No warp waits at barriers.")
+    return absence("Warps spend {share:.1f} of their time waiting at barriers.", share=share)

@@ -19,8 +19,7 @@ from keet.analysis.facts import instructions, origin
 from keet.analysis.launch_view import LaunchView, LeadingLines
 from keet.analysis.sass.instructions.opcodes import BY_PIPE
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, TimeModel
-from keet.evidence import Sentence
-from keet.findings import Absence, Edit, FindingSpec, otherwise, when
+from keet.findings import Absence, Edit, FindingSpec, absence, otherwise, when
 
 if TYPE_CHECKING:
     from keet.analysis.sass.machine_code import MachineCode
@@ -72,17 +71,17 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     if measured and double_precision(view) == "unintended":
         text, evidence = measured
         effect = in_single_precision(view, model, is_unintended=True)
-        yield Candidate(FINDING.id, text, effect, evidence, partial(unit_places, view, "FP64"))
+        yield Candidate(text, effect, evidence, partial(unit_places, view, "FP64"))
 
 
 def absent(view: LaunchView, _model: TimeModel) -> Absence | None:
     busy = view.ceilings.reached("FP64")
     if view.all_executed and part_of(view, *BY_PIPE["FP64"]) < LEAST_PART:
-        shown = (busy,) if busy is not None else ()
-        return Sentence("The kernel executes no FP64 arithmetic to speak of."), shown
+        text = "The kernel executes no FP64 arithmetic to speak of."
+        return absence(text, busy=busy) if busy is not None else absence(text)
     if view.all_executed or busy is None or busy.value:
         return None
-    return Sentence("The FP64 pipe is busy for {busy:.0f} of the time.", busy=busy), (busy,)
+    return absence("The FP64 pipe is busy for {busy:.0f} of the time.", busy=busy)
 
 
 def leading_lines(code: MachineCode) -> LeadingLines:

@@ -12,7 +12,7 @@ from keet.analysis.launch_view import LaunchView, LeadingLines
 from keet.analysis.limits import SHORT_KERNEL_NS
 from keet.analysis.time_model import MOST_REMOVED, Effect, TimeModel
 from keet.evidence import Sentence
-from keet.findings import Absence, Edit, FindingSpec, otherwise, when
+from keet.findings import Absence, Edit, FindingSpec, absence, otherwise, when
 
 if TYPE_CHECKING:
     from keet.analysis.sass.machine_code import MachineCode
@@ -64,7 +64,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     removed = max(0.0, 1 - SHORT_KERNEL_NS / duration) if duration else 0.0
     effect = Effect(waits=kept_waits(model, ("no_instruction",), removed))
     places = partial(view.waiting_places, "no_instructions", "no_instruction")
-    yield Candidate(FINDING.id, Sentence(text, share=stalled), effect, (stalled,), places)
+    yield Candidate(Sentence(text, share=stalled), effect, (stalled,), places)
 
 
 def absent(view: LaunchView, _model: TimeModel) -> Absence | None:
@@ -72,9 +72,9 @@ def absent(view: LaunchView, _model: TimeModel) -> Absence | None:
     if not view.stalls or share >= 1 - MOST_REMOVED:
         return None
     if stalled is None:
-        return Sentence("No warp waits for instructions to be fetched."), ()
+        return absence("No warp waits for instructions to be fetched.")
     text = "Warps spend {share:.1f} of their time waiting for instructions to be fetched."
-    return Sentence(text, share=stalled), (stalled,)
+    return absence(text, share=stalled)
 
 
 def leading_lines(code: MachineCode) -> LeadingLines:

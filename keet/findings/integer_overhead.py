@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from keet.analysis.candidate import Amount, Basis, Candidate, part_of
+from keet.analysis.candidate import Amount, Candidate, part_of
 from keet.analysis.facts import instructions, origin
 from keet.analysis.facts.global_memory import WIDEST_ACCESS
 from keet.analysis.instruction_removal import kept_waits_by, removed_part
@@ -17,8 +17,7 @@ from keet.analysis.parameters import Parameter
 from keet.analysis.sass.instructions.opcodes import BY_PIPE
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, SHARPNESS, Effect, TimeModel
 from keet.evidence import Evidence, Sentence
-from keet.findings import Absence, Edit, FindingSpec, otherwise, when
-from keet.units import Quantity
+from keet.findings import Absence, Edit, FindingSpec, absence, otherwise, when
 
 if TYPE_CHECKING:
     from keet.analysis.sass.machine_code import MachineCode
@@ -132,25 +131,27 @@ _OVERHEAD = ("address", "control", "conversion")
 
 def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     yield from _search(view, model)
-    issue, divisions, counted = view.ceilings.reached("issue"), _divisions(view), _counted(view)
-    share, words = _overhead_share(view), _work_of(divisions)
+    issue, divisions, code = view.ceilings.reached("issue"), _divisions(view), view.code
+    counted = _counted(code) if code else {}
+    share = _overhead_share(view)
     if share is None and instructions.divides_integers.test(view):  # by their opcodes alone
-        share, words = divisions, "divide integers"
+        share = divisions
     if issue is None or share is None:
         return
     special, integers = part_of(view, "MUFU"), part_of(view, "I2F", "F2I")
-    smaller = _smaller(view)
+    smaller = _smaller(code) if code else {}
     divided = divisions.value / 100 - removed_part(view, smaller, "issue") if divisions else 0.0
-    passes = _fewer_passes(view) if model.busiest not in ("L1", "LSU") else {}
+    passes = _fewer_passes(view, code) if code and model.busiest not in ("L1", "LSU") else {}
     less = {**passes, **counted}
     unneeded = {unit: removed_part(view, less, unit) for unit in (*_PIPES, "issue")}
     certain = divided + unneeded["issue"]
     # What is counted can go as a whole; of the other instructions, every kernel needs some.
-    rest = share.value / 100 - divided
-    if view.code:
-        others = _rest(view, counted)
+    rest, others = share.value / 100 - divided, list[int]()
+    if code:
+        known = {*code.expanded(*INTEGER_DIVISIONS), *counted}
+        others = [each for each in _overhead(code) if each not in known]
         again = {each: passes[each] for each in others if each in passes}
-        rest = view.code.share(others) - removed_part(view, again, "issue")
+        rest = code.share(others) - removed_part(view, again, "issue")
     beyond = max(0.0, rest - OVERHEAD_BASE * (1 - certain))
     removed = {
         unit: min(MOST_REMOVED, OVERHEAD_REMOVED * (beyond + divided + part))
@@ -162,89 +163,42 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         of_integers = (integers + min(special, integers / 2)) / on_xu
         units["XU"] = 1 - removed["ADU"] * of_integers
     of_overhead = min(1.0, removed["ADU"] / (share.value / 100)) if share.value else 0.0
-    gone = dict.fromkeys(_overhead(view), of_overhead) if of_overhead else {}
+    gone = dict.fromkeys(_overhead(code), of_overhead) if of_overhead and code else {}
     gone |= {each: OVERHEAD_REMOVED * part for each, part in counted.items()}
     gone |= {each: max(part, gone.get(each, 0.0)) for each, part in passes.items()}
-    if passes:
-        units |= dict.fromkeys(("L1", "LSU"), 1 - _accesses_saved(view, passes))
+    if passes and code:
+        accesses = [each for each in code.program.ran if code.program.code[each].memory is not None]
+        units |= dict.fromkeys(("L1", "LSU"), 1 - code.part_gone(accesses, passes))
     gone |= {each: OVERHEAD_REMOVED * (1 - part) for each, part in smaller.items()}
-    if (reloads := _reloads(view)) and (left := loads_left(view)) is not None:
+    reloads = _reloads(view, code) if code else []
+    if reloads and code and (left := loads_left(view)) is not None:
         # With several results per thread, one set of addresses and one load serve all of them. They
         # wait less as far as instructions are the limit.
         gone |= dict.fromkeys(reloads, (1 - left) * model.loads.get("issue", 0.0) ** SHARPNESS)
-        units["issue"] -= (1 - left) * view.code.share(reloads) if view.code else 0.0
-    if instructions.repeats_in_neighbours.test(view) and view.code:
+        units["issue"] -= (1 - left) * code.share(reloads)
+    if instructions.repeats_in_neighbours.test(view) and code:
         # A thread that takes the items of several has their addresses once, and waits once.
-        alike, counts = view.code.lane_groups, view.code.program.counts
+        alike, counts = code.lane_groups, code.program.counts
         taken = sum(part * counts[at] for at, part in alike.items()) / sum(
             counts[at] for at in alike
         )
-        overhead = dict.fromkeys(_rest(view, counted), INDIRECT * taken)
-        gone = {**_wider_loads(view.code, taken), **overhead, **gone}
+        gone = {**_wider_loads(code, taken), **dict.fromkeys(others, INDIRECT * taken), **gone}
         units |= {
             unit: min(units[unit], 1 - removed_part(view, gone, unit))
             for unit in (*_PIPES, "issue")
         }
     waits = kept_waits_by(view, model, gone, removed["issue"])
-    places = partial(view.column_places, "executed instructions", "inst_executed")
-    text, shown = _shown(view, issue, share, divisions, words)
-    text, shown = _with_steps(view, text, shown) if passes else (text, shown)
+    text, shown = _shown(view, issue, share, divisions, with_steps=bool(passes))
     # Most of it is counted: only how the code looks without it is assumed.
-    is_counted = view.code is not None and certain >= MAJORITY * (certain + beyond) > 0
-    basis: Basis = "measured" if is_counted else "assumed"
+    is_counted = code is not None and certain >= MAJORITY * (certain + beyond) > 0
     yield Candidate(
-        FINDING.id,
         text,
         Effect(units, waits),
         tuple(shown),
-        places,
-        basis,
+        partial(view.column_places, "executed instructions", "inst_executed"),
+        basis="measured" if is_counted else "assumed",
         amount=partial(_least, view),
     )
-
-
-def _shown(
-    view: LaunchView, issue: Evidence, share: Evidence, divisions: Evidence | None, words: str
-) -> tuple[Sentence, list[Evidence]]:
-    said, shown = Sentence(), [share, issue]
-    for part, text in ((divisions, _DIVIDES), *_named(view)):
-        if part is not None and part is not share and part.value / 100 >= NOTABLE_PART:
-            said = Sentence("{before}{then}", before=said, then=Sentence(text, part=part))
-            shown.append(part)
-    return Sentence(
-        "The schedulers issue in {issue:.0f} of the cycles, and {share:.0f} of the instructions "
-        "{words}.{named}",
-        issue=issue,
-        share=share,
-        words=words,
-        named=said,
-    ), shown
-
-
-def _with_steps(
-    view: LaunchView, text: Sentence, shown: list[Evidence]
-) -> tuple[Sentence, list[Evidence]]:
-    steps = view.code.exchange_steps if view.code else None
-    executed = view.get("inst_executed")
-    if steps is None or executed is None:
-        return text, shown
-    label = "values of shared memory that a thread loads between two barriers"
-    held = view.ledger.derived("held_values", Quantity(steps.held, ""), label, executed)
-    label = "values that a thread combines with each other in a step"
-    group = view.ledger.derived("combined_values", Quantity(steps.group, ""), label, executed)
-    words = "{text} Between two barriers a thread loads {held:.0f} values from shared memory, and "
-    words += "combines {group:.0f} at a time."
-    return Sentence(words, text=text, held=held, group=group), [*shown, held, group]
-
-
-def _accesses_saved(view: LaunchView, gone: Mapping[int, float]) -> float:
-    """Share of the executed accesses to memory that goes, 0 to 1."""
-    if view.code is None:
-        return 0.0
-    program = view.code.program
-    every = [each for each in program.ran if program.code[each].memory is not None]
-    saved = sum(program.counts[each] * gone.get(each, 0.0) for each in every)
-    return saved / (sum(program.counts[each] for each in every) or 1)
 
 
 def _wider_loads(code: MachineCode, taken: float) -> dict[int, float]:
@@ -252,6 +206,45 @@ def _wider_loads(code: MachineCode, taken: float) -> dict[int, float]:
     which go, with wide loads. Those at addresses that depend on data stay."""
     loads = [each for each in code.accesses if each.kind == "load" and not each.is_gather]
     return {each.position: min(taken, max(0.0, 1 - each.width / WIDEST_ACCESS)) for each in loads}
+
+
+def _shown(
+    view: LaunchView,
+    issue: Evidence,
+    share: Evidence,
+    divisions: Evidence | None,
+    *,
+    with_steps: bool,
+) -> tuple[Sentence, list[Evidence]]:
+    """`with_steps`: also how many values of shared memory a thread holds between barriers."""
+    # Divisions are counted for any purpose, as arithmetic on data, too: they are named where they
+    # are a notable part.
+    is_notable = divisions is not None and divisions.value / 100 >= NOTABLE_PART
+    words = _WITH_DIVISIONS if is_notable else _OTHERS
+    text = Sentence(
+        "The schedulers issue in {issue:.0f} of the cycles, and {share:.0f} of the instructions "
+        "{words}.",
+        issue=issue,
+        share=share,
+        words="divide integers" if share is divisions else words,
+    )
+    shown = [share, issue]
+    for part, also in ((divisions, _DIVIDES), *_named(view)):
+        if part is not None and part is not share and part.value / 100 >= NOTABLE_PART:
+            text = Sentence(f"{{text}} {also}", text=text, part=part)
+            shown.append(part)
+    steps = view.code.exchange_steps if view.code and with_steps else None
+    executed = view.get("inst_executed")
+    if steps is not None and executed is not None:
+        label = "values of shared memory that a thread loads between two barriers"
+        held = view.ledger.derived("held_values", steps.held, label, executed)
+        label = "values that a thread combines with each other in a step"
+        group = view.ledger.derived("combined_values", steps.group, label, executed)
+        words = "{text} Between two barriers a thread loads {held:.0f} values from shared memory, "
+        words += "and combines {group:.0f} at a time."
+        text = Sentence(words, text=text, held=held, group=group)
+        shown += [held, group]
+    return text, shown
 
 
 def _least(view: LaunchView) -> Amount:
@@ -268,47 +261,46 @@ def _search(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     code, executed = view.code, view.get("inst_executed")
     if code is None or executed is None or not code.search_loops:
         return
-    program, loop = code.program, code.search_loops[0]
+    loop = code.search_loops[0]
     gone = dict.fromkeys(loop.positions, float(MOST_REMOVED))
     units = {unit: 1 - removed_part(view, gone, unit) for unit in (*_PIPES, "issue")}
-    accesses = [each for each in program.ran if program.code[each].opcode in BY_PIPE["LSU"]]
+    accesses = code.with_opcodes(BY_PIPE["LSU"])
     if every := code.share(accesses):
         own = code.share(each for each in accesses if each in gone)
         units |= dict.fromkeys(("LSU", "L1"), 1 - MOST_REMOVED * own / every)
     part, hits = code.share(loop.positions), loop.found / loop.iterations
-    label, derived = "of the executed instructions search", view.ledger.derived
-    share = derived("search_share", Quantity(100 * part, "%"), label, executed)
+    label = "of the executed instructions search"
+    share = view.ledger.share("search_share", part, label, executed)
     label = "iterations of the search that find something"
-    seldom = derived("search_hits", Quantity(100 * hits, "%"), label, executed)
+    seldom = view.ledger.share("search_hits", hits, label, executed)
     words = "{share:.0f} of the executed instructions belong to a loop in which every warp looks "
     words += "at one entry at a time; {hits:.1f} of its iterations find something to do."
     text = Sentence(words, share=share, hits=seldom)
     effect = Effect(units, kept_waits_by(view, model, gone, MOST_REMOVED * part))
-    costs = {program.code[each].address: program.counts[each] for each in loop.positions}
-    places = partial(view.places_by, "instructions of a search", costs)
-    shown = (share, seldom)
-    yield Candidate(FINDING.id, text, effect, shown, places, "assumed", SEARCH, doubt=0.0)
+    executions = code.executions(loop.positions)
+    yield Candidate(
+        text,
+        effect,
+        (share, seldom),
+        partial(view.places_by, "instructions of a search", executions),
+        basis="assumed",
+        variant=SEARCH,
+        doubt=0.0,
+    )
 
 
 def absent(view: LaunchView, _model: TimeModel) -> Absence | None:
     share = _overhead_share(view) if view.code is not None else None
     if view.code is None or share is None:
         return None
-    if share.value / 100 + view.code.share(_counted(view)) >= 1 - MOST_REMOVED:
+    if share.value / 100 + view.code.share(_counted(view.code)) >= 1 - MOST_REMOVED:
         return None
     text = "{share:.1f} of the instructions are for addresses and conditions."
-    return Sentence(text, share=share), (share,)
+    return absence(text, share=share)
 
 
 _OTHERS = "compute addresses, conditions and conversions"
 _WITH_DIVISIONS = f"divide integers or {_OTHERS}"
-
-
-def _work_of(divisions: Evidence | None) -> str:
-    """What the counted instructions do. Divisions are counted for any purpose, as arithmetic on
-    data, too: they are named where they are a notable part."""
-    is_part = divisions is not None and divisions.value / 100 >= NOTABLE_PART
-    return _WITH_DIVISIONS if is_part else _OTHERS
 
 
 def _overhead_share(view: LaunchView) -> Evidence | None:
@@ -318,9 +310,9 @@ def _overhead_share(view: LaunchView) -> Evidence | None:
     if executed is None:
         return None
     if view.code is not None:
-        part = view.code.share(_overhead(view))
+        part = view.code.share(_overhead(view.code))
         label = f"of the executed instructions {_WITH_DIVISIONS}"
-        return view.ledger.derived("overhead_share", Quantity(100 * part, "%"), label, executed)
+        return view.ledger.share("overhead_share", part, label, executed)
     integers = view.get("thread_inst_integer")
     parts = integers, view.get("thread_inst_fp32"), view.get("thread_inst_fp64")
     every = view.total("thread_insts", "arithmetic thread instructions", *parts)
@@ -340,111 +332,72 @@ def _divisions(view: LaunchView) -> Evidence | None:
         of_conversions = min(part_of(view, "I2F"), part_of(view, "MUFU")) * PER_DIVISION
         part = instructions.counted_divisions(view) or of_conversions
     label = "of the executed instructions divide integers"
-    return view.ledger.derived("division_share", Quantity(100 * part, "%"), label, executed)
+    return view.ledger.share("division_share", part, label, executed)
 
 
-def _overhead(view: LaunchView) -> list[int]:
+def _overhead(code: MachineCode) -> list[int]:
     """Positions of the instructions for addresses, conditions and conversions, and of divisions of
     integers for any purpose."""
-    if view.code is None:
-        return []
-    code, divisions = view.code, set(view.code.expanded(*INTEGER_DIVISIONS))
-    return [
-        each
-        for each in code.program.ran
-        if code.purposes[each].value in _OVERHEAD or each in divisions
-    ]
+    own = {*code.for_purposes(*_OVERHEAD), *code.expanded(*INTEGER_DIVISIONS)}
+    return [each for each in code.program.ran if each in own]
 
 
-def _fewer_passes(view: LaunchView) -> dict[int, float]:
+def _fewer_passes(view: LaunchView, code: MachineCode) -> dict[int, float]:
     """By position, the share that goes if a thread does several steps on the values that it holds
     before it puts them back into shared memory: loads, stores, and as many of the addresses."""
-    code = view.code
-    if code is None or code.exchange_steps is None or code.exchange_steps.left >= 1:
-        return {}
     steps = code.exchange_steps
+    if steps is None or steps.left >= 1:
+        return {}
     own = part_of_memory(view, lambda each: each in steps.positions)
-    addresses = (each for each in code.program.ran if code.purposes[each].value == "address")
-    gone = dict.fromkeys(addresses, own * (1 - steps.left))
+    gone = dict.fromkeys(code.for_purposes("address"), own * (1 - steps.left))
     return gone | dict.fromkeys(steps.positions, 1 - steps.left)
 
 
-def _smaller(view: LaunchView) -> dict[int, float]:
+def _smaller(code: MachineCode) -> dict[int, float]:
     """By position of 128-bit divisions, the share that 64-bit ones in their place would take."""
-    for each in view.code.expansions if view.code else ():
-        if each.name == HUGE_DIVISION and view.code:
-            executed = sum(view.code.program.counts[position] for position in each.positions)
-            return dict.fromkeys(
-                each.positions, min(1.0, PER_LONG_DIVISION * each.calls / executed)
-            )
+    for each in code.expansions:
+        if each.name == HUGE_DIVISION:
+            executed = sum(code.program.counts[position] for position in each.positions)
+            part = min(1.0, PER_LONG_DIVISION * each.calls / executed)
+            return dict.fromkeys(each.positions, part)
     return {}
 
 
-def _rest(view: LaunchView, counted: Mapping[int, float]) -> list[int]:
-    """Positions of the instructions for addresses, conditions and conversions that are neither
-    divisions nor counted otherwise."""
-    if view.code is None:
-        return []
-    divisions = set(view.code.expanded(*INTEGER_DIVISIONS))
-    return [each for each in _overhead(view) if each not in divisions and each not in counted]
+_DIVIDES = "{part:.0f} are divisions or remainders of integers."
 
 
-_DIVIDES = " {part:.0f} are divisions or remainders of integers."
-_WIDE = " {part:.0f} are for upper halves and carries of long integers."
-_BYTES = " {part:.0f} take bytes out of words and compute with them one by one."
-_GROUPS = " {part:.0f} compute the same in several neighbouring threads."
-
-
-def _named(view: LaunchView) -> Iterator[tuple[Evidence | None, str]]:
+def _named(view: LaunchView) -> Iterator[tuple[Evidence, str]]:
     """What is counted beside divisions, with the sentences about it."""
-    executed = view.get("inst_executed")
-    if view.code is None or executed is None:
+    code, executed = view.code, view.get("inst_executed")
+    if code is None or executed is None:
         return
-    for name, label, positions, text in (
-        (
-            "wide_share",
-            "are for upper halves and carries of long integers",
-            view.code.wide_integers,
-            _WIDE,
-        ),
-        (
-            "single_byte_share",
-            "take bytes out of words and compute with them one by one",
-            view.code.packed_bytes.gone,
-            _BYTES,
-        ),
-        (
-            "lane_group_share",
-            "compute the same in several neighbouring threads",
-            view.code.lane_groups,
-            _GROUPS,
-        ),
+    wide, single = code.wide_integers, code.packed_bytes.gone
+    for name, positions, words in (
+        ("wide_share", wide, "are for upper halves and carries of long integers"),
+        ("single_byte_share", single, "take bytes out of words and compute with them one by one"),
+        ("lane_group_share", code.lane_groups, "compute the same in several neighbouring threads"),
     ):
-        part = Quantity(100 * view.code.share(positions), "%")
-        whole = f"of the executed instructions {label}"
-        yield view.ledger.derived(name, part, whole, executed), text
+        label = f"of the executed instructions {words}"
+        share = view.ledger.share(name, code.share(positions), label, executed)
+        yield share, f"{{part:.0f}} {words}."
 
 
-def _reloads(view: LaunchView) -> list[int]:
+def _reloads(view: LaunchView, code: MachineCode) -> list[int]:
     """Positions of the global loads of values that other threads load, too; empty unless that is
     known. Addresses that come from data are no others' addresses."""
-    if view.code is None or not mostly_hits(view) or instructions.divides_integers.test(view):
+    if not mostly_hits(view) or instructions.divides_integers.test(view):
         return []  # without divisions, as many are loaded as before
-    gathered = {each.position for each in view.code.accesses if each.is_gather}
-    code, program = view.code, view.code.program
-    loads = [each for each in program.ran if program.code[each].opcode == "LDG"]
+    gathered = {each.position for each in code.accesses if each.is_gather}
+    loads = code.with_opcodes(["LDG"])
     return [] if code.share(gathered) > MAJORITY * code.share(loads) else loads
 
 
-def _counted(view: LaunchView) -> dict[int, float]:
+def _counted(code: MachineCode) -> dict[int, float]:
     """By position, the share that goes of instructions that 64-bit integers need and 32-bit ones do
     not, of arithmetic on single bytes, and of what neighbouring threads compute equally. Divisions
     at run time are counted on their own."""
-    if view.code is None:
-        return {}
-    code = view.code
     gone = code.lane_groups | code.packed_bytes.gone | dict.fromkeys(code.wide_integers, 1.0)
-    divisions = set(view.code.expanded(*INTEGER_DIVISIONS))
+    divisions = set(code.expanded(*INTEGER_DIVISIONS))
     return {each: part for each, part in gone.items() if each not in divisions}
 
 
@@ -463,6 +416,5 @@ def leading_lines(code: MachineCode) -> LeadingLines:
     positions = known[of]
     if code.share(positions) < NOTABLE_PART:
         of = "work on addresses and conditions"
-        purposes = code.purposes
-        positions = [each for each in code.program.ran if purposes[each].value in _OVERHEAD]
+        positions = code.for_purposes(*_OVERHEAD)
     return LeadingLines(of, [(each, code.program.counts[each]) for each in positions])

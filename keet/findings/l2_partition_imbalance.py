@@ -9,8 +9,7 @@ from keet.analysis.decisions.atomics import hot_slice
 from keet.analysis.facts import global_memory, on_chip, origin
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import HOT_LINE_RATE, MOST_REMOVED, SKEW_FROM, TimeModel
-from keet.evidence import Sentence
-from keet.findings import Absence, Edit, FindingSpec, otherwise, when
+from keet.findings import Absence, Edit, FindingSpec, absence, otherwise, when
 
 FINDING = FindingSpec(
     id="l2_partition_imbalance",
@@ -64,7 +63,7 @@ FINDING = FindingSpec(
 def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     hot = hot_slice(model)
     if hot and not hot.is_atomic:
-        yield Candidate(FINDING.id, *hot.shown, view.sampled_places)
+        yield Candidate(*hot.shown, view.sampled_places)
 
 
 def absent(view: LaunchView, model: TimeModel) -> Absence | None:
@@ -75,4 +74,4 @@ def absent(view: LaunchView, model: TimeModel) -> Absence | None:
     if skew is None or skew.value >= SKEW_FROM:
         return None
     text = "The busiest slice of L2 looks up {skew:.2f} times the average."
-    return Sentence(text, skew=skew), (skew, most, usual)
+    return absence(text, skew=skew, most=most, usual=usual)

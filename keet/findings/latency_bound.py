@@ -35,8 +35,7 @@ from keet.analysis.time_model import (
 )
 from keet.catalog import stalls
 from keet.evidence import Evidence, Sentence
-from keet.findings import Absence, Edit, FindingSpec, otherwise, when
-from keet.units import Quantity
+from keet.findings import Absence, Edit, FindingSpec, absence, otherwise, when
 
 if TYPE_CHECKING:
     from keet.analysis.sass.machine_code import MachineCode
@@ -306,12 +305,11 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         text = Sentence(" ").join((Sentence(first, part=called), text))
         is_serial, variant, evidence = True, "calls", [called, *evidence]
     yield Candidate(
-        FINDING.id,
         text,
         Effect(waits=covered, least=serial_share(view)),
         tuple(piece for piece in evidence if piece is not None),
         lambda: waits.awaited_places(view, longest),
-        "assumed",
+        basis="assumed",
         variant=variant,
         likelihood=1.0 if view.stalls and not is_serial else LIKELY,
         doubt=1 - shown,
@@ -444,10 +442,10 @@ def _round_trips(view: LaunchView) -> Evidence | None:
     label = "loads that are waited for one after the other"
     iterations, _ = waits.awaited_iterations(view.code)
     if iterations:
-        return view.ledger.derived("round_trips", Quantity(iterations, ""), label)
+        return view.ledger.derived("round_trips", iterations, label)
     if waits.branches_part_loads.test(view):
         parted, _ = waits.parted_loads(view.code)
-        return view.ledger.derived("round_trips", Quantity(parted, ""), label)
+        return view.ledger.derived("round_trips", parted, label)
     if waits.dependent_loads.test(view):
         return None
     samples = Counter(
@@ -462,7 +460,7 @@ def _round_trips(view: LaunchView) -> Evidence | None:
     spread = 1 / alike / _chained(view.code, samples) if every else 0.0
     if spread < 1:
         return None
-    return view.ledger.derived("round_trips", Quantity(spread, ""), label)
+    return view.ledger.derived("round_trips", spread, label)
 
 
 def _chained(code: MachineCode, samples: Mapping[int, int]) -> float:
@@ -490,4 +488,4 @@ def absent(view: LaunchView, model: TimeModel) -> Absence | None:
     if busiest is None or loads[unit] * (1 - model.fixed) + model.fixed < 1 / WORTH:
         return None
     text = "Without any waiting, {unit} would set the pace (busy: {busy:.0f})."
-    return Sentence(text, unit=busiest.spoken, busy=busiest.reached), (busiest.reached,)
+    return absence(text, unit=busiest.spoken, busy=busiest.reached)

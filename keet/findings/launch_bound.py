@@ -22,7 +22,7 @@ from keet.analysis.limits import LEAST_KERNEL_NS, LIKELY, NOTABLE_PART, SHORT_KE
 from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import Effect, TimeModel
 from keet.evidence import Evidence, Sentence, constant
-from keet.findings import Absence, Edit, FindingSpec, otherwise, when
+from keet.findings import Absence, Edit, FindingSpec, absence, otherwise, when
 from keet.units import Quantity
 
 LAUNCH_GAP_NS = Parameter(
@@ -119,9 +119,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         if per_warp is not None and per_warp.value <= FEW_INSTRUCTIONS:
             warp = Sentence("A warp executes {n:.0f} instructions on average.", n=per_warp)
             text, evidence = Sentence(" ").join((text, warp)), (*evidence, per_warp)
-    made = Candidate(
-        FINDING.id, text, times**short, evidence, partial(launch_places, view), "assumed"
-    )
+    made = Candidate(text, times**short, evidence, partial(launch_places, view), basis="assumed")
     if sweeps:
         text = Sentence(
             "The kernel takes {time}. It changes an array by other elements of it and sets a flag: "
@@ -151,4 +149,4 @@ def absent(view: LaunchView, model: TimeModel) -> Absence | None:
     if duration is None or duration.value <= 0 or shortness(view, model) > 0:
         return None
     text = "The kernel takes {time}: launching it is a small part of that."
-    return Sentence(text, time=duration), (duration,)
+    return absence(text, time=duration)

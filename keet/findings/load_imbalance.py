@@ -94,7 +94,7 @@ def candidates(view: LaunchView, _: TimeModel) -> Iterator[Candidate]:
         effect = Effect(longest_sm=max(left, 1 / MAX_GAIN), every_wait=resident(view) ** (1 - left))
         evidence = (even.share, even.ratio, *((shape.waves,) if shape and shape.waves else ()))
         text = Sentence("SMs have unequal work: {even}.", even=even.text)
-        made = Candidate(FINDING.id, text, effect, evidence, view.sampled_places)
+        made = Candidate(text, effect, evidence, view.sampled_places)
         if held is not None and by_loops:  # the number of waves would explain it, too
             text = Sentence(
                 "{said} They hold {held:.0f} of the warps that they would hold if all blocks took "
@@ -120,7 +120,7 @@ def candidates(view: LaunchView, _: TimeModel) -> Iterator[Candidate]:
             "block: probably few blocks do most of the work."
         )
         text, evidence = Sentence(words, share=share), (share, active, elapsed)
-        yield Candidate(FINDING.id, text, effect, evidence, view.sampled_places, "assumed")
+        yield Candidate(text, effect, evidence, view.sampled_places, basis="assumed")
 
 
 def _left(even: float, expected: float) -> float:

@@ -16,7 +16,7 @@ from keet.analysis.sass.instructions.opcodes import LOCAL
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, Effect, TimeModel
 from keet.documents.finding import Place
 from keet.evidence import Evidence, Sentence
-from keet.findings import Absence, Edit, FindingSpec, otherwise, when
+from keet.findings import Absence, Edit, FindingSpec, absence, otherwise, when
 
 FINDING = FindingSpec(
     id="local_memory_spill",
@@ -89,7 +89,6 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     units |= {unit: 1 - removed_part(view, gone, unit) for unit in ("issue", "ALU", "FMA")}
     text = "{share:.0f} of the sectors that L1 serves belong to local memory: {cause}."
     yield Candidate(
-        FINDING.id,
         Sentence(text, share=share, cause=_CAUSES[cause]),
         Effect(units, waits),
         (share, local, every),
@@ -166,8 +165,8 @@ def absent(view: LaunchView, _: TimeModel) -> Absence | None:
     if local is None or None in map(view.get, ("local_load_sectors", "local_store_sectors")):
         return None
     if share is None:
-        return Sentence("The kernel does not access local memory."), (local,)
+        return absence("The kernel does not access local memory.", local=local)
     if share.value >= 100 * (1 - MOST_REMOVED):
         return None
     text = "{share:.1f} of the sectors that L1 serves are local memory."
-    return Sentence(text, share=share), (share, local)
+    return absence(text, share=share, local=local)

@@ -82,7 +82,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         effect = in_single_precision(view, model, is_unintended=False)
         text, evidence = measured
         places = partial(_places, view)
-        found = Candidate(FINDING.id, text, effect, evidence, places, "assumed")
+        found = Candidate(text, effect, evidence, places, basis="assumed")
         yield found._replace(doubt=doubt_if_counted(view))
 
 

@@ -21,7 +21,7 @@ from keet.analysis.parameters import Parameter
 from keet.analysis.sass.instructions.opcodes import BY_PIPE, GLOBAL, GLOBAL_ATOMICS
 from keet.analysis.time_model import BLOCK_STARTS, INDIRECT, Effect, TimeModel
 from keet.evidence import Sentence
-from keet.findings import Absence, Edit, FindingSpec, otherwise, when
+from keet.findings import Absence, Edit, FindingSpec, absence, otherwise, when
 from keet.units import Quantity
 
 if TYPE_CHECKING:
@@ -131,7 +131,6 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         "{widest:.0f}s."
     )
     yield Candidate(
-        FINDING.id,
         Sentence(text, width=shown, widest=widest),
         Effect(
             dict.fromkeys(("issue", "LSU", "FMA", "ALU", "ADU"), 1 - saved)
@@ -142,7 +141,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         ),
         (shown, widest, executed),
         lambda: view.places_by("narrow accesses", accesses_saved(view, WIDEST_ACCESS)),
-        "assumed",
+        basis="assumed",
     )
 
 
@@ -224,4 +223,4 @@ def absent(view: LaunchView, _: TimeModel) -> Absence | None:
         return None
     shown = view.ledger.derived("access_width", Quantity(width, "byte"), _WIDTH, executed)
     text = "A global access moves {width:.1f}s per thread, as many as it can."
-    return Sentence(text, width=shown), (shown,)
+    return absence(text, width=shown)

@@ -20,7 +20,7 @@ from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import Effect, TimeModel
 from keet.documents.finding import Place
 from keet.evidence import Sentence
-from keet.findings import Absence, Edit, FindingSpec, otherwise, when
+from keet.findings import Absence, Edit, FindingSpec, absence, otherwise, when
 
 if TYPE_CHECKING:
     from keet.analysis.sass.analyses.outer_products import FactorType
@@ -88,8 +88,24 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     variant = "hopper" if view.capability == (9, 0) else ""  # wgmma is its own
     # The other factor of a quantised one is a float, which has to be rounded.
     chance = LIKELY if factors == "quantised" else 1.0
-    effect, places = _effect(view, model, factors), partial(_places, view)
-    yield Candidate(FINDING.id, text, effect, (busy,), places, "assumed", variant, chance)
+    # The arithmetic goes to the tensor cores, and a warp reads fragments from shared memory instead
+    # of values for each thread. Triton's tiles are larger than those of a warp.
+    product, kept = view.code.outer_products if view.code else None, float(TENSOR_WORK)
+    units = dict.fromkeys(("FMA", "issue", "LSU", "L1", "ALU"), kept)
+    fronts = view.value("shared_load_wavefronts")
+    if product is not None and fronts and not origin.triton.test(view):
+        needed = product.amount * _BYTES[factors] * 2 / WARP_TILE * _LANES / _WAVEFRONT
+        units |= less_shared(model, 1 - min(1.0, needed / fronts), fronts).units
+    effect, places = Effect(units, every_wait=kept), partial(_places, view)
+    yield Candidate(
+        text,
+        effect,
+        (busy,),
+        places,
+        basis="assumed",
+        variant=variant,
+        likelihood=chance,
+    )
 
 
 _WORDS: dict[FactorType, str] = {
@@ -112,18 +128,6 @@ def _factors(view: LaunchView) -> FactorType:
     if product is None or product.depth < LEAST_DEPTH:
         return ""
     return product.factors if view.capability >= (7, 2) or product.factors == "halves" else ""
-
-
-def _effect(view: LaunchView, model: TimeModel, factors: FactorType) -> Effect:
-    """The arithmetic goes to the tensor cores, and a warp reads fragments from shared memory
-    instead of values for each thread. Triton's tiles are larger than those of a warp."""
-    product, kept = view.code.outer_products if view.code else None, float(TENSOR_WORK)
-    units = dict.fromkeys(("FMA", "issue", "LSU", "L1", "ALU"), kept)
-    fronts = view.value("shared_load_wavefronts")
-    if product is not None and fronts and not origin.triton.test(view):
-        needed = product.amount * _BYTES[factors] * 2 / WARP_TILE * _LANES / _WAVEFRONT
-        units |= less_shared(model, 1 - min(1.0, needed / fronts), fronts).units
-    return Effect(units, every_wait=kept)
 
 
 def _places(view: LaunchView) -> tuple[Place, ...]:
@@ -162,4 +166,4 @@ def absent(view: LaunchView, _model: TimeModel) -> Absence | None:
     busy = view.ceilings.reached("tensor")
     if busy is None or busy.value <= TENSOR_IDLE:
         return None
-    return Sentence("The tensor cores are busy for {busy:.0f} of the time.", busy=busy), (busy,)
+    return absence("The tensor cores are busy for {busy:.0f} of the time.", busy=busy)

@@ -108,7 +108,7 @@ FINDING = FindingSpec(
 
 
 def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
-    yield from limited_occupancy(model, "sm", FINDING.id, partial(launch_places, view))
+    yield from limited_occupancy(model, "sm", partial(launch_places, view))
     # Blocks that end about as fast as new ones start: few are on an SM, although more fit.
     reached, possible = view.get("achieved_occupancy_pct"), view.get("theoretical_occupancy_pct")
     waves, per_warp = view.get("waves_per_sm"), instructions_per_warp(view)
@@ -144,13 +144,12 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
             (*evidence, model.block_starts),
         )
     yield Candidate(
-        FINDING.id,
         said,
         effect,
         evidence,
         partial(launch_places, view),
-        "assumed",
-        grid.SHORT_BLOCKS,
+        basis="assumed",
+        variant=grid.SHORT_BLOCKS,
     )
 
 
@@ -194,7 +193,12 @@ def _early_warps(
     said = Sentence(text, reached=reached, possible=possible, block=block, warp=warp)
     shown = (reached, possible, block, warp)
     return Candidate(
-        FINDING.id, said, effect, shown, partial(launch_places, view), "assumed", grid.EARLY_WARPS
+        said,
+        effect,
+        shown,
+        partial(launch_places, view),
+        basis="assumed",
+        variant=grid.EARLY_WARPS,
     )
 
 

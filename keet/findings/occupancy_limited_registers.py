@@ -81,7 +81,7 @@ FINDING = FindingSpec(
 
 
 def candidates(_: LaunchView, model: TimeModel) -> Iterator[Candidate]:
-    return limited_occupancy(model, "registers", FINDING.id, if_tied="registers_and_shared")
+    return limited_occupancy(model, "registers", if_tied="registers_and_shared")
 
 
 def absent(view: LaunchView, _: TimeModel) -> Absence | None:

@@ -75,7 +75,7 @@ _MOST_ARRAYS = 5
 
 
 def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
-    return limited_occupancy(model, "shared_memory", FINDING.id, partial(_places, view))
+    return limited_occupancy(model, "shared_memory", partial(_places, view))
 
 
 def _places(view: LaunchView) -> tuple[Place, ...]:

@@ -18,7 +18,7 @@ from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import ATTAINABLE_LINK, HOT_LINE, MOST_REMOVED, Effect, TimeModel
 from keet.documents.finding import Place
 from keet.evidence import Sentence
-from keet.findings import Absence, Edit, FindingSpec, otherwise, when
+from keet.findings import Absence, Edit, FindingSpec, absence, otherwise, when
 
 if TYPE_CHECKING:
     from keet.analysis.sass.analyses.reuse import PointerReuse
@@ -74,7 +74,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     load, rate = model.loads.get(HOST_LINK, 0.0), view.ceilings.rate(HOST_LINK)
     if not load or rate is None:
         return
-    units, hot = {HOST_LINK: min(1.0, _copied(view) / load)}, model.hot_line
+    units, hot = {HOST_LINK: min(1.0, _link_load_after_fix(view) / load)}, model.hot_line
     if hot is not None and hot.is_in_host and not hot.is_atomic:
         # L2 would serve such a line at once if it were in the GPU's memory. Atomics on it are a
         # finding of their own.
@@ -84,7 +84,6 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         fills = Sentence(", and {part:.0f} of what L2 fetches comes from there", part=part)
     text = "The kernel itself moves {rate} between the GPU and the host's memory{fills}."
     yield Candidate(
-        FINDING.id,
         Sentence(text, rate=rate, fills=fills),
         Effect(units, kept_waits(model, MEMORY_WAITS, MOST_REMOVED * load)),
         tuple(filter(None, (rate, view.ceilings.reached(HOST_LINK), part))),
@@ -98,36 +97,30 @@ def _places(view: LaunchView) -> tuple[Place, ...]:
     array, sectors = _host_array(view), view.table.column("src_l2_sectors_global") or {}
     found: tuple[Place, ...] = ()
     if array is not None and view.code is not None:
-        own = view.code.addresses([each.position for each in array.accesses])
+        own = view.code.addresses([each.position for each in array[0].accesses])
         found = view.places_by("sectors of that array", {at: sectors.get(at, 0) for at in own})
     found = found or awaited_places(view, "long_scoreboard") or view.sampled_places()
     return beside(found, *launch_places(view)[:1])
 
 
-def _copied(view: LaunchView) -> float:
-    """Load of the link after the fix: one copy of the data in bulk. How often the kernel reads each
-    byte, its addresses show. If data chooses them, it is the (geometric) middle of what it may be.
-    """
+def _link_load_after_fix(view: LaunchView) -> float:
+    """One copy of the data in bulk. How often the kernel reads each byte, its addresses show. If
+    data chooses them, it is the (geometric) middle of what it may be."""
     bulk = (view.ceilings.share(HOST_LINK) or 0.0) / ATTAINABLE_COPY
-    times = _times_read(view)
-    return bulk * math.sqrt(1 - MOST_REMOVED) if times is None else bulk / times
-
-
-def _times_read(view: LaunchView) -> float | None:
-    """Bytes that cross the link over the distinct ones; None if the addresses do not show it."""
     array = _host_array(view)
-    if array is None or not array.sector_bytes_at_most:
-        return None
-    return max(float(USED_AGAIN), _read_from_host(view) / array.sector_bytes_at_most)
+    if array is None:
+        return bulk * math.sqrt(1 - MOST_REMOVED)
+    return bulk / max(float(USED_AGAIN), _read_from_host(view) / array[1])
 
 
-def _host_array(view: LaunchView) -> PointerReuse | None:
-    """The array in host memory: its loads move as many bytes as cross the link."""
+def _host_array(view: LaunchView) -> tuple[PointerReuse, int] | None:
+    """The array in host memory, and its distinct bytes: its loads move as many bytes as cross the
+    link."""
     moved = _read_from_host(view)
-    for each in view.code.reuse if view.code is not None else ():
-        is_known = each.sector_bytes_at_most and each.l2_bytes
-        if is_known and moved * SIMILAR >= (each.l2_bytes or 0) >= moved / SIMILAR:
-            return each
+    for row in view.code.reuse if view.code is not None else ():
+        distinct, from_l2 = row.sector_bytes_at_most, row.l2_bytes
+        if distinct and from_l2 and moved * SIMILAR >= from_l2 >= moved / SIMILAR:
+            return row, distinct
     return None
 
 
@@ -140,4 +133,4 @@ def _read_from_host(view: LaunchView) -> float:
 def absent(view: LaunchView, _: TimeModel) -> Absence | None:
     if view.ceilings.share(HOST_LINK) != 0.0 or view.ceilings.share("NVLink"):
         return None
-    return Sentence("The kernel does not access memory of the host."), ()
+    return absence("The kernel does not access memory of the host.")

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
 from keet.analysis.candidate import Candidate
 from keet.analysis.decisions.double_precision import double_precision
-from keet.analysis.decisions.pipe_work import PipeWork, issue_candidate, pipe_work, work_places
+from keet.analysis.decisions.replays import replays
 from keet.analysis.decisions.saturated import (
     NEAR_BUSIEST,
     PIPE_WORK,
     SaturatedUnit,
+    access_places,
     constant_places,
     conversions,
     indexed_constants,
@@ -21,11 +23,30 @@ from keet.analysis.decisions.saturated import (
     unit_places,
 )
 from keet.analysis.facts import global_memory, instructions, on_chip, origin
+from keet.analysis.instruction_removal import kept_waits_without
 from keet.analysis.kernel.archetype import init_places, skipped_ahead_share
-from keet.analysis.kernel.register_tiles import UNSHARED, less_work_likelihood
+from keet.analysis.kernel.executed_code import PURPOSES, opcode_mix
+from keet.analysis.kernel.register_tiles import (
+    UNSHARED,
+    less_work_likelihood,
+    loads_left,
+    tiled,
+)
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.limits import LIKELY, MAJORITY
-from keet.analysis.roofline.launch_roofline import AT_CEILING
+from keet.analysis.limits import LIKELY, MAJORITY, NOTABLE_PART, WIDEST
+from keet.analysis.parameters import Parameter
+from keet.analysis.roofline.launch_roofline import AT_CEILING, instruction_limited
+from keet.analysis.sass.instructions.opcodes import (
+    FLOAT_ARITHMETIC,
+    GLOBAL_ATOMICS,
+    GLOBAL_LOADS,
+    GLOBAL_STORES,
+    LOCAL,
+    SHARED,
+    SHARED_STORES,
+    TENSOR,
+    TENSOR_OF_WARP,
+)
 from keet.analysis.time_model import (
     DEVICE_WIDE,
     INDIRECT,
@@ -36,7 +57,16 @@ from keet.analysis.time_model import (
 )
 from keet.documents.finding import Place
 from keet.evidence import Evidence, Sentence
-from keet.findings import Absence, Edit, FindingSpec, otherwise, when
+from keet.findings import Absence, Edit, FindingSpec, absence, otherwise, when
+from keet.formatting import capitalized
+from keet.units import Quantity
+
+if TYPE_CHECKING:
+    from keet.analysis.sass.machine_code import MachineCode
+
+INTEGER_KERNEL = Parameter(
+    0.5, "busiest pipe for floats over the ALU, below which integers are the data", "judgement"
+)
 
 FINDING = FindingSpec(
     id="pipe_saturated",
@@ -228,53 +258,51 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         text = Sentence(words, busy=fp64, why=why if view.executed("MUFU") else "")
         effect = Effect({"FP64": PIPE_WORK}, less_queueing(model, "FP64"))
         places = partial(unit_places, view, "FP64")
-        yield Candidate(FINDING.id, text, effect, (fp64,), places, "assumed", "FP64")
-    if (issue := issue_candidate(FINDING.id, view, model)) is not None:
-        yield issue
+        yield Candidate(text, effect, (fp64,), places, basis="assumed", variant="FP64")
+    yield from _issue_slots(view, model)
     constants = indexed_constants(view)
     if constants is not None and constants.removed:
         places, shown = partial(constant_places, view), shown_constants(model, constants)
-        yield Candidate(FINDING.id, *shown, places, variant="ADU/constants")
-    pipe = saturated(view, model)
-    if pipe is None or pipe.work not in ("other", "conversions"):
-        return
-    if pipe.work == "conversions" and (converted := conversions(view)) is not None:
-        found = pipe.candidate(FINDING.id, converted.why)
+        yield Candidate(*shown, places, variant="ADU/constants")
+    unit = saturated(view, model)
+    if unit is not None and unit.work == "other":
+        yield _of_unit(view, model, unit)
+    elif unit is not None and unit.work == "conversions" and (converted := conversions(view)):
+        found = unit.candidate(converted.why)
         if converted.times is not None:  # the repeats are counted
             evidence = (*found.evidence, converted.times)
             found = found._replace(evidence=evidence, basis="measured")
         yield found
-        return
-    work = pipe_work(view, model, pipe.unit)
-    variant = f"{pipe.unit}/{work.kind}" if work.kind else pipe.unit
-    also, cited = _constants_too(view, model, pipe)
+
+
+def _of_unit(view: LaunchView, model: TimeModel, unit: SaturatedUnit) -> Candidate:
+    work = unit_work(view, model, unit.name)
+    also, cited = _constants_too(view, model, unit)
     why = Sentence("{why}{also}", why=work.why, also=also)
-    found = pipe.candidate(FINDING.id, why, *work.evidence, *cited)
-    found = found._replace(variant=variant, places=lambda: _places(view, pipe, work))
+    found = unit.candidate(why, *work.evidence, *cited)
+    if work.kind:
+        found = found._replace(variant=f"{unit.name}/{work.kind}")
+    if accesses := _ACCESSES.get(work.kind):
+        places = partial(access_places, view, accesses.places, accesses.opcodes)
+        found = found._replace(places=places)
     if work.left is not None and work.left < PIPE_WORK:
-        removed = 1 - work.left
-        units = {**pipe.effect.units, pipe.unit: work.left}
-        found = found._replace(effect=Effect(units, less_queueing(model, pipe.unit, removed)))
+        units = {**unit.effect.units, unit.name: work.left}
+        waits = less_queueing(model, unit.name, 1 - work.left)
+        found = found._replace(effect=Effect(units, waits))
     if work.left is None:
         found = found._replace(likelihood=less_work_likelihood(view))
     elif work.kind == "passes":  # of two causes, each with its own remedy
         found = found._replace(likelihood=LIKELY)
-    yield found
-
-
-def _places(view: LaunchView, pipe: SaturatedUnit, work: PipeWork) -> tuple[Place, ...]:
-    """Lines of the accesses that the finding names; else those of the unit."""
-    own = work_places(view, work.kind)
-    return pipe.places() if own is None else own
+    return found
 
 
 def _constants_too(
-    view: LaunchView, model: TimeModel, pipe: SaturatedUnit
+    view: LaunchView, model: TimeModel, unit: SaturatedUnit
 ) -> tuple[Sentence, tuple[Evidence, ...]]:
     """That loads of constants keep the ADU pipe nearly as busy as this unit, so that both limit;
     empty if they don't."""
     found, reached = indexed_constants(view), view.ceilings.reached("ADU")
-    if found is None or reached is None or pipe.unit == "ADU" or found.part < MAJORITY:
+    if found is None or reached is None or unit.name == "ADU" or found.part < MAJORITY:
         return Sentence(), ()
     if model.loads["ADU"] < NEAR_BUSIEST * model.pressure:
         return Sentence(), ()
@@ -296,7 +324,309 @@ def _random_setup(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     text = "{share:.0f} {what}: it sets up the states of random generators, not the numbers."
     said = Sentence(text, share=share, what=share.label)
     places = partial(init_places, view)
-    yield Candidate(FINDING.id, said, effect, (share,), places, "assumed", "curand")
+    yield Candidate(said, effect, (share,), places, basis="assumed", variant="curand")
+
+
+# --- what the accesses are that keep L1 or the LSU pipe busy
+
+
+class _Accesses(NamedTuple):
+    """A kind of accesses: a variant of the finding, as in `LSU/shared`."""
+
+    places: str
+    """What the shares of source lines are of."""
+    opcodes: frozenset[str]
+    words: str = ""
+    """What the memory instructions do, where most of them are of this kind."""
+    metrics: tuple[str, ...] = ()
+    """For reports that do not count opcodes, if ncu has such counters."""
+
+
+_GLOBAL_STORES = _Accesses(
+    "global stores", GLOBAL_STORES, "store to global memory", ("global_store_requests",)
+)
+_ACCESSES: Mapping[str, _Accesses] = {
+    "shared": _Accesses(
+        "accesses to shared memory",
+        SHARED,
+        "access shared memory",
+        ("shared_load_inst", "shared_store_inst"),
+    ),
+    "loads": _Accesses(
+        "global loads",
+        GLOBAL_LOADS | {"LDGSTS"},
+        "load from global memory",
+        ("global_load_requests",),
+    ),
+    "stores": _GLOBAL_STORES,
+    "local": _Accesses(
+        "accesses to local memory",
+        LOCAL,
+        "access local memory",
+        ("local_load_requests", "local_store_requests"),
+    ),
+    "atomics": _Accesses(
+        "atomics on global memory", GLOBAL_ATOMICS, "are atomics on global memory"
+    ),
+    "unread": _Accesses("stores to shared memory", SHARED_STORES),
+    "sent": _GLOBAL_STORES,
+}
+"""Opcodes of the LSU pipe, and so of L1. Loads of constants go through the ADU pipe. `unread`:
+stores to shared memory of far more than is read from it. `sent`: stores that take many passes
+through L1."""
+_COUNTED = ("shared", "loads", "stores", "local", "atomics")
+"""Kinds that have no instruction in common."""
+
+
+class UnitWork(NamedTuple):
+    """What keeps L1 or the LSU pipe busy."""
+
+    kind: str = ""
+    """Of `_ACCESSES`. `passes`: other accesses that take many passes through L1. Empty: not known,
+    or of several kinds."""
+    why: Sentence = Sentence()
+    """Follows how busy the unit is."""
+    evidence: tuple[Evidence, ...] = ()
+    left: float | None = None
+    """Share of the unit's work that the widest accesses without repeats would take; None: not
+    known."""
+
+
+def unit_work(view: LaunchView, model: TimeModel, unit: str) -> UnitWork:
+    """Of units other than L1 and LSU, nothing is known."""
+    if unit == "L1" and (work := _many_passes(view, model)):
+        return work
+    if unit not in ("L1", "LSU"):
+        return UnitWork()
+    counts = _executed_accesses(view)
+    every = sum(counts.values())
+    kind = max(counts, key=counts.__getitem__)
+    fma = view.ceilings.reached("FMA") if not every and unit == "LSU" else None
+    if fma is not None and origin.looks_like_gemm.test(view):
+        beside = ", and the FMA pipe, which computes the products, for {fma:.0f}"
+        return UnitWork("", Sentence(beside, fma=fma), (fma,))
+    if counts[kind] <= MAJORITY * every:
+        return _some_passes(view) if unit == "L1" else UnitWork()
+    part = Quantity(100 * counts[kind] / every, "%")
+    share = view.ledger.derived("accesses_of_a_kind", part, "share of the memory instructions")
+    text = "; {share:.0f} of the memory instructions {kind}"
+    work = UnitWork(kind, Sentence(text, share=share, kind=_ACCESSES[kind].words), (share,))
+    if kind == "shared" and (unread := _unread(view, work, every)):
+        return unread
+    return work
+
+
+def _executed_accesses(view: LaunchView) -> dict[str, float]:
+    """Warp instructions by kind of access."""
+    return {
+        kind: view.count(*_ACCESSES[kind].opcodes)
+        if view.opcodes
+        else sum(view.value(metric) or 0.0 for metric in _ACCESSES[kind].metrics)
+        for kind in _COUNTED
+    }
+
+
+_READ_OTHERWISE = ("LDSM", "ATOMS", "LD", "ATOM", "UTMASTG", "UBLKCP", "UBLKRED", "UTMAREDG")
+"""Opcodes that read shared memory in amounts that are not counted here."""
+
+
+def _unread(view: LaunchView, work: UnitWork, accesses: float) -> UnitWork | None:
+    """Threads store more bytes to shared memory than they read: at least the rest is stored in
+    vain. None: they do not, or something else may read it. `accesses`: executed ones of all
+    kinds."""
+    threads = view.table.column("thread_inst_executed") or view.table.threads
+    if view.code is None or threads is None or view.count(*_READ_OTHERWISE):
+        return None
+    program, moved, stores = view.code.program, {"LDS": 0.0, "STS": 0.0}, 0.0
+    for position in program.ran:
+        each = program.code[position]
+        if each.opcode in moved:
+            moved[each.opcode] += each.width * threads.get(each.address, 0)
+        elif each.opcode in TENSOR - TENSOR_OF_WARP:
+            return None
+        stores += program.counts[position] if each.opcode == "STS" else 0
+    every = accesses + view.count("SHFL")
+    if not moved["STS"] or not every:
+        return None
+    left = 1 - max(0.0, 1 - moved["LDS"] / moved["STS"]) * stores / every
+    if left >= PIPE_WORK:
+        return None
+    label = "bytes stored to shared memory over bytes read from it"
+    ratio = moved["STS"] / max(moved["LDS"], 1.0)
+    times = view.ledger.derived("shared_stores_per_read", ratio, label)
+    words = "{why}, and threads store {times:.1f} times the bytes there that they read"
+    why = Sentence(words, why=work.why, times=times)
+    return UnitWork("unread", why, (*work.evidence, times), left)
+
+
+def _many_passes(view: LaunchView, model: TimeModel) -> UnitWork | None:
+    """More passes through L1 than the widest access takes: scattered addresses or conflicts."""
+    l1, lsu = view.ceilings.reached("L1"), view.ceilings.reached("LSU")
+    found = replays(view, model)
+    if l1 is None or lsu is None or WIDEST * lsu.value >= l1.value or found is None:
+        return None
+    textures = view.value("l1_tex_wavefronts_pct") or view.value("l1_tex_input_pct") or 0.0
+    if textures > lsu.value or view.count("UTMALDG", "UBLKCP"):  # they pass the LSU pipe by
+        return None
+    passes = ", while the LSU pipe that feeds it is at {lsu:.0f}: {what}"
+    left = WIDEST * float(lsu.value) / float(l1.value)
+    sent, returned = view.get("l2_input_pct"), view.get("l2_output_pct")
+    if sent and returned and not found.is_open and global_memory.sends_to_l2.test(view):
+        what = Sentence(
+            "a store takes several passes through L1, as with scattered addresses (L2 receives "
+            "data for {sent:.0f} of the time and sends for {returned:.0f})",
+            sent=sent,
+            returned=returned,
+        )
+        why = Sentence(passes, lsu=lsu, what=what)
+        return UnitWork("sent", why, (lsu, sent, returned), left)
+    what = Sentence(
+        "an access takes several passes through L1, as with scattered global addresses or with "
+        "bank conflicts in shared memory. The section MemoryWorkloadAnalysis_Tables shows which"
+    )
+    return UnitWork("passes", Sentence(passes, lsu=lsu, what=what), (lsu,), left)
+
+
+def _some_passes(view: LaunchView) -> UnitWork:
+    """Without counters of accesses: wide accesses and conflicts look the same."""
+    l1, lsu = view.ceilings.reached("L1"), view.ceilings.reached("LSU")
+    times = view.ratio("l1_passes", "L1 busy over LSU busy", l1, lsu) if l1 and lsu else None
+    counted = view.get("bank_conflicts_load") or view.get("src_shared_wavefronts")
+    if times is None or lsu is None or times.value <= 1 or counted:
+        return UnitWork()
+    why = Sentence(
+        ", and the LSU pipe that feeds it for {lsu:.0f}: an access takes {times:.1f} passes "
+        "through L1 on average. The report does not show whether these are wide accesses, bank "
+        "conflicts or scattered addresses",
+        lsu=lsu,
+        times=times,
+    )
+    return UnitWork("", why, (lsu, times))
+
+
+# --- the issue slots
+
+_ARITHMETIC = ("FMA", "tensor", "FP16", "FP64", "XU")
+"""Pipes for arithmetic on data. The ALU mostly compares, selects and shifts."""
+_NAMED_PURPOSES = 3
+"""Purposes named in the sentence."""
+
+
+def _issue_slots(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
+    """The issue slots limit the number of instructions. Near their peak, fewer instructions beside
+    the arithmetic help: addresses, conditions, conversions, moves, and loads that could be wider.
+    If other threads load the same values, several results per thread take fewer loads, and less of
+    everything that goes with a load.
+
+    None unless they are the busiest unit, with no arithmetic pipe at its ceiling, or a pipe is that
+    mostly works for addresses and conditions."""
+    busiest, alu = view.ceilings.get(model.busiest or ""), view.ceilings.get("ALU")
+    if busiest is None or not instruction_limited(model):
+        return
+    pipes = (view.ceilings.get(unit) for unit in _ARITHMETIC if unit != busiest.name)
+    pipe = max(filter(None, pipes), key=lambda each: model.loads[each.name], default=None)
+    mix = _mix_beside(view)
+    beside = sum(part for part, _ in mix)
+    if not mix:  # each instruction takes a slot and occupies its pipe for a cycle at least
+        beside = max(0.0, 1 - pipe.share / busiest.share) if pipe and busiest.share else 1.0
+    left = loads_left(view)
+    if left is not None:
+        effect = tiled(view, model, beside, left)
+    else:
+        # Loads bring the same data, and warps wait for them as before. Waiting for others decreases
+        # as far as the slots are the limit.
+        limit = model.pressure**SHARPNESS
+        removed, gone = (1 - PIPE_WORK) * beside, (1 - PIPE_WORK) * limit
+        others = _beside(view.code, "memory", "sync") if view.code else ()
+        waits = kept_waits_without(view, model, others, gone, removed * limit)
+        effect = Effect(dict.fromkeys(("issue", "ALU", "ADU"), 1 - removed), waits)
+    leads = all(each.share <= busiest.share for each in view.ceilings.ranked)
+    said = Sentence(
+        "{unit} {verb} {rank}: busy for {busy:.0f} of the time",
+        unit=capitalized(busiest.spoken),
+        verb=busiest.verb,
+        rank="the busiest unit" if leads else "among the busiest units",
+        busy=busiest.reached,
+    )
+    shown = [busiest.reached, *(each for _, each in mix)]
+    # A kernel that hardly uses the pipes for floats computes on integers.
+    is_integer = pipe and alu and pipe.share < INTEGER_KERNEL * alu.share
+    if (compared := alu if is_integer else pipe) is not None:
+        said = Sentence(
+            "{said}, while {pipe} {verb} at {reached:.0f} of peak",
+            said=said,
+            pipe=compared.spoken,
+            verb=compared.verb,
+            reached=compared.reached,
+        )
+        shown.append(compared.reached)
+    if mix:
+        label = "of the executed instructions are not arithmetic on data"
+        sources = [evidence for _, evidence in mix]
+        whole = view.ledger.share("instructions_beside", beside, label, *sources)
+        parts = (
+            Sentence("{share:.0f} {purpose}", share=each, purpose=each.label)
+            for each in sources[:_NAMED_PURPOSES]
+        )
+        text = Sentence(
+            "{said}. {whole:.0f} of the instructions are not arithmetic on data: {parts}.",
+            said=said,
+            whole=whole,
+            parts=Sentence(", ").join(parts),
+        )
+        shown.append(whole)
+    else:
+        text = Sentence(
+            "{said}. This limits the number of instructions, not the arithmetic. The report does "
+            "not say what the instructions are for.",
+            said=said,
+        )
+    if left is not None and left <= 1 - NOTABLE_PART:
+        text = Sentence("{text} Several threads load the same values.", text=text)
+    yield Candidate(
+        text,
+        effect,
+        tuple(shown),
+        partial(_places_beside, view),
+        basis="assumed",
+        variant="issue",
+        likelihood=less_work_likelihood(view),
+    )
+
+
+def _mix_beside(view: LaunchView) -> list[tuple[float, Evidence]]:
+    """Shares of the purposes that are not arithmetic on data, largest first; by opcode without the
+    machine code. Empty: not known."""
+    executed = view.get("inst_executed")
+    if executed is None:
+        return []
+    data: tuple[str, ...] = ("value", "unknown")
+    if view.code is not None and any(view.code.program.counts):
+        known = [(kind.value, PURPOSES[kind.value], share) for kind, share in view.code.mix]
+    elif view.opcodes:
+        known = opcode_mix(view)
+        # Integers of a kernel that computes with floats are mostly indices.
+        data += () if view.count(*FLOAT_ARITHMETIC) else ("integer",)
+    else:
+        return []
+    return [
+        (share, view.ledger.share(f"beside.{kind}", share, label, executed))
+        for kind, label, share in known
+        if kind not in data
+    ]
+
+
+def _beside(code: MachineCode, *needed: str) -> list[int]:
+    """Positions of the executed instructions that are not arithmetic on data, nor for one of these
+    purposes."""
+    return code.for_purposes(*({each.value for each, _ in code.mix} - {"value", *needed}))
+
+
+def _places_beside(view: LaunchView) -> tuple[Place, ...]:
+    if view.code is None:
+        return view.column_places("executed instructions", "inst_executed")
+    executed = view.code.executions(_beside(view.code))
+    return view.places_by("instructions beside the arithmetic", executed)
 
 
 def absent(view: LaunchView, model: TimeModel) -> Absence | None:
@@ -306,8 +636,8 @@ def absent(view: LaunchView, model: TimeModel) -> Absence | None:
     reached, busiest = view.ceilings.reached(pipe), view.ceilings.get(model.busiest or "")
     if reached is None or loads[pipe] >= NEAR_BUSIEST * model.pressure:
         return None
-    text = Sentence("The busiest pipe is at {reached:.0f} of its peak", reached=reached)
     if busiest is None:
-        return Sentence("{text}.", text=text), (reached,)
-    unit, at = busiest.spoken, busiest.reached
-    return Sentence("{text}, and {unit} at {at:.0f}.", text=text, unit=unit, at=at), (reached, at)
+        text = "The busiest pipe is at {reached:.0f} of its peak."
+        return absence(text, reached=reached)
+    text = "The busiest pipe is at {reached:.0f} of its peak, and {unit} at {at:.0f}."
+    return absence(text, reached=reached, unit=busiest.spoken, at=busiest.reached)

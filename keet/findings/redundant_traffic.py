@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from operator import mul
 from typing import TYPE_CHECKING, Literal
 
 from keet.analysis.candidate import MAX_GAIN, MEMORY_WAITS, Amount, Candidate, kept_waits
@@ -32,7 +33,6 @@ from keet.findings import Edit, FindingSpec, otherwise, when
 from keet.units import Quantity
 
 if TYPE_CHECKING:
-    from keet.analysis.sass.analyses.loop_loads import RepeatedArray
     from keet.analysis.sass.analyses.reuse import PointerReuse
     from keet.analysis.sass.machine_code import MachineCode
 
@@ -177,7 +177,11 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     pipe = saturated(view, model)
     if pipe is not None and pipe.work == "reloads":
         times = _l1_times(view)
-        why, variant = _reloads(times), "l1"
+        # What L1 is busy with.
+        why, variant = Sentence(", mostly with global loads of bytes that L1 holds already"), "l1"
+        if times is not None:
+            words = "{why}: it delivers each of them {times:.1f} times on average"
+            why = Sentence(words, why=why, times=times)
         brief = Sentence("L1 delivers each byte {times:.1f} times", times=times) if times else None
         if loads_fragments(view):  # tiles in shared memory are loaded from L2 once per block
             why = Sentence(", with operands of the tensor cores that other warps load, too")
@@ -186,7 +190,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
             waits = kept_waits(model, MEMORY_WAITS, 1 - units["L1"])
             pipe = pipe._replace(effect=Effect(units, {**pipe.effect.waits, **waits}))
         doubt = _new_part(view, "L1")
-        yield pipe.candidate(FINDING.id, why)._replace(
+        yield pipe.candidate(why)._replace(
             variant=variant, doubt=doubt, amount=lambda: _amount(view, brief, "arithmetic")
         )
     yield from _between_launches(view, model)
@@ -220,7 +224,7 @@ def _most_again(view: LaunchView, level: Literal["DRAM", "L2"]) -> Sentence | No
     again, array = max(known, key=lambda each: each[0], default=(0.0, None))
     if array is None or again <= 0 or (getattr(array, often) or 0.0) < READ_AGAIN:
         return None
-    amount, label = Quantity(getattr(array, often), ""), f"reads of each byte from {level}"
+    amount, label = getattr(array, often), f"reads of each byte from {level}"
     times = view.ledger.derived(f"most_again_{level.lower()}", amount, label, *array.evidence[:1])
     hedge = "at least " if array.basis == "bound" else "about "
     return Sentence(
@@ -232,35 +236,26 @@ def _most_again(view: LaunchView, level: Literal["DRAM", "L2"]) -> Sentence | No
     )
 
 
-def _reloads(times: Evidence | None) -> Sentence:
-    """What L1 is busy with."""
-    text = ", mostly with global loads of bytes that L1 holds already"
-    if times is None:
-        return Sentence(text)
-    return Sentence(text + ": it delivers each of them {times:.1f} times on average", times=times)
-
-
 def _l1_times(view: LaunchView) -> Evidence | None:
     """How often L1 delivers each sector that it reads from L2."""
     loads, missed = view.get("global_load_sectors"), view.get("global_load_sectors_missed")
     if loads is None or missed is None or not missed.value:
         return None
-    per_sector, label = Quantity(loads.value / missed.value, ""), "L1 loads over reads from L2"
-    return view.ledger.derived("l1_loads_per_read", per_sector, label, loads, missed)
+    return view.ratio("l1_loads_per_read", "L1 loads over reads from L2", loads, missed)
 
 
 def _from_dram(view: LaunchView, model: TimeModel, queue: float) -> Iterator[Candidate]:
     """The same bytes come from DRAM more than once within the launch."""
-    read, executed = view.get("dram_bytes_read"), view.get("inst_executed")
-    if view.code is None or read is None or executed is None or read.value < FEW_BYTES:
+    code, read, executed = view.code, view.get("dram_bytes_read"), view.get("inst_executed")
+    if code is None or read is None or executed is None or read.value < FEW_BYTES:
         return
     l2_size = view.value("device_l2_size")
-    wasted, hedge, passes, sectors = _repeats(view.code, float(read.value), l2_size)
+    wasted, hedge, passes, sectors = _repeats(code, float(read.value), l2_size)
     if not wasted:
         return
     once, label = read.value - wasted, "bytes that would be read from DRAM if each were read once"
     distinct = view.ledger.derived("distinct_bytes", Quantity(once, "byte"), label, executed)
-    per_byte, label = Quantity(read.value / max(once, 1.0), ""), "DRAM reads of each byte"
+    per_byte, label = read.value / max(once, 1.0), "DRAM reads of each byte"
     times = view.ledger.derived("dram_reads_per_byte", per_byte, label, read, distinct)
     written = view.value("dram_bytes_written") or 0.0
     removed = min(MOST_REMOVED, wasted / (read.value + written))
@@ -269,7 +264,7 @@ def _from_dram(view: LaunchView, model: TimeModel, queue: float) -> Iterator[Can
     # parts stay.
     loaded = max(SECTOR * (view.value("global_load_sectors") or 0.0), to_l1)
     # What a second pass gets from L2 is not read again, either.
-    from_l2 = max(min(removed, wasted / to_l1), _by_passes(view) / to_l1)
+    from_l2 = max(min(removed, wasted / to_l1), _by_passes(code) / to_l1)
     units = {"DRAM": 1 - removed, "L2": 1 - min(MOST_REMOVED, from_l2)}
     within = min(removed, wasted / loaded) * global_loads_part(view)
     units |= dict.fromkeys(("L1", "LSU"), 1 - within)
@@ -280,9 +275,8 @@ def _from_dram(view: LaunchView, model: TimeModel, queue: float) -> Iterator[Can
         "{distinct}: each byte is read {times:.1f} times on average."
     )
     yield Candidate(
-        FINDING.id,
         Sentence(text, read=read, hedge=hedge, distinct=distinct, times=times),
-        Effect(*_without_passes(view, model, passes, units, waits)),
+        Effect(*_without_passes(view, code, model, passes, units, waits)),
         (times, read, distinct),
         lambda: view.places_by(_AGAIN, sectors),
         variant="passes" if passes else "",
@@ -292,8 +286,9 @@ def _from_dram(view: LaunchView, model: TimeModel, queue: float) -> Iterator[Can
     )
 
 
-def _without_passes(
+def _without_passes(  # noqa: PLR0913, PLR0917 - what is left, and of what
     view: LaunchView,
+    code: MachineCode,
     model: TimeModel,
     passes: Mapping[int, float],
     units: Mapping[str, float],
@@ -302,9 +297,9 @@ def _without_passes(
     """What is left of units and waits if a thread loads its data in one pass: fewer bytes shorten
     the queue, but loads that go take their round trips and address arithmetic with them. `passes`:
     the share that goes, by position of a load."""
-    if view.code is None or not passes:
+    if not passes:
         return dict(units), dict(waits)
-    gone = _without_loads(view.code, passes)
+    gone = _without_loads(code, passes)
     less = {unit: 1 - removed_part(view, gone, unit) for unit in ("issue", "FMA", "ALU")}
     less_waits = kept_waits_by(view, model, gone, 1 - less["issue"])
     kept = {state: min(waits.get(state, 1.0), left) for state, left in less_waits.items()}
@@ -329,21 +324,33 @@ def _repeats(
     for row in repeated:
         is_stream = row.repeated_bytes or _has_own_addresses(row)  # a small table stays in L2
         between = distinct + gathered if is_stream else float(row.sector_bytes_at_most or 0)
-        again = _beyond_l2(row, between, l2_bytes)
-        if _is_passes(row, in_loops):
+        # Bytes that DRAM reads again for a pointer; data that stays in L2 is read once. `between`:
+        # bytes that go through L2 from one read to the next.
+        outside = min(1.0, between / l2_bytes) if l2_bytes else 1.0
+        again = outside * ((row.l1_bytes or 0) - float(row.sector_bytes_at_most or 0))
+        # All of a later loop's loads go if there is one pass, and what a loop repeats.
+        times_of = {
+            access.position: in_loops[access.position]
+            for access in row.accesses
+            if access.position in in_loops
+        }
+        if row.repeated_bytes or (times_of and _has_own_addresses(row)):
             by_passes += again
-            passes |= _passes_of(row, in_loops)
+            loads = {access.position for access in row.accesses if access.kind in _READS}
+            for position in loads & times_of.keys():
+                passes[position] = min(MOST_REMOVED, 1 - 1 / times_of[position])
+            passes |= dict.fromkeys(row.repeats, float(MOST_REMOVED))
         else:
             others += again
     has_passes = by_passes > 0
-    sectors = code.sectors or {}
     positions = [access.position for row in repeated for access in row.accesses]
     # A loop that gathers at the same addresses in every iteration reads that data several times.
     for row in unbounded if has_passes else ():
         for access in row.accesses:
             times = in_loops.get(access.position, 1.0)
             if 1 < times <= PASSES_OVER_DATA:
-                own = SECTOR * sectors.get(code.program.code[access.position].address, 0)
+                (touched,) = _sectors(code, [access.position]).values()
+                own = SECTOR * touched
                 again = own * (1 - 1 / times) * _delivered(row) / (row.l1_bytes or 1)
                 by_passes, gathered = by_passes + again, gathered - again
                 positions.append(access.position)
@@ -354,39 +361,20 @@ def _repeats(
     left = max(0.0, read - distinct - by_passes)
     wasted = min(by_passes, max(0.0, read - distinct)) + min(others, known * left)
     is_vague = unbounded or any(row.basis == "estimate" for row in bounded)
-    own_sectors = {each: sectors.get(each, 0) for each in code.addresses(positions)}
-    return wasted, "about" if is_vague else "at most", passes if has_passes else {}, own_sectors
+    hedge = "about" if is_vague else "at most"
+    return wasted, hedge, passes if has_passes else {}, _sectors(code, positions)
 
 
-def _passes_of(row: PointerReuse, in_loops: Mapping[int, float]) -> dict[int, float]:
-    """The share of each load that goes if there is one pass, by position: all of a later loop's,
-    and what a loop repeats."""
-    own = {access.position for access in row.accesses if access.kind in _READS}
-    times = {each: in_loops[each] for each in own if each in in_loops}
-    found = {each: min(MOST_REMOVED, 1 - 1 / often) for each, often in times.items()}
-    return found | dict.fromkeys(row.repeats, float(MOST_REMOVED))
+def _sectors(code: MachineCode, positions: Iterable[int]) -> dict[int, int]:
+    """Sectors that accesses touch, by address."""
+    sectors = code.sectors or {}
+    return {address: sectors.get(address, 0) for address in code.addresses(positions)}
 
 
 def _delivered(row: PointerReuse) -> float:
     """Bytes that L2 delivers for a pointer; those that its loads ask L1 for if it is not known."""
     asked = row.l1_bytes or 0
     return float(asked if row.l2_bytes is None else min(asked, row.l2_bytes))
-
-
-def _beyond_l2(row: PointerReuse, between: float, l2_bytes: float | None) -> float:
-    """Bytes that DRAM reads again for a pointer; data that stays in L2 is read once. `between`:
-    bytes that go through L2 from one read to the next."""
-    outside = min(1.0, between / l2_bytes) if l2_bytes else 1.0
-    return outside * ((row.l1_bytes or 0) - float(row.sector_bytes_at_most or 0))
-
-
-def _is_passes(row: PointerReuse, in_loops: Mapping[int, float]) -> bool:
-    """Whether each thread has its own addresses, and loads from them again in another loop or in
-    every iteration of one. `in_loops`: see `repeated_loads`, by position."""
-    if row.repeated_bytes:
-        return True
-    in_loop = any(access.position in in_loops for access in row.accesses)
-    return in_loop and _has_own_addresses(row)
 
 
 def _has_own_addresses(row: PointerReuse) -> bool:
@@ -396,21 +384,26 @@ def _has_own_addresses(row: PointerReuse) -> bool:
     return bool(kinds) and all({"tid", "ctaid"} <= own for own in kinds)
 
 
-def _by_passes(view: LaunchView) -> float:
+def _by_passes(code: MachineCode) -> float:
     """Bytes that L2 delivers to a loop and had delivered to an earlier one."""
-    again = 0.0
-    for row in view.code.reuse_by_passes if view.code is not None else ():
-        if row.repeated_bytes and row.l2_bytes and row.requested_bytes:
-            part = row.repeated_bytes / row.requested_bytes
-            once = min(row.l2_bytes, row.sector_bytes_at_most or row.l2_bytes)
-            again += min(part * row.l2_bytes, row.l2_bytes - once)
-    return again
+    return sum(
+        _again_from_l2(row, row.repeated_bytes, row.l2_bytes) for row in code.reuse_by_passes
+    )
+
+
+def _again_from_l2(row: PointerReuse, repeated: float, default: int | None) -> float:
+    """Bytes that L2 delivers for a pointer again, if so many are requested again. `default`: those
+    that are delivered once, if it is not known."""
+    if not (repeated and row.l2_bytes and row.requested_bytes):
+        return 0.0
+    once = min(row.l2_bytes, row.sector_bytes_at_most or default or 0)
+    return min(repeated / row.requested_bytes * row.l2_bytes, float(row.l2_bytes - once))
 
 
 def _second_passes(view: LaunchView, model: TimeModel, queue: float) -> Iterator[Candidate]:
     """A thread loads the same bytes in several loops, and L2 delivers them again."""
-    sectors, again = view.get("l2_l1_read_sectors"), _by_passes(view)
-    if view.code is None or sectors is None or not again:
+    code, sectors = view.code, view.get("l2_l1_read_sectors")
+    if code is None or sectors is None or not (again := _by_passes(code)):
         return
     delivered = float(SECTOR * sectors.value)
     again = min(again, MOST_REMOVED * delivered)
@@ -422,17 +415,11 @@ def _second_passes(view: LaunchView, model: TimeModel, queue: float) -> Iterator
     asked = view.ledger.derived("l2_bytes_delivered", amount, label, sectors)
     amount, label = Quantity(again, "byte"), "read from L2 again by a later loop"
     repeated = view.ledger.derived("l2_bytes_repeated", amount, label, asked)
-    positions = [
-        access.position
-        for row in view.code.reuse_by_passes
-        if row.repeated_bytes
-        for access in row.accesses
-    ]
-    every = view.code.sectors or {}
-    own = {address: every.get(address, 0) for address in view.code.addresses(positions)}
+    repeats = [row for row in code.reuse_by_passes if row.repeated_bytes]
+    own = _sectors(code, (access.position for row in repeats for access in row.accesses))
     # What a loop loads again in each iteration is not among these bytes: see `_in_every_iteration`.
     passes = dict.fromkeys(
-        (each for row in view.code.reuse_by_passes for each in row.repeats), float(MOST_REMOVED)
+        (each for row in code.reuse_by_passes for each in row.repeats), float(MOST_REMOVED)
     )
     waits = kept_waits(model, MEMORY_WAITS, again / delivered * queue)
     text = (
@@ -440,9 +427,8 @@ def _second_passes(view: LaunchView, model: TimeModel, queue: float) -> Iterator
         "L2, about {repeated} were read before by an earlier loop."
     )
     yield Candidate(
-        FINDING.id,
         Sentence(text, asked=asked, repeated=repeated),
-        Effect(*_without_passes(view, model, passes, units, waits)),
+        Effect(*_without_passes(view, code, model, passes, units, waits)),
         (repeated, asked),
         lambda: view.places_by(_AGAIN, own),
         variant="passes",
@@ -466,21 +452,27 @@ def _in_every_iteration(view: LaunchView, model: TimeModel) -> Iterator[Candidat
     gone: dict[int, float] = {}
     for array, places in kept:
         # A load from shared memory takes the LSU as well, and about as long as a hit in L1.
-        part = (1 - 1 / array.times) * (1.0 if "registers" in places else _missed(view))
+        missed = None if "registers" in places else view.value("global_load_sectors_missed")
+        left = 1.0 if missed is None else min(1.0, missed / float(every.value))
+        part = (1 - 1 / array.times) * left
         gone |= dict.fromkeys(array.positions, min(MOST_REMOVED, part))
-    sectors = code.sectors or {}
-    own = {each: sectors.get(code.program.code[each].address, 0) for each in gone}
-    less = sum(gone[each] * own[each] for each in gone) / float(every.value)
+    own = _sectors(code, gone)
+    less = sum(map(mul, gone.values(), own.values())) / float(every.value)
     in_registers = [array for array, places in kept if "registers" in places]
     removed = _without_loads(code, {p: gone[p] for each in in_registers for p in each.positions})
-    again = _again_from_l2(code, [array for array, _ in kept])
+    rows = {row.pointer: row for row in code.reuse}
+    again = sum(
+        _again_from_l2(rows[array.pointer], array.repeated_bytes, None)
+        for array, _ in kept
+        if array.pointer in rows
+    )
     moved = SECTOR * (view.value("l2_l1_sectors") or 0.0)
     units = dict.fromkeys(("L1", "LSU"), 1 - min(MOST_REMOVED, less) * global_loads_part(view))
     units["L2"] = 1 - min(MOST_REMOVED, again / moved) if moved else 1.0
     units |= {unit: 1 - removed_part(view, removed, unit) for unit in ("issue", "FMA", "ALU")}
     largest = kept[0][0]
     label = "loads of each byte for one entry of the loop"
-    times = view.ledger.derived("loop_loads_per_byte", Quantity(largest.times, ""), label, every)
+    times = view.ledger.derived("loop_loads_per_byte", largest.times, label, every)
     share = Quantity(100 * largest.repeated_bytes / loaded, "%")
     label = "loaded bytes that an earlier iteration loaded"
     part_of = view.ledger.derived("loop_loads_share", share, label, every)
@@ -492,7 +484,6 @@ def _in_every_iteration(view: LaunchView, model: TimeModel) -> Iterator[Candidat
         "it, which fits into {fit}."
     )
     yield Candidate(
-        FINDING.id,
         Sentence(
             text,
             loop=named_loop(view, largest.loop),
@@ -505,9 +496,7 @@ def _in_every_iteration(view: LaunchView, model: TimeModel) -> Iterator[Candidat
         ),
         Effect(units, kept_waits_by(view, model, gone | removed, 1 - units["issue"])),
         (part_of, times, size),
-        lambda: view.places_by(
-            _AGAIN, {code.program.code[each].address: own[each] for each in own}
-        ),
+        lambda: view.places_by(_AGAIN, own),
         variant="loop",
         amount=lambda: _amount(
             view,
@@ -534,8 +523,8 @@ def _overwritten(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     gone = {each.access.position: min(MOST_REMOVED, 1 - 1 / each.times) for each in found}
     for each in found:
         gone |= dict.fromkeys(each.loads, gone[each.access.position])
-    sectors, positions = code.sectors or {}, [each.position for each in code.accesses]
-    own = {each: sectors.get(code.program.code[each].address, 0) for each in positions}
+    positions = [each.position for each in code.accesses]
+    own = dict(zip(positions, _sectors(code, positions).values()))
     every = sum(own.values())
     less = sum(gone[each] * own[each] for each in gone) / every if every else 0.0
     if less < NEGLIGIBLE:
@@ -548,8 +537,8 @@ def _overwritten(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     units["L2"] = 1 - min(MOST_REMOVED, written / moved) if moved else 1.0
     units |= {unit: 1 - removed_part(view, removed, unit) for unit in ("issue", "FMA", "ALU")}
     largest = max(found, key=lambda each: own[each.access.position])
-    amount = Quantity(largest.times, "")
-    times = view.ledger.derived("loop_stores_per_byte", amount, "stores to each address", executed)
+    label = "stores to each address"
+    times = view.ledger.derived("loop_stores_per_byte", largest.times, label, executed)
     label = "sectors of global accesses that these stores and the loads of them touch"
     touched = sum(own[each] for each in (largest.access.position, *largest.loads))
     counted = view.get("src_l2_sectors_global") or executed
@@ -560,7 +549,6 @@ def _overwritten(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         "times each, {share:.0f} of the sectors of all global accesses."
     )
     yield Candidate(
-        FINDING.id,
         Sentence(
             text,
             loop=named_loop(view, largest.loop),
@@ -571,31 +559,9 @@ def _overwritten(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         ),
         Effect(units, kept_waits_by(view, model, removed, 1 - units["issue"])),
         (share, times),
-        lambda: view.places_by(
-            "sectors that are overwritten",
-            {code.program.code[each].address: own[each] for each in gone},
-        ),
+        lambda: view.places_by("sectors that are overwritten", _sectors(code, gone)),
         variant="stores",
     )
-
-
-def _missed(view: LaunchView) -> float:
-    """Share of the sectors that global loads request which L1 does not have, 0 to 1."""
-    loads, missed = view.value("global_load_sectors"), view.value("global_load_sectors_missed")
-    return min(1.0, missed / loads) if loads and missed is not None else 1.0
-
-
-def _again_from_l2(code: MachineCode, arrays: Sequence[RepeatedArray]) -> float:
-    """Bytes that L2 delivers to these loads and had delivered before."""
-    rows = {row.pointer: row for row in code.reuse}
-    again = 0.0
-    for array in arrays:
-        row = rows.get(array.pointer)
-        if row is not None and row.l2_bytes and row.requested_bytes:
-            part = array.repeated_bytes / row.requested_bytes
-            once = min(row.l2_bytes, row.sector_bytes_at_most or 0)
-            again += min(part * row.l2_bytes, row.l2_bytes - once)
-    return again
 
 
 def _without_loads(code: MachineCode, loads: Mapping[int, float]) -> dict[int, float]:
@@ -618,11 +584,16 @@ def _from_l2(view: LaunchView, model: TimeModel, queue: float) -> Iterator[Candi
     if not FEW_BYTES <= read.value < delivered:
         return
     # Blocks that stage tiles in shared memory share them already, as far as these are large enough.
-    known = (1 - _new_part(view, "L2")) * (1 - _staged_share(view))
+    # Share of the global loads, 0 to 1, whose values go on to shared memory, for other threads.
+    copies = view.count(*COPIES)
+    loads = copies + view.count("LDG")
+    known = (1 - _new_part(view, "L2")) * (
+        1 - (min(1.0, (copies + view.count("STS")) / loads) if loads else 0.0)
+    )
     kept = 1 - (1 - _l2_left(view, known)) * (1 - _gathered_share(view))
     amount, label = Quantity(delivered, "byte"), "read from L2 by L1"
     asked = view.ledger.derived("l2_bytes_delivered", amount, label, sectors)
-    per_byte, label = Quantity(delivered / read.value, ""), "L2 reads over DRAM reads"
+    per_byte, label = delivered / read.value, "L2 reads over DRAM reads"
     times = view.ledger.derived("l2_reads_per_byte", per_byte, label, asked, read)
     # A block that works for several others does not execute their loads.
     loaded = max(SECTOR * (view.value("global_load_sectors") or 0.0), delivered)
@@ -633,12 +604,11 @@ def _from_l2(view: LaunchView, model: TimeModel, queue: float) -> Iterator[Candi
         "neighbouring threads load the same bytes again."
     )
     yield Candidate(
-        FINDING.id,
         Sentence(text, asked=asked, times=times, read=read),
         Effect(units, kept_waits(model, MEMORY_WAITS, (1 - kept) * queue)),
         (times, asked, read),
         lambda: global_memory.places_of(view, global_memory.LOAD),
-        "assumed",
+        basis="assumed",
         variant="l2",
         doubt=1 - known,
         amount=lambda: _amount(view, _most_again(view, "L2"), "bytes_once"),
@@ -667,13 +637,6 @@ def _l2_left(view: LaunchView, known: float = 0.0) -> float:
     needed = (read + written) / (reads + written) if reads else 1.0
     left = min(1.0, max(needed, L2_READS_KEPT))
     return known * left + (1 - known) * math.pow(left, REUSE)
-
-
-def _staged_share(view: LaunchView) -> float:
-    """Share of the global loads, 0 to 1, whose values go on to shared memory, for other threads."""
-    copies = view.count(*COPIES)
-    loads = copies + view.count("LDG")
-    return min(1.0, (copies + view.count("STS")) / loads) if loads else 0.0
 
 
 def _gathered_share(view: LaunchView) -> float:
@@ -706,13 +669,12 @@ def _between_launches(view: LaunchView, model: TimeModel) -> Iterator[Candidate]
     is_writer = view.launch.id in shared.writers
     operation = global_memory.STORE if is_writer else global_memory.LOAD
     yield Candidate(
-        FINDING.id,
         shared.text,
         gain,
         tuple(map(view.ledger.adopt, shared.evidence)),
         # To fuse launches, or to change their order, one changes the lines that launch them.
         lambda: beside(global_memory.places_of(view, operation), *launch_places(view)),
-        "suspected",
+        basis="suspected",
         variant=shared.kind,
         likelihood=math.pow(each_likely, shared.hand_overs),
         most=1 / max(1 / MAX_GAIN, max(stays, default=0.0)),

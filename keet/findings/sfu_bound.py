@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -22,8 +22,7 @@ from keet.analysis.parameters import Parameter
 from keet.analysis.sass.instructions.opcodes import BY_PIPE
 from keet.analysis.time_model import INDIRECT, MOST_LOAD, MOST_REMOVED, SHARPNESS, Effect, TimeModel
 from keet.evidence import Evidence, Sentence
-from keet.findings import Absence, Edit, FindingSpec, otherwise, when
-from keet.units import Quantity
+from keet.findings import Absence, Edit, FindingSpec, absence, otherwise, when
 
 if TYPE_CHECKING:
     from keet.analysis.sass.machine_code import MachineCode
@@ -113,32 +112,71 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     if instructions.divides_slowly.test(view) and waits.inactive_in_routines.test(view):
         return  # a few threads of each warp take the slow path: warp_divergence names it
     busy, functions = view.ceilings.reached("XU"), part_of(view, "MUFU")
-    expanded, named = _expanded(view), (_related(view), _divided(view), _shared(view))
+    parts = list(_parts(view))
     # One logf or sinf, all polynomial, is the work itself. powf has cheaper forms.
     is_power = bool(instructions.computes_powers.test(view))
     if busy is not None and (functions >= LEAST_PART or is_slow or is_power):
         words = "The XU pipe (special functions, conversions) is busy for {busy:.0f} of the time."
         text, shown = Sentence(words, busy=busy), [busy]
-        for part in (expanded, *named):
-            if part is not None and part.value / 100 >= NOTABLE_PART:
+        for part in parts:
+            if part.value / 100 >= NOTABLE_PART:
                 more = "{text} {share:.0f} {what}."
                 text = Sentence(more, text=text, share=part, what=part.label)
                 shown.append(part)
-        effect = _effect(view, model, functions)
-        places = partial(unit_places, view, "XU")
-        variant = SLOW if instructions.divides_slowly.test(view) else ""
-        found = Candidate(FINDING.id, text, effect, tuple(shown), places, "assumed", variant)
-        yield found._replace(doubt=doubt_if_counted(view))
+        yield Candidate(
+            text,
+            _effect(view, model, functions),
+            tuple(shown),
+            partial(unit_places, view, "XU"),
+            basis="assumed",
+            variant=SLOW if instructions.divides_slowly.test(view) else "",
+            doubt=doubt_if_counted(view),
+        )
     pipe = saturated(view, model)
     if pipe is not None and pipe.work == "special functions":
-        yield pipe.candidate(FINDING.id)._replace(doubt=doubt_if_counted(view))
+        yield pipe.candidate()._replace(doubt=doubt_if_counted(view))
+
+
+_PARTS = {
+    "related_share": "of the instructions compute exponentials, sines or cosines of multiples of "
+    "one value, of which the first gives the others by products",
+    "divided_share": "of the instructions are exact divisions by one value, of which the "
+    "reciprocal is enough, or by a root, whose reciprocal is one instruction",
+    "shared_function_share": "of the instructions are for special functions that all threads of a "
+    "warp compute equally",
+}
+
+
+def _parts(view: LaunchView) -> Iterator[Evidence]:
+    """Shares of the instructions that the machine code shows to be of functions."""
+    executed, code = view.get("inst_executed"), view.code
+    if executed is None or code is None:
+        return
+    names = _expanded_names(code)
+    label = f"of the instructions are the code of {' and '.join(sorted(names))}"
+    parts: dict[str, tuple[Collection[int], str]] = {
+        "expanded_share": (code.expanded(*names), label),
+        "related_share": (code.multiples.gone, _PARTS["related_share"]),
+        "divided_share": (code.quotients.gone, _PARTS["divided_share"]),
+        "shared_function_share": (code.shared_functions, _PARTS["shared_function_share"]),
+    }
+    for name, (positions, label) in parts.items():
+        if positions:
+            yield view.ledger.share(name, code.share(positions), label, executed)
+
+
+def _expanded_names(code: MachineCode) -> set[str]:
+    """Functions of floats that the compiler expanded."""
+    return {each.name for each in code.expansions if each.is_of_floats}
 
 
 def _effect(view: LaunchView, model: TimeModel, functions: float) -> Effect:
     """The code shows what goes of functions that have a fast version, or follow from others by
     products; of other functions, a part goes."""
-    gone, code = _gone(view), view.code
-    units = {"XU": min(PIPE_WORK, 1 - _removed_on_xu(view, gone))}
+    code = view.code
+    on_xu = code.with_opcodes(BY_PIPE["XU"]) if code else []
+    gone = _gone(code) if code else {}
+    units = {"XU": min(PIPE_WORK, 1 - (code.part_gone(on_xu, gone) if code else 0.0))}
     for unit in ("issue", "FMA", "ALU"):
         units[unit] = 1 - max((1 - PIPE_WORK) * functions, removed_part(view, gone, unit))
     if code is not None and (code.multiples.gone or code.quotients.gone or code.shared_functions):
@@ -151,7 +189,7 @@ def _effect(view: LaunchView, model: TimeModel, functions: float) -> Effect:
         units |= without_local(view)
     waits: dict[str, float] = {}
     if gone or (code is not None and code.stalls):  # without samples, waits for this pipe stay
-        on_pipe = dict.fromkeys(_on_xu(code) if code else (), 1 - PIPE_WORK)
+        on_pipe = dict.fromkeys(on_xu, 1 - PIPE_WORK)
         waits = kept_waits_by(view, model, {**on_pipe, **gone}, 1 - units["issue"])
     more = {
         unit: min(MOST_LOAD, part * model.loads.get(unit, 0.0))
@@ -161,116 +199,41 @@ def _effect(view: LaunchView, model: TimeModel, functions: float) -> Effect:
     return Effect({unit: min(1.0, part) for unit, part in units.items()}, waits, moved=more)
 
 
-def _gone(view: LaunchView) -> dict[int, float]:
+def _gone(code: MachineCode) -> dict[int, float]:
     """By position, the share that goes of the instructions of expanded functions, and of functions
     that follow from others. Of functions whose fast version only loses accuracy, a part."""
-    if view.code is None:
-        return {}
-    gone: dict[int, float] = {}
-    for each in view.code.expansions:
+    # Also a fast power is more than its two special functions: scaling goes with them.
+    gone = dict.fromkeys(code.fast_powers, 1 - PIPE_WORK)
+    for each in code.expansions:
         part = 1 - PIPE_WORK
         if each.name in _SLOW_PATHS:
             part = 1.0
         elif each.name == POWER:
-            executed = sum(view.code.program.counts[position] for position in each.positions)
-            stepped = view.code.multiples.powers  # a product each
+            executed = sum(code.program.counts[position] for position in each.positions)
+            stepped = code.multiples.powers  # a product each
             left = FAST_POWER * max(0.0, each.calls - stepped) + stepped
             part = max(part, 1 - left / executed)
         if each.is_of_floats:
             gone |= dict.fromkeys(each.positions, part)
-    # Also a fast power is more than its two special functions: scaling goes with them.
-    own = dict.fromkeys(view.code.fast_powers, 1 - PIPE_WORK)
-    gone |= view.code.shared_functions
-    return {**own, **gone, **view.code.quotients.gone, **view.code.multiples.gone}
+    return {**gone, **code.shared_functions, **code.quotients.gone, **code.multiples.gone}
 
 
 def _reads(code: MachineCode) -> float:
     """Warp instructions that read the results of functions that a warp computes once."""
-    found, counts, code_of = 0.0, code.program.counts, code.program.code
+    found, counts, shared = 0.0, code.program.counts, code.shared_functions.keys()
     for each in code.expansions:
         executed = sum(counts[position] for position in each.positions)
-        own = sum(counts[position] for position in code.shared_functions.keys() & each.positions)
+        own = sum(counts[position] for position in shared & each.positions)
         found += each.calls * own / executed if each.is_of_floats and executed else 0.0
-    names = _expanded_names(code)
-    plain = code.shared_functions.keys() - set(code.expanded(*names))
-    return found + sum(counts[each] for each in plain if code_of[each].opcode == "MUFU")
-
-
-def _removed_on_xu(view: LaunchView, gone: Mapping[int, float]) -> float:
-    if view.code is None:
-        return 0.0
-    program, own = view.code.program, _on_xu(view.code)
-    every = sum(program.counts[each] for each in own)
-    removed = sum(program.counts[each] * gone.get(each, 0.0) for each in own)
-    return removed / every if every else 0.0
-
-
-def _on_xu(code: MachineCode) -> list[int]:
-    program = code.program
-    return [each for each in program.ran if program.code[each].opcode in BY_PIPE["XU"]]
-
-
-def _expanded_names(code: MachineCode) -> set[str]:
-    return {each.name for each in code.expansions if each.is_of_floats}
-
-
-def _expanded(view: LaunchView) -> Evidence | None:
-    """The share of the instructions that are the code of powf, sinf and the like; None without the
-    machine code, or if there are none."""
-    executed, code = view.get("inst_executed"), view.code
-    if executed is None or code is None:
-        return None
-    names = _expanded_names(code)
-    if not names:
-        return None
-    percent = Quantity(100 * code.share(code.expanded(*names)), "%")
-    label = f"of the instructions are the code of {' and '.join(sorted(names))}"
-    return view.ledger.derived("expanded_share", percent, label, executed)
-
-
-def _related(view: LaunchView) -> Evidence | None:
-    """The share of the instructions that are for functions of multiples of one value."""
-    executed, code = view.get("inst_executed"), view.code
-    if executed is None or code is None or not code.multiples.gone:
-        return None
-    percent = Quantity(100 * code.share(code.multiples.gone), "%")
-    label = (
-        "of the instructions compute exponentials, sines or cosines of multiples of one value, of "
-        "which the first gives the others by products"
-    )
-    return view.ledger.derived("related_share", percent, label, executed)
-
-
-def _divided(view: LaunchView) -> Evidence | None:
-    """The share of the instructions that are for divisions by a value with a known reciprocal."""
-    executed, code = view.get("inst_executed"), view.code
-    if executed is None or code is None or not code.quotients.gone:
-        return None
-    percent = Quantity(100 * code.share(code.quotients.gone), "%")
-    label = (
-        "of the instructions are exact divisions by one value, of which the reciprocal is enough, "
-        "or by a root, whose reciprocal is one instruction"
-    )
-    return view.ledger.derived("divided_share", percent, label, executed)
-
-
-def _shared(view: LaunchView) -> Evidence | None:
-    """The share of the instructions that are for functions of what all threads of a warp share."""
-    executed, code = view.get("inst_executed"), view.code
-    if executed is None or code is None or not code.shared_functions:
-        return None
-    percent = Quantity(100 * code.share(code.shared_functions), "%")
-    label = (
-        "of the instructions are for special functions that all threads of a warp compute equally"
-    )
-    return view.ledger.derived("shared_function_share", percent, label, executed)
+    plain = shared - set(code.expanded(*_expanded_names(code)))
+    return found + sum(counts[each] for each in plain.intersection(code.with_opcodes(["MUFU"])))
 
 
 def absent(view: LaunchView, model: TimeModel) -> Absence | None:
     busy = view.ceilings.reached("XU")
     if busy is None or model.loads.get("XU", 0.0) >= 1 - MOST_REMOVED:
         return None
-    return Sentence("The XU pipe is busy for {busy:.1f} of the time.", busy=busy), (busy,)
+    return absence("The XU pipe is busy for {busy:.1f} of the time.", busy=busy)
 
 
 def leading_lines(code: MachineCode) -> LeadingLines:
@@ -284,5 +247,5 @@ def leading_lines(code: MachineCode) -> LeadingLines:
     elif code.share(functions) >= NOTABLE_PART:
         of, positions = "instructions of expanded functions", functions
     else:
-        of, positions = "special functions and conversions", _on_xu(code)
+        of, positions = "special functions and conversions", code.with_opcodes(BY_PIPE["XU"])
     return LeadingLines(of, [(each, code.program.counts[each]) for each in positions])

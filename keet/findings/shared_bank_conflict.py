@@ -14,7 +14,7 @@ from keet.analysis.memory_work import UNRELATED_WAITS, less_shared, shared_addre
 from keet.analysis.time_model import MOST_REMOVED, TimeModel
 from keet.documents.finding import Place
 from keet.evidence import Evidence, Sentence
-from keet.findings import Absence, Edit, FindingSpec, SmallShare, otherwise, when
+from keet.findings import Absence, Edit, FindingSpec, SmallShare, absence, otherwise, when
 
 FINDING = FindingSpec(
     id="shared_bank_conflict",
@@ -98,7 +98,7 @@ _SHARE = ("bank_conflict_share", "shared wavefronts lost to bank conflicts")
 def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     replayed, (conflicts, fronts) = replays(view, model), _wavefronts(view)
     if replayed and replayed.conflicts:
-        yield Candidate(FINDING.id, *replayed.conflicts, view.sampled_places, "assumed")
+        yield Candidate(*replayed.conflicts, view.sampled_places, basis="assumed")
     if conflicts is None or fronts is None or not conflicts.value:
         return
     share = view.percent(*_SHARE, conflicts, fronts)
@@ -109,7 +109,6 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         "access different words in the same bank."
     )
     yield Candidate(
-        FINDING.id,
         Sentence(text, share=share, fronts=fronts),
         less_shared(model, min(1.0, share.value / 100), fronts.value),
         (share, conflicts, fronts),
@@ -150,8 +149,8 @@ def absent(view: LaunchView, _: TimeModel) -> Absence | None:
         return None
     share = view.percent(*_SHARE, conflicts, fronts)
     if share is None:
-        return Sentence("The kernel does not access shared memory."), (fronts,)
+        return absence("The kernel does not access shared memory.", fronts=fronts)
     if share.value >= 100 * (1 - MOST_REMOVED):
         return None
     text = "{share:.1f} of the wavefronts of shared memory are bank conflicts."
-    return Sentence(text, share=share), (share, fronts)
+    return absence(text, share=share, fronts=fronts)

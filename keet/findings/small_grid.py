@@ -32,9 +32,8 @@ from keet.analysis.limits import LEAST_KERNEL_NS, LIKELY, MAJORITY, SHORT_KERNEL
 from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, WITHIN_SM, Effect, TimeModel
 from keet.evidence import Sentence
-from keet.findings import Absence, Edit, FindingSpec, otherwise, when
+from keet.findings import Absence, Edit, FindingSpec, absence, otherwise, when
 from keet.findings.launch_bound import LAUNCH_GAP_NS
-from keet.units import Quantity
 
 PARTIAL_WAVE = Parameter(
     0.7,
@@ -161,7 +160,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     if variant != "one_thread" and _is_tiny(view, shape):
         variant = "tiny"
     filled = idle._replace(waits=covered_waits(model, _unhidden(model, shape, waves) ** -part))
-    sms = view.ledger.derived("sm_count", Quantity(shape.sms, ""), "SMs of the GPU")
+    sms = view.ledger.derived("sm_count", shape.sms, "SMs of the GPU")
     if shape.spread < 1:
         rest = Sentence("does not fill a GPU of {sms:.0f} SMs", sms=sms)
     else:
@@ -182,14 +181,13 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     for effect, is_measured in ((idle, True), (filled, is_idle)):
         basis: Basis = "measured" if is_measured else "assumed"
         yield Candidate(
-            FINDING.id,
             text,
             effect,
             evidence,
             partial(launch_places, view),
-            basis,
-            variant,
-            likelihood if is_measured or view.stalls else likelihood * LIKELY,
+            basis=basis,
+            variant=variant,
+            likelihood=likelihood if is_measured or view.stalls else likelihood * LIKELY,
         )
 
 
@@ -238,4 +236,4 @@ def absent(view: LaunchView, _: TimeModel) -> Absence | None:
     if shape is None or shape.spread < 1 or shape.waves is None or shape.waves.value < 1:
         return None
     text = "The grid has {grid:.0f}s and fills all SMs: waves per SM {waves:.2f}."
-    return Sentence(text, grid=shape.grid, waves=shape.waves), (shape.grid, shape.waves)
+    return absence(text, grid=shape.grid, waves=shape.waves)

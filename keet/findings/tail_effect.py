@@ -20,7 +20,7 @@ from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import POSSIBLE
 from keet.analysis.time_model import Effect, TimeModel
 from keet.evidence import Sentence
-from keet.findings import Absence, Edit, FindingSpec, otherwise, when
+from keet.findings import Absence, Edit, FindingSpec, absence, otherwise, when
 
 FINDING = FindingSpec(
     id="tail_effect",
@@ -83,7 +83,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         # In a very short kernel, SMs differ because blocks start one after the other.
         kept = min(1.0, left) ** (1 - shortness(view, model))
         effect, evidence = Effect(longest_sm=kept), (waves, even.share, even.ratio)
-        made = Candidate(FINDING.id, said, effect, evidence, partial(launch_places, view))
+        made = Candidate(said, effect, evidence, partial(launch_places, view))
         if (held := blocks_differ(view, even)) is not None:
             made = made._replace(
                 text=Sentence(
@@ -104,8 +104,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
 def absent(view: LaunchView, _: TimeModel) -> Absence | None:
     shape, even = grid_shape(view), evenness(view)
     if shape is not None and shape.spread < 1:
-        text = Sentence("The grid has {grid:.0f}s: some SMs get none at all.", grid=shape.grid)
-        return text, (shape.grid,)
+        return absence("The grid has {grid:.0f}s: some SMs get none at all.", grid=shape.grid)
     if even is None or not even.is_balanced:
         return None
     text = Sentence("SMs are active about equally long: {even}.", even=even.text)

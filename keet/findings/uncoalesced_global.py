@@ -28,7 +28,7 @@ from keet.analysis.source_lines import is_gather
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, Effect, TimeModel
 from keet.documents.finding import Place
 from keet.evidence import Sentence
-from keet.findings import Absence, Edit, FindingSpec, SmallShare, otherwise, when
+from keet.findings import Absence, Edit, FindingSpec, SmallShare, absence, otherwise, when
 from keet.units import Quantity
 
 GATHERED = Parameter(
@@ -149,7 +149,7 @@ FINDING = FindingSpec(
 def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     replayed = replays(view, model)
     if replayed and replayed.scattered:
-        yield Candidate(FINDING.id, *replayed.scattered, view.sampled_places, "assumed")
+        yield Candidate(*replayed.scattered, view.sampled_places, basis="assumed")
     sectors, ideal = view.get("src_l2_sectors_global"), view.get("src_l2_sectors_global_ideal")
     every = sectors  # atomics and asynchronous copies too; exports do not distinguish them
     if view.by_address("memory_type"):  # scattered atomics do not depend on the layout
@@ -189,7 +189,6 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         else "the threads of a warp accessed neighbouring bytes"
     )
     yield Candidate(
-        FINDING.id,
         Sentence(text, share=share, every=every, otherwise=otherwise),
         # Without the queues, a thread still waits for as many round trips.
         Effect(
@@ -199,7 +198,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         ),
         (share, every, sectors, ideal),
         lambda: _places(view, with_atomics=atomics > 0),
-        "assumed" if gathers else "measured",
+        basis="assumed" if gathers else "measured",
         variant="gather" if gathers else global_memory.MISALIGNED if is_shifted else "",
     )
 
@@ -414,8 +413,8 @@ def absent(view: LaunchView, _: TimeModel) -> Absence | None:
         return None
     used = view.percent("ideal_sectors_share", "ideal of all global sectors", ideal, sectors)
     if used is None:
-        return Sentence("The kernel does not access global memory."), (sectors,)
+        return absence("The kernel does not access global memory.", sectors=sectors)
     if used.value < 100 * MOST_REMOVED:
         return None
     text = "Global accesses touch {sectors:.0f}s, and {used:.0f} of that is the ideal."
-    return Sentence(text, sectors=sectors, used=used), (sectors, used)
+    return absence(text, sectors=sectors, used=used)

@@ -40,7 +40,7 @@ from keet.analysis.time_model import (
 )
 from keet.documents.finding import Place
 from keet.evidence import Evidence, Sentence
-from keet.findings import Absence, Edit, FindingSpec, otherwise, when
+from keet.findings import Absence, Edit, FindingSpec, absence, otherwise, when
 from keet.units import Quantity
 
 if TYPE_CHECKING:
@@ -167,7 +167,14 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     if cause != "outside":  # regrouping the items of short paths costs as much as it saves
         active += (WARP - active) * short_path_part(view)
     lost = 1 - active / WARP
-    effect, by_loops = _converged(view, model, active, share), 0.0
+    # More active threads per instruction, in this share of the instructions.
+    trips = uneven_trips(view)
+    of_paths = min(1.0, active / WARP / trips.even) ** CONVERGED
+    kept, paths = 1 - share * (1 - trips.executed * of_paths), 1 - share * (1 - of_paths)
+    gone = {position: 1 - left for position, left in trips.left.items()}
+    waits = kept_waits_by(view, model, gone, 1 - trips.executed) if gone else {}
+    every = 1 - INDIRECT * (1 - paths) * (1 - model.waiting_for(*MEMORY_WAITS))
+    effect, by_loops = Effect(dict.fromkeys(WITHIN_SM, kept), waits, every), 0.0
     if cause == "outside":  # empty lanes do not make warps wait longer
         effect = Effect(effect.units)
     elif lost > 0:
@@ -180,7 +187,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     doubt *= 1 - MAJORITY * by_loops  # uneven loops show it better than paths
     if cause == "outside" and inactive is not None:  # they are counted at the check
         doubt = 1 - inactive.outside
-    yield Candidate(FINDING.id, text, effect, evidence, places, "assumed", cause, doubt=doubt)
+    yield Candidate(text, effect, evidence, places, basis="assumed", variant=cause, doubt=doubt)
 
 
 def _with_loops(
@@ -194,7 +201,7 @@ def _with_loops(
     if max(executed, waiting) < NOTABLE_PART:
         return text, ()
     less = [
-        view.ledger.derived(f"loops_{what}", Quantity(100 * share, "%"), label)
+        view.ledger.share(f"loops_{what}", share, label)
         for what, share, label in (
             ("even", ideal, "instructions that equal numbers of iterations save"),
             ("executed", executed, "instructions that regrouping the iterations saves"),
@@ -216,22 +223,6 @@ def _with_loops(
     return Sentence(words, text=text, even=even, executed=regrouped, waiting=waits), tuple(less)
 
 
-def _converged(view: LaunchView, model: TimeModel, active: float, share: float) -> Effect:
-    """More active threads per instruction, in this share of the instructions.
-
-    A loop that all threads of a warp leave together takes fewer iterations, and so less waiting for
-    anything. Divergent paths run one after the other and make warps wait longer, but warps wait for
-    memory as before.
-    """
-    trips = uneven_trips(view)
-    of_paths = min(1.0, active / WARP / trips.even) ** CONVERGED
-    kept, paths = 1 - share * (1 - trips.executed * of_paths), 1 - share * (1 - of_paths)
-    gone = {position: 1 - left for position, left in trips.left.items()}
-    waits = kept_waits_by(view, model, gone, 1 - trips.executed) if gone else {}
-    every = 1 - INDIRECT * (1 - paths) * (1 - model.waiting_for(*MEMORY_WAITS))
-    return Effect(dict.fromkeys(WITHIN_SM, kept), waits, every)
-
-
 def _idle_warps(view: LaunchView) -> Iterator[Candidate]:
     """Warps that end without a memory access: what they execute is waste."""
     idle = idle_warps(view)
@@ -245,7 +236,12 @@ def _idle_warps(view: LaunchView) -> Iterator[Candidate]:
     text = Sentence(words, share=idle.share, what=idle.share.label)
     shown = (idle.share,)
     yield Candidate(
-        FINDING.id, text, effect, shown, partial(launch_places, view), "assumed", IDLE_WARPS
+        text,
+        effect,
+        shown,
+        partial(launch_places, view),
+        basis="assumed",
+        variant=IDLE_WARPS,
     )
 
 
@@ -271,7 +267,15 @@ def _empty_lanes(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     # A very short kernel mostly waits for its first data; full warps would wait too.
     likelihood = 1 - INDIRECT * shortness(view, model)
     cause, places = "block_size", partial(launch_places, view)
-    yield Candidate(FINDING.id, empty.text, effect, (block,), places, "measured", cause, likelihood)
+    yield Candidate(
+        empty.text,
+        effect,
+        (block,),
+        places,
+        basis="measured",
+        variant=cause,
+        likelihood=likelihood,
+    )
 
 
 def _fewer_requests(filled: float) -> dict[str, float]:
@@ -322,4 +326,4 @@ def absent(view: LaunchView, _model: TimeModel) -> Absence | None:
     if threads is None or threads.value < WARP * MOST_REMOVED or idle_warps(view):
         return None
     text = "On average, {threads:.1f}s of a warp are active per instruction."
-    return Sentence(text, threads=threads), (threads,)
+    return absence(text, threads=threads)

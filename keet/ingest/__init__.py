@@ -40,7 +40,9 @@ from keet.ingest.input.report_bytes import (
     ForwardBytes,
     HeldBytes,
     WholeReport,
+    bytes_of,
     changed,
+    first_chunks,
     spooled,
     unreadable,
 )
@@ -115,8 +117,7 @@ def _read_stdin() -> InputFile:
         return MAX_TEXT if reader == _read_text else None
 
     content = read_once(limit_for)
-    head, start = content.piece(0, min(HEAD, content.size))
-    return InputFile(STDIN, content.size, head[start : start + HEAD], content)
+    return InputFile(STDIN, content.size, bytes_of(content, 0, min(HEAD, content.size)), content)
 
 
 def _reader_for(file: InputFile) -> Callable[[InputFile], Profile]:
@@ -202,16 +203,11 @@ def _unpacked(file: InputFile, packed: WholeReport, chunks: Iterator[bytes]) -> 
     So a file of zeros is refused before it fills the disk."""
     from keet.ingest.input import zstd
 
-    held, total = [], 0
-    for chunk in chunks:
-        total += len(chunk)
-        held.append(chunk)
-        if total > LARGE:
-            break
-    else:
+    held, is_all = first_chunks(chunks)
+    if is_all:
         return HeldBytes(b"".join(held))
+    size = sum(map(len, held)) + sum(map(len, chunks))
     held.clear()
-    size = total + sum(map(len, chunks))
     with zstd.unpacked(packed) as stream:
         container.read_blocks(ForwardBytes(stream, size), file.path)
     return spooled(zstd.unpacked_chunks(packed, file.path), file.path)
@@ -221,7 +217,11 @@ def _read_packed_text(file: InputFile, chunks: Iterator[bytes], digest: str) -> 
     """A packed snapshot (`.keet.json.zst`)."""
     from keet.ingest.snapshot import read_snapshot
 
-    content = b"".join(_bounded_text(file, chunks))
+    held: list[bytes] = []
+    for chunk in chunks:
+        held.append(chunk)
+        _refuse_giant_text(file, sum(map(len, held)))
+    content = b"".join(held)
     if not _is_snapshot(content[:HEAD].decode("utf-8", errors="replace")):
         raise UnknownFormat(file.path, "it is compressed with zstd, but is not a report", _ACCEPTED)
     try:
@@ -231,15 +231,6 @@ def _read_packed_text(file: InputFile, chunks: Iterator[bytes], digest: str) -> 
             file.path, "the snapshot is damaged: it is not UTF-8", COPY_AGAIN
         ) from None
     return read_snapshot(text, file.path, file.size, digest)
-
-
-def _bounded_text(file: InputFile, chunks: Iterator[bytes]) -> list[bytes]:
-    held, total = [], 0
-    for chunk in chunks:
-        total += len(chunk)
-        _refuse_giant_text(file, total)
-        held.append(chunk)
-    return held
 
 
 def _is_snapshot(text: str) -> bool:
@@ -335,14 +326,14 @@ def _decoded(file: InputFile, data: bytes) -> str:
 
 def _read_export(file: InputFile, text: str) -> tuple[ReportFormat, PrintedPage]:
     """What ncu printed: CSV of the raw or the details page, or text tables."""
-    from keet.ingest.printed import details_csv, details_text, raw_csv
+    from keet.ingest.printed import csv_pages, details_text
     from keet.ingest.printed.details_page import PrintedPage
 
-    if details_csv.has_details(text):
-        return "ncu-csv", details_csv.read_details(text, file.path)
-    if raw_csv.has_table(text):
-        launches = raw_csv.read_csv_launches(text, file.path)
-        return "ncu-csv", PrintedPage(launches, (raw_csv.ROUNDED,))
+    if csv_pages.has_details(text):
+        return "ncu-csv", csv_pages.read_details(text, file.path)
+    if csv_pages.has_table(text):
+        launches = csv_pages.read_csv_launches(text, file.path)
+        return "ncu-csv", PrintedPage(launches, (csv_pages.ROUNDED,))
     if details_text.has_printed_page(text):
         page = details_text.read_printed(text, file.path)
         if any(launch.metric_names() for launch in page.launches):

@@ -11,7 +11,6 @@ outside of a repository, the one in the working folder.
 
 from __future__ import annotations
 
-import os
 import re
 import secrets
 import shutil
@@ -54,9 +53,8 @@ def _folder() -> Path:
         places.append(place)
     if not (places[-1] / ".git").exists():
         places = [here]
-    known = (place / ".keet" for place in places)
-    found = next((place for place in known if (place / "baselines").is_dir()), places[-1] / ".keet")
-    return found / "baselines"
+    folders = [place / ".keet/baselines" for place in places]
+    return next((folder for folder in folders if folder.is_dir()), folders[-1])
 
 
 def name_for(name: str, profile: Profile) -> str:
@@ -148,12 +146,8 @@ def _is_left(path: Path) -> bool:
 
 
 def list_baselines() -> list[Baseline]:
-    folder = _folder()
-    if not folder.is_dir():
-        return []
-    names = sorted(entry.name for entry in os.scandir(folder) if _NAME.fullmatch(entry.name))
-    found = [_baseline(folder / name) for name in names]
-    return [baseline for baseline in found if baseline.runs]
+    places = sorted(path for path in _entries(_folder()) if _NAME.fullmatch(path.name))
+    return [baseline for place in places if (baseline := _baseline(place)).runs]
 
 
 def _baseline(place: Path) -> Baseline:

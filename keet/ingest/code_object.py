@@ -105,7 +105,7 @@ class Function(NamedTuple):
 def functions_of(code: Sequence[CodeObject], addresses: Sequence[int]) -> tuple[Function, ...]:
     """The functions that contain the addresses, which ascend. Addresses outside of all functions
     with a known place are put into one more function (reports before 2021 have no places)."""
-    found: list[Function] = []
+    functions: list[Function] = []
     covered: set[int] = set()
     for each in code:
         for extent in each.extents:
@@ -115,17 +115,13 @@ def functions_of(code: Sequence[CodeObject], addresses: Sequence[int]) -> tuple[
             if here and not any((pc - extent.start) % INSTRUCTION for pc in here):
                 identity = f"{each.digest} {extent.symbol} {extent.stop - extent.start}"
                 inside = range(extent.start, extent.stop, INSTRUCTION)
-                found.append(Function(extent.start, inside, identity, movable=True))
+                functions.append(Function(extent.start, inside, identity, movable=True))
                 covered.update(here)
     rest = [pc for pc in addresses if pc not in covered] if covered else addresses
     if rest:
-        found.append(Function(rest[0], rest, _identity_of(code, rest), movable=False))
-    return tuple(found)
-
-
-def _identity_of(code: Sequence[CodeObject], addresses: Sequence[int]) -> str | None:
-    digests = [each.digest for each in code]
-    if not digests or None in digests:
-        return None
-    listed = hashlib.sha256(repr(list(addresses)).encode()).hexdigest()
-    return " ".join([*map(str, digests), listed])
+        digests = [each.digest for each in code if each.digest]
+        listed = hashlib.sha256(repr(list(rest)).encode()).hexdigest()
+        is_known = len(digests) == len(code) > 0
+        whole = " ".join([*digests, listed]) if is_known else None
+        functions.append(Function(rest[0], rest, whole, movable=False))
+    return tuple(functions)

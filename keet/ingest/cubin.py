@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Sequence
-from typing import NamedTuple, Protocol, runtime_checkable
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from keet.ingest.protobuf import Malformed, decode_text
 
@@ -49,9 +49,8 @@ class Elf:
         rows = [_SECTION.unpack_from(self._data, table + i * _SECTION.size) for i in range(count)]
         if names_index >= len(rows):
             raise Malformed("the cubin has no section names")
-        names = self._bytes(rows[names_index][4], rows[names_index][5])
-        read = _Strings(names)
-        return [_Section(read.at(row[0]), row[1], row[4], row[5], row[6], row[7]) for row in rows]
+        names = _Strings(self._bytes(*rows[names_index][4:6]))
+        return [_Section(names.at(row[0]), row[1], *row[4:8]) for row in rows]
 
     def _bytes(self, offset: int, size: int) -> bytes:
         if offset + size > len(self._data):
@@ -60,10 +59,9 @@ class Elf:
 
     def section(self, name: str) -> bytes | None:
         """The bytes of the first section of this name."""
-        for section in self._sections:
-            if section.name == name and section.kind != _NOBITS:
-                return self._bytes(section.offset, section.size)
-        return None
+        exact = (s for s in self._sections if s.name == name and s.kind != _NOBITS)
+        first = next(exact, None)
+        return None if first is None else self._bytes(first.offset, first.size)
 
     def sections(self, prefix: str) -> list[bytes]:
         """The bytes of every section whose name starts with `prefix`."""
@@ -71,31 +69,33 @@ class Elf:
         return [self._bytes(section.offset, section.size) for section in chosen]
 
     def symbols(self) -> list[ElfSymbol]:
-        for section in self._sections:
-            if section.name == ".symtab":
-                strings = (
-                    self._sections[section.link] if section.link < len(self._sections) else None
-                )
-                names = self._bytes(strings.offset, strings.size) if strings else b""
-                table = self._bytes(section.offset, section.size)
-                usable = len(table) - len(table) % _SYMBOL.size
-                read = _Strings(names)
-                rows = _SYMBOL.iter_unpack(table[:usable])
-                return [ElfSymbol(read.at(row[0]), row[5]) for row in rows]
-        return []
+        tables = (section for section in self._sections if section.name == ".symtab")
+        if (section := next(tables, None)) is None:
+            return []
+        linked = self._sections[section.link : section.link + 1]
+        names = _Strings(b"".join(self._bytes(each.offset, each.size) for each in linked))
+        return [ElfSymbol(names.at(row[0]), row[5]) for row in self._rows(section, _SYMBOL)]
+
+    def _rows(self, section: _Section, layout: struct.Struct) -> Iterator[tuple[Any, ...]]:
+        """Without a last row that is cut short."""
+        table = self._bytes(section.offset, section.size)
+        return layout.iter_unpack(table[: len(table) - len(table) % layout.size])
 
     def relocations(self, name: str) -> dict[int, tuple[int, int]]:
         """The relocations of a section: (symbol index, addend) by offset."""
-        found: dict[int, tuple[int, int]] = {}
-        for section in self._sections:
-            if section.name not in (f".rel{name}", f".rela{name}"):
-                continue
-            layout = _RELA if section.name.startswith(".rela") else _REL
-            table = self._bytes(section.offset, section.size)
-            usable = len(table) - len(table) % layout.size
-            for row in layout.iter_unpack(table[:usable]):
-                found[row[0]] = (row[1] >> 32, row[2] if layout is _RELA else 0)
-        return found
+        layouts = {f".rel{name}": _REL, f".rela{name}": _RELA}
+        return {
+            offset: (info >> 32, addend[0] if addend else 0)
+            for section in self._sections
+            if section.name in layouts
+            for offset, info, *addend in self._rows(section, layouts[section.name])
+        }
+
+
+def _terminated(table: bytes, start: int) -> bytes:
+    """A C string; the last one may lack its zero."""
+    end = table.find(b"\0", start)
+    return table[start : end if end >= 0 else len(table)]
 
 
 class _Strings:
@@ -106,8 +106,7 @@ class _Strings:
         self._left = _MAX_NAMES
 
     def at(self, offset: int) -> str:
-        end = self._table.find(b"\0", offset)
-        raw = self._table[offset : end if end >= 0 else len(self._table)]
+        raw = _terminated(self._table, offset)
         self._left -= len(raw)
         if self._left < 0:
             raise Malformed(f"the cubin's names take more than {_MAX_NAMES:,} bytes")
@@ -191,21 +190,11 @@ def _tool(notes: bytes) -> tuple[str | None, str | None]:
     while at + _NOTE.size <= len(notes):
         name, size, _ = _NOTE.unpack_from(notes, at)
         start = at + _NOTE.size + -(-name // 4) * 4
-        strings = _strings(notes[start : start + size])
-        if len(strings) == 5 and strings[1] == "ptxas":
+        note = notes[start : start + size]
+        places = _TOOL.unpack_from(note)[1:] if len(note) >= _TOOL.size else ()
+        strings = [decode_text(_terminated(note[_TOOL.size :], place)) for place in places]
+        if strings[1:2] == ["ptxas"]:
             release = re.search(r"release (\d+\.\d+)", strings[2])
             return (release[1] if release else None), strings[4].strip()
         at = start + -(-size // 4) * 4
     return None, None
-
-
-def _strings(note: bytes) -> list[str]:
-    if len(note) < _TOOL.size:
-        return []
-    texts = note[_TOOL.size :]
-    return [_text_at(texts, start) for start in _TOOL.unpack_from(note, 0)[1:]]
-
-
-def _text_at(texts: bytes, start: int) -> str:
-    end = texts.find(b"\0", start)
-    return decode_text(texts[start : end if end >= 0 else len(texts)])

@@ -10,7 +10,7 @@ import json
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -225,9 +225,7 @@ def table_document(table: RunTable) -> dict[str, Any]:
         "profiled": [each._asdict() for each in table.profiled],
         "skipped": [each._asdict() for each in table.skipped],
         "launches": {
-            "kernel": [launch.kernel for launch in table.launches],
-            "start_ns": [launch.start_ns for launch in table.launches],
-            "ns": [launch.ns for launch in table.launches],
+            name: [getattr(launch, name) for launch in table.launches] for name in RunLaunch._fields
         },
     }
 
@@ -282,28 +280,26 @@ def read_run_csv(text: str, path: Path) -> RunTable:
     at, columns, rows = _csv_table(lines, path)
     kernels: dict[tuple[str, Dim3 | None, Dim3 | None], KernelRun] = {}
     for number, row in enumerate(rows[at + 1 :], at + 2):
-        found = _CsvRow(row, columns, f"row {number}", path)
-        kernel = _kernel(found)
-        key = (kernel.name, kernel.grid, kernel.block)
+        cells = _CsvRow(row, columns, f"row {number}", path)
+        kernel = _kernel(cells)
+        key, shown = (kernel.name, kernel.grid, kernel.block), repr(kernel.name[:80])
         if kernels.get(key) == kernel:
-            raise found.fail(
-                f"it repeats an earlier row of {kernel.name[:80]!r}", "remove one of them"
-            )
-        if _is_sum(kernel, kernels.values()):
-            raise found.fail(f"{kernel.name[:80]!r} is the sum of the rows above", "remove the row")
+            raise cells.fail(f"it repeats an earlier row of {shown}", "remove one of them")
+        # The total of all kernels, read as a kernel, would halve every share.
+        launches = sum(other.launches for other in kernels.values())
+        if kernel.name.lower() in _SUMS and kernel.launches == launches:
+            raise cells.fail(f"{shown} is the sum of the rows above", "remove the row")
         kernels[key] = _added(kernels[key], kernel) if key in kernels else kernel
     if not kernels:
         raise UnknownFormat(path, "the run table has no row", _CSV_EXAMPLE)
     return RunTable(tuple(_without_shapes_where_mixed(list(kernels.values()))), "file")
 
 
-class _CsvHeading:
-    """A heading: `total_ms`, `Total Time (ns)`, `Med (ns)`."""
-
-    def __init__(self, heading: str) -> None:
-        words = re.sub(r"[^a-zµμ]+", " ", heading.lower().replace("(%)", "percent")).split()
-        self.unit = words.pop() if len(words) > 1 and words[-1] in _NS_PER_UNIT else None
-        self.name = "".join(words)
+def _heading(text: str) -> tuple[str, str]:
+    """Name and unit of a heading: `total_ms`, `Total Time (ns)`, `Med (ns)`."""
+    words = re.sub(r"[^a-zµμ]+", " ", text.lower().replace("(%)", "percent")).split()
+    unit = words.pop() if len(words) > 1 and words[-1] in _NS_PER_UNIT else ""
+    return "".join(words), unit
 
 
 _CsvColumns = dict[str, tuple[int, str]]
@@ -319,24 +315,21 @@ def _csv_table(lines: Sequence[str], path: Path) -> tuple[int, _CsvColumns, list
             rows = [row for row in csv.reader(lines, delimiter=separator) if row]
         except csv.Error as problem:
             raise UnknownFormat(path, f"it is not a CSV table ({problem})", _CSV_EXAMPLE) from None
-        if found := _csv_header(rows):
-            return *found, rows
+        if header := _csv_header(rows):
+            return *header, rows
     raise UnknownFormat(path, "it has no columns kernel, launches and total time", _CSV_EXAMPLE)
 
 
 def _csv_header(rows: Sequence[Sequence[str]]) -> tuple[int, _CsvColumns] | None:
     """The first row with the required headings."""
     for at, row in enumerate(rows[:20]):
-        found: dict[str, tuple[int, str]] = {}
+        columns: _CsvColumns = {}
         for index, heading in enumerate(row):
-            column = _CsvHeading(heading)
-            role = next(
-                (role for role, names in _CSV_COLUMNS.items() if column.name in names), None
-            )
-            if role is not None:
-                found.setdefault(role, (index, column.unit or ""))
-        if all(role in found for role in _NEEDED_COLUMNS):
-            return at, found
+            name, unit = _heading(heading)
+            for role in (role for role, names in _CSV_COLUMNS.items() if name in names):
+                columns.setdefault(role, (index, unit))
+        if all(role in columns for role in _NEEDED_COLUMNS):
+            return at, columns
     return None
 
 
@@ -358,16 +351,16 @@ class _CsvRow:
 
     def time(self, role: str) -> float | None:
         """Nanoseconds. The unit is in the cell (`1.2 ms`) or in the heading (`total_ms`)."""
-        found = re.fullmatch(r"([-+.,\dEe]+)\s*([a-zµμ]*)", self.text(role))
-        if not found:
+        match = re.fullmatch(r"([-+.,\dEe]+)\s*([a-zµμ]*)", self.text(role))
+        if not match:
             return None
-        unit = found[2] or self._columns[role][1]
+        unit = match[2] or self._columns[role][1]
         if unit not in _NS_PER_UNIT:
             raise self.fail(
                 f"the {role} time {self.text(role)[:40]!r} has no unit (ns, us, ms, s)",
                 "put it into the heading, like total_ms or min_ms",
             )
-        value = self._number(found[1], role) * _NS_PER_UNIT[unit]
+        value = self._number(match[1], role) * _NS_PER_UNIT[unit]
         if not 0 <= value <= _LONGEST_NS:
             raise self.fail(f"the {role} time is negative, or longer than 30 years")
         return value
@@ -426,11 +419,6 @@ def _kernel(row: _CsvRow) -> KernelRun:
 
 
 _SUMS = ("total", "sum", "all", "overall", "gesamt")
-
-
-def _is_sum(kernel: KernelRun, others: Iterable[KernelRun]) -> bool:
-    """Whether a row is the total of all kernels: read as a kernel, it would halve every share."""
-    return kernel.name.lower() in _SUMS and kernel.launches == sum(k.launches for k in others)
 
 
 def _added(one: KernelRun, other: KernelRun) -> KernelRun:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -34,7 +34,6 @@ from keet.profile import (
     Provenance,
     RawMetric,
     RuleResult,
-    RunTable,
     SourceMarker,
     Value,
     Workload,
@@ -82,13 +81,10 @@ class _Lists:
         key = tuple((type(each), each) for each in ids)
         if key not in self._known:
             self._known[key] = len(self.stored)
-            self.stored.append({"steps": _steps(ids)} if whole else {"ids": ids})
+            # Differences of neighbours: instruction addresses are mostly 16 bytes apart.
+            steps = (after - before for before, after in pairwise(ids))
+            self.stored.append({"steps": [*ids[:1], *steps]} if whole else {"ids": ids})
         return self._known[key]
-
-
-def _steps(numbers: list[int]) -> list[int]:
-    """Differences of neighbours: instruction addresses are mostly 16 bytes apart."""
-    return [*numbers[:1], *(after - before for before, after in pairwise(numbers))]
 
 
 def _packed_launch(launch: Document) -> Document:
@@ -232,11 +228,17 @@ def _launch_document(launch: Launch) -> dict[str, Any]:
         "process": launch.process,
         "stream": launch.stream,
         "context": launch.context,
-        "device": _device_document(launch.device),
+        "device": asdict(launch.device),
         "sections": list(launch.sections),
         "metrics": {name: _cell(metric.value) for name, metric in raw.items()},
         "units": {name: metric.unit for name, metric in raw.items() if metric.unit is not None},
-        "instances": {name: _instances_document(found) for name, found in parts.items()},
+        "instances": {
+            name: {
+                "ids": None if found.ids is None else list(found.ids),
+                "values": list(map(_cell, found.values)),
+            }
+            for name, found in parts.items()
+        },
         "rules": [_rule_document(rule) for rule in launch.rules],
         "markers": [marker._asdict() for marker in launch.markers],
         "nvtx": [entry._asdict() for entry in launch.nvtx],
@@ -256,26 +258,12 @@ def _launch_document(launch: Launch) -> dict[str, Any]:
     }
 
 
-def _device_document(device: Device) -> dict[str, Any]:
-    return {
-        "name": device.name,
-        "compute_capability": device.compute_capability,
-        "sm_count": device.sm_count,
-        "index": device.index,
-    }
-
-
 def _rule_document(rule: RuleResult) -> dict[str, Any]:
     return {
         **rule._asdict(),
         "speedup": rule.speedup and rule.speedup._asdict(),
         "focus": [focus._asdict() for focus in rule.focus],
     }
-
-
-def _instances_document(instances: Instances) -> dict[str, Any]:
-    ids = None if instances.ids is None else list(instances.ids)
-    return {"ids": ids, "values": [_cell(value) for value in instances.values]}
 
 
 def _cell(value: Value) -> Cell:
@@ -316,6 +304,8 @@ def _compact(value: Any) -> str:
 
 def read_snapshot(text: str, path: Path, size: int, sha256: str) -> Profile:
     """`size` and `sha256`: of the bytes of the file."""
+    from keet.ingest.run_table import table_from_document
+
     try:
         document = parse_object(text)
         _check_version(document, path)
@@ -326,7 +316,7 @@ def read_snapshot(text: str, path: Path, size: int, sha256: str) -> Profile:
             document = unpacked_document(document)
         snapshot = typed(document, _Snapshot)
         launches = tuple(_launch(stored) for stored in snapshot.launches)
-        run = _run(snapshot.run, path)
+        run = None if snapshot.run is None else table_from_document(snapshot.run, path)
         stated = bounded(snapshot.provenance)
         provenance = stated._replace(
             size=size,
@@ -393,12 +383,6 @@ class _Snapshot(NamedTuple):
     provenance: Provenance
     launches: list[_StoredLaunch]
     run: dict[str, Any] | None = None
-
-
-def _run(document: dict[str, Any] | None, path: Path) -> RunTable | None:
-    from keet.ingest.run_table import table_from_document
-
-    return None if document is None else table_from_document(document, path)
 
 
 def _launch(stored: _StoredLaunch) -> Launch:

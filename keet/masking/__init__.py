@@ -36,7 +36,7 @@ _BEFORE = re.compile(r"""([\w.-]*\w)[\s"'=:,\\>`]*(?:bearer |basic |token |%20)?
 @lru_cache(maxsize=64)  # launches share their NVTX ranges, reports their command line
 def masked(text: str) -> str:
     """The text with secrets replaced by `MARK`. Masking a masked text changes nothing."""
-    if not _may_have_secret(text):
+    if not may_look_like_key(text) and not any(map(_may_be_random, text.split())):
         return text
     from keet.masking.command_line import secret_spans
     from keet.masking.shapes import without
@@ -59,24 +59,19 @@ def masked_words(words: Sequence[str]) -> tuple[str, ...]:
 
 def masked_names(text: str) -> list[str]:
     """The name before each mark of a masked text: an option, a variable, or `URL`."""
-    return [_name_before(text[max(0, m.start() - 100) : m.start()]) for m in _MARK.finditer(text)]
-
-
-def _name_before(text: str) -> str:
-    if text.endswith("://"):
-        return "URL"
-    found = _BEFORE.search(text)
-    return found[1].lstrip("-.") if found else "value"
+    names = []
+    for mark in _MARK.finditer(text):
+        before = text[max(0, mark.start() - 100) : mark.start()]
+        name = _BEFORE.search(before)
+        is_url = before.endswith("://")
+        names.append("URL" if is_url else name[1].lstrip("-.") if name else "value")
+    return names
 
 
 def may_look_like_key(text: str) -> bool:
     """False: `shapes` finds nothing in the text."""
     lowered = text.lower()
     return any(hint in lowered for hint in _HINTS)
-
-
-def _may_have_secret(text: str) -> bool:
-    return may_look_like_key(text) or any(map(_may_be_random, text.split()))
 
 
 def _may_be_random(word: str) -> bool:

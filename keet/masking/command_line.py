@@ -107,7 +107,10 @@ def secret_spans(text: str, mark: str) -> Iterator[Span]:
     yield from _named_values(text, mark)
     yield from _url_users(text)
     yield from _short_options(text)
-    yield from _random_words(text)
+    # Not in paths: a folder's name may be random. `_Z` begins a mangled name of a function.
+    for word in _LONG_WORD.finditer(text):
+        if "_Z" not in word[0] and any(map(is_mixed, _SIGNS.split(word[0]))):
+            yield word.span()
 
 
 # --- values with a name
@@ -169,37 +172,22 @@ def _takes_value(text: str, found: re.Match[str]) -> bool:
 
 
 def _value(text: str, start: int, found: re.Match[str], limit: int) -> Span:
-    """Of a quoted value, what is between the quotes. Nothing after `limit` is read."""
+    """Of a quoted value, what is between the quotes, or behind the first where the second is
+    missing. Nothing after `limit` is read."""
     if quote := _QUOTE.match(text, start, limit):
-        return _quoted(text, quote.end(), quote[0], limit)
+        close = _closing(text, quote.end(), quote[0], limit)
+        return quote.end(), limit if close is None else close
     opener = text[found.start() - 1] if found.start() else ""
     if opener in _PLAIN_QUOTES and not found["separator"].startswith(("\\", *_PLAIN_QUOTES)):
         close = _closing(text, start, opener, limit)
         if close is not None and not _SHELL.search(text, max(0, found.start() - 20), found.start()):
             return start, close
-    if _in_list(text, found):
-        return start, _end_in_list(text, start, limit)
-    run = _RUN.match(text, start, limit)
-    return start, run.end() if run else start
-
-
-def _in_list(text: str, found: re.Match[str]) -> bool:
-    """Whether other fields may follow in the same word: in a URL, JSON or a list of settings."""
-    before = text[found.start() - 1] if found.start() else " "
-    return not found["dash"] and (before in "?&;,{=\"'" or "%" in found["separator"])
-
-
-def _end_in_list(text: str, start: int, limit: int) -> int:
-    run = _RUN_IN_LIST.match(text, start, limit)
+    # Other fields may follow in the same word: in a URL, JSON or a list of settings.
+    in_list = not found["dash"] and ((opener or " ") in "?&;,{=\"'" or "%" in found["separator"])
+    run = (_RUN_IN_LIST if in_list else _RUN).match(text, start, limit)
     end = run.end() if run else start
-    following = _NEXT_FIELD.search(text, start, end)
-    return following.start() if following else end
-
-
-def _quoted(text: str, start: int, quote: str, limit: int) -> Span:
-    """To the closing quote; to the end where there is none."""
-    close = _closing(text, start, quote, limit)
-    return start, limit if close is None else close
+    following = _NEXT_FIELD.search(text, start, end) if in_list else None
+    return start, following.start() if following else end
 
 
 def _closing(text: str, start: int, quote: str, limit: int) -> int | None:
@@ -261,13 +249,6 @@ def _is_password(seen: set[str], found: re.Match[str], *, after_user: bool) -> b
     if is_port:
         return bool(seen & {"any", "sshpass"})
     return after_user or bool(seen & _PLAIN_LOGINS)
-
-
-def _random_words(text: str) -> Iterator[Span]:
-    """Not in paths: a folder's name may be random. `_Z` begins a mangled name of a function."""
-    for found in _LONG_WORD.finditer(text):
-        if "_Z" not in found[0] and any(map(is_mixed, _SIGNS.split(found[0]))):
-            yield found.span()
 
 
 _LONG_WORD = re.compile(r"(?<![\w./\\~+-])[A-Za-z0-9_~+=-]{24,}+(?:[A-Za-z0-9_~+=/-]*+)(?![.\\])")
@@ -356,8 +337,10 @@ def _says_secret(name: str, value: str) -> bool:
         return True
     if last.endswith(("pass", "pwd", "pw")):
         return _is_pass(before, last, value)
-    if last in ("pin", "code"):
-        return _is_code(before, last, value)
+    if last == "pin":  # not `--pin 1` (pinned memory)
+        return _DIGITS.fullmatch(value) is not None
+    if last == "code":
+        return bool(before) and before[-1] in ("pin", "mfa", "otp", "security", "verification")
     return value.lower() not in _NO_VALUES and _is_credential(before, last, value)
 
 
@@ -387,22 +370,16 @@ def _is_pass(before: Sequence[str], last: str, value: str) -> bool:
     return not _NUMBER.fullmatch(value) and value.lower() not in _ORDINARY_PASSES | _NO_VALUES
 
 
-def _is_code(before: Sequence[str], last: str, value: str) -> bool:
-    """`--pin 1234` and `--mfa-code x`, but not `--pin 1` (pinned memory)."""
-    if last == "code":
-        return bool(before) and before[-1] in ("pin", "mfa", "otp", "security", "verification")
-    return bool(_DIGITS.fullmatch(value))
-
-
 def _is_credential(before: Sequence[str], last: str, value: str) -> bool:
     """The value is not a truth value."""
     if last.endswith(_SECRETS):
         return not (last.endswith("privatekey") and _PATH.fullmatch(value))
     if last.endswith("token"):
         return _is_token(before, value)
-    if last == "key" and before and before[-1] in _SECRET_KEYS:
-        return _is_key(before[-1], value)
-    if last in _LISTS:
+    is_key = last == "key" and bool(before) and before[-1] in _SECRET_KEYS
+    if is_key and before[-1] in ("api", "access", "secret"):
+        return True
+    if is_key or last in _LISTS:
         return not (_NUMBER.fullmatch(value) or _PATH.fullmatch(value))
     if last == "oauth":
         return _PASS_VALUE.fullmatch(value) is not None
@@ -423,12 +400,6 @@ _WEAK = _words("""
     key keys apikeys tokens sig signature session sid sessionid sas pat hmac webhook wandb login
     """)
 """Secret only if the value looks random."""
-
-
-def _is_key(kind: str, value: str) -> bool:
-    if kind in ("api", "access", "secret"):
-        return True
-    return not (_NUMBER.fullmatch(value) or _PATH.fullmatch(value))
 
 
 def _is_token(before: Sequence[str], value: str) -> bool:

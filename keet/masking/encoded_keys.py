@@ -61,7 +61,9 @@ def _parts(value: str) -> frozenset[bytes]:
     """Parts of the key as letters and digits, also backwards, each in every rotation of the
     alphabet (ROT13 is one). Empty for a word or number, which any text may contain."""
     held = "".join(char for char in value if char.isascii() and char.isalnum())
-    if not _is_random(held):
+    has_digit = any(map(str.isdigit, held))
+    is_long = len(held) >= _LETTERS_ONLY and held not in (held.lower(), held.upper())
+    if len(held) < _SHORTEST_PART or held.isdigit() or not (has_digit or is_long):
         return frozenset()
     starts = {*range(0, len(held) - _SHORTEST_PART + 1, _STEP), len(held) - _SHORTEST_PART}
     parts = [held[at : at + _SHORTEST_PART] for at in starts]
@@ -72,13 +74,6 @@ def _parts(value: str) -> frozenset[bytes]:
         for each in (part, part[::-1])
         for rotation in _ROTATIONS
     )
-
-
-def _is_random(held: str) -> bool:
-    if len(held) < _SHORTEST_PART or held.isdigit():
-        return False
-    is_mixed = held != held.lower() and held != held.upper()
-    return any(map(str.isdigit, held)) or (is_mixed and len(held) >= _LETTERS_ONLY)
 
 
 def _is_no_word(part: str) -> bool:
@@ -182,13 +177,9 @@ def _decoded(data: bytes) -> Iterator[bytes]:
     yield from {plain, shown} - {data}
     for raw in _raw(data):
         for part in (raw, b"\n".join(_unpacked(raw))):
-            if readable := _readable(part):
+            text = part.replace(b"\0", b"").decode("utf-8", "replace")  # without those of UTF-16
+            if readable := _ascii("\n".join(_READABLE.findall(text))):
                 yield readable
-
-
-def _readable(raw: bytes) -> bytes:
-    raw = raw.replace(b"\0", b"")  # UTF-16
-    return _ascii("\n".join(_READABLE.findall(raw.decode("utf-8", "replace"))))
 
 
 def _raw(data: bytes) -> Iterator[bytes]:

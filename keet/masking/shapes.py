@@ -65,30 +65,16 @@ def looks(text: str) -> Iterator[Span]:
     """Where the text has something that looks like a key."""
     yield from looks_by_itself(text)
     yield from (match.span(match.lastgroup or 0) for match in _AFTER.finditer(text))
-    yield from _queries(text)
+    for url in _URL.finditer(text):
+        yield from (match.span("query") for match in _QUERY.finditer(text, *url.span()))
 
 
 def looks_by_itself(text: str) -> Iterator[Span]:
     """By its own characters, not by what is beside it."""
     for pattern in _LOOKS:
         yield from (match.span() for match in pattern.finditer(text))
-    yield from _words(text)
-    yield from _web_tokens(text)
-
-
-def _queries(text: str) -> Iterator[Span]:
-    for url in _URL.finditer(text):
-        yield from (match.span("query") for match in _QUERY.finditer(text, *url.span()))
-
-
-def _words(text: str) -> Iterator[Span]:
-    for match in _WORDS.finditer(text):
-        if _DIGIT.search(match[0], 3):
-            yield match.span()
-
-
-def _web_tokens(text: str) -> Iterator[Span]:
-    return (match.span() for match in _WEB_TOKEN.finditer(text) if match["rest"])
+    yield from (word.span() for word in _WORDS.finditer(text) if _DIGIT.search(word[0], 3))
+    yield from (token.span() for token in _WEB_TOKEN.finditer(text) if token["rest"])
 
 
 def without(text: str, spans: Iterable[Span], mark: str) -> str:

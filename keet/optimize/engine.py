@@ -7,7 +7,8 @@ process can run the engines of many tasks in turn.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -21,15 +22,27 @@ from keet.documents.optimize import (
     StopReason,
 )
 from keet.errors import KeetError, NotAvailable, UsageError
-from keet.evidence import Sentence
+from keet.evidence import Sentence, constant, counted
 from keet.optimize.facts import Facts, diff_text, facts_of, read_report
-from keet.optimize.journal import Document, Journal, read_sentence, written_sentence
+from keet.optimize.journal import (
+    STEPS,
+    Document,
+    Journal,
+    State,
+    changed_files,
+    missing_step,
+    product,
+    read_sentence,
+    read_state,
+    times_document,
+    total_usage,
+    written_sentence,
+)
 from keet.optimize.judging import (
     AFTER,
     BEFORE,
     ORIGINAL,
     Judgement,
-    Times,
     compare_times,
     goal_times,
     judge,
@@ -48,17 +61,6 @@ from keet.optimize.protocol import (
     write_request,
 )
 from keet.optimize.runners import Progress, Runner
-from keet.optimize.story import (
-    STEPS,
-    State,
-    changed_files,
-    missing_step,
-    product,
-    read_state,
-    stopped_text,
-    times_document,
-    total_usage,
-)
 from keet.optimize.task import STOP_SHARE, Task
 from keet.optimize.workspace import (
     Overlay,
@@ -74,8 +76,6 @@ from keet.optimize.workspace import (
 )
 
 PromptBuilder = Callable[[PromptFacts], str]
-Judge = Callable[[Task, Result, set[str]], Judgement]
-"""Its last argument: the kernels of the original."""
 BEST_PATCH = "best.patch"
 
 
@@ -89,27 +89,23 @@ class Engine:
         *,
         progress: Progress = lambda _: None,
         prompt: PromptBuilder = build_prompt,
-        judge: Judge = judge,
     ) -> None:
-        """`folder`: where everything is kept. `prompt`: makes the prompt of a round. `judge`: makes
-        a verdict of a measurement of the programs `before` and `after`."""
+        """`folder`: where everything is kept. `prompt`: makes the prompt of a round."""
         self.task, self.folder = task, folder
         self.proposer, self.runner = proposer, runner
         self._progress = progress
         self._prompt = prompt
-        self._judge = judge
         self.journal = Journal(folder)
         self.original = folder / "original"
         self._known: dict[int, Facts] = {}
-        self._printed: set[str] = set()
+        self._waited_for: set[str] = set()
+        """Measurements whose begin was told: not again for each look at whether they are there."""
 
     def run(self) -> OptimizeDocument:
         """All that is left to do. Raises Waiting, NotAvailable or UsageError; call it again after
         that. A model that fails and Ctrl-C end it with what was found until then."""
-        with self.journal.locked():
-            self._start()
-            self._baseline()
-            state = self.state()
+        with self._begun() as before:
+            state = before
             stopped: StopReason | None = None
             problem = ""
             try:
@@ -123,6 +119,14 @@ class Engine:
             return self._finish(state, stopped or "rounds", problem)
 
     # --- the original
+
+    @contextmanager
+    def _begun(self) -> Iterator[State]:
+        """Locked, and with the original measured."""
+        with self.journal.locked():
+            self._start()
+            self._baseline()
+            yield self.state()
 
     def _start(self) -> None:
         def start() -> Document:
@@ -216,9 +220,9 @@ class Engine:
             remove(self.folder / name / "result")
         for step in STEPS[STEPS.index(missing) :] if missing else ():
             self.journal.forget(f"{name}/{step}")
-        left = ("ready",) * (missing == "prompt")
-        left += ("change.patch", "output.txt") * (missing in STEPS[:2])
-        for file in left:
+        written = ("ready",) * (missing == "prompt")
+        written += ("change.patch", "output.txt") * (missing in STEPS[:2])
+        for file in written:
             (self.folder / name / file).unlink(missing_ok=True)
         for kind, first in (("rounds", number + 1), ("final", number)):
             for path in (self.folder / kind).glob("[0-9]*"):
@@ -235,36 +239,28 @@ class Engine:
         copy_with(self.task, self.original, state.overlay, place / "source")
         facts = self._facts(state)
         result, result_folder, program = self._result_of(state.best)
-        text = self._prompt(
-            PromptFacts(
-                self.task,
-                number,
-                result.gpu,
-                place / "source",
-                state.overlay,
-                facts,
-                state.speedup,
-                [self._tried(each) for each in state.rounds],
-                answer,
-                result.variants[program].profile,
-                result_folder / program,
-            )
+        about = PromptFacts(
+            self.task,
+            number,
+            gpu=result.gpu,
+            folder=place / "source",
+            overlay=state.overlay,
+            now=facts,
+            speedup=state.speedup,
+            tried=[self._tried(each) for each in state.rounds],
+            answer=answer,
+            profile=result.variants[program].profile,
+            files=result_folder / program,
         )
-        self.journal.write_file(f"rounds/{number:02}/prompt.md", text.encode("utf-8", "replace"))
+        text = self._prompt(about).encode("utf-8", "replace")
+        self.journal.write_file(f"rounds/{number:02}/prompt.md", text)
         return {"answer": answer}
 
     def _tried(self, each: RoundDocument) -> Tried:
         outcome = self.journal.read(f"rounds/{each.number:02}/outcome") or {}
         patch, diff = (self._text(each.number, name) for name in ("change.patch", "diff.md"))
-        return Tried(
-            each.number,
-            each.outcome,
-            str(each.reason),
-            each.summary,
-            outcome["output"],
-            patch,
-            diff,
-        )
+        said = each.outcome, str(each.reason), each.summary, outcome["output"]
+        return Tried(each.number, *said, patch, diff)
 
     def _text(self, number: int, name: str) -> str:
         """Of a round's file; empty if it has none."""
@@ -297,17 +293,12 @@ class Engine:
         if word:
             why = f"it names {word}, with which programs work around the measurement"
             return found | {"outcome": "refused", "reason": why}
-        if same := self._same_as(changes.overlay, state):
-            return found | {"outcome": "no_change", "reason": same}
-        return found
-
-    def _same_as(self, overlay: Overlay, state: State) -> str:
-        """The earlier round, in words; empty if there is none."""
         for each in state.rounds:
             known = self.journal.read(f"rounds/{each.number:02}/proposal") or {}
-            if known.get("overlay") == dict(overlay) and each.outcome != "not_measured":
-                return f"it is the same as round {each.number}"
-        return ""
+            if known.get("overlay") == changes.overlay and each.outcome != "not_measured":
+                same = f"it is the same as round {each.number}"
+                return found | {"outcome": "no_change", "reason": same}
+        return found
 
     def _judged(self, number: int, state: State) -> Document:
         name = f"rounds/{number:02}"
@@ -315,7 +306,7 @@ class Engine:
         why = Sentence("{why}", why=proposal.get("reason", ""))
         judgement = Judgement(proposal.get("outcome", "no_change"), why)
         if not proposal.get("outcome"):
-            judgement = self._judge(self.task, self._result_of(number)[0], self._kernels)
+            judgement = judge(self.task, self._result_of(number)[0], self._kernels)
             self._write_diff(number, state)
         output = shown_output(judgement.output, 20_000)
         if output:
@@ -363,14 +354,19 @@ class Engine:
             check = place / "check.prepared"
             copy_check(self.task, self.original, check)
             made = place / "request.partial"
+            task = self.task
             written = write_request(
-                self.task,
+                task,
                 made,
                 name,
                 prepared,
                 check,
-                self._protected(),
-                profiled=[profiled] * bool(profiled and self.task.profiles),
+                protected={
+                    path: digest
+                    for path, digest in self._files.items()
+                    if not (task.is_changeable(path) or task.is_hidden(path))
+                },
+                profiled=[profiled] * bool(profiled and task.profiles),
                 once=[ORIGINAL] * (ORIGINAL in variants),
             )
             remove(request)
@@ -384,7 +380,9 @@ class Engine:
             except BadResult:
                 if not request.exists():
                     prepare()
-                self._progress_once(f"{what}: building, checking and timing ({self.runner.name})")
+                if name not in self._waited_for:
+                    self._waited_for.add(name)
+                    self._progress(f"{what}: building, checking and timing ({self.runner.name})")
                 self.runner.measure(asked, place / "result")
             return {}
 
@@ -392,18 +390,6 @@ class Engine:
         self.journal.step(f"{name}/measured", take)
         remove(request)
         return read_result(place / "result", self._request(name))
-
-    def _protected(self) -> dict[str, str]:
-        """Files that programs may not change, with their digests."""
-        task = self.task
-        every = self._files.items()
-        return {p: d for p, d in every if not (task.is_changeable(p) or task.is_hidden(p))}
-
-    def _progress_once(self, line: str) -> None:
-        """Not again for each look at whether a result is there."""
-        if line not in self._printed:
-            self._printed.add(line)
-            self._progress(line)
 
     def _request(self, name: str) -> Request:
         known = self.journal.read(f"{name}/request_made") or {}
@@ -455,17 +441,12 @@ class Engine:
 
     def shown_prompt(self) -> str:
         """The prompt of the next round."""
-        with self.journal.locked():
-            self._start()
-            self._baseline()
-            state = self.state()
+        with self._begun() as state:
             number = len(state.rounds) + 1
             self._forget_stale(number)
-            self.journal.step(
-                f"rounds/{number:02}/prompt", partial(self._make_prompt, number, state)
-            )
-        path = self.folder / f"rounds/{number:02}/prompt.md"
-        return path.read_text(encoding="utf-8")
+            name = f"rounds/{number:02}/prompt"
+            self.journal.step(name, partial(self._make_prompt, number, state))
+        return (self.folder / f"{name}.md").read_text(encoding="utf-8")
 
     @property
     def has_begun(self) -> bool:
@@ -474,10 +455,8 @@ class Engine:
 
     def interrupted(self) -> OptimizeDocument:
         """What is known by now, without doing anything more."""
-        with self.journal.locked():
-            self._start()
-            self._baseline()
-            return self._finish(self.state(), "interrupted", "")
+        with self._begun() as state:
+            return self._finish(state, "interrupted", "")
 
     def _finish(self, state: State, stopped: StopReason, problem: str) -> OptimizeDocument:
         for each in state.rounds:  # it may have been killed before it did this
@@ -499,7 +478,7 @@ class Engine:
             gpu=baseline.gpu,
             original_us=sorted(original)[len(original) // 2] / 1e3 if original else None,
             stopped=stopped,
-            stopped_text=stopped_text(self.task, stopped, problem),
+            stopped_text=_stopped_text(self.task, stopped, problem),
             rounds=list(state.rounds),
             best=best,
             left=LeftDocument.taken_from(left) if left else None,
@@ -520,16 +499,12 @@ class Engine:
         if len(kept) > 1 and (measures or self.journal.read(f"{name}/measured") is not None):
             variants: dict[str, Overlay] = {BEFORE: {}, AFTER: state.overlay}
             result = self._measured(name, variants, "", "original and best")
-            if measured := self._final_times(result):
+            sides = result.variants[BEFORE], result.variants[AFTER]
+            both = (goal_times(self.task, side, self._kernels) for side in sides)
+            if not any(map(problem_of, sides)) and (measured := compare_times(*both)):
                 times, is_faster = times_document(measured), measured.is_faster
         patch = str(self.folder / BEST_PATCH)
         return BestDocument(round=state.best, patch=patch, times=times, is_faster=is_faster)
-
-    def _final_times(self, result: Result) -> Times | None:
-        sides = result.variants[BEFORE], result.variants[AFTER]
-        if any(map(problem_of, sides)):
-            return None
-        return compare_times(*(goal_times(self.task, side, self._kernels) for side in sides))
 
     def apply(self, document: OptimizeDocument) -> OptimizeDocument:
         """Changes the source folder into the best program, from the original or from what was
@@ -551,3 +526,25 @@ class Engine:
 
     def _write_patch(self, name: str, before: Overlay, after: Overlay) -> None:
         self.journal.write_file(name, patch_text(self.original, before, after))
+
+
+def _stopped_text(task: Task, stopped: StopReason, problem: str) -> Sentence:
+    limits = task.limits
+    share = constant(STOP_SHARE, "%", "share that is left")
+    texts: dict[StopReason, Sentence] = {
+        "rounds": Sentence(
+            "the limit of {rounds} is reached", rounds=counted(task.rounds, "round")
+        ),
+        "little_left": Sentence("less than {share:.0f} of the time is left to gain", share=share),
+        "minutes": Sentence(
+            "the limit of {minutes} is reached",
+            minutes=counted(constant(limits.minutes or 0, "", "minutes"), "minute"),
+        ),
+        "tokens": Sentence(
+            "the limit of {tokens} is reached", tokens=counted(limits.tokens or 0, "token")
+        ),
+        "cost": Sentence("the limit of the cost is reached"),
+        "model": Sentence("the model failed: {why}", why=problem),
+        "interrupted": Sentence("interrupted; the same command continues"),
+    }
+    return texts[stopped]

@@ -38,6 +38,7 @@ _CONTEXT_TOKENS = 5000
 """Of all kernels together. One alone rarely has so much to tell."""
 _LEAST_TOKENS, _LEAST_SHARE = 400, 0.05
 """A kernel with less than that share of the time is only listed."""
+_OF_ANY_DESIGN = ("bytes_once", "arithmetic")
 _DIFF_LINES = 40
 _KERNELS = 12
 _OF_PROGRAM = 4
@@ -84,9 +85,10 @@ def read_report(
         profile = read_profile(path)
         where = profile.provenance._replace(path=path.name)  # paths of this machine are not sent
         profile = replace(profile, provenance=where)
-        table = _run_table(result_folder / f"{name}.records")
-        if table is not None:
+        recorded = read_recording(result_folder / f"{name}.records").records
+        if recorded:
             created = profile.provenance.created
+            table = recorded_run(recorded, RunTable((), "cupti")).table
             profile = replace(profile, run=table._replace(report_created=created))
         kernels = {kernel[:2] for run in variant.runs for kernel in run.kernels}
         is_goal = {names[0]: counts(task, *names, known) for names in kernels}
@@ -98,13 +100,6 @@ def read_report(
         return ReadReport(profile, explain(profile, launches, _FINDINGS)) if launches else None
     except (KeetError, OSError, ValueError):
         return None
-
-
-def _run_table(folder: Path) -> RunTable | None:
-    if not folder.is_dir():
-        return None
-    records = read_recording(folder).records
-    return recorded_run(records, RunTable((), "cupti")).table if records else None
 
 
 def facts_of(task: Task, result: Result, folder: Path, name: str, known: set[str]) -> Facts:
@@ -226,9 +221,6 @@ def _above_least_time(each: LaunchExplanation, duration: float) -> float | None:
     amounts = each.main_amounts
     known = [b.us for b in amounts.bounds if b.id in _OF_ANY_DESIGN] if amounts else []
     return max(0.0, 1 - 1e3 * max(known) / duration) if known else None
-
-
-_OF_ANY_DESIGN = ("bytes_once", "arithmetic")
 
 
 # --- what changed

@@ -1,4 +1,5 @@
-"""The state of an optimization on disk: one file per finished step, written atomically.
+"""The state of an optimization on disk: one file per finished step, written atomically; and what
+the rounds had as their results, read from it.
 
 A step whose file is there is not done again. So a run that was killed at any moment continues with
 the first step that has no file, and ends with the same result.
@@ -8,17 +9,22 @@ from __future__ import annotations
 
 import fcntl
 import json
+import math
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from keet.documents.model_explanation import NO_USAGE, UsageDocument
+from keet.documents.optimize import RoundDocument, TimesDocument
 from keet.errors import NotAvailable, UsageError, reason_of
 from keet.evidence import Reference, Sentence, constant
 from keet.files import replacing
+from keet.optimize.judging import Times
 from keet.optimize.task import Waiting
+from keet.optimize.workspace import Overlay
 
 Document = dict[str, Any]
 _LARGEST = 64 * 2**20
@@ -124,3 +130,109 @@ def _writing(folder: Path) -> Iterator[None]:
             f"{where}: it can't be written or read ({reason}); finished steps are kept: remove the "
             "cause, for example by freeing disk space, and run the same command again"
         ) from None
+
+
+# --- the rounds
+
+
+class State(NamedTuple):
+    """After some rounds."""
+
+    overlay: Overlay
+    """What was kept, against the original."""
+    best: int
+    """The round that it comes from; 0: the original."""
+    speedup: float
+    """Product of what was kept."""
+    rounds: tuple[RoundDocument, ...]
+
+
+STEPS = ("prompt", "proposal", "request_made", "measured", "outcome")
+"""Of a round. A proposal that has an outcome already is not measured."""
+
+
+def missing_step(journal: Journal, number: int) -> str | None:
+    """The first one that is not done."""
+    proposal = journal.read(f"rounds/{number:02}/proposal") or {}
+    skipped = STEPS[2:4] if proposal.get("outcome") else ()
+    steps = (step for step in STEPS if step not in skipped)
+    return next((s for s in steps if journal.read(f"rounds/{number:02}/{s}") is None), None)
+
+
+def read_state(journal: Journal) -> State:
+    """What the journal has."""
+    state = State({}, 0, 1.0, ())
+    number = 1
+    while missing_step(journal, number) is None:
+        outcome = journal.read(f"rounds/{number:02}/outcome") or {}
+        proposal = journal.read(f"rounds/{number:02}/proposal") or {}
+        done = _round_document(journal, number, proposal, outcome)
+        state = state._replace(rounds=(*state.rounds, done))
+        if done.outcome == "kept" and done.times:
+            speedup = state.speedup * done.times.speedup
+            state = State(proposal["overlay"], number, speedup, state.rounds)
+        number += 1
+    return state
+
+
+def _round_document(
+    journal: Journal, number: int, proposal: Document, outcome: Document
+) -> RoundDocument:
+    name = f"rounds/{number:02}"
+    steps = (journal.read(f"{name}/{step}") or {} for step in STEPS)
+    return RoundDocument(
+        number=number,
+        outcome=outcome["outcome"],
+        reason=read_sentence(outcome["reason"]),
+        summary=proposal["summary"],
+        files=outcome["files"],
+        lines_added=outcome["lines"][0],
+        lines_removed=outcome["lines"][1],
+        times=times_document(Times(**outcome["times"])) if outcome["times"] else None,
+        of_original=outcome["of_original"],
+        usage=UsageDocument(**proposal["usage"]),
+        seconds=sum(step.get("seconds", 0.0) for step in steps),
+        folder=str(journal.folder / name),
+    )
+
+
+def changed_files(before: Overlay, after: Overlay) -> list[str]:
+    missing = object()
+    every = sorted({*before, *after})
+    return [path for path in every if before.get(path, missing) != after.get(path, missing)]
+
+
+def times_document(times: Times) -> TimesDocument:
+    noise = times.noise if math.isfinite(times.noise) else None
+    return TimesDocument(
+        before_us=times.before, after_us=times.after, speedup=times.speedup, noise=noise
+    )
+
+
+def product(every: Sequence[TimesDocument]) -> TimesDocument:
+    """Of rounds one after the other, where original and best were not measured together."""
+    noises = [each.noise for each in every]
+    known = [noise for noise in noises if noise is not None]
+    return TimesDocument(
+        before_us=every[0].before_us,
+        after_us=every[-1].after_us,
+        speedup=math.prod(each.speedup for each in every),
+        noise=math.hypot(*known) if len(known) == len(noises) else None,
+    )
+
+
+def total_usage(rounds: Sequence[RoundDocument]) -> UsageDocument:
+    total = NO_USAGE
+    for each in rounds:
+        one = each.usage
+        costs = [cost for cost in (total.cost, one.cost) if cost != "unknown"]
+        total = UsageDocument(
+            calls=total.calls + one.calls,
+            cached=total.cached + one.cached,
+            input_tokens=total.input_tokens + one.input_tokens,
+            output_tokens=total.output_tokens + one.output_tokens,
+            cost=sum(costs) if costs else "unknown",
+            seconds=total.seconds + one.seconds,
+            estimated=total.estimated or one.estimated,
+        )
+    return total

@@ -92,7 +92,7 @@ def judge(task: Task, result: Result, known: set[str]) -> Judgement:
     """Of the program `after`, compared with `before`. `known`: kernels of the original."""
     after = result.variants[AFTER]
     references = [result.variants[name] for name in (ORIGINAL, BEFORE) if name in result.variants]
-    reference = next((found for each in references if (found := problem_of(each))), None)
+    reference = next((problem for each in references if (problem := problem_of(each))), None)
     if reference is not None:
         words = "the program as it was before this round failed, too: {why}"
         reason = Sentence(words, why=reference.reason)
@@ -102,53 +102,46 @@ def judge(task: Task, result: Result, known: set[str]) -> Judgement:
 
 def problem_of(variant: VariantResult) -> Judgement | None:
     """Why a program can't be timed: it does not build, fails, or is wrong."""
-    build = variant.build
-    if build is None:
+    if variant.build is None:
         return Judgement("not_measured", Sentence("it was not built"))
-    if build.timed_out:
-        return Judgement("too_long", Sentence("the build took too long"), None, build.output)
-    if build.exit:
-        return Judgement("no_build", _failed("the build", build.exit), None, build.output)
-    if variant.tampered:
-        words = "the build changes files that may not change: {files}"
-        return Judgement("refused", Sentence(words, files=_listed(variant.tampered)))
-    return next((found for run in variant.runs if (found := _problem_of_run(run))), None)
-
-
-def _problem_of_run(run: Run) -> Judgement | None:
-    if run.timed_out:
-        return Judgement("too_long", Sentence("the run took too long"), None, run.output)
-    if run.exit:
-        return Judgement("failed", _failed("the run", run.exit), None, run.output)
-    if run.tampered:
-        words = "the run changes files that may not change: {files}"
-        return Judgement("refused", Sentence(words, files=_listed(run.tampered)))
-    wrong = [f"{_output(each.file)}: {each.problem}" for each in run.outputs if each.problem]
-    if wrong:
-        why = Sentence("an output differs from that of the original by more than the tolerance")
-        return Judgement("wrong", why, None, "\n".join(wrong))
-    return _problem_of_check(run.check) if run.check else None
-
-
-def _problem_of_check(check: Command) -> Judgement | None:
-    if check.timed_out:
-        return Judgement("too_long", Sentence("the check took too long"), None, check.output)
-    if check.exit:
-        return Judgement("wrong", _failed("the check", check.exit), None, check.output)
-    return None
-
-
-def _failed(what: str, code: int) -> Sentence:
-    if code < 0:
-        number = constant(-code, "", "signal")
-        return Sentence("{what} was ended by signal {number}", what=what, number=number)
-    return Sentence(
-        "{what} failed with exit code {code}", what=what, code=constant(code, "", "exit code")
+    return _problem_of_command("the build", variant.build, "no_build", variant.tampered) or next(
+        (problem for run in variant.runs if (problem := _problem_of_run(run))), None
     )
 
 
-def _output(file: str) -> str:
-    return "standard output" if file == "-" else file
+def _problem_of_run(run: Run) -> Judgement | None:
+    if problem := _problem_of_command("the run", run, "failed", run.tampered):
+        return problem
+    wrong = [
+        f"{'standard output' if output.file == '-' else output.file}: {output.problem}"
+        for output in run.outputs
+        if output.problem
+    ]
+    if wrong:
+        why = Sentence("an output differs from that of the original by more than the tolerance")
+        return Judgement("wrong", why, None, "\n".join(wrong))
+    return _problem_of_command("the check", run.check, "wrong") if run.check else None
+
+
+def _problem_of_command(
+    what: str, done: Command | Run, failed: RoundOutcome, tampered: Sequence[str] = ()
+) -> Judgement | None:
+    """`failed`: the outcome if it ends with an error. `tampered`: files that it changed although
+    they may not change."""
+    if done.timed_out:
+        return Judgement("too_long", Sentence("{what} took too long", what=what), None, done.output)
+    if done.exit < 0:
+        number = constant(-done.exit, "", "signal")
+        why = Sentence("{what} was ended by signal {number}", what=what, number=number)
+        return Judgement(failed, why, None, done.output)
+    if done.exit:
+        code = constant(done.exit, "", "exit code")
+        why = Sentence("{what} failed with exit code {code}", what=what, code=code)
+        return Judgement(failed, why, None, done.output)
+    if tampered:
+        words = "{what} changes files that may not change: {files}"
+        return Judgement("refused", Sentence(words, what=what, files=_listed(tampered)))
+    return None
 
 
 def _listed(names: Sequence[str]) -> str:

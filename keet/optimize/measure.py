@@ -39,7 +39,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import IO, Any, Iterator, Mapping, Sequence, Tuple
+from typing import IO, Any, Iterator, Mapping, NamedTuple, Sequence, Tuple
 
 PROTOCOL = 1
 MOST_KERNELS, MOST_RECORDS, MOST_REPORT, MOST_EXPORT = 500, 32 << 20, 256 << 20, 16 << 20
@@ -98,11 +98,13 @@ class Damaged(Exception):
     """The request can't be measured."""
 
 
-class Ran:
+class Ran(NamedTuple):
     """How a command ended."""
 
-    def __init__(self, code: int, seconds: float, timed_out: bool, output: bytes) -> None:  # noqa: FBT001
-        self.code, self.seconds, self.timed_out, self.output = code, seconds, timed_out, output
+    code: int
+    seconds: float
+    timed_out: bool
+    output: bytes
 
     def document(self, most: int) -> dict[str, Any]:
         return {
@@ -517,14 +519,13 @@ class Measurement:
             done = run(self.request["run"], variant.here, seconds, self.limits, more, stdout)
         most = self.limits["output_chars"] if done.code else 1000
         with log.open("rb") as file:
-            done.output = both_ends(file, most) + done.output
+            done = done._replace(output=both_ends(file, most) + done.output)
         entry = {"warmup": warmup, **done.document(most)}
         entry["tampered"] = self.tampered(variant, before)
         entry["outputs"] = [] if done.code else self.compare(variant, log)
-        is_fine = not (
-            done.code or entry["tampered"] or any(o["problem"] for o in entry["outputs"])
-        )
-        entry["check"] = self.check(variant) if is_fine and self.request["check"] else None
+        entry["check"] = None
+        if self.request["check"] and not failed(entry):
+            entry["check"] = self.check(variant)
         self.count(entry, records, variant)
         remove(scratch)
         remove(variant.here)

@@ -7,12 +7,11 @@ that see a profile alone tune the present design, and models without one redesig
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from keet.errors import one_line
-from keet.explanation.token_budget import guess_tokens
 from keet.masking.keys import scrub
 from keet.optimize.facts import Facts, short_diff_text
 from keet.optimize.measure import paths_in
@@ -20,6 +19,7 @@ from keet.optimize.protocol import ProfileOutcome, shown_output
 from keet.optimize.task import OutputRule, Task
 from keet.optimize.workspace import Overlay, text_of
 from keet.pages.source_text import language, longest_run
+from keet.token_count import guess_tokens
 
 _OUTPUT_CHARS = 1500
 _DIFF_CHARS = 4000
@@ -152,25 +152,21 @@ def _history(facts: PromptFacts) -> Iterator[str]:
     elif last.output:
         lines.append(block(shown_output(last.output, _OUTPUT_CHARS), "text"))
     if last.outcome != "kept" and last.patch:
-        lines += ["The change, which was undone:", block(_cut(last.patch), "diff")]
+        cut = "\n[...]" if len(last.patch) > _DIFF_CHARS else ""
+        patch = block(last.patch[:_DIFF_CHARS] + cut, "diff")
+        lines += ["The change, which was undone:", patch]
     yield "\n\n".join(lines)
-    dropped = [each for each in facts.tried[:-1] if each.outcome != "kept"]
-    kept = [each for each in facts.tried[:-1] if each.outcome == "kept"]
-    if kept:
-        listed = "\n".join(f"- Round {each.number}: {_in_words(each)}" for each in kept)
-        yield f"# What was kept before\n\n{listed}"
-    if dropped:
-        listed = "\n".join(f"- Round {each.number}: {_in_words(each)}" for each in dropped)
-        yield f"# What was dropped before\n\n{listed}\n\nDo not propose these again as they are."
+    for is_kept in (True, False):
+        rounds = [each for each in facts.tried[:-1] if (each.outcome == "kept") is is_kept]
+        listed = "\n".join(f"- Round {each.number}: {_in_words(each)}" for each in rounds)
+        if rounds:
+            wish = "" if is_kept else "\n\nDo not propose these again as they are."
+            yield f"# What was {'kept' if is_kept else 'dropped'} before\n\n{listed}{wish}"
 
 
 def _in_words(tried: Tried) -> str:
     what = f" It was: {tried.summary}" if tried.summary else ""
     return f"{tried.outcome.replace('_', ' ')}: {tried.reason}.{what}"
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _DIFF_CHARS else text[:_DIFF_CHARS] + "\n[...]"
 
 
 def _source(facts: PromptFacts) -> str:
@@ -182,25 +178,18 @@ def _source(facts: PromptFacts) -> str:
     left = _SOURCE_TOKENS
     for path in (*changeable, *others):
         text = text_of(facts.folder / path)
-        tokens = guess_tokens(text) if text is not None else left + 1
-        if text is not None and tokens <= left:
+        if text is not None and (tokens := guess_tokens(text)) <= left:
             shown[path] = text
             left -= tokens
-    return "\n\n".join(["# Files", *_files(shown, changeable), *_rest(every, shown)])
-
-
-def _files(shown: Mapping[str, str], changeable: Sequence[str]) -> Iterator[str]:
+    parts = ["# Files"]
     for path, text in shown.items():
         aside = "" if path in changeable else " (may not change)"
-        yield f"`{one_line(path)}`{aside}:\n\n{block(text.rstrip(), language(path, ''))}"
-
-
-def _rest(every: Sequence[str], shown: Mapping[str, str]) -> Iterator[str]:
-    names = [path for path in every if path not in shown]
-    if names:
+        parts.append(f"`{one_line(path)}`{aside}:\n\n{block(text.rstrip(), language(path, ''))}")
+    if names := [path for path in every if path not in shown]:
         more = f" and {len(names) - _LISTED_FILES} more" if len(names) > _LISTED_FILES else ""
         listed = ", ".join(f"`{one_line(name)}`" for name in names[:_LISTED_FILES])
-        yield f"Files that are not shown: {listed}{more}"
+        parts.append(f"Files that are not shown: {listed}{more}")
+    return "\n\n".join(parts)
 
 
 def block(text: str, language: str) -> str:

@@ -10,15 +10,14 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from keet.agent.edits.line_matching import parse_diff, place_changes
 from keet.agent.edits.patches import Patch
 from keet.agent.model.messages import ChatMessage, ModelFault
+from keet.agent.model.settings import ModelOptions
 from keet.agent.open_model import ask_model
-from keet.agent.options import ModelOptions
 from keet.agent.redaction import Redactor
 from keet.agent.session import ModelSession
 from keet.documents.model_explanation import NO_USAGE, UsageDocument
@@ -112,41 +111,39 @@ class ModelProposer:
         return _ANSWER
 
     def propose(self, about: Round) -> Proposal:
-        found: list[Proposal] = []
-        options = self._options._replace(
-            transcript=about.prompt_file.with_name("transcript.jsonl"), cache=False
-        )
+        proposals: list[Proposal] = []
+
+        def work(session: ModelSession) -> None:
+            session.begin(f"round {about.number}")
+            session.tell("asking for a change")
+            messages = [ChatMessage("system", _SYSTEM), ChatMessage("user", about.prompt)]
+            reply = session.ask("optimize", messages)
+            problem = apply_reply(about, reply.text)
+            if problem:
+                session.tell("asking to correct the change")
+                again = f"The change can't be applied: {problem}\nGive the whole answer again."
+                said = ChatMessage("assistant", reply.text or "-")
+                messages += [said, ChatMessage("user", again)]
+                reply = session.ask("optimize", messages)
+                problem = apply_reply(about, reply.text)
+            summary = summary_of(reply.text)
+            proposals.append(Proposal(summary, problem and f"the reply: {problem}"))
+
+        transcript = about.prompt_file.with_name("transcript.jsonl")
         author = ask_model(
-            options,
+            self._options._replace(transcript=transcript, cache=False),
             self._progress,
-            partial(self._work, about, found),
+            work,
             redactor=Redactor((), None),
             name="optimize",
             about="",
             round=about.number,
         )
-        if not found and author.problem == "interrupted":
+        if not proposals and author.problem == "interrupted":
             raise KeyboardInterrupt
-        if not found:
+        if not proposals:
             raise ModelFault("optimize", author.problem or "the model gave no answer")
-        return found[0]._replace(usage=author.usage)
-
-    def _work(
-        self, about: Round, found: list[Proposal], session: ModelSession
-    ) -> ModelFault | None:
-        session.begin(f"round {about.number}")
-        session.tell("asking for a change")
-        messages = [ChatMessage("system", _SYSTEM), ChatMessage("user", about.prompt)]
-        reply = session.ask("optimize", messages)
-        problem = apply_reply(about, reply.text)
-        if problem:
-            session.tell("asking to correct the change")
-            again = f"The change can't be applied: {problem}\nGive the whole answer again."
-            messages += [ChatMessage("assistant", reply.text or "-"), ChatMessage("user", again)]
-            reply = session.ask("optimize", messages)
-            problem = apply_reply(about, reply.text)
-        found.append(Proposal(summary_of(reply.text), problem and f"the reply: {problem}"))
-        return None
+        return proposals[0]._replace(usage=author.usage)
 
 
 def apply_reply(about: Round, text: str) -> str:

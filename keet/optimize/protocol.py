@@ -14,8 +14,9 @@ import json
 import re
 import shutil
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from keet.collect.ncu_command import ProfileRequest, ncu_command
 from keet.collect.recorder import SOURCE as RECORDER
@@ -135,20 +136,15 @@ def write_request(  # noqa: PLR0913, PLR0917 - the parts of a request
     check.replace(folder / "check")
     shutil.copyfile(measure.__file__, folder / "measure.py")
     shutil.copyfile(RECORDER, folder / "recorder.c")
-    content = _content(task, list(variants), protected, profiled)
-    content |= {"once": list(once), "files": digests(folder)}
-    digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-    readable = re.sub(r"[^A-Za-z0-9_-]+", "_", f"{task.name}-{name}")[-60:].strip("_-")
-    document = {**content, "id": f"{readable}-{task.digest[:8]}", "digest": digest}
-    (folder / "request.json").write_text(json.dumps(document, indent=1), encoding="utf-8")
-    return read_request(folder)
-
-
-def _content(
-    task: Task, variants: Sequence[str], protected: Mapping[str, str], profiled: Sequence[str]
-) -> dict[str, Any]:
     limits = task.limits
-    return {
+    profile = {
+        "variants": list(profiled),
+        # The kernel id is filled in by the script, which knows the launches by then.
+        "command": ncu_command("ncu", ProfileRequest(()), Path("{report}")),
+        "kernel": task.kernel if task.goal == "gpu" else None,
+        "exports": export_commands() if task.exports else {},
+    }
+    content = {
         "protocol": PROTOCOL,
         "build": task.build,
         "run": task.run,
@@ -166,20 +162,15 @@ def _content(
             "file_bytes": _FILE_BYTES,
         },
         "record": True,
-        "profile": {
-            "variants": list(profiled),
-            "command": _ncu_words(),
-            "kernel": task.kernel if task.goal == "gpu" else None,
-            "exports": export_commands() if task.exports else {},
-        }
-        if profiled
-        else None,
+        "profile": profile if profiled else None,
+        "once": list(once),
+        "files": digests(folder),
     }
-
-
-def _ncu_words() -> list[str]:
-    """The kernel id is filled in by the script, which knows the launches by then."""
-    return ncu_command("ncu", ProfileRequest(()), Path("{report}"))
+    digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+    readable = re.sub(r"[^A-Za-z0-9_-]+", "_", f"{task.name}-{name}")[-60:].strip("_-")
+    document = {**content, "id": f"{readable}-{task.digest[:8]}", "digest": digest}
+    (folder / "request.json").write_text(json.dumps(document, indent=1), encoding="utf-8")
+    return read_request(folder)
 
 
 DETAILS, LINES = "details.txt", "source.csv"
@@ -248,11 +239,11 @@ def take_result(source: Path, target: Path, request: Request) -> Result:
                 shutil.copyfile(path, partial / path.name)
         records = source / f"{name}.records"
         if records.is_dir() and not records.is_symlink():
-            found = [
-                path for path in sorted(records.glob("*.rec")) if _is_plain(path, MOST_RECORDS)
-            ]
             (partial / records.name).mkdir()
-            for number, path in enumerate(found[:64]):
+            paths = (
+                path for path in sorted(records.glob("*.rec")) if _is_plain(path, MOST_RECORDS)
+            )
+            for number, path in enumerate(islice(paths, 64)):
                 shutil.copyfile(path, partial / records.name / f"{number:03}.rec")
     remove(target)
     partial.replace(target)

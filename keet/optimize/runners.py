@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
@@ -95,7 +95,12 @@ class FolderRunner:
     def measure(self, request: Request, target: Path) -> Result:
         placed = self._folder / f"{request.id}-{request.digest[:8]}"
         if not (placed / "request.json").exists():
-            self._place(request.folder, placed)
+            partial = placed.with_name(f".{placed.name}.partial")
+            remove(partial)
+            remove(placed)
+            self._folder.mkdir(parents=True, exist_ok=True)
+            copy_folder(request.folder, partial)
+            partial.replace(placed)
         made = placed / "result"
         if not (made / "result.json").exists():
             raise Waiting(
@@ -106,14 +111,6 @@ class FolderRunner:
         result = _taken(made, target, request)
         remove(placed)
         return result
-
-    def _place(self, source: Path, placed: Path) -> None:
-        partial = placed.with_name(f".{placed.name}.partial")
-        remove(partial)
-        remove(placed)
-        self._folder.mkdir(parents=True, exist_ok=True)
-        copy_folder(source, partial)
-        partial.replace(placed)
 
 
 def measure_command(script_folder: Path, requests: Path) -> str:
@@ -178,18 +175,12 @@ def _end(process: subprocess.Popen[bytes], mark: bytes) -> None:
             process.wait(_GRACE_SECONDS)
     with suppress(OSError):
         os.killpg(process.pid, signal.SIGKILL)
-    for number in _marked(mark):
-        with suppress(OSError):
-            os.kill(number, signal.SIGKILL)
-    process.wait()
-
-
-def _marked(mark: bytes) -> Iterator[int]:
-    """Processes with this variable in their environment, whatever session or parent they have."""
+    # Those that have the mark in their environment, whatever session or parent they have.
     for entry in Path("/proc").glob("[0-9]*/environ"):
         with suppress(OSError):
             if mark in entry.read_bytes().split(b"\0"):
-                yield int(entry.parent.name)
+                os.kill(int(entry.parent.name), signal.SIGKILL)
+    process.wait()
 
 
 _WITH_KEET = (

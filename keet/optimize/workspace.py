@@ -41,13 +41,9 @@ def copy_source(task: Task, target: Path) -> None:
         )
     with _complete(target) as partial:
         for path in listed:
-            if not _is_special(task.source / path):
+            file = task.source / path
+            if file.is_symlink() or file.is_file():  # no pipe, socket or device
                 _copy(task.source, path, partial)
-
-
-def _is_special(path: Path) -> bool:
-    """A pipe, a socket or a device."""
-    return not (path.is_symlink() or path.is_file())
 
 
 def copy_with(task: Task, original: Path, overlay: Overlay, target: Path) -> None:
@@ -191,23 +187,15 @@ def forbidden_word(original: Path, overlay: Overlay) -> str:
 
 def patch_text(original: Path, before: Overlay, after: Overlay) -> str:
     """A patch for `git apply` from the original with one overlay to that with another."""
-    return "".join(_rows(original, before, after))
-
-
-def _rows(original: Path, before: Overlay, after: Overlay) -> Iterator[str]:
+    rows: list[str] = []
     for path in sorted({*before, *after}):
         own = original / path
-        base = _decoded(own) if own.exists() else None
+        base = own.read_bytes().decode("utf-8", "surrogateescape") if own.exists() else None
         old, new = before.get(path, base), after.get(path, base)
-        if old == new:
-            continue
-        rows = [*Patch({path: old or ""}, {path: new or ""}).hunks(path)]
-        yield from file_header(path, is_new=old is None, is_removed=new is None)
-        yield from rows
-
-
-def _decoded(path: Path) -> str:
-    return path.read_bytes().decode("utf-8", "surrogateescape")
+        if old != new:
+            rows += file_header(path, is_new=old is None, is_removed=new is None)
+            rows += Patch({path: old or ""}, {path: new or ""}).hunks(path)
+    return "".join(rows)
 
 
 def changed_lines(patch: str) -> tuple[int, int]:

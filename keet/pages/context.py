@@ -3,7 +3,7 @@ of at most so many tokens."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
@@ -15,17 +15,16 @@ from keet.diagnosis.finding import Finding
 from keet.documents.finding import Place
 from keet.errors import one_line
 from keet.evidence import Evidence, Sentence
-from keet.explanation.account_rows import account_rows
+from keet.explanation.account_texts import account_rows
 from keet.explanation.analyst import explain
-from keet.explanation.busy_units import distinct_units
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.finding_notes import (
     nearest_text,
     precedents_text,
 )
+from keet.explanation.headline import distinct_units
 from keet.explanation.ncu_rules import precedes_findings
 from keet.explanation.run_texts import launches_text
-from keet.explanation.token_budget import TextPiece, fit
 from keet.formatting import shape_parts, share_cell
 from keet.pages.device import describe_device
 from keet.pages.hotspots import waiting_for
@@ -34,6 +33,7 @@ from keet.pages.program import ROWS, reason_texts, run_rows, spread_text
 from keet.pages.source_text import around, fence, indentation, language
 from keet.profile import Absent, Launch, Location, Profile, Workload
 from keet.profile.names import file_name
+from keet.token_count import count_tokens, text_size, tokens_of
 
 if TYPE_CHECKING:
     pass
@@ -573,3 +573,79 @@ def _excess(what: str, excess: int | None, total: int | None) -> list[str]:
     if not excess or not total:
         return []
     return [f"{excess:,} of {total:,} {what} are excess"]
+
+
+# --- a text of at most so many tokens
+
+_ELLIPSIS = " ..."
+
+
+class TextPiece(NamedTuple):
+    """A part of a text that is dropped if it does not fit."""
+
+    section: int
+    """Its place in the text. Lists of pieces are ordered by importance."""
+    text: str = ""
+    lines: tuple[tuple[str, int], ...] = ()
+    """Source lines to show, by file and number."""
+    group: str = ""
+    """If the first piece of a group does not fit, the others are dropped too."""
+    needs: str = ""
+    """A group of earlier pieces that this one needs to be understood."""
+
+
+Compose = Callable[[int, Sequence[TextPiece]], str]
+"""Composes the text of a section from its number and its pieces, which are ordered by
+importance."""
+
+
+class _Sizes(dict[str, int]):
+    """Sizes of lines, each with the newline before it."""
+
+    def __missing__(self, line: str) -> int:
+        return self.setdefault(line, text_size(f"\n{line}"))
+
+
+def fit(pieces: Iterable[TextPiece], compose: Compose, budget: int) -> str:
+    """The text of as many pieces as fit, the most important first. When a piece is added, only its
+    section is composed again, and only new lines are counted."""
+    chosen: dict[int, list[TextPiece]] = {}
+    blocks: dict[int, str] = {}
+    sizes, begun = _Sizes(), dict[str, bool]()
+    for piece in pieces:
+        if not (begun.get(piece.group, True) and begun.get(piece.needs, True)):
+            begun.setdefault(piece.group, False)
+            continue
+        together = [*chosen.get(piece.section, ()), piece]
+        more = blocks | {piece.section: compose(piece.section, together)}
+        text = _text_of(more)
+        first, *others = text.split("\n")
+        fits = tokens_of(sum(map(sizes.__getitem__, others), text_size(first))) <= budget
+        if not (fits or begun):  # not even the first piece fits: cut it
+            return cut(text, budget)
+        if fits:
+            chosen[piece.section], blocks = together, more
+        begun.setdefault(piece.group, fits)
+    return _text_of(blocks)
+
+
+def _text_of(blocks: Mapping[int, str]) -> str:
+    """The sections in their order."""
+    return "\n\n".join(block for _, block in sorted(blocks.items()) if block) + "\n"
+
+
+def cut(text: str, budget: int) -> str:
+    """As many whole words as fit; empty if none fits."""
+    words = text.split()
+    low, high = 0, len(words)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if count_tokens(_shortened(words, middle)) <= budget:
+            low = middle
+        else:
+            high = middle - 1
+    return _shortened(words, low)
+
+
+def _shortened(words: Sequence[str], count: int) -> str:
+    return " ".join(words[:count]) + _ELLIPSIS + "\n" if count else ""

@@ -17,14 +17,14 @@ from keet.diagnosis.finding import BETWEEN_LAUNCHES, Finding
 from keet.documents.explain import BY_MODEL, Note
 from keet.documents.finding import Place
 from keet.evidence import Evidence, Sentence
-from keet.explanation.account_rows import MOST_ROWS, account_rows, leading_text, time_text
-from keet.explanation.busy_units import distinct_units
+from keet.explanation.account_texts import MOST_ROWS, account_rows, leading_text, time_text
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.explanation.finding_notes import (
     nearest_text,
     precedents_text,
 )
 from keet.explanation.gain_texts import forecast_evidence, forecast_text, range_text
+from keet.explanation.headline import distinct_units
 from keet.explanation.launch_figures import figures_text
 from keet.explanation.ncu_rules import precedes_findings
 from keet.explanation.program import ProgramExplanation

@@ -6,11 +6,11 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from keet.comparison.verify_values import VerifiedText, is_unchecked
 from keet.documents.verify import RelationDocument
 from keet.formatting import count_noun
 from keet.pages.blocks import Block, Gap, Item, Items, Page, Span, Text, Words
 from keet.verification.verdicts import CheckedNumber, CheckedSentence
+from keet.verification.verify_against import VerifiedText, is_unchecked
 
 _MARKS = {
     "contradicted": ("WRONG", "strong bad"),

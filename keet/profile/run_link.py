@@ -64,12 +64,12 @@ def place_in_run(launches: Iterable[Launch], table: RunTable) -> RunPositions:
     for launch in launches:
         if (name := known.name_of(launch)) is not None:
             members[name].append(launch)
-    found: dict[int, Position] = {}
+    positions: dict[int, Position] = {}
     for name, group in members.items():
-        found |= linker.positions(known.kernels[name], group)
+        positions |= linker.positions(known.kernels[name], group)
     unprofiled = tuple(kernel for kernel in table.kernels if kernel.name not in members)
     profiled = {name: tuple(launch.id for launch in group) for name, group in members.items()}
-    return RunPositions(table, found, unprofiled, profiled)
+    return RunPositions(table, positions, unprofiled, profiled)
 
 
 class KernelNames:
@@ -125,7 +125,8 @@ class _Linker:
         return {each.id: _position(each, times, shares[each.id]) for each in members}
 
     def _ranked(self, members: Sequence[Launch]) -> _Ranked:
-        return _Ranked(members, [self._own_time(launch) for launch in members])
+        """By the time in the run if a launch is identified there; else by that under replay."""
+        return _Ranked(members, [self._exact.get(each.id) or each.rank_time for each in members])
 
     def _divided(self, kernel: KernelRun, ranked: _Ranked) -> Iterable[tuple[Launch, _Share]]:
         members, times = ranked.launches, self._times.get(_key(kernel), [])
@@ -142,10 +143,6 @@ class _Linker:
         return [
             (members[at], _Share(kernel, len(own) / len(times), own)) for at, own in nearest.items()
         ]
-
-    def _own_time(self, launch: Launch) -> float:
-        """Time in the run if the launch is identified there; else time under replay."""
-        return self._exact.get(launch.id) or launch.rank_time
 
 
 class _Ranked:
@@ -197,7 +194,11 @@ class _PlainTimes:
         for kernel in kernels:
             if kernel.grid and (typical := kernel.median_ns or kernel.mean_ns):
                 self._by_shape.setdefault((kernel.grid, kernel.block), typical)
-        self._typical = _typical_of_all(kernels)
+        # The median where one row has it, else the average; 0: the table has no time.
+        launches = sum(kernel.launches for kernel in kernels)
+        self._typical = sum(kernel.total_ns for kernel in kernels) / launches if launches else 0.0
+        if len(kernels) == 1:
+            self._typical = kernels[0].median_ns or self._typical
         self.profiled_ns = sum(launch.rank_time for launch in members) / len(members)
         """Average of the profiled launches under replay."""
 
@@ -209,45 +210,35 @@ class _PlainTimes:
         return (self._typical, "kernel") if self._typical else (None, None)
 
 
-def _typical_of_all(kernels: Sequence[KernelRun]) -> float:
-    """The median where one row has it, else the average; 0: the table has no time."""
-    if len(kernels) == 1 and kernels[0].median_ns:
-        return kernels[0].median_ns
-    launches = sum(kernel.launches for kernel in kernels)
-    return sum(kernel.total_ns for kernel in kernels) / launches if launches else 0.0
-
-
 def _position(launch: Launch, times: _PlainTimes, shares: Sequence[_Share]) -> Position:
-    overlaps = [share.kernel.overlapped_ns for share in shares]
-    known = [each for each in overlaps if each is not None]
     plain, known_by = times.of(launch)
+    overlapped = ((s.weight, s.kernel.overlapped_ns) for s in shares)
+    alike = ((s.kernel.busy_ns, s.alike(plain)) for s in shares)
     return Position(
         launches=sum(share.part * share.kernel.launches for share in shares),
         total_ns=sum(share.weight * share.kernel.total_ns for share in shares),
         busy_ns=sum(share.weight * share.kernel.busy_ns for share in shares),
         shapes=len({share.kernel[2:4] for share in shares}),
-        overlapped_ns=(
-            sum(s.weight * each for s, each in zip(shares, known, strict=True))
-            if len(known) == len(shares)
-            else None
-        ),
+        overlapped_ns=_sum_if_known(overlapped),
         shortest_ns=_extreme(min, shares, lambda kernel: kernel.shortest_ns),
         longest_ns=_extreme(max, shares, lambda kernel: kernel.longest_ns),
         plain_ns=plain,
         known_by=known_by,
         profiled_ns=times.profiled_ns or None,
-        alike_ns=_alike(shares, plain),
+        # Busy time in launches that took about as long.
+        alike_ns=_sum_if_known(alike) if shares else None,
         assumed=any(share.assumed is not None for share in shares),
     )
 
 
-def _alike(shares: Sequence[_Share], plain: float | None) -> float | None:
-    """Busy time in launches that took about as long; None if it is unknown for a row."""
-    parts = [share.alike(plain) for share in shares]
-    known = [part for part in parts if part is not None]
-    if not shares or len(known) != len(parts):
-        return None
-    return sum(s.kernel.busy_ns * part for s, part in zip(shares, known, strict=True))
+def _sum_if_known(products: Iterable[tuple[float, float | None]]) -> float | None:
+    """Of the products; None if a factor is not known."""
+    total = 0.0
+    for one, other in products:
+        if other is None:
+            return None
+        total += one * other
+    return total
 
 
 def _key(kernel: KernelRun) -> tuple[object, ...]:

@@ -8,4 +8,7 @@ steps before it:
    `quantifiers`. Of the report, only names of launches and files are used.
 2. what the report, or keet's analysis of it, has under these names: the modules `*_values`.
 3. whether they agree: `verdicts`, the modules `*_check`, `same_launch`, `related_numbers`.
+
+`verify_against` is the entry of `keet verify`; with two reports, the text is also compared with
+what `keet diff` prints of them.
 """

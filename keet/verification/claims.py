@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from heapq import heapify, heappop, heappush
-from itertools import pairwise
-from typing import NamedTuple, Protocol, TypeVar
+from itertools import pairwise, product
+from typing import NamedTuple, TypeVar
 
 from keet.catalog import metric_with_id, unit_of
 from keet.verification.metric_names import (
@@ -25,7 +26,7 @@ from keet.verification.metric_names import (
     terms_in,
 )
 from keet.verification.numbers import TextNumber
-from keet.verification.sentences import SentenceSpan
+from keet.verification.sentences import SentenceSpan, Spanned
 from keet.verification.subjects import LaunchLookup, LaunchName, TextPlace, row_place
 from keet.verification.verdicts import fits
 
@@ -64,14 +65,6 @@ _NEXT_CELL = re.compile(r"(?<!\s)[^\S\n]{2,}(?!\n)")
 """Between columns of a printed row."""
 
 
-class Spanned(Protocol):
-    @property
-    def start(self) -> int: ...
-
-    @property
-    def end(self) -> int: ...
-
-
 Where = TypeVar("Where", bound=Spanned)
 
 
@@ -99,18 +92,19 @@ def find_claims(
     """The claims of one sentence, with positions in the sentence. `places`: of the sentence.
     `title`: the source line in the title of the text, if any."""
     text = sentence.text
-    terms = [term for term in terms_in(text) if not _inside(term, places)]
     names = launches.named_in(text)
-    terms = [term for term in terms if not _inside(term, names)]
+    taken: list[Spanned] = [*places, *names]
+    terms = [t for t in terms_in(text) if not any(s.start <= t.start < s.end for s in taken)]
     leading = row_place(text, places, title)
     free = [
         number
         for number in numbers
         if capacity(text, number) is None and not (title and _AT_OTHERS.match(text, number.end))
     ]
-    chosen = _assign(text, free, terms)
+    bonds = _Bonds(text, free, terms)
     if not places:  # for a line, it is a share of the samples
-        chosen = _with_stalls(text, free, terms, chosen)
+        bonds.give_shares_to_stalls()
+    chosen = bonds.chosen
     listed_places, listed_names = in_order(text, numbers, places), in_order(text, numbers, names)
     return [
         Claim(
@@ -120,7 +114,7 @@ def find_claims(
             misfit=None if number in chosen else _misfit(text, number, terms),
             place=leading
             or listed_places.get(number)
-            or _nearest(text, number, _before(number, places, title), numbers)
+            or _nearest(text, number, _own_places(number, places, title), numbers)
             or title,
             subject=listed_names.get(number) or _subject(text, number, names, numbers),
             sentence=sentence,
@@ -129,15 +123,11 @@ def find_claims(
     ]
 
 
-def _before(
+def _own_places(
     number: TextNumber, places: Sequence[TextPlace], title: TextPlace | None
 ) -> Sequence[TextPlace]:
     """Below the title of a source line, a place after a number is what the line waits for."""
     return [place for place in places if place.end <= number.start] if title else places
-
-
-def _inside(term: Term, spans: Iterable[TextPlace | LaunchName]) -> bool:
-    return any(span.start <= term.start < span.end for span in spans)
 
 
 class _Bond(NamedTuple):
@@ -154,78 +144,64 @@ class _Bond(NamedTuple):
         counted = self.again and self.number.unit not in ("%", "ns", "byte/s", "byte")
         return not self.term.entry.weak and not counted and self.cost <= _FIRM
 
-    def repeated(self) -> _Bond:
-        return self._replace(cost=self.cost + _AGAIN, again=True)
 
+class _Bonds:
+    """Which name belongs to which number of a sentence: lists by order, then the closest pairs
+    first."""
 
-def _assign(
-    text: str, numbers: Sequence[TextNumber], terms: Sequence[Term]
-) -> dict[TextNumber, _Bond]:
-    """Lists by order, then the closest pairs first."""
-    amounts = [number for number in numbers if not number.shape]
-    listed = in_order(text, amounts, terms)
-    if not all(_fits(text, number, term) for number, term in listed.items()):
-        listed = {}
-    chosen = {number: _Bond(0, number, term) for number, term in listed.items()}
-    bonds = [
-        _Bond(_cost(text, number, term, numbers) + _weight(term), number, term)
-        for number in amounts
-        for term in terms
-        if number not in listed and _in_reach(text, number, term) and _fits(text, number, term)
-    ]
-    return _with_appositions(text, amounts, _closest_first(bonds, chosen))
+    def __init__(self, text: str, numbers: Sequence[TextNumber], terms: Sequence[Term]) -> None:
+        self._text, self._numbers, self._terms = text, numbers, terms
+        amounts = [number for number in numbers if not number.shape]
+        listed = in_order(text, amounts, terms)
+        if not all(_fits(text, number, term) for number, term in listed.items()):
+            listed = {}
+        self.chosen = {number: _Bond(0, number, term) for number, term in listed.items()}
+        self._choose_closest([number for number in amounts if number not in listed])
+        for first, second in pairwise(amounts):
+            # `DRAM moves 242.5 GB/s, i.e. 5.0 % of peak`: the second has the name of the first
+            same = _APPOSED.fullmatch(text[first.end : second.start]) and self.chosen.get(first)
+            if same and _fits(text, second, same.term):
+                self.chosen[second] = _Bond(0, second, same.term)
 
+    def _choose_closest(self, numbers: Sequence[TextNumber]) -> None:
+        """A name that already has a number is put back into the queue with a larger distance."""
+        bonds = (
+            _Bond(self._cost(number, term) + _weight(term), number, term)
+            for number, term in product(numbers, self._terms)
+            if self._in_reach(number, term) and _fits(self._text, number, term)
+        )
+        queue = [(bond.cost, index, bond) for index, bond in enumerate(bonds)]
+        heapify(queue)
+        used = {bond.term for bond in self.chosen.values()}
+        while queue and queue[0][0] <= _FARTHEST_NAME:
+            cost, index, bond = heappop(queue)
+            if bond.number in self.chosen:
+                continue
+            if bond.term in used and not bond.again:
+                again = bond._replace(cost=bond.cost + _AGAIN, again=True)
+                heappush(queue, (cost + _AGAIN, index, again))
+                continue
+            self.chosen[bond.number] = bond
+            used.add(bond.term)
 
-def _with_stalls(
-    text: str,
-    numbers: Sequence[TextNumber],
-    terms: Sequence[Term],
-    chosen: dict[TextNumber, _Bond],
-) -> dict[TextNumber, _Bond]:
-    """`Wait accounts for 17 % of the samples`: the share is that of the stall."""
-    stalled = [term for term in terms if term.metric_ids[0].startswith(STALL_SHARE)]
-    for number, bond in chosen.items():
-        if stalled and number.unit == "%" and "samples_total" in bond.term.metric_ids:
-            near = min(stalled, key=lambda term: _cost(text, number, term, numbers))
-            surely = near._replace(entry=near.entry._replace(weak=False))
-            chosen[number] = _Bond(_cost(text, number, near, numbers), number, surely)
-    return chosen
+    def _cost(self, number: TextNumber, term: Term) -> int:
+        return _cost(self._text, number, term, self._numbers)
 
+    def _in_reach(self, number: TextNumber, term: Term) -> bool:
+        """Fast test by distance. A name in a column after the number's column belongs to another
+        number."""
+        if max(term.start - number.end, number.start - term.end) > _FARTHEST_NAME:
+            return False
+        return not _NEXT_CELL.search(self._text, number.end, max(number.end, term.start))
 
-def _with_appositions(
-    text: str, numbers: Sequence[TextNumber], chosen: dict[TextNumber, _Bond]
-) -> dict[TextNumber, _Bond]:
-    """`DRAM moves 242.5 GB/s, i.e. 5.0 % of peak`: the second number has the name of the first."""
-    for first, second in pairwise(numbers):
-        same = _APPOSED.fullmatch(text[first.end : second.start]) and chosen.get(first)
-        if same and _fits(text, second, same.term):
-            chosen[second] = _Bond(0, second, same.term)
-    return chosen
-
-
-def _closest_first(bonds: list[_Bond], chosen: dict[TextNumber, _Bond]) -> dict[TextNumber, _Bond]:
-    """A name that already has a number is put back into the queue with a larger distance."""
-    queue = [(bond.cost, index, bond) for index, bond in enumerate(bonds)]
-    heapify(queue)
-    used = {bond.term for bond in chosen.values()}
-    while queue and queue[0][0] <= _FARTHEST_NAME:
-        cost, index, bond = heappop(queue)
-        if bond.number in chosen:
-            continue
-        if bond.term in used and not bond.again:
-            heappush(queue, (cost + _AGAIN, index, bond.repeated()))
-            continue
-        chosen[bond.number] = bond
-        used.add(bond.term)
-    return chosen
-
-
-def _in_reach(text: str, number: TextNumber, term: Term) -> bool:
-    """Fast test by distance. A name in a column after the number's column belongs to another
-    number."""
-    if max(term.start - number.end, number.start - term.end) > _FARTHEST_NAME:
-        return False
-    return not _NEXT_CELL.search(text, number.end, max(number.end, term.start))
+    def give_shares_to_stalls(self) -> None:
+        """`Wait accounts for 17 % of the samples`: the share is that of the stall."""
+        stalled = [term for term in self._terms if term.metric_ids[0].startswith(STALL_SHARE)]
+        for number, bond in self.chosen.items():
+            if stalled and number.unit == "%" and "samples_total" in bond.term.metric_ids:
+                near = min(stalled, key=partial(self._cost, number))
+                surely = near._replace(entry=near.entry._replace(weak=False))
+                self.chosen[number] = _Bond(self._cost(number, near), number, surely)
 
 
 def in_order(
@@ -287,17 +263,11 @@ def _subject(
         for name in names
         if name.start < number.start or _cost(text, number, name, numbers) <= _CLOSE_BEHIND
     ]
-    found = _nearest(text, number, near, numbers)
-    return found and _narrowed(text, number, found, names)
-
-
-def _narrowed(
-    text: str, number: TextNumber, subject: LaunchName, names: Sequence[LaunchName]
-) -> LaunchName:
-    """`launch 2 (normalise) takes 5 us`, `normalise takes 5 us in launch 2`: that launch of it."""
-    for name in names:
+    subject = _nearest(text, number, near, numbers)
+    for name in names if subject else ():
+        # `launch 2 (normalise) takes 5 us`, `normalise takes 5 us in launch 2`: that launch of it
         apart = _OTHER_CLAUSE.search(text, min(name.end, number.end), max(name.start, number.start))
-        if set(name.launches) < set(subject.launches) and not apart:
+        if subject and set(name.launches) < set(subject.launches) and not apart:
             return name
     return subject
 
@@ -347,19 +317,19 @@ def _fits(text: str, number: TextNumber, term: Term) -> bool:
 
 
 def _units(term: Term) -> set[str]:
-    units = set()
-    for metric_id in term.metric_ids:
-        if metric_id in (TIME_SHARE, L1_ELAPSED) or metric_id.startswith((STALL_SHARE, ROOFLINE)):
-            units.add("%")
-        elif metric_id == DRAM_TRAFFIC:
-            units.add("byte")
-        elif metric_id.startswith(NCU_NAME):
-            units.add(unit_of(metric_id.removeprefix(NCU_NAME)))
-        else:
-            units.add(metric_with_id(metric_id).unit)
-        if metric_id == "samples_total":
-            units.add("%")  # `21.8 % of the samples`: of a source line
-    return units
+    units = set(map(_unit, term.metric_ids))
+    # `21.8 % of the samples`: of a source line
+    return units | {"%"} if "samples_total" in term.metric_ids else units
+
+
+def _unit(metric_id: str) -> str:
+    if metric_id in (TIME_SHARE, L1_ELAPSED) or metric_id.startswith((STALL_SHARE, ROOFLINE)):
+        return "%"
+    if metric_id == DRAM_TRAFFIC:
+        return "byte"
+    if metric_id.startswith(NCU_NAME):
+        return unit_of(metric_id.removeprefix(NCU_NAME))
+    return metric_with_id(metric_id).unit
 
 
 _OF = re.compile(r"\b(?:of|than)\s+(?:(?:the|its|all)\s+)?\Z")

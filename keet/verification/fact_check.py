@@ -194,17 +194,13 @@ class _Rule:
         taken: list[tuple[int, int]] = []
         for pattern in self._patterns:
             for match in pattern.finditer(clause):
-                if any(
-                    a < match.end() and match.start() < b for a, b in taken
-                ) or self._is_of_other(match):
-                    continue
-                taken.append(match.span())
-                yield from self._read(self._topic, match)
-
-    def _is_of_other(self, match: re.Match[str]) -> bool:
-        """`occupancy is limited by registers`: not what limits the kernel."""
-        other = self._entry.get("unless_before")
-        return bool(other and re.search(other, match.string[: match.start()], re.IGNORECASE))
+                start, end = match.span()
+                # `occupancy is limited by registers`: not what limits the kernel
+                other = self._entry.get("unless_before", r"(?!)")
+                is_of_other = re.search(other, clause[:start], re.IGNORECASE)
+                if not is_of_other and not any(a < end and start < b for a, b in taken):
+                    taken.append((start, end))
+                    yield from self._read(self._topic, match)
 
     def _plain(self, topic: str, match: re.Match[str]) -> Iterator[Assertion]:
         groups = {name: words for name, words in match.groupdict().items() if words}

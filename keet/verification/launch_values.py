@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property, partial
+from functools import cached_property
+from itertools import chain, product
 from typing import TYPE_CHECKING
 
 from keet.analysis.hardware.ceilings import spoken_unit
@@ -13,26 +14,29 @@ from keet.analysis.source_lines import Hotspots, Spot, find_hotspots
 from keet.catalog import stalls
 from keet.diagnosis.finding import Finding
 from keet.documents.finding import Place
-from keet.evidence import Evidence, Sentence
-from keet.explanation.account_rows import rows_of_any_size
+from keet.evidence import Evidence
+from keet.explanation.account_texts import rows_of_any_size
 from keet.explanation.known_facts import KnownFact, known_facts
 from keet.profile import Absent, Launch, Location, Profile
+from keet.profile.launch_sequences import MAX_DECODED
 from keet.profile.names import file_name
-from keet.units import Quantity
 from keet.verification.named_values import (
     ComputedValue,
-    Owners,
-    ValueSource,
+    ValueIndex,
+    WordsAround,
+    computed,
     content_words,
+    plain_words,
     values_in_texts,
     values_of_evidence,
 )
-from keet.verification.report_values import has_column
+from keet.verification.numbers import TextNumber
+from keet.verification.report_values import ReportValue, has_column
+from keet.verification.sentences import split_sentences
 from keet.verification.subjects import NO_LINE, RowKey
 
 if TYPE_CHECKING:
     from keet.analysis.sass.machine_code import MachineCode
-    from keet.documents.amounts import ProgramAmounts
     from keet.explanation.analyst import OnLaunch
     from keet.explanation.explanation_types import Explanation, LaunchExplanation
     from keet.explanation.launch_groups import LaunchGroup
@@ -42,9 +46,6 @@ _EVERY = 10_000
 """Findings per launch: no limit."""
 
 
-_Maker = Callable[[Launch], Iterator[ComputedValue]]
-
-
 class LaunchValues:
     """The values of one report."""
 
@@ -52,6 +53,7 @@ class LaunchValues:
         self._profile = profile
         self._on_launch = on_launch
         self._launches = frozenset(profile.launches)
+        self._indices: dict[tuple[str, Launch], ValueIndex] = {}
         self._facts: dict[Launch, Sequence[KnownFact]] = {}
         self._codes: dict[Launch, MachineCode | None] = {}
 
@@ -112,18 +114,25 @@ class LaunchValues:
         from keet.explanation.explanation_types import texts_of
 
         each = self._explanation_of(launch)
-        yield from _ceilings(each)
+        for ceiling in each.view.ceilings.ranked:
+            yield from _named({ceiling.name, ceiling.spoken}, ceiling.reached)
         for finding in (*each.findings, *each.lesser):
-            yield from _forecast(finding)
+            yield from forecast_values(finding)
             yield from _places(finding.locations)
         for finding in each.findings:
             yield from _precedents(finding)
-        yield from _nearest_and_all(each)
-        yield from _WORTH
-        for part in each.account.all():
-            yield from _window(part.part, [part.percent, part.time])
-        for row in rows_of_any_size(each.view, each.account):
-            yield from _window(row.label, [row.share, row.us])
+        case = each.findings[0].nearest_case if each.findings else None
+        if case is not None:
+            yield computed(f"gain of {case.id}", case.gain, "x", "nearest one", "sentence")
+        for factor in each.all_fixed or ():
+            yield computed("gain of all findings", factor, "x", "all of these fixed", "sentence")
+        for words in ("gain less", "gained less"):
+            yield computed("the least gain that is worth a change", 10, "%", words, "window")
+        rows = [(part.part, part.percent, part.time) for part in each.account.all()]
+        rows += [(r.label, r.share, r.us) for r in rows_of_any_size(each.view, each.account)]
+        for name, *pieces in rows:
+            for piece in filter(None, pieces):
+                yield computed(name, piece.value, piece.unit, name, "window", covered=_COVERED)
         yield from values_in_texts(texts_of(each), each.view.ledger)
         yield from values_of_evidence(each.view.ledger)
         yield from _group_values(self._groups.get(launch))
@@ -133,6 +142,27 @@ class LaunchValues:
     def _groups(self) -> dict[Launch, LaunchGroup]:
         groups = self._program.groups if self._program else ()
         return {launch: group for group in groups for launch in group.launches}
+
+    def find(
+        self,
+        number: TextNumber,
+        around: WordsAround,
+        launches: Iterable[Launch],
+        *,
+        exact: bool = False,
+    ) -> ReportValue | None:
+        """See `ComputedValues.find`. The cheapest values first."""
+        kinds = [self.explained, self.roofline, self.rows, self.code]
+        if number.unit in ("byte", "x"):
+            kinds.append(self.pointers)
+        own = [launch for launch in launches if launch in self._launches]
+        for values_of, launch in product(kinds, own):
+            key = values_of.__name__, launch
+            if key not in self._indices:
+                self._indices[key] = ValueIndex(values_of(launch))
+            if value := self._indices[key].find(number, around, exact=exact):
+                return value.report_value(launch)
+        return None
 
     def program(self) -> Iterator[ComputedValue]:
         """Numbers about all launches together."""
@@ -154,27 +184,24 @@ class LaunchValues:
 
         found = find_roofline(launch)
         for ceiling in found.ceilings:
-            yield from _named({ceiling.label, spoken_unit(ceiling.label)}, ceiling.evidence)
+            yield from _named({ceiling.label, spoken_unit(ceiling.label)}, *ceiling.evidence)
         for stage in found.stages:
-            yield from _named({stage.label, _SPOKEN.get(stage.id, stage.label)}, [stage.busy])
+            yield from _named({stage.label, _SPOKEN.get(stage.id, stage.label)}, stage.busy)
         for entry in found.intensities:
-            words = content_words(f"{entry.level} ridge")
             for piece in entry.evidence[:2]:
-                quantity = Quantity(piece.value, piece.unit)
-                yield ComputedValue(piece.label, quantity, words, "sentence")
-                yield ComputedValue(piece.label, quantity, content_words(entry.level), "cell")
+                of_piece = (piece.label, piece.value, piece.unit)
+                yield computed(*of_piece, f"{entry.level} ridge", "sentence")
+                yield computed(*of_piece, entry.level, "cell")
         evidence = [*found.evidence.values()]
         yield from values_in_texts([found.reading, *found.notes], evidence)
         near = found.nearest_ceilings
-        together = content_words(" ".join(ceiling.label for ceiling in near))
+        together = " ".join(ceiling.label for ceiling in near)
         for ceiling in near:
-            share = Quantity(ceiling.reached.value, "%")
-            yield ComputedValue(ceiling.reached.label, share, together, "cell")
+            yield computed(ceiling.reached.label, ceiling.reached.value, "%", together, "cell")
         yield from values_of_evidence(evidence)
 
     def rows(self, launch: Launch) -> Iterator[ComputedValue]:
         """Rows of `keet hotspots`."""
-        entries = launch.function_starts
         for by in ("line", "instruction"):
             found = find_hotspots(launch, by)
             if isinstance(found, Absent):
@@ -184,15 +211,16 @@ class LaunchValues:
             total = "sample" if found.ranked_by == "samples" else "executed instruction"
             yield _count(f"{total}s", found.total, total)
             if found.partial:
-                covered = Quantity(100 * found.partial.share, "%")
-                words = content_words("samples cover launch")
-                yield ComputedValue("share of the launch with samples", covered, words, "sentence")
-            yield from _rest(found)
+                covered, of_launch = 100 * found.partial.share, "share of the launch with samples"
+                yield computed(of_launch, covered, "%", "samples cover launch", "sentence")
+            left = 0.0
+            for spot in reversed(found.rows):  # `10 more lines: 0.4%`, for any number of rows
+                left += 100 * (spot.share or 0.0)
+                yield computed("share of the rows left out", left, "%", f"more {by}", "cell")
             yield from _executed_shares(found)
             for spot in found.rows:
-                if (row := _row_of(spot, entries)) is not None:
+                if (row := _row_of(spot, launch.function_starts)) is not None:
                     yield from _spot(spot, row)
-                    yield from _stall_values(spot, row)
 
     def code(self, launch: Launch) -> Iterator[ComputedValue]:
         """Numbers about the purpose of executed instructions, in `keet hotspots`."""
@@ -201,8 +229,7 @@ class LaunchValues:
             return
         for purpose, share in found.mix:
             label = f"instructions for {purpose.value}"
-            words = content_words(PURPOSES[purpose.value])
-            yield ComputedValue(label, Quantity(100 * share, "%"), words, "cell")
+            yield computed(label, 100 * share, "%", PURPOSES[purpose.value], "cell")
         yield from _purposes(found)
         yield from _wait_values(found)
         yield from _loop_values(found)
@@ -222,15 +249,62 @@ class LaunchValues:
             self._codes[launch] = None if isinstance(found, Absent) else found
         return self._codes[launch]
 
-    @property
-    def sources(self) -> Sequence[ValueSource]:
-        """The cheapest first; they yield nothing for launches of another report."""
-        made = (self.explained, self.roofline, self.rows, self.code)
-        cheap = [ValueSource(partial(self._own, make)) for make in made]
-        return [*cheap, ValueSource(partial(self._own, self.pointers), ("byte", "x"))]
 
-    def _own(self, make: _Maker, launch: Launch) -> Iterator[ComputedValue]:
-        return make(launch) if launch in self._launches else iter(())
+class ComputedValues:
+    """Values that keet computes for the launches of one or two reports, on demand."""
+
+    def __init__(
+        self,
+        reports: Sequence[LaunchValues] = (),
+        general: Callable[[], Iterable[ComputedValue]] = tuple,
+        sentences: Callable[[], Iterable[str]] = tuple,
+    ) -> None:
+        """`general`, `sentences`: further values, and texts that keet prints, of no single
+        report."""
+        self._reports = reports
+        self._more, self._more_sentences = general, sentences
+        self.is_empty = not reports and general is tuple
+        self.facts_of = self._facts_of if reports else None
+
+    def _facts_of(self, launch: Launch) -> Sequence[KnownFact]:
+        return next((each.facts(launch) for each in self._reports if each.has(launch)), ())
+
+    def find(
+        self,
+        number: TextNumber,
+        around: WordsAround,
+        launches: Sequence[Launch],
+        named: Sequence[Launch] | None = None,
+        *,
+        exact: bool = False,
+    ) -> ReportValue | None:
+        """The value that the number states, if keet computes one. `named`: the launches that the
+        sentence names for it. `exact`: the words right before the number must be exactly its
+        name."""
+        if number.shape:
+            return None
+        about = None if named is None else {launch.id for launch in named}
+        if value := self._of_no_launch.find(number, around, about):
+            return value.report_value(None)
+        if len(launches) > MAX_DECODED:
+            launches = [launch for each in self._reports for launch in each.of_view(launches)]
+        found = (each.find(number, around, launches, exact=exact) for each in self._reports)
+        return next(filter(None, found), None)
+
+    @cached_property
+    def _of_no_launch(self) -> ValueIndex:
+        programs = (value for each in self._reports for value in each.program())
+        return ValueIndex(chain(programs, self._more()))
+
+    def quotes(self, sentence: str) -> bool:
+        """Whether it is a sentence that keet prints about these launches, word for word."""
+        words = plain_words(sentence)
+        return not self._printed.isdisjoint((words, words.partition(": ")[2]))
+
+    @cached_property
+    def _printed(self) -> frozenset[str]:
+        texts = chain(*(each.sentences() for each in self._reports), self._more_sentences())
+        return frozenset(plain_words(part.text) for text in texts for part in split_sentences(text))
 
 
 _SPOKEN = {"issue_slots": "instruction issue"}
@@ -238,88 +312,49 @@ _SPOKEN = {"issue_slots": "instruction issue"}
 
 
 def _count(label: str, count: int, words: str) -> ComputedValue:
-    return ComputedValue(label, Quantity(count, ""), content_words(words), "window")
+    return computed(label, count, "", words, "window")
 
 
-def _ceilings(each: LaunchExplanation) -> Iterator[ComputedValue]:
-    for ceiling in each.view.ceilings.ranked:
-        yield from _named({ceiling.name, ceiling.spoken}, [ceiling.reached])
-
-
-def _window(label: str, pieces: Iterable[Evidence | None]) -> Iterator[ComputedValue]:
-    """Evidence, named by most words of a label nearby."""
-    words = content_words(label)
-    for piece in filter(None, pieces):
-        yield ComputedValue(label, Quantity(piece.value, piece.unit), words, "window", None, 0.6)
-
-
-def _named(names: Iterable[str], pieces: Iterable[Evidence | None]) -> Iterator[ComputedValue]:
+def _named(names: Iterable[str], *pieces: Evidence | None) -> Iterator[ComputedValue]:
     """Evidence right after one of the names."""
     for name in names:
-        words = content_words(name)
         for piece in pieces:
-            if piece is not None and words:
-                yield ComputedValue(piece.label, Quantity(piece.value, piece.unit), words, "cell")
+            if piece is not None and content_words(name):
+                yield computed(piece.label, piece.value, piece.unit, name, "cell")
 
 
-def _forecast(finding: Finding) -> Iterator[ComputedValue]:
-    words = content_words(finding.title)
+def forecast_values(finding: Finding) -> Iterator[ComputedValue]:
     for factor in finding.forecast:
-        label = f"forecast for {finding.label}"
-        yield ComputedValue(label, Quantity(factor, "x"), words, "sentence")
-
-
-_LEAST_GAIN = "the least gain that is worth a change"
-_WORTH = tuple(
-    ComputedValue(_LEAST_GAIN, Quantity(10, "%"), content_words(words), "window")
-    for words in ("gain less", "gained less")
-)
+        yield computed(f"forecast for {finding.label}", factor, "x", finding.title, "sentence")
 
 
 def _precedents(finding: Finding) -> Iterator[ComputedValue]:
     found = finding.precedents
     if found is None:
         return
-    label = f"measured cases of {finding.label}"
+    label, lookalikes = f"measured cases of {finding.label}", found.lookalikes
     for factor in (found.low, found.high):
-        yield ComputedValue(
-            label, Quantity(factor, "x"), content_words("fixing gained"), "sentence"
-        )
-    words = content_words("measured case")
-    yield ComputedValue(label, Quantity(found.cases, ""), words, "window")
-    words = content_words("look-alike fix gained")
-    yield ComputedValue(
-        f"look-alikes among the {label}", Quantity(found.lookalikes, ""), words, "sentence"
-    )
+        yield computed(label, factor, "x", "fixing gained", "sentence")
+    yield _count(label, found.cases, "measured case")
+    alike = f"look-alikes among the {label}"
+    yield computed(alike, lookalikes, "", "look-alike fix gained", "sentence")
+    takes = f"time that {finding.label} takes"
     for factor, which in (
         (finding.forecast.likely, "here"),
         (found.low, "those"),
         (found.high, "those"),
     ):
-        taken = Quantity(100 * (1 - 1 / max(factor, 1.0)), "%")
-        words = content_words(f"cause takes {which}")
-        yield ComputedValue(f"time that {finding.label} takes {which}", taken, words, "sentence")
-
-
-def _nearest_and_all(each: LaunchExplanation) -> Iterator[ComputedValue]:
-    """The gain of the nearest measured case, and that of all findings together."""
-    case = each.findings[0].nearest_case if each.findings else None
-    if case is not None:
-        words = content_words("nearest one")
-        yield ComputedValue(f"gain of {case.id}", Quantity(case.gain, "x"), words, "sentence")
-    for factor in each.all_fixed or ():
-        words = content_words("all of these fixed")
-        yield ComputedValue("gain of all findings", Quantity(factor, "x"), words, "sentence")
+        taken = 100 * (1 - 1 / max(factor, 1.0))
+        yield computed(f"{takes} {which}", taken, "%", f"cause takes {which}", "sentence")
 
 
 def _places(places: Iterable[Place]) -> Iterator[ComputedValue]:
     for place in places:
-        label, words = f"share of all {place.of}", content_words(place.of)
-        row = (file_name(place.file), place.line)
+        label, row = f"share of all {place.of}", (file_name(place.file), place.line)
         if not has_column(place.of):
-            yield ComputedValue(label, Quantity(100 * place.share, "%"), words, "window", row, 0.6)
-        unplaced = Quantity(100 * place.unplaced, "%")
-        yield ComputedValue(f"{label} without a source line", unplaced, words, "window", None, 1.0)
+            yield computed(label, 100 * place.share, "%", place.of, "window", row, _COVERED)
+        unplaced = f"{label} without a source line"
+        yield computed(unplaced, 100 * place.unplaced, "%", place.of, "window")
 
 
 def _row_of(spot: Spot, entries: Iterable[int]) -> RowKey | None:
@@ -330,45 +365,32 @@ def _row_of(spot: Spot, entries: Iterable[int]) -> RowKey | None:
 
 
 def _spot(spot: Spot, row: RowKey) -> Iterator[ComputedValue]:
-    share = Quantity(100 * (spot.share or 0.0), "%")
-    yield ComputedValue("share of all samples", share, frozenset(), "row", row)
+    yield computed("share of all samples", 100 * (spot.share or 0.0), "%", "", "row", row)
+    sectors, excess = spot.sectors_global, spot.sectors_global_excess
+    wavefronts, conflicts = spot.wavefronts_shared, spot.wavefronts_shared_excess
     for label, value, unit in (
         ("samples", spot.samples, "sample"),
         ("executed instructions", spot.executed, "inst"),
-        ("global sectors", spot.sectors_global, "sector"),
-        ("excess global sectors", spot.sectors_global_excess, "sector"),
-        ("shared wavefronts", spot.wavefronts_shared, "wavefront"),
-        ("excess shared wavefronts", spot.wavefronts_shared_excess, "wavefront"),
+        ("global sectors", sectors, "sector"),
+        ("excess global sectors", excess, "sector"),
+        ("shared wavefronts", wavefronts, "wavefront"),
+        ("excess shared wavefronts", conflicts, "wavefront"),
         ("local sectors", spot.sectors_local, "sector"),
     ):
         if value is not None:
-            quantity = Quantity(value, unit)
-            yield ComputedValue(label, quantity, frozenset(), "row", row)
-            yield ComputedValue(label, quantity, content_words(label), "window", row, 0.5)
-    yield from _excess(spot, row)
-
-
-def _excess(spot: Spot, row: RowKey) -> Iterator[ComputedValue]:
+            yield computed(label, value, unit, "", "row", row)
+            yield computed(label, value, unit, label, "window", row, 0.5)
     for label, part, whole in (
-        ("excess global sectors", spot.sectors_global_excess, spot.sectors_global),
-        ("excess shared wavefronts", spot.wavefronts_shared_excess, spot.wavefronts_shared),
+        ("excess global sectors", excess, sectors),
+        ("excess shared wavefronts", conflicts, wavefronts),
     ):
         if part and whole:
-            words = content_words(label)
-            yield ComputedValue(
-                f"share of {label}", Quantity(100 * part / whole, "%"), words, "sentence", row
-            )
-
-
-def _rest(found: Hotspots) -> Iterator[ComputedValue]:
-    """`10 more lines: 0.4%`: shares of the last rows, for any number of rows."""
-    noun = "more line" if found.by == "line" else "more instruction"
-    left = 0.0
-    for spot in reversed(found.rows):
-        left += 100 * (spot.share or 0.0)
-        yield ComputedValue(
-            "share of the rows left out", Quantity(left, "%"), content_words(noun), "cell"
-        )
+            share = 100 * part / whole
+            yield computed(f"share of {label}", share, "%", label, "sentence", row)
+    for reason, count in spot.samples_by_reason.items():
+        # `Short Scoreboard 1 for the load at 0x00d0`, below the row of an instruction or a line
+        label = stalls()[reason].label
+        yield computed(f"{label} samples", count, "sample", label, "window", row)
 
 
 def _purposes(code: MachineCode) -> Iterator[ComputedValue]:
@@ -380,28 +402,25 @@ def _purposes(code: MachineCode) -> Iterator[ComputedValue]:
         own[code.purposes[position].value] += code.program.counts[position]
     for row, counts in counted.items():
         for purpose, count in counts.items():
-            share = Quantity(100 * count / (counts.total() or 1), "%")
-            label = f"instructions for {purpose}"
-            yield ComputedValue(label, share, content_words(purpose), "cell", row)
+            share = 100 * count / (counts.total() or 1)
+            yield computed(f"instructions for {purpose}", share, "%", purpose, "cell", row)
 
 
 def _pointers(code: MachineCode) -> Iterator[ComputedValue]:
     """Rows of the table of pointers, which names the lines of each pointer."""
     for reuse in code.reuse:
         lines = {code.location(access.position) for access in reuse.accesses}
-        amounts = (reuse.requested_bytes, reuse.distinct_bytes_at_most, reuse.l2_bytes)
-        quantities = [Quantity(size, "byte") for size in amounts if size is not None]
-        if reuse.times is not None:
-            quantities.append(Quantity(reuse.times, "x"))
-        label = f"bytes read through {code.pointer_name(reuse.pointer)}"
-        rows = {code.pointer_name(reuse.pointer), *map(row_key, lines)}
-        for quantity in quantities:
-            yield from (
-                ComputedValue(label, quantity, frozenset(), "sentence", row) for row in rows
-            )
-
-
-_WAITING = content_words("other line wait")
+        amounts = (
+            (reuse.requested_bytes, "byte"),
+            (reuse.distinct_bytes_at_most, "byte"),
+            (reuse.l2_bytes, "byte"),
+            (reuse.times, "x"),
+        )
+        name = code.pointer_name(reuse.pointer)
+        rows = {name, *map(row_key, lines)}
+        for (value, unit), row in product(amounts, rows):
+            if value is not None:
+                yield computed(f"bytes read through {name}", value, unit, "", "sentence", row)
 
 
 def row_key(location: Location | None) -> RowKey:
@@ -409,22 +428,13 @@ def row_key(location: Location | None) -> RowKey:
     return (file_name(location.file), location.line) if location else ("", NO_LINE)
 
 
-def _stall_values(spot: Spot, row: RowKey) -> Iterator[ComputedValue]:
-    """`Short Scoreboard 1 for the load at 0x00d0`, below the row of an instruction or a line."""
-    for reason, count in spot.samples_by_reason.items():
-        label = stalls()[reason].label
-        words = content_words(label)
-        yield ComputedValue(f"{label} samples", Quantity(count, "sample"), words, "window", row)
-
-
 def _executed_shares(found: Hotspots) -> Iterator[ComputedValue]:
     """`18,874,368 executed warp instructions (39.1% of all)`."""
     total = sum(spot.executed or 0 for spot in found.rows)
-    words = content_words("instruction")
+    label = "share of the executed instructions"
     for spot in found.rows if total and found.by == "line" else ():
-        share = Quantity(100 * (spot.executed or 0) / total, "%")
-        row = row_key(spot.location)
-        yield ComputedValue("share of the executed instructions", share, words, "window", row)
+        share, row = 100 * (spot.executed or 0) / total, row_key(spot.location)
+        yield computed(label, share, "%", "instruction", "window", row)
 
 
 def _wait_values(code: MachineCode) -> Iterator[ComputedValue]:
@@ -438,15 +448,13 @@ def _wait_values(code: MachineCode) -> Iterator[ComputedValue]:
             producer = row_key(code.location(wait.producers[0]))
             if waiting != producer:
                 sums.setdefault(producer, Counter())[waiting, wait.reason] += wait.samples
+    label, words = "samples at other lines that wait for it", "other line wait"
     for row, counts in sums.items():
-        label, count = "samples at other lines that wait for it", counts.total()
-        yield ComputedValue(label, Quantity(count, "sample"), _WAITING, "sentence", row)
-        yield ComputedValue(
-            f"share of {label}", Quantity(100 * count / total, "%"), _WAITING, "sentence", row
-        )
+        count = counts.total()
+        yield computed(label, count, "sample", words, "sentence", row)
+        yield computed(f"share of {label}", 100 * count / total, "%", words, "sentence", row)
         for (waiting, reason), own in counts.items():
-            words = content_words(stalls()[reason].label)
-            yield ComputedValue(label, Quantity(own, "sample"), words, "sentence", waiting)
+            yield computed(label, own, "sample", stalls()[reason].label, "sentence", waiting)
 
 
 def _access_values(code: MachineCode, entries: Iterable[int]) -> Iterator[ComputedValue]:
@@ -457,36 +465,29 @@ def _access_values(code: MachineCode, entries: Iterable[int]) -> Iterator[Comput
     for access in code.accesses:
         address = code.program.code[access.position].address
         row = address - max((start for start in starts if start <= address), default=0)
-        words = content_words(access.kind)
-        yield ComputedValue(
-            "bytes per thread", Quantity(access.width, "byte"), words, "window", row
-        )
+        yield computed("bytes per thread", access.width, "byte", access.kind, "window", row)
         if (stride := lane_stride(access.offset)) is not None:
-            words = content_words("lane stride")
-            yield ComputedValue("lane stride", Quantity(stride, "byte"), words, "window", row)
+            yield computed("lane stride", stride, "byte", "lane stride", "window", row)
 
 
 def _loop_values(code: MachineCode) -> Iterator[ComputedValue]:
     """`loop1 from 0x0460: 244 iterations per entry, 58 instructions per iteration`."""
     for loop in code.program.flow.loops:
         if loop.trips is not None:
-            yield _of_loop("iterations per entry", loop.trips, "", "iteration entry")
+            yield computed("iterations per entry", loop.trips, "", "iteration entry", "sentence")
     for chains in code.chains:
-        yield _of_loop("instructions per iteration", chains.instructions, "inst", "iteration")
-        yield _of_loop("share of the loop", 100 * chains.share, "%", "iteration entry")
-        yield _of_loop("loads per iteration", chains.loads, "", "load iteration")
-        yield _of_loop(
-            "independent loads", round(chains.independent_loads, 1), "", "flight together"
-        )
-        yield _of_loop("loads in a row", chains.load_depth, "", "load iteration wait")
+        rows: list[tuple[str, float, str, str]] = [
+            ("instructions per iteration", chains.instructions, "inst", "iteration"),
+            ("share of the loop", 100 * chains.share, "%", "iteration entry"),
+            ("loads per iteration", chains.loads, "", "load iteration"),
+            ("independent loads", round(chains.independent_loads, 1), "", "flight together"),
+            ("loads in a row", chains.load_depth, "", "load iteration wait"),
+        ]
         if chain := chains.recurrence:
             length = len(chain.positions)
-            yield _of_loop("instructions of a chain", length, "inst", "chain iteration")
-            yield _of_loop("loads of a chain", chain.loads, "", "chain load")
-
-
-def _of_loop(label: str, value: float, unit: str, words: str) -> ComputedValue:
-    return ComputedValue(label, Quantity(value, unit), content_words(words), "sentence")
+            rows.append(("instructions of a chain", length, "inst", "chain iteration"))
+            rows.append(("loads of a chain", chain.loads, "", "chain load"))
+        yield from (computed(*row, "sentence") for row in rows)
 
 
 _MOST_ROWS = 1000
@@ -497,17 +498,15 @@ _COVERED = 0.6
 
 def _group_values(group: LaunchGroup | None) -> Iterator[ComputedValue]:
     """`launches of this shape, which take 12.99 us to 24.16 us`: their range."""
-    words = content_words("launches shape")
     if group is not None and len(group.launches) > 1:
         for label, ns in zip(("shortest launch", "longest launch"), group.durations, strict=True):
-            yield ComputedValue(label, Quantity(ns, "ns"), words, "window")
+            yield computed(label, ns, "ns", "launches shape", "window")
 
 
 def program_values(program: ProgramExplanation) -> Iterator[ComputedValue]:
     """Sentences and rows."""
     firsts = range(1, min(len(program.rows) - 1, _MOST_ROWS))
-    rows = [program.combined_row(program.rows[first:]) for first in firsts]
-    for row in rows:
+    for row in [program.combined_row(program.rows[first:]) for first in firsts]:
         yield from _row(row, "others")
         yield _count("others", len(row.members), "others")
     for row in program.rows:
@@ -515,28 +514,20 @@ def program_values(program: ProgramExplanation) -> Iterator[ComputedValue]:
     for group in program.groups:
         yield _count("launches", len(group.members), "launches")
     owners = {p.id: frozenset(row.launches) for row in program.rows for p in row.evidence}
-    yield from _sentences(program, owners)
-    across = (piece for each in program.cross_launch for piece in each.evidence)
-    yield from values_of_evidence([*program.book, *across], owners)
-    if program.amounts:
-        known, groups = [*program.amounts.evidence.values()], program.amounts.groups
-        owners = {p.id: frozenset(group.profiled) for group in groups for p in group.evidence}
-        yield from values_in_texts(_amount_texts(program.amounts), known, owners)
-        yield from values_of_evidence(known, owners)
-
-
-def _amount_texts(amounts: ProgramAmounts) -> Iterator[Sentence]:
-    yield from amounts.texts
-    rows = (amounts.groups, amounts.states, amounts.rereads, amounts.hand_overs, amounts.bounds)
-    yield from (row.text for part in rows for row in part)
-
-
-def _sentences(program: ProgramExplanation, owners: Owners) -> Iterator[ComputedValue]:
     yield from values_in_texts(program.texts, [*program.book], owners)
     for found in program.cross_launch:
         yield from values_in_texts([found.text], found.evidence)
     if program.run:
         yield from values_in_texts(program.run.text, [*program.run.book])
+    across = (piece for each in program.cross_launch for piece in each.evidence)
+    yield from values_of_evidence([*program.book, *across], owners)
+    if amounts := program.amounts:
+        known, groups = [*amounts.evidence.values()], amounts.groups
+        owners = {p.id: frozenset(group.profiled) for group in groups for p in group.evidence}
+        parts = (groups, amounts.states, amounts.rereads, amounts.hand_overs, amounts.bounds)
+        texts = [*amounts.texts, *(row.text for part in parts for row in part)]
+        yield from values_in_texts(texts, known, owners)
+        yield from values_of_evidence(known, owners)
 
 
 def program_texts(program: ProgramExplanation) -> Iterator[str]:
@@ -547,10 +538,10 @@ def program_texts(program: ProgramExplanation) -> Iterator[str]:
 
 def _row(row: ProgramRow, name: str) -> Iterator[ComputedValue]:
     """The cells of the row of a kernel, in which a long name is cut."""
-    words = content_words(name.partition("<")[0])
-    figures = [(p.label, Quantity(p.value, p.unit)) for p in row.evidence[:3]]
+    figures = [(p.label, p.value, p.unit) for p in row.evidence[:3]]
     if row.gain is not None:
-        figures.append((f"gain of {name}", Quantity(row.gain.likely, "x")))
-    for label, quantity in figures:
-        about = frozenset(row.launches)
-        yield ComputedValue(label, quantity, words, "sentence", None, _COVERED, about)
+        figures.append((f"gain of {name}", row.gain.likely, "x"))
+    words, about = name.partition("<")[0], frozenset(row.launches)
+    for figure in figures:
+        value = computed(*figure, words, "sentence", covered=_COVERED)
+        yield value._replace(launches=about)

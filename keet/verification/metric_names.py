@@ -299,13 +299,13 @@ def _by_context(text: str) -> Iterator[Term]:
     for rule in _rules(text):
         for match in rule.words.finditer(text):
             name = "name" if match.re.groups and match["name"] else 0
-            known = tuple(r for r in rule.entry.metric_ids if r in metrics() or _is_computed(r))
+            known = tuple(
+                id_
+                for id_ in rule.entry.metric_ids
+                if id_ in metrics() or id_ == DRAM_TRAFFIC or id_.startswith(STALL_SHARE)
+            )
             entry = rule.entry._replace(metric_ids=known)
             yield Term(match.start(name), match.end(name), entry, 2)
-
-
-def _is_computed(metric_id: str) -> bool:
-    return metric_id == DRAM_TRAFFIC or metric_id.startswith(STALL_SHARE)
 
 
 def _rules(text: str) -> Iterator[_Rule]:

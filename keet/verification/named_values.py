@@ -1,7 +1,7 @@
 """Values that keet computes from a report, with the words that name them in a text.
 
 A text that quotes keet (a finding's share of the sectors, a forecast, a row of `keet hotspots`)
-contains numbers that are not metrics of the report. `ComputedValues` finds them by their words.
+contains numbers that are not metrics of the report. `ValueIndex` finds them by their words.
 """
 
 from __future__ import annotations
@@ -9,16 +9,15 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from functools import cached_property, lru_cache
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from functools import lru_cache
 from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from keet.evidence import Evidence, Reference, Sentence
 from keet.profile import Launch
-from keet.profile.launch_sequences import MAX_DECODED
-from keet.units import Quantity
+from keet.units import Number, Quantity
 from keet.verification.metric_names import words_of
 from keet.verification.numbers import TextNumber, find_numbers
 from keet.verification.report_values import ReportValue
@@ -27,7 +26,7 @@ from keet.verification.subjects import RowKey
 from keet.verification.verdicts import agrees
 
 if TYPE_CHECKING:
-    from keet.explanation.known_facts import KnownFact
+    pass
 
 Scope = Literal["cell", "window", "sentence", "row"]
 """Where the words must be. `cell`: alone right before the number; `window`: between the adjacent
@@ -91,6 +90,19 @@ class ComputedValue(NamedTuple):
     def report_value(self, launch: Launch | None) -> ReportValue:
         line = f"{self.row[0]}:{self.row[1]}" if isinstance(self.row, tuple) else None
         return ReportValue(self.label, self.quantity, None, launch.id if launch else None, line)
+
+
+def computed(  # noqa: PLR0913, PLR0917
+    label: str,
+    value: Number,
+    unit: str,
+    words: str,
+    scope: Scope,
+    row: RowKey | None = None,
+    covered: float = 1.0,
+) -> ComputedValue:
+    """A value that is named by the words of a phrase."""
+    return ComputedValue(label, Quantity(value, unit), content_words(words), scope, row, covered)
 
 
 class WordsAround(NamedTuple):
@@ -206,98 +218,12 @@ def _cells(masked: str) -> Iterator[_Cell]:
     yield _Cell(start, words)
 
 
-class ValueSource(NamedTuple):
-    """A source of values of a launch."""
-
-    make: Callable[[Launch], Iterable[ComputedValue]]
-    units: tuple[str, ...] = ()
-    """Units of its values; empty: any."""
-
-
-class ComputedValues:
-    """Values that keet computes for the launches of one or two reports, on demand."""
-
-    def __init__(
-        self,
-        sources: Sequence[ValueSource] = (),
-        general: Callable[[], Iterable[ComputedValue]] = tuple,
-        of_view: Callable[[Sequence[Launch]], Sequence[Launch]] = list,
-        sentences: Callable[[], Iterable[str]] = tuple,
-        facts_of: Callable[[Launch], Sequence[KnownFact]] | None = None,
-    ) -> None:
-        """`sources`: values of one launch, the cheapest source first. `general`: values that do not
-        belong to one launch. `of_view`: selects, of many launches, those that keet explains.
-        `sentences`: texts that keet prints. `facts_of`: what is known about a launch."""
-        self.facts_of = facts_of
-        self._sources = [_CachedSource(source) for source in sources]
-        self._general = general
-        self._of_view = of_view
-        self._sentences = sentences
-        self.is_empty = not sources and general is tuple
-
-    def find(
-        self,
-        number: TextNumber,
-        around: WordsAround,
-        launches: Sequence[Launch],
-        named: Sequence[Launch] | None = None,
-        *,
-        exact: bool = False,
-    ) -> ReportValue | None:
-        """The value that the number states, if keet computes one. `named`: the launches that the
-        sentence names for it. `exact`: the words right before the number must be exactly its
-        name."""
-        if number.shape:
-            return None
-        about = None if named is None else {launch.id for launch in named}
-        if found := self._of_none.find(number, around, about):
-            return found.report_value(None)
-        if len(launches) > MAX_DECODED:
-            launches = self._of_view(launches)
-        for source in self._sources:
-            for launch in launches if source.has(number) else ():
-                if found := source.of(launch).find(number, around, exact=exact):
-                    return found.report_value(launch)
-        return None
-
-    def quotes(self, sentence: str) -> bool:
-        """Whether it is a sentence that keet prints about these launches, word for word."""
-        words = _plain(sentence)
-        return any(each in self._printed for each in (words, words.partition(": ")[2]))
-
-    @cached_property
-    def _printed(self) -> frozenset[str]:
-        return frozenset(
-            _plain(part.text) for text in self._sentences() for part in split_sentences(text)
-        )
-
-    @cached_property
-    def _of_none(self) -> _Index:
-        return _Index(self._general())
-
-
-def _plain(sentence: str) -> str:
+def plain_words(sentence: str) -> str:
     """Without layout and markup; a leading `Why:` stays apart."""
     return " ".join(_WORDS.findall(_LAUNCH.sub(r"launch \1", sentence)))
 
 
-class _CachedSource:
-    """Values of a source, computed once per launch."""
-
-    def __init__(self, source: ValueSource) -> None:
-        self._source = source
-        self._made: dict[Launch, _Index] = {}
-
-    def has(self, number: TextNumber) -> bool:
-        return not self._source.units or number.unit in self._source.units
-
-    def of(self, launch: Launch) -> _Index:
-        if launch not in self._made:
-            self._made[launch] = _Index(self._source.make(launch))
-        return self._made[launch]
-
-
-class _Index:
+class ValueIndex:
     """Values by row key, and values without a row by their words."""
 
     def __init__(self, known: Iterable[ComputedValue]) -> None:
@@ -357,17 +283,11 @@ def values_of_evidence(
 ) -> Iterator[ComputedValue]:
     """Evidence, named by its label."""
     for piece in evidence:
-        words = content_words(piece.label)
-        if words:
-            quantity = Quantity(piece.value, piece.unit)
+        if words := content_words(piece.label):
             about = owners.get(piece.id, frozenset())
-            row = _row(piece)
-            yield ComputedValue(piece.label, quantity, words, "window", row, _COVERED, about)
-
-
-def _row(piece: Evidence) -> RowKey | None:
-    name, _, line = (piece.line or "").rpartition(":")
-    return (name, int(line)) if name and line.isdecimal() else None
+            name, _, line = (piece.line or "").rpartition(":")
+            row = (name, int(line)) if name and line.isdecimal() else None
+            yield ComputedValue(piece.label, piece.quantity, words, "window", row, _COVERED, about)
 
 
 def values_in_texts(
@@ -381,7 +301,7 @@ def values_in_texts(
         printed = list(_printed(text, pieces))
         for sentence in split_sentences(text):
             here = [each for each in printed if sentence.start <= each[0].start < sentence.end]
-            numbers = [_moved(number, -sentence.start) for number, _ in here]
+            numbers = [number.moved(-sentence.start) for number, _ in here]
             around = SentenceWords(sentence.text, numbers)
             for number, (_, piece) in zip(numbers, here):
                 words = around.around(number).window
@@ -406,10 +326,6 @@ def _printed(
 def _said(number: TextNumber, words: frozenset[str], piece: Evidence | None) -> ComputedValue:
     """With the value of the evidence; without one, the printed value."""
     label = piece.label if piece else "a number that keet prints"
-    same = piece is not None and agrees(number, Quantity(piece.value, piece.unit))
-    value, unit = (piece.value, piece.unit) if piece and same else (number.value, number.unit)
-    return ComputedValue(label, Quantity(value, unit), words, "window", None, _COVERED_OWN)
-
-
-def _moved(number: TextNumber, by: int) -> TextNumber:
-    return number._replace(start=number.start + by, end=number.end + by)
+    same = piece is not None and agrees(number, piece.quantity)
+    quantity = piece.quantity if piece and same else Quantity(number.value, number.unit)
+    return ComputedValue(label, quantity, words, "window", None, _COVERED_OWN)

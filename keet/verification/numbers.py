@@ -1,17 +1,19 @@
 """Finds the numbers that a text states: value, rounding and unit.
 
-Skips digits that state nothing: code, places in code, identifiers, versions, dates, headings.
+Units are recognised in the spellings that people use. Skips digits that state nothing: code, places
+in code, identifiers, versions, dates, headings.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple
 
 from keet.units import base_unit, parse_unit
-from keet.verification.sentences import end_of_ignored, is_ignored, skip_prose
-from keet.verification.unit_spellings import FACTORS, unit_at
+from keet.verification.sentences import Span, blanked, end_of_ignored
+
+Bound = Literal["above", "below"]
 
 
 class TextNumber(NamedTuple):
@@ -36,17 +38,16 @@ class TextNumber(NamedTuple):
     alone: tuple[float, float] | None = None
     """Value and half without the unit, if the unit was taken from the next number."""
 
+    def moved(self, by: int) -> TextNumber:
+        return self._replace(start=self.start + by, end=self.end + by)
+
 
 _NUMBER = re.compile(
     r"(?P<sign>[-+−](?=[\d.]))?"
     r"(?P<whole>\d{1,3}(?:[,_\u202f]\d{3}){1,99}(?!\d)|\d+)?(?P<fraction>\.\d+)?(?P<exp>[eE][-+]?\d+)?"
 )
 """The limit of 99 groups bounds the time to search; more would exceed `_MOST_DIGITS` anyway."""
-_STARTS = "0123456789.+-−"
-"""First characters of a number, besides digits of other scripts."""
 _NO_GROUPING = str.maketrans("", "", ",_\u202f")
-_NO_DIGITS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ .,;:()[]`'\"%\n"
-_DIGIT = re.compile(r"\d")
 _DIGITS = re.compile(r"\d+")
 _MOST_DIGITS = 300
 """Longer numbers exceed a float and are skipped."""
@@ -58,40 +59,47 @@ _SHAPE = re.compile(
     r"|(?![(\[]\d{1,3}(?:,\d{3}){2}[)\]])"  # (1,000,000) is a number
     r"[(\[]\s*\d{1,18}\s*,\s*\d{1,18}\s*,\s*\d{1,18}\s*[)\]]"
 )
-_MAYBE_SHAPE = re.compile(r"\d\s?[x×*]\s?\d|[(\[]\s*\d+\s*,")
-"""Part of every shape: a fast test, because most texts have no shape."""
 _JOINED = re.compile(
     r"\s*(?:,\s*(?:and|or)?|and|or|to|(?:out )?of(?: the| its)?|-|–|/|vs\.?|versus)\s*\Z"
 )
 _SCALED = re.compile(r"\d\s?(?:thousand|million|billion|trillion)\Z")
 _UNIT_BEFORE = re.compile(r"[|\t]\s*(\S{1,16})\s*[|\t]\s*\Z|\s{2,}(\S{1,16})\s{2,}\Z")
+_HEDGE = re.compile(
+    r"(?:\b(?:about|around|roughly|approximately|approx\.?|nearly|almost|some|circa|ca\.)\s+|[~≈]\s?)\Z",
+    re.IGNORECASE,
+)
+_ABOVE = re.compile(
+    r"(?:\b(?:over|above|(?:more|greater|higher|longer) than|at least|exceed(?:s|ed|ing)?|beyond"
+    r"|between|(?:no|not) (?:less|fewer|lower|shorter) than)\s+(?:the\s+)?|(?:>=?|≥)\s?)\Z",
+    re.IGNORECASE,
+)
+_BELOW = re.compile(
+    r"(?:\b(?:under|below|(?<!no )(?<!not )(?:less|fewer|lower|shorter) than|at most|up to"
+    r"|(?:no|not) (?:more|greater|higher|longer) than|only up to)\s+(?:the\s+)?"
+    r"|(?:<=?|≤)\s?|\bbetween\s+[\d.,]+\s?\S{0,5}\s+and\s+)\Z",
+    re.IGNORECASE,
+)
 
 
 def find_numbers(text: str, names: Iterable[str] = ()) -> list[TextNumber]:
-    """Every number that `text` states. Digits in `names` (of kernels) are skipped."""
-    if not _DIGIT.search(text):
-        return []
-    masked = _without_names(text, names)
+    """Every number that `text` states in digits. Digits in `names` (of kernels) are skipped."""
+    named = (span for name in names if _DIGITS.search(name) for span in _words(name, text))
+    masked = blanked(text, named)
     shapes = [*_shapes(text, masked)]
-    masked = _blank(masked, [(shape.start, shape.end) for shape in shapes])
-    found = [*shapes, *_amounts(text, masked)]
-    found.sort(key=lambda number: number.start)
-    return _with_shared_units(text, found)
+    masked = blanked(masked, shapes)
+    numbers = [*shapes, *_amounts(text, masked)]
+    numbers.sort(key=lambda number: number.start)
+    return _with_shared_units(text, numbers)
 
 
-def _without_names(text: str, names: Iterable[str]) -> str:
-    spans = [span for name in names if _DIGIT.search(name) for span in _words(name, text)]
-    return _blank(text, spans)
-
-
-def _words(name: str, text: str) -> Iterator[tuple[int, int]]:
+def _words(name: str, text: str) -> Iterator[Span]:
     """Positions of a name as a whole word. A pattern per kernel name would be slow to compile."""
     start = text.find(name)
     while start >= 0:
         end = start + len(name)
         whole = not _is_of_word(text[start - 1 : start]) and not _is_of_word(text[end : end + 1])
         if whole:
-            yield start, end
+            yield Span(start, end)
         start = text.find(name, end if whole else start + 1)
 
 
@@ -99,43 +107,24 @@ def _is_of_word(character: str) -> bool:
     return character.isalnum() or character == "_"
 
 
-def _blank(text: str, spans: Sequence[tuple[int, int]]) -> str:
-    """The text with spaces in place of the spans; the length is the same."""
-    if not spans:
-        return text
-    characters = list(text)
-    for start, end in spans:
-        characters[start:end] = " " * (end - start)
-    return "".join(characters)
-
-
 def _shapes(text: str, masked: str) -> Iterator[TextNumber]:
-    found = list(_SHAPE.finditer(masked)) if _MAYBE_SHAPE.search(masked) else []
     position = 0
-    for match in found:
+    for match in _SHAPE.finditer(masked):
         start, end = match.span()
         # `32x8` looks like a number and an identifier: only skip if its first digit is ignored.
         while position < start:
-            plain = min(skip_prose(masked, position), start)
-            position = (
-                plain if plain > position else max(end_of_ignored(masked, position), position + 1)
-            )
+            position = max(end_of_ignored(masked, position), position + 1)
         if position == start and end_of_ignored(masked, start) == start:
-            sizes = tuple(int(part.replace(",", "")) for part in _sizes(match[0]))
-            yield TextNumber(text[start:end], start, end, 0.0, 0.0, "", shape=sizes)
-
-
-def _sizes(shape: str) -> list[str]:
-    if shape[0] in "([":
-        return [part.strip() for part in shape[1:-1].split(",")]
-    return [part.strip(" ,") for part in re.split(r"[x×*]", shape)]
+            comma = "," if match[0][0] in "([" else r"[x×*]"
+            sizes = re.split(comma, match[0].strip("()[]"))
+            shape = tuple(int(size.replace(",", "")) for size in sizes)
+            yield TextNumber(text[start:end], start, end, 0.0, 0.0, "", shape=shape)
 
 
 def _amounts(text: str, masked: str) -> Iterator[TextNumber]:
     """Numbers that are not shapes. Letters after the digits do not hide them: `14M`, `69.3us`."""
     position = 0
-    end_of_digits = len(masked.rstrip(_NO_DIGITS))
-    while (position := skip_prose(masked, position)) < end_of_digits:
+    while position < len(masked):
         if (number := _number_at(text, masked, position)) is not None:
             yield number
             position = number.end
@@ -148,21 +137,15 @@ def _amounts(text: str, masked: str) -> Iterator[TextNumber]:
 
 
 def _number_at(text: str, masked: str, position: int) -> TextNumber | None:
-    first = masked[position]
-    may_start = first in _STARTS or first.isdecimal()
-    # Not if it is part of ignored text: `2025.3.1` and `3D` start with a digit too.
-    match = _NUMBER.match(masked, position) if may_start else None
+    match = _NUMBER.match(masked, position)
     if match is None or not (match["whole"] or match["fraction"]) or len(match[0]) > _MOST_DIGITS:
         return None
-    if is_ignored(masked, position, match.end()):
+    if end_of_ignored(masked, position) >= match.end():
+        return None  # part of ignored text: `2025.3.1` and `3D` start with a digit too
+    before = masked[position - 1 : position]
+    if match["sign"] and (before.isalnum() or before in (")", "%")):
         return None
-    if (
-        match["sign"]
-        and position
-        and (masked[position - 1].isalnum() or masked[position - 1] in ")%")
-    ):
-        return None
-    if position and masked[position - 1] == "." and not match["sign"]:
+    if before == "." and not match["sign"]:
         return None
     unit, end, power = unit_at(masked, match.end())
     if end == match.end() and masked[end : end + 1].isalpha():
@@ -179,7 +162,7 @@ def _said(text: str, match: re.Match[str], written: str, end: int, power: int) -
     digits = int(whole.translate(_NO_GROUPING) + fraction)
     value = _decimal(digits * factor, tens - len(fraction))
     half = _decimal(5 * factor, tens - len(fraction) - 1)
-    if not fraction and digits and _is_hedged(before):  # `about 100` is not 132
+    if not fraction and digits and _HEDGE.search(before):  # `about 100` is not 132
         zeros = len(str(digits)) - len(str(digits).rstrip("0"))
         half = _decimal(5 * factor, tens + zeros - 1)
         half = min(half, _decimal(digits * factor, tens - 1)) if zeros else half
@@ -201,12 +184,11 @@ def _decimal(digits: int, tens: int) -> float:
     return float(f"{digits}e{tens}")
 
 
-def _base(written: str) -> tuple[str, int, int]:
-    """keet's unit for a written unit, and the conversion to it: a factor and a power of ten."""
-    if written in FACTORS:
-        return "byte", FACTORS[written], 0
-    unit = base_unit(written)
-    return unit, 1, parse_unit(written).power - parse_unit(unit).power
+def bound_before(before: str) -> Bound | None:
+    """`more than`, `at most`; `between 20 and 30 %` are two bounds."""
+    if _BELOW.search(before):  # first, because `no more than` ends with `more than`
+        return "below"
+    return "above" if _ABOVE.search(before) else None
 
 
 def _with_shared_units(text: str, numbers: list[TextNumber]) -> list[TextNumber]:
@@ -214,23 +196,15 @@ def _with_shared_units(text: str, numbers: list[TextNumber]) -> list[TextNumber]
     shared = list(numbers)
     for index in range(len(shared) - 2, -1, -1):
         this, after = shared[index], shared[index + 1]
-        if not this.unit and not this.shape and _lends_unit(text, this, after):
-            shared[index] = _in_unit_of(this, after)
+        is_near = after.start - this.end <= _FARTHEST_UNIT
+        joined = is_near and _JOINED.fullmatch(text, this.end, after.start)
+        lends = joined and (after.unit or _SCALED.search(after.text))
+        if lends and not this.unit and not this.shape:
+            plain = _NUMBER.match(after.text)
+            written = plain and float(re.sub(r"[,_\u202f−+]", "", plain[0]) or "0")
+            prefix = abs(after.value / written) if written else 1.0
+            shared[index] = _scaled(this, after.unit, prefix)
     return [_with_unit_before(text, number) for number in shared]
-
-
-def _lends_unit(text: str, this: TextNumber, after: TextNumber) -> bool:
-    if after.start - this.end > _FARTHEST_UNIT or not (after.unit or _SCALED.search(after.text)):
-        return False
-    return _JOINED.fullmatch(text, this.end, after.start) is not None
-
-
-def _in_unit_of(this: TextNumber, other: TextNumber) -> TextNumber:
-    """The number in the unit and prefix of the other number."""
-    plain = _NUMBER.match(other.text)
-    written = plain and float(re.sub(r"[,_\u202f−+]", "", plain[0]) or "0")
-    factor = abs(other.value / written) if written else 1.0
-    return _scaled(this, other.unit, factor)
 
 
 def _scaled(number: TextNumber, unit: str, factor: float) -> TextNumber:
@@ -246,8 +220,7 @@ def _with_unit_before(text: str, number: TextNumber) -> TextNumber:
     """ncu's tables have the unit in a column before the number."""
     if number.unit or number.shape:
         return number
-    before = text[max(0, number.start - 40) : number.start]
-    match = _UNIT_BEFORE.search(before) if _ends_column(before) else None
+    match = _UNIT_BEFORE.search(text, max(0, number.start - 40), number.start)
     word = (match[1] or match[2]) if match else ""
     written, end, power = unit_at(word, 0)
     if not word or end != len(word) or power:
@@ -256,69 +229,142 @@ def _with_unit_before(text: str, number: TextNumber) -> TextNumber:
     return _scaled(number, unit, _decimal(factor, tens))._replace(alone=None)
 
 
-def _ends_column(before: str) -> bool:
-    """Whether it ends with a bar, a tab or two blanks."""
-    rest = before.rstrip()
-    blanks = before[len(rest) :]
-    return len(blanks) > 1 or "\t" in blanks or rest.endswith("|")
+# --- units
+
+_SYMBOLS = {
+    "ns": ("nsec", "nsecond", "nseconds", "nanosecond", "nanoseconds"),
+    "us": ("µs", "μs", "usec", "usecond", "useconds", "microsecond", "microseconds"),
+    "ms": ("msec", "msecond", "mseconds", "millisecond", "milliseconds"),
+    "s": ("sec", "second", "seconds"),
+    "byte": ("B", "Byte", "bytes", "Bytes"),
+    "Kbyte": ("kB", "Kbytes", "kilobytes"),
+    "Mbyte": ("Mbytes", "megabytes"),
+    "Gbyte": ("Gbytes", "gigabytes"),
+    "Tbyte": ("TB", "Tbytes", "terabytes"),
+    "hz": ("Hz",),
+    "Khz": ("kHz", "KHz", "khz"),
+    "Mhz": ("MHz",),
+    "Ghz": ("GHz",),
+    "%": ("percent", "per cent", "pct"),
+    "point": ("points", "percentage points", "percentage point", "% points", "%-points", "pp"),
+    "x": ("×", "times", "X", "-fold", "fold"),
+    "way": ("-way", " - way"),
+    "bit": ("bits",),
+    "branch": ("branches",),
+    "pass": ("passes",),
+    "launch": ("launches",),
+    "inst": ("insts", "instruction", "instructions", "warp instruction", "warp instructions"),
+    "register": ("registers", "reg", "regs"),
+    "block": ("blocks", "CTA", "CTAs", "thread blocks"),
+    "SM": ("SMs",),
+    "flop": ("flops", "FLOP"),
+    "Kflop": ("kFLOP", "KFLOP"),
+    "Mflop": ("MFLOP",),
+    "Gflop": ("GFLOP",),
+    "Tflop": ("TFLOP",),
+    "op": ("ops",),
+    "Kop": ("kop",),
+    "Mop": (),
+    "Gop": ("GOP",),
+    "Top": ("TOP",),
+    "KB": (),
+    "MB": (),
+    "GB": (),
+    "KiB": (),
+    "MiB": (),
+    "GiB": (),
+}
+_COUNTED_THINGS = [
+    "sector",
+    "warp",
+    "cycle",
+    "thread",
+    "request",
+    "sample",
+    "wavefront",
+    "conflict",
+    "cluster",
+    "wave",
+]
+SPELLINGS = {word: unit for unit, words in _SYMBOLS.items() for word in (unit, *words)}
+SPELLINGS |= {word: noun for noun in _COUNTED_THINGS for word in (noun, f"{noun}s")}
+"""keet's unit by what people write."""
+_BINARY = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+RATES = {
+    f"{p}{word}S": f"{p}{unit}/s" for p in "KMGT" for word, unit in (("FLOP", "flop"), ("OP", "op"))
+}
+"""`TFLOPS`: a rate without `/s`."""
+_POWERS = {
+    "k": 3,
+    "K": 3,
+    "thousand": 3,
+    "M": 6,
+    "million": 6,
+    "G": 9,
+    "billion": 9,
+    "bn": 9,
+    "T": 12,
+    "trillion": 12,
+}
+DENOMINATORS = {
+    **{word: unit for word, unit in SPELLINGS.items() if not word.startswith(("%", "-"))},
+    **{word: word for word in ("scheduler", "kernel", "line", "issue", "SMSP", "lane")},
+    "multiprocessor": "SM",
+    "clock": "cycle",
+}
 
 
-Bound = Literal["above", "below"]
+def _any_of(words: Iterable[str]) -> str:
+    """The longest first."""
+    return "|".join(map(re.escape, sorted(words, key=len, reverse=True)))
 
-_HEDGE = re.compile(
-    r"(?:\b(?:about|around|roughly|approximately|approx\.?|nearly|almost|some|circa|ca\.)\s+|[~≈]\s?)\Z",
-    re.IGNORECASE,
+
+_POWER = re.compile(rf"\s?({_any_of(_POWERS)})(?![\w/])")
+_RATE = re.compile(rf"[\s-]?({_any_of(RATES)})(?!\w)")
+_SYMBOL = re.compile(r"[\s\u00a0\u202f]?(% points|%-points|%)")
+_UNIT = re.compile(rf"[\s\u00a0\u202f]?({_any_of(SPELLINGS)})(?!\w)")
+_WRAPPED = re.compile(r"\n\s+([nuµm]?s|[kKMGT]?i?B)(?!\w)")
+"""A unit on the next line, if a table row was wrapped; not nouns, which may begin another row."""
+_DENOMINATOR = re.compile(rf"(?:\s?/\s?|\s+(?:per|a|an|each)\s+)({_any_of(DENOMINATORS)})(?![\w/])")
+_NOUN_BETWEEN = re.compile(
+    r"\s(?:warp|thread|memory|bank|active|eligible|excess(?:ive)?|executed)(?=\s)"
 )
-_ABOVE = re.compile(
-    r"(?:\b(?:over|above|(?:more|greater|higher|longer) than|at least|exceed(?:s|ed|ing)?|beyond"
-    r"|between|(?:no|not) (?:less|fewer|lower|shorter) than)\s+(?:the\s+)?|(?:>=?|≥)\s?)\Z",
-    re.IGNORECASE,
-)
-_BELOW = re.compile(
-    r"(?:\b(?:under|below|(?<!no )(?<!not )(?:less|fewer|lower|shorter) than|at most|up to"
-    r"|(?:no|not) (?:more|greater|higher|longer) than|only up to)\s+(?:the\s+)?"
-    r"|(?:<=?|≤)\s?|\bbetween\s+[\d.,]+\s?\S{0,5}\s+and\s+)\Z",
-    re.IGNORECASE,
-)
-_HEDGE_ENDS = (
-    *("about", "around", "roughly", "approximately", "approx", "approx.", "nearly", "almost"),
-    *("some", "circa", "ca.", "~"),
-)
-_BOUND_ENDS = (
-    *("over", "above", "than", "least", "exceed", "exceeds", "exceeded", "exceeding", "beyond"),
-    *("between", "under", "below", "most", "up to", "and", "<", "<=", ">", ">="),
-)
-"""Ends of the patterns above, tested first: most numbers have none, and then no pattern is
-compiled."""
 
 
-def bound_before(before: str) -> Bound | None:
-    """`more than`, `at most`; `between 20 and 30 %` are two bounds."""
-    if not _may_end(before, _BOUND_ENDS):
-        return None
-    if _BELOW.search(before):  # first, because `no more than` ends with `more than`
-        return "below"
-    return "above" if _ABOVE.search(before) else None
+def unit_at(text: str, position: int) -> tuple[str, int, int]:
+    """The unit written at `position`, where it ends, and a power of ten (`14.7 M sectors`)."""
+    tens, start = 0, position
+    if power := _POWER.match(text, position):
+        tens, start = _POWERS[power[1]], power.end()
+    if rate := _RATE.match(text, start):
+        return RATES[rate[1]], rate.end(), tens
+    match = _SYMBOL.match(text, start) or _UNIT.match(text, start) or _WRAPPED.match(text, start)
+    if match is None and (between := _NOUN_BETWEEN.match(text, start)):
+        match = _UNIT.match(text, between.end())
+    if match is None:
+        return "", start, tens
+    unit, end = SPELLINGS[match[1]], match.end()
+    while part := _DENOMINATOR.match(text, end):
+        unit, end = f"{unit}/{DENOMINATORS[part[1]]}", part.end()
+    return unit, end, tens
 
 
-def _is_hedged(before: str) -> bool:
-    """`about`, `nearly`."""
-    return _may_end(before, _HEDGE_ENDS) and _HEDGE.search(before) is not None
+def _base(written: str) -> tuple[str, int, int]:
+    """keet's unit for a written unit, and the conversion to it: a factor and a power of ten."""
+    if written in _BINARY:
+        return "byte", _BINARY[written], 0
+    unit = base_unit(written)
+    return unit, 1, parse_unit(written).power - parse_unit(unit).power
 
 
-def _may_end(before: str, ends: tuple[str, ...]) -> bool:
-    if not before.isascii():  # symbols, and letters with special upper case
-        return True
-    words = before.rstrip().lower().removesuffix("the").rstrip()
-    return words.endswith(ends)
+# --- numbers in words
 
-
-ONES = [
+ONES = (
     *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"),
     *("eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen"),
     "nineteen",
-]
-TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
+)
+TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
 _WORDS = {word: n for n, word in enumerate(ONES)}
 _WORDS |= {word: 10 * n for n, word in enumerate(TENS, 2)} | {"dozen": 12}
 _SCALES = {"hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9}
@@ -336,7 +382,7 @@ _TIMES = re.compile(
 )
 _OF_UNIT = re.compile(rf"\b(?P<part>{FRACTION})\s+(?:of\s+)?an?\s+(?P<unit>wave)\b", re.IGNORECASE)
 _COUNTED = re.compile(r"\b(?P<word>one|two|three|four)\s+(?P<unit>sector)s?\b", re.IGNORECASE)
-_MULTIPLES = {"twice": 2.0, "thrice": 3.0, "half": 0.5}
+MULTIPLES = {"twice": 2.0, "double": 2.0, "thrice": 3.0, "triple": 3.0, "half": 0.5}
 
 
 def spelled_numbers(text: str) -> Iterator[TextNumber]:
@@ -349,7 +395,7 @@ def spelled_numbers(text: str) -> Iterator[TextNumber]:
         yield _spelled(match, share, 0.5 if share % 10 else 2.5, "%")
     for match in _TIMES.finditer(text):
         word = (match["word"] or "").lower()
-        value = _MULTIPLES[word] if word else float(value_of(match["words"]))
+        value = MULTIPLES[word] if word else float(value_of(match["words"]))
         yield _spelled(match, value, min(0.5, value / 5), "x")
     for match in _OF_UNIT.finditer(text):
         value = fraction_of(match["part"])
@@ -378,8 +424,4 @@ def value_of(words: str) -> int:
 def fraction_of(words: str) -> float:
     """`three quarters` is 0.75."""
     *count, part = re.findall(r"[a-z]+", words.lower())
-    return (value_of(count[0]) or 1 if count else 1) / PARTS[_singular(part)]
-
-
-def _singular(part: str) -> str:
-    return "half" if part == "halves" else part.removesuffix("s")
+    return (value_of(count[0]) or 1 if count else 1) / PARTS[part.removesuffix("s")]

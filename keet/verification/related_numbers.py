@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Literal, NamedTuple
+from itertools import chain, product
 
 from keet.catalog import metrics
 from keet.documents.verify import RelationDocument
@@ -21,13 +21,15 @@ from keet.verification.claims import Claim
 from keet.verification.metric_names import terms_in
 from keet.verification.numbers import TextNumber
 from keet.verification.report_values import ReportValue, ReportValues
-from keet.verification.subjects import LaunchLookup, TextPlace, is_object
+from keet.verification.subjects import TextPlace, is_object
 from keet.verification.verdicts import (
     CheckedNumber,
     CheckedSentence,
     agrees,
     amounts,
+    confirmed,
     is_near,
+    not_found,
     same_kind,
 )
 
@@ -50,21 +52,12 @@ _MOST_PAIRS = 160_000
 """Pairs of launches, at most, that are tried for a number. With more, some pair has nearly every
 ratio, so the number is not found."""
 
-
-class RatioCheck(NamedTuple):
-    verdict: Literal["confirmed", "contradicted", "not_found"]
-    report_value: ReportValue | None
-    reason: str
+_Pair = tuple[ReportValue, ReportValue]
 
 
-class _Pair(NamedTuple):
-    first: ReportValue
-    second: ReportValue
-    firm: bool
-    """The sentence names both launches."""
-
-
-def check_ratio(claim: Claim, facts: ReportValues, subjects: Sequence[Launch]) -> RatioCheck | None:
+def check_ratio(
+    claim: Claim, facts: ReportValues, subjects: Sequence[Launch]
+) -> CheckedNumber | None:
     """The verdict on a multiple or a difference; `None` for other numbers.
 
     `subjects`: launches that the text is about, if the sentence names none.
@@ -74,107 +67,88 @@ def check_ratio(claim: Claim, facts: ReportValues, subjects: Sequence[Launch]) -
     is_change = bool(_THAN.match(behind)) and number.bound is None
     if number.unit != "x" and not is_change:
         return None
-    if _OF_WHAT.match(behind) and not facts.launches.named_in(text):
-        return RatioCheck("not_found", None, "the text does not say for which launch")
+    named = facts.launches.named_in(text)
+    if _OF_WHAT.match(behind) and not named:
+        return not_found(number, "the text does not say for which launch")
     down = bool(_FEWER.match(behind))
-    pairs = list(_pairs(text, facts, subjects, directed=is_change))
+    ones, others = _sides(text, facts, subjects)
+    pairs = list(_pairs(text, facts, ones, others, directed=is_change))
     for pair in pairs:
-        if (found := _result(claim, pair, down=down)) is not None:
-            return RatioCheck("confirmed", found, str(found))
-    firm = next((pair for pair in pairs if pair.firm), None)
-    right = next(_results(claim, firm, down=down), None) if firm else None
-    if right is None or _NOT_THESE.search(text):
-        return RatioCheck(
-            "not_found", None, "no two numbers of the report have this ratio or difference"
-        )
-    return RatioCheck("contradicted", right, str(right))
-
-
-def _pairs(
-    text: str, facts: ReportValues, subjects: Sequence[Launch], *, directed: bool
-) -> Iterator[_Pair]:
-    """Two launches under one metric, then two metrics of one launch."""
-    terms = [term for term in terms_in(text) if not term.entry.weak]
-    ids = [report_value for term in terms for report_value in term.metric_ids]
-    if _SPEED.search(text) or not ids:
-        ids = ["duration", *ids]
-    ones, others = _sides(text, facts.launches, subjects)
-    if len(ones) * len(others) > _MOST_PAIRS:
-        others = []
-    firm = len(ones) == len(others) == 1 and bool(facts.launches.named_in(text))
-    for metric_id in dict.fromkeys(ids):
-        for one in ones:
-            for two in others:
-                yield from _same_metric(facts, metric_id, one, two, firm=firm)
-                if not directed:
-                    yield from _same_metric(facts, metric_id, two, one, firm=False)
-    for launch in ones:
-        read = facts.read(ids, launch)
-        yield from (_Pair(a, b, False) for a in read for b in read if a.label != b.label)
+        for result in _results(number, pair, down=down):
+            exact = agrees(number, result.quantity, rounding=result.rounding)
+            if exact and is_near(number, result.quantity):
+                return confirmed(number, result)
+    right = None
+    is_clear = named and len(ones) == len(others) == 1 and not _NOT_THESE.search(text)
+    if is_clear and pairs and pairs[0][0].launch != pairs[0][1].launch:
+        right = next(_results(number, pairs[0], down=down), None)
+    if right is None:
+        return not_found(number, "no two numbers of the report have this ratio or difference")
+    return CheckedNumber(number, "contradicted", right, str(right))
 
 
 def _sides(
-    text: str, launches: LaunchLookup, subjects: Sequence[Launch]
+    text: str, facts: ReportValues, subjects: Sequence[Launch]
 ) -> tuple[list[Launch], list[Launch]]:
     """The two compared launches: the one after `than` is the second."""
     ones: list[Launch] = []
     others: list[Launch] = []
-    for name in launches.named_in(text):
+    for name in facts.launches.named_in(text):
         (others if is_object(text, name) else ones).extend(name.launches)
     if len(set(ones)) == 2 and not others:
         ones, others = ones[:1], ones[-1:]
-    ones = ones or list(subjects)
-    ones = list(dict.fromkeys(ones))
+    ones = list(dict.fromkeys(ones or subjects))
     known = set(ones)
-    return ones, list(dict.fromkeys(others)) or [each for each in launches if each not in known]
+    others = list(dict.fromkeys(others)) or [x for x in facts.launches if x not in known]
+    return ones, others if len(ones) * len(others) <= _MOST_PAIRS else []
 
 
-def _same_metric(
-    facts: ReportValues, metric_id: str, one: Launch, two: Launch, *, firm: bool
+def _pairs(
+    text: str,
+    facts: ReportValues,
+    ones: Sequence[Launch],
+    others: Sequence[Launch],
+    *,
+    directed: bool,
 ) -> Iterator[_Pair]:
-    if one.id == two.id:
-        return
-    for first, second in zip(facts.read([metric_id], one), facts.read([metric_id], two)):
-        yield _Pair(first, second, firm)
+    """Two launches under one metric, then two metrics of one launch."""
+    ids = [id_ for term in terms_in(text) if not term.entry.weak for id_ in term.metric_ids]
+    if _SPEED.search(text) or not ids:
+        ids = ["duration", *ids]
+    for metric_id in dict.fromkeys(ids):
+        for one, two in product(ones, others):
+            if one.id != two.id:
+                sides = [facts.read([metric_id], launch) for launch in (one, two)]
+                yield from zip(*sides)
+                if not directed:
+                    yield from zip(*sides[::-1])
+    for launch in ones:
+        values = facts.read(ids, launch)
+        yield from ((a, b) for a, b in product(values, values) if a.label != b.label)
 
 
-def _result(claim: Claim, pair: _Pair, *, down: bool) -> ReportValue | None:
-    number = claim.number
-    results = _results(claim, pair, down=down)
-    fitting = (
-        r
-        for r in results
-        if agrees(number, r.quantity, rounding=r.rounding) and is_near(number, r.quantity)
-    )
-    return next(fitting, None)
-
-
-def _results(claim: Claim, pair: _Pair, *, down: bool) -> Iterator[ReportValue]:
+def _results(number: TextNumber, pair: _Pair, *, down: bool) -> Iterator[ReportValue]:
     """Ratio, relative change or difference of the two; the first is the larger one, or with `down`
     the smaller one."""
-    first, second = (pair.second, pair.first) if down else (pair.first, pair.second)
+    first, second = pair[::-1] if down else pair
     a, b = first.quantity.value, second.quantity.value
     if not same_kind(first.quantity.unit, second.quantity.unit):
         return
-    what = f"{_name(first)} over {_name(second)}"
-    off = first.rounding, second.rounding
-    relative = off[0] / abs(a) + off[1] / abs(b) if a and b else 0.0
-    if claim.number.unit == "x" and b:
-        yield ReportValue(what, Quantity(a / b, "x"), None, None, None, relative * abs(a / b))
-    elif claim.number.unit == "%" and first.quantity.unit != "%" and b:
+    one, other = (f"{value.label} of #{value.launch}" for value in (first, second))
+    relative = first.rounding / abs(a) + second.rounding / abs(b) if a and b else 0.0
+    if number.unit == "x" and b:
+        yield _computed(f"{one} over {other}", a / b, "x", relative * abs(a / b))
+    elif number.unit == "%" and first.quantity.unit != "%" and b:
         change = (a - b) / a if down else (a - b) / b
         slack = 100 * relative * max(abs(a / b), 1.0)
-        yield ReportValue(
-            f"{what}, in change", Quantity(100 * change, "%"), None, None, None, slack
-        )
-    elif claim.number.unit != "x":
-        unit = "point" if claim.number.unit == "point" else first.quantity.unit
-        less = f"{_name(first)} less {_name(second)}"
-        yield ReportValue(less, Quantity(a - b, unit), None, None, None, sum(off))
+        yield _computed(f"{one} over {other}, in change", 100 * change, "%", slack)
+    elif number.unit != "x":
+        unit = "point" if number.unit == "point" else first.quantity.unit
+        yield _computed(f"{one} less {other}", a - b, unit, first.rounding + second.rounding)
 
 
-def _name(report_value: ReportValue) -> str:
-    return f"{report_value.label} of #{report_value.launch}"
+def _computed(label: str, value: float, unit: str, rounding: float) -> ReportValue:
+    return ReportValue(label, Quantity(value, unit), None, None, None, rounding)
 
 
 def with_shares(checks: list[CheckedNumber], text: str) -> list[CheckedNumber]:
@@ -189,13 +163,10 @@ def _as_share(check: CheckedNumber, known: Sequence[ReportValue], text: str) -> 
         return check
     behind = re.match(r"\s*(?:of\b|\))", text[number.end :])
     apposed = re.search(r"\bof\b.*,\s*(?:or\s+|i\.e\.\s+)?\Z", text[: number.start])
-    if not (behind or apposed):
-        return check
-    for part in known:
-        for whole in known:
-            share = _share(part, whole)
-            if share and agrees(number, share.quantity):
-                return CheckedNumber(number, "confirmed", share, str(share))
+    for part, whole in product(known, known) if behind or apposed else ():
+        share = _share(part, whole)
+        if share and agrees(number, share.quantity):
+            return confirmed(number, share)
     return check
 
 
@@ -218,10 +189,10 @@ def with_factors(
 
 def _of_relation(check: CheckedNumber, relations: Sequence[RelationDocument]) -> CheckedNumber:
     """`36 times as much as`: the 36 gets the verdict of the comparison."""
-    for each in relations:
-        inside = each.start <= check.number.start < each.end
-        if inside and each.verdict != "not_found":
-            return CheckedNumber(check.number, each.verdict, None, each.reason)
+    for relation in relations:
+        inside = relation.start <= check.number.start < relation.end
+        if inside and relation.verdict != "not_found":
+            return CheckedNumber(check.number, relation.verdict, None, relation.reason)
     return check
 
 
@@ -243,20 +214,7 @@ def without_unknown_sides(checked: CheckedSentence) -> CheckedSentence:
     """`16 → 26`: with one report, the other side of the change is not found, not contradicted."""
     if not _COMPARES.search(checked.sentence.text):
         return checked
-    relations = tuple(
-        replace(each, verdict="not_found", reason=_OTHER_SIDE)
-        if each.verdict == "contradicted"
-        else each
-        for each in checked.relations
-    )
-    checks = tuple(map(_unknown_side, checked.checks))
-    return checked._replace(checks=checks, relations=relations)
-
-
-def _unknown_side(check: CheckedNumber) -> CheckedNumber:
-    if check.verdict != "contradicted":
-        return check
-    return CheckedNumber(check.number, "not_found", None, _OTHER_SIDE)
+    return checked.unchecked(_OTHER_SIDE, only=("contradicted",))
 
 
 _NEAR = 0.1
@@ -264,130 +222,97 @@ _NEAR = 0.1
 
 
 def explain_mistake(
-    claim: Claim,
-    claims: Sequence[Claim],
-    report_values: Sequence[ReportValue],
-    facts: ReportValues,
-    launches: Sequence[Launch],
+    claim: Claim, claims: Sequence[Claim], values: Sequence[ReportValue], facts: ReportValues
 ) -> str:
-    """The right value, and where the wrong one may come from."""
-    right = Sentence("; ").join(
-        dict.fromkeys(map(str, report_values[: 1 if claim.term and claim.term.entry.part else 3]))
+    """The right value, and where the wrong one may come from. `values`: the right ones, the
+    likeliest first."""
+    several = 1 if claim.term and claim.term.entry.part else 3
+    right = Sentence("; ").join(dict.fromkeys(map(str, values[:several])))
+    own = [launch for launch in facts.launches if launch.id == values[0].launch]
+    guesses = chain(
+        _other_launches(claim, values, facts),
+        _other_names(claim, claims, values, own, facts),
+        _wrong_powers(claim.number, values[0]),
+        _other_lines(claim, values[0], own, facts),
+        _other_metrics(claim.number, values[0], own, facts),
+        _too_rounded(claim.number, values[0]),
     )
-    number = claim.number
-    for guess in (
-        _other_launch(claim, report_values, facts, launches),
-        _swapped(claim, claims, report_values, facts, launches),
-        _power(number, report_values[0]),
-        _other_line(claim, report_values, facts, launches),
-        _other_metric(number, report_values[0], facts, launches),
-        _rounded(number, report_values[0]),
-    ):
-        if guess:
-            return Sentence("; ").join([right, guess])
-    return right
+    guess = next(guesses, None)
+    return Sentence("; ").join([right, guess]) if guess else right
 
 
-def _other_launch(
-    claim: Claim,
-    report_values: Sequence[ReportValue],
-    facts: ReportValues,
-    launches: Sequence[Launch],
-) -> str | None:
-    tried = {report_value.launch for report_value in report_values}
-    for launch in launches if len(launches) <= MAX_DECODED else ():
-        if claim.term is None or claim.place or launch.id in tried:
-            continue
-        for other in facts.read(
-            claim.term.metric_ids, launch, complement=claim.term.entry.complement
-        ):
-            if agrees(claim.number, other.quantity):
-                return f"{claim.number.text} is the value of launch {launch.id}"
-    return None
+def _other_launches(
+    claim: Claim, values: Sequence[ReportValue], facts: ReportValues
+) -> Iterator[str]:
+    term, tried = claim.term, {value.launch for value in values}
+    if term is None or claim.place or len(facts.launches) > MAX_DECODED:
+        return
+    for launch in facts.launches:
+        if launch.id not in tried:
+            others = facts.read(term.metric_ids, launch, complement=term.entry.complement)
+            if any(agrees(claim.number, value.quantity) for value in others):
+                yield f"{claim.number.text} is the value of launch {launch.id}"
 
 
-def _swapped(
+def _other_names(
     claim: Claim,
     claims: Sequence[Claim],
-    report_values: Sequence[ReportValue],
+    values: Sequence[ReportValue],
+    own: Sequence[Launch],
     facts: ReportValues,
-    launches: Sequence[Launch],
-) -> str | None:
+) -> Iterator[str]:
     """The number belongs to another metric of the same sentence."""
-    own = {report_value.label for report_value in report_values}
-    mine = [launch for launch in launches if launch.id == report_values[0].launch]
-    for other in claims:
-        if other.term is None or other.term == claim.term:
-            continue
-        for launch in mine:
-            for found in facts.read(other.term.metric_ids, launch):
-                if found.label not in own and agrees(claim.number, found.quantity):
-                    return f"{claim.number.text} is {found.label}"
-    return None
+    labels = {value.label for value in values}
+    terms = [other.term for other in claims if other.term and other.term != claim.term]
+    for value in (value for term in terms for value in facts.read_each(term.metric_ids, own)):
+        if value.label not in labels and agrees(claim.number, value.quantity):
+            yield f"{claim.number.text} is {value.label}"
 
 
-def _power(number: TextNumber, report_value: ReportValue) -> str | None:
-    """Wrong by a unit prefix, or a fraction written as a percentage."""
-    for value, half in amounts(number, report_value.quantity.unit, lenient=True):
-        for factor in (1e3, 1e-3, 1e6, 1e-6, 1e9, 1e-9, 100.0, 0.01):
-            if abs(value * factor - report_value.quantity.value) <= half * factor and value:
-                size = round(max(factor, 1 / factor))
-                return Sentence("wrong by a factor of {n}", n=constant(size, "", "factor"))
-    return None
-
-
-def _other_line(
-    claim: Claim,
-    report_values: Sequence[ReportValue],
-    facts: ReportValues,
-    launches: Sequence[Launch],
-) -> str | None:
-    if claim.place is None or report_values[0].line is None:
-        return None
+def _other_lines(
+    claim: Claim, right: ReportValue, own: Sequence[Launch], facts: ReportValues
+) -> Iterator[str]:
     ids = claim.term.metric_ids if claim.term else ()
-    for launch in launches:
-        hotspots = facts.hotspots(launch) if launch.id == report_values[0].launch else None
-        for spot in hotspots.rows if hotspots else ():
-            if spot.location is None:
-                continue
-            where = TextPlace(0, 0, spot.location.file, spot.location.line)
-            for found in facts.read_line(ids, launch, where):
-                if found.label == report_values[0].label and agrees(claim.number, found.quantity):
-                    return f"{claim.number.text} is the value of {found.line}"
-    return None
+    for launch in own if claim.place and right.line is not None else ():
+        hotspots = facts.hotspots(launch)
+        locations = [spot.location for spot in hotspots.rows] if hotspots else []
+        for file, line in filter(None, locations):
+            for value in facts.read_line(ids, launch, TextPlace(0, 0, file, line)):
+                if value.label == right.label and agrees(claim.number, value.quantity):
+                    yield f"{claim.number.text} is the value of {value.line}"
 
 
-def _other_metric(
-    number: TextNumber, report_value: ReportValue, facts: ReportValues, launches: Sequence[Launch]
-) -> str | None:
-    mine = [launch for launch in launches if launch.id == report_value.launch]
-    found = same_value(number, facts, mine, report_value.label)
-    return f"{number.text} is {found.label}" if found else None
+def _other_metrics(
+    number: TextNumber, right: ReportValue, own: Sequence[Launch], facts: ReportValues
+) -> Iterator[str]:
+    if alike := same_value(number, facts, own, right.label):
+        yield f"{number.text} is {alike.label}"
 
 
-def _rounded(number: TextNumber, report_value: ReportValue) -> str | None:
-    for value, _ in amounts(number, report_value.quantity.unit, lenient=True):
-        if report_value.quantity.value and abs(value / report_value.quantity.value - 1) <= _NEAR:
-            return "rounded too far"
-    return None
+def _too_rounded(number: TextNumber, right: ReportValue) -> Iterator[str]:
+    for value, _ in amounts(number, right.quantity.unit, lenient=True):
+        if right.quantity.value and abs(value / right.quantity.value - 1) <= _NEAR:
+            yield "rounded too far"
+
+
+def _wrong_powers(number: TextNumber, right: ReportValue) -> Iterator[str]:
+    """Wrong by a unit prefix, or a fraction written as a percentage."""
+    for value, half in amounts(number, right.quantity.unit, lenient=True):
+        for factor in (1e3, 1e-3, 1e6, 1e-6, 1e9, 1e-9, 100.0, 0.01):
+            if abs(value * factor - right.quantity.value) <= half * factor and value:
+                size = round(max(factor, 1 / factor))
+                yield Sentence("wrong by a factor of {n}", n=constant(size, "", "factor"))
 
 
 def same_value(
     number: TextNumber, facts: ReportValues, launches: Sequence[Launch], label: str = ""
 ) -> ReportValue | None:
-    """A key metric of the catalog with this value and unit; None for small counts."""
+    """A key metric of the catalog with this value and unit, under another label; None for small
+    counts."""
     small = number.value.is_integer() and number.value < 100
     # With many launches, some metric of some launch has nearly every value.
     if not number.unit or number.bound or small or len(launches) > MAX_DECODED:
         return None
-    return next(_alike(number, facts, launches, label), None)
-
-
-def _alike(
-    number: TextNumber, facts: ReportValues, launches: Sequence[Launch], label: str
-) -> Iterator[ReportValue]:
-    keys = tuple(spec.id for spec in metrics().values() if spec.key)
-    for launch in launches:
-        for report_value in facts.read(keys, launch):
-            if report_value.label != label and agrees(number, report_value.quantity):
-                yield report_value
+    keys = [spec.id for spec in metrics().values() if spec.key]
+    alike = (v for v in facts.read_each(keys, launches) if agrees(number, v.quantity))
+    return next((value for value in alike if value.label != label), None)

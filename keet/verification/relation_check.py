@@ -9,7 +9,7 @@ known facts of the launches: see `fact_check`.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from typing import NamedTuple
@@ -54,6 +54,8 @@ _EQUAL = 0.02
 _MOST_PAIRS = 160_000
 """Pairs of launches, at most, for which a comparison is checked."""
 _NOT_UNDERSTOOD = "not checked: keet does not know which two quantities are compared"
+OPEN = "not checked: matched to no known fact"
+_OPPOSITES = {"confirmed", "contradicted"}
 
 
 class _Side(NamedTuple):
@@ -68,6 +70,8 @@ class _Side(NamedTuple):
 
 
 _Pair = tuple[ReportValue, ReportValue]
+_Verdict = tuple[ClaimVerdict, str]
+"""With the reason."""
 
 
 FactsOf = Callable[[Launch], Sequence[KnownFact]]
@@ -86,12 +90,12 @@ class RelationChecker:
         """`spoken_of`: the launches if the sentence names none. Positions are relative to the
         sentence."""
         text = sentence.text
-        found = [
-            self._one(relation, text, claims, spoken_of)
-            for relation in find_relations(text)
-            if not _NOT_THESE.search(text)
-        ]
-        compared = [check for check in found if check is not None]
+        compared = []
+        for relation in () if _NOT_THESE.search(text) else find_relations(text):
+            verdict = self._verdict(relation, text, claims, spoken_of)
+            if verdict or claims or terms_in(text):  # else the sentence is not about metrics
+                verdict = verdict or ("not_found", _NOT_UNDERSTOOD)
+                compared.append(_document(text, relation.start, relation.end, verdict))
         return self._with_words(text, compared, _subjects(text, self._facts, spoken_of))
 
     def _with_words(
@@ -105,51 +109,29 @@ class RelationChecker:
         words = [_of_words(text, each) for each in zip(*judged)]
         kept = []
         for relation in compared:
-            each = relation
-            same = [word for word in words if _overlap(each, word) and word.verdict != "not_found"]
-            if any({word.verdict, each.verdict} == {"confirmed", "contradicted"} for word in same):
-                words = [
-                    word for word in words if word not in same
-                ]  # they measure different things
-                same = []
-                each = replace(each, verdict="not_found", reason=_NOT_UNDERSTOOD)
-            kept += [] if same else [each]
+            start, end = relation.start, relation.end
+            overlapping = (word for word in words if start < word.end and word.start < end)
+            same = [word for word in overlapping if word.verdict != "not_found"]
+            if any({word.verdict, relation.verdict} == _OPPOSITES for word in same):
+                words = [word for word in words if word not in same]  # measured in other ways
+                kept.append(replace(relation, verdict="not_found", reason=_NOT_UNDERSTOOD))
+            elif not same:
+                kept.append(relation)
         return [*kept, *words]
 
-    def _one(
+    def _verdict(
         self, relation: Relation, text: str, claims: Sequence[Claim], spoken_of: Sequence[Launch]
-    ) -> RelationDocument | None:
+    ) -> _Verdict | None:
+        """None: keet does not know what is compared."""
+        if relation.kind == "unclear":
+            return None
         if relation.kind in ("most", "least"):
-            known = _check_ranking(relation, text, self._facts, spoken_of)
-        elif relation.kind == "unclear":
-            known = None
-        else:
-            known = self._compare(relation, text, claims, spoken_of)
-        if known is None and not (claims or terms_in(text)):
-            return None  # the sentence is not about metrics
-        verdict, reason = known or ("not_found", _NOT_UNDERSTOOD)
-        said = text[relation.start : relation.end].strip()
-        return RelationDocument(
-            text=said,
-            start=relation.start,
-            end=relation.start + len(said),
-            sentence=text,
-            verdict=verdict,
-            reason=reason,
-        )
-
-    def _compare(
-        self, relation: Relation, text: str, claims: Sequence[Claim], spoken_of: Sequence[Launch]
-    ) -> tuple[ClaimVerdict, str] | None:
-        verdicts: list[tuple[ClaimVerdict, str]] = []
+            return _check_ranking(relation, text, self._facts, spoken_of)
         left, right = self._sides(relation, text, claims)
-        for pairs in self._pairs(relation, left, right, spoken_of):
-            if (verdict := _judge(relation, pairs)) is not None:
-                verdicts.append(verdict)
-        kinds = {verdict for verdict, _ in verdicts}
-        if len(kinds) != 1:
-            return None  # true for one launch and false for another
-        return verdicts[0]
+        pairs = self._pairs(relation, left, right, spoken_of)
+        verdicts = [verdict for each in pairs if (verdict := _judge(relation, each)) is not None]
+        # Else it is true for one launch and false for another.
+        return verdicts[0] if len({verdict for verdict, _ in verdicts}) == 1 else None
 
     def _sides(self, relation: Relation, text: str, claims: Sequence[Claim]) -> tuple[_Side, _Side]:
         begin = max((m.end() for m in _CLAUSE.finditer(text, 0, relation.start)), default=0)
@@ -160,12 +142,8 @@ class RelationChecker:
         first, last = relation.between
         inside = [term for term in terms if first <= term.start < last]
         behind = [term for term in terms if relation.end <= term.start < end]
-        if (
-            not before
-            and not inside
-            and behind
-            and (cut := _PARTED.search(text, relation.end, end))
-        ):
+        cut = _PARTED.search(text, relation.end, end)
+        if behind and cut and not (before or inside):
             # `half of the wavefronts are conflicts`: conflicts are half of the wavefronts
             before = [term for term in behind if term.start >= cut.end()]
             behind = [term for term in behind if term.start < cut.start()]
@@ -229,22 +207,22 @@ def _of_words(text: str, judged: Sequence[Judgement]) -> RelationDocument:
     verdicts = {each.holds for each in judged}
     holds = verdicts.pop() if len(verdicts) == 1 else None
     verdict: ClaimVerdict = "confirmed" if holds else "not_found"
+    verdict = "contradicted" if holds is False else verdict
+    reason = facts[0].text if facts and holds is not None else OPEN
+    relation = _document(text, said.start, said.end, (verdict, reason))
+    return replace(relation, end=said.end, topic=said.topic)
+
+
+def _document(text: str, start: int, end: int, verdict: _Verdict) -> RelationDocument:
+    said = text[start:end].strip()
     return RelationDocument(
-        text=text[said.start : said.end].strip(),
-        start=said.start,
-        end=said.end,
+        text=said,
+        start=start,
+        end=start + len(said),
         sentence=text,
-        verdict="contradicted" if holds is False else verdict,
-        reason=facts[0].text if facts and holds is not None else OPEN,
-        topic=said.topic,
+        verdict=verdict[0],
+        reason=verdict[1],
     )
-
-
-OPEN = "not checked: matched to no known fact"
-
-
-def _overlap(one: RelationDocument, other: RelationDocument) -> bool:
-    return one.start < other.end and other.start < one.end
 
 
 def _is_operand(term: Term) -> bool:
@@ -280,15 +258,15 @@ def _compatible(
     both names have several values, they are paired one by one."""
     several = len(ours) > 1 and len(theirs) > 1
     both = zip(ours, theirs) if several else product(ours, theirs)
-    found = [(a, b) for a, b in both if _comparable(a.quantity.unit, b.quantity.unit, is_part)]
-    return [pair for pair in found if pair[0].quantity.unit == found[0][0].quantity.unit]
+    pairs = []
+    for pair in both:
+        unit, other = (value.quantity.unit for value in pair)
+        if same_kind(unit, other) or (is_part and is_count(unit) and is_count(other)):
+            pairs.append(pair)
+    return [pair for pair in pairs if pair[0].quantity.unit == pairs[0][0].quantity.unit]
 
 
-def _comparable(ours: str, theirs: str, is_part: bool) -> bool:  # noqa: FBT001
-    return same_kind(ours, theirs) or (is_part and is_count(ours) and is_count(theirs))
-
-
-def _judge(relation: Relation, pairs: Sequence[_Pair]) -> tuple[ClaimVerdict, str] | None:
+def _judge(relation: Relation, pairs: Sequence[_Pair]) -> _Verdict | None:
     """By the likeliest pair; contradicted only if no other pair makes it true."""
     holds = [_surely_holds(relation, a, b) for a, b in pairs]
     if not pairs or holds[0] is None:
@@ -344,21 +322,27 @@ def _is(factor: Factor, value: float) -> bool:
     return abs(value - factor.value) <= factor.half * 1.001
 
 
-_PIPES = ("FMA pipe", "ALU pipe", "FP64 pipe", "FP16 pipe", "tensor pipe", "LSU pipe", "XU pipe")
-_UNITS = ("DRAM throughput", "L2 throughput", "L1 throughput")
-_OF_ACTIVE = frozenset({"L1 throughput"})
-"""Small metric sets have it over active cycles only, which is not comparable with the others."""
-_NO_STALLS = ("selected",)
-_MAYBE = ("not_selected",)
-"""The warp was ready to run; not everybody calls that a stall."""
 _STALL_NOUN = re.compile(r"\s*(?:\w+\s+)?stall|\s*reason", re.IGNORECASE)
-_PIPE_NOUN = re.compile(r"\s*(?:\w+\s+)?pipe(?:line)?s?\b", re.IGNORECASE)
-_UNIT_NOUN = re.compile(r"\s*(?:hardware |memory )?(?:unit|level)s?\b", re.IGNORECASE)
 _LAUNCH_NOUN = re.compile(
     r"(?:[^.;]{0,40}?\bof (?:all|the|these|those)\b[^.;]{0,12}?)?"
     r"\b(?:launch(?:es)?|kernels?|all|run)\b",
     re.IGNORECASE,
 )
+_UNIT_NOUNS = (
+    (
+        re.compile(r"\s*(?:\w+\s+)?pipe(?:line)?s?\b", re.IGNORECASE),
+        ("FMA pipe", "ALU pipe", "FP64 pipe", "FP16 pipe", "tensor pipe", "LSU pipe", "XU pipe"),
+    ),
+    (
+        re.compile(r"\s*(?:hardware |memory )?(?:unit|level)s?\b", re.IGNORECASE),
+        ("DRAM throughput", "L2 throughput", "L1 throughput"),
+    ),
+)
+"""What is ranked: by the first metric of each name, the share of its peak over elapsed cycles."""
+_NO_STALL = "selected"
+_UNSURE = ("L1 throughput", STALL_SHARE + "not_selected")
+"""These may not belong to a ranking. Small metric sets have L1 over active cycles only, which is
+not comparable with the others; and not everybody calls it a stall if a warp was ready to run."""
 _TIME = re.compile(r"longest|slowest|shortest|fastest|quickest", re.IGNORECASE)
 
 
@@ -367,99 +351,61 @@ class _Ranked(NamedTuple):
 
     values: Mapping[str, float]
     said: str
-    unsure: frozenset[str] = frozenset()
-    """Names that may not belong to the ranking."""
+    unsure: Collection[str] = ()
 
 
 def _check_ranking(
     relation: Relation, text: str, facts: ReportValues, spoken_of: Sequence[Launch]
-) -> tuple[ClaimVerdict, str] | None:
+) -> _Verdict | None:
     """None: keet does not know what is ranked."""
     ranked = _ranked(relation, text, facts, spoken_of)
     if ranked is None or ranked.said not in ranked.values or len(ranked.values) < 2:
         return None
-    sign = 1 if relation.kind == "most" else -1
-    order = sorted(ranked.values, key=lambda name: -sign * ranked.values[name])
-    best = next(name for name in order if name not in ranked.unsure or name == ranked.said)
+    values, said = ranked.values, ranked.said
+    order = sorted(values, key=lambda name: values[name], reverse=relation.kind == "most")
     words = [
-        Sentence("{name} {n:.4g}", name=name, n=constant(ranked.values[name], "", name))
+        Sentence("{name} {n:.4g}", name=name, n=constant(values[name], "", name))
         for name in order[:3]
     ]
+    is_first = values[said] == values[order[0]]
+    if not is_first:
+        # The rounding of an export may hide the order.
+        close = abs(values[said] - values[order[0]]) <= max(0.02 * abs(values[order[0]]), 0.1)
+        best = next(name for name in order if name not in ranked.unsure or name == said)
+        is_printed = any(launch.is_printed for launch in facts.launches.of_each_kernel)
+        if said == best or (close and is_printed):
+            return None
     reason = Sentence("in order: {words}", words=Sentence(", ").join(words))
-    if ranked.said == order[0] or ranked.values[ranked.said] == ranked.values[order[0]]:
-        is_so = True
-    elif ranked.said == best or (
-        _is_close(ranked, order[0])
-        and any(launch.is_printed for launch in facts.launches.of_each_kernel)
-    ):
-        return None
-    else:
-        is_so = False
-    is_right = is_so is not relation.is_negated
-    return "confirmed" if is_right else "contradicted", reason
-
-
-def _is_close(ranked: _Ranked, first: str) -> bool:
-    """So close to the first that the rounding of an export may hide the order."""
-    said, most = ranked.values[ranked.said], ranked.values[first]
-    return abs(said - most) <= max(0.02 * abs(most), 0.1)
+    return "confirmed" if is_first is not relation.is_negated else "contradicted", reason
 
 
 def _ranked(
     relation: Relation, text: str, facts: ReportValues, spoken_of: Sequence[Launch]
 ) -> _Ranked | None:
     behind = text[relation.end :]
+    units = next((names for noun, names in _UNIT_NOUNS if noun.match(behind)), ())
     if _STALL_NOUN.match(behind):
-        return _of_stalls(relation, text, facts, spoken_of)
-    if _PIPE_NOUN.match(behind):
-        return _of_terms(_PIPES, relation, text, facts, spoken_of)
-    if _UNIT_NOUN.match(behind):
-        return _of_terms(_UNITS, relation, text, facts, spoken_of)
-    if _LAUNCH_NOUN.match(behind):
-        return _of_launches(relation, text, facts)
-    return None
-
-
-def _of_stalls(
-    relation: Relation, text: str, facts: ReportValues, spoken_of: Sequence[Launch]
-) -> _Ranked | None:
+        labels = {STALL_SHARE + reason: stall.label for reason, stall in stalls().items()}
+    elif units:
+        labels = {find_terms(name)[0].metric_ids[0]: name for name in units}
+    elif _LAUNCH_NOUN.match(behind):
+        return _ranked_launches(relation, text, facts)
+    else:
+        return None
     launches = _subjects(text, facts, spoken_of)
-    named = _nearest(relation, text, lambda term: term.metric_ids[0].startswith(STALL_SHARE))
+    named = _nearest(relation, text, lambda term: term.metric_ids[0] in labels)
     if named is None or len(launches) != 1:
         return None
-    shares = {
-        reason: found[0].quantity.value
-        for reason in stalls()
-        if reason not in _NO_STALLS and (found := facts.read([STALL_SHARE + reason], launches[0]))
-    }
-    labels = {reason: stalls()[reason].label for reason in shares}
-    said = labels.get(named.metric_ids[0].removeprefix(STALL_SHARE), "")
-    values = {labels[reason]: value for reason, value in shares.items()}
-    return _Ranked(values, said, frozenset(stalls()[each].label for each in _MAYBE))
-
-
-def _of_terms(
-    names: Sequence[str],
-    relation: Relation,
-    text: str,
-    facts: ReportValues,
-    spoken_of: Sequence[Launch],
-) -> _Ranked | None:
-    """By the first metric of each name: the share of its peak over elapsed cycles."""
-    launches = _subjects(text, facts, spoken_of)
-    if len(launches) != 1:
-        return None
-    first = {find_terms(name)[0].metric_ids[0]: name for name in names}
-    named = _nearest(relation, text, lambda term: term.metric_ids[0] in first)
     values = {
-        name: found[0].quantity.value
-        for report_value, name in first.items()
-        if (found := facts.read([report_value], launches[0]))
+        label: found[0].quantity.value
+        for id_, label in labels.items()
+        if id_ != STALL_SHARE + _NO_STALL and (found := facts.read([id_], launches[0]))
     }
-    return _Ranked(values, first[named.metric_ids[0]], _OF_ACTIVE) if named else None
+    unsure = [label for id_, label in labels.items() if {id_, label}.intersection(_UNSURE)]
+    return _Ranked(values, labels[named.metric_ids[0]], unsure)
 
 
-def _of_launches(relation: Relation, text: str, facts: ReportValues) -> _Ranked | None:
+def _ranked_launches(relation: Relation, text: str, facts: ReportValues) -> _Ranked | None:
     names = [name for name in facts.launches.named_in(text) if len(name.launches) == 1]
     before = [name for name in names if name.start < relation.start] or names
     term = _nearest(relation, text, lambda term: not (term.entry.weak or term.entry.verb))
@@ -482,9 +428,8 @@ def _subjects(text: str, facts: ReportValues, spoken_of: Sequence[Launch]) -> Se
 
 def _nearest(relation: Relation, text: str, fits: Callable[[Term], bool]) -> Term | None:
     """The name that the text ranks first: the nearest on either side."""
-    terms = [term for term in terms_in(text) if fits(term)]
     return min(
-        terms,
+        filter(fits, terms_in(text)),
         key=lambda term: max(relation.start - term.end, term.start - relation.end),
         default=None,
     )

@@ -6,13 +6,21 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from keet.verification.claims import Claim
-from keet.verification.numbers import FRACTION, WORDS, Bound, bound_before, fraction_of, value_of
+from keet.verification.numbers import (
+    FRACTION,
+    MULTIPLES,
+    WORDS,
+    Bound,
+    bound_before,
+    fraction_of,
+    value_of,
+)
+from keet.verification.sentences import clause_around
 
 RelationKind = Literal["more", "less", "ratio", "same", "close", "most", "least", "unclear"]
 """`ratio`: the first is a multiple of the second, without more or less."""
@@ -87,7 +95,6 @@ _NUMBER_NEXT = re.compile(
 _SPEED = re.compile(r"\b(?:slower|faster|quicker|longer|shorter|long|fast|slow|quick)\b", re.I)
 _FACTORS = ("times", "words", "multiple", "part")
 _DOWN_HOW = ("few", "little", "small", "low", "short", "fast", "quick")
-_MULTIPLES = {"twice": 2.0, "double": 2.0, "thrice": 3.0, "triple": 3.0}
 _LOOSE = 0.1
 """`twice` is 1.8 to 2.2 times."""
 
@@ -177,7 +184,7 @@ def _factor(match: re.Match[str]) -> Factor | None:
     if name == "words":
         value = float(value_of(words))
     else:
-        value = _MULTIPLES[words.lower()] if name == "multiple" else fraction_of(words)
+        value = MULTIPLES[words.lower()] if name == "multiple" else fraction_of(words)
     return Factor(value, value * _LOOSE, bound)
 
 
@@ -197,25 +204,15 @@ NOT_MEASURED = re.compile(
 )
 """Words about possibilities or about what a GPU can do, not about what this launch did."""
 _OF_PEAK = re.compile(r"\bof\s+(?:(?:its|the|their)\s+)?(?:\w+\s+)?peak\b", re.IGNORECASE)
-_CLAUSE_END = re.compile(r"[,;:()]|\b(?:while|whereas|but|and)\b")
 
 
 def clause_of(claim: Claim) -> str:
     """The clause of the number, extended to the metric name before it."""
     text, number = claim.sentence.text, claim.number
-    ends = _clause_ends(text)
-    before = bisect_right(ends, number.start, key=lambda span: span[1])
-    behind = bisect_left(ends, number.end, key=lambda span: span[0])
-    start = ends[before - 1][1] if before else 0
-    end = ends[behind][0] if behind < len(ends) else len(text)
+    start, end = clause_around(text, number.start, number.end)
     if claim.term and claim.term.end <= number.start:
         start = min(start, claim.term.start)
     return text[start:end]
-
-
-@lru_cache(maxsize=8)
-def _clause_ends(text: str) -> tuple[tuple[int, int], ...]:
-    return tuple(match.span() for match in _CLAUSE_END.finditer(text))
 
 
 def is_hypothetical(claim: Claim) -> bool:
@@ -234,36 +231,25 @@ def _states_possibility(clause: str) -> bool:
 # --- which variant of a metric the clause means
 
 
-class _Qualifier(NamedTuple):
-    words: re.Pattern[str]
-    unless: re.Pattern[str] | None
-    """If this matches too, `words` are ignored."""
-    drops: re.Pattern[str]
-    """Metric ids that are not meant."""
-
-
-def _qualifier(words: str, drops: str, unless: str | None = None) -> _Qualifier:
-    both = re.compile(unless, re.IGNORECASE) if unless else None
-    return _Qualifier(re.compile(words, re.IGNORECASE), both, re.compile(drops))
-
-
 _LOADS = r"\b(?:loads?|loading|reads?|reading)\b"
 _STORES = r"\b(?:stores?|storing|writes?|writing)\b"
 _ELAPSED = r"\b(?:over|of|in)\s+(?:the\s+|all\s+)?elapsed\b"
 _ACTIVE = r"\bactive\s+cycles?\b"
 _QUALIFIERS = (
-    _qualifier(_LOADS, "_store", _STORES),
-    _qualifier(_STORES, "_load", _LOADS),
-    _qualifier(_ELAPSED, r"_active(?:_pct)?$|ipc_issued", _ACTIVE),
-    _qualifier(_ACTIVE, "_elapsed", _ELAPSED),
-    _qualifier(r"\A(?!.*\ballocat)", "^registers_allocated$"),
+    (_LOADS, _STORES, "_store"),
+    (_STORES, _LOADS, "_load"),
+    (_ELAPSED, _ACTIVE, r"_active(?:_pct)?$|ipc_issued"),
+    (_ACTIVE, _ELAPSED, "_elapsed"),
+    (r"\A(?!.*\ballocat)", r"(?!)", "^registers_allocated$"),
 )
+"""Words; other words, with which the first ones say nothing; and the metric ids that are then not
+meant."""
 
 
 @lru_cache(maxsize=256)
 def qualified(ids: tuple[str, ...], clause: str) -> tuple[str, ...]:
     """The metric ids that the clause may mean; all if it would exclude all."""
-    for words, unless, drops in _QUALIFIERS:
-        if words.search(clause) and not (unless and unless.search(clause)):
-            ids = tuple(each for each in ids if not drops.search(each)) or ids
+    for words, others, drops in _QUALIFIERS:
+        if re.search(words, clause, re.I) and not re.search(others, clause, re.I):
+            ids = tuple(each for each in ids if not re.search(drops, each)) or ids
     return ids

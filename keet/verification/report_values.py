@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import PurePath
 from typing import NamedTuple
@@ -23,7 +23,7 @@ from keet.verification.metric_names import (
     STALL_SHARE,
     TIME_SHARE,
 )
-from keet.verification.subjects import NO_LINE, TextPlace, launch_lookup
+from keet.verification.subjects import NO_LINE, LaunchLookup, TextPlace
 
 _SHARED = {
     "excess wavefront": "wavefronts_shared_excess",
@@ -78,10 +78,10 @@ class ReportValue(NamedTuple):
 class ReportValues:
     """Looks up values of launches by metric id, by source line and by stall reason."""
 
-    def __init__(self, launches: Sequence[Launch], asked: Callable[[], Iterable[str]]) -> None:
+    def __init__(self, launches: LaunchLookup, asked: Callable[[], Iterable[str]]) -> None:
         """`asked`: metric ids that the text may need. With many launches, all of them are read at
         once, so that no launch is decoded twice or kept in memory."""
-        self.launches = launch_lookup(launches)
+        self.launches = launches
         self._asked = asked
         self._hotspots: dict[tuple[Launch, Grouping], Hotspots | None] = {}
         self._read: dict[str, dict[Launch, list[ReportValue]]] = defaultdict(dict)
@@ -92,6 +92,13 @@ class ReportValues:
         """The launch's values for these ids, without those that were not measured."""
         found = [report_value for one in metric_ids for report_value in self._cached(one, launch)]
         return [_complement(report_value) for report_value in found] if complement else found
+
+    def read_each(
+        self, metric_ids: Sequence[str], launches: Iterable[Launch]
+    ) -> Iterator[ReportValue]:
+        """Launch by launch."""
+        for launch in launches:
+            yield from self.read(metric_ids, launch)
 
     def _cached(self, metric_id: str, launch: Launch) -> list[ReportValue]:
         known = self._read[metric_id]
@@ -119,26 +126,18 @@ class ReportValues:
         return frozenset(self._asked())
 
     def _one(self, metric_id: str, launch: Launch) -> Iterator[ReportValue]:
+        prefix, colon, name = metric_id.partition(":")
+        if read := _READERS.get(f"{prefix}{colon}"):
+            return read(launch, name)
         if metric_id == TIME_SHARE:
-            yield from self._time_share(launch)
-        elif metric_id == L1_ELAPSED:
-            yield from _l1_over_elapsed(launch)
-        elif metric_id == DRAM_TRAFFIC:
-            yield from _dram_traffic(launch)
-        elif metric_id.startswith(STALL_SHARE):
-            yield from _stall_shares(launch, metric_id.removeprefix(STALL_SHARE))
-        elif metric_id.startswith(ROOFLINE):
-            yield from _roofline_share(launch, metric_id.removeprefix(ROOFLINE))
-        elif metric_id.startswith(NCU_NAME):
-            yield from _named(launch, metric_id.removeprefix(NCU_NAME))
-        else:
-            yield from _measured(launch, metric_id)
+            return self._time_share(launch)
+        return _measured(launch, metric_id)
 
     def _time_share(self, launch: Launch) -> Iterator[ReportValue]:
         own = launch.get("duration")
         if own and self.total_time:
-            share = Quantity(100 * own.value / self.total_time.value, "%")
-            yield ReportValue("Share of the time of all launches", share, None, launch.id)
+            share = 100 * own.value / self.total_time.value
+            yield _computed(launch, "Share of the time of all launches", share)
 
     @cached_property
     def total_time(self) -> Quantity | None:
@@ -173,8 +172,7 @@ class ReportValues:
         whole = sum(getattr(each, column) or 0 for each in hotspots.rows)
         if part is None or not whole:
             return []
-        share = Quantity(100 * part / whole, "%")
-        return [ReportValue(f"Share of the {of}", share, None, launch.id, _name(place))]
+        return [_computed(launch, f"Share of the {of}", 100 * part / whole, line=_name(place))]
 
     def read_line(
         self, metric_ids: Iterable[str], launch: Launch, place: TextPlace
@@ -183,29 +181,31 @@ class ReportValues:
         hotspots = self.hotspots(launch, _grouping(place))
         if hotspots is None:
             return []
-        name, spot = _name(place), self.spot(launch, place)
-        if spot is None:
-            none = Quantity(0.0, "%")
-            return [ReportValue(f"Share of the {hotspots.ranked_by}", none, None, launch.id, name)]
+        spot = self.spot(launch, place)
         reasons = [r.removeprefix(STALL_SHARE) for r in metric_ids if r.startswith(STALL_SHARE)]
-        read = _line_stalls(spot, hotspots, reasons) if reasons else _line_costs(spot, hotspots)
-        return [ReportValue(label, value, None, launch.id, name) for label, value in read]
+        rows: Iterable[tuple[str, Number | None, str]] = [
+            (f"Share of the {hotspots.ranked_by}", 0.0, "%")
+        ]
+        if spot is not None:
+            rows = _line_stalls(spot, hotspots, reasons) if reasons else _costs(spot, hotspots)
+        line = _name(place)
+        return [
+            _computed(launch, label, value, unit, line=line)
+            for label, value, unit in rows
+            if value is not None
+        ]
 
 
 def with_sum(report_values: Sequence[ReportValue]) -> list[ReportValue]:
     """Adds sums of loads and stores: `bank conflicts` may mean those of both."""
     loads = {r.label.replace("Load", "Store"): r for r in report_values if "Load" in r.label}
-    both = [(loads[r.label], r) for r in report_values if r.label in loads]
-    sums = (
-        ReportValue(
-            f"{load.label} and {store.label}",
-            Quantity(load.quantity.value + store.quantity.value, load.quantity.unit),
-            None,
-            load.launch,
-        )
-        for load, store in both
-        if load.quantity.unit == store.quantity.unit != "%"
-    )
+    sums = []
+    for store in report_values:
+        load = loads.get(store.label)
+        if load and load.quantity.unit == store.quantity.unit != "%":
+            label = f"{load.label} and {store.label}"
+            both = Quantity(load.quantity.value + store.quantity.value, load.quantity.unit)
+            sums.append(ReportValue(label, both, None, load.launch))
     return [*report_values, *sums]
 
 
@@ -244,6 +244,12 @@ def _rounding(report_value: ReportValue, launch: Launch) -> float:
     return max(_COMPUTED_ROUNDING * abs(report_value.quantity.value), least)
 
 
+def _computed(
+    launch: Launch, label: str, value: Number, unit: str = "%", *, line: str | None = None
+) -> ReportValue:
+    return ReportValue(label, Quantity(value, unit), None, launch.id, line)
+
+
 def _complement(report_value: ReportValue) -> ReportValue:
     quantity = Quantity(100 - report_value.quantity.value, "%")
     return report_value._replace(label=f"100 % - {report_value.label}", quantity=quantity)
@@ -255,22 +261,22 @@ def _measured(launch: Launch, metric_id: str) -> Iterator[ReportValue]:
     if found is not None and found.quantity is not None and spec.total:
         yield ReportValue(spec.label, found.quantity, found.name, launch.id)
     elif (fact := _of_launch(launch, metric_id)) is not None:
-        yield ReportValue(spec.label, Quantity(fact, spec.unit), None, launch.id)
+        yield _computed(launch, spec.label, fact, spec.unit)
 
 
-def _l1_over_elapsed(launch: Launch) -> Iterator[ReportValue]:
+def _l1_over_elapsed(launch: Launch, _: str) -> Iterator[ReportValue]:
     ids = ("l1tex_throughput_pct", "sm_active_cycles", "elapsed_cycles")
     busy, active, elapsed = map(launch.get, ids)
     if busy and active and elapsed and elapsed.value:
-        share = Quantity(busy.value * active.value / elapsed.value, "%")
-        yield ReportValue("L1/TEX Cache Throughput (elapsed)", share, None, launch.id)
+        share = busy.value * active.value / elapsed.value
+        yield _computed(launch, "L1/TEX Cache Throughput (elapsed)", share)
 
 
-def _dram_traffic(launch: Launch) -> Iterator[ReportValue]:
+def _dram_traffic(launch: Launch, _: str) -> Iterator[ReportValue]:
     read, written = launch.get("dram_bytes_read"), launch.get("dram_bytes_written")
     if read and written:
-        both = Quantity(read.value + written.value, "byte")
-        yield ReportValue("DRAM Bytes Read and Written", both, None, launch.id)
+        both = read.value + written.value
+        yield _computed(launch, "DRAM Bytes Read and Written", both, "byte")
 
 
 def _roofline_share(launch: Launch, ceiling_id: str) -> Iterator[ReportValue]:
@@ -278,8 +284,7 @@ def _roofline_share(launch: Launch, ceiling_id: str) -> Iterator[ReportValue]:
 
     for ceiling in find_roofline(launch).ceilings:
         if ceiling.id == ceiling_id:
-            share = Quantity(ceiling.reached.value, "%")
-            yield ReportValue(ceiling.reached.label, share, None, launch.id)
+            yield _computed(launch, ceiling.reached.label, ceiling.reached.value)
 
 
 def _of_launch(launch: Launch, metric_id: str) -> int | None:
@@ -306,49 +311,54 @@ def _stall_shares(launch: Launch, reason: str) -> Iterator[ReportValue]:
     ):
         share = _ratio(launch, part, whole)
         if share is not None:
-            yield ReportValue(f"{label}'s share of {of}", share, None, launch.id)
+            yield _computed(launch, f"{label}'s share of {of}", share)
     # The states come from several passes and do not add up to the latency; the analyst's shares
     # are relative to their sum.
     if (summed := LaunchView(launch).stall(reason)) is not None:
-        share = Quantity(summed.value, "%")
-        yield ReportValue(f"{label}'s share of all states of a warp", share, None, launch.id)
+        yield _computed(launch, f"{label}'s share of all states of a warp", summed.value)
 
 
-def _ratio(launch: Launch, part: str, whole: str) -> Quantity | None:
+_READERS: Mapping[str, Callable[[Launch, str], Iterator[ReportValue]]] = {
+    L1_ELAPSED: _l1_over_elapsed,
+    DRAM_TRAFFIC: _dram_traffic,
+    STALL_SHARE: _stall_shares,
+    ROOFLINE: _roofline_share,
+    NCU_NAME: _named,
+}
+"""By id or prefix."""
+
+
+def _ratio(launch: Launch, part: str, whole: str) -> float | None:
+    """In per cent."""
     try:
         over, under = launch.get(part), launch.get(whole)
     except KeyError:  # only one of the two kinds of counters has this reason
         return None
-    return Quantity(100 * over.value / under.value, "%") if over and under and under.value else None
+    return 100 * over.value / under.value if over and under and under.value else None
 
 
-def _line_costs(spot: Spot, hotspots: Hotspots) -> Iterator[tuple[str, Quantity]]:
-    if spot.share is not None:
-        yield f"Share of the {hotspots.ranked_by}", Quantity(100 * spot.share, "%")
-    for label, value, unit in (
+def _costs(spot: Spot, hotspots: Hotspots) -> list[tuple[str, Number | None, str]]:
+    """None: not counted."""
+    share = None if spot.share is None else 100 * spot.share
+    return [
+        (f"Share of the {hotspots.ranked_by}", share, "%"),
         ("Samples", spot.samples, "sample"),
         ("Instructions Executed", spot.executed, "inst"),
         ("Global Sectors", spot.sectors_global, "sector"),
         ("Excess Global Sectors", spot.sectors_global_excess, "sector"),
         ("Shared Wavefronts", spot.wavefronts_shared, "wavefront"),
         ("Excess Shared Wavefronts", spot.wavefronts_shared_excess, "wavefront"),
-    ):
-        if value is not None:
-            yield label, Quantity(value, unit)
+    ]
 
 
 def _line_stalls(
     spot: Spot, hotspots: Hotspots, reasons: Sequence[str]
-) -> Iterator[tuple[str, Quantity]]:
+) -> Iterator[tuple[str, Number, str]]:
     """Shares of the line's samples and of the launch's samples; 0 for reasons without samples."""
-    counts = spot.samples_by_reason
     for reason in reasons:
-        label, count = stalls()[reason].label, counts.get(reason, 0)
+        label, count = stalls()[reason].label, spot.samples_by_reason.get(reason, 0)
         if spot.samples:
-            yield (
-                f"{label}'s share of the line's samples",
-                Quantity(100 * count / spot.samples, "%"),
-            )
+            yield f"{label}'s share of the line's samples", 100 * count / spot.samples, "%"
         if hotspots.total and hotspots.ranked_by == "samples":
-            yield f"{label}'s share of all samples", Quantity(100 * count / hotspots.total, "%")
-        yield f"{label} samples", Quantity(count, "sample")
+            yield f"{label}'s share of all samples", 100 * count / hotspots.total, "%"
+        yield f"{label} samples", count, "sample"

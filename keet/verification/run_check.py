@@ -6,21 +6,27 @@ The values of the table are of the run, of each kernel and of each profiled laun
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from functools import partial
 from typing import Literal, NamedTuple
 
-from keet.documents.verify import RelationDocument
 from keet.evidence import Evidence, Sentence
 from keet.explanation.whole_run import KernelRow, WholeRun, launch_evidence, whole_run
 from keet.profile import KernelRun, Profile
 from keet.units import Quantity
 from keet.verification.numbers import TextNumber
-from keet.verification.quantifiers import find_quantifiers
+from keet.verification.quantifiers import QuantifierKind, find_quantifiers
 from keet.verification.relations import NOT_MEASURED
 from keet.verification.report_values import ReportValue
-from keet.verification.sentences import SentenceSpan
-from keet.verification.verdicts import CheckedNumber, CheckedSentence, agrees
+from keet.verification.sentences import clause_around
+from keet.verification.subjects import LAUNCH_NUMBER
+from keet.verification.verdicts import (
+    CheckedNumber,
+    CheckedSentence,
+    agrees,
+    confirmed,
+    not_found,
+)
 
 _RUN = re.compile(
     r"\b(?:the|its|a|this)\s+(?:(?:plain|whole|before|after)\s+)?run\b(?!\s*-?time)|\b(?:plain|whole)\s+run\b"
@@ -44,7 +50,6 @@ _PARTED = (
     (re.compile(r"\b(?:while|whereas|but|against|than)\b"), 30),
 )
 """Separators, and the distance in characters that each adds between words."""
-_CLAUSE_END = re.compile(r"[,;:()]|\b(?:while|whereas|but|and)\b")
 _RUN_ITSELF = re.compile(
     r"\b(?:run|program)(?:['’]s|:|\s+(?:took|takes|lasted|lasts|has|had|is|was|needs|needed|spent"
     r"|(?:would|could|should|will|might|may|can)\s+(?:take|last|need)))"
@@ -55,7 +60,6 @@ _RUN_ITSELF = re.compile(
 _PRONOUN = re.compile(
     r"\b(?:it|its|they|this (?:launch|kernel)|the (?:launch|kernel))\b", re.IGNORECASE
 )
-_LAUNCH = re.compile(r"\b[Ll]aunch\s+#?(\d+)\b|(?<![\w&])#(\d+)\b")
 _SINGLE = re.compile(
     r"\bper launch\b|\beach\b|\bon average\b|\b(?:median|mean|typical|average|longest|shortest)\b"
     r"|\b(?:this|a|every|one|single) launch\b",
@@ -64,7 +68,14 @@ _SINGLE = re.compile(
 _TOTAL = re.compile(
     r"\bin total\b|\baltogether\b|\bin all\b|\bGPU time\b|\badd up\b", re.IGNORECASE
 )
-_OF_RUN = re.compile(r"\s*of\s+(?:the\s+)?(?:(?:whole|plain)\s+)?(?:run|GPU time)\b", re.IGNORECASE)
+_OF_WHOLE_RUN = re.compile(
+    r"\s*of\s+(?:the\s+)?(?:(?:whole|plain)\s+)?(?:run|GPU time)\b", re.IGNORECASE
+)
+_RunValueKind = Literal[
+    "total", "single", "launches", "kernels", "faults", "share", "factor", "bytes"
+]
+"""`total`: time of all launches together; `single`: time of one launch."""
+
 _COUNTED: tuple[tuple[_RunValueKind, re.Pattern[str]], ...] = (
     ("launches", re.compile(r"\s*(?:of\s+its\s+shape|launch(?:es)?\b)")),
     ("kernels", re.compile(r"\s*kernels?\b")),
@@ -109,16 +120,76 @@ _COMBINED = {"sum": "total", "mean": "average", "every": "each"}
 _LABELS = {"total": "", "average": "average"}
 _SEVERAL = "not checked: keet does not know which launches of the run the sentence is about"
 _MIGHT_BE = "the text states a possibility, not a measurement"
+_NO_SUCH_NUMBER = "the sentence is about the run, and the run table has no such number"
+_OF_RUN = "not checked: the sentence is about the run"
+"""Of a relation, which was checked against times under replay."""
 
 
 def with_run_checks(found: Iterable[CheckedSentence], profile: Profile) -> list[CheckedSentence]:
     """The results of `verify_text`, with numbers about the run checked against the run table: times
     under replay are different."""
     subjects = _run_subjects(profile)
-    if subjects is None:
+    if not subjects:
         return list(found)
-    checker = _RunChecker(subjects)
+    checker = _RunChecker(*subjects)
     return [checker.checked(each) for each in found]
+
+
+class _Said(NamedTuple):
+    """A number, with its position in its sentence."""
+
+    number: TextNumber
+    text: str
+    """Of the sentence."""
+
+    @property
+    def before(self) -> str:
+        return self.text[: self.number.start]
+
+    @property
+    def clause(self) -> str:
+        start, end = clause_around(self.text, self.number.start, self.number.end)
+        return self.text[start:end]
+
+    def is_followed_by(self, pattern: re.Pattern[str]) -> bool:
+        return pattern.match(self.text, self.number.end) is not None
+
+    def distance_to(self, pattern: re.Pattern[str]) -> int | None:
+        """Of the nearest match."""
+        return min(map(self._distance, pattern.finditer(self.text)), default=None)
+
+    def _distance(self, match: re.Match[str]) -> int:
+        start, end = self.number.start, self.number.end
+        before = match.end() <= start
+        between = self.text[match.end() : start] if before else self.text[end : match.start()]
+        return len(between) + sum(cost * len(part.findall(between)) for part, cost in _PARTED)
+
+    @property
+    def kinds(self) -> tuple[_RunValueKind, ...]:
+        """Kinds of values that the number may be, by its unit and the words next to it; empty if
+        run tables have no such values."""
+        if self.number.shape:
+            return ()
+        unit, _, per = self.number.unit.partition("/")
+        if unit in ("s", "ns"):
+            single = per == "launch" or bool(_SINGLE.search(self.text))
+            total = not per and bool(_TOTAL.search(self.clause))
+            if single == total:
+                return ("total", "single")
+            return ("single",) if single else ("total",)
+        if not per and unit in _UNITS:
+            return (_UNITS[unit],)
+        return next(((kind,) for kind, words in _COUNTED if self.is_followed_by(words)), ())
+
+    def is_about_run(self) -> bool:
+        """Whether words about the run are nearer to the number than words about the replay."""
+        if not self.kinds:
+            return False
+        is_time = self.kinds[0] in ("total", "single")
+        if is_time and (self.is_followed_by(_OF_GPU_TIME) or _RUN_ITSELF.search(self.before)):
+            return True
+        run, replay = self.distance_to(_IN_RUN if is_time else _RUN), self.distance_to(_REPLAY)
+        return run is not None and run <= _FARTHEST_MENTION and (replay is None or run < replay)
 
 
 class _Named(NamedTuple):
@@ -128,29 +199,36 @@ class _Named(NamedTuple):
 
 
 class _RunChecker:
-    def __init__(self, subjects: _RunSubjects) -> None:
-        self._run = subjects.run
-        self._launches = {each.launch: each for each in subjects.parts if each.launch is not None}
-        self._kernels = {name: each for each in subjects.parts for name in each.names}
+    def __init__(self, run: _RunSubject, *parts: _RunSubject) -> None:
+        """`parts`: launches and kernels."""
+        self._run = run
+        self._launches = {part.launch: part for part in parts if part.launch is not None}
+        self._kernels = {name: part for part in parts for name in part.names}
         longest = sorted(map(re.escape, self._kernels), key=len, reverse=True)
         self._names = re.compile(rf"(?<!\w)(?:{'|'.join(longest)})(?!\w)") if longest else None
         self._topic: _RunSubject | None = None
         """What the last sentence was about: `it` in the next one."""
 
     def checked(self, each: CheckedSentence) -> CheckedSentence:
-        named = self._named(each.sentence.text)
-        judge = self._check_quantified if each.is_quantified else self._check
-        checks = tuple(judge(check, each.sentence, named) for check in each.checks)
+        text = each.sentence.text
+        named = self._named(text)
+        quantifiers = find_quantifiers(text) if each.is_quantified else ()
+        kinds = {q.kind for q in quantifiers} - {"loose", "plural", "all"}
+        judge = partial(self._combined, quantifiers=kinds) if kinds else self._check
+        checks = []
+        for check in each.checks:
+            said = _Said(check.number.moved(-each.sentence.start), text)
+            checks.append(judge(check, said, named) if said.is_about_run() else check)
         self._topic = named[0].subject if named else self._topic
-        about_run = any(new is not old for new, old in zip(checks, each.checks))
-        relations = tuple(map(_unjudged, each.relations)) if about_run else each.relations
-        return each._replace(checks=checks, relations=relations)
+        if any(new is not old for new, old in zip(checks, each.checks)):
+            return each.unchecked(_OF_RUN)._replace(checks=tuple(checks))
+        return each
 
     def _named(self, text: str) -> list[_Named]:
         """Kernels and launches of the run that a sentence names; `#0 (relax)` is the launch."""
         found = [
             _Named(m.start(), m.end(), self._launches[number])
-            for m in _LAUNCH.finditer(text)
+            for m in LAUNCH_NUMBER.finditer(text)
             if (number := int(m[1] or m[2])) in self._launches
         ]
         for match in self._names.finditer(text) if self._names else ():
@@ -158,183 +236,105 @@ class _RunChecker:
                 found.append(_Named(match.start(), match.end(), self._kernels[match[0]]))
         return sorted(found)
 
-    def _check(
-        self, check: CheckedNumber, sentence: SentenceSpan, named: Sequence[_Named]
-    ) -> CheckedNumber:
-        number, text = check.number, sentence.text
-        start, end = number.start - sentence.start, number.end - sentence.start
-        kinds = () if number.shape else _kinds(text, number, end, start)
-        if not kinds or not _is_about_run(text, start, end, kinds):
-            return check
+    def _check(self, check: CheckedNumber, said: _Said, named: Sequence[_Named]) -> CheckedNumber:
+        kinds = said.kinds
         of_run = kinds[0] in ("kernels", "faults", "bytes")
-        subject = self._run if of_run else self._subject(text, start, end, named)
-        report_values = self._readings(subject, kinds, text, (start, end), named)
-        if fitting := next((r for r in report_values if agrees(number, r.quantity)), None):
-            return CheckedNumber(number, "confirmed", fitting, str(fitting))
+        subject = self._run if of_run else self._subject(said, named)
+        for value in self._readings(subject, said, named):
+            if agrees(said.number, value.quantity):
+                return confirmed(check.number, value)
         # `groups of` is one of these words.
-        if kinds != ("faults",) and NOT_MEASURED.search(_clause(text, start, end)):
-            return CheckedNumber(number, "not_found", None, _MIGHT_BE)
-        return _contradicted(check, subject, kinds, text, end)
+        if kinds != ("faults",) and NOT_MEASURED.search(said.clause):
+            return not_found(check.number, _MIGHT_BE)
+        return _contradicted(check, subject, said)
 
-    def _check_quantified(
-        self, check: CheckedNumber, sentence: SentenceSpan, named: Sequence[_Named]
+    def _combined(
+        self,
+        check: CheckedNumber,
+        said: _Said,
+        named: Sequence[_Named],
+        *,
+        quantifiers: Set[QuantifierKind],
     ) -> CheckedNumber:
         """A total or an average of the run, or of the one kernel that the sentence names; other
         words about several launches are not checked against the run table."""
-        said = {q.kind for q in find_quantifiers(sentence.text)} - {"loose", "plural", "all"}
-        if not said:
-            return self._check(check, sentence, named)
-        number, text = check.number, sentence.text
-        start, end = number.start - sentence.start, number.end - sentence.start
-        kinds = () if number.shape else _kinds(text, number, end, start)
-        if not kinds or not _is_about_run(text, start, end, kinds):
-            return check
         subjects = [each.subject for each in named] or [self._run]
-        if len(subjects) == 1 and len(said) == 1 and kinds[0] in ("total", "single"):
-            is_average = number.unit.endswith("/launch")  # `2.41 ms per launch`
-            combined = "average" if is_average else _COMBINED.get(min(said))
-            kind: _RunValueKind = "total" if combined == "total" else "single"
-            values = self._of(subjects[0], (kind,), text, start, end)
-            fitting = [value for value in values if agrees(number, value.quantity)]
+        if len(subjects) == len(quantifiers) == 1 and said.kinds[0] in ("total", "single"):
+            is_average = said.number.unit.endswith("/launch")  # `2.41 ms per launch`
+            combined = "average" if is_average else _COMBINED.get(min(quantifiers))
+            values = self._of(subjects[0], ("total" if combined == "total" else "single",), said)
+            fitting = [value for value in values if agrees(said.number, value.quantity)]
             if values and not fitting:
-                return _contradicted(check, subjects[0], kinds, text, end)
+                return _contradicted(check, subjects[0], said)
             if combined == "each":  # the shortest and the longest, too
                 right = fitting if len(fitting) == len(values) else []
             else:
                 right = [v for v in fitting if combined and v.label.startswith(_LABELS[combined])]
             if right:
-                return CheckedNumber(number, "confirmed", right[0], str(right[0]))
-        return CheckedNumber(number, "not_found", None, _SEVERAL)
+                return confirmed(check.number, right[0])
+        return not_found(check.number, _SEVERAL)
 
-    def _subject(
-        self, text: str, start: int, end: int, named: Sequence[_Named]
-    ) -> _RunSubject | None:
+    def _subject(self, said: _Said, named: Sequence[_Named]) -> _RunSubject | None:
         """None: the text does not say."""
-        if _RUN_ITSELF.search(text[:start]):
+        if _RUN_ITSELF.search(said.before):
             return self._run
-        before = [each for each in named if each.end <= start]
-        if before:
+        start, end = said.number.start, said.number.end
+        if before := [each for each in named if each.end <= start]:
             return before[-1].subject
-        behind = [each for each in named if 0 <= each.start - end <= _NEAR_BEHIND]
-        if behind:
+        if behind := [each for each in named if 0 <= each.start - end <= _NEAR_BEHIND]:
             return behind[0].subject
-        return self._topic if _PRONOUN.search(text) else None
+        return self._topic if _PRONOUN.search(said.text) else None
 
     def _readings(
-        self,
-        subject: _RunSubject | None,
-        kinds: tuple[_RunValueKind, ...],
-        text: str,
-        at: tuple[int, int],
-        named: Sequence[_Named],
+        self, subject: _RunSubject | None, said: _Said, named: Sequence[_Named]
     ) -> list[ReportValue]:
         """Values of the subject, or of the run and the topic; of any launch of a kernel for
-        `represents`; also of the run if a name comes only after the number. `at`: the number."""
-        start, end = at
-        found = self._of(subject or self._run, kinds, text, start, end)
+        `represents`; also of the run if a name comes only after the number."""
+        kinds = said.kinds
+        values = self._of(subject or self._run, kinds, said)
         if subject is None and self._topic:
-            found += self._topic.of(*kinds)
-        represents = subject and subject.launch is None and _REPRESENTS.search(text[:start])
-        if represents or "factor" in kinds:
-            found += [r for each in self._launches.values() for r in each.of(*kinds)]
-        elif (
-            subject and subject.launch is None and subject is not self._run and "launches" in kinds
-        ):
-            found = [report_value for report_value in found if report_value.launch is None]
-        if subject and any(each.start > start for each in named[:1]):
-            found += self._of(self._run, kinds, text, start, end)
-        return found
+            values += self._topic.of(*kinds)
+        is_kernel = subject is not None and subject.launch is None
+        if (is_kernel and _REPRESENTS.search(said.before)) or "factor" in kinds:
+            values += [value for each in self._launches.values() for value in each.of(*kinds)]
+        elif is_kernel and subject is not self._run and "launches" in kinds:
+            values = [value for value in values if value.launch is None]
+        if subject and any(each.start > said.number.start for each in named[:1]):
+            values += self._of(self._run, kinds, said)
+        return values
 
     def _of(
-        self, subject: _RunSubject, kinds: Iterable[_RunValueKind], text: str, start: int, end: int
+        self, subject: _RunSubject, kinds: Iterable[_RunValueKind], said: _Said
     ) -> list[ReportValue]:
         """Of the run, the times and shares that the nearest words name: its GPU time is not its
         wall time."""
-        found = subject.of(*kinds)
+        values = subject.of(*kinds)
         if subject is not self._run or not {"total", "share"}.intersection(kinds):
-            return found
+            return values
         near = {
             labels: distance
             for words, labels in _FIGURES
-            if (distance := _nearest(words, text, start, end)) is not None
+            if (distance := said.distance_to(words)) is not None
         }
         labels = min(near, key=lambda each: near[each], default=())
         if not labels:
-            return [] if "share" in kinds else found
-        return [value for value in found if value.label.startswith(labels)]
+            return [] if "share" in kinds else values
+        return [value for value in values if value.label.startswith(labels)]
 
 
-def _unjudged(relation: RelationDocument) -> RelationDocument:
-    """It was checked against times under replay, but the sentence is about the run."""
-    reason = "not checked: the sentence is about the run"
-    return replace(relation, verdict="not_found", reason=reason)
-
-
-def _contradicted(
-    check: CheckedNumber,
-    subject: _RunSubject | None,
-    kinds: tuple[_RunValueKind, ...],
-    text: str,
-    end: int,
-) -> CheckedNumber:
+def _contradicted(check: CheckedNumber, subject: _RunSubject | None, said: _Said) -> CheckedNumber:
     """Contradicted, with the right value, if it is clear what the number means."""
+    kinds = said.kinds
     known = [subject.of(kind) for kind in kinds] if subject else []
-    right = [
-        report_value for some in known for report_value in (some if len(kinds) == 1 else some[:1])
-    ]
-    clear = "share" not in kinds or _OF_RUN.match(text, end)
+    right = [value for values in known for value in (values if len(kinds) == 1 else values[:1])]
+    clear = "share" not in kinds or said.is_followed_by(_OF_WHOLE_RUN)
     if right and clear and not {"factor", "bytes"} & set(kinds):
-        reason = Sentence("; ").join(dict.fromkeys(str(report_value) for report_value in right[:2]))
+        reason = Sentence("; ").join(dict.fromkeys(str(value) for value in right[:2]))
         return CheckedNumber(check.number, "contradicted", right[0], reason)
     if check.verdict == "contradicted" or kinds[0] in ("total", "single"):
-        missing = "the sentence is about the run, and the run table has no such number"
-        return CheckedNumber(check.number, "not_found", None, missing)
+        return not_found(check.number, _NO_SUCH_NUMBER)
     return check
 
-
-def _is_about_run(text: str, start: int, end: int, kinds: tuple[_RunValueKind, ...]) -> bool:
-    """Whether words about the run are nearer to the number than words about the replay."""
-    is_time = kinds[0] in ("total", "single")
-    if is_time and (_OF_GPU_TIME.match(text, end) or _RUN_ITSELF.search(text[:start])):
-        return True
-    run = _nearest(_IN_RUN if is_time else _RUN, text, start, end)
-    replay = _nearest(_REPLAY, text, start, end)
-    return run is not None and run <= _FARTHEST_MENTION and (replay is None or run < replay)
-
-
-def _nearest(pattern: re.Pattern[str], text: str, start: int, end: int) -> int | None:
-    return min((_distance(text, m, start, end) for m in pattern.finditer(text)), default=None)
-
-
-def _distance(text: str, match: re.Match[str], start: int, end: int) -> int:
-    before = match.end() <= start
-    between = text[match.end() : start] if before else text[end : match.start()]
-    return len(between) + sum(cost * len(part.findall(between)) for part, cost in _PARTED)
-
-
-def _kinds(text: str, number: TextNumber, end: int, start: int) -> tuple[_RunValueKind, ...]:
-    """Kinds of values that the number may be, by its unit and the words next to it; empty if run
-    tables have no such values."""
-    unit, _, per = number.unit.partition("/")
-    if unit in ("s", "ns"):
-        single = per == "launch" or bool(_SINGLE.search(text))
-        total = not per and bool(_TOTAL.search(_clause(text, start, end)))
-        return ("total", "single") if single == total else ("single",) if single else ("total",)
-    if not per and unit in _UNITS:
-        return (_UNITS[unit],)
-    return next(((kind,) for kind, words in _COUNTED if words.match(text, end)), ())
-
-
-def _clause(text: str, start: int, end: int) -> str:
-    before = [m.end() for m in _CLAUSE_END.finditer(text, 0, start)]
-    after = _CLAUSE_END.search(text, end)
-    return text[before[-1] if before else 0 : after.start() if after else len(text)]
-
-
-_RunValueKind = Literal[
-    "total", "single", "launches", "kernels", "faults", "share", "factor", "bytes"
-]
-"""`total`: time of all launches together; `single`: time of one launch."""
 
 _KINDS_OF_LAUNCH: dict[str, _RunValueKind] = {
     "run_launches": "launches",
@@ -363,112 +363,87 @@ _KINDS_OF_RUN: dict[str, _RunValueKind] = {
 
 class _RunValue(NamedTuple):
     kind: _RunValueKind
-    report_value: ReportValue
+    value: ReportValue
+
+
+def _fact(kind: _RunValueKind, label: str, value: float, unit: str) -> _RunValue:
+    return _RunValue(kind, ReportValue(label, Quantity(value, unit), None, None))
+
+
+def _of_evidence(kind: _RunValueKind, piece: Evidence, launch: int | None = None) -> _RunValue:
+    return _RunValue(kind, ReportValue(piece.label, piece.quantity, None, launch))
 
 
 class _RunSubject(NamedTuple):
     """A run, kernel or launch that a sentence may be about; the most specific values come first."""
 
-    names: tuple[str, ...]
-    launch: int | None
+    facts: Sequence[_RunValue]
+    names: Collection[str] = ()
+    launch: int | None = None
     """Launch number in the report; None: a kernel, or the run."""
-    facts: tuple[_RunValue, ...]
 
     def of(self, *kinds: _RunValueKind) -> list[ReportValue]:
-        return [fact.report_value for fact in self.facts if fact.kind in kinds]
+        return [fact.value for fact in self.facts if fact.kind in kinds]
 
 
-class _RunSubjects(NamedTuple):
-    run: _RunSubject
-    parts: tuple[_RunSubject, ...]
-    """Kernels and launches."""
-
-
-def _run_subjects(profile: Profile) -> _RunSubjects | None:
-    """None if there is no run table."""
+def _run_subjects(profile: Profile) -> list[_RunSubject]:
+    """The run, then its launches and kernels; empty if there is no run table."""
     run, positions = whole_run(profile), profile.in_run
     if run is None or positions is None:
-        return None
+        return []
     launches: dict[int, list[_RunValue]] = {}
     for number, piece in launch_evidence(profile, positions):
-        if piece.metric in _KINDS_OF_LAUNCH:
-            found = _RunValue(_KINDS_OF_LAUNCH[piece.metric], _reading(piece, number))
-            launches.setdefault(number, []).append(found)
-    parts = [
-        _RunSubject((), number, tuple(sorted(facts, key=lambda fact: fact.kind != "single")))
-        for number, facts in launches.items()
+        if kind := _KINDS_OF_LAUNCH.get(piece.metric or ""):
+            launches.setdefault(number, []).append(_of_evidence(kind, piece, number))
+    return [
+        _RunSubject([*_of_run(run)]),
+        *(
+            _RunSubject(sorted(facts, key=lambda fact: fact.kind != "single"), (), number)
+            for number, facts in launches.items()
+        ),
+        *(_kernel(row, positions.table.kernels, profile, launches) for row in run.kernels),
     ]
-    parts += [_kernel(row, positions.table.kernels, profile, launches) for row in run.kernels]
-    return _RunSubjects(_RunSubject((), None, tuple(_of_run(run))), tuple(parts))
-
-
-def _reading(piece: Evidence, launch: int | None = None) -> ReportValue:
-    return ReportValue(piece.label, Quantity(piece.value, piece.unit), None, launch)
 
 
 def _of_run(run: WholeRun) -> Iterator[_RunValue]:
     pieces = run.book.by_slug()
-    yield from (
-        _RunValue(kind, _reading(pieces[name]))
-        for name, kind in _KINDS_OF_RUN.items()
-        if name in pieces
-    )
+    for name, kind in _KINDS_OF_RUN.items():
+        if name in pieces:
+            yield _of_evidence(kind, pieces[name])
     if run.wall_seconds is not None:
         yield _fact("total", "time of the whole program", run.wall_seconds * 1e9, "ns")
-    yield from _of_memory(run)
-
-
-def _of_memory(run: WholeRun) -> Iterator[_RunValue]:
-    moved, managed = run.migrations, run.managed_bytes
-    if moved is not None:
+    if (moved := run.migrations) is not None:
         yield _fact("faults", "groups of GPU page faults in the run", moved.fault_groups, "")
         yield _fact("bytes", "managed memory moved to the GPU", moved.to_gpu_bytes, "byte")
         yield _fact("bytes", "managed memory moved to the host", moved.to_host_bytes, "byte")
-    if managed is not None:
-        yield _fact("bytes", "managed memory allocated", managed, "byte")
+    if run.managed_bytes is not None:
+        yield _fact("bytes", "managed memory allocated", run.managed_bytes, "byte")
 
 
 def _kernel(
     row: KernelRow,
     kernels: Sequence[KernelRun],
     profile: Profile,
-    launches: dict[int, list[_RunValue]],
+    launches: Mapping[int, Sequence[_RunValue]],
 ) -> _RunSubject:
-    shapes = [kernel for kernel in kernels if (kernel.full or kernel.short) == row.kernel_full]
     named = [profile.launches[number].name for number in row.profiled]
     names = {row.kernel, *(n for each in named for n in (each.short, each.full, each.function))}
+    shapes = [kernel for kernel in kernels if (kernel.full or kernel.short) == row.kernel_full]
+    total, count = sum(k.total_ns for k in shapes), sum(k.launches for k in shapes)
+    share, counted, busy, *ends = row.evidence
     facts = [
-        *_of_kernel(row, shapes),
-        *(
-            fact
-            for number in row.profiled
-            for fact in launches.get(number, ())
-            # What one of several launches represents is not the value of the kernel.
-            if fact.kind == "single" or len(row.profiled) == 1
-        ),
-        *_of_single_launches(row, shapes),
+        _of_evidence("total", busy),
+        _of_evidence("launches", counted),
+        _of_evidence("share", share),
+        _fact("total", f"sum of durations of {row.kernel}", total, "ns"),
     ]
-    return _RunSubject(tuple(filter(None, names)), None, tuple(facts))
-
-
-def _of_kernel(row: KernelRow, shapes: Sequence[KernelRun]) -> Iterator[_RunValue]:
-    share, launches, busy, *_ = row.evidence
-    yield _RunValue("total", _reading(busy))
-    yield _RunValue("launches", _reading(launches))
-    yield _RunValue("share", _reading(share))
-    total = sum(kernel.total_ns for kernel in shapes)
-    yield _fact("total", f"sum of durations of {row.kernel}", total, "ns")
-
-
-def _of_single_launches(row: KernelRow, shapes: Sequence[KernelRun]) -> Iterator[_RunValue]:
-    total, launches = sum(k.total_ns for k in shapes), sum(k.launches for k in shapes)
-    if launches:
-        yield _fact("single", f"average duration of {row.kernel}", total / launches, "ns")
-    yield from (_RunValue("single", _reading(end)) for end in row.evidence[3:])
-    for kernel in shapes:
-        if kernel.median_ns is not None:
-            yield _fact("single", f"median duration of {row.kernel}", kernel.median_ns, "ns")
-
-
-def _fact(kind: _RunValueKind, label: str, value: float, unit: str) -> _RunValue:
-    return _RunValue(kind, ReportValue(label, Quantity(value, unit), None, None))
+    for number in row.profiled:
+        # What one of several launches represents is not the value of the kernel.
+        own = launches.get(number, ())
+        facts += [fact for fact in own if fact.kind == "single" or len(row.profiled) == 1]
+    if count:
+        facts.append(_fact("single", f"average duration of {row.kernel}", total / count, "ns"))
+    facts += [_of_evidence("single", end) for end in ends]
+    medians = [kernel.median_ns for kernel in shapes if kernel.median_ns is not None]
+    facts += [_fact("single", f"median duration of {row.kernel}", ns, "ns") for ns in medians]
+    return _RunSubject(facts, names - {""})

@@ -14,14 +14,14 @@ from keet.profile import Launch
 from keet.verification.claims import Claim
 from keet.verification.numbers import TextNumber
 from keet.verification.report_values import ReportValue
+from keet.verification.sentences import CLAUSE_END
 from keet.verification.subjects import LaunchName
-from keet.verification.verdicts import CheckedNumber, agrees_with_report
+from keet.verification.verdicts import CheckedNumber, agrees_with_report, not_found
 
 _Readings = Callable[[Claim, Launch], Sequence[ReportValue]]
 _NEGATED = re.compile(r"\b(?:not|no|never|cannot|nor|hardly|without)\b|n['’]t\b", re.IGNORECASE)
 _AGAINST = re.compile(r"\b(?:no|not)\s+\w+\s+than\s+(?:the\s+)?\Z", re.IGNORECASE)
 """`no more than`: the bound of the number is the right one already."""
-_CLAUSE_END = re.compile(r"[,;:()]|\b(?:while|whereas|but|and)\b")
 _CHANGE = re.compile(r"\s*(?:\bto\b|→|->)\s*")
 NOT_CHECKED = "not checked: "
 NO_SUCH_LAUNCH = f"{NOT_CHECKED}the launch with this number is of another kernel"
@@ -39,14 +39,14 @@ def not_of_each(claim: Claim, values: Sequence[ReportValue]) -> CheckedNumber | 
     if number.bound is None or not any(agrees_with_report(number, value) for value in values):
         return None
     before = _AGAINST.sub("", claim.sentence.text[: number.start])
-    if _NEGATED.search(_CLAUSE_END.split(before)[-1]):
-        return CheckedNumber(number, "not_found", None, _NEGATION)
+    if _NEGATED.search(CLAUSE_END.split(before)[-1]):
+        return not_found(number, _NEGATION)
     likeliest = [value for value in values if value.label == values[0].label]
     others = [value for value in likeliest if not agrees_with_report(number, value)]
     if not others or len({value.launch for value in values}) == 1:
         return None
     reason = Sentence("; ").join([f"{NOT_CHECKED}it is not true of each launch", str(others[0])])
-    return CheckedNumber(number, "not_found", None, reason)
+    return not_found(number, reason)
 
 
 def of_same_launch(
@@ -73,21 +73,12 @@ def of_same_launch(
         launches = subjects(group[-1])
         if len(group) > 1 and len(launches) > 1:
             owners = [_owners(claim, launches, readings) for claim in group]
-            wrong = _are_swapped(group, owners, second) if second else _are_apart(owners)
+            known = [each for each in owners if each]  # a number that no launch has is of several
+            are_apart = len(known) > 1 and not set.intersection(*known)
+            wrong = _are_swapped(group, owners, second) if second else are_apart
             if wrong and (second or not _are_in_order(group, owners, launches)):
                 apart.update(claim.number for claim in group)
-    return [
-        CheckedNumber(check.number, "not_found", None, _NO_LAUNCH)
-        if check.number in apart
-        else check
-        for check in checks
-    ]
-
-
-def _are_apart(owners: Sequence[set[Launch]]) -> bool:
-    """A number that no launch has is not about single launches."""
-    known = [each for each in owners if each]
-    return len(known) > 1 and not set.intersection(*known)
+    return [not_found(c.number, _NO_LAUNCH) if c.number in apart else c for c in checks]
 
 
 def _are_in_order(
@@ -134,15 +125,12 @@ def check_shape(claim: Claim, launches: Sequence[Launch]) -> CheckedNumber:
         every = {"grid": launch.grid, "block": launch.block, "cluster": launch.cluster}
         for word in wanted[:1] or every:
             if shape := every[word]:
-                if _padded(number.shape or ()) == shape:
+                said = number.shape or ()
+                if said + (1,) * (3 - len(said)) == shape:
                     return CheckedNumber(number, "confirmed", None, f"the {word} of #{launch.id}")
                 shapes[word] = shape
     if not wanted or not shapes:
-        return CheckedNumber(number, "not_found", None, "no grid or block of that shape")
+        return not_found(number, "no grid or block of that shape")
     word, right = next(iter(shapes.items()))
-    said = "x".join(map(str, right)).removesuffix("x1")
-    return CheckedNumber(number, "contradicted", None, f"the {word} is {said}")
-
-
-def _padded(shape: tuple[int, ...]) -> tuple[int, ...]:
-    return shape + (1,) * (3 - len(shape))
+    size = "x".join(map(str, right)).removesuffix("x1")
+    return CheckedNumber(number, "contradicted", None, f"the {word} is {size}")

@@ -9,31 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from keet.profile import Launch
-from keet.verification.claims import Spanned, Where, in_order
+from keet.verification.claims import Where, in_order
 from keet.verification.metric_names import TIME_SHARE, Term
 from keet.verification.numbers import TextNumber
-from keet.verification.quantifiers import Quantifier
+from keet.verification.quantifiers import Quantifier, QuantifierKind
+from keet.verification.sentences import Span, Spanned, blanked
 from keet.verification.subjects import LaunchName
-
-Combination = Literal[
-    "every",
-    "all",
-    "none",
-    "not_every",
-    "exactly",
-    "at_least",
-    "all_but",
-    "most",
-    "sum",
-    "mean",
-    "longest",
-    "shortest",
-    "unclear",
-]
-"""`all`: each of them, or their sum; the words do not say which."""
 
 _RANKED = ("longest", "shortest", "ranked")
 _HARMLESS = ("every", "all", "plural", "sum", "mean", "loose", *_RANKED)
@@ -53,7 +37,7 @@ _BEFORE_NUMBER = re.compile(
     re.IGNORECASE,
 )
 _RESTRICTED = re.compile(
-    r"[`*\s]*\b(?:of|with|over|above|below|under|between|at|on|from|by|up|more|less|longer|shorter)\b",
+    r"[`*\s]*\b(of|with|over|above|below|under|between|at|on|from|by|up|more|less|longer|shorter)\b",
     re.IGNORECASE,
 )
 """After the launches: words that choose some of them, as in `all launches of 256 blocks`."""
@@ -74,15 +58,12 @@ _ASIDE = re.compile(r"\([^()]*\)")
 _STOP = re.compile(r"[,;:()]")
 
 
-class Span(NamedTuple):
-    start: int
-    end: int
-
-
 class Scope(NamedTuple):
     """Several launches, and how their values are combined."""
 
-    how: Combination
+    how: QuantifierKind
+    """How their values are combined. `all`: each of them, or their sum; the words do not say
+    which."""
     sets: tuple[tuple[Launch, ...], ...] = ()
     """The launches. Several sets if the words leave open which one is meant: then a claim has to
     be true for each of them."""
@@ -212,17 +193,16 @@ def _of_list(sentence: Sentence) -> Scope | None:
         return None
     paired = in_order(text, sentence.numbers, names)
     members = [n for n, a, b in zip(names, [False, *joined], [*joined, False]) if a or b]
-    own = [n for n in sentence.numbers if n in paired or _nearest(n, names) not in members]
+    own = []
+    for number in sentence.numbers:
+        before = [name for name in names if name.start < number.start]
+        if number in paired or (before[-1] if before else names[0]) not in members:
+            own.append(number)
     launches = _union(members)
     if len(launches) < 2 or len(own) == len(sentence.numbers):
         return None
     spans = tuple(Span(number.start, number.end) for number in own)
     return Scope("all", (launches,), named=True, own=spans)
-
-
-def _nearest(number: Spanned, names: Sequence[LaunchName]) -> LaunchName:
-    before = [name for name in names if name.start < number.start]
-    return before[-1] if before else names[0]
 
 
 def _union(names: Iterable[LaunchName]) -> tuple[Launch, ...]:
@@ -272,13 +252,13 @@ _IT = re.compile(r"\b(?:it|its|(?:the|this)\s+(?:kernel|launch))\b", re.IGNORECA
 
 def _combination(  # noqa: PLR0911
     quantifiers: Sequence[Quantifier],
-) -> tuple[Combination, Quantifier]:
+) -> tuple[QuantifierKind, Quantifier]:
     """How values are combined, and the quantifier that says so."""
     subsets = [q for q in quantifiers if q.kind in ("first", "last")]
     groups = [q for q in quantifiers if q.kind in ("all", "plural")]
     aggregates = [q for q in quantifiers if q.kind in _AGGREGATES]
     rest = [q for q in quantifiers if q not in (*subsets, *groups, *aggregates)]
-    unclear: tuple[Combination, Quantifier] = "unclear", quantifiers[0]
+    unclear: tuple[QuantifierKind, Quantifier] = "unclear", quantifiers[0]
     if len(groups) + len(subsets) > 1:
         return unclear
     per_launch = all(q.kind == "every" for q in rest)
@@ -287,35 +267,22 @@ def _combination(  # noqa: PLR0911
         is_mean = kinds == {"mean"} and per_launch and len(rest) <= 1 and not (rest and groups)
         if len(kinds) > 1 or (rest and not is_mean):
             return unclear
-        return aggregates[0].kind, aggregates[0]  # type: ignore[return-value]
+        return aggregates[0].kind, aggregates[0]
     if not rest:
         return "all", (*groups, *subsets)[0]
     if len(rest) > 1 or rest[0].kind in ("loose", "only", "unclear", "ranked"):
         return unclear
     if groups or subsets:  # `12 us per launch for the first two launches`
         return ("every", rest[0]) if per_launch else unclear
-    return rest[0].kind, rest[0]  # type: ignore[return-value]
+    return rest[0].kind, rest[0]
 
 
 def _is_understood(sentence: Sentence) -> bool:
     """Whether keet knows all words besides names, metrics, numbers and quantifiers."""
-    spans: list[Spanned] = [
-        *sentence.names,
-        *sentence.terms,
-        *sentence.numbers,
-        *sentence.quantifiers,
-    ]
-    rest = blanked(sentence.text, [*spans, *_bounds(sentence)])
-    words = _WORD.findall(rest.lower())
-    return all(word in _KNOWN_WORDS for word in words) and not _is_restricted(sentence)
-
-
-def blanked(text: str, spans: Iterable[Spanned]) -> str:
-    """The text with spaces in place of the spans; the length is the same."""
-    characters = list(text)
-    for span in spans:
-        characters[span.start : span.end] = " " * (span.end - span.start)
-    return "".join(characters)
+    _, names, terms, numbers, quantifiers = sentence
+    spans: list[Spanned] = [*names, *terms, *numbers, *quantifiers, *_bounds(sentence)]
+    rest = blanked(sentence.text, spans)
+    return _KNOWN_WORDS.issuperset(_WORD.findall(rest.lower())) and not _is_restricted(sentence)
 
 
 def _bounds(sentence: Sentence) -> Iterator[Span]:
@@ -327,14 +294,12 @@ def _bounds(sentence: Sentence) -> Iterator[Span]:
 
 def _is_restricted(sentence: Sentence) -> bool:
     ends = {q.end for q in sentence.quantifiers if q.noun} | {n.end for n in sentence.names}
-    starts = [name.start for name in sentence.names] + [q.start for q in sentence.quantifiers]
+    starts = {n.start for n in sentence.names} | {q.start for q in sentence.quantifiers}
     for end in ends:
-        found = _RESTRICTED.match(sentence.text, end)
+        match = _RESTRICTED.match(sentence.text, end)
         behind = _AFTER.match(sentence.text, end)
-        if found and not {found.start(), behind.end() if behind else -1}.intersection(starts):
-            at = re.compile(r"[`*\s]*").match(sentence.text, end)
-            if at is None or at.end() not in starts:
-                return True
+        if match and starts.isdisjoint((end, match.start(1), behind.end() if behind else -1)):
+            return True
     return False
 
 

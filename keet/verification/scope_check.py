@@ -17,7 +17,14 @@ from keet.verification.claims import Claim
 from keet.verification.numbers import TextNumber
 from keet.verification.report_values import ReportValue
 from keet.verification.scope import Scope
-from keet.verification.verdicts import CheckedNumber, CheckedSentence, agrees, agrees_with_report
+from keet.verification.verdicts import (
+    CheckedNumber,
+    CheckedSentence,
+    agrees,
+    agrees_with_report,
+    confirmed,
+    not_found,
+)
 
 _Readings = Callable[[Claim, Launch], Sequence[ReportValue]]
 _LISTED = re.compile(r"\s*(?:,|,?\s*\b(?:and|or|to)\b|/|-|–)\s*")
@@ -39,14 +46,14 @@ class ScopeChecker:
 
     def __init__(self, scope: Scope, claims: Sequence[Claim], readings: _Readings) -> None:
         self._scope = scope
+        self._claims = claims
         self._readings = readings
         self._lists = list(_lists(claims))
 
-    def checks(self, claims: Sequence[Claim]) -> list[CheckedNumber]:
-        found = [self._check(claim) for claim in claims if not self._is_count(claim)]
-        right = all(check.verdict == "confirmed" for check in found)
-        verdicts = {check.number: check for check in found}
-        return [verdicts.get(c.number) or self._count(c, is_right=right) for c in claims]
+    def checks(self) -> list[CheckedNumber]:
+        checks = {c.number: self._check(c) for c in self._claims if not self._is_count(c)}
+        right = all(check.verdict == "confirmed" for check in checks.values())
+        return [checks.get(c.number) or self._count(c, is_right=right) for c in self._claims]
 
     def _is_count(self, claim: Claim) -> bool:
         """`All 4 launches`: the number belongs to the quantifier."""
@@ -56,28 +63,35 @@ class ScopeChecker:
     def _count(self, claim: Claim, *, is_right: bool) -> CheckedNumber:
         """A wrong count leaves no set of launches, so the scope of the sentence is unclear."""
         if self._scope.how == "unclear" or not is_right:
-            return _unchecked(claim, _NOT_CHECKED)
+            return not_found(claim.number, _NOT_CHECKED)
         count = constant(len(self._scope.sets[0]), "", "launches")
         reason = Sentence("{count} launches", count=count)
         return CheckedNumber(claim.number, "confirmed", None, reason)
 
     def _check(self, claim: Claim) -> CheckedNumber:
         if self._scope.how == "unclear" or claim.place or claim.number.unit == "x":
-            return _unchecked(claim, _NOT_CHECKED)
+            return not_found(claim.number, _NOT_CHECKED)
         found = [self._over(claim, launches) for launches in self._scope.sets]
         same = {check.verdict for check in found} == {found[0].verdict}
-        return found[0] if same else _unchecked(claim, _NOT_CHECKED)
+        return found[0] if same else not_found(claim.number, _NOT_CHECKED)
 
     def _over(self, claim: Claim, launches: Sequence[Launch]) -> CheckedNumber:
-        for group in self._lists:
-            if claim.number in group:
-                return self._in_order(claim, launches, group)
-        if self._scope.how in ("longest", "shortest"):
-            return self._chosen(claim, launches)
+        how = self._scope.how
+        if numbers := next((each for each in self._lists if claim.number in each), None):
+            # `The two launches take 69.34 us and 12.26 us`: in the order of the launches
+            if how not in ("all", "every") or len(numbers) != len(launches):
+                return not_found(claim.number, _LISTS)
+            launches = [launches[numbers.index(claim.number)]]
+        elif how in ("longest", "shortest"):
+            times = [time.value for each in launches if (time := each.get("duration"))]
+            if len(times) != len(launches):
+                return not_found(claim.number, _NOT_MEASURED)
+            right = max(times) if how == "longest" else min(times)
+            launches = [launches[times.index(right)]]
         columns = self._columns(claim, launches)
         if not columns:
-            return _unchecked(claim, _NOT_MEASURED)
-        if self._scope.how in ("sum", "mean"):
+            return not_found(claim.number, _NOT_MEASURED)
+        if how in ("sum", "mean"):
             return self._combined(claim, columns)
         return self._judged(claim, columns)
 
@@ -90,39 +104,17 @@ class ScopeChecker:
             return []
         return [[row[label] for row in rows] for label in labels]
 
-    def _in_order(
-        self, claim: Claim, launches: Sequence[Launch], group: Sequence[TextNumber]
-    ) -> CheckedNumber:
-        """`The two launches take 69.34 us and 12.26 us`: in the order of the launches."""
-        if self._scope.how not in ("all", "every") or len(group) != len(launches):
-            return _unchecked(claim, _LISTS)
-        columns = self._columns(claim, [launches[group.index(claim.number)]])
-        return self._judged(claim, columns) if columns else _unchecked(claim, _NOT_MEASURED)
-
-    def _chosen(self, claim: Claim, launches: Sequence[Launch]) -> CheckedNumber:
-        times = [launch.get("duration") for launch in launches]
-        known = [time.value for time in times if time is not None]
-        if len(known) != len(launches):
-            return _unchecked(claim, _NOT_MEASURED)
-        right = max(known) if self._scope.how == "longest" else min(known)
-        columns = self._columns(claim, [launches[known.index(right)]])
-        return self._judged(claim, columns) if columns else _unchecked(claim, _NOT_MEASURED)
-
     def _judged(self, claim: Claim, columns: Sequence[Sequence[ReportValue]]) -> CheckedNumber:
         """Confirmed by the likeliest meaning; contradicted only if no meaning makes it true."""
         likeliest = columns[0]
         if self._holds(claim, likeliest, strict=True):
-            return _confirmed(claim, _witness(claim, likeliest))
+            fitting = (r for r in likeliest if agrees_with_report(claim.number, r))
+            return confirmed(claim.number, next(fitting, likeliest[0]))
         if any(self._holds(claim, column, strict=False) for column in columns) or not claim.firm:
-            return _unchecked(
-                claim,
-                Sentence(
-                    "not checked: {values}",
-                    values=Sentence("; ").join(map(str, likeliest[:3])),
-                ),
-            )
+            values = Sentence("; ").join(map(str, likeliest[:3]))
+            return not_found(claim.number, Sentence("not checked: {values}", values=values))
         if self._scope.how == "all" and _agrees(claim.number, _sum(likeliest)):
-            return _unchecked(claim, _EITHER)
+            return not_found(claim.number, _EITHER)
         wrong = [r for r in likeliest if not agrees_with_report(claim.number, r)] or likeliest
         reason = Sentence("; ").join(map(str, wrong[:3]))
         return CheckedNumber(claim.number, "contradicted", wrong[0], reason)
@@ -165,12 +157,12 @@ class ScopeChecker:
                 label = value.label.replace("Sum", "Mean", 1)
                 value = value._replace(label=label, quantity=mean, rounding=value.rounding / size)
             if _surely(claim.number, value):
-                return _confirmed(claim, value)
+                return confirmed(claim.number, value)
             weighted = self._scope.how == "mean" and not _adds_up(column[0])
             if weighted or not claim.firm or _agrees(claim.number, value):
-                return _unchecked(claim, Sentence("not checked: {value}", value=str(value)))
+                return not_found(claim.number, Sentence("not checked: {value}", value=str(value)))
             return CheckedNumber(claim.number, "contradicted", value, str(value))
-        return _unchecked(claim, _NO_SUM)
+        return not_found(claim.number, _NO_SUM)
 
 
 def relations_in_scope(
@@ -192,17 +184,7 @@ def relations_in_scope(
 
 
 def unchecked_sentence(checked: CheckedSentence) -> CheckedSentence:
-    checks = (
-        CheckedNumber(each.number, "not_found", None, _NOT_CHECKED) for each in checked.checks
-    )
-    relations = (
-        replace(each, verdict="not_found", reason=_NOT_CHECKED) for each in checked.relations
-    )
-    return checked._replace(checks=tuple(checks), relations=tuple(relations), is_quantified=True)
-
-
-def _witness(claim: Claim, column: Sequence[ReportValue]) -> ReportValue:
-    return next((r for r in column if agrees_with_report(claim.number, r)), column[0])
+    return checked.unchecked(_NOT_CHECKED)._replace(is_quantified=True)
 
 
 def _surely(number: TextNumber, value: ReportValue) -> bool:
@@ -228,14 +210,6 @@ def _adds_up(value: ReportValue) -> bool:
     if spec is not None:
         return spec.id in _ADDED or any(name.endswith(".sum") for name in spec.names)
     return value.label in _ADDED_LABELS
-
-
-def _confirmed(claim: Claim, value: ReportValue) -> CheckedNumber:
-    return CheckedNumber(claim.number, "confirmed", value, str(value))
-
-
-def _unchecked(claim: Claim, reason: str) -> CheckedNumber:
-    return CheckedNumber(claim.number, "not_found", None, reason)
 
 
 def _lists(claims: Sequence[Claim]) -> Iterator[list[TextNumber]]:

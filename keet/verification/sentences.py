@@ -1,17 +1,16 @@
 """Splits a text into sentences, list items and table rows, and finds what states nothing in them.
 
 Passages about no launch are blanked out: quoted source, commands, footers. Digits that are no
-numbers are skipped: code, places, identifiers, versions, dates. One pattern for all of these would
-take longer to compile than explaining a launch. So there are several, chosen by the first character
-and compiled when a text needs them. The first one that matches decides; `_ALL` is their order, and
-a test compares both ways at each position of many texts.
+numbers are skipped: code, places, identifiers, versions, dates.
 """
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from functools import lru_cache
+from typing import NamedTuple, Protocol
 
 from keet.profile import Launch
 from keet.profile.names import file_name
@@ -44,6 +43,19 @@ _LONGEST_SENTENCE = 1000
 """Characters; longer sentences are cut at a space."""
 
 
+class Spanned(Protocol):
+    @property
+    def start(self) -> int: ...
+
+    @property
+    def end(self) -> int: ...
+
+
+class Span(NamedTuple):
+    start: int
+    end: int
+
+
 class SentenceSpan(NamedTuple):
     text: str
     start: int
@@ -51,6 +63,25 @@ class SentenceSpan(NamedTuple):
     @property
     def end(self) -> int:
         return self.start + len(self.text)
+
+
+CLAUSE_END = re.compile(r"[,;:()]|\b(?:while|whereas|but|and)\b")
+
+
+def clause_around(text: str, start: int, end: int) -> Span:
+    """The clause of a passage."""
+    ends = _clause_ends(text)
+    before = bisect_right(ends, start, key=lambda span: span.end)
+    behind = bisect_left(ends, end, key=lambda span: span.start)
+    return Span(
+        ends[before - 1].end if before else 0,
+        ends[behind].start if behind < len(ends) else len(text),
+    )
+
+
+@lru_cache(maxsize=8)
+def _clause_ends(text: str) -> tuple[Span, ...]:
+    return tuple(Span(*match.span()) for match in CLAUSE_END.finditer(text))
 
 
 def split_sentences(text: str) -> Iterator[SentenceSpan]:
@@ -163,6 +194,14 @@ def _blank(passage: str) -> str:
     return re.sub(r"[^\n]", " ", passage)
 
 
+def blanked(text: str, spans: Iterable[Spanned]) -> str:
+    """The text with spaces in place of the spans; the length is the same."""
+    characters = list(text)
+    for span in spans:
+        characters[span.start : span.end] = " " * (span.end - span.start)
+    return "".join(characters)
+
+
 def without_quotes(text: str, launches: Iterable[Launch], places: Iterable[TextPlace]) -> str:
     """The text with blanks for quoted source lines. `places`: all places of the text; the quotation
     follows its place."""
@@ -227,8 +266,6 @@ def _matching(text: str, code: str, start: int) -> tuple[int, int]:
     return end, len(code)
 
 
-_FLAGS = re.VERBOSE | re.MULTILINE | re.DOTALL
-
 _CODE = r"```.*?(?:```|\Z) | ~~~.*?(?:~~~|\Z) | `[^`\n]*`"
 _ADDRESS = r"https?://\S+"
 _HEADING = r"^[ ]{0,3}\#{1,6}[ ][^\n]*"
@@ -263,126 +300,20 @@ _WORD = rf"[A-Za-z_]\w*{_INDEX}(?:[-.:/]+[A-Za-z_]\w*{_INDEX})*(?:-\d[\w]*)*"
 """Words and identifiers: `sm_90`, `L2`, `nodes.parts[2]`."""
 _ORDINAL = r"\b\d+(?:st|nd|rd|th|D|d)\b | \b\d+-(?:[dD]\b|bit|byte|lane|wide)"
 
-_ALL = (
-    *(_CODE, _ADDRESS, _HEADING, _LISTED, _PLACE + _MORE_LINES, _OPCODE, _NUMBERED, _REFERENCE),
-    *(_DATE, _PRODUCT, _VERSION, _TEMPLATE, _WORD, _ORDINAL),
+_IGNORED = re.compile(
+    "|".join(
+        (
+            *(_CODE, _ADDRESS, _HEADING, _LISTED, _PLACE + _MORE_LINES, _OPCODE, _NUMBERED),
+            *(_REFERENCE, _DATE, _PRODUCT, _VERSION, _TEMPLATE, _WORD, _ORDINAL),
+        )
+    ),
+    re.VERBOSE | re.MULTILINE | re.DOTALL,
 )
-
-
-def _first_of(*parts: str) -> re.Pattern[str]:
-    return re.compile("|".join(parts), _FLAGS)
-
-
-_ANY = _first_of(*_ALL)
-_AT_CODE = _first_of(_CODE)
-_AT_HASH = _first_of(_HEADING, _REFERENCE)
-_AT_LINE = _first_of(_HEADING, _LISTED)
-_AT_PLACE = _first_of(_PLACE)
-_AT_MORE_LINES = _first_of(_MORE_LINES)
-_AT_DIGIT = _first_of(_LISTED, _DATE, _VERSION, _ORDINAL)
-_AT_DIGIT_OF_PATH = _first_of(_LISTED, _PLACE + _MORE_LINES, _DATE, _VERSION, _ORDINAL)
-_AT_WORD = _first_of(_TEMPLATE, _WORD)
-_AT_NAME = _first_of(_ADDRESS, _OPCODE, _NUMBERED, _PRODUCT, _TEMPLATE, _WORD)
-_PATH = re.compile(r"[\w./\\-]{0,212}")
-"""Longest path before the colon of a place."""
-_IDENTIFIER = re.compile(r"\w+")
-_LINES_FOLLOW = re.compile(r"(?:,|\s+and|\s+or|,\s+and)\s+\d")
-_NUMBER_BEHIND = re.compile(r"\.?\s+(?:[v#]?\d|[Cc]apability|Compute)")
-
-_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_")
-_NAMES = frozenset(
-    (
-        *("Line", "line", "Lines", "lines", "Launch", "launch", "Launches", "launches", "CUDA"),
-        *("ncu", "Driver", "driver", "Version", "version", "cc", "Compute", "compute", "Nsight"),
-        *("Python", "PCIe", "PyTorch", "Triton", "RTX", "GTX", "Quadro", "Tesla", "GeForce"),
-        *("Figure", "Fig", "Table", "Section", "Step", "PTX"),
-    )
-)
-"""First words of names that include the number after them."""
-_NEVER_BEHIND = frozenset(" ,;%\n")
-"""Characters that never follow the digits of ignored text."""
-_PROSE = re.compile(
-    r"(?:[A-Za-z_]\w*(?:[-/][A-Za-z_]\w*)*(?=[ ,;()%]|\Z)(?!\s+(?:[v#]?\d|[Cc]apability|Compute))"
-    r"|(?<=[^\n])[ ,;()%])+"
-)
-"""Plain words, in which no ignored text with digits can begin."""
-
-
-def skip_prose(text: str, position: int) -> int:
-    """End of the plain words at `position`."""
-    found = _PROSE.match(text, position)
-    return found.end() if found else position
+"""The first one that matches decides."""
 
 
 def end_of_ignored(text: str, position: int) -> int:
-    """End of the ignored text that begins at `position`; `position` if none does."""
-    first = text[position]
-    if first in _LETTERS:
-        found = _at_letter(text, position)
-    elif first in "0123456789":
-        known = _AT_DIGIT_OF_PATH if _is_path(text, position) else _AT_DIGIT
-        found = known.match(text, position)
-    elif first in "`~":
-        found = _AT_CODE.match(text, position)
-    elif first == "#":
-        found = _AT_HASH.match(text, position)
-    elif first in " \t*+":
-        found = _AT_LINE.match(text, position) if _begins_line(text, position) else None
-    elif first in "-./\\" or first.isalnum():
-        found = _ANY.match(text, position) if _may_begin(text, position) else None
-    else:
-        return position
-    return found.end() if found else position
-
-
-def is_ignored(text: str, position: int, end: int) -> bool:
-    """Whether the digits from `position` to `end` are part of ignored text."""
-    behind = text[end : end + 1]
-    if not behind or behind in _NEVER_BEHIND or _is_factor(text, end):
-        return False
-    return end_of_ignored(text, position) >= end
-
-
-def _is_factor(text: str, end: int) -> bool:
-    """`2.1x`, not followed by something that makes it a name."""
-    return text[end] == "x" and (text[end + 1 : end + 2] or " ") in _NEVER_BEHIND
-
-
-def _begins_line(text: str, position: int) -> bool:
-    return position == 0 or text[position - 1] == "\n"
-
-
-def _may_begin(text: str, position: int) -> bool:
-    """Whether a place or a list item may begin here; letters of other scripts may begin
-    anything."""
-    first = text[position]
-    return not first.isascii() or _begins_line(text, position) or _is_path(text, position)
-
-
-def _is_path(text: str, position: int) -> bool:
-    """Whether a colon and a digit end what may be a path."""
-    found = _PATH.match(text, position)
-    colon = found.end() if found else position
-    return text[colon : colon + 1] == ":" and text[colon + 1 : colon + 2].isdecimal()
-
-
-def _at_letter(text: str, position: int) -> re.Match[str] | None:
-    if _is_path(text, position) and (place := _AT_PLACE.match(text, position)):
-        follow = _LINES_FOLLOW.match(text, place.end())
-        return _AT_MORE_LINES.match(text, place.end()) if follow else place
-    known = _AT_NAME if _may_be_name(text, position) else _AT_WORD
-    return known.match(text, position)
-
-
-def _may_be_name(text: str, position: int) -> bool:
-    """Whether a pattern that precedes those of `_AT_WORD` may match."""
-    found = _IDENTIFIER.match(text, position)
-    word, end = (found[0], found.end()) if found else ("", position)
-    if word in _NAMES:
-        return _NUMBER_BEHIND.match(text, end) is not None
-    if word[0] == "v" and word[1:2].isdecimal():
-        return True
-    is_opcode = (
-        word[0].isupper() and text[end : end + 1] == "." and text[end + 1 : end + 2].isalnum()
-    )
-    return is_opcode or word in ("http", "https")
+    """End of the text that begins at `position` and whose digits state no number: code, a place, a
+    name, a version, a date. `position` if none does."""
+    match = _IGNORED.match(text, position)
+    return match.end() if match else position

@@ -10,13 +10,13 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from itertools import pairwise
-from typing import NamedTuple, overload
+from typing import NamedTuple
 
 from keet.profile import Launch
 from keet.profile.launch_sequences import MAX_DECODED
 from keet.profile.names import KernelName, file_name
 
-_LAUNCH = re.compile(r"\b[Ll]aunch\s+#?(\d+)\b|(?<![\w&])#(\d+)\b")
+LAUNCH_NUMBER = re.compile(r"\b[Ll]aunch\s+#?(\d+)\b|(?<![\w&])#(\d+)\b")
 _WORD = re.compile(r"\w+")
 _OBJECT = re.compile(
     r"\b(?:than|so do(?:es)?|(?:un)?like|compared (?:to|with)|relative to|against|versus|vs\.?"
@@ -64,41 +64,24 @@ class LaunchName(NamedTuple):
     launches: tuple[Launch, ...]
 
 
-class LaunchLookup(Sequence[Launch]):
+class LaunchLookup(tuple[Launch, ...]):
     """Launches of one or two reports, found by number and by name. Indices are built once, and the
     results of recent sentences are cached: every check asks for them."""
 
-    def __init__(self, launches: Sequence[Launch]) -> None:
-        self._launches = tuple(launches)
-        self._found: dict[str, list[LaunchName]] = {}
-
-    def __len__(self) -> int:
-        return len(self._launches)
-
-    @overload
-    def __getitem__(self, at: int) -> Launch: ...
-
-    @overload
-    def __getitem__(self, at: slice) -> tuple[Launch, ...]: ...
-
-    def __getitem__(self, at: int | slice) -> Launch | tuple[Launch, ...]:
-        return self._launches[at]
-
-    def __iter__(self) -> Iterator[Launch]:
-        return iter(self._launches)
+    # No `__slots__`: cached properties need `__dict__`.
 
     @property
     def are_many(self) -> bool:
         """Too many to read line tables and source files of each."""
-        return len(self._launches) > MAX_DECODED
+        return len(self) > MAX_DECODED
 
     @cached_property
     def of_each_kernel(self) -> tuple[Launch, ...]:
         """All launches; if there are many, the first of each kernel, because the others have the
         same code."""
         if not self.are_many:
-            return self._launches
-        return tuple(self._launches[places[0]] for places in self._by_name.values())
+            return self
+        return tuple(self[places[0]] for places in self._by_name.values())
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -106,6 +89,10 @@ class LaunchLookup(Sequence[Launch]):
         forms = {form for name in self._by_name for form in _forms(name)}
         forms |= {launch.device.name or "" for launch in self.of_each_kernel}
         return tuple(sorted(forms - {""}, key=len, reverse=True))
+
+    @cached_property
+    def _found(self) -> dict[str, list[LaunchName]]:
+        return {}
 
     def named_in(self, text: str) -> list[LaunchName]:
         """Launches by number, and by the name of their kernel, in the order of the text."""
@@ -118,14 +105,16 @@ class LaunchLookup(Sequence[Launch]):
     def _find(self, text: str) -> list[LaunchName]:
         found = [
             LaunchName(m.start(), m.end(), self._by_number[number])
-            for m in _LAUNCH.finditer(text)
+            for m in LAUNCH_NUMBER.finditer(text)
             if (number := int(m[1] or m[2])) in self._by_number
         ]
         words: list[LaunchName] = []
-        for name in self._kernels.may_be_in(text):
-            owners = self._kernels.owners[name]
+        first_words = {"", *_WORD.findall(text)} & self._forms_by_word.keys()
+        forms = [form for word in first_words for form in self._forms_by_word[word]]
+        # The longest first: `transpose_tiles` may be part of other names.
+        for name in sorted(forms, key=lambda form: (-len(form), form)):
             said = [
-                LaunchName(m.start(), m.end(), owners)
+                LaunchName(m.start(), m.end(), self._owners[name])
                 for m in _as_word(name).finditer(text)
                 if not any(other.start <= m.start() < other.end for other in found)
             ]
@@ -138,32 +127,33 @@ class LaunchLookup(Sequence[Launch]):
     def _with_ordinals(self, text: str, names: list[LaunchName]) -> list[LaunchName]:
         """`the first launch of A`, `A's last launch`, `the first and the second launch`. Those
         beyond the last launch name none, nor do those of two reports, nor `A in its first`."""
-        if self._are_of_two_reports:
+        if len(self._by_number) < len(self):  # of two reports
             return names
         found: list[LaunchName] = []
-        kernels = [name for name in names if not _LAUNCH.match(text, name.start)]
+
+        def add(start: int, end: int, launches: Sequence[Launch], ordinal: str) -> None:
+            place = _place(ordinal.lower(), len(launches))
+            if place is not None:
+                found.append(LaunchName(start, end, (launches[place],)))
+
+        kernels = [name for name in names if not LAUNCH_NUMBER.match(text, name.start)]
         for match in _ORDINALS.finditer(text):
             behind = next((n for n in names if n.start == match.end()), None)
             before = next((n for n in names if _OWNS.fullmatch(text, n.end, match.start())), None)
             owner = behind or before
-            launches = owner.launches if owner else self._launches
-            several = match["kernel"] and len(self._by_name) != len(self._launches)
-            others = owner is None and any(name.launches != self._launches for name in kernels)
+            launches = owner.launches if owner else self
+            several = match["kernel"] and len(self._by_name) != len(self)
+            others = owner is None and any(name.launches != self for name in kernels)
             if several or others or (match["of"] and behind is None):
                 continue
             end = owner.end if owner is behind and owner else match.end("noun")
             for ordinal in _ORDINAL.finditer(text, match.start(), match.end("ordinals")):
-                place = _place(ordinal[0].lower(), len(launches))
-                if place is not None:
-                    found.append(LaunchName(ordinal.start(), ordinal.end(), (launches[place],)))
+                add(ordinal.start(), ordinal.end(), launches, ordinal[0])
             if found and found[-1].start >= match.start():
                 found[-1] = found[-1]._replace(end=end)
         for name in names:
             if said := _ORDINAL_BEFORE.search(text[max(0, name.start - 16) : name.start]):
-                place = _place(said[1].lower(), len(name.launches))
-                if place is not None:
-                    start = name.start - len(said[0])
-                    found.append(LaunchName(start, name.end, (name.launches[place],)))
+                add(name.start - len(said[0]), name.end, name.launches, said[1])
         taken = [n for n in names if not any(o.start <= n.start < o.end for o in found)]
         taken = [n for n in taken if not any(_OWNS.fullmatch(text, n.end, o.start) for o in found)]
         return sorted([*taken, *found], key=lambda each: each.start)
@@ -172,7 +162,7 @@ class LaunchLookup(Sequence[Launch]):
     def _by_name(self) -> dict[KernelName, list[int]]:
         """Indices of launches."""
         found: dict[KernelName, list[int]] = {}
-        for place, launch in enumerate(self._launches):
+        for place, launch in enumerate(self):
             found.setdefault(launch.name, []).append(place)
         return found
 
@@ -180,50 +170,36 @@ class LaunchLookup(Sequence[Launch]):
     def _by_number(self) -> dict[int, tuple[Launch, ...]]:
         """Launches of two reports may have the same number."""
         found: dict[int, tuple[Launch, ...]] = {}
-        for launch in self._launches:
+        for launch in self:
             found[launch.id] = (*found.get(launch.id, ()), launch)
         return found
 
     @cached_property
-    def _are_of_two_reports(self) -> bool:
-        return len(self._by_number) < len(self._launches)
-
-    @cached_property
     def of_second_report(self) -> frozenset[Launch]:
         """Launches of AFTER, if there are two reports: their numbers begin again."""
-        ids = [launch.id for launch in self._launches]
+        ids = [launch.id for launch in self]
         start = next((at for at in range(1, len(ids)) if ids[at] <= ids[at - 1]), len(ids))
-        return frozenset(self._launches[start:])
+        return frozenset(self[start:])
 
     @cached_property
-    def _kernels(self) -> _Kernels:
-        owners: dict[str, list[KernelName]] = {}
-        for name in self._by_name:
+    def _owners(self) -> dict[str, tuple[Launch, ...]]:
+        """Launches by the forms of their kernels' names."""
+        owners: dict[str, set[int]] = {}
+        for name, places in self._by_name.items():
             for form in {*_forms(name), name.short.split("<")[0]}:
                 if len(form) > 1:
-                    owners.setdefault(form, []).append(name)
-        return _Kernels({form: self._launches_of(names) for form, names in owners.items()})
+                    owners.setdefault(form, set()).update(places)
+        return {form: tuple(self[at] for at in sorted(places)) for form, places in owners.items()}
 
-    def _launches_of(self, names: Sequence[KernelName]) -> tuple[Launch, ...]:
-        places = sorted(place for name in names for place in self._by_name[name])
-        return tuple(self._launches[place] for place in places)
-
-
-class _Kernels:
-    """Launches by the forms of their kernels' names."""
-
-    def __init__(self, owners: dict[str, tuple[Launch, ...]]) -> None:
-        self.owners = owners
-        self._by_word: dict[str, list[str]] = {}
-        """Names by their first word; names that begin with a symbol under the empty string."""
-        for name in owners:
-            word = _WORD.match(name)
-            self._by_word.setdefault(word[0] if word else "", []).append(name)
-
-    def may_be_in(self, text: str) -> list[str]:
-        """The longest first: `transpose_tiles` may be part of other names."""
-        words = {"", *_WORD.findall(text)} & self._by_word.keys()
-        return sorted((name for word in words for name in self._by_word[word]), key=_longest_first)
+    @cached_property
+    def _forms_by_word(self) -> dict[str, list[str]]:
+        """Forms of names by their first word; those that begin with a symbol under the empty
+        string."""
+        forms: dict[str, list[str]] = {}
+        for form in self._owners:
+            word = _WORD.match(form)
+            forms.setdefault(word[0] if word else "", []).append(form)
+        return forms
 
 
 def _is_word(name: str) -> bool:
@@ -262,10 +238,6 @@ def _consistent(text: str, names: list[LaunchName]) -> list[LaunchName]:
     return names
 
 
-def _longest_first(name: str) -> tuple[int, str]:
-    return -len(name), name
-
-
 def _forms(name: KernelName) -> set[str]:
     return {name.short, name.full, name.function, name.mangled}
 
@@ -288,10 +260,6 @@ def _place(ordinal: str, count: int) -> int | None:
 def is_object(text: str, name: LaunchName) -> bool:
     """Whether the sentence compares another launch with this one: `than X`."""
     return bool(_OBJECT.search(text[max(0, name.start - 40) : name.start]))
-
-
-def launch_lookup(launches: Sequence[Launch]) -> LaunchLookup:
-    return launches if isinstance(launches, LaunchLookup) else LaunchLookup(launches)
 
 
 _LINE = re.compile(r"(?<=\w):(\d{1,9})(?!\d)|\b[Ll]ine\s(\d{1,9})(?!\d)")

@@ -12,15 +12,14 @@ from typing import Literal
 
 from keet.profile import Launch
 from keet.profile.names import file_name
-from keet.verification.claims import Claim, Spanned
+from keet.verification.claims import Claim
 from keet.verification.metric_names import terms_in
 from keet.verification.numbers import TextNumber
 from keet.verification.quantifiers import find_quantifiers
-from keet.verification.scope import Domains, Scope, Sentence, blanked, scope_of
-from keet.verification.sentences import SentenceSpan
+from keet.verification.scope import Domains, Scope, Sentence, scope_of
+from keet.verification.sentences import SentenceSpan, Spanned, blanked
 from keet.verification.subjects import (
     LaunchLookup,
-    LaunchName,
     RowKey,
     TextPlace,
     is_object,
@@ -44,9 +43,9 @@ class CurrentTopic:
     def __init__(self, text: str, launches: LaunchLookup) -> None:
         self._text = text
         self._launches = launches
-        self._topic: LaunchName | None = None
+        self.topic: tuple[Launch, ...] | None = None
         """What the last sentence was about: `it` in the next one."""
-        self._title: LaunchName | None = None
+        self.title: tuple[Launch, ...] | None = None
         """What the heading is about; applies to all paragraphs below it."""
         self._level = 0
         self._previous: SentenceSpan | None = None
@@ -58,18 +57,7 @@ class CurrentTopic:
     @property
     def launches(self) -> tuple[Launch, ...] | None:
         """`None` if the text has not named any."""
-        named = self._topic or self._title
-        return named.launches if named else None
-
-    @property
-    def topic(self) -> tuple[Launch, ...] | None:
-        """Launches that the sentences before named."""
-        return self._topic.launches if self._topic else None
-
-    @property
-    def title(self) -> tuple[Launch, ...] | None:
-        """Launches that the heading names."""
-        return self._title.launches if self._title else None
+        return self.topic or self.title
 
     def enter(self, sentence: SentenceSpan) -> None:
         """A new paragraph is about all launches again, unless a heading names some."""
@@ -80,10 +68,10 @@ class CurrentTopic:
             return
         self._row = None
         if not (before.text.startswith("#") or before.text.endswith(":")):
-            self._topic = None
+            self.topic = None
 
     def leave(self, sentence: SentenceSpan) -> None:
-        self._topic = self._spoken_of(sentence.text) or self._topic
+        self.topic = self._spoken_of(sentence.text) or self.topic
 
     def _head(self, sentence: SentenceSpan) -> None:
         heading = _HEADING.match(sentence.text)
@@ -92,14 +80,12 @@ class CurrentTopic:
         level = len(heading[1]) if heading else 0
         about = self._spoken_of(sentence.text)
         if about or level <= self._level:
-            self._title, self._level = about, level
+            self.title, self._level = about, level
 
-    def _spoken_of(self, text: str) -> LaunchName | None:
+    def _spoken_of(self, text: str) -> tuple[Launch, ...] | None:
         """What the sentence is about, without what it is compared with."""
-        names = self._launches.named_in(text)
-        subjects = [name for name in names if not is_object(text, name)]
-        launches = dict.fromkeys(launch for name in subjects for launch in name.launches)
-        return names[0]._replace(launches=tuple(launches)) if launches else None
+        subjects = (name for name in self._launches.named_in(text) if not is_object(text, name))
+        return tuple(dict.fromkeys(x for name in subjects for x in name.launches)) or None
 
     def rows(self, sentence: SentenceSpan, places: Sequence[TextPlace]) -> None:
         """Update the current row, which a sentence begins or (if indented) continues, and the

@@ -7,7 +7,8 @@ also as people round and bound it, and as ncu prints it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
+from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -18,6 +19,8 @@ from keet.units import Number, Quantity, parse_unit
 from keet.verification.numbers import TextNumber
 from keet.verification.report_values import ReportValue
 from keet.verification.sentences import SentenceSpan
+
+_VERDICTS: tuple[ClaimVerdict, ...] = ("confirmed", "contradicted", "not_found")
 
 
 class CheckedNumber(NumberCheck):
@@ -57,11 +60,18 @@ class CheckedNumber(NumberCheck):
         )
 
     def moved(self, by: int) -> CheckedNumber:
-        number = self.number._replace(start=self.start + by, end=self.end + by)
-        return CheckedNumber(number, self.verdict, self.report_value, self.reason)
+        return CheckedNumber(self.number.moved(by), self.verdict, self.report_value, self.reason)
 
     def within(self, sentence: str) -> CheckedNumber:
         return CheckedNumber(self.number, self.verdict, self.report_value, self.reason, sentence)
+
+
+def confirmed(number: TextNumber, value: ReportValue) -> CheckedNumber:
+    return CheckedNumber(number, "confirmed", value, str(value))
+
+
+def not_found(number: TextNumber, reason: str) -> CheckedNumber:
+    return CheckedNumber(number, "not_found", None, reason)
 
 
 class CheckedSentence(NamedTuple):
@@ -79,6 +89,21 @@ class CheckedSentence(NamedTuple):
     @property
     def verdicts(self) -> list[ClaimVerdict]:
         return [each.verdict for each in self.all]
+
+    def unchecked(
+        self, reason: str, *, only: Container[ClaimVerdict] = _VERDICTS
+    ) -> CheckedSentence:
+        """With `not_found` instead of its verdicts. `only`: of these."""
+        return self._replace(
+            checks=tuple(
+                not_found(each.number, reason) if each.verdict in only else each
+                for each in self.checks
+            ),
+            relations=tuple(
+                replace(each, verdict="not_found", reason=reason) if each.verdict in only else each
+                for each in self.relations
+            ),
+        )
 
 
 _NOISE = 1e-12
@@ -119,10 +144,8 @@ def is_any(
     if not math.isfinite(measured):
         return False
     bound = number.bound
-    for (
-        value,
-        half,
-    ) in meanings:  # no calls in this loop: each number is compared with all evidence of its launch
+    # No calls in this loop: each number is compared with all evidence of its launch.
+    for value, half in meanings:
         slack = half + rounding + _NOISE * max(abs(value), abs(measured))
         if bound is None:
             close = abs(value - measured) <= slack
@@ -143,14 +166,12 @@ def is_near(number: TextNumber, quantity: Quantity) -> bool:
     """
     if number.bound is None:
         return True
-    steps = [_leading_step(value) for value, _ in amounts(number, quantity.unit)]
-    values = [value for value, _ in amounts(number, quantity.unit)]
-    return any(abs(v - quantity.value) <= step for v, step in zip(values, steps))
-
-
-def _leading_step(value: float) -> float:
-    """One unit of the leading digit: 10 for 60, 100 for 250."""
-    return 10.0 ** math.floor(math.log10(abs(value))) if value else 1.0
+    for value, _ in amounts(number, quantity.unit):
+        # One unit of the leading digit: 10 for 60, 100 for 250.
+        step = 10.0 ** math.floor(math.log10(abs(value))) if value else 1.0
+        if abs(value - quantity.value) <= step:
+            return True
+    return False
 
 
 def fits(number: TextNumber, unit: str, *, lenient: bool = False) -> bool:
@@ -219,17 +240,15 @@ def agrees_with_report(number: TextNumber, report_value: ReportValue) -> bool:
     if agrees(number, _as_rounded(number, report_value.quantity), lenient=True, rounding=rounding):
         return True
     # ncu prints a ratio of 0.04 as `%  0.04`, with the unit in a separate column.
-    if (
-        number.unit == "%"
-        and number.text[-1:].isdigit()
-        and report_value.quantity.unit in ("", "x")
-    ):
+    is_split = number.unit == "%" and number.text[-1:].isdigit()
+    if is_split and report_value.quantity.unit in ("", "x"):
         return agrees(number._replace(unit=""), report_value.quantity, rounding=rounding)
     # Most people call 49,152 bytes of shared memory 48 KB; ncu does not.
     spec = metric_named(report_value.metric or "")
     if not number.binary or spec is None or not spec.id.startswith(_ALLOCATED):
         return False
-    scale = {"K": 1.024, "M": 1.024**2, "G": 1.024**3}[_prefix(number.text)]
+    prefix = number.text[number.text.index("B") - 1]
+    scale = {"K": 1.024, "M": 1.024**2, "G": 1.024**3}[prefix]
     binary = number._replace(value=number.value * scale, half=number.half * scale)
     return agrees(binary, report_value.quantity, rounding=rounding)
 
@@ -240,8 +259,3 @@ def _as_rounded(number: TextNumber, quantity: Quantity) -> Quantity:
     printed = Quantity(float(f"{value:.4g}"), quantity.unit)
     is_finer = number.half and 10 * abs(printed.value - value) <= number.half
     return printed if is_finer and not agrees(number, quantity, lenient=True) else quantity
-
-
-def _prefix(text: str) -> str:
-    """The letter before the B."""
-    return text[text.index("B") - 1]

@@ -23,6 +23,7 @@ from keet.verification.claims import (
     names_tightly,
     with_capacity_units,
 )
+from keet.verification.launch_values import ComputedValues
 from keet.verification.metric_names import (
     NCU_NAME,
     STALL_SHARE,
@@ -31,11 +32,7 @@ from keet.verification.metric_names import (
     terms_in,
     words_of,
 )
-from keet.verification.named_values import (
-    ComputedValues,
-    SentenceWords,
-    content_words,
-)
+from keet.verification.named_values import SentenceWords, content_words
 from keet.verification.numbers import TextNumber, find_numbers, spelled_numbers
 from keet.verification.related_numbers import (
     check_ratio,
@@ -67,23 +64,23 @@ from keet.verification.sentences import (
     without_citations,
     without_quotes,
 )
-from keet.verification.subjects import find_places, launch_lookup, places_within, wordlike_files
+from keet.verification.subjects import LaunchLookup, find_places, places_within, wordlike_files
 from keet.verification.topics import CurrentTopic, ScopeTracker
-from keet.verification.verdicts import CheckedNumber, CheckedSentence, agrees_with_report, fits
+from keet.verification.verdicts import (
+    CheckedNumber,
+    CheckedSentence,
+    agrees_with_report,
+    confirmed,
+    fits,
+    not_found,
+)
 
 _NO_WHOLE = (
-    "time",
-    "sample",
-    "warp sample",
-    "stall",
-    "these",
-    "those",
-    "them",
-    "that",
-    "this",
-    "it",
+    *("time", "sample", "warp sample", "stall"),
+    *("these", "those", "them", "that", "this", "it"),
 )
 """Words after `of` that are not a column of a source line, so the name in the clause decides."""
+_OF_LINES = ("samples", "src_", "inst_executed", "global_", "duration", TIME_SHARE, STALL_SHARE)
 _SHARE_OF = re.compile(r"\s*of\s+(?:(?:the|all|its)\s+)?(\w+(?:\s\w+)?)")
 
 
@@ -121,16 +118,12 @@ def verify_text(  # noqa: PLR0913
     for sentence in verifier.sentences():
         if before_sentence is not None:
             before_sentence()
-        checked = _as_written(verifier.sentence(sentence), text)
+        written = SentenceSpan(text[sentence.start : sentence.end], sentence.start)
+        checked = verifier.sentence(sentence)._replace(sentence=written)
         if found and verifier.refers_back:
             found[-1] = unchecked_sentence(found[-1])
         found.append(checked if both_sides else without_unknown_sides(checked))
     return found
-
-
-def _as_written(checked: CheckedSentence, text: str) -> CheckedSentence:
-    start, end = checked.sentence.start, checked.sentence.end
-    return checked._replace(sentence=SentenceSpan(text[start:end], start))
 
 
 class _Verifier:
@@ -143,7 +136,7 @@ class _Verifier:
     ) -> None:
         self._text = text
         self._launches = tuple(launches)
-        self._everything = launch_lookup(everything)
+        self._everything = LaunchLookup(everything)
         self._computed = known
         self._facts = ReportValues(self._everything, self._metric_ids_asked)
         self._relations = RelationChecker(self._facts, known.facts_of)
@@ -159,8 +152,8 @@ class _Verifier:
 
     def sentences(self) -> Iterator[SentenceSpan]:
         """Split without quoted code: a semicolon there does not end a sentence."""
-        for start, end in ((each.start, each.end) for each in split_sentences(self._unquoted)):
-            yield SentenceSpan(self._text[start:end], start)
+        for each in split_sentences(self._unquoted):
+            yield SentenceSpan(self._text[each.start : each.end], each.start)
 
     def _metric_ids_asked(self) -> Iterator[str]:
         """Metrics that the text names."""
@@ -170,10 +163,7 @@ class _Verifier:
 
     def sentence(self, sentence: SentenceSpan) -> CheckedSentence:
         self._topics.enter(sentence)
-        here = [
-            n._replace(start=n.start - sentence.start, end=n.end - sentence.start)
-            for n in self._numbers_of(sentence)
-        ]
+        here = [number.moved(-sentence.start) for number in self._numbers_of(sentence)]
         here = with_capacity_units(sentence.text, here)
         here, left = here[:_MOST_NUMBERS], here[_MOST_NUMBERS:]
         places = places_within(self._places, sentence.start, sentence.end)
@@ -185,17 +175,17 @@ class _Verifier:
             scope = None
             self._scopes.forget()
         plain = [claim for claim in claims if scope is None or not scope.governs(claim.number)]
-        found = [self._check(claim, claims) for claim in plain]
+        checks = [self._check(claim, claims) for claim in plain]
         second = self._everything.of_second_report
-        found = of_same_launch(found, plain, self._subjects, self._readings_of, second)
-        found = with_shares(found, sentence.text)
+        checks = of_same_launch(checks, plain, self._subjects, self._readings_of, second)
+        checks = with_shares(checks, sentence.text)
         if scope is not None:
             governed = [claim for claim in claims if scope.governs(claim.number)]
-            checked = ScopeChecker(scope, governed, self._readings_of).checks(governed)
+            over_scope = ScopeChecker(scope, governed, self._readings_of).checks()
             if self._words.besides_numbers == _OTHERS:
-                checked = [self._or_computed(*each) for each in zip(governed, checked, strict=True)]
-            found = sorted([*found, *checked], key=lambda check: check.number.start)
-        found += [CheckedNumber(number, "not_found", None, _TOO_MANY) for number in left]
+                over_scope = list(map(self._or_computed, governed, over_scope))
+            checks = sorted([*checks, *over_scope], key=lambda check: check.number.start)
+        checks += [not_found(number, _TOO_MANY) for number in left]
         related = self._relations.check(sentence, claims, self._spoken_of)
         open_topics = (None, "limiter")  # others that no fact decides are left out
         related = [r for r in related if r.verdict != "not_found" or r.topic in open_topics]
@@ -203,14 +193,17 @@ class _Verifier:
         if is_wrong and self._computed.quotes(sentence.text):
             related = [r for r in related if not r.topic]
         if scope is None:
-            found, related = with_factors(found, related)
+            checks, related = with_factors(checks, related)
         else:
             related = relations_in_scope(related, scope)
-        by = sentence.start
-        checks = tuple(check.moved(by) for check in found)
         self._topics.leave(sentence)
-        moved = (replace(each, start=each.start + by, end=each.end + by) for each in related)
-        return CheckedSentence(sentence, checks, tuple(moved), scope is not None)
+        by = sentence.start
+        return CheckedSentence(
+            sentence,
+            tuple(check.moved(by) for check in checks),
+            tuple(replace(each, start=each.start + by, end=each.end + by) for each in related),
+            scope is not None,
+        )
 
     @property
     def refers_back(self) -> bool:
@@ -246,66 +239,54 @@ class _Verifier:
     def _check(self, claim: Claim, claims: Sequence[Claim]) -> CheckedNumber:
         """By the metric names in the text, then by what keet computes."""
         if claim.subject and not claim.subject.launches:
-            return CheckedNumber(claim.number, "not_found", None, NO_SUCH_LAUNCH)
+            return not_found(claim.number, NO_SUCH_LAUNCH)
         if claim.number.shape:
             return check_shape(claim, self._subjects(claim))
         if said := capacity(claim.sentence.text, claim.number):
             return CheckedNumber(claim.number, "confirmed", None, said)
-        found = self._by_names(claim, claims)
-        refused = found.reason.startswith(NOT_CHECKED)
+        check = self._by_names(claim, claims)
+        refused = check.reason.startswith(NOT_CHECKED)
         if refused and not self._computed.quotes(claim.sentence.text):
-            return found
-        return self._or_computed(claim, found)
+            return check
+        return self._or_computed(claim, check)
 
-    def _or_computed(self, claim: Claim, found: CheckedNumber) -> CheckedNumber:
-        if found.verdict == "confirmed" or self._computed.is_empty:
-            return found
+    def _or_computed(self, claim: Claim, check: CheckedNumber) -> CheckedNumber:
+        if check.verdict == "confirmed" or self._computed.is_empty:
+            return check
         around = self._words.around(claim.number, self._topics.rows_of(claim))
         # Below the title of a source line, the text is keet's own output, with short labels.
-        exact = found.verdict == "contradicted" and names_tightly(claim)
+        exact = check.verdict == "contradicted" and names_tightly(claim)
         exact = exact and self._topics.place is None
-        report_value = self._computed.find(
+        value = self._computed.find(
             claim.number, around, self._subjects(claim), self._named(claim), exact=exact
         )
-        if report_value is None:
-            return found
-        return CheckedNumber(claim.number, "confirmed", report_value, str(report_value))
+        return check if value is None else confirmed(claim.number, value)
 
-    def _by_names(self, claim: Claim, claims: Sequence[Claim]) -> CheckedNumber:
+    def _by_names(  # noqa: PLR0911
+        self, claim: Claim, claims: Sequence[Claim]
+    ) -> CheckedNumber:
         number = claim.number
         if (ratio := check_ratio(claim, self._facts, self._spoken_of)) is not None:
-            return CheckedNumber(number, ratio.verdict, ratio.report_value, ratio.reason)
+            return ratio
         printed = self._printed.find(claim, self._subjects(claim))
-        report_values = [*printed, *self._readings(claim, self._subjects(claim))]
-        fitting = [
-            report_value
-            for report_value in report_values
-            if agrees_with_report(number, report_value)
-        ]
-        if partly := not_of_each(claim, report_values):
+        values = [*printed, *self._readings(claim, self._subjects(claim))]
+        fitting = [value for value in values if agrees_with_report(number, value)]
+        if partly := not_of_each(claim, values):
             return partly
         if fitting and not (number.bound and is_hypothetical(claim)):
-            return _fits_one(claim, report_values[0], fitting)
+            return _fits_one(claim, values[0], fitting)
         if printed:
             text = "{value}; this label does not identify a single metric"
-            reason = Sentence(text, value=str(printed[0]))
-            return CheckedNumber(number, "not_found", None, reason)
-        if not report_values:
+            return not_found(number, Sentence(text, value=str(printed[0])))
+        if not values:
             return self._wrong_unit(claim) or self._nothing(claim)
-        return self._differs(claim, claims, report_values)
-
-    def _differs(
-        self, claim: Claim, claims: Sequence[Claim], report_values: list[ReportValue]
-    ) -> CheckedNumber:
-        """Contradicted if the text surely means the measured value, else not found."""
+        # Contradicted only if the text surely means the measured value.
         if is_hypothetical(claim):
-            reason = "the text states a possibility, not a measurement"
-        elif not claim.firm and claim.place is None:
-            reason = Sentence("; ").join([_UNCLEAR, str(report_values[0])])
-        else:
-            why = explain_mistake(claim, claims, report_values, self._facts, self._everything)
-            return CheckedNumber(claim.number, "contradicted", report_values[0], why)
-        return CheckedNumber(claim.number, "not_found", None, reason)
+            return not_found(number, "the text states a possibility, not a measurement")
+        if not claim.firm and claim.place is None:
+            return not_found(number, Sentence("; ").join([_UNCLEAR, str(values[0])]))
+        why = explain_mistake(claim, claims, values, self._facts)
+        return CheckedNumber(number, "contradicted", values[0], why)
 
     def _readings_of(self, claim: Claim, launch: Launch) -> list[ReportValue]:
         return [*self._printed.find(claim, [launch]), *self._readings(claim, [launch])]
@@ -317,12 +298,12 @@ class _Verifier:
             ids = ("duration",)  # a time without a name is most likely the duration
         missing = claim.term is not None and claim.term.entry.complement
         for launch in counted(launches, "reading launches"):
-            found = self._of_line(claim, ids, launch)
-            if found is None and ids:
-                found = with_sum(self._facts.read(ids, launch, complement=missing))
-            for report_value in found or ():
-                if fits(claim.number, report_value.quantity.unit, lenient=True):
-                    yield report_value
+            values = self._of_line(claim, ids, launch)
+            if values is None and ids:
+                values = with_sum(self._facts.read(ids, launch, complement=missing))
+            for value in values or ():
+                if fits(claim.number, value.quantity.unit, lenient=True):
+                    yield value
 
     def _of_line(
         self, claim: Claim, ids: Sequence[str], launch: Launch
@@ -334,21 +315,21 @@ class _Verifier:
         of = _SHARE_OF.match(claim.sentence.text, number.end)
         if number.unit == "%" and of and not of[1].startswith(_NO_WHOLE):
             return self._facts.read_share(" ".join(of[1].split()), launch, place)
-        if not _about_lines(ids):
-            return None
-        return self._facts.read_line(ids, launch, place)
+        # Source lines have samples, stalls, sectors, or just a share.
+        of_lines = not ids or any(id_.startswith(_OF_LINES) for id_ in ids)
+        return self._facts.read_line(ids, launch, place) if of_lines else None
 
     def _wrong_unit(self, claim: Claim) -> CheckedNumber | None:
         """Contradicted if the metric named right before the number never has its unit."""
         term = claim.misfit
         if term is None or is_hypothetical(claim):
             return None
-        for launch in self._subjects(claim):
-            for report_value in self._facts.read(term.metric_ids, launch):
-                text = "{value}, in another unit than {said}"
-                reason = Sentence(text, value=str(report_value), said=claim.number.text)
-                return CheckedNumber(claim.number, "contradicted", report_value, reason)
-        return None
+        value = next(self._facts.read_each(term.metric_ids, self._subjects(claim)), None)
+        if value is None:
+            return None
+        text = "{value}, in another unit than {said}"
+        reason = Sentence(text, value=str(value), said=claim.number.text)
+        return CheckedNumber(claim.number, "contradicted", value, reason)
 
     def _nothing(self, claim: Claim) -> CheckedNumber:
         number, term = claim.number, claim.term or claim.misfit
@@ -356,18 +337,19 @@ class _Verifier:
             alike = same_value(number, self._facts, self._subjects(claim))
             hint = f"; {alike.label} has this value" if alike else ""
             reason = f"the text does not say which metric this is{hint}"
-        elif (unknown := _unknown_name(term)) and not self._known(unknown):
-            return CheckedNumber(number, "contradicted", None, f"there is no metric {unknown}")
+        elif (name := term.metric_ids[0]).startswith(NCU_NAME) and not self._has(name):
+            reason = f"there is no metric {name.removeprefix(NCU_NAME)}"
+            return CheckedNumber(number, "contradicted", None, reason)
         elif "samples_total" in term.metric_ids and number.unit == "%":
             reason = "the text does not say which source line or stall this is the share of"
         else:
             reason = f"the report has no {_label(term)}"
-        return CheckedNumber(number, "not_found", None, reason)
+        return not_found(number, reason)
 
-    def _known(self, name: str) -> bool:
-        return metric_named(name) is not None or any(
-            launch.metric(name) is not None for launch in self._everything
-        )
+    def _has(self, name: str) -> bool:
+        name = name.removeprefix(NCU_NAME)
+        known = metric_named(name) is not None
+        return known or any(launch.metric(name) for launch in self._everything)
 
 
 def _fits_one(
@@ -377,19 +359,8 @@ def _fits_one(
     part = claim.term is not None and claim.term.entry.part
     if part and claim.number.bound == "below" and likeliest.label not in {r.label for r in fitting}:
         reason = Sentence("; ").join([_UNCLEAR, str(likeliest), str(fitting[0])])
-        return CheckedNumber(claim.number, "not_found", None, reason)
-    return CheckedNumber(claim.number, "confirmed", fitting[0], str(fitting[0]))
-
-
-def _about_lines(ids: Sequence[str]) -> bool:
-    """Whether source lines have such numbers: samples, stalls, sectors, or just a share."""
-    of_lines = ("samples", "src_", "inst_executed", "global_", "duration", TIME_SHARE, STALL_SHARE)
-    return not ids or any(report_value.startswith(of_lines) for report_value in ids)
-
-
-def _unknown_name(term: Term) -> str | None:
-    name = term.metric_ids[0]
-    return name.removeprefix(NCU_NAME) if name.startswith(NCU_NAME) else None
+        return not_found(claim.number, reason)
+    return confirmed(claim.number, fitting[0])
 
 
 def _label(term: Term) -> str:
@@ -437,15 +408,13 @@ class _ExportLabels:
 
 
 def _labels(launch: Launch) -> Mapping[tuple[str, ...], list[ReportValue]]:
-    found: dict[tuple[str, ...], list[ReportValue]] = {}
+    labels: dict[tuple[str, ...], list[ReportValue]] = {}
     for name in launch.metric_names():
         _, parted, label = name.partition(": ")
         metric = launch.metric(name) if parted else None
         words = words_of(label)
-        if metric is None or metric.quantity is None or len(words) < _FEWEST_LABEL_WORDS:
-            continue
-        report_value = ReportValue(
-            label, metric.quantity, name, launch.id, None, launch.rounding(name)
-        )
-        found.setdefault(words, []).append(report_value)
-    return found
+        if metric and metric.quantity is not None and len(words) >= _FEWEST_LABEL_WORDS:
+            rounding = launch.rounding(name)
+            value = ReportValue(label, metric.quantity, name, launch.id, None, rounding)
+            labels.setdefault(words, []).append(value)
+    return labels

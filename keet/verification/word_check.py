@@ -15,6 +15,7 @@ from keet.verification.fact_check import is_about_run
 from keet.verification.relation_check import OPEN, RelationChecker
 from keet.verification.report_values import ReportValues
 from keet.verification.sentences import SentenceSpan
+from keet.verification.subjects import LaunchLookup
 
 _OF_LINE = re.compile(r"@([\w-]+\.\w+:\d+)")
 _HAS = re.compile(
@@ -38,7 +39,9 @@ class WordChecker:
     def __init__(self, each: LaunchExplanation) -> None:
         self._launch = each.launch
         facts = known_facts(each)
-        self._checker = RelationChecker(ReportValues([each.launch], tuple), lambda _: facts)
+        self._checker = RelationChecker(
+            ReportValues(LaunchLookup([each.launch]), tuple), lambda _: facts
+        )
 
     def marked(self, sentence: Sentence) -> Sentence:
         """The sentence, with a problem if a fact contradicts it or none decides it."""

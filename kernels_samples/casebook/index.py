@@ -17,10 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from keet.catalog.measured_cases import CASE_SUMMARIES, PRECEDENTS
-from keet.explanation.casebook import casebook, precedents_text, summaries_text
+from keet.explanation.casebook import casebook
 from keet.profile import Profile
 from kernels_samples.casebook.cases import Case, counter_value, dump, load_cases
 from kernels_samples.casebook.family import LOCKED
+from kernels_samples.casebook.short_files import precedents_text, summaries_text
 
 ROOT = Path(__file__).parents[2]
 INDEX = ROOT / "keet" / "catalog" / "cases.json.gz"

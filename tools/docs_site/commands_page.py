@@ -11,12 +11,11 @@ import sys
 from argparse import SUPPRESS, Action, ArgumentParser
 from collections.abc import Iterator
 from importlib import import_module
-from itertools import groupby
 from pathlib import Path
 from types import ModuleType
 
 from docs_site.metrics_page import write
-from keet.cli import COMMANDS, QUIET, make_parser
+from keet.cli import COMMANDS, GROUPS, QUIET, make_parser
 from keet.cli.help_texts import exit_codes_text
 from keet.errors import ExitCode
 from keet.formatting import capitalized
@@ -119,32 +118,29 @@ _ALWAYS = {"-h", *QUIET}
 
 def pages() -> dict[str, str]:
     """Texts by path in docs/."""
+    codes = "\n".join(f"| {int(code)} | {code.meaning} |" for code in ExitCode)
+    exit_codes = f"## Exit codes\n\n| code | means |\n|---:|---|\n{codes}\n"
     return {
-        "commands.md": "\n".join([_INTRO, *_tables(), _COMMON, _exit_codes()]),
+        "commands.md": "\n".join([_INTRO, *_tables(), _COMMON, exit_codes]),
         **{
             f"commands/{name}.md": "\n".join(_page(name))
             for name in COMMANDS
-            if COMMANDS[name].group
+            if name not in GROUPS[""]
         },
     }
 
 
 def _tables() -> Iterator[str]:
-    for group, names in groupby(COMMANDS, lambda name: COMMANDS[name].group):
+    for group, summaries in GROUPS.items():
         yield f"## {group or 'Older names'}\n\n| command | does |\n|---|---|"
-        for name in names:
+        for name, summary in summaries.items():
             command = f"[`keet {name}`](commands/{name}.md)" if group else f"`keet {name}`"
-            yield f"| {command} | {_cell(COMMANDS[name].summary)} |"
+            yield f"| {command} | {_cell(summary)} |"
         yield ""
 
 
-def _exit_codes() -> str:
-    body = "\n".join(f"| {int(code)} | {code.meaning} |" for code in ExitCode)
-    return f"## Exit codes\n\n| code | means |\n|---:|---|\n{body}\n"
-
-
 def _page(name: str) -> Iterator[str]:
-    module = import_module(f"keet.cli.{COMMANDS[name].module}")
+    module = import_module(f"keet.cli.{name}")
     yield _GENERATED
     if hasattr(module, "find_action"):
         yield f"# keet {name}\n\n{_prose(module.ABOUT)}\n"
@@ -211,13 +207,16 @@ def _options(parser: ArgumentParser) -> Iterator[str]:
 def _groups(parser: ArgumentParser) -> list[tuple[str, list[Action]]]:
     """The groups of argparse: positional arguments, options, then named groups of the command."""
     return [
-        (str(group.title), [each for each in group._group_actions if _is_shown(each)])
+        (
+            str(group.title),
+            [
+                action
+                for action in group._group_actions
+                if action.help != SUPPRESS and _ALWAYS.isdisjoint(action.option_strings)
+            ],
+        )
         for group in parser._action_groups
     ]
-
-
-def _is_shown(action: Action) -> bool:
-    return action.help != SUPPRESS and not _ALWAYS & set(action.option_strings)
 
 
 def _actions(parser: ArgumentParser) -> list[Action]:

@@ -90,15 +90,12 @@ def _index(groups: dict[str | None, list[MetricSpec]], tables: dict[str, Page]) 
     yield "\n## Tables\n"
     yield from (f"- [{title}]({path})" for path, (title, _) in tables.items())
     yield "\n## Key metrics\n"
-    yield from _table(("Id", "Label", "Unit"), map(_key_row, filter(_is_key, metrics().values())))
-
-
-def _is_key(spec: MetricSpec) -> bool:
-    return spec.key
-
-
-def _key_row(spec: MetricSpec) -> tuple[str, ...]:
-    return f"[`{spec.id}`]({_path(spec.section)}#{spec.id})", spec.label, spec.unit or "-"
+    keys = (
+        (f"[`{spec.id}`]({_path(spec.section)}#{spec.id})", spec.label, spec.unit or "-")
+        for spec in metrics().values()
+        if spec.key
+    )
+    yield from _table(("Id", "Label", "Unit"), keys)
 
 
 def _title(section: str | None) -> str:
@@ -128,16 +125,13 @@ def _table(headings: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[s
 def _metric_row(spec: MetricSpec) -> tuple[str, ...]:
     name = f"**`{spec.id}`**" if spec.key else f"`{spec.id}`"
     identity = f'<a id="{spec.id}"></a>{name}<br>{spec.label}'
-    names = "<br>".join(f"`{name}`{_where(name)}" for name in spec.names)
+    names = []
+    for name in spec.names:
+        chips = chips_with(name) or CHIPS  # if not all have it, those that do
+        names.append(f"`{name}`" + (f" ({', '.join(chips)})" if len(chips) < len(CHIPS) else ""))
     kind = {"address": " By instruction.", "opcode": " By opcode.", "curve": " A curve."}
     parts = kind.get(spec.instances or "", "")
-    return identity, spec.unit or "-", f"{spec.meaning}{parts}<br>{names}"
-
-
-def _where(name: str) -> str:
-    """The compute capabilities that have it, if not all do."""
-    chips = chips_with(name)
-    return "" if chips is None or len(chips) == len(CHIPS) else f" ({', '.join(chips)})"
+    return identity, spec.unit or "-", f"{spec.meaning}{parts}<br>{'<br>'.join(names)}"
 
 
 def _stalls() -> Iterator[str]:

@@ -182,8 +182,6 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _FORECASTS = "forecast"
 
 
-MAX_RESULT = 24_000
-"""Characters of a whole result, as JSON."""
 MAX_STRUCTURED = 15_000
 """Characters of its structured part; the rest is for the protocol."""
 PAGE = 11_000

@@ -86,8 +86,8 @@ def verify(reports: Reports, asked: VerifyArguments, call: ToolCall) -> ToolRepl
 
 
 def _verified(opened: Sequence[ReadReport], asked: VerifyArguments, call: ToolCall) -> ToolReply:
-    from keet.comparison.verify_values import verify_against
     from keet.pages.verify import verify_page
+    from keet.verification.verify_against import verify_against
 
     call.begin("checking the text")
     profiles = [report.profile for report in opened]
@@ -98,10 +98,16 @@ def _verified(opened: Sequence[ReadReport], asked: VerifyArguments, call: ToolCa
         on_launch=call.steps("explaining launch"),
         before_sentence=call.check,
     )
+
+    def rank(checked: CheckedSentence) -> tuple[int, int]:
+        """Sentences with something wrong first."""
+        worst = min(map(_WORST_FIRST.index, checked.verdicts), default=len(_WORST_FIRST))
+        return worst, checked.sentence.start
+
     # All checks of a sentence are on one page.
     checks = [
         (check, sentence)
-        for sentence in sorted(verified.sentences, key=_rank)
+        for sentence in sorted(verified.sentences, key=rank)
         for check in sorted(
             sentence.all, key=lambda each: (_WORST_FIRST.index(each.verdict), each.start)
         )
@@ -144,9 +150,3 @@ def _cropped(checked: CheckedSentence, starts: set[int]) -> CheckedSentence:
     part = sentence.text[first : last - sentence.start + _AROUND]
     cropped = sentence._replace(text=part, start=sentence.start + first)
     return checked._replace(sentence=cropped, checks=checks, relations=relations)
-
-
-def _rank(checked: CheckedSentence) -> tuple[int, int]:
-    """Sentences with something wrong first."""
-    worst = min(map(_WORST_FIRST.index, checked.verdicts), default=len(_WORST_FIRST))
-    return worst, checked.sentence.start

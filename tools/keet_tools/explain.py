@@ -110,7 +110,7 @@ def _hidden(rest: int) -> list[str]:
 
 def _entry(each: LaunchExplanation) -> ExplainedLaunchEntry:
     """A part of the launch in `keet explain --format json`."""
-    from keet.explanation.account_rows import account_rows
+    from keet.explanation.account_texts import account_rows
 
     verdict, units = each.verdict, each.ceilings[:_UNITS]
     cited = [unit.evidence for unit in units]

@@ -11,7 +11,7 @@ from keet.analysis.sass.machine_code import machine_code
 from keet.analysis.source_lines import find_hotspots
 from keet.diagnosis.finding import Finding
 from keet.evidence import Evidence, Sentence
-from keet.explanation.account_rows import account_rows
+from keet.explanation.account_texts import account_rows
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.explanation.gain_texts import forecast_text
 from keet.formatting import shape_text

@@ -21,8 +21,7 @@ from keet.documents.show import MetricDocument
 from keet.errors import UsageError
 from keet.evidence import Evidence, Sentence, constant, finite
 from keet.explanation.casebook import casebook, cases_named, chosen_cases
-from keet.explanation.launch_amounts import PARTS, amount_rows
-from keet.explanation.report_amounts import amounts_document
+from keet.explanation.launch_amounts import PARTS, amount_rows, amounts_document
 from keet.profile import Absent, Launch
 from keet.units import Quantity
 from keet.verification.metric_names import find_terms

@@ -23,7 +23,6 @@ from keet_tools.launch_overview import (
     source_hotspots,
 )
 
-_OFFERED = ("explain", "line", "source", "amounts", "metrics", "occupancy", "what_if", "diff")
 _NOT_OFFERED = frozenset({"source", "kernel", "top", "force"})
 """Arguments that a model of keet does not need; they work."""
 _DESCRIPTIONS = {
@@ -85,7 +84,7 @@ def _tool(name: str) -> Tool:
     return Tool(name, _DESCRIPTIONS[name], schema)
 
 
-TOOLS: Mapping[str, Tool] = {name: _tool(name) for name in _OFFERED}
+TOOLS: Mapping[str, Tool] = {name: _tool(name) for name in _DESCRIPTIONS}
 
 
 def offered_tools(tool_input: ToolInput) -> tuple[Tool, ...]:

@@ -137,7 +137,11 @@ def compile_edit(
         key: object = (unit, options, *files.items())
         before = known[key] = known.get(key) or compile_source(files, unit, options)
         if isinstance(before, CompileProblem):
-            return BuildComparison("not checked", f"not compiled: {_obstacle(before)}")
+            why = "the original code does not compile here: " if before.errors else ""
+            why += before.message
+            if missing := _MISSING_HEADER.search(before.message):
+                why = f"the report does not contain {missing[1]}"
+            return BuildComparison("not checked", f"not compiled: {why}")
         key = (unit, before.settings, *edited.items())
         after = known[key] = known.get(key) or _compiled(edited, unit, before.settings)[0]
         return _comparison(before, after, kernel)
@@ -177,14 +181,6 @@ def _comparison(
     said = f", {count_noun(len(warnings), 'new warning')}" if warnings else ""
     message = f"compiles for {arch}: {_change(old, new)}{said}"
     return BuildComparison("compiles", message, (), warnings)
-
-
-def _obstacle(before: CompileProblem) -> str:
-    """Why the original code was not compiled."""
-    if missing := _MISSING_HEADER.search(before.message):
-        return f"the report does not contain {missing[1]}"
-    why = "the original code does not compile here: " if before.errors else ""
-    return why + before.message
 
 
 def _parsed(unit: str, text: str) -> BuildComparison:

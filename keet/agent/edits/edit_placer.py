@@ -148,15 +148,12 @@ def without_figures(code: str, source: str) -> str:
     already has."""
 
     def kept(comment: re.Match[str]) -> str:
+        if comment[0].strip() in source:
+            return comment[0]
         words = comment[0].strip().strip("/*#").strip()
-        is_own = comment[0].strip() in source
-        return comment[0] if is_own or not _states_figures(words) else ""
+        sizes = frozenset(float(number) for number in _NUMBER.findall(words)[:50])
+        flat = " ".join(words.replace("`", "'").split())
+        stated = free_number(flat, Allowed(literals=sizes, is_proposal=True), compares=False)
+        return comment[0] if stated is None else ""
 
     return _COMMENT.sub(kept, code)
-
-
-def _states_figures(words: str) -> bool:
-    sizes = frozenset(float(number) for number in _NUMBER.findall(words)[:50])
-    allowed = Allowed(literals=sizes, is_proposal=True)
-    flat = " ".join(words.replace("`", "'").split())
-    return free_number(flat, allowed, compares=False) is not None

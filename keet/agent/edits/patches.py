@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
+from itertools import chain
 from typing import NamedTuple
 
 from keet.documents.model_explanation import EditDocument, ModelEdit, ModelExplanation
@@ -53,11 +54,8 @@ class Patch(NamedTuple):
         as `encoded(diff)`. Without `diff --git` lines, so that `git apply` in a subfolder of a
         repository resolves the names from there."""
         names = diff_names(list(self.files))[1]
-        return "".join(row for path in self.files for row in self._rows(path, names[path]))
-
-    def _rows(self, path: str, name: str) -> Iterator[str]:
-        yield from file_header(name)
-        yield from self.hunks(path)
+        files = (chain(file_header(names[path]), self.hunks(path)) for path in self.files)
+        return "".join(chain.from_iterable(files))
 
     def hunks(self, path: str) -> Iterator[str]:
         """The lines below the names of the file."""

@@ -11,7 +11,7 @@ import os
 import re
 import socket
 import ssl
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from keet.agent.model.http_limits import RedirectRefused, ReplyTooLarge, UnusableReply
@@ -71,27 +71,27 @@ _VARIABLE = re.compile(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*_(?:API_)?(?:KEY|TOKEN)\
 _INSTALL = re.compile(r"pip install [`'\"]?([\w.\[\]-]+)")
 
 LINES = {
-    "no_key": "no key for {x.who}: {x.variable} is not set; set it, or use your own server with "
+    "no_key": "no key for {who}: {variable} is not set; set it, or use your own server with "
     "--base-url",
-    "wrong_key": "{x.who} refused the key ({x.status}); check {x.variable} and its permissions",
-    "unknown_model": "{x.who} was not found ({x.said}); check --model, and --base-url if you gave "
+    "wrong_key": "{who} refused the key ({status}); check {variable} and its permissions",
+    "unknown_model": "{who} was not found ({said}); check --model, and --base-url if you gave "
     "one: it ends in /v1 on most servers",
-    "unreachable": "can't reach {x.who}: {x.why_unreachable}",
-    "timeout": "{x.who} did not answer {x.late}",
-    "rate_limit": "the rate limit of {x.who} is reached ({x.quote}); try again later",
-    "no_quota": "the account has no quota left for {x.who} ({x.quote}); check its billing",
-    "too_long": "the prompt is too long for {x.who} ({x.quote}); ask about fewer launches, or name "
+    "unreachable": "can't reach {who}: {why_unreachable}",
+    "timeout": "{who} did not answer {late}",
+    "rate_limit": "the rate limit of {who} is reached ({quote}); try again later",
+    "no_quota": "the account has no quota left for {who} ({quote}); check its billing",
+    "too_long": "the prompt is too long for {who} ({quote}); ask about fewer launches, or name "
     "a model with a longer context",
-    "too_large": "{x.who} sent a reply of {x.error}; check --base-url, or name another model",
-    "redirect": "{x.who} redirects to another server, {x.quote}; nothing was sent there; {x.then}",
-    "server": "{x.who} failed ({x.said}); try again later",
-    "not_installed": "{x.who} needs a package that is not installed; run: pip install {x.package}",
-    "no_provider": "{x.who} does not name a known provider; write it as openai:NAME, "
+    "too_large": "{who} sent a reply of {error}; check --base-url, or name another model",
+    "redirect": "{who} redirects to another server, {quote}; nothing was sent there; {then}",
+    "server": "{who} failed ({said}); try again later",
+    "not_installed": "{who} needs a package that is not installed; run: pip install {package}",
+    "no_provider": "{who} does not name a known provider; write it as openai:NAME, "
     "anthropic:NAME ..., or give --base-url",
-    "no_tools": "{x.who} does not support tools ({x.quote}); name a model that can call tools",
-    "bad_reply": "{x.who} sent something that is not a model's reply ({x.quote}); check "
+    "no_tools": "{who} does not support tools ({quote}); name a model that can call tools",
+    "bad_reply": "{who} sent something that is not a model's reply ({quote}); check "
     "--base-url, which ends in /v1 on most servers",
-    "other": "{x.who} could not be asked ({x.said}); try again, or another model",
+    "other": "{who} could not be asked ({said}); try again, or another model",
 }
 KINDS = frozenset(LINES) | {"client", "key_in_reply", "script", "time_limit"}
 """Every kind of fault."""
@@ -112,65 +112,40 @@ class AskedModel(NamedTuple):
         return ModelFault(kind, one_line(scrub(line)))
 
 
-class _Explained(NamedTuple):
-    """The parts of a line. Properties: only those that the line has are computed."""
+def _line(kind: str, error: BaseException, asked: AskedModel) -> str:
+    spec, text, quote = asked.spec, str(error)[:_READ], _quote(error)
+    status = f"HTTP {code}" if (code := status_of(error)) else ""
+    late = f"in {spec.timeout_s:g} s; try again, or set a longer timeout in keet's config.toml"
+    if status:  # the server's own limit was hit, not keet's
+        late = f"({status}); try again, or ask a faster model"
+    variable = "OPENAI_API_KEY" if spec.base_url else key_variable(spec.name)
+    if not status and (named := _VARIABLE.search(text)):  # by the client, not by a server
+        variable = named[0]
+    provider = (provider_of(spec.name) or "openai").replace("_", "-")
+    package = named[1] if (named := _INSTALL.search(text)) else f"langchain-{provider}"
+    is_url = spec.base_url and quote.startswith("http")
+    return LINES[kind].format(
+        who=asked.label,
+        error=error,
+        status=status,
+        quote=quote,
+        said=f"{status}: {quote}" if status else quote,
+        late=late,
+        variable=variable,
+        package=package,
+        then=f"set --base-url {quote} if you trust it" if is_url else "use another server",
+        why_unreachable=_why_unreachable(list(_chain(error))),
+    )
 
-    error: BaseException
-    asked: AskedModel
 
-    @property
-    def who(self) -> str:
-        return self.asked.label
-
-    @property
-    def status(self) -> str:
-        return f"HTTP {status_of(self.error)}"
-
-    @property
-    def quote(self) -> str:
-        return _quote(self.error)
-
-    @property
-    def said(self) -> str:
-        return f"{self.status}: {self.quote}" if status_of(self.error) else self.quote
-
-    @property
-    def late(self) -> str:
-        if status_of(self.error):  # the server's own limit was hit, not keet's
-            return f"({self.status}); try again, or ask a faster model"
-        then = "try again, or set a longer timeout in keet's config.toml"
-        return f"in {self.asked.spec.timeout_s:g} s; {then}"
-
-    @property
-    def variable(self) -> str:
-        """Of the client's message, not of a server's."""
-        named = _VARIABLE.search(str(self.error)[:_READ])
-        if named and status_of(self.error) is None:
-            return named[0]
-        return "OPENAI_API_KEY" if self.asked.spec.base_url else key_variable(self.asked.spec.name)
-
-    @property
-    def package(self) -> str:
-        named = _INSTALL.search(str(self.error)[:_READ])
-        provider = (provider_of(self.asked.spec.name) or "openai").replace("_", "-")
-        return named[1] if named else f"langchain-{provider}"
-
-    @property
-    def then(self) -> str:
-        """After a redirect."""
-        is_url = self.asked.spec.base_url and self.quote.startswith("http")
-        return f"set --base-url {self.quote} if you trust it" if is_url else "use another server"
-
-    @property
-    def why_unreachable(self) -> str:
-        causes = list(_chain(self.error))
-        if any(isinstance(cause, socket.gaierror) for cause in causes):
-            return "its host name is not known; check --base-url and the network"
-        if tls := next((cause for cause in causes if isinstance(cause, ssl.SSLError)), None):
-            return f"the TLS connection failed ({_quote(tls)}); check https:// and certificates"
-        if any(isinstance(cause, ConnectionRefusedError) for cause in causes):
-            return "no server listens there; start the server, or check --base-url"
-        return f"the connection broke ({_quote(causes[-1])}); check the server, then try again"
+def _why_unreachable(causes: Sequence[BaseException]) -> str:
+    if any(isinstance(cause, socket.gaierror) for cause in causes):
+        return "its host name is not known; check --base-url and the network"
+    if tls := next((cause for cause in causes if isinstance(cause, ssl.SSLError)), None):
+        return f"the TLS connection failed ({_quote(tls)}); check https:// and certificates"
+    if any(isinstance(cause, ConnectionRefusedError) for cause in causes):
+        return "no server listens there; start the server, or check --base-url"
+    return f"the connection broke ({_quote(causes[-1])}); check the server, then try again"
 
 
 def fault_of(error: BaseException, asked: AskedModel) -> ModelFault:
@@ -188,12 +163,12 @@ def named_fault(kind: str, asked: AskedModel, error: BaseException | None = None
     """A fault of a known kind; KeyError for others."""
     if isinstance(error, MemoryError):
         error = ReplyTooLarge("a size that takes more memory than keet allows")
-    explained = _Explained(error or Exception(kind), asked)
-    line = LINES[kind].format(x=explained)
+    error = error or Exception(kind)
+    line = _line(kind, error, asked)
     if kind == "not_installed" and (lacking := _lacking()):
         line = missing(lacking, "model")
     if kind == "wrong_key" and asked.spec.base_url and not os.environ.get("OPENAI_API_KEY"):
-        line = f"{asked.label} requires a key ({explained.status}); set OPENAI_API_KEY"
+        line = f"{asked.label} requires a key (HTTP {status_of(error)}); set OPENAI_API_KEY"
     return asked.fault(kind, line)
 
 

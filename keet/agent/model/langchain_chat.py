@@ -1,4 +1,5 @@
-"""A langchain model as a `Chat`: retries, and the form in which schema and token limit are sent.
+"""A langchain model as a `Chat`: which client serves it, retries, and the form in which schema and
+token limit are sent.
 
 Servers differ in what they accept: a schema for the answer, tools, the name of the token limit.
 The best form is tried first. What a server refuses is remembered and not tried again.
@@ -8,10 +9,11 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -20,6 +22,8 @@ from keet.agent.model.faults import (
     AskedModel,
     fault_of,
     key_in_reply,
+    key_variable,
+    named_fault,
     refuses_parameter,
     wait_of,
 )
@@ -33,15 +37,31 @@ from keet.agent.model.messages import (
     TokenCount,
     estimate,
 )
-from keet.agent.model.settings import LONGEST_WAIT_S, ModelSpec
-from keet.explanation.token_budget import guess_tokens
+from keet.agent.model.settings import LONGEST_WAIT_S, ModelSpec, provider_of
 from keet.masking.encoded_keys import key_in
+from keet.masking.keys import scrub
+from keet.token_count import guess_tokens
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
     from langchain_core.messages import AIMessage
     from langchain_core.runnables import Runnable
+    from langchain_openai import ChatOpenAI
 
+_CONNECT_S = 15.0
+"""Limit for connecting. The answer may take longer."""
+_NO_KEY = "none"
+"""Own servers need no key, but the client requires a text."""
+_KEYED = ("anthropic", "deepseek", "google_genai", "groq", "mistralai", "openai", "xai")
+"""Providers that need only a key, from one variable."""
+_LONGEST_MODEL_NAME = 200
+"""Characters. Local servers name a model by its file path."""
+_TRACING = (
+    "LANGSMITH_TRACING_V2",
+    "LANGCHAIN_TRACING_V2",
+    "LANGSMITH_TRACING",
+    "LANGCHAIN_TRACING",
+)
 _THINKING_TOKENS = 8000
 """Tokens. The answer limit of hosted models includes hidden thinking."""
 
@@ -79,18 +99,12 @@ def dialect_of(model: BaseChatModel) -> Dialect:
 class LangchainChat:
     """A langchain model as a Chat."""
 
-    def __init__(
-        self,
-        model: BaseChatModel,
-        spec: ModelSpec,
-        dialect: Dialect,
-        sleep: Callable[[float], None] = time.sleep,
-    ) -> None:
+    def __init__(self, model: BaseChatModel, spec: ModelSpec, dialect: Dialect) -> None:
         self._model = model
         self.name = spec.name
         self._spec = spec
         self._dialect = dialect
-        self._sleep = sleep
+        self._sleep = time.sleep
         self._no_tools: str | None = None
         self._no_schema: set[bool] = set()
         """Whether schemas were rejected without tools (False) or with tools (True): some servers
@@ -236,15 +250,13 @@ def _message(message: ChatMessage) -> dict[str, Any]:
     if message.role == "tool":
         document["tool_call_id"] = message.answers or ""
     if message.calls:
-        document["tool_calls"] = [_sent_call(call) for call in message.calls]
+        document["tool_calls"] = []
+    for call in message.calls:
+        # Arguments that are not JSON are sent back as text inside JSON: servers parse them again.
+        arguments = {"not_json": call.raw} if call.arguments is None else dict(call.arguments)
+        function = {"name": call.name, "arguments": json.dumps(arguments)}
+        document["tool_calls"].append({"type": "function", "id": call.id, "function": function})
     return document
-
-
-def _sent_call(call: ModelToolCall) -> dict[str, Any]:
-    """Arguments that are not JSON are sent back as text inside JSON: servers parse them again."""
-    arguments = {"not_json": call.raw} if call.arguments is None else dict(call.arguments)
-    function = {"name": call.name, "arguments": json.dumps(arguments)}
-    return {"type": "function", "id": call.id, "function": function}
 
 
 def _with_schema_as_text(request: ChatRequest) -> ChatRequest:
@@ -309,3 +321,82 @@ def _is_flat(value: object, levels: int) -> bool:
 def estimated_tokens(request: ChatRequest, reply: ChatReply) -> TokenCount:
     called = "".join(f"{call.name}{json.dumps(call.arguments)}" for call in reply.calls)
     return TokenCount(estimate(request), guess_tokens(reply.text + called), estimated=True)
+
+
+# --- which client: of a hosted provider, or of an OpenAI-compatible server
+
+
+def connect(spec: ModelSpec) -> LangchainChat:
+    """The model, asked in this process: without limits of time, memory and size. Raises
+    ModelFault."""
+    try:
+        return _own_server(spec, spec.base_url) if spec.base_url else _hosted(spec)
+    except Exception as error:  # noqa: BLE001 - clients raise any type
+        fault = fault_of(error, AskedModel(spec))
+    raise fault
+
+
+def announce_tracing() -> str | None:
+    """A warning if the environment makes langchain send prompts to other services, otherwise
+    None."""
+    on = list(filter(_is_on, _TRACING))
+    told = []
+    if on:
+        told.append(f"{' and '.join(on)}: langchain sends prompts and replies to LangSmith, too")
+    if _is_on("LANGSMITH_GATEWAY"):
+        on.append("LANGSMITH_GATEWAY")
+        told.append("LANGSMITH_GATEWAY: langchain sends prompts through LangSmith's gateway")
+    return f"{'; '.join(told)}; to prevent that: unset {' '.join(on)}" if told else None
+
+
+def _is_on(variable: str) -> bool:
+    value = os.environ.get(variable, "").strip().lower()
+    return value not in ("", "0", "false", "no", "off")
+
+
+def _own_server(spec: ModelSpec, base_url: str) -> LangchainChat:
+    from langchain_openai import ChatOpenAI
+    from openai import Timeout
+    from pydantic import SecretStr
+
+    model = ChatOpenAI(
+        model=spec.name.removeprefix("openai:"),
+        base_url=base_url,
+        api_key=SecretStr(os.environ.get("OPENAI_API_KEY") or _NO_KEY),
+        timeout=Timeout(spec.timeout_s, connect=min(spec.timeout_s, _CONNECT_S)),
+        max_retries=0,  # LangchainChat retries, the same for every provider
+        use_responses_api=False,
+    )
+    if not spec.name:
+        model.model_name = _first_model(model, AskedModel(spec))
+        spec = spec._replace(name=model.model_name)
+    return LangchainChat(model, spec, OWN_SERVER)
+
+
+def _first_model(model: ChatOpenAI, asked: AskedModel) -> str:
+    """A server may list anything as a model name, also a key."""
+    listed = model.root_client.models.list(timeout=min(asked.spec.timeout_s, _CONNECT_S)).data
+    name = str(getattr(listed[0], "id", None) or "") if listed else ""
+    fits = bool(name.strip()) and len(name) <= _LONGEST_MODEL_NAME and name.isprintable()
+    if not fits or scrub(name) != name or key_in(name):
+        line = f"{asked.spec.base_url} lists no model with a usable name; name one with --model"
+        raise asked.fault("unknown_model", line)
+    return name
+
+
+def _hosted(spec: ModelSpec) -> LangchainChat:
+    from langchain.chat_models import init_chat_model
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            limits: dict[str, Any] = {"timeout": spec.timeout_s, "max_retries": 0}
+            model: BaseChatModel = init_chat_model(spec.name, **limits)
+        except (TypeError, ValueError):  # the provider does not support them
+            model = init_chat_model(spec.name)
+    variable = key_variable(spec.name)
+    also = "GEMINI_API_KEY" if variable == "GOOGLE_API_KEY" else variable  # it has two names
+    has_key = os.environ.get(variable) or os.environ.get(also) or _is_on("LANGSMITH_GATEWAY")
+    if provider_of(spec.name) in _KEYED and not has_key:
+        raise named_fault("no_key", AskedModel(spec))
+    return LangchainChat(model, spec, dialect_of(model))

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol
 
-from keet.explanation.token_budget import guess_tokens
+from keet.ingest.typed_json import typed
+from keet.token_count import guess_tokens
 
 Role = Literal["system", "user", "assistant", "tool"]
 
@@ -15,7 +16,7 @@ Role = Literal["system", "user", "assistant", "tool"]
 class ModelToolCall(NamedTuple):
     id: str
     name: str
-    arguments: Mapping[str, Any] | None
+    arguments: dict[str, Any] | None
     """None: the model did not send a JSON object; `raw` has what it sent."""
     raw: str = ""
 
@@ -98,17 +99,9 @@ def reply_document(reply: ChatReply) -> dict[str, Any]:
     return {**reply._asdict(), "calls": calls, "spent": reply.spent._asdict()}
 
 
-def reply_from(document: Mapping[str, Any]) -> ChatReply:
-    """The inverse of `reply_document`. Raises KeyError, TypeError, ValueError or AttributeError."""
-    spent = document["spent"]
-    counts = int(spent["input_tokens"]), int(spent["output_tokens"])
-    return ChatReply(
-        str(document["text"]),
-        tuple(_call_from(call) for call in document["calls"]),
-        TokenCount(*counts, estimated=bool(spent["estimated"])),
-        cut=bool(document.get("cut")),
-        cached=bool(document.get("cached")),
-    )
+def reply_from(document: object) -> ChatReply:
+    """The inverse of `reply_document`. Raises ValueError."""
+    return typed(document, ChatReply)
 
 
 def request_document(request: ChatRequest) -> dict[str, Any]:
@@ -119,12 +112,9 @@ def request_document(request: ChatRequest) -> dict[str, Any]:
 
 def request_from(document: Mapping[str, Any]) -> ChatRequest:
     """The inverse of `request_document`."""
-    messages = (
-        ChatMessage(**{**message, "calls": tuple(map(_call_from, message.get("calls", ())))})
-        for message in document["messages"]
-    )
-    tools = (ToolSpec(**tool) for tool in document["tools"])
-    return ChatRequest(tuple(messages), tuple(tools), document["schema"], document["max_output"])
+    messages = typed(document["messages"], tuple[ChatMessage, ...])
+    tools = tuple(ToolSpec(**tool) for tool in document["tools"])
+    return ChatRequest(messages, tools, document["schema"], document["max_output"])
 
 
 def _message_document(message: ChatMessage) -> dict[str, Any]:
@@ -135,11 +125,3 @@ def _message_document(message: ChatMessage) -> dict[str, Any]:
     if message.answers is not None:
         document["answers"] = message.answers
     return document
-
-
-def _call_from(document: Mapping[str, Any]) -> ModelToolCall:
-    arguments = document["arguments"]
-    if not (arguments is None or isinstance(arguments, dict)):
-        raise TypeError("the arguments of a call are an object")
-    name, raw = str(document["name"]), str(document.get("raw", ""))
-    return ModelToolCall(str(document["id"]), name, arguments, raw)

@@ -87,18 +87,16 @@ def _answer(line: Mapping[str, Any] | ChatReply, number: int) -> ChatReply | str
     text = line.get("content") or ""
     if isinstance(text, list):
         text = "".join(part["text"] for part in text)
-    named = enumerate(line.get("tool_calls") or ())
-    calls = tuple(_call(call, f"call_{number}_{index}") for index, call in named)
+    calls = []
+    for index, call in enumerate(line.get("tool_calls") or ()):
+        id_ = str(call.get("id") or f"call_{number}_{index}")
+        arguments = call.get("arguments", {})
+        if isinstance(arguments, dict):
+            calls.append(ModelToolCall(id_, call["name"], arguments))
+        else:  # as of a model whose arguments are not a JSON object
+            raw = arguments if isinstance(arguments, str) else json.dumps(arguments)
+            calls.append(ModelToolCall(id_, call["name"], None, raw))
     spent = TokenCount(0, 0, estimated=True)
     if usage := line.get("usage"):
         spent = TokenCount(int(usage.get("input", 0)), int(usage.get("output", 0)))
-    return ChatReply(text, calls, spent, cut=bool(line.get("cut")))
-
-
-def _call(call: Mapping[str, Any], id_: str) -> ModelToolCall:
-    """Arguments that are a text stand for arguments of a model that are not a JSON object."""
-    arguments = call.get("arguments", {})
-    if isinstance(arguments, dict):
-        return ModelToolCall(str(call.get("id") or id_), call["name"], arguments)
-    raw = arguments if isinstance(arguments, str) else json.dumps(arguments)
-    return ModelToolCall(str(call.get("id") or id_), call["name"], None, raw)
+    return ChatReply(text, tuple(calls), spent, cut=bool(line.get("cut")))

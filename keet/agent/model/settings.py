@@ -1,14 +1,15 @@
-"""Which model to ask (from the arguments, the environment or the config file), and for how long."""
+"""Which model to ask (from the arguments, the environment or the config file), how, and for how
+long."""
 
 from __future__ import annotations
 
 import math
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from keet.errors import UsageError, one_line
@@ -30,6 +31,17 @@ PROVIDERS = frozenset(_PROVIDERS.split())
 the same list, but is slow to load; a test compares the two."""
 
 Price = tuple[float, float]
+Redaction = Literal["names", "source", "all"]
+_SETTINGS = {
+    "model": "a name in quotes",
+    "base_url": "a URL",
+    "price": "",
+    "timeout": "a number of seconds above 0",
+    "time_limit": "a number of seconds above 0",
+}
+"""Of the config file, and what they must be."""
+MOST_LAUNCHES = 3
+"""Launches that a model explains by default: each costs some thousand tokens."""
 
 
 class ModelSpec(NamedTuple):
@@ -43,7 +55,7 @@ class ModelSpec(NamedTuple):
     retries: int = 2
     """After rate limits, lost connections and server errors."""
     time_limit_s: float | None = None
-    """For all calls of a command together; None: by the number of calls (`default_limit`)."""
+    """For all calls of a command together; None: by the number of calls (`shared_limit`)."""
 
 
 class _Source(NamedTuple):
@@ -129,26 +141,15 @@ def _broken(path: Path, problem: str) -> UsageError:
 
 def _setting(name: str, value: Any, path: Path) -> Any:
     """Raises UsageError."""
-    seconds = "a number of seconds above 0"
-    wanted = {
-        "model": "a name in quotes",
-        "base_url": "a URL",
-        "price": "",
-        "timeout": seconds,
-        "time_limit": seconds,
-    }
-    if name not in wanted:
-        *names, last = wanted
+    if name not in _SETTINGS:
+        *names, last = _SETTINGS
         known = f"the settings are {', '.join(names)} and {last}"
         raise _broken(path, f"{name} is not a setting; {known}")
     if name == "price":
         return _price(value, f"{path}: price")
-    if wanted[name] == seconds:
-        is_valid = _is_number(value) and value > 0
-    else:
-        is_valid = isinstance(value, str)
-    if not is_valid:
-        raise _broken(path, f"{name} must be {wanted[name]}")
+    is_time = name in ("timeout", "time_limit")
+    if not (_is_number(value) and value > 0 if is_time else isinstance(value, str)):
+        raise _broken(path, f"{name} must be {_SETTINGS[name]}")
     return _url(value, f"{path}: {name}") if name == "base_url" else value
 
 
@@ -202,21 +203,21 @@ _FEWEST_TIMEOUTS = 4
 """The limit is at least this many timeouts, because a few calls may be slow."""
 
 
-def default_limit(timeout_s: float, calls: int, *, is_own: bool) -> float:
-    """Seconds for `calls` calls. A model on the user's own machine (`is_own`) may need the whole
+def shared_limit(spec: ModelSpec, calls: int) -> TimeLimit:
+    """One limit for all calls of a command. A model on the user's own machine may need the whole
     timeout for every answer."""
-    if is_own:
-        return calls * timeout_s
-    return max(_FEWEST_TIMEOUTS, calls * _HOSTED_SHARE) * timeout_s
+    timeouts = float(calls)
+    if spec.base_url is None:
+        timeouts = max(_FEWEST_TIMEOUTS, calls * _HOSTED_SHARE)
+    return TimeLimit(spec.time_limit_s or timeouts * spec.timeout_s)
 
 
 class TimeLimit:
     """Counts only the time spent waiting for the model: keet's analysis, the compiler and the start
     of the client have their own limits and do not depend on the server."""
 
-    def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, seconds: float) -> None:
         self.seconds = seconds
-        self._clock = clock
         self._used = 0.0
 
     @property
@@ -227,8 +228,48 @@ class TimeLimit:
 
     @contextmanager
     def counted(self) -> Iterator[None]:
-        began = self._clock()
+        began = time.monotonic()
         try:
             yield
         finally:
-            self._used += self._clock() - began
+            self._used += time.monotonic() - began
+
+
+# --- one run of a command
+
+
+class ModelLimits(NamedTuple):
+    """For one kernel, question or insight."""
+
+    calls: int = 4
+    input_tokens: int = 14_000
+    rounds: int = 1
+    """Rounds in which the model may call tools."""
+    output_tokens: int = 2_500
+    """Of one reply."""
+
+
+class ModelOptions(NamedTuple):
+    """The model options of `explain`, `ask` and `insights`."""
+
+    spec: ModelSpec
+    limits: ModelLimits = ModelLimits()
+    redact: Redaction | None = None
+    transcript: Path | None = None
+    """None: a file in the cache folder, named by report and time."""
+    replay: Path | None = None
+    """A transcript to take the replies from; no model is asked."""
+    cache: bool = True
+    launches: int = MOST_LAUNCHES
+    compile: bool = True
+    """Whether edits are compiled if a compiler is found."""
+    include: tuple[str, ...] = ()
+    """Folders with headers that the report does not contain."""
+    time_limit: TimeLimit | None = None
+    """One limit for the whole command if it explains several reports; None: one per report."""
+
+    def limit(self, parts: int | None = None) -> TimeLimit:
+        """`parts`: number of launches or insights to ask about; None: `launches`."""
+        if self.time_limit is not None:
+            return self.time_limit
+        return shared_limit(self.spec, (parts or self.launches) * self.limits.calls)

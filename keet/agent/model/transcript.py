@@ -13,15 +13,14 @@ import json
 import os
 import stat
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import takewhile
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from keet.agent.model.messages import (
-    ChatMessage,
     ChatReply,
     ChatRequest,
     ModelToolCall,
@@ -49,9 +48,6 @@ class Transcript:
         self._last: dict[str, dict[str, Any]] = {}
         self._file = self._open(path) if path else None
 
-    def start(self, **facts: object) -> None:
-        self._write("start", facts)
-
     def request(self, phase: str, request: ChatRequest) -> None:
         before, document = self._last.get(phase), request_document(request)
         self._last[phase] = document
@@ -64,10 +60,10 @@ class Transcript:
             if before and before[name] == document[name]
         }
         new = {**document, **same, "messages": document["messages"][kept:]}
-        self._write("request", {"phase": phase, "kept": kept, **new})
+        self.event("request", phase=phase, kept=kept, **new)
 
     def reply(self, reply: ChatReply, seconds: float) -> None:
-        self._write("reply", {**reply_document(reply), "seconds": round(seconds, 3)})
+        self.event("reply", **reply_document(reply), seconds=round(seconds, 3))
 
     def tool(
         self,
@@ -78,13 +74,7 @@ class Transcript:
         seconds: float,
     ) -> None:
         facts = {"call": call, "answer": answer_text, "evidence": list(evidence)}
-        self._write("tool", {**facts, "abstained": abstained, "seconds": round(seconds, 3)})
-
-    def note(self, **facts: object) -> None:
-        self._write("note", facts)
-
-    def end(self, outcome: str, usage: object) -> None:
-        self._write("end", {"outcome": outcome, "usage": usage})
+        self.event("tool", **facts, abstained=abstained, seconds=round(seconds, 3))
 
     def discard(self) -> None:
         """Removes the file: a run that sent nothing leaves no transcript."""
@@ -113,7 +103,8 @@ class Transcript:
             return None
         return file
 
-    def _write(self, event: str, facts: Mapping[str, object]) -> None:
+    def event(self, event: str, /, **facts: object) -> None:
+        """`start`, `end`, `note`, and what the other methods write."""
         if self._file is None:
             return
         when = datetime.now(UTC).isoformat(timespec="milliseconds")
@@ -135,7 +126,11 @@ class Transcript:
 
 def request_text(request: ChatRequest) -> str:
     """Everything that is sent, as readable text."""
-    parts = [_message_text(message) for message in request.messages]
+    parts = []
+    for message in request.messages:
+        of = f" (answers {message.answers})" if message.answers else ""
+        calls = [f"calls {call.name} {_json(call.arguments)}" for call in message.calls]
+        parts.append("\n".join([f"--- {message.role}{of} ---", message.text, *calls]))
     parts += [
         f"--- tool {tool.name} ---\n{tool.description}\n{_json(tool.parameters)}"
         for tool in request.tools
@@ -176,7 +171,7 @@ def replies_of(path: Path) -> list[ChatReply]:
             continue
         try:
             replies.append(reply_from(event))
-        except (KeyError, TypeError, ValueError, AttributeError):
+        except ValueError:
             raise _broken(path, number, "is an incomplete reply") from None
     return replies
 
@@ -195,23 +190,13 @@ def _broken(path: Path, number: int, problem: str) -> UsageError:
     return UsageError(one_line(f"{path}: line {number} {problem}; name another file"))
 
 
-def _message_text(message: ChatMessage) -> str:
-    of = f" (answers {message.answers})" if message.answers else ""
-    calls = [f"calls {call.name} {_json(call.arguments)}" for call in message.calls]
-    return "\n".join([f"--- {message.role}{of} ---", message.text, *calls])
-
-
 def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-class RecordedRun(NamedTuple):
-    model: str
-    """Empty if an older transcript lacks it."""
-
-
-def check_replay(path: Path, reports: Sequence[str], question: str | None) -> RecordedRun:
-    """Raises UsageError unless the run was about these reports (SHA-256) and this question."""
+def check_replay(path: Path, reports: Sequence[str], question: str | None) -> str:
+    """The model that was asked; empty if an older transcript lacks it. Raises UsageError unless the
+    run was about these reports (SHA-256) and this question."""
     events = read_transcript(path)
     start = next((event for event in events if event["event"] == "start"), {})
     phases = {event.get("phase") for event in events if event["event"] == "request"}
@@ -228,4 +213,4 @@ def check_replay(path: Path, reports: Sequence[str], question: str | None) -> Re
         refused = f"was recorded with another question: {asked[:200]}"
     if refused:
         raise UsageError(one_line(f"--replay {path}: it {refused}"))
-    return RecordedRun(str(start.get("model", "")))
+    return str(start.get("model", ""))

@@ -1,12 +1,8 @@
-"""Atomics that cost time: one slice of L2 that serves most requests, retries of compare-and-swap
-loops, and scattered additions.
+"""Atomics that cost time: one slice of L2 that serves most requests, and retries of
+compare-and-swap loops.
 
 Threads that update one address at a time retry until the last of them succeeds. So a round beyond
 the first is a matter of contention, not of divergent paths.
-
-Scattered additions update many addresses that come from a list of indices. No address is updated
-often, so nothing queues for a word. But each update is a request of its own to L2, with its data.
-If each destination sums its items in registers, it is stored once.
 """
 
 from __future__ import annotations
@@ -27,7 +23,7 @@ from keet.analysis.memory_work import (
     shared_atomics_by_data,
     without_atomic_requests,
 )
-from keet.analysis.sass.instructions.opcodes import BY_PIPE, GLOBAL_LOADS, RETURNING_ATOMICS, Role
+from keet.analysis.sass.instructions.opcodes import BY_PIPE, RETURNING_ATOMICS
 from keet.analysis.time_model import (
     BLOCK_STARTS,
     HOT_LINE,
@@ -40,7 +36,7 @@ from keet.evidence import Evidence, Sentence
 from keet.units import Quantity
 
 if TYPE_CHECKING:
-    from keet.analysis.sass.flow.program import SassProgram
+    pass
 
 
 class HotSlice(NamedTuple):
@@ -206,13 +202,13 @@ def shown_retries(
     sources = () if executed is None else (executed,)
     rounds = view.ledger.derived(
         f"retry_rounds.{found.memory}",
-        Quantity(found.swaps / found.updates, ""),
+        found.swaps / found.updates,
         "rounds of a compare-and-swap loop per update of a warp",
         *sources,
     )
-    share = view.ledger.derived(
+    share = view.ledger.share(
         f"retry_share.{found.memory}",
-        Quantity(100 * found.share, "%"),
+        found.share,
         "of the executed instructions are retries of compare-and-swap loops",
         *sources,
     )
@@ -277,21 +273,7 @@ def _by_column(view: LaunchView, found: Retries, metric: str) -> float:
     return own / every if every else 0.0
 
 
-_FLOATS = {"F32", "F64", "F16", "BF16"}
-_SPREAD = ("chosen by data", "different addresses")
 _LANES = 32
-_LONGEST_SLICE = 200
-"""Most values that a slice of an address follows; usual addresses need about ten."""
-
-
-class ScatteredAdds(NamedTuple):
-    requests: float
-    """Requests to L2 of these atomics."""
-    part: float
-    """Their share of all requests of L1 to L2, 0 to 1."""
-    again: int
-    """How often an item is computed if each destination sums its own items: twice if the code
-    reads data of the destination, because then the other end of the item needs it as well."""
 
 
 class LaneRequests(NamedTuple):
@@ -318,70 +300,3 @@ def lane_requests(view: LaunchView) -> LaneRequests | None:
     needed = sum(float(column.get(each, 0)) for each in addresses)
     warps = sum((view.table.executed or {}).get(each, 0) for each in addresses)
     return LaneRequests(made, needed, warps) if made and needed and warps else None
-
-
-@cached_per_view
-def scattered_adds(view: LaunchView) -> ScatteredAdds | None:
-    """None without the machine code, or if no list of indices chooses most of the addresses.
-
-    Also none where each lane adds a value that does not depend on the destination to a word of its
-    own: that is a histogram, whose indices are new in each launch. Lanes that add a row together,
-    and items that read data of their destinations, have a list that can be turned around.
-    """
-    code, sent = view.code, view.value("l2_l1_sectors")
-    if code is None or not sent or not code.sectors:
-        return None
-    program = code.program
-    adds = [
-        each.position
-        for each in code.atomics
-        if each.memory == "global"
-        and each.spread in _SPREAD
-        and not each.has_result
-        and not _FLOATS.isdisjoint(program.code[each.position].modifiers)
-    ]
-    sources = {position: _index_loads(program, position) for position in adds}
-    requests = {at: code.sectors.get(program.code[at].address, 0) for at in adds}
-    listed = [at for at in adds if sources[at]]
-    if 2 * sum(requests[at] for at in listed) <= sum(requests.values()):
-        return None
-    every = frozenset[int]().union(*(sources[at] or () for at in listed))
-    again = any(
-        position not in every and not every.isdisjoint(_index_loads(program, position) or ())
-        for position in program.ran
-        if program.code[position].opcode in GLOBAL_LOADS
-    )
-    if not again and sum(requests.values()) > _LANES / 2 * sum(program.counts[at] for at in adds):
-        return None
-    # Lanes that update one address each make a request.
-    threads = view.table.threads or {}
-    others = sum(
-        threads.get(program.code[each.position].address, 0)
-        for each in code.atomics
-        if each.memory == "global" and each.spread.startswith("one address")
-    )
-    total = max(sum(requests.values()), (view.value("global_reduction_sectors") or 0.0) - others)
-    return ScatteredAdds(total, min(1.0, total / sent), 2 if again else 1)
-
-
-def _index_loads(program: SassProgram, position: int) -> frozenset[int] | None:
-    """Loads from global memory that the address of an access depends on; None if numbers decide it
-    (the cell of a position), so that it is another one in each launch."""
-    from keet.analysis.sass.analyses.purpose import address_registers
-
-    read = program.values.read
-    spent = address_registers(program.code[position])
-    waiting = [read[position][name] for name in spent if name in read[position]]
-    seen, found = set(waiting), set[int]()
-    while waiting and len(seen) <= _LONGEST_SLICE:
-        for at in program.values.definitions(waiting.pop()):
-            each = program.code[at]
-            if each.role in (Role.FLOAT, Role.CONVERSION) and read[at]:
-                return None
-            if each.role is Role.LOAD:
-                found |= {at} if each.opcode in GLOBAL_LOADS else set()
-                continue
-            following = set(read[at].values()) - seen
-            seen |= following
-            waiting += following
-    return frozenset(found)

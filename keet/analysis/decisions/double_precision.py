@@ -80,7 +80,7 @@ def measured_doubles(
         rate = Sentence("")
         if (times := single_over_double(view)) > FULL_RATE:
             label = "FP32 over FP64 rate of this GPU"
-            ratio = view.ledger.derived("fp32_fp64_ratio", Quantity(times, ""), label)
+            ratio = view.ledger.derived("fp32_fp64_ratio", times, label)
             rate = Sentence(", and this GPU computes FP32 {ratio:.0f} times as fast", ratio=ratio)
             shown = (*shown, ratio)
         return (Sentence("The {pipe}{rate}.", pipe=pipe, rate=rate), shown) if pipe else None

@@ -34,7 +34,6 @@ _USUAL_WARPS = 8
 def limited_occupancy(
     model: TimeModel,
     by: Resource,
-    finding: str,
     set_at: Callable[[], tuple[Place, ...]] = tuple,
     if_tied: str = "",
 ) -> Iterator[Candidate]:
@@ -62,14 +61,13 @@ def limited_occupancy(
     used = issue and Sentence(", and {issue:.0f} of the issue slots are used", issue=issue)
     text = "Occupancy is limited to {possible:.0f} by {what}{used}."
     yield Candidate(
-        finding,
         Sentence(text, possible=possible, what=what, used=used or ""),
         Effect(starts, covered_waits(model, times)),
         (possible,) if issue is None else (possible, issue),
         lambda: set_at() or view.waiting_places("long_scoreboard", "short_scoreboard"),
-        "assumed",
-        if_tied if is_tied else "",
-        POSSIBLE if is_tied else 1.0,
+        basis="assumed",
+        variant=if_tied if is_tied else "",
+        likelihood=POSSIBLE if is_tied else 1.0,
     )
 
 

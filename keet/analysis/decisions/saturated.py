@@ -14,7 +14,7 @@ pipe busy, as barriers do: the cache's own counter tells them apart.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -35,11 +35,6 @@ from keet.analysis.limits import MAJORITY
 from keet.analysis.parameters import Parameter
 from keet.analysis.sass.instructions.opcodes import (
     BY_PIPE,
-    GLOBAL_ATOMICS,
-    GLOBAL_LOADS,
-    GLOBAL_STORES,
-    LOCAL,
-    SHARED,
 )
 from keet.analysis.time_model import DEVICE_WIDE, INDIRECT, SHARPNESS, Effect, TimeModel, attainable
 from keet.documents.finding import Place
@@ -53,6 +48,7 @@ if TYPE_CHECKING:
 _UNPACKS = ("PRMT", "SHF", "LOP3", "SGXT", "I2I")
 """What takes a small value out of a word before it is converted."""
 _SCALES = ("FMUL", "FADD")
+"""What multiplies the result of a conversion by a factor, or adds an offset."""
 _SEVERAL = 2
 
 
@@ -85,17 +81,23 @@ def conversions(view: LaunchView) -> Conversions | None:
         return None
     ran = sorted((-view.count(name), name) for name in CONVERSIONS if view.count(name))
     named = " and ".join(name for _, name in ran[:_SEVERAL])
-    program, executed = view.code.program if view.code else None, view.get("inst_executed")
-    times = _reads_per_store(program) if program else 0.0
-    if program is None or executed is None or times < _SEVERAL:
+    code, executed = view.code, view.get("inst_executed")
+    times = _reads_per_store(code.program) if code else 0.0
+    if code is None or executed is None or times < _SEVERAL:
         return Conversions(named)
-    found = _from_shared(program)
-    own, again = sum(program.counts[each] for each in found), 1 - 1 / times
+    program = code.program
+    found = [at for at in code.with_opcodes(CONVERSIONS) if _is_from_shared(program, at)]
+    own, again = sum(program.counts[at] for at in found), 1 - 1 / times
     if not own:
         return Conversions(named)
-    scaled = sum(program.counts[each] for each in _scalings(program, found))
+    results = {value for at in found for value in program.values.written[at].values()}
+    scaled = sum(
+        program.counts[at]
+        for at in code.with_opcodes(_SCALES)
+        if not results.isdisjoint(program.values.read[at].values())
+    )
     label = "times that a value of shared memory is converted, by loads per store"
-    shown = view.ledger.derived("converted_again", Quantity(times, ""), label, executed)
+    shown = view.ledger.derived("converted_again", times, label, executed)
     gone = again * (own + scaled) / sum(program.counts)
     return Conversions(named, 1 - again * own / view.count(*BY_PIPE["XU"]), shown, gone)
 
@@ -105,11 +107,9 @@ def _are_of_functions(view: LaunchView) -> bool:
     expands, which round and convert their arguments."""
     if view.code is None:
         return False
-    program = view.code.program
     own = {p for each in view.code.expansions for p in each.positions if each.is_of_floats}
-    on_xu = [each for each in program.ran if program.code[each].opcode in BY_PIPE["XU"]]
-    functions = sum(program.counts[each] for each in on_xu if each in own)
-    return functions >= MAJORITY * sum(program.counts[each] for each in on_xu) > 0
+    on_xu = view.code.with_opcodes(BY_PIPE["XU"])
+    return view.code.share(own.intersection(on_xu)) >= MAJORITY * view.code.share(on_xu) > 0
 
 
 def _reads_per_store(program: SassProgram) -> float:
@@ -122,27 +122,8 @@ def _reads_per_store(program: SassProgram) -> float:
     return moved["LDS"] / moved["STS"] if moved["STS"] else 0.0
 
 
-def _from_shared(program: SassProgram) -> list[int]:
-    """Positions of the conversions of values that were loaded from shared memory."""
-    return [
-        position
-        for position in program.ran
-        if program.code[position].opcode in CONVERSIONS and _is_from_shared(program, position)
-    ]
-
-
-def _scalings(program: SassProgram, found: list[int]) -> set[int]:
-    """Positions that multiply the result of a conversion by a factor or add an offset."""
-    results = {value for each in found for value in program.values.written[each].values()}
-    return {
-        position
-        for position in program.ran
-        if program.code[position].opcode in _SCALES
-        and not results.isdisjoint(program.values.read[position].values())
-    }
-
-
 def _is_from_shared(program: SassProgram, position: int) -> bool:
+    """Whether a conversion is of a value that was loaded from shared memory."""
     waiting, seen = [position], {position}
     while waiting:
         for value in program.values.read[waiting.pop()].values():
@@ -168,19 +149,10 @@ Work = Literal["reloads", "special functions", "conversions", "other"]
 _LEFT_OUT = (*DEVICE_WIDE, "FMA", "tensor", "FP16", "FP64", "issue", *WHOLE)
 """Near the peak of an arithmetic pipe, a kernel is at a roofline. Whether the work is needed is
 checked by other candidates."""
-AccessKind = Literal["shared", "loads", "stores", "local", "atomics"]
-ACCESSES: Mapping[AccessKind, frozenset[str]] = {
-    "shared": SHARED,
-    "loads": GLOBAL_LOADS | {"LDGSTS"},
-    "stores": GLOBAL_STORES,
-    "local": LOCAL,
-    "atomics": GLOBAL_ATOMICS,
-}
-"""Opcodes of the LSU pipe, and so of L1. Loads of constants go through the ADU pipe."""
 
 
 class SaturatedUnit(NamedTuple):
-    unit: str
+    name: str
     work: Work
     """`reloads`: mostly global loads that hit L1: values should be reused from registers or shared
     memory."""
@@ -191,9 +163,9 @@ class SaturatedUnit(NamedTuple):
     """Of less work, by reuse."""
     places: Callable[[], tuple[Place, ...]]
 
-    def candidate(self, finding: str, why: str = "", *evidence: Evidence) -> Candidate:
+    def candidate(self, why: str = "", *evidence: Evidence) -> Candidate:
         text, shown = Sentence("{text}{why}.", text=self.text, why=why), (self.reached, *evidence)
-        return Candidate(finding, text, self.effect, shown, self.places, "assumed", self.unit)
+        return Candidate(text, self.effect, shown, self.places, basis="assumed", variant=self.name)
 
 
 def saturated(view: LaunchView, model: TimeModel) -> SaturatedUnit | None:
@@ -259,13 +231,9 @@ def unit_places(view: LaunchView, unit: str) -> tuple[Place, ...]:
 
 def access_places(view: LaunchView, of: str, opcodes: Collection[str]) -> tuple[Place, ...]:
     """Lines by executions of these opcodes; sampled lines without the machine code."""
-    program = view.code.program if view.code is not None else None
-    executed = {
-        program.code[position].address: program.counts[position]
-        for position in (program.ran if program is not None else ())
-        if program is not None and program.code[position].opcode in opcodes
-    }
-    return (view.places_by(of, executed) if executed else ()) or view.sampled_places()
+    code = view.code
+    executed = code.executions(code.with_opcodes(opcodes)) if code is not None else {}
+    return view.places_by(of, executed) or view.sampled_places()
 
 
 def while_active(view: LaunchView, model: TimeModel) -> Evidence | None:
@@ -314,14 +282,11 @@ def indexed_constants(view: LaunchView) -> IndexedConstants | None:
     if cycles is None or not cycles.value or not sms or not loads:
         return None
     per_cycle = loads / (float(cycles.value) * sms)
-    each = view.ledger.derived(
-        "cycles_per_constant",
-        Quantity(share_of(busy) / per_cycle, ""),
-        "cycles of the cache of indexed constants per load",
-        busy,
-    )
+    label = "cycles of the cache of indexed constants per load"
+    each = share_of(busy) / per_cycle
+    taken = view.ledger.derived("cycles_per_constant", each, label, busy)
     part = min(1.0, float(busy.value) / float(reached.value))
-    return IndexedConstants(busy, part, each, per_cycle)
+    return IndexedConstants(busy, part, taken, per_cycle)
 
 
 def shown_constants(
@@ -348,10 +313,6 @@ def constant_places(view: LaunchView) -> tuple[Place, ...]:
     warps wait for short operations."""
     if view.code is None:
         return view.waiting_places("short_scoreboard")
-    program = view.code.program
-    runs = {
-        program.code[at].address: program.counts[at]
-        for at in program.ran
-        if program.code[at].opcode == "LDC" and program.values.read[at]
-    }
-    return view.places_by("loads of indexed constants", runs)
+    read = view.code.program.values.read
+    indexed = [at for at in view.code.with_opcodes(["LDC"]) if read[at]]
+    return view.places_by("loads of indexed constants", view.code.executions(indexed))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from weakref import WeakValueDictionary
@@ -288,6 +288,29 @@ class MachineCode(CountedCode):
     def repeated_arrays(self) -> list[RepeatedArray]:
         """What loops load again in every iteration although it stays the same."""
         return repeated_arrays(self.program, self.repeated_loads, self.shape, self.sectors)
+
+    def with_opcodes(self, opcodes: Collection[str]) -> list[int]:
+        """Positions of the executed instructions with these opcodes."""
+        code = self.program.code
+        return [position for position in self.program.ran if code[position].opcode in opcodes]
+
+    def for_purposes(self, *purposes: str) -> list[int]:
+        """Positions of the executed instructions for these purposes."""
+        own = self.purposes
+        return [position for position in self.program.ran if own[position].value in purposes]
+
+    def executions(self, positions: Iterable[int]) -> dict[int, int]:
+        """By address, as `places_by` takes them."""
+        code, counts = self.program.code, self.program.counts
+        return {code[position].address: counts[position] for position in positions}
+
+    def part_gone(self, positions: Sequence[int], gone: Mapping[int, float]) -> float:
+        """Share of the executions of these instructions that goes, 0 to 1. `gone`: of each, by
+        position."""
+        counts = self.program.counts
+        every = sum(counts[position] for position in positions)
+        less = sum(counts[position] * gone.get(position, 0.0) for position in positions)
+        return less / every if every else 0.0
 
     def addresses(self, positions: Iterable[int]) -> list[int]:
         return [self.program.code[position].address for position in positions]

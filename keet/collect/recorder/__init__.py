@@ -41,7 +41,10 @@ def build_recorder(otherwise: Path | None = None) -> Path:
     `otherwise`: a folder for it where the cache can't be written.
     """
     toolkit, compiler = find_toolkit(), _compiler()
-    name = f"recorder_{_fingerprint(toolkit, compiler)}.so"
+    library = (toolkit.library / "libcupti.so").resolve()
+    parts = [SOURCE.read_bytes(), str(toolkit).encode(), compiler.encode(), str(library).encode()]
+    joined = b"\0".join(parts)
+    name = f"recorder_{hashlib.sha256(joined).hexdigest()[:16]}.so"
     target = (cache_folder() / "recorder" / name).resolve()
     if target.exists():
         return target
@@ -56,21 +59,20 @@ def build_recorder(otherwise: Path | None = None) -> Path:
 
 
 def find_toolkit() -> Toolkit:
-    for home in _homes():
+    homes = (  # some keep their parts by target
+        home for root in _roots() for home in (root, *sorted(root.glob("targets/*-linux")))
+    )
+    for home in homes:
+        folders = (home / "lib64", home / "lib", home / "extras/CUPTI/lib64")
+        library = next((folder for folder in folders if (folder / "libcupti.so").exists()), None)
         for include in (home / "include", home / "extras/CUPTI/include"):
-            if (include / "cupti.h").is_file() and (library := _library(home)):
+            if library is not None and (include / "cupti.h").is_file():
                 return Toolkit(include, library)
     raise NoRecorder("there is no CUDA toolkit with CUPTI (cupti.h and libcupti.so)")
 
 
-def _homes() -> Iterator[Path]:
-    """Toolkits, the one that the user points at first; some keep their parts by target."""
-    for home in _roots():
-        yield home
-        yield from sorted(home.glob("targets/*-linux"))
-
-
 def _roots() -> Iterator[Path]:
+    """Toolkits, the one that the user points at first."""
     for variable in ("CUDA_HOME", "CUDA_PATH"):
         if home := os.environ.get(variable):
             yield Path(home)
@@ -80,22 +82,11 @@ def _roots() -> Iterator[Path]:
     yield from sorted(Path("/usr/local").glob("cuda-*"), reverse=True)
 
 
-def _library(home: Path) -> Path | None:
-    folders = (home / "lib64", home / "lib", home / "extras/CUPTI/lib64")
-    return next((folder for folder in folders if (folder / "libcupti.so").exists()), None)
-
-
 def _compiler() -> str:
     for name in (os.environ.get("CC"), "cc", "gcc", "clang"):
         if name and (found := shutil.which(name)):
             return found
     raise NoRecorder("there is no C compiler (cc, gcc or clang)")
-
-
-def _fingerprint(toolkit: Toolkit, compiler: str) -> str:
-    library = (toolkit.library / "libcupti.so").resolve()
-    parts = [SOURCE.read_bytes(), str(toolkit).encode(), compiler.encode(), str(library).encode()]
-    return hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
 
 
 def _compile(compiler: str, toolkit: Toolkit, target: Path) -> None:
@@ -167,19 +158,17 @@ class _Process:
     def read(self, data: bytes) -> None:
         for tag, content in _parts(data):
             if tag == b"k" and len(content) == _KERNEL.size:
-                self.records.append(self._kernel(_KERNEL.unpack(content)))
+                fields = _KERNEL.unpack(content)
+                start, end, name, gx, gy, gz, bx, by, bz, device, correlation, _ = fields
+                names = self._names.get(name, ("?", "?"))
+                grid, block = (gx, gy, gz), (bx, by, bz)
+                at = device, self.number, correlation
+                self.records.append(Record(*names, grid, block, start, end, *at))
             elif tag == b"n" and len(content) >= _NAME.size:
                 mangled, _, full = content[_NAME.size :].partition(b"\0")
                 self._names[_NAME.unpack_from(content)[0]] = (_text(mangled), _text(full))
             else:
                 self._other(tag, content)
-
-    def _kernel(self, fields: Sequence[int]) -> Record:
-        start, end, name, gx, gy, gz, bx, by, bz, device, correlation, _ = fields
-        mangled, full = self._names.get(name, ("?", "?"))
-        return Record(
-            mangled, full, (gx, gy, gz), (bx, by, bz), start, end, device, self.number, correlation
-        )
 
     def _other(self, tag: bytes, content: bytes) -> None:
         if tag == b"s" and len(content) == _START.size:
@@ -215,39 +204,31 @@ def _text(name: bytes) -> str:
 
 
 def read_recording(folder: Path) -> Recording:
-    """All processes of a run; the first to launch a kernel comes first."""
+    """All processes of a run; the first to launch a kernel comes first. GPUs have the same numbers
+    in all of them: CUDA_VISIBLE_DEVICES may differ."""
     processes: list[_Process] = []
     for path in sorted(folder.glob("*.rec")):
         process = _Process(len(processes))
         process.read(path.read_bytes())
         processes.append(process)
     ended = [process.ended for process in processes if process.ended]
+    numbers: dict[bytes | int, int] = {}
+    records = []
+    for process in processes:
+        for record in process.records:
+            gpu = process.devices.get(record.device, record.device)
+            records.append(record._replace(device=numbers.setdefault(gpu, len(numbers))))
+    is_counted = processes and all(process.counting is not None for process in processes)
     return Recording(
-        tuple(_with_common_devices(processes)),
+        tuple(records),
         len(processes),
         tuple(process.status for process in processes if process.status),
         sum(end[1] for end in ended),
         sum(end[0] for end in ended),
         len(ended) == len(processes),
-        _managed(processes),
+        sum(sum(process.managed) for process in processes) if is_counted else None,
         _migrations(processes),
     )
-
-
-def _with_common_devices(processes: Sequence[_Process]) -> Iterator[Record]:
-    """With the same device numbers for all processes: CUDA_VISIBLE_DEVICES may differ."""
-    numbers: dict[bytes | int, int] = {}
-    for process in processes:
-        for record in process.records:
-            gpu = process.devices.get(record.device, record.device)
-            yield record._replace(device=numbers.setdefault(gpu, len(numbers)))
-
-
-def _managed(processes: Sequence[_Process]) -> int | None:
-    """None if the allocations of a process were not recorded."""
-    if not processes or any(process.counting is None for process in processes):
-        return None
-    return sum(sum(process.managed) for process in processes)
 
 
 def _migrations(processes: Sequence[_Process]) -> Migrations | None:

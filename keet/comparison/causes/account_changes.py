@@ -9,8 +9,7 @@ further only if every launch of both sides splits it in the same way.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from keet.analysis.account import UNKNOWN, TimePart
 from keet.comparison.causes.explained_pair import ExplainedPair, WeightedLaunch
@@ -91,43 +90,6 @@ def _is_finite(sides: ExplainedPair) -> bool:
 # --- how accounts split the time
 
 
-class _Detail(NamedTuple):
-    """How an account splits the time: what each split is based on, empty if it is not made. Of
-    several accounts: None if they differ."""
-
-    idle: str | None
-    """Idle SMs are separate from active ones."""
-    launch: str | None
-    """Launch and drain are separate from SMs that are idle while others work."""
-    issuing: str | None
-    lanes: str | None
-    """Inactive lanes are separate from those that execute an instruction."""
-    purpose: str | None
-    """What issued instructions are for."""
-    waits: str | None
-    """What schedulers wait for."""
-
-
-_Tells = Callable[[WeightedLaunch], bool]
-
-
-def _detail(each: WeightedLaunch) -> _Detail:
-    view = each.explanation.view
-    purpose = "machine code" if view.code is not None else "opcodes" if view.opcodes else ""
-    return _Detail(
-        idle=_flag(_tells_idle(each)),
-        launch=_flag(_tells_launch(each)),
-        issuing=_flag(_tells_issuing(each)),
-        lanes=_flag(_tells_lanes(each)),
-        purpose=purpose,
-        waits=_STATES if _tells_issuing(each) and _tells_states(each) else _unit_waits(each),
-    )
-
-
-def _flag(is_split: object) -> str:
-    return "split" if is_split else ""
-
-
 def _tells_idle(each: WeightedLaunch) -> bool:
     view = each.explanation.view
     return view.get("sm_active_cycles") is not None and bool(view.value("elapsed_cycles"))
@@ -149,17 +111,30 @@ def _tells_lanes(each: WeightedLaunch) -> bool:
     return (each.explanation.view.value("active_threads_per_warp") or 0) > 0
 
 
-def _unit_waits(each: WeightedLaunch) -> str:
+def _purpose(each: WeightedLaunch) -> str:
+    view = each.explanation.view
+    return "machine code" if view.code is not None else "opcodes" if view.opcodes else ""
+
+
+def _waits(each: WeightedLaunch) -> str:
     """Without warp states, an account names only the busiest unit; waiting for other units is then
     unattributed, not zero."""
+    if _tells_issuing(each) and _tells_states(each):
+        return _STATES
     account = each.explanation.account
     parts = (part for name in (_WAITING, _ACTIVE) if (part := account.part(name)))
     return " ".join(c.id for part in parts for c in part.children if not c.id.endswith(UNKNOWN))
 
 
-def _common(details: Sequence[_Detail]) -> _Detail:
-    fields = ({detail[at] for detail in details} for at in range(len(_Detail._fields)))
-    return _Detail(*(next(iter(found)) if len(found) == 1 else None for found in fields))
+_SPLITS: Mapping[str, Callable[[WeightedLaunch], object]] = {
+    "idle": _tells_idle,  # idle SMs are separate from active ones
+    "launch": _tells_launch,  # launch and drain, from SMs that are idle while others work
+    "issuing": _tells_issuing,
+    "lanes": _tells_lanes,  # inactive lanes, from those that execute an instruction
+    "purpose": _purpose,  # what issued instructions are for
+    "waits": _waits,  # what schedulers wait for
+}
+"""How an account may split the time. What each split is based on: false if it is not made."""
 
 
 # --- sums of parts
@@ -183,7 +158,13 @@ class _AccountComparison:
         self._sides = sides
         self._saved = timing.saved if changed else 0.0
         self._times = {"before": timing.before, "after": timing.after}
-        self._detail = _common([_detail(each) for each in (*sides.before, *sides.after)])
+        launches = (*sides.before, *sides.after)
+        self._unlike = {
+            split
+            for split, basis_of in _SPLITS.items()
+            if len({basis_of(each) for each in launches}) > 1
+        }
+        """Splits that not all accounts make in the same way."""
         self._tops: dict[str, _Sum] = {}
         self._children: dict[str, dict[str, _Sum]] = {}
 
@@ -193,8 +174,13 @@ class _AccountComparison:
             for each in launches:
                 self._add(side, each, scale)
         return tuple(
-            self._change(name, found, self._within(name), self._not_split(name))
-            for name, found in _by_change(self._tops)
+            self._change(
+                name,
+                whole,
+                tuple(self._change(*part) for part in _by_change(self._children.get(name, {}))),
+                self._not_split(name),
+            )
+            for name, whole in _by_change(self._tops)
         )
 
     def _scale(self, side: str, launches: Sequence[WeightedLaunch]) -> float:
@@ -221,37 +207,28 @@ class _AccountComparison:
 
     def _top(self, part_id: str) -> str:
         """The outermost part that it belongs to in the comparison."""
-        detail, name = self._detail, part_id
-        if name == "launch" and detail.launch is None:
+        name = part_id
+        if name == "launch" and "launch" in self._unlike:
             name = _IDLE
-        if name in (_ISSUING, _WAITING) and detail.issuing is None:
+        if name in (_ISSUING, _WAITING) and "issuing" in self._unlike:
             name = _ACTIVE
-        return _REST if detail.idle is None and name != _ISSUING else name
+        return _REST if "idle" in self._unlike and name != _ISSUING else name
 
     def _is_coarse(self, top: str) -> bool:
-        detail = self._detail
-        return (
-            top == _REST
-            or (top == _IDLE and detail.launch is None)
-            or (top == _ACTIVE and detail.issuing is None)
-        )
+        split = {_IDLE: "launch", _ACTIVE: "issuing"}.get(top)
+        return top == _REST or split in self._unlike
 
     def _child(self, part: TimePart, child: TimePart) -> str | None:
         """The inner part that it belongs to in the comparison; None: it is not split."""
-        detail = self._detail
         if self._is_coarse(self._top(part.id)):
             return None
         if part.id in (_WAITING, _ACTIVE):
-            return child.id if detail.waits is not None else None
-        if part.id != _ISSUING or None not in (detail.purpose, detail.lanes):
-            return child.id
-        if detail.lanes is None:
+            return None if "waits" in self._unlike else child.id
+        if part.id == _ISSUING and "lanes" in self._unlike:
             return None
-        return child.id if child.id.endswith("lanes_off") else _INSTRUCTIONS
-
-    def _within(self, top: str) -> tuple[PartChange, ...]:
-        found = _by_change(self._children.get(top, {}))
-        return tuple(self._change(name, each) for name, each in found)
+        if part.id == _ISSUING and "purpose" in self._unlike:
+            return child.id if child.id.endswith("lanes_off") else _INSTRUCTIONS
+        return child.id
 
     def _change(
         self, name: str, found: _Sum, children: Sequence[PartChange] = (), not_split: str = ""
@@ -285,24 +262,24 @@ class _AccountComparison:
     # --- why a part has no children
 
     def _not_split(self, top: str) -> str:
-        detail = self._detail
-        lacks: dict[str, tuple[str | None, str, _Tells]] = {
-            _REST: (None, "a count of active cycles", _tells_idle),
-            _IDLE: (detail.launch, "the active cycles of the longest SM", _tells_launch),
-            _ACTIVE: (detail.waits, "a count of issue slots", _tells_issuing),
-            _WAITING: (detail.waits, _STATES, _tells_states),
-            _ISSUING: (detail.lanes, "a count of active threads", _tells_lanes),
-        }
-        common, what, tells = lacks.get(top, ("", "", _tells_idle))
-        if common is None:
-            return self._lacks(what, tells)
-        unlike = top == _ISSUING and detail.purpose is None
+        split, what, tells = _NEEDS.get(top, ("", "", _tells_idle))
+        if split in self._unlike:
+            sides = self._sides.sides
+            lacking = [side for side, launches in sides if not all(map(tells, launches))]
+            one = len(lacking) == 1
+            return f"the report {lacking[0]} lacks {what}" if one else f"both reports lack {what}"
+        unlike = top == _ISSUING and "purpose" in self._unlike
         return "the machine code was not analysed on both sides" if unlike else ""
 
-    def _lacks(self, what: str, tells: _Tells) -> str:
-        lacking = [side for side, launches in self._sides.sides if not all(map(tells, launches))]
-        one = len(lacking) == 1
-        return f"the report {lacking[0]} lacks {what}" if one else f"both reports lack {what}"
+
+_NEEDS = {
+    _REST: ("idle", "a count of active cycles", _tells_idle),
+    _IDLE: ("launch", "the active cycles of the longest SM", _tells_launch),
+    _ACTIVE: ("waits", "a count of issue slots", _tells_issuing),
+    _WAITING: ("waits", _STATES, _tells_states),
+    _ISSUING: ("lanes", "a count of active threads", _tells_lanes),
+}
+"""What splits a part, and what the report must have for it."""
 
 
 def _durations(launches: Sequence[WeightedLaunch]) -> list[Evidence]:

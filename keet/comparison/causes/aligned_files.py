@@ -105,15 +105,19 @@ class FilePair(NamedTuple):
 
 def paired_files(one: SideLines, other: SideLines) -> list[FilePair]:
     """The files with a relevant share of the samples, the costliest first."""
-    sides = _files(one), _files(other)
-    matches = match_files(one, other)
-    found = [_pair(sides[0][each.before], sides[1][each.after], each.lines) for each in matches]
-    for which, files in enumerate(sides):
-        taken = {each[which] for each in matches}
-        found += [
-            _alone(side, is_before=which == 0) for file, side in files.items() if file not in taken
-        ]
-    return sorted((each for each in found if each.matters), key=lambda each: -each.time)
+    before, after = _files(one), _files(other)
+    pairs = []
+    for match in match_files(one, other):
+        here, there = before.pop(match.before), after.pop(match.after)
+        ordered = in_order(match.lines)
+        moved = dict(set(match.lines) - set(ordered))
+        rows = _rows(ordered, len(here.lines), len(there.lines))
+        pairs.append(FilePair(here, there, moved, tuple(rows)))
+    for side in before.values():
+        pairs.append(FilePair(side, None, {}, tuple(_rows((), len(side.lines), 0))))
+    for side in after.values():
+        pairs.append(FilePair(None, side, {}, tuple(_rows((), 0, len(side.lines)))))
+    return sorted((pair for pair in pairs if pair.matters), key=lambda pair: -pair.time)
 
 
 def _files(side: SideLines) -> dict[str, FileSide]:
@@ -126,21 +130,6 @@ def _files(side: SideLines) -> dict[str, FileSide]:
         for file, time in times.items()
         if file in side.files
     }
-
-
-def _pair(before: FileSide, after: FileSide, same: Sequence[tuple[int, int]]) -> FilePair:
-    """`same`: lines that are one line, edited or not."""
-    ordered = in_order(same)
-    moved = dict(set(same) - set(ordered))
-    rows = tuple(_rows(ordered, len(before.lines), len(after.lines)))
-    return FilePair(before, after, moved, rows)
-
-
-def _alone(side: FileSide, *, is_before: bool) -> FilePair:
-    numbers = range(len(side.lines))
-    if is_before:
-        return FilePair(side, None, {}, tuple(AlignedRow(n, None, False) for n in numbers))
-    return FilePair(None, side, {}, tuple(AlignedRow(None, n, False) for n in numbers))
 
 
 def _rows(ordered: Sequence[tuple[int, int]], lines: int, others: int) -> Iterator[AlignedRow]:
@@ -159,16 +148,16 @@ def _rows(ordered: Sequence[tuple[int, int]], lines: int, others: int) -> Iterat
 def stretches(files: FilePair) -> list[RowBlock]:
     """All rows in order. What neither changed nor is hot, nor is near such a line, is folded; so is
     what one side has alone, where there is much of it and it is cold."""
-    shown = _shown(files)
-    flags = [number in shown for number in range(len(files.rows))]
-    found = []
-    at = 0
-    for flag, group in groupby(flags):
-        size = len(list(group))
-        rows = files.rows[at : at + size]
-        found.append(RowBlock(rows, folded=not flag and size >= _FOLDED_FROM))
-        at += size
-    return _joined(found)
+    shown, count = _shown(files), len(files.rows)
+    folded = [False] * count  # too few rows to fold are joined with their neighbours
+    for is_shown, group in groupby(range(count), key=shown.__contains__):
+        numbers = list(group)
+        for number in numbers if not is_shown and len(numbers) >= _FOLDED_FROM else ():
+            folded[number] = True
+    return [
+        RowBlock(tuple(files.rows[number] for number in group), is_folded)
+        for is_folded, group in groupby(range(count), key=folded.__getitem__)
+    ]
 
 
 def _shown(files: FilePair) -> set[int]:
@@ -185,11 +174,3 @@ def _around(numbers: Sequence[int], count: int) -> set[int]:
         for number in numbers
         for near in range(max(0, number - _CONTEXT), min(count, number + _CONTEXT + 1))
     }
-
-
-def _joined(parts: Sequence[RowBlock]) -> list[RowBlock]:
-    """Stretches that are too short to fold are joined with their neighbours."""
-    found = []
-    for folded, group in groupby(parts, key=lambda part: part.folded):
-        found.append(RowBlock(tuple(row for part in group for row in part.rows), folded))
-    return found

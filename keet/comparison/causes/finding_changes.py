@@ -13,7 +13,7 @@ from keet.analysis.launch_view import LaunchView
 from keet.analysis.ledger import Ledger
 from keet.analysis.replay_gap_reasons import REASON_NAMES
 from keet.catalog import capabilities, metric_named, metric_with_id, stalls
-from keet.comparison.causes.explained_pair import ExplainedPair, WeightedLaunch
+from keet.comparison.causes.explained_pair import ExplainedPair, WeightedLaunch, longest_launch
 from keet.comparison.numbers import LaunchTimes, NumberChange
 from keet.comparison.timing.run_weighting import ALIKE
 from keet.comparison.timing.time_caveats import share_or_less
@@ -41,27 +41,13 @@ _GONE = 0.8
 _AMOUNTS = ("ns", "byte", "sector", "inst", "request", "wavefront", "conflict")
 """Units of amounts that depend on how much work a launch does."""
 _STALL_SHARE = "stall_share_"
-_BETTER_HIGHER = frozenset(
-    (
-        "access_width",
-        "active_threads_per_warp",
-        "grid_size",
-        "issue_active_pct",
-        "sm_evenness",
-        "theoretical_occupancy_pct",
-    )
+_BETTER_HIGHER = (
+    *("access_width", "active_threads_per_warp", "grid_size", "issue_active_pct"),
+    *("sm_evenness", "theoretical_occupancy_pct"),
 )
-_BETTER_LOWER = frozenset(
-    (
-        "bank_conflict_share",
-        "dram_reads_per_byte",
-        "excess_sectors_share",
-        "fp64_share",
-        "l2_reads_per_byte",
-        "l2_slice_skew",
-        "local_share",
-        "overhead_share",
-    )
+_BETTER_LOWER = (
+    *("bank_conflict_share", "dram_reads_per_byte", "excess_sectors_share", "fp64_share"),
+    *("l2_reads_per_byte", "l2_slice_skew", "local_share", "overhead_share"),
 )
 """Numbers of findings, by id of the catalog or keet's own name, that are better if higher or
 lower."""
@@ -295,11 +281,11 @@ def _changes(
 ) -> Iterator[NumberChange]:
     """The finding's numbers, with the same numbers of the other side. With several kernels per
     side: of the longest kernel, and only shares, because counts would have to be added."""
-    longest = max(there, key=lambda each: each.weight * each.explanation.launch.rank_time)
+    longest = longest_launch(there)
     for evidence in finding.evidence:
-        found = _same_number(evidence, longest) if alone or evidence.unit == "%" else None
-        if found is not None:
-            pair = (evidence, found) if forwards else (found, evidence)
+        other = _same_number(evidence, longest) if alone or evidence.unit == "%" else None
+        if other is not None:
+            pair = (evidence, other) if forwards else (other, evidence)
             yield NumberChange(evidence.label, *pair)
 
 

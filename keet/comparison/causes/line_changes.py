@@ -47,8 +47,8 @@ def align(one: Sequence[str], other: Sequence[str]) -> list[tuple[int, int]]:
         place = _trim(before, after, open_ranges.pop(), found)
         if place.b1 == place.b2 or place.a1 == place.a2:
             continue
-        landmarks = _landmarks(before, after, place)
-        if landmarks:
+        # The longest sequence of such lines that has the same order on both sides.
+        if landmarks := in_order(_once(before, after, place)):
             open_ranges += _between(place, landmarks)
         else:
             edited += _patch(before, after, place, found)
@@ -85,11 +85,6 @@ def _once(before: Sequence[str], after: Sequence[str], place: _Range) -> list[tu
         for b in range(place.b1, place.b2)
         if counts[0][before[b]] == counts[1][before[b]] == 1 and before[b]
     ]
-
-
-def _landmarks(before: Sequence[str], after: Sequence[str], place: _Range) -> list[tuple[int, int]]:
-    """The longest sequence of such lines that has the same order on both sides."""
-    return in_order(_once(before, after, place))
 
 
 def in_order(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -241,9 +236,16 @@ class SideLines(NamedTuple):
         """Nanoseconds that a line without a sample may take at most."""
         return NONE_SEEN * self.per_sample
 
-    def cost(self, location: Location) -> LineCost:
-        """Of a line that exists. A line without a sample may have missed one by chance."""
+    def cost(self, location: Location | None) -> LineCost:
+        """A line without a sample may have missed one by chance. None: there is no such line."""
+        if location is None:
+            return NOTHING
         return self.costs.get(location) or LineCost(0.0, self.per_sample)
+
+    def code(self, location: Location | None) -> str:
+        lines = self.files.get(location.file, ()) if location else ()
+        inside = location is not None and 1 <= location.line <= len(lines)
+        return lines[location.line - 1].strip() if location and inside else ""
 
     def share(self, location: Location) -> float:
         """Of the samples of the side, 0 to 1."""
@@ -326,26 +328,14 @@ def _pairs(
         if backwards.get(place) not in one.costs
     ]
     for before, after in places:
-        costs = (_cost_at(one, before), _cost_at(other, after))
-        code = _code(other, after) if after else _code(one, before)
-        most = (_most(one, before, costs[0]), _most(other, after, costs[1]))
+        costs = (one.cost(before), other.cost(after))
+        code = other.code(after) if after else one.code(before)
+        most = (
+            one.unseen if before and not costs[0].samples else None,
+            other.unseen if after and not costs[1].samples else None,
+        )
         deviation = math.hypot(*(cost.deviation for cost in costs))
         yield LineChange(before, after, code, costs, most), deviation
-
-
-def _cost_at(side: SideLines, place: Location | None) -> LineCost:
-    return side.cost(place) if place else NOTHING
-
-
-def _most(side: SideLines, place: Location | None, cost: LineCost) -> float | None:
-    return side.unseen if place and not cost.samples else None
-
-
-def _code(text: SideLines, location: Location | None) -> str:
-    if location is None:
-        return ""
-    lines = text.files.get(location.file, ())
-    return lines[location.line - 1].strip() if 1 <= location.line <= len(lines) else ""
 
 
 # --- matching

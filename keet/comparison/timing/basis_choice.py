@@ -5,7 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from keet.comparison.caveat import Caveat, advised, listed, note, weakens
+from keet.comparison.caveat import (
+    BEFORE_TABLE,
+    Caveat,
+    DiffOption,
+    advised,
+    listed,
+    note,
+    weakens,
+)
 from keet.comparison.comparability import compare_launches
 from keet.comparison.numbers import Numbers
 from keet.comparison.pairs import Pairing
@@ -22,7 +30,7 @@ from keet.evidence import Sentence
 from keet.profile.run_table import USE_ANYWAY
 
 _UNDER_PROFILER = "times are those under the profiler"
-_OPTIONS = ("--run-table-before", "--run-table")
+_OPTIONS = (BEFORE_TABLE, "--run-table")
 
 
 def pair_caveats(
@@ -92,9 +100,14 @@ def _not_used(before: Side, after: Side) -> Iterator[str]:
     if problems[lacks]:
         yield f"the {has.upper()} run table is not used either: {_UNDER_PROFILER}"
         return
-    yield (
-        f"only the side {has} has a run table, so it is not used: {_UNDER_PROFILER}; "
-        f"{_give_table(sides[lacks], lacks)}"
+    give = "store a run table next to each report of the other side"
+    if len(sides[lacks].captures) == 1:  # the option is for one report
+        give = Sentence("add the other table with {option} FILE", option=_OPTIONS[lacks])
+    yield Sentence(
+        "only the side {has} has a run table, so it is not used: {times}; {give}",
+        has=has,
+        times=_UNDER_PROFILER,
+        give=give,
     )
 
 
@@ -102,23 +115,20 @@ def _problems(side: Side, which: int) -> Iterator[str]:
     """Why run tables next to the reports of a side are not used, with the option of this side."""
     found = [run.profile.run_problem for run in side.captures if run.profile.run_problem]
     for problem in dict.fromkeys(found):
-        what, advises, option = problem.partition(USE_ANYWAY)
-        advice = (
-            option.replace("--run-table", _OPTIONS[which], 1) if len(side.captures) == 1 else ""
-        )
-        yield f"{SIDES[which]}: {what}{advises if advice else ''}{advice}"
-
-
-def _give_table(side: Side, which: int) -> str:
-    if len(side.captures) > 1:  # the option is for one report
-        return "store a run table next to each report of the other side"
-    return f"add the other table with {_OPTIONS[which]} FILE"
+        what, use_anyway, advice = problem.partition(USE_ANYWAY)
+        text = Sentence("{side}: {what}", side=SIDES[which], what=what)
+        if advice and len(side.captures) == 1:
+            words, option, behind = advice.partition("--run-table")
+            how = (text, use_anyway, words, option and _OPTIONS[which], behind)
+            text = Sentence("").join(how)
+        yield text
 
 
 def no_pair_caveat(pairings: Sequence[Pairing]) -> Iterator[Caveat]:
     if not any(each.before and each.after for each in pairings):
         what = "no kernel was found on both sides by name, source or position"
-        yield advised("no_pair", what, "compare two launches of one report with", "--launch A:B")
+        how = "compare two launches of one report with"
+        yield advised("no_pair", what, how, DiffOption("--launch A:B"))
 
 
 def guessed_pair_caveats(pairings: Sequence[Pairing], sure: Sequence[Pairing]) -> Iterator[Caveat]:

@@ -161,7 +161,7 @@ class RunWeighting(Weighting):
                     ),
                     lacking,
                     "the time of this run is not known",
-                    "give the run table of the run that was profiled",
+                    Sentence("give the run table of the run that was profiled"),
                     "each kernel is gated on its own",
                 )
         return None

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Literal, NamedTuple
 
-from keet.comparison.caveat import Caveat, listed, note, weakens
+from keet.comparison.caveat import BEFORE_TABLE, COUNTS, Caveat, listed, note, weakens
 from keet.comparison.comparability import work_of_many_caveat
 from keet.comparison.numbers import Numbers
 from keet.comparison.pairs import Pairing
@@ -97,9 +97,11 @@ class NoTotal(NamedTuple):
     """`the number of launches changed`"""
     kernels: tuple[str, ...]
     why: str = "the reports do not contain all launches"
-    remedy: str = (
+    remedy: Sentence = Sentence(
         "profile both with keet profile, which records the whole run, add the run tables of both "
-        "with --run-table-before FILE --run-table FILE, or give the launch counts with --times N:M"
+        "with {before} FILE --run-table FILE, or give the launch counts with {counts}",
+        before=BEFORE_TABLE,
+        counts=COUNTS,
     )
     gated: str = "kernels are gated per launch"
     """What is gated instead of the total."""
@@ -159,7 +161,7 @@ class Weighting:
 
     def launches(self, which: int, pairing: Pairing) -> float | None:
         """Launches that the time of the pair covers; None: not known."""
-        return self.sides[which].scale * sum(len(group.launches) for group in pairing.sides[which])
+        return self.sides[which].scale * pairing.counts[which]
 
 
 class PerLaunchWeighting(Weighting):
@@ -177,8 +179,12 @@ class PerLaunchWeighting(Weighting):
         return tuple(replace(r, doubt=0.0) if r.id == "launch_counts" else r for r in caveats)
 
     def _weights(self, pairing: Pairing) -> Weights:
-        weigh = _one_of_each if pairing.has_parts else _average_launch
-        one, other = map(weigh, pairing.sides)
+        """Times of different kernels that together do the work of the other side add up. Of one
+        kernel, it is not known which of its shapes became which, so they are not added."""
+        one, other = (
+            [1 / (len(group.launches) if pairing.has_parts else count) for group in groups]
+            for groups, count in zip(pairing.sides, pairing.counts, strict=True)
+        )
         return one, other
 
     def total(self, pairings: Sequence[Pairing], timings: Sequence[Timing]) -> Timing:
@@ -186,18 +192,7 @@ class PerLaunchWeighting(Weighting):
         return total_timing(timings)._replace(before=None, after=None)
 
     def launches(self, which: int, pairing: Pairing) -> float | None:
-        return float(sum(len(group.launches) for group in pairing.sides[which]))
-
-
-def _one_of_each(groups: Sequence[KernelGroup]) -> list[float]:
-    """Of different kernels that together do the work of the other side: their times add up."""
-    return [1 / len(group.launches) for group in groups]
-
-
-def _average_launch(groups: Sequence[KernelGroup]) -> list[float]:
-    """Of one kernel. It is not known which of its shapes became which, so they are not added."""
-    launches = sum(len(group.launches) for group in groups)
-    return [1 / launches for _ in groups]
+        return float(pairing.counts[which])
 
 
 # --- whether there is a total
@@ -239,28 +234,18 @@ def _is_whole(pairing: Pairing, before: Side, after: Side) -> bool:
 
 
 def _changes(pairs: Sequence[tuple[Pairing, Sequence[Caveat]]]) -> Iterator[NoTotal]:
-    kinds: tuple[tuple[str, list[Pairing]], ...] = (
+    sized = [p for p, caveats in pairs if any(each.id in _SIZE_CHANGED for each in caveats)]
+    for cause, pairings in (
         ("the number of launches changed", [p for p, _ in pairs if _other_count(p)]),
-        (
-            "kernels were fused or split",
-            [p for p, _ in pairs if p.has_parts],
-        ),
-        (
-            "the work per launch may have changed",
-            [p for p, found in pairs if any(caveat.id in _SIZE_CHANGED for caveat in found)],
-        ),
-        (
-            "some kernels are in one report only",
-            [p for p, _ in pairs if not (p.before and p.after)],
-        ),
-    )
-    for cause, found in kinds:
-        if found:
-            yield NoTotal(cause, tuple(pairing.kernel for pairing in found))
+        ("kernels were fused or split", [p for p, _ in pairs if p.has_parts]),
+        ("the work per launch may have changed", sized),
+        ("some kernels are in one report only", [p for p, _ in pairs if not all(p.sides)]),
+    ):
+        if pairings:
+            yield NoTotal(cause, tuple(pairing.kernel for pairing in pairings))
 
 
 def _other_count(pairing: Pairing) -> bool:
     if not (pairing.before and pairing.after) or pairing.has_parts:
         return False
-    one, other = (sum(len(group.launches) for group in side) for side in pairing.sides)
-    return one != other
+    return pairing.counts[0] != pairing.counts[1]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -24,12 +24,11 @@ from keet.corpus.batch.worker import (
     WorkerAnswer,
 )
 from keet.corpus.discovery import NO_TABLE, ReportFile, RunTableFile
-from keet.corpus.store.part_writer import FileRecord, LargeReport, PartQueue
+from keet.corpus.store.part_writer import FileRecord, LargeReport, PartQueue, bare_record
 from keet.corpus.store.report_rows import FileRows, RunTotals
-from keet.corpus.store.schema import storable, utc_now
+from keet.corpus.store.schema import storable
 from keet.errors import one_line
 from keet.files import replacing_text
-from keet.version import __version__
 
 Number = int
 """Position of a file in the batch."""
@@ -75,7 +74,8 @@ class DuplicateTracker:
 
     def __init__(self, files: Sequence[ReportFile], stored: StoredContent) -> None:
         self._files = files
-        self._stored = dict(stored.owners)
+        self.owners = dict(stored.owners)
+        """By the hash of their content."""
         counts = Counter(file.size for file in files)
         self._shared = {size for size, count in counts.items() if count > 1} | stored.sizes
         self._by_hash = stored.sizes  # the store has hashes, which can't be compared with samples
@@ -83,7 +83,8 @@ class DuplicateTracker:
         self._queue_of: dict[Number, QueueKey] = {}
         self._answers: dict[Number, ContentKey | None] = {}
         self._samples: set[ContentSample] = set()
-        self._hashes: dict[Number, str] = {}
+        self.hashes: dict[Number, str] = {}
+        """Those that were needed."""
         self._waiting: dict[str, deque[Number]] = {}
         """By the hash of content that is being analysed: other files with this content."""
 
@@ -118,8 +119,8 @@ class DuplicateTracker:
             yield NextStep(number, "hash" if known in self._samples else "analyse")
             self._samples.add(known)
             return
-        self._hashes[number] = known
-        owner = self._stored.get(known)
+        self.hashes[number] = known
+        owner = self.owners.get(known)
         if owner is not None and not self._may_add_run(number, owner):
             yield Duplicate(number, known, owner)
         elif known in self._waiting:
@@ -145,23 +146,12 @@ class DuplicateTracker:
         """It has the path of the owner, or the owner no longer exists: it may have been moved."""
         return owner.path == storable(self._files[number].path) or is_gone(owner.path)
 
-    def set_owner(self, sha256: str, owner: Owner) -> None:
-        """The content was analysed, or has another path now."""
-        self._stored[sha256] = owner
-
-    def owner(self, sha256: str) -> Owner | None:
-        return self._stored.get(sha256)
-
-    def hash_of(self, number: Number) -> str | None:
-        """None if the hash was not needed."""
-        return self._hashes.get(number)
-
     def finished(self, number: Number) -> Iterator[Decision]:
         """Decide about files with equal content that waited for this one: they are duplicates, or
         if this one failed, the next one is analysed."""
         if number in self._queue_of:  # the first with its sample, which was not hashed
             yield from self.answered(number, None)
-        sha256 = self._hashes.pop(number, "")
+        sha256 = self.hashes.pop(number, "")
         for other in self._waiting.pop(sha256, ()):
             yield from self._decide(other, sha256)
 
@@ -252,7 +242,9 @@ class Batch:
                 self._handle(answer)
             self._writer.write_when_due()
             self._update_progress()
-            report(self._with_unfinished_reports())
+            # Also launches of reports that are not finished.
+            under_way = sum(large.launches for large in self._large_reports.values())
+            report(self.progress.plus(launches=under_way))
         return self.progress
 
     def _update_progress(self) -> None:
@@ -261,12 +253,6 @@ class Batch:
             workers=self._workers.started,
             worker_memory=self._workers.most_memory,
             stopped=self._stop,
-        )
-
-    def _with_unfinished_reports(self) -> BatchProgress:
-        """Also counts launches of reports that are not finished."""
-        return self.progress.plus(
-            launches=sum(each.launches for each in self._large_reports.values())
         )
 
     # --- sending tasks
@@ -291,9 +277,9 @@ class Batch:
     def _handle(self, answer: WorkerAnswer) -> None:
         match answer.result:
             case ContentSample():
-                self._content_known(answer.task.number, answer.result)
+                self._act(self._duplicates.answered(answer.task.number, answer.result))
             case Hashed(sha256):
-                self._content_known(answer.task.number, sha256)
+                self._act(self._duplicates.answered(answer.task.number, sha256))
             case Slice(index, rows):
                 self._add_slice(answer.task.number, index, rows)
             case Analysed(rows, slices):
@@ -301,16 +287,12 @@ class Batch:
             case Failed(reason):
                 self._failed(answer, reason)
 
-    def _content_known(self, number: int, known: ContentKey | None) -> None:
-        for decision in self._duplicates.answered(number, known):
-            self._act(decision)
-
-    def _act(self, decision: Decision) -> None:
-        match decision:
-            case NextStep():
+    def _act(self, decisions: Iterable[Decision]) -> None:
+        for decision in decisions:
+            if isinstance(decision, NextStep):
                 self._ready.append(decision)
-            case Duplicate(number):
-                self._record_duplicate(number, decision)
+            else:
+                self._record_duplicate(decision)
 
     def _add_slice(self, number: int, index: int, rows: FileRows) -> None:
         if index == 0:
@@ -327,13 +309,13 @@ class Batch:
         if not slices:  # an earlier attempt may have left some
             self._discard(self._large_reports.pop(number, None))
         large_report = self._large_reports.pop(number, None)
-        owner = self._duplicates.owner(sha256) if sha256 else None
+        owner = self._duplicates.owners.get(sha256) if sha256 else None
         if sha256 and owner and not self._duplicates.adds_run(number, owner, rows.run):
-            self._record_duplicate(number, Duplicate(number, sha256, owner))
+            self._record_duplicate(Duplicate(number, sha256, owner))
             self._discard(large_report)
         else:
             self._record_done(answer, rows, large_report)
-        self._finish(number)
+        self._act(self._duplicates.finished(number))
 
     def _record_done(
         self, answer: WorkerAnswer, rows: FileRows, large_report: LargeReport | None
@@ -342,11 +324,18 @@ class Batch:
         spent = rows.gpu_us
         if large_report is not None:
             count, spent = count + large_report.launches, spent + large_report.gpu_us
-        record = _with_run_totals(
-            _record(file, "done", sha256=rows.sha256, launches=count), rows.run
+        record = _with_file_state(
+            _record(
+                file,
+                "done",
+                rows.run,
+                sha256=rows.sha256,
+                launches=count,
+                reason="; ".join(filter(None, [*rows.notes, rows.table_problem])) or None,
+                origin_sha256=rows.origin_sha256,
+            ),
+            answer,
         )
-        record = record._replace(reason=_reason(rows), origin_sha256=rows.origin_sha256)
-        record = _with_file_state(record, answer)
         if large_report is None:
             self._writer.add(record, rows)
         else:
@@ -354,7 +343,7 @@ class Batch:
         if rows.sha256:
             table = RunTableFile(record.run_table_size, record.run_table_mtime_ns)
             owner = Owner(record.path, count, table, rows.run, rows.origin_sha256)
-            self._duplicates.set_owner(rows.sha256, owner)
+            self._duplicates.owners[rows.sha256] = owner
         self.progress = self.progress.plus(
             done=1,
             launches=count,
@@ -364,40 +353,38 @@ class Batch:
             noted=bool(rows.notes),
         )
 
-    def _record_duplicate(self, number: int, equal: Duplicate) -> None:
+    def _record_duplicate(self, equal: Duplicate) -> None:
         """A file that was only touched or moved is done: the store has its rows. Other files with
         equal content are duplicates."""
-        file, owner = self._files[number], equal.of
-        if self._duplicates.is_successor(number, owner):
-            record = _record(file, "done", sha256=equal.sha256, launches=owner.launches)
-            record = record._replace(origin_sha256=owner.origin_sha256)
-            self._writer.add(_with_run_totals(record, owner.run))
-            self._duplicates.set_owner(equal.sha256, owner._replace(path=storable(file.path)))
+        file, owner = self._files[equal.number], equal.of
+        if self._duplicates.is_successor(equal.number, owner):
+            record = _record(
+                file,
+                "done",
+                owner.run,
+                sha256=equal.sha256,
+                launches=owner.launches,
+                origin_sha256=owner.origin_sha256,
+            )
+            self._writer.add(record)
+            self._duplicates.owners[equal.sha256] = owner._replace(path=storable(file.path))
             self.progress = self.progress.plus(done=1, **_run_counts(owner.run))
             return
-        record = _record(file, "duplicate", sha256=equal.sha256, duplicate_of=owner.path)
-        self._writer.add(record._replace(reason=f"it is equal to {one_line(owner.path)}"))
+        reason, of = f"it is equal to {one_line(owner.path)}", owner.path
+        record = _record(file, "duplicate", sha256=equal.sha256, duplicate_of=of, reason=reason)
+        self._writer.add(record)
         self.progress = self.progress.plus(duplicates=1)
 
     def _failed(self, answer: WorkerAnswer, reason: str) -> None:
         number = answer.task.number
         self._discard(self._large_reports.pop(number, None))
         record = failed_record(self._files[number], reason)
-        record = record._replace(sha256=self._duplicates.hash_of(number))
+        record = record._replace(sha256=self._duplicates.hashes.get(number))
         self._writer.add(_with_file_state(record, answer))
         self.progress = self.progress.plus(failed=1)
         if answer.task.step != "analyse":
-            self._content_known(number, None)
-        self._finish(number)
-
-    def _finish(self, number: int) -> None:
-        for decision in self._duplicates.finished(number):
-            self._act(decision)
-
-
-def _reason(rows: FileRows) -> str | None:
-    """Notes on a file that was analysed; None: there are none."""
-    return "; ".join([*rows.notes, *([rows.table_problem] if rows.table_problem else [])]) or None
+            self._act(self._duplicates.answered(number, None))
+        self._act(self._duplicates.finished(number))
 
 
 def _run_counts(run: RunTotals | None) -> dict[str, int]:
@@ -406,41 +393,24 @@ def _run_counts(run: RunTotals | None) -> dict[str, int]:
 
 
 def _record(
-    file: ReportFile,
-    status: str,
-    sha256: str | None = None,
-    duplicate_of: str | None = None,
-    launches: int | None = None,
+    file: ReportFile, status: str, run: RunTotals | None = None, **known: Any
 ) -> FileRecord:
-    return FileRecord(
-        path=storable(file.path),
+    """`known`: other fields."""
+    if run is not None:
+        known["run_total_us"] = run.total_us
+        known["run_unprofiled_us"] = run.unprofiled_us
+        known["run_overlap_known"] = run.overlap_known
+    return bare_record(storable(file.path), status)._replace(
         size=file.size,
         mtime_ns=file.mtime_ns,
-        sha256=sha256,
-        status=status,
-        reason=None,
-        duplicate_of=duplicate_of,
-        launches=launches,
-        seconds=None,
-        keet=__version__,
-        recorded=utc_now(),
         run_table_size=file.table.size,
         run_table_mtime_ns=file.table.mtime_ns,
-    )
-
-
-def _with_run_totals(record: FileRecord, run: RunTotals | None) -> FileRecord:
-    if run is None:
-        return record
-    return record._replace(
-        run_total_us=run.total_us,
-        run_unprofiled_us=run.unprofiled_us,
-        run_overlap_known=run.overlap_known,
+        **known,
     )
 
 
 def failed_record(file: ReportFile, reason: str) -> FileRecord:
-    return _record(file, "failed")._replace(reason=reason)
+    return _record(file, "failed", reason=reason)
 
 
 def _with_file_state(record: FileRecord, answer: WorkerAnswer) -> FileRecord:

@@ -43,14 +43,12 @@ class BatchOptions(NamedTuple):
 
     def command(self, out: Path | None = None) -> str:
         """What a user types to do the same again. `out`: into another store."""
-        shard = [] if self.shard == "0/1" else ["--shard", self.shard]
-        jobs = ["--jobs", str(self.jobs)] if self.jobs else []
-        dask = ["--dask", self.dask] if self.dask else []
-        sass = ["--sass"] if self.sass else []
-        places = [str(place) for place in self.places]
-        return shlex.join(
-            ["keet", "batch", *places, "-o", str(out or self.output), *jobs, *shard, *dask, *sass]
-        )
+        words = ["keet", "batch", *map(str, self.places), "-o", str(out or self.output)]
+        words += ["--jobs", str(self.jobs)] if self.jobs else []
+        words += [] if self.shard == "0/1" else ["--shard", self.shard]
+        words += ["--dask", self.dask] if self.dask else []
+        words += ["--sass"] if self.sass else []
+        return shlex.join(words)
 
 
 class BatchOutcome(NamedTuple):

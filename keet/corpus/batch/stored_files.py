@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from keet.corpus.discovery import NO_TABLE, WHOLE, ReportFile, RunTableFile, Shard
 from keet.corpus.store.damage import DamagedPart, damaged_parts
-from keet.corpus.store.part_writer import FileRecord, make_store, write_part
+from keet.corpus.store.part_writer import FileRecord, bare_record, make_store, write_part
 from keet.corpus.store.reader import Store, open_manifest
 from keet.corpus.store.report_rows import RunTotals
 from keet.corpus.store.schema import (
@@ -29,12 +29,10 @@ from keet.corpus.store.schema import (
     part_folders,
     replacement_id,
     storable,
-    utc_now,
 )
 from keet.corpus.store.version import StoreVersion, read_version
 from keet.errors import DamagedReport
 from keet.formatting import count_noun
-from keet.version import __version__
 
 
 class Owner(NamedTuple):
@@ -111,9 +109,8 @@ def _status_if_unchanged(
     record = last.get(storable(file.path))
     if record is None or record[:4] != (file.size, file.mtime_ns, *file.table):
         return None
-    if not record.is_right:
-        return None
-    return None if retry_failed and record.status == "failed" else record.status
+    is_open = not record.is_right or (retry_failed and record.status == "failed")
+    return None if is_open else record.status
 
 
 def _last_records(store: Store, files: Sequence[ReportFile]) -> dict[str, _LastRecord]:
@@ -228,7 +225,7 @@ def _is_absent(path: str) -> bool:
     except (FileNotFoundError, NotADirectoryError):
         return True
     except (OSError, ValueError):
-        return False
+        pass
     return False
 
 
@@ -238,45 +235,26 @@ def find_gone(
     """Paths in the store below `places` that no longer exist. `present`: files known to exist."""
     if not (out / STORE_FILE).exists():
         return []
-    with open_manifest(out) as store:
-        known = _known(store, present) if store.part_count else []
-    named = [search_root(place) for place in places]
-    return [path for path in known if _is_mine(path, named, shard) and is_gone(path)]
-
-
-def _known(store: Store, present: Sequence[ReportFile]) -> list[str]:
     there = {storable(file.path) for file in present}
-    rows = store.stream("SELECT path FROM files WHERE status <> 'gone' ORDER BY path")
-    return [path for (path,) in rows if path not in there]
+    with open_manifest(out) as store:
+        rows = store.query("SELECT path FROM files WHERE status <> 'gone' ORDER BY path").rows
+    roots = [search_root(place) for place in places]
 
+    def is_mine(path: str) -> bool:
+        relatives = (root.relative(path) for root in roots)
+        return any(name is not None and shard.has(as_named(name)) for name in relatives)
 
-def _is_mine(path: str, places: Sequence[SearchRoot], shard: Shard) -> bool:
-    relatives = (place.relative(path) for place in places)
-    return any(each is not None and shard.has(as_named(each)) for each in relatives)
+    absent = (path for (path,) in rows if path not in there)
+    return [path for path in absent if is_mine(path) and is_gone(path)]
 
 
 def record_gone(out: Path, paths: Sequence[str]) -> None:
     """From then on the views hide content that only these files had."""
     if paths:
-        write_part(out, [_record(path) for path in paths], [])
+        write_part(out, [bare_record(path, "gone", _GONE) for path in paths], [])
 
 
-def _record(path: str) -> FileRecord:
-    return FileRecord(
-        path=path,
-        size=None,
-        mtime_ns=None,
-        sha256=None,
-        status="gone",
-        reason="the file no longer exists",
-        duplicate_of=None,
-        launches=None,
-        seconds=None,
-        keet=__version__,
-        recorded=utc_now(),
-    )
-
-
+_GONE = "the file no longer exists"
 LOST = "its rows were in a part of the store that was damaged; analyse it again with keet batch"
 """Reason in the manifest, until the file is analysed again."""
 
@@ -337,19 +315,8 @@ def _without_rows(record: FileRecord) -> FileRecord:
     """Records without `seconds` were made without an analysis: their rows are in other parts."""
     if record.status != "done" or record.seconds is None:
         return record
-    return FileRecord(
-        path=record.path,
-        size=None,
-        mtime_ns=None,
-        sha256=None,
-        status="failed",
-        reason=LOST,
-        duplicate_of=None,
-        launches=None,
-        seconds=None,
-        keet=record.keet,
-        recorded=record.recorded,
-    )
+    lost = bare_record(record.path, "failed", LOST)
+    return lost._replace(keet=record.keet, recorded=record.recorded)
 
 
 def _move(out: Path, path: Path) -> Path | None:

@@ -170,22 +170,20 @@ _STATM = Path("/proc/self/statm")
 
 def serve(analyse: Analyse) -> None:
     """Perform tasks until stdin ends."""
-    messages, answers = sys.stdin.buffer, _private_stdout()
+    # Answers go to a copy of stdout; what libraries print goes to stderr.
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
     gc.set_threshold(50 * _MAX_GARBAGE)
     write_frame(answers, READY)
     first = True
-    for task in _tasks(messages):
-        for answer in perform(task, analyse):
-            write_frame(answers, answer)
-        _collect_between_files(first=first and task.step == "analyse")
-        first = first and task.step != "analyse"
-
-
-def _tasks(messages: IO[bytes]) -> Iterator[Task]:
-    while (message := read_frame(messages)) is not None:
+    while (message := read_frame(sys.stdin.buffer)) is not None:
         assert isinstance(message, list)
-        yield from message
+        for task in message:
+            for answer in perform(task, analyse):
+                write_frame(answers, answer)
+            _collect_between_files(first=first and task.step == "analyse")
+            first = first and task.step != "analyse"
 
 
 def _collect_between_files(*, first: bool) -> None:
@@ -204,13 +202,6 @@ def _end_with_parent(parent: int) -> None:
     os._exit(1)
 
 
-def _private_stdout() -> IO[bytes]:
-    """Answers go to a copy of stdout; what libraries print goes to stderr."""
-    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    return answers
-
-
 def perform(task: Task, analyse: Analyse) -> Iterator[WorkerAnswer]:
     """One answer; for a large report one per slice before it."""
     start = time.perf_counter()
@@ -221,7 +212,12 @@ def perform(task: Task, analyse: Analyse) -> Iterator[WorkerAnswer]:
 
 def _attempt(task: Task, analyse: Analyse) -> Iterator[TaskResult]:
     try:
-        yield from _perform(task, analyse)
+        if task.step == "sample":
+            yield sample_of(Path(task.path))
+        elif task.step == "hash":
+            yield Hashed(sha256_of(Path(task.path)))
+        else:
+            yield from _analysed(analyse(task.path))
     except IngestError as problem:
         yield Failed(_reason(f"{problem.problem}; {problem.remedy}"))
     except KeetError as problem:
@@ -231,15 +227,6 @@ def _attempt(task: Task, analyse: Analyse) -> Iterator[TaskResult]:
     except Exception as problem:  # noqa: BLE001 - a bug must fail one file, not the batch
         named = f"{type(problem).__name__}: {problem}"
         yield Failed(_reason(f"this is a bug in keet: {named}; see: keet explain on this file"))
-
-
-def _perform(task: Task, analyse: Analyse) -> Iterator[TaskResult]:
-    if task.step == "sample":
-        yield sample_of(Path(task.path))
-    elif task.step == "hash":
-        yield Hashed(sha256_of(Path(task.path)))
-    else:
-        yield from _analysed(analyse(task.path))
 
 
 def _analysed(slices: Iterable[FileRows]) -> Iterator[TaskResult]:
@@ -264,14 +251,11 @@ def file_state(path: str) -> FileState | None:
 def sample_of(path: Path) -> ContentSample:
     """Raises the error that reading the report would raise."""
     with _opened(path) as (file, size):
-        places = (0, size // 2, max(0, size - _SAMPLE))
-        parts = b"".join(_read_at(file, place) for place in places)
-    return ContentSample(size, hashlib.sha256(parts).digest())
-
-
-def _read_at(file: IO[bytes], place: int) -> bytes:
-    file.seek(place)
-    return file.read(_SAMPLE)
+        digest = hashlib.sha256()
+        for place in (0, size // 2, max(0, size - _SAMPLE)):
+            file.seek(place)
+            digest.update(file.read(_SAMPLE))
+    return ContentSample(size, digest.digest())
 
 
 def sha256_of(path: Path) -> str:

@@ -207,7 +207,8 @@ class Pool:
 
     def wait(self, seconds: float) -> list[WorkerAnswer]:
         """Answers that have arrived. Returns after `seconds` at the latest, perhaps without any."""
-        self._distribute()
+        while self._queue and (worker := self._next_worker()):
+            worker.send(self._next_message(self._files_left(worker)))
         answers: list[WorkerAnswer] = []
         for received in self._receive(seconds):
             answers += self._handle(received)
@@ -272,8 +273,13 @@ class Pool:
     def _handle_death(self, worker: WorkerProcess) -> list[WorkerAnswer]:
         """A worker died: retry its current file or let it fail; others do its other tasks."""
         cause = self._remove(worker)
-        if not worker.ready:
-            self._check_failed_starts(cause)
+        if not worker.ready:  # which says nothing about any file
+            self._failed_starts += 1
+            if self._failed_starts >= MAX_FAILED_STARTS:
+                raise NotAvailable(
+                    f"no worker process can be started ({cause}); check the installation: keet "
+                    "doctor"
+                )
             self._queue.extendleft(reversed(worker.tasks))
             return []
         if not worker.tasks:
@@ -304,18 +310,6 @@ class Pool:
     def _remove(self, worker: WorkerProcess) -> str:
         del self._workers[worker.number]
         return worker.close()
-
-    def _check_failed_starts(self, cause: str) -> None:
-        """A worker that does not start says nothing about any file."""
-        self._failed_starts += 1
-        if self._failed_starts >= MAX_FAILED_STARTS:
-            raise NotAvailable(
-                f"no worker process can be started ({cause}); check the installation: keet doctor"
-            )
-
-    def _distribute(self) -> None:
-        while self._queue and (worker := self._next_worker()):
-            worker.send(self._next_message(self._files_left(worker)))
 
     def _next_worker(self) -> WorkerProcess | None:
         """The worker with the fewest tasks; a new one if there are less than `jobs`."""

@@ -11,8 +11,8 @@ from keet.corpus.insights import noise
 from keet.corpus.insights.facts import FactBook, joined, numbered, spoken
 from keet.corpus.insights.metric_changes import moved_between
 from keet.corpus.insights.points import InsightSource, Point, with_metrics
-from keet.corpus.insights.series import Capture
-from keet.corpus.insights.sweeps import alike, limiters
+from keet.corpus.insights.series import Capture, alike
+from keet.corpus.insights.sweeps import limiters
 from keet.documents.insights import ChangeDocument, DatedDocument, InsightDocument
 from keet.evidence import Sentence
 
@@ -43,20 +43,15 @@ class ChangedHistory(NamedTuple):
 
 
 def find_changes(captures: Iterable[Capture]) -> list[ChangedHistory]:
-    found = []
+    changes = []
     for points in alike(captures, across_devices=False):
-        history = _history(points)
+        # Files without a date are left out.
+        dated = [(point.created, point.path, point) for point in points if point.created]
+        history = [point for _, _, point in sorted(dated, key=lambda entry: entry[:2])]
         cut = change_point([point.duration_us for point in history])
-        if cut is not None:
-            found.append(ChangedHistory(tuple(history), cut))
-    return found
-
-
-def _history(points: Sequence[Point]) -> list[Point]:
-    """Sorted by date; empty if there are too few dates. Files without a date are left out."""
-    dated = [(point.created, point.path, point) for point in points if point.created]
-    history = [point for _, _, point in sorted(dated, key=lambda entry: entry[:2])]
-    return history if len({point.created for point in history}) >= _LEAST_FILES else []
+        if cut is not None and len({point.created for point in history}) >= _LEAST_FILES:
+            changes.append(ChangedHistory(tuple(history), cut))
+    return changes
 
 
 def change_point(times: Sequence[float]) -> TimeStep | None:
@@ -69,9 +64,11 @@ def change_point(times: Sequence[float]) -> TimeStep | None:
         return None
     cut = min(range(1, len(times)), key=lambda i: _spread(times[:i]) + _spread(times[i:]))
     before, after = median(times[:cut]), median(times[cut:])
-    sd = max(_deviation(times[:cut], times[cut:]), noise.between_sessions(min(before, after)))
-    least = min(cut, len(times) - cut)
-    needed = noise.BEYOND * sd * (2 if least == 1 else 1)
+    sides = [side for side in (times[:cut], times[cut:]) if len(side) > 1]
+    away = [abs(math.log(time / median(side))) for side in sides for time in side]
+    own_sd = 1.4826 * median(away)  # robust: around the median of each side
+    sd = max(own_sd, noise.between_sessions(min(before, after)))
+    needed = noise.BEYOND * sd * (1 if len(sides) == 2 else 2)
     step = abs(math.log(after / before))
     if step <= max(needed, math.log(_LEAST_CHANGE)):
         return None
@@ -83,94 +80,84 @@ def _spread(times: Sequence[float]) -> float:
     return sum(abs(math.log(time) - middle) for time in times)
 
 
-def _deviation(*sides: Sequence[float]) -> float:
-    """Robust standard deviation of the captures around the median of their side."""
-    away = [abs(math.log(time / median(side))) for side in sides if len(side) > 1 for time in side]
-    return 1.4826 * median(away) if away else 0.0
-
-
 # --- words
 
 
 def change_insight(store: InsightSource, changed: ChangedHistory) -> InsightDocument:
-    history, found = changed
+    history, cut = changed
     book = FactBook(numbered(history))
-    last, first = with_metrics(store, [history[found.after], history[found.after + 1]])
-    before, after = _typical(store, history[: found.after + 1], history[found.after + 1 :])
+    last, first = with_metrics(store, [history[cut.after], history[cut.after + 1]])
+    # The median file of each side, for comparing metrics.
+    sides = history[: cut.after + 1], history[cut.after + 1 :]
+    ranked = (sorted(side, key=lambda point: point.duration_us) for side in sides)
+    usual, new = with_metrics(store, [side[(len(side) - 1) // 2] for side in ranked])
+    moved = moved_between(usual, new)
     change = ChangeDocument(
         kernel=first.kernel,
         device=first.device,
         grid=first.texts["grid"],
         block=first.texts["block"],
-        history=[_dated(point) for point in history],
-        last_before=found.after,
-        before_us=found.before_us,
-        after_us=found.after_us,
-        change_pct=100 * (found.after_us / found.before_us - 1),
-        slower=found.after_us > found.before_us,
-        limiter_before=before.texts["limiter"],
-        limiter_after=after.texts["limiter"],
-        moved=moved_between(before, after),
-        versions=list(_versions(last, first)),
+        history=[
+            DatedDocument(
+                path=point.path,
+                launch=point.launch,
+                created=point.created.isoformat(sep=" ") if point.created else "",
+                time_us=point.duration_us,
+            )
+            for point in history
+        ],
+        last_before=cut.after,
+        before_us=cut.before_us,
+        after_us=cut.after_us,
+        change_pct=100 * (cut.after_us / cut.before_us - 1),
+        slower=cut.after_us > cut.before_us,
+        limiter_before=usual.texts["limiter"],
+        limiter_after=new.texts["limiter"],
+        moved=moved,
+        versions=[
+            f"{name} {was} to {name} {now}"
+            for name, column in _VERSIONS
+            if (was := last.texts[column]) and (now := first.texts[column]) and was != now
+        ],
     )
-    return _told(change, (last, first), (before, after), book)
-
-
-def _typical(store: InsightSource, *sides: Sequence[Point]) -> list[Point]:
-    """The median file of each side, for comparing metrics."""
-    chosen = [sorted(s, key=lambda p: p.duration_us)[(len(s) - 1) // 2] for s in sides]
-    return with_metrics(store, chosen)
-
-
-def _dated(point: Point) -> DatedDocument:
-    created = point.created.isoformat(sep=" ") if point.created else ""
-    return DatedDocument(
-        path=point.path, launch=point.launch, created=created, time_us=point.duration_us
-    )
-
-
-def _versions(last: Point, first: Point) -> Iterable[str]:
-    for name, column in _VERSIONS:
-        was, now = last.texts[column], first.texts[column]
-        if was != now and was and now:
-            yield f"{name} {was} to {name} {now}"
-
-
-def _told(
-    change: ChangeDocument, edge: tuple[Point, Point], typical: tuple[Point, Point], book: FactBook
-) -> InsightDocument:
     before = book.computed("median before", change.before_us, "us")
     after = book.computed("median after", change.after_us, "us")
     percent = book.computed("change", abs(change.change_pct), "%", before, after)
-    files = book.computed("files", len(change.history), "")
     longer, was = ("longer", "faster") if change.slower else ("shorter", "slower")
-    last, first = edge
-    extent = Sentence(
-        "Since {day} it takes {after} instead of {before}: {percent:.0f} {longer}, more than "
-        "noise, in a history of {files:.0f} files. The last file before the change is `{last}`, "
-        "the first one after it is `{first}`.",
-        day=_day(first),
-        after=after,
-        before=before,
-        percent=percent,
-        longer=longer,
-        files=files,
-        last=last.path,
-        first=first.path,
-    )
-    text = (
-        extent,
+    day = f"{first.created:%Y-%m-%d %H:%M}" if first.created else "an unknown day"
+    text = [
+        Sentence(
+            "Since {day} it takes {after} instead of {before}: {percent:.0f} {longer}, more than "
+            "noise, in a history of {files:.0f} files. The last file before the change is "
+            "`{last}`, the first one after it is `{first}`.",
+            day=day,
+            after=after,
+            before=before,
+            percent=percent,
+            longer=longer,
+            files=book.computed("files", len(history), ""),
+            last=last.path,
+            first=first.path,
+        ),
         _limiter(change),
-        _moved(change, typical, book),
-        *_also(change),
-        *_alone(change),
-    )
+        book.changed_as_well(moved, usual, new, "{label} from {before:amount} to {after:amount}")
+        or Sentence("No counter of work, caches or clocks in the store changed with it."),
+    ]
+    if change.versions:
+        versions = joined(change.versions)
+        text.append(
+            Sentence("Also changed between these two files: {versions}.", versions=versions)
+        )
+    if 1 in map(len, sides):
+        text.append(
+            Sentence("One side of the change is a single file: profile again before you act on it.")
+        )
     title = Sentence(
         "{kernel}: {percent:.0f} {longer} since {day}",
         kernel=change.kernel,
         percent=percent,
         longer=longer,
-        day=_day(first),
+        day=day,
     )
     adds = Sentence(
         "The newest profile alone explains how the kernel runs now; the set shows that it was "
@@ -178,10 +165,6 @@ def _told(
         was=was,
     )
     return book.insight(title, text, adds, change=change)
-
-
-def _day(point: Point) -> str:
-    return f"{point.created:%Y-%m-%d %H:%M}" if point.created else "an unknown day"
 
 
 def _limiter(change: ChangeDocument) -> Sentence:
@@ -193,27 +176,3 @@ def _limiter(change: ChangeDocument) -> Sentence:
     return Sentence(
         "The limiter was {was} and is {now} now.", was=spoken(was[0]), now=spoken(now[0])
     )
-
-
-def _moved(change: ChangeDocument, typical: tuple[Point, Point], book: FactBook) -> Sentence:
-    said = []
-    for entry in change.moved[:3]:
-        before, after = (book.measured(point, entry.metric) for point in typical)
-        form = "{label} from {before:amount} to {after:amount}"
-        said.append(Sentence(form, label=entry.label, before=before, after=after))
-    if not said:
-        return Sentence("No counter of work, caches or clocks in the store changed with it.")
-    return Sentence("What changed as well: {said}.", said=joined(said))
-
-
-def _also(change: ChangeDocument) -> Iterable[Sentence]:
-    if change.versions:
-        versions = joined(change.versions)
-        yield Sentence("Also changed between these two files: {versions}.", versions=versions)
-
-
-def _alone(change: ChangeDocument) -> Iterable[Sentence]:
-    if min(change.last_before + 1, len(change.history) - change.last_before - 1) == 1:
-        yield Sentence(
-            "One side of the change is a single file: profile again before you act on it."
-        )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from keet.corpus.insights.facts import FactBook, joined
 from keet.corpus.insights.points import InsightSource, literals
@@ -37,7 +37,7 @@ class _Row(NamedTuple):
     launches: int
     """In that file."""
     in_all: int
-    files: frozenset[str]
+    files: Sequence[str]
     time_us: float
     saved_low_us: float
     saved_likely_us: float
@@ -53,14 +53,17 @@ def find_clusters(
         asked = kernel is None or kernel.search(row.kernel) or kernel.search(row.kernel_full)
         if asked and row.saved_likely_us >= _LEAST_SAVED_US:
             groups[row.finding, row.device].append(row)
-    found = []
+    clusters = []
     for (_, device), rows in groups.items():
         basis: Basis = "run" if device in runs.not_profiled_us else "reports"
-        counted = sum(row.launches for row in rows)
         cluster = _cluster(rows, totals[device], basis)
-        found.append(_CountedCluster(cluster, counted, kernel is not None))
-    worth = [each for each in found if _is_pattern(each.cluster)]
-    return [_insight(each) for each in sorted(worth, key=lambda c: -c.cluster.saved_likely_us)]
+        # Two kernels of one file are not enough: the explanation of that file shows both.
+        least = _LEAST_KERNELS if cluster.files > 1 else _LEAST_KERNELS + 1
+        saved_pct = 100 * cluster.saved_likely_us / cluster.total_us
+        if cluster.kernel_count >= least and saved_pct >= _LEAST_SHARE:
+            launches = sum(row.launches for row in rows)
+            clusters.append(_CountedCluster(cluster, launches, kernel is not None))
+    return [_insight(each) for each in sorted(clusters, key=lambda c: -c.cluster.saved_likely_us)]
 
 
 class _CountedCluster(NamedTuple):
@@ -76,13 +79,6 @@ class _CountedCluster(NamedTuple):
         if self.is_selection:
             return "the time of kernels that match"
         return "the time of the whole runs" if self.cluster.basis == "run" else "the time"
-
-
-def _is_pattern(cluster: ClusterDocument) -> bool:
-    """Two kernels of one file are not enough: the explanation of that file shows both."""
-    least = _LEAST_KERNELS if cluster.files > 1 else _LEAST_KERNELS + 1
-    saved = 100 * cluster.saved_likely_us / cluster.total_us
-    return cluster.kernel_count >= least and saved >= _LEAST_SHARE
 
 
 def _totals(
@@ -119,19 +115,14 @@ def _rows(store: InsightSource, runs: RunTimeSql) -> list[_Row]:
         f"FROM findings f JOIN {store.launches} l USING (report_sha256, launch_id) "
         "WHERE l.duration_us > 0 AND f.forecast_likely IS NOT NULL "
         "GROUP BY f.id, l.device, l.kernel, l.report_sha256) "
-        "SELECT id, device, kernel, arg_max(full_name, time), arg_max(path, time), "
+        "SELECT id, device, coalesce(kernel, ''), coalesce(arg_max(full_name, time), ''), "
+        "coalesce(arg_max(path, time), ''), "
         "arg_max(launches, time), sum(launches), list(sha256), max(time), "
         "arg_max(low, time), arg_max(likely, time), arg_max(high, time) FROM in_file "
         r"GROUP BY id, device, kernel, regexp_replace(path, '[^/\\]*$', '') "
         "ORDER BY id, device, kernel, arg_max(path, time)"  # of equal savings
     )
-    return [_row(row) for row in table.rows]
-
-
-def _row(row: Sequence[Any]) -> _Row:
-    finding, device, kernel, full, path, launches, in_all, files, *times = row
-    counts = (int(launches), int(in_all), frozenset(files))
-    return _Row(finding, device, kernel or "", full or "", path or "", *counts, *times)
+    return [_Row(*row) for row in table.rows]
 
 
 def _cluster(rows: Sequence[_Row], total_us: float, basis: Basis) -> ClusterDocument:
@@ -146,7 +137,7 @@ def _cluster(rows: Sequence[_Row], total_us: float, basis: Basis) -> ClusterDocu
         kernel_count=len({row.kernel_full for row in rows}),
         row_count=len(rows),
         launches=sum(row.in_all for row in rows),
-        files=len(frozenset().union(*(row.files for row in rows))),
+        files=len(set().union(*(row.files for row in rows))),
         versions=sum(len(row.files) - 1 for row in rows),
         time_us=time,
         total_us=total_us,
@@ -208,11 +199,21 @@ def _insight(found: _CountedCluster) -> InsightDocument:
 
 
 def _extent(found: _CountedCluster, book: FactBook, share: Evidence) -> Sentence:
-    cluster = found.cluster
+    cluster, who = found.cluster, Sentence("They take")
     launches = book.computed("launches", cluster.launches, "")
     files = book.computed("files", cluster.files, "")
     time = book.computed("their time", cluster.time_us, "us")
     total = book.computed("all time", cluster.total_us, "us")
+    if cluster.versions:
+        rest = cluster.launches - found.counted
+        who = Sentence(
+            "If a kernel is in several files of one folder, only the file in which it takes "
+            "longest counts: {counted:,.0f} launches count, {others:,.0f} {do} not. Those that "
+            "count take",
+            counted=book.computed("launches that count", found.counted, ""),
+            others=book.computed("launches that do not count", rest, ""),
+            do="does" if rest == 1 else "do",
+        )
     return Sentence(
         "{launches:,.0f} {profiled} in {files} on {device} have this finding. {who} {time}, "
         "{share:.0f} of {whole} on this GPU ({total}).",
@@ -220,26 +221,11 @@ def _extent(found: _CountedCluster, book: FactBook, share: Evidence) -> Sentence
         profiled="profiled launches" if cluster.basis == "run" else "launches",
         files=counted(files, "file"),
         device=cluster.device,
-        who=_who(found, book),
+        who=who,
         time=time,
         share=share,
         whole=found.whole,
         total=total,
-    )
-
-
-def _who(found: _CountedCluster, book: FactBook) -> Sentence:
-    if not found.cluster.versions:
-        return Sentence("They take")
-    own = book.computed("launches that count", found.counted, "")
-    rest = found.cluster.launches - found.counted
-    others = book.computed("launches that do not count", rest, "")
-    return Sentence(
-        "If a kernel is in several files of one folder, only the file in which it takes longest "
-        "counts: {counted:,.0f} launches count, {others:,.0f} {do} not. Those that count take",
-        counted=own,
-        others=others,
-        do="does" if rest == 1 else "do",
     )
 
 
@@ -271,7 +257,10 @@ def _adds(cluster: ClusterDocument, book: FactBook) -> Sentence:
         100 * first.saved_likely_us / saved if saved else 0.0,
         "%",
     )
-    others = _other_names(cluster)
+    names = dict.fromkeys(kernel.kernel for kernel in cluster.kernels[1:])
+    names.pop(first.kernel, None)
+    others = [f"`{name}`" for name in names][:2] or [f"`{cluster.kernels[1].shown_path}`"]
+    others += ["others"] * (len(names) > len(others))
     return Sentence(
         "The kernel with the largest saving (`{kernel}`) has {share:.0f} of it; {others} {have} "
         "the same finding.",
@@ -280,13 +269,6 @@ def _adds(cluster: ClusterDocument, book: FactBook) -> Sentence:
         others=joined(others),
         have="has" if len(others) == 1 else "have",
     )
-
-
-def _other_names(cluster: ClusterDocument) -> list[str]:
-    names = dict.fromkeys(kernel.kernel for kernel in cluster.kernels[1:])
-    names.pop(cluster.kernels[0].kernel, None)
-    shown = [f"`{name}`" for name in names][:2] or [f"`{cluster.kernels[1].shown_path}`"]
-    return [*shown, *["others"] * (len(names) > len(shown))]
 
 
 class RunTimeSql(NamedTuple):
@@ -320,61 +302,44 @@ class RunTimeSql(NamedTuple):
         return f"device IN ({literals(sorted(self.not_profiled_us))})"
 
 
-class _Count(NamedTuple):
-    device: str
-    is_whole: bool
-    files: int
-    runs: int
-
-
 def run_times(store: InsightSource) -> RunTimeSql:
-    rows = store.query(
+    counts = store.query(
         "SELECT device, bool_and(run_time_us IS NOT NULL), count(DISTINCT report_sha256), "
         "count(DISTINCT report_sha256) FILTER (run_time_us IS NOT NULL) "
         f"FROM {store.launches} WHERE duration_us > 0 GROUP BY 1 ORDER BY 1"
     ).rows
-    counts = [_Count(*row) for row in rows]
-    whole = [each.device for each in counts if each.is_whole]
-    found = _of_files(store) if whole else {}
-    of_gpus = {gpu: found.get(gpu, _OfFiles(0.0, 0)) for gpu in whole}
-    known = {gpu: each.not_profiled_us for gpu, each in of_gpus.items()}
-    summed = [_sums_note(gpu, each.summed) for gpu, each in of_gpus.items() if each.summed]
-    return RunTimeSql(known, (*_notes(counts), *summed))
-
-
-class _OfFiles(NamedTuple):
-    not_profiled_us: float
-    summed: int
-    """Number of run tables whose times are sums of durations."""
-
-
-def _of_files(store: InsightSource) -> dict[str, _OfFiles]:
-    rows = store.query(
+    notes = [
+        Sentence(
+            "times in the run are known for only {runs:,.0f} of {files:,.0f} files on {gpu}: "
+            "clusters there count each launch once, as profiled",
+            runs=constant(runs, "", "files with a run table"),
+            files=constant(files, "", "files"),
+            gpu=gpu,
+        )
+        for gpu, is_whole, files, runs in counts
+        if runs and not is_whole
+    ]
+    not_profiled_us = {gpu: 0.0 for gpu, is_whole, *_ in counts if is_whole}
+    if not not_profiled_us:
+        return RunTimeSql({}, tuple(notes))
+    tables = store.query(
         "SELECT device, sum(run_unprofiled_us), count(*) FILTER (NOT run_overlap_known) FROM "
         f"(SELECT DISTINCT device, report_sha256 FROM {store.launches} "
         "WHERE run_time_us IS NOT NULL) "
-        "JOIN files ON sha256 = report_sha256 WHERE status = 'done' GROUP BY device"
+        "JOIN files ON sha256 = report_sha256 WHERE status = 'done' GROUP BY device ORDER BY device"
     ).rows
-    return {gpu: _OfFiles(time or 0.0, summed) for gpu, time, summed in rows}
-
-
-def _sums_note(gpu: str, summed: int) -> Sentence:
-    return Sentence(
-        "{tables} on {gpu} {do} not record which kernels ran at the same time: the times are sums "
-        "of durations",
-        tables=counted(summed, "run table"),
-        gpu=gpu,
-        do="does" if summed == 1 else "do",
-    )
-
-
-def _notes(counts: list[_Count]) -> Iterator[Sentence]:
-    for each in counts:
-        if each.runs and not each.is_whole:
-            yield Sentence(
-                "times in the run are known for only {runs:,.0f} of {files:,.0f} files on {gpu}: "
-                "clusters there count each launch once, as profiled",
-                runs=constant(each.runs, "", "files with a run table"),
-                files=constant(each.files, "", "files"),
-                gpu=each.device,
+    for gpu, time_us, summed in tables:
+        if gpu not in not_profiled_us:
+            continue
+        not_profiled_us[gpu] = time_us or 0.0
+        if summed:
+            notes.append(
+                Sentence(
+                    "{tables} on {gpu} {do} not record which kernels ran at the same time: the "
+                    "times are sums of durations",
+                    tables=counted(summed, "run table"),
+                    gpu=gpu,
+                    do="does" if summed == 1 else "do",
+                )
             )
+    return RunTimeSql(not_profiled_us, tuple(notes))

@@ -13,7 +13,7 @@ from typing import Any
 from keet.analysis.hardware.ceilings import spoken_unit
 from keet.catalog import metrics
 from keet.corpus.insights.points import Point
-from keet.documents.insights import Fact, InsightDocument
+from keet.documents.insights import Fact, InsightDocument, MovedDocument
 from keet.evidence import Evidence, Reference, Sentence, slug_of
 
 _OWN = {
@@ -46,21 +46,16 @@ class FactBook:
 
     def cell(self, point: Point, column: str) -> Fact | None:
         """A cell of the store; None if it is empty."""
-        value = point.number(column)
-        if value is None:
-            return None
-        label, unit = _meaning(column)
-        return self._of_point(point, column, column, value, unit, label)
+        return None if point.number(column) is None else self.measured(point, column)
 
     def measured(self, point: Point, column: str) -> Fact:
         """A cell that is not empty."""
-        cell = self.cell(point, column)
-        assert cell is not None
-        return cell
+        spec = metrics().get(column)
+        label, unit = _OWN.get(column) or ((spec.label, spec.unit) if spec else (column, ""))
+        return self._of_point(point, column, column, point.number(column), unit, label)
 
     def time(self, point: Point) -> Fact:
-        label, unit = _OWN["duration_us"]
-        return self._of_point(point, "duration_us", "duration_us", point.duration_us, unit, label)
+        return self.measured(point, "duration_us")
 
     def share(self, point: Point, unit_name: str, value: float) -> Fact:
         """Share of peak of a hardware unit, from the stored explanation."""
@@ -80,6 +75,17 @@ class FactBook:
     def times(self, label: str, over: Evidence, under: Evidence) -> Fact:
         return self.computed(label, over.value / under.value, "x", over, under)
 
+    def changed_as_well(
+        self, moved: Sequence[MovedDocument], usual: Point, here: Point, form: str
+    ) -> Sentence:
+        """The metrics that changed most; empty if none did. `form`: with `label`, `before` and
+        `after`."""
+        said = []
+        for entry in moved[:3]:
+            before, after = (self.measured(point, entry.metric) for point in (usual, here))
+            said.append(Sentence(form, label=entry.label, before=before, after=after))
+        return Sentence("What changed as well: {said}.", said=joined(said)) if said else Sentence()
+
     def _of_point(self, point: Point, name: str, *fields: Any) -> Fact:
         fact = self._enter(name, self._points[point.path, point.launch], fields)
         fact.path, fact.launch = point.path, point.launch
@@ -92,7 +98,7 @@ class FactBook:
             slug = slug_of(name)
             others = (f"{slug}_{number}#{where}" for number in count(2))
             names = chain([f"{slug}#{where}"], others)
-            fact = Fact(next(each for each in names if each not in self._facts), *fields)
+            fact = Fact(next(name for name in names if name not in self._facts), *fields)
             self._known[key] = self._facts[fact.id] = fact
         return self._known[key]
 
@@ -100,13 +106,6 @@ class FactBook:
 def numbered(points: Iterable[Point]) -> dict[str, Point]:
     """Named by position, from 0, as in the lists of the JSON document."""
     return {str(number): point for number, point in enumerate(points)}
-
-
-def _meaning(column: str) -> tuple[str, str]:
-    if column in _OWN:
-        return _OWN[column]
-    spec = metrics().get(column)
-    return (spec.label, spec.unit) if spec else (column, "")
 
 
 _LATENCY = " (no unit is near its peak)"

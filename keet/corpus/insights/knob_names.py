@@ -7,7 +7,7 @@ Names that count captures (`run3`) or are not parameters (`seed`) are not knobs.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
@@ -66,7 +66,10 @@ def naming_of(path: str, process: str | None, command_line: str | None) -> Namin
     from_command = list(_from_command(command))
     known = {named.name.lower(): named for named in from_command}
     known |= {named.name.lower(): named for named in _from_path(path)}
-    return Naming(tuple(sorted(known.values())), _skeleton(command, process), _folder(path))
+    # Without numbers, which are knobs or count captures.
+    words = [_file_name(command[0]), *command[1:]] if command else [_file_name(process or "")]
+    skeleton = _DIGITS.sub("#", " ".join(words))
+    return Naming(tuple(sorted(known.values())), skeleton, _folder(path))
 
 
 def capture_control(options: str | None) -> str:
@@ -81,18 +84,14 @@ def capture_control(options: str | None) -> str:
 def program_part(process: str | None, command_line: str | None) -> list[str]:
     """The profiled program and its arguments; ncu's own options come before it."""
     words = (command_line or "").split()
-    name = _file_name(process or "")
+    program = _file_name(process or "")
     for place, word in enumerate(words[1:], 1):
-        if _is_program(_file_name(word.strip("\"'")), name):
+        name = _file_name(word.strip("\"'"))
+        # `python3` starts a process whose file is `python3.12`.
+        is_python = name.startswith("python") and "python" in program
+        if program and (name == program or is_python):
             return words[place:]
     return []
-
-
-def _is_program(word: str, process: str) -> bool:
-    """`python3` starts a process whose file is `python3.12`."""
-    return bool(process) and (
-        word == process or (word.startswith("python") and "python" in process)
-    )
 
 
 def _file_name(path: str) -> str:
@@ -101,8 +100,7 @@ def _file_name(path: str) -> str:
 
 def _from_path(path: str) -> Iterator[NamedNumber]:
     """From the file name and the two folders above it."""
-    parts = re.split(r"[/\\]", path)[-3:]
-    for part in parts:
+    for part in re.split(r"[/\\]", path)[-3:]:
         yield from _in_name(_ENDINGS.sub("", part), "file name")
 
 
@@ -121,16 +119,15 @@ def _from_command(words: list[str]) -> Iterator[NamedNumber]:
         option, is_value = _BARE_OPTION.match(before), _BARE_VALUE.match(word)
         if match := _OPTION.match(word):
             name, value = match[1] or match[3], match[2] or match[4]
-            yield from _checked(name, value)
         elif option and is_value:
-            yield from _checked(option[1], word)
-        elif is_value:
+            name, value = option[1], word
+        else:
+            name, value = "", word
+        if name and _may_be_knob(name):
+            yield NamedNumber(name, float(value), "command line")
+        elif is_value and not name:
             position += 1
             yield NamedNumber(f"argument #{position}", float(word), "command line")
-
-
-def _checked(name: str, value: str) -> Iterable[NamedNumber]:
-    return [NamedNumber(name, float(value), "command line")] if _may_be_knob(name) else []
 
 
 def _may_be_knob(name: str) -> bool:
@@ -143,12 +140,6 @@ def _folder(path: str) -> str:
     if not any(True for _ in _from_path(path)):
         return ""
     return "/".join([*parts[:-3], *(_NAMED.sub(r"\1=#", part) for part in parts[-3:-1])])
-
-
-def _skeleton(command: list[str], process: str | None) -> str:
-    """Without numbers, which are knobs or count captures."""
-    words = [_file_name(command[0]), *command[1:]] if command else [_file_name(process or "")]
-    return _DIGITS.sub("#", " ".join(words))
 
 
 _NUMBER = re.compile(

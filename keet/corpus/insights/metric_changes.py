@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+import statistics
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from keet.analysis.hardware.ceilings import HOST_LINK, NEAR_PEAK
@@ -20,31 +21,22 @@ _TELLING = (
     *("dram_frequency", "waves_per_sm", "branch_efficiency_pct"),
 )
 """Possible causes. Cycles, throughputs and shares of peak change with every time."""
-_LEAST = math.log(1.1)
-_MOST = 4
+_LEAST_CHANGE = math.log(1.1)
+_MOST_MOVED = 4
 
 
 def moved_between(usual: Point, here: Point) -> list[MovedDocument]:
     """The largest changes first; metrics that one of them lacks are skipped."""
-    found = [entry for name in _TELLING if (entry := _moved(name, usual, here))]
-    return sorted(found, key=lambda entry: -_size(entry))[:_MOST]
-
-
-def _moved(name: str, usual: Point, here: Point) -> MovedDocument | None:
-    before, after = value_of(usual, name), value_of(here, name)
-    if before is None or after is None:
-        return None
-    spec = metrics()[name]
-    entry = MovedDocument(metric=name, label=spec.label, unit=spec.unit, usual=before, here=after)
-    return entry if _size(entry) >= _LEAST else None
-
-
-def _size(entry: MovedDocument) -> float:
-    """Size of the change; from or to zero is the largest."""
-    low, high = sorted((entry.usual, entry.here))
-    if high <= 0:
-        return 0.0
-    return math.log(high / low) if low > 0 else math.inf
+    moved = []
+    for name in _TELLING:
+        spec, before, after = metrics()[name], value_of(usual, name), value_of(here, name)
+        if before is not None and after is not None and _apart(before, after) >= _LEAST_CHANGE:
+            moved.append(
+                MovedDocument(
+                    metric=name, label=spec.label, unit=spec.unit, usual=before, here=after
+                )
+            )
+    return sorted(moved, key=lambda entry: -_apart(entry.usual, entry.here))[:_MOST_MOVED]
 
 
 _FILLING = ("waves_per_sm", "achieved_warps_per_sm", "achieved_occupancy_pct")
@@ -54,36 +46,23 @@ _CLOSE = 0.9
 """Smallest correlation of logarithms that counts."""
 
 
-class Tracked(NamedTuple):
-    column: str
-    label: str
-
-
-def what_fills(points: Sequence[Point], costs: Sequence[float]) -> Tracked | None:
+def what_fills(points: Sequence[Point], costs: Sequence[float]) -> str | None:
     """The metric that grows while the time per unit of work falls; None if there is none."""
     for name in _FILLING:
-        if _goes_with(points, name, costs) < -_CLOSE:
-            return Tracked(name, metrics()[name].label)
+        values = [value for point in points if (value := point.number(name)) and value > 0]
+        if len(values) == len(points) and max(values) / min(values) >= _MOVED:
+            together = correlation(list(map(math.log, values)), list(map(math.log, costs)))
+            if together < -_CLOSE:
+                return name
     return None
 
 
-def _goes_with(points: Sequence[Point], name: str, times: Sequence[float]) -> float:
-    values = _values(points, name)
-    if not values or max(values) / min(values) < _MOVED:
+def correlation(one: Sequence[float], other: Sequence[float]) -> float:
+    """0 if one of them does not vary."""
+    try:
+        return statistics.correlation(one, other)
+    except statistics.StatisticsError:
         return 0.0
-    return _correlation([math.log(v) for v in values], [math.log(t) for t in times])
-
-
-def _values(points: Sequence[Point], name: str) -> list[float]:
-    found = [point.number(name) for point in points]
-    return [v for v in found if v] if all(v is not None and v > 0 for v in found) else []
-
-
-def _correlation(one: Sequence[float], other: Sequence[float]) -> float:
-    mean_one, mean_other = sum(one) / len(one), sum(other) / len(other)
-    pairs = [(a - mean_one, b - mean_other) for a, b in zip(one, other)]
-    spread = math.sqrt(sum(a * a for a, _ in pairs) * sum(b * b for _, b in pairs))
-    return sum(a * b for a, b in pairs) / spread if spread else 0.0
 
 
 VOLUMES = (
@@ -146,36 +125,73 @@ def judge_slow_point(
 ) -> SlowPointJudgement:
     """`plateau`: the points beside it that are as fast as the best, the nearest first."""
     beside = [*plateau, best]
-    worked = sorted(_volumes(point, beside), key=_by_size)
-    rated = sorted([*_rates(point, beside), *_paces(point, beside)], key=_by_size)
-    waiting = list(_in_flight(point, beside))
-    starved = bool(waiting) and _no_unit_near(shares) and not rated and has_same_work(point, best)
-    found = (*_distinct(worked), *rated, *waiting)
-    return SlowPointJudgement(found, _are_compared(point, best), starved)
+    worked = [
+        CounterDifference(name, _apart(here, there[0]), 0)
+        for name, here, there in _outside(point, beside, VOLUMES)
+        if not all(_is_trifle(one, name) for one in (point, *beside))
+        and min(_apart(here, value) for value in there) > _BEYOND
+        and _apart(here, there[-1]) > _SAME
+    ]
+    distinct: list[CounterDifference] = []
+    for difference in sorted(worked, key=_by_size):
+        if all(abs(difference.size - other.size) > _ALIKE for other in distinct):
+            distinct.append(difference)
+    rated = [
+        CounterDifference(name, abs(here - there[0]) / 100, 1)
+        for name, here, there in _outside(point, beside, _RATES)
+        if min(abs(here - value) for value in there) >= _POINTS
+    ]
+    rated += [
+        CounterDifference(name, _apart(here, there[0]), 1)
+        for name, here, there in _outside(point, beside, _PACES)
+        if min(_apart(here, value) for value in there) > _SAME
+    ]
+    waiting = [
+        CounterDifference(name, _apart(here, there[0]), 2)
+        for name, here, there in _outside(point, beside, [IN_FLIGHT])
+        if here > 0 and math.log(min(there) / here) > _FEWER
+    ]
+    # Measured units of the memory and of the SMs are required: others may be near their peak.
+    has_both = shares.keys() & _MEMORY and shares.keys() - _MEMORY - _LINKS
+    no_unit_near = bool(has_both) and max(shares.values()) < NEAR_PEAK
+    counted = value_of(point, "inst_executed_total") and value_of(best, "inst_executed_total")
+    is_same_work = bool(counted) and not differing_work([point, best])
+    return SlowPointJudgement(
+        differences=(*distinct, *sorted(rated, key=_by_size), *waiting),
+        compared=any(
+            value_of(point, name) is not None and value_of(best, name) is not None
+            for name in (*VOLUMES, *_RATES)
+        ),
+        starved=bool(waiting) and no_unit_near and not rated and is_same_work,
+    )
 
 
-def _no_unit_near(shares: Mapping[str, float]) -> bool:
-    """Requires measured units of the memory and of the SMs: others may be near their peak."""
-    in_memory = shares.keys() & _MEMORY
-    in_sms = shares.keys() - _MEMORY - _LINKS
-    return bool(in_memory and in_sms) and max(shares.values()) < NEAR_PEAK
+def _outside(
+    point: Point, beside: Sequence[Point], names: Iterable[str]
+) -> Iterator[tuple[str, float, list[float]]]:
+    """The counters whose value is outside of the range of those beside it, with all these values;
+    those that a point lacks are skipped."""
+    for name in names:
+        here = value_of(point, name)
+        there = [value for other in beside if (value := value_of(other, name)) is not None]
+        if here is None or len(there) < len(beside) or min(there) <= here <= max(there):
+            continue
+        yield name, here, there
 
 
-def has_same_work(point: Point, best: Point) -> bool:
-    """Whether all counters of work that both have are equal, instructions among them."""
-    known = value_of(point, "inst_executed_total") and value_of(best, "inst_executed_total")
-    return bool(known) and not differing_work([point, best])
+def _by_size(difference: CounterDifference) -> float:
+    return -difference.size
 
 
 def differing_work(points: Sequence[Point]) -> list[tuple[str, float, float]]:
     """Counters of work that differ, with minimum and maximum; the largest ratio first."""
-    found = []
+    differing = []
     for name in VOLUMES:
         values = [v for point in points if (v := value_of(point, name)) is not None]
         weighty = any(not _is_trifle(point, name) for point in points)
         if len(values) == len(points) and weighty and _apart(min(values), max(values)) > _SAME:
-            found.append((name, min(values), max(values)))
-    return sorted(found, key=lambda each: -_apart(each[1], each[2]))
+            differing.append((name, min(values), max(values)))
+    return sorted(differing, key=lambda entry: -_apart(*entry[1:]))
 
 
 def value_of(point: Point, column: str) -> float | None:
@@ -192,64 +208,6 @@ def label_of(column: str) -> str:
     return "share of cycles with active SMs" if column == SM_ACTIVE else metrics()[column].label
 
 
-def _volumes(point: Point, beside: Sequence[Point]) -> Iterable[CounterDifference]:
-    for name in VOLUMES:
-        here, there = _both(point, beside, name)
-        weighty = not all(_is_trifle(each, name) for each in (point, *beside))
-        if here is None or not there or not weighty:
-            continue
-        away = min(_apart(here, value) for value in there)
-        if _is_outside(here, there) and away > _BEYOND and _apart(here, there[-1]) > _SAME:
-            yield CounterDifference(name, _apart(here, there[0]), 0)
-
-
-def _rates(point: Point, beside: Sequence[Point]) -> Iterable[CounterDifference]:
-    for name in _RATES:
-        here, there = _both(point, beside, name)
-        if here is None or not there or not _is_outside(here, there):
-            continue
-        if min(abs(here - value) for value in there) >= _POINTS:
-            yield CounterDifference(name, abs(here - there[0]) / 100, 1)
-
-
-def _paces(point: Point, beside: Sequence[Point]) -> Iterable[CounterDifference]:
-    for name in _PACES:
-        here, there = _both(point, beside, name)
-        if here is None or not there or not _is_outside(here, there):
-            continue
-        if min(_apart(here, value) for value in there) > _SAME:
-            yield CounterDifference(name, _apart(here, there[0]), 1)
-
-
-def _in_flight(point: Point, beside: Sequence[Point]) -> Iterable[CounterDifference]:
-    here, there = _both(point, beside, IN_FLIGHT)
-    if here and there and min(there) > 0 and math.log(min(there) / here) > _FEWER:
-        yield CounterDifference(IN_FLIGHT, _apart(here, there[0]), 2)
-
-
-def _distinct(found: Sequence[CounterDifference]) -> list[CounterDifference]:
-    kept: list[CounterDifference] = []
-    for each in found:
-        if all(abs(each.size - other.size) > _ALIKE for other in kept):
-            kept.append(each)
-    return kept
-
-
-def _both(point: Point, beside: Sequence[Point], name: str) -> tuple[float | None, list[float]]:
-    """The second is empty if a point lacks the counter."""
-    there = [v for each in beside if (v := value_of(each, name)) is not None]
-    return value_of(point, name), there if len(there) == len(beside) else []
-
-
-def _are_compared(point: Point, best: Point) -> bool:
-    names = (*VOLUMES, *_RATES)
-    return any(value_of(point, n) is not None and value_of(best, n) is not None for n in names)
-
-
-def _is_outside(here: float, there: Sequence[float]) -> bool:
-    return here < min(there) or here > max(there)
-
-
 def _is_trifle(point: Point, name: str) -> bool:
     value = value_of(point, name) or 0.0
     names = ["inst_executed_total"]
@@ -264,7 +222,3 @@ def _apart(one: float, other: float) -> float:
     if high <= 0:
         return 0.0
     return math.log(high / low) if low > 0 else math.inf
-
-
-def _by_size(each: CounterDifference) -> float:
-    return -each.size

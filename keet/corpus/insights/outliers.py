@@ -6,18 +6,14 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from itertools import starmap
+from typing import NamedTuple
 
 from keet.corpus.insights import noise
-from keet.corpus.insights.facts import FactBook, joined, numbered
+from keet.corpus.insights.facts import FactBook, numbered
 from keet.corpus.insights.metric_changes import moved_between
 from keet.corpus.insights.points import InsightSource, Point, literals, point_at
-from keet.documents.insights import (
-    InsightDocument,
-    MovedDocument,
-    OutlierDocument,
-    OutliersDocument,
-)
+from keet.documents.insights import InsightDocument, OutlierDocument, OutliersDocument
 from keet.evidence import Sentence, counted
 
 _LEAST_PEERS = 5
@@ -32,7 +28,7 @@ WITH peers AS (
     FROM {launches} WHERE duration_us > 0 GROUP BY ALL HAVING count(*) >= {least}
 )
 SELECT l.report_sha256, l.launch_id, l.duration_us, p.peers, exp(p.middle), p.deviation,
-    l.kernel, l.kernel_full, l.device, l.grid, l.block
+    coalesce(l.kernel, ''), coalesce(l.kernel_full, ''), l.device, l.grid, l.block
 FROM {launches} l JOIN peers p ON l.report_sha256 = p.report_sha256
     AND l.kernel_full IS NOT DISTINCT FROM p.kernel_full
     AND l.device IS NOT DISTINCT FROM p.device AND l.grid IS NOT DISTINCT FROM p.grid
@@ -44,7 +40,7 @@ ORDER BY l.duration_us DESC
 """
 
 
-class _Found(NamedTuple):
+class _SlowLaunch(NamedTuple):
     sha256: str
     launch: int
     duration_us: float
@@ -61,6 +57,18 @@ class _Found(NamedTuple):
     def group(self) -> tuple[object, ...]:
         return (self.sha256, self.kernel_full, self.device, self.grid, self.block, self.median_us)
 
+    @property
+    def sd(self) -> float:
+        """Standard deviation of the peers, from their median deviation; at least the noise of
+        captures."""
+        return max(1.4826 * self.deviation, noise.within_session(self.median_us))
+
+    @property
+    def is_outlier(self) -> bool:
+        few = self.peers < noise.FEW_PEERS
+        least = noise.WORTH_TELLING_OF_FEW if few else noise.WORTH_TELLING
+        return self.duration_us > self.median_us * max(least, math.exp(noise.OUTLYING * self.sd))
+
 
 class FoundOutliers(NamedTuple):
     told: list[InsightDocument]
@@ -74,42 +82,20 @@ def find_outliers(
     table = store.query(
         _SQL.format(launches=store.launches, least=_LEAST_PEERS, worth=noise.WORTH_TELLING)
     )
-    groups: dict[tuple[object, ...], list[_Found]] = defaultdict(list)
-    for found in map(_found, table.rows):
-        matches = kernel is None or kernel.search(found.kernel) or kernel.search(found.kernel_full)
-        if matches and _is_outlier(found):
-            groups[found.group].append(found)
+    groups: dict[tuple[object, ...], list[_SlowLaunch]] = defaultdict(list)
+    for slow in starmap(_SlowLaunch, table.rows):
+        matches = kernel is None or kernel.search(slow.kernel) or kernel.search(slow.kernel_full)
+        if matches and slow.is_outlier:
+            groups[slow.group].append(slow)
     real = [group for group in groups.values() if len(group) <= _MOST_SHARE * group[0].peers]
-    heaviest = sorted(real, key=_excess, reverse=True)[:top]
+    heaviest = sorted(real, key=lambda group: sum(s.median_us - s.duration_us for s in group))[:top]
     return FoundOutliers([_insight(store, group) for group in heaviest], len(real))
 
 
-def _found(row: Sequence[Any]) -> _Found:
-    sha, launch, time, peers, middle, deviation, kernel, full, device, grid, block = row
-    names = (kernel or "", full or "", device)
-    return _Found(sha, launch, time, peers, middle, deviation, *names, grid, block)
-
-
-def _is_outlier(found: _Found) -> bool:
-    few = found.peers < noise.FEW_PEERS
-    least = noise.WORTH_TELLING_OF_FEW if few else noise.WORTH_TELLING
-    return found.duration_us > found.median_us * max(least, math.exp(noise.OUTLYING * _sd(found)))
-
-
-def _sd(found: _Found) -> float:
-    """Standard deviation of the peers, from their median deviation; at least the noise of
-    captures."""
-    return max(1.4826 * found.deviation, noise.within_session(found.median_us))
-
-
-def _excess(group: Sequence[_Found]) -> float:
-    return sum(found.duration_us - found.median_us for found in group)
-
-
-def _insight(store: InsightSource, group: Sequence[_Found]) -> InsightDocument:
+def _insight(store: InsightSource, group: Sequence[_SlowLaunch]) -> InsightDocument:
     first = group[0]
     usual = _median_launch(store, first)
-    points = [point_at(store, found.sha256, found.launch) for found in group[:_SHOWN]]
+    points = [point_at(store, slow.sha256, slow.launch) for slow in group[:_SHOWN]]
     entries = [
         OutlierDocument(
             path=point.path,
@@ -127,7 +113,7 @@ def _insight(store: InsightSource, group: Sequence[_Found]) -> InsightDocument:
         block=first.block,
         peers=first.peers,
         median_us=first.median_us,
-        spread_pct=100 * _sd(first),
+        spread_pct=100 * first.sd,
         launches=entries,
         found=len(group),
     )
@@ -135,20 +121,19 @@ def _insight(store: InsightSource, group: Sequence[_Found]) -> InsightDocument:
     return _told(outliers, usual, points, book)
 
 
-def _median_launch(store: InsightSource, found: _Found) -> Point:
+def _median_launch(store: InsightSource, slow: _SlowLaunch) -> Point:
+    def literal(text: str | None) -> str:
+        return "NULL" if text is None else literals([text])
+
     table = store.query(
         "SELECT launch_id FROM launches WHERE report_sha256 = "
-        f"{literals([found.sha256])} AND duration_us > 0 "
-        f"AND kernel_full = {literals([found.kernel_full])} "
-        f"AND grid IS NOT DISTINCT FROM {_literal(found.grid)} "
-        f"AND block IS NOT DISTINCT FROM {_literal(found.block)} "
-        f"ORDER BY abs(ln(duration_us) - ln({found.median_us!r})), launch_id LIMIT 1"
+        f"{literals([slow.sha256])} AND duration_us > 0 "
+        f"AND kernel_full = {literals([slow.kernel_full])} "
+        f"AND grid IS NOT DISTINCT FROM {literal(slow.grid)} "
+        f"AND block IS NOT DISTINCT FROM {literal(slow.block)} "
+        f"ORDER BY abs(ln(duration_us) - ln({slow.median_us!r})), launch_id LIMIT 1"
     )
-    return point_at(store, found.sha256, int(table.rows[0][0]))
-
-
-def _literal(text: str | None) -> str:
-    return "NULL" if text is None else literals([text])
+    return point_at(store, slow.sha256, int(table.rows[0][0]))
 
 
 # --- words
@@ -157,10 +142,8 @@ def _literal(text: str | None) -> str:
 def _told(
     outliers: OutliersDocument, usual: Point, points: Sequence[Point], book: FactBook
 ) -> InsightDocument:
-    longest, peers = (
-        points[0],
-        book.computed("launches of this kernel and shape", outliers.peers, ""),
-    )
+    longest = points[0]
+    peers = book.computed("launches of this kernel and shape", outliers.peers, "")
     time = book.time(longest)
     median = book.computed("median time of the peers", outliers.median_us, "us")
     times = book.times("as long as the median", time, median)
@@ -177,24 +160,14 @@ def _told(
         times=times,
         median=median,
     )
-    why = _why(outliers.launches[0].moved, usual, longest, book)
+    form = "{label} is {after:amount} instead of {before:amount}"
+    why = book.changed_as_well(outliers.launches[0].moved, usual, longest, form) or Sentence(
+        "No counter of work, caches or clocks in the store changed with it: profile that "
+        "launch again before you draw conclusions."
+    )
     title = Sentence(
         "{kernel}: {launches} much slower than peers",
         kernel=outliers.kernel,
         launches=counted(count, "launch"),
     )
     return book.insight(title, (extent, why), outliers=outliers)
-
-
-def _why(moved: Sequence[MovedDocument], usual: Point, here: Point, book: FactBook) -> Sentence:
-    if not moved:
-        return Sentence(
-            "No counter of work, caches or clocks in the store changed with it: profile that "
-            "launch again before you draw conclusions."
-        )
-    said = []
-    for entry in moved[:3]:
-        before, after = (book.measured(point, entry.metric) for point in (usual, here))
-        form = "{label} is {after:amount} instead of {before:amount}"
-        said.append(Sentence(form, label=entry.label, after=after, before=before))
-    return Sentence("What changed as well: {said}.", said=joined(said))

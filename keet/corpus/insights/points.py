@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -21,8 +21,8 @@ from keet.corpus.insights.knob_names import (
     function_of,
     naming_of,
 )
-from keet.corpus.store.launch_sql import UNKNOWN_GPU, launches_by_gpu
-from keet.corpus.store.reader import QueryResult, Store
+from keet.corpus.store.launch_sql import UNKNOWN_GPU
+from keet.corpus.store.reader import QueryResult
 from keet.corpus.store.schema import METRICS
 
 Shape = tuple[int | None, int | None, int | None]
@@ -40,7 +40,7 @@ _COMMAND_SQL = (
 """
 _AXES = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
 _OTHERS = ("launch_id", "created", "duration_us", "reached_pct", *_AXES)
-NARROW = (
+_METRICS_OF_POINTS = (
     *("cluster_size", "shared_memory_dynamic", "shared_memory_static", "registers_per_thread"),
     *("inst_executed_total", "dram_bytes_read", "dram_bytes_written"),
     *("global_store_sectors", "global_store_bytes_per_sector", "sm_frequency"),
@@ -55,16 +55,12 @@ _AT_ONCE = 400
 """Rows per query: a longer SQL text is slow to parse."""
 
 
-class InsightSource:
+class InsightSource(NamedTuple):
     """A store, as this package reads it."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self.launches = launches_by_gpu(store)
-        """SQL to select from: the view `launches`, with one `device` per GPU."""
-
-    def query(self, sql: str) -> QueryResult:
-        return self._store.query(sql)
+    query: Callable[[str], QueryResult]
+    launches: str
+    """SQL to select from: the view `launches`, with one `device` per GPU."""
 
 
 class Point(NamedTuple):
@@ -97,6 +93,10 @@ class Point(NamedTuple):
         return self.texts["kernel"] or ""
 
     @property
+    def full_name(self) -> str:
+        return self.texts["kernel_full"] or self.kernel
+
+    @property
     def device(self) -> str:
         return self.texts["device"] or UNKNOWN_GPU
 
@@ -107,9 +107,7 @@ class Point(NamedTuple):
 def read_points(store: InsightSource, kernels: Iterable[str]) -> list[Point]:
     """A point for each shape of these kernels (by full name) in each file, without launches that
     have no duration."""
-    stored = {spec.id for spec in METRICS}
-    narrow = [name for name in NARROW if name in stored]
-    columns = ", ".join([*_TEXTS, *_OTHERS, *narrow])
+    columns = ", ".join([*_TEXTS, *_OTHERS, *_METRICS_OF_POINTS])
     keys = ", ".join(_ALIKE)
     sql = f"""
         WITH placed AS (
@@ -123,7 +121,7 @@ def read_points(store: InsightSource, kernels: Iterable[str]) -> list[Point]:
     """
     table = store.query(sql)
     known: dict[Any, Any] = {}
-    return [_point(dict(zip(table.columns, row)), narrow, known) for row in table.rows]
+    return [_point(dict(zip(table.columns, row)), _METRICS_OF_POINTS, known) for row in table.rows]
 
 
 def literals(texts: Iterable[str]) -> str:
@@ -135,12 +133,10 @@ def with_metrics(store: InsightSource, points: Iterable[Point]) -> list[Point]:
     """The same points with all metrics that the store has."""
     points = list(points)
     names = [spec.id for spec in METRICS]
-    found = dict(_looked_up(store, points, names))
+    cells = dict(_looked_up(store, points, names))
+    stored = (_numbers(cells[point.sha256, point.launch], names) for point in points)
     return [
-        point._replace(
-            metrics={**point.metrics, **_numbers(found[point.sha256, point.launch], names)}
-        )
-        for point in points
+        point._replace(metrics={**point.metrics, **more}) for point, more in zip(points, stored)
     ]
 
 
@@ -179,7 +175,7 @@ def _looked_up(
             yield (str(cells["report_sha256"]), int(cells["launch_id"])), cells
 
 
-def _point(cells: Mapping[str, Any], narrow: Sequence[str], known: dict[Any, Any]) -> Point:
+def _point(cells: Mapping[str, Any], metrics: Sequence[str], known: dict[Any, Any]) -> Point:
     """`known`: texts of other points, to keep equal texts in memory once."""
     axes = [cells[name] for name in _AXES]
     naming = naming_of(cells["path"] or "", cells["process"], cells["command"])
@@ -194,7 +190,7 @@ def _point(cells: Mapping[str, Any], narrow: Sequence[str], known: dict[Any, Any
         block=(axes[3], axes[4], axes[5]),
         naming=known.setdefault(naming, naming),
         control=known.setdefault(control, control),
-        metrics=_numbers(cells, [*narrow, "reached_pct"]),
+        metrics=_numbers(cells, [*metrics, "reached_pct"]),
     )
 
 
@@ -235,23 +231,19 @@ class StoreExtent(NamedTuple):
 
 def kernel_batches(store: InsightSource, kernel: re.Pattern[str] | None) -> Iterator[list[str]]:
     """Full names of kernels, with all instances and versions of a function in one batch."""
-    sizes: dict[str, int] = defaultdict(int)
-    files: dict[str, int] = defaultdict(int)
-    names: dict[str, list[str]] = defaultdict(list)
-    for full, launches, reports in _kernels(store, kernel):
-        family = function_of(full)
-        names[family].append(full)
-        sizes[family] += launches
-        files[family] += reports
+    families: dict[str, list[tuple[str, int, int]]] = defaultdict(list)
+    for entry in _kernels(store, kernel):
+        families[function_of(entry[0])].append(entry)
     batch: list[str] = []
     held = 0
-    for family in sorted(names):
-        if files[family] >= _LEAST_FILES:
-            if batch and held + sizes[family] > _BATCH_LAUNCHES:
+    for _, entries in sorted(families.items()):
+        names, launches, files = zip(*entries)
+        if sum(files) >= _LEAST_FILES:
+            if batch and held + sum(launches) > _BATCH_LAUNCHES:
                 yield batch
                 batch, held = [], 0
-            batch += names[family]
-            held += sizes[family]
+            batch += names
+            held += sum(launches)
     if batch:
         yield batch
 

@@ -21,19 +21,16 @@ from keet.corpus.insights.points import (
     read_points,
     with_metrics,
 )
-from keet.corpus.insights.series import Capture, Series, captures_of, find_series
+from keet.corpus.insights.series import captures_of, find_series, gpu_series, version_series
 from keet.corpus.insights.slow_point_text import SweepFacts
-from keet.corpus.insights.sweep_text import SweepWriter
+from keet.corpus.insights.sweep_text import sweep_insight
 from keet.corpus.insights.sweeps import (
-    Alternatives,
     MeasuredSweep,
-    gpu_alternatives,
-    measured_alternatives,
-    measured_series,
+    measured,
     representatives,
-    version_alternatives,
     with_distinguishing,
 )
+from keet.corpus.store.launch_sql import launches_by_gpu
 from keet.corpus.store.reader import Store
 from keet.documents.document import numbers_in
 from keet.documents.insights import (
@@ -48,21 +45,25 @@ def find_insights(
     store: Store, kernel: re.Pattern[str] | None = None, top: int | None = None
 ) -> InsightsDocument:
     """`kernel`: only kernels whose short or full name matches. `top`: how many of each kind."""
-    source = InsightSource(store)
-    measured, changes = _across_files(source, kernel)
-    measured = with_distinguishing(measured)
+    source = InsightSource(store.query, launches_by_gpu(store))
+    sweeps, changes = _across_files(source, kernel)
+    sweeps = with_distinguishing(sweeps)
     runs = run_times(source)
     clusters, outliers = find_clusters(source, kernel, runs), find_outliers(source, kernel, top)
-    found = [
-        *_sweep_insights(source, sorted(measured, key=_weight)[:top]),
+    unnumbered = [
+        *_sweep_insights(source, sorted(sweeps, key=_weight)[:top]),
         *clusters[:top],
-        *(change_insight(source, each) for each in changes[:top]),
+        *(change_insight(source, change) for change in changes[:top]),
         *outliers.told,
     ]
-    insights = _with_ids(found)
+    kinds: Counter[str] = Counter()
+    insights = []
+    for insight in unnumbered:  # in each kind, the most important first
+        kinds[insight.kind] += 1
+        insights.append(replace(insight, id=f"{insight.kind}-{kinds[insight.kind]}"))
     extent = extent_of(source, kernel)
     notes = [*_extent_notes(extent), *runs.notes]
-    if left := len(measured) + len(clusters) + len(changes) + outliers.found - len(found):
+    if left := len(sweeps) + len(clusters) + len(changes) + outliers.found - len(insights):
         more = constant(left, "", "insights that are left out")
         notes.append(
             Sentence("{more:,.0f} more found; list more of each kind with --top N", more=more)
@@ -104,50 +105,24 @@ def _across_files(
     store: InsightSource, kernel: re.Pattern[str] | None
 ) -> tuple[list[MeasuredSweep], list[ChangedHistory]]:
     """Sweeps and changes; the largest slowdown first."""
-    measured: list[MeasuredSweep] = []
+    sweeps: list[MeasuredSweep] = []
     changes: list[ChangedHistory] = []
     for kernels in kernel_batches(store, kernel):
         points = read_points(store, kernels)
         captures = captures_of(points)
         series = find_series(captures, points)
-        used = {id(point) for each in series for point in each.points}
-        changed = find_changes(each for each in captures if id(each.point) not in used)
-        measured += _measured(store, series, captures, changed)
+        used = {id(point) for one in series for point in one.points}
+        changed = find_changes(capture for capture in captures if id(capture.point) not in used)
+        # Of kernels that changed over time, the change lists the versions.
+        told = {point.path for change in changed for point in change.history}
+        series += gpu_series(captures)
+        series += [
+            one for one in version_series(captures) if told.isdisjoint(p.path for p in one.points)
+        ]
+        shares = ceilings_of(store, [point for one in series for point in representatives(one)])
+        sweeps += [measured(one, shares) for one in series]
         changes += changed
-    return measured, sorted(changes, key=lambda each: -each.slowdown)
-
-
-def _with_ids(found: Sequence[InsightDocument]) -> list[InsightDocument]:
-    """With ids: `sweep-1`, `sweep-2`, `cluster-1`; in each kind, the most important first."""
-    numbers: Counter[str] = Counter()
-    named = []
-    for each in found:
-        numbers[each.kind] += 1
-        named.append(replace(each, id=f"{each.kind}-{numbers[each.kind]}"))
-    return named
-
-
-def _measured(
-    store: InsightSource,
-    series: Sequence[Series],
-    captures: Sequence[Capture],
-    changes: Sequence[ChangedHistory],
-) -> list[MeasuredSweep]:
-    """Without version sweeps of kernels that changed over time: the change lists the versions."""
-    told = {point.path for each in changes for point in each.history}
-    others = [*gpu_alternatives(captures), *version_alternatives(captures)]
-    others = [each for each in others if each.kind == "gpu" or not _paths(each) & told]
-    chosen = [point for each in series for point in representatives(each)]
-    chosen += [point for each in others for point in representatives(each)]
-    shares = ceilings_of(store, chosen)
-    return [
-        *(measured_series(each, shares) for each in series),
-        *(measured_alternatives(each, shares) for each in others),
-    ]
-
-
-def _paths(found: Alternatives) -> set[str]:
-    return {point.path for _, points in found.values for point in points}
+    return sweeps, sorted(changes, key=lambda change: -change.slowdown)
 
 
 def _weight(measured: MeasuredSweep) -> tuple[bool, float]:
@@ -156,11 +131,8 @@ def _weight(measured: MeasuredSweep) -> tuple[bool, float]:
     return measured.sweep.best is None, min(times) - max(times)
 
 
-def _sweep_insights(
-    store: InsightSource, measured: Sequence[MeasuredSweep]
-) -> list[InsightDocument]:
+def _sweep_insights(store: InsightSource, sweeps: Sequence[MeasuredSweep]) -> list[InsightDocument]:
     """Reads all metrics of their points at once: each query of a large store takes time."""
-    every = iter(with_metrics(store, [point for each in measured for point in each.points]))
-    full = [each._replace(points=tuple(islice(every, len(each.points)))) for each in measured]
-    books = [FactBook(numbered(each.points)) for each in full]
-    return [SweepWriter(SweepFacts(each, book)).insight() for each, book in zip(full, books)]
+    every = iter(with_metrics(store, [point for sweep in sweeps for point in sweep.points]))
+    full = [sweep._replace(points=tuple(islice(every, len(sweep.points)))) for sweep in sweeps]
+    return [sweep_insight(SweepFacts(each, FactBook(numbered(each.points)))) for each in full]

@@ -1,4 +1,5 @@
-"""Finds series: captures of one kernel in which one coordinate (the knob) varies.
+"""Finds series: captures of one kernel in which one coordinate varies (the knob), or the GPU, or a
+version.
 
 Each capture has coordinates, in this order: numbers in names, template arguments, block, cluster,
 shared memory, grid, registers. Earlier ones are chosen by people, later ones follow from them. A
@@ -14,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from keet.corpus.insights.knob_names import Family, family_of, function_of
 from keet.corpus.insights.points import Point
@@ -47,14 +48,14 @@ class Series(NamedTuple):
     """Captures sorted by the value of the knob; each value has one or more files."""
 
     knob: Coordinate
-    tied: tuple[Coordinate, ...]
-    """Coordinates of the same rank that change in step with the knob."""
-    values: tuple[tuple[float, tuple[Point, ...]], ...]
-    fixed: tuple[tuple[Coordinate, float], ...]
-    follows: tuple[Coordinate, ...]
-    """Coordinates of higher rank that change with the knob."""
+    values: tuple[tuple[float | str, tuple[Point, ...]], ...]
+    moves_with: tuple[str, ...] = ()
+    """What changes together with the knob."""
+    fixed: tuple[tuple[Coordinate, float], ...] = ()
     left: tuple[tuple[float, Point, str], ...] = ()
     """Files with the knob in their name that are not in a sweep: value, point and reason."""
+    kind: Literal["number", "gpu", "version"] = "number"
+    """What the values are. The launches of a series of GPUs or versions are the same."""
 
     @property
     def points(self) -> list[Point]:
@@ -67,23 +68,15 @@ def captures_of(points: Iterable[Point]) -> list[Capture]:
     for point in points:
         capture = _capture(point)
         by_file[point.sha256, *capture.group, point.device].append(capture)
-    several = _counts(by_file)
+    shapes_per_file: dict[tuple[str, ...], set[int]] = defaultdict(set)
+    for (_, *group), captures in by_file.items():
+        shapes_per_file[tuple(group)].add(len(captures))
     return [
         capture._replace(group=(*capture.group, f"shape {place}"))
-        for key, captures in by_file.items()
+        for (_, *group), captures in by_file.items()
         for place, capture in enumerate(sorted(captures, key=lambda c: c.point.launch))
-        if several[key[1:]] == len(captures)
+        if len(shapes_per_file[tuple(group)]) == 1  # else they can't be matched
     ]
-
-
-def _counts(by_file: Mapping[tuple[str, ...], Sequence[Capture]]) -> dict[tuple[str, ...], int]:
-    """Number of shapes of a group per file; -1 if files differ, since they can't be matched."""
-    counts: dict[tuple[str, ...], int] = {}
-    for key, captures in by_file.items():
-        before = counts.setdefault(key[1:], len(captures))
-        if before != len(captures):
-            counts[key[1:]] = -1
-    return counts
 
 
 def find_series(captures: Iterable[Capture], points: Sequence[Point] = ()) -> list[Series]:
@@ -92,28 +85,32 @@ def find_series(captures: Iterable[Capture], points: Sequence[Point] = ()) -> li
     for capture in captures:
         buckets[*capture.group, capture.folder, capture.point.device].append(capture)
     names = names_in(points)
-    found = [series for bucket in buckets.values() for series in _in_bucket(bucket, names)]
-    return [_with_left_out(series, found, points) for series in found]
+    every = [series for bucket in buckets.values() for series in _in_bucket(bucket, names)]
+    return [_with_left_out(series, every, points) for series in every]
 
 
 def _with_left_out(series: Series, every: Sequence[Series], points: Sequence[Point]) -> Series:
     """Only for knobs in file names, which show that the file was meant to be a point."""
     if series.knob.rank > 0:
         return series
-    used = frozenset(p.sha256 for each in every if each.knob == series.knob for p in each.points)
+    used = {p.sha256 for other in every if other.knob == series.knob for p in other.points}
     fixed = {c.name: value for c, value in series.fixed if c.rank == 0}
-    return series._replace(
-        left=tuple(left_out(series.knob.name, series.points, fixed, points, used))
-    )
+    like, left = series.points[0], {}
+    for point in points:
+        value = _value(point, series.knob.name)
+        if value is not None and point.sha256 not in used and _is_akin(point, like, fixed):
+            left[point.sha256] = (value, point, _difference(point, like))
+    in_order = sorted(left.values(), key=lambda entry: (entry[0], entry[1].path))
+    return series._replace(left=tuple(in_order))
 
 
 def _in_bucket(captures: Sequence[Capture], names: Names) -> Iterator[Series]:
     """Low ranks first; captures that are in a series are not used for another knob."""
     left = list(captures)
     for rank in sorted({coordinate.rank for capture in captures for coordinate in capture.at}):
-        found = list(_at_rank(left, rank, names)) if _files(left) >= LEAST_VALUES else []
-        yield from found
-        used = {id(point) for series in found for point in series.points}
+        at_rank = list(_at_rank(left, rank, names)) if _files(left) >= LEAST_VALUES else []
+        yield from at_rank
+        used = {id(point) for series in at_rank for point in series.points}
         left = [capture for capture in left if id(capture.point) not in used]
 
 
@@ -124,8 +121,8 @@ def _at_rank(captures: Sequence[Capture], rank: int, names: Names) -> Iterator[S
         alone = not tied and not any(c.rank == 0 for c in others)
         for members in _split(captures, others):
             for series in _series(knob, tied, members):
-                counts = alone and knob.source == "file name"
-                if not (counts and only_counts(knob.name, series.values, names)):
+                may_count = alone and knob.source == "file name"
+                if not (may_count and only_counts(series, names)):
                     yield series
 
 
@@ -139,12 +136,18 @@ def _series(
         for part in _split(members, [free]):
             yield from _series(knob, tied, part)
         return
-    values = _by_value(members, knob)
-    if len(values) < LEAST_VALUES or _files(members) < LEAST_VALUES:
+    by_value: dict[float, list[Point]] = defaultdict(list)
+    for capture in members:
+        by_value[capture.at[knob]].append(capture.point)
+    if len(by_value) < LEAST_VALUES or _files(members) < LEAST_VALUES:
         return
-    constant = [c for c in members[0].at if c not in (knob, *tied, *below)]
-    fixed = tuple((c, members[0].at[c]) for c in sorted(constant))
-    yield Series(knob, tied, values, fixed, tuple(below))
+    constant = sorted(c for c in members[0].at if c not in (knob, *tied, *below))
+    yield Series(
+        knob,
+        tuple((value, tuple(by_value[value])) for value in sorted(by_value)),
+        moves_with=tuple(c.name for c in (*tied, *below)),
+        fixed=tuple((c, members[0].at[c]) for c in constant),
+    )
 
 
 def _classes(
@@ -186,15 +189,6 @@ def _split(captures: Sequence[Capture], by: Sequence[Coordinate]) -> list[list[C
     return list(parts.values())
 
 
-def _by_value(
-    captures: Sequence[Capture], knob: Coordinate
-) -> tuple[tuple[float, tuple[Point, ...]], ...]:
-    values: dict[float, list[Point]] = defaultdict(list)
-    for capture in captures:
-        values[capture.at[knob]].append(capture.point)
-    return tuple((value, tuple(values[value])) for value in sorted(values))
-
-
 def _files(captures: Sequence[Capture]) -> int:
     return len({capture.point.sha256 for capture in captures})
 
@@ -204,9 +198,10 @@ def _files(captures: Sequence[Capture]) -> int:
 
 def _capture(point: Point) -> Capture:
     """The group includes which coordinates the report has: a missing one is not zero."""
-    family = _family(point.texts["kernel_full"] or point.kernel)
+    family = _family(point.full_name)
     at = dict(_coordinates(point, family))
-    group = (family.name, point.control, point.naming.skeleton, _names(tuple(sorted(at))))
+    has = " ".join(f"{c.rank} {c.name}" for c in sorted(at))
+    group = (family.name, point.control, point.naming.skeleton, has)
     return Capture(point, at, group, point.naming.folder)
 
 
@@ -222,11 +217,6 @@ def _coordinates(point: Point, family: Family) -> Iterator[tuple[Coordinate, flo
         value = point.number(column)
         if value is not None:
             yield _coordinate(rank, name, "launch"), value
-
-
-@lru_cache(maxsize=4096)
-def _names(coordinates: tuple[Coordinate, ...]) -> str:
-    return " ".join(f"{c.rank} {c.name}" for c in coordinates)
 
 
 _AXES = tuple(
@@ -252,78 +242,38 @@ _STEP = 1.01
 
 def names_in(points: Iterable[Point]) -> Names:
     """Of all files, also of those that are left out of a series."""
-    found: dict[tuple[str, str], set[float]] = defaultdict(set)
+    values: dict[tuple[str, str], set[float]] = defaultdict(set)
     for point in points:
         for named in point.naming.named:
             if named.source == "file name":
-                found[point.naming.folder, named.name].add(named.value)
-    return {key: frozenset(values) for key, values in found.items()}
+                values[point.naming.folder, named.name].add(named.value)
+    return {key: frozenset(some) for key, some in values.items()}
 
 
-def only_counts(name: str, values: Sequence[tuple[float, tuple[Point, ...]]], names: Names) -> bool:
-    """Whether the number in the file names only counts files."""
-    points = [each[0] for _, each in values]
-    known = names.get((points[0].naming.folder, name), frozenset())
-    if not _is_consecutive(known | {value for value, _ in values}):
+def only_counts(series: Series, names: Names) -> bool:
+    """Whether the number in the file names only counts files: neither a launch parameter nor what
+    the compiler makes of the code goes with it."""
+    points = [some[0] for _, some in series.values]
+    known = names.get((points[0].naming.folder, series.knob.name), frozenset())
+    numbers = sorted({*known, *(value for value, _ in series.values if isinstance(value, float))})
+    if any(after - before != 1 for before, after in pairwise(numbers)):
         return False
-    return not any(_is_in_order(each) for each in _launched(points)) and not any(
-        len(each) >= _LEAST_IN_ORDER and _is_in_order(each, _STEP) for each in _compiled(points)
+    launched = (
+        (*p.block, *p.grid, p.number("cluster_size"), p.number("shared_memory_dynamic"))
+        for p in points
+    )
+    compiled = (map(p.number, _COMPILED) for p in points)
+    return not any(map(_is_in_order, zip(*launched))) and not (
+        len(points) >= _LEAST_IN_ORDER and any(_is_in_order(c, _STEP) for c in zip(*compiled))
     )
 
 
-def _is_consecutive(values: frozenset[float]) -> bool:
-    return all(after - before == 1 for before, after in pairwise(sorted(values)))
-
-
-def _launched(points: Sequence[Point]) -> Iterator[list[float]]:
-    """Launch parameters."""
-    for axis in range(3):
-        yield from (
-            _known([point.block[axis] for point in points]),
-            _known([point.grid[axis] for point in points]),
-        )
-    for column in ("cluster_size", "shared_memory_dynamic"):
-        yield _known([point.number(column) for point in points])
-
-
-def _compiled(points: Sequence[Point]) -> Iterator[list[float]]:
-    for column in _COMPILED:
-        yield _known([point.number(column) for point in points])
-
-
-def _known(values: Sequence[float | None]) -> list[float]:
-    """Empty if a point lacks the value."""
-    found = [float(value) for value in values if value is not None]
-    return found if len(found) == len(values) else []
-
-
-def _is_in_order(values: Sequence[float], step: float = 1.0) -> bool:
-    """Whether the values strictly rise or fall."""
-    up = all(after > before * step for before, after in pairwise(values))
-    down = all(before > after * step for before, after in pairwise(values))
-    return len(values) > 1 and (up or down)
-
-
-# --- files that are left out
-
-
-def left_out(
-    knob: str,
-    inside: Sequence[Point],
-    fixed: Mapping[str, float],
-    points: Iterable[Point],
-    used: frozenset[str],
-) -> list[tuple[float, Point, str]]:
-    """Files with the knob in their name that are not in a sweep. `fixed`: names with constant
-    values; `used`: files that are in a sweep over this knob."""
-    like = inside[0]
-    found = {}
-    for point in points:
-        value = _value(point, knob)
-        if value is None or point.sha256 in used or not _is_akin(point, like, fixed):
-            continue
-        found[point.sha256] = (value, point, _difference(point, like))
-    return sorted(found.values(), key=lambda each: (each[0], each[1].path))
+def _is_in_order(values: Sequence[float | None], step: float = 1.0) -> bool:
+    """Whether the values strictly rise or fall; false if a point lacks its value."""
+    known = [value for value in values if value is not None]
+    up = all(after > before * step for before, after in pairwise(known))
+    down = all(before > after * step for before, after in pairwise(known))
+    return len(known) == len(values) > 1 and (up or down)
 
 
 def _value(point: Point, name: str) -> float | None:
@@ -331,16 +281,13 @@ def _value(point: Point, name: str) -> float | None:
 
 
 def _is_akin(point: Point, like: Point, fixed: Mapping[str, float]) -> bool:
-    same = _function(point) == _function(like) and point.device == like.device
+    """Whether a file belongs beside those of a sweep. `fixed`: names with constant values there."""
     return (
-        same
+        function_of(point.full_name) == function_of(like.full_name)
+        and point.device == like.device
         and point.naming.folder == like.naming.folder
         and all(_value(point, name) == value for name, value in fixed.items())
     )
-
-
-def _function(point: Point) -> str:
-    return function_of(point.texts["kernel_full"] or point.kernel)
 
 
 def _difference(point: Point, like: Point) -> str:
@@ -348,12 +295,71 @@ def _difference(point: Point, like: Point) -> str:
         return "other clock or cache control"
     if point.naming.skeleton != like.naming.skeleton:
         return "another command line"
-    if (
-        family_of(point.texts["kernel_full"] or "").name
-        != family_of(like.texts["kernel_full"] or "").name
-    ):
+    if family_of(point.full_name).name != family_of(like.full_name).name:
         return "other parameters of the kernel"
     for what in ("block", "grid"):
         if point.texts[what] != like.texts[what]:
             return f"{what} `{point.texts[what]}`"
     return "more than this differs"
+
+
+# --- the same launch on several GPUs, or with several versions
+
+_VERSIONS = (
+    ("driver", "driver_version"),
+    ("CUDA version", "cuda_version"),
+    ("ncu version", "ncu_version"),
+)
+_LEAST_FILES_PER_VERSION = 2
+"""A single file may differ for other reasons."""
+
+
+def alike(captures: Iterable[Capture], *, across_devices: bool) -> list[list[Point]]:
+    """Captures with the same coordinates, except for registers: the compiler chooses them, and they
+    differ between GPUs and versions."""
+    groups: dict[tuple[object, ...], list[Point]] = defaultdict(list)
+    for capture in captures:
+        chosen = (each for each in capture.at.items() if each[0].name != "registers per thread")
+        device = "" if across_devices else capture.point.device
+        groups[capture.group, tuple(sorted(chosen)), device].append(capture.point)
+    return list(groups.values())
+
+
+def gpu_series(captures: Sequence[Capture]) -> list[Series]:
+    groups = alike(captures, across_devices=True)
+    made = (_by_text("GPU", "gpu", ((p.device, p) for p in points)) for points in groups)
+    return [series for series in made if len(series.values) > 1]
+
+
+def version_series(captures: Sequence[Capture]) -> list[Series]:
+    """By the first of driver, CUDA and ncu that varies; the others are said to change with it."""
+    every = []
+    for points in alike(captures, across_devices=False):
+        varying = {
+            name: column
+            for name, column in _VERSIONS
+            if len({point.texts[column] for point in points} - {None}) > 1
+        }
+        if varying:
+            (name, column), *others = varying.items()
+            series = _by_text(name, "version", ((p.texts[column], p) for p in points))
+            if all(len(files) >= _LEAST_FILES_PER_VERSION for _, files in series.values):
+                every.append(series._replace(moves_with=tuple(other for other, _ in others)))
+    return every
+
+
+def _by_text(
+    knob: str, kind: Literal["gpu", "version"], points: Iterable[tuple[str | None, Point]]
+) -> Series:
+    """`points`: each with its value; those without one are left out."""
+    by_value: dict[str, list[Point]] = defaultdict(list)
+    for value, point in points:
+        if value is not None:
+            by_value[value].append(point)
+    values = tuple((value, tuple(by_value[value])) for value in sorted(by_value, key=_version_key))
+    return Series(Coordinate(0, knob, "report"), values, kind=kind)
+
+
+def _version_key(text: str) -> list[tuple[int, str]]:
+    """`9.2` before `10.1`."""
+    return [(int(part) if part.isdigit() else -1, part) for part in text.split(".")]

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from keet.corpus.insights import noise
+from keet.corpus.insights.metric_changes import correlation
 from keet.corpus.insights.points import Point
-from keet.corpus.insights.series import Capture, Coordinate, Series
+from keet.corpus.insights.series import Series
 from keet.documents.insights import (
     CurvePointDocument,
     LeftOutDocument,
@@ -27,47 +28,58 @@ _GROWN = 1.3
 """Smallest ratio at which it counts as another problem."""
 _SLOPE = (0.75, 1.35)
 """Range of slopes at which instructions are proportional to the knob, which is then a size."""
+_LEAST_FIT = 0.95
+"""Share of the variance that the slope explains."""
 _SEEN = 0.01
 """Bytes stored over bytes moved; below that, the result says nothing about the problem size."""
 
-Counter = Callable[[Point], float | None]
+
+class WorkCounter(NamedTuple):
+    """A counter of the work of a launch."""
+
+    label: str
+    unit: str
+    """For a million of them."""
+    of: Callable[[Point], float | None]
 
 
 class WorkJudgement(NamedTuple):
     work: Work
-    counter: str | None
+    counter: WorkCounter | None = None
     """The counter that measures the work, if it varies."""
 
 
-def judge_work(points: Sequence[Point], knob: Sequence[float] | None) -> WorkJudgement:
-    """`knob`: its values if they are numbers."""
-    known = {name: values for name, f in _COUNTERS.items() if (values := _all(points, f))}
-    if knob and "inst_executed_total" in known:
-        slope = _slope(knob, known["inst_executed_total"])
+def judge_work(points: Sequence[Point], knob: Sequence[float]) -> WorkJudgement:
+    """`knob`: its values, which are numbers."""
+    known = dict(_measured_work(points))
+    if _INSTRUCTIONS in known:
+        slope = _slope(knob, known[_INSTRUCTIONS])
         if slope is not None and _SLOPE[0] <= slope <= _SLOPE[1]:
-            return WorkJudgement("varies", "inst_executed_total")
+            return WorkJudgement("varies", _INSTRUCTIONS)
     if not known:
-        return WorkJudgement("unknown", None)
-    spans = {name: max(values) / min(values) for name, values in known.items()}
-    if any(span <= _SAME for span in spans.values()):
-        return WorkJudgement("same", None)
-    if all(span >= _GROWN for span in spans.values()) and _agree(list(known.values())):
+        return WorkJudgement("unknown")
+    spans = [max(values) / min(values) for values in known.values()]
+    if any(span <= _SAME for span in spans):
+        return WorkJudgement("same")
+    orders = [sorted(range(len(points)), key=values.__getitem__) for values in known.values()]
+    rise_together = all(order == orders[0] for order in orders)
+    if all(span >= _GROWN for span in spans) and rise_together:
         return WorkJudgement("varies", next(iter(known)))
-    return WorkJudgement("unknown", None)
+    return WorkJudgement("unknown")
 
 
 def unchanged_work(points: Sequence[Point]) -> list[str]:
     """Names of the counters of work that are about the same at all points."""
-    known = {name: values for name, f in _COUNTERS.items() if (values := _all(points, f))}
-    return [_NAMES[name] for name, each in known.items() if max(each) / min(each) <= _SAME]
+    known = _measured_work(points)
+    return [counter.label for counter, values in known if max(values) / min(values) <= _SAME]
 
 
-def work_of(point: Point, counter: str) -> float | None:
-    return _COUNTERS[counter](point)
-
-
-def _instructions(point: Point) -> float | None:
-    return point.number("inst_executed_total")
+def _measured_work(points: Sequence[Point]) -> Iterator[tuple[WorkCounter, list[float]]]:
+    """The counters that all points have."""
+    for counter in _COUNTERS:
+        values = [value for value in map(counter.of, points) if value is not None and value > 0]
+        if len(values) == len(points):
+            yield counter, values
 
 
 def _dram_bytes(point: Point) -> float | None:
@@ -77,63 +89,39 @@ def _dram_bytes(point: Point) -> float | None:
 
 def _stored_bytes(point: Point) -> float | None:
     """Bytes that the kernel stores; None if they are few compared with the bytes it moves."""
-    sectors = point.number("global_store_sectors")
-    each, moved = point.number("global_store_bytes_per_sector"), _dram_bytes(point)
-    if sectors is None or each is None or moved is None:
+    sectors, moved = point.number("global_store_sectors"), _dram_bytes(point)
+    bytes_per_sector = point.number("global_store_bytes_per_sector")
+    if sectors is None or bytes_per_sector is None or moved is None:
         return None
-    return sectors * each if sectors * each >= _SEEN * moved else None
+    stored = sectors * bytes_per_sector
+    return stored if stored >= _SEEN * moved else None
 
 
-_COUNTERS: dict[str, Counter] = {
-    "inst_executed_total": _instructions,
-    "dram_bytes": _dram_bytes,
-    "stored_bytes": _stored_bytes,
-}
-
-
-_NAMES = {
-    "inst_executed_total": "executed instructions",
-    "dram_bytes": "DRAM bytes",
-    "stored_bytes": "stored bytes",
-}
-
-
-def _all(points: Sequence[Point], counter: Counter) -> list[float]:
-    """Empty if a point lacks the counter."""
-    values = [counter(point) for point in points]
-    return [v for v in values if v] if all(v is not None and v > 0 for v in values) else []
-
-
-def _agree(series: list[list[float]]) -> bool:
-    """All counters rise and fall together."""
-    orders = [sorted(range(len(values)), key=values.__getitem__) for values in series]
-    return all(order == orders[0] for order in orders)
+_INSTRUCTIONS = WorkCounter(
+    "executed instructions",
+    "million instructions",
+    lambda point: point.number("inst_executed_total"),
+)
+_COUNTERS = (
+    _INSTRUCTIONS,
+    WorkCounter("DRAM bytes", "MB of DRAM traffic", _dram_bytes),
+    WorkCounter("stored bytes", "MB stored", _stored_bytes),
+)
 
 
 def _slope(knob: Sequence[float], values: Sequence[float]) -> float | None:
     """Least-squares slope of ln(value) over ln(knob); None if the correlation is low."""
     if min(knob) <= 0:
         return None
-    pairs = [(math.log(k), math.log(v)) for k, v in zip(knob, values)]
-    mean_k = sum(k for k, _ in pairs) / len(pairs)
-    mean_v = sum(v for _, v in pairs) / len(pairs)
-    spread = sum((k - mean_k) ** 2 for k, _ in pairs)
-    slope = sum((k - mean_k) * (v - mean_v) for k, v in pairs) / spread if spread else 0.0
-    rest = sum((v - mean_v - slope * (k - mean_k)) ** 2 for k, v in pairs)
-    total = sum((v - mean_v) ** 2 for _, v in pairs)
-    return slope if total and 1 - rest / total > 0.95 else None
+    x, y = list(map(math.log, knob)), list(map(math.log, values))
+    if correlation(x, y) ** 2 <= _LEAST_FIT:
+        return None
+    return statistics.linear_regression(x, y).slope
 
 
 Shares = Mapping[tuple[str, int], Mapping[str, float]]
-Kind = Literal["parameter", "size", "gpu", "version"]
 
 _MOST_UNITS = 4
-_UNITS = {
-    "inst_executed_total": ("million instructions", 1e6),
-    "dram_bytes": ("MB of DRAM traffic", 1e6),
-    "stored_bytes": ("MB stored", 1e6),
-}
-"""Name and size of the unit of work, by counter."""
 
 
 class MeasuredSweep(NamedTuple):
@@ -149,122 +137,81 @@ class MeasuredSweep(NamedTuple):
     """Fixed values that other sweeps of the same kernel and knob do not have."""
 
 
-class _Curve(NamedTuple):
-    values: tuple[float | str, ...]
-    points: tuple[Point, ...]
-    files: tuple[int, ...]
-    costs: tuple[float, ...]
-
-
-def representatives(series: Series | Alternatives) -> list[Point]:
+def representatives(series: Series) -> list[Point]:
     """The file with the median time for each value; of the middle two, the faster one."""
-    return [_median(points) for _, points in series.values]
+    ranked = (sorted(points, key=lambda p: p.duration_us) for _, points in series.values)
+    return [points[(len(points) - 1) // 2] for points in ranked]
 
 
-def _median(points: Sequence[Point]) -> Point:
-    return sorted(points, key=lambda point: point.duration_us)[(len(points) - 1) // 2]
-
-
-def measured_series(series: Series, shares: Shares) -> MeasuredSweep:
+def measured(series: Series, shares: Shares) -> MeasuredSweep:
+    """`shares`: of peak by hardware unit, of its representatives by report and launch."""
     points = representatives(series)
+    of_points = [shares.get((point.sha256, point.launch), {}) for point in points]
+    judged, kind = _judged(series, points)
+    costs = [_cost(point, judged.counter) for point in points]
+    deviation = noise.between_sessions(min(point.duration_us for point in points))
+    is_comparable = judged.work != "unknown"
+    only_noise = is_comparable and math.log(max(costs) / min(costs)) <= noise.BEYOND * deviation
+    best = costs.index(min(costs)) if is_comparable and not only_noise else None
+    units = _units(points, of_points)
     values = [value for value, _ in series.values]
-    judged = judge_work(points, values)
-    kind: Kind = "size" if judged.work == "varies" else "parameter"
-    curve = _curve(series, points, judged)
-    sweep = _sweep(series.knob.name, kind, judged, curve, shares)
-    return MeasuredSweep(
-        replace(
-            sweep,
-            source=series.knob.source,
-            fixed=_shown_fixed(series.fixed),
-            moves_with=[c.name for c in (*series.tied, *series.follows)],
-            left_out=[
-                LeftOutDocument(value=v, shown=shown_value(v), path=p.path, why=why)
-                for v, p, why in series.left
-            ],
-        ),
-        curve.points,
-        _shares_of(curve.points, shares),
-        _times_of(series),
-    )
-
-
-def measured_alternatives(found: Alternatives, shares: Shares) -> MeasuredSweep:
-    """The launches are the same; their counters differ between GPUs and are not compared."""
-    points = representatives(found)
-    curve = _curve(found, points, WorkJudgement("same", None))
-    kind: Kind = "gpu" if found.kind == "gpu" else "version"
-    sweep = _sweep(found.knob, kind, WorkJudgement("same", None), curve, shares)
-    moved = replace(sweep, moves_with=list(found.moves_with))
-    of_points = _shares_of(curve.points, shares)
-    return MeasuredSweep(moved, curve.points, of_points, _times_of(found))
-
-
-def _times_of(series: Series | Alternatives) -> tuple[tuple[float, ...], ...]:
-    return tuple(tuple(point.duration_us for point in points) for _, points in series.values)
-
-
-def with_distinguishing(measured: Sequence[MeasuredSweep]) -> list[MeasuredSweep]:
-    """Sets `distinguishing`: a value that all sweeps of a kernel share distinguishes none."""
-    groups: dict[tuple[str, str], list[frozenset[str]]] = defaultdict(list)
-    for each in measured:
-        groups[each.sweep.kernel, each.sweep.knob].append(frozenset(each.sweep.fixed))
-    shared = {key: frozenset.intersection(*fixed) for key, fixed in groups.items()}
-    return [
-        each._replace(
-            distinguishing=tuple(
-                value
-                for value in each.sweep.fixed
-                if value not in shared[each.sweep.kernel, each.sweep.knob]
-            )
+    curve = [
+        CurvePointDocument(
+            value=value,
+            shown=shown_value(value),
+            path=point.path,
+            launch=point.launch,
+            files=len({file.sha256 for file in files}),
+            time_us=point.duration_us,
+            cost=cost if judged.counter else None,
+            limiter=point.texts["limiter"],
+            reached_pct=point.number("reached_pct"),
+            units={unit: known[unit] for unit in units if unit in known},
+            tied=best is not None
+            and math.log(cost / costs[best])
+            <= noise.TIED
+            * noise.between_sessions(min(point.duration_us, points[best].duration_us)),
         )
-        for each in measured
+        for (value, files), point, cost, known in zip(series.values, points, costs, of_points)
     ]
-
-
-def _shares_of(points: Sequence[Point], shares: Shares) -> tuple[Mapping[str, float], ...]:
-    return tuple(shares.get((point.sha256, point.launch), {}) for point in points)
-
-
-def _curve(series: Series | Alternatives, points: Sequence[Point], judged: WorkJudgement) -> _Curve:
-    values = tuple(value for value, _ in series.values)
-    files = tuple(len({point.sha256 for point in all_}) for _, all_ in series.values)
-    costs = tuple(_cost(point, judged) for point in points)
-    return _Curve(values, tuple(points), files, costs)
-
-
-def _cost(point: Point, judged: WorkJudgement) -> float:
-    """What is compared: the time, or the time per unit of work if the work varies."""
-    work = work_of(point, judged.counter) if judged.counter else None
-    return (
-        point.duration_us / (work / _UNITS[judged.counter or ""][1]) if work else point.duration_us
-    )
-
-
-def _sweep(
-    knob: str, kind: Kind, judged: WorkJudgement, curve: _Curve, shares: Shares
-) -> SweepDocument:
-    first = curve.points[0]
-    comparable = judged.work != "unknown"
-    only_noise = comparable and _is_noise(curve)
-    best = curve.costs.index(min(curve.costs)) if comparable and not only_noise else None
-    units = _units(curve.points, shares)
-    return SweepDocument(
-        kernel=_kernel_name(curve.points),
-        device=first.device,
-        knob=knob,
-        source="report",
+    sweep = SweepDocument(
+        kernel=_kernel_name(points),
+        device=points[0].device,
+        knob=series.knob.name,
+        source=series.knob.source,
         kind=kind,
-        fixed=[],
-        moves_with=[],
+        fixed=[f"{c.name} {shown_value(value)}" for c, value in series.fixed if c.rank <= 1],
+        moves_with=list(series.moves_with),
         work=judged.work,
-        work_unit=_UNITS[judged.counter][0] if judged.counter else None,
-        points=[_point(curve, i, best, judged, units, shares) for i in range(len(curve.costs))],
+        work_unit=judged.counter.unit if judged.counter else None,
+        points=curve,
         best=best,
         only_noise=only_noise,
-        changes=_changes(curve),
-        left_out=[],
+        changes=_changes(points, [shown_value(value) for value in values]),
+        left_out=[
+            LeftOutDocument(value=value, shown=shown_value(value), path=point.path, why=why)
+            for value, point, why in series.left
+        ],
     )
+    times = (tuple(point.duration_us for point in files) for _, files in series.values)
+    return MeasuredSweep(sweep, tuple(points), tuple(of_points), tuple(times))
+
+
+def _judged(
+    series: Series, points: Sequence[Point]
+) -> tuple[WorkJudgement, Literal["parameter", "size", "gpu", "version"]]:
+    """The work, and the kind of the sweep. Launches on several GPUs are the same; their counters
+    differ and are not compared."""
+    if series.kind != "number":
+        return WorkJudgement("same"), series.kind
+    judged = judge_work(points, [value for value, _ in series.values if not isinstance(value, str)])
+    return judged, "size" if judged.work == "varies" else "parameter"
+
+
+def _cost(point: Point, counter: WorkCounter | None) -> float:
+    """What is compared: the time, or the time per million units of work if the work varies."""
+    work = counter.of(point) if counter else None
+    return point.duration_us / (work / 1e6) if work else point.duration_us
 
 
 def _kernel_name(points: Sequence[Point]) -> str:
@@ -273,46 +220,22 @@ def _kernel_name(points: Sequence[Point]) -> str:
     return names.pop() if len(names) == 1 else points[0].kernel.partition("<")[0] + "<…>"
 
 
-def _is_noise(curve: _Curve) -> bool:
-    shortest = min(point.duration_us for point in curve.points)
-    spread = math.log(max(curve.costs) / min(curve.costs))
-    return spread <= noise.BEYOND * noise.between_sessions(shortest)
-
-
-def _point(  # noqa: PLR0913, PLR0917 - one row of the curve
-    curve: _Curve,
-    i: int,
-    best: int | None,
-    judged: WorkJudgement,
-    units: Sequence[str],
-    shares: Shares,
-) -> CurvePointDocument:
-    point = curve.points[i]
-    known = shares.get((point.sha256, point.launch), {})
-    return CurvePointDocument(
-        value=curve.values[i],
-        shown=shown_value(curve.values[i]),
-        path=point.path,
-        launch=point.launch,
-        files=curve.files[i],
-        time_us=point.duration_us,
-        cost=curve.costs[i] if judged.counter else None,
-        limiter=point.texts["limiter"],
-        reached_pct=point.number("reached_pct"),
-        units={unit: known[unit] for unit in units if unit in known},
-        tied=best is not None and _tied(curve, i, best),
-    )
-
-
-def _tied(curve: _Curve, i: int, best: int) -> bool:
-    shortest = min(curve.points[i].duration_us, curve.points[best].duration_us)
-    slower = math.log(curve.costs[i] / curve.costs[best])
-    return slower <= noise.TIED * noise.between_sessions(shortest)
-
-
-def _shown_fixed(fixed: Sequence[tuple[Coordinate, float]]) -> list[str]:
-    """Constant values that people chose: numbers in names and template arguments."""
-    return [f"{c.name} {shown_value(value)}" for c, value in fixed if c.rank <= 1]
+def with_distinguishing(sweeps: Sequence[MeasuredSweep]) -> list[MeasuredSweep]:
+    """Sets `distinguishing`: a value that all sweeps of a kernel share distinguishes none."""
+    groups: dict[tuple[str, str], list[set[str]]] = defaultdict(list)
+    for each in sweeps:
+        groups[each.sweep.kernel, each.sweep.knob].append(set(each.sweep.fixed))
+    shared = {key: set.intersection(*fixed) for key, fixed in groups.items()}
+    return [
+        each._replace(
+            distinguishing=tuple(
+                value
+                for value in each.sweep.fixed
+                if value not in shared[each.sweep.kernel, each.sweep.knob]
+            )
+        )
+        for each in sweeps
+    ]
 
 
 # --- limiters
@@ -320,122 +243,33 @@ def _shown_fixed(fixed: Sequence[tuple[Coordinate, float]]) -> list[str]:
 
 def limiters(text: str | None) -> tuple[str, ...]:
     """`DRAM+L2` counts as DRAM: L2 passes on what DRAM delivers, and is as busy."""
-    names = (text or "").split("+") if text else []
+    names = text.split("+") if text else []
     return tuple(name for name in names if not (name == "L2" and "DRAM" in names))
 
 
-def _units(points: Sequence[Point], shares: Shares) -> list[str]:
+def _units(points: Sequence[Point], shares: Sequence[Mapping[str, float]]) -> list[str]:
     """Units that are the limiter at some point, the busiest first."""
     named = {name for point in points for name in limiters(point.texts["limiter"])}
     if named and named <= {"latency"}:
-        named = {_busiest(shares.get((point.sha256, point.launch), {})) for point in points}
-
-    def peak(unit: str) -> float:
-        """A unit without a measured share comes last."""
-        known = (shares.get((p.sha256, p.launch), {}) for p in points)
-        return max((found[unit] for found in known if unit in found), default=-1.0)
-
+        named = {max(known, key=known.__getitem__, default="") for known in shares}
+    # A unit without a measured share comes last.
+    peaks = {unit: max(known.get(unit, -1.0) for known in shares) for unit in named}
     real = [unit for unit in named if unit not in ("", "latency", "unknown")]
-    return sorted(real, key=lambda unit: (-peak(unit), unit))[:_MOST_UNITS]
+    return sorted(real, key=lambda unit: (-peaks[unit], unit))[:_MOST_UNITS]
 
 
-def _busiest(shares: Mapping[str, float]) -> str:
-    return max(shares, key=lambda unit: shares[unit], default="")
-
-
-def _changes(curve: _Curve) -> list[LimiterChangeDocument]:
-    """A limiter stays the same as long as it is among the busiest units."""
-    found: list[LimiterChangeDocument] = []
+def _changes(points: Sequence[Point], shown: Sequence[str]) -> list[LimiterChangeDocument]:
+    """A limiter stays the same as long as it is among the busiest units. `shown`: the values."""
+    changes: list[LimiterChangeDocument] = []
     lead: str | None = None
-    for before, after in pairwise(range(len(curve.points))):
-        was, now = (limiters(curve.points[i].texts["limiter"]) for i in (before, after))
+    named = [limiters(point.texts["limiter"]) for point in points]
+    for (after, was), (until, now) in pairwise(zip(shown, named)):
         if not was or not now:
             lead = None
             continue
         lead = lead if lead in was else was[0]
         if lead not in now:
-            start, end = (shown_value(curve.values[i]) for i in (before, after))
-            change = LimiterChangeDocument(after=start, until=end, was=lead, becomes=now[0])
-            found.append(change)
+            change = LimiterChangeDocument(after=after, until=until, was=lead, becomes=now[0])
+            changes.append(change)
             lead = now[0]
-    return found
-
-
-_VERSIONS = (
-    ("driver", "driver_version"),
-    ("CUDA version", "cuda_version"),
-    ("ncu version", "ncu_version"),
-)
-
-_LEAST_EACH = 2
-"""Fewest files per version: a single file may differ for other reasons."""
-
-
-class Alternatives(NamedTuple):
-    """The same launch on several GPUs, or with several versions."""
-
-    knob: str
-    kind: str
-    """`gpu` or `version`."""
-    values: tuple[tuple[str, tuple[Point, ...]], ...]
-    moves_with: tuple[str, ...] = ()
-
-
-def alike(captures: Iterable[Capture], *, across_devices: bool) -> list[list[Point]]:
-    """Captures with the same coordinates."""
-    groups: dict[tuple[object, ...], list[Point]] = defaultdict(list)
-    for capture in captures:
-        chosen = tuple(sorted((c, v) for c, v in capture.at.items() if not _is_compiled(c.name)))
-        device = "" if across_devices else capture.point.device
-        groups[capture.group, chosen, device].append(capture.point)
-    return list(groups.values())
-
-
-def _is_compiled(name: str) -> bool:
-    """The compiler chooses registers, which differ between GPUs and versions."""
-    return name == "registers per thread"
-
-
-def gpu_alternatives(captures: Sequence[Capture]) -> list[Alternatives]:
-    groups = alike(captures, across_devices=True)
-    made = (_by("GPU", "gpu", group, lambda point: point.device) for group in groups)
-    return [found for found in made if found]
-
-
-def version_alternatives(captures: Sequence[Capture]) -> list[Alternatives]:
-    """By the first of driver, CUDA and ncu that varies; the others are said to change with it."""
-    found = (_by_version(group) for group in alike(captures, across_devices=False))
-    return [each for each in found if each]
-
-
-def _by_version(points: Sequence[Point]) -> Alternatives | None:
-    varying = [
-        (name, column)
-        for name, column in _VERSIONS
-        if len({point.texts[column] for point in points} - {None}) > 1
-    ]
-    if not varying:
-        return None
-    (name, column), *rest = varying
-    known = [point for point in points if point.texts[column] is not None]
-    made = _by(name, "version", known, lambda point: point.texts[column] or "")
-    if made is None or any(len(files) < _LEAST_EACH for _, files in made.values):
-        return None
-    return made._replace(moves_with=tuple(other for other, _ in rest))
-
-
-def _by(
-    knob: str, kind: str, points: Sequence[Point], value: Callable[[Point], str]
-) -> Alternatives | None:
-    values: dict[str, list[Point]] = defaultdict(list)
-    for point in points:
-        values[value(point)].append(point)
-    if len(values) < 2:
-        return None
-    ordered = sorted(values, key=_version_key)
-    return Alternatives(knob, kind, tuple((v, tuple(values[v])) for v in ordered))
-
-
-def _version_key(text: str) -> list[tuple[int, str]]:
-    """`9.2` before `10.1`."""
-    return [(int(part) if part.isdigit() else -1, part) for part in text.split(".")]
+    return changes

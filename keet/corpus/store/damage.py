@@ -52,18 +52,16 @@ def write_checksums(part: Path, tables: Sequence[str]) -> None:
 def read_checksums(part: Path) -> dict[str, TableChecksum]:
     """By table. Empty if an older keet wrote the part, or if the file is damaged."""
     try:
-        found = json.loads(read_regular(part / CHECKSUMS, _MOST_BYTES))
-        return {
-            name: TableChecksum(int(one["size"]), int(one["crc32"])) for name, one in found.items()
-        }
+        sums = json.loads(read_regular(part / CHECKSUMS, _MOST_BYTES))
+        return {n: TableChecksum(int(one["size"]), int(one["crc32"])) for n, one in sums.items()}
     except (
         OSError,
         ValueError,
         TypeError,
         KeyError,
         AttributeError,
-        RecursionError,
-        OverflowError,
+        ArithmeticError,
+        RuntimeError,
     ):
         return {}
 
@@ -224,22 +222,12 @@ def _problems_by_reading(
 
 def _unreadable(connection: duckdb.DuckDBPyConnection, part: Path, version: int) -> dict[str, str]:
     problems = _by_table(version, lambda name: _read_problem(connection, part, name, version))
-    is_current = version == SCHEMA_VERSION  # no batch sets parts of an older version aside
-    return problems or (_mismatches(connection, version) if is_current else {})
-
-
-def _mismatches(connection: duckdb.DuckDBPyConnection, version: int) -> dict[str, str]:
-    """Of two tables that do not fit, either may be of another part."""
-    checked = (name for name in _MISMATCHES if name in tables_of(version))
-    found = (name for name in checked if connection.execute(_MISMATCHES[name]).fetchone())
-    table = next(found, None)
-    return {} if table is None else dict.fromkeys([table, "files"], "does not fit the other tables")
-
-
-def _needed(name: str, version: int) -> list[str]:
-    """`top_part` came with the table `account`."""
-    has_account = "account" in tables_of(version)
-    return [column for column in _NEEDED[name] if has_account or column != "top_part"]
+    if problems or version < SCHEMA_VERSION:  # no batch sets parts of an older version aside
+        return problems
+    for table, query in _MISMATCHES.items():
+        if connection.execute(query).fetchone():  # either may be of another part
+            return dict.fromkeys([table, "files"], "does not fit the other tables")
+    return {}
 
 
 def _read_problem(
@@ -249,9 +237,11 @@ def _read_problem(
     path = quoted(as_pattern(table_file(part, name)))
     try:
         described = connection.execute(f"DESCRIBE FROM read_parquet({path})").fetchall()
-        found = {str(row[0]): str(row[1]) for row in described}
-        needed = _needed(name, version)
-        if not _has_columns(name, found, needed, mark_of(part)):
+        columns_in_file = {str(row[0]): str(row[1]) for row in described}
+        # `top_part` came with the table `account`.
+        has_account = "account" in tables_of(version)
+        needed = [column for column in _NEEDED[name] if has_account or column != "top_part"]
+        if not _has_columns(name, columns_in_file, needed, mark_of(part)):
             return "does not have the columns of its table"
         connection.execute(f"SELECT bit_xor(hash(t)) FROM read_parquet({path}) t").fetchall()
         columns = ", ".join(needed)

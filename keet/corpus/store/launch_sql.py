@@ -48,8 +48,12 @@ def launches_by_gpu(store: Store) -> str:
     labels = gpu_labels([StoredGpu(*row) for row in rows])
     if all(gpu.device == label for gpu, label in labels.items()):
         return "launches"
-    cases = " ".join(f"WHEN {_is(gpu)} THEN {quoted(label)}" for gpu, label in labels.items())
-    return f"(SELECT * REPLACE (CASE {cases} END AS device) FROM launches)"
+    cases = []
+    for gpu, label in labels.items():
+        pairs = zip(StoredGpu._fields, map(_literal, gpu))
+        is_gpu = " AND ".join(f"{column} IS NOT DISTINCT FROM {cell}" for column, cell in pairs)
+        cases.append(f"WHEN {is_gpu} THEN {quoted(label)}")
+    return f"(SELECT * REPLACE (CASE {' '.join(cases)} END AS device) FROM launches)"
 
 
 def gpu_labels(gpus: Sequence[StoredGpu]) -> dict[StoredGpu, str]:
@@ -57,23 +61,15 @@ def gpu_labels(gpus: Sequence[StoredGpu]) -> dict[StoredGpu, str]:
     alike: dict[str, list[StoredGpu]] = defaultdict(list)
     for gpu in gpus:
         alike[gpu.name].append(gpu)
-    return {gpu: _label(gpu, alike[gpu.name]) for gpu in gpus}
-
-
-def _label(gpu: StoredGpu, alike: Sequence[StoredGpu]) -> str:
-    name = max((each.device or UNKNOWN_GPU for each in alike), key=len)
-    differs = []
-    if len({each.sm_count for each in alike}) > 1:
-        differs.append(f"{gpu.sm_count or '?'} SMs")
-    if len({each.compute_capability for each in alike}) > 1:
-        differs.append(f"compute capability {gpu.compute_capability or '?'}")
-    return f"{name} ({', '.join(differs)})" if differs else name
-
-
-def _is(gpu: StoredGpu) -> str:
-    cells = (_literal(cell) for cell in gpu)
-    pairs = zip(StoredGpu._fields, cells)
-    return " AND ".join(f"{column} IS NOT DISTINCT FROM {cell}" for column, cell in pairs)
+    labels = {}
+    for gpu in gpus:
+        _, capabilities, sms = map(set, zip(*alike[gpu.name]))
+        name = max((each.device or UNKNOWN_GPU for each in alike[gpu.name]), key=len)
+        differs = [f"{gpu.sm_count or '?'} SMs"] if len(sms) > 1 else []
+        if len(capabilities) > 1:
+            differs.append(f"compute capability {gpu.compute_capability or '?'}")
+        labels[gpu] = f"{name} ({', '.join(differs)})" if differs else name
+    return labels
 
 
 def _literal(cell: str | int | None) -> str:
@@ -139,44 +135,26 @@ class LaunchFilter(NamedTuple):
 def choose(
     store: Store, device: re.Pattern[str] | None, kernel: re.Pattern[str] | None
 ) -> LaunchFilter:
-    """Raises UsageError if nothing matches."""
-    on_devices, devices = _on_devices(store, device)
-    named, names = _named(store, kernel)
-    return LaunchFilter(on_devices, named, {**devices, **names})
-
-
-def _on_devices(store: Store, pattern: re.Pattern[str] | None) -> tuple[str, Parameters]:
-    """A GPU matches by any of its names."""
-    if pattern is None:
-        return "true", {}
-    rows = store.query(f"SELECT DISTINCT {GPU_NAME}, device FROM launches").rows
-    chosen = {str(gpu) for gpu, device in rows if _matches(pattern, gpu, device)}
-    if not chosen:
-        raise _no_match(store, "--device", pattern, [device for _, device in rows])
-    return "coalesce(gpu, 'None') IN (SELECT unnest($devices))", {"devices": sorted(chosen)}
-
-
-def _named(store: Store, pattern: re.Pattern[str] | None) -> tuple[str, Parameters]:
-    if pattern is None:
-        return "true", {}
-    rows = store.query("SELECT DISTINCT kernel, kernel_full FROM launches").rows
-    chosen = {str(full) for kernel, full in rows if _matches(pattern, kernel, full)}
-    if not chosen:
-        raise _no_match(store, "--kernel", pattern, [kernel for kernel, _ in rows])
-    return "coalesce(kernel_full, 'None') IN (SELECT unnest($kernels))", {"kernels": sorted(chosen)}
-
-
-def _matches(pattern: re.Pattern[str], *names: object) -> bool:
-    """With Python's regular expressions, as everywhere in keet; duckdb's differ."""
-    return any(pattern.search(str(name)) for name in names)
-
-
-def _no_match(
-    store: Store, option: str, pattern: re.Pattern[str], names: Sequence[object]
-) -> UsageError:
-    known = sorted({str(name) for name in names})
-    others = f" and {len(known) - 3} more" if len(known) > 3 else ""
-    return UsageError(
-        f"{option} {pattern.pattern!r} matches no launch; the store has "
-        f"{', '.join(known[:3])}{others}; see: keet top {store.path}"
-    )
+    """Raises UsageError if nothing matches. A GPU matches by any of its names."""
+    conditions, parameters = [], {}
+    for option, pattern, column, columns in (
+        ("device", device, "gpu", f"device, {GPU_NAME}"),
+        ("kernel", kernel, "kernel_full", "kernel, kernel_full"),
+    ):
+        if pattern is None:
+            conditions.append("true")
+            continue
+        rows = store.query(f"SELECT DISTINCT {columns} FROM launches").rows
+        # Python's regular expressions, as everywhere in keet; duckdb's differ.
+        chosen = {str(row[1]) for row in rows if any(pattern.search(str(name)) for name in row)}
+        if not chosen:
+            known = sorted({str(row[0]) for row in rows})
+            others = f" and {len(known) - 3} more" if len(known) > 3 else ""
+            raise UsageError(
+                f"--{option} {pattern.pattern!r} matches no launch; the store has "
+                f"{', '.join(known[:3])}{others}; see: keet top {store.path}"
+            )
+        conditions.append(f"coalesce({column}, 'None') IN (SELECT unnest(${option}s))")
+        parameters[f"{option}s"] = sorted(chosen)
+    on_devices, named = conditions
+    return LaunchFilter(on_devices, named, parameters)

@@ -17,13 +17,12 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from datetime import datetime
-from itertools import chain
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from keet.corpus.store.damage import write_checksums
 from keet.corpus.store.parquet_tables import TABLES_OF_ROWS, combine_tables, write_tables
-from keet.corpus.store.report_rows import FileRows, Row
+from keet.corpus.store.report_rows import FileRows
 from keet.corpus.store.schema import (
     PARTS,
     SCHEMA_VERSION,
@@ -31,6 +30,7 @@ from keet.corpus.store.schema import (
     TABLES,
     UNFINISHED,
     new_part_id,
+    utc_now,
 )
 from keet.corpus.store.version import check_writable
 from keet.errors import KeetError
@@ -72,7 +72,7 @@ def _is_alive(pid: int) -> bool:
     except ProcessLookupError:
         return False
     except (PermissionError, OverflowError):
-        return True
+        pass
     return True
 
 
@@ -128,15 +128,11 @@ class LargeReport:
 
 def joined(slices: Sequence[FileRows]) -> FileRows:
     """Slices of one report as one. Other fields are those of the last slice."""
-    return slices[-1]._replace(
-        launches=_joined(each.launches for each in slices),
-        findings=_joined(each.findings for each in slices),
-        account=_joined(each.account for each in slices),
-    )
-
-
-def _joined(tables: Iterable[tuple[Row, ...]]) -> tuple[Row, ...]:
-    return tuple(chain.from_iterable(tables))
+    tables: dict[str, Any] = {
+        name: tuple(row for rows in slices for row in getattr(rows, name))
+        for name in TABLES_OF_ROWS
+    }
+    return slices[-1]._replace(**tables)
 
 
 class FileRecord(NamedTuple):
@@ -159,6 +155,13 @@ class FileRecord(NamedTuple):
     run_unprofiled_us: float | None = None
     run_overlap_known: bool | None = None
     origin_sha256: str | None = None
+
+
+def bare_record(path: str, status: str, reason: str | None = None) -> FileRecord:
+    """Of a file of which nothing else is known."""
+    return FileRecord(
+        path, None, None, None, status, reason, None, None, None, __version__, utc_now()
+    )
 
 
 def make_store(out: Path) -> None:
@@ -188,7 +191,9 @@ def write_part(
     unfinished = unfinished_folder(out)
     unfinished.mkdir()
     try:
-        _write_rows(unfinished, _without_repeats(rows), large_report)
+        # The last rows of each content may have run times that earlier ones lack.
+        distinct = {each.sha256: each for each in rows if each.sha256 is not None}
+        _write_rows(unfinished, [*distinct.values()], large_report)
         write_tables(unfinished, {"files": records})
         write_checksums(unfinished, tuple(TABLES))
         _sync(unfinished)
@@ -214,11 +219,6 @@ def _write_rows(folder: Path, files: Sequence[FileRows], large_report: LargeRepo
     for rows in files:
         large_report.write(rows)
     large_report.combine(folder)
-
-
-def _without_repeats(rows: Iterable[FileRows]) -> list[FileRows]:
-    """The last rows of each content, which may have run times that earlier ones lack."""
-    return list({each.sha256: each for each in rows if each.sha256 is not None}.values())
 
 
 def _sync(folder: Path) -> None:

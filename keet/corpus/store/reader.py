@@ -237,17 +237,15 @@ class Store:
         """Of a store that is not damaged."""
         import duckdb
 
-        if isinstance(problem, duckdb.CatalogException):
-            return self._unknown_name(problem)
-        first = _first_line(problem)
-        if not isinstance(problem, duckdb.BinderException | duckdb.ConversionException):
-            first = f"duckdb can't answer this query ({first})"
-        return f"{first}; {self.hint}"
-
-    def _unknown_name(self, problem: Exception) -> str:
         later = (name for name in views_of() if name not in self.views)
         asked = next((name for name in later if f"name {name} " in str(problem)), None)
-        return self._no_view(asked) if asked else f"{_first_line(problem)}; {self.hint}"
+        if asked and isinstance(problem, duckdb.CatalogException):
+            return self._no_view(asked)
+        first = _first_line(problem)
+        known = duckdb.CatalogException | duckdb.BinderException | duckdb.ConversionException
+        if not isinstance(problem, known):
+            first = f"duckdb can't answer this query ({first})"
+        return f"{first}; {self.hint}"
 
     def _no_view(self, name: str) -> str:
         """Older stores lack the views that were added later."""

@@ -13,7 +13,7 @@ from keet.diagnosis.finding import Finding
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.profile import Launch, Provenance
 from keet.profile.launch import Dim3
-from keet.profile.run_table import RunPositions, UtcTime
+from keet.profile.run_table import RunPositions
 
 Row = tuple[object, ...]
 _DURATION = LAUNCH_COLUMNS.index("duration_us")
@@ -75,6 +75,7 @@ def slices_of(
     read once, and its memory may be released afterwards."""
     profile = explanation.profile
     run = _run_times(profile.in_run)
+    sha256 = profile.provenance.sha256
     launches: list[Row] = []
     findings: list[Row] = []
     account: list[Row] = []
@@ -84,9 +85,13 @@ def slices_of(
             launches, findings, account = [], [], []
         in_run = _in_run(profile.in_run, run, each.launch)
         head = _launch_row(profile.provenance, each, in_run)
-        launches.append((*head, document(each), *_metrics(each.launch)))
-        findings.extend(_finding_rows(profile.provenance.sha256, each))
-        account.extend(_account_rows(profile.provenance.sha256, each))
+        # Plausible values only: all are finite.
+        numbers = map(each.launch.number, _METRIC_IDS)
+        metrics = [None if number is None else float(number) for number in numbers]
+        launches.append((*head, document(each), *metrics))
+        findings += _finding_rows(sha256, each)
+        for part in each.account:  # all parts, so that sums over launches are complete
+            account += _part_rows(part, None, (sha256, each.launch.id))
     yield FileRows(tuple(launches), tuple(findings), tuple(account), run)
 
 
@@ -109,9 +114,8 @@ def _in_run(in_run: RunPositions | None, run: RunTotals | None, launch: Launch) 
     position = in_run.of(launch.id) if in_run else None
     if position is None or run is None:
         return (None,) * 5
-    time, share = position.busy_ns / 1e3, None
-    if run.total_us:
-        share = time / run.total_us
+    time = position.busy_ns / 1e3
+    share = time / run.total_us if run.total_us else None
     alike, plain = _microseconds(position.alike_ns), _microseconds(position.plain_ns)
     return (position.launches, time, alike, share, plain)
 
@@ -122,15 +126,16 @@ def _microseconds(nanoseconds: float | None) -> float | None:
 
 def _launch_row(provenance: Provenance, each: LaunchExplanation, in_run: Row) -> Row:
     """The cells before `explanation`."""
+    verdict, duration = each.verdict, each.launch.get("duration")
     return (
         *(provenance.sha256, provenance.path, each.launch.id),
         *_identity(each.launch),
         *_capture(provenance),
-        _duration(each.launch),
+        _finite(duration.to("us").value) if duration else None,
         *in_run,
-        *_verdict(each),
+        *(verdict.limiter, verdict.reached_pct, verdict.headline, verdict.healthy),
         *_top_finding(each),
-        *(len(each.findings), len(each.skipped), each.verdict.not_judged),
+        *(len(each.findings), len(each.skipped), verdict.not_judged),
         *_top_part(each.account),
         each.view.code_state,
     )
@@ -138,13 +143,15 @@ def _launch_row(provenance: Provenance, each: LaunchExplanation, in_run: Row) ->
 
 def _identity(launch: Launch) -> Row:
     device = launch.device
+    blocks = math.prod(launch.grid) if launch.grid else None
+    threads = blocks * math.prod(launch.block) if blocks is not None and launch.block else None
     return (
         *(launch.kernel, launch.name.full),
         *(device.name, device.compute_capability, device.sm_count),
         *(_shape(launch.grid), _shape(launch.block)),
         *(launch.grid or (None, None, None)),
         *(launch.block or (None, None, None)),
-        *_sizes(launch),
+        *(blocks, threads),
         *(launch.process, launch.stream),
         "/".join(each.name for each in launch.nvtx) or None,
     )
@@ -154,41 +161,15 @@ def _shape(axes: Dim3 | None) -> str | None:
     return "x".join(map(str, axes)) if axes else None
 
 
-def _sizes(launch: Launch) -> tuple[int | None, int | None]:
-    """Blocks and threads."""
-    blocks = math.prod(launch.grid) if launch.grid else None
-    threads = blocks * math.prod(launch.block) if blocks is not None and launch.block else None
-    return blocks, threads
-
-
 def _capture(provenance: Provenance) -> Row:
+    created = provenance.created
     return (
         provenance.ncu_version,
         provenance.cuda_version,
         provenance.driver_version,
         provenance.command_line,
-        _moment(provenance.created),
-    )
-
-
-def _moment(text: UtcTime | None) -> datetime | None:
-    """In UTC, as all times of reports are; without the offset, as the store has them."""
-    return datetime.fromisoformat(text).replace(tzinfo=None) if text else None
-
-
-def _duration(launch: Launch) -> float | None:
-    """Microseconds."""
-    duration = launch.get("duration")
-    return _finite(duration.to("us").value) if duration else None
-
-
-def _verdict(each: LaunchExplanation) -> Row:
-    verdict = each.verdict
-    return (
-        verdict.limiter,
-        verdict.reached_pct,
-        verdict.headline,
-        verdict.healthy,
+        # In UTC, as all times of reports are; without the offset, as the store has them.
+        datetime.fromisoformat(created).replace(tzinfo=None) if created else None,
     )
 
 
@@ -226,12 +207,6 @@ def _top_part(account: Account) -> Row:
     return (*first, _finite(account.unknown / 100))
 
 
-def _account_rows(sha256: str, each: LaunchExplanation) -> Iterator[Row]:
-    """All parts of the account, so that sums over launches are complete."""
-    for part in each.account:
-        yield from _part_rows(part, None, (sha256, each.launch.id))
-
-
 def _part_rows(part: TimePart, parent: str | None, launch: Row) -> Iterator[Row]:
     us = _finite(part.time.value) if part.time else None
     yield (*launch, part.id, parent, part.part, not part.children, _share(part), us)
@@ -242,12 +217,6 @@ def _part_rows(part: TimePart, parent: str | None, launch: Row) -> Iterator[Row]
 def _share(part: TimePart) -> float | None:
     """0 to 1."""
     return _finite(part.percent.value / 100)
-
-
-def _metrics(launch: Launch) -> Row:
-    """Plausible values only: all are finite."""
-    found = map(launch.number, _METRIC_IDS)
-    return tuple([None if number is None else float(number) for number in found])
 
 
 def _finite(value: float) -> float | None:

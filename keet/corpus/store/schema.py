@@ -40,16 +40,22 @@ class StoreColumn(NamedTuple):
     unit: str = ""
 
 
-def _columns(type_name: str, **meanings: str) -> list[StoreColumn]:
-    return [StoreColumn(name, type_name, meaning) for name, meaning in meanings.items()]
+def _columns(type_name: str, unit: str = "", /, **meanings: str) -> list[StoreColumn]:
+    return [StoreColumn(name, type_name, meaning, unit) for name, meaning in meanings.items()]
 
 
 METRICS = tuple(spec for spec in metrics().values() if spec.key)
 """One column each, named by its catalog id, in the catalog's unit. NULL: not measured."""
 
-LAUNCHES = (
-    *_columns("VARCHAR", report_sha256="SHA-256 of the report", path="path of the report"),
+_LAUNCH_KEY = (
+    StoreColumn("report_sha256", "VARCHAR", "SHA-256 of the report"),
     StoreColumn("launch_id", "INTEGER", "number of the launch in its report"),
+)
+
+LAUNCHES = (
+    _LAUNCH_KEY[0],
+    StoreColumn("path", "VARCHAR", "path of the report"),
+    _LAUNCH_KEY[1],
     *_columns(
         "VARCHAR",
         kernel="short kernel name",
@@ -81,41 +87,30 @@ LAUNCHES = (
     ),
     StoreColumn("created", "TIMESTAMP", "time of the capture, UTC"),
     StoreColumn("duration_us", "DOUBLE", "duration of the launch", "us"),
-    StoreColumn(
-        "run_launches",
+    *_columns(
         "DOUBLE",
-        "launches of the whole run that this launch represents; NULL: no run table",
+        run_launches="launches of the whole run that this launch represents; NULL: no run table",
     ),
-    StoreColumn(
-        "run_time_us",
+    *_columns(
         "DOUBLE",
-        "GPU time of those launches in the run; the sum of their durations if `run_overlap_known` "
-        "in `files` is false",
         "us",
+        run_time_us="GPU time of those launches in the run; the sum of their durations if "
+        "`run_overlap_known` in `files` is false",
+        run_alike_us="part of `run_time_us` in launches that took between half and twice as long "
+        "as this one; NULL: not in the run table",
     ),
-    StoreColumn(
-        "run_alike_us",
+    *_columns(
         "DOUBLE",
-        "part of `run_time_us` in launches that took between half and twice as long as this one; "
-        "NULL: not in the run table",
-        "us",
+        run_share="share of those launches in `run_total_us` of `files`, 0 to 1",
     ),
-    StoreColumn(
-        "run_share", "DOUBLE", "share of those launches in `run_total_us` of `files`, 0 to 1"
-    ),
-    StoreColumn(
-        "plain_us",
+    *_columns(
         "DOUBLE",
-        "time of this launch in the run; if the run table has no single launches, the median of "
-        "its kernel and shape or the average of its kernel",
         "us",
+        plain_us="time of this launch in the run; if the run table has no single launches, the "
+        "median of its kernel and shape or the average of its kernel",
     ),
-    StoreColumn(
-        "limiter", "VARCHAR", "the busiest hardware unit; latency: no unit is near its peak"
-    ),
-    StoreColumn(
-        "reached_pct", "DOUBLE", "how busy that unit is, of its peak over elapsed cycles", "%"
-    ),
+    *_columns("VARCHAR", limiter="the busiest hardware unit; latency: no unit is near its peak"),
+    *_columns("DOUBLE", "%", reached_pct="how busy that unit is, of its peak over elapsed cycles"),
     *_columns(
         "VARCHAR",
         headline="what limits the launch, in one sentence",
@@ -134,28 +129,24 @@ LAUNCHES = (
         skipped_count="number of checks that the report lacks data for",
     ),
     StoreColumn("not_judged", "BOOLEAN", "true: no metric shows where the time goes"),
-    StoreColumn(
-        "top_part", "VARCHAR", "id of the innermost part of the account with the most time"
+    *_columns("VARCHAR", top_part="id of the innermost part of the account with the most time"),
+    *_columns(
+        "DOUBLE",
+        top_part_share="share of that part in the launch's time over all SMs, 0 to 1",
+        unknown_share="share of that time that the report does not attribute, 0 to 1",
     ),
-    StoreColumn(
-        "top_part_share", "DOUBLE", "share of that part in the launch's time over all SMs, 0 to 1"
-    ),
-    StoreColumn(
-        "unknown_share", "DOUBLE", "share of that time that the report does not attribute, 0 to 1"
-    ),
-    StoreColumn(
-        "machine_code",
+    *_columns(
         "VARCHAR",
-        "analysed, not_needed (no check asked for it), absent, or off (keet batch without "
-        "--sass, or another launch of its kernel and shape was chosen); NULL: an older keet",
+        machine_code="analysed, not_needed (no check asked for it), absent, or off (keet batch "
+        "without --sass, or another launch of its kernel and shape was chosen); NULL: an older "
+        "keet",
     ),
     StoreColumn("explanation", "VARCHAR", "the launch in `keet explain --format json`, as JSON"),
     *(StoreColumn(spec.id, "DOUBLE", spec.label, spec.unit) for spec in METRICS),
 )
 
 FINDINGS = (
-    StoreColumn("report_sha256", "VARCHAR", "SHA-256 of the report"),
-    StoreColumn("launch_id", "INTEGER", "number of the launch in its report"),
+    *_LAUNCH_KEY,
     StoreColumn("rank", "INTEGER", "1: the finding with the largest gain"),
     *_columns(
         "VARCHAR",
@@ -177,8 +168,7 @@ FINDINGS = (
 )
 
 ACCOUNT = (
-    StoreColumn("report_sha256", "VARCHAR", "SHA-256 of the report"),
-    StoreColumn("launch_id", "INTEGER", "number of the launch in its report"),
+    *_LAUNCH_KEY,
     *_columns(
         "VARCHAR",
         part="id, with the ids of the enclosing parts: waiting.busy.dram",
@@ -207,33 +197,27 @@ FILES = (
     StoreColumn("seconds", "DOUBLE", "time of the analysis", "s"),
     StoreColumn("keet", "VARCHAR", "version of keet that analysed it"),
     StoreColumn("recorded", "TIMESTAMP", "time of this record, UTC"),
-    StoreColumn("run_table_size", "BIGINT", "size of its run table; NULL: it has none", "byte"),
-    StoreColumn(
-        "run_table_mtime_ns", "BIGINT", "time of the last change of the run table, as `mtime_ns`"
+    *_columns("BIGINT", "byte", run_table_size="size of its run table; NULL: it has none"),
+    *_columns(
+        "BIGINT",
+        run_table_mtime_ns="time of the last change of the run table, as `mtime_ns`",
     ),
-    StoreColumn(
-        "run_total_us",
+    *_columns(
         "DOUBLE",
-        "GPU time of the whole run, or the sum of its durations (see `run_overlap_known`); NULL: "
-        "no run table",
         "us",
+        run_total_us="GPU time of the whole run, or the sum of its durations (see "
+        "`run_overlap_known`); NULL: no run table",
+        run_unprofiled_us="part of that in kernels that were not profiled",
     ),
-    StoreColumn(
-        "run_unprofiled_us",
-        "DOUBLE",
-        "part of that in kernels that were not profiled",
-        "us",
-    ),
-    StoreColumn(
-        "run_overlap_known",
+    *_columns(
         "BOOLEAN",
-        "whether the run table records which kernels ran at the same time; false: times of the "
-        "run are sums of durations; NULL: not known",
+        run_overlap_known="whether the run table records which kernels ran at the same time; "
+        "false: times of the run are sums of durations; NULL: not known",
     ),
-    StoreColumn(
-        "origin_sha256",
+    *_columns(
         "VARCHAR",
-        "of a snapshot: SHA-256 of the report that it was made from, as the snapshot states",
+        origin_sha256="of a snapshot: SHA-256 of the report that it was made from, as the "
+        "snapshot states",
     ),
 )
 

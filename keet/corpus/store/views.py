@@ -192,6 +192,16 @@ run table."""
 _IS_OWN = "(n.status = 'done' AND m.path = n.path)"
 """The record belongs to the path that its content has now."""
 
+_OF_RUN = ",\n".join(
+    f"CASE WHEN m.path IS NULL OR {_IS_OWN} THEN n.run_{name} "
+    f"WHEN m.path = n.path THEN m.run.{field} END AS run_{name}"
+    for name, field in (
+        ("total_us", "total"),
+        ("unprofiled_us", "unprofiled"),
+        ("overlap_known", "overlap_known"),
+    )
+)
+
 _SHOWN = {
     "launches": """
         SELECT l.* EXCLUDE (filename, file_row_number) REPLACE (coalesce(m.path, l.path) AS path)
@@ -200,20 +210,16 @@ _SHOWN = {
         ANTI JOIN parts.losers o ON o.report_sha256 = l.report_sha256 AND o.filename = l.filename
         LEFT JOIN parts.moved m ON m.sha256 = l.report_sha256
     """,
-    "findings": """
-        SELECT f.* EXCLUDE (filename, file_row_number)
-        FROM parts.findings f
-        ANTI JOIN parts.dead d ON d.sha256 = f.report_sha256
+    **{
+        table: f"""
+        SELECT t.* EXCLUDE (filename, file_row_number)
+        FROM parts.{table} t
+        ANTI JOIN parts.dead d ON d.sha256 = t.report_sha256
         ANTI JOIN parts.losers o
-            ON o.report_sha256 = f.report_sha256 AND o.findings_filename = f.filename
-    """,
-    "account": """
-        SELECT a.* EXCLUDE (filename, file_row_number)
-        FROM parts.account a
-        ANTI JOIN parts.dead d ON d.sha256 = a.report_sha256
-        ANTI JOIN parts.losers o
-            ON o.report_sha256 = a.report_sha256 AND o.account_filename = a.filename
-    """,
+            ON o.report_sha256 = t.report_sha256 AND o.{table}_filename = t.filename
+        """
+        for table in ("findings", "account")
+    },
     # A record is about other files as they were when it was written: they may have changed.
     "files": f"""
         SELECT n.* EXCLUDE (filename, file_row_number) REPLACE (
@@ -225,12 +231,7 @@ _SHOWN = {
                 WHEN m.path <> n.path THEN m.path END AS duplicate_of,
             CASE WHEN m.path IS NULL THEN n.launches
                 WHEN m.path = n.path THEN coalesce(n.launches, m.launches) END AS launches,
-            CASE WHEN m.path IS NULL OR {_IS_OWN} THEN n.run_total_us
-                WHEN m.path = n.path THEN m.run.total END AS run_total_us,
-            CASE WHEN m.path IS NULL OR {_IS_OWN} THEN n.run_unprofiled_us
-                WHEN m.path = n.path THEN m.run.unprofiled END AS run_unprofiled_us,
-            CASE WHEN m.path IS NULL OR {_IS_OWN} THEN n.run_overlap_known
-                WHEN m.path = n.path THEN m.run.overlap_known END AS run_overlap_known
+            {_OF_RUN}
         )
         FROM parts.newest n
         LEFT JOIN parts.moved m ON m.sha256 = n.sha256 AND n.status IN ('done', 'duplicate')
@@ -313,24 +314,19 @@ def _set_files(
 
 def _scan(name: str, marks: Sequence[str], options: str = "") -> str:
     """Parts with the same columns: duckdb reads the schema of the first file only."""
-    scans = [
-        f"SELECT {_cells(name, m)} FROM read_parquet(getvariable('{name}_{m}'){options})"
-        for m in marks
-    ]
+    scans = []
+    for mark in marks:
+        cells = f"* {_MASKED_CELLS}" if name == "launches" and mark != columns_mark() else "*"
+        files = f"read_parquet(getvariable('{name}_{mark}'){options})"
+        scans.append(f"SELECT {cells} FROM {files}")
     if list(marks) == [columns_mark()]:
         return scans[0]
-    return " UNION ALL BY NAME ".join([_no_rows(name, whence=bool(options)), *scans])
-
-
-def _cells(name: str, mark: str) -> str:
-    return f"* {_MASKED_CELLS}" if name == "launches" and mark != columns_mark() else "*"
-
-
-def _no_rows(name: str, *, whence: bool) -> str:
-    """All columns of this version of keet, in order, whatever the parts have."""
-    cells = [f"NULL::{column.type} AS {column.name}" for column in TABLES[name]]
-    cells += ["NULL::VARCHAR AS filename", "NULL::BIGINT AS file_row_number"] if whence else []
-    return f"SELECT {', '.join(cells)} WHERE false"
+    # All columns of this version of keet, in order, whatever the parts have.
+    columns = [f"NULL::{column.type} AS {column.name}" for column in TABLES[name]]
+    if options:
+        columns += ["NULL::VARCHAR AS filename", "NULL::BIGINT AS file_row_number"]
+    no_rows = f"SELECT {', '.join(columns)} WHERE false"
+    return " UNION ALL BY NAME ".join([no_rows, *scans])
 
 
 def as_pattern(path: Path) -> str:

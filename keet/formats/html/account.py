@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from keet.analysis.account import UNKNOWN
 from keet.analysis.hardware.ceilings import NEAR_PEAK, Ceiling
-from keet.explanation.account_rows import AccountRow, account_rows, time_text
+from keet.explanation.account_texts import AccountRow, account_rows, time_text
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.formats.html.markup import NOTHING, Html, element, fragment, prose, scrolling
 from keet.formats.svg.markup import text_width

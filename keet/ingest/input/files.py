@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cached_property
-from itertools import chain, islice
+from itertools import islice, takewhile
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import BinaryIO, NamedTuple
 
@@ -191,13 +191,18 @@ def _read_standard_input(stream: BinaryIO, limit_for: Callable[[bytes], int | No
         raise UnreadableFile(STDIN, "standard input is empty", _PIPE)
     limit = limit_for(head)
 
-    def check(total: int) -> None:
-        if limit is not None and total > limit:
-            raise UnreadableFile(
-                STDIN, f"it has more than the {limit / 1e6:.0f} MB that keet reads", _FEWER
-            )
+    def chunks() -> Iterator[bytes]:
+        chunk, size = head, 0
+        while chunk:
+            size += len(chunk)
+            if limit is not None and size > limit:
+                raise UnreadableFile(
+                    STDIN, f"it has more than the {limit / 1e6:.0f} MB that keet reads", _FEWER
+                )
+            yield chunk
+            chunk = _read_from(stream, _CHUNK)
 
-    return spooled(chain([head], iter(lambda: _read_from(stream, _CHUNK), b"")), STDIN, check)
+    return spooled(chunks(), STDIN)
 
 
 def _standard_input() -> BinaryIO:
@@ -250,19 +255,19 @@ class SourceFolder:
 
     @cached_property
     def _files(self) -> Mapping[str, list[Path]]:
-        found: dict[str, list[Path]] = {}
+        by_name: dict[str, list[Path]] = {}
         count = 0
         for folder, subfolders, names in os.walk(self.root):
             subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
             for name in sorted(filter(is_source, names)):
-                found.setdefault(name, []).append(Path(folder, name))
+                by_name.setdefault(name, []).append(Path(folder, name))
             count += len(names)
             if count > _MAX_SOURCE_FILES:
                 raise UsageError(
                     f"--source {self.root}: more than {_MAX_SOURCE_FILES:,} files; "
                     "name a smaller folder"
                 )
-        return found
+        return by_name
 
     def text_of(self, recorded: str) -> str | None:
         path = self.path_of(recorded)
@@ -270,7 +275,7 @@ class SourceFolder:
 
     def path_of(self, recorded: str) -> Path | None:
         """Absolute."""
-        parts = _recorded_parts(recorded)
+        parts = (PureWindowsPath if "\\" in recorded else PurePosixPath)(recorded).parts
         candidates = self._files.get(parts[-1], []) if parts else []
         scored = sorted(((_shared_tail(parts, path), path) for path in candidates), reverse=True)
         if not scored or (len(scored) > 1 and scored[0][0] == scored[1][0]):
@@ -278,18 +283,10 @@ class SourceFolder:
         return scored[0][1].absolute()
 
 
-def _recorded_parts(recorded: str) -> tuple[str, ...]:
-    windows = "\\" in recorded
-    return (PureWindowsPath(recorded) if windows else PurePosixPath(recorded)).parts
-
-
 def _shared_tail(parts: tuple[str, ...], path: Path) -> int:
-    shared = 0
-    for recorded, here in zip(reversed(parts), reversed(path.parts)):
-        if recorded != here:
-            break
-        shared += 1
-    return shared
+    """How many names at their ends are equal."""
+    pairs = zip(reversed(parts), reversed(path.parts))
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def _source_text(path: Path) -> str | None:

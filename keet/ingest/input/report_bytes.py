@@ -11,7 +11,7 @@ import hashlib
 import io
 import os
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Protocol, cast
 
@@ -42,6 +42,12 @@ class WholeReport(ReportBytes, Protocol):
     def open(self) -> BinaryIO: ...
 
     def sha256(self) -> str: ...
+
+
+def bytes_of(source: ReportBytes, start: int, stop: int) -> bytes:
+    """Exactly this range, as a copy."""
+    data, at = source.piece(start, stop)
+    return data[at : at + stop - start]
 
 
 class HeldBytes:
@@ -178,33 +184,30 @@ def _seek_and_read(descriptor: int, count: int, place: int) -> bytes:
 _read_at = getattr(os, "pread", _seek_and_read)
 
 
-def spooled(
-    chunks: Iterator[bytes], path: Path, limit: Callable[[int], None] = lambda _: None
-) -> WholeReport:
-    """The chunks in memory, or in an unnamed temporary file if they are large. The file disappears
-    with its last user, even after a crash. `limit` raises if this many bytes are too many."""
-    held, total = [], 0
+def first_chunks(chunks: Iterator[bytes]) -> tuple[list[bytes], bool]:
+    """Chunks until there are more than `LARGE` bytes, and whether these are all."""
+    held, size = [], 0
     for chunk in chunks:
         held.append(chunk)
-        total += len(chunk)
-        limit(total)
-        if total > LARGE:
-            return _on_disk(held, chunks, path, limit)
-    return HeldBytes(b"".join(held))
+        size += len(chunk)
+        if size > LARGE:
+            return held, False
+    return held, True
 
 
-def _on_disk(
-    held: list[bytes], rest: Iterator[bytes], path: Path, limit: Callable[[int], None]
-) -> DiskBytes:
+def spooled(chunks: Iterator[bytes], path: Path) -> WholeReport:
+    """The chunks in memory, or in an unnamed temporary file if they are large. The file disappears
+    with its last user, even after a crash."""
+    held, is_all = first_chunks(chunks)
+    if is_all:
+        return HeldBytes(b"".join(held))
     import tempfile
 
     try:
         with tempfile.TemporaryFile() as file:
             file.writelines(held)
             held.clear()
-            for chunk in rest:
-                file.write(chunk)
-                limit(file.tell())
+            file.writelines(chunks)
             file.flush()
             return DiskBytes(os.dup(file.fileno()), path)
     except OSError as problem:

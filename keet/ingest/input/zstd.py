@@ -15,7 +15,7 @@ from typing import BinaryIO, cast
 
 from keet.errors import DamagedReport
 from keet.ingest.input.files import MAX_TEXT
-from keet.ingest.input.report_bytes import COPY_AGAIN, WholeReport
+from keet.ingest.input.report_bytes import COPY_AGAIN, WholeReport, bytes_of
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -46,9 +46,8 @@ def _dictionary() -> zstd.ZstdDict:
 
 def _dictionary_of(packed: WholeReport) -> zstd.ZstdDict | None:
     """The dictionary that the data needs, if any; raises ZstdError if keet does not have it."""
-    head, start = packed.piece(0, min(packed.size, _HEADER))
     try:
-        wanted = zstd.get_frame_info(head[start : start + _HEADER]).dictionary_id
+        wanted = zstd.get_frame_info(bytes_of(packed, 0, min(packed.size, _HEADER))).dictionary_id
     except zstd.ZstdError:  # cut within its header: the decompressor has the better message
         return None
     if not wanted:
@@ -67,21 +66,13 @@ def unpacked(packed: WholeReport) -> BinaryIO:
     return cast("BinaryIO", stream)
 
 
-def _limit(packed: WholeReport) -> int:
-    """Largest decompressed size in bytes. A packed snapshot of many equal launches may exceed the
-    ratio of reports by far."""
-    try:
-        is_snapshot = _dictionary_of(packed) is not None
-    except zstd.ZstdError:
-        is_snapshot = False
-    return MAX_TEXT if is_snapshot else max(_MIN_LIMIT, packed.size * _MAX_RATIO)
-
-
 def unpacked_chunks(packed: WholeReport, path: Path) -> Iterator[bytes]:
-    """The decompressed data; raises if it is damaged or too large."""
-    limit = _limit(packed)
+    """The decompressed data; raises if it is damaged or too large. A packed snapshot of many equal
+    launches may exceed the ratio of reports by far."""
     total = 0
     try:
+        is_snapshot = _dictionary_of(packed) is not None
+        limit = MAX_TEXT if is_snapshot else max(_MIN_LIMIT, packed.size * _MAX_RATIO)
         with unpacked(packed) as stream:
             while chunk := stream.read(_CHUNK):
                 total += len(chunk)

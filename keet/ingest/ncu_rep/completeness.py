@@ -46,21 +46,18 @@ def cut_notes(
 
 def _missing_session(pieces: Sequence[ProtoMessage], ncu_version: str | None) -> str | None:
     """The first part of the session that is missing; which parts there are depends on ncu."""
-    if not any(_has(piece, _DEVICE) for piece in pieces):
-        return "the GPU"
-    versions = sum(_has(piece, _VERSION) for piece in pieces)
-    system = any(_has(piece, _SYSTEM) for piece in pieces)
-    if not versions or (ncu_version is None and not system):  # ncu before 2020 names no version
-        return "the versions of the tools"
+    has_device, has_versions, has_system, has_command = (
+        any(piece.spans(field) for piece in pieces)
+        for field in (_DEVICE, _VERSION, _SYSTEM, _COMMAND_LINE)
+    )
     release = release_of(ncu_version) or (0, 0)
-    if not system and release >= (2020, 3):
+    if not has_device:
+        return "the GPU"
+    if not has_versions or (ncu_version is None and not has_system):  # before 2020: no version
+        return "the versions of the tools"
+    if not has_system and release >= (2020, 3):
         return "the system"
-    commands = any(_has(piece, _COMMAND_LINE) for piece in pieces)
-    return "ncu's command line" if not commands and release >= (2022, 2) else None
-
-
-def _has(piece: ProtoMessage, field: int) -> bool:
-    return bool(piece.spans(field))
+    return "ncu's command line" if not has_command and release >= (2022, 2) else None
 
 
 def release_of(version: str | None) -> tuple[int, int] | None:

@@ -33,36 +33,27 @@ from keet.profile import (
     SpeedupScope,
 )
 
-_DOMAINS, _THREADS, _START_END = 1, 2, 3
-
-
 # --- the NVTX ranges that were open around a launch
+
+_DOMAINS, _THREADS, _START_END = 1, 2, 3
 
 
 def read_nvtx(state: ProtoMessage | None) -> tuple[NvtxRange, ...]:
     """Outermost first; push/pop ranges by thread, then start/end ranges."""
     if state is None:
         return ()
-    domains = {domain.number(1) or 0: domain.text(2) or "" for domain in state.messages(_DOMAINS)}
-    return (*_push_pop(state, domains), *_start_end(state, domains))
-
-
-def _push_pop(state: ProtoMessage, domains: dict[int, str]) -> Iterator[NvtxRange]:
-    for thread in state.messages(_THREADS):
-        for domain in thread.messages(2):
-            for entry in domain.messages(3):
-                yield NvtxRange(_domain(domain, domains), entry.text(1) or "", "push_pop")
-
-
-def _start_end(state: ProtoMessage, domains: dict[int, str]) -> Iterator[NvtxRange]:
-    for domain in state.messages(_START_END):
-        for entry in domain.messages(3):
-            yield NvtxRange(_domain(domain, domains), entry.text(2) or "", "start_end")
-
-
-def _domain(message: ProtoMessage, domains: dict[int, str]) -> str:
-    number = message.number(1) or 0
-    return domains.get(number, str(number))
+    names = {domain.number(1) or 0: domain.text(2) or "" for domain in state.messages(_DOMAINS)}
+    pushed = (domain for thread in state.messages(_THREADS) for domain in thread.messages(2))
+    ranges: list[NvtxRange] = []
+    for kind, field, domains in (
+        ("push_pop", 1, pushed),
+        ("start_end", 2, state.messages(_START_END)),
+    ):
+        for domain in domains:
+            number = domain.number(1) or 0
+            name = names.get(number, str(number))
+            ranges += (NvtxRange(name, e.text(field) or "", kind) for e in domain.messages(3))
+    return tuple(ranges)
 
 
 Span = tuple[int, int]
@@ -112,20 +103,17 @@ def _items(rule: ProtoMessage) -> Iterator[ProtoMessage]:
 
 def _result(rule: ProtoMessage, item: ProtoMessage) -> RuleResult:
     message = item.message(1) or ProtoMessage(b"")
+    kind = message.number(2)
     return RuleResult(
         rule=rule.text(1) or "",
         name=rule.text(2) or "",
         section=rule.text(4) or "",
-        kind=_kind(message.number(2)),
+        kind=_KINDS[kind] if kind is not None and kind < len(_KINDS) else RuleKind.NONE,
         title=message.text(4) or "",
         message=message.text(1) or "",
         speedup=_speedup(item.message(10)),
         focus=tuple(_focus(metric) for metric in item.messages(8)),
     )
-
-
-def _kind(number: int | None) -> RuleKind:
-    return _KINDS[number] if number is not None and number < len(_KINDS) else RuleKind.NONE
 
 
 def _speedup(message: ProtoMessage | None) -> SpeedupEstimate | None:
@@ -290,12 +278,9 @@ class DecodedLaunch:
         """Source files by path, with their text if the report embeds it."""
         return {path: text for code in self.code for path, text in code.files.items()}
 
+    @cached_property
     def addresses(self) -> tuple[int, ...]:
         """All instruction addresses that the launch has values for."""
-        return self._addresses
-
-    @cached_property
-    def _addresses(self) -> tuple[int, ...]:
         names = [_EXECUTED, _SAMPLES]
         if _SAMPLES not in self.metrics:  # before ncu 2021.2 there was only the split by reason
             names += [name for name in self.metrics.names() if name.startswith(SAMPLES_BY_REASON)]
@@ -304,7 +289,7 @@ class DecodedLaunch:
 
     @cached_property
     def locations(self) -> Mapping[int, Location]:
-        return self.locate(self.addresses()) if self._line_tables else {}
+        return self.locate(self.addresses) if self._line_tables else {}
 
     @cached_property
     def _line_tables(self) -> list[LineTable]:
@@ -326,12 +311,12 @@ class DecodedLaunch:
 
     @cached_property
     def functions(self) -> tuple[Function, ...]:
-        return functions_of(self.code, self.addresses())
+        return functions_of(self.code, self.addresses)
 
     @cached_property
     def code_key(self) -> tuple[object, ...]:
         """Equal for launches that ran the same instructions: they share one disassembly."""
-        return (*(id(code) for code in self.code), self.addresses())
+        return (*(id(code) for code in self.code), self.addresses)
 
 
 _known_addresses: SizedCache[tuple[int, ...]] = SizedCache(100_000)

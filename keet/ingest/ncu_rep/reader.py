@@ -12,7 +12,7 @@ used launches stay decoded.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -73,8 +73,13 @@ def read_head(
 ) -> LaunchHead:
     """Raises `Malformed` if there is no name. `metric` looks up a metric of the launch by name."""
     if entry.kind is not EntryKind.KERNEL:
-        return LaunchHead(_workload_name(file, entry))
-    raw = _first_fields(file, entry) or _all_fields(file, entry)
+        shown = file.message(entry)[0].text(18) if entry.kind is EntryKind.CMDLIST else None
+        name = shown or WORKLOADS[entry.kind].value
+        return LaunchHead(KernelName(function=name, demangled=name, mangled=name))
+    raw = _first_fields(file, entry)
+    if raw is None:
+        message, _ = file.message(entry)
+        raw = {n: value for n in _FIELDS if (value := message.raw(n)) is not None}
     names = tuple(raw.get(number, b"") for number in _NAMES)
     if names not in file.kernel_names:
         file.kernel_names[names] = _kernel_name(*names)
@@ -110,24 +115,12 @@ def _first_fields(file: NcuRepFile, entry: ContainerEntry) -> dict[int, bytes] |
     return found if at <= stop and len(found) == len(_WANTED) else None
 
 
-def _all_fields(file: NcuRepFile, entry: ContainerEntry) -> dict[int, bytes]:
-    message, _ = file.message(entry)
-    raw = {number: message.raw(number) for number in _FIELDS}
-    return {number: value for number, value in raw.items() if value is not None}
-
-
 def _kernel_name(*raw: bytes) -> KernelName:
     mangled, function, demangled = map(decode_text, raw)
     if not (mangled or function or demangled):
         raise Malformed("a kernel without a name")
     # C and Triton kernels have nothing to demangle.
     return KernelName(function=function, demangled=demangled or mangled, mangled=mangled)
-
-
-def _workload_name(file: NcuRepFile, entry: ContainerEntry) -> KernelName:
-    shown = file.message(entry)[0].text(18) if entry.kind is EntryKind.CMDLIST else None
-    name = shown or WORKLOADS[entry.kind].value
-    return KernelName(function=name, demangled=name, mangled=name)
 
 
 def _shape(file: NcuRepFile, raw: bytes | None) -> Dim3 | None:
@@ -215,10 +208,8 @@ class Report:
 
     def decoded(self, number: int) -> DecodedLaunch:
         """Decodes the launch, or returns it if it is still decoded."""
-        found = self.kept.get(number)
-        return self._decode(number) if found is None else found
-
-    def _decode(self, number: int) -> DecodedLaunch:
+        if launch := self.kept.get(number):
+            return launch
         launch = DecodedLaunch(self.file, number)
         self._kept_bytes += launch.size
         while self.kept and self._kept_bytes > _KEPT_BYTES:
@@ -241,13 +232,11 @@ class Report:
         self.disassembler.prefetch(map(self.decoded, launches))
 
     def code_of(self, number: int) -> Mapping[int, str] | Absent:
-        return self.disassembler.code_of(self.decoded(number), self._others(number))
-
-    def _others(self, number: int) -> Iterator[DecodedLaunch]:
-        """Launches that may be needed next: all launches of a small report."""
+        # Launches that may be needed next: all launches of a small report.
         count = len(self.file.results)
         start = number if count > _AHEAD else 0
-        return map(self.decoded, range(start, min(start + _AHEAD, count)))
+        others = map(self.decoded, range(start, min(start + _AHEAD, count)))
+        return self.disassembler.code_of(self.decoded(number), others)
 
 
 class FileLaunch:
@@ -314,7 +303,7 @@ class FileLaunch:
         return any(self.decoded.embedded.values())
 
     def addresses(self) -> tuple[int, ...]:
-        return self.decoded.addresses()
+        return self.decoded.addresses
 
     def locate(self, addresses: Iterable[int]) -> Mapping[int, Location]:
         return self.decoded.locate(addresses)

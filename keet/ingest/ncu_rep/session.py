@@ -46,8 +46,10 @@ def read_session(pieces: Iterable[ProtoMessage]) -> SessionInfo:
         created = piece.number(_CREATED) or created
         command_line = piece.text(_COMMAND_LINE) or command_line
         versions.update(map(_version, piece.raws(_VERSION)))
+    ncu = _first(versions, "Nsight Compute Target", "Nsight Compute")
     return SessionInfo(
-        ncu_version=_without_build(_first(versions, "Nsight Compute Target", "Nsight Compute")),
+        # `2025.3.1.0 (build 36398880) (public-release)` is version 2025.3.1.0.
+        ncu_version=ncu.split(" ", 1)[0] if ncu else None,
         cuda_version=_first(versions, "CUDA Version", "CUDA"),
         driver_version=_first(versions, "Driver Version", "Display Driver Version", "Driver"),
         command_line=command_line,
@@ -87,17 +89,9 @@ def _moment(seconds: int) -> str | None:
     return f"{at.tm_year:04}-{time.strftime('%m-%dT%H:%M:%S', at)}+00:00"
 
 
-def _without_build(text: str | None) -> str | None:
-    """`2025.3.1.0 (build 36398880) (public-release)` is version 2025.3.1.0."""
-    return text.split(" ", 1)[0] if text else None
-
-
 def _device(message: ProtoMessage) -> Device:
-    attributes: dict[str, Value] = {}
-    for attribute in message.messages(3):
-        value = attribute.raw(2)
-        name = (attribute.text(1) or "").removeprefix(_ATTRIBUTE_PREFIX)
-        attributes[name] = read_value(value) if value is not None else None
+    listed = [(each.text(1) or "", each.raw(2) or b"") for each in message.messages(3)]
+    attributes = {n.removeprefix(_ATTRIBUTE_PREFIX): read_value(raw) for n, raw in listed}
     return _from_attributes(attributes, name=message.text(2), index=message.number(1))
 
 
@@ -105,8 +99,8 @@ def device_from_metrics(
     metric: Callable[[str], RawMetric | None], index: int | None = None
 ) -> Device:
     """The device according to a launch's metrics; `metric` looks up a metric by name."""
-    found = ((name, metric(_ATTRIBUTE_PREFIX + name)) for name in _DEVICE_ATTRIBUTES)
-    attributes = {name: raw.value for name, raw in found if raw is not None}
+    metrics = {name: metric(_ATTRIBUTE_PREFIX + name) for name in _DEVICE_ATTRIBUTES}
+    attributes = {name: raw.value for name, raw in metrics.items() if raw is not None}
     return _from_attributes(attributes, index=index)
 
 

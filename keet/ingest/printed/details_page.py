@@ -81,8 +81,8 @@ def notation_of(texts: Iterable[str]) -> Notation | None:
             likely.add(Notation.POINT)
         elif _GROUPED_BY_POINT.fullmatch(text):
             likely.add(Notation.COMMA)
-    found = clear or likely or {Notation.POINT}
-    return found.pop() if len(found) == 1 else None
+    notations = clear or likely or {Notation.POINT}
+    return notations.pop() if len(notations) == 1 else None
 
 
 def _plain(text: str) -> str:
@@ -137,22 +137,17 @@ _SECTORS_EXCESS = "derived__memory_l2_theoretical_sectors_global_excessive"
 
 def counts_in_rules(rules: Iterable[RuleResult]) -> Mapping[str, RawMetric]:
     """Counts by ncu's metric names; empty if no message has them, or if messages differ."""
-    found = {_sector_counts(rule.message) for rule in rules if rule.rule == _SECTORS_RULE} - {None}
-    if len(found) != 1:
+    pairs = set()
+    for rule in rules:
+        if rule.rule == _SECTORS_RULE and (match := _SECTORS_MESSAGE.match(rule.message)):
+            excess, percent, total = map(int, match.groups())
+            if 0 < total >= excess and abs(Fraction(100 * excess, total) - percent) <= 1:
+                pairs.add((excess, total))
+    if len(pairs) != 1:
         return {}
-    excess, total = found.pop() or (0, 0)
+    excess, total = pairs.pop()
     counts = {_SECTORS_TOTAL: total, _SECTORS_IDEAL: total - excess, _SECTORS_EXCESS: excess}
     return {name: RawMetric(count, "sector") for name, count in counts.items()}
-
-
-def _sector_counts(message: str) -> tuple[int, int] | None:
-    """Excessive and all sectors; None if the percentage does not fit the two counts."""
-    match = _SECTORS_MESSAGE.match(message)
-    if match is None:
-        return None
-    excess, percent, total = map(int, match.groups())
-    fits = total > 0 and excess <= total and abs(Fraction(100 * excess, total) - percent) <= 1
-    return (excess, total) if fits else None
 
 
 # --- launches of a page
@@ -168,7 +163,7 @@ _LONGEST_NAME = 300
 _METRIC_NAME = re.compile(r"[A-Za-z][\w.:]*__[\w.]+", re.A)
 _LABEL_AND_NAME = re.compile(r".*[ (]([A-Za-z][\w.:]*__[\w.]+)\)?", re.A)
 _DIM3 = re.compile(r"\(?\s*(\d{1,10})\s*,\s*(\d{1,10})\s*,\s*(\d{1,10})\s*\)?", re.A)
-_WORKLOADS = {"range": Workload.RANGE, "graph": Workload.GRAPH, "cmdlist": Workload.CMDLIST}
+WORKLOADS = {"range": Workload.RANGE, "graph": Workload.GRAPH, "cmdlist": Workload.CMDLIST}
 _KINDS = {
     "OPT": RuleKind.OPTIMIZATION,
     "WRN": RuleKind.WARNING,
@@ -230,7 +225,7 @@ def check_count(launches: Sequence[object], path: Path) -> None:
 def page_of(printed: Sequence[PrintedLaunch], path: Path, notes: Iterable[str] = ()) -> PrintedPage:
     notation = notation_of(row.value for each in printed for row in each.rows if row.unit)
     if notation is None:
-        raise _edited(path, "some of its numbers have a decimal point and some a decimal comma")
+        raise edited(path, "some of its numbers have a decimal point and some a decimal comma")
     unnamed: set[tuple[str, str]] = set()
     launches = tuple(
         _launch(number, each, notation, path, unnamed) for number, each in enumerate(printed)
@@ -266,7 +261,7 @@ def _page_notes(printed: Iterable[PrintedLaunch], unnamed: int) -> list[str]:
     return notes
 
 
-def _edited(path: Path, problem: str) -> DamagedReport:
+def edited(path: Path, problem: str) -> DamagedReport:
     return DamagedReport(path, problem, f"it was cut short or edited; export again: {RAW_EXPORT}")
 
 
@@ -281,7 +276,7 @@ def _launch(
     for row in printed.rows:
         value = printed_value(row.value, notation)
         if row.unit and is_malformed_number(value):
-            raise _edited(path, f"line {row.line}: {row.value[:40]!r} is not a valid number")
+            raise edited(path, f"line {row.line}: {row.value[:40]!r} is not a valid number")
         name = _name_of(row, value)
         if name is None:
             name = _name_from_label(row, value, metrics)
@@ -291,7 +286,7 @@ def _launch(
     return Launch(
         number=number,
         name=kernel_name(printed.name),
-        workload=_WORKLOADS.get(printed.name, Workload.KERNEL),
+        workload=WORKLOADS.get(printed.name, Workload.KERNEL),
         grid=printed.grid,
         block=printed.block,
         data=InMemoryLaunch(
@@ -321,28 +316,22 @@ def dim3(text: str) -> Dim3 | None:
 
 def _name_of(row: PrintedRow, value: Value) -> str | None:
     """The metric of a row; None if the label does not identify one."""
-    if row.section in NAMED_METRICS or _is_metric(row.label):
+    if (
+        row.section in NAMED_METRICS
+        or metric_named(row.label) is not None
+        or (len(row.label) <= _LONGEST_NAME and _METRIC_NAME.fullmatch(row.label) is not None)
+    ):
         return row.label
     if "__" in row.label[:_LONGEST_NAME]:
         # Printed with ncu --print-metric-name label-name.
         with_name = _LABEL_AND_NAME.fullmatch(row.label[: _LONGEST_NAME + 1])
         return with_name[1] if with_name else None
     name = details_labels().get(row.section, {}).get(row.label)
-    return name if name and _unit_fits(name, row.unit, value) else None
-
-
-def _is_metric(label: str) -> bool:
-    if metric_named(label) is not None:
-        return True
-    return len(label) <= _LONGEST_NAME and _METRIC_NAME.fullmatch(label) is not None
-
-
-def _unit_fits(name: str, unit: str, value: Value) -> bool:
-    """Whether the printed unit fits the metric; if not, the label means another metric."""
-    known = unit_of(name)
-    if not unit or not known or isinstance(value, str):
-        return True
-    return parse_unit(unit).kind == parse_unit(known).kind
+    known = unit_of(name) if name else ""
+    if not row.unit or not known or isinstance(value, str):
+        return name
+    # With a unit that does not fit, the label means another metric.
+    return name if parse_unit(row.unit).kind == parse_unit(known).kind else None
 
 
 def _name_from_label(row: PrintedRow, value: Value, metrics: dict[str, RawMetric]) -> str:
@@ -377,10 +366,13 @@ def rule_result(
 ) -> RuleResult:
     """`section`: its id or title. Without `rule`, the message's first words identify the rule."""
     message = bounded_line(message)
-    found = rule or _rule_of(section, message)
+    if not rule:
+        plain = re.sub(r"\d[\d,.]*", "#", message[:200])
+        openings = rule_texts().get(section, {})
+        rule = next((name for words, name in openings.items() if plain.startswith(words)), "")
     return RuleResult(
-        rule=found or section,
-        name=found or section,
+        rule=rule or section,
+        name=rule or section,
         section=section,
         kind=_KINDS.get(kind, RuleKind.NONE),
         title="",
@@ -395,9 +387,3 @@ def estimated_gain(scope: str, percent: str) -> SpeedupEstimate | None:
     if isinstance(value, str) or value is None or not 0 <= value <= 100:
         return None
     return SpeedupEstimate(_SCOPES.get(scope, SpeedupScope.UNKNOWN), float(value))
-
-
-def _rule_of(section: str, message: str) -> str:
-    plain = re.sub(r"\d[\d,.]*", "#", message[:200])
-    openings = rule_texts().get(section, {})
-    return next((rule for words, rule in openings.items() if plain.startswith(words)), "")

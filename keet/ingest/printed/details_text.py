@@ -133,7 +133,9 @@ class _Reader:
         if (section := _SECTION.fullmatch(text)) is not None:
             self._section = bounded_line(section[1])
         elif _RULER.fullmatch(text):
-            self._open_table(line)
+            if self.launches:
+                self._columns = [_Column(*dashes.span()) for dashes in re.finditer(r"-+", line)]
+                self._awaits_header = True
         elif (rule := _RULE.fullmatch(line)) is not None:
             self._rule = [rule[1], rule[2]]
         elif (process := _PROCESS.fullmatch(text)) is not None:
@@ -142,11 +144,6 @@ class _Reader:
             self._section = ""
             self.launches.append(_printed_launch(launch, self._process))
         self._previous = text
-
-    def _open_table(self, ruler: str) -> None:
-        if self.launches:
-            self._columns = [_Column(*found.span()) for found in re.finditer(r"-+", ruler)]
-            self._awaits_header = True
 
     def _in_table(self, line: str, number: int, columns: list[_Column]) -> bool:
         """False for a line outside of the table: the table was cut, and something else begins."""
@@ -204,19 +201,14 @@ def _launch_line(text: str, previous: str = "") -> re.Match[str] | None:
     return _LAUNCH.fullmatch(f"{previous or 'unknown'} {text}" if is_wrapped else text)
 
 
-def _repaired(name: str) -> str:
-    """A kernel's name with the brackets that ncu loses where it drops namespaces.
-
-    It prints `unnamed>::f` for `at::<unnamed>::f`, and `lambda() (instance 2)]` without its `[`.
-    """
-    return _LOST_LAMBDA.sub("[lambda(", _LOST_NAMESPACE.sub("", name))
-
-
 def _printed_launch(found: re.Match[str], process: str | None) -> PrintedLaunch:
     sizes = [int(size) for size in found.groups()[1:7] if size and len(size) <= 10]
     x, y, z, *block = sizes if len(sizes) == 6 else [0] * 6
+    # ncu loses brackets where it drops namespaces: it prints `unnamed>::f` for `at::<unnamed>::f`,
+    # and `lambda() (instance 2)]` without its `[`.
+    name = _LOST_LAMBDA.sub("[lambda(", _LOST_NAMESPACE.sub("", found["name"]))
     return PrintedLaunch(
-        name=bounded_line(_repaired(found["name"])),
+        name=bounded_line(name),
         grid=(x, y, z),
         block=(block[0], block[1], block[2]),
         process=process,

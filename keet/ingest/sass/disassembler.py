@@ -27,8 +27,7 @@ from typing import NamedTuple, Protocol
 
 from keet.files import cache_folder
 from keet.ingest.code_object import Function
-from keet.ingest.input.report_bytes import HeldBytes
-from keet.ingest.ncu_rep.container import ContainerBlock
+from keet.ingest.input.report_bytes import HeldBytes, bytes_of
 from keet.ingest.ncu_rep.report_file import CodeKey, NcuRepFile
 from keet.ingest.sass.nvidia_reader import NOT_INSTALLED, Disassembly, known_code, reader_identity
 from keet.profile import Absent
@@ -58,29 +57,17 @@ def partial_report(
     wanted = {file.results[number].start for number in launches}
     wanted |= {entry.start for key in code for entry in file.code_entries.get(key, ())}
     stops = [*(block.start for block in file.blocks[1:]), file.source.size]
-    kept = {block.start: stop for block, stop in zip(file.blocks, stops) if _is_kept(block, wanted)}
+    kept = {
+        block.start: stop
+        for block, stop in zip(file.blocks, stops)
+        if block.sessions or block.strings or any(e.start in wanted for e in block.entries)
+    }
     spans = [(0, file.blocks[0].start), *kept.items()]
-    data = b"".join(_copied(file, *span) for span in spans)
-    return PartialReport(data, _new_numbers(file, launches, kept))
-
-
-def _is_kept(block: ContainerBlock, wanted: set[int]) -> bool:
-    shared = block.sessions or block.strings
-    return bool(shared) or any(entry.start in wanted for entry in block.entries)
-
-
-def _copied(file: NcuRepFile, start: int, stop: int) -> bytes:
-    data, at = file.source.piece(start, stop)
-    return data[at : at + stop - start]
-
-
-def _new_numbers(
-    file: NcuRepFile, launches: Sequence[int], kept: Mapping[int, int]
-) -> dict[int, int]:
-    """The new number of each launch: launches are numbered in the order of the copied blocks."""
+    data = b"".join(bytes_of(file.source, *span) for span in spans)
+    # Launches are numbered in the order of the copied blocks.
     present = [n for n, block in enumerate(file.owners) if block.start in kept]
     places = {number: place for place, number in enumerate(present)}
-    return {number: places[number] for number in launches}
+    return PartialReport(data, {number: places[number] for number in launches})
 
 
 # --- the cache
@@ -204,7 +191,9 @@ def _unpack(packed: bytes, key: str, function: Function) -> list[str] | None:
     start, text = document["start"], document["text"]
     if start not in (None, function.start):
         return None
-    lines: list[str] = (text if start is not None else _absolute(text, function)).split("\n")
+    if start is None:
+        text = _TARGET.sub(lambda match: f"0x{function.start + int(match[1], 16):x}", text)
+    lines: list[str] = text.split("\n")
     return lines if len(lines) == len(function.addresses) else None
 
 
@@ -218,10 +207,6 @@ def _relative(text: str, function: Function) -> str | None:
     if any(not 0 <= distance <= last - start for distance in distances):
         return None
     return _ADDRESS.sub(lambda match: f"<+{int(match[1], 16) - start:x}>", text)
-
-
-def _absolute(text: str, function: Function) -> str:
-    return _TARGET.sub(lambda match: f"0x{function.start + int(match[1], 16):x}", text)
 
 
 Code = Mapping[int, str] | Absent
@@ -245,6 +230,7 @@ class CodeUser(Protocol):
     @property
     def functions(self) -> Sequence[Function]: ...
 
+    @property
     def addresses(self) -> Sequence[int]: ...
 
 
@@ -294,22 +280,19 @@ class Disassembler:
     def _cache(self) -> SassCache | None:
         return open_cache(self._reader) if self._reader else None
 
-    def prefetch(self, launches: Iterable[CodeUser]) -> None:
-        """Start to fetch the text of launches in the background, and return at once."""
-        self._begin(launches)
-
     def code_of(self, launch: CodeUser, others: Iterable[CodeUser] = ()) -> Code:
         """`others`: launches that may be asked about next."""
-        if not launch.addresses():
+        if not launch.addresses:
             return NO_COUNTS  # nothing is fetched to know it, not even for others
         key = launch.code_key
         if key not in self._known and key not in self._running:
-            self._begin(chain([launch], others if self._known else ()))
+            self.prefetch(chain([launch], others if self._known else ()))
         if key in self._running:
             self._finish(*self._running[key])
         return self._known[key]
 
-    def _begin(self, launches: Iterable[CodeUser]) -> None:
+    def prefetch(self, launches: Iterable[CodeUser]) -> None:
+        """Start to fetch the text of launches in the background, and return at once."""
         missing: dict[int, list[Function]] = {}
         asked: dict[Hashable, CodeUser] = {}
         for launch in launches:
@@ -328,7 +311,7 @@ class Disassembler:
         """The functions whose text has to be fetched; empty if the cache has all, or if no text can
         be fetched."""
         key = launch.code_key
-        if not launch.addresses():
+        if not launch.addresses:
             self._known[key] = NO_COUNTS
             return []
         if self._reader is None:
@@ -361,4 +344,4 @@ class Disassembler:
 
 def _of_launch(launch: CodeUser, texts: Mapping[int, str]) -> Code:
     """The text of the instructions that the launch has values for."""
-    return known_code({pc: texts[pc] for pc in launch.addresses() if pc in texts})
+    return known_code({pc: texts[pc] for pc in launch.addresses if pc in texts})

@@ -1,4 +1,4 @@
-"""Asks NVIDIA's reader (`ncu-report`) in a child process: SASS text, and whole launches for tests.
+"""Asks NVIDIA's reader (`ncu-report`) for SASS text, in a child process.
 
 In keet's own process it leaks memory, crashes on damaged code, hangs after a fork and returns
 nothing for bad files (docs/decisions/0002). So each request starts a short-lived child with limits
@@ -24,24 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from keet.errors import ReaderFailed
 from keet.evidence import Sentence, constant
-from keet.ingest.in_memory_launch import InMemoryLaunch
-from keet.ingest.ncu_rep.session import device_from_metrics
-from keet.profile import (
-    Absent,
-    FocusMetric,
-    Instances,
-    KernelName,
-    Launch,
-    Location,
-    NvtxRange,
-    RawMetric,
-    RuleKind,
-    RuleResult,
-    SourceMarker,
-    SpeedupEstimate,
-    SpeedupScope,
-    Workload,
-)
+from keet.profile import Absent
 
 if TYPE_CHECKING:
     import subprocess
@@ -235,10 +218,7 @@ class Disassembly:
         """`questions`: the addresses to disassemble, by launch number."""
         self._launches = tuple(questions)
         self._running = [
-            (
-                tuple(part),
-                _start(data, {"want": "disassembly", "addresses": {str(n): part[n] for n in part}}),
-            )
+            (tuple(part), _start(data, {"addresses": {str(n): pcs for n, pcs in part.items()}}))
             for part in _parts(questions)
         ]
 
@@ -295,61 +275,6 @@ def known_code(texts: Mapping[int, str]) -> Mapping[int, str] | Absent:
         Sentence(words, package=PACKAGE, version=str(installed_version())),
         Sentence(install, package=PACKAGE, version="2025.3.1"),
     )
-
-
-def read_launch(data: bytes, launch: int, addresses: Iterable[int]) -> Launch:
-    """A whole launch as NVIDIA's reader sees it: the tests compare keet's own reader with it."""
-    answer = _ask(data, {"want": "everything", "launch": launch, "addresses": list(addresses)})
-    told = {name: metric for name, metric in answer["metrics"].items() if metric is not None}
-    metrics = {name: RawMetric(metric["value"]) for name, metric in told.items()}
-    stored = InMemoryLaunch(
-        stored_device=device_from_metrics(metrics.get),
-        metrics=metrics,
-        stored_instances={name: _instances(m) for name, m in told.items() if "values" in m},
-        stored_sections=tuple(answer["sections"]),
-        stored_rules=tuple(_rule(rule) for rule in answer["rules"]),
-        stored_markers=tuple(SourceMarker(**marker) for marker in answer["markers"]),
-        stored_nvtx=tuple(NvtxRange(**entry) for entry in answer["nvtx"]),
-        stored_files={path: text or None for path, text in answer["source_files"].items()},
-        stored_locations={int(pc): Location(*where) for pc, where in answer["locations"].items()},
-    )
-    return Launch(
-        number=launch,
-        name=KernelName(**{form: text or "" for form, text in answer["name"].items()}),
-        workload=Workload(answer["workload"]),
-        grid=None,
-        block=None,
-        data=stored,
-    )
-
-
-def count_launches(data: bytes) -> int:
-    return int(_ask(data, {"want": "count"})["launches"])
-
-
-def _instances(metric: Mapping[str, Any]) -> Instances:
-    ids = metric.get("ids")
-    return Instances(tuple(metric["values"]), None if ids is None else tuple(ids))
-
-
-def _rule(rule: dict[str, Any]) -> RuleResult:
-    estimate = rule.pop("speedup", None)
-    speedup = (
-        SpeedupEstimate(SpeedupScope(estimate["scope"]), estimate["percent"]) if estimate else None
-    )
-    return RuleResult(
-        **{
-            **rule,
-            "kind": RuleKind(rule["kind"]),
-            "focus": tuple(FocusMetric(**focus) for focus in rule["focus"]),
-            "speedup": speedup,
-        }
-    )
-
-
-def _ask(data: bytes, question: Mapping[str, Any]) -> Any:
-    """Send one question to a child and wait for the answer. Raises `ReaderFailed`."""
-    return _start(data, question).answer()
 
 
 def _start(data: bytes, question: Mapping[str, Any]) -> ReaderProcess:

@@ -8,10 +8,10 @@ import pytest
 
 from evals.optimize.conditions import CONDITIONS, EXPORT_TOKENS, NAMES, ConditionName
 from keet.evidence import Sentence
-from keet.explanation.token_budget import guess_tokens
 from keet.optimize.facts import Facts, Left
 from keet.optimize.prompt import PromptFacts, Tried, build_prompt
 from keet.optimize.protocol import ProfileOutcome
+from keet.token_count import guess_tokens
 from tests.unit.optimize.bench import make_source, task_of
 
 ADVICE = "how much work"

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 
 from keet_tools.answers import ToolInput, scope_of
 
-from keet.agent.answering import answer_question, explain_launch
 from keet.agent.model.messages import ChatReply, ChatRequest, ModelFault, ModelToolCall, TokenCount
+from keet.agent.model.settings import ModelLimits, Redaction
 from keet.agent.model.transcript import Transcript
 from keet.agent.open_model import fault_from
-from keet.agent.options import ModelLimits
-from keet.agent.redaction import Redaction, Redactor
+from keet.agent.redaction import Redactor
+from keet.agent.run import answer_question, explain_launch
 from keet.agent.session import ModelSession, estimate
 from keet.documents.model_explanation import ModelExplanation
 from keet.evidence import Prose

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from keet.agent.model.cache import Cache, CachedChat
 from keet.agent.model.messages import (
     ChatMessage,
     ChatReply,
@@ -18,6 +17,7 @@ from keet.agent.model.messages import (
     ModelToolCall,
     TokenCount,
 )
+from keet.agent.model.reply_cache import CachedChat, ReplyCache
 
 REQUEST = ChatRequest((ChatMessage("user", "Why?"),))
 REPLY = ChatReply(
@@ -43,25 +43,25 @@ class Counting:
         return answer
 
 
-def cached(chat: Counting, cache: Cache, prompt: str = "1") -> CachedChat:
+def cached(chat: Counting, cache: ReplyCache, prompt: str = "1") -> CachedChat:
     return CachedChat(chat, cache, report_sha256="ab", prompt_version=prompt)
 
 
 def test_a_reply_comes_back_as_it_was(path: Path) -> None:
-    assert Cache(path).get("k") is None
+    assert ReplyCache(path).get("k") is None
     assert not path.parent.exists(), "reading creates no file"
-    Cache(path).put("k", REPLY)
-    cache = Cache(path)
+    ReplyCache(path).put("k", REPLY)
+    cache = ReplyCache(path)
     assert (cache.get("k"), cache.get("other"), cache.problem) == (REPLY, None, None)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
 def test_every_part_of_the_request_changes_the_cache_key(path: Path) -> None:
-    chat, cache = Counting(REPLY, REPLY, REPLY, REPLY), Cache(path)
+    chat, cache = Counting(REPLY, REPLY, REPLY, REPLY), ReplyCache(path)
     how = ChatRequest((ChatMessage("user", "How?"),))
     for request in (REQUEST, how, REQUEST._replace(schema={}), REQUEST._replace(max_output=1)):
         assert not cached(chat, cache).ask(request).cached
-        assert cached(chat, Cache(path)).ask(request) == REPLY._replace(cached=True)
+        assert cached(chat, ReplyCache(path)).ask(request) == REPLY._replace(cached=True)
     with pytest.raises(IndexError):
         cached(chat, cache, prompt="2").ask(REQUEST)
     chat.name = "another"
@@ -74,7 +74,7 @@ def test_every_part_of_the_request_changes_the_cache_key(path: Path) -> None:
     [ModelFault("timeout", "late"), REPLY._replace(cut=True), ChatReply(" ", (), TokenCount(1, 1))],
 )
 def test_cut_or_empty_replies_are_not_cached(path: Path, first: ChatReply | Exception) -> None:
-    chat = cached(Counting(first, REPLY), Cache(path))
+    chat = cached(Counting(first, REPLY), ReplyCache(path))
     if isinstance(first, ModelFault):
         with pytest.raises(ModelFault):
             chat.ask(REQUEST)
@@ -85,12 +85,13 @@ def test_cut_or_empty_replies_are_not_cached(path: Path, first: ChatReply | Exce
 
 def test_keys_are_not_cached(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "very-secret-value-2")
-    Cache(path).put("k", REPLY._replace(text="see very-secret-value-2"))
+    ReplyCache(path).put("k", REPLY._replace(text="see very-secret-value-2"))
     assert b"very-secret" not in path.read_bytes()
 
 
-def test_only_the_newest_entries_are_kept(path: Path) -> None:
-    cache = Cache(path, most=3)
+def test_only_the_newest_entries_are_kept(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("keet.agent.model.reply_cache._MOST_ENTRIES", 3)
+    cache = ReplyCache(path)
     for name in "abcd":
         cache.put(name, REPLY)
     cache.put("b", REPLY)
@@ -102,7 +103,7 @@ def test_only_the_newest_entries_are_kept(path: Path) -> None:
 def test_a_damaged_file_is_set_aside(path: Path, damage: bytes) -> None:
     path.parent.mkdir()
     path.write_bytes(damage)
-    cache = Cache(path)
+    cache = ReplyCache(path)
     assert cache.get("k") is None
     assert "damaged" in (cache.problem or "")
     assert path.with_name("answers.sqlite.broken").read_bytes() == damage
@@ -111,7 +112,7 @@ def test_a_damaged_file_is_set_aside(path: Path, damage: bytes) -> None:
 
 
 def test_a_cache_damaged_in_the_middle_is_replaced(path: Path) -> None:
-    cache = Cache(path)
+    cache = ReplyCache(path)
     for number in range(60):
         cache.put(str(number), REPLY._replace(text="x" * 500))
     data = bytearray(path.read_bytes())
@@ -123,27 +124,30 @@ def test_a_cache_damaged_in_the_middle_is_replaced(path: Path) -> None:
     assert cached(chat, cache).ask(REQUEST).text == REPLY.text
 
 
-def test_a_locked_cache_is_skipped_after_a_short_wait(path: Path) -> None:
-    Cache(path).put("k", REPLY)
-    cache = Cache(path, patience_s=0.01)
+def test_a_locked_cache_is_skipped_after_a_short_wait(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("keet.agent.model.reply_cache._PATIENCE_S", 0.01)
+    cache = ReplyCache(path)
+    cache.put("k", REPLY)
     with closing(sqlite3.connect(path)) as other:
         other.execute("BEGIN EXCLUSIVE")
         assert cached(Counting(REPLY), cache).ask(REQUEST) == REPLY
         assert "locked" in (cache.problem or "")
         other.rollback()
-    assert Cache(path).get("k") == REPLY
+    assert ReplyCache(path).get("k") == REPLY
 
 
 def test_a_read_only_cache_is_still_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Root ignores file permissions, so the connection is opened read-only."""
-    Cache(path).put("k", REPLY)
+    ReplyCache(path).put("k", REPLY)
     real = sqlite3.connect
     monkeypatch.setattr(
         sqlite3,
         "connect",
         lambda p, **k: real(p, **k) if "uri" in k else real(f"file:{p}?mode=ro", uri=True, **k),
     )
-    cache = Cache(path)
+    cache = ReplyCache(path)
     cache.put("new", REPLY)
     assert "readonly" in (cache.problem or "")
     assert cache.get("k") == REPLY
@@ -151,29 +155,29 @@ def test_a_read_only_cache_is_still_read(path: Path, monkeypatch: pytest.MonkeyP
 
 def test_an_unwritable_cache_folder_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    cache = Cache(tmp_path / "file" / "answers.sqlite")
+    cache = ReplyCache(tmp_path / "file" / "answers.sqlite")
     assert cached(Counting(REPLY), cache).ask(REQUEST) == REPLY
     assert "KEET_CACHE" in (cache.problem or "")
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "{}", '{"text": 1, "calls": 3}', "null"])
 def test_a_row_that_keet_did_not_write_is_ignored(path: Path, text: str) -> None:
-    Cache(path).put("k", REPLY)
+    ReplyCache(path).put("k", REPLY)
     with closing(sqlite3.connect(path)) as base, base:
         base.execute("UPDATE replies SET reply = ?", (text,))
-    assert Cache(path).get("k") is None
+    assert ReplyCache(path).get("k") is None
 
 
 @pytest.mark.slow
 def test_several_processes_at_once(path: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from keet.agent.model.cache import Cache\n"
+        "import sys; from pathlib import Path; from keet.agent.model import reply_cache\n"
         "from keet.agent.model.messages import ChatReply, TokenCount\n"
-        "c = Cache(Path(sys.argv[1]), patience_s=20)\n"
+        "reply_cache._PATIENCE_S, c = 20, reply_cache.ReplyCache(Path(sys.argv[1]))\n"
         "for n in range(15): c.put(f'{sys.argv[2]}-{n}', ChatReply('x', (), TokenCount(1, 1)))\n"
         "sys.exit(c.problem)"
     )
     command = [sys.executable, "-c", code, str(path)]
     runs = [subprocess.Popen([*command, name]) for name in "abc"]
     assert [run.wait() for run in runs] == [0, 0, 0]
-    assert all(Cache(path).get(f"{name}-14") for name in "abc")
+    assert all(ReplyCache(path).get(f"{name}-14") for name in "abc")

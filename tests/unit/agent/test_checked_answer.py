@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from keet_tools.answers import ToolInput
 
-from keet.agent.answering import explain_launch
 from keet.agent.checked_answer import rank_with_causes
 from keet.agent.model.messages import ModelFault
-from keet.agent.options import ModelLimits
+from keet.agent.model.settings import ModelLimits
+from keet.agent.run import explain_launch
 from keet.analysis.time_model import TimeModel
 from keet.diagnosis.claim_evaluation import check_cause
 from keet.documents.model_explanation import Authorship, CauseDocument, ClaimDocument
@@ -395,8 +395,8 @@ def test_an_objection_with_facts_ranks_the_finding_behind_a_cause_with_an_amount
     assert verdict.analyst_headline == disputed.before.launches[0].verdict.headline
     # why a finding ranks first is left out once another one does
     each = replace(disputed.before.launches[0], order_reason=Sentence("Ranked before another."))
-    assert rank_with_causes(each, (), ()).each.order_reason == each.order_reason
-    moved = rank_with_causes(each, said.causes, said.objections).each
+    assert rank_with_causes(each, (), ())[0].order_reason == each.order_reason
+    moved = rank_with_causes(each, said.causes, said.objections)[0]
     assert moved.findings[0].id != each.findings[0].id
     assert moved.order_reason is None
 

@@ -11,8 +11,8 @@ from functools import partial
 import pytest
 
 from keet.agent.model import http_limits
+from keet.agent.model.langchain_chat import connect
 from keet.agent.model.messages import ChatMessage, ChatReply, ChatRequest, ModelFault, ModelToolCall
-from keet.agent.model.providers import connect
 from keet.agent.model.settings import ModelSpec
 from tests.hostile_behaviours import (
     BEHAVIOURS,

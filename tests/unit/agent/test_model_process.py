@@ -12,12 +12,12 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from unittest.mock import Mock
 
 import pytest
 
 from keet.agent.model import process as model_process
-from keet.agent.model.cache import Cache, CachedChat
 from keet.agent.model.messages import (
     ChatMessage,
     ChatReply,
@@ -29,9 +29,10 @@ from keet.agent.model.messages import (
     request_document,
     request_from,
 )
-from keet.agent.model.process import MARK, ModelProcess
-from keet.agent.model.settings import ModelSpec, TimeLimit, default_limit
-from keet.agent.options import ModelOptions
+from keet.agent.model.process import ModelProcess
+from keet.agent.model.process_child import MARK
+from keet.agent.model.reply_cache import CachedChat, ReplyCache
+from keet.agent.model.settings import ModelOptions, ModelSpec, TimeLimit, shared_limit
 from tests.hostile_behaviours import Behaviour, Connection, answer, never_answers, reply
 from tests.hostile_servers import serving
 
@@ -206,7 +207,7 @@ def test_an_interrupt_during_the_start_leaves_nothing(monkeypatch: pytest.Monkey
 def test_a_cached_answer_starts_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(model_process, "_Worker", lambda: pytest.fail("it was started"))
     chat = ModelProcess(NOWHERE)
-    cached = CachedChat(chat, Cache(tmp_path / "c"), report_sha256="r", prompt_version="p")
+    cached = CachedChat(chat, ReplyCache(tmp_path / "c"), report_sha256="r", prompt_version="p")
     known = ChatReply("hi", (), TokenCount(1, 2))
     with monkeypatch.context() as patch:
         patch.setattr(chat, "ask", lambda request: known)
@@ -216,8 +217,8 @@ def test_a_cached_answer_starts_no_process(tmp_path: Path, monkeypatch: pytest.M
 
 
 _WORKER = """
-from keet.agent.model import process, providers
-providers.connect = lambda spec: greedy
+from keet.agent.model import langchain_chat, process_child
+langchain_chat.connect = lambda spec: greedy
 from keet.agent.model.langchain_chat import LangchainChat, OWN_SERVER
 class Model:
     def bind(self, **arguments):
@@ -227,7 +228,7 @@ class Model:
         raise AssertionError(len(held))
 from keet.agent.model.settings import ModelSpec
 greedy = LangchainChat(Model(), ModelSpec("greedy", None, 5.0, None, 0), OWN_SERVER)
-process.serve()
+process_child.serve()
 """
 
 
@@ -264,9 +265,11 @@ def test_a_request_comes_back_from_its_document() -> None:
     assert request_from(json.loads(json.dumps(request_document(request)))) == request
 
 
-def test_only_waiting_for_the_model_counts() -> None:
+def test_only_waiting_for_the_model_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     times = iter((10.0, 12.0, 100.0, 109.0))
-    limit = TimeLimit(10.0, lambda: next(times))
+    clock = SimpleNamespace(monotonic=lambda: next(times))
+    monkeypatch.setattr("keet.agent.model.settings.time", clock)
+    limit = TimeLimit(10.0)
     with limit.counted():
         pass
     assert limit.left == 8.0
@@ -276,10 +279,10 @@ def test_only_waiting_for_the_model_counts() -> None:
 
 
 def test_the_default_limit_grows_with_the_calls() -> None:
-    assert default_limit(240.0, 18, is_own=False) == 1080.0
-    assert default_limit(240.0, 900, is_own=False) == 50 * 1080.0
-    assert default_limit(240.0, 1, is_own=False) == 4 * 240.0
-    assert default_limit(600.0, 18, is_own=True) == 18 * 600.0
+    hosted, own = (ModelSpec("m", url, 240.0, None) for url in (None, "http://localhost/v1"))
+    seconds = [shared_limit(hosted, calls).seconds for calls in (18, 900, 1)]
+    assert seconds == [1080.0, 50 * 1080.0, 4 * 240.0]
+    assert shared_limit(own, 18).seconds == 18 * 240.0
     plan = ModelOptions(NOWHERE)
     assert plan.limit().seconds == 3 * plan.limits.calls * 600.0
     assert plan.limit(7).seconds == 7 * plan.limits.calls * 600.0

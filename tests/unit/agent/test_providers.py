@@ -18,8 +18,9 @@ from unittest.mock import Mock
 import pytest
 
 import keet.agent.model
-from keet.agent.model import providers
+from keet.agent.model import langchain_chat
 from keet.agent.model.faults import KINDS, AskedModel
+from keet.agent.model.langchain_chat import announce_tracing, connect
 from keet.agent.model.messages import (
     Chat,
     ChatMessage,
@@ -29,7 +30,6 @@ from keet.agent.model.messages import (
     TokenCount,
     ToolSpec,
 )
-from keet.agent.model.providers import announce_tracing, connect
 from keet.agent.model.settings import ModelSpec
 
 KEY = "my-own-secret-key-0123"
@@ -129,7 +129,7 @@ def key(local_http: None, monkeypatch: pytest.MonkeyPatch) -> None:
 def chat_with(url: str, timeout_s: float = 600.0, name: str = "qwen") -> tuple[Chat, list[float]]:
     waits: list[float] = []
     chat = connect(ModelSpec(name, url, timeout_s, None))
-    chat._sleep = waits.append  # type: ignore[attr-defined]
+    chat._sleep = waits.append  # type: ignore[assignment]
     return chat, waits
 
 
@@ -249,7 +249,7 @@ def test_names_that_servers_list() -> None:
         client = SimpleNamespace(models=SimpleNamespace(list=lambda listed=listed, **_: listed))
         try:
             model: Any = SimpleNamespace(root_client=client)
-            found = providers._first_model(model, AskedModel(spec)) == name
+            found = langchain_chat._first_model(model, AskedModel(spec)) == name
         except ModelFault:
             found = False
         if found is not is_one:

@@ -17,8 +17,8 @@ from keet.agent.edits import edit_placer
 from keet.agent.edits.compiling import BuildComparison, find_nvcc
 from keet.agent.edits.edit_placer import EditPlacer
 from keet.agent.model.messages import ChatMessage, ModelFault
-from keet.agent.options import ModelLimits
-from keet.agent.redaction import Redaction, Redactor
+from keet.agent.model.settings import ModelLimits, Redaction
+from keet.agent.redaction import Redactor
 from keet.agent.session import Toolbox, estimate
 from keet.explanation.analyst import explain
 from keet.explanation.explanation_types import Explanation

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from keet.agent import source_listing
 from keet.agent.source_listing import generator_or_check, shown_source
 from keet.documents.finding import Place
-from keet.explanation.token_budget import count_tokens
 from keet.ingest import read_profile
 from keet.ingest.code_object import CodeObject
 from keet.ingest.cubin import BuildInfo, build_info
 from keet.profile import Launch, Profile
 from keet.source_code.constants import Constant, evaluate, source_constants, source_literals
 from keet.source_code.kernel_source import kernel_files, kernel_source
+from keet.token_count import count_tokens
 from tests.long_texts import SOURCE, repeated
 from tests.rows import each_row
 from tests.unit.agent.source_launch import launch_of

@@ -42,14 +42,14 @@ def path(tmp_path: Path) -> Path:
 
 def run(path: Path) -> None:
     transcript = Transcript(path)
-    transcript.start(model="openai:gpt-5", report=Path("a.ncu-rep"))
+    transcript.event("start", model="openai:gpt-5", report=Path("a.ncu-rep"))
     transcript.request("ask", messages.ChatRequest((SYSTEM, ASKED), TOOLS, SCHEMA))
     transcript.reply(REPLY, 1.23456)
     transcript.tool(CALL, TOLD.text, [EVIDENCE], None, 0.01)
     transcript.request("ask", messages.ChatRequest((SYSTEM, ASKED, CALLED, TOLD), TOOLS, SCHEMA))
     transcript.reply(REPLY._replace(calls=()), 2)
-    transcript.note(repair="two numbers are stray")
-    transcript.end("done", REPLY.spent)
+    transcript.event("note", repair="two numbers are stray")
+    transcript.event("end", outcome="done", usage=REPLY.spent)
     transcript.close()
 
 
@@ -94,7 +94,7 @@ def test_only_the_owner_can_read_it(path: Path) -> None:
 def test_no_key_is_written(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
     transcript = Transcript(path)
-    transcript.start(note=f"x {SECRET}")
+    transcript.event("start", note=f"x {SECRET}")
     asked = messages.ChatMessage("user", f"key {SECRET} and sk-abcdef123456")
     transcript.request("a", messages.ChatRequest((asked,)))
     transcript.reply(REPLY._replace(text=SECRET), 1)
@@ -108,7 +108,7 @@ def test_each_event_is_written_immediately(path: Path) -> None:
     """A process that dies without a word leaves what it did."""
     code = (
         "import os, sys; from pathlib import Path; from keet.agent.model.transcript import Transcript\n"
-        "t = Transcript(Path(sys.argv[1])); t.start(a=1); t.note(b=2); os._exit(9)"
+        "t = Transcript(Path(sys.argv[1])); t.event('start', a=1); t.event('note', b=2); os._exit(9)"
     )
     subprocess.run([sys.executable, "-c", code, str(path)], check=False)
     assert [event["event"] for event in read_transcript(path)] == ["start", "note"]
@@ -152,8 +152,8 @@ def test_an_unwritable_path_does_not_fail_the_run(tmp_path: Path, path: Path) ->
     nowhere, none, good = map(Transcript, (tmp_path / "file" / "run.jsonl", None, path))
     assert good.kept is None
     for transcript in (nowhere, none, good):
-        transcript.start(a=1)
-    none.end("done", None)
+        transcript.event("start", a=1)
+    none.event("end", outcome="done", usage=None)
     assert "can't be written" in (nowhere.problem or "")
     assert (nowhere.kept, none.problem, good.kept) == (None, None, path)
 
@@ -161,8 +161,8 @@ def test_an_unwritable_path_does_not_fail_the_run(tmp_path: Path, path: Path) ->
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
 def test_a_full_disk_does_not_fail_the_run() -> None:
     transcript = Transcript(Path("/dev/full"))
-    transcript.start(a=1)
-    transcript.note(b=2)
+    transcript.event("start", a=1)
+    transcript.event("note", b=2)
     assert transcript.problem
     assert stat.S_IMODE(Path("/dev/full").stat().st_mode) != 0o600 or os.getuid() != 0
 
@@ -257,11 +257,11 @@ def test_a_transcript_can_be_used_as_a_script(tmp_path: Path) -> None:
     ]
     path = tmp_path / "run.jsonl"
     transcript = Transcript(path)
-    transcript.start(model="m")
+    transcript.event("start", model="m")
     for reply in replies:
         transcript.request("ask", REQUEST)
         transcript.reply(reply, 1)
-    transcript.end("done", None)
+    transcript.event("end", outcome="done", usage=None)
     transcript.close()
     path.write_bytes(path.read_bytes()[:-5])
     chat = open_script(path)

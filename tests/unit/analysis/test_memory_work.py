@@ -6,11 +6,11 @@ from typing import cast
 
 import pytest
 
-from keet.analysis.decisions.pipe_work import pipe_work
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.ledger import LaunchLedger
 from keet.analysis.memory_work import access_width, accesses_saved, widened_share
 from keet.analysis.time_model import TimeModel
+from keet.findings.pipe_saturated import unit_work
 from keet.ingest.in_memory_launch import InMemoryLaunch
 from keet.profile import Instances, Launch
 from tests.rows import each_row
@@ -74,7 +74,7 @@ def work(stores: int, loads: int, threads_of_a_store: int = 32, more: str = "NOP
         count=lambda *names: sum(opcodes.get(name, 0) for name in names),
         ledger=LaunchLedger(made_up({})),
     )
-    return pipe_work(cast(LaunchView, view), cast(TimeModel, None), "LSU").kind
+    return unit_work(cast(LaunchView, view), cast(TimeModel, None), "LSU").kind
 
 
 @each_row("stores, loads, threads, more, kind", [

@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from docs_site.compiled_catalog import COMPILED, compiled_text
 
 from keet.catalog import (
     capabilities,
@@ -22,7 +23,6 @@ from keet.catalog import (
     throughputs,
     unit_of,
 )
-from keet.catalog.compiling import COMPILED, compiled_text
 from keet.errors import IngestError, UsageError
 from keet.ingest import read_profile
 from keet.units import base_unit

@@ -3,9 +3,9 @@
 import json
 
 import pytest
+from docs_site.compiled_catalog import COMPILED
 
 from keet.catalog import loading, metric_named, metrics, stalls
-from keet.catalog.compiling import COMPILED
 
 TABLES = json.loads(COMPILED.read_text(encoding="utf-8"))
 

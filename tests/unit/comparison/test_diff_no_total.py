@@ -21,6 +21,7 @@ from test_diff_samples import check_mirrored
 
 from keet.comparison.compare import Difference, compare
 from keet.comparison.gate import _not_gated
+from keet.comparison.sentences import name_keet_diff_options
 from keet.comparison.sides import Side, SideCapture, all_captured
 from keet.errors import NotComparable
 from keet.profile import Profile
@@ -85,6 +86,21 @@ def test_what_a_total_needs() -> None:
     chosen = Side((SideCapture(before, before.launches[:4]),))
     assert _no_total(compare(chosen, side(after)))
     assert not _no_total(compare(side(before), side(after)))
+
+
+def test_other_commands_name_keet_diff_with_its_options() -> None:
+    some, others = (
+        made(*[Kernel("step", ns)] * n, command_line=_SOME) for ns, n in ((3e5, 10), (1e5, 6))
+    )
+    own = compare(side(some), side(others))
+    other = name_keet_diff_options(own)
+    for option in ("--times N:M", "--run-table-before"):
+        assert own.verdict.headline.count(option) == 1
+        assert f"keet diff {option}" not in own.verdict.headline
+        assert f"keet diff {option}" in other.verdict.headline
+    counts = [each.text for each in other.all_caveats if "--times" in each.text]
+    assert counts
+    assert all("keet diff --times N:M" in text for text in counts)
 
 
 @each_row(

@@ -47,6 +47,20 @@ def page_of(top: TopDocument, every: bool = False) -> str:
     return page_text(lambda reader: top_page(top, reader, every=every), "markdown")
 
 
+def test_of_equally_long_launches_always_the_same_one_is_named(tmp_path: Path) -> None:
+    """Whichever row a thread of the database reads first, and however a sum was rounded."""
+    for place, order in enumerate((("b", "a", "c"), ("c", "b", "a"))):
+        rows = [
+            launch_row(**{**PLAIN, "report_sha256": n * 64, "path": n, "launch_id": 0})
+            for n in order
+        ]
+        out = tmp_path / str(place)
+        write_part(out, [record(n, n * 64) for n in order], [FileRows((row,), ()) for row in rows])
+        top = found_in(out)
+        assert [each.path for each in top.opportunities] == ["a"]
+        assert top.opportunities[0].share == 1.0
+
+
 NOTHING = {"top_finding": None, "top_low": None, "top_forecast": None, "top_high": None}
 
 

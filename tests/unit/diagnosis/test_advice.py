@@ -282,6 +282,7 @@ def test_no_remedy_has_terms_of_another_language(language) -> None:
                 continue  # for callers of C++ libraries, and for Triton alone
             told = in_language(Sentence(text, here="", library="CUB"), language)
             assert not CPP.search(told), f"{spec.id} {condition.name}: {told}"
+            assert not re.search(r"maxnreg|launch bounds|\(templates", told)
             assert not re.search(r"  | [.,]", told)
     text = Sentence("Use wide accesses (float4).")
     assert in_language(text, "CUDA C++") is text

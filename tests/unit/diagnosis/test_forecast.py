@@ -43,9 +43,8 @@ def candidate(
     likelihood: float = 1.0,
     name: str = "latency_bound",
 ) -> Candidate:
-    return Candidate(
-        name, Sentence("Made up."), effect, (), lambda: (), basis, likelihood=likelihood
-    )
+    text = Sentence("Made up.")
+    return Candidate(text, effect, (), lambda: (), basis, likelihood=likelihood, id=name)
 
 
 def of_a_launch(effect: Effect | float, **metrics: Any) -> float:

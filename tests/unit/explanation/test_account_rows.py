@@ -16,8 +16,13 @@ from keet.analysis.account import Account, TimePart
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import FEW
 from keet.diagnosis.diagnosis import Diagnosis, diagnose
-from keet.explanation.account_notes import account_notes
-from keet.explanation.account_rows import ISSUING, AccountRow, account_rows, leading_text
+from keet.explanation.account_texts import (
+    ISSUING,
+    AccountRow,
+    account_notes,
+    account_rows,
+    leading_text,
+)
 from keet.ingest import read_profile
 from keet.units import Quantity
 from tests.conftest import REPORTS

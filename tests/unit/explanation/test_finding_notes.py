@@ -21,8 +21,7 @@ from keet.documents.cases import CaseDocument, CaseStepDocument
 from keet.evidence import Evidence, constant
 from keet.explanation import finding_notes as told
 from keet.explanation.analyst import explain
-from keet.explanation.casebook import casebook, summaries_text, telling_lines
-from keet.explanation.casebook import precedents_text as file_text
+from keet.explanation.casebook import casebook
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.explanation.finding_notes import nearest_text
 from keet.explanation.gain_texts import forecast_text, range_text
@@ -30,6 +29,8 @@ from keet.findings import findings
 from keet.formatting import speedup_text
 from keet.pages.cases import heading
 from keet.profile import Profile
+from kernels_samples.casebook.short_files import precedents_text as file_text
+from kernels_samples.casebook.short_files import summaries_text, telling_lines
 from tests.conftest import needs_corpus
 from tests.rows import each_row
 from tests.unit.analysis.real_launches import (

@@ -16,9 +16,14 @@ from keet.catalog import hardware_units
 from keet.diagnosis.diagnosis import Diagnosis, diagnose
 from keet.diagnosis.finding import Finding
 from keet.explanation.analyst import explain
-from keet.explanation.busy_units import distinct_units, leading_units, nearest_units
 from keet.explanation.explanation_types import Explanation
-from keet.explanation.headline import Verdict, verdict_of
+from keet.explanation.headline import (
+    Verdict,
+    distinct_units,
+    leading_units,
+    nearest_units,
+    verdict_of,
+)
 from keet.pages.explain import without_code_text
 from keet.profile import Launch, Profile
 from tests.conftest import REPORTS, needs_corpus

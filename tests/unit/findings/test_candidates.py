@@ -82,7 +82,7 @@ def gains(view: LaunchView) -> dict[str, float]:
     """The largest gain of each finding. Checks what holds for every candidate."""
     model, largest = TimeModel(view), dict[str, float]()
     for spec in findings().values():
-        for candidate in spec.candidates(view, model):
+        for candidate in spec.proposed(view, model):
             assert candidate.id == spec.id
             assert candidate.text.endswith(".")
             assert {*candidate.text.ids} <= {piece.id for piece in candidate.evidence}

@@ -13,7 +13,7 @@ import pytest
 
 from keet.analysis.account import UNKNOWN
 from keet.analysis.roofline.launch_roofline import find_roofline
-from keet.explanation.account_rows import AccountRow, account_rows
+from keet.explanation.account_texts import AccountRow, account_rows
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.formats.html.account import (
     OTHER,

@@ -20,9 +20,9 @@ def test_functions_are_complete_and_have_no_neighbours(profile_of) -> None:
     """The kernel with its division routine: all of it, and nothing of neighbouring functions."""
     data = profile_of("tour_full.ncu-repz").launches[2].data.decoded
     (function,) = data.functions
-    assert function.start == function.addresses[0] == data.addresses()[0]
+    assert function.start == function.addresses[0] == data.addresses[0]
     assert len(function.addresses) == 304
-    assert set(data.addresses()) < set(function.addresses)
+    assert set(data.addresses) < set(function.addresses)
     assert function.movable
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from keet.errors import KeetError
 from keet.ingest import read_profile
-from keet.ingest.printed.details_csv import read_details
+from keet.ingest.printed.csv_pages import read_details
 from keet.ingest.printed.details_text import read_printed
 from tests.printed_pages import Advice, Cell, Shown, csv_page, text_page
 

@@ -307,6 +307,6 @@ def test_compressed_zeros_are_refused_before_they_fill_the_disk(
     path = tmp_path / "zeros.ncu-repz"
     path.write_bytes(zstd.compress((REPORTS / "range.ncu-rep").read_bytes() + bytes(1_000_000)))
     refuse = Mock(side_effect=AssertionError("nothing is written to disk"))
-    monkeypatch.setattr(report_bytes, "_on_disk", refuse)
+    monkeypatch.setattr("tempfile.TemporaryFile", refuse)
     with pytest.raises(IngestError, match="there is no block"):
         read_profile(path)

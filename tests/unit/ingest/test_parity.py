@@ -5,15 +5,31 @@ import math
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from keet.ingest import read_profile
+from keet.ingest.in_memory_launch import InMemoryLaunch
+from keet.ingest.ncu_rep.session import device_from_metrics
 from keet.ingest.sass import nvidia_reader
-from keet.profile import Launch
+from keet.profile import (
+    FocusMetric,
+    Instances,
+    KernelName,
+    Launch,
+    Location,
+    NvtxRange,
+    RawMetric,
+    RuleKind,
+    RuleResult,
+    SourceMarker,
+    SpeedupEstimate,
+    SpeedupScope,
+    Workload,
+)
 from tests.conftest import CORPUS, REPORTS, needs_corpus
 from tests.rows import mostly_slow
 
@@ -32,35 +48,66 @@ STRANGERS = [
     "suhithr__speedymatmul--profiles__global_memory_coalescing.ncu-rep",  # Ada
 ]
 
-ASK_TOGETHER = """
-import json, os, runpy, sys
-import ncu_report
-out = os.fdopen(os.dup(1), "w")
-os.dup2(2, 1)
-asked = json.load(sys.stdin)
-child = runpy.run_path(asked["child"])
-opened = ncu_report.load_report(asked["path"])
-ncu_report.load_report = lambda path: opened
-json.dump([child["answer"](question) for question in asked["questions"]], out)
-out.flush()
-os._exit(0)
-"""
-"""keet's child for NVIDIA's reader, opened once for all questions about a report: to open it takes
-longer than to answer."""
+ASK = Path(__file__).with_name("nvidia_launches.py")
 
 
-def answers_to(data: bytes, questions: Sequence[dict[str, Any]]) -> list[Any]:
+def told_by_nvidia(data: bytes, addresses: dict[int, list[int]]) -> tuple[int, dict[int, Launch]]:
+    """The number of launches, and those that are asked for, with the lines of these addresses."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "report.ncu-rep"
         path.write_bytes(data)
-        asked = {"child": str(nvidia_reader._CHILD), "path": str(path)}
         done = subprocess.run(
-            [sys.executable, "-I", "-c", ASK_TOGETHER],
-            input=json.dumps(asked | {"questions": [{**q, **asked} for q in questions]}).encode(),
+            [sys.executable, "-I", str(ASK)],
+            input=json.dumps({"path": str(path), "addresses": addresses}).encode(),
             capture_output=True,
             check=True,
         )
-    return json.loads(done.stdout)  # type: ignore[no-any-return]
+    answer = json.loads(done.stdout)
+    return answer["count"], {int(n): launch_of(int(n), x) for n, x in answer["launches"].items()}
+
+
+def launch_of(number: int, answer: dict[str, Any]) -> Launch:
+    told = {name: metric for name, metric in answer["metrics"].items() if metric is not None}
+    metrics = {name: RawMetric(metric["value"]) for name, metric in told.items()}
+    stored = InMemoryLaunch(
+        stored_device=device_from_metrics(metrics.get),
+        metrics=metrics,
+        stored_instances={name: _instances(m) for name, m in told.items() if "values" in m},
+        stored_sections=tuple(answer["sections"]),
+        stored_rules=tuple(_rule(rule) for rule in answer["rules"]),
+        stored_markers=tuple(SourceMarker(**marker) for marker in answer["markers"]),
+        stored_nvtx=tuple(NvtxRange(**entry) for entry in answer["nvtx"]),
+        stored_files={path: text or None for path, text in answer["source_files"].items()},
+        stored_locations={int(pc): Location(*where) for pc, where in answer["locations"].items()},
+    )
+    return Launch(
+        number=number,
+        name=KernelName(**{form: text or "" for form, text in answer["name"].items()}),
+        workload=Workload(answer["workload"]),
+        grid=None,
+        block=None,
+        data=stored,
+    )
+
+
+def _instances(metric: Mapping[str, Any]) -> Instances:
+    ids = metric.get("ids")
+    return Instances(tuple(metric["values"]), None if ids is None else tuple(ids))
+
+
+def _rule(rule: dict[str, Any]) -> RuleResult:
+    estimate = rule.pop("speedup", None)
+    speedup = (
+        SpeedupEstimate(SpeedupScope(estimate["scope"]), estimate["percent"]) if estimate else None
+    )
+    return RuleResult(
+        **{
+            **rule,
+            "kind": RuleKind(rule["kind"]),
+            "focus": tuple(FocusMetric(**focus) for focus in rule["focus"]),
+            "speedup": speedup,
+        }
+    )
 
 
 def same(ours: object, theirs: object) -> bool:
@@ -96,30 +143,22 @@ def assert_equal(ours: Launch, theirs: Launch) -> int:
     return compared
 
 
-def compare(path: Path, most: int, monkeypatch: pytest.MonkeyPatch) -> int:
+def compare(path: Path, most: int) -> int:
     profile = read_profile(path)
     data = profile.launches[0].data._report.file.source.data  # type: ignore[attr-defined]
     addresses = {launch.id: list(launch.data.addresses()) for launch in profile.launches[:most]}  # type: ignore[attr-defined]
-    questions = [{"want": "count"}] + [
-        {"want": "everything", "launch": number, "addresses": pcs}
-        for number, pcs in addresses.items()
-    ]
-    told = dict(zip(map(json.dumps, questions), answers_to(data, questions), strict=True))
-    monkeypatch.setattr(nvidia_reader, "_ask", lambda data, question: told[json.dumps(question)])
-    assert nvidia_reader.count_launches(data) == len(profile.launches)
-    return sum(
-        assert_equal(profile.launches[number], nvidia_reader.read_launch(data, number, pcs))
-        for number, pcs in addresses.items()
-    )
+    count, theirs = told_by_nvidia(data, addresses)
+    assert count == len(profile.launches)
+    return sum(assert_equal(profile.launches[number], theirs[number]) for number in addresses)
 
 
 @pytest.mark.parametrize("name", mostly_slow(OWN, few=2))
-def test_both_readers_agree_on_our_reports(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert compare(REPORTS / name, 3, monkeypatch) > 200
+def test_both_readers_agree_on_our_reports(name: str) -> None:
+    assert compare(REPORTS / name, 3) > 200
 
 
 @needs_corpus
 @pytest.mark.parametrize("name", STRANGERS)
 @pytest.mark.slow
-def test_both_readers_agree_on_public_reports(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert compare(CORPUS / name, 6, monkeypatch) > 100
+def test_both_readers_agree_on_public_reports(name: str) -> None:
+    assert compare(CORPUS / name, 6) > 100

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from keet.agent.model.messages import ModelFault
-from keet.agent.model.settings import ModelSpec
-from keet.agent.options import ModelLimits, ModelOptions
+from keet.agent.model.settings import ModelLimits, ModelOptions, ModelSpec
 from keet.errors import NotAvailable
 from keet.optimize.proposers import (
     CommandProposer,

@@ -29,8 +29,12 @@ from keet.pages.launch import HEADING, Detail
 from keet.pages.program import first_row, listed_across, listed_rows, program_blocks
 from keet.profile import Profile
 from keet.profile.launch_sequences import MAX_DECODED
-from keet.verification.launch_values import LaunchValues, program_texts, program_values
-from keet.verification.named_values import ComputedValues
+from keet.verification.launch_values import (
+    ComputedValues,
+    LaunchValues,
+    program_texts,
+    program_values,
+)
 from keet.verification.verify import verify_text
 from tests.conftest import CORPUS, REPORTS, Keet, needs_corpus
 from tests.explain_pages import explain_blocks, explain_markdown, explain_terminal, texts_of
@@ -308,7 +312,7 @@ def test_each_finding_says_what_its_fix_gained() -> None:
 @pytest.mark.slow
 def test_verify_confirms_what_is_printed(sample: str) -> None:
     explanation = explained_with_code(sample)
-    known = ComputedValues(LaunchValues(explanation.profile).sources)
+    known = ComputedValues([LaunchValues(explanation.profile)])
     terminal = explain_terminal(explanation, 80)  # lines break inside of numbers' labels
     texts = {
         terminal: 0.1,

@@ -9,17 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.comparison.verify_values import computed_values
 from keet.documents.finding import Place
 from keet.explanation.analyst import explain
 from keet.explanation.finding_notes import precedents_text
 from keet.ingest import read_profile
 from keet.profile import Profile
 from keet.units import Quantity
-from keet.verification.launch_values import _places
+from keet.verification.launch_values import ComputedValues, _places
 from keet.verification.named_values import (
     ComputedValue,
-    ComputedValues,
     SentenceWords,
     WordsAround,
     content_words,
@@ -29,6 +27,7 @@ from keet.verification.sentences import without_asides, without_quotes
 from keet.verification.subjects import find_places
 from keet.verification.verdicts import CheckedNumber
 from keet.verification.verify import verify_text
+from keet.verification.verify_against import computed_values
 from tests.rows import each_row
 
 SAMPLES = Path(__file__).parents[3] / "kernels_samples"

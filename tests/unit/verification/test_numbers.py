@@ -4,9 +4,8 @@ import pytest
 
 from keet.catalog import metrics
 from keet.units import base_unit, symbol
-from keet.verification.numbers import find_numbers
+from keet.verification.numbers import RATES, SPELLINGS, find_numbers, unit_at
 from keet.verification.sentences import split_sentences
-from keet.verification.unit_spellings import unit_at
 from tests.rows import each_row
 
 
@@ -128,6 +127,13 @@ def test_every_unit_of_the_catalog_is_known(unit: str) -> None:
         found, end, _ = unit_at(f" {written} of it", 0)
         assert base_unit(found) == base_unit(unit)
         assert end == len(written) + 1
+
+
+def test_every_spelling_is_found() -> None:
+    for word, unit in SPELLINGS.items():
+        assert unit_at(f" {word}" if word[0].isalpha() else word, 0)[0] == unit
+    for word, unit in RATES.items():
+        assert unit_at(f" {word}", 0) == (unit, len(word) + 1, 0)
 
 
 def test_sentences(wording) -> None:

@@ -5,13 +5,13 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from keet.comparison.verify_values import computed_values
 from keet.documents.verify import ClaimVerdict
 from keet.ingest import read_profile
 from keet.profile import Profile
-from keet.verification.named_values import ComputedValues
+from keet.verification.launch_values import ComputedValues
 from keet.verification.run_check import with_run_checks
 from keet.verification.verify import verify_text
+from keet.verification.verify_against import computed_values
 from tests.rows import each_row
 
 ROOT = Path(__file__).parents[3]

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from keet.comparison.verify_values import computed_values
 from keet.documents.verify import RelationDocument
 from keet.ingest import read_profile
 from keet.profile import Profile
 from keet.verification.relations import find_relations
 from keet.verification.verdicts import CheckedSentence
 from keet.verification.verify import verify_text
+from keet.verification.verify_against import computed_values
 from tests.printed_pages import Cell, Shown, csv_page
 from tests.rows import each_row
 

@@ -7,12 +7,12 @@ from types import FrameType
 
 import pytest
 
-from keet.comparison.verify_values import computed_values
 from keet.ingest import read_profile
 from keet.profile import Launch, Profile
 from keet.verification.numbers import find_numbers
 from keet.verification.subjects import LaunchLookup, LaunchName, find_places
 from keet.verification.verify import verify_text
+from keet.verification.verify_against import computed_values
 from tests.many_launches import copied, repeated
 from tests.rows import each_row
 

@@ -1,18 +1,23 @@
-"""Notes on the account of a launch: what its instructions are for and where they are, which stage
-of L2 is busy, how many of the bytes that DRAM delivers are needed."""
+"""The account of a launch in words.
+
+A few rows, the largest first, say what its time is spent on: they are flat and add up to the
+launch's time, and small parts are summed in the last one. The tree of the account is in JSON, in
+HTML and with `--verbose`. Notes say what its instructions are for and where they are, which stage
+of L2 is busy, how many of the bytes that DRAM delivers are needed.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
-from keet.analysis.account import Account
+from keet.analysis.account import Account, TimePart
 from keet.analysis.hardware.ceilings import NEAR_PEAK, TIE
 from keet.analysis.hardware.stages import UnitStage
 from keet.analysis.kernel.executed_code import PURPOSES
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.limits import FEW, NAMED_PART
+from keet.analysis.limits import FEW, NAMED_PART, NEARLY_ALL
 from keet.documents.explain import Note
 from keet.evidence import Evidence, Sentence
 from keet.formatting import capitalized, uncapitalized
@@ -22,6 +27,88 @@ from keet.units import Quantity
 
 if TYPE_CHECKING:
     from keet.analysis.sass.machine_code import MachineCode
+
+MOST_ROWS = 10
+_PRINTED = 0.5
+"""Per cent of the time: less would be printed as 0 %."""
+ISSUING = "issuing instructions"
+_OTHER = "other"
+
+
+class AccountRow(NamedTuple):
+    """A part of the time, or several small ones together."""
+
+    label: str
+    share: Evidence
+    us: Evidence | None
+    """None where the report has no duration."""
+    parts: tuple[TimePart, ...] = ()
+    """The part that the label names, or all parts that are summed in this row."""
+
+    @property
+    def time(self) -> str:
+        """`2.58 ms`; empty if the duration is unknown."""
+        return time_text(self.us)
+
+
+def time_text(us: Evidence | None) -> str:
+    """In the unit that fits the size: `97.37 us`."""
+    return str(Quantity(us.value, us.unit).to_base()) if us else ""
+
+
+def account_rows(
+    view: LaunchView, account: Account, most: int = MOST_ROWS
+) -> tuple[AccountRow, ...]:
+    """At most so many rows; the last one sums up the parts that are small, or that do not fit."""
+    rows = sorted(_rows(account), key=lambda row: -float(row.share.value))
+    large = [row for row in rows if row.share.value >= NAMED_PART] or rows[:1]
+    shown = large if len(rows) <= most else large[: most - 1]
+    rest = [part for row in rows[len(shown) :] for part in row.parts]
+    if sum(float(part.percent.value) for part in rest) >= _PRINTED:
+        name = f"account.rest_{len(rest)}"
+        share = _sum(view, name, [part.percent for part in rest], f"{_OTHER}, share of the time")
+        times = [part.time for part in rest if part.time]
+        us = _sum(view, f"{name}.us", times, _OTHER) if times else None
+        shown = [*shown, AccountRow(_OTHER, share, us, tuple(rest))]
+    return tuple(shown)
+
+
+def rows_of_any_size(view: LaunchView, account: Account) -> Iterator[AccountRow]:
+    """The rows of tables of every length up to `MOST_ROWS`: each sums up other parts."""
+    for most in range(2, MOST_ROWS + 1):
+        yield from account_rows(view, account, most)
+
+
+def leading_text(view: LaunchView, account: Account, most: int = 3) -> str:
+    """The largest parts and the rest in one line: `62% waiting for L2, which is busy; 38% other`.
+
+    Empty where next to nothing is attributable.
+    """
+    if account.unknown >= 100 * NEARLY_ALL:
+        return ""
+    return "; ".join(
+        f"{row.share:.0f} {row.label}" for row in account_rows(view, account, most + 1)
+    )
+
+
+def _rows(account: Account) -> Iterator[AccountRow]:
+    """A row per part without children. The issued instructions are one row: a note tells what they
+    are for."""
+    for part in account:
+        if part.id == "issuing":
+            yield AccountRow(ISSUING, part.percent, part.time, (part,))
+            continue
+        before = "SMs idle: " if part.id == "idle" and part.children else ""
+        for leaf in part.children or (part,):
+            yield AccountRow(f"{before}{leaf.part}", leaf.percent, leaf.time, (leaf,))
+
+
+def _sum(view: LaunchView, name: str, pieces: Sequence[Evidence], label: str) -> Evidence:
+    total = Quantity(sum(float(piece.value) for piece in pieces), pieces[0].unit)
+    return view.ledger.derived(name, total, label, *pieces)
+
+
+# --- notes
 
 _KINDS = 4
 _LINES = 2
@@ -53,7 +140,11 @@ def instruction_mix(view: LaunchView, account: Account) -> Note | None:
 
 
 def _by_purpose(view: LaunchView, code: MachineCode, executed: Evidence) -> Note:
-    counts = _counted(code)
+    # Executed instructions by purpose and line; those without a line under an empty name.
+    counts: dict[str, Counter[str]] = {}
+    for position in code.program.ran:
+        own = counts.setdefault(code.purposes[position].value, Counter())
+        own[_line(code.location(position))] += code.program.counts[position]
     total = sum(lines.total() for lines in counts.values())
     pieces: list[Evidence] = []
 
@@ -113,15 +204,6 @@ def _expanded(view: LaunchView, code: MachineCode, executed: Evidence) -> Iterat
             yield view.ledger.derived(name, percent, label, executed, line=line or None)
 
 
-def _counted(code: MachineCode) -> Mapping[str, Counter[str]]:
-    """Executed instructions by purpose and line; those without a line under an empty name."""
-    counts: dict[str, Counter[str]] = {}
-    for position in code.program.ran:
-        own = counts.setdefault(code.purposes[position].value, Counter())
-        own[_line(code.location(position))] += code.program.counts[position]
-    return counts
-
-
 def _line(location: Location | None) -> str:
     """`k.cu:31`; empty if there is no line that a user could look at."""
     if location is None or not _is_edited(location.file):
@@ -159,9 +241,8 @@ def _by_opcode(view: LaunchView, executed: Evidence) -> Note:
 def _executed_lines(view: LaunchView, executed: Evidence) -> Iterator[Evidence]:
     places = view.column_places("executed instructions", "inst_executed")
     for place in [place for place in places if _is_edited(place.file)][:_LINES]:
-        percent = Quantity(100 * place.share, "%")
         label = "share of the executed instructions"
-        yield view.ledger.derived("instructions", percent, label, executed, line=place.where)
+        yield view.ledger.share("instructions", place.share, label, executed, line=place.where)
 
 
 # --- L2
@@ -258,7 +339,7 @@ def bytes_moved(view: LaunchView) -> Note | None:
     )
     times = view.ledger.derived(
         "dram_reads_per_needed_byte",
-        Quantity(found.times, ""),
+        found.times,
         "DRAM reads of each byte that the loads touch",
         delivered,
         needed,

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
+from itertools import product
 from typing import TYPE_CHECKING
 
 from keet.analysis.capture.report_document import report_document
@@ -13,22 +14,22 @@ from keet.documents.document import live
 from keet.documents.verify import RelationSummary, VerifyDocument, VerifySummary
 from keet.profile import Launch, Profile
 from keet.profile.names import file_name
-from keet.units import Quantity
-from keet.verification.launch_values import LaunchValues
+from keet.verification.launch_values import ComputedValues, LaunchValues, forecast_values
 from keet.verification.named_values import (
     ComputedValue,
-    ComputedValues,
+    computed,
     content_words,
     values_in_texts,
     values_of_evidence,
 )
+from keet.verification.run_check import with_run_checks
 from keet.verification.verdicts import CheckedSentence
+from keet.verification.verify import verify_text
 
 if TYPE_CHECKING:
     from keet.comparison.causes.attribution import Attribution
-    from keet.comparison.result import Difference, PairDifference
+    from keet.comparison.result import Difference
     from keet.explanation.analyst import OnLaunch
-    from keet.explanation.known_facts import KnownFact
 
 _COVERED = 0.5
 """Share of the words of an item that must be present: a table may wrap it."""
@@ -54,9 +55,6 @@ def verify_against(  # noqa: PLR0913
 ) -> VerifiedText:
     """`profiles`: one report, or the two that the text compares. `launches`: those that it may be
     about. `name`: of the text's file."""
-    from keet.verification.run_check import with_run_checks
-    from keet.verification.verify import verify_text
-
     both_sides = len(profiles) > 1
     found = verify_text(
         text,
@@ -106,34 +104,22 @@ def computed_values(
     on_launch: OnLaunch = lambda *_: None,
 ) -> ComputedValues:
     """What keet computes for one report, or for two (BEFORE, AFTER) and their difference."""
-    computed = [LaunchValues(each, on_launch) for each in profiles]
-    sources = [source for each in computed for source in each.sources]
 
     @cache
     def compared() -> Difference | None:
         return difference or (_difference(profiles) if len(profiles) > 1 else None)
 
     def general() -> Iterator[ComputedValue]:
-        for each in computed:
-            yield from each.program()
         if found := compared():
             yield from difference_values(found)
 
     def sentences() -> Iterator[str]:
-        for each in computed:
-            yield from each.sentences()
         if found := compared():
             from keet.comparison.sentences import texts_of
 
             yield from texts_of(found)
 
-    def of_view(launches: Sequence[Launch]) -> list[Launch]:
-        return [launch for each in computed for launch in each.of_view(launches)]
-
-    def facts_of(launch: Launch) -> Sequence[KnownFact]:
-        return next((each.facts(launch) for each in computed if each.has(launch)), ())
-
-    return ComputedValues(sources, general, of_view, sentences, facts_of)
+    return ComputedValues([LaunchValues(p, on_launch) for p in profiles], general, sentences)
 
 
 def _difference(profiles: Sequence[Profile]) -> Difference:
@@ -151,57 +137,29 @@ def difference_values(difference: Difference) -> Iterator[ComputedValue]:
     yield from values_in_texts(texts_of(difference), list(difference.evidence.values()))
     for pair in difference.pairs:
         for each in pair.attribution:
-            yield from _share(each)
-            yield from _times(each)
-        yield from _pair(pair)
-    yield from _next_step(difference)
+            yield from _of_attribution(each)
+        # The row of a kernel, in which a long name is cut.
+        words = pair.kernel.partition("<")[0]
+        pieces = [pair.time.before, pair.time.after] if pair.time else []
+        pieces += [pair.measured.factor] if pair.measured else []
+        rows = [(piece.label, piece.value, piece.unit or "x") for piece in pieces]
+        rows.append(("noise of the times", 100 * pair.verdict.noise, "%"))
+        yield from (computed(*row, words, "sentence", covered=_COVERED) for row in rows)
+    if step := difference.next:
+        if share := step.share:
+            label, words = "of the time after, saved by the next step", "saves total time after"
+            yield computed(label, share.value, share.unit, words, "sentence")
+        yield from forecast_values(step.cause) if step.cause else ()
     yield from values_of_evidence(difference.evidence.values())
 
 
-def _pair(pair: PairDifference) -> Iterator[ComputedValue]:
-    """The row of a kernel, in which a long name is cut."""
-    words = content_words(pair.kernel.partition("<")[0])
-    pieces = [pair.time.before, pair.time.after] if pair.time else []
-    pieces += [pair.measured.factor] if pair.measured else []
-    for piece in pieces:
-        quantity = Quantity(piece.value, piece.unit or "x")
-        yield ComputedValue(piece.label, quantity, words, "sentence", None, _COVERED)
-    noise = Quantity(100 * pair.verdict.noise, "%")
-    yield ComputedValue("noise of the times", noise, words, "sentence", None, _COVERED)
-
-
-def _share(each: Attribution) -> Iterator[ComputedValue]:
-    """Shares of the time saved or lost."""
-    if each.percent is None:
-        return
-    quantity = Quantity(each.percent.value, each.percent.unit)
-    label = f"share of the difference: {each.percent.label}"
-    for words in {content_words(each.what), content_words(each.what.partition(";")[0])}:
-        yield ComputedValue(label, quantity, words, "sentence", None, _COVERED)
-
-
-def _times(each: Attribution) -> Iterator[ComputedValue]:
-    """Times of the line that an item names, before and after."""
+def _of_attribution(each: Attribution) -> Iterator[ComputedValue]:
+    """Its share of the time saved or lost; and the times of the line that it names."""
+    if each.percent is not None:
+        label = f"share of the difference: {each.percent.label}"
+        for words in {content_words(each.what), content_words(each.what.partition(";")[0])}:
+            quantity = each.percent.quantity
+            yield ComputedValue(label, quantity, words, "sentence", None, _COVERED)
     rows = {(file_name(place.file), place.line) for place in (each.before, each.after) if place}
-    for piece in each.numbers:
-        quantity = Quantity(piece.value, piece.unit)
-        yield from (
-            ComputedValue(piece.label, quantity, frozenset(), "sentence", row) for row in rows
-        )
-
-
-def _next_step(difference: Difference) -> Iterator[ComputedValue]:
-    step = difference.next
-    if step is None:
-        return
-    if step.share:
-        share = Quantity(step.share.value, step.share.unit)
-        yield ComputedValue("of the time after, saved by the next step", share, _TOTAL, "sentence")
-    if cause := step.cause:
-        for factor in cause.forecast:
-            words = content_words(cause.title)
-            label = f"forecast for {cause.label}"
-            yield ComputedValue(label, Quantity(factor, "x"), words, "sentence")
-
-
-_TOTAL = content_words("saves total time after")
+    for piece, row in product(each.numbers, rows):
+        yield computed(piece.label, piece.value, piece.unit, "", "sentence", row)

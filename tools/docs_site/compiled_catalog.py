@@ -11,7 +11,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-FOLDER = Path(__file__).parent
+FOLDER = Path(__file__).resolve().parents[2] / "keet/catalog"
 COMPILED = FOLDER / "compiled.json"
 _SINGLE_FILES = (
     "availability",
@@ -31,20 +31,14 @@ _SINGLE_FILES = (
 def compiled_text() -> str:
     """The whole catalog as JSON, one entry per line: `loading` splits it by lines."""
     tables: dict[str, Any] = {name: _toml(FOLDER / f"{name}.toml") for name in _SINGLE_FILES}
-    metrics = tables["metrics"] = _folder("metrics")
+    metrics: dict[str, Any] = {}
+    for path in sorted((FOLDER / "metrics").glob("*.toml")):
+        for key, row in _toml(path).items():
+            if metrics.setdefault(key, row) is not row:
+                raise ValueError(f"{path.name}: the id {key!r} is taken")
+    tables["metrics"] = metrics
     tables["metric_ids"] = {name: key for key, row in metrics.items() for name in row["names"]}
     return "{\n" + ",\n".join(_table(name, table) for name, table in tables.items()) + "\n}\n"
-
-
-def _folder(name: str) -> dict[str, Any]:
-    """The entries of all files of a folder; each id is in exactly one of them."""
-    entries: dict[str, Any] = {}
-    for path in sorted((FOLDER / name).glob("*.toml")):
-        for key, row in _toml(path).items():
-            if key in entries:
-                raise ValueError(f"{path.name}: the id {key!r} is taken")
-            entries[key] = row
-    return entries
 
 
 def _toml(path: Path) -> dict[str, Any]:
