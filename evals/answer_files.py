@@ -23,7 +23,9 @@ _QUOTED = 160
 _MARK = 8
 """Characters of the prompt's digest after its id: they show which prompt text an answer belongs
 to."""
-_ENDED_AT_THE_LIMIT = frozenset({"length", "max_tokens"})
+_ENDED_AT_THE_LIMIT = ("length", "max_tokens")
+_NO_JSON = object()
+Document = dict[str, Any]
 
 
 def batch_id(prompt: Prompt) -> str:
@@ -38,12 +40,11 @@ def _shortened(prompt_id: str, length: int) -> str:
     return f"{prompt_id[: length - len(mark) - 1]}.{mark}"
 
 
-def _forms(prompt: Prompt) -> Iterator[str]:
+def _forms(prompt: Prompt) -> tuple[str, ...]:
     """Ids by which a line may name the prompt: its own, that of a batch, and that of older batches
     without a digest."""
-    yield prompt.id
-    yield _shortened(prompt.id, ID_LENGTH - _MARK - 1)
-    yield _shortened(prompt.id, ID_LENGTH)
+    lengths = (ID_LENGTH - _MARK - 1, ID_LENGTH)
+    return (prompt.id, *(_shortened(prompt.id, length) for length in lengths))
 
 
 def batch_lines(
@@ -51,14 +52,14 @@ def batch_lines(
 ) -> Iterator[str]:
     """One request per prompt; without a model, the lines name none."""
     for prompt in prompts:
-        body = {
-            **({"model": model} if model else {}),
-            "messages": [
-                {"role": "system", "content": prompt.system},
-                {"role": "user", "content": prompt.user},
-            ],
-            **({"max_completion_tokens": max_output} if max_output else {}),
-        }
+        messages = [
+            {"role": "system", "content": prompt.system},
+            {"role": "user", "content": prompt.user},
+        ]
+        body: Document = {"model": model} if model else {}
+        body["messages"] = messages
+        if max_output:
+            body["max_completion_tokens"] = max_output
         line = {"custom_id": batch_id(prompt), "method": "POST", "url": _URL, "body": body}
         yield json.dumps(line, ensure_ascii=False) + "\n"
 
@@ -91,49 +92,45 @@ def import_files(folder: RunFolder, paths: Iterable[Path], model: str | None = N
     """Add every answer of the files that the run does not have yet. A bad line is reported and does
     not stop the others; existing answers stay."""
     reader = _Reader(folder, model)
-    for path, lines in _filled([(path, _lines(path)) for path in paths]):
-        if not lines:
-            reader.failures.append(Failure(str(path), "it is empty"))
-        for number, line in lines:
-            reader.take(line, f"{path}:{number}")
-    return Imported(reader.added, reader.already_there, reader.failures)
-
-
-_Lines = list[tuple[int, bytes]]
-"""Lines that are not empty, with their numbers."""
-
-
-def _filled(files: list[tuple[Path, _Lines]]) -> list[tuple[Path, _Lines]]:
+    files = [(path, _lines(path)) for path in paths]
     if not any(lines for _, lines in files):
         names = ", ".join(str(path) for path, _ in files)
         raise UsageError(f"nothing was added: {names} is empty; name the file with the answers")
-    return files
+    for path, lines in files:
+        if not lines:
+            reader.failures.append(Failure(str(path), "it is empty"))
+        for number, line in lines:
+            try:
+                reader.take(line)
+            except _Bad as problem:
+                reader.failures.append(Failure(f"{path}:{number}", str(problem)))
+    return Imported(reader.added, reader.already_there, reader.failures)
 
 
-def _lines(path: Path) -> _Lines:
+def _lines(path: Path) -> list[tuple[int, bytes]]:
+    """Lines that are not empty, with their numbers. A file that is one JSON document is refused:
+    each of its lines would be reported as bad."""
     try:
         content = path.read_bytes().removeprefix(b"\xef\xbb\xbf")
     except OSError as problem:
         reason = reason_of(problem)
         raise UsageError(f"{path}: the file cannot be read ({reason}); name another file") from None
     lines = [each for each in enumerate(content.splitlines(), 1) if each[1].strip()]
-    _refuse_one_document(path, content, len(lines))
+    document = _parsed(content)
+    if isinstance(document, list) or (document is not _NO_JSON and len(lines) > 1):
+        kind, filtered = ("array", ".[]") if isinstance(document, list) else ("object", ".")
+        raise UsageError(
+            f"{path} is one JSON {kind}, but one line per answer is needed; "
+            f"convert it: jq -c '{filtered}' {path}"
+        )
     return lines
 
 
-def _refuse_one_document(path: Path, content: bytes, lines: int) -> None:
-    """Without this check, each line of the file would be reported as bad."""
+def _parsed(content: bytes) -> Any:
     try:
-        document = json.loads(content)
+        return json.loads(content)
     except (ValueError, RecursionError):
-        return
-    kind = "array" if isinstance(document, list) else "object"
-    if kind == "array" or lines > 1:
-        each = ".[]" if kind == "array" else "."
-        raise UsageError(
-            f"{path} is one JSON {kind}, but one line per answer is needed; "
-            f"convert it: jq -c '{each}' {path}"
-        )
+        return _NO_JSON
 
 
 class _Reader:
@@ -148,16 +145,18 @@ class _Reader:
         self.added = self.already_there = 0
         self.failures: list[Failure] = []
 
-    def take(self, line: bytes, where: str) -> None:
-        try:
-            document = _document(line)
-            prompt, mark = self._prompt(document)
-            self._check_words(document, prompt, mark)
-            self._add(self._answer(document, prompt))
-        except _Bad as problem:
-            self.failures.append(Failure(where, str(problem)))
+    def take(self, line: bytes) -> None:
+        """Raises `_Bad`."""
+        document = _parsed(line)
+        if document is _NO_JSON:
+            raise _Bad("it is not JSON")
+        if not isinstance(document, dict):
+            raise _Bad("it is not a JSON object")
+        prompt, mark = self._prompt(document)
+        self._check_words(document, prompt, mark)
+        self._add(self._answer(document, prompt))
 
-    def _prompt(self, document: dict[str, Any]) -> tuple[Prompt, str | None]:
+    def _prompt(self, document: Document) -> tuple[Prompt, str | None]:
         """The prompt, and the digest that the line gives, if any."""
         given = document.get("custom_id", document.get("id"))
         if not isinstance(given, str):
@@ -169,74 +168,68 @@ class _Reader:
             raise _Bad(f"the run has no prompt {_quote(given)}")
         return self._prompts[form], mark
 
-    def _check_words(self, document: dict[str, Any], prompt: Prompt, mark: str | None) -> None:
+    def _check_words(self, document: Document, prompt: Prompt, mark: str | None) -> None:
         """Contexts change with keet, so its version shows a different prompt text where there is no
         digest."""
-        own = document.get("prompt_digest")
+        own, run = document.get("prompt_digest"), self._run
         if mark not in (None, prompt.digest[:_MARK]) or own not in (None, prompt.digest):
             raise _Bad(f"{OTHER_WORDS} {prompt.id}; import it into the run that it came from")
-        if (version := document.get("prompt_version")) not in (None, self._run.prompt_version):
+        if (version := document.get("prompt_version")) not in (None, run.prompt_version):
             raise _Bad(
                 f"it answers prompts of version {_quote(version)}, "
-                f"but this run has version {self._run.prompt_version}"
+                f"but this run has version {run.prompt_version}"
             )
-        known = mark is not None or own is not None
-        if not known and (keet := document.get("keet")) not in (None, self._run.keet):
+        if mark is None and own is None and (keet := document.get("keet")) not in (None, run.keet):
             raise _Bad(
-                f"its prompt was made by keet {_quote(keet)}, those of this run by "
-                f"{self._run.keet}; "
+                f"its prompt was made by keet {_quote(keet)}, those of this run by {run.keet}; "
                 "add a prompt_digest to show that the prompts are the same"
             )
 
-    def _answer(self, document: dict[str, Any], prompt: Prompt) -> Answer:
-        body = _body(document)
-        said = _said(document, body)
+    def _answer(self, document: Document, prompt: Prompt) -> Answer:
+        """A model named here takes precedence over the server's name for it, but not over what the
+        line says."""
+        response = document.get("response")
+        body = response.get("body") if isinstance(response, dict) else document
+        body = body if isinstance(body, dict) else {}
+        reply = _reply(document, body)
         usage = body.get("usage")
-        counts: dict[str, Any] = usage if isinstance(usage, dict) else body
+        counts = usage if isinstance(usage, dict) else body
+        named = body.get("model")
+        named = harmless(named) if isinstance(named, str) and named else None
+        if (model := self._model or named) is None:
+            raise _Bad(reply.error or "it names no model; add --model")
+        if body is document and named not in (None, model, model.partition(":")[2]):
+            raise _Bad(f"it was answered by {_quote(named)}, but --model is {model}")
+        seconds = body.get("seconds")
         return Answer(
             id=prompt.id,
-            model=self._whose(document, body, said),
+            model=model,
             date=_date(body),
             keet=self._run.keet,
             prompt_version=self._run.prompt_version,
             prompt_digest=prompt.digest,
-            text=said.text,
+            text=reply.text,
             input_tokens=_count(counts, "prompt_tokens", "input_tokens"),
             output_tokens=_count(counts, "completion_tokens", "output_tokens"),
-            seconds=_seconds(body),
-            error=said.error,
+            seconds=float(seconds) if isinstance(seconds, int | float) else None,
+            error=reply.error,
         )
 
-    def _whose(self, document: dict[str, Any], body: dict[str, Any], said: _Reply) -> str:
-        """A model named here takes precedence over the server's name for it, but not over what the
-        line says."""
-        named = _text_or_none(body.get("model"))
-        if (whose := self._model or named) is None:
-            raise _Bad(said.error or "it names no model; add --model")
-        written = body is document and named is not None
-        if written and named not in (whose, whose.partition(":")[2]):
-            raise _Bad(f"it was answered by {_quote(named)}, but --model is {whose}")
-        return whose
-
     def _add(self, answer: Answer) -> None:
-        before = self._known.get((answer.model, answer.id))
-        if answer.error is not None:
-            self._keep_error(answer, before)
-            raise _Bad(answer.error)
-        if before is not None and before.error is None:
-            if before.text != answer.text:
-                raise _Bad(
-                    f"{answer.model} already has another answer to {answer.id}, which is kept"
-                )
-            self.already_there += 1
-            return
-        self._save(answer)
-        self.added += 1
-
-    def _keep_error(self, answer: Answer, before: Answer | None) -> None:
         """A prompt without an answer is counted once, and never replaces an answer."""
-        if before is None or (before.error is not None and _essence(before) != _essence(answer)):
+        before = self._known.get((answer.model, answer.id))
+        has_answer = before is not None and before.error is None
+        if answer.error is not None:
+            if before is None or (not has_answer and _essence(before) != _essence(answer)):
+                self._save(answer)
+            raise _Bad(answer.error)
+        if before is None or not has_answer:
             self._save(answer)
+            self.added += 1
+        elif before.text != answer.text:
+            raise _Bad(f"{answer.model} already has another answer to {answer.id}, which is kept")
+        else:
+            self.already_there += 1
 
     def _save(self, answer: Answer) -> None:
         self._folder.add(answer)
@@ -248,68 +241,43 @@ def _essence(answer: Answer) -> tuple[object, ...]:
     return answer.error, answer.text, answer.input_tokens, answer.output_tokens
 
 
-def _document(line: bytes) -> dict[str, Any]:
-    try:
-        document = json.loads(line)
-    except (ValueError, RecursionError):
-        raise _Bad("it is not JSON") from None
-    if not isinstance(document, dict):
-        raise _Bad("it is not a JSON object")
-    return document
-
-
-def _body(document: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a batch's response; in the short form, those of the line itself."""
+def _reply(document: Document, body: Document) -> _Reply:
+    """An empty answer of a model is not the same as a line without an answer. An error that is a
+    text is taken as the record of a run has it, so that answers can move between runs unchanged."""
     response = document.get("response")
-    body = response.get("body") if isinstance(response, dict) else document
-    return body if isinstance(body, dict) else {}
-
-
-def _said(document: dict[str, Any], body: dict[str, Any]) -> _Reply:
-    response = document.get("response")
-    in_batch = isinstance(response, dict)
-    text, finish = _choice(body) if in_batch else (body.get("text"), body.get("finish_reason"))
+    if isinstance(response, dict):
+        text, finish = _choice(body)
+    else:
+        text, finish = body.get("text"), body.get("finish_reason")
     said = harmless(text) if isinstance(text, str) else ""
     if error := document.get("error") or body.get("error"):
-        return _Reply(said, _error(error))
+        message = error.get("message") or error if isinstance(error, dict) else error
+        told = _quote(message)
+        return _Reply(said, told if isinstance(error, str) else f"an error: {told}")
     if isinstance(response, dict) and (status := response.get("status_code", 200)) != 200:
         return _Reply("", f"status {_quote(status)}")
-    return _Reply(said, _missing(text, said, finish))
-
-
-def _error(error: object) -> str:
-    """A text is taken as the record of a run has it, so that answers can move between runs
-    unchanged."""
-    return _quote(error) if isinstance(error, str) else f"an error: {_quote(_message(error))}"
-
-
-def _missing(text: object, said: str, finish: object) -> str | None:
-    """An empty answer of a model is not the same as a line without an answer."""
     if finish == "content_filter":
-        return "a content filter stopped it"
-    if isinstance(finish, str) and finish in _ENDED_AT_THE_LIMIT:
-        return CUT
+        return _Reply(said, "a content filter stopped it")
+    if finish in _ENDED_AT_THE_LIMIT:
+        return _Reply(said, CUT)
     if said.strip():
-        return None
-    return EMPTY if isinstance(text, str) or finish is not None else "it holds no text"
+        return _Reply(said)
+    is_empty = isinstance(text, str) or finish is not None
+    return _Reply(said, EMPTY if is_empty else "it holds no text")
 
 
-def _choice(body: dict[str, Any]) -> tuple[object, object]:
+def _choice(body: Document) -> tuple[object, object]:
+    """Text and finish reason. Some servers return the text as a list of parts."""
     choices = body.get("choices")
     first = choices[0] if isinstance(choices, list) and choices else None
     if not isinstance(first, dict):
         return None, None
     message = first.get("message")
     content = message.get("content") if isinstance(message, dict) else first.get("text")
-    return _joined(content), first.get("finish_reason")
-
-
-def _joined(content: object) -> object:
-    """Some servers return a list of parts."""
-    if not isinstance(content, list):
-        return content
-    parts = (part.get("text") for part in content if isinstance(part, dict))
-    return "".join(part for part in parts if isinstance(part, str))
+    if isinstance(content, list):
+        texts = (part.get("text") for part in content if isinstance(part, dict))
+        content = "".join(text for text in texts if isinstance(text, str))
+    return content, first.get("finish_reason")
 
 
 def harmless(text: str) -> str:
@@ -317,43 +285,26 @@ def harmless(text: str) -> str:
     return text.encode("utf-8", errors="replace").decode("utf-8")
 
 
-def _message(error: object) -> object:
-    return error.get("message") or error if isinstance(error, dict) else error
-
-
 def _quote(value: object) -> str:
     text = one_line(harmless(str(value)))
     return text if len(text) <= _QUOTED else text[:_QUOTED] + " ..."
 
 
-def _text_or_none(value: object) -> str | None:
-    return harmless(value) if isinstance(value, str) and value else None
-
-
-def _count(counts: dict[str, Any], *names: str) -> int | None:
+def _count(counts: Document, *names: str) -> int | None:
     values = (counts.get(name) for name in names)
     return next((value for value in values if type(value) is int and value >= 0), None)
 
 
-def _seconds(body: dict[str, Any]) -> float | None:
-    value = body.get("seconds")
-    return float(value) if isinstance(value, int | float) else None
-
-
-def _date(body: dict[str, Any]) -> str:
+def _date(body: Document) -> str:
     """When the model answered, if the line gives a valid date; else now."""
-    if isinstance(date := body.get("date"), str) and _is_date(date):
-        return date
+    try:
+        datetime.datetime.fromisoformat(body["date"])
+    except (KeyError, TypeError, ValueError):
+        pass
+    else:
+        return str(body["date"])
     try:
         made = datetime.datetime.fromtimestamp(body["created"], datetime.UTC)
     except (KeyError, TypeError, ValueError, OverflowError, OSError):
         return now()
     return made.isoformat(timespec="seconds")
-
-
-def _is_date(text: str) -> bool:
-    try:
-        datetime.datetime.fromisoformat(text)
-    except ValueError:
-        return False
-    return True

@@ -7,11 +7,13 @@ miss it is a point, which says nothing about kernels that differ from the sample
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from operator import itemgetter
 from statistics import fmean
+from typing import TypeVar
 
 SEED = 9
 RESAMPLES = 4000
@@ -20,6 +22,9 @@ _OUTSIDE = 0.025
 _BY_CHANCE = 0.05
 
 Pair = tuple[float, float]
+Item = TypeVar("Item")
+Value = TypeVar("Value")
+_Drawn = Callable[[Sequence[float]], Sequence[float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,26 +46,35 @@ class Paired:
     """keet minus baseline."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Cluster:
-    """What the mean needs of a cluster."""
-
-    count: int
-    keet: float
-    baseline: float
+def clusters(
+    items: Iterable[Item], cluster_of: Callable[[Item], str], value: Callable[[Item], Value]
+) -> list[list[Value]]:
+    """The values of the items by cluster, such as the sample that they are about."""
+    by_cluster: defaultdict[str, list[Value]] = defaultdict(list)
+    for item in items:
+        by_cluster[cluster_of(item)].append(value(item))
+    return list(by_cluster.values())
 
 
 def paired(clusters: Sequence[Sequence[Pair]]) -> Paired:
     """Items of one cluster are drawn together, because variants of a sample are not independent."""
-    kept = [_summed(cluster) for cluster in clusters if cluster]
-    if not kept:
+    sides = [tuple(zip(*cluster)) for cluster in clusters if cluster]
+    if not sides:
         raise ValueError("there is nothing to take a mean of")
-    seen = list(_drawn(kept))
-    keet, baseline = _means(kept)
+    counts = [len(ours) for ours, _ in sides]
+    sums = [[sum(side[at]) for side in sides] for at in (0, 1)]
+
+    def means(drawn: _Drawn) -> Pair:
+        count = sum(drawn(counts))
+        keet, baseline = (sum(drawn(side)) / count for side in sums)
+        return keet, baseline
+
+    keet, baseline = means(list)
+    draws = [means(drawn) for drawn in _draws(len(sides), RESAMPLES)]
     return Paired(
-        _interval(keet, (ours for ours, _ in seen)),
-        _interval(baseline, (theirs for _, theirs in seen)),
-        _interval(keet - baseline, (ours - theirs for ours, theirs in seen)),
+        _interval(keet, (ours for ours, _ in draws)),
+        _interval(baseline, (theirs for _, theirs in draws)),
+        _interval(keet - baseline, (ours - theirs for ours, theirs in draws)),
     )
 
 
@@ -99,32 +113,12 @@ def share(clusters: Sequence[Sequence[float]]) -> Interval:
     return Interval(1.0, 1 - unseen, 1.0) if values == {1.0} else Interval(0.0, 0.0, unseen)
 
 
-def _summed(cluster: Sequence[Pair]) -> _Cluster:
-    keet, baseline = zip(*cluster)
-    return _Cluster(len(cluster), sum(keet), sum(baseline))
-
-
-def _drawn(clusters: Sequence[_Cluster]) -> Iterator[Pair]:
-    counts = [cluster.count for cluster in clusters]
-    keet = [cluster.keet for cluster in clusters]
-    baseline = [cluster.baseline for cluster in clusters]
-    for drawn in _draws(len(clusters), RESAMPLES):
-        count = sum(drawn(counts))
-        yield sum(drawn(keet)) / count, sum(drawn(baseline)) / count
-
-
 @cache
-def _draws(size: int, count: int) -> list[Callable[[Sequence[float]], Sequence[float]]]:
+def _draws(size: int, count: int) -> list[_Drawn]:
     """The clusters of each draw: the same for all means over as many clusters."""
     draws = random.Random(SEED)
     chosen = (draws.choices(range(size), k=size) for _ in range(count))
     return [itemgetter(*each) if size > 1 else list for each in chosen]
-
-
-def _means(clusters: Sequence[_Cluster]) -> Pair:
-    count = sum(cluster.count for cluster in clusters)
-    keet = sum(cluster.keet for cluster in clusters)
-    return keet / count, sum(cluster.baseline for cluster in clusters) / count
 
 
 def _interval(mean: float, draws: Iterable[float]) -> Interval:

@@ -65,17 +65,13 @@ def _keet_context(report: Path, kernel: str) -> str:
     from keet.explanation.analyst import explain
     from keet.pages.context import context_text
 
-    profile, launch = _profile_and_launch(report, kernel)
+    profile, launch = profile_and_launch(report, kernel)
     return context_text(explain(profile, [launch], CAUSES), MAX_TOKENS, of=len(profile.launches))
 
 
-def profile_and_launch(sample: Sample, variant: str) -> tuple[Profile, Launch]:
-    """The report, and the launch that the sample is about."""
-    return _profile_and_launch(sample.report(variant), sample.kernel)
-
-
 @cache
-def _profile_and_launch(report: Path, kernel: str) -> tuple[Profile, Launch]:
+def profile_and_launch(report: Path, kernel: str) -> tuple[Profile, Launch]:
+    """The report, and the launch that the sample is about."""
     from keet.ingest import read_profile
 
     profile = read_profile(report)
@@ -128,12 +124,9 @@ def _with_includes(path: Path, seen: set[str]) -> Iterator[tuple[str, str]]:
 
 def numbered_source(sample: Sample, variant: str) -> str:
     """Each file under its name, with line numbers."""
+    fence = "```cuda" if sample.language == "cuda" else "```python"
     files = source_files(sample, variant).items()
-    return "\n\n".join(f"{name}:\n{_fence(sample)}\n{numbered(text)}\n```" for name, text in files)
-
-
-def _fence(sample: Sample) -> str:
-    return "```cuda" if sample.language == "cuda" else "```python"
+    return "\n\n".join(f"{name}:\n{fence}\n{numbered(text)}\n```" for name, text in files)
 
 
 def numbered(text: str) -> str:

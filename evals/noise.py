@@ -1,78 +1,34 @@
-"""Measures how far two captures of an unchanged kernel differ: the noise that `keet diff` assumes.
+"""How far two captures of an unchanged kernel differ: the noise that `keet diff` assumes.
 
-    python -m evals.noise capture --runs 3 > noise.csv              needs a GPU, nvcc, ncu
     python -m evals.noise summary evals/results/noise_h200_*.csv
     python -m evals.noise table                                     what `keet diff` makes of it
 
-`capture` builds samples and has ncu time each several times, with caches flushed and left warm.
-`summary` compares the captures of a file, which are of one session, with one another, with those of
-other files, and with the samples' reports, which are of sessions of their own.
+Each file has the captures of one session: CUDA samples (`slow` and `fast`), each timed several
+times by `ncu --metrics gpu__time_duration.sum --clock-control none`, with caches flushed (setting
+same) and with `--cache-control none` (warm). `summary` compares the captures of a file with one
+another, with those of other files, and with the samples' reports, which are of sessions of their
+own.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
-import io
 import itertools
 import math
-import shutil
 import statistics
-import subprocess
 import sys
-import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from keet.comparison.timing.pair_timing import deviation_across_days, deviation_within_hour
 from keet.ingest import read_profile
-from kernels_samples.samples import HERE, Sample, load_samples
+from kernels_samples.samples import load_samples
 
-_METRICS = ("gpu__time_duration.sum", "gpc__cycles_elapsed.avg.per_second")
-_HEADER = ("name", "variant", "setting", "run", "kernel", "ns", "sm_hz")
-_SETTINGS = {"same": (), "warm": ("--cache-control", "none")}
 _BINS = ((0, 20_000), (20_000, 100_000), (100_000, math.inf))
 Captures = Mapping[tuple[str, str, str], Sequence[float]]
 """Nanoseconds by sample, variant and setting."""
-
-
-def capture(samples: Iterable[Sample], runs: int) -> Iterator[tuple[object, ...]]:
-    with tempfile.TemporaryDirectory() as folder:
-        work = shutil.copytree(HERE, Path(folder) / "samples")
-        wanted = [sample for sample in samples if sample.language == "cuda"]
-        with ThreadPoolExecutor() as builders:
-            done = list(builders.map(lambda sample: _build(work / sample.name), wanted))
-        built = [sample for sample, well in zip(wanted, done, strict=True) if well]
-        for run, sample in itertools.product(range(1, runs + 1), built):
-            for variant, setting in itertools.product(("slow", "fast"), _SETTINGS):
-                for kernel, ns, hz in _timed(work / sample.name, sample.kernel, variant, setting):
-                    yield sample.name, variant, setting, run, kernel, ns, hz
-
-
-def _build(folder: Path) -> bool:
-    commands = [
-        ["nvcc", "-std=c++17", "-O3", "-arch=native", "-lineinfo", "-o", v, f"{v}.cu", "problem.cu",
-         "../harness/harness.cu"] for v in ("slow", "fast")
-    ]  # fmt: skip
-    return all(subprocess.run(c, cwd=folder, check=False).returncode == 0 for c in commands)
-
-
-def _timed(folder: Path, kernel: str, variant: str, setting: str) -> Iterator[tuple[str, str, str]]:
-    command = [
-        *("ncu", "--csv", "--page", "raw", "--print-units", "base", "--clock-control", "none"),
-        *("--metrics", ",".join(_METRICS), *_SETTINGS[setting]),
-        *("--kernel-id", f"::regex:^{kernel}:1", f"./{variant}", "--seed", "1", "--once"),
-    ]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    lines = [line for line in done.stdout.splitlines() if line.startswith('"')]
-    for row in list(csv.DictReader(io.StringIO("\n".join(lines))))[1:]:  # the first has units
-        ns, hz = (row[metric].replace(",", "") for metric in _METRICS)
-        yield row["Kernel Name"].partition("(")[0], ns, hz
-
-
-# --- what they show
 
 
 def read(path: Path) -> Captures:
@@ -176,24 +132,12 @@ def _noise(ns: float, runs: int, sessions: int, differ: int) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="evals.noise", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    taking = commands.add_parser("capture")
-    taking.add_argument("names", nargs="*", help="samples; all of CUDA if none")
-    taking.add_argument("--runs", type=int, default=3)
     commands.add_parser("summary").add_argument("files", type=Path, nargs="+")
     commands.add_parser("table")
     args = parser.parse_args()
-    if args.command == "table":
-        sys.stdout.writelines(f"{line}\n" for line in table())
-        return
-    if args.command == "summary":
-        sys.stdout.writelines(f"{line}\n" for line in summary([read(path) for path in args.files]))
-        return
-    writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(_HEADER)
-    chosen = [s for s in load_samples() if not args.names or s.name in args.names]
-    for row in capture(chosen, args.runs):
-        writer.writerow(row)
-        sys.stdout.flush()
+    is_table = args.command == "table"
+    lines = table() if is_table else summary([read(path) for path in args.files])
+    sys.stdout.writelines(f"{line}\n" for line in lines)
 
 
 if __name__ == "__main__":

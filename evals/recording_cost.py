@@ -1,32 +1,24 @@
-"""Measures the cost of recording a plain run, and how far recorded times differ from run to run.
-
-On a machine with a GPU, after tests/data/programs/runs/capture.sh has built the programs:
-
-    python -m evals.recording_cost measure evals/results/plain_runs_h200_1.csv [PROGRAM ...]
-
-Anywhere, over the sessions:
+"""The cost of recording a plain run, and how far recorded times differ from run to run.
 
     python -m evals.recording_cost summary evals/results/plain_runs_h200_*.csv
+
+Each file is of one session, with the programs that tests/data/programs/runs/capture.sh builds: five
+runs of each without the recorder and five with it, in turn, after one that loads everything from
+disk.
 """
 
 from __future__ import annotations
 
 import csv
 import math
-import os
-import shlex
 import statistics
-import subprocess
 import sys
-import tempfile
-import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations, product
 from pathlib import Path
 from typing import NamedTuple
 
-BUILD = Path("/tmp/keet-runs")
 PROGRAMS = (
     "./managed_flags 100",
     "./growing",
@@ -39,7 +31,6 @@ PROGRAMS = (
     "./names 200000",
     "python3 layers.py",
 )
-RUNS = 5
 
 
 class Row(NamedTuple):
@@ -51,51 +42,6 @@ class Row(NamedTuple):
     kernel: str
     launches: int
     busy_ns: float
-
-
-def measure(target: Path, programs: Sequence[str]) -> None:
-    """Alternates runs with and without the recorder."""
-    with target.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(Row._fields)
-        for program in programs:
-            _wall(program, {})  # the first run loads everything from disk
-            for run in range(RUNS):
-                writer.writerow(Row(program, run, _wall(program, {}), "", 0, 0.0))
-                writer.writerows(_recorded(program, run))
-            file.flush()
-
-
-def _wall(program: str, environment: dict[str, str]) -> float:
-    began = time.monotonic()
-    subprocess.run(
-        shlex.split(program),
-        cwd=BUILD,
-        env={**os.environ, **environment},
-        stdout=subprocess.DEVNULL,
-        check=True,
-    )
-    return round(time.monotonic() - began, 4)
-
-
-def _recorded(program: str, run: int) -> Iterator[Row]:
-    from keet.collect.plain_run import INJECTION
-    from keet.collect.recorder import build_recorder, read_recording
-    from keet.profile.timeline import tabulate
-
-    with tempfile.TemporaryDirectory() as folder:
-        own = {INJECTION: str(build_recorder()), "KEET_RECORD_DIR": folder}
-        wall = _wall(program, own)
-        table = tabulate(read_recording(Path(folder)).records, "cupti")
-    kernels: dict[str, list[float]] = defaultdict(lambda: [0, 0.0])
-    for kernel in table.kernels:
-        kernels[kernel.name][0] += kernel.launches
-        kernels[kernel.name][1] += kernel.busy_ns
-    for name, (launches, busy) in kernels.items():
-        yield Row(program, run, wall, name[:60], int(launches), round(busy))
-
-
-# --- the summary
 
 
 def summary(paths: Sequence[Path]) -> str:
@@ -167,16 +113,7 @@ def _spread(pairs: Sequence[tuple[float, float]]) -> str:
     return f"{math.sqrt(statistics.fmean(x * x for x in logs)):.1%} ({max(logs):.1%} at most)"
 
 
-def main(words: Sequence[str]) -> int:
-    if len(words) > 1 and words[0] == "measure":
-        measure(Path(words[1]), words[2:] or PROGRAMS)
-    elif len(words) > 1 and words[0] == "summary":
-        sys.stdout.write(summary([Path(word) for word in words[1:]]) + "\n")
-    else:
-        sys.stderr.write(__doc__ or "")
-        return 2
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    if len(sys.argv) < 3 or sys.argv[1] != "summary":
+        sys.exit(__doc__)
+    sys.stdout.write(summary([Path(word) for word in sys.argv[2:]]) + "\n")

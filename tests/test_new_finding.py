@@ -13,11 +13,9 @@ import keet.findings
 import kernels_samples.samples
 from evals.diagnosis.answers import answers_of, truth_of, whole
 from evals.diagnosis.scoring import score
-from evals.mcq.kinds.pairs_and_edits import edit_drafts
-from evals.mcq.report_facts import Facts
 from keet.agent import prompts
 from kernels_samples.casebook.counts import planted
-from kernels_samples.samples import Sample, load_sample, load_samples
+from kernels_samples.samples import Sample, load_sample
 from tests.conftest import Keet
 
 NEW = "warm_registers"
@@ -103,12 +101,9 @@ def test_a_model_may_claim_it() -> None:
 
 
 def test_evals_know_it(sample: Sample, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    reports = [Facts(each, "slow") for each in load_samples()[:8]]
     monkeypatch.setattr(kernels_samples.samples, "HERE", tmp_path / "samples")
     row = score(truth_of(sample), whole(answers_of(sample)))
     assert (row.rank, row.nvidia_rank is None) == (1, False)
-    drafts = edit_drafts([*reports, Facts(sample, "slow")])
-    assert "Cool the registers" in {draft.options[0] for draft in drafts}
     assert NEW in planted()
 
 

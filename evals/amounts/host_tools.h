@@ -16,7 +16,7 @@
 
 static int wrong_results = 0;
 
-// A hash of 32 bits; known_truth.py has the same.
+// A hash of 32 bits.
 static inline unsigned mix(unsigned x) {
     x ^= x >> 16;
     x *= 0x7feb352dU;

@@ -1,5 +1,5 @@
 // Kernels with loops: some read the same values again in every iteration, most do not.
-// invariant_truth.py tells which.
+// invariant_truth.json tells which.
 #include "host_tools.h"
 
 // Reads and writes of flags between blocks, ordered by the memory model.

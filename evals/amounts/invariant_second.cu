@@ -1,5 +1,5 @@
 // Held out: ten kernels read the same again in every iteration of a loop, twenty only seem to.
-// invariant_second_truth.py tells which. Nothing may be tuned on them.
+// invariant_second_truth.json tells which. Nothing may be tuned on them.
 #include "second_tools.h"
 
 struct Settings {

@@ -1,4 +1,4 @@
-// Kernels as people write them, each launched once, whose amounts of work known_truth.py computes.
+// Kernels as people write them, each launched once, whose amounts of work known_truth.json has.
 #include <cuda_fp16.h>
 
 #include "host_tools.h"

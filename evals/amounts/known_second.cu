@@ -1,4 +1,4 @@
-// Held out: kernels in the styles of many authors whose amounts known_second_truth.py computes.
+// Held out: kernels in the styles of many authors whose amounts known_second_truth.json has.
 // Nothing may be tuned on them.
 #include "second_tools.h"
 

@@ -1,5 +1,5 @@
-// A third set, of kernels as public repositories have them, whose amounts known_third_truth.py
-// computes. Held out until its first score; rules were improved on them afterwards.
+// A third set, of kernels as public repositories have them, whose amounts known_third_truth.json
+// has. Held out until its first score; rules were improved on them afterwards.
 #define SUMS_FILE "third_sums.inc"
 #include "second_tools.h"
 #include <cuda_fp16.h>

@@ -9,7 +9,7 @@ struct Sum {
     const char* kernel;
     double value;
 };
-// What the emulation got; second_truth.py writes it. A program of another set names its own file.
+// What the emulation got; emulated.py compares it. A program of another set names its own file.
 #ifndef SUMS_FILE
 #define SUMS_FILE "second_sums.inc"
 #endif

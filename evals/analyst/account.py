@@ -3,16 +3,23 @@ attributed."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from statistics import median
 from typing import NamedTuple
 
-from evals.analyst.report_sets import LOCKED, ReportSet, Source, over, profile_of, report_set
+from evals.analyst.report_sets import (
+    LOCKED,
+    ReportSet,
+    Source,
+    by_group,
+    over,
+    profile_of,
+    report_set,
+)
 from evals.pages import Heading, Part, Prose, Table, number_cell
 from keet.analysis.account import UNKNOWN, Account, TimePart, account_of
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import TimeModel
-from keet.profile import Launch
 
 CLOSES = 0.1
 """Allowed difference between the sum of the parts and 100 %, in percentage points."""
@@ -41,11 +48,6 @@ class Closing(NamedTuple):
         return max(self.gap, self.child_gap, -self.least) <= CLOSES
 
 
-def parts_of_launch(launch: Launch, *, reads_code: bool) -> Sequence[TimePart]:
-    view = LaunchView(launch, reads_code=reads_code)
-    return account_of(view, TimeModel(view))
-
-
 def closing(group: str, name: str, kind: ReportSet, parts: Sequence[TimePart]) -> Closing:
     every = [*Account(tuple(parts)).all()]
     return Closing(
@@ -55,16 +57,12 @@ def closing(group: str, name: str, kind: ReportSet, parts: Sequence[TimePart]) -
         abs(_sum(parts) - 100),
         max((abs(_sum(p.children) - p.percent.value) for p in every if p.children), default=0.0),
         min((float(part.percent.value) for part in every), default=0.0),
-        _sum([part for part in every if not part.children and _is_unknown(part)]),
+        _sum([part for part in every if not part.children and part.id.split(".")[-1] == UNKNOWN]),
     )
 
 
 def _sum(parts: Sequence[TimePart]) -> float:
     return sum(float(part.percent.value) for part in parts)
-
-
-def _is_unknown(part: TimePart) -> bool:
-    return part.id.rpartition(".")[2] == UNKNOWN
 
 
 def closings(sources: Sequence[Source], processes: int = 1) -> list[Closing]:
@@ -77,15 +75,15 @@ def of_source(source: Source) -> list[Closing]:
     if profile is None:
         return []
     with_code = {launch.id for launch in profile.with_code(profile.launches)}
-    return [
-        closing(
-            source.group,
+    rows = []
+    for launch in profile.launches:
+        view = LaunchView(launch, reads_code=launch.id in with_code)
+        name, parts = (
             f"{source.name} #{launch.id} {launch.kernel}",
-            report_set(launch),
-            parts_of_launch(launch, reads_code=launch.id in with_code),
+            account_of(view, TimeModel(view)),
         )
-        for launch in profile.launches
-    ]
+        rows.append(closing(source.group, name, report_set(launch), parts))
+    return rows
 
 
 # --- the page
@@ -99,26 +97,31 @@ of the launch over all SMs."""
 
 
 def page_parts(rows: Sequence[Closing]) -> list[Part]:
+    """For locked families only sums are printed: showing their cases would invite fitting to
+    them."""
+    shown = [row for row in rows if row.group != LOCKED]
+    still_open = sorted(
+        (row for row in shown if not row.closes),
+        key=lambda row: -max(row.gap, row.child_gap, -row.least),
+    )
+    full = sorted((r for r in shown if r.kind == "full"), key=lambda row: -row.not_attributable)
     return [
         Prose(_summary(rows)),
-        Table(_sums(rows)),
+        Table(list(_sums(rows))),
         Prose(_NOTE),
         Heading("Not attributable"),
-        Table(_shares(rows)),
+        Table(list(_shares(rows))),
         Heading("Accounts that do not close"),
-        Table([_HEAD, *map(_cells, _open(rows))]),
+        Table([_HEAD, *map(_cells, still_open[:_LISTED])]),
         Heading("Largest part that is not attributable, full set"),
-        Table([_HEAD, *map(_cells, _least_attributed(rows))]),
+        Table([_HEAD, *map(_cells, full[:_LISTED])]),
     ]
 
 
 def full_set_median(rows: Sequence[Closing]) -> float | None:
     """Per cent of the time that is not attributable; None without full-set reports."""
-    return _median([row for row in rows if row.kind == "full"])
-
-
-def _median(rows: Sequence[Closing]) -> float | None:
-    return median(row.not_attributable for row in rows) if rows else None
+    shares = [row.not_attributable for row in rows if row.kind == "full"]
+    return median(shares) if shares else None
 
 
 def _summary(rows: Sequence[Closing]) -> str:
@@ -132,62 +135,29 @@ def _summary(rows: Sequence[Closing]) -> str:
     )
 
 
-def _sums(rows: Sequence[Closing]) -> list[tuple[str, ...]]:
-    head = ("launches of", "launches", "close", "largest gap", "largest gap of children", "least")
-    groups = {group: [r for r in rows if r.group == group] for group in _groups(rows)}
-    return [head, *(_sum_row(name, own) for name, own in {**groups, "all": rows}.items())]
+def _sums(rows: Sequence[Closing]) -> Iterator[tuple[str, ...]]:
+    yield "launches of", "launches", "close", "largest gap", "largest gap of children", "least"
+    for name, own in by_group(rows).items():
+        worst = (
+            max((row.gap for row in own), default=None),
+            max((row.child_gap for row in own), default=None),
+            min((row.least for row in own), default=None),
+        )
+        counts = str(len(own)), str(sum(row.closes for row in own))
+        yield name, *counts, *(number_cell(each, ".3f") for each in worst)
 
 
-def _groups(rows: Sequence[Closing]) -> list[str]:
-    return list(dict.fromkeys(row.group for row in rows))
-
-
-def _sum_row(name: str, rows: Sequence[Closing]) -> tuple[str, ...]:
-    return (
-        name,
-        str(len(rows)),
-        str(sum(row.closes for row in rows)),
-        number_cell(max((row.gap for row in rows), default=None), ".3f"),
-        number_cell(max((row.child_gap for row in rows), default=None), ".3f"),
-        number_cell(min((row.least for row in rows), default=None), ".3f"),
-    )
-
-
-def _shares(rows: Sequence[Closing]) -> list[tuple[str, ...]]:
+def _shares(rows: Sequence[Closing]) -> Iterator[tuple[str, ...]]:
     """Medians by kind of report, in per cent of the time."""
-    groups = {group: [r for r in rows if r.group == group] for group in _groups(rows)}
-    table = [("launches of", *(f"{kind} set, median (launches)" for kind in _SETS))]
-    for name, own in {**groups, "all": rows}.items():
-        by_set = [[row for row in own if row.kind == kind] for kind in _SETS]
-        table.append((name, *(_share_cell(each) for each in by_set)))
-    return table
-
-
-def _share_cell(rows: Sequence[Closing]) -> str:
-    return f"{_median(rows):.1f} % ({len(rows)})" if rows else "-"
+    yield "launches of", *(f"{kind} set, median (launches)" for kind in _SETS)
+    for name, own in by_group(rows).items():
+        by_set = [[row.not_attributable for row in own if row.kind == kind] for kind in _SETS]
+        yield name, *(f"{median(s):.1f} % ({len(s)})" if s else "-" for s in by_set)
 
 
 _HEAD = ("launch", "set", "gap", "gap of children", "least", "not attributable")
 
 
-def _open(rows: Sequence[Closing]) -> list[Closing]:
-    """For locked families only sums are printed: showing their cases would invite fitting to
-    them."""
-    found = [row for row in rows if not row.closes and row.group != LOCKED]
-    return sorted(found, key=lambda row: -max(row.gap, row.child_gap, -row.least))[:_LISTED]
-
-
-def _least_attributed(rows: Sequence[Closing]) -> list[Closing]:
-    found = [row for row in rows if row.kind == "full" and row.group != LOCKED]
-    return sorted(found, key=lambda row: -row.not_attributable)[:_LISTED]
-
-
 def _cells(row: Closing) -> tuple[str, ...]:
-    return (
-        row.name,
-        row.kind,
-        f"{row.gap:.3f}",
-        f"{row.child_gap:.3f}",
-        f"{row.least:.3f}",
-        f"{row.not_attributable:.1f} %",
-    )
+    numbers = (f"{number:.3f}" for number in (row.gap, row.child_gap, row.least))
+    return row.name, row.kind, *numbers, f"{row.not_attributable:.1f} %"

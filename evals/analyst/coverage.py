@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, get_args
 
 from evals.analyst.first_answer import FirstAnswer, first_answer
 from evals.analyst.perturbed import is_measured
-from evals.analyst.report_sets import ReportSet, Source, over, profile_of, report_set, subjects_in
+from evals.analyst.report_sets import (
+    ReportSet,
+    Source,
+    by_group,
+    over,
+    profile_of,
+    report_set,
+    subjects_in,
+)
 from evals.pages import Heading, Part, Points, Prose, Table
 from keet.diagnosis.diagnosis import diagnose
 from keet.explanation.analyst import explain
@@ -108,18 +116,9 @@ def page_parts(rows: Sequence[Answered | Unread]) -> list[Part]:
     read = [row for row in rows if isinstance(row, Answered)]
     return [
         Prose(_summary(rows, read)),
-        Table(_sums(read)),
+        Table(list(_sums(read))),
         Prose(_NOTE),
-        Heading("Without an answer"),
-        Table([_HEAD, *(_cells(row) for row in read if not row.is_answered)]),
-        Heading("Answered by a ceiling"),
-        Table([_HEAD, *(_cells(row) for row in read if row.means == "ceiling")]),
-        Heading("Answered by the unit that limits it"),
-        Table([_HEAD, *(_cells(row) for row in read if row.means == "limit")]),
-        Heading("Answered by asking for an optimised build"),
-        Table([_HEAD, *(_cells(row) for row in read if row.means == "debug build")]),
-        Heading("Answered by a finding"),
-        Table([_HEAD, *(_cells(row) for row in read if row.means == "finding")]),
+        *(part for kind, title in _LISTED.items() for part in _listed(title, kind, read)),
         Heading("How often each finding is raised"),
         Table(_raised(read)),
         Heading("Not counted"),
@@ -141,30 +140,35 @@ def _summary(rows: Sequence[Answered | Unread], read: Sequence[Answered]) -> str
     )
 
 
-def _sums(read: Sequence[Answered]) -> list[tuple[str, ...]]:
-    groups = {
-        **{row.group: row.group for row in read},
-        **{f"{kind} set": kind for kind in get_args(ReportSet)},
-    }
-    table: list[tuple[str, ...]] = [("reports of", "reports", *_KINDS)]
-    for name, key in groups.items():
-        table.append(_sum_row(name, [row for row in read if key in (row.group, row.kind)]))
-    return [*table, _sum_row("all", read)]
-
-
 _KINDS = ("finding", "ceiling", "limit", "debug build", "nothing")
+_LISTED = {
+    "nothing": "Without an answer",
+    "ceiling": "Answered by a ceiling",
+    "limit": "Answered by the unit that limits it",
+    "debug build": "Answered by asking for an optimised build",
+    "finding": "Answered by a finding",
+}
 
 
-def _sum_row(name: str, rows: Sequence[Answered]) -> tuple[str, ...]:
-    counts = Counter[str](row.means for row in rows)
-    return name, str(len(rows)), *(str(counts[kind]) for kind in _KINDS)
+def _sums(read: Sequence[Answered]) -> Iterator[tuple[str, ...]]:
+    yield "reports of", "reports", *_KINDS
+    groups = by_group(read)
+    every = groups.pop("all")
+    sets = {f"{kind} set": [r for r in read if r.kind == kind] for kind in get_args(ReportSet)}
+    for name, rows in {**groups, **sets, "all": every}.items():
+        counts = Counter(row.means for row in rows)
+        yield name, str(len(rows)), *(str(counts[kind]) for kind in _KINDS)
 
 
-_HEAD = ("report", "kernel", "set", "first answer", "headline")
-
-
-def _cells(row: Answered) -> tuple[str, ...]:
-    return row.report, row.kernel, row.kind, str(row.answer), row.headline
+def _listed(title: str, kind: str, read: Sequence[Answered]) -> Iterator[Part]:
+    yield Heading(title)
+    rows = [("report", "kernel", "set", "first answer", "headline")]
+    rows += [
+        (row.report, row.kernel, row.kind, str(row.answer), row.headline)
+        for row in read
+        if row.means == kind
+    ]
+    yield Table(rows)
 
 
 def _raised(read: Sequence[Answered]) -> list[tuple[str, ...]]:
@@ -173,7 +177,5 @@ def _raised(read: Sequence[Answered]) -> list[tuple[str, ...]]:
     anywhere = Counter(id_ for row in read for id_ in row.raised)
     ids = sorted(findings(), key=lambda id_: (-first[id_], -anywhere[id_], id_))
     head = ("finding", "first answer of reports", "raised on any kernel of reports")
-    rows = [
-        (id_, str(first[id_]), "-" if id_.startswith("at_") else str(anywhere[id_])) for id_ in ids
-    ]
-    return [head, *rows]
+    raised = {id_: "-" if id_.startswith("at_") else str(anywhere[id_]) for id_ in ids}
+    return [head, *((id_, str(first[id_]), raised[id_]) for id_ in ids)]

@@ -115,7 +115,9 @@ def score(prepared: Sequence[Prepared]) -> Score:
         other = max((gain for name, gain in gains.items() if name not in names), default=1.0)
         firsts.append(own > other)
         leads.append(1 / (1 + math.exp(-math.log(own / other) / _LEAD)))
-        errors.append(abs(math.log2(gains.get(each.case.spec.finding, 1.0) / _measured(each.case))))
+        errors.append(
+            abs(math.log2(gains.get(each.case.spec.finding, 1.0) / measured_gain(each.case)))
+        )
     value = _mean(leads) - 0.6 * _mean([min(2.0, e) for e in errors])
     value -= 0.25 * (_mean(_softly(promised)) + _mean(_softly(good)))
     told = [_mean([gain >= _PROMISE for gain in gains]) for gains in (promised, good)]
@@ -134,7 +136,8 @@ def _gains(each: Prepared) -> dict[str, float]:
     return {entry.candidate.id: entry.gain for entry in ranked if entry.possible >= worth}
 
 
-def _measured(case: Case) -> float:
+def measured_gain(case: Case) -> float:
+    """Of the fix of its cause alone."""
     alone = {step.finding: step.speedup for step in case.steps}
     return max(1.0, alone.get(case.spec.finding, case.speedup))
 
@@ -160,16 +163,13 @@ def search(prepared: Sequence[Prepared], steps: int, seed: int = 18) -> Score:
     return best
 
 
-def values() -> dict[str, float]:
-    return {name: float(parameters()[name]) for name in SEARCHED}
-
-
 def folds(prepared: Sequence[Prepared], count: int, steps: int) -> list[tuple[Score, Score]]:
     """Scores on the left-out families: with the current values, and with values fitted on the other
     families."""
     families = sorted({each.case.family.name for each in prepared})
     random.Random(18).shuffle(families)
-    start, found = values(), []
+    start = {name: float(parameters()[name]) for name in SEARCHED}
+    found = []
     for number in range(count):
         out: Collection[str] = set(families[number::count])
         theirs = [each for each in prepared if each.case.family.name in out]
@@ -188,7 +188,7 @@ def report(steps: int, parts: int) -> str:
         lines.append(f"fold {number}: today {before}; after a search on the others {after}")
     if steps and not parts:
         lines.append(f"after a search on all: {search(prepared, steps)}")
-        lines += [f"  {name} = {value:.2f}" for name, value in values().items()]
+        lines += [f"  {name} = {float(parameters()[name]):.2f}" for name in SEARCHED]
     return "\n".join(lines) + "\n"
 
 

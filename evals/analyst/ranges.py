@@ -16,7 +16,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from evals.analyst.fit import prepare
+from evals.analyst.fit import measured_gain, prepare
 from evals.casebook.answers import chosen_cases
 from keet.analysis.time_model import TimeModel
 from keet.diagnosis.diagnosis import is_worth, ranked_candidates
@@ -53,9 +53,7 @@ def residuals() -> list[Residual]:
         names = (case.spec.finding, *case.spec.accept)
         own = next((one for one in ranked if one.candidate.id in names), None)
         if own is not None and is_worth(own):
-            alone = {step.finding: step.speedup for step in case.steps}
-            gained = alone.get(case.spec.finding, case.speedup)
-            off = math.log2(max(1.0, gained) / own.possible)
+            off = math.log2(measured_gain(case) / own.possible)
             size = 1 + math.log2(own.possible)
             found.append(Residual(case.family.name, own.candidate.basis, off, size))
     return found

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from typing import Literal, NamedTuple, TypeVar
+from typing import Literal, NamedTuple, Protocol, TypeVar
 
 from evals.public_reports import SETS, reports_in
 from keet.errors import KeetError
@@ -118,21 +118,18 @@ def subjects(source: Source, most: int | None = None) -> list[Subject]:
 
 
 def subjects_in(profile: Profile, source: Source, most: int | None = None) -> list[Subject]:
-    """The longest launch of each kernel; at most `most` if the source names no kernels."""
+    """The longest launch of each kernel; at most `most` if the source names no kernels. A kernel
+    that was not launched stands for the longest of all."""
     longest = kernels_by_time(profile.launches)
     chosen = longest[:most]
     if source.kernels:
-        chosen = list(dict.fromkeys(_launch_of(kernel, longest) for kernel in source.kernels))
+        named = ([x for x in longest if x.name.function == kernel] for kernel in source.kernels)
+        found = (max(own or longest, key=lambda launch: launch.rank_time) for own in named)
+        chosen = list(dict.fromkeys(found))
     return [
         Subject(source, launch, tuple(one for one in profile.launches if one is not launch))
         for launch in chosen
     ]
-
-
-def _launch_of(kernel: str | None, longest: Sequence[Launch]) -> Launch:
-    """The longest launch of that function; if there is none, the longest of all."""
-    own = [launch for launch in longest if launch.name.function == kernel]
-    return max(own or longest, key=lambda launch: launch.rank_time)
 
 
 def kernels_by_time(launches: Iterable[Launch]) -> list[Launch]:
@@ -155,6 +152,20 @@ def report_set(launch: Launch) -> ReportSet:
 # --- work on all of them
 
 Result = TypeVar("Result")
+
+
+class Grouped(Protocol):
+    @property
+    def group(self) -> str: ...
+
+
+Row = TypeVar("Row", bound=Grouped)
+
+
+def by_group(rows: Sequence[Row]) -> dict[str, Sequence[Row]]:
+    """With all rows at the end."""
+    groups = dict.fromkeys(row.group for row in rows)
+    return {**{group: [r for r in rows if r.group == group] for group in groups}, "all": rows}
 
 
 def over(

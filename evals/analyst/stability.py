@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import NamedTuple
 
 from evals.analyst.first_answer import first_answer
 from evals.analyst.perturbed import Original, PerturbedLaunch, shared_code
-from evals.analyst.report_sets import Source, Subject, over, subjects
+from evals.analyst.report_sets import Source, Subject, by_group, over, subjects
 from evals.pages import Heading, Part, Prose, Table
 from keet.diagnosis.diagnosis import diagnose
 
@@ -85,12 +86,12 @@ id of the ceiling that is reached, else of the first finding, else nothing."""
 def page_parts(rows: Sequence[Stability], draws: int) -> list[Part]:
     return [
         Prose(_summary(rows, draws)),
-        Table(_sums(rows)),
+        Table(list(_sums(rows))),
         Prose(_NOTE),
         Heading("Which answers change into which"),
-        Table(_pairs(rows)),
+        Table(list(_pairs(rows))),
         Heading("Launches whose answer changes most"),
-        Table(_worst(rows)),
+        Table(list(_worst(rows))),
     ]
 
 
@@ -114,26 +115,17 @@ def _summary(rows: Sequence[Stability], draws: int) -> str:
     return f"{len(rows)} launches, {draws} draws each: {'; '.join(said)}.{failed}"
 
 
-def _sums(rows: Sequence[Stability]) -> list[tuple[str, ...]]:
-    head = ["launches of", "launches"]
-    for width in WIDTHS:
-        head += [f"changed, ±{width:.0%}", f"launches with a change, ±{width:.0%}"]
-    groups = {group: [r for r in rows if r.group == group] for group in _groups(rows)}
-    return [tuple(head), *(_sum_row(name, own) for name, own in {**groups, "all": rows}.items())]
+def _sums(rows: Sequence[Stability]) -> Iterator[tuple[str, ...]]:
+    heads = ((f"changed, ±{w:.0%}", f"launches with a change, ±{w:.0%}") for w in WIDTHS)
+    yield "launches of", "launches", *chain.from_iterable(heads)
+    for name, own in by_group(rows).items():
+        cells = [name, str(len(own))]
+        for width, share in shares(own).items():
+            cells += [f"{share:.2%}", str(sum(row.changed(width) > 0 for row in own))]
+        yield tuple(cells)
 
 
-def _groups(rows: Sequence[Stability]) -> list[str]:
-    return list(dict.fromkeys(row.group for row in rows))
-
-
-def _sum_row(name: str, rows: Sequence[Stability]) -> tuple[str, ...]:
-    cells = [name, str(len(rows))]
-    for width, share in shares(rows).items():
-        cells += [f"{share:.2%}", str(sum(row.changed(width) > 0 for row in rows))]
-    return tuple(cells)
-
-
-def _pairs(rows: Sequence[Stability]) -> list[tuple[str, ...]]:
+def _pairs(rows: Sequence[Stability]) -> Iterator[tuple[str, ...]]:
     """By number of draws at all widths, both directions together."""
     counts: Counter[tuple[str, ...]] = Counter()
     launches: Counter[tuple[str, ...]] = Counter()
@@ -142,21 +134,18 @@ def _pairs(rows: Sequence[Stability]) -> list[tuple[str, ...]]:
         others = {other: n for other, n in drawn.items() if other != row.answer}
         counts.update({tuple(sorted((row.answer, other))): n for other, n in others.items()})
         launches.update(tuple(sorted((row.answer, other))) for other in others)
-    head = ("answer", "other answer", "draws", "launches")
-    listed = counts.most_common(_LISTED // 2)
-    return [head, *((*pair, str(n), str(launches[pair])) for pair, n in listed)]
+    yield "answer", "other answer", "draws", "launches"
+    for pair, n in counts.most_common(_LISTED // 2):
+        yield *pair, str(n), str(launches[pair])
 
 
-def _worst(rows: Sequence[Stability]) -> list[tuple[str, ...]]:
+def _worst(rows: Sequence[Stability]) -> Iterator[tuple[str, ...]]:
+    yield "launch", "answer", *(f"other answers, ±{width:.0%}" for width in WIDTHS)
     changing = [row for row in rows if any(row.changed(width) for width in WIDTHS)]
     changing.sort(key=lambda row: [-row.errors, *(-row.changed(width) for width in WIDTHS)])
-    head = ("launch", "answer", *(f"other answers, ±{width:.0%}" for width in WIDTHS))
-    return [head, *(_worst_row(row) for row in changing[:_LISTED])]
-
-
-def _worst_row(row: Stability) -> tuple[str, ...]:
-    others = (
-        ", ".join(f"{n} {id_}" for id_, n in row.drawn[width].most_common() if id_ != row.answer)
-        for width in WIDTHS
-    )
-    return row.name, row.answer, *(other or "-" for other in others)
+    for row in changing[:_LISTED]:
+        others = (
+            ", ".join(f"{n} {id_}" for id_, n in row.drawn[w].most_common() if id_ != row.answer)
+            for w in WIDTHS
+        )
+        yield row.name, row.answer, *(other or "-" for other in others)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from evals.diagnosis.answers import Answer, NoAnswer, Truth, answer_of
 from keet.errors import KeetError
-from kernels_samples.casebook.cases import Case, Side, load_cases
+from kernels_samples.casebook.cases import Case, load_cases
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,13 @@ class Facts:
     """Speed-up of the fastest measured variant of the problem over the code before the fix."""
 
 
+class Fix(NamedTuple):
+    finding: str
+    speedup: float
+    names: tuple[str, ...]
+    """Findings that mean the same cause."""
+
+
 @dataclass(frozen=True, slots=True)
 class Read:
     """A case with its answers."""
@@ -48,6 +56,15 @@ class Read:
     truth: Truth
     before: Answer | NoAnswer
     after: Answer | NoAnswer
+
+    @property
+    def fixes(self) -> list[Fix]:
+        """With the gain of each alone."""
+        facts, own = self.facts, self.truth.names
+        return [
+            Fix(finding, gain, own if finding == facts.finding else (finding,))
+            for finding, gain in facts.steps or ((facts.finding, facts.speedup),)
+        ]
 
 
 def chosen_cases(split: str = "work") -> list[Case]:
@@ -62,15 +79,13 @@ def read_all(cases: Sequence[Case]) -> list[Read]:
 
 
 def read_case(case: Case) -> Read:
-    return Read(
-        facts_of(case),
-        truth_of(case),
-        _answer(case, case.spec.before),
-        _answer(case, case.spec.after),
-    )
+    before, after = (_answer(case, side) for side in (case.spec.before, case.spec.after))
+    return Read(facts_of(case), truth_of(case), before, after)
 
 
 def facts_of(case: Case) -> Facts:
+    sides = case.measured.sides.items()
+    own = [side for name, side in sides if name.partition("/")[0] == case.spec.problem]
     return Facts(
         case.id,
         case.family.name,
@@ -87,31 +102,18 @@ def facts_of(case: Case) -> Facts:
         tuple((step.finding, step.speedup) for step in case.steps),
         case.launch_share >= 0.5,
         f"{case.spec.problem}/{case.spec.before}",
-        case.before.median_us / min(side.median_us for side in _same_problem(case)),
+        case.before.median_us / min(side.median_us for side in own),
     )
-
-
-def _same_problem(case: Case) -> list[Side]:
-    sides = case.measured.sides.items()
-    return [side for name, side in sides if name.partition("/")[0] == case.spec.problem]
 
 
 def truth_of(case: Case) -> Truth:
     spec = case.spec
     steps = [step.finding for step in spec.step]
-    file = case.family.source.name
-    return Truth(
-        case.id,
-        spec.finding,
-        spec.accept,
-        tuple(_unique([*spec.also, *steps], without=(spec.finding, *spec.accept))),
-        tuple((file, line) for line in case.lines),
-        tuple(_unique([spec.finding, *spec.accept, *steps])),
-    )
-
-
-def _unique(names: Iterable[str], without: Sequence[str] = ()) -> list[str]:
-    return [name for name in dict.fromkeys(names) if name not in without]
+    own = (spec.finding, *spec.accept)
+    others = dict.fromkeys(name for name in (*spec.also, *steps) if name not in own)
+    lines = tuple((case.family.source.name, line) for line in case.lines)
+    fixed = tuple(dict.fromkeys([*own, *steps]))
+    return Truth(case.id, spec.finding, spec.accept, tuple(others), lines, fixed)
 
 
 def _answer(case: Case, variant: str) -> Answer | NoAnswer:
@@ -119,5 +121,4 @@ def _answer(case: Case, variant: str) -> Answer | NoAnswer:
         profile = case.profile(variant)
     except KeetError as error:
         return NoAnswer(f"{type(error).__name__}: the profile cannot be read")
-    launch = case.launch(profile)
-    return answer_of(launch, [one for one in profile.launches if one is not launch])
+    return answer_of(case.launch(profile), profile.launches)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence, Set
-from dataclasses import asdict, dataclass
-from itertools import groupby
+from dataclasses import dataclass
 from typing import Any
 
-from evals.bootstrap import RESAMPLES, Paired, paired, share
+from evals.bootstrap import RESAMPLES, clusters, paired, share
 from evals.casebook.answers import Facts, Read
 from evals.diagnosis import nvidia
-from evals.diagnosis.answers import Answer, Claim
-from evals.diagnosis.scoring import ALARM, FINDINGS, rank_in, score
+from evals.diagnosis.answers import Answer, Claim, claim_for, is_within
+from evals.diagnosis.scoring import ALARM, score
 from evals.pages import Heading, Part, Points, Prose, Table, interval_cell, paired_cells
 from kernels_samples.casebook.cases import MILD
 
@@ -97,7 +96,7 @@ def _alarm(read: Read, before: Answer, confirmed: Set[str]) -> AlarmScore:
     ]
     return AlarmScore(
         read.facts,
-        rank_in(before.claims[:FINDINGS], names) is not None,
+        claim_for(before, names) is not None,
         _first(before),
         any(gain >= ALARM and meant & set(names) for meant, gain in rules),
         tuple(map(_shown, promised)),
@@ -110,16 +109,16 @@ def _alarm(read: Read, before: Answer, confirmed: Set[str]) -> AlarmScore:
 def _confirmed(lookalike: Read, reads: Sequence[Read]) -> set[str]:
     """Findings whose fix gained `PROMISE` or more in another case that starts from the same code: a
     forecast for them is right, although the look-alike is about another finding."""
-    found: set[str] = set()
     own = lookalike.facts
-    for read in reads:
-        facts = read.facts
-        if (facts.family, facts.start) != (own.family, own.start) or facts.id == own.id:
-            continue
-        for finding, gain in facts.steps or ((facts.finding, facts.speedup),):
-            if gain >= PROMISE:
-                found.update(read.truth.names if finding == facts.finding else (finding,))
-    return found
+    return {
+        name
+        for read in reads
+        if (read.facts.family, read.facts.start) == (own.family, own.start)
+        and read.facts.id != own.id
+        for fix in read.fixes
+        if fix.speedup >= PROMISE
+        for name in fix.names
+    }
 
 
 def _shown(claim: Claim) -> str:
@@ -176,58 +175,17 @@ def parts_of(scores: Scores, title: str) -> list[Part]:
 
 def _answer(scores: Scores) -> str:
     causes, alarms = scores.causes, scores.alarms
-    named = [
-        sum(rank == 1 for rank in ranks)
-        for ranks in (
-            [each.rank for each in causes],
-            [each.nvidia_global_rank for each in causes],
-            [each.nvidia_rank for each in causes],
-        )
-    ]
+    ranks: list[Callable[[CauseScore], int | None]] = [lambda each: each.rank, *_NVIDIA.values()]
+    keet, global_rules, all_rules = (sum(rank(each) == 1 for each in causes) for rank in ranks)
     families = len({each.facts.family for each in causes})
     return (
-        f"keet names the cause first for {named[0]} of {len(causes)} cases from {families} "
-        f"families, NVIDIA's rules for {named[1]} by their global estimates and for {named[2]} by "
-        f"all. It is silent on {sum(each.silent for each in causes)} and raises "
+        f"keet names the cause first for {keet} of {len(causes)} cases from {families} "
+        f"families, NVIDIA's rules for {global_rules} by their global estimates and for "
+        f"{all_rules} by all. It is silent on {sum(each.silent for each in causes)} and raises "
         f"{sum(each.raised for each in alarms)} of {len(alarms)} look-alikes. "
         f"{sum(not each.promised for each in alarms)} look-alikes get no finding with a forecast "
         f"of {PROMISE}x or more; {sum(not each.unconfirmed for each in alarms)} if findings are "
         "left out that another measured case with the same start confirms."
-    )
-
-
-def _overall(scores: Scores) -> Iterator[tuple[str, ...]]:
-    yield "", "keet", "NVIDIA", "keet - NVIDIA"
-    for most in (1, 3):
-        for label, theirs in _NVIDIA.items():
-            yield f"top-{most}, {label}", *paired_cells(_hits(scores.causes, most, theirs))
-    if scores.alarms:
-        pairs = _clusters(scores.alarms, lambda e: (float(e.raised), float(e.nvidia_raised)))
-        yield "false alarms on look-alikes", *paired_cells(paired(pairs))
-        yield from _promises(scores.alarms)
-    for label, value in _SINGLE.items():
-        values = [[value(each) for each in group] for group in _by_family(scores.causes)]
-        yield label, interval_cell(share(values)), "-", "-"
-
-
-def _promises(alarms: Sequence[AlarmScore]) -> Iterator[tuple[str, ...]]:
-    label = f"look-alikes without a forecast of {PROMISE}x or more"
-    unpromised = _clusters(alarms, lambda e: (not e.promised, not e.nvidia_promises))
-    yield label, *paired_cells(paired(unpromised))
-    unrefuted = _clusters(alarms, lambda e: (not e.unconfirmed, not e.nvidia_unconfirmed))
-    yield "the same, confirmed findings left out", *paired_cells(paired(unrefuted))
-    at_best = [each for each in alarms if each.facts.best < PROMISE]
-    if at_best:
-        pairs = _clusters(at_best, lambda e: (not e.promised, not e.nvidia_promises))
-        label = f"the same, for the {len(at_best)} without a variant that is {PROMISE}x faster"
-        yield label, *paired_cells(paired(pairs))
-
-
-def _hits(
-    causes: Sequence[CauseScore], most: int, theirs: Callable[[CauseScore], int | None]
-) -> Paired:
-    return paired(
-        _clusters(causes, lambda each: (_within(each.rank, most), _within(theirs(each), most)))
     )
 
 
@@ -242,19 +200,58 @@ _SINGLE: dict[str, Callable[[CauseScore], float]] = {
 }
 
 
-def _within(rank: int | None, most: int) -> float:
-    return float(rank is not None and rank <= most)
+def _overall(scores: Scores) -> Iterator[tuple[str, ...]]:
+    yield "", "keet", "NVIDIA", "keet - NVIDIA"
+    for most in (1, 3):
+        for label, theirs in _NVIDIA.items():
+            yield _paired(
+                f"top-{most}, {label}",
+                scores.causes,
+                lambda each, most=most: is_within(each.rank, most),
+                lambda each, most=most, theirs=theirs: is_within(theirs(each), most),
+            )
+    alarms = scores.alarms
+    at_best = [each for each in alarms if each.facts.best < PROMISE]
+    if alarms:
+        yield _paired(
+            "false alarms on look-alikes",
+            alarms,
+            lambda each: each.raised,
+            lambda each: each.nvidia_raised,
+        )
+        label = f"look-alikes without a forecast of {PROMISE}x or more"
+        yield _paired(label, alarms, _is_modest, _is_nvidia_modest)
+        yield _paired(
+            "the same, confirmed findings left out",
+            alarms,
+            lambda each: not each.unconfirmed,
+            lambda each: not each.nvidia_unconfirmed,
+        )
+    if at_best:
+        label = f"the same, for the {len(at_best)} without a variant that is {PROMISE}x faster"
+        yield _paired(label, at_best, _is_modest, _is_nvidia_modest)
+    for label, value in _SINGLE.items():
+        yield label, interval_cell(share(_by_family(scores.causes, value))), "-", "-"
 
 
-def _by_family(scores: Sequence[Any]) -> list[list[Any]]:
+def _is_modest(each: AlarmScore) -> bool:
+    return not each.promised
+
+
+def _is_nvidia_modest(each: AlarmScore) -> bool:
+    return not each.nvidia_promises
+
+
+def _paired(
+    label: str, scores: Sequence[Any], ours: Callable[[Any], bool], theirs: Callable[[Any], bool]
+) -> tuple[str, ...]:
+    pairs = _by_family(scores, lambda each: (float(ours(each)), float(theirs(each))))
+    return label, *paired_cells(paired(pairs))
+
+
+def _by_family(scores: Sequence[Any], value: Callable[[Any], Any]) -> list[list[Any]]:
     ordered = sorted(scores, key=lambda each: each.facts.family)
-    return [list(group) for _, group in groupby(ordered, lambda each: each.facts.family)]
-
-
-def _clusters(
-    scores: Sequence[Any], values: Callable[[Any], tuple[float, float]]
-) -> list[list[tuple[float, float]]]:
-    return [[values(each) for each in group] for group in _by_family(scores)]
+    return clusters(ordered, lambda each: each.facts.family, value)
 
 
 _GROUP_HEAD = (
@@ -338,7 +335,7 @@ def _miss_cells(each: CauseScore) -> tuple[str, ...]:
 
 def document_of(scores: Scores) -> dict[str, Any]:
     return {
-        "cases": [asdict(each) for each in scores.causes],
-        "lookalikes": [asdict(each) for each in scores.alarms],
+        "cases": scores.causes,
+        "lookalikes": scores.alarms,
         "unscored": scores.unscored,
     }

@@ -7,18 +7,16 @@ gain of its fix alone. The mean of the others leaves out the case's own family.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
-from itertools import groupby
+from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from evals.bootstrap import RESAMPLES, Paired, paired
+from evals.bootstrap import RESAMPLES
 from evals.casebook.answers import Facts, Read
 from evals.diagnosis import nvidia
 from evals.diagnosis.answers import Answer
-from evals.diagnosis.scoring import FINDINGS, rank_in
-from evals.forecast.pairs import Pair, Range
-from evals.forecast.scoring import Row, Score, doublings, score_pair
+from evals.forecast.scoring import Pair, Row, range_of, score_pair
+from evals.forecast.task import MEANS, error, mean_of, spread_cell
 from evals.pages import Heading, Part, Points, Prose, Table, number_cell, paired_cells
 
 
@@ -52,31 +50,11 @@ def score_forecasts(reads: Sequence[Read], others: Sequence[Read]) -> Scores:
 
 def _pairs(read: Read) -> Iterator[tuple[Facts, Pair]]:
     answer, facts = read.before, read.facts
-    if not isinstance(answer, Answer):
-        return
-    steps = facts.steps or ((facts.finding, facts.speedup),)
-    for finding, measured in steps:
-        names = read.truth.names if finding == facts.finding else (finding,)
-        yield (
-            facts,
-            Pair(
-                facts.family,
-                facts.id,
-                f"{facts.id}: {finding}",
-                finding,
-                measured,
-                _range(answer, names),
-                nvidia.speedups(answer.global_advice),
-            ),
-        )
-
-
-def _range(answer: Answer, names: Sequence[str]) -> Range | None:
-    rank = rank_in(answer.claims[:FINDINGS], names)
-    if rank is None:
-        return None
-    claim = answer.claims[rank - 1]
-    return Range(claim.low, claim.likely, claim.high)
+    if isinstance(answer, Answer):
+        estimates = nvidia.speedups(answer.global_advice)
+        for finding, measured, names in read.fixes:
+            said, after = range_of(answer, names), f"{facts.id}: {finding}"
+            yield facts, Pair(facts.family, facts.id, after, finding, measured, said, estimates)
 
 
 # --- the page
@@ -128,66 +106,40 @@ def _cause(each: Forecast) -> str:
 
 def _answer(scores: Scores) -> str:
     rows = [each.row for each in scores.forecasts]
-    errors = (
-        fmean(row.keet.error for row in rows),
-        fmean(row.nvidia_error for row in rows),
-        fmean(row.naive.error for row in rows),
-    )
+    errors = (error, MEANS["largest"].theirs, MEANS["naive"].theirs)
+    ours, nvidias, others = (fmean(map(error_of, rows)) for error_of in errors)
     said = [row for row in rows if row.pair.said]
     held = sum(row.keet.covered for row in said)
     return (
-        f"Mean |log2| error of {len(rows)} fixes: keet {errors[0]:.2f}, NVIDIA's largest estimate "
-        f"{errors[1]:.2f}, the mean of the other families {errors[2]:.2f}. keet forecasts "
+        f"Mean |log2| error of {len(rows)} fixes: keet {ours:.2f}, NVIDIA's largest estimate "
+        f"{nvidias:.2f}, the mean of the other families {others:.2f}. keet forecasts "
         f"{len(said)} of the fixes, and {held} of these gains are within its range."
     )
 
 
-def _overall(rows: Sequence[Forecast]) -> Iterator[tuple[str, ...]]:
-    named: dict[str, tuple[Callable[[Row], float], Callable[[Row], float]]] = {
-        "error; baseline: NVIDIA's largest estimate": (_error, lambda r: r.nvidia_error),
-        "error; baseline: NVIDIA's nearest, in hindsight": (
-            _error,
-            lambda r: r.nvidia_nearest_error,
-        ),
-        "error; baseline: mean of the other families": (_error, lambda r: r.naive.error),
-        "error; baseline: always 1x": (_error, lambda r: r.silent_error),
-        "bias; baseline: NVIDIA's largest estimate": (
-            lambda r: r.keet.bias,
-            lambda r: doublings(r.nvidia, r.pair.measured),
-        ),
-        "range score; baseline: range of the others": (
-            lambda r: r.keet.range_score,
-            lambda r: r.naive.range_score,
-        ),
-    }
-    for label, (ours, theirs) in named.items():
-        yield label, *paired_cells(_paired(rows, ours, theirs))
-    said = [each for each in rows if each.row.pair.said]
-    for label, value in _MADE.items() if said else ():
-        yield label, *paired_cells(_made(said, value))
-
-
-_MADE: dict[str, Callable[[Score], float]] = {
-    "forecast made: error; baseline: mean of the others": lambda score: score.error,
-    "forecast made: gain within the range": lambda score: float(score.covered),
-    "forecast made: width of the range": lambda score: score.width,
+_OVERALL = {
+    "error; baseline: NVIDIA's largest estimate": "largest",
+    "error; baseline: NVIDIA's nearest, in hindsight": "nearest",
+    "error; baseline: mean of the other families": "naive",
+    "error; baseline: always 1x": "silent",
+    "bias; baseline: NVIDIA's largest estimate": "bias",
+    "range score; baseline: range of the others": "range_score",
+}
+_MADE = {
+    "forecast made: error; baseline: mean of the others": "naive",
+    "forecast made: gain within the range": "covered",
+    "forecast made: width of the range": "width",
 }
 
 
-def _made(rows: Sequence[Forecast], value: Callable[[Score], float]) -> Paired:
-    return _paired(rows, lambda row: value(row.keet), lambda row: value(row.naive))
-
-
-def _error(row: Row) -> float:
-    return row.keet.error
-
-
-def _paired(
-    rows: Sequence[Forecast], ours: Callable[[Row], float], theirs: Callable[[Row], float]
-) -> Paired:
-    ordered = sorted(rows, key=lambda each: each.facts.family)
-    groups = [list(group) for _, group in groupby(ordered, lambda each: each.facts.family)]
-    return paired([[(ours(each.row), theirs(each.row)) for each in group] for group in groups])
+def _overall(forecasts: Sequence[Forecast]) -> Iterator[tuple[str, ...]]:
+    """Whole families are drawn: in pairs of the casebook they are the sample."""
+    rows = [each.row for each in forecasts]
+    said = [row for row in rows if row.pair.said]
+    for labels, some in ((_OVERALL, rows), (_MADE, said)):
+        for label, name in labels.items():
+            if pair := mean_of(some, MEANS[name]):
+                yield label, *paired_cells(pair)
 
 
 def _shares(scores: Scores) -> Iterator[tuple[str, str]]:
@@ -238,12 +190,10 @@ def _group_cells(name: str, rows: Sequence[Row]) -> tuple[str, ...]:
 
 def _cells(each: Forecast) -> tuple[str, ...]:
     row = each.row
-    said = row.pair.said
-    spread = f"{said.low:.2f}-{said.likely:.2f}-{said.high:.2f}" if said else "-"
     return (
         row.pair.after,
         f"{row.pair.measured:.2f}",
-        spread + ("" if row.keet.covered or not said else " !"),
+        spread_cell(row),
         f"{row.keet.error:.2f}",
         number_cell(row.nvidia),
         f"{row.naive_range.likely:.2f}",
@@ -252,7 +202,7 @@ def _cells(each: Forecast) -> tuple[str, ...]:
 
 def document_of(scores: Scores) -> dict[str, Any]:
     return {
-        "fixes": [asdict(each) for each in scores.forecasts],
-        "lookalikes": [asdict(each) for each in scores.lookalikes],
+        "fixes": scores.forecasts,
+        "lookalikes": scores.lookalikes,
         "unscored": scores.unscored,
     }

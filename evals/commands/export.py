@@ -34,23 +34,15 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> None:
-    folder = RunFolder(args.run)
-    task = folder.run.task
-    prompts = folder.unanswered(args.model) if args.model else folder.prompts
-    lines = list(batch_lines(prompts, _bare(args.model), args.max_output))
-    Destination(args).write("".join(lines))
-    sys.stderr.write(_told(args, task, len(lines)))
-
-
-def _bare(model: str | None) -> str | None:
-    """The provider's own name: `gpt-5` for `openai:gpt-5`."""
+    folder, model = RunFolder(args.run), args.model
+    prompts = folder.unanswered(model) if model else folder.prompts
     if model and (provider := provider_of(model)):
-        return model.removeprefix(f"{provider}:")
-    return model
-
-
-def _told(args: Namespace, task: str, count: int) -> str:
-    if not count:
-        return f"{args.model} has answered all of it; next: keet eval score {args.run}\n"
-    named = f" --model {args.model}" if args.model else " --model NAME"
-    return f"{count} prompts of {task}; the answers: keet eval import {args.run} FILE{named}\n"
+        model = model.removeprefix(f"{provider}:")  # its own name: `gpt-5` for `openai:gpt-5`
+    lines = list(batch_lines(prompts, model, args.max_output))
+    Destination(args).write("".join(lines))
+    if lines:
+        named = f"{args.run} FILE --model {args.model or 'NAME'}"
+        told = f"{len(lines)} prompts of {folder.run.task}; the answers: keet eval import {named}"
+    else:
+        told = f"{args.model} has answered all of it; next: keet eval score {args.run}"
+    sys.stderr.write(f"{told}\n")

@@ -6,10 +6,12 @@ Needs no model and no GPU.
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 
-from evals.casebook.options import add_casebook_options, check_casebook_options
-from evals.task_command import add_options, finish
+from evals.casebook import task
+from evals.casebook.task import configure
+
+__all__ = ["EXAMPLES", "configure", "run"]
 
 EXAMPLES = """\
 examples:
@@ -23,17 +25,8 @@ exit codes: 0 done; 1 with --check: a threshold is missed
 """
 
 
-def configure(parser: ArgumentParser) -> None:
-    add_options(parser)
-    add_casebook_options(parser)
-
-
 def run(args: Namespace) -> int:
-    check_casebook_options(args)
-    from evals.casebook.task import add_forecast, read_splits
-    from evals.forecast.pairs import pairs_of_samples
+    from evals.forecast.scoring import pairs_of_samples
     from evals.forecast.task import result_of
-    from kernels_samples.samples import load_samples
 
-    samples = None if args.on == "casebook" else result_of(*pairs_of_samples(load_samples()))
-    return finish(args, add_forecast(samples, read_splits(args)))
+    return task.run(args, lambda samples: result_of(*pairs_of_samples(samples)), task.add_forecast)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator
 from pathlib import Path
 
 from evals.answer_files import Imported, import_files
@@ -36,27 +35,20 @@ def configure(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     folder = RunFolder(args.run)
     imported = import_files(folder, args.files, args.model)
-    sys.stderr.write("".join(_failures(imported)))
-    sys.stdout.write(_told(args, folder, imported))
+    for failure in imported.failures:
+        sys.stderr.write(f"{one_line(failure.where)}: {failure.why}\n")
+    sys.stdout.write(_summary(args, folder, imported))
     return ExitCode.SOME_FAILED if imported.failures else 0
 
 
-def _failures(imported: Imported) -> Iterator[str]:
-    for failure in imported.failures:
-        yield f"{one_line(failure.where)}: {failure.why}\n"
-
-
-def _told(args: Namespace, folder: RunFolder, imported: Imported) -> str:
+def _summary(args: Namespace, folder: RunFolder, imported: Imported) -> str:
+    failed = len(imported.failures)
     if not imported.added and not imported.already_there:
-        return _nothing(args, imported)
+        named = f" --model {args.model}" if args.model else ""
+        return (
+            f"nothing was added: {failed} lines brought no answer, each for the reason above; mend "
+            f"them, or ask again: keet eval export {args.run}{named}\n"
+        )
     counts = f"{imported.added} answers added, {imported.already_there} were there"
-    failed = f", {len(imported.failures)} lines brought none" if imported.failures else ""
-    return f"{counts}{failed}; next: keet eval score {folder.path}\n"
-
-
-def _nothing(args: Namespace, imported: Imported) -> str:
-    named = f" --model {args.model}" if args.model else ""
-    return (
-        f"nothing was added: {len(imported.failures)} lines brought no answer, each for the reason "
-        f"above; mend them, or ask again: keet eval export {args.run}{named}\n"
-    )
+    lacking = f", {failed} lines brought none" if failed else ""
+    return f"{counts}{lacking}; next: keet eval score {folder.path}\n"

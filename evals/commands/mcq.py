@@ -11,15 +11,12 @@ import json
 from argparse import ArgumentParser, Namespace
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
+from evals.mcq.guessers import Guess, guesses_of_all
+from evals.mcq.questions import KINDS, LETTERS, Question, all_questions
+from evals.pages import Heading, Part, Prose, Table, interval_cell, printed
 from keet.cli.arguments import Destination, add_output
 from keet.errors import UsageError
-
-if TYPE_CHECKING:
-    from evals.mcq.guessers import Guess
-    from evals.mcq.questions import Question
-    from evals.pages import Part
 
 EXAMPLES = """\
 examples:
@@ -28,8 +25,6 @@ examples:
   keet eval mcq --format json | jq '.questions[] | {id, text, options, correct}'
   keet eval mcq --format markdown -o evals/results/mcq.md
 """
-
-TITLE = "Multiple-choice questions"
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -40,26 +35,21 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> None:
-    from evals.mcq.guessers import guesses_of_all
-    from evals.mcq.questions import all_questions
-
     questions = all_questions()
     out = Destination(args)
     if args.show is not None:
-        out.write(shown(_found(questions, args.show), args.format))
-        return
-    out.write(_printed(questions, guesses_of_all(), args.format))
-
-
-def _found(questions: Sequence[Question], wanted: str) -> Question:
-    if found := next((question for question in questions if question.id == wanted), None):
-        return found
-    raise UsageError(f"there is no question {wanted!r}; ids: keet eval mcq --format json")
+        if not (found := [question for question in questions if question.id == args.show]):
+            told = f"there is no question {args.show!r}; ids: keet eval mcq --format json"
+            raise UsageError(told)
+        out.write(shown(found[0], args.format))
+    elif args.format == "json":
+        out.write(json.dumps(_document(questions, guesses_of_all()), indent=2) + "\n")
+    else:
+        parts = _parts(questions, guesses_of_all())
+        out.write(printed(args.format, "Multiple-choice questions", "keet eval mcq", parts))
 
 
 def shown(question: Question, wanted: str) -> str:
-    from evals.mcq.option_design import LETTERS
-
     if wanted == "json":
         return question.model_dump_json(indent=2) + "\n"
     reasons = {**question.why_wrong, question.correct: f"right: {question.why}"}
@@ -69,20 +59,9 @@ def shown(question: Question, wanted: str) -> str:
         for line in (f"{letter}) {text}", f"   {reasons[letter]}")
     ]
     held = ", ".join(question.answerable_from) or "none of source, raw and keet"
-    about = [*question.reports, *filter(None, [question.source_only])]
-    head = f"{question.id}, about {', '.join(about)}; the number is in: {held}"
+    about = ", ".join([*question.reports, *filter(None, [question.source_only])])
+    head = f"{question.id}, about {about}; the number is in: {held}"
     return "\n".join([head, "", question.text, "", *options]) + "\n"
-
-
-def _printed(questions: Sequence[Question], guessed: Sequence[Guess], wanted: str) -> str:
-    from evals.pages import Heading, as_markdown, as_text
-
-    if wanted == "json":
-        return json.dumps(_document(questions, guessed), indent=2) + "\n"
-    parts = list(_parts(questions, guessed))
-    if wanted == "markdown":
-        return as_markdown(TITLE, "keet eval mcq --format markdown", parts)
-    return as_text([Heading(TITLE), *parts])
 
 
 def _document(questions: Sequence[Question], guessed: Sequence[Guess]) -> dict[str, object]:
@@ -101,8 +80,6 @@ def _document(questions: Sequence[Question], guessed: Sequence[Guess]) -> dict[s
 
 
 def _parts(questions: Sequence[Question], guessed: Sequence[Guess]) -> Iterator[Part]:
-    from evals.pages import Heading, Prose, Table
-
     samples = len({question.sample for question in questions})
     reports = len({report for question in questions for report in question.reports})
     low, high = (pick(each.right.mean for each in guessed) for pick in (min, max))
@@ -117,32 +94,15 @@ def _parts(questions: Sequence[Question], guessed: Sequence[Guess]) -> Iterator[
     yield Prose(
         "Right by guessers without data, of 1; chance is 0.25 (95 % interval over samples)."
     )
-    yield Table(list(_guesses(guessed)))
+    guesses = ((guess.guesser, interval_cell(guess.right)) for guess in guessed)
+    yield Table([("guesser", "right"), *guesses])
 
 
 def _kinds(questions: Sequence[Question]) -> Iterator[Sequence[str]]:
-    from evals.mcq.option_design import LETTERS
-    from evals.mcq.questions import KINDS
-
     yield ("kind", "asks", "questions", *LETTERS, "raw", "keet")
-    for kind, (asks, _) in KINDS.items():
-        yield (kind, asks, *_counts([question for question in questions if question.kind == kind]))
-    yield ("all", "", *_counts(questions))
-
-
-def _counts(questions: Sequence[Question]) -> Iterator[str]:
-    from evals.mcq.option_design import LETTERS
-
-    yield str(len(questions))
-    yield from (
-        str(sum(question.correct == letter for question in questions)) for letter in LETTERS
-    )
-    for text in ("raw", "keet"):
-        yield str(sum(text in question.answerable_from for question in questions))
-
-
-def _guesses(guessed: Sequence[Guess]) -> Iterator[Sequence[str]]:
-    from evals.pages import interval_cell
-
-    yield ("guesser", "right")
-    yield from ((guess.guesser, interval_cell(guess.right)) for guess in guessed)
+    for kind, asks in {**KINDS, "all": ""}.items():
+        own = [question for question in questions if kind in (question.kind, "all")]
+        places = Counter(question.correct for question in own)
+        held = Counter(text for question in own for text in question.answerable_from)
+        counts = (len(own), *(places[x] for x in LETTERS), held["raw"], held["keet"])
+        yield (kind, asks, *map(str, counts))

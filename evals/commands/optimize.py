@@ -123,7 +123,10 @@ def run(args: Namespace) -> int:
         print_problem(problem)
     for line in _waiting_lines(still_open, evaluation):
         print_progress(line)
-    return _exit_code(still_open)
+    if still_open.problems:
+        return ExitCode.NOT_AVAILABLE
+    is_waiting = still_open.measurements or still_open.prompts
+    return ExitCode.WAITING if is_waiting else ExitCode.DONE
 
 
 def _asked(args: Namespace) -> dict[str, Any]:
@@ -154,14 +157,12 @@ def _read_result(path: Path) -> EvalResult:
 
 def _printed(args: Namespace, result: EvalResult) -> str:
     from evals.optimize.page import TITLE, parts_of
-    from evals.pages import Heading, as_markdown, as_text
+    from evals.pages import printed
 
     if args.format == "json":
         return result.model_dump_json(indent=1) + "\n"
-    if args.format == "markdown":
-        command = shlex.join(["keet", "eval", "optimize", str(args.folder), "--format", "markdown"])
-        return as_markdown(TITLE, command, parts_of(result))
-    return as_text([Heading(TITLE), *parts_of(result)])
+    command = shlex.join(["keet", "eval", "optimize", str(args.folder)])
+    return printed(args.format, TITLE, command, parts_of(result))
 
 
 def _waiting_lines(still_open: Open, evaluation: Evaluation) -> Iterator[str]:
@@ -184,10 +185,3 @@ def _waiting_lines(still_open: Open, evaluation: Evaluation) -> Iterator[str]:
     if still_open.measurements or still_open.prompts:
         words = ["keet", "eval", "optimize", str(evaluation.folder)]
         yield f"afterwards: {shlex.join(words)}"
-
-
-def _exit_code(still_open: Open) -> int:
-    if still_open.problems:
-        return ExitCode.NOT_AVAILABLE
-    is_waiting = still_open.measurements or still_open.prompts
-    return ExitCode.WAITING if is_waiting else ExitCode.DONE

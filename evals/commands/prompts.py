@@ -49,16 +49,11 @@ def configure(parser: ArgumentParser) -> None:
     )
 
 
-def _names(text: str) -> tuple[str, ...]:
-    names = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
-    if not names:
-        raise ArgumentTypeError("no name; write them with commas between")
-    return names
-
-
 def _conditions(text: str) -> tuple[Condition, ...]:
     """In the order of CONDITIONS, independent of the order given."""
-    names = _names(text)
+    names = [part.strip() for part in text.split(",") if part.strip()]
+    if not names:
+        raise ArgumentTypeError("no name; write them with commas between")
     if wrong := [name for name in names if name not in CONDITIONS]:
         raise ArgumentTypeError(f"{wrong[0]!r} is no condition; there are {', '.join(CONDITIONS)}")
     return tuple(condition for condition in CONDITIONS if condition in names)
@@ -78,28 +73,23 @@ def run(args: Namespace) -> None:
     if args.explanations is not None:
         reports = [report for question in questions for report in question.reports]
         options["explanations"] = explanation_digests(reports, args.explanations)
-    folder = RunFolder.create(args.run, _run_of(args, prompt_version(), made, options), made)
+    if not made:
+        raise UsageError("nothing is left to ask; name other --conditions")
+    asked = Run(
+        created=now(),
+        keet=__version__,
+        prompt_version=prompt_version(),
+        conditions=args.conditions,
+        samples=tuple(dict.fromkeys(prompt.sample for prompt in made)),
+        attempts=args.attempts,
+        options=options,
+    )
+    folder = RunFolder.create(args.run, asked, made)
     write_key(folder.path / "key.jsonl", questions)
     sys.stdout.write("".join(_summary(made)))
     sys.stdout.write(
         f"{args.run} is ready; next: keet eval ask {args.run} --model PROVIDER:NAME, "
         f"or keet eval export {args.run}\n"
-    )
-
-
-def _run_of(
-    args: Namespace, version: str, prompts: Sequence[Prompt], options: dict[str, Any]
-) -> Run:
-    if not prompts:
-        raise UsageError("nothing is left to ask; name other --conditions")
-    return Run(
-        created=now(),
-        keet=__version__,
-        prompt_version=version,
-        conditions=args.conditions,
-        samples=tuple(dict.fromkeys(prompt.sample for prompt in prompts)),
-        attempts=args.attempts,
-        options=options,
     )
 
 

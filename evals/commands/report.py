@@ -9,10 +9,6 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from evals.report.mcq import McqReport
 
 EXAMPLES = """\
 examples:
@@ -38,28 +34,17 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> None:
-    from evals.report.load_runs import open_earlier, open_runs
-    from evals.report.mcq import report_of
+    from evals.pages import printed
+    from evals.report.against import open_earlier, open_runs
+    from evals.report.mcq import parts_of, report_of
     from keet.cli.arguments import Destination
 
     destination = Destination(args)
     runs = open_runs(args.runs)
-    earlier = open_earlier(args.against) if args.against else None
-    destination.write(_printed(args, report_of(runs, earlier)))
-
-
-def _printed(args: Namespace, report: McqReport) -> str:
-    from evals.pages import Heading, as_markdown, as_text
-    from evals.report.mcq import parts_of
-
+    report = report_of(runs, open_earlier(args.against) if args.against else None)
     if args.format == "json":
-        return report.model_dump_json(indent=2) + "\n"
-    if args.format == "markdown":
-        return as_markdown("keet eval: mcq", _command(args), parts_of(report))
-    return as_text([Heading("keet eval: mcq"), *parts_of(report)])
-
-
-def _command(args: Namespace) -> str:
-    runs = " ".join(map(str, args.runs))
+        destination.write(report.model_dump_json(indent=2) + "\n")
+        return
     beside = f" --against {args.against}" if args.against else ""
-    return f"keet eval report {runs}{beside} --format markdown"
+    command = f"keet eval report {' '.join(map(str, args.runs))}{beside}"
+    destination.write(printed(args.format, "keet eval: mcq", command, parts_of(report)))

@@ -21,9 +21,6 @@ there
 """
 
 
-SCORES = "scores.jsonl"
-
-
 def configure(parser: ArgumentParser) -> None:
     parser.add_argument("run", type=Path, metavar="RUN", help="a folder of `keet eval prompts`")
 
@@ -38,7 +35,7 @@ def run(args: Namespace) -> None:
         raise UsageError(f"{args.run} has no answer yet; ask: keet eval ask {args.run} --help")
     check_versions(folder)
     found = scores(folder)
-    where = folder.path / SCORES
+    where = folder.path / "scores.jsonl"
     is_empty = all(score.outcome == "unscored" for score in found)
     if is_empty and where.is_file() and where.stat().st_size:
         raise UsageError(f"{none_scored(found)}; {where} is left as it was")

@@ -7,12 +7,12 @@ that knows the truth shows that full scores are possible.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from evals.diagnosis.answers import Answer, Answers, Claim, Truth
-from evals.diagnosis.scoring import FINDINGS, HealthyRow, Row, score, score_healthy
+from evals.diagnosis.answers import FINDINGS, Answer, Answers, Claim, Truth, is_within
+from evals.diagnosis.scoring import score, score_healthy
 from keet.findings import findings
 
 
@@ -44,18 +44,15 @@ def score_adversaries(cases: Sequence[Case]) -> list[AdversaryScore]:
 
 
 def _score_adversary(name: str, trick: Trick, cases: Sequence[Case]) -> AdversaryScore:
-    rows: list[Row] = []
-    healthy: list[HealthyRow] = []
-    for case in cases:
-        answers = trick(case, cases)
-        if case.healthy:
-            healthy += score_healthy(case.truth, answers)
-        else:
-            rows.append(score(case.truth, answers))
+    tried = [(case, trick(case, cases)) for case in cases]
+    rows = [score(case.truth, answers) for case, answers in tried if not case.healthy]
+    healthy = [
+        row for case, answers in tried if case.healthy for row in score_healthy(case.truth, answers)
+    ]
     return AdversaryScore(
         name,
         _mean([row.rank == 1 for row in rows]),
-        _mean([row.rank is not None and row.rank <= 3 for row in rows]),
+        _mean([is_within(row.rank, 3) for row in rows]),
         _mean([row.located for row in rows]),
         _mean([row.beside for row in rows]),
         _mean([bool(row.raised) for row in healthy]),
@@ -73,7 +70,7 @@ def a_claim(finding: str, places: tuple[tuple[str, int], ...] = ()) -> Claim:
     return Claim(finding, 1.5, 2.0, 3.0, places=places)
 
 
-def _same(case: Case, claims: Sequence[Claim]) -> Answers:
+def _same(case: Case, claims: Iterable[Claim]) -> Answers:
     answer = Answer(tuple(claims), kernel=case.truth.kernel)
     return dict.fromkeys(case.answers, answer)
 
@@ -90,10 +87,6 @@ def _wrong_line(case: Case, _: Sequence[Case]) -> Answers:
     return _same(case, [a_claim(case.truth.dominant, lines)])
 
 
-def _every_finding(case: Case, _: Sequence[Case]) -> Answers:
-    return _same(case, [a_claim(name) for name in sorted(findings())])
-
-
 def _every_line(case: Case, _: Sequence[Case]) -> Answers:
     lines = tuple(("slow.cu", line) for line in range(1, 500))
     return _same(case, [a_claim(case.truth.dominant, lines)])
@@ -106,11 +99,12 @@ def _commonest(case: Case, cases: Sequence[Case]) -> Answers:
 
 
 def _repeats(case: Case, _: Sequence[Case]) -> Answers:
-    return {name: _five_times(answer) for name, answer in case.answers.items()}
+    def five_times(answer: Answer) -> Answer:
+        return replace(
+            answer, claims=tuple(each for each in answer.claims for _ in range(FINDINGS))
+        )
 
-
-def _five_times(answer: Answer) -> Answer:
-    return replace(answer, claims=tuple(each for each in answer.claims for _ in range(FINDINGS)))
+    return {name: five_times(answer) for name, answer in case.answers.items()}
 
 
 def _of_another(case: Case, cases: Sequence[Case]) -> Answers:
@@ -120,22 +114,14 @@ def _of_another(case: Case, cases: Sequence[Case]) -> Answers:
     return dict.fromkeys(case.answers, after[0].answers["slow"])
 
 
-def _nothing(case: Case, _: Sequence[Case]) -> Answers:
-    return _same(case, [])
-
-
-def _alarm(case: Case, _: Sequence[Case]) -> Answers:
-    return _same(case, [a_claim("latency_bound")])
-
-
 TRICKS: Mapping[str, Trick] = {
     "knows the truth (not an attack)": _knows,
     "right finding, wrong line": _wrong_line,
     "right finding, every line of the file": _every_line,
-    "every finding there is": _every_finding,
+    "every finding there is": lambda case, _: _same(case, map(a_claim, sorted(findings()))),
     "the five commonest causes of the others": _commonest,
-    "latency_bound, always": _alarm,
+    "latency_bound, always": lambda case, _: _same(case, [a_claim("latency_bound")]),
     "keet's findings, five times each": _repeats,
     "keet's answer to another kernel": _of_another,
-    "no finding": _nothing,
+    "no finding": lambda case, _: _same(case, []),
 }

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from evals.diagnosis import nvidia
 from evals.diagnosis.nvidia import Advice
 from evals.difficulty import difficulty_of
+from evals.task_command import Unscored
 from keet.diagnosis.diagnosis import diagnose
 from keet.errors import KeetError
 from keet.ingest import read_profile
 from keet.profile import Launch
 from kernels_samples.samples import Sample
 
+FINDINGS = 5
+"""Number of findings that `keet explain` shows; further ones are not read, so that listing all
+findings does not help."""
 Spot = tuple[str, int]
 """File name and line."""
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(NamedTuple):
     """One of keet's findings."""
 
     id: str
@@ -55,18 +59,6 @@ class NoAnswer:
 Answers = Mapping[str, Answer]
 """By variant."""
 Reading = Mapping[str, Answer | NoAnswer]
-
-
-@dataclass(frozen=True, slots=True)
-class Unscored:
-    """Counted separately: neither right nor wrong."""
-
-    sample: str
-    variant: str
-    why: str
-
-    def __str__(self) -> str:
-        return f"{self.sample}, {self.variant}: {self.why}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,11 +125,12 @@ def _answer(sample: Sample, variant: str) -> Answer | NoAnswer:
     launch = next((one for one in launches if one.name.function == sample.kernel), None)
     if launch is None:
         return NoAnswer(f"the report has no launch of {sample.kernel}")
-    return answer_of(launch, [one for one in launches if one is not launch])
+    return answer_of(launch, launches)
 
 
-def answer_of(launch: Launch, beside: Sequence[Launch] = ()) -> Answer:
-    said = diagnose(launch, beside)
+def answer_of(launch: Launch, launches: Sequence[Launch]) -> Answer:
+    """`launches`: all of its report."""
+    diagnosis = diagnose(launch, [one for one in launches if one is not launch])
     claims = (
         Claim(
             finding.id,
@@ -147,12 +140,27 @@ def answer_of(launch: Launch, beside: Sequence[Launch] = ()) -> Answer:
             finding.confidence,
             tuple((Path(place.file).name, place.line) for place in finding.locations),
         )
-        for finding in said.findings
+        for finding in diagnosis.findings
     )
     return Answer(
         tuple(claims),
-        said.healthy,
+        diagnosis.healthy,
         nvidia.ranked(launch.rules),
         nvidia.ranked(launch.rules, only_global=True),
         launch.name.function,
     )
+
+
+def rank_in(claims: Sequence[Claim], names: Iterable[str]) -> int | None:
+    wanted = set(names)
+    return next((rank for rank, claim in enumerate(claims, 1) if claim.id in wanted), None)
+
+
+def claim_for(answer: Answer, names: Iterable[str]) -> Claim | None:
+    """The first of the findings that are read which has one of these names."""
+    rank = rank_in(answer.claims[:FINDINGS], names)
+    return None if rank is None else answer.claims[rank - 1]
+
+
+def is_within(rank: int | None, most: int) -> bool:
+    return rank is not None and rank <= most

@@ -6,13 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from evals.diagnosis import nvidia
-from evals.diagnosis.answers import Answer, Answers, Claim, Spot, Truth
+from evals.diagnosis.answers import FINDINGS, Answer, Answers, Claim, Spot, Truth, rank_in
 
 PLACES = 3
 """Number of places per finding that a reader looks at."""
-FINDINGS = 5
-"""Number of findings that `keet explain` shows; further ones are not read, so that listing all
-findings does not help."""
 ALARM = 1.1
 """A lower estimate of NVIDIA's rules for a healthy kernel is not a false alarm; the same limit as
 keet's."""
@@ -65,18 +62,11 @@ class HealthyRow:
 
 def claims_of(truth: Truth, answer: Answer) -> tuple[Claim, ...]:
     """The scored part of an answer: the first five findings, about the requested kernel."""
-    if _is_of_another(truth, answer):
-        return ()
-    return answer.claims[:FINDINGS]
+    return () if _is_of_another(truth, answer) else answer.claims[:FINDINGS]
 
 
 def _is_of_another(truth: Truth, answer: Answer) -> bool:
     return None not in (truth.kernel, answer.kernel) and truth.kernel != answer.kernel
-
-
-def rank_in(claims: Sequence[Claim], names: Iterable[str]) -> int | None:
-    wanted = set(names)
-    return next((rank for rank, claim in enumerate(claims, 1) if claim.id in wanted), None)
 
 
 def score(truth: Truth, answers: Answers) -> Row:
@@ -127,13 +117,12 @@ def _names_first(truth: Truth, answer: Answer, limit: str) -> bool:
     return answer.healthy == limit or rank_in(answer.claims[:1], (limit,)) == 1
 
 
-# --- why a hit is one
+# --- why a hit is one, and a miss
 
 
 def _reasons(truth: Truth, answers: Answers) -> Iterator[str]:
     claims = claims_of(truth, answers["slow"])
-    rank = rank_in(claims, truth.names)
-    if rank:
+    if rank := rank_in(claims, truth.names):
         yield f"cause: finding {rank} of {len(claims)} is {_shown(claims[rank - 1])}"
         hit = [spot for spot in claims[rank - 1].places[:PLACES] if spot in truth.lines]
         yield from (f"location: {_spots([spot])} is a line of the cause" for spot in hit[:1])
@@ -142,16 +131,21 @@ def _reasons(truth: Truth, answers: Answers) -> Iterator[str]:
             yield f"left: {variant} is limited by {left}, which comes first"
 
 
-# --- why a miss is one
-
-
 def _misses(truth: Truth, answers: Answers) -> Iterator[str]:
     slow, claims = answers["slow"], claims_of(truth, answers["slow"])
     rank = rank_in(claims, truth.names)
-    if rank != 1:
-        yield f"cause: {_why_not_first(truth, rank, slow)}"
-    if rank and not set(claims[rank - 1].places[:PLACES]) & set(truth.lines):
-        yield f"location: {_why_not_there(claims[rank - 1])}; the cause is at {_spots(truth.lines)}"
+    if _is_of_another(truth, slow):
+        yield f"cause: the answer is about {slow.kernel}, not {truth.kernel}"
+    elif rank is None:
+        yield f"cause: not raised; {_raised(claims, slow)}"
+    else:
+        named, before = claims[rank - 1], ", ".join(map(_shown, claims[: rank - 1]))
+        if before:
+            yield f"cause: {_shown(named)} comes after {before}"
+        places = named.places[:PLACES]
+        if not set(places) & set(truth.lines):
+            told = f"places are {_spots(places)}" if places else f"{named.id} has no places"
+            yield f"location: {told}; the cause is at {_spots(truth.lines)}"
     for claim in claims_of(truth, answers["fast"]):
         if claim.id in truth.fixed:
             yield f"fast: still raises {_shown(claim)}"
@@ -159,20 +153,6 @@ def _misses(truth: Truth, answers: Answers) -> Iterator[str]:
         answer = answers[variant]
         if not _names_first(truth, answer, left):
             yield f"left: {variant} is limited by {left}; {_raised(answer.claims, answer)}"
-
-
-def _why_not_first(truth: Truth, rank: int | None, answer: Answer) -> str:
-    claims = claims_of(truth, answer)
-    if _is_of_another(truth, answer):
-        return f"the answer is about {answer.kernel}, not {truth.kernel}"
-    if rank is None:
-        return f"not raised; {_raised(claims, answer)}"
-    return f"{_shown(claims[rank - 1])} comes after {', '.join(map(_shown, claims[: rank - 1]))}"
-
-
-def _why_not_there(claim: Claim) -> str:
-    shown = claim.places[:PLACES]
-    return f"places are {_spots(shown)}" if shown else f"{claim.id} has no places"
 
 
 def _raised(claims: Sequence[Claim], answer: Answer) -> str:

@@ -9,8 +9,7 @@ from statistics import fmean
 from typing import NamedTuple
 
 from evals.diagnosis.nvidia import Advice, speedups
-from evals.forecast.pairs import Pair, Range
-from evals.forecast.scoring import score_pairs
+from evals.forecast.scoring import Pair, Range, score_pairs
 
 
 class AdversaryScore(NamedTuple):

@@ -1,4 +1,9 @@
-"""Scores one forecast against the measured speed-up, in factors of two (log2).
+"""Scores forecasts of speed-ups against the measured ones, in factors of two (log2).
+
+A pair is two consecutive variants of a sample. The forecast is that of the finding which the next
+variant fixes: the planted cause of `slow`, and what limits it for a later step. Only pairs with two
+measured times count. If a variant fixes more than one cause, the forecast for one cause is too low,
+but is scored all the same.
 
 No forecast, or an invalid one, counts as 1x. The score of a range includes its width, so that a
 very wide range does not win.
@@ -7,14 +12,112 @@ very wide range does not win.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import fmean, quantiles
 
-from evals.forecast.pairs import Pair, Range
+from evals.diagnosis import nvidia
+from evals.diagnosis.answers import Answer, NoAnswer, Reading, answers_of, claim_for
+from evals.difficulty import difficulty_of
+from evals.task_command import Unscored
+from kernels_samples.samples import Sample
 
 _OUTSIDE = 0.2
 """Share of measurements that may be outside a range: the level at which ranges are scored."""
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A forecast, as speed-ups."""
+
+    low: float
+    likely: float
+    high: float
+
+    @property
+    def problem(self) -> str | None:
+        """Why it is not a valid forecast."""
+        values = (self.low, self.likely, self.high)
+        if not all(math.isfinite(value) for value in values):
+            return "it is not finite"
+        if min(values) <= 0:
+            return "nothing is zero or fewer times faster"
+        if not self.low <= self.likely <= self.high:
+            return "low, likely and high are not in order"
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two variants of a sample."""
+
+    sample: str
+    before: str
+    after: str
+    cause: str
+    measured: float
+    """Time before divided by time after."""
+    said: Range | None
+    """None: the cause was not raised, so there is no forecast."""
+    estimates: tuple[float, ...] = ()
+    """NVIDIA's estimates for the whole launch, highest first."""
+    difficulty: str | None = None
+
+    @property
+    def name(self) -> str:
+        return self.sample if self.before == "slow" else f"{self.sample}, {self.before}"
+
+
+Pairs = tuple[list[Pair], list[Unscored]]
+
+
+def range_of(answer: Answer, names: Sequence[str]) -> Range | None:
+    """keet's forecast for a cause with one of these names."""
+    claim = claim_for(answer, names)
+    return None if claim is None else Range(claim.low, claim.likely, claim.high)
+
+
+def pairs_of_samples(samples: Sequence[Sample]) -> Pairs:
+    flawed = [sample for sample in samples if not sample.healthy]
+    found = [each for sample in flawed for each in pairs_of(sample, answers_of(sample))]
+    pairs = [each for each in found if isinstance(each, Pair)]
+    return pairs, [each for each in found if isinstance(each, Unscored)]
+
+
+def pairs_of(sample: Sample, answers: Reading) -> Iterator[Pair | Unscored]:
+    for before, after in pairwise(sample.variants):
+        found = _pair(sample, before, after, answers[before])
+        yield Unscored(sample.name, before, found) if isinstance(found, str) else found
+
+
+def _pair(sample: Sample, before: str, after: str, answer: Answer | NoAnswer) -> Pair | str:
+    """A pair, or why there is none."""
+    if isinstance(answer, NoAnswer):
+        return answer.why
+    times = sample.measured.variants if sample.measured else {}
+    if before not in times or after not in times:
+        return f"{before} or {after} was not measured"
+    truth = sample.truth
+    causes = (truth.dominant, *truth.accept) if before == "slow" else (truth.left.get(before),)
+    if causes[0] is None:
+        return f"what {after} mends is not planted"
+    names = tuple(filter(None, causes))
+    return Pair(
+        sample.name,
+        before,
+        after,
+        names[0],
+        times[before].median_us / times[after].median_us,
+        range_of(answer, names),
+        nvidia.speedups(answer.global_advice),
+        difficulty_of(sample.name),
+    )
+
+
+# --- scores
+
+
 _NOTHING = Range(1.0, 1.0, 1.0)
 
 

@@ -44,7 +44,16 @@ class SampleExplanations:
         self.told, self.told_after = self._of_kernel(self.slow), self._of_kernel(self.fast)
         self.asked = _looked_up(self.told)
         self.asked_after = _looked_up(self.told_after)
-        self.places = _places(self.told)
+        self.places = [
+            self.told.view.ledger.derived(
+                "samples_share",
+                Quantity(100 * each.share, "%"),
+                "share of the samples",
+                line=each.where,
+            )
+            for each in self.told.view.sampled_places()
+        ]
+        """Shares of the samples of the hottest lines."""
 
     @property
     def name(self) -> str:
@@ -80,16 +89,3 @@ def _looked_up(told: LaunchExplanation) -> dict[str, Evidence]:
     """By catalog id; metrics that the report lacks are left out."""
     found = {name: told.view.get(name) for name in ASKED}
     return {name: piece for name, piece in found.items() if piece is not None}
-
-
-def _places(told: LaunchExplanation) -> list[Evidence]:
-    """Shares of the samples of the hottest lines."""
-    return [
-        told.view.ledger.derived(
-            "samples_share",
-            Quantity(100 * each.share, "%"),
-            "share of the samples",
-            line=each.where,
-        )
-        for each in told.view.sampled_places()
-    ]

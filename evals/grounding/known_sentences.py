@@ -128,26 +128,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--list", action="store_true", help="print the sentences not decided right")
     args = parser.parse_args(argv)
     judged = [judge(sentence) for sentence in load_sentences()]
-    sys.stdout.write("\n".join(_lines(judged, listed=args.list)) + "\n")
-    return 0 if figures_of(judged).meet() else 1
-
-
-def _lines(judged: Sequence[JudgedSentence], *, listed: bool) -> Iterator[str]:
     held_out = [each for each in judged if each.sentence.held_out]
-    yield _summary_line("all sentences", figures_of(judged))
-    yield _summary_line("held-out ones", figures_of(held_out))
-    for each in judged if listed else ():
+    lines = [f"all sentences: {_summary(judged)}", f"held-out ones: {_summary(held_out)}"]
+    for each in judged if args.list else ():
         right = Outcome.CONFIRMED if each.sentence.is_true else Outcome.CONTRADICTED
         if each.outcome is not right:
             mark = "ERROR " if each.is_error else ""
             truth = "true" if each.sentence.is_true else "false"
-            yield f"{mark}{truth}, {each.outcome}: {each.sentence.text}"
-            yield from (f"    {reason}" for reason in each.reasons)
+            lines.append(f"{mark}{truth}, {each.outcome}: {each.sentence.text}")
+            lines += [f"    {reason}" for reason in each.reasons]
+    sys.stdout.write("\n".join(lines) + "\n")
+    return 0 if figures_of(judged).meet() else 1
 
 
-def _summary_line(which: str, figures: Figures) -> str:
+def _summary(judged: Sequence[JudgedSentence]) -> str:
+    figures = figures_of(judged)
     return (
-        f"{which}: of {figures.false} false {figures.false_confirmed} confirmed, "
+        f"of {figures.false} false {figures.false_confirmed} confirmed, "
         f"{figures.false_contradicted} contradicted; of {figures.true} true "
         f"{figures.true_contradicted} contradicted, {figures.true_confirmed} confirmed"
     )

@@ -10,7 +10,7 @@ import re
 import sys
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
@@ -159,15 +159,11 @@ def words_of(report: str) -> Vocabulary:
 def table(judged: Sequence[FalseVerdict]) -> Iterator[str]:
     kinds = list(dict.fromkeys(each.sentence.kind for each in judged))
     yield f"{'kind':<32} {'all':>4} {'refused':>8} {'visible':>8} {'words':>6} {'passed':>7}"
-    for kind in kinds:
-        yield _row(kind, [each for each in judged if each.sentence.kind == kind])
-    yield _row("all", judged)
-
-
-def _row(name: str, judged: Sequence[FalseVerdict]) -> str:
-    counts = Counter(each.verdict for each in judged)
-    refused, visible, words, passed = (counts[verdict] for verdict in Verdict)
-    return f"{name:<32} {len(judged):>4} {refused:>8} {visible:>8} {words:>6} {passed:>7}"
+    for kind in (*kinds, "all"):
+        counts = Counter(each.verdict for each in judged if kind in (each.sentence.kind, "all"))
+        refused, visible, words, passed = (counts[verdict] for verdict in Verdict)
+        total = counts.total()
+        yield f"{kind:<32} {total:>4} {refused:>8} {visible:>8} {words:>6} {passed:>7}"
 
 
 def report() -> Iterator[str]:
@@ -178,10 +174,6 @@ def report() -> Iterator[str]:
     yield from table(judged)
     yield ""
     yield f"True sentences: {len(kept)}, of which refused: {len(refused)}"
-    yield from _details(judged, refused)
-
-
-def _details(judged: Iterable[FalseVerdict], refused: Iterable[TrueVerdict]) -> Iterator[str]:
     for wrong in judged:
         if wrong.verdict is Verdict.PASSED:
             yield f"passed: {wrong.sentence.text!r} -> {wrong.printed!r}"
@@ -189,9 +181,5 @@ def _details(judged: Iterable[FalseVerdict], refused: Iterable[TrueVerdict]) -> 
         yield f"true but refused: {lost.sentence.text!r}: {lost.problem}"
 
 
-def main() -> None:
-    sys.stdout.write("\n".join(report()) + "\n")
-
-
 if __name__ == "__main__":
-    main()
+    sys.stdout.write("\n".join(report()) + "\n")

@@ -47,27 +47,20 @@ class Checked(NamedTuple):
 
 
 def texts_of_sample(explained: SampleExplanations, turn: int) -> Iterator[Checked]:
-    """`turn`: the number of the sample. ncu's pages are long and similar, so only some are
-    checked."""
-    yield from _whole(explained)
-    if turn % _DETAILS == 0:
-        page, launches = details_page(explained.sample, "slow"), explained.slow.profile.launches
-        yield _verified("`ncu --page details`", explained, page, launches)
-
-
-def _whole(explained: SampleExplanations) -> Iterator[Checked]:
-    """As printed, checked like any text by `keet verify`."""
+    """As printed, checked like any text by `keet verify`. `turn`: the number of the sample. ncu's
+    pages are long and similar, so only some are checked."""
     told, launches = explained.slow, explained.slow.profile.launches
-    first = longest(launches)
-    one = explain(told.profile, [first], _TOP)
-    page = partial(explain_page, [told])
+    one = explain(told.profile, [longest(launches)], _TOP)
     messages = [rule.message for launch in launches for rule in launch.rules]
+    page = partial(explain_page, [told])
     texts = {
         "`keet explain`, terminal": page_text(page, "terminal", _WIDTH),
         "`keet explain`, Markdown": page_text(page, "markdown"),
         "`keet context`": context_text(one, _TOKENS, of=len(launches)),
         "NVIDIA's rules in the reports": "\n\n".join(messages),
     }
+    if turn % _DETAILS == 0:
+        texts["`ncu --page details`"] = details_page(explained.sample, "slow")
     for form, text in texts.items():
         yield _verified(form, explained, text, launches)
 

@@ -1,17 +1,63 @@
-"""Scores mutants: which were caught, which were missed, and which could not be scored.
+"""Runs `keet verify` on mutants: which were caught, which were missed, and which could not be
+scored.
 
 A mutant counts only if the check accepts its true sentence: refusing everything is not a catch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from enum import StrEnum
+from itertools import accumulate
 from typing import NamedTuple
 
-from evals.bootstrap import Interval, share
-from evals.grounding.checkers import CheckResult, Outcome, verified
+from evals.bootstrap import Interval, clusters, share
 from evals.grounding.explanations import SampleExplanations
 from evals.grounding.mutations import mutants_of
+from keet.documents.verify import RelationDocument
+from keet.verification.verdicts import CheckedNumber
+from keet.verification.verify import verify_text
+
+
+class Outcome(StrEnum):
+    REFUTED = "refuted"
+    """Called wrong."""
+    DOUBTED = "doubted"
+    """Not confirmed, and reported as such."""
+    PASSED = "passed"
+
+
+class CheckResult(NamedTuple):
+    """The verdict on a sentence, with the reason."""
+
+    outcome: Outcome
+    why: str
+
+
+_PASSED = CheckResult(Outcome.PASSED, "")
+
+
+def verified(explained: SampleExplanations, texts: Sequence[str]) -> list[CheckResult]:
+    """All sentences in one call, one paragraph each, because paragraphs are checked
+    independently."""
+    ends = list(accumulate(len(text) + 2 for text in texts))
+    found: list[list[CheckedNumber | RelationDocument]] = [[] for _ in texts]
+    at, launches = 0, explained.slow.profile.launches
+    text, told = "\n\n".join(texts), [explained.told.launch]
+    for sentence in verify_text(text, told, launches, explained.known):
+        while sentence.sentence.start >= ends[at]:
+            at += 1
+        found[at] += [*sentence.checks, *sentence.relations]
+    return [_worst(checks) for checks in found]
+
+
+def _worst(checks: Iterable[CheckedNumber | RelationDocument]) -> CheckResult:
+    reasons = {check.verdict: check.reason for check in checks}
+    if "contradicted" in reasons:
+        return CheckResult(Outcome.REFUTED, reasons["contradicted"])
+    if "not_found" in reasons:
+        return CheckResult(Outcome.DOUBTED, reasons["not_found"])
+    return _PASSED if reasons else CheckResult(Outcome.PASSED, "no number was seen")
 
 
 class Trial(NamedTuple):
@@ -88,7 +134,7 @@ def _caught(kind: str, trials: Sequence[Trial]) -> Caught:
         kind,
         len(scored),
         len(trials) - len(scored),
-        share(by_sample(scored, lambda trial: not trial.slipped)) if scored else None,
+        _share(scored, lambda trial: not trial.slipped) if scored else None,
         outcomes.count(Outcome.REFUTED),
         outcomes.count(Outcome.DOUBTED),
         next((trial for trial in scored if trial.slipped), None),
@@ -101,15 +147,12 @@ def accepted(trials: Sequence[Trial]) -> Accepted:
     outcomes = [trial.on_true.outcome for trial in once]
     return Accepted(
         len(once),
-        share(by_sample(once, lambda trial: trial.scored)),
+        _share(once, lambda trial: trial.scored),
         outcomes.count(Outcome.REFUTED),
         outcomes.count(Outcome.DOUBTED),
     )
 
 
-def by_sample(trials: Sequence[Trial], hit: Callable[[Trial], bool]) -> list[list[float]]:
+def _share(trials: Sequence[Trial], hit: Callable[[Trial], bool]) -> Interval:
     """Mutants of one sample form one cluster."""
-    found: dict[str, list[float]] = {}
-    for trial in trials:
-        found.setdefault(trial.sample, []).append(float(hit(trial)))
-    return list(found.values())
+    return share(clusters(trials, lambda trial: trial.sample, lambda trial: float(hit(trial))))

@@ -15,9 +15,8 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import NamedTuple
 
-from evals.bootstrap import Interval, alone
-from evals.mcq.option_design import CHANCE, LETTERS
-from evals.mcq.questions import Question, all_questions
+from evals.bootstrap import Interval, alone, clusters
+from evals.mcq.questions import CHANCE, LETTERS, Question, all_questions
 from keet.findings import findings
 
 _WORD = re.compile(r"[a-z0-9_]+|%")
@@ -105,10 +104,6 @@ def _usual(question: Question) -> list[float]:
     ]
 
 
-def _unusual(question: Question) -> list[float]:
-    return [-score for score in _usual(question)]
-
-
 SIMPLE: dict[str, Callable[[Question], list[float]]] = {
     "the longest": _of_each(len),
     "the shortest": _of_each(lambda text: -len(text)),
@@ -120,7 +115,7 @@ SIMPLE: dict[str, Callable[[Question], list[float]]] = {
     "words of the question": _overlap,
     "most like the others": _alike,
     "what is usual": _usual,
-    "what is unusual": _unusual,
+    "what is unusual": lambda question: [-score for score in _usual(question)],
     **{f"always {letter}": _place(letter) for letter in LETTERS},
 }
 
@@ -190,14 +185,8 @@ def guesses_of_all() -> tuple[Guess, ...]:
 
 def guesses(questions: Sequence[Question]) -> list[Guess]:
     knowing = {name: guesser(questions) for name, guesser in KNOWING.items()}
-    return [
-        Guess(name, _share(questions, {q.id: points(q, scores(q)) for q in questions}))
-        for name, scores in (SIMPLE | knowing).items()
-    ]
+    return [Guess(name, _right(questions, scores)) for name, scores in (SIMPLE | knowing).items()]
 
 
-def _share(questions: Iterable[Question], right: dict[str, float]) -> Interval:
-    by_sample: dict[str, list[float]] = {}
-    for question in questions:
-        by_sample.setdefault(question.sample, []).append(right[question.id])
-    return alone(list(by_sample.values()))
+def _right(questions: Sequence[Question], scores: Callable[[Question], Scores]) -> Interval:
+    return alone(clusters(questions, lambda q: q.sample, lambda q: points(q, scores(q))))

@@ -12,12 +12,11 @@ from itertools import product
 from pathlib import Path
 
 from evals.contexts import context, numbered_source
-from evals.mcq.kinds.pairs_and_edits import PAIR
-from evals.mcq.option_design import LETTERS
-from evals.mcq.questions import Question
-from evals.mcq.report_facts import Facts, facts_of
+from evals.mcq.questions import LETTERS, Question, sample_of
 from evals.runs import Condition, Prompt, digest
 
+PAIR = ("P", "Q")
+"""Names of two profiles, which differ from the option letters."""
 SYSTEM = """\
 You are a GPU performance engineer. You answer multiple-choice questions about profiles that \
 Nsight Compute took of CUDA and Triton kernels."""
@@ -87,8 +86,7 @@ def user_text(question: Question, condition: Condition, explanations: Path | Non
 
 
 def _source(report: str, name: str) -> str:
-    facts = _facts(report)
-    source = numbered_source(facts.sample, facts.variant)
+    source = numbered_source(*sample_of(report))
     return SOURCE.format(of=name, source=neutral(source, _called(name)))
 
 
@@ -96,14 +94,8 @@ def _profile(
     report: str, name: str, condition: Condition, explanations: Path | None
 ) -> Iterator[str]:
     """The context, if the condition has one."""
-    facts = _facts(report)
-    if seen := context(facts.sample, facts.variant, condition, explanations):
+    if seen := context(*sample_of(report), condition, explanations):
         yield PROFILE.format(of=name, context=neutral(seen.strip(), _called(name)))
-
-
-def _facts(report: str) -> Facts:
-    sample, variant = report.split("/")
-    return facts_of()[sample, variant]
 
 
 def _called(name: str) -> str:

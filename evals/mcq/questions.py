@@ -1,47 +1,52 @@
-"""Builds the questions from the samples' reports: always the same ones in the same order."""
+"""The questions, which are data (questions.jsonl.gz): always the same ones in the same order.
+
+They were made from the samples' reports by templates, with options whose wording does not give the
+answer away, and keys from metrics or planted causes, never from keet: the commit that added the
+file has the program before it. That answers of models can be compared, none is ever changed.
+"""
 
 from __future__ import annotations
 
+import gzip
+import json
 import random
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from evals.mcq.answer_sources import Source, answerable_from
-from evals.mcq.kinds import (
-    launch_shape,
-    measured_values,
-    pairs_and_edits,
-    two_versions,
-    unanswerable,
-    units_stalls_lines,
-)
-from evals.mcq.option_design import LETTERS, Draft
-from evals.mcq.report_facts import Facts, facts_of
+from evals.contexts import details_page, keet_context
 from evals.runs import Record, read_lines, write_lines
 from keet.errors import UsageError
+from kernels_samples.samples import HERE, Sample, load_sample
 
+LETTERS = "ABCD"
+CHANCE = 1 / len(LETTERS)
 Letter = Literal["A", "B", "C", "D"]
+Source = Literal["source", "raw", "keet"]
 
-KINDS: dict[str, tuple[str, Callable[[Sequence[Facts]], list[Draft]]]] = {
-    "unit": ("which unit came nearest to its peak", units_stalls_lines.unit_drafts),
-    "line": ("which line got the most warp samples", units_stalls_lines.line_drafts),
-    "stall": ("what its warps waited for the most", units_stalls_lines.stall_drafts),
-    "busy": ("how near to its peak a unit came", measured_values.busy_drafts),
-    "cache": ("what caches held, and sectors without need", measured_values.cache_drafts),
-    "warps": ("how many warps there were, and could issue", measured_values.warps_drafts),
-    "occupancy": ("what limits the blocks of an SM", launch_shape.occupancy_drafts),
-    "waves": ("how many waves of blocks its grid is", launch_shape.wave_drafts),
-    "traffic": ("how many bytes DRAM moved", launch_shape.traffic_drafts),
-    "speed": ("how much faster another version is", two_versions.speed_drafts),
-    "change": ("what differs in another version's profile", two_versions.change_drafts),
-    "pair": ("which of two is faster, and why", pairs_and_edits.pair_drafts),
-    "edit": ("which edit helps most", pairs_and_edits.edit_drafts),
-    "unknown": ("what the report can't tell", unanswerable.unknown_drafts),
+KINDS = {
+    "unit": "which unit came nearest to its peak",
+    "line": "which line got the most warp samples",
+    "stall": "what its warps waited for the most",
+    "busy": "how near to its peak a unit came",
+    "cache": "what caches held, and sectors without need",
+    "warps": "how many warps there were, and could issue",
+    "occupancy": "what limits the blocks of an SM",
+    "waves": "how many waves of blocks its grid is",
+    "traffic": "how many bytes DRAM moved",
+    "speed": "how much faster another version is",
+    "change": "what differs in another version's profile",
+    "pair": "which of two is faster, and why",
+    "edit": "which edit helps most",
+    "unknown": "what the report can't tell",
 }
-_SEED = "places"
+_KEPT = Path(__file__).with_name("questions.jsonl.gz")
+"""Questions without `answerable_from`, which depends on what keet says; with `needs`: the numbers
+that the answer needs, each with the words of a line that contains it."""
+_NUMBER = re.compile(r"(?<![\w.,])\d[\d,]*(?:\.\d+)?")
 
 
 class Question(Record):
@@ -68,48 +73,56 @@ class Question(Record):
         return self.options[LETTERS.index(self.correct)]
 
 
-@cache
-def _all() -> tuple[Question, ...]:
-    reports = list(facts_of().values())
-    drafts = {kind: make(reports) for kind, (_, make) in KINDS.items()}
-    return tuple(_placed(drafts))
-
-
 def all_questions() -> list[Question]:
     return list(_all())
 
 
-def _placed(drafts: dict[str, list[Draft]]) -> Iterable[Question]:
-    """Right answers rotate over the four positions, kind by kind; wrong ones are shuffled."""
-    draws = random.Random(_SEED)
-    turn = 0
-    for of_kind in drafts.values():
-        mixed = draws.sample(of_kind, len(of_kind))
-        places = {draft.name: (turn + number) % 4 for number, draft in enumerate(mixed)}
-        turn += len(mixed)
-        yield from (_question(draft, places[draft.name], draws) for draft in of_kind)
+@cache
+def _all() -> tuple[Question, ...]:
+    lines = gzip.decompress(_KEPT.read_bytes()).decode().splitlines()
+    return tuple(_question(json.loads(line)) for line in lines)
 
 
-def _question(draft: Draft, place: int, draws: random.Random) -> Question:
-    wrong = list(zip(draft.options[1:], draft.why_wrong))
-    draws.shuffle(wrong)
-    options = [text for text, _ in wrong]
-    options.insert(place, draft.options[0])
-    first, second, third, fourth = options
-    reasons = dict(wrong)
-    return Question(
-        id=f"q-{draft.kind}-{draft.name}",
-        kind=draft.kind,
-        sample=draft.facts[0].sample.name,
-        reports=tuple(facts.name for facts in draft.facts),
-        source_only=draft.later.name if draft.later is not None else None,
-        text=draft.text,
-        options=(first, second, third, fourth),
-        correct=LETTERS[place],  # type: ignore[arg-type]
-        why=draft.why,
-        why_wrong={LETTERS[i]: reasons[text] for i, text in enumerate(options) if i != place},
-        answerable_from=answerable_from(draft),
+def _question(kept: dict[str, Any]) -> Question:
+    needs = [(value, re.compile(words)) for value, words in kept.pop("needs")]
+    in_source: list[Source] = ["source"] if kept.pop("from_source", False) else []
+    reports = [sample_of(report) for report in kept["reports"]]
+    texts: dict[Source, Callable[[Sample, str], str]] = {"raw": details_page, "keet": keet_context}
+    in_texts = [
+        name
+        for name, text_of in texts.items()
+        if needs and _has_all([text_of(*report) for report in reports], needs)
+    ]
+    return Question(**kept, answerable_from=(*in_source, *in_texts))
+
+
+def sample_of(report: str) -> tuple[Sample, str]:
+    """The sample and the variant of a report such as `matrix_flip/slow`."""
+    name, variant = report.split("/")
+    return _sample(name), variant
+
+
+@cache
+def _sample(name: str) -> Sample:
+    return load_sample(HERE / name)
+
+
+def _has_all(texts: Sequence[str], needs: Sequence[tuple[float, re.Pattern[str]]]) -> bool:
+    return all(any(holds(text, value, words) for text in texts) for value, words in needs)
+
+
+def holds(text: str, value: float, words: re.Pattern[str]) -> bool:
+    """Whether a line with these words has the number, at the precision of the line."""
+    return any(
+        words.search(line) is not None
+        and any(_is_rounded(number, value) for number in _NUMBER.findall(line))
+        for line in text.splitlines()
     )
+
+
+def _is_rounded(number: str, value: float) -> bool:
+    step: float = 10.0 ** -len(number.partition(".")[2])
+    return abs(float(number.replace(",", "")) - value) <= 0.51 * step
 
 
 def chosen(count: int, seed: int = 1) -> list[Question]:
@@ -122,7 +135,7 @@ def chosen(count: int, seed: int = 1) -> list[Question]:
     kept: list[Question] = []
     seen: Counter[tuple[str, str]] = Counter()
     while len(kept) < count:
-        best = min(left, key=lambda question: _crowding(question, seen))
+        best = min(left, key=lambda question: [seen[trait] for trait in _traits(question)])
         left.remove(best)
         kept.append(best)
         seen.update(_traits(best))
@@ -136,10 +149,6 @@ def _traits(question: Question) -> list[tuple[str, str]]:
         ("kind and place", question.kind + question.correct),
         ("sample", question.sample),
     ]
-
-
-def _crowding(question: Question, seen: Counter[tuple[str, str]]) -> tuple[int, ...]:
-    return tuple(seen[trait] for trait in _traits(question))
 
 
 def write_key(path: Path, questions: Iterable[Question]) -> None:

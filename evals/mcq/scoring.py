@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from evals.mcq.option_design import LETTERS
-from evals.mcq.questions import Question, read_key
+from evals.mcq.questions import LETTERS, Question, read_key
 from evals.runs import Answer, Condition, Prompt, Record, RunFolder
 from keet.errors import UsageError
 
@@ -67,10 +66,6 @@ class Found(NamedTuple):
 
     letter: str | None
     why: str
-
-
-def extract(text: str) -> str | None:
-    return find_letter(text).letter
 
 
 def find_letter(text: str) -> Found:
@@ -172,20 +167,20 @@ def _short(text: str) -> str:
 def scores(folder: RunFolder) -> list[McqScore]:
     key = read_key(folder.path / KEY)
     prompts = {prompt.id: prompt for prompt in folder.prompts}
-    return list(_scores(folder.answers, prompts, key))
-
-
-def _scores(
-    answers: Sequence[Answer], prompts: dict[str, Prompt], key: dict[str, Question]
-) -> Iterator[McqScore]:
-    for answer in answers:
-        prompt = prompts.get(answer.id)
-        if prompt is not None and prompt.question in key:
-            yield score(answer, prompt, key[prompt.question])
+    asked = ((answer, prompts.get(answer.id)) for answer in folder.answers)
+    return [
+        score(answer, prompt, key[prompt.question])
+        for answer, prompt in asked
+        if prompt is not None and prompt.question in key
+    ]
 
 
 def score(answer: Answer, prompt: Prompt, question: Question) -> McqScore:
-    found = _found(answer)
+    if answer.error is not None:
+        found = Found(None, f"there is no answer: {_short(answer.error)}")
+    else:
+        found = find_letter(answer.text)
+    outcome: Outcome = "right" if found.letter == question.correct else "wrong"
     return McqScore(
         id=answer.id,
         model=answer.model,
@@ -194,25 +189,13 @@ def score(answer: Answer, prompt: Prompt, question: Question) -> McqScore:
         sample=question.sample,
         condition=prompt.condition,
         attempt=prompt.attempt,
-        outcome=_outcome(found.letter, question),
+        outcome=outcome if found.letter else "unscored",
         chosen=found.letter,
         correct=question.correct,
         why=_why(found, question),
         input_tokens=answer.input_tokens,
         output_tokens=answer.output_tokens,
     )
-
-
-def _found(answer: Answer) -> Found:
-    if answer.error is not None:
-        return Found(None, f"there is no answer: {_short(answer.error)}")
-    return find_letter(answer.text)
-
-
-def _outcome(letter: str | None, question: Question) -> Outcome:
-    if letter is None:
-        return "unscored"
-    return "right" if letter == question.correct else "wrong"
 
 
 def _why(found: Found, question: Question) -> str:

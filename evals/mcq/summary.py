@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, product
 
-from evals.bootstrap import Interval, Paired, alone, paired
+from evals.bootstrap import Interval, Paired, alone, clusters, paired
 from evals.difficulty import DIFFICULTIES, difficulty_of
 from evals.mcq.questions import KINDS, Question
 from evals.mcq.scoring import McqScore
@@ -48,34 +48,35 @@ class Difference:
     questions: int
 
 
-@dataclass(frozen=True, slots=True)
-class McqSummary:
-    cells: tuple[Cell, ...]
-    differences: tuple[Difference, ...]
-    groups: tuple[str, ...]
-    """`all`, then `kind: …`, `difficulty: …` and `number in: …`."""
-    models: tuple[str, ...]
-    conditions: tuple[Condition, ...]
-
-
-def summarise(scores: Sequence[McqScore], key: Mapping[str, Question]) -> McqSummary:
+def summarise(
+    scores: Sequence[McqScore], key: Mapping[str, Question]
+) -> tuple[tuple[Cell, ...], tuple[Difference, ...]]:
+    """By model and group: `all`, then `kind: …`, `difficulty: …` and `number in: …`. Every later
+    condition is compared with every earlier one."""
     groups = {group: ids for group, ids in groups_of(key.values()).items() if ids}
-    models = tuple(sorted({score.model for score in scores}))
-    seen = {score.condition for score in scores}
-    conditions = tuple(condition for condition in CONDITIONS if condition in seen)
-    cells = [
-        _cell(model, condition, group, _those(scores, model, condition, ids))
-        for model in models
-        for group, ids in groups.items()
-        for condition in conditions
-    ]
-    return McqSummary(
-        tuple(cell for cell in cells if cell.scored + cell.unscored),
-        tuple(_differences(scores, models, conditions, groups)),
-        tuple(groups),
-        models,
-        conditions,
-    )
+    cells: list[Cell] = []
+    differences: list[Difference] = []
+    for model, (group, ids) in product(sorted({score.model for score in scores}), groups.items()):
+        own = [score for score in scores if score.model == model and score.question in ids]
+        asked = [name for name in CONDITIONS if any(score.condition == name for score in own)]
+        by_condition = {name: [s for s in own if s.condition == name] for name in asked}
+        cells += [_cell(model, name, group, those) for name, those in by_condition.items()]
+        for baseline, condition in combinations(asked, 2):
+            sides = (_shares(by_condition[name]) for name in (condition, baseline))
+            if pairs := _pairs(*sides):
+                count = sum(map(len, pairs))
+                shares = paired(pairs)
+                differences.append(Difference(model, condition, baseline, group, shares, count))
+    return tuple(cells), tuple(differences)
+
+
+HOLDERS = {
+    "neither": frozenset[str](),
+    "raw alone": frozenset({"raw"}),
+    "keet alone": frozenset({"keet"}),
+    "both": frozenset({"raw", "keet"}),
+}
+"""Which of the two texts about a profile contain the number that the question asks for."""
 
 
 def groups_of(questions: Iterable[Question]) -> dict[str, set[str]]:
@@ -89,83 +90,33 @@ def groups_of(questions: Iterable[Question]) -> dict[str, set[str]]:
     ]
     groups: dict[str, set[str]] = {name: set() for name in names}
     for question in questions:
-        groups[ALL].add(question.id)
-        groups[f"kind: {question.kind}"].add(question.id)
         difficulty = difficulty_of(question.sample) or _NOT_RATED
-        groups[f"difficulty: {difficulty}"].add(question.id)
-        groups[f"number in: {holders[_holders(question)]}"].add(question.id)
+        holder = holders[frozenset(question.answerable_from) - {"source"}]
+        own = (f"kind: {question.kind}", f"difficulty: {difficulty}", f"number in: {holder}")
+        for group in (ALL, *own):
+            groups[group].add(question.id)
     return groups
 
 
-HOLDERS = {
-    "neither": frozenset[str](),
-    "raw alone": frozenset({"raw"}),
-    "keet alone": frozenset({"keet"}),
-    "both": frozenset({"raw", "keet"}),
-}
-"""Which of the two texts about a profile contain the number that the question asks for."""
-
-
-def _holders(question: Question) -> frozenset[str]:
-    return frozenset(question.answerable_from) - {"source"}
-
-
-def _those(
-    scores: Sequence[McqScore], model: str, condition: Condition, ids: set[str]
-) -> list[McqScore]:
-    return [
-        s for s in scores if s.model == model and s.condition == condition and s.question in ids
-    ]
-
-
 def _cell(model: str, condition: Condition, group: str, scores: Sequence[McqScore]) -> Cell:
-    by_sample: defaultdict[str, list[float]] = defaultdict(list)
-    for score in scores:
-        if score.outcome != "unscored":
-            by_sample[score.sample].append(float(score.outcome == "right"))
-    right = alone(list(by_sample.values())) if by_sample else None
-    scored = sum(map(len, by_sample.values()))
-    return Cell(model, condition, group, right, scored, len(scores) - scored)
-
-
-def _differences(
-    scores: Sequence[McqScore],
-    models: Sequence[str],
-    conditions: Sequence[Condition],
-    groups: Mapping[str, set[str]],
-) -> list[Difference]:
-    """Every later condition compared with every earlier one."""
-    return [
-        difference
-        for model in models
-        for group, ids in groups.items()
-        for baseline, condition in combinations(conditions, 2)
-        if (difference := _difference(scores, model, (condition, baseline), group, ids))
-    ]
-
-
-def _difference(
-    scores: Sequence[McqScore],
-    model: str,
-    pair: tuple[Condition, Condition],
-    group: str,
-    ids: set[str],
-) -> Difference | None:
-    ours, theirs = (_shares(_those(scores, model, condition, ids)) for condition in pair)
-    clusters: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
-    for question in sorted(ours.keys() & theirs.keys()):
-        sample, question_id = question
-        clusters[sample].append((ours[question], theirs[sample, question_id]))
-    if not clusters:
-        return None
-    count = sum(map(len, clusters.values()))
-    return Difference(model, *pair, group, paired(list(clusters.values())), count)
+    scored = [score for score in scores if score.outcome != "unscored"]
+    by_sample = clusters(scored, lambda s: s.sample, lambda s: float(s.outcome == "right"))
+    right = alone(by_sample) if by_sample else None
+    return Cell(model, condition, group, right, len(scored), len(scores) - len(scored))
 
 
 def _shares(scores: Sequence[McqScore]) -> dict[tuple[str, str], float]:
-    """Share of right answers per question, over its attempts."""
+    """Share of right answers per sample and question, over its attempts."""
     outcomes: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
     for score in scores:
         if score.outcome != "unscored":
             outcomes[score.sample, score.question].append(float(score.outcome == "right"))
     return {question: sum(each) / len(each) for question, each in outcomes.items()}
+
+
+def _pairs(
+    ours: dict[tuple[str, str], float], theirs: dict[tuple[str, str], float]
+) -> list[list[tuple[float, float]]]:
+    """Of the questions that are scored on both sides, by sample."""
+    both = sorted(ours.keys() & theirs.keys())
+    return clusters(both, lambda asked: asked[0], lambda asked: (ours[asked], theirs[asked]))

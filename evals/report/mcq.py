@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from textwrap import shorten
 from typing import Literal
 
-from evals.mcq.option_design import CHANCE
-from evals.mcq.questions import Question, read_key
-from evals.mcq.scoring import KEY, McqScore
+from evals.mcq.questions import CHANCE, Question, read_key
+from evals.mcq.scoring import KEY, McqScore, Outcome
 from evals.mcq.summary import ALL, Cell, Difference, summarise
 from evals.pages import Heading, Part, Points, Prose, Table, interval_cell
-from evals.report.common import against_parts, one_line, reasons, run_line, unscored_parts
-from evals.report.compare_runs import against, run_document
-from evals.report.documents import AgainstDocument, FailureDocument, RunDocument
-from evals.report.load_runs import Scored, scores_of
+from evals.report.against import AgainstDocument, RunDocument, Scored, against, against_parts
 from evals.runs import Record
 from keet.errors import UsageError
 from keet.version import __version__
@@ -24,6 +21,14 @@ SATURATED = 0.95
 Cells = list[tuple[str, ...]]
 LEAST = 10
 """Minimum number of scored answers for that statement about a group."""
+_LINE, _REASON_LENGTH, _REASONS = 200, 70, 4
+
+
+class FailureDocument(Record):
+    id: str
+    model: str
+    status: str
+    why: str
 
 
 class McqReport(Record):
@@ -43,16 +48,29 @@ class McqReport(Record):
 
 
 def report_of(runs: Sequence[Scored], earlier: Scored | None) -> McqReport:
-    scores = scores_of(runs)
+    scores = [score for run in runs for score in run.scores]
     check_scores(scores)
     if all(score.outcome == "unscored" for score in scores):
         raise UsageError(f"{none_scored(scores)}; ask again")
     beside = None
     if earlier is not None:
-        before = scores_of([earlier])
+        before = earlier.scores
         check_scores(before)
         beside = against(scores, before, (runs[0], earlier))
-    return document_of(scores, _key(runs), [run_document(run) for run in runs], beside)
+    key: dict[str, Question] = {}
+    for run in runs:
+        key.update(read_key(run.path / KEY))
+    cells, differences = summarise(scores, key)
+    return McqReport(
+        runs=tuple(run.document for run in runs),
+        summaries=cells,
+        differences=differences,
+        saturation=tuple(saturation(cells)),
+        wrong=_listed(scores, "wrong"),
+        unscored=_listed(scores, "unscored"),
+        scores=tuple(scores),
+        against=beside,
+    )
 
 
 def check_scores(scores: Sequence[McqScore]) -> None:
@@ -69,39 +87,21 @@ def none_scored(scores: Sequence[McqScore]) -> str:
     return f"none of {len(scores)} answers is scored: {reasons([s.why for s in scores])}"
 
 
-def _unscored(scores: Sequence[McqScore]) -> list[Part]:
-    whys = [score.why for score in scores if score.outcome == "unscored"]
-    return unscored_parts(whys, len(scores), "answers")
+def reasons(whys: Sequence[str]) -> str:
+    """By count, without details of single answers."""
+    counted = Counter(shorten(why.split(";")[0], _REASON_LENGTH, placeholder=" …") for why in whys)
+    named = [f"{count} {why}" for why, count in counted.most_common(_REASONS)]
+    if rest := len(whys) - sum(count for _, count in counted.most_common(_REASONS)):
+        named.append(f"{rest} for other reasons")
+    return ", ".join(named)
 
 
-def _key(runs: Sequence[Scored]) -> dict[str, Question]:
-    joined: dict[str, Question] = {}
-    for run in runs:
-        joined.update(read_key(run.path / KEY))
-    return joined
-
-
-def document_of(
-    scores: Sequence[McqScore],
-    key: dict[str, Question],
-    runs: Sequence[RunDocument],
-    beside: AgainstDocument | None,
-) -> McqReport:
-    summary = summarise(scores, key)
-    return McqReport(
-        runs=tuple(runs),
-        summaries=summary.cells,
-        differences=summary.differences,
-        saturation=tuple(saturation(summary.cells)),
-        wrong=tuple(_listed(score) for score in scores if score.outcome == "wrong"),
-        unscored=tuple(_listed(score) for score in scores if score.outcome == "unscored"),
-        scores=tuple(scores),
-        against=beside,
+def _listed(scores: Sequence[McqScore], outcome: Outcome) -> tuple[FailureDocument, ...]:
+    return tuple(
+        FailureDocument(id=score.id, model=score.model, status=outcome, why=score.why)
+        for score in scores
+        if score.outcome == outcome
     )
-
-
-def _listed(score: McqScore) -> FailureDocument:
-    return FailureDocument(id=score.id, model=score.model, status=score.outcome, why=score.why)
 
 
 def saturation(cells: Sequence[Cell]) -> Iterator[str]:
@@ -129,22 +129,16 @@ def _answers(cells: Sequence[Cell]) -> Iterator[str]:
 def parts_of(report: McqReport) -> Iterator[Part]:
     yield Points(list(_answers(report.summaries)))
     yield from _unscored(report.scores)
-    yield Points([run_line(run) for run in report.runs])
+    yield Points([_run_line(run) for run in report.runs])
     yield Heading("All questions")
     yield Prose(
         f"Share of right answers among the scored ones; guessing gives {CHANCE}. Intervals (95 %) "
         "are drawn over samples."
     )
     yield Points(report.saturation, "No group is saturated.")
-    yield Table(_cell_rows([cell for cell in report.summaries if cell.group == ALL]), keys=3)
-    yield Table(
-        _difference_rows([each for each in report.differences if each.group == ALL]), keys=3
-    )
+    yield from _group_tables(report, is_all=True)
     yield Heading("By group")
-    yield Table(_cell_rows([cell for cell in report.summaries if cell.group != ALL]), keys=3)
-    yield Table(
-        _difference_rows([each for each in report.differences if each.group != ALL]), keys=3
-    )
+    yield from _group_tables(report, is_all=False)
     yield Heading("Wrong")
     yield Points(list(_lines(report.wrong)), "None: every scored answer is right.")
     yield Heading("Unscored")
@@ -153,25 +147,41 @@ def parts_of(report: McqReport) -> Iterator[Part]:
         yield from against_parts(report.against)
 
 
-def _cell_rows(cells: Sequence[Cell]) -> Cells:
-    rows: Cells = [("model", "group", "condition", "right", "scored", "unscored")]
-    for cell in cells:
-        counts = (str(cell.scored), str(cell.unscored))
-        rows.append((cell.model, cell.group, cell.condition, interval_cell(cell.right), *counts))
-    return rows
+def _unscored(scores: Sequence[McqScore]) -> list[Part]:
+    """Comes first on a page, because an incomplete run could be mistaken for a result."""
+    whys = [score.why for score in scores if score.outcome == "unscored"]
+    if not whys:
+        return []
+    verb = "is" if len(whys) == 1 else "are"
+    return [Prose(f"{len(whys)} of {len(scores)} answers {verb} not scored: {reasons(whys)}")]
 
 
-def _difference_rows(found: Sequence[Difference]) -> Cells:
+def _run_line(run: RunDocument) -> str:
+    if run.created is None:
+        return f"{run.path}: scores only"
+    return f"{run.path}: made {run.created} by keet {run.keet}, prompts {run.prompt_version}"
+
+
+def _group_tables(report: McqReport, *, is_all: bool) -> Iterator[Part]:
+    cells: Cells = [("model", "group", "condition", "right", "scored", "unscored")]
+    for cell in report.summaries:
+        if (cell.group == ALL) == is_all:
+            counts = (str(cell.scored), str(cell.unscored))
+            right = interval_cell(cell.right)
+            cells.append((cell.model, cell.group, cell.condition, right, *counts))
+    yield Table(cells, keys=3)
     rows: Cells = [("model", "group", "condition", "than", "questions", "difference")]
-    for each in found:
-        pair = (each.model, each.group, each.condition, each.baseline)
-        rows.append((*pair, str(each.questions), interval_cell(each.shares.difference)))
-    return rows
+    for each in report.differences:
+        if (each.group == ALL) == is_all:
+            pair = (each.model, each.group, each.condition, each.baseline)
+            rows.append((*pair, str(each.questions), interval_cell(each.shares.difference)))
+    yield Table(rows, keys=3)
 
 
 def _lines(listed: Sequence[FailureDocument]) -> Iterator[str]:
+    """The full text is in scores.jsonl and in the JSON."""
     for each in listed:
-        yield one_line(f"{each.id} ({each.model}): {each.why}")
+        yield shorten(f"{each.id} ({each.model}): {each.why}", _LINE, placeholder=" …")
 
 
 def short_parts(scores: Sequence[McqScore]) -> list[Part]:

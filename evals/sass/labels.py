@@ -33,16 +33,10 @@ def rows_of(path: Path) -> Iterator[list[str]]:
 def labelled_kernels(folder: str) -> Iterator[Labelled]:
     """`purpose`: the set that rules were corrected with; `purpose_second`: labelled after that."""
     for path in sorted((LABELS / folder).glob("*.tsv")):
-        texts: dict[int, str] = {}
-        executed: dict[int, int] = {}
-        purposes: dict[int, str] = {}
-        for address, count, purpose, text, *_ in rows_of(path):
-            at = int(address, 16)
-            texts[at] = text
-            executed[at] = int(count) if count != "-" else 0
-            if purpose != "-" and executed[at]:
-                purposes[at] = purpose
-        yield Labelled(path.stem, SassProgram.of(texts, executed), purposes)
+        program, executed = _kept_program(path)
+        labels = {int(row[0], 16): row[2] for row in rows_of(path) if row[2] != "-"}
+        purposes = {at: purpose for at, purpose in labels.items() if executed[at]}
+        yield Labelled(path.stem, program, purposes)
 
 
 class Stall(NamedTuple):
@@ -69,7 +63,7 @@ def program_of(report: str, launch: int) -> SassProgram:
     """The program of a report in the repository; for a public report, the stored text of the
     program."""
     if report.startswith("corpus"):
-        return _kept_program(LABELS / "programs" / f"{Path(report).name}.tsv")
+        return _kept_program(LABELS / "programs" / f"{Path(report).name}.tsv")[0]
     read = read_profile(ROOT / report).launches[launch]
     texts = read.disassembly
     if isinstance(texts, Absent):
@@ -77,10 +71,11 @@ def program_of(report: str, launch: int) -> SassProgram:
     return SassProgram.of(texts, InstructionTable(read).executed or {})
 
 
-def _kept_program(path: Path) -> SassProgram:
+def _kept_program(path: Path) -> tuple[SassProgram, dict[int, int]]:
+    """And how often each instruction was executed, by address."""
     texts: dict[int, str] = {}
     executed: dict[int, int] = {}
     for address, count, _, text, *_ in rows_of(path):
         texts[int(address, 16)] = text
-        executed[int(address, 16)] = int(count)
-    return SassProgram.of(texts, executed)
+        executed[int(address, 16)] = int(count) if count != "-" else 0
+    return SassProgram.of(texts, executed), executed

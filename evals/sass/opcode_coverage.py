@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,7 +27,6 @@ class Coverage(NamedTuple):
     """For the launches of a set of reports."""
 
     launches: int
-    without_code: int
     instructions: int
     unknown_share: float
     """Executed warp instructions of unknown effect, as the mean of the launches' shares."""
@@ -36,10 +35,10 @@ class Coverage(NamedTuple):
     """Opcodes by executed warp instructions."""
 
 
-def coverage(paths: Iterator[Path]) -> Coverage:
+def coverage(paths: Iterable[Path]) -> Coverage:
     shares: list[float] = []
     unknown: Counter[str] = Counter()
-    absent = instructions = 0
+    instructions = 0
     for path in paths:
         try:
             profile = read_profile(path)
@@ -48,7 +47,6 @@ def coverage(paths: Iterator[Path]) -> Coverage:
         for launch in profile.launches:
             texts = launch.disassembly
             if isinstance(texts, Absent):
-                absent += 1
                 continue
             program = SassProgram.of(texts, InstructionTable(launch).executed or {})
             own = _unknown(program)
@@ -56,7 +54,7 @@ def coverage(paths: Iterator[Path]) -> Coverage:
             instructions += len(program.code)
             shares.append(own.total() / (sum(program.counts) or 1))
     mean = sum(shares) / len(shares) if shares else 0.0
-    return Coverage(len(shares), absent, instructions, mean, max(shares, default=0.0), unknown)
+    return Coverage(len(shares), instructions, mean, max(shares, default=0.0), unknown)
 
 
 def _unknown(program: SassProgram) -> Counter[str]:
@@ -67,28 +65,17 @@ def _unknown(program: SassProgram) -> Counter[str]:
     return found
 
 
-def sample_reports() -> Iterator[Path]:
-    yield from sorted((ROOT / "kernels_samples").glob("*/*.ncu-rep*"))
-
-
-def casebook_profiles(*, work: bool) -> Iterator[Path]:
-    splits = load_split()
-    families = ROOT / "kernels_samples" / "casebook" / "families"
-    for path in sorted(families.glob("*/profiles/*.keet.json.zst")):
-        if (splits[path.parents[1].name] == WORK) == work:
-            yield path
-
-
-def corpus_reports() -> Iterator[Path]:
-    for folder in SETS.values():
-        yield from sorted(folder.rglob("*.ncu-rep*"))
-
-
 def sets() -> Iterator[tuple[str, Coverage]]:
-    yield "samples", coverage(sample_reports())
-    yield "casebook, work families", coverage(casebook_profiles(work=True))
-    yield "casebook, locked and opened families", coverage(casebook_profiles(work=False))
-    yield "public reports", coverage(corpus_reports())
+    samples = ROOT / "kernels_samples"
+    splits = load_split()
+    profiles = sorted((samples / "casebook" / "families").glob("*/profiles/*.keet.json.zst"))
+    work = [path for path in profiles if splits[path.parents[1].name] == WORK]
+    public = (path for folder in SETS.values() for path in sorted(folder.rglob("*.ncu-rep*")))
+    yield "samples", coverage(sorted(samples.glob("*/*.ncu-rep*")))
+    yield "casebook, work families", coverage(work)
+    others = coverage(path for path in profiles if splits[path.parents[1].name] != WORK)
+    yield "casebook, locked and opened families", others
+    yield "public reports", coverage(public)
 
 
 def main(arguments: list[str]) -> int:

@@ -83,21 +83,9 @@ otherwise = Condition("general")
 
 
 class Edit(NamedTuple):
-    """The fix as an option of a multiple-choice question, and what rules it out."""
+    """The fix in a few words, as multiple-choice questions of the evals name it."""
 
     text: str
-    below: tuple[str, float] | None = None
-    """A measure of `evals.mcq.edits`, and the limit below which the edit cannot help."""
-    above: tuple[str, float] | None = None
-    """The same, for a limit from which on it cannot help."""
-    ruled_out: str = ""
-    """Another check of `evals.mcq.edits`."""
-    needs: str = ""
-    """A measure that must not be zero for the edit to be plausible."""
-    unlike: tuple[str, ...] = ()
-    """Findings whose edits are too similar to be offered together with this one."""
-    is_answer: bool = True
-    """False: it is only offered as a wrong option."""
     usual: int = 99
     """Rank among what an expert expects of any kernel, most likely first."""
 

@@ -43,9 +43,7 @@ FINDING = FindingSpec(
         "algorithm, or a narrower type where the accuracy allows it.",
     },
     edit=Edit(
-        "Leave it as it is: an arithmetic pipe is near its peak with work that is needed",
-        below=("the busiest arithmetic pipe's percentage of peak", 45),
-        usual=23,
+        "Leave it as it is: an arithmetic pipe is near its peak with work that is needed", usual=23
     ),
 )
 

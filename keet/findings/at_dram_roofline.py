@@ -44,9 +44,7 @@ FINDING = FindingSpec(
         "after it, or store a narrower type.",
     },
     edit=Edit(
-        "Leave it as it is: DRAM is near its peak, and every byte is moved only once",
-        below=("DRAM's percentage of peak", 60),
-        usual=22,
+        "Leave it as it is: DRAM is near its peak, and every byte is moved only once", usual=22
     ),
 )
 

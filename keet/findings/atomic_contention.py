@@ -155,8 +155,6 @@ FINDING = FindingSpec(
     },
     edit=Edit(
         "Combine updates of the same address within a block before they go to global atomics",
-        below=("the number of requests for global atomics", 1),
-        unlike=("l2_partition_imbalance",),
         usual=7,
     ),
 )

@@ -107,11 +107,7 @@ FINDING = FindingSpec(
         otherwise: "Do more work between barriers{here}, and exchange within warps by shuffles.",
     },
     edit=Edit(
-        "Do more work between block barriers, or replace them by shuffles within warps",
-        below=("the percentage of warp cycles spent at barriers", 3),
-        needs="the percentage of warp cycles spent at barriers",
-        is_answer=False,
-        usual=18,
+        "Do more work between block barriers, or replace them by shuffles within warps", usual=18
     ),
 )
 

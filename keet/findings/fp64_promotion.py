@@ -61,10 +61,7 @@ FINDING = FindingSpec(
         "values in float{here}.",
     },
     edit=Edit(
-        "Find the double constants that widen float arithmetic, and write them as float",
-        below=("the number of double-precision instructions", 1),
-        unlike=("low_precision_possible", "sfu_bound"),
-        usual=6,
+        "Find the double constants that widen float arithmetic, and write them as float", usual=6
     ),
 )
 

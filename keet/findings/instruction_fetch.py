@@ -50,8 +50,6 @@ FINDING = FindingSpec(
     },
     edit=Edit(
         "Make the unrolled code small enough for the instruction cache, by loops over a table",
-        below=("the percentage of warp cycles without an instruction", 4),
-        is_answer=False,
         usual=26,
     ),
 )

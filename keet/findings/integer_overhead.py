@@ -120,7 +120,6 @@ FINDING = FindingSpec(
     },
     edit=Edit(
         "Take index arithmetic out of the inner loop, with offsets that are worked out once",
-        below=("the percentage of issue slots in use", 25),
         usual=14,
     ),
 )

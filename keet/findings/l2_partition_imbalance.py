@@ -55,8 +55,6 @@ FINDING = FindingSpec(
     },
     edit=Edit(
         "Take load off the one L2 slice that every block keeps writing to, by fewer such stores",
-        below=("the busiest L2 slice's load over the mean", 1.1),
-        unlike=("atomic_contention",),
         usual=24,
     ),
 )

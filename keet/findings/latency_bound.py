@@ -248,10 +248,7 @@ FINDING = FindingSpec(
         "thread, or shorter chains of dependent instructions.",
     },
     edit=Edit(
-        "Have more loads in flight: prefetch, pipeline stages, or shorter dependent chains",
-        above=("the busiest unit's percentage of peak", 82),
-        unlike=("small_grid",),
-        usual=3,
+        "Have more loads in flight: prefetch, pipeline stages, or shorter dependent chains", usual=3
     ),
 )
 

@@ -90,10 +90,7 @@ FINDING = FindingSpec(
         "between them.",
     },
     edit=Edit(
-        "Do the work of the many short kernel launches in a single launch or a graph",
-        above=("the launch's time in microseconds", 100),
-        unlike=("redundant_traffic",),
-        usual=16,
+        "Do the work of the many short kernel launches in a single launch or a graph", usual=16
     ),
 )
 

@@ -75,10 +75,7 @@ FINDING = FindingSpec(
         "into pieces of one size, or let idle blocks fetch work from a counter.",
     },
     edit=Edit(
-        "Cut the few very long work items into pieces, so that all blocks end together",
-        above=("the least active SM's share of the most active one's cycles", 0.9),
-        is_answer=False,
-        usual=17,
+        "Cut the few very long work items into pieces, so that all blocks end together", usual=17
     ),
 )
 

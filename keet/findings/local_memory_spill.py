@@ -63,7 +63,6 @@ FINDING = FindingSpec(
     },
     edit=Edit(
         "Keep per-thread arrays and spilled values out of local memory, in registers or shared",
-        below=("the number of requests to local memory", 1),
         usual=4,
     ),
 )

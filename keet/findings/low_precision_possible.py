@@ -70,10 +70,7 @@ FINDING = FindingSpec(
         "bulk of the arithmetic.",
     },
     edit=Edit(
-        "Do the bulk of the arithmetic in float where the code now computes in double",
-        below=("the number of double-precision instructions", 1),
-        unlike=("fp64_promotion", "sfu_bound"),
-        usual=15,
+        "Do the bulk of the arithmetic in float where the code now computes in double", usual=15
     ),
 )
 

@@ -100,10 +100,7 @@ FINDING = FindingSpec(
         "neighbouring elements, use an aligned vector type such as uint4 or float4.",
     },
     edit=Edit(
-        "Move 16 bytes with each global load and store instead of fewer bytes at a time",
-        below=("the percentage of instructions that access global memory", 3),
-        unlike=("uncoalesced_global",),
-        usual=10,
+        "Move 16 bytes with each global load and store instead of fewer bytes at a time", usual=10
     ),
 )
 

@@ -73,9 +73,6 @@ FINDING = FindingSpec(
     },
     edit=Edit(
         "Do the multiply-adds of the matrix product on the tensor cores, by mma instructions",
-        ruled_out="no matrix product",
-        needs="the FMA pipes' percentage of peak",
-        is_answer=False,
         usual=19,
     ),
 )

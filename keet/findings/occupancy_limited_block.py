@@ -103,11 +103,7 @@ FINDING = FindingSpec(
         "blocks is reached first, smaller ones where whole blocks leave a part of its warps "
         "unused.",
     },
-    edit=Edit(
-        "Put more warps into each block, since an SM holds no more than 32 blocks",
-        ruled_out="another limit than block slots",
-        usual=27,
-    ),
+    edit=Edit("Put more warps into each block, since an SM holds no more than 32 blocks", usual=27),
 )
 
 

@@ -76,11 +76,7 @@ FINDING = FindingSpec(
         otherwise: "Use fewer registers: move rare paths into a separate kernel, shorten live "
         "ranges, and unroll less.",
     },
-    edit=Edit(
-        "Cut the registers per thread, so that more blocks fit on an SM at a time",
-        ruled_out="another limit than registers",
-        usual=8,
-    ),
+    edit=Edit("Cut the registers per thread, so that more blocks fit on an SM at a time", usual=8),
 )
 
 

@@ -65,10 +65,7 @@ FINDING = FindingSpec(
         "registers.",
     },
     edit=Edit(
-        "Cut the shared memory per block, so that more blocks fit on an SM at a time",
-        ruled_out="another limit than shared memory",
-        needs="the shared memory of a block",
-        usual=21,
+        "Cut the shared memory per block, so that more blocks fit on an SM at a time", usual=21
     ),
 )
 

@@ -65,10 +65,7 @@ FINDING = FindingSpec(
         "memory), and work on the copy{here}.",
     },
     edit=Edit(
-        "Copy data that the kernel reads from host memory into device memory beforehand",
-        below=("the percentage of L2 sectors from host memory", 0.5),
-        is_answer=False,
-        usual=25,
+        "Copy data that the kernel reads from host memory into device memory beforehand", usual=25
     ),
 )
 

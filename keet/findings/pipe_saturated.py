@@ -244,9 +244,6 @@ FINDING = FindingSpec(
     },
     edit=Edit(
         "Compute several results per thread, so that each shared-memory load feeds more of them",
-        below=("the L1 and shared memory percentage of peak", 30),
-        needs="the shared memory of a block",
-        unlike=("redundant_traffic",),
         usual=12,
     ),
 )

@@ -161,8 +161,6 @@ FINDING = FindingSpec(
     },
     edit=Edit(
         "Read each value from memory once and reuse it on chip, by tiling or by fusing passes",
-        below=("the busiest memory unit's percentage of peak", 35),
-        unlike=("pipe_saturated", "launch_bound"),
         usual=2,
     ),
 )

@@ -100,12 +100,7 @@ FINDING = FindingSpec(
     },
     labels={SLOW: "slow path of divisions"},
     edit=Edit(
-        "Replace sines, exponentials and divisions by recurrences or a cheaper formula",
-        below=("the XU pipe's percentage of peak", 15),
-        needs="the XU pipe's percentage of peak",
-        unlike=("fp64_promotion", "low_precision_possible", "warp_divergence"),
-        is_answer=False,
-        usual=20,
+        "Replace sines, exponentials and divisions by recurrences or a cheaper formula", usual=20
     ),
 )
 

@@ -85,11 +85,7 @@ FINDING = FindingSpec(
         "neighbouring threads on neighbouring words.",
     },
     edit=Edit(
-        "Pad or swizzle the arrays in shared memory so that warps hit different banks",
-        below=("the percentage of shared wavefronts from conflicts", 3),
-        needs="the shared memory of a block",
-        is_answer=False,
-        usual=13,
+        "Pad or swizzle the arrays in shared memory so that warps hit different banks", usual=13
     ),
 )
 

@@ -127,10 +127,7 @@ FINDING = FindingSpec(
         "one launch.",
     },
     edit=Edit(
-        "Split the work over more blocks, so that every SM of the GPU has some of it",
-        above=("the number of waves", 2.5),
-        unlike=("latency_bound",),
-        usual=11,
+        "Split the work over more blocks, so that every SM of the GPU has some of it", usual=11
     ),
 )
 

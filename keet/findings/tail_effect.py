@@ -66,9 +66,7 @@ FINDING = FindingSpec(
         "fit share all tiles (persistent blocks, stream-K).",
     },
     edit=Edit(
-        "Deal out the tiles evenly, so that no last partial wave leaves most SMs idle",
-        above=("the number of waves", 7),
-        usual=9,
+        "Deal out the tiles evenly, so that no last partial wave leaves most SMs idle", usual=9
     ),
 )
 

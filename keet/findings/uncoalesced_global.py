@@ -141,8 +141,6 @@ FINDING = FindingSpec(
     },
     edit=Edit(
         "Make neighbouring threads of a warp access neighbouring addresses in global memory",
-        below=("the percentage of global sectors beyond the least", 8),
-        unlike=("narrow_access",),
         usual=1,
     ),
 )

@@ -123,10 +123,7 @@ FINDING = FindingSpec(
         "it.",
     },
     edit=Edit(
-        "Keep the threads of a warp on one path, so that no slow path runs for a few lanes",
-        above=("the number of threads per instruction", 31),
-        unlike=("sfu_bound",),
-        usual=5,
+        "Keep the threads of a warp on one path, so that no slow path runs for a few lanes", usual=5
     ),
 )
 

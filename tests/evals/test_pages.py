@@ -6,8 +6,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evals.pages import Heading, Points, Prose, Table, as_markdown, as_text
-from evals.tables import markdown_table, text_table
+from evals.pages import (
+    Heading,
+    Points,
+    Prose,
+    Table,
+    as_markdown,
+    as_text,
+    markdown_table,
+    text_table,
+)
 from tests.rows import each_row
 
 PARTS = [

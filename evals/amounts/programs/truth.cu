@@ -3,7 +3,7 @@
 //   for p in topics photoacoustic impact reactive; do
 //       nvcc -O3 -arch=sm_90 -DPROGRAM_$p -o truth_$p truth.cu && ./truth_$p
 //   done
-// make_answers.py runs this and puts the figures into answers.json.
+// The figures are in answers.json.
 
 #include <set>
 

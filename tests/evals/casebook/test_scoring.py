@@ -14,8 +14,7 @@ from evals.casebook import diagnosis, forecast, task
 from evals.casebook.answers import Facts, Read, chosen_cases, read_case
 from evals.diagnosis.answers import Answer, Claim, NoAnswer, Truth
 from evals.diagnosis.nvidia import Advice
-from evals.pages import Prose
-from evals.tables import markdown_table
+from evals.pages import Prose, markdown_table
 from evals.task_command import Result, printed
 from kernels_samples.casebook.cases import load_cases
 from kernels_samples.casebook.family import SPLITS, load_split

@@ -6,10 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from evals.consistency.__main__ import main
-from evals.consistency.check_output import Checked, check
-from evals.consistency.command_output import Printed, texts_of_pair, texts_of_report
-from evals.consistency.page import missed
+from evals.consistency.__main__ import main, missed
+from evals.consistency.check_output import Checked, Printed, check, texts_of_pair, texts_of_report
 from kernels_samples.samples import HERE, report_of
 
 pytestmark = pytest.mark.slow

@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from evals.diagnosis.answers import Answer, Claim, Truth, Unscored
+from evals.diagnosis.answers import Answer, Claim, Truth
 from evals.diagnosis.nvidia import Advice
 from evals.diagnosis.scoring import HealthyRow, Row, score, score_healthy
-from evals.diagnosis.summary import Share, summarise, threshold_values
+from evals.diagnosis.task import summarise, threshold_values
+from evals.task_command import Share, Unscored
 from tests.rows import each_row
 
 TRUTH = Truth(

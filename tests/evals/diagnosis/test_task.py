@@ -8,9 +8,8 @@ import pytest
 
 from evals.diagnosis.adversaries import AdversaryScore
 from evals.diagnosis.answers import NoAnswer, answers_of, truth_of
-from evals.diagnosis.task import Scored, result_of, score_samples
-from evals.task_command import Result, printed
-from evals.thresholds import check_thresholds
+from evals.diagnosis.task import THRESHOLDS, Scored, result_of, score_samples
+from evals.task_command import Result, check_thresholds, printed
 from kernels_samples.samples import Sample, load_samples
 from tests.conftest import Keet
 from tests.evals.committed import check_committed
@@ -48,9 +47,7 @@ def test_a_missed_threshold_is_reported() -> None:
         "top-1": 0.89, "top-3": 1, "top-1 less NVIDIA's": 0.3, "located": 0.95,
         "false alarms": 0.125, "still raised on fast": 0, "unscored": 0,
     }  # fmt: skip
-    missed = [
-        held.threshold.value for held in check_thresholds("diagnosis", values) if not held.met
-    ]
+    missed = [held.threshold.value for held in check_thresholds(THRESHOLDS, values) if not held.met]
     assert missed == ["top-1", "false alarms"]
 
 
@@ -139,7 +136,7 @@ def test_adversaries_score_near_zero(
 
 
 def test_repeated_findings_gain_nothing(result: Result, tried: dict[str, AdversaryScore]) -> None:
-    again, once = tried["keet's findings, five times each"], result.document["summary"]["hits"]
-    assert again.top1 <= once["top1"]["keet"]["mean"]
-    assert again.top3 < once["top3"]["keet"]["mean"]
-    assert again.located <= once["located"]["mean"]
+    again, once = tried["keet's findings, five times each"], result.document["summary"].hits
+    assert again.top1 <= once.top1.keet.mean
+    assert again.top3 < once.top3.keet.mean
+    assert again.located <= once.located.mean

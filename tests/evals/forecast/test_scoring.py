@@ -7,11 +7,20 @@ from dataclasses import replace
 
 import pytest
 
-from evals.diagnosis.answers import Answer, Claim, NoAnswer, Unscored
+from evals.diagnosis.answers import Answer, Claim, NoAnswer
 from evals.diagnosis.nvidia import Advice
-from evals.forecast.pairs import Pair, Range, pairs_of
-from evals.forecast.scoring import doublings, naive_range, off_by, score_pair, score_range
-from evals.forecast.summary import summarise, threshold_values
+from evals.forecast.scoring import (
+    Pair,
+    Range,
+    doublings,
+    naive_range,
+    off_by,
+    pairs_of,
+    score_pair,
+    score_range,
+)
+from evals.forecast.task import summarise, threshold_values
+from evals.task_command import Unscored
 from kernels_samples.samples import Sample, load_samples
 from tests.rows import each_row
 
@@ -91,10 +100,10 @@ def test_a_pair_counts_once_and_steps_of_a_sample_go_together() -> None:
     pairs = [first, second, other]
     summary = summarise([score_pair(pair, pairs) for pair in pairs])
     assert (summary.pairs, summary.samples) == (3, 2)
-    assert summary.largest.keet.mean == pytest.approx((0 + 1 + 3) / 3)
-    assert summary.bias.keet.mean == pytest.approx((0 - 1 - 3) / 3)
-    assert summary.first_steps.keet.mean == pytest.approx((0 + 3) / 2)
-    assert summary.covered.keet.mean == pytest.approx(1 / 3)
+    assert summary.means["largest"].keet.mean == pytest.approx((0 + 1 + 3) / 3)
+    assert summary.means["bias"].keet.mean == pytest.approx((0 - 1 - 3) / 3)
+    assert summary.means["first_steps"].keet.mean == pytest.approx((0 + 3) / 2)
+    assert summary.means["covered"].keet.mean == pytest.approx(1 / 3)
     assert summary.by_finding["tail_effect"].pairs == 3
     with pytest.raises(ValueError, match="a is scored twice"):
         summarise([score_pair(pair, pairs) for pair in [*pairs, first]])

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from evals.forecast.adversaries import AdversaryScore, score_adversaries
-from evals.forecast.pairs import Pairs, pairs_of_samples
+from evals.forecast.scoring import Pairs, pairs_of_samples
 from evals.forecast.task import result_of
 from evals.task_command import Result, printed
 from kernels_samples.samples import load_samples
@@ -60,9 +60,9 @@ def test_adversaries(tried: dict[str, AdversaryScore], result: Result) -> None:
     assert tried["knows what was measured (not an attack)"][1:] == (0, 1, 0, 0, 0)
     all_of_it, ours = tried["2x, from 1x to 1000x"], result.document["summary"]
     assert all_of_it.covered == 1
-    assert all_of_it.width > 5 * ours["width"]["keet"]["mean"]
-    assert all_of_it.range_score > 2 * ours["range_score"]["keet"]["mean"]
-    ours = result.document["summary"]["largest"]["keet"]["mean"]
+    assert all_of_it.width > 5 * ours["width"].keet.mean
+    assert all_of_it.range_score > 2 * ours["range_score"].keet.mean
+    ours = result.document["summary"]["largest"].keet.mean
     for name in ("nothing", "2x, always", "an estimate of 100 % of the time"):
         assert tried[name].error > 1.5 * ours
 

@@ -6,11 +6,9 @@ import re
 
 import pytest
 
-from evals.grounding.checkers import CheckResult, Outcome, verified
 from evals.grounding.explanations import SampleExplanations
-from evals.grounding.mutations import MUTATIONS, Mutant, mutants_of
-from evals.grounding.scoring import Trial, accepted, caught_by_kind
-from evals.grounding.true_sentences import true_sentences_of
+from evals.grounding.mutations import MUTATIONS, Mutant, mutants_of, true_sentences_of
+from evals.grounding.scoring import CheckResult, Outcome, Trial, accepted, caught_by_kind, verified
 from kernels_samples.samples import load_samples
 from tests.rows import each_row
 

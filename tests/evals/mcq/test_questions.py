@@ -2,44 +2,47 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from collections import Counter
+from functools import cache
 from itertools import pairwise
 
 import pytest
 
+from evals.contexts import profile_and_launch
 from evals.mcq.guessers import guesses_of_all
-from evals.mcq.kinds.launch_shape import TRAFFIC, WAVES
-from evals.mcq.kinds.measured_values import BUSY, CACHE, WARPS
-from evals.mcq.kinds.two_versions import MEASURES, RATIOS, SPEEDS
-from evals.mcq.kinds.unanswerable import UNKNOWN, captured, kernels
-from evals.mcq.option_design import LETTERS
-from evals.mcq.questions import KINDS, Question, all_questions, chosen, read_key, write_key
-from evals.mcq.report_facts import STALLS, UNITS, facts_of
-from evals.runs import digest
+from evals.mcq.questions import (
+    KINDS,
+    LETTERS,
+    Question,
+    all_questions,
+    chosen,
+    read_key,
+    sample_of,
+    write_key,
+)
 from keet.errors import UsageError
 from keet.findings import findings
 from tests.rows import each_row
 
 pytestmark = pytest.mark.slow
 
-SCALES = {"busy": BUSY, "cache": CACHE, "warps": WARPS, "waves": [WAVES], "traffic": [TRAFFIC]}
+UNKNOWN = "It can't be known from the report"
 
 
 def of_kind(kind: str) -> list[Question]:
     return [question for question in all_questions() if question.kind == kind]
 
 
-def facts(question: Question, place: int = 0):
-    sample, variant = question.reports[place].split("/")
-    return facts_of()[sample, variant]
-
-
 def wrong_options(question: Question) -> list[str]:
     return [option for option in question.options if option != question.answer]
+
+
+@cache
+def metric(report: str, name: str) -> float:
+    sample, variant = sample_of(report)
+    _, launch = profile_and_launch(sample.report(variant), sample.kernel)
+    return float(launch.metric(name).value)
 
 
 def test_there_are_enough_of_enough_kinds():
@@ -70,58 +73,6 @@ def test_options_differ_and_every_wrong_one_has_its_reason():
         assert all((question.why, *question.why_wrong.values())), question.id
 
 
-def drafts_digest() -> str:
-    """Of kinds that go through every design; texts are added to them without any choice."""
-    reports = list(facts_of().values())
-    made = [draft for kind in ("change", "pair", "waves") for draft in KINDS[kind][1](reports)]
-    return digest(*(repr((draft.name, draft.text, draft.options)) for draft in made))
-
-
-def test_the_same_questions_in_another_process():
-    """With other hashes: no choice may hang on the order of a set."""
-    code = "from tests.evals.mcq.test_questions import drafts_digest; print(drafts_digest())"
-    printed = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, "PYTHONHASHSEED": "7"},
-    )
-    assert printed.stdout.strip() == drafts_digest()
-
-
-def test_the_right_unit_stall_and_line():
-    """The busiest of the four; the longest of all; it leads by more than chance."""
-    for question in of_kind("unit"):
-        share = {option: facts(question).need(UNITS[option]) for option in question.options}
-        first, second = sorted(share.values(), reverse=True)[:2]
-        assert share[question.answer] == first >= second + 8, question.id
-    reasons = {label: reason for reason, (label, _) in STALLS.items()}
-    metric = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
-    for question in of_kind("stall"):
-        labels = {option: reasons[option.partition(":")[0]] for option in question.options}
-        cycles = {o: facts(question).need(metric.format(r)) for o, r in labels.items()}
-        first, second = sorted(cycles.values(), reverse=True)[:2]
-        assert cycles[question.answer] == first >= 1.4 * second, question.id
-        assert first == max(facts(question).stalls.values()), question.id
-    for question in of_kind("line"):
-        seen = facts(question)
-        samples = {f"Line {line.line}": line.samples for line in seen.lines}
-        offered = sorted((samples[option] for option in question.options), reverse=True)
-        assert samples[question.answer] == offered[0] == max(samples.values()), question.id
-        assert offered[0] - offered[1] >= 2.5 * sum(offered[:2]) ** 0.5, question.id
-
-
-def test_blocks_meet_the_limit_that_is_named():
-    for question in of_kind("occupancy"):
-        limits = facts(question).limits
-        first = {name for name, limit in limits.items() if limit == min(limits.values())}
-        for option in question.options:
-            named = {name for name in limits if name in option.lower()}
-            holds = named <= first if "together with another" in option else named == first
-            assert holds == (option == question.answer), question.id
-
-
 def edges(option: str) -> tuple[float, float]:
     numbers = [float(told) for told in re.findall(r"[\d.]+", option)]
     if "Less than" in option:
@@ -129,27 +80,49 @@ def edges(option: str) -> tuple[float, float]:
     return (numbers[0], float("inf")) if "More than" in option else (numbers[0], numbers[1])
 
 
-def measured(question: Question) -> float:
-    """By formulas of its own where there are such."""
-    seen, asked = facts(question), question.id.rpartition("-")[2]
-    if question.kind == "traffic":
-        return (seen.need("dram__bytes_read.sum") + seen.need("dram__bytes_write.sum")) / 1e6
-    if question.kind == "waves":
-        fit = min(*seen.limits.values(), int(seen.need("launch__occupancy_limit_barriers")))
-        return seen.need("launch__grid_size") / (132 * fit)
-    if asked == "excess":
-        name = "memory_l2_theoretical_sectors_global"
-        return 100 - 100 * seen.need(f"{name}_ideal") / seen.need(name)
-    if asked == "idle":
-        return 100 - seen.need("smsp__issue_active.avg.pct_of_peak_sustained_active")
-    scales = {(kind, s.name): s for kind, those in SCALES.items() for s in those}
-    return seen.need(scales[question.kind, asked].metric)
+def numbers_of(question: Question) -> dict[str, float]:
+    """The metrics that its key names, with the value there."""
+    return {
+        name: float(value)
+        for value, name in re.findall(r"([\d.]+)[ %a-z]* \((\w+__[\w.]+)\)", question.why)
+    }
+
+
+@each_row("kind", ["unit", "stall", "occupancy"])
+def test_the_right_unit_stall_and_limit(kind: str):
+    """As the report has it: the busiest of the four, the longest, the lowest; it leads by more than
+    chance."""
+    for question in of_kind(kind):
+        told = numbers_of(question)
+        assert len(told) == 4, question.id
+        for name, value in told.items():
+            assert metric(question.reports[0], name) == pytest.approx(value, abs=0.051), question.id
+        if kind == "occupancy":
+            limits = dict(re.findall(r"([a-z ]+) (\d+) \(", question.why.partition(": ")[2]))
+            lowest = min(map(int, limits.values()))
+            first = {name.strip() for name, limit in limits.items() if int(limit) == lowest}
+            for option in question.options:
+                named = {name.strip() for name in limits if name.strip() in option.lower()}
+                holds = named <= first if "together with another" in option else named == first
+                assert holds == (option == question.answer), question.id
+        else:
+            label = question.answer.partition(":")[0]
+            values = sorted(told.values(), reverse=True)
+            assert question.why.startswith(label), question.id
+            assert next(iter(told.values())) == values[0], question.id
+            assert values[0] >= (values[1] + 7.9 if kind == "unit" else 1.39 * values[1])
 
 
 @each_row("kind", ["busy", "cache", "warps", "waves", "traffic"])
 def test_the_right_range_holds_the_number_and_no_edge_is_near(kind: str):
     for question in of_kind(kind):
-        value = measured(question)
+        names, value = re.fullmatch(r"(.*?)(?:, in MB,)? is ([\d.e+]+)", question.why).groups()
+        value = float(value)
+        if kind == "traffic":
+            total = sum(metric(question.reports[0], name) for name in names.split(" + "))
+            assert total / 1e6 == pytest.approx(value, rel=1e-3), question.id
+        elif not names.startswith("1 - "):
+            assert metric(question.reports[0], names) == pytest.approx(value, rel=1e-3), question.id
         for option in question.options:
             low, high = edges(option)
             assert (low <= value <= high) == (option == question.answer), question.id
@@ -157,17 +130,25 @@ def test_the_right_range_holds_the_number_and_no_edge_is_near(kind: str):
             assert min(abs(value - low), abs(value - high)) >= room, question.id
 
 
-def test_two_versions():
-    wide = (RATIOS, "change"), (SPEEDS, "speed")
-    for ranges, kind in wide:
-        for question in of_kind(kind):
-            p, q = facts(question), facts_of()[tuple(question.source_only.split("/"))]
-            assert p.sample is q.sample
-            ratio = change(question, p, q) if kind == "change" else speed(p, q)
-            inside = [one.text for one in ranges if one.low <= ratio <= one.high]
-            assert inside == [question.answer], question.id
+def test_lines_and_two_versions():
+    for question in of_kind("line"):
+        own, total, line = map(
+            int, re.match(r"(\d+) of (\d+) samples .* line (\d+);", question.why).groups()
+        )
+        assert question.answer == f"Line {line}", question.id
+        assert total >= 100, question.id
+        others = (int(re.search(r"has (\d+) of", why)[1]) for why in question.why_wrong.values())
+        assert own > max(others), question.id
+    for question in of_kind("change"):
+        name, before, after = re.match(r"(\S+): (\S+) for P, (\S+) for Q", question.why).groups()
+        for report, value in ((question.reports[0], before), (question.source_only, after)):
+            assert metric(report, name) == pytest.approx(float(value), rel=1e-3), question.id
+    for question in of_kind("speed"):
+        sides = (sample_of(report) for report in (question.reports[0], question.source_only))
+        before, after = (sample.measured.variants[variant].median_us for sample, variant in sides)
+        assert f"{before} us for P, {after} us for Q, {before / after:.2f} times" in question.why
     for question in of_kind("pair"):
-        times = [facts(question, place).microseconds for place in (0, 1)]
+        times = [metric(report, "gpu__time_duration.sum") for report in question.reports]
         faster = "PQ"[times.index(min(times))]
         assert f"Profile {faster}:" in question.answer, question.id
         assert max(times) >= 1.15 * min(times), question.id
@@ -175,21 +156,11 @@ def test_two_versions():
         assert sides == {"P": 2, "Q": 2}, question.id
 
 
-def change(question: Question, p, q) -> float:
-    asked = question.id.rpartition("-")[2]
-    (metric,) = (measure.metric for measure in MEASURES if measure.name == asked)
-    return q.need(metric) / p.need(metric)
-
-
-def speed(p, q) -> float:
-    variants = p.sample.measured.variants
-    return variants[p.variant].median_us / variants[q.variant].median_us
-
-
 def test_an_edit_is_not_offered_beside_one_that_would_help_too():
     by_text = {spec.edit.text: spec.id for spec in findings().values()}
     for question in of_kind("edit"):
-        truth = facts(question).sample.truth
+        sample, _ = sample_of(question.reports[0])
+        truth = sample.truth
         real = {truth.dominant, *truth.accept, *truth.others, *truth.left.values()}
         assert by_text[question.answer] in real, question.id
         assert not real & {by_text[option] for option in wrong_options(question)}, question.id
@@ -199,15 +170,6 @@ def test_what_cannot_be_known_is_not_in_the_report():
     unknown = [question for question in of_kind("unknown") if question.answer == UNKNOWN]
     assert all(UNKNOWN in question.options for question in of_kind("unknown"))
     assert len(unknown) / len(of_kind("unknown")) == 0.25
-    for question in of_kind("unknown"):
-        seen = facts(question)
-        if question.id.endswith("-line"):
-            known = seen.samples > 0
-        elif question.id.endswith("-all"):
-            known = kernels(seen) <= captured(seen)
-        else:
-            known = len(kernels(seen)) == 2 and kernels(seen) <= captured(seen)
-        assert known == (question.answer != UNKNOWN), question.id
     for question in of_kind("unknown"):
         shown = {"raw", "keet"} & set(question.answerable_from)
         assert bool(shown) == (question.answer != UNKNOWN), question.id
@@ -221,7 +183,7 @@ def test_no_question_names_a_variant_or_a_kernel():
     for question in all_questions():
         told = " ".join([question.text, *question.options])
         assert "`" not in told, question.id
-        assert not re.search(rf"\b{facts(question).sample.name}\b", told), question.id
+        assert not re.search(rf"\b{question.sample}\b", told), question.id
 
 
 FIXED = ("unit", "stall", "busy", "cache", "warps", "occupancy", "waves", "traffic")

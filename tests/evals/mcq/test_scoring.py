@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from evals.mcq.questions import Question, write_key
-from evals.mcq.scoring import extract, find_letter, score, scores
+from evals.mcq.scoring import find_letter, score, scores
 from evals.mcq.summary import ALL, summarise
 from evals.runs import Answer, Prompt, RunFolder
 from tests.evals.made_runs import a_run, an_answer
@@ -41,7 +41,7 @@ OPTIONS = "A) DRAM\nB) L2 cache\nC) FMA pipes\nD) XU pipe"
     ],
 )
 def test_a_letter_is_found(text: str, letter: str):
-    assert extract(text) == letter
+    assert find_letter(text).letter == letter
 
 
 @each_row(("text", "why"), [
@@ -136,13 +136,13 @@ def test_a_run_is_scored_and_summed_up(tmp_path):
     found = scores(folder)
     assert [one.outcome for one in found] == ["wrong", "right", "unscored", "right"]
 
-    summary = summarise(found, {q.id: q for q in asked})
-    cells = {(cell.group, cell.condition): cell for cell in summary.cells}
+    summaries, differences = summarise(found, {q.id: q for q in asked})
+    cells = {(cell.group, cell.condition): cell for cell in summaries}
     assert (cells[ALL, "none"].right.mean, cells[ALL, "none"].unscored) == (0.0, 1)
     assert cells[ALL, "raw"].right.mean == 1.0
     assert cells["difficulty: visible", "raw"].scored == 2, "one of them is in Triton"
     assert cells["number in: raw alone", "raw"].scored == 2
-    (difference,) = [d for d in summary.differences if d.group == ALL]
+    (difference,) = [d for d in differences if d.group == ALL]
     assert (difference.condition, difference.baseline) == ("raw", "none")
     assert difference.questions == 1, "the unscored one has no pair"
     assert difference.shares.difference.mean == 1.0

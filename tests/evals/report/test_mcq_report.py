@@ -13,9 +13,8 @@ from evals.commands import score as score_command
 from evals.mcq.questions import Question
 from evals.mcq.scoring import KEY, McqScore
 from evals.mcq.summary import Cell
-from evals.report.common import reasons
-from evals.report.load_runs import open_earlier, open_runs
-from evals.report.mcq import McqReport, report_of, saturation, short_parts
+from evals.report.against import open_earlier, open_runs
+from evals.report.mcq import McqReport, reasons, report_of, saturation, short_parts
 from evals.runs import Condition, Prompt, RunFolder, read_lines, write_lines
 from keet.errors import UsageError
 from tests.evals.made_runs import a_run, an_answer

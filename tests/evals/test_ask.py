@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from evals.ask_model import Asked, ask_all, in_order
+from evals.commands.ask import Asked, ask_all, in_order
 from evals.runs import CUT, EMPTY, Prompt, RunFolder
 from keet.agent.model.scripted import ScriptedChat
 from keet.errors import NotAvailable
