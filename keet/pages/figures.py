@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from keet.pages.blocks import Figure
 
 if TYPE_CHECKING:
+    from keet.analysis.account import TimePart
+    from keet.analysis.hardware.ceilings import Ceiling
     from keet.comparison.causes.account_changes import PartChange
     from keet.comparison.causes.aligned_files import FilePair
     from keet.documents.explain import Note
@@ -28,6 +30,7 @@ class AccountFigure(Figure):
     """Where the time of a launch goes: a bar that adds up, its table, the busiest units."""
 
     each: LaunchExplanation
+    units: Sequence[Ceiling]
     notes: Sequence[Note] = ()
 
 
@@ -35,6 +38,8 @@ class AccountTree(Figure):
     """Every part of the time with its evidence, behind a summary."""
 
     each: LaunchExplanation
+    parts: Sequence[tuple[TimePart, int, str]]
+    """With the depth and the evidence of each."""
 
 
 class EvidenceFigure(Figure):
@@ -113,6 +118,8 @@ class HistoryFigure(Figure):
     """The times of a kernel by date, around a change."""
 
     change: ChangeDocument
+    shown: range
+    """Positions in the history."""
 
 
 class ReportsFigure(Figure):

@@ -294,7 +294,7 @@ def _history(change: ChangeDocument, reports: CitedReports) -> Iterator[Block]:
     line = "".join(sparks[shown.start : cut]) + "│" + "".join(sparks[cut : shown.stop])
     ends = time_text(times[shown.start]), time_text(times[shown.stop - 1])
     spark = Text(Span(f"{ends[0]} {line} {ends[1]}", "place"))
-    yield HistoryFigure(change, short=[spark])
+    yield HistoryFigure(change, shown, short=[spark])
     columns = [
         Column("created (UTC)"),
         Column("time", is_number=True),

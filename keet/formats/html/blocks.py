@@ -39,8 +39,8 @@ FIGURES = {
     "EvidenceFigure": "evidence.draw_evidence",
     "HistoryFigure": "insights.draw_history",
     "ListingFigure": "listing.draw_listing",
-    "MemoryFigure": "memory_chart.draw_memory",
-    "OccupancyFigure": "occupancy.draw_occupancy",
+    "MemoryFigure": "charts.draw_memory",
+    "OccupancyFigure": "charts.draw_occupancy",
     "ReportsFigure": "insights.draw_reports",
     "RooflineFigure": "roofline.draw_roofline",
     "SidesFigure": "diff.draw_sides",
@@ -149,11 +149,6 @@ def _copier(anchor: str, words: str) -> Html:
     return element("button", words, type="button", data_copy=anchor, hidden=True)
 
 
-def _region(name: str) -> dict[str, str]:
-    """What scrolls can be reached with the keyboard."""
-    return {"tabindex": "0", "role": "region", "aria_label": one_line(name)}
-
-
 class _Writer:
     """Numbers what has no anchor of its own: commands and code that can be copied."""
 
@@ -243,7 +238,14 @@ class _Writer:
         key = block.anchor or (next(self._keys) if block.copied else None)
         return fragment(
             element("p", _copier(key, block.copied)) if key and block.copied else None,
-            element("pre", element("code", lines, id=key), class_=kind, **_region("Code")),
+            element(
+                "pre",
+                element("code", lines, id=key),
+                class_=kind,
+                tabindex="0",
+                role="region",
+                aria_label="Code",
+            ),
         )
 
     def command(self, block: blocks.Command) -> Content:

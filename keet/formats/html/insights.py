@@ -12,12 +12,12 @@ from math import ceil
 from string import ascii_uppercase
 
 from keet.documents.insights import ChangeDocument, SweepDocument
-from keet.formats.html.markup import Html, element, from_svg, joined, scrolling
+from keet.formats.html.markup import Html, element, from_svg, joined, scrolling, table
 from keet.formats.svg.insights import ChartFrame, Standing, SweepChart
 from keet.formats.svg.markup import text_width
 from keet.formatting import percent_text
 from keet.pages.figures import HistoryFigure, ReportsFigure, SweepFigure
-from keet.pages.insights import compared, mark_of, shown_history, time_text, unit_names
+from keet.pages.insights import compared, mark_of, time_text, unit_names
 from keet.safe_text import one_line
 
 _LEAST_STEP, _MOST_STEP = 20.0, 150.0
@@ -208,8 +208,7 @@ def _changes(sweep: SweepDocument) -> Html | None:
 
 def draw_history(figure: HistoryFigure) -> Html:
     """Bars per file around the change."""
-    change = figure.change
-    shown = shown_history(change)
+    change, shown = figure.change, figure.shown
     rest = len(change.history) - len(shown)
     caption = f"One bar per file, by date, from zero; {one_line(change.device)}."
     more = f" {rest:,} files further from the change are not shown." if rest else ""
@@ -276,19 +275,12 @@ def draw_reports(figure: ReportsFigure) -> Html:
         more = f" and {len(ids) - _MOST_LINKS:,} more" if len(ids) > _MOST_LINKS else None
         name = element("th", element("code", one_line(path), class_="break"), scope="row")
         rows.append(element("tr", name, element("td", joined(links, ", "), more), id=anchor))
-    head = element("tr", *(element("th", name, scope="col") for name in ("report", "named in")))
-    table = element(
-        "table",
-        element("thead", head),
-        element("tbody", rows),
-        data_sortable=True,
-        data_filter=True,
-    )
+    shown = table({"report": "", "named in": ""}, rows, data_sortable=True, data_filter=True)
     command = "keet explain REPORT --format html -o page.html"
     return element(
         "section",
         element("h2", f"Reports named on this page ({len(rows):,})", id="reports"),
         element("p", "To see one of them in full: ", element("code", command)),
-        scrolling("Reports named on this page", table),
+        scrolling("Reports named on this page", shown),
         class_="cited-reports",
     )

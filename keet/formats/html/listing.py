@@ -11,7 +11,16 @@ from keet.analysis.examined import first_wait
 from keet.analysis.source_lines import Hotspots, Spot, find_hotspots, source_line
 from keet.evidence import Sentence, counted
 from keet.explanation.explanation_types import LaunchExplanation
-from keet.formats.html.markup import STEPS, Content, Html, element, fragment, joined, unbroken
+from keet.formats.html.markup import (
+    STEPS,
+    Content,
+    Html,
+    element,
+    fragment,
+    joined,
+    small_print,
+    unbroken,
+)
 from keet.formats.html.source_lines import line_panel, reasons_of_all
 from keet.formats.html.source_rows import (
     OF_ID,
@@ -413,7 +422,7 @@ def _touched(found: Hotspots) -> Content:
         "Sectors (32 bytes each) are those that accesses touch, before hits in L1; not the traffic "
         "of L2 or DRAM. Excess: beyond those that contiguous addresses would need."
     )
-    return element("p", element("small", text), class_="muted")
+    return small_print(text)
 
 
 def _without_line(data: SourceData) -> str:

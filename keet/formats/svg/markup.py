@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from keet.errors import one_line
@@ -39,6 +40,23 @@ def tag(name: str, content: str = "", **attributes: object) -> str:
 def _value(value: object) -> str:
     """Tenths of a pixel are enough, and make for a file that can be compared."""
     return f"{value:.1f}".removesuffix(".0") if isinstance(value, float) else str(value)
+
+
+def drawing_file(
+    title: str, described: str, style: str, size: tuple[float, float], parts: Sequence[str]
+) -> str:
+    """A whole file, which needs nothing else. `style`: the name of a file of CSS beside this one;
+    light or dark, as the reader's system is set: a viewer without media queries shows the light
+    one."""
+    width, height = size
+    css = Path(__file__).with_name(f"{style}.css").read_text(encoding="ascii")
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" '
+        f'width="{width:g}" height="{height:g}" role="img">\n<title>{title}</title>\n'
+        f"<desc>{text_of(described)}</desc>\n<style>\n{css}</style>\n"
+        + "\n".join([tag("rect", width=width, height=height, class_="page"), *parts])
+        + "\n</svg>\n"
+    )
 
 
 def text_width(words: str, size: float) -> float:

@@ -33,11 +33,8 @@ WIDTH, HEIGHT = WIDE.width, WIDE.height
 _SAME = 1.02
 """Roofs within 2 % are one line."""
 
+_COMPARED = ("fp32", "fp64")
 LEVEL_NAMES = {"dram": "DRAM", "l2": "L2", "l1": "L1", "shared": "Shared"}
-
-
-def _circle(level: str) -> Callable[[float, float, float], str]:
-    return lambda x, y, r: tag("circle", cx=x, cy=y, r=r, class_=f"mark {level}-ink")
 
 
 def _shape(
@@ -51,7 +48,7 @@ def _shape(
 
 
 SHAPES: Mapping[str, Callable[[float, float, float], str]] = {
-    "dram": _circle("dram"),
+    "dram": lambda x, y, r: tag("circle", cx=x, cy=y, r=r, class_="mark dram-ink"),
     "l2": _shape("l2", ((-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9))),
     "l1": _shape("l1", ((0, -1.25), (1.25, 0), (0, 1.25), (-1.25, 0))),
     "shared": _shape("shared", ((0, -1.2), (1.15, 0.9), (-1.15, 0.9))),
@@ -95,6 +92,15 @@ def rate_words(roofline: RooflineLaunch) -> Sentence:
     )
 
 
+def dram_intensity(roofline: RooflineLaunch) -> float | None:
+    """Operations of the leading arithmetic per byte of DRAM."""
+    return next((e.value for e in roofline.lead_intensities() if e.level == "dram"), None)
+
+
+def why_no_nearest(roofline: RooflineLaunch) -> str:
+    return "none: nothing done" if roofline.ceilings else "not measured"
+
+
 class Titles:
     """What marks say when a reader points at them, in lines."""
 
@@ -123,13 +129,23 @@ class Plot:
         self.titles = titles or Titles()
         self.frame, self.area = frame, frame.area
         self.rows = [row for row in map(_row, rooflines) if row]
-        self.flat = _merged(_compute_roofs(rooflines), "")
+        # Roofs that were used, and FP32 and FP64 to compare with.
+        compute = [
+            peak for peak in _peaks(rooflines, "compute") if peak[2] or peak[0].id in _COMPARED
+        ]
+        self.flat = _merged(compute, "")
         self.slopes = _merged(_peaks(rooflines, "memory"), "byte/s")
         self.room = OccupiedArea(self.area)
 
     @property
     def is_empty(self) -> bool:
         return not (self.flat and self.slopes)
+
+    @property
+    def level_names(self) -> dict[str, str]:
+        """Of the memory levels that have marks."""
+        drawn = {level for row in self.rows for level in row.points}
+        return {level: label for level, label in LEVEL_NAMES.items() if level in drawn}
 
     @cached_property
     def x(self) -> Axis:
@@ -355,13 +371,6 @@ def _peaks(
     return list(best.values())
 
 
-def _compute_roofs(
-    rooflines: Sequence[RooflineLaunch],
-) -> list[tuple[CeilingDocument, float, bool]]:
-    """Those that were used, and FP32 and FP64 to compare with."""
-    return [e for e in _peaks(rooflines, "compute") if e[2] or e[0].id in ("fp32", "fp64")]
-
-
 def _merged(peaks: Sequence[tuple[CeilingDocument, float, bool]], unit: str) -> list[Roof]:
     """From the highest to the lowest; ceilings that share a line share a label."""
     groups: list[list[tuple[CeilingDocument, float, bool]]] = []
@@ -385,8 +394,5 @@ def _roof(group: Sequence[tuple[CeilingDocument, float, bool]], unit: str) -> Ro
 def _power(decade: int) -> str:
     if 0 <= decade <= 3:
         return f"{10**decade:,}"
-    return f"{10.0**decade:g}" if -3 <= decade < 0 else f"10{_raised(decade)}"
-
-
-def _raised(number: int) -> str:
-    return str(number).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    raised = str(decade).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    return f"{10.0**decade:g}" if -3 <= decade < 0 else f"10{raised}"

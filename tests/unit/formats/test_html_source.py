@@ -14,7 +14,7 @@ from keet.catalog import stalls
 from keet.explanation.analyst import explain
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.formats.html.listing import Listing, source_listing
-from keet.formats.html.markup import STEPS, heat_step
+from keet.formats.html.markup import STEPS, heat_class
 from keet.formats.html.source_rows import COLUMNS, LABELS, group_of, parts, stall_bar
 from keet.ingest import read_profile
 from keet.pages.anchors import Anchors
@@ -235,8 +235,9 @@ def test_groups_and_colours() -> None:
     assert {group_of(reason) for reason in stalls()} == {*LABELS}
     for reason, stall in stalls().items():
         assert (group_of(reason) == "issue") == (not stall.counts_as_stall)
-    assert [heat_step(share) for share in STEPS] == list(range(1, 9))
-    assert [heat_step(share) for share in (None, 0.0, 0.001, 1.0)] == [0, 0, 0, 8]
+    assert [heat_class(share) for share in STEPS] == [f"heat-{step}" for step in range(1, 9)]
+    assert [heat_class(share) for share in (None, 0.0, 0.001)] == [None] * 3
+    assert heat_class(1.0) == "heat-8"
 
 
 def test_a_bar_is_as_long_as_its_samples() -> None:
