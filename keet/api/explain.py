@@ -26,7 +26,7 @@ from keet.documents.finding import FindingDocument
 from keet.evidence import Evidence
 from keet.explanation.analyst import explain as analyse
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
-from keet.formatting import count_noun, first_sentence
+from keet.formatting import count_noun, first_sentence, listed
 from keet.pages.blocks import Page, Reader
 from keet.profile import Launch, Profile
 from keet.profile.names import file_name
@@ -372,9 +372,8 @@ class ExplainResult(ApiResult):
         for each in self.launches:
             if each.id == number:
                 return each
-        known = ", ".join(str(each.id) for each in self.launches[:10])
-        more = ", …" if len(self.launches) > 10 else ""
-        raise KeyError(f"launch {number} is not explained here; these are: {known}{more}")
+        known = listed([str(each.id) for each in self.launches], 10)
+        raise KeyError(f"launch {number} is not explained here; these are: {known}")
 
     @cached_property
     def findings(self) -> FindingTable:

@@ -18,7 +18,7 @@ from keet.analysis.time_model import WORTH
 from keet.explanation.capture_hints import caution_about
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.program import program_of
-from keet.formatting import count_noun, first_sentence, times_text
+from keet.formatting import count_noun, first_sentence, listed, times_text
 from keet.pages.anchors import Anchors
 from keet.pages.blocks import (
     Block,
@@ -207,13 +207,9 @@ def details_that_fit(
 
 def plans_of(count: int) -> Iterator[tuple[Detail, ...]]:
     """Possible details of so many launches, the most detailed first."""
-    full: Detail = "full"
-    brief: Detail = "brief"
-    others = [brief] * (count - 1)
-    yield tuple([full] * count)
-    yield (full, *others)
-    yield ("middle", *others)
-    yield (brief, *others)
+    yield ("full",) * count
+    firsts: tuple[Detail, ...] = ("full", "middle", "brief")
+    yield from ((first, *("brief",) * (count - 1)) for first in firsts)
 
 
 # --- the beginning and the end
@@ -299,8 +295,7 @@ def whose_text(ids: Sequence[int], explanation: Explanation) -> str:
     """Which launches lack something; empty if all launches of the report do."""
     if len(ids) == len(explanation.launches):
         return " (in the launches that are explained)" if explanation.is_sample else ""
-    more = ", …" if len(ids) > _IDS else ""
-    return f" (launch {', '.join(map(str, ids[:_IDS]))}{more})"
+    return f" (launch {listed([*map(str, ids)], _IDS)})"
 
 
 def verified_text(explanation: Explanation) -> str:

@@ -21,6 +21,7 @@ from keet.catalog import stalls
 from keet.documents.hotspots import HotspotsLaunch, PointerDocument, PurposeShare, SpotDocument
 from keet.documents.shared_types import Skipped
 from keet.evidence import Evidence, Sentence, constant, counted
+from keet.formatting import listed
 from keet.pages.blocks import (
     LINE_BREAK,
     Block,
@@ -247,8 +248,7 @@ def _called_at(spot: Spot, found: Examined) -> str:
     from keet.analysis.sass.lines import calls_of
 
     calls = [line_text(each) for each in calls_of(found.code, spot.location)]
-    more = ", …" if len(calls) > _CALLS_SHOWN else ""
-    return f"called at {', '.join(calls[:_CALLS_SHOWN])}{more}" if calls else ""
+    return f"called at {listed(calls, _CALLS_SHOWN)}" if calls else ""
 
 
 def spot_place(spot: Spot, launch: Launch) -> str:
@@ -372,11 +372,11 @@ def lines_text(lines: Sequence[Location]) -> str:
     """`slow.cu:19, 27, other.cuh:5`: each file is named once."""
     parts: list[str] = []
     before = None
-    for line in lines[:_POINTER_LINES]:
+    for line in lines:
         name = file_name(line.file)
         parts.append(str(line.line) if name == before else f"{name}:{line.line}")
         before = name
-    return ", ".join(parts) + (", …" if len(lines) > _POINTER_LINES else "")
+    return listed(parts, _POINTER_LINES)
 
 
 # --- words that other pages and HTML's listing of the source share

@@ -49,7 +49,7 @@ from keet.pages.blocks import (
     plain,
 )
 from keet.pages.capture import facts_blocks, rules_blocks
-from keet.pages.device import workload_noun
+from keet.pages.device import full_name, workload_noun
 from keet.pages.figures import (
     AccountFigure,
     AccountTree,
@@ -60,7 +60,6 @@ from keet.pages.program import (
     figures,
     finding_text,
     first_row,
-    full_name,
     gain_text,
     kernel_parts,
     members_blocks,

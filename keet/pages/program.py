@@ -15,7 +15,7 @@ from keet.evidence import Sentence
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.launch_groups import answer_label, first_answer
 from keet.explanation.program import ProgramExplanation, ProgramRow
-from keet.formatting import capitalized, shapes_text, times_text
+from keet.formatting import capitalized, listed, shapes_text, times_text
 from keet.pages.blocks import (
     Block,
     Cell,
@@ -34,9 +34,10 @@ from keet.pages.blocks import (
     Words,
     joined,
 )
-from keet.profile import Launch, Workload
+from keet.pages.device import full_name
+from keet.profile import Workload
 from keet.profile.launch_sequences import longest_first
-from keet.safe_text import one_line, shortened
+from keet.safe_text import one_line
 
 if TYPE_CHECKING:
     from keet.explanation.whole_run import KernelRow, ReplayDiffers, WholeRun
@@ -54,8 +55,6 @@ _NAMED_LAUNCHES = 3
 _HTML_ROWS, _MOST_MEMBERS = 300, 200
 """Kernels that an HTML page lists one by one: 150 launches have at most 150, and more than twice as
 many are not read but searched; and launches of one shape."""
-_LONGEST_TIP = 500
-"""Characters of a demangled name, which can have 30,000."""
 _GAIN_NOTE = (
     "Gain: times faster, if the first finding of the kernel were fixed (an estimate); with “work”: "
     "times the work in the same time."
@@ -88,8 +87,7 @@ def program_blocks(
         from keet.pages.amounts import program_summary
 
         yield from program_summary(program.amounts)
-    if run:
-        yield from (Notice(text) for text in _run_notes(run))
+    yield from _run_notes(run)
 
 
 def run_blocks(run: WholeRun, most: int = ROWS) -> Iterator[Block]:
@@ -109,7 +107,7 @@ def run_blocks(run: WholeRun, most: int = ROWS) -> Iterator[Block]:
         rows.append([Cell(name, spread_text(row)), *cells])
     yield from (Gap(), Table(columns, rows, name="Kernels of the run"))
     if notes := list(_run_notes(run)):
-        yield from (Gap(), *map(Notice, notes))
+        yield from (Gap(), *notes)
 
 
 def _sentences(
@@ -125,9 +123,13 @@ def _sentences(
     yield from map(Notice, warnings)
 
 
-def _run_notes(run: WholeRun) -> Iterator[str]:
-    yield from skipped_texts(run)
-    yield from (f"note: {note}" for note in run.notes)
+def _run_notes(run: WholeRun | None) -> Iterator[Block]:
+    """Why kernels could not be profiled, and what to try."""
+    for skipped in run.skipped if run else ():
+        reason = skipped.reason.removeprefix("it can't be replayed: ")
+        text = f"{skipped.kernel} could not be profiled: {reason}; to profile it: {skipped.remedy}"
+        yield Notice(text)
+    yield from (Notice(f"note: {note}") for note in (run.notes if run else ()))
 
 
 def _program_table(program: ProgramExplanation, reader: Reader, links: Mapping[int, str]) -> Table:
@@ -143,7 +145,7 @@ def _program_table(program: ProgramExplanation, reader: Reader, links: Mapping[i
         if reader.width < _FOR_TIMES:
             widths = [widths[0], widths[3]]
         taken = sum(widths) + 3 * len(widths)
-        names = min(max(len(kernel_text(row)) for row in rows), _NAME_BEFORE_FOLDING)
+        names = min(max(len("".join(kernel_parts(r))) for r in rows), _NAME_BEFORE_FOLDING)
         left = reader.width - taken - 3
         finding = max(_LEAST_FINDING, min(max(map(len, answers)), left - names))
         room = max(_LEAST_NAME, left - finding)
@@ -215,11 +217,6 @@ def members_blocks(each: LaunchExplanation, program: ProgramExplanation | None) 
     yield Fold(title, [*([Text(Sentence(text, **spread))] if times else []), table])
 
 
-def full_name(launch: Launch) -> str:
-    """The demangled name of its kernel, for a tip."""
-    return shortened(one_line(launch.name.full), _LONGEST_TIP)
-
-
 # --- rows
 
 
@@ -266,21 +263,16 @@ def listed_across(program: ProgramExplanation) -> tuple[CrossLaunchDocument, ...
     return program.cross_launch[:_ACROSS]
 
 
-def kernel_text(row: ProgramRow) -> str:
-    """`gemm (cuBLAS) #3`, with the representative launch."""
-    return "".join(kernel_parts(row))
-
-
 def kernel_parts(row: ProgramRow, room: int = 1000) -> tuple[str, str]:
-    """The name, and what is behind it. A long name is cut; template arguments are dropped first."""
+    """`gemm` and ` (cuBLAS) #3`: the name, and what is behind it, with the representative launch.
+    A long name is cut; template arguments are dropped first."""
     library = f" ({row.library})" if row.library else ""
     if row.run_row is None:  # the representative of identical launches
         named: Sequence[int] = (row.first.launch.id,) if row.first else ()
     else:
-        named = row.launches[:_NAMED_LAUNCHES]
-    ids = ", ".join(f"#{launch}" for launch in named)
-    more = ", …" if row.run_row and len(row.launches) > _NAMED_LAUNCHES else ""
-    behind = f"{library}{f' {ids}{more}' if ids else ''}"
+        named = row.launches
+    ids = listed([f"#{launch}" for launch in named], _NAMED_LAUNCHES)
+    behind = f"{library}{f' {ids}' if ids else ''}"
     name, most = one_line(row.kernel), max(_LEAST_NAME, room - len(behind))
     head, opened, _ = name.partition("<")
     if len(name) > most and opened:
@@ -346,8 +338,7 @@ def profiled_text(row: KernelRow) -> str:
         return "-" if row.in_range else "not profiled"
     if row.members:
         return f"{sum(bool(r.profiled) for r in row.members)} of {len(row.members)} profiled"
-    named = ", ".join(f"#{launch}" for launch in row.profiled[:_NAMED_LAUNCHES])
-    return f"{named}, …" if len(row.profiled) > _NAMED_LAUNCHES else named
+    return listed([f"#{launch}" for launch in row.profiled], _NAMED_LAUNCHES)
 
 
 def spread_text(row: KernelRow) -> Sentence:
@@ -356,13 +347,6 @@ def spread_text(row: KernelRow) -> Sentence:
     if not ends or ends[1].value <= _SPREAD_IN_RUN * ends[0].value:
         return Sentence()
     return Sentence("{shortest} to {longest} per launch", shortest=ends[0], longest=ends[1])
-
-
-def skipped_texts(run: WholeRun) -> Iterator[str]:
-    """Why kernels could not be profiled, and what to try."""
-    for skipped in run.skipped:
-        reason = skipped.reason.removeprefix("it can't be replayed: ")
-        yield f"{skipped.kernel} could not be profiled: {reason}; to profile it: {skipped.remedy}"
 
 
 # --- launches of the program

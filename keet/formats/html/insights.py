@@ -7,13 +7,13 @@ a list below the chart explains.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from math import ceil
 from string import ascii_uppercase
 
 from keet.documents.insights import ChangeDocument, SweepDocument
 from keet.formats.html.markup import Html, element, from_svg, joined, scrolling, table
-from keet.formats.svg.insights import ChartFrame, Standing, SweepChart
+from keet.formats.svg.insights import ChartFrame, ChartStyle, Standing, SweepChart
 from keet.formats.svg.markup import text_width
 from keet.formatting import percent_text
 from keet.pages.figures import HistoryFigure, ReportsFigure, SweepFigure
@@ -58,26 +58,13 @@ def letter(number: int) -> str:
     return ascii_uppercase[place] + (str(rounds) if rounds else "")
 
 
-class _Classes:
-    """Colours by class."""
-
-    most = 1_000
-
-    def bar(self, standing: Standing) -> Mapping[str, str]:
-        return {"class_": f"time-bar {standing}"}
-
-    def line(self, number: int) -> Mapping[str, str]:
-        return {"class_": f"unit {_ink(number)} dash-{number // _COLOURS % 3}"}
-
-    def dot(self, number: int) -> Mapping[str, str]:
-        return {"class_": f"dot {_ink(number)}"}
-
-    def label(self, number: int) -> Mapping[str, str]:
-        return {"class_": f"name {_ink(number)}"}
-
-
-def _ink(number: int) -> str:
-    return f"ink-{number % _COLOURS}"
+_CLASSES = ChartStyle(
+    most=1_000,
+    bar=lambda standing: {"class_": f"time-bar {standing}"},
+    line=lambda n: {"class_": f"unit ink-{n % _COLOURS} dash-{n // _COLOURS % 3}"},
+    dot=lambda n: {"class_": f"dot ink-{n % _COLOURS}"},
+    label=lambda n: {"class_": f"name ink-{n % _COLOURS}"},
+)
 
 
 def _frame(sweep: SweepDocument) -> ChartFrame:
@@ -96,19 +83,16 @@ def _label_width(sweep: SweepDocument) -> float:
     return min(max(text_width(text, 12) for pair in labels for text in pair) + 10, _MOST_STEP)
 
 
-def _labelled(sweep: SweepDocument, frame: ChartFrame) -> list[int]:
-    """As many points as labels have room for, at equal distances; the best is among them."""
-    count = len(sweep.points)
-    every = ceil(_label_width(sweep) * count / (frame.right - frame.left) - 1e-6)
-    return list(range((sweep.best or 0) % every, count, every))
-
-
 def _drawing(sweep: SweepDocument) -> Html:
     frame = _frame(sweep)
     units = unit_names(sweep)
     room = max((text_width(unit, 12) for unit in units), default=0.0) + 28
     width, height = round(frame.right + room), round(frame.bottom + _FOOT)
-    chart = SweepChart(sweep, frame, _Classes(), _labelled(sweep, frame))
+    # As many points as labels have room for, at equal distances; the best is among them.
+    count = len(sweep.points)
+    every = ceil(_label_width(sweep) * count / (frame.right - frame.left) - 1e-6)
+    labelled = range((sweep.best or 0) % every, count, every)
+    chart = SweepChart(sweep, frame, _CLASSES, labelled)
     drawn = [*chart.times(), *(chart.shares() if units else ()), *chart.axis()]
     return element(
         "svg",

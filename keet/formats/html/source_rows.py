@@ -15,7 +15,7 @@ from keet.catalog import stalls
 from keet.diagnosis.finding import Finding
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.formats.html.markup import Content, Html, element, escaped, heat_class
-from keet.formatting import share_cell, share_text
+from keet.formatting import listed, share_cell, share_text
 from keet.pages.anchors import Anchors
 from keet.pages.hotspots import stall_reasons, waits_for
 from keet.pages.launch import place_shares
@@ -172,7 +172,8 @@ def stall_bar(spot: Spot, most: int) -> Html | None:
         at += width
     if not marks:  # what is there can be seen
         marks = [_mark(max(split, key=lambda group: split[group]), 0.0, _THINNEST)]
-    title = element("title", _told(spot))
+    told = [reason_text(spot, stall.reason) for stall in spot.stalls]
+    title = element("title", listed(told, _TOLD))
     return element("svg", title, marks, class_="stalls", aria_hidden="true")
 
 
@@ -185,11 +186,6 @@ _TOLD = 3
 def _mark(group: str, at: float, width: float) -> Html:
     start = f"{at:.4g}%" if at else None
     return element("rect", class_=group, x=start, width=f"{width:.3g}%", height="100%")
-
-
-def _told(spot: Spot) -> str:
-    told = [reason_text(spot, stall.reason) for stall in spot.stalls[:_TOLD]]
-    return ", ".join([*told, "…"] if len(spot.stalls) > _TOLD else told)
 
 
 FEW_IN_ROW = 10

@@ -7,8 +7,8 @@ file has its own style, and a page, which draws the same curves, allows none.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Literal, NamedTuple, Protocol
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Literal, NamedTuple
 
 from keet.documents.insights import (
     InsightsDocument,
@@ -55,17 +55,18 @@ Standing = Literal["best", "tied", "other"]
 """Of a point among the others: `tied` is no slower than the best beyond noise."""
 
 
-class ChartStyle(Protocol):
+Attributes = Mapping[str, str]
+
+
+class ChartStyle(NamedTuple):
     """Attributes that colour bars, and what belongs to a unit by its position among the units."""
 
-    @property
-    def most(self) -> int:
-        """Units that can be told apart; more are not drawn."""
-
-    def bar(self, standing: Standing) -> Mapping[str, str]: ...
-    def line(self, number: int) -> Mapping[str, str]: ...
-    def dot(self, number: int) -> Mapping[str, str]: ...
-    def label(self, number: int) -> Mapping[str, str]: ...
+    most: int
+    """Units that can be told apart; more are not drawn."""
+    bar: Callable[[Standing], Attributes]
+    line: Callable[[int], Attributes]
+    dot: Callable[[int], Attributes]
+    label: Callable[[int], Attributes]
 
 
 class SweepChart:
@@ -181,7 +182,7 @@ def insights_svg(document: InsightsDocument) -> str:
 
 
 def _panel(title: str, sweep: SweepDocument) -> Iterator[str]:
-    chart = SweepChart(sweep, _FRAME, _Inks())
+    chart = SweepChart(sweep, _FRAME, _COLOURS)
     yield tag("text", text_of(cut(title, _WIDTH - 48, 15)), x=24, y=22, class_="title")
     what = f"time per {sweep.work_unit}" if sweep.work_unit else "time"
     words = f"{sweep.device}; {what} above, share of peak over the elapsed cycles below"
@@ -197,19 +198,11 @@ def _panel(title: str, sweep: SweepDocument) -> Iterator[str]:
     yield from chart.axis()
 
 
-class _Inks:
-    """Colours that are written at each mark."""
-
-    most = len(_INKS)
-
-    def bar(self, standing: Standing) -> Mapping[str, str]:
-        return {"class_": "bar" if standing == "other" else standing}
-
-    def line(self, number: int) -> Mapping[str, str]:
-        return {"class_": "unit", "stroke": _INKS[number]}
-
-    def dot(self, number: int) -> Mapping[str, str]:
-        return {"fill": _INKS[number]}
-
-    def label(self, number: int) -> Mapping[str, str]:
-        return {"style": f"fill: {_INKS[number]}"}
+_COLOURS = ChartStyle(
+    most=len(_INKS),
+    bar=lambda standing: {"class_": "bar" if standing == "other" else standing},
+    line=lambda number: {"class_": "unit", "stroke": _INKS[number]},
+    dot=lambda number: {"fill": _INKS[number]},
+    label=lambda number: {"style": f"fill: {_INKS[number]}"},
+)
+"""Written at each mark."""
