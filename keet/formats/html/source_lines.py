@@ -237,14 +237,14 @@ def _reasons(data: SourceData, spot: Spot) -> Iterator[Html]:
 
 
 def _findings(data: SourceData, mentions: Sequence[Mention]) -> Iterator[Fact]:
-    if mentions:
-        links = [
-            [
-                data.finding_link(each, f"{each.number}. {one_line(each.finding.title)}"),
-                f" ({each.share})" if each.share else None,
-            ]
-            for each in mentions
+    links = [
+        [
+            data.finding_link(each, f"{each.number}. {one_line(each.finding.title)}"),
+            f" ({each.share})" if each.share else None,
         ]
+        for each in mentions
+    ]
+    if links:
         yield "Finding" if len(links) == 1 else "Findings", joined(links, element("br"))
 
 
@@ -382,18 +382,13 @@ def _sass(data: SourceData, spot: Spot, facts: LineFacts | None) -> Html:
     samples = data.found.total if data.found.ranked_by == "samples" else 0
     addresses = data.addresses.get(spot.location, ())
     if facts is None and (isinstance(data.sass, Absent) or not addresses):
-        return element("p", _why_no_sass(data), class_="muted")
+        why = "the report has no text for these instructions."
+        if isinstance(data.sass, Absent):
+            why = "; ".join(filter(None, (data.sass.reason, data.sass.remedy)))
+        return element("p", f"No SASS: {why}", class_="muted")
     if facts is not None:
         return sass_block(analysed_rows(data, facts.instructions), samples, label)
     return sass_block(plain_rows(data, addresses), samples, label)
-
-
-def _why_no_sass(data: SourceData) -> str:
-    absent = data.sass
-    if not isinstance(absent, Absent):
-        return "No SASS: the report has no text for these instructions."
-    remedy = f"; {absent.remedy}" if absent.remedy else ""
-    return f"No SASS: {absent.reason}{remedy}"
 
 
 def reasons_of_all(spots: Iterable[Spot]) -> Counter[str]:

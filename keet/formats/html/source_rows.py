@@ -244,10 +244,8 @@ class Mention(NamedTuple):
 
 
 def _stalled(spot: Spot) -> int | None:
-    known = stalls()
-    return spot.samples and sum(
-        stall.samples for stall in spot.stalls if known[stall.reason].counts_as_stall
-    )
+    counted = (each for each in spot.stalls if stalls()[each.reason].counts_as_stall)
+    return spot.samples and sum(each.samples for each in counted)
 
 
 def _sectors(spot: Spot) -> int | None:
@@ -315,11 +313,9 @@ class SourceData:
     @cached_property
     def columns(self) -> Mapping[str, int]:
         """What rows can be coloured by, with the sum over the launch; the default comes first."""
-        found = {}
-        for name, value in COLUMNS.items():
-            if total := sum(value(spot) or 0 for spot in self.found.rows):
-                found[name] = total
-        return found
+        rows = self.found.rows
+        sums = {name: sum(value(s) or 0 for s in rows) for name, value in COLUMNS.items()}
+        return {name: total for name, total in sums.items() if total}
 
     def values(self, spot: Spot) -> str:
         """Of all columns. An empty value was not measured."""
