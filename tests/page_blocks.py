@@ -12,8 +12,8 @@ from keet.formats.html import blocks as html
 from keet.formats.html.listing import Listing, source_listing
 from keet.formats.terminal import reader
 from keet.ingest import read_profile
-from keet.pages.anchors import Anchors
 from keet.pages.blocks import (
+    Anchors,
     Block,
     Cell,
     Fold,

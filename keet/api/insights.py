@@ -67,12 +67,9 @@ class InsightsResult(PageResult, InsightsDocument):
     """
 
     def __repr__(self) -> str:
-        counts = (
-            count_noun(self.files, "file"),
-            count_noun(self.launches, "launch"),
-            count_noun(len(self.insights), "insight"),
-        )
-        return f"<InsightsResult {self.store}: {', '.join(counts)}>"
+        counts = {"file": self.files, "launch": self.launches, "insight": len(self.insights)}
+        told = ", ".join(count_noun(count, noun) for noun, count in counts.items())
+        return f"<InsightsResult {self.store}: {told}>"
 
     def _page(self, reader: Reader) -> Page:
         return insights_page(self, reader)

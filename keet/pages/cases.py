@@ -128,9 +128,8 @@ def _case(entry: CaseDocument) -> Iterator[Block]:
     )
     yield from _causes(entry)
     yield Gap()
-    if entry.kernel == entry.kernel_after:
-        judged = f"Counters of {entry.kernel}, one launch per side:"
-    else:
+    judged = f"Counters of {entry.kernel}, one launch per side:"
+    if entry.kernel != entry.kernel_after:
         judged = f"Counters of one launch: {entry.kernel} before, {entry.kernel_after} after:"
     yield from (Text(judged, "muted"), _counters(entry), Gap())
     lines = f"line{'s' if len(entry.lines) > 1 else ''} {', '.join(map(str, entry.lines))}"
@@ -162,17 +161,12 @@ def _causes(entry: CaseDocument) -> Iterator[Block]:
     steps = entry.steps or ()
     if steps:
         yield from (Gap(), Text("Several causes; each fix was measured alone:"))
-        yield Items(
-            [
-                Item(
-                    f"{findings()[step.finding].label} fixed alone: {speedup_text(step.speedup)}, "
-                    f"{_us(step.after_us)}"
-                )
-                for step in steps
-            ],
-            mark="",
-            indent=2,
-        )
+        texts = [
+            f"{findings()[step.finding].label} fixed alone: {speedup_text(step.speedup)}, "
+            f"{_us(step.after_us)}"
+            for step in steps
+        ]
+        yield Items([*map(Item, texts)], mark="", indent=2)
     fixed = {step.finding for step in steps}
     if left := [findings()[name].label for name in entry.also if name not in fixed]:
         yield Text(f"Also present, not fixed: {', '.join(left)}.")

@@ -30,8 +30,8 @@ from keet.explanation.explanation_types import LaunchExplanation
 from keet.explanation.gain_texts import forecast_text
 from keet.findings import findings
 from keet.formatting import shape_text, share_cell, times_text
-from keet.pages.anchors import Anchors
 from keet.pages.blocks import (
+    Anchors,
     Block,
     Cell,
     Column,

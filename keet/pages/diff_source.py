@@ -19,8 +19,19 @@ from keet.comparison.causes.line_changes import (
 )
 from keet.evidence import Reference, Sentence, constant
 from keet.formatting import share_cell
-from keet.pages.anchors import Anchors
-from keet.pages.blocks import Block, Cell, Column, Heading, Notice, Part, Span, Table, Text, Words
+from keet.pages.blocks import (
+    Anchors,
+    Block,
+    Cell,
+    Column,
+    Heading,
+    Notice,
+    Part,
+    Span,
+    Table,
+    Text,
+    Words,
+)
 from keet.pages.figures import SidesFigure
 from keet.pages.hotspots import hotspots_notes, waiting_for
 from keet.profile import Absent

@@ -19,8 +19,8 @@ from keet.explanation.capture_hints import caution_about
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.program import program_of
 from keet.formatting import count_noun, first_sentence, listed, times_text
-from keet.pages.anchors import Anchors
 from keet.pages.blocks import (
+    Anchors,
     Block,
     Cell,
     Column,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from keet.documents.occupancy import OccupancyDocument
     from keet.evidence import Evidence, Sentence
     from keet.explanation.explanation_types import LaunchExplanation
-    from keet.pages.anchors import Anchors
+    from keet.pages.blocks import Anchors
     from keet.profile import Launch
 
 

@@ -168,12 +168,9 @@ def _table(found: Examined, spots: Sequence[Spot], reader: Reader) -> Table:
     heading += ": what its samples wait for (%)" if is_sampled else ""
     below = ["code" if of_lines else "instruction"]
     below += ["purpose"] * any(spot.purposes for spot in spots)
-    numbers = {
-        "Share": [share_words(spot, found) for spot in spots],
-        "Samples" if is_sampled else "Count": [
-            _count(spot.samples if is_sampled else spot.executed) for spot in spots
-        ],
-    }
+    counts = [_count(spot.samples if is_sampled else spot.executed) for spot in spots]
+    shares = [share_words(spot, found) for spot in spots]
+    numbers = {"Share": shares, "Samples" if is_sampled else "Count": counts}
     traffic = {
         name: [_count(getattr(spot, field)) for spot in spots]
         for name, field in _TRAFFIC.items()
@@ -234,8 +231,7 @@ def _spot_cell(spot: Spot, found: Examined, room: int, reader: Reader, *, is_lea
         left -= len(words.text)
         below += [words] if words.text else []
     waiting = _waiting(spot, found, producers=_STALLS_SHOWN if reader.width >= _WIDE else 1)
-    where = spot.location
-    link = file_link(found.launch, where.file, reader) if where else ""
+    link = file_link(found.launch, spot.location.file, reader) if spot.location else ""
     place = Span(spot_place(spot, found.launch), "place", link)
     return Cell(joined((place, waiting), "  "), below)
 
@@ -446,12 +442,9 @@ def hotspots_notes(
 
 def stall_reasons(spot: SpotDocument) -> list[str]:
     """The important stall reasons of a spot, the largest first."""
-    known = stalls()
-    return [
-        r
-        for r, share in spot.stall_shares().items()
-        if known[r].counts_as_stall and share >= _STALL_SHARE
-    ]
+    shares = spot.stall_shares().items()
+    large = [reason for reason, share in shares if share >= _STALL_SHARE]
+    return [reason for reason in large if stalls()[reason].counts_as_stall]
 
 
 def stall_texts(spot: SpotDocument, found: Hotspots | None = None) -> list[Sentence]:

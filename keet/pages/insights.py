@@ -178,10 +178,8 @@ def _insight(insight: InsightDocument, reports: CitedReports, reader: Reader) ->
     if insight.outliers:
         drawn.append(_outliers(insight.outliers, reports))
     words = Part([*_words(insight)], "words")
-    if insight.sweep:  # HTML has the words beside the chart
-        yield Part([*drawn, words], "insight-grid", indent=2)
-    else:
-        yield Part([*drawn, words], indent=2)
+    kind = "insight-grid" if insight.sweep else ""  # HTML has the words beside the chart
+    yield Part([*drawn, words], kind, indent=2)
     yield from below
     yield from _evidence(insight, reports)
 
@@ -225,15 +223,13 @@ def _points(sweep: SweepDocument, reports: CitedReports, reader: Reader) -> Tabl
         costs = [point.time_us, *([compared(point)] if sweep.work_unit else [])]
         shares = [point.units.get(unit) for unit in units]
         several = Span(f" (median of {point.files:,} files)", "muted") if point.files > 1 else ""
-        rows.append(
-            [
-                Cell((mark, point.shown), value=point.value),
-                *(Cell(time_text(cost), value=cost, share=cost / longest) for cost in costs),
-                *("–" if s is None else Cell(percent_text(s), value=s) for s in shares),
-                point.limiter or "not known",
-                (reports.link(point.path, point.launch), several),
-            ]
-        )
+        rows.append([
+            Cell((mark, point.shown), value=point.value),
+            *(Cell(time_text(cost), value=cost, share=cost / longest) for cost in costs),
+            *("–" if s is None else Cell(percent_text(s), value=s) for s in shares),
+            point.limiter or "not known",
+            (reports.link(point.path, point.launch), several),
+        ])  # fmt: skip
     name = f"Points of {sweep.kernel} over {sweep.knob}"
     caption = limited(rows, reader, "--format json")
     return Table(columns, rows[: reader.rows], caption, name, is_ruled=False)
@@ -269,17 +265,15 @@ def _kernels(cluster: ClusterDocument, reports: CitedReports) -> Table:
     for each in cluster.kernels:
         more = f" (slowest of {each.versions} versions)" if each.versions > 1 else ""
         low, saved, high = each.saved_low_us, each.saved_likely_us, each.saved_high_us
-        rows.append(
-            [
-                Span(each.kernel, "name plain"),
-                (Span(each.shown_path, "code", reports.anchors[each.path]), more),
-                Cell(f"{each.launches:,}", value=each.launches),
-                Cell(time_text(each.time_us), value=each.time_us),
-                Cell(percent_cell(each.share_pct), "", each.share_pct, each.share_pct / 100),
-                Cell(time_text(saved), value=saved, share=saved / most),
-                Cell(f"{time_text(low)} to {time_text(high)}", value=high),
-            ]
-        )
+        rows.append([
+            Span(each.kernel, "name plain"),
+            (Span(each.shown_path, "code", reports.anchors[each.path]), more),
+            Cell(f"{each.launches:,}", value=each.launches),
+            Cell(time_text(each.time_us), value=each.time_us),
+            Cell(percent_cell(each.share_pct), "", each.share_pct, each.share_pct / 100),
+            Cell(time_text(saved), value=saved, share=saved / most),
+            Cell(f"{time_text(low)} to {time_text(high)}", value=high),
+        ])  # fmt: skip
     left = cluster.row_count - len(cluster.kernels)
     caption = f"{left:,} more not shown" if left else ""
     return Table(columns, rows, caption, f"Kernels with {cluster.label}", is_ruled=False)

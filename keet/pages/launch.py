@@ -29,8 +29,8 @@ from keet.explanation.launch_figures import figures_text
 from keet.explanation.ncu_rules import precedes_findings
 from keet.explanation.program import ProgramExplanation
 from keet.formatting import count_noun, first_clause, first_sentence, shape_parts, share_text
-from keet.pages.anchors import Anchors
 from keet.pages.blocks import (
+    Anchors,
     Bar,
     Bars,
     Block,
@@ -186,11 +186,8 @@ def launch_section(
     wrote."""
     each = shown.each
     yield from head_blocks(shown)
-    findings = [
-        block
-        for number, finding in enumerate(each.findings, 1)
-        for block in finding_blocks(shown, number, finding)
-    ]
+    numbered = enumerate(each.findings, 1)
+    findings = [block for one in numbered for block in finding_blocks(shown, *one)]
     found = [
         Heading("Findings", 3),
         *(findings or [Text(_nothing_found(each))]),
@@ -435,14 +432,11 @@ def _figures(shown: Shown) -> Iterator[Block]:
 def _account(shown: Shown) -> Iterator[Block]:
     each, reader = shown.each, shown.reader
     if each.account and shown.verbose:
-        parts = [
-            Item(
-                (part.part, Span(f" [{evidence_text(part)}]", "code muted")),
-                f"{part.percent:.1f}{f' ({time_text(part.time)})' if part.time else ''}",
-                depth,
-            )
-            for part, depth in with_depth(each.account)
-        ]
+        parts = []
+        for part, depth in with_depth(each.account):
+            time = f" ({time_text(part.time)})" if part.time else ""
+            words = (part.part, Span(f" [{evidence_text(part)}]", "code muted"))
+            parts.append(Item(words, f"{part.percent:.1f}{time}", depth))
         yield Text((Span(HEADING, "strong"), " (with evidence ids, as in --format json)"), indent=2)
         yield Items(parts, is_right=True, indent=2)
     elif each.account:
@@ -641,13 +635,8 @@ def name_words(shown: Shown, number: int, finding: Finding) -> tuple[Words, Word
     cause = Span(f"{between}cause: {certainty_of(each, finding)}", "muted")
     if shown.verbose:
         cause = Span(f"{cause.text}{between}{finding.id}", "muted")
-    return (
-        f"{number}. " if number else "",
-        title,
-        ": ",
-        forecast_of(each, finding),
-        objection,
-    ), cause
+    rank = f"{number}. " if number else ""
+    return (rank, title, ": ", forecast_of(each, finding), objection), cause
 
 
 def title_lines(shown: Shown, number: int, finding: Finding) -> tuple[Words, ...]:

@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.launch_groups import LaunchGroup
-from keet.pages.anchors import Anchors
-from keet.pages.blocks import Block, Code, Fold, Heading, Part, Span, Text
+from keet.pages.blocks import Anchors, Block, Code, Fold, Heading, Part, Span, Text
 from keet.pages.figures import ListingFigure
 
 _ONE_LAUNCH, _SMALL_PAGE, _LARGE_PAGE = 400_000, 1_500_000, 6_000_000

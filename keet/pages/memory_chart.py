@@ -140,14 +140,6 @@ def _moved(link: MemoryLink | None) -> str:
     return f"{link.amount:short}{unit}"
 
 
-def _share(link: MemoryLink) -> str:
-    return "" if link.share is None else f"{link.share:.0f}"
-
-
-def _wasted(link: MemoryLink) -> str:
-    return "" if link.waste_share is None else f"{link.waste_share:.0f} {link.waste_reason}"
-
-
 def _both(sides: Sequence[MemoryLink | None], name: str) -> str:
     """A share before and after, if there is one."""
     shares: list[Evidence | None] = [getattr(link, name, None) for link in sides]
@@ -197,14 +189,14 @@ def _names(links: Sequence[MemoryLink]) -> Iterable[str]:
 
 
 def _row(link: MemoryLink) -> list[Words | Cell]:
-    count = link.requests or link.instructions
+    count, waste = link.requests or link.instructions, link.waste_share
     return [
         _ends(link),
         (link.label, Span(" (limit)" if link.is_limit else "", "bad")),
         "-" if count is None else f"{count:short}",
         "-" if link.bytes is None and link.wavefronts is None else _moved(link),
-        _share(link) or "-",
-        Span(_wasted(link), "warn"),
+        "-" if link.share is None else f"{link.share:.0f}",
+        Span("" if waste is None else f"{waste:.0f} {link.waste_reason}", "warn"),
     ]
 
 

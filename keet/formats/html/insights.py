@@ -94,12 +94,16 @@ def _drawing(sweep: SweepDocument) -> Html:
     labelled = range((sweep.best or 0) % every, count, every)
     chart = SweepChart(sweep, frame, _CLASSES, labelled)
     drawn = [*chart.times(), *(chart.shares() if units else ()), *chart.axis()]
+    what = f"time per {sweep.work_unit}" if sweep.work_unit else "time"
+    words = "share of peak over the elapsed cycles"
+    heading = element("text", words, x="0", y=f"{frame.top - 14:.0f}", class_="heading")
     return element(
         "svg",
         element("title", one_line(f"{sweep.kernel} over {sweep.knob}")),
         *_change_marks(chart),
         from_svg("".join(drawn)),
-        *_headings(sweep, frame),
+        element("text", one_line(what), x="0", y="14", class_="heading"),
+        heading if frame.share else None,
         *_columns(chart),
         viewBox=f"0 0 {width} {height}",
         width=width,
@@ -107,14 +111,6 @@ def _drawing(sweep: SweepDocument) -> Html:
         role="img",
         class_="sweep-drawing",
     )
-
-
-def _headings(sweep: SweepDocument, frame: ChartFrame) -> Iterator[Html]:
-    what = f"time per {sweep.work_unit}" if sweep.work_unit else "time"
-    yield element("text", one_line(what), x="0", y="14", class_="heading")
-    if frame.share:
-        words = "share of peak over the elapsed cycles"
-        yield element("text", words, x="0", y=f"{frame.top - 14:.0f}", class_="heading")
 
 
 def _change_marks(chart: SweepChart) -> Iterator[Html]:
@@ -131,16 +127,11 @@ def _columns(chart: SweepChart) -> Iterator[Html]:
     """One area per point over its bar and dots, for hover, touch and the keyboard."""
     frame = chart.frame
     step = chart.x(1) - chart.x(0)
+    y, height = f"{frame.head:.0f}", f"{frame.bottom - frame.head + 22:.0f}"
     for i in range(len(chart.sweep.points)):
-        yield element(
-            "rect",
-            element("title", "\n".join(_tip(chart.sweep, i))),
-            x=f"{chart.x(i) - step / 2:.1f}",
-            y=f"{frame.head:.0f}",
-            width=f"{step:.1f}",
-            height=f"{frame.bottom - frame.head + 22:.0f}",
-            class_="column",
-        )
+        title = element("title", "\n".join(_tip(chart.sweep, i)))
+        x, width = f"{chart.x(i) - step / 2:.1f}", f"{step:.1f}"
+        yield element("rect", title, x=x, y=y, width=width, height=height, class_="column")
 
 
 def _tip(sweep: SweepDocument, i: int) -> Iterator[str]:
@@ -225,15 +216,11 @@ def _bar(change: ChangeDocument, i: int, left: float, step: float, longest: floa
     dated = change.history[i]
     tall = (_HISTORY_HEIGHT - _LABELS) * dated.time_us / longest
     words = [dated.created, f"time {time_text(dated.time_us)}", f"{dated.path} #{dated.launch}"]
-    return element(
-        "rect",
-        element("title", "\n".join(map(one_line, words))),
-        x=f"{left + 0.1 * step:.2f}%",
-        y=f"{_HISTORY_HEIGHT - tall:.1f}",
-        width=f"{0.8 * step:.2f}%",
-        height=f"{tall:.1f}",
-        class_="time-bar before" if i <= change.last_before else "time-bar after",
-    )
+    title = element("title", "\n".join(map(one_line, words)))
+    x, y = f"{left + 0.1 * step:.2f}%", f"{_HISTORY_HEIGHT - tall:.1f}"
+    width, height = f"{0.8 * step:.2f}%", f"{tall:.1f}"
+    look = f"time-bar {'before' if i <= change.last_before else 'after'}"
+    return element("rect", title, x=x, y=y, width=width, height=height, class_=look)
 
 
 def _end_label(words: str, cut: float, *, is_before: bool) -> Html:

@@ -37,7 +37,7 @@ from keet.formats.html.source_rows import (
     total_share,
 )
 from keet.formatting import capitalized, count_noun, share_cell
-from keet.pages.anchors import Anchors
+from keet.pages.blocks import Anchors
 from keet.pages.figures import ListingFigure
 from keet.pages.hotspots import chance_error, hotspots_notes, hotspots_summary, mix_text
 from keet.pages.source_text import around, indentation, runs

@@ -213,17 +213,12 @@ def _reasons(data: SourceData, spot: Spot) -> Iterator[Html]:
     for rank, reason in enumerate([*counts][:_REASONS]):
         stall = known[reason]
         words = f"wait for {stall.waits_for}" if stall.counts_as_stall else stall.waits_for
-        yield element(
-            "li",
-            swatch(group_of(reason)),
-            " ",
-            element("b", reason_text(spot, reason)),
-            None
-            if is_shared
-            else Sentence(" ({samples})", samples=counted(counts[reason], "sample")),
-            data.linked_awaits(first_wait(waits, reason), spot),
-            element("span", f": {words}", class_="muted") if rank < _IN_WORDS else None,
-        )
+        name = element("b", reason_text(spot, reason))
+        samples = Sentence(" ({samples})", samples=counted(counts[reason], "sample"))
+        awaited = data.linked_awaits(first_wait(waits, reason), spot)
+        said = element("span", f": {words}", class_="muted") if rank < _IN_WORDS else None
+        few = None if is_shared else samples
+        yield element("li", swatch(group_of(reason)), " ", name, few, awaited, said)
     rest = [*counts.values()][_REASONS:]
     if rest and spot.samples:
         count = sum(rest)
@@ -252,25 +247,18 @@ def _awaited(data: SourceData, facts: LineFacts | None) -> Iterator[Fact]:
     """The other end: lines whose warps wait for what this line started."""
     if facts is None or not facts.waited_for_by:
         return
-    listed = [
-        (data.line_link(each.location), each.reason, each.samples) for each in facts.waited_for_by
-    ]
+    waits = facts.waited_for_by
+    listed = [(data.line_link(each.location), each.reason, each.samples) for each in waits]
     yield awaited_fact(data, listed, "lines")
 
 
 def awaited_fact(data: SourceData, listed: Sequence[tuple[Content, str, int]], rows: str) -> Fact:
     found, total = data.found, sum(samples for _, _, samples in listed)
-    named = [
-        [
-            link,
-            Sentence(
-                " {samples:,d} ({reason})",
-                samples=constant(samples, "", "samples"),
-                reason=stalls()[reason].label,
-            ),
-        ]
-        for link, reason, samples in listed[:_AWAITED]
-    ]
+    named = []
+    for link, reason, samples in listed[:_AWAITED]:
+        count, label = constant(samples, "", "samples"), stalls()[reason].label
+        text = Sentence(" {samples:,d} ({reason})", samples=count, reason=label)
+        named.append([link, text])
     share = _percent(total / found.total)
     head = Sentence(
         "{samples}{share} at other {rows} {wait} for this one: ",

@@ -23,23 +23,16 @@ def _escape(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def _quoted(text: str) -> str:
-    return '"' + _escape(text).replace('"', "&quot;") + '"'
-
-
 def tag(name: str, content: str = "", **attributes: object) -> str:
     """An element; `class_` is `class`, `stroke_width` is `stroke-width`."""
-    written = "".join(
-        f" {key.rstrip('_').replace('_', '-')}={_quoted(_value(value))}"
-        for key, value in attributes.items()
-        if value is not None
-    )
+    written = ""
+    for key, value in attributes.items():
+        if value is not None:
+            # Tenths of a pixel are enough, and make for a file that can be compared.
+            text = f"{value:.1f}".removesuffix(".0") if isinstance(value, float) else str(value)
+            quoted = _escape(text).replace('"', "&quot;")
+            written += f' {key.rstrip("_").replace("_", "-")}="{quoted}"'
     return f"<{name}{written}>{content}</{name}>" if content else f"<{name}{written}/>"
-
-
-def _value(value: object) -> str:
-    """Tenths of a pixel are enough, and make for a file that can be compared."""
-    return f"{value:.1f}".removesuffix(".0") if isinstance(value, float) else str(value)
 
 
 def drawing_file(

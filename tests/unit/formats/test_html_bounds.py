@@ -25,7 +25,7 @@ from keet.formats.html.listing import source_listing
 from keet.formats.html.source_rows import FileLines, extents_within
 from keet.ingest import read_profile
 from keet.pages import explain as explain_module
-from keet.pages.anchors import Anchors
+from keet.pages.blocks import Anchors
 from keet.pages.launch import Shown, launch_blocks
 from keet.profile import Location
 from keet.safe_text import bounded_lines, line_at

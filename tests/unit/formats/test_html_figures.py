@@ -25,7 +25,7 @@ from keet.formats.html.account import (
 )
 from keet.formats.html.roofline import draw_roofline
 from keet.formats.svg.roofline_plot import SMALL, Plot
-from keet.pages.anchors import Anchors
+from keet.pages.blocks import Anchors
 from keet.pages.figures import RooflineFigure
 from keet.pages.launch import account_figure, account_tree
 from keet.profile import Launch, Profile

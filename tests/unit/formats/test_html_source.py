@@ -17,7 +17,7 @@ from keet.formats.html.listing import Listing, source_listing
 from keet.formats.html.markup import STEPS, heat_class
 from keet.formats.html.source_rows import COLUMNS, LABELS, group_of, parts, stall_bar
 from keet.ingest import read_profile
-from keet.pages.anchors import Anchors
+from keet.pages.blocks import Anchors
 from tests.page_blocks import ROOM, first_launch, hotspots_of, listing_of
 from tests.page_parts import links_in, page_tree, with_id, words
 from tests.rows import each_row

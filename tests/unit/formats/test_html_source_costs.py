@@ -21,7 +21,7 @@ from keet.explanation.explanation_types import LaunchExplanation
 from keet.formats.html.listing import few_samples
 from keet.formats.html.source_lines import traffic_facts
 from keet.formats.html.source_rows import SourceData, group_of, waiting
-from keet.pages.anchors import Anchors
+from keet.pages.blocks import Anchors
 from keet.pages.hotspots import chance_error, hotspots_summary
 from keet.pages.hotspots_line import routine_items
 from keet.profile import Location
