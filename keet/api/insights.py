@@ -87,14 +87,12 @@ class InsightsResult(PageResult, InsightsDocument):
             for each in self.insights
             for key, fact in each.facts.items()
         )
-        return chosen_table(
-            table,
-            {
-                "insights": lambda: data_frame(map(_row, self.insights), INSIGHT_COLUMNS),
-                "facts": lambda: data_frame(facts, FACT_COLUMNS),
-                "points": lambda: data_frame(self._points(), POINT_COLUMNS),
-            },
-        )
+        tables = {
+            "insights": lambda: data_frame(map(_row, self.insights), INSIGHT_COLUMNS),
+            "facts": lambda: data_frame(facts, FACT_COLUMNS),
+            "points": lambda: data_frame(self._points(), POINT_COLUMNS),
+        }
+        return chosen_table(table, tables)
 
     def _points(self) -> Iterator[tuple[object, ...]]:
         for each in self.insights:

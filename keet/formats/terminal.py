@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache
 from itertools import chain
-from typing import TYPE_CHECKING, Literal, TextIO
+from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 from keet.formatting import command_lines
 from keet.pages import blocks
@@ -112,17 +112,9 @@ def print_page(make: Callable[[Reader], Page], file: TextIO) -> None:
     if not _has_rich():
         stream.writelines(plain_lines(page.blocks, width))
         return
-    from rich.console import Console, Group
+    from rich.console import Group
 
-    console = Console(
-        file=stream,
-        width=width,
-        height=_HEIGHT,
-        force_terminal=True,
-        highlight=False,
-        markup=False,
-        emoji=False,
-    )
+    console = _console(width, file=stream, force_terminal=True)
     for part in _parts(page.blocks, width):
         console.print(Group(part), crop=False)  # a text alone would lose `no_wrap`
     stream.flush()
@@ -172,21 +164,18 @@ def terminal_text(page: Sequence[Block], width: int) -> str:
     return "".join(plain_lines(page, width)) or "\n"
 
 
+def _console(width: int, **options: Any) -> Console:
+    from rich.console import Console
+
+    off = dict.fromkeys(("highlight", "markup", "emoji"), False)
+    return Console(width=width, height=_HEIGHT, **off, **options)
+
+
 @cache
 def _plain_console(width: int) -> Console:
     from io import StringIO
 
-    from rich.console import Console
-
-    return Console(
-        file=StringIO(),
-        width=width,
-        height=_HEIGHT,
-        color_system=None,
-        highlight=False,
-        markup=False,
-        emoji=False,
-    )
+    return _console(width, file=StringIO(), color_system=None)
 
 
 def _parts(page: Iterable[Block], width: int) -> Iterator[RenderableType]:

@@ -6,9 +6,9 @@ which Markdown and HTML show as code. Renderers escape all of it, whatever names
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Literal, NamedTuple, TypeAlias, dataclass_transform
+from typing import Any, Literal, NamedTuple, TypeAlias, dataclass_transform
 
 from keet.lazy_dataclass import LazyDataclass, make_on_use
 
@@ -199,6 +199,13 @@ class Table(Block):
     """Whether HTML sorts it on a click."""
     kind: str = ""
     """The class of its element in HTML."""
+
+
+def table_of(
+    rows: Sequence[Mapping[Column, Words | Cell]], caption: str = "", name: str = "", **options: Any
+) -> Table:
+    """Of one row or more, which name their columns. All have the same ones."""
+    return Table([*rows[0]], [[*row.values()] for row in rows], caption, name, **options)
 
 
 class Bar(NamedTuple):

@@ -218,13 +218,8 @@ class _Writer:
             where = _leading_line(pair)
             reasons = {"Why": main_reasons(pair), "Where": [where] if where else []}
             for word, found in reasons.items():
-                told = [
-                    (
-                        self._said(each, pair),
-                        f" ({each.percent:.0f} of the change)" if each.percent else "",
-                    )
-                    for each in found
-                ]
+                shares = [f" ({a.percent:.0f} of the change)" if a.percent else "" for a in found]
+                told = [(self._said(each, pair), share) for each, share in zip(found, shares)]
                 if told:
                     yield Item((whose, joined(told, "; ")), word)
             if pair.limiter:
@@ -338,12 +333,13 @@ class _Writer:
         anchor, level = self._anchor(pair), self.parts + 1
         if how := how_paired(pair):
             yield Text(how, "muted", indent=2)
+        parts = {
+            "What accounts for the change": [*self._attributions(pair)],
+            "Findings": [*self._findings(pair)],
+        }
         columns = [
             Part([Heading(heading, level, only=("html",)), *blocks])
-            for heading, blocks in (
-                ("What accounts for the change", [*self._attributions(pair)]),
-                ("Findings", [*self._findings(pair)]),
-            )
+            for heading, blocks in parts.items()
             if blocks
         ]
         if columns:
@@ -364,8 +360,8 @@ class _Writer:
                 heading = Heading("Memory chart, before and after", level)
                 yield Part([heading, *compared_blocks(before, after)], tag="div")
             yield Part([*source_blocks(*pair.weighted, self._lines(pair), level)], tag="div")
-        parts = (part for outer in pair.account for part in (outer, *outer.children))
-        cited = (*pair.cited, *(piece for part in parts for piece in part.evidence))
+        account = (part for outer in pair.account for part in (outer, *outer.children))
+        cited = (*pair.cited, *(piece for part in account for piece in part.evidence))
         yield EvidenceFigure(cited, self.difference.evidence.values(), f"{anchor}-evidence")
 
     def _lines(self, pair: PairDifference) -> tuple[Anchors, Anchors]:
@@ -379,13 +375,10 @@ class _Writer:
             yield Text(shares + (views if self.is_html else ""), "muted", indent=2)
         rows = []
         for kind, group in groupby(pair.attribution, key=lambda each: each.kind):
-            items = [
-                Item(
-                    self._said(each, pair),
-                    Span(f"{each.percent:.0f}", "strong") if each.percent else " ",
-                )
-                for each in group
-            ]
+            items = []
+            for each in group:
+                share = Span(f"{each.percent:.0f}", "strong") if each.percent else " "
+                items.append(Item(self._said(each, pair), share))
             shown = Items(items, _KINDS[kind], label_width=5, is_right=True, mark="")
             rows.append((kind, shown))
         yield from (items for kind, items in rows if kind not in _FOLDED)

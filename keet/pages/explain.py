@@ -36,11 +36,11 @@ from keet.pages.blocks import (
     Part,
     Reader,
     Span,
-    Table,
     Text,
     Words,
     joined,
     plain,
+    table_of,
 )
 from keet.pages.capture import capture_part
 from keet.pages.device import captured_text, describe_device, workload_count
@@ -476,7 +476,7 @@ def _launch_list(reports: Sequence[_Report]) -> Iterator[Block]:
     if len(reports) > 1:
         entries.sort(key=lambda entry: -entry.saved if entry.gain else 0.0)
     total = sum(entry.time for entry in entries) or 1.0
-    rows: list[list[Words | Cell]] = []
+    rows: list[dict[Column, Words | Cell]] = []
     for entry in entries:
         time = str(Quantity(entry.time, "ns")) if entry.time else "-"
         saved = Cell("-", value="")
@@ -486,15 +486,14 @@ def _launch_list(reports: Sequence[_Report]) -> Iterator[Block]:
         name, half = entry.name.text, _LONGEST_ENTRY // 2
         # Ends of names distinguish templates.
         text = name if len(name) <= _LONGEST_ENTRY else f"{name[:half]}…{name[-half:]}"
-        kernel = Cell(entry.name._replace(text=text), entry.below, name)
-        rows.append([kernel, Cell(time, value=entry.time or ""), saved])
-    columns = [
-        Column("Kernel", look="name"),
-        *(Column(name, is_number=True) for name in ("Time", "Saves")),
-    ]
+        rows.append({
+            Column("Kernel", look="name"): Cell(entry.name._replace(text=text), entry.below, name),
+            Column("Time", is_number=True): Cell(time, value=entry.time or ""),
+            Column("Saves", is_number=True): saved,
+        })  # fmt: skip
     caption = "Saves: if the first finding of the kernel were fixed (an estimate)."
     title = "Kernels by time saved" if len(reports) > 1 else "Kernels"
-    yield Fold(title, [Table(columns, rows, caption, "Kernels")], is_open=True)
+    yield Fold(title, [table_of(rows, caption, "Kernels")], is_open=True)
 
 
 def _html_page(explanations: Sequence[Explanation], reader: Reader, asked: Asked) -> Page:
@@ -529,32 +528,28 @@ def _html_page(explanations: Sequence[Explanation], reader: Reader, asked: Asked
 
 
 def _index(count: str, reports: Sequence[_Report], unread: Sequence[str]) -> Part:
-    columns = [
-        Column("Report", look="name"),
-        Column("GPU"),
-        Column("Time", is_number=True),
-        Column("Kernel that matters most"),
-        Column("Answer"),
-        Column("Gain", is_number=True),
-    ]
-    rows: list[list[Words | Cell]] = []
+    rows: list[dict[Column, Words | Cell]] = []
     for report in reports:
         path, first = report.profile.provenance.path, report.first
         total = sum(launch.rank_time for launch in report.explanation.asked)
         gain = _gain(report)
-        rows.append([
-            Cell(Span(path, "name", report.anchors.top("report")), value=path),
-            ", ".join(device.name or "not recorded" for device in report.profile.devices),
-            Cell(str(Quantity(total, "ns")) if total else "-", value=total or ""),
-            Span(launch_name(first), "", report.anchors.launch(first.launch.id)),
-            first_sentence(first.verdict.headline)[0],
-            Cell(times_text(gain) if gain else "", value=gain or ""),
-        ])  # fmt: skip
-    blocks: list[Block] = [Heading(count), Table(columns, rows, name="Reports")]
+        devices = (device.name or "not recorded" for device in report.profile.devices)
+        time = Cell(str(Quantity(total, "ns")) if total else "-", value=total or "")
+        link = Span(launch_name(first), "", report.anchors.launch(first.launch.id))
+        rows.append({
+            Column("Report", look="name"):
+                Cell(Span(path, "name", report.anchors.top("report")), value=path),
+            Column("GPU"): ", ".join(devices),
+            Column("Time", is_number=True): time,
+            Column("Kernel that matters most"): link,
+            Column("Answer"): first_sentence(first.verdict.headline)[0],
+            Column("Gain", is_number=True):
+                Cell(times_text(gain) if gain else "", value=gain or ""),
+        })  # fmt: skip
+    blocks: list[Block] = [Heading(count), table_of(rows, name="Reports")]
     if unread:
-        blocks.append(
-            Notice(f"{count_noun(len(unread), 'file')} could not be read:", "strong warn")
-        )
+        files = count_noun(len(unread), "file")
+        blocks.append(Notice(f"{files} could not be read:", "strong warn"))
         blocks.append(Items([Item(Span(each, "break")) for each in unread]))
     return Part(blocks, anchor="reports")
 

@@ -37,6 +37,7 @@ from keet.pages.blocks import (
     Text,
     Words,
     joined,
+    table_of,
 )
 from keet.pages.source_text import file_link
 from keet.profile import Launch, Location
@@ -333,35 +334,31 @@ def _pointers(found: Examined) -> Iterator[Block]:
         return
     shown = found.reuse[:_POINTERS]
     has_l2 = any(row.l2_basis == "measured" for row in shown)
-    columns = [
-        Column("Bytes read per pointer", is_unbroken=True, overflow="ellipsis", most=24),
-        Column("requested", is_number=True),
-        Column("distinct"),
-        Column("times read", is_number=True),
-        *([Column("from L2", is_number=True, wide=_WIDE)] if has_l2 else []),
-        Column("at", look="place", overflow="ellipsis"),
-    ]
     rows = [_pointer_row(row, found, has_l2=has_l2) for row in shown]
-    yield from (Gap(), Table(columns, rows, name="Bytes read per pointer", is_ruled=False))
+    yield from (Gap(), table_of(rows, name="Bytes read per pointer", is_ruled=False))
     if left := len(found.reuse) - len(shown):
         text = Sentence("{pointers}: --format json", pointers=counted(left, "more pointer"))
         yield Text(text, "muted")
 
 
-def _pointer_row(row: PointerDocument, found: Hotspots, *, has_l2: bool) -> list[Words]:
+def _pointer_row(
+    row: PointerDocument, found: Hotspots, *, has_l2: bool
+) -> dict[Column, Words | Cell]:
     def numbers(label: str, value: float, unit: str = "") -> Evidence:
         return found.number(f"{label} {row.parameter or row.pointer}", value, unit)
 
     distinct = row.distinct_bytes_at_most
     l2_bytes = size_text(row.l2_bytes, numbers, "l2 bytes") if row.l2_basis == "measured" else "-"
-    return [
-        row.pointer,
-        size_text(row.requested_bytes, numbers, "requested bytes"),
-        distinct_bytes_text(distinct, row.basis, row.why_unknown or "", numbers),
-        times_read_text(row.requested_bytes, distinct, numbers) or "-",
-        *([l2_bytes] if has_l2 else []),
-        lines_text(row.lines),
-    ]
+    name = Column("Bytes read per pointer", is_unbroken=True, overflow="ellipsis", most=24)
+    requested, basis = row.requested_bytes, row.basis
+    return {
+        name: row.pointer,
+        Column("requested", is_number=True): size_text(requested, numbers, "requested bytes"),
+        Column("distinct"): distinct_bytes_text(distinct, basis, row.why_unknown or "", numbers),
+        Column("times read", is_number=True): times_read_text(requested, distinct, numbers) or "-",
+        **({Column("from L2", is_number=True, wide=_WIDE): l2_bytes} if has_l2 else {}),
+        Column("at", look="place", overflow="ellipsis"): lines_text(row.lines),
+    }
 
 
 def lines_text(lines: Sequence[Location]) -> str:

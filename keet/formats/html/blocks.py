@@ -225,27 +225,15 @@ class _Writer:
         kinds = _diff_kinds(block.lines) if block.language == "diff" else [None] * len(block.lines)
         numbers = block.numbers if any(block.numbers) else [""] * len(block.lines)
         width = max(map(len, numbers), default=0)
-        lines = [
-            element(
-                "span",
-                element("i", f"{number:>{width}}  ") if width else None,
-                f"{line}\n",
-                class_=kind,
-            )
-            for number, line, kind in zip(numbers, block.lines, kinds)
-        ]
-        kind = "context" if block.language == "markdown" else "patch"
+        lines = []
+        for number, line, kind in zip(numbers, block.lines, kinds):
+            before = element("i", f"{number:>{width}}  ") if width else None
+            lines.append(element("span", before, f"{line}\n", class_=kind))
+        look = "context" if block.language == "markdown" else "patch"
         key = block.anchor or (next(self._keys) if block.copied else None)
         return fragment(
             element("p", _copier(key, block.copied)) if key and block.copied else None,
-            element(
-                "pre",
-                element("code", lines, id=key),
-                class_=kind,
-                tabindex="0",
-                role="region",
-                aria_label="Code",
-            ),
+            scrolling("Code", element("code", lines, id=key), tag="pre", kind=look),
         )
 
     def command(self, block: blocks.Command) -> Content:

@@ -35,7 +35,7 @@ from keet.formatting import capitalized, count_noun, percent_text, share_cell
 from keet.pages.diff_source import FEW_SAMPLES, common_unit
 from keet.pages.figures import AccountsFigure, SidesFigure
 from keet.profile.names import file_name
-from keet.safe_text import one_line, shortened
+from keet.safe_text import shortened
 from keet.units import Quantity
 
 # --- the sources
@@ -59,19 +59,10 @@ def _listing(files: FilePair, block: SidesFigure) -> Html:
     caption = f"{one} (only before)" if one else f"{other} (only after)"
     if one and other:
         caption = one if one == other else f"{one} → {other}"
-    return element(
-        "figure",
-        element("figcaption", caption),
-        element(
-            "div",
-            listing.head(),
-            [listing.stretch(each) for each in stretches(files)],
-            class_="scroll sides" if times else "scroll sides no-times",
-            tabindex="0",
-            role="region",
-            aria_label=one_line(f"Source before and after: {caption}"),
-        ),
-    )
+    rows = [listing.stretch(each) for each in stretches(files)]
+    kind = "scroll sides" if times else "scroll sides no-times"
+    box = scrolling(f"Source before and after: {caption}", listing.head(), rows, kind=kind)
+    return element("figure", element("figcaption", caption), box)
 
 
 class _Listing:

@@ -161,13 +161,9 @@ def unbroken(text: str) -> Html:
     """Text whose options (`-G`, `--section`) are not broken behind their hyphens."""
     if "-" not in text:
         return fragment(text)
-    parts = _OPTION.split(text)
-    return fragment(
-        [
-            element("span", part, class_="unbroken") if i % 2 else part
-            for i, part in enumerate(parts)
-        ]
-    )
+    parts: list[Content] = [*_OPTION.split(text)]
+    parts[1::2] = [element("span", part, class_="unbroken") for part in parts[1::2]]
+    return fragment(parts)
 
 
 def table(
@@ -189,11 +185,11 @@ def small_print(text: str) -> Html:
     return element("p", element("small", text), class_="muted")
 
 
-def scrolling(label: str, content: Html) -> Html:
-    """Wide content in a box that scrolls and can be reached with the keyboard."""
-    return element(
-        "div", content, class_="scroll", tabindex="0", role="region", aria_label=one_line(label)
-    )
+def scrolling(label: str, *content: Content, tag: str = "div", kind: str = "scroll") -> Html:
+    """Wide content in a box that scrolls and can be reached with the keyboard. `kind`: its
+    class."""
+    name = one_line(label)
+    return element(tag, *content, class_=kind, tabindex="0", role="region", aria_label=name)
 
 
 def meter(share_pct: float) -> Html:

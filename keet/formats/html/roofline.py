@@ -139,16 +139,11 @@ def _legend(plot: Plot) -> Content:
     names = plot.level_names
     if not names:
         return None
-    marks = {level: from_svg(SHAPES[level](7.0, 7.0, 5.0)) for level in names}
-    keys = [
-        element(
-            "span",
-            element("svg", marks[level], width=14, height=14, aria_hidden="true"),
-            label,
-            class_="mark-key",
-        )
-        for level, label in names.items()
-    ]
+    keys = []
+    for level, label in names.items():
+        mark = from_svg(SHAPES[level](7.0, 7.0, 5.0))
+        drawn = element("svg", mark, width=14, height=14, aria_hidden="true")
+        keys.append(element("span", drawn, label, class_="mark-key"))
     return [element("span", "Marks, at the bytes of:"), *keys]
 
 

@@ -13,7 +13,7 @@ from keet.analysis.hardware.rates import SECTOR
 from keet.analysis.source_lines import InstructionTable, Spot
 from keet.catalog import stalls
 from keet.evidence import Evidence, Sentence, constant, counted
-from keet.formats.html.markup import Content, Html, element, heat_class, joined
+from keet.formats.html.markup import Content, Html, element, heat_class, joined, scrolling
 from keet.formats.html.source_rows import (
     FEW_IN_ROW,
     Mention,
@@ -118,9 +118,7 @@ def sass_block(rows: Sequence[SassRow], samples: int, label: str) -> Html:
         whole = [text, row.wait] if row.wait else text.rstrip()
         heat = heat_class(row.samples / samples) if row.samples and samples else None
         lines += [element("mark", whole, class_=heat) if heat else whole, "\n"]
-    return element(
-        "pre", lines, class_="sass scroll", tabindex="0", role="region", aria_label=label
-    )
+    return scrolling(label, lines, tag="pre", kind="sass scroll")
 
 
 def _columns(rows: Sequence[SassRow]) -> list[list[str]]:

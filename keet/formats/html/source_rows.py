@@ -525,12 +525,10 @@ def waiting(data: SourceData, spot: Spot) -> str:
 
 def badges(data: SourceData, mentions: Sequence[Mention]) -> list[Html]:
     """Links to the findings that name the row; where it is their first place, they stand out."""
-    return [
-        data.finding_link(
-            each,
-            f"finding {each.number}",
-            class_="badge warn" if each.is_first else "badge",
-            title=f"Finding {each.number}: {one_line(each.finding.title)}",
-        )
-        for each in mentions
-    ]
+    links = []
+    for each in mentions:
+        look = "badge warn" if each.is_first else "badge"
+        title = f"Finding {each.number}: {one_line(each.finding.title)}"
+        link = data.finding_link(each, f"finding {each.number}", class_=look, title=title)
+        links.append(link)
+    return links

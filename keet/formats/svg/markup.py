@@ -96,20 +96,12 @@ class Box(NamedTuple):
     bottom: float
 
     def meets(self, other: Box) -> bool:
-        return (
-            self.left < other.right
-            and other.left < self.right
-            and self.top < other.bottom
-            and other.top < self.bottom
-        )
+        is_above = self.left < other.right and other.left < self.right
+        return is_above and self.top < other.bottom and other.top < self.bottom
 
     def within(self, other: Box) -> bool:
-        return (
-            self.left >= other.left
-            and self.right <= other.right
-            and self.top >= other.top
-            and self.bottom <= other.bottom
-        )
+        is_between = self.left >= other.left and self.right <= other.right
+        return is_between and self.top >= other.top and self.bottom <= other.bottom
 
 
 class OccupiedArea:
