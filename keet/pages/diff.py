@@ -50,6 +50,7 @@ from keet.pages.blocks import (
     Text,
     Words,
     joined,
+    table_of,
 )
 from keet.pages.device import captured_text, describe_device
 from keet.pages.diff_source import source_blocks
@@ -256,19 +257,6 @@ class _Writer:
 
     def _kernels(self) -> Iterator[Block]:
         difference, shown = self.difference, self.shown
-        has_launches = difference.verdict.basis == "run"
-        per = " per launch" if difference.verdict.basis == "per_launch" else ""
-        columns = [
-            Column("#"),
-            Column("→ #"),
-            Column("Kernel", look="name"),
-            *([Column("Launches", is_number=True)] if has_launches else []),
-            *(Column(f"{name}{per}", is_number=True) for name in ("Before", "After")),
-            Column("Change", is_number=True),
-            Column("Noise", is_number=True, wide=110),
-            Column("Limited by", wide=100),
-            Column("Why", wide=_WIDE),
-        ]
         pairs = difference.pairs if shown is None else shown
         if shown is None and self.most and len(pairs) > self.most:  # those with most time
             ranked = sorted(pairs, key=lambda p: -max(p.timing.before or 0, p.timing.after or 0))
@@ -277,13 +265,13 @@ class _Writer:
         last: list[list[Words | Cell]] = []
         if rest := difference.not_profiled:
             times = map(str, rest.time.evidence)
-            blank = [""] if has_launches else []
+            blank = [""] * (difference.verdict.basis == "run")
             last.append(["", "", Cell(Span(NOT_PROFILED, "plain")), *blank, *times])
         more = len(difference.pairs) - len(rows) if shown is None else 0
         caption = f"and {more:,} more kernels, which take less time" if more > 0 else ""
         yield Heading("Kernels", self.parts, only=("html",))
         name = "Kernels before and after"
-        yield Table(columns, rows, caption, name, last=last, kind="kernels")
+        yield table_of(rows, caption, name, last=last, kind="kernels")
         changed = len(pairs_in_full(difference.pairs, len(difference.pairs)))
         if self.is_html and len(self.in_full) < changed:
             yield Text(
@@ -292,30 +280,35 @@ class _Writer:
                 "muted",
             )
 
-    def _row(self, pair: PairDifference) -> list[Words | Cell]:
+    def _row(self, pair: PairDifference) -> dict[Column, Words | Cell]:
+        basis = self.difference.verdict.basis
         word = pair.verdict.word if pair.on_both else "unchanged"
         timing, is_linked = pair.timing, any(pair is each for each in self.in_full)
-        launches: list[str] = []
-        if pair.verdict.basis == "run":
-            launches = [counted_launches(pair.counted, noun=False) if pair.counted else "-"]
+        kernel = Span(pair.kernel, "name", self._anchor(pair)) if is_linked else pair.kernel
+        row: dict[Column, Words | Cell] = {
+            Column("#"): numbers_of(pair.before),
+            Column("→ #"): numbers_of(pair.after),
+            Column("Kernel", look="name"): Cell(kernel),
+        }
+        if basis == "run":
+            launches = counted_launches(pair.counted, noun=False) if pair.counted else "-"
+            row[Column("Launches", is_number=True)] = launches
         time, known = pair.time, pair.known_time
         ends = (time.before, time.after) if time else (known, known)
-        times = [  # `-` if a side has no such kernel, or no time
-            Cell(str(end) if end and ns is not None else "-", value=_rounded(ns))
-            for end, ns in zip(ends, (timing.before, timing.after))
-        ]
+        for name, end, ns in zip(("Before", "After"), ends, (timing.before, timing.after)):
+            column = Column(f"{name} per launch" if basis == "per_launch" else name, is_number=True)
+            # `-` if a side has no such kernel, or no time
+            row[column] = Cell(str(end) if end and ns is not None else "-", value=_rounded(ns))
+        change, noise = Span(change_of(pair), _LOOKS[word]), pair.verdict.noise
         why = "; ".join(each.what for each in main_reasons(pair))
-        return [
-            numbers_of(pair.before),
-            numbers_of(pair.after),
-            Cell(Span(pair.kernel, "name", self._anchor(pair)) if is_linked else pair.kernel),
-            *launches,
-            *times,
-            Cell(Span(change_of(pair), _LOOKS[word]), value=_rounded(-timing.saved)),
-            share_cell(pair.verdict.noise) if pair.on_both else "",
-            " → ".join(dict.fromkeys(pair.limiter or ())),
-            shortened(one_line(why), _LONGEST_WHY) if self.is_html else why,
-        ]
+        why = shortened(one_line(why), _LONGEST_WHY) if self.is_html else why
+        return {
+            **row,
+            Column("Change", is_number=True): Cell(change, value=_rounded(-timing.saved)),
+            Column("Noise", is_number=True, wide=110): share_cell(noise) if pair.on_both else "",
+            Column("Limited by", wide=100): " → ".join(dict.fromkeys(pair.limiter or ())),
+            Column("Why", wide=_WIDE): why,
+        }
 
     # --- a pair
 

@@ -33,6 +33,7 @@ from keet.pages.blocks import (
     Text,
     Words,
     joined,
+    table_of,
 )
 from keet.pages.device import full_name
 from keet.profile import Workload
@@ -139,9 +140,8 @@ def _program_table(program: ProgramExplanation, reader: Reader, links: Mapping[i
     numbers = [(*figures(row), gain_text(row) or _more_work(row)) for row in rows]
     room = 1000
     if reader.format == "terminal":  # a row takes one line if possible: names are cut first
-        widths = [
-            max(map(len, each)) for each in zip(("Share", "Launches", "Time", "Gain"), *numbers)
-        ]
+        named = zip(("Share", "Launches", "Time", "Gain"), *numbers)
+        widths = [max(map(len, each)) for each in named]
         if reader.width < _FOR_TIMES:
             widths = [widths[0], widths[3]]
         taken = sum(widths) + 3 * len(widths)
@@ -149,31 +149,27 @@ def _program_table(program: ProgramExplanation, reader: Reader, links: Mapping[i
         left = reader.width - taken - 3
         finding = max(_LEAST_FINDING, min(max(map(len, answers)), left - names))
         room = max(_LEAST_NAME, left - finding)
-    columns = [
-        Column("Kernel", look="name", most=room),
-        Column("Share", is_number=True),
-        Column("Gain", is_number=True),
-        Column("First finding"),
-        Column("Time", is_number=True, wide=_FOR_TIMES),
-        Column("Launches", is_number=True, wide=_FOR_TIMES),
-    ]
-    cells: list[list[Words | Cell]] = []
+    is_timed = bool(program.us_total)
+    cells: list[dict[Column, Words | Cell]] = []
     for row, answer, (share, launches, time, gain) in zip(rows, answers, numbers):
         look = "" if is_profiled(row) or row.members else "warn"
         name, behind = kernel_parts(row, room)
         look_of_name = "plain" if row.members else "name"
         kernel = (linked_name(row, name, links, look_of_name), Span(behind, "plain"))
         part, count, took, *_ = (float(each.value) for each in row.evidence)
-        is_timed = bool(program.us_total)
-        cells.append([
-            Cell(kernel, detail_text(row, repeated), row.kernel),
-            Cell(share, value=part if is_timed else "", share=part / 100 if is_timed else None),
-            Cell(gain, value=row.gain.likely if row.gain and gain else ""),
-            Span(answer, look),
-            Cell(time, value=took if is_timed else ""),
-            Cell(launches, value=count),
-        ])  # fmt: skip
-    return Table(columns, cells, name="Kernels by time")
+        saves = row.gain.likely if row.gain and gain else ""
+        cells.append({
+            Column("Kernel", look="name", most=room):
+                Cell(kernel, detail_text(row, repeated), row.kernel),
+            Column("Share", is_number=True):
+                Cell(share, value=part if is_timed else "", share=part / 100 if is_timed else None),
+            Column("Gain", is_number=True): Cell(gain, value=saves),
+            Column("First finding"): Span(answer, look),
+            Column("Time", is_number=True, wide=_FOR_TIMES):
+                Cell(time, value=took if is_timed else ""),
+            Column("Launches", is_number=True, wide=_FOR_TIMES): Cell(launches, value=count),
+        })  # fmt: skip
+    return table_of(cells, name="Kernels by time")
 
 
 def linked_name(row: ProgramRow, name: str, links: Mapping[int, str], look: Look = "name") -> Span:
