@@ -14,6 +14,7 @@ from keet.pages.blocks import Figure
 if TYPE_CHECKING:
     from keet.analysis.account import TimePart
     from keet.analysis.hardware.ceilings import Ceiling
+    from keet.analysis.source_lines import Hotspots
     from keet.comparison.causes.account_changes import PartChange
     from keet.comparison.causes.aligned_files import FilePair
     from keet.documents.explain import Note
@@ -80,12 +81,19 @@ class MemoryFigure(Figure):
 
 
 class ListingFigure(Figure):
-    """The code of a launch with the cost of each line; why there is none, where there is none."""
+    """The code of a launch with the cost of each line."""
 
     each: LaunchExplanation
     anchors: Anchors
     room: int
     """Bytes for rows and for what they show when they are opened."""
+    hotspots: Hotspots
+    summary: str
+    """What was counted."""
+    warnings: Sequence[str]
+    """Why the shares may be misleading."""
+    notes: Sequence[str]
+    """What the report lacks."""
     counts_text: bool = False
     """Whether the text of the files has to fit, too."""
 

@@ -8,9 +8,7 @@ from typing import NamedTuple
 
 from keet.analysis.code_names import line_text
 from keet.analysis.examined import first_wait
-from keet.analysis.source_lines import Hotspots, Spot, find_hotspots, source_line
-from keet.evidence import Sentence, counted
-from keet.explanation.explanation_types import LaunchExplanation
+from keet.analysis.source_lines import Hotspots, Spot, source_line
 from keet.formats.html.markup import (
     STEPS,
     Content,
@@ -19,7 +17,6 @@ from keet.formats.html.markup import (
     fragment,
     joined,
     small_print,
-    unbroken,
 )
 from keet.formats.html.source_lines import line_panel, reasons_of_all
 from keet.formats.html.source_rows import (
@@ -36,12 +33,11 @@ from keet.formats.html.source_rows import (
     spot_share,
     total_share,
 )
-from keet.formatting import capitalized, count_noun, share_cell
-from keet.pages.blocks import Anchors
+from keet.formatting import count_noun, share_cell
 from keet.pages.figures import ListingFigure
-from keet.pages.hotspots import chance_error, hotspots_notes, hotspots_summary, mix_text
+from keet.pages.hotspots import mix_text
 from keet.pages.source_text import around, indentation, runs
-from keet.profile import Absent, Location
+from keet.profile import Location
 from keet.profile.names import file_name
 from keet.safe_text import one_line
 
@@ -301,8 +297,6 @@ _LEAST = 0.01
 """Share of the samples below which a line is not mentioned."""
 _TEXT = 0.5
 """Share of a listing's room that source text may take, if text is counted. A judgement."""
-_FEW = 1_000
-"""Samples below which chance moves the shares by whole percents."""
 
 
 class Listing(NamedTuple):
@@ -316,35 +310,19 @@ class Listing(NamedTuple):
 
 
 def draw_listing(block: ListingFigure) -> Html:
-    listing = source_listing(block.each, block.anchors, block.room, counts_text=block.counts_text)
-    if isinstance(listing, Absent):
-        reason, remedy = map(capitalized, listing)
-        return element("p", unbroken(f"{reason}. {remedy}."))
-    return listing.html
+    return source_listing(block).html
 
 
-def source_listing(
-    each: LaunchExplanation,
-    anchors: Anchors,
-    room: int,
-    *,
-    counts_text: bool = False,
-) -> Listing | Absent:
-    """The listing, or why the report has none.
-
-    `room`: bytes for rows and for what they show when they are opened. The hottest lines get theirs
-    first. `counts_text`: the text of the files has to fit too.
-    """
-    found = find_hotspots(each.launch, table=each.view.table)
-    if isinstance(found, Absent):
-        return found
-    data = SourceData(each, found, anchors)
+def source_listing(block: ListingFigure) -> Listing:
+    """The hottest lines get their rows, and what these show when they are opened, first."""
+    found, room = block.hotspots, block.room
+    data = SourceData(block.each, found, block.anchors)
     if found.by == "instruction":
         from keet.formats.html.source_instructions import InstructionListing
 
         rows, note = InstructionListing(data, room).drawn()
-        return Listing(_listing(data, [rows], note), frozenset(), note)
-    if counts_text:
+        return Listing(_listing(block, data, [rows], note), frozenset(), note)
+    if block.counts_text:
         data.extents, used = extents_within(data.files, round(room * _TEXT))
         room -= used
     else:
@@ -353,20 +331,16 @@ def source_listing(
     filled = _Filling(data, files, room)
     blocks = [file.block() for file in files.values()]
     note = filled.left_out()
-    whole = _listing(data, [blocks, _unplaced(data, filled.unplaced)], note)
+    whole = _listing(block, data, [blocks, _unplaced(data, filled.unplaced)], note)
     return Listing(whole, data.anchored, note)
 
 
-def _listing(data: SourceData, blocks: Sequence[Content], note: str) -> Html:
-    # What the report does not have, and how to get it.
-    missing = [f"{capitalized(t)}." for t in hotspots_notes(data.launch, data.found, data.text)]
-    if absent := data.each.view.code_absent:
-        missing.append(f"Machine code not analysed: {absent.reason}; {absent.remedy}.")
+def _listing(block: ListingFigure, data: SourceData, blocks: Sequence[Content], note: str) -> Html:
     return element(
         "div",
-        _hottest(data),
-        [element("p", text, class_="note warn") for text in _warnings(data.found)],
-        [element("p", text, class_="note") for text in missing],
+        _hottest(block, data),
+        [element("p", text, class_="note warn") for text in block.warnings],
+        [element("p", text, class_="note") for text in block.notes],
         legend(reasons_of_all(data.found.rows)),
         _touched(data.found),
         element("div", element("div", blocks), class_="files"),
@@ -380,7 +354,7 @@ def _listing(data: SourceData, blocks: Sequence[Content], note: str) -> Html:
 # --- what stands above and below the listing
 
 
-def _hottest(data: SourceData) -> Html:
+def _hottest(block: ListingFigure, data: SourceData) -> Html:
     """`Hottest: k.cu:31 41.0%, …`, and what was counted."""
     links = []
     for spot in data.found.rows[:_HOTTEST]:
@@ -388,7 +362,7 @@ def _hottest(data: SourceData) -> Html:
         link = link if spot.address is None else data.address_link(spot.address)
         if link and (spot.share or 0.0) >= _LEAST:
             links.append(fragment(link, " ", spot_share(spot), _ended(data, spot)))
-    counted = f"{hotspots_summary(data.found)}."
+    counted = f"{block.summary}."
     unplaced = data.unplaced if data.found.by == "line" else None
     if unplaced and (unplaced.share or 0.0) >= _LEAST:
         counted += f" {spot_share(unplaced)} of {data.shares_of} have no source line."
@@ -418,33 +392,6 @@ def _touched(found: Hotspots) -> Content:
         "of L2 or DRAM. Excess: beyond those that contiguous addresses would need."
     )
     return small_print(text)
-
-
-def _warnings(found: Hotspots) -> Iterator[str]:
-    """Why the shares may be misleading."""
-    if found.partial:
-        text, remedy = found.partial.text.capitalized(), found.partial.remedy
-        yield Sentence("{text}; {remedy}.", text=text, remedy=remedy)
-    if few := few_samples(found):
-        yield few
-    if found.ranked_by != "samples":
-        yield "The report has no warp samples: shares are of executed warp instructions."
-
-
-def few_samples(found: Hotspots) -> str | None:
-    """The sampling error of the hottest row's share, if it is one percentage point or more."""
-    leading = found.rows[0].share if found.rows else None
-    if found.ranked_by != "samples" or found.total >= _FEW or not leading:
-        return None
-    points = round(100 * chance_error(leading, found.total))
-    if not points:
-        return None
-    return Sentence(
-        "Only {total:,d} samples: the share of the hottest row may be off by up to about {points} "
-        "by chance, more if samples of different SMs are not independent.",
-        total=found.number("all samples", found.total),
-        points=counted(found.number("error of the hottest share", points), "percentage point"),
-    )
 
 
 def _unplaced(data: SourceData, panel: Html | None) -> Content:

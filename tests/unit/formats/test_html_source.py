@@ -17,7 +17,8 @@ from keet.formats.html.listing import Listing, source_listing
 from keet.formats.html.markup import STEPS, heat_class
 from keet.formats.html.source_rows import COLUMNS, LABELS, group_of, parts, stall_bar
 from keet.ingest import read_profile
-from keet.pages.blocks import Anchors
+from keet.pages.blocks import Anchors, plain
+from keet.pages.listings import listing_block
 from tests.page_blocks import ROOM, first_launch, hotspots_of, listing_of
 from tests.page_parts import links_in, page_tree, with_id, words
 from tests.rows import each_row
@@ -60,7 +61,7 @@ def line_id(path: Path, file: str, line: int) -> str:
 @cache
 def _file_numbers(path: Path) -> dict[str, int]:
     anchors = Anchors()
-    source_listing(first_launch(path), anchors, ROOM)
+    source_listing(listing_block(first_launch(path), anchors, ROOM))
     return dict(anchors._files)
 
 
@@ -186,8 +187,8 @@ def test_without_lines_instructions_are_listed_in_the_order_of_the_code() -> Non
 
 
 def test_reports_without_numbers_and_code() -> None:
-    listing = source_listing(first_launch(REPORTS / "tour_basic.ncu-repz"), Anchors(), ROOM)
-    assert "SourceCounters" in listing.remedy
+    why = listing_block(first_launch(REPORTS / "tour_basic.ncu-repz"), Anchors(), ROOM)
+    assert "SourceCounters" in plain(why.words)
     each = first_launch(FLIP, sass=False)
     listing, _ = drawn(each)
     assert "disassembly" not in vars(each.launch)
