@@ -233,9 +233,8 @@ def _changes(
 ) -> Iterator[PartOfChange]:
     for part in parts:
         times = (part.before_us, part.after_us, part.change_us)
-        yield PartOfChange(
-            kernel, part.id, parent, part.part, not part.children, *times, part.share
-        )
+        place = (kernel, part.id, parent, part.part, not part.children)
+        yield PartOfChange(*place, *times, part.share)
         yield from _changes(kernel, part.children, part.id)
 
 

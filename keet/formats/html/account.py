@@ -189,18 +189,13 @@ def draw_account(block: AccountFigure) -> Html:
         units = [title, element("div", map(_unit, block.units), class_="units")]
     notes = [element("p", prose(note.text)) for note in block.notes]
     whole = str(each.launch.get("duration") or "")
-    shown = table(
-        _HEADS,
-        [
-            _cells(element("th", mark, row.label, scope="row"), f"{row.share:.0f}", row.time)
-            for row, mark in zip(rows, _swatches(rows))
-        ],
-        _cells(element("th", f"Whole {noun}", scope="row"), "100%", whole),
-        class_="account-table flat",
-    )
-    beside = element(
-        "div", shown if rows else None, element("div", units), class_="account-columns"
-    )
+    lines = []
+    for row, look in zip(rows, _looks(rows)):
+        head = element("th", swatch(*look), row.label, scope="row")
+        lines.append(_cells(head, f"{row.share:.0f}", row.time))
+    foot = _cells(element("th", f"Whole {noun}", scope="row"), "100%", whole)
+    shown = table(_HEADS, lines, foot, class_="account-table flat") if rows else None
+    beside = element("div", shown, element("div", units), class_="account-columns")
     return element(
         "div",
         account_bar(segments_of(rows), name=name) if rows else None,
@@ -214,8 +209,7 @@ def segments_of(rows: Sequence[AccountRow]) -> list[Segment]:
     """One per row, and a last one without a label for what is too small for a row, so that
     everything adds up."""
     segments = []
-    kinds = [*map(row_kind, rows)]
-    for row, kind, tint in zip(rows, kinds, tints(kinds)):
+    for row, (kind, tint) in zip(rows, _looks(rows)):
         took = f", {row.time}" if row.us else ""
         tooltip = f"{row.label}\n{row.share:.1f} of the time{took}"
         share = float(row.share.value)
@@ -224,13 +218,10 @@ def segments_of(rows: Sequence[AccountRow]) -> list[Segment]:
     return [*segments, Segment("", left, "", OTHER, _SMALLER)] if left >= _LEAST else segments
 
 
-def row_kind(row: AccountRow) -> str:
-    return kind_of(row.parts[0].id) if len(row.parts) == 1 else OTHER
-
-
-def _swatches(rows: Sequence[AccountRow]) -> list[Html]:
-    kinds = [*map(row_kind, rows)]
-    return [*map(swatch, kinds, tints(kinds))]
+def _looks(rows: Sequence[AccountRow]) -> list[tuple[str, int]]:
+    """The kind and the tint of each row."""
+    kinds = [kind_of(row.parts[0].id) if len(row.parts) == 1 else OTHER for row in rows]
+    return [*zip(kinds, tints(kinds))]
 
 
 def tints(kinds: Sequence[str]) -> list[int]:
@@ -258,8 +249,7 @@ def draw_tree(block: AccountTree) -> Html | None:
     if each.verdict.not_judged or not each.account:
         return None
     drawn = account_rows(each.view, each.account)
-    kinds = [*map(row_kind, drawn)]
-    of_bar = {row.parts[0].id: tint for row, tint in zip(drawn, tints(kinds))}
+    of_bar = {row.parts[0].id: tint for row, (_, tint) in zip(drawn, _looks(drawn))}
     rows = []
     for part, depth, evidence in block.parts:
         mark = swatch(kind_of(part.id), of_bar.get(part.id, 0))

@@ -306,10 +306,9 @@ def _list(items: Sequence[blocks.Item], kind: str | None) -> Html:
     least = min((item.depth for item in items), default=0)
     rows: list[list[Content]] = []
     for is_inner, group in groupby(items, key=lambda item: item.depth > least):
-        if is_inner and rows:
+        if is_inner:
+            rows = rows or [[]]
             rows[-1].append(_list([*group], None))
-        elif is_inner:
-            rows.append([_list([*group], None)])
         else:
             rows += [[html_words(item.words)] for item in group]
     return element("ul", [element("li", row) for row in rows], class_=kind)
@@ -330,10 +329,8 @@ def _cells(columns: Sequence[blocks.Column], row: Sequence[Words | Cell]) -> Ite
     named = next((at for at, column in enumerate(columns) if column.look in ("name", "label")), 0)
     for at, (column, each) in enumerate(zip(columns, row)):
         cell = each if isinstance(each, Cell) else Cell(each)
-        below = cell.below and [
-            element("br"),
-            element("span", html_words(cell.below), class_="muted detail"),
-        ]
+        detail = element("span", html_words(cell.below), class_="muted detail")
+        below = [element("br"), detail] if cell.below else None
         looks = {word for word in column.look.split() if word not in ("name", "label")}
         looks |= {"wide"} if column.wide else set()
         words = cell.words
@@ -347,9 +344,7 @@ def _cells(columns: Sequence[blocks.Column], row: Sequence[Words | Cell]) -> Ite
         # All digits: an attribute of type float is cut to four.
         value = None if cell.value is None else str(cell.value)
         anchor = cell.anchor or None
-        yield make(
-            html_words(words), bar, below or None, class_=classes, data_value=value, id=anchor
-        )
+        yield make(html_words(words), bar, below, class_=classes, data_value=value, id=anchor)
 
 
 _RENDERERS: dict[type[Block], Callable[..., Content]] = {

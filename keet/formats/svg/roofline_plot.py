@@ -174,36 +174,22 @@ class Plot:
     # --- frame
 
     def _frame(self) -> Iterator[str]:
-        width, height = self.area.right - self.area.left, self.area.bottom - self.area.top
-        yield tag(
-            "rect", x=self.area.left, y=self.area.top, width=width, height=height, class_="area"
-        )
+        left, top, right, bottom = self.area
+        yield tag("rect", x=left, y=top, width=right - left, height=bottom - top, class_="area")
         for decade in self.x.decades():
             at = self.x.at(10.0**decade)
-            yield tag("line", x1=at, x2=at, y1=self.area.top, y2=self.area.bottom, class_="grid")
-            words = _power(decade)
-            yield tag("text", words, x=at, y=self.area.bottom + 18, class_="muted middle")
+            yield tag("line", x1=at, x2=at, y1=top, y2=bottom, class_="grid")
+            yield tag("text", _power(decade), x=at, y=bottom + 18, class_="muted middle")
         for decade in self.y.decades():
             at = self.y.at(10.0**decade)
-            yield tag("line", x1=self.area.left, x2=self.area.right, y1=at, y2=at, class_="grid")
+            yield tag("line", x1=left, x2=right, y1=at, y2=at, class_="grid")
             words = " ".join(Quantity(10.0**decade, "flop/s").parts()).removesuffix("LOP/s")
             words = words.removesuffix("F").strip()
-            yield tag("text", words, x=self.area.left - 8, y=at + 4, class_="muted right")
-        middle = (self.area.left + self.area.right) / 2
-        yield tag(
-            "text",
-            "arithmetic intensity, operations per byte",
-            x=middle,
-            y=self.area.bottom + 42,
-            class_="muted middle",
-        )
-        height_middle = (self.area.top + self.area.bottom) / 2
-        yield tag(
-            "text",
-            "operations per second",
-            transform=f"translate({self.frame.scale:g} {height_middle:g}) rotate(-90)",
-            class_="muted middle",
-        )
+            yield tag("text", words, x=left - 8, y=at + 4, class_="muted right")
+        middle, words = (left + right) / 2, "arithmetic intensity, operations per byte"
+        yield tag("text", words, x=middle, y=bottom + 42, class_="muted middle")
+        turned = f"translate({self.frame.scale:g} {(top + bottom) / 2:g}) rotate(-90)"
+        yield tag("text", "operations per second", transform=turned, class_="muted middle")
 
     # --- roofs
 
@@ -242,8 +228,11 @@ class Plot:
             yield (tag("text", words, x=right, y=place, class_=f"right halo {ink}"),)
 
     def _slopes(self) -> Iterator[str]:
+        """From where they enter the area to the highest flat roof."""
         for roof in self.slopes:
-            start, end = self._ends(roof)
+            first = max(10**self.x.low, 10**self.y.low / roof.peak)
+            start = self.x.at(first), self.y.at(first * roof.peak)
+            end = self.x.clamped(self.top / roof.peak), self.y.at(self.top)
             path = f"M{start[0]:.1f} {start[1]:.1f} L{end[0]:.1f} {end[1]:.1f}"
             yield self._titled(roof, tag("path", d=path, class_=f"slope {roof.ids[0]}"), path)
             yield self._slope_label(roof, start, end)
@@ -254,16 +243,6 @@ class Plot:
 
     def _reach(self, path: str, width: str = "") -> str:
         return tag("path", d=path, class_=f"reach {width}".rstrip()) if self.titles.reach else ""
-
-    def _ends(self, roof: Roof) -> tuple[tuple[float, float], tuple[float, float]]:
-        """Where the slope enters the area, and where it meets the highest flat roof."""
-        left, bottom = 10**self.x.low, 10**self.y.low
-        start = max(left, bottom / roof.peak)
-        end = self.top / roof.peak
-        return (
-            (self.x.at(start), self.y.at(start * roof.peak)),
-            (self.x.clamped(end), self.y.at(self.top)),
-        )
 
     def _slope_label(self, roof: Roof, start: tuple[float, float], end: tuple[float, float]) -> str:
         """Along the line and above it, where it is least crowded."""
