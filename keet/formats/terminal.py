@@ -167,8 +167,8 @@ def terminal_text(page: Sequence[Block], width: int) -> str:
 def _console(width: int, **options: Any) -> Console:
     from rich.console import Console
 
-    off = dict.fromkeys(("highlight", "markup", "emoji"), False)
-    return Console(width=width, height=_HEIGHT, **off, **options)
+    options |= {"highlight": False, "markup": False, "emoji": False}
+    return Console(width=width, height=_HEIGHT, **options)
 
 
 @cache

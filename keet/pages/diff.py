@@ -189,14 +189,15 @@ class _Writer:
         yield from (Text(each) for each in about if each)
         if gate:
             items = [Item(each.text) for each in gate.regressions]
-            if items := items + [Item(Span(line, "warn")) for line in gate_notes(gate)]:
+            items += [Item(Span(line, "warn")) for line in gate_notes(gate)]
+            if items:
                 yield Items(items, indent=2)
         yield from self._caveats()
         if self.is_html:
             yield Items([*self._why(), *self._next(), *self._sound()])
         elif self.is_markdown:
-            items = (*self._why(), *self._next())
-            yield Items([each._replace(label=Span(f"{each.label}:", "strong")) for each in items])
+            answer = (*self._why(), *self._next())
+            yield Items([each._replace(label=Span(f"{each.label}:", "strong")) for each in answer])
 
     def _caveats(self) -> Iterator[Block]:
         """The most serious ones first; if there are many, the others are folded."""

@@ -207,9 +207,10 @@ def details_that_fit(
 
 def plans_of(count: int) -> Iterator[tuple[Detail, ...]]:
     """Possible details of so many launches, the most detailed first."""
-    yield ("full",) * count
     firsts: tuple[Detail, ...] = ("full", "middle", "brief")
-    yield from ((first, *("brief",) * (count - 1)) for first in firsts)
+    full, _, brief = firsts
+    yield (full,) * count
+    yield from ((first, *(brief,) * (count - 1)) for first in firsts)
 
 
 # --- the beginning and the end

@@ -136,9 +136,9 @@ def _finding(reference: FindingReferenceDocument, link: str) -> Iterator[Block]:
     if reference.parameters:
         yield Text("It depends on:", "muted", indent=2)
         parameters = []
-        for each in reference.parameters:
-            label = (Span(each.name, "code"), f" = {each.value:g}:")
-            parameters.append(Item(f"{each.meaning} ({_SOURCES[each.source]})", label))
+        for parameter in reference.parameters:
+            label = (Span(parameter.name, "code"), f" = {parameter.value:g}:")
+            parameters.append(Item(f"{parameter.meaning} ({_SOURCES[parameter.source]})", label))
         yield Items(parameters, indent=4)
     if reference.checks:
         yield Text(f"Code: {', '.join(reference.checks)}.", indent=2)

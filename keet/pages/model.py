@@ -440,10 +440,10 @@ class _Screen:
             head = (Span(name, "model"), Span(at, "place"), Span(": ", "model"))
             yield from self._text(head, cause.text, room.cause, 2, standing(cause, each))
         if each.findings and not leading:  # a model may object to what it names itself
-            head = Span("The model objects: ", "model")
+            objects = Span("The model objects: ", "model")
             for objection in those_about(self._said.objections, each.findings[0].id)[:1]:
                 if room.objection:
-                    yield from self._text(head, objection.text, room.objection, 2)
+                    yield from self._text(objects, objection.text, room.objection, 2)
 
     def _edit(self, edit: EditDocument) -> Iterator[Block]:
         room = self._room
