@@ -91,6 +91,11 @@ def plural_of(noun: str) -> str:
     return f"{noun}s"
 
 
+def listed(texts: Sequence[str], most: int) -> str:
+    """`a, b, …`: the first ones."""
+    return ", ".join(texts[:most]) + (", …" if len(texts) > most else "")
+
+
 def shape_text(shape: Sequence[int] | None, unknown: str = "unknown") -> str:
     """`64×256` for (64, 256, 1), and `32×1×2` for (32, 1, 2): ones at the end are left out."""
     if not shape:

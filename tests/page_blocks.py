@@ -12,8 +12,8 @@ from keet.formats.html import blocks as html
 from keet.formats.html.listing import Listing, source_listing
 from keet.formats.terminal import reader
 from keet.ingest import read_profile
-from keet.pages.anchors import Anchors
 from keet.pages.blocks import (
+    Anchors,
     Block,
     Cell,
     Fold,
@@ -31,6 +31,8 @@ from keet.pages.blocks import (
     spans,
 )
 from keet.pages.explain import Asked, explain_page
+from keet.pages.figures import ListingFigure
+from keet.pages.listings import listing_block
 
 
 def explain_texts(explanation: Explanation, width: int = 80, **asked: bool) -> list[str]:
@@ -114,6 +116,6 @@ def hotspots_of(path: Path, *, sass: bool = True) -> Hotspots:
 
 
 def listing_of(each: LaunchExplanation, room: int = ROOM) -> Listing:
-    listing = source_listing(each, Anchors(), room)
-    assert isinstance(listing, Listing)
-    return listing
+    figure = listing_block(each, Anchors(), room)
+    assert isinstance(figure, ListingFigure)
+    return source_listing(figure)

@@ -233,9 +233,8 @@ def _changes(
 ) -> Iterator[PartOfChange]:
     for part in parts:
         times = (part.before_us, part.after_us, part.change_us)
-        yield PartOfChange(
-            kernel, part.id, parent, part.part, not part.children, *times, part.share
-        )
+        place = (kernel, part.id, parent, part.part, not part.children)
+        yield PartOfChange(*place, *times, part.share)
         yield from _changes(kernel, part.children, part.id)
 
 
@@ -335,14 +334,12 @@ class DiffResult(ApiResult):
             for pair in self.pairs
             for each in pair.attribution
         )
-        return chosen_table(
-            table,
-            {
-                "pairs": lambda: data_frame((each.row() for each in self.pairs), PAIR_COLUMNS),
-                "account": lambda: data_frame(self.account, ACCOUNT_COLUMNS),
-                "attribution": lambda: data_frame(reasons, ATTRIBUTION_COLUMNS),
-            },
-        )
+        tables = {
+            "pairs": lambda: data_frame((each.row() for each in self.pairs), PAIR_COLUMNS),
+            "account": lambda: data_frame(self.account, ACCOUNT_COLUMNS),
+            "attribution": lambda: data_frame(reasons, ATTRIBUTION_COLUMNS),
+        }
+        return chosen_table(table, tables)
 
     def _repr_html_(self) -> str:
         from keet.api.notebook import page_html

@@ -26,7 +26,7 @@ from keet.documents.finding import FindingDocument
 from keet.evidence import Evidence
 from keet.explanation.analyst import explain as analyse
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
-from keet.formatting import count_noun, first_sentence
+from keet.formatting import count_noun, first_sentence, listed
 from keet.pages.blocks import Page, Reader
 from keet.profile import Launch, Profile
 from keet.profile.names import file_name
@@ -346,11 +346,8 @@ class ExplainResult(ApiResult):
         name = PurePath(provenance.file).name
         if len(self.launches) == 1:
             return f"<ExplainResult {name}: {self.launches[0].short}>"
-        counts = (
-            count_noun(len(self.launches), "launch"),
-            count_noun(len(self.findings), "finding"),
-        )
-        return f"<ExplainResult {name}: {', '.join(counts)}>"
+        launches = count_noun(len(self.launches), "launch")
+        return f"<ExplainResult {name}: {launches}, {count_noun(len(self.findings), 'finding')}>"
 
     @property
     def profile(self) -> Profile:
@@ -372,9 +369,8 @@ class ExplainResult(ApiResult):
         for each in self.launches:
             if each.id == number:
                 return each
-        known = ", ".join(str(each.id) for each in self.launches[:10])
-        more = ", …" if len(self.launches) > 10 else ""
-        raise KeyError(f"launch {number} is not explained here; these are: {known}{more}")
+        known = listed([str(each.id) for each in self.launches], 10)
+        raise KeyError(f"launch {number} is not explained here; these are: {known}")
 
     @cached_property
     def findings(self) -> FindingTable:
@@ -449,18 +445,15 @@ class ExplainResult(ApiResult):
         >>> float(metrics.value["dram_bytes_read"]), metrics.unit["dram_bytes_read"]
         (292313344.0, 'byte')
         """
-        return chosen_table(
-            table,
-            {
-                "findings": self.findings.to_pandas,
-                "account": self.account.to_pandas,
-                "launches": lambda: data_frame(
-                    (each.row() for each in self.launches), LAUNCH_COLUMNS
-                ),
-                "lines": self._lines,
-                "metrics": self._metrics,
-            },
-        )
+        launches = (each.row() for each in self.launches)
+        tables = {
+            "findings": self.findings.to_pandas,
+            "account": self.account.to_pandas,
+            "launches": lambda: data_frame(launches, LAUNCH_COLUMNS),
+            "lines": self._lines,
+            "metrics": self._metrics,
+        }
+        return chosen_table(table, tables)
 
     def _lines(self) -> pd.DataFrame:
         from keet.analysis.launch_hotspots import examined_launches, ranked_launches

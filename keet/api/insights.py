@@ -67,12 +67,9 @@ class InsightsResult(PageResult, InsightsDocument):
     """
 
     def __repr__(self) -> str:
-        counts = (
-            count_noun(self.files, "file"),
-            count_noun(self.launches, "launch"),
-            count_noun(len(self.insights), "insight"),
-        )
-        return f"<InsightsResult {self.store}: {', '.join(counts)}>"
+        counts = {"file": self.files, "launch": self.launches, "insight": len(self.insights)}
+        told = ", ".join(count_noun(count, noun) for noun, count in counts.items())
+        return f"<InsightsResult {self.store}: {told}>"
 
     def _page(self, reader: Reader) -> Page:
         return insights_page(self, reader)
@@ -90,14 +87,12 @@ class InsightsResult(PageResult, InsightsDocument):
             for each in self.insights
             for key, fact in each.facts.items()
         )
-        return chosen_table(
-            table,
-            {
-                "insights": lambda: data_frame(map(_row, self.insights), INSIGHT_COLUMNS),
-                "facts": lambda: data_frame(facts, FACT_COLUMNS),
-                "points": lambda: data_frame(self._points(), POINT_COLUMNS),
-            },
-        )
+        tables = {
+            "insights": lambda: data_frame(map(_row, self.insights), INSIGHT_COLUMNS),
+            "facts": lambda: data_frame(facts, FACT_COLUMNS),
+            "points": lambda: data_frame(self._points(), POINT_COLUMNS),
+        }
+        return chosen_table(table, tables)
 
     def _points(self) -> Iterator[tuple[object, ...]]:
         for each in self.insights:

@@ -96,16 +96,10 @@ def findings_html(findings: Sequence[tuple[str, str, str, str, str, str]]) -> st
 
 def account_html(parts: Sequence[tuple[str, int, float, float | None]]) -> str:
     """Of each part: label, depth, share of the launch's time (0 to 1), microseconds."""
-    bars = [
-        Bar(
-            share,
-            share_text(share),
-            label,
-            "" if us is None else str(Quantity(us, "us").to_base()),
-            depth,
-        )
-        for label, depth, share, us in parts[:_PARTS]
-    ]
+    bars = []
+    for label, depth, share, us in parts[:_PARTS]:
+        time = "" if us is None else str(Quantity(us, "us").to_base())
+        bars.append(Bar(share, share_text(share), label, time, depth))
     more = _more(len(parts) - _PARTS, "parts", ".to_pandas()")
     return _whole([Bars(bars, name="Where the time goes"), Text(more, "muted")])
 

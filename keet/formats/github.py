@@ -7,8 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from keet.comparison.causes.attribution import Attribution
-from keet.comparison.result import Difference, Gate, PairDifference
+from keet.comparison.result import Difference
 from keet.errors import one_line
 from keet.profile.launch import Location
 
@@ -21,8 +20,21 @@ _WALKED = 50_000
 def github_annotations(difference: Difference) -> list[str]:
     """At most ten: the verdict of a failed gate, then lines that got slower."""
     root = Path(os.environ.get("GITHUB_WORKSPACE") or Path.cwd())
-    found = [*_gate(difference.gate), *_lines(difference, root)]
-    return found[:MOST]
+    annotations: list[str] = []
+    if (gate := difference.gate) and gate.failed:
+        text = "; ".join(regression.text for regression in gate.regressions[:3])
+        title = _property(f"keet: {gate.verdict}")
+        annotations.append(f"::error title={title}::{_data(text)}")
+    for pair in difference.worst:
+        for each in pair.attribution:
+            code = each.code or ""
+            if each.after and (each.share or 0) > 0 and not code.startswith("}"):
+                # Without a place where the checkout has no such line: GitHub shows it all the same.
+                place = in_checkout(each.after, code, root)
+                where = f"file={_property(place.file)},line={place.line}," if place else ""
+                text = f"{pair.kernel}: {each.what}, {each.percent:.0f} of the time lost"
+                annotations.append(f"::warning {where}title=keet::{_data(text)}")
+    return annotations[:MOST]
 
 
 def github_error(message: str) -> str:
@@ -30,34 +42,20 @@ def github_error(message: str) -> str:
     return f"::error title=keet::{_data(message)}"
 
 
-def _gate(gate: Gate | None) -> Iterator[str]:
-    if gate is None or not gate.failed:
-        return
-    text = "; ".join(regression.text for regression in gate.regressions[:3])
-    yield f"::error title={_property(f'keet: {gate.verdict}')}::{_data(text)}"
-
-
-def _lines(difference: Difference, root: Path) -> Iterator[str]:
-    for pair in difference.worst:
-        for each in pair.attribution:
-            code = each.code or ""
-            if each.after and (each.share or 0) > 0 and not code.startswith("}"):
-                yield _annotation(pair, each, in_checkout(each.after, code, root))
-
-
 def in_checkout(place: Location, code: str, root: Path) -> Location | None:
     """The line as the repository has it: the compiler may have seen the file anywhere. Of several
     files with its name, the one whose folders agree for longest and that says the same there."""
     wanted = re.split(r"[\\/]", place.file)
-    named = sorted(_named(wanted[-1], root), key=lambda each: (-_agreeing(each, wanted), len(each)))
-    return next(
-        (Location(file, place.line) for file in named if _says(root / file, place.line, code)), None
-    )
 
+    def agreeing(path: str) -> int:
+        pairs = zip(reversed(path.split("/")), reversed(wanted), strict=False)
+        return next((n for n, (a, b) in enumerate(pairs) if a != b), len(wanted))
 
-def _says(path: Path, line: int, code: str) -> bool:
-    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-    return 1 <= line <= len(lines) and lines[line - 1].strip() == code
+    for file in sorted(_named(wanted[-1], root), key=lambda path: (-agreeing(path), len(path))):
+        lines = (root / file).read_text(encoding="utf-8", errors="replace").splitlines()
+        if 1 <= place.line <= len(lines) and lines[place.line - 1].strip() == code:
+            return Location(file, place.line)
+    return None
 
 
 def _named(name: str, root: Path) -> Iterator[str]:
@@ -69,18 +67,6 @@ def _named(name: str, root: Path) -> Iterator[str]:
         left -= len(files)
         if left < 0:
             return
-
-
-def _agreeing(path: str, wanted: list[str]) -> int:
-    pairs = zip(reversed(path.split("/")), reversed(wanted), strict=False)
-    return next((n for n, (a, b) in enumerate(pairs) if a != b), len(wanted))
-
-
-def _annotation(pair: PairDifference, each: Attribution, place: Location | None) -> str:
-    """Without a place where the checkout has no such line: GitHub shows it all the same."""
-    text = f"{pair.kernel}: {each.what}, {each.percent:.0f} of the time lost"
-    where = f"file={_property(place.file)},line={place.line}," if place else ""
-    return f"::warning {where}title=keet::{_data(text)}"
 
 
 def _data(text: str) -> str:

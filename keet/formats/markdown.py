@@ -51,13 +51,13 @@ def prose(text: str) -> str:
 
 def _inner(text: str) -> str:
     """For a text that does not begin a line."""
-    # A split at a group alternates text and code.
-    parts = _CODE_SPAN.split(one_line(text))
-    return "".join(code(part) if i % 2 else _escaped(part) for i, part in enumerate(parts))
-
-
-def _escaped(text: str) -> str:
-    return _MARKUP.sub(lambda match: "\\" + match[0], _LAUNCH.sub("launch ", text))
+    shown = []
+    for at, part in enumerate(_CODE_SPAN.split(one_line(text))):  # text and code by turns
+        if at % 2:
+            shown.append(code(part))
+        else:
+            shown.append(_MARKUP.sub(r"\\\g<0>", _LAUNCH.sub("launch ", part)))
+    return "".join(shown)
 
 
 def _escaped_start(match: re.Match[str]) -> str:
@@ -122,14 +122,6 @@ def _paragraph(block: blocks.Text) -> Iterator[str]:
     yield words
 
 
-def _notice(block: blocks.Notice) -> Iterator[str]:
-    yield f"> {_dot(block.look)}{_words(block.words)}"
-
-
-def _foot(block: blocks.Foot) -> Iterator[str]:
-    yield f"<sub>{_words(block.words)}</sub>"
-
-
 def _items(block: blocks.Items) -> Iterator[str]:
     if block.name:
         yield f"{prose(capitalized(block.name))}:"
@@ -147,7 +139,9 @@ def _table(block: blocks.Table) -> Iterator[str]:
         [_cell(row[at], block.columns[at]) for at in shown if at < len(row)]
         for row in (*block.rows, *block.last)
     ]
-    yield "\n".join(f"| {' | '.join(map(_piped, line))} |" for line in [head, rule, *rows])
+    # Pipes are escaped, even within code.
+    lines = [[re.sub(r"(?<!\\)\|", r"\\|", cell) for cell in row] for row in [head, rule, *rows]]
+    yield "\n".join(f"| {' | '.join(line)} |" for line in lines)
     if block.caption:
         yield prose(block.caption)
 
@@ -157,11 +151,6 @@ def _cell(cell: Words | Cell, column: blocks.Column) -> str:
     if column.look in _CODE_LOOKS and isinstance(words, str):
         words = Span(words, column.look)
     return f"{_words(words)} ({_words(below)})" if below else _words(words)
-
-
-def _piped(text: str) -> str:
-    """Pipes are escaped, even within code."""
-    return re.sub(r"(?<!\\)\|", r"\\|", text)
 
 
 def _bars(block: blocks.Bars) -> Iterator[str]:
@@ -181,10 +170,6 @@ def _code(block: blocks.Code) -> Iterator[str]:
     yield fence([f"{a}{line}".rstrip() for a, line in zip(before, block.lines)], block.language)
 
 
-def _command(block: blocks.Command) -> Iterator[str]:
-    yield fence([block.command], "sh")
-
-
 def _fold(block: blocks.Fold) -> Iterator[str]:
     inner = "\n\n".join(_parts(block.blocks))
     if inner:
@@ -200,26 +185,18 @@ def _summary(words: Words) -> str:
     return one_line("".join(shown))
 
 
-def _nested(block: blocks.Part) -> Iterator[str]:
-    yield from _parts(block.blocks)
-
-
-def _figure(block: blocks.Figure) -> Iterator[str]:
-    yield from _parts(block.short)
-
-
 _RENDERERS: dict[type[Block], Callable[..., Iterator[str]]] = {
     blocks.Gap: lambda _: iter(()),
     blocks.Heading: _heading,
     blocks.Text: _paragraph,
-    blocks.Notice: _notice,
-    blocks.Foot: _foot,
+    blocks.Notice: lambda block: iter([f"> {_dot(block.look)}{_words(block.words)}"]),
+    blocks.Foot: lambda block: iter([f"<sub>{_words(block.words)}</sub>"]),
     blocks.Items: _items,
     blocks.Table: _table,
     blocks.Bars: _bars,
     blocks.Code: _code,
-    blocks.Command: _command,
+    blocks.Command: lambda block: iter([fence([block.command], "sh")]),
     blocks.Fold: _fold,
-    blocks.Part: _nested,
-    blocks.Figure: _figure,
+    blocks.Part: lambda block: _parts(block.blocks),
+    blocks.Figure: lambda block: _parts(block.short),
 }

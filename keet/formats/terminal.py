@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache
 from itertools import chain
-from typing import TYPE_CHECKING, Literal, TextIO
+from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 from keet.formatting import command_lines
 from keet.pages import blocks
@@ -59,17 +59,13 @@ def terminal_width(file: TextIO) -> int:
         import shutil  # imports compression libraries that nothing else here needs
 
         return shutil.get_terminal_size().columns
-    for descriptor in (2, 0) if _is_pipe(file) else ():
+    is_pipe = False
+    with suppress(OSError, ValueError):  # not a file of the system
+        is_pipe = stat.S_ISFIFO(os.fstat(file.fileno()).st_mode)
+    for descriptor in (2, 0) if is_pipe else ():
         with suppress(OSError):
             return os.get_terminal_size(descriptor).columns or _PIPED_WIDTH
     return _PIPED_WIDTH
-
-
-def _is_pipe(file: TextIO) -> bool:
-    try:
-        return stat.S_ISFIFO(os.fstat(file.fileno()).st_mode)
-    except (OSError, ValueError):  # not a file of the system
-        return False
 
 
 def is_terminal(file: TextIO) -> bool:
@@ -99,7 +95,9 @@ def _has_rich() -> bool:
 def reader(width: int) -> Reader:
     """Where rich is missing: that of Markdown, whose text takes the place of the terminal's."""
     if _has_rich():
-        return Reader("terminal", width, lines=lambda shown: line_count(shown, width))
+        return Reader(
+            "terminal", width, lines=lambda page: sum(1 for _ in plain_lines(page, width))
+        )
     from keet.formats import markdown
 
     return markdown.reader()
@@ -114,17 +112,9 @@ def print_page(make: Callable[[Reader], Page], file: TextIO) -> None:
     if not _has_rich():
         stream.writelines(plain_lines(page.blocks, width))
         return
-    from rich.console import Console, Group
+    from rich.console import Group
 
-    console = Console(
-        file=stream,
-        width=width,
-        height=_HEIGHT,
-        force_terminal=True,
-        highlight=False,
-        markup=False,
-        emoji=False,
-    )
+    console = _console(width, file=stream, force_terminal=True)
     for part in _parts(page.blocks, width):
         console.print(Group(part), crop=False)  # a text alone would lose `no_wrap`
     stream.flush()
@@ -174,82 +164,25 @@ def terminal_text(page: Sequence[Block], width: int) -> str:
     return "".join(plain_lines(page, width)) or "\n"
 
 
-def line_count(page: Iterable[Block], width: int) -> int:
-    """How many lines blocks take. Only tables and bars are laid out for it: for texts, that would
-    take as long as printing them."""
-    shown = (block for block in page if not block.only or "terminal" in block.only)
-    return sum(_lines_of(block, width - block.indent) for block in shown)
+def _console(width: int, **options: Any) -> Console:
+    from rich.console import Console
 
-
-def _lines_of(block: Block, width: int) -> int:  # noqa: PLR0911 - one per kind of block
-    match block:
-        case blocks.Heading() | blocks.Text() | blocks.Notice() | blocks.Foot():
-            mark = block.mark if isinstance(block, blocks.Text) else ""
-            is_unbroken = not isinstance(block, blocks.Notice | blocks.Foot) and block.is_unbroken
-            return 1 if is_unbroken else _wrapped_lines(block.words, width - len(mark))
-        case blocks.Items():
-            labels = max((len(blocks.plain(item.label)) for item in block.items), default=0)
-            room = width - (block.label_width or labels) - (_NAME_WIDTH if block.name else 0) - 3
-            wrapped = (_wrapped_lines(item.words, room - 2 * item.depth) for item in block.items)
-            return len(block.items) if block.is_cut else sum(wrapped)
-        case blocks.Bars():
-            beside = zip(*((bar.mark, bar.amount, bar.aside) for bar in block.bars))
-            sizes = [max(len(blocks.plain(words)) for words in column) for column in beside]
-            room = width - block.length - sum(size + 1 for size in sizes if size) - 1
-            return sum(_wrapped_lines(("  " * bar.depth, bar.label), room) for bar in block.bars)
-        case blocks.Table():  # how its cells wrap is hard to tell
-            return sum(1 for _ in plain_lines([block], width))
-        case blocks.Code():
-            if block.most is not None:
-                return min(len(block.lines), block.most + 1)
-            room = width - max(map(len, block.numbers), default=0) - 3
-            return sum(_wrapped_lines(line, room) for line in block.lines)
-        case blocks.Command():
-            return sum(1 for _ in _command(block, width))
-        case blocks.Fold() | blocks.Part():
-            return line_count(block.blocks, width)
-        case blocks.Figure():
-            return line_count(block.short, width)
-    return 1
-
-
-def _wrapped_lines(words: Words, width: int) -> int:
-    """Lines of a text that is wrapped at blanks."""
-    count = 0
-    for text in blocks.plain(words).split("\n"):
-        start, count = 0, count + 1
-        while len(text) - start > width > 0:
-            at = text.rfind(" ", start, start + width + 1)
-            start = at + 1 if at > start else start + width
-            count += start < len(text)
-    return count
+    options |= {"highlight": False, "markup": False, "emoji": False}
+    return Console(width=width, height=_HEIGHT, **options)
 
 
 @cache
 def _plain_console(width: int) -> Console:
     from io import StringIO
 
-    from rich.console import Console
-
-    return Console(
-        file=StringIO(),
-        width=width,
-        height=_HEIGHT,
-        color_system=None,
-        highlight=False,
-        markup=False,
-        emoji=False,
-    )
+    return _console(width, file=StringIO(), color_system=None)
 
 
 def _parts(page: Iterable[Block], width: int) -> Iterator[RenderableType]:
     for block in page:
         if not block.only or "terminal" in block.only:
-            yield from _RENDERERS[_kind(block)](block, width)
-
-
-def _kind(block: Block) -> type[Block]:
-    return next(kind for kind in type(block).__mro__ if kind in _RENDERERS)
+            kind = next(kind for kind in type(block).__mro__ if kind in _RENDERERS)
+            yield from _RENDERERS[kind](block, width)
 
 
 def _style(look: Look) -> str:
@@ -265,12 +198,11 @@ def _text(words: Words, look: Look = "", *, is_unbroken: bool = False) -> Text:
         text.no_wrap, text.overflow = True, "ignore"
     for span in spans(words):
         link = f" link {span.to}" if span.to.startswith("file:") else ""
-        text.append(_harmless(span.text), f"{_style(span.look)}{link}".strip())
+        shown = span.text
+        if not shown.isprintable():
+            shown = "\n".join(map(one_line, shown.split("\n")))
+        text.append(shown, f"{_style(span.look)}{link}".strip())
     return text
-
-
-def _harmless(text: str) -> str:
-    return text if text.isprintable() else "\n".join(map(one_line, text.split("\n")))
 
 
 def _indented(content: RenderableType, indent: int) -> RenderableType:
@@ -294,18 +226,11 @@ def _grid(columns: str = "", gap: int = 1) -> Table:
 # --- one function per kind of block
 
 
-def _gap(_: blocks.Gap, __: int) -> Iterator[RenderableType]:
-    yield ""
-
-
-def _heading(block: blocks.Heading, _: int) -> Iterator[RenderableType]:
+def _paragraph(block: blocks.Heading | blocks.Text, _: int) -> Iterator[RenderableType]:
     text = _text(block.words, block.look, is_unbroken=block.is_unbroken)
-    yield _indented(text, block.indent)
-
-
-def _paragraph(block: blocks.Text, _: int) -> Iterator[RenderableType]:
-    text = _text(block.words, block.look, is_unbroken=block.is_unbroken)
-    if block.mark:
+    if isinstance(block, blocks.Heading):
+        yield _indented(text, block.indent)
+    elif block.mark:
         grid = _grid("l", gap=0)
         grid.add_column(overflow="fold")
         grid.add_row(_text(block.mark), text)
@@ -317,14 +242,6 @@ def _paragraph(block: blocks.Text, _: int) -> Iterator[RenderableType]:
         yield before.append_text(text)
     else:
         yield _indented(text, block.indent)
-
-
-def _notice(block: blocks.Notice, _: int) -> Iterator[RenderableType]:
-    yield _indented(_text(block.words, block.look), block.indent)
-
-
-def _foot(block: blocks.Foot, _: int) -> Iterator[RenderableType]:
-    yield _text(block.words, "muted")
 
 
 def _items(block: blocks.Items, _: int) -> Iterator[RenderableType]:
@@ -442,16 +359,12 @@ def _part(block: blocks.Part | blocks.Fold, width: int) -> Iterator[RenderableTy
         yield _indented(part, block.indent)
 
 
-def _figure(block: blocks.Figure, width: int) -> Iterator[RenderableType]:
-    yield from _parts(block.short, width)
-
-
 _RENDERERS: dict[type[Block], Callable[..., Iterator[RenderableType]]] = {
-    blocks.Gap: _gap,
-    blocks.Heading: _heading,
+    blocks.Gap: lambda *_: iter([""]),
+    blocks.Heading: _paragraph,
     blocks.Text: _paragraph,
-    blocks.Notice: _notice,
-    blocks.Foot: _foot,
+    blocks.Notice: lambda block, _: iter([_indented(_text(block.words, block.look), block.indent)]),
+    blocks.Foot: lambda block, _: iter([_text(block.words, "muted")]),
     blocks.Items: _items,
     blocks.Table: _table,
     blocks.Bars: _bars,
@@ -459,5 +372,5 @@ _RENDERERS: dict[type[Block], Callable[..., Iterator[RenderableType]]] = {
     blocks.Command: _command,
     blocks.Fold: _part,
     blocks.Part: _part,
-    blocks.Figure: _figure,
+    blocks.Figure: lambda block, width: _parts(block.short, width),
 }

@@ -20,7 +20,7 @@ from keet.documents.amounts import (
 )
 from keet.evidence import Sentence
 from keet.explanation.launch_amounts import PARTS, MainAmounts, amount_rows, told_bounds
-from keet.formatting import capitalized, shape_parts
+from keet.formatting import capitalized, listed, shape_parts
 from keet.pages.blocks import (
     Block,
     Column,
@@ -60,7 +60,9 @@ def short_amounts(amounts: MainAmounts, reader: Reader, most: int) -> Iterator[B
     rows = [Item(text, label) for label, text in short_rows(amounts)]
     if len(rows) < 2:  # bounds alone say little
         return
-    while len(rows) > 1 and reader.format == "terminal" and _lines(rows, reader) > most:
+    while len(rows) > 1 and reader.format == "terminal":
+        if reader.lines([Items(rows, indent=2)]) + 1 <= most:
+            break
         del rows[-2]
     is_html = reader.format == "html"
     heading = Heading(HEADING, 3) if is_html else Text(HEADING, "strong", indent=2)
@@ -80,10 +82,6 @@ def short_rows(amounts: MainAmounts) -> Iterator[tuple[str, Sentence]]:
     yield from ((loop_label(loop.line), loop.text) for loop in loops[:_SHORT_LOOPS])
     if bounds := told_bounds(amounts.bounds):
         yield "at least", Sentence("; ").join(bound.text for bound in bounds)
-
-
-def _lines(items: Sequence[Item], reader: Reader) -> int:
-    return reader.lines([Items(items, indent=2)]) + 1
 
 
 def amounts_page(document: AmountsDocument, reader: Reader) -> Page:
@@ -178,15 +176,10 @@ def _launch(launch: AmountsLaunch, reader: Reader) -> Iterator[Block]:
             if part not in ("per_item", "accesses"):
                 yield Items(items, indent=2)
         if part == "bounds":
-            yield from _figures(launch)
-
-
-def _figures(launch: AmountsLaunch) -> Iterator[Block]:
-    figures = Sentence(", ").join(each.text for each in launch.figures)
-    resources = launch.amounts.resources
-    texts = [*([figures] if launch.figures else []), *([resources.text] if resources else [])]
-    if texts:
-        yield from (Gap(), *(Text(text, "muted", indent=2) for text in texts))
+            figures = Sentence(", ").join(each.text for each in launch.figures)
+            resources = amounts.resources.text if amounts.resources else Sentence()
+            if texts := [*filter(None, (figures, resources))]:
+                yield from (Gap(), *(Text(text, "muted", indent=2) for text in texts))
 
 
 def _number(value: float | None, unit: str = "") -> str:
@@ -195,17 +188,12 @@ def _number(value: float | None, unit: str = "") -> str:
     return str(Quantity(value, unit)) if unit else format_number(value)
 
 
-def _bytes(value: float | None) -> str:
-    return _number(value, "byte")
-
-
 def _times(value: float | None) -> str:
     return "?" if value is None else f"{value:.1f}"
 
 
 def _places(lines: Sequence[Any], most: int = 3) -> str:
-    named = ", ".join(f"{file_name(line.file)}:{line.line}" for line in lines[:most])
-    return f"{named}, …" if len(lines) > most else named
+    return listed([f"{file_name(line.file)}:{line.line}" for line in lines], most)
 
 
 def _per_item(amounts: LaunchAmounts, reader: Reader) -> Iterator[Block]:
@@ -223,12 +211,12 @@ def _arrays(amounts: LaunchAmounts, reader: Reader) -> Iterator[Block]:
     columns: dict[Column, Callable[[ArrayDocument], Words]] = {
         Column("Array"): lambda a: Span(a.name, "name"),
         Column("Access"): lambda a: a.access,
-        Column("Distinct", is_number=True): lambda a: _bytes(a.distinct_bytes),
-        Column("Requested", is_number=True): lambda a: _bytes(a.requested_bytes),
+        Column("Distinct", is_number=True): lambda a: _number(a.distinct_bytes, "byte"),
+        Column("Requested", is_number=True): lambda a: _number(a.requested_bytes, "byte"),
         Column("Times", is_number=True): lambda a: _times(a.times),
-        Column("L1", is_number=True, wide=120): lambda a: _bytes(a.l1_bytes),
-        Column("L2", is_number=True, wide=100): lambda a: _bytes(a.l2_bytes),
-        Column("DRAM", is_number=True): lambda a: _bytes(a.dram_bytes),
+        Column("L1", is_number=True, wide=120): lambda a: _number(a.l1_bytes, "byte"),
+        Column("L2", is_number=True, wide=100): lambda a: _number(a.l2_bytes, "byte"),
+        Column("DRAM", is_number=True): lambda a: _number(a.dram_bytes, "byte"),
         Column("Where", wide=100): lambda a: _places(a.lines),
     }
     rows = [[make(array) for make in columns.values()] for array in arrays[: reader.rows]]

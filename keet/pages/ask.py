@@ -50,7 +50,7 @@ def _blocks(answered: AnsweredQuestion, reader: Reader, *, has_numbers: bool) ->
         yield Gap()
         if paragraph.code:
             yield Code(paragraph.code, "cuda", indent=2)
-        for kind, lines in groupby(paragraph.lines, lambda line: _kind(line.mark)):
+        for kind, lines in groupby(paragraph.lines, lambda line: line.kind):
             marked = [(mark, model_words(text, with_reasons=has_numbers)) for mark, text in lines]
             if kind == "text":
                 yield from (Text(words) for _, words in marked)
@@ -73,10 +73,6 @@ def _blocks(answered: AnsweredQuestion, reader: Reader, *, has_numbers: bool) ->
         yield from (Command(flat(command)) for command in answered.followups)
 
 
-def _kind(mark: str) -> str:
-    return "text" if not mark else "numbered" if mark[0].isdigit() else "bullets"
-
-
 def _launch_of(answered: AnsweredQuestion, entry: CitedNumber) -> Words:
     if entry.report is None:
         return ""
@@ -93,6 +89,10 @@ class Line(NamedTuple):
     mark: str
     """`-` or `1.`; empty for a paragraph."""
     text: Prose
+
+    @property
+    def kind(self) -> str:
+        return "text" if not self.mark else "numbered" if self.mark[0].isdigit() else "bullets"
 
 
 class Paragraph(NamedTuple):

@@ -6,9 +6,9 @@ which Markdown and HTML show as code. Renderers escape all of it, whatever names
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Literal, NamedTuple, TypeAlias, dataclass_transform
+from typing import Any, Literal, NamedTuple, TypeAlias, dataclass_transform
 
 from keet.lazy_dataclass import LazyDataclass, make_on_use
 
@@ -201,6 +201,13 @@ class Table(Block):
     """The class of its element in HTML."""
 
 
+def table_of(
+    rows: Sequence[Mapping[Column, Words | Cell]], caption: str = "", name: str = "", **options: Any
+) -> Table:
+    """Of one row or more, which name their columns. All have the same ones."""
+    return Table([*rows[0]], [[*row.values()] for row in rows], caption, name, **options)
+
+
 class Bar(NamedTuple):
     share: float
     """From 0 to 1."""
@@ -290,6 +297,32 @@ class Page(Block):
     """An anchor whose text a button in the bar copies, and the words of the button."""
     beside: Sequence[Block] = ()
     """A list of what is on the page, in HTML: on wide screens it stays in sight."""
+
+
+class Anchors:
+    """Ids of the parts of a page, so that a finding links to its source line and back: for one
+    report, or one side of a diff. `prefix` keeps several on a page apart."""
+
+    def __init__(self, prefix: str = "") -> None:
+        self._prefix = f"{prefix}-" if prefix else ""
+        self._files: dict[str, int] = {}
+
+    def top(self, name: str) -> str:
+        """A part of the page that belongs to no launch: `program`, `capture`."""
+        return f"{self._prefix}{name}"
+
+    def launch(self, launch: int, part: str = "") -> str:
+        """A launch by its number in the report, or a part of it: `account`, `source`."""
+        return f"{self._prefix}launch-{launch}" + (f"-{part}" if part else "")
+
+    def finding(self, launch: int, number: int) -> str:
+        """A finding of a launch by its rank, from 1."""
+        return self.launch(launch, f"finding-{number}")
+
+    def line(self, launch: int, file: str, line: int) -> str:
+        """A source line in the listing of a launch; `file` as the report has it."""
+        number = self._files.setdefault(file, len(self._files))
+        return self.launch(launch, f"file-{number}-L{line}")
 
 
 class Reader(NamedTuple):

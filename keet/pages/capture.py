@@ -20,8 +20,8 @@ from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.ncu_rules import judge_rule, rule_name
 from keet.formatting import capitalized, count_noun, shape_text
 from keet.ingest.ncu_rep.completeness import uncertain_count
-from keet.pages.anchors import Anchors
 from keet.pages.blocks import (
+    Anchors,
     Block,
     Command,
     Fold,
@@ -204,20 +204,17 @@ def _configuration(launch: Launch) -> Iterator[tuple[str, str]]:
 
 
 def _amounts(launch: Launch, metrics: dict[str, str]) -> Iterator[tuple[str, str]]:
-    found = ((name, launch.get(metric)) for name, metric in metrics.items())
-    yield from ((name, _amount(quantity)) for name, quantity in found if quantity is not None)
+    """Without what the row's name says: `32` registers per thread."""
+    for name, metric in metrics.items():
+        if (quantity := launch.get(metric)) is not None:
+            unit = quantity.unit.partition("/")[0]
+            text = str(Quantity(quantity.value, "" if unit == "register" else unit))
+            yield name, text.replace(" %", "%")  # as everywhere on a page
 
 
 def _named(launch: Launch, metrics: dict[str, str]) -> str:
     """`0 B static, 16.38 kB dynamic`."""
     return ", ".join(f"{text} {name}" for name, text in _amounts(launch, metrics))
-
-
-def _amount(quantity: Quantity) -> str:
-    """Without what the row's name says: `32` registers per thread."""
-    unit = quantity.unit.partition("/")[0]
-    text = str(Quantity(quantity.value, "" if unit == "register" else unit))
-    return text.replace(" %", "%")  # as everywhere on a page
 
 
 # --- ncu's rules
@@ -228,7 +225,14 @@ def rules_blocks(each: LaunchExplanation, anchors: Anchors) -> Iterator[Block]:
     rules = each.launch.rules
     if not rules:
         return
-    advice = sorted((rule for rule in rules if rule.kind in _ADVICE), key=_worth)
+
+    def worth(rule: RuleResult) -> tuple[bool, float]:
+        """The largest estimate of the whole launch first."""
+        if not rule.speedup or not math.isfinite(rule.speedup.percent):
+            return True, 0.0
+        return rule.speedup.scope is not SpeedupScope.GLOBAL, -rule.speedup.percent
+
+    advice = sorted((rule for rule in rules if rule.kind in _ADVICE), key=worth)
     others = [rule for rule in rules if rule.kind not in _ADVICE]
     blocks: list[Block] = [Heading("Nsight Compute's rules", 3)]
     if each.second_opinion:
@@ -242,13 +246,6 @@ def rules_blocks(each: LaunchExplanation, anchors: Anchors) -> Iterator[Block]:
         count = count_noun(len(others), "message without advice", "messages without advice")
         blocks.append(Fold(count, [Items([*map(Item, told)])]))
     yield Part(blocks, "rules")
-
-
-def _worth(rule: RuleResult) -> tuple[bool, float]:
-    """The largest estimate of the whole launch first."""
-    if not rule.speedup or not math.isfinite(rule.speedup.percent):
-        return True, 0.0
-    return rule.speedup.scope is not SpeedupScope.GLOBAL, -rule.speedup.percent
 
 
 def _rule(rule: RuleResult, each: LaunchExplanation, anchors: Anchors) -> Iterator[Item]:

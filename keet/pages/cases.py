@@ -19,6 +19,7 @@ from keet.formatting import (
 )
 from keet.pages.blocks import (
     Block,
+    Cell,
     Code,
     Column,
     Command,
@@ -32,6 +33,7 @@ from keet.pages.blocks import (
     Table,
     Text,
     Words,
+    table_of,
 )
 from keet.units import Quantity
 
@@ -50,31 +52,25 @@ def cases_page(
 
     `of`: all cases, if the entries are only a page of them. `in_full`: how to see one case in full.
     """
-    columns = [
-        Column("case", least=min(54, reader.width - 30)),
-        Column("speed-up", is_number=True),
-        Column("before", is_number=True),
-        Column("after", is_number=True, wide=_WIDE),
-        Column("archetype", is_unbroken=True, wide=_WIDE),
-    ]
     more = " and after it, kind of kernel" if reader.width >= _WIDE else ""
     about = f"Columns: case, speed-up of the fix, time before the fix{more}."
     if several := next((each for each in entries if each.steps and not each.lookalike), None):
         about += f" (all {times_text(several.speedup)}): with the other causes fixed too."
     blocks: list[Block] = [Heading(heading(of or entries)), Text(about, "muted")]
     for finding, group in groupby(entries, lambda entry: entry.finding):
-        rows = [
-            [
-                f"  {each.id}" if reader.format == "terminal" else each.id,
-                _gain(each),
-                _us(each.before_us),
-                f"→ {_us(each.after_us)}",
-                each.archetype,
-            ]
+        indent = "  " if reader.format == "terminal" else ""
+        rows: list[dict[Column, Words | Cell]] = [
+            {
+                Column("case", least=min(54, reader.width - 30)): f"{indent}{each.id}",
+                Column("speed-up", is_number=True): _gain(each),
+                Column("before", is_number=True): _us(each.before_us),
+                Column("after", is_number=True, wide=_WIDE): f"→ {_us(each.after_us)}",
+                Column("archetype", is_unbroken=True, wide=_WIDE): each.archetype,
+            }
             for each in group
         ]
         blocks += [Gap(), Heading(f"{findings()[finding].label} ({finding})", 2)]
-        blocks.append(Table(columns, rows, is_ruled=False, has_heading=False))
+        blocks.append(table_of(rows, is_ruled=False, has_heading=False))
     return Page([*blocks, Gap(), Text(f"One in full: {in_full}", "muted")])
 
 
@@ -128,9 +124,8 @@ def _case(entry: CaseDocument) -> Iterator[Block]:
     )
     yield from _causes(entry)
     yield Gap()
-    if entry.kernel == entry.kernel_after:
-        judged = f"Counters of {entry.kernel}, one launch per side:"
-    else:
+    judged = f"Counters of {entry.kernel}, one launch per side:"
+    if entry.kernel != entry.kernel_after:
         judged = f"Counters of one launch: {entry.kernel} before, {entry.kernel_after} after:"
     yield from (Text(judged, "muted"), _counters(entry), Gap())
     lines = f"line{'s' if len(entry.lines) > 1 else ''} {', '.join(map(str, entry.lines))}"
@@ -162,17 +157,12 @@ def _causes(entry: CaseDocument) -> Iterator[Block]:
     steps = entry.steps or ()
     if steps:
         yield from (Gap(), Text("Several causes; each fix was measured alone:"))
-        yield Items(
-            [
-                Item(
-                    f"{findings()[step.finding].label} fixed alone: {speedup_text(step.speedup)}, "
-                    f"{_us(step.after_us)}"
-                )
-                for step in steps
-            ],
-            mark="",
-            indent=2,
-        )
+        texts = [
+            f"{findings()[step.finding].label} fixed alone: {speedup_text(step.speedup)}, "
+            f"{_us(step.after_us)}"
+            for step in steps
+        ]
+        yield Items([*map(Item, texts)], mark="", indent=2)
     fixed = {step.finding for step in steps}
     if left := [findings()[name].label for name in entry.also if name not in fixed]:
         yield Text(f"Also present, not fixed: {', '.join(left)}.")

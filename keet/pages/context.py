@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import accumulate
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from keet.analysis.examined import RowCode, RowKey, code_by_row
+from keet.analysis.examined import NO_CODE, RowCode, RowKey, code_by_row
 from keet.analysis.kernel.resident_warps import occupancy_limit
 from keet.analysis.source_lines import Hotspots, Spot, find_hotspots, source_lines
 from keet.diagnosis.finding import Finding
@@ -34,9 +34,6 @@ from keet.pages.source_text import around, fence, indentation, language
 from keet.profile import Absent, Launch, Location, Profile, Workload
 from keet.profile.names import file_name
 from keet.token_count import count_tokens, text_size, tokens_of
-
-if TYPE_CHECKING:
-    pass
 
 _VERDICT, _AMOUNTS, _RUN, _REASONS, _TIME, _CAUSES, _ACROSS, _SOURCE, _LIMITS, _CHECK, _GAPS = (
     range(11)
@@ -145,7 +142,11 @@ def _pieces(
     for rank, finding in enumerate(rest, start + 1):
         yield from _cause(rank, finding, each)
         yield from _lines(finding.locations[:2])
-    yield from _across(explanation, each)
+    # Findings across launches that concern this one, unless a cause already states them.
+    stated = {finding.text for finding in each.findings}
+    for found in explanation.across:
+        if each.launch.id in found.launches and found.text not in stated:
+            yield TextPiece(_ACROSS, f"- {one_line(found.text)}", group="across")
     yield from _check(each)
     most = max(hot, source.lines_with_most)
     yield from _hot_lines(source, slice(hot, most))
@@ -235,15 +236,12 @@ def _run(explanation: Explanation, each: LaunchExplanation) -> Iterator[TextPiec
 
 def _amounts_of(each: LaunchExplanation) -> Iterator[TextPiece]:
     """Before the causes: they tune the present way, and the amounts ask whether it is needed."""
-    needs = _WHY if each.replay else ""
-    amounts = each.main_amounts
-    if amounts is None:
-        return
-    from keet.pages.amounts import short_rows
+    if each.main_amounts:
+        from keet.pages.amounts import short_rows
 
-    for label, text in short_rows(amounts):
-        line = one_line(f"- {label}: {text}")
-        yield TextPiece(_AMOUNTS, line, group="amounts", needs=needs)
+        for label, text in short_rows(each.main_amounts):
+            line, needs = one_line(f"- {label}: {text}"), _WHY if each.replay else ""
+            yield TextPiece(_AMOUNTS, line, group="amounts", needs=needs)
 
 
 def _account(each: LaunchExplanation) -> Iterator[TextPiece]:
@@ -259,14 +257,6 @@ def _account(each: LaunchExplanation) -> Iterator[TextPiece]:
         yield TextPiece(_TIME, f"- {one_line(note.text)}", group="time 1", needs=needs)
 
 
-def _across(explanation: Explanation, each: LaunchExplanation) -> Iterator[TextPiece]:
-    """Findings across launches that concern this one, unless a cause already states them."""
-    stated = {finding.text for finding in each.findings}
-    for found in explanation.across:
-        if each.launch.id in found.launches and found.text not in stated:
-            yield TextPiece(_ACROSS, f"- {one_line(found.text)}", group="across")
-
-
 def _cause(rank: int, finding: Finding, each: LaunchExplanation) -> Iterator[TextPiece]:
     gain = f"{forecast_of(each, finding)} if fixed, cause {certainty_of(each, finding)}"
     places = finding.locations[:_PLACES]
@@ -274,22 +264,19 @@ def _cause(rank: int, finding: Finding, each: LaunchExplanation) -> Iterator[Tex
     shares = zip(places, place_shares(places))
     named = (one_line(place.where) + (f" ({share})" if share else "") for place, share in shares)
     where = ", ".join((*named, *unplaced))
+    # Why the cause is only possible, unless an earlier cause gave the same reason.
+    before = each.findings[: each.findings.index(finding)]
+    reason = finding.certainty_reason or ""
+    reason = "" if reason in [other.certainty_reason for other in before] else reason
     lines = [
         f"{rank}. {finding.title}: {gain}",
         f"   Do: {one_line(finding.action)}",
         f"   Where: {where}" if where else "",
         f"   Why: {one_line(finding.text)}",
-        one_line(f"   {_why_only_possible(finding, each)}".rstrip()),
+        one_line(f"   {reason}".rstrip()),
     ]
     needs = _WHY if each.replay else ""
     yield from (TextPiece(_CAUSES, x, group=f"cause {rank}", needs=needs) for x in lines if x)
-
-
-def _why_only_possible(finding: Finding, each: LaunchExplanation) -> str:
-    """Why the cause is only possible; empty if an earlier cause gave the same reason."""
-    before = each.findings[: each.findings.index(finding)]
-    reason = finding.certainty_reason
-    return "" if reason in [other.certainty_reason for other in before] else reason or ""
 
 
 def _evidence(each: LaunchExplanation) -> Iterator[TextPiece]:
@@ -300,8 +287,7 @@ def _evidence(each: LaunchExplanation) -> Iterator[TextPiece]:
         if numbers:
             line = f"   Evidence: {one_line('; '.join(numbers))}"
             yield TextPiece(_CAUSES, line, group=f"cause {rank}")
-        gained = precedents_text(finding, each.view.ledger)
-        if gained:
+        if gained := precedents_text(finding, each.view.ledger):
             yield TextPiece(_CAUSES, f"   Precedents: {gained}", group=f"cause {rank}")
         if case := finding.nearest_case:
             changes = ("```diff", *case.changes, "```") if case.changes else ()  # not list items
@@ -357,19 +343,16 @@ def _check(each: LaunchExplanation) -> Iterator[TextPiece]:
         yield TextPiece(
             _CHECK, f"- Profile again (keet profile -- COMMAND): {line}.", group="check 1"
         )
-    first = (e for f in each.findings[:1] for e in f.evidence if not _is_fixed(e))
-    moved = list(dict.fromkeys(f"{e.label} (now {_amount(e)})" for e in first))[:3]
+    first = [e for f in each.findings[:1] for e in f.evidence]
+    # What describes the GPU is changed by no fix.
+    moving = [e for e in first if e.metric != "sm_count" and not e.metric.startswith("device__")]
+    moved = list(dict.fromkeys(f"{e.label} (now {_amount(e)})" for e in moving))[:3]
     if moved:
         numbers, rank = one_line("; ".join(moved)), _first_rank(each)
         line = f"- If cause {rank} is gone, these should change: {numbers}."
         yield TextPiece(_CHECK, line, group="check 2")
     if each.healthy:
         yield TextPiece(_CHECK, "- What is marked Keep above is unchanged.", group="check 3")
-
-
-def _is_fixed(evidence: Evidence) -> bool:
-    """Whether it describes the GPU, so that no fix changes it."""
-    return evidence.metric == "sm_count" or evidence.metric.startswith("device__")
 
 
 def _faster(each: LaunchExplanation) -> str | None:
@@ -471,13 +454,9 @@ class CostedSource:
 
     def awaited_lines(self, place: Place) -> tuple[tuple[str, int], ...]:
         """Lines whose results the warps at a line wait for, in at least a tenth of its samples."""
-        known = self._waits.get(Location(place.file, place.line))
-        spot = self._spots[place.file, place.line]
-        lines = [
-            (*wait.producer,)
-            for wait in (known.waits if known else ())
-            if wait.producer and wait.samples >= (spot.samples or 0) / 10
-        ]
+        waits = self._waits.get(Location(place.file, place.line), NO_CODE).waits
+        least = (self._spots[place.file, place.line].samples or 0) / 10
+        lines = [(*wait.producer,) for wait in waits if wait.producer and wait.samples >= least]
         return tuple(line for line in dict.fromkeys(lines) if line[0] in self._text)
 
     @cached_property
@@ -525,7 +504,8 @@ class CostedSource:
                 yield "..."
             before = n
             code = _NO_TEXT if line.code is None else line.code[indent:]
-            yield f"{n:{width}} {line.share:>5}  {_short(code)}".rstrip()
+            code = code if len(code) <= _LONGEST_LINE else f"{code[:_LONGEST_LINE]}..."
+            yield f"{n:{width}} {line.share:>5}  {code}".rstrip()
             if line.cost:
                 yield f"{'':{width}}        ^ {line.cost}"
 
@@ -534,7 +514,9 @@ class CostedSource:
             text, spot = self._text.get(file, ()), self._spots.get((file, number))
             code = text[number - 1].expandtabs(4) if 1 <= number <= len(text) else None
             indent = indentation([code]) if code and code.strip() else None
-            line = _Line(code, indent, _share_of(spot), _cost(spot) if spot else "")
+            share = spot.share or 0.0 if spot else 0.0
+            shown = share_cell(share) if share >= _LEAST_COST / 10 else ""
+            line = _Line(code, indent, shown, _cost(spot) if spot else "")
             self._known_lines[file, number] = line
         return self._known_lines[file, number]
 
@@ -548,31 +530,20 @@ class _Line(NamedTuple):
     cost: str
 
 
-def _short(code: str) -> str:
-    return code if len(code) <= _LONGEST_LINE else code[:_LONGEST_LINE] + "..."
-
-
-def _share_of(spot: Spot | None) -> str:
-    known = spot is not None and spot.share is not None and spot.share >= _LEAST_COST / 10
-    return share_cell(spot.share) if spot and spot.share and known else ""
-
-
 def _cost(spot: Spot) -> str:
     """What the line's warps wait for and how much it transfers; empty if it costs little."""
     if (spot.share or 0.0) < _LEAST_COST and not spot.sectors_global_excess:
         return ""
     parts = [f"waits, of its samples: {waiting}"] if (waiting := waiting_for(spot)) else []
-    parts += _excess("global sectors", spot.sectors_global_excess, spot.sectors_global)
-    parts += _excess("shared wavefronts", spot.wavefronts_shared_excess, spot.wavefronts_shared)
+    amounts = {
+        "global sectors": (spot.sectors_global_excess, spot.sectors_global),
+        "shared wavefronts": (spot.wavefronts_shared_excess, spot.wavefronts_shared),
+    }
+    for what, (excess, total) in amounts.items():
+        parts += [f"{excess:,} of {total:,} {what} are excess"] if excess and total else []
     if spot.sectors_local:
         parts.append(f"{spot.sectors_local:,} local sectors")
     return "; ".join(parts)
-
-
-def _excess(what: str, excess: int | None, total: int | None) -> list[str]:
-    if not excess or not total:
-        return []
-    return [f"{excess:,} of {total:,} {what} are excess"]
 
 
 # --- a text of at most so many tokens

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import PurePath
-from typing import Any
 
 from keet.analysis.source_lines import find_hotspots
 from keet.comparison.causes.attribution import Attribution
@@ -30,9 +29,9 @@ from keet.diagnosis.finding import Finding
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.explanation.gain_texts import forecast_text
 from keet.findings import findings
-from keet.formatting import capitalized, shape_text, share_cell, times_text
-from keet.pages.anchors import Anchors
+from keet.formatting import shape_text, share_cell, times_text
 from keet.pages.blocks import (
+    Anchors,
     Block,
     Cell,
     Column,
@@ -51,6 +50,7 @@ from keet.pages.blocks import (
     Text,
     Words,
     joined,
+    table_of,
 )
 from keet.pages.device import captured_text, describe_device
 from keet.pages.diff_source import source_blocks
@@ -188,19 +188,22 @@ class _Writer:
         about = (remedy, basis_text(difference), span_text(difference))
         yield from (Text(each) for each in about if each)
         if gate:
-            yield from _gate(gate)
+            items = [Item(each.text) for each in gate.regressions]
+            items += [Item(Span(line, "warn")) for line in gate_notes(gate)]
+            if items:
+                yield Items(items, indent=2)
         yield from self._caveats()
         if self.is_html:
             yield Items([*self._why(), *self._next(), *self._sound()])
         elif self.is_markdown:
-            items = (*self._why(), *self._next())
-            yield Items([each._replace(label=Span(f"{each.label}:", "strong")) for each in items])
+            answer = (*self._why(), *self._next())
+            yield Items([each._replace(label=Span(f"{each.label}:", "strong")) for each in answer])
 
     def _caveats(self) -> Iterator[Block]:
         """The most serious ones first; if there are many, the others are folded."""
         ranks = [*_SEVERITY]
         ranked = sorted(self.difference.all_caveats, key=lambda each: ranks.index(each.severity))
-        notices = [Notice(caveat_text(each), _SEVERITY[each.severity][1]) for each in ranked]
+        notices = [Notice(_caveat_text(each), _SEVERITY[each.severity][1]) for each in ranked]
         most = _CAVEATS
         if self.is_html:
             most = max(_CAVEATS_OF_HTML, sum(each.severity == "forbids" for each in ranked))
@@ -215,8 +218,10 @@ class _Writer:
             named = (Span(pair.kernel, "mono", self._anchor(pair)), ": ")
             whose = named if len(self.difference.pairs) > 1 else ()
             where = _leading_line(pair)
-            for word, found in (("Why", main_reasons(pair)), ("Where", [where] if where else [])):
-                told = [(self._said(each, pair), _share_of_change(each)) for each in found]
+            reasons = {"Why": main_reasons(pair), "Where": [where] if where else []}
+            for word, found in reasons.items():
+                shares = [f" ({a.percent:.0f} of the change)" if a.percent else "" for a in found]
+                told = [(self._said(each, pair), share) for each, share in zip(found, shares)]
                 if told:
                     yield Item((whose, joined(told, "; ")), word)
             if pair.limiter:
@@ -253,32 +258,21 @@ class _Writer:
 
     def _kernels(self) -> Iterator[Block]:
         difference, shown = self.difference, self.shown
-        has_launches = difference.verdict.basis == "run"
-        columns = [
-            Column("#"),
-            Column("→ #"),
-            Column("Kernel", look="name"),
-            *([Column("Launches", is_number=True)] if has_launches else []),
-            *(Column(capitalized(each), is_number=True) for each in time_headings(difference)),
-            Column("Change", is_number=True),
-            Column("Noise", is_number=True, wide=110),
-            Column("Limited by", wide=100),
-            Column("Why", wide=_WIDE),
-        ]
         pairs = difference.pairs if shown is None else shown
         if shown is None and self.most and len(pairs) > self.most:  # those with most time
-            pairs = sorted(pairs, key=_longest_first)[: self.most]
+            ranked = sorted(pairs, key=lambda p: -max(p.timing.before or 0, p.timing.after or 0))
+            pairs = ranked[: self.most]
         rows = [self._row(pair) for pair in pairs]
         last: list[list[Words | Cell]] = []
         if rest := difference.not_profiled:
             times = map(str, rest.time.evidence)
-            blank = [""] if has_launches else []
+            blank = [""] * (difference.verdict.basis == "run")
             last.append(["", "", Cell(Span(NOT_PROFILED, "plain")), *blank, *times])
         more = len(difference.pairs) - len(rows) if shown is None else 0
         caption = f"and {more:,} more kernels, which take less time" if more > 0 else ""
         yield Heading("Kernels", self.parts, only=("html",))
         name = "Kernels before and after"
-        yield Table(columns, rows, caption, name, last=last, kind="kernels")
+        yield table_of(rows, caption, name, last=last, kind="kernels")
         changed = len(pairs_in_full(difference.pairs, len(difference.pairs)))
         if self.is_html and len(self.in_full) < changed:
             yield Text(
@@ -287,23 +281,35 @@ class _Writer:
                 "muted",
             )
 
-    def _row(self, pair: PairDifference) -> list[Words | Cell]:
+    def _row(self, pair: PairDifference) -> dict[Column, Words | Cell]:
+        basis = self.difference.verdict.basis
         word = pair.verdict.word if pair.on_both else "unchanged"
-        before, after = shown_times(pair)
         timing, is_linked = pair.timing, any(pair is each for each in self.in_full)
+        kernel = Span(pair.kernel, "name", self._anchor(pair)) if is_linked else pair.kernel
+        row: dict[Column, Words | Cell] = {
+            Column("#"): numbers_of(pair.before),
+            Column("→ #"): numbers_of(pair.after),
+            Column("Kernel", look="name"): Cell(kernel),
+        }
+        if basis == "run":
+            launches = counted_launches(pair.counted, noun=False) if pair.counted else "-"
+            row[Column("Launches", is_number=True)] = launches
+        time, known = pair.time, pair.known_time
+        ends = (time.before, time.after) if time else (known, known)
+        for name, end, ns in zip(("Before", "After"), ends, (timing.before, timing.after)):
+            column = Column(f"{name} per launch" if basis == "per_launch" else name, is_number=True)
+            # `-` if a side has no such kernel, or no time
+            row[column] = Cell(str(end) if end and ns is not None else "-", value=_rounded(ns))
+        change, noise = Span(change_of(pair), _LOOKS[word]), pair.verdict.noise
         why = "; ".join(each.what for each in main_reasons(pair))
-        return [
-            numbers_of(pair.before),
-            numbers_of(pair.after),
-            Cell(Span(pair.kernel, "name", self._anchor(pair)) if is_linked else pair.kernel),
-            *launch_cells(pair),
-            Cell(before, value=_rounded(timing.before)),
-            Cell(after, value=_rounded(timing.after)),
-            Cell(Span(change_of(pair), _LOOKS[word]), value=_rounded(-timing.saved)),
-            share_cell(pair.verdict.noise) if pair.on_both else "",
-            " → ".join(dict.fromkeys(pair.limiter or ())),
-            shortened(one_line(why), _LONGEST_WHY) if self.is_html else why,
-        ]
+        why = shortened(one_line(why), _LONGEST_WHY) if self.is_html else why
+        return {
+            **row,
+            Column("Change", is_number=True): Cell(change, value=_rounded(-timing.saved)),
+            Column("Noise", is_number=True, wide=110): share_cell(noise) if pair.on_both else "",
+            Column("Limited by", wide=100): " → ".join(dict.fromkeys(pair.limiter or ())),
+            Column("Why", wide=_WIDE): why,
+        }
 
     # --- a pair
 
@@ -321,12 +327,13 @@ class _Writer:
         anchor, level = self._anchor(pair), self.parts + 1
         if how := how_paired(pair):
             yield Text(how, "muted", indent=2)
+        parts = {
+            "What accounts for the change": [*self._attributions(pair)],
+            "Findings": [*self._findings(pair)],
+        }
         columns = [
             Part([Heading(heading, level, only=("html",)), *blocks])
-            for heading, blocks in (
-                ("What accounts for the change", [*self._attributions(pair)]),
-                ("Findings", [*self._findings(pair)]),
-            )
+            for heading, blocks in parts.items()
             if blocks
         ]
         if columns:
@@ -347,8 +354,8 @@ class _Writer:
                 heading = Heading("Memory chart, before and after", level)
                 yield Part([heading, *compared_blocks(before, after)], tag="div")
             yield Part([*source_blocks(*pair.weighted, self._lines(pair), level)], tag="div")
-        parts = (part for outer in pair.account for part in (outer, *outer.children))
-        cited = (*pair.cited, *(piece for part in parts for piece in part.evidence))
+        account = (part for outer in pair.account for part in (outer, *outer.children))
+        cited = (*pair.cited, *(piece for part in account for piece in part.evidence))
         yield EvidenceFigure(cited, self.difference.evidence.values(), f"{anchor}-evidence")
 
     def _lines(self, pair: PairDifference) -> tuple[Anchors, Anchors]:
@@ -360,17 +367,17 @@ class _Writer:
         if shares := _shares_text(pair):
             views = " The groups are views of that same time, so they do not add up."
             yield Text(shares + (views if self.is_html else ""), "muted", indent=2)
-        rows = [
-            (kind, Items([self._attribution(x, pair) for x in group], _KINDS[kind], **_LABELS))
-            for kind, group in groupby(pair.attribution, key=lambda each: each.kind)
-        ]
+        rows = []
+        for kind, group in groupby(pair.attribution, key=lambda each: each.kind):
+            items = []
+            for each in group:
+                share = Span(f"{each.percent:.0f}", "strong") if each.percent else " "
+                items.append(Item(self._said(each, pair), share))
+            shown = Items(items, _KINDS[kind], label_width=5, is_right=True, mark="")
+            rows.append((kind, shown))
         yield from (items for kind, items in rows if kind not in _FOLDED)
         if folded := [items for kind, items in rows if kind in _FOLDED]:
             yield Fold("Units, which overlap, and counters", folded, is_printed=True)
-
-    def _attribution(self, each: Attribution, pair: PairDifference) -> Item:
-        share = Span(f"{each.percent:.0f}", "strong") if each.percent else " "
-        return Item(self._said(each, pair), share)
 
     def _said(self, each: Attribution, pair: PairDifference) -> Words:
         """With a link to its line on the side where it costs more, and the code of that line."""
@@ -410,23 +417,8 @@ class _Writer:
             yield Items(items, kind="outcome")
 
 
-def _gate(gate: Gate) -> Iterator[Block]:
-    items = [Item(each.text) for each in gate.regressions]
-    items += [Item(Span(line, "warn")) for line in gate_notes(gate)]
-    if items:
-        yield Items(items, indent=2)
-
-
-def _longest_first(pair: PairDifference) -> float:
-    return -max(pair.timing.before or 0.0, pair.timing.after or 0.0)
-
-
 def _rounded(ns: float | None) -> str:
     return "" if ns is None else f"{ns:.0f}"
-
-
-def _share_of_change(each: Attribution) -> str:
-    return f" ({each.percent:.0f} of the change)" if each.percent else ""
 
 
 def _leading_line(pair: PairDifference) -> Attribution | None:
@@ -434,9 +426,6 @@ def _leading_line(pair: PairDifference) -> Attribution | None:
     lines = [each for each in pair.attribution if each.kind == "line"]
     telling = (each for each in lines if not (each.code or "").startswith("}"))
     return next(telling, next(iter(lines), None))
-
-
-_LABELS: Mapping[str, Any] = {"label_width": 5, "is_right": True, "mark": ""}
 
 
 def _shares_text(pair: PairDifference) -> str:
@@ -598,7 +587,7 @@ def main_reasons(pair: PairDifference) -> list[Attribution]:
         return fusion
     causes = [each for each in found if each.kind == "cause"]
     leading = _largest(causes)
-    if leading is None or _share(leading) < _MAIN_REASON:
+    if leading is None or (leading.share or 0.0) < _MAIN_REASON:
         leading = _largest(found)
     unweighed = [each for each in causes if each.share is None]
     enough = leading is not None and leading.kind == "cause"
@@ -607,11 +596,8 @@ def main_reasons(pair: PairDifference) -> list[Attribution]:
 
 def _largest(found: Sequence[Attribution]) -> Attribution | None:
     """The largest one with the same sign as the change."""
-    return max((each for each in found if _share(each) > 0), key=_share, default=None)
-
-
-def _share(each: Attribution) -> float:
-    return each.share or 0.0
+    helping = [each for each in found if each.share and each.share > 0]
+    return max(helping, key=lambda each: each.share or 0.0, default=None)
 
 
 def side_name(side: Side) -> str:
@@ -630,7 +616,7 @@ def side_name(side: Side) -> str:
     return f"{name or folder} ({len(side.captures)} runs)"
 
 
-def caveat_text(reason: Caveat) -> str:
+def _caveat_text(reason: Caveat) -> str:
     return reason.text if reason.no_verdict else f"{_SEVERITY[reason.severity][0]}: {reason.text}"
 
 
@@ -651,27 +637,6 @@ def change_of(pair: PairDifference) -> str:
     if not pair.on_both:
         return "gone" if pair.before else "new"
     return pair.verdict.headline.partition(":")[0]
-
-
-def time_headings(difference: Difference) -> tuple[str, str]:
-    per = " per launch" if difference.verdict.basis == "per_launch" else ""
-    return f"before{per}", f"after{per}"
-
-
-def shown_times(pair: PairDifference) -> tuple[str, str]:
-    """Table cells: `-` if a side has no such kernel, or no time."""
-    timing, time, known = pair.timing, pair.time, pair.known_time
-    ends = (time.before, time.after) if time else (known, known)
-    before = str(ends[0]) if ends[0] and timing.before is not None else "-"
-    after = str(ends[1]) if ends[1] and timing.after is not None else "-"
-    return before, after
-
-
-def launch_cells(pair: PairDifference) -> list[str]:
-    """Launches in the runs; no cells if the times are not of runs."""
-    if pair.verdict.basis != "run":
-        return []
-    return [counted_launches(pair.counted, noun=False) if pair.counted else "-"]
 
 
 def finding_groups(pair: PairDifference) -> Iterator[tuple[str, Sequence[str]]]:

@@ -19,8 +19,19 @@ from keet.comparison.causes.line_changes import (
 )
 from keet.evidence import Reference, Sentence, constant
 from keet.formatting import share_cell
-from keet.pages.anchors import Anchors
-from keet.pages.blocks import Block, Cell, Column, Heading, Notice, Part, Span, Table, Text, Words
+from keet.pages.blocks import (
+    Anchors,
+    Block,
+    Cell,
+    Column,
+    Heading,
+    Notice,
+    Part,
+    Span,
+    Table,
+    Text,
+    Words,
+)
 from keet.pages.figures import SidesFigure
 from keet.pages.hotspots import hotspots_notes, waiting_for
 from keet.profile import Absent
@@ -82,13 +93,14 @@ def common_unit(wholes: Sequence[float]) -> str:
 def few_samples(*sides: SideLines) -> Sentence | None:
     if min(side.samples for side in sides) >= FEW_SAMPLES:
         return None
+    hottest = [max(s.costs.values(), key=lambda cost: cost.ns, default=NOTHING) for s in sides]
     return Sentence(
         "Few samples: {counts}. By chance, the time of the hottest line may be off by up to about "
         "{errors} (two standard deviations), and by more where SMs run in step: their samples are "
         "then not independent. A line that no sample hit took below about {unseen} (rule of "
         "three: {rule}/n of the time, of n samples, with {sure} % confidence).",
         counts=_of_both(f"{side.samples:,}" for side in sides),
-        errors=_of_both(sampled_time(_error(side)) for side in sides),
+        errors=_of_both(sampled_time(SURE * cost.deviation) for cost in hottest),
         unseen=_of_both(sampled_time(side.unseen) for side in sides),
         rule=constant(NONE_SEEN, "", "samples that a line without a sample may have missed"),
         sure=constant(95, "", "confidence of the rule of three in per cent"),
@@ -99,12 +111,6 @@ def _of_both(numbers: Iterable[str]) -> Sentence:
     """Of the samples of both sides, which have no ledger."""
     before, after = (Reference(each, ()) for each in numbers)
     return Sentence.of((before, " before and ", after, " after"))
-
-
-def _error(side: SideLines) -> float:
-    """Nanoseconds."""
-    hottest = max(side.costs.values(), key=lambda cost: cost.ns, default=NOTHING)
-    return SURE * hottest.deviation
 
 
 # --- where the sources can't be aligned

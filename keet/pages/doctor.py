@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from keet.documents.doctor import CheckDocument
-from keet.pages.blocks import Cell, Column, Gap, Page, Span, Table, Text
+from keet.pages.blocks import Cell, Column, Gap, Page, Span, Text, Words, table_of
 
 _LOOKS = {"ok": "good", "missing": "warn", "broken": "bad"}
 
 
 def doctor_page(checks: Sequence[CheckDocument]) -> Page:
-    rows = []
+    rows: list[dict[Column, Words | Cell]] = []
     for check in checks:
         word: str = check.status
         look = _LOOKS[word]
@@ -19,13 +19,12 @@ def doctor_page(checks: Sequence[CheckDocument]) -> Page:
             word = "not set"  # a setting, not a part of keet
         if check.status != "ok" and check.needed:
             look = "strong bad"
-        rows.append([Span(word, look), check.name, Cell(check.found, check.remedy or "")])
-    columns = [
-        Column("state", is_number=True),
-        Column("what", look="strong", is_unbroken=True),
-        Column("found"),
-    ]
-    table = Table(columns, rows, is_ruled=False, has_heading=False)
+        rows.append({
+            Column("state", is_number=True): Span(word, look),
+            Column("what", look="strong", is_unbroken=True): check.name,
+            Column("found"): Cell(check.found, check.remedy or ""),
+        })  # fmt: skip
+    table = table_of(rows, is_ruled=False, has_heading=False)
     wrong = [check.name for check in checks if check.needed and check.status != "ok"]
     verdict = Text("keet can read reports here.", "good")
     if wrong:

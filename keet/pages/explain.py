@@ -18,9 +18,9 @@ from keet.analysis.time_model import WORTH
 from keet.explanation.capture_hints import caution_about
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.program import program_of
-from keet.formatting import count_noun, first_sentence, times_text
-from keet.pages.anchors import Anchors
+from keet.formatting import count_noun, first_sentence, listed, times_text
 from keet.pages.blocks import (
+    Anchors,
     Block,
     Cell,
     Column,
@@ -36,11 +36,11 @@ from keet.pages.blocks import (
     Part,
     Reader,
     Span,
-    Table,
     Text,
     Words,
     joined,
     plain,
+    table_of,
 )
 from keet.pages.capture import capture_part
 from keet.pages.device import captured_text, describe_device, workload_count
@@ -207,13 +207,10 @@ def details_that_fit(
 
 def plans_of(count: int) -> Iterator[tuple[Detail, ...]]:
     """Possible details of so many launches, the most detailed first."""
-    full: Detail = "full"
-    brief: Detail = "brief"
-    others = [brief] * (count - 1)
-    yield tuple([full] * count)
-    yield (full, *others)
-    yield ("middle", *others)
-    yield (brief, *others)
+    firsts: tuple[Detail, ...] = ("full", "middle", "brief")
+    full, _, brief = firsts
+    yield (full,) * count
+    yield from ((first, *(brief,) * (count - 1)) for first in firsts)
 
 
 # --- the beginning and the end
@@ -299,8 +296,7 @@ def whose_text(ids: Sequence[int], explanation: Explanation) -> str:
     """Which launches lack something; empty if all launches of the report do."""
     if len(ids) == len(explanation.launches):
         return " (in the launches that are explained)" if explanation.is_sample else ""
-    more = ", …" if len(ids) > _IDS else ""
-    return f" (launch {', '.join(map(str, ids[:_IDS]))}{more})"
+    return f" (launch {listed([*map(str, ids)], _IDS)})"
 
 
 def verified_text(explanation: Explanation) -> str:
@@ -481,7 +477,7 @@ def _launch_list(reports: Sequence[_Report]) -> Iterator[Block]:
     if len(reports) > 1:
         entries.sort(key=lambda entry: -entry.saved if entry.gain else 0.0)
     total = sum(entry.time for entry in entries) or 1.0
-    rows: list[list[Words | Cell]] = []
+    rows: list[dict[Column, Words | Cell]] = []
     for entry in entries:
         time = str(Quantity(entry.time, "ns")) if entry.time else "-"
         saved = Cell("-", value="")
@@ -491,15 +487,14 @@ def _launch_list(reports: Sequence[_Report]) -> Iterator[Block]:
         name, half = entry.name.text, _LONGEST_ENTRY // 2
         # Ends of names distinguish templates.
         text = name if len(name) <= _LONGEST_ENTRY else f"{name[:half]}…{name[-half:]}"
-        kernel = Cell(entry.name._replace(text=text), entry.below, name)
-        rows.append([kernel, Cell(time, value=entry.time or ""), saved])
-    columns = [
-        Column("Kernel", look="name"),
-        *(Column(name, is_number=True) for name in ("Time", "Saves")),
-    ]
+        rows.append({
+            Column("Kernel", look="name"): Cell(entry.name._replace(text=text), entry.below, name),
+            Column("Time", is_number=True): Cell(time, value=entry.time or ""),
+            Column("Saves", is_number=True): saved,
+        })  # fmt: skip
     caption = "Saves: if the first finding of the kernel were fixed (an estimate)."
     title = "Kernels by time saved" if len(reports) > 1 else "Kernels"
-    yield Fold(title, [Table(columns, rows, caption, "Kernels")], is_open=True)
+    yield Fold(title, [table_of(rows, caption, "Kernels")], is_open=True)
 
 
 def _html_page(explanations: Sequence[Explanation], reader: Reader, asked: Asked) -> Page:
@@ -534,32 +529,28 @@ def _html_page(explanations: Sequence[Explanation], reader: Reader, asked: Asked
 
 
 def _index(count: str, reports: Sequence[_Report], unread: Sequence[str]) -> Part:
-    columns = [
-        Column("Report", look="name"),
-        Column("GPU"),
-        Column("Time", is_number=True),
-        Column("Kernel that matters most"),
-        Column("Answer"),
-        Column("Gain", is_number=True),
-    ]
-    rows: list[list[Words | Cell]] = []
+    rows: list[dict[Column, Words | Cell]] = []
     for report in reports:
         path, first = report.profile.provenance.path, report.first
         total = sum(launch.rank_time for launch in report.explanation.asked)
         gain = _gain(report)
-        rows.append([
-            Cell(Span(path, "name", report.anchors.top("report")), value=path),
-            ", ".join(device.name or "not recorded" for device in report.profile.devices),
-            Cell(str(Quantity(total, "ns")) if total else "-", value=total or ""),
-            Span(launch_name(first), "", report.anchors.launch(first.launch.id)),
-            first_sentence(first.verdict.headline)[0],
-            Cell(times_text(gain) if gain else "", value=gain or ""),
-        ])  # fmt: skip
-    blocks: list[Block] = [Heading(count), Table(columns, rows, name="Reports")]
+        devices = (device.name or "not recorded" for device in report.profile.devices)
+        time = Cell(str(Quantity(total, "ns")) if total else "-", value=total or "")
+        link = Span(launch_name(first), "", report.anchors.launch(first.launch.id))
+        rows.append({
+            Column("Report", look="name"):
+                Cell(Span(path, "name", report.anchors.top("report")), value=path),
+            Column("GPU"): ", ".join(devices),
+            Column("Time", is_number=True): time,
+            Column("Kernel that matters most"): link,
+            Column("Answer"): first_sentence(first.verdict.headline)[0],
+            Column("Gain", is_number=True):
+                Cell(times_text(gain) if gain else "", value=gain or ""),
+        })  # fmt: skip
+    blocks: list[Block] = [Heading(count), table_of(rows, name="Reports")]
     if unread:
-        blocks.append(
-            Notice(f"{count_noun(len(unread), 'file')} could not be read:", "strong warn")
-        )
+        files = count_noun(len(unread), "file")
+        blocks.append(Notice(f"{files} could not be read:", "strong warn"))
         blocks.append(Items([Item(Span(each, "break")) for each in unread]))
     return Part(blocks, anchor="reports")
 

@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING
 from keet.pages.blocks import Figure
 
 if TYPE_CHECKING:
+    from keet.analysis.account import TimePart
+    from keet.analysis.hardware.ceilings import Ceiling
+    from keet.analysis.source_lines import Hotspots
     from keet.comparison.causes.account_changes import PartChange
     from keet.comparison.causes.aligned_files import FilePair
     from keet.documents.explain import Note
@@ -20,7 +23,7 @@ if TYPE_CHECKING:
     from keet.documents.occupancy import OccupancyDocument
     from keet.evidence import Evidence, Sentence
     from keet.explanation.explanation_types import LaunchExplanation
-    from keet.pages.anchors import Anchors
+    from keet.pages.blocks import Anchors
     from keet.profile import Launch
 
 
@@ -28,6 +31,7 @@ class AccountFigure(Figure):
     """Where the time of a launch goes: a bar that adds up, its table, the busiest units."""
 
     each: LaunchExplanation
+    units: Sequence[Ceiling]
     notes: Sequence[Note] = ()
 
 
@@ -35,6 +39,8 @@ class AccountTree(Figure):
     """Every part of the time with its evidence, behind a summary."""
 
     each: LaunchExplanation
+    parts: Sequence[tuple[TimePart, int, str]]
+    """With the depth and the evidence of each."""
 
 
 class EvidenceFigure(Figure):
@@ -75,12 +81,19 @@ class MemoryFigure(Figure):
 
 
 class ListingFigure(Figure):
-    """The code of a launch with the cost of each line; why there is none, where there is none."""
+    """The code of a launch with the cost of each line."""
 
     each: LaunchExplanation
     anchors: Anchors
     room: int
     """Bytes for rows and for what they show when they are opened."""
+    hotspots: Hotspots
+    summary: str
+    """What was counted."""
+    warnings: Sequence[str]
+    """Why the shares may be misleading."""
+    notes: Sequence[str]
+    """What the report lacks."""
     counts_text: bool = False
     """Whether the text of the files has to fit, too."""
 
@@ -113,6 +126,8 @@ class HistoryFigure(Figure):
     """The times of a kernel by date, around a change."""
 
     change: ChangeDocument
+    shown: range
+    """Positions in the history."""
 
 
 class ReportsFigure(Figure):

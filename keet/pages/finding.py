@@ -101,14 +101,10 @@ def _finding(reference: FindingReferenceDocument, link: str) -> Iterator[Block]:
     yield Text(f"→ {general.text}", "good", indent=2)
     if special:
         yield Text("keet prints the first of these that applies:", "muted", indent=2)
-        items = [
-            item
-            for each in special
-            for item in (
-                Item(Span(capitalized(each.condition), "italic")),
-                Item(f"→ {each.text}", depth=1),
-            )
-        ]
+        items: list[Item] = []
+        for each in special:
+            condition = Item(Span(capitalized(each.condition), "italic"))
+            items += [condition, Item(f"→ {each.text}", depth=1)]
         yield Items(items, mark="", indent=4)
     yield from (Gap(), Heading("Measured cases", 2))
     measured = precedents().get(reference.id)
@@ -130,26 +126,19 @@ def _finding(reference: FindingReferenceDocument, link: str) -> Iterator[Block]:
     if reference.rules:
         yield Text(f"Rules of Nsight Compute on it: {', '.join(reference.rules)}.", indent=2)
     yield from (Gap(), Heading("Similar findings, and how they are told apart", 2))
-    similar = [
-        item
-        for other in reference.similar
-        for item in (
-            Item((Span(other.id, "place", link.format(other.id)), f"  {other.label}")),
-            Item(other.difference, depth=1),
-        )
-    ]
+    similar: list[Item] = []
+    for other in reference.similar:
+        name = Span(other.id, "place", link.format(other.id))
+        similar += [Item((name, f"  {other.label}")), Item(other.difference, depth=1)]
     yield Items(similar, mark="", indent=2)
     if reference.checks or reference.parameters:  # for readers who check keet, so it comes last
         yield from (Gap(), Heading("How the gain is computed", 2))
     if reference.parameters:
         yield Text("It depends on:", "muted", indent=2)
-        parameters = [
-            Item(
-                f"{each.meaning} ({_SOURCES[each.source]})",
-                (Span(each.name, "code"), f" = {each.value:g}:"),
-            )
-            for each in reference.parameters
-        ]
+        parameters = []
+        for parameter in reference.parameters:
+            label = (Span(parameter.name, "code"), f" = {parameter.value:g}:")
+            parameters.append(Item(f"{parameter.meaning} ({_SOURCES[parameter.source]})", label))
         yield Items(parameters, indent=4)
     if reference.checks:
         yield Text(f"Code: {', '.join(reference.checks)}.", indent=2)

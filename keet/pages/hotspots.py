@@ -21,6 +21,7 @@ from keet.catalog import stalls
 from keet.documents.hotspots import HotspotsLaunch, PointerDocument, PurposeShare, SpotDocument
 from keet.documents.shared_types import Skipped
 from keet.evidence import Evidence, Sentence, constant, counted
+from keet.formatting import listed
 from keet.pages.blocks import (
     LINE_BREAK,
     Block,
@@ -36,6 +37,7 @@ from keet.pages.blocks import (
     Text,
     Words,
     joined,
+    table_of,
 )
 from keet.pages.source_text import file_link
 from keet.profile import Launch, Location
@@ -167,12 +169,9 @@ def _table(found: Examined, spots: Sequence[Spot], reader: Reader) -> Table:
     heading += ": what its samples wait for (%)" if is_sampled else ""
     below = ["code" if of_lines else "instruction"]
     below += ["purpose"] * any(spot.purposes for spot in spots)
-    numbers = {
-        "Share": [share_words(spot, found) for spot in spots],
-        "Samples" if is_sampled else "Count": [
-            _count(spot.samples if is_sampled else spot.executed) for spot in spots
-        ],
-    }
+    counts = [_count(spot.samples if is_sampled else spot.executed) for spot in spots]
+    shares = [share_words(spot, found) for spot in spots]
+    numbers = {"Share": shares, "Samples" if is_sampled else "Count": counts}
     traffic = {
         name: [_count(getattr(spot, field)) for spot in spots]
         for name, field in _TRAFFIC.items()
@@ -233,8 +232,7 @@ def _spot_cell(spot: Spot, found: Examined, room: int, reader: Reader, *, is_lea
         left -= len(words.text)
         below += [words] if words.text else []
     waiting = _waiting(spot, found, producers=_STALLS_SHOWN if reader.width >= _WIDE else 1)
-    where = spot.location
-    link = file_link(found.launch, where.file, reader) if where else ""
+    link = file_link(found.launch, spot.location.file, reader) if spot.location else ""
     place = Span(spot_place(spot, found.launch), "place", link)
     return Cell(joined((place, waiting), "  "), below)
 
@@ -247,8 +245,7 @@ def _called_at(spot: Spot, found: Examined) -> str:
     from keet.analysis.sass.lines import calls_of
 
     calls = [line_text(each) for each in calls_of(found.code, spot.location)]
-    more = ", …" if len(calls) > _CALLS_SHOWN else ""
-    return f"called at {', '.join(calls[:_CALLS_SHOWN])}{more}" if calls else ""
+    return f"called at {listed(calls, _CALLS_SHOWN)}" if calls else ""
 
 
 def spot_place(spot: Spot, launch: Launch) -> str:
@@ -337,46 +334,42 @@ def _pointers(found: Examined) -> Iterator[Block]:
         return
     shown = found.reuse[:_POINTERS]
     has_l2 = any(row.l2_basis == "measured" for row in shown)
-    columns = [
-        Column("Bytes read per pointer", is_unbroken=True, overflow="ellipsis", most=24),
-        Column("requested", is_number=True),
-        Column("distinct"),
-        Column("times read", is_number=True),
-        *([Column("from L2", is_number=True, wide=_WIDE)] if has_l2 else []),
-        Column("at", look="place", overflow="ellipsis"),
-    ]
     rows = [_pointer_row(row, found, has_l2=has_l2) for row in shown]
-    yield from (Gap(), Table(columns, rows, name="Bytes read per pointer", is_ruled=False))
+    yield from (Gap(), table_of(rows, name="Bytes read per pointer", is_ruled=False))
     if left := len(found.reuse) - len(shown):
         text = Sentence("{pointers}: --format json", pointers=counted(left, "more pointer"))
         yield Text(text, "muted")
 
 
-def _pointer_row(row: PointerDocument, found: Hotspots, *, has_l2: bool) -> list[Words]:
+def _pointer_row(
+    row: PointerDocument, found: Hotspots, *, has_l2: bool
+) -> dict[Column, Words | Cell]:
     def numbers(label: str, value: float, unit: str = "") -> Evidence:
         return found.number(f"{label} {row.parameter or row.pointer}", value, unit)
 
     distinct = row.distinct_bytes_at_most
     l2_bytes = size_text(row.l2_bytes, numbers, "l2 bytes") if row.l2_basis == "measured" else "-"
-    return [
-        row.pointer,
-        size_text(row.requested_bytes, numbers, "requested bytes"),
-        distinct_bytes_text(distinct, row.basis, row.why_unknown or "", numbers),
-        times_read_text(row.requested_bytes, distinct, numbers) or "-",
-        *([l2_bytes] if has_l2 else []),
-        lines_text(row.lines),
-    ]
+    name = Column("Bytes read per pointer", is_unbroken=True, overflow="ellipsis", most=24)
+    requested, basis = row.requested_bytes, row.basis
+    return {
+        name: row.pointer,
+        Column("requested", is_number=True): size_text(requested, numbers, "requested bytes"),
+        Column("distinct"): distinct_bytes_text(distinct, basis, row.why_unknown or "", numbers),
+        Column("times read", is_number=True): times_read_text(requested, distinct, numbers) or "-",
+        **({Column("from L2", is_number=True, wide=_WIDE): l2_bytes} if has_l2 else {}),
+        Column("at", look="place", overflow="ellipsis"): lines_text(row.lines),
+    }
 
 
 def lines_text(lines: Sequence[Location]) -> str:
     """`slow.cu:19, 27, other.cuh:5`: each file is named once."""
     parts: list[str] = []
     before = None
-    for line in lines[:_POINTER_LINES]:
+    for line in lines:
         name = file_name(line.file)
         parts.append(str(line.line) if name == before else f"{name}:{line.line}")
         before = name
-    return ", ".join(parts) + (", …" if len(lines) > _POINTER_LINES else "")
+    return listed(parts, _POINTER_LINES)
 
 
 # --- words that other pages and HTML's listing of the source share
@@ -446,12 +439,9 @@ def hotspots_notes(
 
 def stall_reasons(spot: SpotDocument) -> list[str]:
     """The important stall reasons of a spot, the largest first."""
-    known = stalls()
-    return [
-        r
-        for r, share in spot.stall_shares().items()
-        if known[r].counts_as_stall and share >= _STALL_SHARE
-    ]
+    shares = spot.stall_shares().items()
+    large = [reason for reason, share in shares if share >= _STALL_SHARE]
+    return [reason for reason in large if stalls()[reason].counts_as_stall]
 
 
 def stall_texts(spot: SpotDocument, found: Hotspots | None = None) -> list[Sentence]:

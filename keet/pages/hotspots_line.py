@@ -37,6 +37,7 @@ from keet.documents.hotspots import (
 )
 from keet.documents.shared_types import Skipped
 from keet.evidence import Evidence, Reference, Sentence, constant, counted
+from keet.formatting import listed
 from keet.pages import blocks
 from keet.pages.blocks import (
     Block,
@@ -270,6 +271,12 @@ def line_items(code: MachineCode, facts: LineFacts) -> list[tuple[str, str, Sequ
     """Headings, in full and short, and what is to say below each."""
     words = FormWords(code, facts.offset)
     offset = facts.offset
+    drained = [  # samples at an instruction that no warp executes
+        (each.offset, BEHIND_EXIT)
+        for each in facts.instructions
+        if any(wait.reason == "drain" for wait in each.waits)
+        and is_behind_exit(code, each.position)
+    ]
     sections: list[tuple[str, str, Sequence[Item]]] = [
         ("Memory accesses", "Memory accesses", _access_items(code, facts, words)),
         (
@@ -278,7 +285,7 @@ def line_items(code: MachineCode, facts: LineFacts) -> list[tuple[str, str, Sequ
             [_merge_item(each, code, offset) for each in facts.merges],
         ),
         ("Atomics", "Atomics", [_atomic_item(each, offset) for each in facts.atomics]),
-        ("Drain", "Drain", list(_drain_items(code, facts))),
+        ("Drain", "Drain", drained),
         ("Routines", "Routines", routine_items(facts)),
         (
             "Loops around the line",
@@ -390,7 +397,7 @@ def _merge_item(merge: MergeDocument, code: MachineCode, offset: Offset) -> Item
         "of {width:d} access consecutive bytes of each thread ({offsets}): accesses of "
         "{merged:d} could replace them; {aligned}",
         width=constant(merge.width, "B", "bytes per access"),
-        offsets=_offsets_text(merge.addresses, offset),
+        offsets=listed([*map(offset, merge.addresses)], _POSITIONS),
         merged=constant(merge.merged_width, "B", "bytes per merged access"),
         aligned=aligned,
     )
@@ -481,7 +488,7 @@ def _invariant_item(each: InvariantDocument, offset: Offset) -> Item:
         give="gives" if count == 1 else "give",
         share=constant(100 * each.share, "%", "share of the executed instructions"),
         proviso=", if the memory they read does not change" if each.loads else "",
-        offsets=_offsets_text(each.addresses, offset),
+        offsets=listed([*map(offset, each.addresses)], _POSITIONS),
     )
 
 
@@ -511,18 +518,5 @@ BEHIND_EXIT = (
 )
 
 
-def _drain_items(code: MachineCode, facts: LineFacts) -> Iterator[Item]:
-    """Explains samples at an instruction that no warp executes."""
-    for each in facts.instructions:
-        is_drained = any(wait.reason == "drain" for wait in each.waits)
-        if is_drained and is_behind_exit(code, each.position):
-            yield each.offset, BEHIND_EXIT
-
-
 def is_behind_exit(code: MachineCode, position: int) -> bool:
     return position > 0 and code.program.code[position - 1].opcode == "EXIT"
-
-
-def _offsets_text(addresses: Sequence[int], offset: Offset) -> str:
-    shown = ", ".join(map(offset, addresses[:_POSITIONS]))
-    return shown + (", …" if len(addresses) > _POSITIONS else "")

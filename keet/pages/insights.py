@@ -39,6 +39,7 @@ from keet.pages.blocks import (
     Text,
     Words,
     limited,
+    table_of,
 )
 from keet.pages.figures import HistoryFigure, ReportsFigure, SweepFigure
 from keet.pages.model_words import problem_text, usage_text
@@ -178,10 +179,8 @@ def _insight(insight: InsightDocument, reports: CitedReports, reader: Reader) ->
     if insight.outliers:
         drawn.append(_outliers(insight.outliers, reports))
     words = Part([*_words(insight)], "words")
-    if insight.sweep:  # HTML has the words beside the chart
-        yield Part([*drawn, words], "insight-grid", indent=2)
-    else:
-        yield Part([*drawn, words], indent=2)
+    kind = "insight-grid" if insight.sweep else ""  # HTML has the words beside the chart
+    yield Part([*drawn, words], kind, indent=2)
     yield from below
     yield from _evidence(insight, reports)
 
@@ -211,32 +210,24 @@ def _points(sweep: SweepDocument, reports: CitedReports, reader: Reader) -> Tabl
     times = [Column("time", is_number=True, bar=0 if sweep.work_unit else bar)]
     if sweep.work_unit:
         times.append(Column(f"per {sweep.work_unit}", is_number=True, bar=bar))
-    columns = [
-        Column(sweep.knob, is_number=not is_text, look="label"),
-        *times,
-        *(Column(unit, is_number=True) for unit in units),
-        Column("limiter"),
-        Column("report", wide=_ONLY_HTML),
-    ]
-    rows: list[list[Words | Cell]] = []
+    rows: list[dict[Column, Words | Cell]] = []
     for i, point in enumerate(sweep.points):
         name = mark_of(sweep, i)
         mark = Span(_MARKS.get(name, "  " if is_text else ""), "good", tip=name)
-        costs = [point.time_us, *([compared(point)] if sweep.work_unit else [])]
-        shares = [point.units.get(unit) for unit in units]
+        costs = zip(times, (point.time_us, compared(point)))
+        shares = [(Column(unit, is_number=True), point.units.get(unit)) for unit in units]
         several = Span(f" (median of {point.files:,} files)", "muted") if point.files > 1 else ""
-        rows.append(
-            [
-                Cell((mark, point.shown), value=point.value),
-                *(Cell(time_text(cost), value=cost, share=cost / longest) for cost in costs),
-                *("–" if s is None else Cell(percent_text(s), value=s) for s in shares),
-                point.limiter or "not known",
-                (reports.link(point.path, point.launch), several),
-            ]
-        )
+        knob = Column(sweep.knob, is_number=not is_text, look="label")
+        rows.append({
+            knob: Cell((mark, point.shown), value=point.value),
+            **{c: Cell(time_text(us), value=us, share=us / longest) for c, us in costs},
+            **{c: "–" if s is None else Cell(percent_text(s), value=s) for c, s in shares},
+            Column("limiter"): point.limiter or "not known",
+            Column("report", wide=_ONLY_HTML): (reports.link(point.path, point.launch), several),
+        })  # fmt: skip
     name = f"Points of {sweep.kernel} over {sweep.knob}"
     caption = limited(rows, reader, "--format json")
-    return Table(columns, rows[: reader.rows], caption, name, is_ruled=False)
+    return table_of(rows[: reader.rows], caption, name, is_ruled=False)
 
 
 def _left_out(sweep: SweepDocument, reports: CitedReports) -> Iterator[Block]:
@@ -255,34 +246,27 @@ def _left_out(sweep: SweepDocument, reports: CitedReports) -> Iterator[Block]:
 
 def _kernels(cluster: ClusterDocument, reports: CitedReports) -> Table:
     """A narrow table has fewer columns; the text has the ranges."""
-    columns = [
-        Column("kernel", look="name"),
-        Column("file"),
-        Column("launches", is_number=True, wide=_WIDE),
-        Column("time", is_number=True),
-        Column("of GPU time", is_number=True, wide=_WIDE),
-        Column("could save", is_number=True),
-        Column("range", is_number=True, wide=_WIDE),
-    ]
     most = max((each.saved_likely_us for each in cluster.kernels), default=0.0) or 1.0
-    rows: list[list[Words | Cell]] = []
+    rows: list[dict[Column, Words | Cell]] = []
     for each in cluster.kernels:
         more = f" (slowest of {each.versions} versions)" if each.versions > 1 else ""
         low, saved, high = each.saved_low_us, each.saved_likely_us, each.saved_high_us
-        rows.append(
-            [
-                Span(each.kernel, "name plain"),
-                (Span(each.shown_path, "code", reports.anchors[each.path]), more),
+        share = Cell(percent_cell(each.share_pct), "", each.share_pct, each.share_pct / 100)
+        ends = Cell(f"{time_text(low)} to {time_text(high)}", value=high)
+        rows.append({
+            Column("kernel", look="name"): Span(each.kernel, "name plain"),
+            Column("file"): (Span(each.shown_path, "code", reports.anchors[each.path]), more),
+            Column("launches", is_number=True, wide=_WIDE):
                 Cell(f"{each.launches:,}", value=each.launches),
-                Cell(time_text(each.time_us), value=each.time_us),
-                Cell(percent_cell(each.share_pct), "", each.share_pct, each.share_pct / 100),
+            Column("time", is_number=True): Cell(time_text(each.time_us), value=each.time_us),
+            Column("of GPU time", is_number=True, wide=_WIDE): share,
+            Column("could save", is_number=True):
                 Cell(time_text(saved), value=saved, share=saved / most),
-                Cell(f"{time_text(low)} to {time_text(high)}", value=high),
-            ]
-        )
+            Column("range", is_number=True, wide=_WIDE): ends,
+        })  # fmt: skip
     left = cluster.row_count - len(cluster.kernels)
     caption = f"{left:,} more not shown" if left else ""
-    return Table(columns, rows, caption, f"Kernels with {cluster.label}", is_ruled=False)
+    return table_of(rows, caption, f"Kernels with {cluster.label}", is_ruled=False)
 
 
 def _history(change: ChangeDocument, reports: CitedReports) -> Iterator[Block]:
@@ -294,20 +278,17 @@ def _history(change: ChangeDocument, reports: CitedReports) -> Iterator[Block]:
     line = "".join(sparks[shown.start : cut]) + "│" + "".join(sparks[cut : shown.stop])
     ends = time_text(times[shown.start]), time_text(times[shown.stop - 1])
     spark = Text(Span(f"{ends[0]} {line} {ends[1]}", "place"))
-    yield HistoryFigure(change, short=[spark])
-    columns = [
-        Column("created (UTC)"),
-        Column("time", is_number=True),
-        Column(""),
-        Column("report"),
-    ]
-    rows: list[list[Words | Cell]] = []
+    yield HistoryFigure(change, shown, short=[spark])
+    rows: list[dict[Column, Words | Cell]] = []
     for i in shown:
         dated = change.history[i]
-        side = "before" if i <= change.last_before else "after"
-        time = Cell(time_text(dated.time_us), value=dated.time_us)
-        rows.append([dated.created, time, side, reports.link(dated.path, dated.launch)])
-    table = Table(columns, rows, name=f"History of {change.kernel}")
+        rows.append({
+            Column("created (UTC)"): dated.created,
+            Column("time", is_number=True): Cell(time_text(dated.time_us), value=dated.time_us),
+            Column(""): "before" if i <= change.last_before else "after",
+            Column("report"): reports.link(dated.path, dated.launch),
+        })  # fmt: skip
+    table = table_of(rows, name=f"History of {change.kernel}")
     yield Fold(f"The {len(shown):,} files", [table], is_printed=True, only=("html",))
     if change.moved:
         numbers = (Column(name, is_number=True) for name in ("before", "after"))
@@ -321,29 +302,22 @@ def _history(change: ChangeDocument, reports: CitedReports) -> Iterator[Block]:
 
 
 def _outliers(outliers: OutliersDocument, reports: CitedReports) -> Table:
-    columns = [
-        Column("launch"),
-        Column("time", is_number=True),
-        Column("of median", is_number=True),
-        Column("also changed"),
-        Column("report", wide=_ONLY_HTML),
-    ]
     longest = max((each.time_us for each in outliers.launches), default=0.0) or 1.0
-    rows: list[list[Words | Cell]] = [
-        [
-            Cell(f"#{each.launch}", value=each.launch),
-            Cell(time_text(each.time_us), "", each.time_us, each.time_us / longest),
-            Cell(speedup_text(each.times), value=each.times),
-            "; ".join(f"{m.label} {_amount(m.usual, m)} → {_amount(m.here, m)}" for m in each.moved)
-            or "nothing",
-            reports.link(each.path),
-        ]
-        for each in outliers.launches
-    ]
+    rows: list[dict[Column, Words | Cell]] = []
+    for each in outliers.launches:
+        moved = (f"{m.label} {_amount(m.usual, m)} → {_amount(m.here, m)}" for m in each.moved)
+        time = Cell(time_text(each.time_us), "", each.time_us, each.time_us / longest)
+        rows.append({
+            Column("launch"): Cell(f"#{each.launch}", value=each.launch),
+            Column("time", is_number=True): time,
+            Column("of median", is_number=True): Cell(speedup_text(each.times), value=each.times),
+            Column("also changed"): "; ".join(moved) or "nothing",
+            Column("report", wide=_ONLY_HTML): reports.link(each.path),
+        })  # fmt: skip
     more = outliers.found - len(outliers.launches)
     caption = f"The median of {outliers.peers:,} launches is {time_text(outliers.median_us)}."
     caption += f" {more:,} more outliers are not shown." if more > 0 else ""
-    return Table(columns, rows, caption, f"Outliers of {outliers.kernel}", is_ruled=False)
+    return table_of(rows, caption, f"Outliers of {outliers.kernel}", is_ruled=False)
 
 
 def _amount(value: float, moved: MovedDocument) -> str:
@@ -353,22 +327,21 @@ def _amount(value: float, moved: MovedDocument) -> str:
 def _evidence(insight: InsightDocument, reports: CitedReports) -> Iterator[Block]:
     """Every number in the text: where it stands in the store, or what it was computed from."""
     at = {place: f" at {value}" for place, value in insight.knob_values().items()}
-    rows: list[list[Words | Cell]] = []
+    rows: list[dict[Column, Words | Cell]] = []
     for name, fact in insight.facts.items():
         origin: Words = ("computed from ", Span(", ".join(fact.derived_from or ()), "code"))
         if not fact.derived_from:
             where = (" of ", reports.link(fact.path, fact.launch)) if fact.path else ""
             origin = (Span(fact.metric, "code"), where)
         label = fact.label + at.get((fact.path, fact.launch), "")
-        rows.append([label, Cell(str(fact), value=fact.value), origin, Span(name, "code")])
-    columns = [
-        Column("what it is"),
-        Column("value", is_number=True),
-        Column("where it comes from"),
-        Column("id"),
-    ]
+        rows.append({
+            Column("what it is"): label,
+            Column("value", is_number=True): Cell(str(fact), value=fact.value),
+            Column("where it comes from"): origin,
+            Column("id"): Span(name, "code"),
+        })  # fmt: skip
     if rows:
-        table = Table(columns, rows, name=f"Evidence for {insight.title}")
+        table = table_of(rows, name=f"Evidence for {insight.title}")
         summary = f"Evidence: {len(rows):,} numbers"
         yield Fold(summary, [table], is_printed=True, only=("html",))
 

@@ -29,8 +29,8 @@ from keet.explanation.launch_figures import figures_text
 from keet.explanation.ncu_rules import precedes_findings
 from keet.explanation.program import ProgramExplanation
 from keet.formatting import count_noun, first_clause, first_sentence, shape_parts, share_text
-from keet.pages.anchors import Anchors
 from keet.pages.blocks import (
+    Anchors,
     Bar,
     Bars,
     Block,
@@ -49,7 +49,7 @@ from keet.pages.blocks import (
     plain,
 )
 from keet.pages.capture import facts_blocks, rules_blocks
-from keet.pages.device import workload_noun
+from keet.pages.device import full_name, workload_noun
 from keet.pages.figures import (
     AccountFigure,
     AccountTree,
@@ -60,7 +60,6 @@ from keet.pages.program import (
     figures,
     finding_text,
     first_row,
-    full_name,
     gain_text,
     kernel_parts,
     members_blocks,
@@ -187,11 +186,8 @@ def launch_section(
     wrote."""
     each = shown.each
     yield from head_blocks(shown)
-    findings = [
-        block
-        for number, finding in enumerate(each.findings, 1)
-        for block in finding_blocks(shown, number, finding)
-    ]
+    numbered = enumerate(each.findings, 1)
+    findings = [block for one in numbered for block in finding_blocks(shown, *one)]
     found = [
         Heading("Findings", 3),
         *(findings or [Text(_nothing_found(each))]),
@@ -223,7 +219,7 @@ def _pictures(shown: Shown) -> Iterator[Block]:
     """Where the time goes, and the charts; the roofline is the last one."""
     each = shown.each
     if not each.verdict.not_judged:
-        account = [*account_blocks(shown), AccountTree(each)]
+        account = [*account_blocks(shown), account_tree(each)]
         yield Part(account, "card", shown.anchor("account"), tag="section")
     if not shown.has_charts:
         told = f"Charts are left out to keep the page small. To see them: --launch {each.launch.id}"
@@ -410,12 +406,21 @@ def account_blocks(shown: Shown) -> Iterator[Block]:
     each = shown.each
     if shown.is_html and shown.detail != "brief":
         if not each.verdict.not_judged:
-            yield from (Heading(HEADING, 3), AccountFigure(each, [*shown_notes(each)]))
+            yield from (Heading(HEADING, 3), account_figure(each))
         return
     notes = [Text(note.text, indent=2) for note in shown_notes(each, everything=shown.verbose)]
     is_short = each.verdict.not_judged or shown.detail == "brief"
     blocks = [*account_line(shown)] if is_short else [*_figures(shown), *_account(shown), *notes]
     yield from ([Gap(), *blocks] if blocks else [])
+
+
+def account_figure(each: LaunchExplanation) -> AccountFigure:
+    return AccountFigure(each, busiest_units(each), [*shown_notes(each)])
+
+
+def account_tree(each: LaunchExplanation) -> AccountTree:
+    parts = [(part, depth, evidence_text(part)) for part, depth in with_depth(each.account)]
+    return AccountTree(each, parts)
 
 
 def _figures(shown: Shown) -> Iterator[Block]:
@@ -427,14 +432,11 @@ def _figures(shown: Shown) -> Iterator[Block]:
 def _account(shown: Shown) -> Iterator[Block]:
     each, reader = shown.each, shown.reader
     if each.account and shown.verbose:
-        parts = [
-            Item(
-                (part.part, Span(f" [{evidence_text(part)}]", "code muted")),
-                f"{part.percent:.1f}{f' ({time_text(part.time)})' if part.time else ''}",
-                depth,
-            )
-            for part, depth in with_depth(each.account)
-        ]
+        parts = []
+        for part, depth in with_depth(each.account):
+            time = f" ({time_text(part.time)})" if part.time else ""
+            words = (part.part, Span(f" [{evidence_text(part)}]", "code muted"))
+            parts.append(Item(words, f"{part.percent:.1f}{time}", depth))
         yield Text((Span(HEADING, "strong"), " (with evidence ids, as in --format json)"), indent=2)
         yield Items(parts, is_right=True, indent=2)
     elif each.account:
@@ -633,13 +635,8 @@ def name_words(shown: Shown, number: int, finding: Finding) -> tuple[Words, Word
     cause = Span(f"{between}cause: {certainty_of(each, finding)}", "muted")
     if shown.verbose:
         cause = Span(f"{cause.text}{between}{finding.id}", "muted")
-    return (
-        f"{number}. " if number else "",
-        title,
-        ": ",
-        forecast_of(each, finding),
-        objection,
-    ), cause
+    rank = f"{number}. " if number else ""
+    return (rank, title, ": ", forecast_of(each, finding), objection), cause
 
 
 def title_lines(shown: Shown, number: int, finding: Finding) -> tuple[Words, ...]:

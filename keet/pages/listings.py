@@ -6,11 +6,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from keet.analysis.source_lines import Hotspots, find_hotspots, source_lines
+from keet.evidence import Sentence, counted
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.launch_groups import LaunchGroup
-from keet.pages.anchors import Anchors
-from keet.pages.blocks import Block, Code, Fold, Heading, Part, Span, Text
+from keet.formatting import capitalized
+from keet.pages.blocks import Anchors, Block, Code, Fold, Heading, Part, Span, Text
 from keet.pages.figures import ListingFigure
+from keet.profile import Absent
 
 _ONE_LAUNCH, _SMALL_PAGE, _LARGE_PAGE = 400_000, 1_500_000, 6_000_000
 """Bytes of a page with one launch, with up to five (source text not counted), and of one with 150:
@@ -29,6 +32,8 @@ _ALIKE = 0.5
 long one. A judgement."""
 _LEAST_SHARE = 0.02
 """Of a page's room: a launch with less gets no listing, which would have next to no code."""
+_FEW_SAMPLES = 1_000
+"""Samples below which chance moves the shares by whole percents."""
 _CONTEXT_TOKENS = 2000
 """What `keet context` prints where nothing else is asked for."""
 COPY_CONTEXT = "Copy prompt context"
@@ -86,8 +91,8 @@ class Listings:
         source: list[Block] = [Heading("Source", 3)]
         owner = self._owners.get(number)
         if number in self._rooms:
-            room = self._rooms[number]
-            source.append(ListingFigure(each, self._anchors, room, self._counts_text))
+            room, counts_text = self._rooms[number], self._counts_text
+            source.append(listing_block(each, self._anchors, room, counts_text=counts_text))
         elif owner is not None and owner.launch.id in self._rooms:
             link = Span(launch_name(owner), "", self._anchors.launch(owner.launch.id))
             source.append(Text(("The same code, with the samples of ", link, ".")))
@@ -107,6 +112,53 @@ class Listings:
         lines = context.removesuffix("\n").split("\n")
         code = Code(lines, "markdown", copied=COPY_CONTEXT, anchor=key)
         yield Fold("Prompt context: this launch explained for a coding assistant", [code])
+
+
+def listing_block(
+    each: LaunchExplanation, anchors: Anchors, room: int, *, counts_text: bool = False
+) -> ListingFigure | Text:
+    """The listing, or why the report has none."""
+    from keet.pages.hotspots import hotspots_notes, hotspots_summary  # HTML only
+
+    found = find_hotspots(each.launch, table=each.view.table)
+    if isinstance(found, Absent):
+        return Text(f"{capitalized(found.reason)}. {capitalized(found.remedy)}.")
+    warnings, summary = [*listing_warnings(found)], hotspots_summary(found)
+    # What the report does not have, and how to get it.
+    missing = hotspots_notes(each.launch, found, source_lines(each.launch))
+    notes = [f"{capitalized(text)}." for text in missing]
+    if absent := each.view.code_absent:
+        notes.append(f"Machine code not analysed: {absent.reason}; {absent.remedy}.")
+    return ListingFigure(each, anchors, room, found, summary, warnings, notes, counts_text)
+
+
+def listing_warnings(found: Hotspots) -> Iterator[str]:
+    """Why the shares may be misleading."""
+    if found.partial:
+        text, remedy = found.partial.text.capitalized(), found.partial.remedy
+        yield Sentence("{text}; {remedy}.", text=text, remedy=remedy)
+    if few := few_samples(found):
+        yield few
+    if found.ranked_by != "samples":
+        yield "The report has no warp samples: shares are of executed warp instructions."
+
+
+def few_samples(found: Hotspots) -> str | None:
+    """The sampling error of the hottest row's share, if it is one percentage point or more."""
+    leading = found.rows[0].share if found.rows else None
+    if found.ranked_by != "samples" or found.total >= _FEW_SAMPLES or not leading:
+        return None
+    from keet.pages.hotspots import chance_error
+
+    points = round(100 * chance_error(leading, found.total))
+    if not points:
+        return None
+    return Sentence(
+        "Only {total:,d} samples: the share of the hottest row may be off by up to about {points} "
+        "by chance, more if samples of different SMs are not independent.",
+        total=found.number("all samples", found.total),
+        points=counted(found.number("error of the hottest share", points), "percentage point"),
+    )
 
 
 def launch_name(each: LaunchExplanation) -> str:

@@ -7,7 +7,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from keet.documents.memory_chart import MemoryChart, MemoryLink, MemoryNode, NodeId
 from keet.evidence import Evidence
 from keet.formatting import first_sentence
-from keet.pages.blocks import Block, Cell, Column, Heading, Page, Span, Table, Text, Words
+from keet.pages.blocks import (
+    Block,
+    Cell,
+    Column,
+    Heading,
+    Page,
+    Span,
+    Table,
+    Text,
+    Words,
+    table_of,
+)
 from keet.pages.figures import MemoryFigure
 
 NOT_KNOWN = "not in the report"
@@ -140,14 +151,6 @@ def _moved(link: MemoryLink | None) -> str:
     return f"{link.amount:short}{unit}"
 
 
-def _share(link: MemoryLink) -> str:
-    return "" if link.share is None else f"{link.share:.0f}"
-
-
-def _wasted(link: MemoryLink) -> str:
-    return "" if link.waste_share is None else f"{link.waste_share:.0f} {link.waste_reason}"
-
-
 def _both(sides: Sequence[MemoryLink | None], name: str) -> str:
     """A share before and after, if there is one."""
     shares: list[Evidence | None] = [getattr(link, name, None) for link in sides]
@@ -157,18 +160,10 @@ def _both(sides: Sequence[MemoryLink | None], name: str) -> str:
 
 def table_blocks(chart: MemoryChart) -> Iterator[Block]:
     """Units and links as tables; links that carried nothing are left out."""
-    columns = [
-        Column("Link", look="label", is_unbroken=True),
-        Column("Traffic", is_unbroken=True),
-        Column("Requests", is_number=True),
-        Column("Moved", is_number=True),
-        Column("Of peak", is_number=True),
-        Column("Waste, of the link"),
-    ]
     known = [link for link in chart.links if any(link.numbers)]
     rows = [_row(link) for link in chart.links if _has_traffic(link)]
     if rows:
-        yield Table(columns, rows, name="Memory traffic")
+        yield table_of(rows, name="Memory traffic")
     units = [
         f"{node.label} {', '.join(facts)}" for node in chart.nodes if (facts := [*_facts(node)])
     ]
@@ -196,16 +191,19 @@ def _names(links: Sequence[MemoryLink]) -> Iterable[str]:
     return found
 
 
-def _row(link: MemoryLink) -> list[Words | Cell]:
-    count = link.requests or link.instructions
-    return [
-        _ends(link),
-        (link.label, Span(" (limit)" if link.is_limit else "", "bad")),
-        "-" if count is None else f"{count:short}",
-        "-" if link.bytes is None and link.wavefronts is None else _moved(link),
-        _share(link) or "-",
-        Span(_wasted(link), "warn"),
-    ]
+def _row(link: MemoryLink) -> dict[Column, Words | Cell]:
+    count, waste = link.requests or link.instructions, link.waste_share
+    is_known = link.bytes is not None or link.wavefronts is not None
+    wasted = "" if waste is None else f"{waste:.0f} {link.waste_reason}"
+    limit = Span(" (limit)" if link.is_limit else "", "bad")
+    return {
+        Column("Link", look="label", is_unbroken=True): _ends(link),
+        Column("Traffic", is_unbroken=True): (link.label, limit),
+        Column("Requests", is_number=True): "-" if count is None else f"{count:short}",
+        Column("Moved", is_number=True): _moved(link) if is_known else "-",
+        Column("Of peak", is_number=True): "-" if link.share is None else f"{link.share:.0f}",
+        Column("Waste, of the link"): Span(wasted, "warn"),
+    }
 
 
 def _facts(node: MemoryNode) -> Iterator[str]:

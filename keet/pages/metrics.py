@@ -109,12 +109,10 @@ def _tables(
     section: str, lines: Sequence[_Line], launches: Sequence[MetricsLaunch], widths: _Widths
 ) -> Iterator[Block]:
     """A name that is wider than its column has a line of its own, so that it can be copied."""
+    values = zip(launches, widths.values)
     columns = [
         Column("Metric", least=widths.label, most=widths.label),
-        *(
-            Column(f"#{launch.id}", is_number=True, least=width)
-            for launch, width in zip(launches, widths.values)
-        ),
+        *(Column(f"#{each.id}", is_number=True, least=width) for each, width in values),
         Column("Unit", is_unbroken=True, least=widths.unit),
     ]
     rows: list[Sequence[Words]] = []
@@ -137,18 +135,14 @@ def _tables(
 
 def _notes(lines: Sequence[_Line], *, explain: bool) -> Iterator[Block]:
     """ncu's names of metrics that keet has a label for, and what they mean."""
-    notes: list[Words] = [
-        (
-            Span(line.name, "strong"),
-            ": ",
-            Span(line.metric.name, "code"),
-            f": {line.metric.meaning}" if explain and line.metric.meaning else "",
-        )
-        for line in lines
-        if line.metric.id is not None
-    ]
+    notes = []
+    for line in lines:
+        if line.metric.id is not None:
+            meaning = f": {line.metric.meaning}" if explain and line.metric.meaning else ""
+            name = Span(line.metric.name, "code")
+            notes.append(Item((Span(line.name, "strong"), ": ", name, meaning)))
     if notes:
-        yield Items([*map(Item, notes)], indent=_INDENT)
+        yield Items(notes, indent=_INDENT)
 
 
 def _lines(launches: Sequence[MetricsLaunch]) -> list[_Line]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
+from itertools import compress
 from typing import NamedTuple
 
 from keet.documents.explain import BY_MODEL
@@ -60,9 +61,6 @@ from keet.pages.launch import (
 from keet.pages.model_words import (
     OWN_WORDS,
     aim_of,
-    causes_beyond,
-    causes_of,
-    cited,
     claim_notes,
     code_lines,
     computation_lines,
@@ -73,21 +71,19 @@ from keet.pages.model_words import (
     is_diff,
     leading_causes,
     leading_edits,
-    leading_objections,
     marked_texts,
     model_words,
     next_limiter_text,
     not_confirmed,
-    objections_beyond,
-    objections_to,
     places_of,
     problem_text,
     ranked_edits,
     standing,
+    those_about,
+    those_beyond,
     title_of,
     unused_notes,
     usage_text,
-    without_guesses,
 )
 from keet.pages.program import finding_text
 from keet.pages.short_diff import short_diff
@@ -108,15 +104,17 @@ class _Statement:
 
     def __init__(self, shown: Shown, said: ModelExplanation) -> None:
         self.shown, self.each, self.said = shown, shown.each, said
-        self.numbers = cited(self.each, everything=shown.verbose or shown.is_html)
-        told = without_guesses(said, everything=shown.verbose or shown.is_html)
+        told = said if shown.verbose or shown.is_html else replace(said, purpose=Prose())
+        known = {evidence.id: evidence for evidence in self.each.view.ledger}
+        self.numbers = [known[entry] for entry in told.ids if entry in known]
+        """That the texts refer to, in their order."""
         self.texts = [text for _, text in told.texts]
         self.links: dict[str, str] | None = None
         if shown.is_html:
             computed = [reference.text for reference in computations(self.texts).values()]
-            known = [*(piece.id for piece in self.numbers), *computed]
-            keys = (shown.anchor(f"model-number-{number}") for number in range(1, len(known) + 1))
-            self.links = dict(zip(known, keys))
+            ids = [*(piece.id for piece in self.numbers), *computed]
+            keys = (shown.anchor(f"model-number-{number}") for number in range(1, len(ids) + 1))
+            self.links = dict(zip(ids, keys))
 
     def words(self, text: Prose) -> Words:
         return model_words(text, with_reasons=True, links=self.links)
@@ -133,12 +131,10 @@ class _Statement:
 
     def why(self, finding: str) -> Iterator[Block]:
         """The model's causes and objections, below the finding."""
-        each = self.each
-        told = [("Why (model): ", c, standing(c, each)) for c in causes_of(each, finding)]
-        told += [
-            ("The model objects: ", objection, not_confirmed(objection))
-            for objection in objections_to(each, finding)
-        ]
+        causes = those_about(self.said.causes, finding)
+        told = [("Why (model): ", cause, standing(cause, self.each)) for cause in causes]
+        objections = those_about(self.said.objections, finding)
+        told += [("The model objects: ", each, not_confirmed(each)) for each in objections]
         for name, cause, known in told:
             words = (Span(name, "model"), self.words(cause.text), self._notes(cause, known))
             yield Text(words, indent=INDENT)
@@ -218,8 +214,10 @@ def model_blocks(shown: Shown) -> Iterator[Block]:
     for number, finding in enumerate(each.findings[1:], 2):
         yield from (*finding_blocks(shown, number, finding), *statement.why(finding.id))
     yield from last_findings(shown)
-    yield from statement.causes("The model also names", causes_beyond(each), is_cause=True)
-    yield from statement.causes("The model objects to", objections_beyond(each), is_cause=False)
+    said = each.model
+    named, against = (those_beyond(own, each) for own in (said.causes, said.objections))
+    yield from statement.causes("The model also names", named, is_cause=True)
+    yield from statement.causes("The model objects to", against, is_cause=False)
     yield from (*statement.rest(), *rest_blocks(each))
 
 
@@ -229,7 +227,7 @@ def model_section(shown: Shown) -> Iterator[Block]:
     if not said:
         return
     statement = _Statement(shown, said)
-    beyond, unlisted = causes_beyond(each), objections_beyond(each)
+    beyond, unlisted = (those_beyond(own, each) for own in (said.causes, said.objections))
     own = [cause for cause in said.causes if cause not in beyond]
     against = [cause for cause in said.objections if cause not in unlisted]
     blocks: list[Block] = [Heading("What the model says", 3)]
@@ -291,34 +289,31 @@ def number_blocks(
 ) -> Iterator[Block]:
     """The numbers that `texts` refer to, and the numbers computed from them. `launches`: the launch
     of each number, if there are several. `anchor`: of the rows, in HTML with their number."""
-    has_metrics = reader.format != "terminal"  # too long for one
-    has_places = any(entry.line for entry in evidence)
-    columns = [
-        Column("Number"),
-        Column("Value", is_number=True),
-        *([Column("Metric", look="code")] if has_metrics else []),
-        *([Column("Place", look="place")] if has_places else []),
-        *([Column("Launch")] if launches else []),
-        Column("Id", look="code muted"),
-    ]
+    columns = {
+        Column("Number"): True,
+        Column("Value", is_number=True): True,
+        Column("Metric", look="code"): reader.format != "terminal",  # too long for one
+        Column("Place", look="place"): any(entry.line for entry in evidence),
+        Column("Launch"): bool(launches),
+        Column("Id", look="code muted"): True,
+    }
+    whole: list[tuple[str, str, Span, Span, Words, Words]] = []
+    for entry, launch in zip(evidence, launches or [""] * len(evidence)):
+        place = Span(flat(entry.line or ""), "place")
+        metric, id_ = (Span(flat(name), "code") for name in (entry.metric, entry.id))
+        whole.append((flat(entry.label), str(entry), metric, place, launch, id_))
+    for how, computed in computations(texts).items():
+        ids = joined((Span(flat(entry), "code") for entry in computed.ids), ", ")
+        whole.append((how, flat(computed.result), Span("computed"), Span(""), "", ids))
     rows: list[list[Words | Cell]] = []
-    for at, entry in enumerate(evidence):
-        metric = [Span(flat(entry.metric), "code")] if has_metrics else []
-        place = [Span(flat(entry.line or ""), "place")] if has_places else []
-        id_ = Span(flat(entry.id), "code")
-        rows.append([flat(entry.label), str(entry), *metric, *place, *launches[at : at + 1], id_])
-    blank = [""] * (has_places + bool(launches))
-    for how, found in computations(texts).items():
-        ids = joined((Span(flat(entry), "code") for entry in found.ids), ", ")
-        metric = [Span("computed")] if has_metrics else []
-        rows.append([how, flat(found.result), *metric, *blank, ids])
-    if reader.format == "html":
-        for number, row in enumerate(rows, 1):
-            row[0] = Cell(plain(row[0]), anchor=f"{anchor}-{number}")  # type: ignore[arg-type]
+    for number, (label, *cells) in enumerate(whole, 1):
+        name = Cell(label, anchor=f"{anchor}-{number}") if reader.format == "html" else label
+        rows.append([*compress((name, *cells), columns.values())])
     if rows:
         title = "Numbers that the model refers to"
         yield from (Gap(), Text(f"{title}:", "italic", indent=2, only=("terminal",)))
-        table = Table(columns, rows, name=title, is_ruled=False, indent=2)
+        shown = [*compress(columns, columns.values())]
+        table = Table(shown, rows, name=title, is_ruled=False, indent=2)
         yield Fold(f"{title}: {len(rows)}", [table], kind="fold evidence", is_printed=True)
 
 
@@ -362,9 +357,16 @@ _Step = tuple[str, int]
 def screen_blocks(shown: Shown, lines: int) -> list[Block]:
     """As much as fits in `lines` lines."""
     head = list(head_blocks(shown))
+    said = shown.each.model
+    if said is None:
+        return head
+
+    def less(room: _Room, step: _Step) -> _Room:
+        name, most = step
+        return room._replace(**{name: min(getattr(room, name), most)})
 
     def screen(steps: Sequence[_Step]) -> list[Block]:
-        return [*head, *_Screen(shown, reduce(_less, steps, _Room())).blocks()]
+        return [*head, *_Screen(shown, said, reduce(less, steps, _Room())).blocks()]
 
     def fits(steps: Sequence[_Step]) -> bool:
         return shown.reader.lines(screen(steps)) <= lines
@@ -382,14 +384,9 @@ def screen_blocks(shown: Shown, lines: int) -> list[Block]:
     return screen(taken)
 
 
-def _less(room: _Room, step: _Step) -> _Room:
-    name, most = step
-    return room._replace(**{name: min(getattr(room, name), most)})
-
-
 class _Screen:
-    def __init__(self, shown: Shown, room: _Room) -> None:
-        self._shown, self._each, self._room = shown, shown.each, room
+    def __init__(self, shown: Shown, said: ModelExplanation, room: _Room) -> None:
+        self._shown, self._each, self._said, self._room = shown, shown.each, said, room
         self._computed: set[str] = set()
         """Computations that are printed already."""
 
@@ -400,7 +397,7 @@ class _Screen:
         for edit in leading_edits(each):
             yield from self._edit(edit)
         yield Gap()
-        if each.model and (summary := each.model.summary):
+        if summary := self._said.summary:
             yield from self._text(Span("Model: ", "model"), summary, room.summary, 2)
         yield from self._why()
         account = account_line(self._shown) if room.account else ()
@@ -433,7 +430,8 @@ class _Screen:
 
     def _why(self) -> Iterator[Block]:
         each, room = self._each, self._room
-        for cause in leading_causes(each) if room.cause else ():
+        leading = leading_causes(self._said, each)
+        for cause in leading if room.cause else ():
             # A cause that is not a finding has its own title.
             same = [finding for finding in each.findings if finding.id == cause.finding]
             name = "Why (model)" if same else f"{title_of(cause.finding)} (model)"
@@ -441,10 +439,11 @@ class _Screen:
             at = f" at {flat(cause.where)}" if cause.where and cause.where not in named else ""
             head = (Span(name, "model"), Span(at, "place"), Span(": ", "model"))
             yield from self._text(head, cause.text, room.cause, 2, standing(cause, each))
-        for objection in leading_objections(each)[: room.objection]:
-            yield from self._text(
-                Span("The model objects: ", "model"), objection.text, room.objection, 2
-            )
+        if each.findings and not leading:  # a model may object to what it names itself
+            objects = Span("The model objects: ", "model")
+            for objection in those_about(self._said.objections, each.findings[0].id)[:1]:
+                if room.objection:
+                    yield from self._text(objects, objection.text, room.objection, 2)
 
     def _edit(self, edit: EditDocument) -> Iterator[Block]:
         room = self._room
@@ -472,13 +471,18 @@ class _Screen:
     def _others(self) -> Iterator[Block]:
         """Further findings, causes and edits in a line each; their texts need --verbose."""
         each, most = self._each, self._room.others
-        leading, edits = leading_causes(each), ranked_edits(each)
-        printed = len(leading_edits(each))
-        also = [cause for cause in causes_beyond(each) if cause not in leading]
-        rest = (cause for finding in each.findings[1:] for cause in causes_of(each, finding.id))
+        causes, edits = self._said.causes, ranked_edits(each)
+        leading, printed = leading_causes(self._said, each), len(leading_edits(each))
+        also: list[Words] = []
+        for cause in those_beyond(causes, each):
+            if cause not in leading:
+                at = f" at {flat(cause.where)}" if cause.where else ""
+                text = f"{title_of(cause.finding)}{at} ({standing(cause, each)})"
+                also.append((Span("Also (model): ", "model"), text))
+        rest = (cause for finding in each.findings[1:] for cause in those_about(causes, finding.id))
         lines: list[list[Words]] = [
             [self._other(rank) for rank in range(2, len(each.findings) + 1)],
-            [_also(cause, each) for cause in also],
+            also,
             [self._other_edit(n, e) for n, e in enumerate(edits, 1) if n > printed],
             [capitalized(note) for cause in rest for note in unused_notes(cause)],
         ]
@@ -501,12 +505,6 @@ class _Screen:
         words = (head, ": ", model_words(first_sentences(edit.what, 1)))
         says_where = bool(edit.places or edit.finding)
         return head if says_where and len(plain(words)) > self._shown.reader.width else words
-
-
-def _also(cause: CauseDocument, each: LaunchExplanation) -> Words:
-    at = f" at {flat(cause.where)}" if cause.where else ""
-    text = f"{title_of(cause.finding)}{at} ({standing(cause, each)})"
-    return Span("Also (model): ", "model"), text
 
 
 # --- the end of the page

@@ -4,14 +4,12 @@ characters are escaped."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from keet.evidence import (
     CONTRADICTED,
     UNCHECKED,
-    Evidence,
     Prose,
     Reference,
     Sentence,
@@ -130,42 +128,20 @@ def title_of(finding: str) -> str:
 # --- causes
 
 
-def causes_of(each: LaunchExplanation, finding: str) -> tuple[CauseDocument, ...]:
-    causes = each.model.causes if each.model else ()
-    return tuple(cause for cause in causes if cause.finding == finding)
+def those_about(causes: Iterable[CauseDocument], finding: str) -> list[CauseDocument]:
+    return [cause for cause in causes if cause.finding == finding]
 
 
-def objections_to(each: LaunchExplanation, finding: str) -> tuple[CauseDocument, ...]:
-    objections = each.model.objections if each.model else ()
-    return tuple(cause for cause in objections if cause.finding == finding)
-
-
-def objections_beyond(each: LaunchExplanation) -> tuple[CauseDocument, ...]:
-    """Objections to findings that are not listed, for example consequences of another finding."""
+def those_beyond(causes: Iterable[CauseDocument], each: LaunchExplanation) -> list[CauseDocument]:
+    """Those of findings that are not listed: causes have no forecast, and objections may be to
+    consequences of another finding."""
     listed = {finding.id for finding in each.findings}
-    objections = each.model.objections if each.model else ()
-    return tuple(cause for cause in objections if cause.finding not in listed)
+    return [cause for cause in causes if cause.finding not in listed]
 
 
-def causes_beyond(each: LaunchExplanation) -> tuple[CauseDocument, ...]:
-    """Causes that are not among the listed findings: they have no forecast."""
-    listed = {finding.id for finding in each.findings}
-    causes = each.model.causes if each.model else ()
-    return tuple(cause for cause in causes if cause.finding not in listed)
-
-
-def leading_causes(each: LaunchExplanation) -> tuple[CauseDocument, ...]:
+def leading_causes(said: ModelExplanation, each: LaunchExplanation) -> Sequence[CauseDocument]:
     """Causes of the first finding; without findings, the model's first cause."""
-    if each.findings:
-        return causes_of(each, each.findings[0].id)
-    return each.model.causes[:1] if each.model else ()
-
-
-def leading_objections(each: LaunchExplanation) -> tuple[CauseDocument, ...]:
-    """Empty if the model itself names the finding as a cause."""
-    if not each.findings or leading_causes(each):
-        return ()
-    return objections_to(each, each.findings[0].id)
+    return those_about(said.causes, each.findings[0].id) if each.findings else said.causes[:1]
 
 
 def standing(cause: CauseDocument, each: LaunchExplanation) -> str:
@@ -221,7 +197,7 @@ def next_limiter_text(each: LaunchExplanation) -> str:
     not known."""
     if not (each.model and each.model.leads):
         return ""
-    claims = [cause.claim for cause in leading_causes(each) if cause.claim]
+    claims = [cause.claim for cause in leading_causes(each.model, each) if cause.claim]
     named = [claim.next_limiter for claim in claims if claim.supported and claim.next_limiter]
     return f"After the fix, the kernel is limited by {flat(named[0])}." if named else ""
 
@@ -299,26 +275,6 @@ def edit_status(edit: EditDocument) -> str:
     return f"The patch applies. It {outcome.rstrip('.')}.{aside}"
 
 
-# --- the evidence
-
-
-def cited(each: LaunchExplanation, *, everything: bool = True) -> list[Evidence]:
-    """Evidence that the model refers to, in the order of its texts.
-
-    Without `everything`, evidence of the purpose is left out.
-    """
-    if not each.model:
-        return []
-    model = without_guesses(each.model, everything=everything)
-    known = {evidence.id: evidence for evidence in each.view.ledger}
-    return [known[entry] for entry in model.ids if entry in known]
-
-
-def without_guesses(model: ModelExplanation, *, everything: bool) -> ModelExplanation:
-    """Unless `everything`, without the purpose."""
-    return model if everything else replace(model, purpose=Prose())
-
-
 # --- the closing lines
 
 
@@ -340,39 +296,30 @@ def marked_texts(texts: Iterable[str]) -> Iterator[Sentence]:
 
 def usage_text(author: Authorship) -> Sentence:
     """`openai:gpt-5: 3 calls (1 more from the cache), 8,214 tokens in, 1,022 out, $0.021, 12 s`"""
-    usage = author.usage
-    seconds = Sentence("{s}", s=constant(round(usage.seconds), "s", "time"))
-    parts = [_calls(usage), *_tokens(usage), *_price(usage), seconds]
-    return Sentence("{model}: {parts}", model=flat(author.model), parts=Sentence(", ").join(parts))
+    parts = Sentence(", ").join(_used(author.usage))
+    return Sentence("{model}: {parts}", model=flat(author.model), parts=parts)
 
 
-def _calls(usage: UsageDocument) -> Sentence:
+def _used(usage: UsageDocument) -> Iterator[Sentence]:
+    """Calls, tokens, price and time."""
     cached = constant(usage.cached, "", "replies from the cache")
     if usage.cached and not usage.calls:
-        return Sentence("no call ({cached} from the cache)", cached=cached)
-    calls, noun = constant(usage.calls, "", "calls"), "call" if usage.calls == 1 else "calls"
-    more = Sentence(" ({cached} more from the cache)", cached=cached) if usage.cached else ""
-    return Sentence("{calls} {noun}{more}", calls=calls, noun=noun, more=more)
-
-
-def _tokens(usage: UsageDocument) -> list[Sentence]:
-    if not (usage.calls or usage.input_tokens or usage.output_tokens):
-        return []
-    into, out = (constant(n, "", "tokens") for n in (usage.input_tokens, usage.output_tokens))
-    about, whose = ("about ", " (counted by keet)") if usage.estimated else ("", "")
-    return [
-        Sentence("{about}{into} tokens in", about=about, into=into),
-        Sentence("{out} out{whose}", out=out, whose=whose),
-    ]
-
-
-def _price(usage: UsageDocument) -> list[Sentence]:
-    """Empty if no call was made."""
-    if not isinstance(usage.cost, float | int):
-        return [Sentence("price unknown")] if usage.calls else []
-    is_tiny = 0 < usage.cost < _TINY
-    cost = constant(_TINY if is_tiny else usage.cost, "", "US dollars")
-    if is_tiny:
-        return [Sentence("under ${cost:.4f}", cost=cost)]
-    in_cents = usage.cost >= 1 or not usage.cost
-    return [Sentence("${cost:.2f}" if in_cents else "${cost:.2g}", cost=cost)]
+        yield Sentence("no call ({cached} from the cache)", cached=cached)
+    else:
+        calls, noun = constant(usage.calls, "", "calls"), "call" if usage.calls == 1 else "calls"
+        more = Sentence(" ({cached} more from the cache)", cached=cached) if usage.cached else ""
+        yield Sentence("{calls} {noun}{more}", calls=calls, noun=noun, more=more)
+    if usage.calls or usage.input_tokens or usage.output_tokens:
+        into, out = (constant(n, "", "tokens") for n in (usage.input_tokens, usage.output_tokens))
+        about, whose = ("about ", " (counted by keet)") if usage.estimated else ("", "")
+        yield Sentence("{about}{into} tokens in", about=about, into=into)
+        yield Sentence("{out} out{whose}", out=out, whose=whose)
+    if isinstance(usage.cost, float | int):
+        cost = usage.cost
+        form = "${cost:.2f}" if cost >= 1 or not cost else "${cost:.2g}"
+        if 0 < cost < _TINY:
+            form, cost = "under ${cost:.4f}", _TINY
+        yield Sentence(form, cost=constant(cost, "", "US dollars"))
+    elif usage.calls:
+        yield Sentence("price unknown")
+    yield Sentence("{s}", s=constant(round(usage.seconds), "s", "time"))

@@ -81,11 +81,8 @@ def _given_memory(model: OccupancyModel) -> Iterator[Block]:
             "each SM for this launch. The driver gives more where more blocks need it, so the "
             "curves take the {most} that an SM can have."
         )
-        size, most = (
-            constant(model.given, "byte", "given"),
-            constant(model.machine.shared, "byte", "most"),
-        )
-        yield Text(Sentence(words, given=size, most=most))
+        most = constant(model.machine.shared, "byte", "most")
+        yield Text(Sentence(words, given=constant(model.given, "byte", "given"), most=most))
 
 
 def _warps(view: LaunchView, warps: int, value: Evidence | None = None) -> Evidence:
@@ -140,8 +137,8 @@ def _use(each: LaunchExplanation) -> Sentence:
             return Sentence(words + "the fastest: see what keet advises there.", which=which)
     is_debug = is_debug_build(each.view)
     if is_debug or each.verdict.not_judged:
-        unknown = "the report does not say where the time of this launch goes"
-        why = "keet judges no debug code" if is_debug else unknown
+        why = "the report does not say where the time of this launch goes"
+        why = "keet judges no debug code" if is_debug else why
         return Sentence("More warps are not always faster, and {why}.", why=why)
     waves = each.view.get("waves_per_sm")
     if waves is not None and 0 < waves.value <= 1:

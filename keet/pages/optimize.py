@@ -5,8 +5,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from keet.documents.optimize import OptimizeDocument, RoundDocument, TimesDocument
-from keet.evidence import Sentence, constant, counted
+from keet.documents.optimize import OptimizeDocument, RoundDocument
+from keet.evidence import Evidence, Sentence, constant, counted
 from keet.formatting import speedup_text
 from keet.pages.blocks import (
     Bar,
@@ -30,38 +30,29 @@ from keet.pages.blocks import (
 from keet.units import Quantity
 
 _LOOKS = {"kept": "good", "no_gain": "muted", "no_change": "muted", "refused": "bad"}
+_GOALS = {"gpu": "GPU time", "wall": "time of the program"}
 _MOST_BARS = 24
 """Rounds in the chart of times: the last ones."""
 
 
 def optimize_page(document: OptimizeDocument, reader: Reader) -> Page:
+    words: list[Words] = [Span(document.source, "place plain")]
+    words += [f" on {document.gpu}"] if document.gpu else []
+    words.append(f", {_GOALS[document.goal]}")
+    if document.kernel:
+        words += [" of kernels that match ", Span(document.kernel, "code")]
+    left = document.left
     blocks: list[Block] = [
-        Heading((Span(document.source, "place plain"), *_machine(document)), look=""),
+        Heading(words, look=""),
         Gap(),
         Text(_result(document), "verdict"),
-        *_left(document),
+        *([Text(Sentence("{text}.", text=left.text).capitalized())] if left else []),
         Gap(),
         _table(document, reader),
         *_chart(document),
         *_next(document),
     ]
     return Page(blocks, "keet optimize")
-
-
-def _left(document: OptimizeDocument) -> Iterator[Block]:
-    if document.left:
-        yield Text(Sentence("{text}.", text=document.left.text).capitalized())
-
-
-def _machine(document: OptimizeDocument) -> Iterator[Words]:
-    if document.gpu:
-        yield f" on {document.gpu}"
-    yield f", {_GOALS[document.goal]}"
-    if document.kernel:
-        yield (" of kernels that match ", Span(document.kernel, "code"))
-
-
-_GOALS = {"gpu": "GPU time", "wall": "time of the program"}
 
 
 def _result(document: OptimizeDocument) -> Sentence:
@@ -72,22 +63,23 @@ def _result(document: OptimizeDocument) -> Sentence:
     if best is None:
         return Sentence("No change made it faster: {stopped}.", stopped=stopped)
     doubt = "" if best.is_faster else "No gain above the noise, all changes together: "
+    noise = Sentence("noise not known")
+    if best.times.noise is not None:
+        noise = Sentence("noise {noise:.1f}", noise=_noise(best.times.noise))
     return Sentence(
         "{doubt}{speedup:times} as fast as the original ({noise}): {before:base} became "
         "{after:base}; {stopped}.",
         doubt=doubt,
         speedup=constant(best.times.speedup, "", "speed-up"),
-        noise=_noise(best.times),
+        noise=noise,
         before=constant(best.times.before_us, "us", "time of the original"),
         after=constant(best.times.after_us, "us", "time of the best program"),
         stopped=stopped,
     )
 
 
-def _noise(times: TimesDocument) -> Sentence:
-    if times.noise is None:
-        return Sentence("noise not known")
-    return Sentence("noise {noise:.1f}", noise=constant(100 * times.noise, "%", "noise"))
+def _noise(share: float) -> Evidence:
+    return constant(100 * share, "%", "noise")
 
 
 def _table(document: OptimizeDocument, reader: Reader) -> Table:
@@ -113,7 +105,7 @@ def _row(each: RoundDocument) -> list[Words | Cell]:
     result = Span(each.outcome.replace("_", " "), _LOOKS.get(each.outcome, "warn"))
     timed: list[Words | Cell] = ["", "", "", ""]
     if times:
-        noise = "" if times.noise is None else str(constant(100 * times.noise, "%", "noise"))
+        noise = "" if times.noise is None else str(_noise(times.noise))
         timed = [_time(times.before_us), _time(times.after_us), speedup_text(times.speedup), noise]
     lines = f"+{each.lines_added} -{each.lines_removed}" if each.files else ""
     is_told = each.outcome == "kept" and each.summary  # the speed-up has a column

@@ -15,7 +15,7 @@ from keet.evidence import Sentence
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.launch_groups import answer_label, first_answer
 from keet.explanation.program import ProgramExplanation, ProgramRow
-from keet.formatting import capitalized, shapes_text, times_text
+from keet.formatting import capitalized, listed, shapes_text, times_text
 from keet.pages.blocks import (
     Block,
     Cell,
@@ -33,10 +33,12 @@ from keet.pages.blocks import (
     Text,
     Words,
     joined,
+    table_of,
 )
-from keet.profile import Launch, Workload
+from keet.pages.device import full_name
+from keet.profile import Workload
 from keet.profile.launch_sequences import longest_first
-from keet.safe_text import one_line, shortened
+from keet.safe_text import one_line
 
 if TYPE_CHECKING:
     from keet.explanation.whole_run import KernelRow, ReplayDiffers, WholeRun
@@ -54,8 +56,6 @@ _NAMED_LAUNCHES = 3
 _HTML_ROWS, _MOST_MEMBERS = 300, 200
 """Kernels that an HTML page lists one by one: 150 launches have at most 150, and more than twice as
 many are not read but searched; and launches of one shape."""
-_LONGEST_TIP = 500
-"""Characters of a demangled name, which can have 30,000."""
 _GAIN_NOTE = (
     "Gain: times faster, if the first finding of the kernel were fixed (an estimate); with “work”: "
     "times the work in the same time."
@@ -88,8 +88,7 @@ def program_blocks(
         from keet.pages.amounts import program_summary
 
         yield from program_summary(program.amounts)
-    if run:
-        yield from (Notice(text) for text in _run_notes(run))
+    yield from _run_notes(run)
 
 
 def run_blocks(run: WholeRun, most: int = ROWS) -> Iterator[Block]:
@@ -109,7 +108,7 @@ def run_blocks(run: WholeRun, most: int = ROWS) -> Iterator[Block]:
         rows.append([Cell(name, spread_text(row)), *cells])
     yield from (Gap(), Table(columns, rows, name="Kernels of the run"))
     if notes := list(_run_notes(run)):
-        yield from (Gap(), *map(Notice, notes))
+        yield from (Gap(), *notes)
 
 
 def _sentences(
@@ -125,9 +124,13 @@ def _sentences(
     yield from map(Notice, warnings)
 
 
-def _run_notes(run: WholeRun) -> Iterator[str]:
-    yield from skipped_texts(run)
-    yield from (f"note: {note}" for note in run.notes)
+def _run_notes(run: WholeRun | None) -> Iterator[Block]:
+    """Why kernels could not be profiled, and what to try."""
+    for skipped in run.skipped if run else ():
+        reason = skipped.reason.removeprefix("it can't be replayed: ")
+        text = f"{skipped.kernel} could not be profiled: {reason}; to profile it: {skipped.remedy}"
+        yield Notice(text)
+    yield from (Notice(f"note: {note}") for note in (run.notes if run else ()))
 
 
 def _program_table(program: ProgramExplanation, reader: Reader, links: Mapping[int, str]) -> Table:
@@ -137,41 +140,36 @@ def _program_table(program: ProgramExplanation, reader: Reader, links: Mapping[i
     numbers = [(*figures(row), gain_text(row) or _more_work(row)) for row in rows]
     room = 1000
     if reader.format == "terminal":  # a row takes one line if possible: names are cut first
-        widths = [
-            max(map(len, each)) for each in zip(("Share", "Launches", "Time", "Gain"), *numbers)
-        ]
+        named = zip(("Share", "Launches", "Time", "Gain"), *numbers)
+        widths = [max(map(len, each)) for each in named]
         if reader.width < _FOR_TIMES:
             widths = [widths[0], widths[3]]
         taken = sum(widths) + 3 * len(widths)
-        names = min(max(len(kernel_text(row)) for row in rows), _NAME_BEFORE_FOLDING)
+        names = min(max(len("".join(kernel_parts(r))) for r in rows), _NAME_BEFORE_FOLDING)
         left = reader.width - taken - 3
         finding = max(_LEAST_FINDING, min(max(map(len, answers)), left - names))
         room = max(_LEAST_NAME, left - finding)
-    columns = [
-        Column("Kernel", look="name", most=room),
-        Column("Share", is_number=True),
-        Column("Gain", is_number=True),
-        Column("First finding"),
-        Column("Time", is_number=True, wide=_FOR_TIMES),
-        Column("Launches", is_number=True, wide=_FOR_TIMES),
-    ]
-    cells: list[list[Words | Cell]] = []
+    is_timed = bool(program.us_total)
+    cells: list[dict[Column, Words | Cell]] = []
     for row, answer, (share, launches, time, gain) in zip(rows, answers, numbers):
         look = "" if is_profiled(row) or row.members else "warn"
         name, behind = kernel_parts(row, room)
         look_of_name = "plain" if row.members else "name"
         kernel = (linked_name(row, name, links, look_of_name), Span(behind, "plain"))
         part, count, took, *_ = (float(each.value) for each in row.evidence)
-        is_timed = bool(program.us_total)
-        cells.append([
-            Cell(kernel, detail_text(row, repeated), row.kernel),
-            Cell(share, value=part if is_timed else "", share=part / 100 if is_timed else None),
-            Cell(gain, value=row.gain.likely if row.gain and gain else ""),
-            Span(answer, look),
-            Cell(time, value=took if is_timed else ""),
-            Cell(launches, value=count),
-        ])  # fmt: skip
-    return Table(columns, cells, name="Kernels by time")
+        saves = row.gain.likely if row.gain and gain else ""
+        cells.append({
+            Column("Kernel", look="name", most=room):
+                Cell(kernel, detail_text(row, repeated), row.kernel),
+            Column("Share", is_number=True):
+                Cell(share, value=part if is_timed else "", share=part / 100 if is_timed else None),
+            Column("Gain", is_number=True): Cell(gain, value=saves),
+            Column("First finding"): Span(answer, look),
+            Column("Time", is_number=True, wide=_FOR_TIMES):
+                Cell(time, value=took if is_timed else ""),
+            Column("Launches", is_number=True, wide=_FOR_TIMES): Cell(launches, value=count),
+        })  # fmt: skip
+    return table_of(cells, name="Kernels by time")
 
 
 def linked_name(row: ProgramRow, name: str, links: Mapping[int, str], look: Look = "name") -> Span:
@@ -213,11 +211,6 @@ def members_blocks(each: LaunchExplanation, program: ProgramExplanation | None) 
     text = "Time: shortest {shortest}, median {median}, longest {longest}."
     title = Sentence("All {count:.0f} launches of this kernel and shape", count=count)
     yield Fold(title, [*([Text(Sentence(text, **spread))] if times else []), table])
-
-
-def full_name(launch: Launch) -> str:
-    """The demangled name of its kernel, for a tip."""
-    return shortened(one_line(launch.name.full), _LONGEST_TIP)
 
 
 # --- rows
@@ -266,21 +259,16 @@ def listed_across(program: ProgramExplanation) -> tuple[CrossLaunchDocument, ...
     return program.cross_launch[:_ACROSS]
 
 
-def kernel_text(row: ProgramRow) -> str:
-    """`gemm (cuBLAS) #3`, with the representative launch."""
-    return "".join(kernel_parts(row))
-
-
 def kernel_parts(row: ProgramRow, room: int = 1000) -> tuple[str, str]:
-    """The name, and what is behind it. A long name is cut; template arguments are dropped first."""
+    """`gemm` and ` (cuBLAS) #3`: the name, and what is behind it, with the representative launch.
+    A long name is cut; template arguments are dropped first."""
     library = f" ({row.library})" if row.library else ""
     if row.run_row is None:  # the representative of identical launches
         named: Sequence[int] = (row.first.launch.id,) if row.first else ()
     else:
-        named = row.launches[:_NAMED_LAUNCHES]
-    ids = ", ".join(f"#{launch}" for launch in named)
-    more = ", …" if row.run_row and len(row.launches) > _NAMED_LAUNCHES else ""
-    behind = f"{library}{f' {ids}{more}' if ids else ''}"
+        named = row.launches
+    ids = listed([f"#{launch}" for launch in named], _NAMED_LAUNCHES)
+    behind = f"{library}{f' {ids}' if ids else ''}"
     name, most = one_line(row.kernel), max(_LEAST_NAME, room - len(behind))
     head, opened, _ = name.partition("<")
     if len(name) > most and opened:
@@ -346,8 +334,7 @@ def profiled_text(row: KernelRow) -> str:
         return "-" if row.in_range else "not profiled"
     if row.members:
         return f"{sum(bool(r.profiled) for r in row.members)} of {len(row.members)} profiled"
-    named = ", ".join(f"#{launch}" for launch in row.profiled[:_NAMED_LAUNCHES])
-    return f"{named}, …" if len(row.profiled) > _NAMED_LAUNCHES else named
+    return listed([f"#{launch}" for launch in row.profiled], _NAMED_LAUNCHES)
 
 
 def spread_text(row: KernelRow) -> Sentence:
@@ -356,13 +343,6 @@ def spread_text(row: KernelRow) -> Sentence:
     if not ends or ends[1].value <= _SPREAD_IN_RUN * ends[0].value:
         return Sentence()
     return Sentence("{shortest} to {longest} per launch", shortest=ends[0], longest=ends[1])
-
-
-def skipped_texts(run: WholeRun) -> Iterator[str]:
-    """Why kernels could not be profiled, and what to try."""
-    for skipped in run.skipped:
-        reason = skipped.reason.removeprefix("it can't be replayed: ")
-        yield f"{skipped.kernel} could not be profiled: {reason}; to profile it: {skipped.remedy}"
 
 
 # --- launches of the program

@@ -52,11 +52,8 @@ def query_page(columns: Sequence[str], rows: Sequence[Row], reader: Reader, *, m
     else:
         width = max(map(len, names), default=0)
         room = max(_NARROWEST, reader.width - width - 4)
-        blocks = [
-            block
-            for number, row in enumerate(cells, 1)
-            for block in _record(number, names, row, room)
-        ]
+        numbered = enumerate(cells, 1)
+        blocks = [block for number, row in numbered for block in _record(number, names, row, room)]
     count: Sentence = counted(len(shown), "row")
     if more or len(shown) < len(rows):
         text = "{rows}, and there are more: use --limit N, or --format csv for all"

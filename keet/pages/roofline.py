@@ -8,9 +8,10 @@ from keet.analysis.hardware.ceilings import TIE
 from keet.analysis.roofline.launch_roofline import SHOWN_WORK, LaunchRoofline
 from keet.documents.roofline import CeilingDocument, RooflineLaunch
 from keet.evidence import Sentence, constant, of_quantity
+from keet.formatting import listed
 from keet.pages.blocks import Bar, Bars, Block, Gap, Heading, Page, Reader, Span, Text, Words
 from keet.pages.device import describe_device
-from keet.units import Quantity, format_number
+from keet.units import format_number
 
 _LONG_BARS = 100
 """Columns of a terminal from which on bars are long."""
@@ -64,7 +65,11 @@ def _bar(roofline: RooflineLaunch, ceiling: CeilingDocument) -> Bar:
     if achieved is not None and peak is not None:
         unit = peak.scaled_unit()
         star = "*" if _is_from_catalog(ceiling) else ""
-        rates = f"{_rate(achieved, unit)} of {' '.join(peak.to(unit).parts())}{star}"
+        value = achieved.to(unit).value
+        rate = f"{value:.2f}" if value < 100 else format_number(value)
+        if value < _SMALL_RATE:  # would be printed as 0.0: it has its own unit
+            rate = str(achieved) if value else "0"
+        rates = f"{rate} of {' '.join(peak.to(unit).parts())}{star}"
     label: Words = rates
     for entry in roofline.lead_intensities():
         if entry.level == ceiling.id:
@@ -72,14 +77,6 @@ def _bar(roofline: RooflineLaunch, ceiling: CeilingDocument) -> Bar:
             label = (rates, Span(f", {format_number(entry.value)} {unit}", "muted"))
     mark = "●" if ceiling.id in roofline.nearest else " "
     return Bar(ceiling.share, f"{ceiling.reached:.1f}", label, ceiling.label, mark=mark)
-
-
-def _rate(rate: Quantity, unit: str) -> str:
-    """A rate that would be printed as 0.0 has its own unit."""
-    value = rate.to(unit).value
-    if value < _SMALL_RATE:
-        return str(rate) if value else "0"
-    return f"{value:.2f}" if value < 100 else format_number(value)
 
 
 def _is_from_catalog(ceiling: CeilingDocument) -> bool:
@@ -112,6 +109,5 @@ def absences(rooflines: Sequence[RooflineLaunch]) -> Iterator[str]:
             launches.setdefault(absent.remedy, {})[f"#{roofline.id}"] = None
     for remedy, texts in reasons.items():
         lacking = [*launches[remedy]]
-        few = ", ".join(lacking[:_LAUNCHES_NAMED])
-        of = f"{few}{', …' if len(lacking) > _LAUNCHES_NAMED else ''}: "
-        yield f"{of if len(lacking) < len(rooflines) else ''}{', '.join(texts)}; {remedy}"
+        of = f"{listed(lacking, _LAUNCHES_NAMED)}: " if len(lacking) < len(rooflines) else ""
+        yield f"{of}{', '.join(texts)}; {remedy}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 from keet.analysis.capture.coverage import Coverage, ShownLaunch
@@ -13,7 +14,7 @@ from keet.analysis.ledger import LaunchLedger, Ledger
 from keet.evidence import Sentence, constant, counted
 from keet.explanation.capture_hints import SOURCES_AT_HAND, steps_before
 from keet.explanation.run_texts import whole_time
-from keet.formatting import shape_text
+from keet.formatting import listed, shape_text
 from keet.ingest.ncu_rep.completeness import uncertain_count
 from keet.masking import masked_names
 from keet.pages.blocks import (
@@ -165,7 +166,7 @@ def _peaks(shown: ShownLaunch) -> Iterator[Quantity | None]:
 def _one_decimal(quantity: Quantity | None) -> str:
     if quantity is None:
         return "-"
-    return f"{quantity.value:.1f}" if quantity.value == quantity.value else "n/a"
+    return "n/a" if math.isnan(quantity.value) else f"{quantity.value:.1f}"
 
 
 def _footnotes(profile: Profile, cut: int, reader: Reader) -> Iterator[str]:
@@ -190,8 +191,7 @@ def _footnotes(profile: Profile, cut: int, reader: Reader) -> Iterator[str]:
         yield "several GPUs: keet show --format json says which launch ran on which"
     ranges = sorted({f"{r.domain}/{r.name}" for launch in profile.launches for r in launch.nvtx})
     if ranges:
-        more = ", …" if len(ranges) > _RANGES_NAMED else ""
-        yield f"NVTX ranges: {', '.join(ranges[:_RANGES_NAMED])}{more}"
+        yield f"NVTX ranges: {listed(ranges, _RANGES_NAMED)}"
 
 
 def _totals(profile: Profile) -> Iterator[Sentence]:

@@ -87,7 +87,10 @@ def _blocks(top: TopDocument, reader: Reader, detailed: int | None) -> Iterator[
         yield Text(f"Details are of {whose}; of all: {command}", "muted")
     yield from (Text(note, "muted") for note in _notes(top))
     yield from _gap_note(top)
-    yield Text(_next_step(top), is_unbroken=True)
+    there = [each for each in top.opportunities if not each.gone]
+    command = _example_command(there[0]) if there else _prune(top)
+    words = ("next: ", Span(command, "code"))
+    yield Text(words if top.opportunities else "There is no launch to rank.", is_unbroken=True)
 
 
 # --- groups of launches
@@ -130,7 +133,6 @@ def _opportunity(top: TopDocument, each: OpportunityDocument, device: str) -> It
     saves = f"could save {_saving(top, each)}" if each.saved_us else f"saving {_no_saving(each)}"
     look = "strong good" if each.saved_us else ""
     yield Text((Span(saves, look), f"; {_time_taken(top, each)}"), mark=f"{each.rank:>2}. ")
-    forecast = f": {forecast_text(each)}{_forecast_launches(each)}" if each.forecast else ""
     is_by_finding = top.by == "finding"
     name = one_line(each.path if top.by == "file" else each.kernel)
     more = f" and {each.kernels - 1:,} more" if is_by_finding and each.kernels > 1 else ""
@@ -141,7 +143,7 @@ def _opportunity(top: TopDocument, each: OpportunityDocument, device: str) -> It
         (Span(name, "name plain" if is_by_finding else "name"), more, aside),
         (
             Span(finding, "strong" if is_by_finding else ""),
-            (forecast, _gap_mark(each), _unlike_mark(each), _certainty(each)),
+            "".join(_about_finding(each)),
         ),
     ]
     if is_by_finding:
@@ -210,18 +212,10 @@ def group_finding(each: OpportunityDocument) -> str:
 
 
 def _without_finding(each: OpportunityDocument) -> str:
-    lacks = " (machine code not analysed)" if _lacks_code(each) else ""
-    return f"{group_finding(each)}{lacks}"
-
-
-def _lacks_code(each: OpportunityDocument) -> bool:
-    """Whether its machine code may show a finding, which it does not have."""
+    """Machine code that was not analysed may show a finding."""
     checked = each.launches - each.debug_builds - each.not_judged
-    return each.finding is None and each.without_code > 0 and checked > 0
-
-
-def _certainty(each: OpportunityDocument) -> str:
-    return f"  cause: {each.cause_certainty}" if each.cause_certainty else ""
+    lacks_code = each.without_code > 0 and checked > 0
+    return group_finding(each) + (" (machine code not analysed)" if lacks_code else "")
 
 
 def _finding_label(each: OpportunityDocument) -> str:
@@ -242,33 +236,28 @@ def forecast_text(each: OpportunityDocument) -> str:
     return range_text(each.finding, *bounds, variant=each.variant or "")
 
 
-def _forecast_launches(each: OpportunityDocument) -> str:
-    """What the forecast is for, if the finding is not in all launches of the group."""
-    number = each.finding_launches
-    if each.finding is None or number == each.launches:
-        return ""
-    return " for this launch" if number == 1 else f" for these {number:,} launches"
-
-
-def _gap_mark(each: OpportunityDocument) -> str:
-    """Their forecast is for the time under the profiler, not for the time in the run."""
-    if not each.replay_gaps:
-        return ""
-    some = each.replay_gaps < each.launches
-    of_all = f" of {each.replay_gaps:,} of {count_noun(each.launches, 'launch')}"
-    return f"; the profiled time{of_all if some else ''} differs from the time in the run"
+def _about_finding(each: OpportunityDocument) -> Iterator[str]:
+    """Its forecast, and what that is for; which of the group's time it does not cover; how sure the
+    cause is."""
+    if each.forecast:
+        yield f": {forecast_text(each)}"
+        number = each.finding_launches
+        if each.finding is not None and number != each.launches:
+            yield " for this launch" if number == 1 else f" for these {number:,} launches"
+    if each.replay_gaps:  # their forecast is for the time under the profiler
+        some = each.replay_gaps < each.launches
+        of_all = f" of {each.replay_gaps:,} of {count_noun(each.launches, 'launch')}"
+        yield f"; the profiled time{of_all if some else ''} differs from the time in the run"
+    if _is_unlike(each):
+        yield f"; {duration(each.unlike_us)} is in launches of other lengths"
+    if each.cause_certainty:
+        yield f"  cause: {each.cause_certainty}"
 
 
 def _is_unlike(each: OpportunityDocument) -> bool:
     """The run has launches that took much shorter or longer than the profiled ones."""
     unlike, time = each.unlike_us, each.time_us
     return bool(unlike and time and unlike >= _LEAST_UNLIKE * time)
-
-
-def _unlike_mark(each: OpportunityDocument) -> str:
-    if not _is_unlike(each):
-        return ""
-    return f"; {duration(each.unlike_us)} is in launches of other lengths"
 
 
 def launch_shape(each: OpportunityDocument) -> str:
@@ -337,7 +326,8 @@ def _heading(top: TopDocument) -> str:
 
 
 def _whole_runs(gpu: GpuDocument) -> str:
-    return f"{_spent(gpu, gpu.time_us)} {_in_launches(gpu)} of {count_noun(gpu.runs, 'whole run')}"
+    launches = f"{_launches(gpu.run_launches)} of {count_noun(gpu.runs, 'whole run')}"
+    return f"{_spent(gpu, gpu.time_us)} in {launches}"
 
 
 def _spent(gpu: GpuDocument, time_us: float | None) -> str:
@@ -346,10 +336,6 @@ def _spent(gpu: GpuDocument, time_us: float | None) -> str:
     if gpu.summed_runs == gpu.runs:
         return f"durations add up to {duration(time_us)}"
     return duration(time_us)
-
-
-def _in_launches(gpu: GpuDocument) -> str:
-    return f"in {_launches(gpu.run_launches)}"
 
 
 def _pool_text(top: TopDocument, gpu: GpuDocument) -> str:
@@ -362,7 +348,7 @@ def _pool_text(top: TopDocument, gpu: GpuDocument) -> str:
     if not gpu.total_us or not (gpu.not_profiled_us or top.kernel):
         return f"{_whole_runs(gpu)} ({gpu.launches:,} profiled)"
     # Parts of all time. With --kernel, profiled kernels that do not match are left out.
-    parts, missed = f"{duration(gpu.time_us)} {_in_launches(gpu)} of kernels that", ""
+    parts, missed = f"{duration(gpu.time_us)} in {_launches(gpu.run_launches)} of kernels that", ""
     if gpu.not_profiled_us:
         share = _percent(gpu.not_profiled_us / gpu.total_us)
         missed = f", {duration(gpu.not_profiled_us)} ({share}) in kernels that were not"
@@ -501,11 +487,3 @@ def _gap_note(top: TopDocument) -> Iterator[Block]:
     path = shlex.quote(one_line(example.path)) if example else "REPORT"
     command = f"keet explain {path}" + (f" --launch {example.launch}" if example else "")
     yield Text(Span(command, "code"), "muted", is_unbroken=True, indent=4)
-
-
-def _next_step(top: TopDocument) -> Words:
-    """The last line: the command to run next."""
-    if not top.opportunities:
-        return "There is no launch to rank."
-    there = [each for each in top.opportunities if not each.gone]
-    return "next: ", Span(_example_command(there[0]) if there else _prune(top), "code")

@@ -72,7 +72,11 @@ def _sentence(checked: CheckedSentence) -> Iterator[Item]:
     if mark == "ok" and checked.checks:
         mark = "numbers ok"  # the rest of the sentence was not checked
     # A number inside a comparison, as in `ten times higher than`, is judged with the comparison.
-    alone = [check for check in checked.checks if not _is_inside(check, checked)]
+    alone = [
+        check
+        for check in checked.checks
+        if not any(each.start <= check.start < each.end for each in checked.relations)
+    ]
     found: list[CheckedNumber | RelationDocument] = [*alone, *checked.relations]
     begin, text, position = checked.sentence.start, checked.sentence.text, 0
     words: list[Words] = []
@@ -86,10 +90,6 @@ def _sentence(checked: CheckedSentence) -> Iterator[Item]:
         if each.verdict != "confirmed":
             name = Span(_flat(each.text), _MARKS[each.verdict][1])
             yield Item((name, f": {each.reason}"), depth=1)
-
-
-def _is_inside(check: CheckedNumber, checked: CheckedSentence) -> bool:
-    return any(each.start <= check.start < each.end for each in checked.relations)
 
 
 def _flat(text: str) -> str:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 from time import monotonic
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from keet_tools.arguments import ListReportsArguments
 from keet_tools.calls import ToolCall, ToolReply, page_of, paged_reply
@@ -50,6 +50,9 @@ _SHORT = {
     "achieved_occupancy_pct": "achieved occupancy",
 }
 """Values of each launch, by catalog id, with their labels."""
+_ONLY_FIRST = (
+    "Only the first {looked:,d} files were examined: start the server with a smaller folder."
+)
 _NO_REPORT = "There is no report in the folders of this server. Save one there with ncu -o."
 
 
@@ -96,16 +99,8 @@ def _reports(roots: AllowedFolders, asked: ListReportsArguments, call: ToolCall)
     def text_of(count: int) -> str:
         return "\n".join([*(lines[:count] or [_NO_REPORT]), *notes])
 
-    return paged_reply(
-        call,
-        ListReportsToolResult,
-        page,
-        "report",
-        text_of,
-        notes=notes,
-        folders=_folders(roots),
-        report=None,
-    )
+    more: dict[str, Any] = {"notes": notes, "folders": _folders(roots), "report": None}
+    return paged_reply(call, ListReportsToolResult, page, "report", text_of, **more)
 
 
 def _folders(roots: AllowedFolders) -> list[str]:
@@ -125,13 +120,8 @@ def _walk(roots: AllowedFolders, call: ToolCall, notes: list[str]) -> Iterator[_
                 if not looked % _OFTEN:
                     call.check()
                 if looked > _MOST_FILES or monotonic() - began > _MOST_SECONDS:
-                    notes.append(
-                        Sentence(
-                            "Only the first {looked:,d} files were examined: start the server "
-                            "with a smaller folder.",
-                            looked=constant(looked - 1, "", "files that were examined"),
-                        )
-                    )
+                    examined = constant(looked - 1, "", "files that were examined")
+                    notes.append(Sentence(_ONLY_FIRST, looked=examined))
                     return
                 if file := _report_at(roots, root, f"{folder}{os.sep}{name}", seen):
                     yield file
@@ -181,12 +171,8 @@ def _launches(
     coverage, about = find_coverage(profile), report_document(profile)
     listed = launches[asked.offset : asked.offset + _PER_PAGE]
     here = [shown_launch(profile, launch) for launch in listed]
-    entries = (
-        ListedLaunch.taken_from(
-            each, values={name: each.values[name] for name in _SHORT if name in each.values}
-        )
-        for each in here
-    )
+    shown = [{name: each.values[name] for name in _SHORT if name in each.values} for each in here]
+    entries = (ListedLaunch.taken_from(e, values=values) for e, values in zip(here, shown))
     page = page_of(entries, len(launches), asked.offset, _PER_PAGE)
     summary = ReportSummary.taken_from(
         about,
@@ -215,16 +201,12 @@ def _launches(
             lines += [f"To collect it, {build}: {summary.capture}", *caution]
         return "\n".join(lines) + "\n"
 
-    return paged_reply(
-        call,
-        ListReportsToolResult,
-        page,
-        "launch",
-        text_of,
-        notes=[*about.notes, *caution],
-        folders=_folders(roots),
-        report=summary,
-    )
+    more: dict[str, Any] = {
+        "notes": [*about.notes, *caution],
+        "folders": _folders(roots),
+        "report": summary,
+    }
+    return paged_reply(call, ListReportsToolResult, page, "launch", text_of, **more)
 
 
 def _launch_text(launch: ShowLaunch) -> Sentence:

@@ -97,9 +97,8 @@ class _Handlers:
         try:
             tool = TOOLS.get(params.name)
             if tool is None:
-                return _error(
-                    f"there is no tool {quoted(params.name)}; there are {', '.join(TOOLS)}"
-                )
+                names = ", ".join(TOOLS)
+                return _error(f"there is no tool {quoted(params.name)}; there are {names}")
             arguments = tool.arguments.model_validate(params.arguments or {})
             reply = await self._in_thread(context, tool, arguments)
             return CallToolResult(

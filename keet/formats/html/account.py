@@ -13,13 +13,11 @@ from typing import NamedTuple
 from keet.analysis.account import UNKNOWN
 from keet.analysis.hardware.ceilings import NEAR_PEAK, Ceiling
 from keet.explanation.account_texts import AccountRow, account_rows, time_text
-from keet.explanation.explanation_types import LaunchExplanation
-from keet.formats.html.markup import NOTHING, Html, element, fragment, prose, scrolling
+from keet.formats.html.markup import NOTHING, Html, element, fragment, prose, scrolling, table
 from keet.formats.svg.markup import text_width
 from keet.formatting import capitalized, percent_text
 from keet.pages.device import workload_noun
 from keet.pages.figures import AccountFigure, AccountTree
-from keet.pages.launch import busiest_units, evidence_text, with_depth
 
 _ROW = 34
 """Least height in pixels: large enough to be touched."""
@@ -49,7 +47,15 @@ class Segment(NamedTuple):
 
     @property
     def look(self) -> str:
-        return _look(self.kind, self.tint)
+        return look_of(self.kind, self.tint)
+
+
+_TINTS = 2
+"""Of each kind, besides its own colour: see `.tint-1` in charts.css."""
+
+
+def look_of(kind: str, tint: int) -> str:
+    return f"k-{kind} tint-{min(tint, _TINTS)}" if tint else f"k-{kind}"
 
 
 _KINDS: Mapping[str, str] = {
@@ -149,21 +155,21 @@ def _labels(segment: Segment, length: float) -> Iterator[Html]:
     """The share, and with the label behind it from the width on at which that fits."""
     if not segment.label or segment.share <= 0 or length <= 0:
         return
+
+    def first_step(words: str) -> int | None:
+        """None: it fits on no bar."""
+        needed = (text_width(words, _FONT) + _PADDING) / (segment.share / 100 * length / 100)
+        return next((step for step, width in enumerate(_STEPS) if width >= needed), None)
+
     share = percent_text(segment.share)
     words = f"{share} {segment.label}"
-    alone, whole = (_first_step(each, segment, length) for each in (share, words))
+    alone, whole = first_step(share), first_step(words)
     place = {"x": 7, "y": "50%", "dominant_baseline": "central"}
     if alone is not None and alone != whole:
         until = f" until-{whole}" if whole is not None else ""
         yield element("text", share, class_=f"from-{alone}{until}", **place)
     if whole is not None:
         yield element("text", words, class_=f"from-{whole}", **place)
-
-
-def _first_step(words: str, segment: Segment, length: float) -> int | None:
-    """None: it fits on no bar."""
-    needed = (text_width(words, _FONT) + _PADDING) / (segment.share / 100 * length / 100)
-    return next((step for step, width in enumerate(_STEPS) if width >= needed), None)
 
 
 # --- of a launch
@@ -178,12 +184,18 @@ def draw_account(block: AccountFigure) -> Html:
     noun = workload_noun(each.launch)
     name = f"Time of the {noun} by what it is spent on; the table below has the same numbers"
     units: list[Html] = []
-    if busiest := busiest_units(each):
+    if block.units:
         title = element("p", "Units, share of peak", class_="units-title")
-        units = [title, element("div", map(_unit, busiest), class_="units")]
+        units = [title, element("div", map(_unit, block.units), class_="units")]
     notes = [element("p", prose(note.text)) for note in block.notes]
-    table = _table(each, rows, noun) if rows else None
-    beside = element("div", table, element("div", units), class_="account-columns")
+    whole = str(each.launch.get("duration") or "")
+    lines = []
+    for row, look in zip(rows, _looks(rows)):
+        head = element("th", swatch(*look), row.label, scope="row")
+        lines.append(_cells(head, f"{row.share:.0f}", row.time))
+    foot = _cells(element("th", f"Whole {noun}", scope="row"), "100%", whole)
+    shown = table(_HEADS, lines, foot, class_="account-table flat") if rows else None
+    beside = element("div", shown, element("div", units), class_="account-columns")
     return element(
         "div",
         account_bar(segments_of(rows), name=name) if rows else None,
@@ -197,22 +209,19 @@ def segments_of(rows: Sequence[AccountRow]) -> list[Segment]:
     """One per row, and a last one without a label for what is too small for a row, so that
     everything adds up."""
     segments = []
-    for row, tint in zip(rows, _row_tints(rows)):
+    for row, (kind, tint) in zip(rows, _looks(rows)):
         took = f", {row.time}" if row.us else ""
         tooltip = f"{row.label}\n{row.share:.1f} of the time{took}"
         share = float(row.share.value)
-        kind = row_kind(row)
         segments.append(Segment(row.label, share, row.time, kind, tooltip, tint=tint))
     left = 100.0 - sum(segment.share for segment in segments)
     return [*segments, Segment("", left, "", OTHER, _SMALLER)] if left >= _LEAST else segments
 
 
-def row_kind(row: AccountRow) -> str:
-    return kind_of(row.parts[0].id) if len(row.parts) == 1 else OTHER
-
-
-def _row_tints(rows: Sequence[AccountRow]) -> list[int]:
-    return tints([row_kind(row) for row in rows])
+def _looks(rows: Sequence[AccountRow]) -> list[tuple[str, int]]:
+    """The kind and the tint of each row."""
+    kinds = [kind_of(row.parts[0].id) if len(row.parts) == 1 else OTHER for row in rows]
+    return [*zip(kinds, tints(kinds))]
 
 
 def tints(kinds: Sequence[str]) -> list[int]:
@@ -220,43 +229,17 @@ def tints(kinds: Sequence[str]) -> list[int]:
     return [kinds[:at].count(kind) for at, kind in enumerate(kinds)]
 
 
-_TINTS = 2
-"""Of each kind, besides its own colour: see `.tint-1` in charts.css."""
-
-
-def _look(kind: str, tint: int) -> str:
-    return f"k-{kind} tint-{min(tint, _TINTS)}" if tint else f"k-{kind}"
-
-
 def swatch(kind: str, tint: int = 0) -> Html:
     """The colour of a kind, before its name."""
-    return element("span", class_=f"swatch {_look(kind, tint)}", aria_hidden="true")
+    return element("span", class_=f"swatch {look_of(kind, tint)}", aria_hidden="true")
 
 
-def _table(each: LaunchExplanation, rows: Sequence[AccountRow], noun: str) -> Html:
-    duration = each.launch.get("duration")
-    whole = (f"Whole {noun}", "100%", str(duration) if duration else "")
-    return element(
-        "table",
-        element("thead", element("tr", _heads())),
-        element("tbody", map(_row, rows, _row_tints(rows))),
-        element("tfoot", _cells(element("th", whole[0], scope="row"), *whole[1:])),
-        class_="account-table flat",
-    )
+_HEADS = {"Part": "", "Share": "number", "Time": "number"}
 
 
-def _heads() -> Iterator[Html]:
-    yield element("th", "Part", scope="col")
-    yield from (element("th", name, scope="col", class_="number") for name in ("Share", "Time"))
-
-
-def _row(row: AccountRow, tint: int) -> Html:
-    name = element("th", swatch(row_kind(row), tint), row.label, scope="row")
-    return _cells(name, f"{row.share:.0f}", row.time)
-
-
-def _cells(name: Html, *numbers: str) -> Html:
-    return element("tr", name, [element("td", number, class_="number") for number in numbers])
+def _cells(name: Html, share: str, time: str, *others: Html) -> Html:
+    numbers = [element("td", number, class_="number") for number in (share, time)]
+    return element("tr", name, numbers, *others)
 
 
 def draw_tree(block: AccountTree) -> Html | None:
@@ -266,32 +249,17 @@ def draw_tree(block: AccountTree) -> Html | None:
     if each.verdict.not_judged or not each.account:
         return None
     drawn = account_rows(each.view, each.account)
-    of_bar = {row.parts[0].id: tint for row, tint in zip(drawn, _row_tints(drawn))}
-    rows = [
-        element(
-            "tr",
-            element(
-                "th",
-                swatch(kind_of(part.id), of_bar.get(part.id, 0)),
-                part.part,
-                scope="row",
-                class_=f"within within-{depth}" if depth else None,
-            ),
-            element("td", f"{part.percent:.1f}", class_="number"),
-            element("td", time_text(part.time), class_="number"),
-            element("td", element("code", evidence_text(part), class_="break")),
-        )
-        for part, depth in with_depth(each.account)
-    ]
-    evidence = element("th", "Number, and what it is computed from", scope="col")
-    table = element(
-        "table",
-        element("thead", element("tr", _heads(), evidence)),
-        element("tbody", rows),
-        class_="account-table",
-    )
+    of_bar = {row.parts[0].id: tint for row, (_, tint) in zip(drawn, _looks(drawn))}
+    rows = []
+    for part, depth, evidence in block.parts:
+        mark = swatch(kind_of(part.id), of_bar.get(part.id, 0))
+        inner = f"within within-{depth}" if depth else None
+        name = element("th", mark, part.part, scope="row", class_=inner)
+        source = element("td", element("code", evidence, class_="break"))
+        rows.append(_cells(name, f"{part.percent:.1f}", time_text(part.time), source))
+    heads = {**_HEADS, "Number, and what it is computed from": ""}
     summary = element("summary", "Every part, and how it is known")
-    box = scrolling("Every part of the time", table)
+    box = scrolling("Every part of the time", table(heads, rows, class_="account-table"))
     return element("details", summary, box, class_="fold", data_print=True)
 
 
@@ -299,22 +267,17 @@ def draw_tree(block: AccountTree) -> Html | None:
 
 
 def _unit(ceiling: Ceiling) -> Html:
+    """With the busiest stage of a memory level; a stage that is only inferred is not named."""
     name = ceiling.spoken.removeprefix("the ").partition(" (")[0]
-    stage = _stage(ceiling)
+    busiest, stage = ceiling.stage, ""
+    if busiest and not busiest.inferred and ceiling.kind == "memory":
+        stage = "" if ceiling.name in (busiest.label, "LSU") else busiest.label
     return fragment(
         element("span", capitalized(name)),
         share_bar(ceiling.share, "near" if ceiling.reached.value >= NEAR_PEAK else ""),
         element("span", f"{ceiling.reached:.0f}", class_="number"),
         element("small", f"busiest stage: {stage}", class_="muted") if stage else None,
     )
-
-
-def _stage(ceiling: Ceiling) -> str:
-    """Of a memory level, which has several; a stage that is only inferred is not named."""
-    stage = ceiling.stage
-    if stage is None or stage.inferred or ceiling.kind != "memory":
-        return ""
-    return "" if ceiling.name in (stage.label, "LSU") else stage.label
 
 
 def share_bar(share: float, kind: str = "") -> Html:

@@ -39,8 +39,8 @@ FIGURES = {
     "EvidenceFigure": "evidence.draw_evidence",
     "HistoryFigure": "insights.draw_history",
     "ListingFigure": "listing.draw_listing",
-    "MemoryFigure": "memory_chart.draw_memory",
-    "OccupancyFigure": "occupancy.draw_occupancy",
+    "MemoryFigure": "charts.draw_memory",
+    "OccupancyFigure": "charts.draw_occupancy",
     "ReportsFigure": "insights.draw_reports",
     "RooflineFigure": "roofline.draw_roofline",
     "SidesFigure": "diff.draw_sides",
@@ -149,11 +149,6 @@ def _copier(anchor: str, words: str) -> Html:
     return element("button", words, type="button", data_copy=anchor, hidden=True)
 
 
-def _region(name: str) -> dict[str, str]:
-    """What scrolls can be reached with the keyboard."""
-    return {"tabindex": "0", "role": "region", "aria_label": one_line(name)}
-
-
 class _Writer:
     """Numbers what has no anchor of its own: commands and code that can be copied."""
 
@@ -230,20 +225,15 @@ class _Writer:
         kinds = _diff_kinds(block.lines) if block.language == "diff" else [None] * len(block.lines)
         numbers = block.numbers if any(block.numbers) else [""] * len(block.lines)
         width = max(map(len, numbers), default=0)
-        lines = [
-            element(
-                "span",
-                element("i", f"{number:>{width}}  ") if width else None,
-                f"{line}\n",
-                class_=kind,
-            )
-            for number, line, kind in zip(numbers, block.lines, kinds)
-        ]
-        kind = "context" if block.language == "markdown" else "patch"
+        lines = []
+        for number, line, kind in zip(numbers, block.lines, kinds):
+            before = element("i", f"{number:>{width}}  ") if width else None
+            lines.append(element("span", before, f"{line}\n", class_=kind))
+        look = "context" if block.language == "markdown" else "patch"
         key = block.anchor or (next(self._keys) if block.copied else None)
         return fragment(
             element("p", _copier(key, block.copied)) if key and block.copied else None,
-            element("pre", element("code", lines, id=key), class_=kind, **_region("Code")),
+            scrolling("Code", element("code", lines, id=key), tag="pre", kind=look),
         )
 
     def command(self, block: blocks.Command) -> Content:
@@ -316,10 +306,9 @@ def _list(items: Sequence[blocks.Item], kind: str | None) -> Html:
     least = min((item.depth for item in items), default=0)
     rows: list[list[Content]] = []
     for is_inner, group in groupby(items, key=lambda item: item.depth > least):
-        if is_inner and rows:
+        if is_inner:
+            rows = rows or [[]]
             rows[-1].append(_list([*group], None))
-        elif is_inner:
-            rows.append([_list([*group], None)])
         else:
             rows += [[html_words(item.words)] for item in group]
     return element("ul", [element("li", row) for row in rows], class_=kind)
@@ -340,10 +329,8 @@ def _cells(columns: Sequence[blocks.Column], row: Sequence[Words | Cell]) -> Ite
     named = next((at for at, column in enumerate(columns) if column.look in ("name", "label")), 0)
     for at, (column, each) in enumerate(zip(columns, row)):
         cell = each if isinstance(each, Cell) else Cell(each)
-        below = cell.below and [
-            element("br"),
-            element("span", html_words(cell.below), class_="muted detail"),
-        ]
+        detail = element("span", html_words(cell.below), class_="muted detail")
+        below = [element("br"), detail] if cell.below else None
         looks = {word for word in column.look.split() if word not in ("name", "label")}
         looks |= {"wide"} if column.wide else set()
         words = cell.words
@@ -357,9 +344,7 @@ def _cells(columns: Sequence[blocks.Column], row: Sequence[Words | Cell]) -> Ite
         # All digits: an attribute of type float is cut to four.
         value = None if cell.value is None else str(cell.value)
         anchor = cell.anchor or None
-        yield make(
-            html_words(words), bar, below or None, class_=classes, data_value=value, id=anchor
-        )
+        yield make(html_words(words), bar, below, class_=classes, data_value=value, id=anchor)
 
 
 _RENDERERS: dict[type[Block], Callable[..., Content]] = {

@@ -21,14 +21,21 @@ from keet.comparison.causes.line_changes import (
     LineCost,
     sampled_time,
 )
-from keet.evidence import Evidence
 from keet.formats.html.account import OTHER, Segment, account_bar, kind_of, swatch, tints
-from keet.formats.html.markup import Content, Html, element, fragment, heat_class, scrolling
-from keet.formatting import capitalized, percent_text, share_cell
+from keet.formats.html.markup import (
+    Content,
+    Html,
+    element,
+    fragment,
+    heat_class,
+    scrolling,
+    table,
+)
+from keet.formatting import capitalized, count_noun, percent_text, share_cell
 from keet.pages.diff_source import FEW_SAMPLES, common_unit
 from keet.pages.figures import AccountsFigure, SidesFigure
 from keet.profile.names import file_name
-from keet.safe_text import one_line, shortened
+from keet.safe_text import shortened
 from keet.units import Quantity
 
 # --- the sources
@@ -48,26 +55,14 @@ def draw_sides(block: SidesFigure) -> Html:
 def _listing(files: FilePair, block: SidesFigure) -> Html:
     times = all(side.of.sampled for side in (files.before, files.after) if side)
     listing = _Listing(files, block, times=times)
-    return element(
-        "figure",
-        element("figcaption", _caption(files)),
-        element(
-            "div",
-            listing.head(),
-            [listing.stretch(each) for each in stretches(files)],
-            class_="scroll sides" if times else "scroll sides no-times",
-            tabindex="0",
-            role="region",
-            aria_label=one_line(f"Source before and after: {_caption(files)}"),
-        ),
-    )
-
-
-def _caption(files: FilePair) -> str:
     one, other = (file_name(side.path) if side else None for side in (files.before, files.after))
+    caption = f"{one} (only before)" if one else f"{other} (only after)"
     if one and other:
-        return one if one == other else f"{one} → {other}"
-    return f"{one} (only before)" if one else f"{other} (only after)"
+        caption = one if one == other else f"{one} → {other}"
+    rows = [listing.stretch(each) for each in stretches(files)]
+    kind = "scroll sides" if times else "scroll sides no-times"
+    box = scrolling(f"Source before and after: {caption}", listing.head(), rows, kind=kind)
+    return element("figure", element("figcaption", caption), box)
 
 
 class _Listing:
@@ -97,9 +92,9 @@ class _Listing:
         name, total = f"{word}: {file_name(side.path)}", side.of.samples
         if not self._times or not total:
             return fragment(name)
-        noun = "sample" if total == 1 else "samples"
         one = sampled_time(side.of.per_sample, unit=self._unit)
-        return fragment(name, element("small", f" {total:,} {noun}, one is about {one}"))
+        samples = f" {count_noun(total, 'sample')}, one is about {one}"
+        return fragment(name, element("small", samples))
 
     def stretch(self, part: RowBlock) -> Html:
         if not part.folded:
@@ -114,21 +109,15 @@ class _Listing:
         edited = self._files.is_edited(row)
         texts = [shortened(text, _LONGEST) for text in self._files.texts(row)]
         marked = _marked(*texts) if edited and row.matched else texts
-        sides = (self._files.before, self._files.after)
-        cells = [
-            self._cells(which, side, number, text, row)
-            for which, (side, number, text) in enumerate(
-                zip(sides, (row.before, row.after), marked, strict=True)
-            )
-        ]
+        cells = [self._cells(which, row, marked[which]) for which in (0, 1)]
         change = self._change(row) if self._times else None
         names = ("row", "edited" if edited else "", "warm" if self._files.is_hot(row) else "")
         return element("div", cells[0], change, cells[1], class_=" ".join(filter(None, names)))
 
-    def _cells(
-        self, which: int, side: FileSide | None, number: int | None, text: Content, row: AlignedRow
-    ) -> Html:
-        side_class = _SIDES[which]
+    def _cells(self, which: int, row: AlignedRow, text: Content) -> Html:
+        """Of one side."""
+        side_class, number = _SIDES[which], row[which]
+        side = (self._files.before, self._files.after)[which]
         if side is None or number is None:
             return element("span", class_=f"none {side_class}")
         is_linked = side.cost(number).ns or number in (self._files.moved, self._arrived)[which]
@@ -138,20 +127,14 @@ class _Listing:
         shown = side.is_hot(number) or (row.matched and self._files.is_hot(row))
         return fragment(
             element(
-                "span",
-                str(number + 1),
-                class_=f"no {side_class}{' line' if name else ''}",
-                id=name,
+                "span", str(number + 1), class_=f"no {side_class}{' line' if name else ''}", id=name
             ),
             self._heat(which, side, number) if shown else _no_heat(which),
             element(
-                "span",
-                element("i", mark),
-                element("code", text),
-                self._moved(which, number),
+                "span", element("i", mark), element("code", text), self._moved(which, number),
                 class_=f"code {side_class}",
             ),
-        )
+        )  # fmt: skip
 
     def _heat(self, which: int, side: FileSide, number: int) -> Html:
         share, cost, total = side.share(number), side.cost(number), side.of.samples
@@ -182,20 +165,16 @@ class _Listing:
     def _change(self, row: AlignedRow) -> Html:
         """Where a side is hot. Of a row whose two lines are different ones: what is gone, and what
         is new."""
-        sides = (self._files.before, self._files.after)
-        one, other = (
-            side.cost(number) if side else NOTHING
-            for side, number in zip(sides, row[:2], strict=True)
-        )
+        sides = [*zip((self._files.before, self._files.after), row[:2], strict=True)]
+        one, other = (side.cost(number) if side else NOTHING for side, number in sides)
         if row.matched:
             parts = [self._change_text(one, other)] if self._files.is_hot(row) else []
-            return element("span", parts, class_="change")
-        changes = ((one, NOTHING), (NOTHING, other))
-        parts = [
-            self._change_text(*change)
-            for change, side, number in zip(changes, sides, row[:2], strict=True)
-            if side and side.is_hot(number)
-        ]
+        else:
+            parts = [
+                self._change_text(*change)
+                for change, (side, number) in zip(((one, NOTHING), (NOTHING, other)), sides)
+                if side and side.is_hot(number)
+            ]
         return element("span", parts, class_="change")
 
     def _change_text(self, one: LineCost, other: LineCost) -> Html:
@@ -217,9 +196,8 @@ def sign(change: float) -> str:
 
 def share_text(share: float, samples: int) -> str:
     """Without decimals that the number of samples does not support."""
-    return (
-        percent_text(100 * share) if samples < FEW_SAMPLES and share >= 0.01 else share_cell(share)
-    )
+    is_rough = samples < FEW_SAMPLES and share >= 0.01
+    return percent_text(100 * share) if is_rough else share_cell(share)
 
 
 def _span_text(rows: Sequence[AlignedRow]) -> str:
@@ -240,21 +218,19 @@ def _marked(one: str, other: str) -> list[Content]:
     """Marks what differs between two versions of a line."""
     first = _alike(one, other)
     last = _alike(one[first:][::-1], other[first:][::-1])
-    return [list(_with_mark(text, first, len(text) - last)) for text in (one, other)]
+    marked: list[Content] = []
+    for text in (one, other):
+        changed = text[first : len(text) - last]
+        start = len(text) - last - len(changed.lstrip())  # indentation is no news
+        mark = element("mark", changed.lstrip()) if changed.strip() else None
+        marked.append([text[:start], mark, text[len(text) - last :]])
+    return marked
 
 
 def _alike(one: str, other: str) -> int:
     """The number of equal characters at the beginning."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((n for n, (a, b) in pairs if a != b), min(len(one), len(other)))
-
-
-def _with_mark(text: str, start: int, stop: int) -> Iterator[Content]:
-    start += len(text[start:stop]) - len(text[start:stop].lstrip())  # indentation is no news
-    yield text[:start]
-    if start < stop:
-        yield element("mark", text[start:stop])
-    yield text[stop:]
 
 
 # --- the accounts
@@ -265,20 +241,19 @@ judgement: on a bar of 800 pixels that is 4 pixels."""
 
 
 def draw_accounts(block: AccountsFigure) -> Html:
-    account = block.account
-    parts = _ranked(account)
-    wholes = [sum(_times(part)[which] for part in account) for which in (0, 1)]
-    longer = max(wholes)
-    bars = [_bar(parts, which, whole, longer) for which, whole in enumerate(wholes) if whole]
-    return element("div", bars, _AccountTable(parts, wholes).html(), class_="account both-accounts")
+    parts = _ranked(block.account)
+    before, after = (sum(_times(part)[which] for part in block.account) for which in (0, 1))
+    bars = []
+    for which, whole in enumerate((before, after)):
+        if whole:
+            bars.append(_bar(parts, which, whole, max(before, after)))
+    shown = _account_table(parts, (before, after))
+    return element("div", bars, shown, class_="account both-accounts")
 
 
 def _times(part: PartChange) -> tuple[float, float]:
     before, after = part.time.evidence
     return float(before.value), float(after.value)
-
-
-# --- bars
 
 
 def _bar(parts: Sequence[PartChange], which: int, whole: float, longer: float) -> Html:
@@ -296,22 +271,20 @@ def _segments(
 ) -> tuple[Segment, ...]:
     """In the same order on both sides. Parts below `least` nanoseconds are one part at the end,
     without an anchor."""
-    found = [
-        _segment(part, tint, which, whole, least)
-        for part, tint in zip(parts, _tints(parts))
-        if _times(part)[which] >= least
-    ]
-    small = sum(ns for part in parts if (ns := _times(part)[which]) < least)
-    rest = Segment("", 100 * small / whole, str(Quantity(small, "ns")), OTHER, "")
-    return (*found, rest) if found and small else tuple(found)
-
-
-def _segment(part: PartChange, tint: int, which: int, whole: float, least: float) -> Segment:
-    ns, number = _times(part)[which], part.time.evidence[which]
-    share = 100 * ns / whole
-    within = _segments(_ranked(part.children), which, whole, least)
-    tooltip = f"{part.part}\n{number}, {share:.1f}% of the time {_SIDES[which]}"
-    return Segment(part.part, share, str(number), kind_of(part.id), tooltip, within, tint)
+    segments: list[Segment] = []
+    small = 0.0
+    for part, tint in zip(parts, _tints(parts)):
+        ns, number = _times(part)[which], part.time.evidence[which]
+        if ns < least:
+            small += ns
+            continue
+        share, kind = 100 * ns / whole, kind_of(part.id)
+        tooltip = f"{part.part}\n{number}, {share:.1f}% of the time {_SIDES[which]}"
+        within = _segments(_ranked(part.children), which, whole, least)
+        segments.append(Segment(part.part, share, str(number), kind, tooltip, within, tint))
+    if segments and small:
+        segments.append(Segment("", 100 * small / whole, str(Quantity(small, "ns")), OTHER, ""))
+    return tuple(segments)
 
 
 def _ranked(parts: Sequence[PartChange]) -> list[PartChange]:
@@ -326,101 +299,76 @@ def _tints(ranked: Sequence[PartChange]) -> list[int]:
 # --- the table
 
 
-class _Column(NamedTuple):
-    """All times of the table have the same unit and the same number of decimals."""
-
-    unit: str
-    digits: int
-
-    def text(self, ns: float) -> str:
-        number = f"{self._scaled(ns):,.{self.digits}f}"
-        return f"<{10**-self.digits:g}" if ns > 0 and not float(number.replace(",", "")) else number
-
-    def change(self, before: float, after: float) -> Html:
-        rounded = round(self._scaled(after - before), self.digits)
-        word = "good" if rounded < 0 else "bad" if rounded > 0 else "muted"
-        said = f"{sign(rounded)}{abs(rounded):,.{self.digits}f}"
-        return element("td", said, class_=f"number {word}")
-
-    def _scaled(self, ns: float) -> float:
-        return float(Quantity(ns, "ns").to(self.unit).value)
+class _Row(NamedTuple):
+    name: Content
+    ns: tuple[float, float]
+    share: str | None
+    """Of the change; None: without a cell of it."""
+    is_within: bool = False
 
 
-def _column(wholes: Sequence[float]) -> _Column:
-    """Enough decimals for four digits of the shorter side, as times are printed elsewhere."""
+def _account_table(parts: Sequence[PartChange], wholes: tuple[float, float]) -> Html:
+    """All times have the same unit and the same number of decimals: enough for four digits of the
+    shorter side, as times are printed elsewhere."""
     unit = common_unit(wholes)
     shorter = Quantity(min(filter(None, wholes), default=0.0), "ns").to(unit)
-    return _Column(unit, 1 if shorter.value >= 100 else 2)
+    digits = 1 if shorter.value >= 100 else 2
+    has_shares = any(part.percent for part in parts)
 
+    def scaled(ns: float) -> float:
+        return float(Quantity(ns, "ns").to(unit).value)
 
-class _AccountTable:
-    def __init__(self, parts: Sequence[PartChange], wholes: Sequence[float]) -> None:
-        self._parts, self._wholes = parts, wholes
-        self._column = _column(wholes)
-        self._has_shares = any(part.percent for part in parts)
+    def time_of(ns: float) -> str:
+        number = f"{scaled(ns):,.{digits}f}"
+        return f"<{10**-digits:g}" if ns > 0 and not float(number.replace(",", "")) else number
 
-    def html(self) -> Html:
-        names = (f"{name}, {self._column.unit}" for name in ("Before", "After", "Change"))
-        heads = [element("th", name, scope="col", class_="number") for name in names]
-        if self._has_shares:
-            heads.append(
-                element("th", "Share of the change", scope="col", class_="number of-change")
-            )
-        table = element(
-            "table",
-            element("thead", element("tr", element("th", "Part", scope="col"), heads)),
-            element("tbody", map(self._rows, self._parts, _tints(self._parts))),
-            element("tfoot", self._total()),
-            class_="account-table",
-        )
-        return scrolling("Time by part", table)
-
-    def _rows(self, part: PartChange, tint: int) -> Iterator[Html]:
-        """The part and the parts inside it; small ones share a row."""
-        least = _SEEN * max(self._wholes)
-        why = f"not split further: {part.not_split}" if part.not_split else None
-        note = element("small", why, class_="muted not-split") if why else None
-        yield self._row(part, [part.part, note], tint)
-        children = _ranked(part.children)
-        small = [child for child in children if max(_times(child)) < least]
-        for child, inner in zip(children, _tints(children)):
-            # One small part takes no more room under its own name.
-            if len(small) < 2 or child not in small:
-                yield self._row(child, child.part, inner, within=True)
-        if len(small) > 1:
-            yield self._small_row(small)
-
-    def _row(self, part: PartChange, label: Content, tint: int, *, within: bool = False) -> Html:
-        share = _share_text(part.percent) if part.percent else None
-        name = (swatch(kind_of(part.id), tint), label)
-        return self._cells(name, _times(part), share, within=within)
-
-    def _small_row(self, parts: Sequence[PartChange]) -> Html:
-        before, after = (sum(_times(part)[which] for part in parts) for which in (0, 1))
-        shares = [float(part.percent.value) for part in parts if part.percent]
-        share = f"{sum(shares):.0f}%".replace("-0%", "0%") if shares else None
-        name = (swatch(OTHER), f"{len(parts)} smaller parts")
-        return self._cells(name, (before, after), share, within=True)
-
-    def _cells(
-        self, name: Content, ns: tuple[float, float], share: str | None, *, within: bool = False
-    ) -> Html:
-        kind = "within" if within else None
+    def html(row: _Row) -> Html:
+        kind = "within" if row.is_within else None
+        change = round(scaled(row.ns[1] - row.ns[0]), digits)
+        word = "good" if change < 0 else "bad" if change > 0 else "muted"
         return element(
             "tr",
-            element("th", name, scope="row", class_=kind),
-            [element("td", self._column.text(each), class_="number") for each in ns],
-            self._column.change(*ns),
-            None if share is None else element("td", share, class_="number of-change"),
+            element("th", row.name, scope="row", class_=kind),
+            [element("td", time_of(each), class_="number") for each in row.ns],
+            element("td", f"{sign(change)}{abs(change):,.{digits}f}", class_=f"number {word}"),
+            None if row.share is None else element("td", row.share, class_="number of-change"),
             class_=kind,
         )
 
-    def _total(self) -> Html:
-        before, after = self._wholes
-        name = "Whole, which the parts add up to"
-        return self._cells(name, (before, after), "" if self._has_shares else None)
+    heads = {"Part": ""}
+    heads |= {f"{name}, {unit}": "number" for name in ("Before", "After", "Change")}
+    if has_shares:
+        heads["Share of the change"] = "number of-change"
+    whole = _Row("Whole, which the parts add up to", wholes, "" if has_shares else None)
+    least = _SEEN * max(wholes)
+    rows = [
+        html(row) for part, tint in zip(parts, _tints(parts)) for row in _rows_of(part, tint, least)
+    ]
+    shown = table(heads, rows, html(whole), class_="account-table")
+    return scrolling("Time by part", shown)
 
 
-def _share_text(share: Evidence) -> str:
-    """A change that rounds to zero has no sign."""
-    return "0%" if -0.5 < share.value < 0 else f"{share:.0f}"
+def _rows_of(part: PartChange, tint: int, least: float) -> Iterator[_Row]:
+    """The part and the parts inside it; those below `least` nanoseconds share a row."""
+
+    def row_of(part: PartChange, label: Content, tint: int, *, is_within: bool) -> _Row:
+        share = None
+        if part.percent:  # a change that rounds to zero has no sign
+            share = "0%" if -0.5 < part.percent.value < 0 else f"{part.percent:.0f}"
+        return _Row((swatch(kind_of(part.id), tint), label), _times(part), share, is_within)
+
+    why = f"not split further: {part.not_split}" if part.not_split else None
+    note = element("small", why, class_="muted not-split") if why else None
+    yield row_of(part, [part.part, note], tint, is_within=False)
+    children = _ranked(part.children)
+    small = [child for child in children if max(_times(child)) < least]
+    for child, inner in zip(children, _tints(children)):
+        # One small part takes no more room under its own name.
+        if len(small) < 2 or child not in small:
+            yield row_of(child, child.part, inner, is_within=True)
+    if len(small) > 1:
+        before, after = (sum(_times(child)[which] for child in small) for which in (0, 1))
+        shares = [float(child.percent.value) for child in small if child.percent]
+        share = f"{sum(shares):.0f}%".replace("-0%", "0%") if shares else None
+        name = (swatch(OTHER), f"{len(small)} smaller parts")
+        yield _Row(name, (before, after), share, is_within=True)

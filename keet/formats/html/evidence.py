@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from keet.analysis.ledger import OF_RUN
 from keet.catalog import metric_named
 from keet.evidence import Evidence
-from keet.formats.html.markup import Content, Html, element, joined, scrolling
+from keet.formats.html.markup import Content, Html, element, joined, scrolling, table
+from keet.formatting import count_noun
 from keet.pages.figures import EvidenceFigure
 from keet.safe_text import one_line
 
@@ -19,30 +20,19 @@ def draw_evidence(block: EvidenceFigure) -> Html | None:
     cited = block.cited
     if not cited:
         return None
-    rows = with_sources(cited, {piece.id: piece for piece in block.known})
+    pieces = with_sources(cited, {piece.id: piece for piece in block.known})
     cited_ids = {piece.id for piece in cited}
+    sources = len(pieces) - len(cited_ids)
+    summary = f"Evidence: {count_noun(len(cited_ids), 'number')}"
+    ids = {piece.id: f"{block.anchor}-{number}" for number, piece in enumerate(pieces, 1)}
+    rows = [_row(piece, ids, is_source=piece.id not in cited_ids) for piece in pieces]
     return element(
         "details",
-        element("summary", _summary(len(cited_ids), len(rows) - len(cited_ids))),
-        _table(rows, cited_ids, block.anchor),
+        element("summary", summary + (f", computed from {sources} more" if sources else "")),
+        scrolling("Evidence", table(dict.fromkeys(_HEADINGS, ""), rows)),
         class_="fold evidence",
         data_print=True,
     )
-
-
-def _summary(cited: int, sources: int) -> str:
-    numbers = "1 number" if cited == 1 else f"{cited} numbers"
-    return f"Evidence: {numbers}" + (f", computed from {sources} more" if sources else "")
-
-
-def _table(rows: Sequence[Evidence], cited: Collection[str], prefix: str) -> Html:
-    ids = {piece.id: f"{prefix}-{number}" for number, piece in enumerate(rows, 1)}
-    table = element(
-        "table",
-        element("thead", element("tr", [element("th", name, scope="col") for name in _HEADINGS])),
-        element("tbody", [_row(piece, ids, is_source=piece.id not in cited) for piece in rows]),
-    )
-    return scrolling("Evidence", table)
 
 
 def with_sources(cited: Sequence[Evidence], known: Mapping[str, Evidence]) -> list[Evidence]:
@@ -72,19 +62,17 @@ def _row(piece: Evidence, ids: Mapping[str, str], *, is_source: bool) -> Html:
 
 def _origin(piece: Evidence, ids: Mapping[str, str]) -> Content:
     """ncu's name of a metric, or what the number was computed from."""
-    if piece.derived_from is None and _is_metric(piece.metric):
+    if piece.derived_from:
+        names = {name: element("code", one_line(name)) for name in piece.derived_from}
+        links = [
+            element("a", shown, href=f"#{ids[name]}") if name in ids else shown
+            for name, shown in names.items()
+        ]
+        return ["from ", joined(links, ", ")]
+    # A report may have it: ncu's names have two underscores, or the catalog knows them.
+    is_metric = "__" in piece.metric or metric_named(piece.metric) is not None
+    if piece.derived_from is None and is_metric:
         return element("code", one_line(piece.metric), class_="break")
-    if not piece.derived_from:
-        return _without_sources(piece)
-    return ["from ", joined(_links(dict.fromkeys(piece.derived_from), ids), ", ")]
-
-
-def _is_metric(name: str) -> bool:
-    """Whether a report may have it: ncu's names have two underscores, or the catalog knows them."""
-    return "__" in name or metric_named(name) is not None
-
-
-def _without_sources(piece: Evidence) -> str:
     if piece.metric == "sm_count":
         return "device attribute"
     if "(assumed)" in piece.label:
@@ -92,9 +80,3 @@ def _without_sources(piece: Evidence) -> str:
     if piece.id.rpartition("#")[2].rpartition(".")[2] == OF_RUN:
         return "computed by keet over several launches"
     return "computed by keet"
-
-
-def _links(names: Mapping[str, None], ids: Mapping[str, str]) -> Iterator[Html]:
-    for name in names:
-        shown = element("code", one_line(name))
-        yield element("a", shown, href=f"#{ids[name]}") if name in ids else shown

@@ -7,17 +7,17 @@ a list below the chart explains.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from math import ceil
 from string import ascii_uppercase
 
 from keet.documents.insights import ChangeDocument, SweepDocument
-from keet.formats.html.markup import Html, element, from_svg, joined, scrolling
-from keet.formats.svg.insights import ChartFrame, Standing, SweepChart
+from keet.formats.html.markup import Html, element, from_svg, joined, scrolling, table
+from keet.formats.svg.insights import ChartFrame, ChartStyle, Standing, SweepChart
 from keet.formats.svg.markup import text_width
 from keet.formatting import percent_text
 from keet.pages.figures import HistoryFigure, ReportsFigure, SweepFigure
-from keet.pages.insights import compared, mark_of, shown_history, time_text, unit_names
+from keet.pages.insights import compared, mark_of, time_text, unit_names
 from keet.safe_text import one_line
 
 _LEAST_STEP, _MOST_STEP = 20.0, 150.0
@@ -58,26 +58,13 @@ def letter(number: int) -> str:
     return ascii_uppercase[place] + (str(rounds) if rounds else "")
 
 
-class _Classes:
-    """Colours by class."""
-
-    most = 1_000
-
-    def bar(self, standing: Standing) -> Mapping[str, str]:
-        return {"class_": f"time-bar {standing}"}
-
-    def line(self, number: int) -> Mapping[str, str]:
-        return {"class_": f"unit {_ink(number)} dash-{number // _COLOURS % 3}"}
-
-    def dot(self, number: int) -> Mapping[str, str]:
-        return {"class_": f"dot {_ink(number)}"}
-
-    def label(self, number: int) -> Mapping[str, str]:
-        return {"class_": f"name {_ink(number)}"}
-
-
-def _ink(number: int) -> str:
-    return f"ink-{number % _COLOURS}"
+_CLASSES = ChartStyle(
+    most=1_000,
+    bar=lambda standing: {"class_": f"time-bar {standing}"},
+    line=lambda n: {"class_": f"unit ink-{n % _COLOURS} dash-{n // _COLOURS % 3}"},
+    dot=lambda n: {"class_": f"dot ink-{n % _COLOURS}"},
+    label=lambda n: {"class_": f"name ink-{n % _COLOURS}"},
+)
 
 
 def _frame(sweep: SweepDocument) -> ChartFrame:
@@ -96,26 +83,27 @@ def _label_width(sweep: SweepDocument) -> float:
     return min(max(text_width(text, 12) for pair in labels for text in pair) + 10, _MOST_STEP)
 
 
-def _labelled(sweep: SweepDocument, frame: ChartFrame) -> list[int]:
-    """As many points as labels have room for, at equal distances; the best is among them."""
-    count = len(sweep.points)
-    every = ceil(_label_width(sweep) * count / (frame.right - frame.left) - 1e-6)
-    return list(range((sweep.best or 0) % every, count, every))
-
-
 def _drawing(sweep: SweepDocument) -> Html:
     frame = _frame(sweep)
     units = unit_names(sweep)
     room = max((text_width(unit, 12) for unit in units), default=0.0) + 28
     width, height = round(frame.right + room), round(frame.bottom + _FOOT)
-    chart = SweepChart(sweep, frame, _Classes(), _labelled(sweep, frame))
+    # As many points as labels have room for, at equal distances; the best is among them.
+    count = len(sweep.points)
+    every = ceil(_label_width(sweep) * count / (frame.right - frame.left) - 1e-6)
+    labelled = range((sweep.best or 0) % every, count, every)
+    chart = SweepChart(sweep, frame, _CLASSES, labelled)
     drawn = [*chart.times(), *(chart.shares() if units else ()), *chart.axis()]
+    what = f"time per {sweep.work_unit}" if sweep.work_unit else "time"
+    words = "share of peak over the elapsed cycles"
+    heading = element("text", words, x="0", y=f"{frame.top - 14:.0f}", class_="heading")
     return element(
         "svg",
         element("title", one_line(f"{sweep.kernel} over {sweep.knob}")),
         *_change_marks(chart),
         from_svg("".join(drawn)),
-        *_headings(sweep, frame),
+        element("text", one_line(what), x="0", y="14", class_="heading"),
+        heading if frame.share else None,
         *_columns(chart),
         viewBox=f"0 0 {width} {height}",
         width=width,
@@ -123,14 +111,6 @@ def _drawing(sweep: SweepDocument) -> Html:
         role="img",
         class_="sweep-drawing",
     )
-
-
-def _headings(sweep: SweepDocument, frame: ChartFrame) -> Iterator[Html]:
-    what = f"time per {sweep.work_unit}" if sweep.work_unit else "time"
-    yield element("text", one_line(what), x="0", y="14", class_="heading")
-    if frame.share:
-        words = "share of peak over the elapsed cycles"
-        yield element("text", words, x="0", y=f"{frame.top - 14:.0f}", class_="heading")
 
 
 def _change_marks(chart: SweepChart) -> Iterator[Html]:
@@ -147,16 +127,11 @@ def _columns(chart: SweepChart) -> Iterator[Html]:
     """One area per point over its bar and dots, for hover, touch and the keyboard."""
     frame = chart.frame
     step = chart.x(1) - chart.x(0)
+    y, height = f"{frame.head:.0f}", f"{frame.bottom - frame.head + 22:.0f}"
     for i in range(len(chart.sweep.points)):
-        yield element(
-            "rect",
-            element("title", "\n".join(_tip(chart.sweep, i))),
-            x=f"{chart.x(i) - step / 2:.1f}",
-            y=f"{frame.head:.0f}",
-            width=f"{step:.1f}",
-            height=f"{frame.bottom - frame.head + 22:.0f}",
-            class_="column",
-        )
+        title = element("title", "\n".join(_tip(chart.sweep, i)))
+        x, width = f"{chart.x(i) - step / 2:.1f}", f"{step:.1f}"
+        yield element("rect", title, x=x, y=y, width=width, height=height, class_="column")
 
 
 def _tip(sweep: SweepDocument, i: int) -> Iterator[str]:
@@ -208,8 +183,7 @@ def _changes(sweep: SweepDocument) -> Html | None:
 
 def draw_history(figure: HistoryFigure) -> Html:
     """Bars per file around the change."""
-    change = figure.change
-    shown = shown_history(change)
+    change, shown = figure.change, figure.shown
     rest = len(change.history) - len(shown)
     caption = f"One bar per file, by date, from zero; {one_line(change.device)}."
     more = f" {rest:,} files further from the change are not shown." if rest else ""
@@ -242,15 +216,11 @@ def _bar(change: ChangeDocument, i: int, left: float, step: float, longest: floa
     dated = change.history[i]
     tall = (_HISTORY_HEIGHT - _LABELS) * dated.time_us / longest
     words = [dated.created, f"time {time_text(dated.time_us)}", f"{dated.path} #{dated.launch}"]
-    return element(
-        "rect",
-        element("title", "\n".join(map(one_line, words))),
-        x=f"{left + 0.1 * step:.2f}%",
-        y=f"{_HISTORY_HEIGHT - tall:.1f}",
-        width=f"{0.8 * step:.2f}%",
-        height=f"{tall:.1f}",
-        class_="time-bar before" if i <= change.last_before else "time-bar after",
-    )
+    title = element("title", "\n".join(map(one_line, words)))
+    x, y = f"{left + 0.1 * step:.2f}%", f"{_HISTORY_HEIGHT - tall:.1f}"
+    width, height = f"{0.8 * step:.2f}%", f"{tall:.1f}"
+    look = f"time-bar {'before' if i <= change.last_before else 'after'}"
+    return element("rect", title, x=x, y=y, width=width, height=height, class_=look)
 
 
 def _end_label(words: str, cut: float, *, is_before: bool) -> Html:
@@ -276,19 +246,12 @@ def draw_reports(figure: ReportsFigure) -> Html:
         more = f" and {len(ids) - _MOST_LINKS:,} more" if len(ids) > _MOST_LINKS else None
         name = element("th", element("code", one_line(path), class_="break"), scope="row")
         rows.append(element("tr", name, element("td", joined(links, ", "), more), id=anchor))
-    head = element("tr", *(element("th", name, scope="col") for name in ("report", "named in")))
-    table = element(
-        "table",
-        element("thead", head),
-        element("tbody", rows),
-        data_sortable=True,
-        data_filter=True,
-    )
+    shown = table({"report": "", "named in": ""}, rows, data_sortable=True, data_filter=True)
     command = "keet explain REPORT --format html -o page.html"
     return element(
         "section",
         element("h2", f"Reports named on this page ({len(rows):,})", id="reports"),
         element("p", "To see one of them in full: ", element("code", command)),
-        scrolling("Reports named on this page", table),
+        scrolling("Reports named on this page", shown),
         class_="cited-reports",
     )

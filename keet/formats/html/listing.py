@@ -8,10 +8,16 @@ from typing import NamedTuple
 
 from keet.analysis.code_names import line_text
 from keet.analysis.examined import first_wait
-from keet.analysis.source_lines import Hotspots, Spot, find_hotspots, source_line
-from keet.evidence import Sentence, counted
-from keet.explanation.explanation_types import LaunchExplanation
-from keet.formats.html.markup import STEPS, Content, Html, element, fragment, joined, unbroken
+from keet.analysis.source_lines import Hotspots, Spot, source_line
+from keet.formats.html.markup import (
+    STEPS,
+    Content,
+    Html,
+    element,
+    fragment,
+    joined,
+    small_print,
+)
 from keet.formats.html.source_lines import line_panel, reasons_of_all
 from keet.formats.html.source_rows import (
     OF_ID,
@@ -27,12 +33,11 @@ from keet.formats.html.source_rows import (
     spot_share,
     total_share,
 )
-from keet.formatting import capitalized, count_noun, share_cell
-from keet.pages.anchors import Anchors
+from keet.formatting import count_noun, share_cell
 from keet.pages.figures import ListingFigure
-from keet.pages.hotspots import chance_error, hotspots_notes, hotspots_summary, mix_text
+from keet.pages.hotspots import mix_text
 from keet.pages.source_text import around, indentation, runs
-from keet.profile import Absent, Location
+from keet.profile import Location
 from keet.profile.names import file_name
 from keet.safe_text import one_line
 
@@ -53,7 +58,9 @@ class SourceFile:
         self._length = len(self._lines)
         self._named = {*data.files[file].named}
         self._shown = frozenset(extent.numbers)
-        self._code = self._texts(extent.numbers)
+        texts = {n: self._lines[n - 1].expandtabs(TAB) for n in extent.numbers if n <= self._length}
+        indent = indentation(texts.values())
+        self._code = {number: text[indent:].rstrip() for number, text in texts.items()}
         self._cells: dict[int, Html] = {}
         self._rows: dict[int, Html | None] = {}
         self.open_line: int | None = None
@@ -117,8 +124,11 @@ class SourceFile:
             if is_seen or len(numbers) <= _FOLDED_FROM:
                 yield body
             else:
-                summary = element("summary", self._folded_text(numbers))
-                yield element("details", summary, body, class_="cold")
+                ran = sum(n in self._spots for n in numbers)
+                why = f"{count_noun(ran, 'executed line')}, no samples"
+                why = why if ran else "not executed by this kernel"
+                text = f"lines {numbers[0]:,} to {numbers[-1]:,} ({why})"
+                yield element("details", element("summary", text), body, class_="cold")
             before = numbers[-1]
 
     def _gap(self, before: int | None, number: int) -> Content:
@@ -127,19 +137,6 @@ class SourceFile:
             return None
         return element("p", f"lines {before + 1:,} to {number - 1:,} left out", class_="gap")
 
-    def _texts(self, numbers: Sequence[int]) -> Mapping[int, str]:
-        """The text of the lines, without their common indentation."""
-        texts = {n: self._lines[n - 1].expandtabs(TAB) for n in numbers if n <= self._length}
-        indent = indentation(texts.values())
-        return {number: text[indent:].rstrip() for number, text in texts.items()}
-
-    def _folded_text(self, numbers: Sequence[int]) -> str:
-        ran = sum(n in self._spots for n in numbers)
-        lines = f"lines {numbers[0]:,} to {numbers[-1]:,}"
-        if not ran:
-            return f"{lines} (not executed by this kernel)"
-        return f"{lines} ({count_noun(ran, 'executed line')}, no samples)"
-
     def _parts(self, numbers: Sequence[int]) -> Iterator[Content]:
         """Rows and plain text, with a note where lines are left out between them."""
         before = None
@@ -147,7 +144,8 @@ class SourceFile:
             yield self._gap(before, run[0])
             for is_row, own in groupby(run, self._rows.__contains__):
                 lines = list(own)
-                yield [self._row(n) for n in lines] if is_row else self._text(lines)
+                rows = map(self._row if is_row else self._item, lines)
+                yield [*rows] if is_row else element("ol", rows, class_="text", start=lines[0])
             before = run[-1]
 
     def _row(self, number: int) -> Html:
@@ -162,9 +160,6 @@ class SourceFile:
         if code is None and spot is not None:
             code = element("span", mix_text(self._data.row(spot).purposes), class_="muted")
         return [code, [[" ", badge] for badge in badges(self._data, mentions)]]
-
-    def _text(self, numbers: Sequence[int]) -> Html:
-        return element("ol", [self._item(n) for n in numbers], class_="text", start=numbers[0])
 
     def _item(self, number: int) -> Html:
         if (self._file, number) not in self._data.anchored:
@@ -251,7 +246,12 @@ class _Filling:
         if _size(whole) <= room and _size(sass) <= self._for_sass:
             self._for_sass -= _size(sass)
             return whole, True
-        brief = element("div", facts, _command(self._data, spot.location), class_="inside")
+        where = one_line(line_text(spot.location))
+        what = f"--line {where}" if spot.location else "--by instruction"
+        command = f"keet hotspots REPORT --launch {self._data.launch.id} {what}"
+        left = "SASS left out for the size of the page: "
+        told = element("p", left, element("code", command))
+        brief = element("div", facts, told, class_="inside")
         return (brief if _size(brief) <= room else None), False
 
     def _file_of(self, line: Location) -> SourceFile | None:
@@ -290,12 +290,6 @@ def _size(html: Html) -> int:
     return len(html) if html.isascii() else len(html.encode("utf-8", "backslashreplace"))
 
 
-def _command(data: SourceData, line: Location | None) -> Html:
-    what = f"--line {one_line(line_text(line))}" if line else "--by instruction"
-    command = f"keet hotspots REPORT --launch {data.launch.id} {what}"
-    return element("p", "SASS left out for the size of the page: ", element("code", command))
-
-
 # --- the listing
 
 _HOTTEST = 5
@@ -303,8 +297,6 @@ _LEAST = 0.01
 """Share of the samples below which a line is not mentioned."""
 _TEXT = 0.5
 """Share of a listing's room that source text may take, if text is counted. A judgement."""
-_FEW = 1_000
-"""Samples below which chance moves the shares by whole percents."""
 
 
 class Listing(NamedTuple):
@@ -318,37 +310,19 @@ class Listing(NamedTuple):
 
 
 def draw_listing(block: ListingFigure) -> Html:
-    listing = source_listing(block.each, block.anchors, block.room, counts_text=block.counts_text)
-    if isinstance(listing, Absent):
-        reason, remedy = map(capitalized, listing)
-        return element("p", unbroken(f"{reason}. {remedy}."))
-    return listing.html
+    return source_listing(block).html
 
 
-def source_listing(
-    each: LaunchExplanation,
-    anchors: Anchors,
-    room: int,
-    *,
-    counts_text: bool = False,
-    hotspots: Hotspots | Absent | None = None,
-) -> Listing | Absent:
-    """The listing, or why the report has none.
-
-    `room`: bytes for rows and for what they show when they are opened. The hottest lines get theirs
-    first. `counts_text`: the text of the files has to fit too. `hotspots`: of this launch, where
-    they were found before.
-    """
-    found = hotspots or find_hotspots(each.launch, table=each.view.table)
-    if isinstance(found, Absent):
-        return found
-    data = SourceData(each, found, anchors)
+def source_listing(block: ListingFigure) -> Listing:
+    """The hottest lines get their rows, and what these show when they are opened, first."""
+    found, room = block.hotspots, block.room
+    data = SourceData(block.each, found, block.anchors)
     if found.by == "instruction":
-        from keet.formats.html.source_instructions import instruction_rows
+        from keet.formats.html.source_instructions import InstructionListing
 
-        rows, note = instruction_rows(data, room)
-        return Listing(_listing(data, [rows], note), frozenset(), note)
-    if counts_text:
+        rows, note = InstructionListing(data, room).drawn()
+        return Listing(_listing(block, data, [rows], note), frozenset(), note)
+    if block.counts_text:
         data.extents, used = extents_within(data.files, round(room * _TEXT))
         room -= used
     else:
@@ -357,16 +331,16 @@ def source_listing(
     filled = _Filling(data, files, room)
     blocks = [file.block() for file in files.values()]
     note = filled.left_out()
-    whole = _listing(data, [blocks, _unplaced(data, filled.unplaced)], note)
+    whole = _listing(block, data, [blocks, _unplaced(data, filled.unplaced)], note)
     return Listing(whole, data.anchored, note)
 
 
-def _listing(data: SourceData, blocks: Sequence[Content], note: str) -> Html:
+def _listing(block: ListingFigure, data: SourceData, blocks: Sequence[Content], note: str) -> Html:
     return element(
         "div",
-        _hottest(data),
-        [element("p", text, class_="note warn") for text in _warnings(data.found)],
-        [element("p", text, class_="note") for text in _missing(data)],
+        _hottest(block, data),
+        [element("p", text, class_="note warn") for text in block.warnings],
+        [element("p", text, class_="note") for text in block.notes],
         legend(reasons_of_all(data.found.rows)),
         _touched(data.found),
         element("div", element("div", blocks), class_="files"),
@@ -380,14 +354,18 @@ def _listing(data: SourceData, blocks: Sequence[Content], note: str) -> Html:
 # --- what stands above and below the listing
 
 
-def _hottest(data: SourceData) -> Html:
+def _hottest(block: ListingFigure, data: SourceData) -> Html:
     """`Hottest: k.cu:31 41.0%, …`, and what was counted."""
-    links = [
-        fragment(link, " ", spot_share(spot), _ended(data, spot))
-        for spot in data.found.rows[:_HOTTEST]
-        if (spot.share or 0.0) >= _LEAST and (link := _row_link(data, spot.location, spot.address))
-    ]
-    counted = f"{hotspots_summary(data.found)}.{_without_line(data)}"
+    links = []
+    for spot in data.found.rows[:_HOTTEST]:
+        link: Content = data.line_link(spot.location) if spot.location else None
+        link = link if spot.address is None else data.address_link(spot.address)
+        if link and (spot.share or 0.0) >= _LEAST:
+            links.append(fragment(link, " ", spot_share(spot), _ended(data, spot)))
+    counted = f"{block.summary}."
+    unplaced = data.unplaced if data.found.by == "line" else None
+    if unplaced and (unplaced.share or 0.0) >= _LEAST:
+        counted += f" {spot_share(unplaced)} of {data.shares_of} have no source line."
     if not links:
         return element("p", counted)
     return element("p", element("b", "Hottest: "), joined(links, ", "), f". {counted}")
@@ -413,56 +391,7 @@ def _touched(found: Hotspots) -> Content:
         "Sectors (32 bytes each) are those that accesses touch, before hits in L1; not the traffic "
         "of L2 or DRAM. Excess: beyond those that contiguous addresses would need."
     )
-    return element("p", element("small", text), class_="muted")
-
-
-def _without_line(data: SourceData) -> str:
-    spot = data.unplaced if data.found.by == "line" else None
-    if spot is None or (spot.share or 0.0) < _LEAST:
-        return ""
-    return f" {spot_share(spot)} of {data.shares_of} have no source line."
-
-
-def _row_link(data: SourceData, line: Location | None, address: int | None) -> Content:
-    if address is not None:
-        return data.address_link(address)
-    return data.line_link(line) if line else None
-
-
-def _warnings(found: Hotspots) -> Iterator[str]:
-    """Why the shares may be misleading."""
-    if found.partial:
-        text, remedy = found.partial.text.capitalized(), found.partial.remedy
-        yield Sentence("{text}; {remedy}.", text=text, remedy=remedy)
-    if few := few_samples(found):
-        yield few
-    if found.ranked_by != "samples":
-        yield "The report has no warp samples: shares are of executed warp instructions."
-
-
-def few_samples(found: Hotspots) -> str | None:
-    """The sampling error of the hottest row's share, if it is one percentage point or more."""
-    leading = found.rows[0].share if found.rows else None
-    if found.ranked_by != "samples" or found.total >= _FEW or not leading:
-        return None
-    points = round(100 * chance_error(leading, found.total))
-    if not points:
-        return None
-    return Sentence(
-        "Only {total:,d} samples: the share of the hottest row may be off by up to about {points} "
-        "by chance, more if samples of different SMs are not independent.",
-        total=found.number("all samples", found.total),
-        points=counted(found.number("error of the hottest share", points), "percentage point"),
-    )
-
-
-def _missing(data: SourceData) -> Iterator[str]:
-    """What the report does not have, and how to get it."""
-    for text in hotspots_notes(data.launch, data.found, data.text):
-        yield f"{capitalized(text)}."
-    absent = data.each.view.code_absent
-    if absent is not None:
-        yield f"Machine code not analysed: {absent.reason}; {absent.remedy}."
+    return small_print(text)
 
 
 def _unplaced(data: SourceData, panel: Html | None) -> Content:

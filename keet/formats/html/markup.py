@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import TypeAlias, final
 
@@ -161,20 +161,35 @@ def unbroken(text: str) -> Html:
     """Text whose options (`-G`, `--section`) are not broken behind their hyphens."""
     if "-" not in text:
         return fragment(text)
-    parts = _OPTION.split(text)
-    return fragment(
-        [
-            element("span", part, class_="unbroken") if i % 2 else part
-            for i, part in enumerate(parts)
-        ]
-    )
+    parts: list[Content] = [*_OPTION.split(text)]
+    parts[1::2] = [element("span", part, class_="unbroken") for part in parts[1::2]]
+    return fragment(parts)
 
 
-def scrolling(label: str, content: Html) -> Html:
-    """Wide content in a box that scrolls and can be reached with the keyboard."""
+def table(
+    heads: Mapping[str, str], rows: Content, foot: Content = None, **attributes: object
+) -> Html:
+    """A row of headings above the others. `heads`: with the class of each, if it has one."""
+    names = [element("th", name, scope="col", class_=kind or None) for name, kind in heads.items()]
     return element(
-        "div", content, class_="scroll", tabindex="0", role="region", aria_label=one_line(label)
+        "table",
+        element("thead", element("tr", names)),
+        element("tbody", rows),
+        element("tfoot", foot) if foot else None,
+        **attributes,
     )
+
+
+def small_print(text: str) -> Html:
+    """A paragraph of small letters."""
+    return element("p", element("small", text), class_="muted")
+
+
+def scrolling(label: str, *content: Content, tag: str = "div", kind: str = "scroll") -> Html:
+    """Wide content in a box that scrolls and can be reached with the keyboard. `kind`: its
+    class."""
+    name = one_line(label)
+    return element(tag, *content, class_=kind, tabindex="0", role="region", aria_label=name)
 
 
 def meter(share_pct: float) -> Html:
@@ -183,11 +198,7 @@ def meter(share_pct: float) -> Html:
     return element("svg", bar, class_="meter", width=128, height=4, aria_hidden="true")
 
 
-def heat_step(share: float | None) -> int:
-    """From 0 (nothing to see) to 8."""
-    return bisect_right(STEPS, share or 0.0)
-
-
 def heat_class(share: float | None) -> str | None:
-    step = heat_step(share)
+    """`heat-1` to `heat-8`; None: nothing to see."""
+    step = bisect_right(STEPS, share or 0.0)
     return f"heat-{step}" if step else None

@@ -25,7 +25,7 @@ _ASSETS = Path(__file__).with_name("assets")
 
 def page(title: str, top: Content, *body: Content, footer: Sequence[Content] = ()) -> str:
     """A whole HTML document. `title`: what browsers show in tabs and histories. `top`: its bar."""
-    style, script = _style(), _script()
+    style, script = _assets(STYLES, "css"), _assets(SCRIPTS, "js")
     policy = (
         f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; "
         "img-src data:; base-uri 'none'; form-action 'none'"
@@ -74,18 +74,9 @@ def _hash(text: str) -> str:
 
 
 @cache
-def _style() -> str:
-    return "\n" + "".join(_asset(f"{name}.css") for name in STYLES)
-
-
-@cache
-def _script() -> str:
-    return "\n" + "".join(_asset(f"{name}.js") for name in SCRIPTS)
-
-
-def _asset(name: str) -> str:
+def _assets(names: Sequence[str], kind: str) -> str:
     """ASCII without an end tag, so that neither escaping nor a parser changes it."""
-    text = (_ASSETS / name).read_bytes().decode("ascii")
-    if "</" in text:
-        raise ValueError(f"{name} holds an end tag, which would end its element")
-    return text
+    files = [(_ASSETS / f"{name}.{kind}").read_bytes().decode("ascii") for name in names]
+    if any("</" in text for text in files):
+        raise ValueError(f"a file of {kind} holds an end tag, which would end its element")
+    return "\n" + "".join(files)

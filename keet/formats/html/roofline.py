@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from keet.analysis.roofline.launch_roofline import LaunchRoofline, find_roofline
-from keet.documents.roofline import CeilingDocument, RooflineLaunch
+from keet.documents.roofline import RooflineLaunch
 from keet.evidence import Sentence, constant
 from keet.formats.html.account import share_bar
-from keet.formats.html.markup import Content, Html, element, from_svg, scrolling
+from keet.formats.html.markup import Content, Html, element, from_svg, scrolling, small_print, table
 from keet.formats.svg.roofline import EMPTY, by_device, longest
 from keet.formats.svg.roofline_plot import (
     LEVEL_NAMES,
@@ -20,7 +20,9 @@ from keet.formats.svg.roofline_plot import (
     Plot,
     Roof,
     Titles,
+    dram_intensity,
     rate_words,
+    why_no_nearest,
 )
 from keet.formatting import capitalized
 from keet.pages.capture import range_text
@@ -49,7 +51,7 @@ def draw_roofline(block: RooflineFigure) -> Html:
     rooflines = [roofline for own in shown.values() for roofline in own]
     missing = [*map(capitalized, absences(rooflines))]
     told = [_clock_note(rooflines), *(f"{text}." for text in missing)]
-    notes = [element("p", element("small", text), class_="muted") for text in told if text]
+    notes = [small_print(text) for text in told if text]
     return element("div", charts, notes, class_="roofline")
 
 
@@ -63,7 +65,7 @@ def _small(roofline: LaunchRoofline) -> Html:
         chart = [element("p", _legend(plot), class_="muted marks"), _drawing(plot, "small", words)]
     told = [*(f"Note: {note}." for note in roofline.notes), _clock_note(one)]
     told += [f"{capitalized(text)}." for text in absences(one)]
-    notes = [element("p", element("small", text), class_="muted") for text in told if text]
+    notes = [small_print(text) for text in told if text]
     summary = element("summary", "Roofline as a table")
     fold = element("details", summary, _table(one, {}), notes, class_="fold")
     return element("div", chart, element("p", roofline.reading), fold, class_="roofline")
@@ -134,18 +136,15 @@ def _drawing(plot: Plot, kind: str, words: str) -> Html:
 
 def _legend(plot: Plot) -> Content:
     """Which mark stands for which level: by shape as well as by colour."""
-    drawn = {level for row in plot.rows for level in row.points}
-    names = {level: label for level, label in LEVEL_NAMES.items() if level in drawn}
+    names = plot.level_names
     if not names:
         return None
-    return [element("span", "Marks, at the bytes of:"), *(_key(*pair) for pair in names.items())]
-
-
-def _key(level: str, label: str) -> Html:
-    mark = element(
-        "svg", from_svg(SHAPES[level](7.0, 7.0, 5.0)), width=14, height=14, aria_hidden="true"
-    )
-    return element("span", mark, label, class_="mark-key")
+    keys = []
+    for level, label in names.items():
+        mark = from_svg(SHAPES[level](7.0, 7.0, 5.0))
+        drawn = element("svg", mark, width=14, height=14, aria_hidden="true")
+        keys.append(element("span", drawn, label, class_="mark-key"))
+    return [element("span", "Marks, at the bytes of:"), *keys]
 
 
 # --- what marks say
@@ -202,25 +201,23 @@ def _nearest_line(roofline: RooflineLaunch) -> Iterator[str]:
 
 
 def _table(rooflines: Sequence[RooflineLaunch], links: Mapping[int, str]) -> Html:
-    heads = ("#", "Kernel", "Time", "Arithmetic", "Per DRAM byte", "Nearest ceiling")
-    numbers = {"#", "Time", "Per DRAM byte"}
-    head = [
-        element("th", name, scope="col", class_="number" if name in numbers else None)
-        for name in heads
-    ]
-    table = element(
-        "table",
-        element("thead", element("tr", head)),
-        element("tbody", [_row(roofline, links) for roofline in rooflines]),
-        data_sortable=len(rooflines) > 1,
-    )
-    return scrolling("Roofline as a table", table)
+    heads = {
+        "#": "number",
+        "Kernel": "",
+        "Time": "number",
+        "Arithmetic": "",
+        "Per DRAM byte": "number",
+        "Nearest ceiling": "",
+    }
+    rows = [_row(roofline, links) for roofline in rooflines]
+    shown = table(heads, rows, data_sortable=len(rooflines) > 1)
+    return scrolling("Roofline as a table", shown)
 
 
 def _row(roofline: RooflineLaunch, links: Mapping[int, str]) -> Html:
     lead = roofline.lead_ceiling
     duration = roofline.duration
-    at_dram = next((e for e in roofline.lead_intensities() if e.level == "dram"), None)
+    per_byte = dram_intensity(roofline)
     name = element("code", one_line(roofline.kernel))
     link = links.get(roofline.id)
     share = lead.share if lead else ""
@@ -228,47 +225,28 @@ def _row(roofline: RooflineLaunch, links: Mapping[int, str]) -> Html:
         "tr",
         _number(str(roofline.id), roofline.id),
         element("td", element("a", name, href=link) if link else name),
-        _number(str(duration) if duration else "-", duration.value if duration else ""),
+        _number(str(duration), duration.value) if duration else _number("-", ""),
         element("td", rate_words(roofline), data_value=share),
-        _number(
-            format_number(at_dram.value) if at_dram else "-",
-            at_dram.value if at_dram else "",
-        ),
+        _number("-", "") if per_byte is None else _number(format_number(per_byte), per_byte),
         _nearest(roofline),
     )
 
 
 def _number(text: str, value: object) -> Html:
-    return element("td", text, class_="number", data_value=_exact(value))
-
-
-def _exact(value: object) -> str:
-    """`element` would round floats."""
-    return str(value)
+    return element("td", text, class_="number", data_value=str(value))
 
 
 def _nearest(roofline: RooflineLaunch) -> Html:
     if not roofline.nearest:
-        words = "none: nothing done" if roofline.ceilings else "not measured"
-        return element("td", words, class_="muted", data_value="")
+        return element("td", why_no_nearest(roofline), class_="muted", data_value="")
     nearest = roofline.nearest_ceilings
     first, labels = nearest[0], ", ".join(ceiling.label for ceiling in nearest)
-    text = Sentence(
-        "{reached:.0f} {labels}{by_bytes}",
-        reached=first.reached,
-        labels=labels,
-        by_bytes=_by_bytes(nearest),
-    )
-    words = element("span", text)
-    shown = element("div", share_bar(first.share), words, class_="nearest")
-    return element("td", shown, data_value=first.share)
-
-
-def _by_bytes(nearest: Sequence[CeilingDocument]) -> str:
-    """A note if a stage of the memory is busier than its bytes suggest."""
+    words = Sentence("{reached:.0f} {labels}", reached=first.reached, labels=labels)
+    # A stage of a memory may be busier than its bytes suggest.
     stages = (ceiling.busiest for ceiling in nearest if ceiling.kind == "memory")
     busiest = max(filter(None, stages), key=lambda stage: stage.busy_pct, default=None)
-    if busiest is None:
-        return ""
-    part, busy = busiest.part, busiest.evidence
-    return Sentence(" by bytes; {part} is {busy:.0f} busy", part=part, busy=busy)
+    if busiest:
+        text = "{words} by bytes; {part} is {busy:.0f} busy"
+        words = Sentence(text, words=words, part=busiest.part, busy=busiest.evidence)
+    shown = element("div", share_bar(first.share), element("span", words), class_="nearest")
+    return element("td", shown, data_value=first.share)

@@ -46,12 +46,7 @@ _DEEPEST = 4
 """Nested loops that are shown by indentation; deeper ones are not indented further."""
 
 
-def instruction_rows(data: SourceData, room: int) -> tuple[Html, str]:
-    """The listing, and what was left out."""
-    return _Instructions(data, room).listing()
-
-
-class _Instructions:
+class InstructionListing:
     def __init__(self, data: SourceData, room: int) -> None:
         self._data = data
         self._spots: Mapping[int, Spot] = {
@@ -76,27 +71,24 @@ class _Instructions:
             found |= new
         return found
 
-    def listing(self) -> tuple[Html, str]:
+    def drawn(self) -> tuple[Html, str]:
+        """The listing, and what was left out."""
         shown = [address for address in self._order if address in self._data.listed]
         rows = list(self._stretches(shown))
         top = heads("offset", self._data.found.ranked_by, "instruction")
         whole = element(
             "div", top, rows, class_="rows by-instruction", role="group", aria_label="Instructions"
         )
-        left = len(self._order) - len(shown)
-        return element("section", element("h4", "Instructions (SASS)"), whole, class_="file"), (
-            self._left_out(left)
-        )
+        section = element("section", element("h4", "Instructions (SASS)"), whole, class_="file")
+        return section, self._left_out(len(self._order) - len(shown))
 
     def _left_out(self, left: int) -> str:
         parts = []
         if left:
-            share = sum(
-                s.share or 0.0 for a, s in self._spots.items() if a not in self._data.listed
-            )
-            parts.append(
-                f"{left:,} instructions ({share_cell(share)} of all {self._data.shares_of})"
-            )
+            listed = self._data.listed
+            shares = [s.share or 0.0 for a, s in self._spots.items() if a not in listed]
+            share = share_cell(sum(shares))
+            parts.append(f"{left:,} instructions ({share} of all {self._data.shares_of})")
         if closed := len(self._data.listed) - len(self._panels):
             parts.append(f"details of {closed:,} instructions")
         if not parts:
@@ -112,20 +104,13 @@ class _Instructions:
         seen = {shown[n - 1] for n in around(hot, _CONTEXT, len(shown))}
         for is_seen, own in groupby(shown, seen.__contains__):
             addresses = list(own)
-            body = list(self._rows(addresses))
+            body = [(self._loop_text(address), self._row(address)) for address in addresses]
             if is_seen or len(addresses) <= _FOLDED_FROM:
                 yield body
                 continue
             share = sum(self._spots[each].share or 0.0 for each in addresses)
             text = f"{len(addresses)} instructions ({share_cell(share)} of {self._data.shares_of})"
             yield element("details", element("summary", text), body, class_="cold")
-
-    def _rows(self, addresses: Sequence[int]) -> Iterator[Content]:
-        for address in addresses:
-            loop = self._loop_starts.get(address)
-            if loop is not None:
-                yield self._loop_text(loop)
-            yield self._row(address)
 
     def _row(self, address: int) -> Html:
         data, spot = self._data, self._spots[address]
@@ -151,16 +136,19 @@ class _Instructions:
             code.program.code[flow.blocks[loop.header].start].address: loop for loop in flow.loops
         }
 
-    def _loop_text(self, loop: Loop) -> Content:
-        by_line = self._data.by_line
-        if by_line is None:
+    def _loop_text(self, address: int) -> Content:
+        """Of the loop that begins there."""
+        by_line, loop = self._data.by_line, self._loop_starts.get(address)
+        if by_line is None or loop is None:
             return None
         label, text = loop_item(by_line.loop(loop), self._data.offset, has_line=False)
         return element("p", element("b", label), f" {text}", class_="gap")
 
+    def _position(self, address: int) -> int | None:
+        return self._data.code.program.positions.get(address) if self._data.code else None
+
     def _depth(self, address: int) -> int:
-        code = self._data.code
-        position = code.program.positions.get(address) if code else None
+        code, position = self._data.code, self._position(address)
         if code is None or position is None:
             return 0
         flow = code.program.flow
@@ -183,7 +171,10 @@ class _Instructions:
 
     def _facts(self, address: int, spot: Spot) -> Iterator[Fact]:
         yield from cost_facts(self._data, spot)
-        yield from self._drain(address, spot)
+        code, position = self._data.code, self._position(address)
+        is_drained = "drain" in spot.samples_by_reason
+        if is_drained and code and position is not None and is_behind_exit(code, position):
+            yield "Drain", BEHIND_EXIT
         if waiting := self._awaited.get(address):
             listed = [
                 (self._data.address_link(where), reason, samples)
@@ -200,14 +191,6 @@ class _Instructions:
         for each in self._data.row(spot).purposes:
             yield "Purpose", one_line(each.purpose)
         yield from traffic_facts(spot)
-
-    def _drain(self, address: int, spot: Spot) -> Iterator[Fact]:
-        code = self._data.code
-        position = code.program.positions.get(address) if code else None
-        if code is None or position is None or "drain" not in spot.samples_by_reason:
-            return
-        if is_behind_exit(code, position):
-            yield "Drain", BEHIND_EXIT
 
     @cached_property
     def _awaited(self) -> Mapping[int, Counter[tuple[int, str]]]:

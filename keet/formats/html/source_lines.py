@@ -13,7 +13,7 @@ from keet.analysis.hardware.rates import SECTOR
 from keet.analysis.source_lines import InstructionTable, Spot
 from keet.catalog import stalls
 from keet.evidence import Evidence, Sentence, constant, counted
-from keet.formats.html.markup import Content, Html, element, heat_class, joined
+from keet.formats.html.markup import Content, Html, element, heat_class, joined, scrolling
 from keet.formats.html.source_rows import (
     FEW_IN_ROW,
     Mention,
@@ -118,9 +118,7 @@ def sass_block(rows: Sequence[SassRow], samples: int, label: str) -> Html:
         whole = [text, row.wait] if row.wait else text.rstrip()
         heat = heat_class(row.samples / samples) if row.samples and samples else None
         lines += [element("mark", whole, class_=heat) if heat else whole, "\n"]
-    return element(
-        "pre", lines, class_="sass scroll", tabindex="0", role="region", aria_label=label
-    )
+    return scrolling(label, lines, tag="pre", kind="sass scroll")
 
 
 def _columns(rows: Sequence[SassRow]) -> list[list[str]]:
@@ -213,17 +211,12 @@ def _reasons(data: SourceData, spot: Spot) -> Iterator[Html]:
     for rank, reason in enumerate([*counts][:_REASONS]):
         stall = known[reason]
         words = f"wait for {stall.waits_for}" if stall.counts_as_stall else stall.waits_for
-        yield element(
-            "li",
-            swatch(group_of(reason)),
-            " ",
-            element("b", reason_text(spot, reason)),
-            None
-            if is_shared
-            else Sentence(" ({samples})", samples=counted(counts[reason], "sample")),
-            data.linked_awaits(first_wait(waits, reason), spot),
-            element("span", f": {words}", class_="muted") if rank < _IN_WORDS else None,
-        )
+        name = element("b", reason_text(spot, reason))
+        samples = Sentence(" ({samples})", samples=counted(counts[reason], "sample"))
+        awaited = data.linked_awaits(first_wait(waits, reason), spot)
+        said = element("span", f": {words}", class_="muted") if rank < _IN_WORDS else None
+        few = None if is_shared else samples
+        yield element("li", swatch(group_of(reason)), " ", name, few, awaited, said)
     rest = [*counts.values()][_REASONS:]
     if rest and spot.samples:
         count = sum(rest)
@@ -237,14 +230,14 @@ def _reasons(data: SourceData, spot: Spot) -> Iterator[Html]:
 
 
 def _findings(data: SourceData, mentions: Sequence[Mention]) -> Iterator[Fact]:
-    if mentions:
-        links = [
-            [
-                data.finding_link(each, f"{each.number}. {one_line(each.finding.title)}"),
-                f" ({each.share})" if each.share else None,
-            ]
-            for each in mentions
+    links = [
+        [
+            data.finding_link(each, f"{each.number}. {one_line(each.finding.title)}"),
+            f" ({each.share})" if each.share else None,
         ]
+        for each in mentions
+    ]
+    if links:
         yield "Finding" if len(links) == 1 else "Findings", joined(links, element("br"))
 
 
@@ -252,25 +245,18 @@ def _awaited(data: SourceData, facts: LineFacts | None) -> Iterator[Fact]:
     """The other end: lines whose warps wait for what this line started."""
     if facts is None or not facts.waited_for_by:
         return
-    listed = [
-        (data.line_link(each.location), each.reason, each.samples) for each in facts.waited_for_by
-    ]
+    waits = facts.waited_for_by
+    listed = [(data.line_link(each.location), each.reason, each.samples) for each in waits]
     yield awaited_fact(data, listed, "lines")
 
 
 def awaited_fact(data: SourceData, listed: Sequence[tuple[Content, str, int]], rows: str) -> Fact:
     found, total = data.found, sum(samples for _, _, samples in listed)
-    named = [
-        [
-            link,
-            Sentence(
-                " {samples:,d} ({reason})",
-                samples=constant(samples, "", "samples"),
-                reason=stalls()[reason].label,
-            ),
-        ]
-        for link, reason, samples in listed[:_AWAITED]
-    ]
+    named = []
+    for link, reason, samples in listed[:_AWAITED]:
+        count, label = constant(samples, "", "samples"), stalls()[reason].label
+        text = Sentence(" {samples:,d} ({reason})", samples=count, reason=label)
+        named.append([link, text])
     share = _percent(total / found.total)
     head = Sentence(
         "{samples}{share} at other {rows} {wait} for this one: ",
@@ -382,18 +368,13 @@ def _sass(data: SourceData, spot: Spot, facts: LineFacts | None) -> Html:
     samples = data.found.total if data.found.ranked_by == "samples" else 0
     addresses = data.addresses.get(spot.location, ())
     if facts is None and (isinstance(data.sass, Absent) or not addresses):
-        return element("p", _why_no_sass(data), class_="muted")
+        why = "the report has no text for these instructions."
+        if isinstance(data.sass, Absent):
+            why = "; ".join(filter(None, (data.sass.reason, data.sass.remedy)))
+        return element("p", f"No SASS: {why}", class_="muted")
     if facts is not None:
         return sass_block(analysed_rows(data, facts.instructions), samples, label)
     return sass_block(plain_rows(data, addresses), samples, label)
-
-
-def _why_no_sass(data: SourceData) -> str:
-    absent = data.sass
-    if not isinstance(absent, Absent):
-        return "No SASS: the report has no text for these instructions."
-    remedy = f"; {absent.remedy}" if absent.remedy else ""
-    return f"No SASS: {absent.reason}{remedy}"
 
 
 def reasons_of_all(spots: Iterable[Spot]) -> Counter[str]:

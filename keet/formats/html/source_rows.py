@@ -15,8 +15,8 @@ from keet.catalog import stalls
 from keet.diagnosis.finding import Finding
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.formats.html.markup import Content, Html, element, escaped, heat_class
-from keet.formatting import share_cell, share_text
-from keet.pages.anchors import Anchors
+from keet.formatting import listed, share_cell, share_text
+from keet.pages.blocks import Anchors
 from keet.pages.hotspots import stall_reasons, waits_for
 from keet.pages.launch import place_shares
 from keet.pages.source_text import around
@@ -172,7 +172,8 @@ def stall_bar(spot: Spot, most: int) -> Html | None:
         at += width
     if not marks:  # what is there can be seen
         marks = [_mark(max(split, key=lambda group: split[group]), 0.0, _THINNEST)]
-    title = element("title", _told(spot))
+    told = [reason_text(spot, stall.reason) for stall in spot.stalls]
+    title = element("title", listed(told, _TOLD))
     return element("svg", title, marks, class_="stalls", aria_hidden="true")
 
 
@@ -185,11 +186,6 @@ _TOLD = 3
 def _mark(group: str, at: float, width: float) -> Html:
     start = f"{at:.4g}%" if at else None
     return element("rect", class_=group, x=start, width=f"{width:.3g}%", height="100%")
-
-
-def _told(spot: Spot) -> str:
-    told = [reason_text(spot, stall.reason) for stall in spot.stalls[:_TOLD]]
-    return ", ".join([*told, "…"] if len(spot.stalls) > _TOLD else told)
 
 
 FEW_IN_ROW = 10
@@ -248,10 +244,8 @@ class Mention(NamedTuple):
 
 
 def _stalled(spot: Spot) -> int | None:
-    known = stalls()
-    return spot.samples and sum(
-        stall.samples for stall in spot.stalls if known[stall.reason].counts_as_stall
-    )
+    counted = (each for each in spot.stalls if stalls()[each.reason].counts_as_stall)
+    return spot.samples and sum(each.samples for each in counted)
 
 
 def _sectors(spot: Spot) -> int | None:
@@ -319,11 +313,9 @@ class SourceData:
     @cached_property
     def columns(self) -> Mapping[str, int]:
         """What rows can be coloured by, with the sum over the launch; the default comes first."""
-        found = {}
-        for name, value in COLUMNS.items():
-            if total := sum(value(spot) or 0 for spot in self.found.rows):
-                found[name] = total
-        return found
+        rows = self.found.rows
+        sums = {name: sum(value(s) or 0 for s in rows) for name, value in COLUMNS.items()}
+        return {name: total for name, total in sums.items() if total}
 
     def values(self, spot: Spot) -> str:
         """Of all columns. An empty value was not measured."""
@@ -533,12 +525,10 @@ def waiting(data: SourceData, spot: Spot) -> str:
 
 def badges(data: SourceData, mentions: Sequence[Mention]) -> list[Html]:
     """Links to the findings that name the row; where it is their first place, they stand out."""
-    return [
-        data.finding_link(
-            each,
-            f"finding {each.number}",
-            class_="badge warn" if each.is_first else "badge",
-            title=f"Finding {each.number}: {one_line(each.finding.title)}",
-        )
-        for each in mentions
-    ]
+    links = []
+    for each in mentions:
+        look = "badge warn" if each.is_first else "badge"
+        title = f"Finding {each.number}: {one_line(each.finding.title)}"
+        link = data.finding_link(each, f"finding {each.number}", class_=look, title=title)
+        links.append(link)
+    return links

@@ -1,22 +1,21 @@
 """`keet insights --format svg`: the curve of each sweep, times as bars above, shares of peak below.
 
-Self-contained like the roofline: no script, no font, no address. A curve is drawn in pixels from
+A curve is drawn in pixels from
 its own corner. `ChartFrame` says where the parts are and `ChartStyle` how they are coloured: an SVG
 file has its own style, and a page, which draws the same curves, allows none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Literal, NamedTuple, Protocol
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Literal, NamedTuple
 
 from keet.documents.insights import (
-    InsightDocument,
     InsightsDocument,
     LimiterChangeDocument,
     SweepDocument,
 )
-from keet.formats.svg.markup import cut, spread, tag, text_of
+from keet.formats.svg.markup import cut, drawing_file, spread, tag, text_of
 from keet.pages.insights import compared, summary_line, time_text, unit_names
 
 _WIDEST_BAR = 46.0
@@ -56,17 +55,18 @@ Standing = Literal["best", "tied", "other"]
 """Of a point among the others: `tied` is no slower than the best beyond noise."""
 
 
-class ChartStyle(Protocol):
+Attributes = Mapping[str, str]
+
+
+class ChartStyle(NamedTuple):
     """Attributes that colour bars, and what belongs to a unit by its position among the units."""
 
-    @property
-    def most(self) -> int:
-        """Units that can be told apart; more are not drawn."""
-
-    def bar(self, standing: Standing) -> Mapping[str, str]: ...
-    def line(self, number: int) -> Mapping[str, str]: ...
-    def dot(self, number: int) -> Mapping[str, str]: ...
-    def label(self, number: int) -> Mapping[str, str]: ...
+    most: int
+    """Units that can be told apart; more are not drawn."""
+    bar: Callable[[Standing], Attributes]
+    line: Callable[[int], Attributes]
+    dot: Callable[[int], Attributes]
+    label: Callable[[int], Attributes]
 
 
 class SweepChart:
@@ -117,7 +117,14 @@ class SweepChart:
             yield self._rule(y)
             yield tag("text", f"{share}%", x=frame.left - 8, y=y + 4, class_="muted right")
         units = unit_names(self.sweep)
-        lines = [self._line(unit) for unit in units]
+        lines = [
+            [  # none where the share was not measured
+                (self.x(i), self._share_y(min(point.units[unit], 100)))
+                for i, point in enumerate(self.sweep.points)
+                if unit in point.units
+            ]
+            for unit in units
+        ]
         ends = [line[-1][1] if line else frame.bottom for line in lines]
         labels = spread(ends, _LABEL_GAP, frame.top, frame.bottom)
         for number, (unit, line, y) in enumerate(zip(units, lines, labels)):
@@ -128,19 +135,12 @@ class SweepChart:
         self, number: int, unit: str, line: Sequence[tuple[float, float]], label_y: float
     ) -> Iterator[str]:
         look = self._look
-        yield tag("polyline", points=_joined(line), **look.line(number))
+        points = " ".join(f"{x:.1f},{y:.1f}" for x, y in line)
+        yield tag("polyline", points=points, **look.line(number))
         for cx, cy in line:
             yield tag("circle", cx=cx, cy=cy, r=2.5, **look.dot(number))
         at = {"x": self.frame.right + 8, "y": label_y + 4}
         yield tag("text", text_of(unit), **at, **look.label(number))
-
-    def _line(self, unit: str) -> list[tuple[float, float]]:
-        """Marks where the share was measured; none where it was not."""
-        return [
-            (self.x(i), self._share_y(min(point.units[unit], 100)))
-            for i, point in enumerate(self.sweep.points)
-            if unit in point.units
-        ]
 
     def _share_y(self, share: float) -> float:
         return self.frame.bottom - self.frame.share * share / 100
@@ -158,10 +158,6 @@ class SweepChart:
         yield tag("text", text_of(knob), x=frame.left - 12, y=y, class_="right")
 
 
-def _joined(line: Sequence[tuple[float, float]]) -> str:
-    return " ".join(f"{x:.1f},{y:.1f}" for x, y in line)
-
-
 # --- the file
 
 _WIDTH = 760.0
@@ -169,92 +165,44 @@ _FRAME = ChartFrame(left=90.0, right=640.0, head=54.0, time=110.0, gap=22.0, sha
 _PANEL = _FRAME.bottom + 56.0
 _TOP = 40.0
 _INKS = ("#2563eb", "#c2410c", "#0d9488", "#9333ea")
-_STYLE = """
-svg { color-scheme: light dark }
-text { font-size: 12px; fill: #1e293b; font-family: system-ui, -apple-system, "Segoe UI", Roboto,
-  "Helvetica Neue", Arial, sans-serif }
-.title { font-size: 15px; font-weight: 650 }
-.muted { fill: #64748b; font-size: 11px }
-.right { text-anchor: end }
-.middle { text-anchor: middle }
-.page { fill: #ffffff }
-.rule { stroke: #e2e8f0; stroke-width: 1 }
-.bar { fill: #94a3b8 }
-.tied { fill: #475569 }
-.best { fill: #16a34a }
-.change { stroke: #64748b; stroke-width: 1; stroke-dasharray: 4 3 }
-.unit { stroke-width: 2; fill: none }
-@media (prefers-color-scheme: dark) {
-  text { fill: #e2e8f0 }
-  .muted { fill: #94a3b8 }
-  .page { fill: #0b1120 }
-  .rule { stroke: #24314b }
-  .bar { fill: #475569 } .tied { fill: #94a3b8 } .best { fill: #4ade80 }
-}
-"""
 
 
 def insights_svg(document: InsightsDocument) -> str:
     """Sweeps only: the rest is words and tables."""
-    sweeps = [each for each in document.insights if each.sweep]
+    sweeps = [(each.title, each.sweep) for each in document.insights if each.sweep]
     height = _TOP + _PANEL * len(sweeps) + (0 if sweeps else 30)
     drawn = [tag("text", text_of(summary_line(document)), x=24, y=24, class_="muted")]
     if not sweeps:
         drawn.append(tag("text", "No sweep was found: there is no curve to draw.", x=24, y=52))
-    for place, each in enumerate(sweeps):
-        panel = "\n".join(_panel(each))
+    for place, sweep in enumerate(sweeps):
+        panel = "\n".join(_panel(*sweep))
         drawn.append(tag("g", panel, transform=f"translate(0 {_TOP + place * _PANEL:g})"))
-    told = "; ".join(each.title for each in sweeps)
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH:g} {height:g}" '
-        f'width="{_WIDTH:g}" height="{height:g}" role="img">\n<title>Sweeps</title>\n'
-        f"<desc>{text_of(told)}</desc>\n<style>{_STYLE}</style>\n"
-        + tag("rect", width=_WIDTH, height=height, class_="page")
-        + "\n".join(["", *drawn])
-        + "\n</svg>\n"
-    )
+    told = "; ".join(title for title, _ in sweeps)
+    return drawing_file("Sweeps", told, "insights", (_WIDTH, height), drawn)
 
 
-def _panel(insight: InsightDocument) -> Iterator[str]:
-    sweep = insight.sweep
-    if sweep is None:
-        return
-    chart = SweepChart(sweep, _FRAME, _Inks())
-    yield tag("text", text_of(cut(insight.title, _WIDTH - 48, 15)), x=24, y=22, class_="title")
-    yield tag("text", text_of(_subtitle(sweep)), x=24, y=40, class_="muted")
+def _panel(title: str, sweep: SweepDocument) -> Iterator[str]:
+    chart = SweepChart(sweep, _FRAME, _COLOURS)
+    yield tag("text", text_of(cut(title, _WIDTH - 48, 15)), x=24, y=22, class_="title")
+    what = f"time per {sweep.work_unit}" if sweep.work_unit else "time"
+    words = f"{sweep.device}; {what} above, share of peak over the elapsed cycles below"
+    yield tag("text", text_of(words), x=24, y=40, class_="muted")
     yield from chart.times()
     yield from chart.shares()
-    yield from _changes(chart)
+    bottom = chart.frame.bottom
+    for change in sweep.changes:
+        x = chart.after(change)
+        yield tag("line", x1=x, x2=x, y1=chart.frame.head, y2=bottom, class_="change")
+        limiters = " → ".join(sweep.limiters_around(change))
+        yield tag("text", text_of(limiters), x=x, y=bottom + 30, class_="muted middle")
     yield from chart.axis()
 
 
-class _Inks:
-    """Colours that are written at each mark."""
-
-    most = len(_INKS)
-
-    def bar(self, standing: Standing) -> Mapping[str, str]:
-        return {"class_": "bar" if standing == "other" else standing}
-
-    def line(self, number: int) -> Mapping[str, str]:
-        return {"class_": "unit", "stroke": _INKS[number]}
-
-    def dot(self, number: int) -> Mapping[str, str]:
-        return {"fill": _INKS[number]}
-
-    def label(self, number: int) -> Mapping[str, str]:
-        return {"style": f"fill: {_INKS[number]}"}
-
-
-def _subtitle(sweep: SweepDocument) -> str:
-    what = f"time per {sweep.work_unit}" if sweep.work_unit else "time"
-    return f"{sweep.device}; {what} above, share of peak over the elapsed cycles below"
-
-
-def _changes(chart: SweepChart) -> Iterator[str]:
-    bottom = chart.frame.bottom
-    for change in chart.sweep.changes:
-        x = chart.after(change)
-        yield tag("line", x1=x, x2=x, y1=chart.frame.head, y2=bottom, class_="change")
-        words = " → ".join(chart.sweep.limiters_around(change))
-        yield tag("text", text_of(words), x=x, y=bottom + 30, class_="muted middle")
+_COLOURS = ChartStyle(
+    most=len(_INKS),
+    bar=lambda standing: {"class_": "bar" if standing == "other" else standing},
+    line=lambda number: {"class_": "unit", "stroke": _INKS[number]},
+    dot=lambda number: {"fill": _INKS[number]},
+    label=lambda number: {"style": f"fill: {_INKS[number]}"},
+)
+"""Written at each mark."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from keet.errors import one_line
@@ -22,23 +23,33 @@ def _escape(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def _quoted(text: str) -> str:
-    return '"' + _escape(text).replace('"', "&quot;") + '"'
-
-
 def tag(name: str, content: str = "", **attributes: object) -> str:
     """An element; `class_` is `class`, `stroke_width` is `stroke-width`."""
-    written = "".join(
-        f" {key.rstrip('_').replace('_', '-')}={_quoted(_value(value))}"
-        for key, value in attributes.items()
-        if value is not None
-    )
+    written = ""
+    for key, value in attributes.items():
+        if value is not None:
+            # Tenths of a pixel are enough, and make for a file that can be compared.
+            text = f"{value:.1f}".removesuffix(".0") if isinstance(value, float) else str(value)
+            quoted = _escape(text).replace('"', "&quot;")
+            written += f' {key.rstrip("_").replace("_", "-")}="{quoted}"'
     return f"<{name}{written}>{content}</{name}>" if content else f"<{name}{written}/>"
 
 
-def _value(value: object) -> str:
-    """Tenths of a pixel are enough, and make for a file that can be compared."""
-    return f"{value:.1f}".removesuffix(".0") if isinstance(value, float) else str(value)
+def drawing_file(
+    title: str, described: str, style: str, size: tuple[float, float], parts: Sequence[str]
+) -> str:
+    """A whole file, which needs nothing else. `style`: the name of a file of CSS beside this one;
+    light or dark, as the reader's system is set: a viewer without media queries shows the light
+    one."""
+    width, height = size
+    css = Path(__file__).with_name(f"{style}.css").read_text(encoding="ascii")
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" '
+        f'width="{width:g}" height="{height:g}" role="img">\n<title>{title}</title>\n'
+        f"<desc>{text_of(described)}</desc>\n<style>\n{css}</style>\n"
+        + "\n".join([tag("rect", width=width, height=height, class_="page"), *parts])
+        + "\n</svg>\n"
+    )
 
 
 def text_width(words: str, size: float) -> float:
@@ -85,20 +96,12 @@ class Box(NamedTuple):
     bottom: float
 
     def meets(self, other: Box) -> bool:
-        return (
-            self.left < other.right
-            and other.left < self.right
-            and self.top < other.bottom
-            and other.top < self.bottom
-        )
+        is_above = self.left < other.right and other.left < self.right
+        return is_above and self.top < other.bottom and other.top < self.bottom
 
     def within(self, other: Box) -> bool:
-        return (
-            self.left >= other.left
-            and self.right <= other.right
-            and self.top >= other.top
-            and self.bottom <= other.bottom
-        )
+        is_between = self.left >= other.left and self.right <= other.right
+        return is_between and self.top >= other.top and self.bottom <= other.bottom
 
 
 class OccupiedArea:

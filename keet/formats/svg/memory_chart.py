@@ -7,13 +7,13 @@ has its own style; pages have the same classes in `charts.css`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from textwrap import wrap
 from typing import NamedTuple
 
 from keet.documents.memory_chart import MemoryChart, MemoryLink, MemoryNode, NodeId
 from keet.evidence import Evidence, finite
-from keet.formats.svg.markup import cut, tag, text_of, text_width
+from keet.formats.svg.markup import cut, drawing_file, tag, text_of, text_width
 from keet.formatting import first_sentence
 from keet.pages.memory_chart import LEGEND, NOT_KNOWN, chart_text, number_texts, space_of
 
@@ -43,49 +43,6 @@ _OF_LOADS = "hit rate of\nglobal loads"
 """On two lines: a box is narrow."""
 _LINE_BYTES = 128
 """Bytes of a wavefront, at most: for the width of an arrow only."""
-
-_STYLE = """
-svg { color-scheme: light dark }
-text { font: 12px system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif;
-  fill: #1e293b }
-.title { font-size: 17px; font-weight: 650 }
-.page { fill: #ffffff }
-.unit-name { font-weight: 650 }
-.muted { fill: #64748b }
-.middle { text-anchor: middle }
-.right { text-anchor: end }
-.unit-box { fill: #f1f5f9; stroke: #cbd5e1; stroke-width: 1 }
-.unit-box.limit { stroke: #c2410c; stroke-width: 2.5 }
-.track { fill: #dbe2ea }
-.hits { fill: #0d9488 }
-.busy { fill: #64748b }
-.busy.limit { fill: #c2410c }
-.flow { fill: #7f9cc4 }
-.flow.limit { fill: #ea580c }
-.flow.none { fill: #cbd5e1 }
-.unknown { stroke: #94a3b8; stroke-width: 1.25; stroke-dasharray: 4 4 }
-.hatch { stroke: #ffffff; stroke-dasharray: 3 3 }
-.waste-words { fill: #9a3412; font-weight: 600 }
-.limit-words { fill: #9a3412; font-weight: 700 }
-@media (prefers-color-scheme: dark) {
-  text { fill: #e2e8f0 }
-  .page { fill: #0b1120 }
-  .muted { fill: #94a3b8 }
-  .unit-box { fill: #162033; stroke: #334155 }
-  .unit-box.limit { stroke: #fb923c }
-  .track { fill: #2b384e }
-  .hits { fill: #2dd4bf }
-  .busy { fill: #94a3b8 }
-  .busy.limit { fill: #fb923c }
-  .flow { fill: #5b7fb3 }
-  .flow.limit { fill: #ea7a2e }
-  .flow.none { fill: #334155 }
-  .unknown { stroke: #64748b }
-  .hatch { stroke: #0b1120 }
-  .waste-words { fill: #fdba74 }
-  .limit-words { fill: #fb923c }
-}
-"""
 
 
 class _Lane(NamedTuple):
@@ -163,17 +120,15 @@ class MemoryDrawing:
         if link.is_limit:
             words.append(tag("text", "limit", x=right, y=y + 11, class_="limit-words right"))
         middle = y + _LINE + _WIDEST / 2 + 1 if lane.lines else y + _LINE + 4
-        arrow = _arrow(link, (left, right), middle, self._width(link))
+        width = max(_THINNEST, _WIDEST * _moved(link) / self._most)
+        arrow = _arrow(link, (left, right), middle, width)
         for number, line in enumerate(lane.lines, 1):
             at = y + _LINE + _WIDEST + _LINE * number + 1
             look = "waste-words" if line.endswith("waste") else None
             look = "muted" if link.amount is None else look
             words.append(tag("text", text_of(line), x=left, y=at, class_=look))
-        title = tag("title", text_of(_title(link)))
+        title = tag("title", text_of(_tooltip(link.label, link.numbers)))
         self._drawn.append(tag("g", title + "".join([*arrow, *words])))
-
-    def _width(self, link: MemoryLink) -> float:
-        return max(_THINNEST, _WIDEST * _moved(link) / self._most)
 
     def _box(self, node: MemoryNode, top: float, height: float) -> None:
         left, right = _COLUMNS[node.id]
@@ -203,7 +158,8 @@ class MemoryDrawing:
                         "rect", x=left + 11.0, y=y - 1, width=long, height=4, rx=2, class_=kind
                     )
                     drawn.append(bar)
-        title = tag("title", text_of(_node_title(node)))
+        numbers = filter(None, (node.hit_rate, node.load_hit_rate, node.busy))
+        title = tag("title", text_of(_tooltip(node.label, numbers)))
         self._drawn.append(tag("g", title + "".join(drawn)))
 
 
@@ -256,18 +212,10 @@ def _arrow(link: MemoryLink, ends: tuple[float, float], y: float, width: float) 
         yield tag("line", x1=start, x2=end, y1=at, y2=at, stroke_width=part, class_="hatch")
 
 
-def _title(link: MemoryLink) -> str:
+def _tooltip(label: str, numbers: Iterable[Evidence]) -> str:
     """All digits, with the metrics."""
-    return f"{link.label}: " + (", ".join(map(_sourced, link.numbers)) or NOT_KNOWN)
-
-
-def _node_title(node: MemoryNode) -> str:
-    numbers = filter(None, (node.hit_rate, node.load_hit_rate, node.busy))
-    return f"{node.label}: " + (", ".join(map(_sourced, numbers)) or NOT_KNOWN)
-
-
-def _sourced(number: Evidence) -> str:
-    return f"{number} ({number.label})" if number.derived_from else f"{number} ({number.metric})"
+    told = (f"{n} ({n.label if n.derived_from else n.metric})" for n in numbers)
+    return f"{label}: {', '.join(told) or NOT_KNOWN}"
 
 
 # --- the file
@@ -306,11 +254,4 @@ def memory_svg(charts: Sequence[MemoryChart], titles: Sequence[str] = ()) -> str
         parts.append(tag("g", inner, transform=f"translate({_MARGIN + place * step} 0)"))
     width = step * len(charts)
     described = "; ".join(map(chart_text, charts))
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height:g}" '
-        f'width="{width}" height="{height:g}" role="img">\n<title>Memory chart</title>\n'
-        f"<desc>{text_of(described)}</desc>\n<style>{_STYLE}</style>\n"
-        + tag("rect", width=width, height=height, class_="page")
-        + "\n".join(["", *parts])
-        + "\n</svg>\n"
-    )
+    return drawing_file("Memory chart", described, "memory_chart", (width, height), parts)

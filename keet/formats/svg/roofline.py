@@ -1,8 +1,4 @@
-"""`keet roofline --format svg`: one log-log chart per GPU, and a table of its launches below.
-
-Self-contained: no script, font or URL. Light or dark, as the reader's system is set; a viewer
-without media queries shows the light one.
-"""
+"""`keet roofline --format svg`: one log-log chart per GPU, and a table of its launches below."""
 
 from __future__ import annotations
 
@@ -11,60 +7,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from keet.analysis.roofline.launch_roofline import LaunchRoofline
 from keet.documents.roofline import RooflineLaunch
 from keet.evidence import Sentence, constant, counted
-from keet.formats.svg.markup import cut, tag, text_of
+from keet.formats.svg.markup import cut, drawing_file, tag, text_of
 from keet.formats.svg.roofline_plot import HEIGHT as PLOT_HEIGHT
-from keet.formats.svg.roofline_plot import LEVEL_NAMES, SHAPES, WIDTH, Plot, rate_words
+from keet.formats.svg.roofline_plot import (
+    SHAPES,
+    WIDTH,
+    Plot,
+    dram_intensity,
+    rate_words,
+    why_no_nearest,
+)
 from keet.pages.device import describe_device
 from keet.profile import Launch
 from keet.profile.launch_sequences import longest_first
 from keet.units import format_number
-
-_STYLE = """
-svg { color-scheme: light dark }
-text { font-size: 12px; fill: #1e293b; font-family: system-ui, -apple-system, "Segoe UI", Roboto,
-  "Helvetica Neue", Arial, sans-serif }
-.title { font-size: 20px; font-weight: 650 }
-.muted { fill: #64748b }
-.head { fill: #64748b; font-size: 11px }
-.strong { font-weight: 600 }
-.right { text-anchor: end }
-.middle { text-anchor: middle }
-.page { fill: #ffffff }
-.area { fill: #f8fafc }
-.grid { stroke: #e2e8f0; stroke-width: 1 }
-.rule { stroke: #e2e8f0; stroke-width: 1 }
-.roof { stroke: #334155; stroke-width: 2; fill: none }
-.idle { stroke: #94a3b8; stroke-width: 1.25; stroke-dasharray: 5 4; fill: none }
-.lead { stroke: #94a3b8; stroke-width: 1; fill: none }
-.link { stroke: #475569; stroke-width: 1.25; opacity: .55 }
-.halo { paint-order: stroke; stroke: #f8fafc; stroke-width: 4px; stroke-linejoin: round }
-.mark { stroke: #ffffff; stroke-width: 1.25 }
-.track { fill: #e2e8f0 }
-.fill { fill: #475569 }
-.dram { stroke: #2563eb } .dram-ink { fill: #2563eb }
-.l2 { stroke: #0d9488 } .l2-ink { fill: #0d9488 }
-.l1 { stroke: #c2410c } .l1-ink { fill: #c2410c }
-.shared { stroke: #9333ea } .shared-ink { fill: #9333ea }
-.slope { stroke-width: 2; fill: none }
-@media (prefers-color-scheme: dark) {
-  text { fill: #e2e8f0 }
-  .muted, .head { fill: #94a3b8 }
-  .page { fill: #0b1120 }
-  .area { fill: #111a2e }
-  .grid, .rule { stroke: #24314b }
-  .roof { stroke: #cbd5e1 }
-  .idle, .lead { stroke: #64748b }
-  .link { stroke: #cbd5e1 }
-  .halo { stroke: #111a2e }
-  .mark { stroke: #0b1120 }
-  .track { fill: #24314b }
-  .fill { fill: #94a3b8 }
-  .dram { stroke: #60a5fa } .dram-ink { fill: #60a5fa }
-  .l2 { stroke: #2dd4bf } .l2-ink { fill: #2dd4bf }
-  .l1 { stroke: #fb923c } .l1-ink { fill: #fb923c }
-  .shared { stroke: #c084fc } .shared-ink { fill: #c084fc }
-}
-"""
 
 _HEAD = 88
 _ROW = 22
@@ -83,15 +39,7 @@ def roofline_svg(rooflines: Sequence[LaunchRoofline]) -> str:
         parts.append(tag("g", drawn, transform=f"translate(0 {top:g})"))
         top += height
     names = "; ".join(f"#{r.id} {r.kernel}: {r.reading}" for r in rooflines[:_MOST])
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {top:g}" width="{WIDTH}"'
-        f' height="{top:g}" role="img">\n<title>Roofline</title>\n<desc>{text_of(names)}</desc>\n'
-        f"<style>{_STYLE}</style>\n"
-        + tag("rect", width=WIDTH, height=top, class_="page")
-        + "\n"
-        + "\n".join(parts)
-        + "\n</svg>\n"
-    )
+    return drawing_file("Roofline", names, "roofline", (WIDTH, top), parts)
 
 
 def by_device(launches: Sequence[Launch]) -> Mapping[str, Sequence[Launch]]:
@@ -112,7 +60,12 @@ def _chart(
     device: str, rooflines: Sequence[RooflineLaunch], shown: Sequence[RooflineLaunch]
 ) -> tuple[str, float]:
     plot = Plot(shown)
-    parts = [*_header(device, rooflines, len(rooflines) - len(shown)), *_legend(plot)]
+    words = subtitle(device, rooflines, len(rooflines) - len(shown))
+    parts = [
+        tag("text", "Roofline", x=40, y=40, class_="title"),
+        tag("text", text_of(words), x=40, y=62, class_="muted"),
+        *_legend(plot),
+    ]
     height = float(_HEAD)
     if plot.is_empty:
         parts.append(tag("text", text_of(EMPTY), x=40, y=height + 10, class_="muted"))
@@ -145,16 +98,9 @@ def subtitle(device: str, rooflines: Sequence[RooflineLaunch], left_out: int) ->
     return Sentence(", ").join(words)
 
 
-def _header(device: str, rooflines: Sequence[RooflineLaunch], left_out: int) -> Iterator[str]:
-    yield tag("text", "Roofline", x=40, y=40, class_="title")
-    words = subtitle(device, rooflines, left_out)
-    yield tag("text", text_of(words), x=40, y=62, class_="muted")
-
-
 def _legend(plot: Plot) -> Iterator[str]:
     """Which mark stands for which level: by shape as well as by colour."""
-    drawn = {level for row in plot.rows for level in row.points}
-    names = {level: label for level, label in LEVEL_NAMES.items() if level in drawn}
+    names = plot.level_names
     x = float(WIDTH - 40 - 68 * len(names))
     if names:
         yield tag("text", "at the bytes of", x=x, y=62, class_="muted right")
@@ -186,13 +132,13 @@ def _table(rooflines: Sequence[RooflineLaunch], top: float) -> Iterator[str]:
 
 def _table_row(roofline: RooflineLaunch, y: float) -> Iterator[str]:
     kernel = cut(roofline.kernel, 270, 12)
-    at_dram = [e for e in roofline.lead_intensities() if e.level == "dram"]
+    per_byte = dram_intensity(roofline)
     cells = (
         (str(roofline.id), "strong"),
         (kernel, ""),
         (str(roofline.duration) if roofline.duration else "-", ""),
         (rate_words(roofline), ""),
-        (format_number(at_dram[0].value) if at_dram else "-", ""),
+        ("-" if per_byte is None else format_number(per_byte), ""),
     )
     for (words, weight), (x, anchor) in zip(cells, _COLUMNS.values()):
         yield tag("text", text_of(words), x=x, y=y, class_=f"{weight} {anchor}".strip() or None)
@@ -202,8 +148,7 @@ def _table_row(roofline: RooflineLaunch, y: float) -> Iterator[str]:
 def _nearest(roofline: RooflineLaunch, y: float) -> Iterator[str]:
     x = _COLUMNS["nearest ceiling"][0]
     if not roofline.nearest:
-        words = "none: nothing done" if roofline.ceilings else "not measured"
-        yield tag("text", words, x=x, y=y, class_="muted")
+        yield tag("text", why_no_nearest(roofline), x=x, y=y, class_="muted")
         return
     nearest = roofline.nearest_ceilings
     share = min(nearest[0].share, 1.0)

@@ -33,11 +33,8 @@ WIDTH, HEIGHT = WIDE.width, WIDE.height
 _SAME = 1.02
 """Roofs within 2 % are one line."""
 
+_COMPARED = ("fp32", "fp64")
 LEVEL_NAMES = {"dram": "DRAM", "l2": "L2", "l1": "L1", "shared": "Shared"}
-
-
-def _circle(level: str) -> Callable[[float, float, float], str]:
-    return lambda x, y, r: tag("circle", cx=x, cy=y, r=r, class_=f"mark {level}-ink")
 
 
 def _shape(
@@ -51,7 +48,7 @@ def _shape(
 
 
 SHAPES: Mapping[str, Callable[[float, float, float], str]] = {
-    "dram": _circle("dram"),
+    "dram": lambda x, y, r: tag("circle", cx=x, cy=y, r=r, class_="mark dram-ink"),
     "l2": _shape("l2", ((-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9))),
     "l1": _shape("l1", ((0, -1.25), (1.25, 0), (0, 1.25), (-1.25, 0))),
     "shared": _shape("shared", ((0, -1.2), (1.15, 0.9), (-1.15, 0.9))),
@@ -95,6 +92,15 @@ def rate_words(roofline: RooflineLaunch) -> Sentence:
     )
 
 
+def dram_intensity(roofline: RooflineLaunch) -> float | None:
+    """Operations of the leading arithmetic per byte of DRAM."""
+    return next((e.value for e in roofline.lead_intensities() if e.level == "dram"), None)
+
+
+def why_no_nearest(roofline: RooflineLaunch) -> str:
+    return "none: nothing done" if roofline.ceilings else "not measured"
+
+
 class Titles:
     """What marks say when a reader points at them, in lines."""
 
@@ -123,13 +129,23 @@ class Plot:
         self.titles = titles or Titles()
         self.frame, self.area = frame, frame.area
         self.rows = [row for row in map(_row, rooflines) if row]
-        self.flat = _merged(_compute_roofs(rooflines), "")
+        # Roofs that were used, and FP32 and FP64 to compare with.
+        compute = [
+            peak for peak in _peaks(rooflines, "compute") if peak[2] or peak[0].id in _COMPARED
+        ]
+        self.flat = _merged(compute, "")
         self.slopes = _merged(_peaks(rooflines, "memory"), "byte/s")
         self.room = OccupiedArea(self.area)
 
     @property
     def is_empty(self) -> bool:
         return not (self.flat and self.slopes)
+
+    @property
+    def level_names(self) -> dict[str, str]:
+        """Of the memory levels that have marks."""
+        drawn = {level for row in self.rows for level in row.points}
+        return {level: label for level, label in LEVEL_NAMES.items() if level in drawn}
 
     @cached_property
     def x(self) -> Axis:
@@ -158,36 +174,22 @@ class Plot:
     # --- frame
 
     def _frame(self) -> Iterator[str]:
-        width, height = self.area.right - self.area.left, self.area.bottom - self.area.top
-        yield tag(
-            "rect", x=self.area.left, y=self.area.top, width=width, height=height, class_="area"
-        )
+        left, top, right, bottom = self.area
+        yield tag("rect", x=left, y=top, width=right - left, height=bottom - top, class_="area")
         for decade in self.x.decades():
             at = self.x.at(10.0**decade)
-            yield tag("line", x1=at, x2=at, y1=self.area.top, y2=self.area.bottom, class_="grid")
-            words = _power(decade)
-            yield tag("text", words, x=at, y=self.area.bottom + 18, class_="muted middle")
+            yield tag("line", x1=at, x2=at, y1=top, y2=bottom, class_="grid")
+            yield tag("text", _power(decade), x=at, y=bottom + 18, class_="muted middle")
         for decade in self.y.decades():
             at = self.y.at(10.0**decade)
-            yield tag("line", x1=self.area.left, x2=self.area.right, y1=at, y2=at, class_="grid")
+            yield tag("line", x1=left, x2=right, y1=at, y2=at, class_="grid")
             words = " ".join(Quantity(10.0**decade, "flop/s").parts()).removesuffix("LOP/s")
             words = words.removesuffix("F").strip()
-            yield tag("text", words, x=self.area.left - 8, y=at + 4, class_="muted right")
-        middle = (self.area.left + self.area.right) / 2
-        yield tag(
-            "text",
-            "arithmetic intensity, operations per byte",
-            x=middle,
-            y=self.area.bottom + 42,
-            class_="muted middle",
-        )
-        height_middle = (self.area.top + self.area.bottom) / 2
-        yield tag(
-            "text",
-            "operations per second",
-            transform=f"translate({self.frame.scale:g} {height_middle:g}) rotate(-90)",
-            class_="muted middle",
-        )
+            yield tag("text", words, x=left - 8, y=at + 4, class_="muted right")
+        middle, words = (left + right) / 2, "arithmetic intensity, operations per byte"
+        yield tag("text", words, x=middle, y=bottom + 42, class_="muted middle")
+        turned = f"translate({self.frame.scale:g} {(top + bottom) / 2:g}) rotate(-90)"
+        yield tag("text", "operations per second", transform=turned, class_="muted middle")
 
     # --- roofs
 
@@ -226,8 +228,11 @@ class Plot:
             yield (tag("text", words, x=right, y=place, class_=f"right halo {ink}"),)
 
     def _slopes(self) -> Iterator[str]:
+        """From where they enter the area to the highest flat roof."""
         for roof in self.slopes:
-            start, end = self._ends(roof)
+            first = max(10**self.x.low, 10**self.y.low / roof.peak)
+            start = self.x.at(first), self.y.at(first * roof.peak)
+            end = self.x.clamped(self.top / roof.peak), self.y.at(self.top)
             path = f"M{start[0]:.1f} {start[1]:.1f} L{end[0]:.1f} {end[1]:.1f}"
             yield self._titled(roof, tag("path", d=path, class_=f"slope {roof.ids[0]}"), path)
             yield self._slope_label(roof, start, end)
@@ -238,16 +243,6 @@ class Plot:
 
     def _reach(self, path: str, width: str = "") -> str:
         return tag("path", d=path, class_=f"reach {width}".rstrip()) if self.titles.reach else ""
-
-    def _ends(self, roof: Roof) -> tuple[tuple[float, float], tuple[float, float]]:
-        """Where the slope enters the area, and where it meets the highest flat roof."""
-        left, bottom = 10**self.x.low, 10**self.y.low
-        start = max(left, bottom / roof.peak)
-        end = self.top / roof.peak
-        return (
-            (self.x.at(start), self.y.at(start * roof.peak)),
-            (self.x.clamped(end), self.y.at(self.top)),
-        )
 
     def _slope_label(self, roof: Roof, start: tuple[float, float], end: tuple[float, float]) -> str:
         """Along the line and above it, where it is least crowded."""
@@ -355,13 +350,6 @@ def _peaks(
     return list(best.values())
 
 
-def _compute_roofs(
-    rooflines: Sequence[RooflineLaunch],
-) -> list[tuple[CeilingDocument, float, bool]]:
-    """Those that were used, and FP32 and FP64 to compare with."""
-    return [e for e in _peaks(rooflines, "compute") if e[2] or e[0].id in ("fp32", "fp64")]
-
-
 def _merged(peaks: Sequence[tuple[CeilingDocument, float, bool]], unit: str) -> list[Roof]:
     """From the highest to the lowest; ceilings that share a line share a label."""
     groups: list[list[tuple[CeilingDocument, float, bool]]] = []
@@ -385,8 +373,5 @@ def _roof(group: Sequence[tuple[CeilingDocument, float, bool]], unit: str) -> Ro
 def _power(decade: int) -> str:
     if 0 <= decade <= 3:
         return f"{10**decade:,}"
-    return f"{10.0**decade:g}" if -3 <= decade < 0 else f"10{_raised(decade)}"
-
-
-def _raised(number: int) -> str:
-    return str(number).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    raised = str(decade).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    return f"{10.0**decade:g}" if -3 <= decade < 0 else f"10{raised}"

@@ -25,8 +25,9 @@ from keet.formats.html.listing import source_listing
 from keet.formats.html.source_rows import FileLines, extents_within
 from keet.ingest import read_profile
 from keet.pages import explain as explain_module
-from keet.pages.anchors import Anchors
+from keet.pages.blocks import Anchors
 from keet.pages.launch import Shown, launch_blocks
+from keet.pages.listings import listing_block
 from keet.profile import Location
 from keet.safe_text import bounded_lines, line_at
 from tests.explain_pages import explain_html
@@ -73,7 +74,7 @@ class TestSourceText:
         each, least = one(PHYSICS, 4_800), 30_000
         sizes = []
         for room in (40_000, 100_000, 400_000, 1_500_000):
-            listing = source_listing(each, Anchors(), room, counts_text=True)
+            listing = source_listing(listing_block(each, Anchors(), room, counts_text=True))
             assert len(listing.html.encode()) < room + least
             sizes.append(len(listing.html))
         assert sizes == sorted(sizes)

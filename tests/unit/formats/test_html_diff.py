@@ -35,8 +35,7 @@ from keet.documents.diff import PairDocument
 from keet.formats import page_text
 from keet.formats.html.blocks import html_blocks, reader
 from keet.formats.html.diff import draw_accounts
-from keet.pages.anchors import Anchors
-from keet.pages.blocks import Block, Cell, Items, Notice, Table, plain, spans
+from keet.pages.blocks import Anchors, Block, Cell, Items, Notice, Table, plain, spans
 from keet.pages.diff import diff_page, diff_part, finding_words, main_reasons
 from keet.pages.diff_source import few_samples, source_blocks
 from keet.pages.figures import AccountsFigure

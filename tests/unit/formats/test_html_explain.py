@@ -21,8 +21,7 @@ from keet.explanation.program import program_of
 from keet.formats.html.blocks import reader
 from keet.formats.html.evidence import draw_evidence, with_sources
 from keet.ingest import read_profile
-from keet.pages.anchors import Anchors
-from keet.pages.blocks import Block, Command, Fold, Heading, Items, Part, plain
+from keet.pages.blocks import Anchors, Block, Command, Fold, Heading, Items, Part, plain
 from keet.pages.capture import (
     capture_part,
     clock_warning,

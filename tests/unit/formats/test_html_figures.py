@@ -25,8 +25,9 @@ from keet.formats.html.account import (
 )
 from keet.formats.html.roofline import draw_roofline
 from keet.formats.svg.roofline_plot import SMALL, Plot
-from keet.pages.anchors import Anchors
-from keet.pages.figures import AccountFigure, AccountTree, RooflineFigure
+from keet.pages.blocks import Anchors
+from keet.pages.figures import RooflineFigure
+from keet.pages.launch import account_figure, account_tree
 from keet.profile import Launch, Profile
 from tests.conftest import REPORTS
 from tests.explained_reports import explained
@@ -63,7 +64,7 @@ def rows_of(name: str) -> Sequence[AccountRow]:
 
 def table_of(name: str) -> list[list[str]]:
     """The cells of each row below the heading."""
-    (table,) = with_class(page_tree(draw_account(AccountFigure(sample(name)))), "account-table")
+    (table,) = with_class(page_tree(draw_account(account_figure(sample(name)))), "account-table")
     _, *rows = table.iter("tr")
     return [[*map(words, row)] for row in rows]
 
@@ -88,11 +89,11 @@ def test_the_table_has_the_numbers_of_the_terminal(name: str) -> None:
 
 def test_the_table_of_the_account() -> None:
     each = sample("column_physics")
-    fold = page_tree(draw_tree(AccountTree(each)) or "")
+    fold = page_tree(draw_tree(account_tree(each)) or "")
     rows = [words(row) for row in fold.iter("tr")]
     for part in each.account.all():
         assert any(part.part in row and part.percent.id in row for row in rows), part.id
-    figure = page_tree(draw_account(AccountFigure(sample("column_physics"))))
+    figure = page_tree(draw_account(account_figure(sample("column_physics"))))
     (units,) = with_class(figure, "units")
     assert words(units).startswith("L282%busiest stage: Crossbar to L2")
     first = next(with_class(units, "fill"))
@@ -100,8 +101,8 @@ def test_the_table_of_the_account() -> None:
     assert "near" in first.get("class", "")  # from 60 % of its peak
     each = sample("column_physics")
     verdict = replace(each.verdict, not_judged=True)
-    assert draw_account(AccountFigure(replace(each, verdict=verdict))) == ""
-    assert draw_tree(AccountTree(replace(each, verdict=verdict))) is None
+    assert draw_account(account_figure(replace(each, verdict=verdict))) == ""
+    assert draw_tree(account_tree(replace(each, verdict=verdict))) is None
 
 
 def test_a_part_has_the_same_colour_in_the_bar_and_in_both_tables() -> None:
@@ -112,7 +113,7 @@ def test_a_part_has_the_same_colour_in_the_bar_and_in_both_tables() -> None:
             for row in page_tree(drawn).iter("tr")
             if len(row) > 2 and len(row[0]) and row[0][0].tag == "span"
         }
-        for drawn in (draw_account(AccountFigure(each)), draw_tree(AccountTree(each)) or "")
+        for drawn in (draw_account(account_figure(each)), draw_tree(account_tree(each)) or "")
     ]
     in_bar = {part.label: f"swatch {part.look}" for part in segments_of(rows_of("matrix_flip"))}
     shared = looks[0].keys() & looks[1].keys()
@@ -138,7 +139,7 @@ def test_unknown_parts_have_a_neutral_colour() -> None:
     # The report has no warp states.
     (each, *_) = launches_of(REPORTS / "tour_basic.ncu-repz")
     for one, is_hatched in ((each, True), (sample("column_physics"), False)):
-        drawn = page_tree(draw_account(AccountFigure(one)))
+        drawn = page_tree(draw_account(account_figure(one)))
         assert bool([*with_class(drawn, "hatch")]) == is_hatched
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from keet.formats.html.markup import ELEMENTS, Html, element, fragment, joined, prose
 from keet.formats.html.page import STYLES, page
-from keet.pages.anchors import Anchors
+from keet.pages.blocks import Anchors
 from tests.rows import each_row
 
 ANY_TEXT = st.text(max_size=60) | st.sampled_from(

@@ -20,8 +20,7 @@ from keet.explanation.explanation_types import Explanation
 from keet.formats.html.roofline import draw_roofline
 from keet.formatting import first_sentence, times_text
 from keet.ingest import read_profile
-from keet.pages.anchors import Anchors
-from keet.pages.blocks import Cell, Code, Fold, plain
+from keet.pages.blocks import Anchors, Cell, Code, Fold, plain
 from keet.pages.capture import capture_part, message_text, rules_blocks
 from keet.pages.figures import RooflineFigure
 from keet.profile import KernelRun, RunTable

@@ -14,10 +14,11 @@ from keet.catalog import stalls
 from keet.explanation.analyst import explain
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.formats.html.listing import Listing, source_listing
-from keet.formats.html.markup import STEPS, heat_step
+from keet.formats.html.markup import STEPS, heat_class
 from keet.formats.html.source_rows import COLUMNS, LABELS, group_of, parts, stall_bar
 from keet.ingest import read_profile
-from keet.pages.anchors import Anchors
+from keet.pages.blocks import Anchors, plain
+from keet.pages.listings import listing_block
 from tests.page_blocks import ROOM, first_launch, hotspots_of, listing_of
 from tests.page_parts import links_in, page_tree, with_id, words
 from tests.rows import each_row
@@ -60,7 +61,7 @@ def line_id(path: Path, file: str, line: int) -> str:
 @cache
 def _file_numbers(path: Path) -> dict[str, int]:
     anchors = Anchors()
-    source_listing(first_launch(path), anchors, ROOM)
+    source_listing(listing_block(first_launch(path), anchors, ROOM))
     return dict(anchors._files)
 
 
@@ -186,8 +187,8 @@ def test_without_lines_instructions_are_listed_in_the_order_of_the_code() -> Non
 
 
 def test_reports_without_numbers_and_code() -> None:
-    listing = source_listing(first_launch(REPORTS / "tour_basic.ncu-repz"), Anchors(), ROOM)
-    assert "SourceCounters" in listing.remedy
+    why = listing_block(first_launch(REPORTS / "tour_basic.ncu-repz"), Anchors(), ROOM)
+    assert "SourceCounters" in plain(why.words)
     each = first_launch(FLIP, sass=False)
     listing, _ = drawn(each)
     assert "disassembly" not in vars(each.launch)
@@ -235,8 +236,9 @@ def test_groups_and_colours() -> None:
     assert {group_of(reason) for reason in stalls()} == {*LABELS}
     for reason, stall in stalls().items():
         assert (group_of(reason) == "issue") == (not stall.counts_as_stall)
-    assert [heat_step(share) for share in STEPS] == list(range(1, 9))
-    assert [heat_step(share) for share in (None, 0.0, 0.001, 1.0)] == [0, 0, 0, 8]
+    assert [heat_class(share) for share in STEPS] == [f"heat-{step}" for step in range(1, 9)]
+    assert [heat_class(share) for share in (None, 0.0, 0.001)] == [None] * 3
+    assert heat_class(1.0) == "heat-8"
 
 
 def test_a_bar_is_as_long_as_its_samples() -> None:

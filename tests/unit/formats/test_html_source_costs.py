@@ -18,12 +18,12 @@ from keet.catalog import stalls
 from keet.documents.finding import Place
 from keet.documents.hotspots import StallDocument
 from keet.explanation.explanation_types import LaunchExplanation
-from keet.formats.html.listing import few_samples
 from keet.formats.html.source_lines import traffic_facts
 from keet.formats.html.source_rows import SourceData, group_of, waiting
-from keet.pages.anchors import Anchors
+from keet.pages.blocks import Anchors
 from keet.pages.hotspots import chance_error, hotspots_summary
 from keet.pages.hotspots_line import routine_items
+from keet.pages.listings import few_samples
 from keet.profile import Location
 from tests.page_blocks import first_launch, hotspots_of, listing_of
 from tests.page_parts import PageParts, links_in, page_tree, with_class, words

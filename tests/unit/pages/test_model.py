@@ -33,8 +33,8 @@ from keet.explanation.explain_document import explain_document
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.formats.html.blocks import html_blocks, reader
 from keet.ingest import read_profile
-from keet.pages.anchors import Anchors
 from keet.pages.blocks import (
+    Anchors,
     Block,
     Code,
     Format,
