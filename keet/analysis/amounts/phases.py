@@ -25,7 +25,7 @@ from keet.analysis.sass.instructions.opcodes import (
 )
 from keet.analysis.source_lines import LEAST_SAMPLES
 from keet.documents.amounts import PhaseDocument, PhasesDocument
-from keet.evidence import Evidence, Sentence
+from keet.evidence import Sentence
 from keet.profile import Location
 from keet.profile.names import file_name
 from keet.units import Quantity
@@ -72,7 +72,9 @@ def phases(view: LaunchView) -> PhasesDocument | None:
         )
         for row in rows
     )
-    blocks = _blocks(view)
+    resident = resident_blocks(view)
+    blocks = resident.resident if resident is not None else None
+
     again = "" if split.around is None else _again(code, split.around)
     text = Sentence("{named} of the samples{again}", named=named, again=again)
     if blocks is not None:
@@ -91,11 +93,6 @@ def phases(view: LaunchView) -> PhasesDocument | None:
 
 
 _WORDS: Mapping[Phase, str] = {"load": "loading", "compute": "computing", "store": "storing"}
-
-
-def _blocks(view: LaunchView) -> Evidence | None:
-    found = resident_blocks(view)
-    return None if found is None else found.given or found.fit
 
 
 def _at(row: PhaseDocument) -> str:

@@ -279,4 +279,4 @@ def _warps_per_item(view: LaunchView, warps: int) -> float:
     grid, sms, blocks = view.value("grid_size"), view.launch.device.sm_count, resident_blocks(view)
     if not grid or not sms or blocks is None:
         return 1.0
-    return max(1.0, float((blocks.given or blocks.fit).value) * warps * sms / grid)
+    return max(1.0, float(blocks.resident.value) * warps * sms / grid)

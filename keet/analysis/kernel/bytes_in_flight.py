@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import NamedTuple
 
+from keet.analysis.kernel.inactive_threads import launched_warps
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.parameters import Parameter
 from keet.analysis.roofline.memory import dram_ceiling
@@ -33,7 +34,6 @@ LONG_WAIT = Parameter(
 
 _LOADS = GLOBAL_LOADS | {"LDGSTS"}
 """Not bulk copies, whose size the instruction does not show."""
-_WARP = 32
 
 
 class BytesInFlight(NamedTuple):
@@ -92,13 +92,11 @@ def bytes_in_flight(view: LaunchView) -> BytesInFlight | None:
 def unqueued_share(view: LaunchView) -> float:
     """Share of the launch's time that its warps need for their round trips to memory, one after the
     other, if no load waits in a queue and none hits L1, 0 to 1; 0: not known."""
-    flight, duration = bytes_in_flight(view), view.value("duration")
-    grid, block = view.value("grid_size"), view.value("block_size")
+    flight, duration, warps = bytes_in_flight(view), view.value("duration"), launched_warps(view)
     held, sms = view.value("achieved_warps_per_sm"), view.launch.device.sm_count
-    if flight is None or not duration or not grid or not block or not held or not sms:
+    if flight is None or not duration or not warps or not held or not sms:
         return 0.0
-    rounds = max(1.0, grid * -(-block // _WARP) / (held * sms))
-    return min(1.0, rounds * flight.waits * LOAD_NS / duration)
+    return min(1.0, max(1.0, warps / (held * sms)) * flight.waits * LOAD_NS / duration)
 
 
 def _least(view: LaunchView) -> float:

@@ -16,6 +16,7 @@ from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.limits import MAJORITY
 from keet.analysis.parameters import Parameter
 from keet.evidence import Evidence, Sentence, constant
+from keet.units import Quantity
 
 if TYPE_CHECKING:
     from keet.analysis.sass.analyses.blame import BarrierWait
@@ -50,6 +51,27 @@ def filled_lanes(view: LaunchView) -> float | None:
     """Share of the lanes of a block's warps that have a thread, 0 to 1, by the launch shape."""
     block = view.value("block_size")
     return block / (WARP * math.ceil(block / WARP)) if block and block > 0 else None
+
+
+def warps_of_block(view: LaunchView) -> int | None:
+    block = view.value("block_size")
+    return math.ceil(block / WARP) if block else None
+
+
+def launched_warps(view: LaunchView) -> float | None:
+    """Of the whole grid; None where the report does not have its size."""
+    grid, warps = view.value("grid_size"), warps_of_block(view)
+    return grid * warps if grid and warps else None
+
+
+def per_warp(
+    view: LaunchView, name: str, label: str, amount: float, *sources: Evidence
+) -> Evidence | None:
+    """An amount of the launch, of each of its warps on average."""
+    grid, block, warps = view.get("grid_size"), view.get("block_size"), launched_warps(view)
+    if grid is None or block is None or warps is None:
+        return None
+    return view.ledger.derived(name, Quantity(amount / warps, ""), label, *sources, grid, block)
 
 
 class EmptyLanes(NamedTuple):
