@@ -138,7 +138,11 @@ class TimeModel:
         """Blocks started per cycle on all SMs together; None: not measured."""
         self.loads = self._loads()
         self.is_measured = bool(self.loads)
-        busy = max(self.balance.longest or 1.0, _slice_activity(view) if self.hot_line else 0.0)
+        busy, active, cycles = self.balance.longest or 1.0, None, l2_cycles(view)
+        if self.hot_line is not None:  # its slice may be active longer than any SM
+            active = view.value("l2_active_cycles_max")
+        if active and cycles:
+            busy = max(busy, min(1.0, active / cycles))
         self.fixed = 1 - busy
         """Share of the time for launch and drain: neither an SM nor a busy L2 slice was active."""
         self.start = 1 - (self.balance.longest or 1.0)
@@ -399,30 +403,45 @@ HOT_LINE_RATE = Parameter(
 def _by_sectors(view: LaunchView) -> HotLine | None:
     """Found by the sectors that the busiest slice looks up."""
     most, usual = view.get("l2_slice_sectors_max"), view.get("l2_slice_sectors_avg")
-    cycles = l2_cycles(view)
+    l2 = cycles = l2_cycles(view)
     if most is None or usual is None or not cycles:
-        most, usual, cycles = _slice_shares(view)
-    if most is None or usual is None or not cycles:
-        return None
+        if (shares := _slice_shares(view)) is None:
+            return None
+        most, usual = shares
+        # Shares of peak, which small sets have, are sectors per so many cycles.
+        cycles = 100.0 / SLICE_SECTORS.get(view.launch.device.compute_capability or "", 1.0)
     sure = _is_skewed(most, usual) * max(_stands_out(view, most, usual), _is_full(view))
     shown = sure and view.ratio("l2_slice_skew", "busiest L2 slice over the average", most, usual)
     if not shown:
         return None
     rate = (float(most.value) - float(usual.value)) / cycles
+    requests = rate * (l2 or 0.0)
     if not _is_atomic(view, rate):
         load = min(1.0, rate / HOT_LINE_RATE)
-        return HotLine(load * sure, shown, most, usual, False, rate * (l2_cycles(view) or 0.0))
+        return HotLine(load * sure, shown, most, usual, False, requests)
     # The lanes of a warp that update different addresses do not queue for each other.
     repeats, least = _repeats(view), view.value("l2_slice_sectors_min")
     spread = least / float(usual.value) if least is not None and usual.value else 1.0
     queued = min(1.0, rate * repeats / atomic_rate(view))
     load = sure * max(queued, _lone_activity(view), _busiest_atomics(view))
-    requests = rate * (l2_cycles(view) or 0.0)
     full, left = _fullest_slice(view)
     of_table = min(1.0, _even_atomics(view) / MAJORITY)
     if full * repeats > load:
         return HotLine(full * repeats, shown, most, usual, True, requests, left, 1.0, of_table)
     return HotLine(load, shown, most, usual, True, requests, 0.0, spread, of_table)
+
+
+def _slices(
+    view: LaunchView, counter: str, label: str, of_average: str = ""
+) -> tuple[Evidence, Evidence] | None:
+    """A counter of the busiest and of the average L2 slice; None unless both are known."""
+    most = view.ledger.named(counter.format("max"), label)
+    usual = view.ledger.named(counter.format("avg"), of_average or label)
+    return None if most is None or usual is None else (most, usual)
+
+
+def _slice_shares(view: LaunchView) -> tuple[Evidence, Evidence] | None:
+    return _slices(view, _SLICE_SHARE, "busiest L2 slice", "average L2 slice")
 
 
 def _even_atomics(view: LaunchView) -> float:
@@ -462,9 +481,8 @@ def _by_requests(view: LaunchView) -> HotLine | None:
 
 
 def _slices_measured(view: LaunchView) -> bool:
-    shares = _slice_shares(view)
-    counts = [view.get(f"l2_slice_sectors_{of}") for of in _OF]
-    return None not in shares[:2] or None not in counts
+    counts = [view.get(f"l2_slice_sectors_{of}") for of in ("max", "avg")]
+    return _slice_shares(view) is not None or None not in counts
 
 
 def _busiest_atomics(view: LaunchView) -> float:
@@ -498,13 +516,14 @@ def atomic_rate(view: LaunchView) -> float:
 def _fullest_slice(view: LaunchView) -> tuple[float, float]:
     """Load of the busiest slice where atomics on several addresses fill it, and the share of it
     that is left if all slices have as much to do. The load is 0 without the counters."""
-    most, usual = (view.ledger.named(name, "L2 slices, of peak") for name in (_BUSIEST, _USUAL))
-    units = [view.ledger.named(_ATOMICS.format(of), "atomics of an L2 slice") for of in _OF]
-    if most is None or usual is None or units[0] is None or units[1] is None:
+    slices = _slices(view, _THROUGHPUT, "L2 slices, of peak")
+    units = _slices(view, _ATOMICS, "atomics of an L2 slice")
+    if slices is None or units is None:
         return 0.0, 1.0
-    sure = _is_skewed(most, usual) * _is_skewed(units[0], units[1]) * _is_full(view)
-    left = float(usual.value) / float(most.value) if most.value else 1.0
-    return min(1.0, float(most.value) / 100 / ATTAINABLE_OTHER) * sure, min(1.0, left)
+    most, usual = (float(each.value) for each in slices)
+    sure = _is_skewed(*slices) * _is_skewed(*units) * _is_full(view)
+    left = usual / most if most else 1.0
+    return min(1.0, most / 100 / ATTAINABLE_OTHER) * sure, min(1.0, left)
 
 
 def _repeats(view: LaunchView) -> float:
@@ -539,20 +558,13 @@ def _lone_activity(view: LaunchView) -> float:
     return min(1.0, max(0.0, alone)) * _is_skewed(most, usual)
 
 
-def _slice_activity(view: LaunchView) -> float:
-    """Share of the time in which the busiest L2 slice is active, 0 to 1; 0: not known."""
-    active, cycles = view.value("l2_active_cycles_max"), l2_cycles(view)
-    return min(1.0, max(0.0, active / cycles)) if active and cycles else 0.0
-
-
 SLICE_BUSY_TO = Parameter(85.0, "percent of an L2 slice's peak: limits time", "judgement")
-_BUSIEST = "lts__throughput.max.pct_of_peak_sustained_elapsed"
-_USUAL = "lts__throughput.avg.pct_of_peak_sustained_elapsed"
+_THROUGHPUT = "lts__throughput.{}.pct_of_peak_sustained_elapsed"
 
 
 def _is_full(view: LaunchView) -> float:
     """0 to 1: whether the busiest slice is near its peak, however many others are."""
-    busy = view.ledger.named(_BUSIEST, "busiest L2 slice, of peak")
+    busy = view.ledger.named(_THROUGHPUT.format("max"), "busiest L2 slice, of peak")
     if busy is None:
         return 0.0
     above = float(busy.value) - NEAR_PEAK
@@ -591,7 +603,6 @@ def _is_skewed(most: Evidence, usual: Evidence) -> float:
 _HOST_FILLS = "lts__d_sectors_fill_sysmem.{}.pct_of_peak_sustained_elapsed"
 _ATOMICS = "lts__d_atomic_input_cycles_active.{}.pct_of_peak_sustained_elapsed"
 _SLICE_SHARE = "lts__t_sectors.{}.pct_of_peak_sustained_elapsed"
-_OF = ("max", "avg")
 
 
 def _host_line(view: LaunchView) -> HotLine | None:
@@ -601,17 +612,17 @@ def _host_line(view: LaunchView) -> HotLine | None:
     """
     if view.ceilings.get(HOST_LINK) is None:
         return None
-    fills = [view.ledger.named(_HOST_FILLS.format(of), "fills from host memory") for of in _OF]
+    fills = _slices(view, _HOST_FILLS, "fills from host memory")
     most, usual = view.get("l2_active_cycles_max"), view.get("l2_active_cycles")
-    highest, average = fills
-    if highest is None or average is None or most is None or usual is None:
+    if fills is None or most is None or usual is None:
         return None
-    load = _is_skewed(highest, average) * _lone_activity(view)
+    load = _is_skewed(*fills) * _lone_activity(view)
     label = "busiest L2 slice over the average"
     shown = load and view.ratio("l2_slice_activity", label, most, usual)
     if not shown:
         return None
-    atomic = _is_atomic(view, (float(highest.value) - float(average.value)) / 100)
+    highest, average = (float(each.value) for each in fills)
+    atomic = _is_atomic(view, (highest - average) / 100)
     return HotLine(load, shown, most, usual, atomic, is_in_host=True)
 
 
@@ -624,24 +635,13 @@ SLICE_SECTORS: Mapping[str, float] = {
 counts and shares."""
 
 
-def _slice_shares(view: LaunchView) -> tuple[Evidence | None, Evidence | None, float]:
-    """Busiest and average slice from shares of peak, which small sets have; as sectors per 100
-    cycles."""
-    labels = ("busiest L2 slice", "average L2 slice")
-    found = (view.ledger.named(_SLICE_SHARE.format(of), label) for of, label in zip(_OF, labels))
-    most, usual = found
-    peak = SLICE_SECTORS.get(view.launch.device.compute_capability or "", 1.0)
-    return most, usual, 100.0 / peak
-
-
 def _is_atomic(view: LaunchView, rate: float) -> bool:
     """Whether the requests for a hot line (`rate` per L2 cycle) are atomics or reductions."""
     counted = [view.value(i) for i in ("l2_all_atomic_sectors", "l2_all_reduction_sectors")]
     cycles = l2_cycles(view)
     if cycles and any(value is not None for value in counted):
         return sum(value or 0.0 for value in counted) >= MAJORITY * rate * cycles
-    units = [view.ledger.named(_ATOMICS.format(of), "atomics of an L2 slice") for of in _OF]
-    if units[0] is not None and units[1] is not None:
+    if (units := _slices(view, _ATOMICS, "atomics of an L2 slice")) is not None:
         # Each looks up its sector twice.
         return (float(units[0].value) - float(units[1].value)) / 100 >= MAJORITY / 2 * rate
     # RED instructions have the memory type of loads, so decide by the opcode.

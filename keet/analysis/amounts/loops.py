@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from functools import cache, partial
 from typing import TYPE_CHECKING, Literal
 
 from keet.analysis.facts.on_chip import MOST_REGISTERS_PER_THREAD
-from keet.analysis.kernel.inactive_threads import WARP
+from keet.analysis.kernel.source_calls import known_constants
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.parameters import Parameter
 from keet.analysis.sass.instructions.opcodes import GLOBAL_READS
 from keet.documents.amounts import InvariantDocument, LoopAmounts
 from keet.documents.finding import Place
 from keet.evidence import Evidence, Sentence, counted
-from keet.source_code.constants import Number, evaluate, source_constants
+from keet.source_code.constants import evaluate
 from keet.units import Quantity
 
 if TYPE_CHECKING:
@@ -158,15 +158,8 @@ def _number(view: LaunchView, text: str) -> int | None:
     for name, size in (("blockDim", view.launch.block), ("gridDim", view.launch.grid)):
         for letter, threads in zip("xyz", size or ()):
             text = re.sub(rf"\b{name}\s*\.\s*{letter}\b", str(threads), text)
-    value = evaluate(text, _constants(view), {})
+    value = evaluate(text, known_constants(view), {})
     return value if isinstance(value, int) else None
-
-
-@cached_per_view
-def _constants(view: LaunchView) -> Mapping[str, Number]:
-    """Not those that a build may set to another value."""
-    known = source_constants(view.launch)
-    return {"warpSize": WARP} | {n: each.value for n, each in known.items() if not each.assumed}
 
 
 # --- one loop

@@ -69,10 +69,9 @@ def block_resources(view: LaunchView) -> BlockResources | None:
     limits: tuple[str, ...] = ()
     if resident is not None and warps is not None and (most is None or warps.value < most.value):
         limits = ("grid",) if given else resident.limits
-    told = view.get("theoretical_warps_per_sm")
-    if given is None and warps and told and abs(float(warps.value) - float(told.value)) >= 1:
+    told = view.get("theoretical_warps_per_sm") if given is None else None
+    if warps and told and abs(float(warps.value) - float(told.value)) >= 1:
         warps, limits = told, ()  # clusters and barriers limit blocks too
-    grid, sms = view.get("grid_size"), view.get("device_sm_count")
     return BlockResources(
         registers=view.get("registers_per_thread"),
         spills=_spills(view),
@@ -84,8 +83,13 @@ def block_resources(view: LaunchView) -> BlockResources | None:
         achieved=view.get("achieved_warps_per_sm"),
         limits=limits,
         waves=view.get("waves_per_sm"),
-        few=(grid, sms) if grid and sms and grid.value < sms.value else None,
+        few=_few(view),
     )
+
+
+def _few(view: LaunchView) -> tuple[Evidence, Evidence] | None:
+    grid, sms = view.get("grid_size"), view.get("device_sm_count")
+    return (grid, sms) if grid and sms and grid.value < sms.value else None
 
 
 def _shared_memory(view: LaunchView) -> Evidence | None:

@@ -17,10 +17,13 @@ from functools import partial
 from itertools import islice
 from typing import NamedTuple
 
+from keet.analysis.kernel.inactive_threads import WARP
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.documents.finding import Place
 from keet.profile import Location
 from keet.profile.names import template_arguments
+from keet.source_code.constants import Number, source_constants, type_size
+from keet.source_code.scanner import closing_bracket, split_commas
 
 CALLED = "calls"
 LAUNCHED = "launches"
@@ -67,14 +70,6 @@ _ASKED = re.compile(r"\bcuda(?:Func|Occupancy)\w+")
 """Functions that take a kernel and do not launch it."""
 _ENDS = re.compile(r"[;{}]")
 _SIZE_OF = re.compile(r"sizeof\s*\(\s*(\w+)\s*\)")
-_BYTES = {
-    **dict.fromkeys(("char", "bool", "int8_t", "uint8_t"), 1),
-    **dict.fromkeys(("short", "half", "__half", "__nv_bfloat16", "int16_t", "uint16_t"), 2),
-    **dict.fromkeys(("int", "unsigned", "float", "half2", "int32_t", "uint32_t"), 4),
-    **dict.fromkeys(("double", "float2", "int2", "int64_t", "uint64_t"), 8),
-    **dict.fromkeys(("float4", "int4", "double2", "uint4"), 16),
-}
-"""Of types whose size is the same everywhere."""
 
 
 class _Function(NamedTuple):
@@ -124,6 +119,13 @@ def beside(places: tuple[Place, ...], *others: Place | None) -> tuple[Place, ...
     lines = known | {(each.file, each.line) for each in added}
     rest = [each for each in places[_SHOWN:] if (each.file, each.line) not in lines]
     return (*places[:_SHOWN], *added, *rest)[:_MOST_PLACES]
+
+
+@cached_per_view
+def known_constants(view: LaunchView) -> Mapping[str, Number]:
+    """Of the source, by name; not those that a build may set to another value."""
+    known = source_constants(view.launch)
+    return {"warpSize": WARP} | {n: each.value for n, each in known.items() if not each.assumed}
 
 
 def call_of(view: LaunchView, place: Place) -> Place | None:
@@ -303,7 +305,7 @@ def _sides(
     written = text.partition("<<<")[2].partition(">>>")
     if around is None or not written[1]:
         return
-    expressions = _parts(written[0])
+    expressions = split_commas(written[0])
     for expression, shape in zip(expressions, (view.launch.grid, view.launch.block)):
         extents, at = _extents(source, around, expression)
         for extent, size in zip(extents, shape or ()):
@@ -357,7 +359,7 @@ def _extents(
                 expression = f"dim3{found[1]}"
                 lines = (Location(around.file, number),)
     inner = re.fullmatch(r"dim3\s*[({](.*)[)}]", expression)
-    return (_parts(inner[1]) if inner else [expression]), lines
+    return (split_commas(inner[1]) if inner else [expression]), lines
 
 
 def _values(source: _Source, around: _Function, expression: str, depth: int) -> list[_Value]:
@@ -397,7 +399,7 @@ def _product(source: _Source, around: _Function, expression: str) -> int | None:
         text = factor.strip()
         if text not in around.template and text not in around.parameters:
             text = _value(source, around.file, text)
-        number = _BYTES.get(size[1]) if size else int(text) if text.isdecimal() else None
+        number = type_size(size[1], {}) if size else int(text) if text.isdecimal() else None
         if number is None:
             return None
         product *= number
@@ -411,7 +413,7 @@ def _defined(source: _Source, around: _Function, name: str) -> tuple[Location, s
         line = source.lines[around.file][number - 1]
         found = pattern.search(line)
         if found:
-            text = _parts(line[found.end() :].partition(";")[0])
+            text = split_commas(line[found.end() :].partition(";")[0])
             return Location(around.file, number), text[0] if text else ""
     return None
 
@@ -423,27 +425,7 @@ def _calls(source: _Source, name: str) -> Iterator[tuple[Location, list[str]]]:
         if around is not None and around.name != name:
             text = source.lines[line.file][line.line - 1]
             opening = text.find("(", text.find(name))
-            yield line, _parts(text[opening + 1 : _closing(text, opening)])
-
-
-def _closing(text: str, opening: int) -> int:
-    depth = 0
-    for at in range(opening, len(text)):
-        depth += (text[at] == "(") - (text[at] == ")")
-        if not depth:
-            return at
-    return len(text)
-
-
-def _parts(text: str) -> list[str]:
-    """Split at commas outside of brackets."""
-    parts, depth, start = list[str](), 0, 0
-    for at, char in enumerate(text):
-        depth += (char in "([{") - (char in ")]}")
-        if char == "," and not depth:
-            parts.append(text[start:at].strip())
-            start = at + 1
-    return [*parts, text[start:].strip()]
+            yield line, split_commas(text[opening + 1 : closing_bracket(text, opening)])
 
 
 @cached_per_view
@@ -583,7 +565,7 @@ def _function(file: str, head: str, body: int) -> _Function | None:
     found = next((m for m in _CALLABLE.finditer(rest) if m[1] not in _NO_FUNCTION), None)
     if found is None:
         return None
-    given = _parts(rest[found.end() : _closing(rest, found.end() - 1)])
+    given = split_commas(rest[found.end() : closing_bracket(rest, found.end() - 1)])
     named = (_NAME.findall(part.partition("=")[0]) for part in given)
     parameters = tuple(each[-1] if each else "" for each in named)
     return _Function(found[1], template, parameters, file, first, body, body, kept)
