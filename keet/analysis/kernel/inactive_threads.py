@@ -39,12 +39,9 @@ class InactiveThreads(NamedTuple):
 
     @property
     def cause(self) -> Cause:
-        shares: dict[Cause, float] = {
-            "block_size": self.block_size,
-            "outside": self.outside,
-            "paths": self.paths,
-        }
-        return max(shares, key=lambda each: shares[each])
+        """The largest."""
+        causes: tuple[Cause, ...] = ("block_size", "outside", "paths")
+        return max(causes, key=lambda each: float(getattr(self, each)))
 
 
 def filled_lanes(view: LaunchView) -> float | None:
@@ -146,7 +143,11 @@ def _outside(view: LaunchView, launched: float) -> tuple[float, int | None] | No
         if address > end:
             off = launched - threads.get(address, 0) / count
             lost += count * (left if off > left else max(0.0, off))
-    return lost / sum(executed.values()), _check(entry, lanes, launched - left / 2)
+    # The check is the last instruction before the code that runs with few threads.
+    few = len(entry)
+    while few and lanes[entry[few - 1]] <= launched - left / 2:
+        few -= 1
+    return lost / sum(executed.values()), entry[few - 1] if 0 < few < len(entry) else None
 
 
 def _entry(view: LaunchView, executed: Mapping[int, int]) -> list[int]:
@@ -168,14 +169,6 @@ def _entry(view: LaunchView, executed: Mapping[int, int]) -> list[int]:
     return found
 
 
-def _check(entry: list[int], lanes: Mapping[int, float], least: float) -> int | None:
-    """The last instruction before the code that runs with few threads."""
-    few = len(entry)
-    while few and lanes[entry[few - 1]] <= least:
-        few -= 1
-    return entry[few - 1] if 0 < few < len(entry) else None
-
-
 @cached_per_view
 def waits_at_barriers(view: LaunchView) -> list[BarrierWait]:
     """Sorted by samples; none if the report does not show them."""
@@ -184,8 +177,7 @@ def waits_at_barriers(view: LaunchView) -> list[BarrierWait]:
         return []
     from keet.analysis.sass.analyses.blame import barrier_waits
 
-    warps = -(-block[0] * block[1] * block[2] // WARP)
-    return barrier_waits(code.program, code.stalls, warps)
+    return barrier_waits(code.program, code.stalls, math.ceil(math.prod(block) / WARP))
 
 
 def few_work(view: LaunchView) -> bool:

@@ -536,7 +536,8 @@ def few_warps(view: LaunchView) -> tuple[Sentence, tuple[Evidence, ...]] | None:
     if held is None or share is None or blocks is None or not 0 < share.value < 100 * MAJORITY:
         return None
     most = round(100 * float(held.value) / float(share.value))
-    if blocks.given is not None and (warps := warps_of_block(view)):  # up to what fits
+    warps = warps_of_block(view)
+    if blocks.given is not None and warps:  # more blocks help up to what fits
         most = min(most, warps * int(blocks.fit.value))
     label = "warps that an SM can hold"
     can = view.ledger.derived("warps_an_sm_can_hold", Quantity(most, ""), label, held)
@@ -585,7 +586,9 @@ def _given_warps(view: LaunchView, blocks: ResidentBlocks) -> Evidence | None:
 def occupancy_limit(launch: Launch) -> str:
     """The resource that allows the fewest blocks: `registers allow 2 blocks per SM`. Empty if all
     warps fit, or if the report does not have the data."""
-    possible, (known, limits) = launch.get("theoretical_occupancy_pct"), _tightest(launch.get)
+    possible = launch.get("theoretical_occupancy_pct")
+    known, limits = _tightest(launch.get)
+
     if not possible or possible.value >= 100 or not known:
         return ""
     least, names = min(each.value for each in known), " and ".join(limits)

@@ -191,26 +191,26 @@ class Benchmark:
 def _are_twins(one: Traffic, other: Traffic) -> bool:
     """Whether two kernels read and write the same amounts and execute as many operations of each
     type: two versions of one computation, or two steps that are alike."""
-    amounts = [(one.dram_read, other.dram_read), (one.written, other.written)]
-    pairs = [*amounts, *zip(one.operations, other.operations)]
+    amounts = (one.dram_read, other.dram_read), (one.written, other.written)
+    return _agree(one, other, EQUAL_WORK, *amounts)
+
+
+def _agree(
+    one: Traffic, other: Traffic, within: float, *amounts: tuple[float | None, float | None]
+) -> bool:
+    """Whether these amounts, and the operations of each type, are about equal."""
+    pairs = [(a or 0.0, b or 0.0) for a, b in (*amounts, *zip(one.operations, other.operations))]
     counted = len(one.operations) == len(other.operations) and any(one.operations)
-    return counted and all(_are_equal(mine or 0.0, theirs or 0.0) for mine, theirs in pairs)
+    return counted and all(abs(a - b) <= within * max(a, b) for a, b in pairs)
 
 
 def are_alternatives(one: Traffic, other: Traffic) -> bool:
     """Whether two kernels read and write about the same amounts and execute about as many
     operations of each type: two ways to compute one result. Looser than `_are_twins`: partial
     results, which differ between two ways, are small beside what both read."""
-    read, others = one.dram_read or 0.0, other.dram_read or 0.0
-    partial = EQUAL_WORK * max(read, others)
+    partial = EQUAL_WORK * max(one.dram_read or 0.0, other.dram_read or 0.0)
     written = abs((one.written or 0.0) - (other.written or 0.0)) <= partial
-    counted = len(one.operations) == len(other.operations) and any(one.operations)
-    pairs = [(read, others), *zip(one.operations, other.operations)]
-    return counted and written and all(abs(a - b) <= SAME_BYTES * max(a, b) for a, b in pairs)
-
-
-def _are_equal(one: float, other: float) -> bool:
-    return abs(one - other) <= EQUAL_WORK * max(one, other)
+    return written and _agree(one, other, SAME_BYTES, (one.dram_read, other.dram_read))
 
 
 def are_variants(one: Launch, other: Launch) -> bool:
@@ -297,7 +297,9 @@ def find_links(launches: Sequence[Traffic]) -> list[Link]:
 
 
 def _first_reader(writer: Traffic, later: Sequence[Traffic], long_us: float) -> Link | None:
-    if (writer.written or 0) < FEW_BYTES or _generates(writer):
+    written = writer.written or 0.0
+    generates = writer.read is not None and writer.read <= GENERATES * written
+    if written < FEW_BYTES or generates:
         return None
     near = later[: int(READERS_AFTER)]
     candidates = [(reader, 1) for reader in near] + [(reader, 2) for reader in near[:1]]
@@ -338,10 +340,6 @@ def _shared_input(one: Traffic, later: Sequence[Traffic], long_us: float) -> Lin
 GENERATES = Parameter(
     0.005, "bytes read over written of a kernel that generates data; im2col: 0.03", "judgement"
 )
-
-
-def _generates(writer: Traffic) -> bool:
-    return writer.read is not None and writer.read <= GENERATES * (writer.written or 0.0)
 
 
 def _link(writer: Traffic, reader: Traffic, inputs: int, long_us: float) -> Link | None:
@@ -415,13 +413,13 @@ def round_trips(links: Sequence[Link]) -> list[RoundTrip]:
     chains, single = _chains(links)
     for link in single:
         pairs[link.writer.launch.name.full, link.reader.launch.name.full].append(link)
-    found = [RoundTrip(tuple(sorted(links, key=_rank))) for links in pairs.values()]
+
+    def by_saving(each: Link | RoundTrip) -> float:
+        return -(each.saved_us or 0.0)
+
+    found = [RoundTrip(tuple(sorted(links, key=by_saving))) for links in pairs.values()]
     found += [RoundTrip(tuple(links), tuple(_members(links))) for links in chains]
-    return sorted(found, key=lambda each: -(each.saved_us or 0.0))
-
-
-def _rank(link: Link) -> float:
-    return -(link.saved_us or 0.0)
+    return sorted(found, key=by_saving)
 
 
 def _members(links: Sequence[Link]) -> Iterator[Traffic]:
@@ -480,39 +478,26 @@ class ClockRange(NamedTuple):
 
 
 def different_clocks(launches: Sequence[Traffic]) -> list[ClockRange]:
-    """One range per clock that differs notably, the largest difference first. The DRAM clock
-    matters only where DRAM decides the time."""
-    found = [
-        *_range("SM", launches, lambda each: each.sm_clock or 0.0, lambda _: True),
-        *_range(
-            "DRAM",
-            launches,
-            lambda each: each.dram_clock or 0.0,
-            lambda each: (each.dram_pct or 0.0) >= 100 * MAJORITY,
-        ),
-    ]
+    """One range per clock that differs notably between launches whose time depends on it and that
+    take a notable part of the time; the largest difference first. Without short launches, whose
+    clock (cycles over duration) is not exact. The DRAM clock matters only where DRAM decides the
+    time."""
+    clocks: tuple[tuple[str, Callable[[Traffic], float], float], ...] = (
+        ("SM", lambda each: each.sm_clock or 0.0, 0.0),
+        ("DRAM", lambda each: each.dram_clock or 0.0, 100 * MAJORITY),
+    )
+    found = []
+    for label, clock, least_dram in clocks:
+        long = [each for each in launches if each.us * 1e3 >= LONGEST_START_NS and clock(each) > 0]
+        deciding = [each for each in long if (each.dram_pct or 0.0) >= least_dram]
+        if not deciding or len({each.launch.device for each in long}) != 1:
+            continue
+        deciding.sort(key=clock)
+        ends = _after_the_first(deciding), _after_the_first(deciding[::-1])
+        if clock(ends[1]) > SIMILAR * clock(ends[0]):
+            slow, fast = min(long, key=clock), max(long, key=clock)
+            found.append(ClockRange(label, slow, fast, clock(slow), clock(fast)))
     return sorted(found, key=lambda each: -each.ratio)
-
-
-def _range(
-    label: str,
-    launches: Sequence[Traffic],
-    clock: Callable[[Traffic], float],
-    depends: Callable[[Traffic], bool],
-) -> Iterator[ClockRange]:
-    """The range of all launches, if it differs notably between those whose time `depends` on the
-    clock and that take a notable part of the time. Without short launches, whose clock (cycles over
-    duration) is not exact."""
-    long = [each for each in launches if each.us * 1e3 >= LONGEST_START_NS and clock(each) > 0]
-    if len({each.launch.device for each in long}) != 1:
-        return
-    ordered = sorted(filter(depends, long), key=clock)
-    if not ordered:
-        return
-    ends = _after_the_first(ordered), _after_the_first(ordered[::-1])
-    if clock(ends[1]) > SIMILAR * clock(ends[0]):
-        slow, fast = min(long, key=clock), max(long, key=clock)
-        yield ClockRange(label, slow, fast, clock(slow), clock(fast))
 
 
 def _after_the_first(ordered: Sequence[Traffic]) -> Traffic:
