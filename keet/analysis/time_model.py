@@ -210,17 +210,14 @@ class TimeModel:
 
     def _time(self, effect: Effect, exposed: float) -> float:
         """`time` with a given exposed waiting."""
-        load = self._busiest_load_after(effect)
+        load = self.pressure  # many effects change waiting only
+        if effect.units or effect.moved or effect.longest_sm != 1.0:
+            # Without a measured unit, the assumed load is that of a unit within the SMs.
+            assumed = self.pressure * _factor(effect.longest_sm)
+            load = max(self.loads_after(effect).values(), default=assumed)
         active = math.pow(load**SHARPNESS + exposed**SHARPNESS, 1 / SHARPNESS)
         kernel = self.fixed + (1 - self.fixed) * active
         return max(kernel, effect.least, LEAST_TIME) + effect.added
-
-    def _busiest_load_after(self, effect: Effect) -> float:
-        if not effect.units and not effect.moved and effect.longest_sm == 1.0:
-            return self.pressure  # many effects change waiting only
-        loads = self.loads_after(effect).values()
-        # Without a measured unit, the assumed load is that of a unit within the SMs.
-        return max(loads, default=self.pressure * _factor(effect.longest_sm))
 
     def exposed_after(self, effect: Effect) -> float:
         """Exposed waiting after the fix, in the unit of `exposed`."""
@@ -234,24 +231,17 @@ class TimeModel:
 
     def loads_after(self, effect: Effect) -> dict[str, float]:
         """Loads by unit after the fix."""
-        left = self._loads_after(effect.units, _factor(effect.longest_sm))
-        return {**left, **effect.moved}
-
-    def _loads_after(self, units: Mapping[str, float], longest: float) -> dict[str, float]:
-        """Loads by unit. Fast path: most effects name few units and keep the longest SM."""
-        if longest == 1.0:
-            after = dict(self.loads)
-        else:
-            after = {
-                unit: load if unit in DEVICE_WIDE else load * longest
-                for unit, load in self.loads.items()
-            }
-        for unit, kept in units.items():
+        longest = _factor(effect.longest_sm)
+        after = dict(self.loads)
+        if longest != 1.0:  # most effects keep the longest SM, and name few units
+            within = {unit: load for unit, load in after.items() if unit not in DEVICE_WIDE}
+            after |= {unit: load * longest for unit, load in within.items()}
+        for unit, kept in effect.units.items():
             load = self.loads.get(unit)
             if load is not None:
                 left = _factor(kept)
                 after[unit] = load * (left if unit in DEVICE_WIDE else left * longest)
-        return after
+        return {**after, **effect.moved}
 
     def gain(self, effect: Effect) -> float:
         """Times faster; at least 1, since a fix that costs time is not kept."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from keet.analysis.amounts.arrays import ArrayUse, array_uses
+from keet.analysis.amounts.arrays import array_uses
 from keet.analysis.kernel.executed_code import PURPOSES
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.documents.amounts import ItemDocument, PerItemDocument
@@ -53,14 +54,13 @@ def item_of(view: LaunchView) -> ItemDocument | None:
     if found is not None and found.count >= max(least, 2):
         return found
     if found is not None:
-        own = [use for use in array_uses(view) if use.reads is not None and use.writes is None]
-        read = [(use.pointer, use.reads, _known(use)) for use in own]
+        read = [
+            (use.pointer, use.reads, use.distinct if use.basis == "exact" else None)
+            for use in array_uses(view)
+            if use.reads is not None and use.writes is None
+        ]
         found = _elements(view, read, "loads", "read")
     return found or _threads(view)
-
-
-def _known(use: ArrayUse) -> float | None:
-    return use.distinct if use.basis == "exact" else None
 
 
 _Side = tuple[str, "Footprint | None", float | None]
@@ -90,7 +90,9 @@ def _elements(
     count = max(found.values(), default=0.0)
     if not found or others > count:  # the largest array may be another one
         return None
-    pointer = min((each for each in found if found[each] == count), key=_offset)
+    largest = (each for each in found if found[each] == count)
+    # Parameters in their order: `param+0x8` comes before `param+0x10`.
+    pointer = min(largest, key=lambda each: (len(each), each))
     array = code.pointer_name(pointer)
     ran = _threads_ran(view)
     # Where the type is not known, a wide access may be of one element or of several.
@@ -121,11 +123,6 @@ _WIDE = 16
 """Bytes of a store that are more than one number."""
 
 
-def _offset(pointer: str) -> tuple[int, str]:
-    """Parameters in their order: `param+0x8` comes before `param+0x10`."""
-    return len(pointer), pointer
-
-
 def _threads(view: LaunchView) -> ItemDocument | None:
     grid, block = view.launch.grid, view.launch.block
     if not grid or not block:
@@ -138,8 +135,7 @@ def _threads(view: LaunchView) -> ItemDocument | None:
 
 def _threads_ran(view: LaunchView) -> tuple[Evidence, ...]:
     """Threads that executed each instruction: what all counts below are sums of."""
-    metrics = ("thread_inst_executed_pred_on", "thread_inst_executed")
-    return tuple(filter(None, (next(filter(None, map(view.get, metrics)), None),)))
+    return tuple(islice(filter(None, map(view.get, _BY_LINE)), 1))
 
 
 # --- work per item
@@ -331,12 +327,12 @@ def _counted(view: LaunchView) -> Iterator[_Work]:
     total = next(filter(None, map(view.get, metrics)), None)
     if total is not None:
         yield _Work("instructions", "instructions", float(total.value), "", (total,))
-    for kind, parts in _COUNTERS.items():
-        found = {metric: view.get(metric) for metric in parts}
-        if all(number is not None for number in found.values()):
-            known = {m: n for m, n in found.items() if n is not None}
-            amount = sum(parts[metric] * float(number.value) for metric, number in known.items())
-            yield _Work(kind, _KINDS[kind], amount, "", tuple(known.values()))
+    for kind, factors in _COUNTERS.items():
+        known = tuple(filter(None, map(view.get, factors)))
+        if len(known) == len(factors):
+            counts = zip(factors.values(), known)
+            amount = sum(factor * float(number.value) for factor, number in counts)
+            yield _Work(kind, _KINDS[kind], amount, "", known)
 
 
 _BY_LINE = ("thread_inst_executed_pred_on", "thread_inst_executed")
@@ -354,10 +350,10 @@ def _bytes(view: LaunchView) -> Iterator[_Work]:
         ("dram_bytes", "bytes of DRAM", 1, ("dram_bytes_read", "dram_bytes_written")),
     )
     for name, label, size, metrics in levels:
-        found = [number for metric in metrics if (number := view.get(metric)) is not None]
-        if len(found) == len(metrics):
-            amount = size * sum(float(number.value) for number in found)
-            yield _Work(name, label, amount, "byte", tuple(found))
+        known = tuple(filter(None, map(view.get, metrics)))
+        if len(known) == len(metrics):
+            amount = size * sum(float(number.value) for number in known)
+            yield _Work(name, label, amount, "byte", known)
 
 
 _SECTOR = 32

@@ -75,12 +75,18 @@ def phases(view: LaunchView) -> PhasesDocument | None:
     resident = resident_blocks(view)
     blocks = resident.resident if resident is not None else None
 
-    again = "" if split.around is None else _again(code, split.around)
+    again = ""
+    if split.around is not None:
+        flow = code.program.flow
+        line = code.location(flow.blocks[flow.loops[split.around].latches[-1]].end - 1)
+        again = ", in a loop"
+        if line is not None:
+            again = f", in turn in the loop at {file_name(line.file)}:{line.line}"
+
     text = Sentence("{named} of the samples{again}", named=named, again=again)
     if blocks is not None:
-        alone = blocks.value == 1
         words = "{n:.0f} block per SM, whose phases overlap with those of no other block"
-        if not alone:
+        if blocks.value != 1:
             words = "phases of up to {n:.0f} blocks per SM can overlap"
         overlap = Sentence(words, n=blocks)
         text = Sentence("; ").join((text, overlap))
@@ -100,12 +106,6 @@ def _at(row: PhaseDocument) -> str:
         return ""
     first, last = (f"{file_name(row.file)}:{line}" for line in (row.first_line, row.last_line))
     return f" ({first})" if first == last else f" ({first} to {last})"
-
-
-def _again(code: MachineCode, loop: int) -> str:
-    flow = code.program.flow
-    line = code.location(flow.blocks[flow.loops[loop].latches[-1]].end - 1)
-    return f", in turn in the loop at {file_name(line.file)}:{line.line}" if line else ", in a loop"
 
 
 def _row(code: MachineCode, split: _Split, phase: Phase, share: float) -> PhaseDocument:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -323,24 +324,20 @@ reloads_from_l1 = _at_level(
 def loads_table(code: MachineCode) -> Answer:
     """Loads whose addresses depend on loops and parameters alone."""
     loads = [access for access in code.accesses if access.kind == "load"]
-    same = [each.position for each in loads if all(_is_counter(n) for n in each.offset.depends)]
+    by_loops = re.compile(r"exit|loop.*")
+    same = [e.position for e in loads if all(map(by_loops.fullmatch, e.offset.depends))]
+
     return if_most_run(code, same, (access.position for access in loads))
-
-
-def _is_counter(name: str) -> bool:
-    return name == "exit" or name.startswith("loop")
 
 
 # --- L2 and other memories
 
 
-def _sends(sent: float, returned: float) -> bool:
-    """A load sends one request and gets one or more sectors back; a store sends its sectors."""
-    return sent > 0 and returned / sent < MAJORITY
-
-
 sends_to_l2 = Fact.measured(
-    "far more is sent to L2 than comes back", _sends, *("l2_input_pct", "l2_output_pct")
+    "far more is sent to L2 than comes back",
+    # A load sends one request and gets one or more sectors back; a store sends its sectors.
+    lambda sent, returned: sent > 0 and returned / sent < MAJORITY,
+    *("l2_input_pct", "l2_output_pct"),
 )
 
 FEW_ADDRESSES = Parameter(256, "distinct bytes in few cache lines", "judgement")

@@ -12,7 +12,9 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from keet.analysis.facts.fact import Answer, Fact, RaisedFinding, fact, if_most_run, total
+from keet.analysis.facts.fact import Answer, Fact, fact, if_most_run, total
+from keet.analysis.facts.global_memory import WIDEST_ACCESS
+from keet.analysis.kernel.inactive_threads import WARP
 from keet.analysis.kernel.source_calls import known_constants
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.limits import MAJORITY
@@ -39,7 +41,6 @@ Rows = Literal["padded", "even", "within", "data"]
 """`even`: threads are an even number of words apart. `within`: they are so close that they must be
 in one row, which padding does not change. `data`: the index comes from memory."""
 
-_LANES = 32
 BANKS, WORD = 32, 4
 """Banks of shared memory, and bytes of a bank's word."""
 _EXCESS = "src_shared_wavefronts_excess"
@@ -125,10 +126,6 @@ def _by_form(form: Polynomial, width: int) -> Rows | None:
     return "within" if abs(stride) < BANKS * WORD else "even"
 
 
-_WIDEST = 16
-"""Bytes per thread."""
-
-
 def _takes_pieces(conflicted: Sequence[_Conflicted]) -> bool:
     """Whether a thread accesses two adjacent pieces of the widest size, so that threads are at
     least two pieces apart."""
@@ -139,7 +136,7 @@ def _takes_pieces(conflicted: Sequence[_Conflicted]) -> bool:
     form, width = conflicted[0]
     others = {other.constant for other, _ in conflicted if varying(other) == varying(form)}
     adjacent = {form.constant + width, form.constant - width}
-    return width == _WIDEST and not others.isdisjoint(adjacent)
+    return width == WIDEST_ACCESS and not others.isdisjoint(adjacent)
 
 
 # --- from the source
@@ -347,18 +344,16 @@ def atomics_compare_and_swap(view: LaunchView) -> Answer:
     return swaps >= MAJORITY * every > 0
 
 
-def _contends_in_shared(view: LaunchView, finding: RaisedFinding) -> Answer:
-    """Decided by the candidate that raised the finding; else true if there are no other atomics."""
-    if finding.variant:
-        return finding.variant in ("shared", "retries")
-    return view.count("ATOMS") > 0 and not view.count(*GLOBAL_ATOMICS)
-
-
 contention_in_shared = Fact(
     "threads contend for words of shared memory",
     metrics=("bank_conflicts_atomic",),
     opcodes=("ATOMS",),
-    of_finding=_contends_in_shared,
+    # The candidate that raised the finding decides it; else it is so if there are no other atomics.
+    of_finding=lambda view, finding: (
+        finding.variant in ("shared", "retries")
+        if finding.variant
+        else view.count("ATOMS") > 0 and not view.count(*GLOBAL_ATOMICS)
+    ),
 )
 
 retries_in_shared = Fact(
@@ -403,7 +398,7 @@ def one_update_per_thread(view: LaunchView) -> Answer:
     """By warps: no more executions than the grid has warps."""
     blocks, threads = view.launch.number("grid_size"), view.launch.number("block_size")
     executed = view.count(*GLOBAL_ATOMICS)
-    return 0 < executed <= (blocks or 0) * math.ceil((threads or 0) / _LANES)
+    return 0 < executed <= (blocks or 0) * math.ceil((threads or 0) / WARP)
 
 
 _COMBINED = ("LDS", "SHFL", "REDUX")
