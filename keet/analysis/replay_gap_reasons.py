@@ -18,7 +18,7 @@ from keet.analysis.parameters import Parameter
 from keet.analysis.replay_gap import REPLAY_DIFFERS, ReplayGap, both_times
 from keet.documents.explain import ReasonId, ReasonStatus, ReplayReasonDocument
 from keet.evidence import Evidence, Sentence, constant
-from keet.profile import KernelRun, Launch, Position, Profile, RunPositions
+from keet.profile import KernelRun, Position, Profile, RunPositions
 from keet.units import Quantity
 
 
@@ -62,16 +62,13 @@ class RunFacts:
         for kernel in self.positions.unprofiled:
             found[kernel.name] += kernel.total_ns
         for name, ids in self.positions.profiled.items():
-            found[name] = sum(self._beyond(launches[number]) for number in ids)
+            found[name] = 0.0
+            for number in ids:
+                if (position := self.positions.of(number)) is not None:
+                    times = both_times(launches[number], position)
+                    replayed = position.launches * times.replay_ns if times else 0.0
+                    found[name] += max(0.0, position.total_ns - replayed)
         return found
-
-    def _beyond(self, launch: Launch) -> float:
-        position = self.positions.of(launch.id)
-        if position is None:
-            return 0.0
-        times = both_times(launch, position)
-        replayed = position.launches * times.replay_ns if times else 0.0
-        return max(0.0, position.total_ns - replayed)
 
 
 REASON_NAMES: Mapping[ReasonId, str] = {

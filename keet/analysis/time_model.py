@@ -322,7 +322,12 @@ def _balance(view: LaunchView) -> Balance:
     elapsed = float(cycles.value)
     share = min(1.0, max(0.0, active / elapsed))
     if not longest:
-        return Balance(share, _longest_by_shape(view, share))
+        # With at most one block per SM, the SMs that get one are active about equally long.
+        grid, sms = view.value("grid_size"), view.launch.device.sm_count
+        is_kernel = view.launch.workload is Workload.KERNEL
+        by_shape = share * sms / grid if grid and sms and grid <= sms and is_kernel else None
+        return Balance(share, None if by_shape is None else min(1.0, by_shape))
+
     most = min(1.0, max(longest / elapsed, share))
     # Counters of different passes differ by a few percent. In a long launch that would look like
     # milliseconds of launch overhead, so limit it.
@@ -331,14 +336,6 @@ def _balance(view: LaunchView) -> Balance:
     at_least = 1 - LONGEST_START_NS / duration if is_long else 0.0
     scale = max(1.0, at_least / most) if most else 1.0
     return Balance(share * scale, most * scale)
-
-
-def _longest_by_shape(view: LaunchView, share: float) -> float | None:
-    """With at most one block per SM, the SMs that get one are active about equally long."""
-    grid, sms = view.value("grid_size"), view.launch.device.sm_count
-    if not grid or not sms or grid > sms or view.launch.workload is not Workload.KERNEL:
-        return None
-    return min(1.0, share * sms / grid)
 
 
 BLOCK_RATE = Parameter(

@@ -474,12 +474,12 @@ def _use_text(numbers: _Numbers, use: ArrayUse, again: Sequence[AgainDocument]) 
         what = "every byte is" if is_all else "most bytes are"
         once = Sentence("{size}, {what} {verb} once", size=size, what=what, verb=verb)
         return Sentence(", ").join((once, *_from_levels(numbers, math.inf)))
-    once = numbers.distinct.value
+    distinct = numbers.distinct.value
     parts = (use.read_bytes, use.requested - use.read_bytes)
     if (
         use.basis == "exact"
         and not use.has_atomics
-        and all(once / _ONCE <= part <= once * _ONCE for part in parts)
+        and all(distinct / _ONCE <= part <= distinct * _ONCE for part in parts)
     ):
         return Sentence("{size}, every byte is read once and written once", size=size)
     how = _how_often(numbers, verb, is_bound=use.basis == "bound")

@@ -381,15 +381,6 @@ def idle_warps(view: LaunchView) -> IdleWarps | None:
     return IdleWarps(share, idle * no_result)
 
 
-def _accesses(view: LaunchView) -> float | None:
-    """Memory accesses of warps, by opcode or by requests: an instruction whose predicate is off in
-    all threads makes none. None: not counted."""
-    counted = [_requests(view)]
-    if view.opcodes:
-        counted.append(view.count(*MEMORY))
-    return min((count for count in counted if count is not None), default=None)
-
-
 def _sent_to_l2(view: LaunchView) -> float | None:
     """Cycles in which L1 sends to L2, over all SMs: no more requests than that."""
     busy, elapsed = view.value("l1_to_crossbar_pct"), view.value("elapsed_cycles")
@@ -399,16 +390,18 @@ def _sent_to_l2(view: LaunchView) -> float | None:
     return busy / 100 * elapsed * sms
 
 
-def _requests(view: LaunchView) -> float | None:
-    """Those to shared memory by opcode; by wavefronts, which are more, if opcodes were not
-    counted."""
+def _accesses(view: LaunchView) -> float | None:
+    """Memory accesses of warps, by opcode or by requests: an instruction whose predicate is off in
+    all threads makes none. Those to shared memory by opcode; by wavefronts, which are more, if
+    opcodes were not counted. None: not counted."""
     counts = [view.launch.number(metric) for metric in _REQUESTS]
     shared = view.launch.number("shared_wavefronts")
     if view.opcodes:
         shared = view.count(*SHARED | TMA)
-    if shared is None or None in counts[:2]:
-        return None
-    return shared + sum(count for count in counts if count is not None)
+    ways = [view.count(*MEMORY)] if view.opcodes else []
+    if shared is not None and None not in counts[:2]:
+        ways.append(shared + sum(count for count in counts if count is not None))
+    return min(ways, default=None)
 
 
 def _no_result(view: LaunchView) -> float:
@@ -522,10 +515,12 @@ _Number = TypeVar("_Number", Evidence, Quantity)
 
 def _tightest(get: Callable[[str], _Number | None]) -> tuple[list[_Number], tuple[str, ...]]:
     """The limits that are known, and the names of those that let fewest blocks onto an SM."""
-    found = {name: get(metric) for name, metric in BLOCK_LIMITS.items()}
-    known = {name: each for name, each in found.items() if each is not None and each.value > 0}
-    least = min((each.value for each in known.values()), default=0)
-    return [*known.values()], tuple(name for name, each in known.items() if each.value == least)
+    known: dict[str, _Number] = {}
+    for name, metric in BLOCK_LIMITS.items():
+        if (limit := get(metric)) is not None and limit.value > 0:
+            known[name] = limit
+    least = min((limit.value for limit in known.values()), default=0)
+    return [*known.values()], tuple(name for name in known if known[name].value == least)
 
 
 def few_warps(view: LaunchView) -> tuple[Sentence, tuple[Evidence, ...]] | None:

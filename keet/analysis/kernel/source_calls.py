@@ -23,7 +23,7 @@ from keet.documents.finding import Place
 from keet.profile import Location
 from keet.profile.names import template_arguments
 from keet.source_code.constants import Number, source_constants, type_size
-from keet.source_code.scanner import closing_bracket, split_commas
+from keet.source_code.scanner import after_angles, closing_bracket, split_commas
 
 CALLED = "calls"
 LAUNCHED = "launches"
@@ -174,20 +174,19 @@ def bounds_of(view: LaunchView) -> tuple[Place, ...]:
 def chosen_for(view: LaunchView, places: Iterable[Place]) -> tuple[Place, ...]:
     """The choice of template arguments, if the text of one of these lines names a parameter of the
     template around it."""
-    return choices_of(view) if any(_names_parameter(view, each) for each in places) else ()
+    source = _source(view)
+    for place in places:
+        own = source.around(Location(place.file, place.line))
+        text = source.lines[place.file][place.line - 1] if own else ""
+        if own is not None and not {*own.template}.isdisjoint(_NAME.findall(text)):
+            return choices_of(view)
+    return ()
 
 
 def chosen_type(view: LaunchView, name: str) -> tuple[Place, ...]:
     """The choice of template arguments, if one of them has this type."""
     given = template_arguments(view.launch.name.demangled)
     return choices_of(view) if any(name in _NAME.findall(each) for each in given) else ()
-
-
-def _names_parameter(view: LaunchView, place: Place) -> bool:
-    source = _source(view)
-    own = source.around(Location(place.file, place.line))
-    text = source.lines[place.file][place.line - 1] if own else ""
-    return own is not None and not {*own.template}.isdisjoint(_NAME.findall(text))
 
 
 class _Choice(NamedTuple):
@@ -374,29 +373,32 @@ def _values(source: _Source, around: _Function, expression: str, depth: int) -> 
         own = [_defined(source, around, name) for name in sorted(names)]
         lines = tuple(line for line, _ in filter(None, own))
         return [_Value(None if lines else _product(source, around, expression), lines)]
-    defined = _defined(source, around, expression)
-    if defined is not None:
-        line, text = defined
-        values = _values(source, around, text, depth - 1)
-        return [_Value(value.number, (line, *value.lines)) for value in values]
-    if expression in around.parameters:
+    given = []
+    if (defined := _defined(source, around, expression)) is not None:
+        given = [(defined[0], around, defined[1])]
+    elif expression in around.parameters:
         at = around.parameters.index(expression)
-        return [
-            _Value(value.number, (line, *value.lines))
-            for line, given in _calls(source, around.name)
-            if at < len(given) and (caller := source.around(line)) is not None
-            for value in _values(source, caller, given[at], depth - 1)
-        ] or [unknown]
-    constant = _value(source, around.file, expression)
-    return [_Value(int(constant), ())] if constant.isdigit() else [unknown]
+        given = [
+            (line, caller, arguments[at])
+            for line, arguments in _calls(source, around.name)
+            if at < len(arguments) and (caller := source.around(line)) is not None
+        ]
+    else:
+        constant = _value(source, around.file, expression)
+        return [_Value(int(constant), ())] if constant.isdigit() else [unknown]
+    return [
+        _Value(value.number, (line, *value.lines))
+        for line, function, text in given
+        for value in _values(source, function, text, depth - 1)
+    ] or [unknown]
 
 
 def _product(source: _Source, around: _Function, expression: str) -> int | None:
     """Of numbers, constants and sizes of types."""
     product = 1
     for factor in expression.split("*"):
-        size = _SIZE_OF.fullmatch(factor.strip())
         text = factor.strip()
+        size = _SIZE_OF.fullmatch(text)
         if text not in around.template and text not in around.parameters:
             text = _value(source, around.file, text)
         number = type_size(size[1], {}) if size else int(text) if text.isdecimal() else None
@@ -492,19 +494,8 @@ def _found(source: _Source, name: str, after: re.Pattern[str]) -> Iterator[_Ment
 
 def _arguments(line: str, at: int) -> tuple[list[str], int]:
     """The template arguments from here on, and where they end."""
-    if line[at : at + 1] != "<" or line.startswith("<<", at):
-        return [], at
-    depth, start = 0, at + 1
-    found: list[str] = []
-    for end in range(at, len(line)):
-        char = line[end]
-        depth += (char in "<(") - (char in ">)")
-        if not depth or (char == "," and depth == 1):
-            found.append(line[start:end].strip())
-            start = end + 1
-            if not depth:
-                return found, end + 1
-    return [], at
+    end = at if line.startswith("<<", at) else after_angles(line, at)
+    return split_commas(line[at + 1 : end - 1], angles=True), end
 
 
 def _value(source: _Source, file: str, given: str) -> str:
@@ -553,19 +544,15 @@ def _functions(file: str, text: str) -> Iterator[_Function]:
 def _function(file: str, head: str, body: int) -> _Function | None:
     kept = head.lstrip()
     first = body - kept.count("\n")
-    template: tuple[str, ...] = ()
+    template, end = list[str](), 0
     if kept.startswith("template"):
-        parts, end = _arguments(" ".join(kept.split("\n")), kept.find("<"))
-        names = (_NAME.findall(part.partition("=")[0]) for part in parts)
-        template = tuple(each[-1] for each in names if each)
-        rest = kept[end:]
-    else:
-        rest = kept
-    rest = _ATTRIBUTE.sub(" ", rest)
+        template, end = _arguments(" ".join(kept.split("\n")), kept.find("<"))
+    rest = _ATTRIBUTE.sub(" ", kept[end:])
     found = next((m for m in _CALLABLE.finditer(rest) if m[1] not in _NO_FUNCTION), None)
     if found is None:
         return None
     given = split_commas(rest[found.end() : closing_bracket(rest, found.end() - 1)])
-    named = (_NAME.findall(part.partition("=")[0]) for part in given)
-    parameters = tuple(each[-1] if each else "" for each in named)
-    return _Function(found[1], template, parameters, file, first, body, body, kept)
+    names = [[_NAME.findall(part.partition("=")[0]) for part in own] for own in (template, given)]
+    template_names = tuple(each[-1] for each in names[0] if each)
+    parameters = tuple(each[-1] if each else "" for each in names[1])
+    return _Function(found[1], template_names, parameters, file, first, body, body, kept)

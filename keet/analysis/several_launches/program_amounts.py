@@ -157,8 +157,10 @@ class _Maker:
         key = (each.row, each.median_ns)
         if key not in self._data:
             launch = self._launch(each)
-            view = launch and (self._views.get(launch.id) or LaunchView(launch))
-            self._data[key] = view and MovedData(view, flushed=self._flushed)
+            self._data[key] = None
+            if launch is not None:
+                view = self._views.get(launch.id) or LaunchView(launch)
+                self._data[key] = MovedData(view, flushed=self._flushed)
         return self._data[key]
 
     @cached_property
