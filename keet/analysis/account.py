@@ -349,47 +349,39 @@ class _AccountBuilder:
         return _Draft("waiting", label, whole, evidence, children)
 
     def _state(self, state: str, share: float) -> Iterator[_Draft]:
-        stall = self.view.stall(state)
+        stall, loads, waiting = self.view.stall(state), self.model.loads, self.model.waiting
         if state in _OTHERS:
-            name, label = _OTHERS[state]
-            yield _Draft(name, f"{label}", share, (stall,))
+            yield _Draft(*_OTHERS[state], share, (stall,))
             return
-        units = [unit for unit in self._units(state) if unit in self.model.loads]
-        busy, unit = 0.0, ""
-        if units:
-            unit = max(units, key=lambda name: self.model.loads[name])
-            busy = 1.0 if self._is_full(state, unit) else self.model.loads[unit] ** SHARPNESS
+        units = _BUSY_UNITS.get(state, ())
+        if state in _WITH_FEW_LANES and single_over_double(self.view) > FULL_RATE:
+            units = (*units, "FP64")
+        known = [unit for unit in units if unit in loads]
+        busy, unit = 0.0, max(known, key=loads.__getitem__, default="")
+        if unit:
+            # Where warps mostly wait for a math pipe, and the tensor cores are the busiest one,
+            # they are taken, however small the share of a peak that is not theirs (half rates on
+            # GeForce).
+            others = sum(part for other, part in waiting.items() if other != state)
+            of_tensor = (state, unit) == ("math_pipe_throttle", "tensor")
+            is_taken = of_tensor and waiting[state] > others
+            busy = 1.0 if is_taken else loads[unit] ** SHARPNESS
             label = f"waiting for {spoken_load(unit)}, which {verb_of(unit)} busy"
-            reached = self._reached(unit)
-            yield _Draft(f"busy.{slug(unit)}", label, busy * share, (stall, reached))
+            yield _Draft(f"busy.{slug(unit)}", label, busy * share, (stall, self._reached(unit)))
+        name, label = UNKNOWN, "not attributable (other warp states)"
         if state in _LATENCIES:
             queued = unit == "FP64" and state in _WITH_FEW_LANES
             kind, label = _DOUBLE if queued else _LATENCIES[state]
+            name = f"latency.{kind}"
             if label == _SHORT_OPERATIONS and not self._may_access_shared:
                 label = _WITHOUT_SHARED
-            yield _Draft(f"latency.{kind}", label, (1 - busy) * share, (stall,))
-        else:
-            label = "not attributable (other warp states)"
-            yield _Draft(UNKNOWN, label, (1 - busy) * share, (stall,))
+        yield _Draft(name, label, (1 - busy) * share, (stall,))
 
     @cached_property
     def _may_access_shared(self) -> bool:
         """Also where the instructions were not counted."""
         view = self.view
         return not view.opcodes or view.count(*SHARED | COPIES | TMA | GENERIC) > 0
-
-    def _units(self, state: str) -> tuple[str, ...]:
-        units = _BUSY_UNITS.get(state, ())
-        slow = state in _WITH_FEW_LANES and single_over_double(self.view) > FULL_RATE
-        return (*units, "FP64") if slow else units
-
-    def _is_full(self, state: str, unit: str) -> bool:
-        """Warps mostly wait for a math pipe, and the tensor cores are the busiest one: they are
-        taken, however small the share of a peak that is not theirs (half rates on GeForce)."""
-        if state != "math_pipe_throttle" or unit != "tensor":
-            return False
-        others = sum(share for other, share in self.model.waiting.items() if other != state)
-        return self.model.waiting[state] > others
 
 
 def slug(words: str) -> str:

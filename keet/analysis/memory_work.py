@@ -228,18 +228,14 @@ def without_atomic_requests(view: LaunchView, retried: float = 0.0) -> float:
 
 
 def _shared_part(view: LaunchView, unknown: float) -> float:
-    """Share of L1's work that is shared memory, 0 to 1."""
-    shared, whole = view.value("shared_wavefronts_pct"), _l1_busy(view)
-    return unknown if shared is None or not whole else min(1.0, shared / 100 / whole)
-
-
-def _l1_busy(view: LaunchView) -> float | None:
-    """Share of L1's peak, 0 to 1; that of its data stage alone where ncu counts the stage twice in
-    the share of L1 (7.5): shares of wavefronts are relative to the stage."""
+    """Share of L1's work that is shared memory, 0 to 1. Relative to the data stage alone where ncu
+    counts the stage twice in the share of L1 (7.5): so are shares of wavefronts."""
+    shared, whole = view.value("shared_wavefronts_pct"), view.ceilings.share("L1")
     stage = view.ceilings.stage("L1")
     if stage is not None and stage.inferred and stage.id == "l1_data_stage":
-        return next(each.share for each in view.ceilings.stages("L1") if each.id == stage.id)
-    return view.ceilings.share("L1")
+        stages = view.ceilings.stages("L1")
+        whole = next(each.share for each in stages if each.id == stage.id)
+    return unknown if shared is None or not whole else min(1.0, shared / 100 / whole)
 
 
 def less_shared(model: TimeModel, removed: float, fronts: float | None = None) -> Effect:

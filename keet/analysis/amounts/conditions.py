@@ -267,7 +267,8 @@ def _entered(members: Sequence[Guarded]) -> Iterator[Guarded]:
     for outer in members:
         if outer in inner:
             continue
-        entered, more = outer, outer
+        entered = outer
+        more: Guarded | None = outer
         while more is not None:
             entered, blocks = more, {*more.blocks}
             behind = (

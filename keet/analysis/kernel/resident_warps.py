@@ -520,7 +520,7 @@ def _tightest(get: Callable[[str], _Number | None]) -> tuple[list[_Number], tupl
         if (limit := get(metric)) is not None and limit.value > 0:
             known[name] = limit
     least = min((limit.value for limit in known.values()), default=0)
-    return [*known.values()], tuple(name for name in known if known[name].value == least)
+    return list(known.values()), tuple(name for name in known if known[name].value == least)
 
 
 def few_warps(view: LaunchView) -> tuple[Sentence, tuple[Evidence, ...]] | None:

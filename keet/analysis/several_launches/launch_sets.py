@@ -8,7 +8,7 @@ validates in turn has two, and only one of them takes the time.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -205,38 +205,26 @@ def _clusters(durations: Sequence[_Timed]) -> list[Sequence[_Timed]]:
 def _of_report(launches: Sequence[Launch]) -> LaunchSets:
     groups = by_kernel_and_shape(launches)
     row_of = {launch.id: row for row, group in enumerate(groups) for launch in group}
-    of_kernel: dict[str, int] = defaultdict(int)
-    for launch in launches:
-        of_kernel[launch.name.full] += 1
+    of_kernel = Counter(launch.name.full for launch in launches)
     found: list[LaunchSet] = []
     for row, group in enumerate(groups):
         first = representative(group)
-        times = [launch.rank_time for launch in group]
-        one = LaunchSet(
-            first.kernel,
-            first.grid,
-            first.block,
-            len(group),
-            of_kernel[first.name.full],
-            sum(times),
-            median(times) if all(times) else None,
-            tuple(launch.id for launch in group),
-            is_kernel_profiled=True,
-            row=row,
-        )
-        if not all(times):
-            found.append(one)
-            continue
-        clusters = _clusters(sorted((launch.rank_time, launch.id) for launch in group))
-        for cluster in clusters:
-            found.append(
-                one._replace(
-                    launches=len(cluster),
-                    busy_ns=sum(ns for ns, _ in cluster),
-                    median_ns=median(ns for ns, _ in cluster),
-                    profiled=tuple(sorted(number for _, number in cluster)),
-                )
+        timed: list[_Timed] = [(launch.rank_time, launch.id) for launch in group]
+        is_known = all(ns for ns, _ in timed)
+        for cluster in _clusters(sorted(timed)) if is_known else [timed]:
+            own = LaunchSet(
+                first.kernel,
+                first.grid,
+                first.block,
+                len(cluster),
+                of_kernel[first.name.full],
+                sum(ns for ns, _ in cluster),
+                median(ns for ns, _ in cluster) if is_known else None,
+                tuple(sorted(number for _, number in cluster)),
+                is_kernel_profiled=True,
+                row=row,
             )
+            found.append(own)
     return LaunchSets(
         tuple(sorted(found, key=lambda each: -each.busy_ns)),
         sum(each.busy_ns for each in found),
