@@ -133,7 +133,10 @@ class TimeModel:
     def __init__(self, view: LaunchView) -> None:
         self.view = view
         self.balance = _balance(view)
-        self.hot_line = _hot_line(view)
+        by_slices = _by_sectors(view) or _by_requests(view)
+        lines = filter(None, (_host_line(view), by_slices))
+        self.hot_line = max(lines, key=lambda line: line.load, default=None)
+
         self.block_starts = _block_starts(view)
         """Blocks started per cycle on all SMs together; None: not measured."""
         self.loads = self._loads()
@@ -376,12 +379,6 @@ class HotLine(NamedTuple):
     """Slices were not measured one by one: `skew` is atomics on one address per cycle of L2."""
 
 
-def _hot_line(view: LaunchView) -> HotLine | None:
-    by_slices = _by_sectors(view) or _by_requests(view)
-    found = [line for line in (_host_line(view), by_slices) if line is not None]
-    return max(found, key=lambda line: line.load, default=None)
-
-
 HOT_LINE_RATE = Parameter(
     0.24, "sectors per L2 cycle that a slice serves for one line, beyond the average slice", "fit"
 )
@@ -410,7 +407,12 @@ def _by_sectors(view: LaunchView) -> HotLine | None:
     repeats, least = _repeats(view), view.value("l2_slice_sectors_min")
     spread = least / float(usual.value) if least is not None and usual.value else 1.0
     queued = min(1.0, rate * repeats / atomic_rate(view))
-    load = sure * max(queued, _lone_activity(view), _busiest_atomics(view))
+    # Updates of the words of a line keep the atomic unit of the slice busy; those of one word leave
+    # it idle while each waits for the one before.
+    lone, busy = _lone_activity(view), view.ledger.named(_ATOMICS.format("max"), _OF_ATOMICS)
+    updates = float(busy.value) / 100 / ATTAINABLE_OTHER if busy is not None else 0.0
+    load = sure * max(queued, lone, min(1.0, updates) * _is_full(view))
+
     full, left = _fullest_slice(view)
     of_table = min(1.0, _even_atomics(view) / MAJORITY)
     if full * repeats > load:
@@ -472,15 +474,6 @@ def _slices_measured(view: LaunchView) -> bool:
     return _slice_shares(view) is not None or None not in counts
 
 
-def _busiest_atomics(view: LaunchView) -> float:
-    """Load of the atomic unit of the busiest slice, 0 to 1, as far as the slice is full; 0: not
-    measured. Updates of the words of a line keep the unit busy; those of one word leave it idle
-    while each waits for the one before."""
-    busy = view.ledger.named(_ATOMICS.format("max"), "atomics of an L2 slice")
-    share = float(busy.value) / 100 / ATTAINABLE_OTHER if busy is not None else 0.0
-    return min(1.0, share) * _is_full(view)
-
-
 FLOAT_ATOMIC_RATE = Parameter(
     0.33, "additions of floats or doubles per L2 cycle that a slice serves for one address", "fit"
 )
@@ -504,7 +497,7 @@ def _fullest_slice(view: LaunchView) -> tuple[float, float]:
     """Load of the busiest slice where atomics on several addresses fill it, and the share of it
     that is left if all slices have as much to do. The load is 0 without the counters."""
     slices = _slices(view, _THROUGHPUT, "L2 slices, of peak")
-    units = _slices(view, _ATOMICS, "atomics of an L2 slice")
+    units = _slices(view, _ATOMICS, _OF_ATOMICS)
     if slices is None or units is None:
         return 0.0, 1.0
     most, usual = (float(each.value) for each in slices)
@@ -589,6 +582,7 @@ def _is_skewed(most: Evidence, usual: Evidence) -> float:
 
 _HOST_FILLS = "lts__d_sectors_fill_sysmem.{}.pct_of_peak_sustained_elapsed"
 _ATOMICS = "lts__d_atomic_input_cycles_active.{}.pct_of_peak_sustained_elapsed"
+_OF_ATOMICS = "atomics of an L2 slice"
 _SLICE_SHARE = "lts__t_sectors.{}.pct_of_peak_sustained_elapsed"
 
 
@@ -628,7 +622,7 @@ def _is_atomic(view: LaunchView, rate: float) -> bool:
     cycles = l2_cycles(view)
     if cycles and any(value is not None for value in counted):
         return sum(value or 0.0 for value in counted) >= MAJORITY * rate * cycles
-    if (units := _slices(view, _ATOMICS, "atomics of an L2 slice")) is not None:
+    if (units := _slices(view, _ATOMICS, _OF_ATOMICS)) is not None:
         # Each looks up its sector twice.
         return (float(units[0].value) - float(units[1].value)) / 100 >= MAJORITY / 2 * rate
     # RED instructions have the memory type of loads, so decide by the opcode.

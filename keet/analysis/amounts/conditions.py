@@ -147,6 +147,14 @@ class _Side(NamedTuple):
     """How many copies have code of each line."""
     entered: list[tuple[_Copy, Guarded]]
 
+    def to_line(self, line: int) -> int:
+        """The line that names the code behind the condition of this line: the first one after it
+        that most copies have."""
+        most = [each for each, count in self.lines.items() if 2 * count >= len(self.entered)]
+        later = [each for each in most if line < each <= line + _NEAR]
+        nearest = line if line in most else self.lines.most_common(1)[0][0]
+        return min(later, default=nearest)
+
 
 class _Row(NamedTuple):
     place: Location
@@ -161,6 +169,10 @@ class _Row(NamedTuple):
     is_either: bool
     """Whether threads that do not enter store elsewhere because of it."""
 
+    @property
+    def has_effects(self) -> bool:
+        return any(each.effects for each in self.entered)
+
 
 def _row_of(code: MachineCode, own: Sequence[Guarded], most: int) -> _Row | None:
     """`most`: branches and sides that one copy can have; a template that calls itself has more."""
@@ -172,7 +184,7 @@ def _row_of(code: MachineCode, own: Sequence[Guarded], most: int) -> _Row | None
     rows = [
         _Row(
             own[0].place,
-            _to_line(own[0].place.line, side),
+            side.to_line(own[0].place.line),
             [each for _, each in side.entered],
             len(copies),
             sum(each.threads for each in first),
@@ -188,11 +200,7 @@ def _row_of(code: MachineCode, own: Sequence[Guarded], most: int) -> _Row | None
     ]
     total = sum(code.program.counts)
     told = [row for row in rows if _is_told(row, total)]
-    return max(told, key=lambda row: (_has_effects(row), row.at_stake), default=None)
-
-
-def _has_effects(row: _Row) -> bool:
-    return any(each.effects for each in row.entered)
+    return max(told, key=lambda row: (row.has_effects, row.at_stake), default=None)
 
 
 def _is_told(row: _Row, total: float) -> bool:
@@ -204,7 +212,7 @@ def _is_told(row: _Row, total: float) -> bool:
     if row.is_by_index:
         is_margin = row.is_either or entering > NOT_A_MARGIN * row.threads
         return row.at_stake >= AT_STAKE_BY_INDEX * total and not is_margin
-    return _has_effects(row) or row.at_stake >= AT_STAKE * total
+    return row.has_effects or row.at_stake >= AT_STAKE * total
 
 
 def _is_around(code: MachineCode, each: Guarded, own: Sequence[Guarded]) -> bool:
@@ -279,13 +287,6 @@ def _entered(members: Sequence[Guarded]) -> Iterator[Guarded]:
             )
             more = next(behind, None)
         yield entered
-
-
-def _to_line(line: int, side: _Side) -> int:
-    """The line that names the code: the first one after the condition that most copies have."""
-    most = [each for each, count in side.lines.items() if 2 * count >= len(side.entered)]
-    later = [each for each in most if line < each <= line + _NEAR]
-    return min(later) if later else line if line in most else side.lines.most_common(1)[0][0]
 
 
 def _lines(code: MachineCode, each: Guarded) -> Iterator[int]:

@@ -337,19 +337,16 @@ def _unseen(
     if name == "L2" and exists_on(_FABRIC, ledger.launch.device.compute_capability):
         label = hardware_units()["l2_fabric"].label
         return UnitStage("l2_fabric", label, whole.busy, inferred=True)
-    if half := next((stage for stage in stages if _counts_twice(stage, whole)), None):
-        return half._replace(busy=whole.busy, inferred=True)
+    for stage in stages:
+        distance = abs(2 * stage.busy.value - whole.busy.value)
+        if stage.id in _TWICE and distance <= (1 - SAME_STAGE) * whole.busy.value:
+            return stage._replace(busy=whole.busy, inferred=True)
     return whole._replace(label=f"the busiest stage of {name}", inferred=True)
 
 
 _TWICE = ("l1_to_l2", "l1_data_stage")
 """Stages of L1 that ncu counts twice in L1's throughput: their own shares are of twice the peak.
 Seen in reports of 7.0, 7.5, 8.6, 8.9 and 12.0 (the data stage on 7.5 only), not of 9.0."""
-
-
-def _counts_twice(stage: UnitStage, whole: UnitStage) -> bool:
-    distance = abs(2 * stage.busy.value - whole.busy.value)
-    return stage.id in _TWICE and distance <= (1 - SAME_STAGE) * whole.busy.value
 
 
 _SHARE = "pmsampling:{}.avg.pct_of_peak_sustained_elapsed"

@@ -153,14 +153,7 @@ def _dram_nominal(ledger: LaunchLedger, name: str, label: str) -> Peak | None:
 
 # --- L2
 
-_SM_SHARE_OF_LOOKUPS = {
-    "7.0": 1.0,
-    "7.5": 1.0,
-    "8.0": 1.0,
-    "8.6": 1.0,
-    "8.9": 1.0,
-    "9.0": 2 / 3,
-}
+_SM_SHARE_OF_LOOKUPS = dict.fromkeys(("7.0", "7.5", "8.0", "8.6", "8.9"), 1.0) | {"9.0": 2 / 3}
 """Sectors per cycle that a slice can look up for SMs, relative to those for all units: the peaks of
 `lts__t_sectors_srcunit_tex` and `lts__t_sectors` in reports of eleven GPUs."""
 

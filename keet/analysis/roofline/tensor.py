@@ -47,25 +47,10 @@ _TYPES = {
     "E2M1": "fp4",
 }
 """Modifiers that name the type of the factors; without one, the family decides."""
-_FAMILY_TYPES = {
-    "H": "fp16",
-    "D": "fp64",
-    "I": "int8",
-    "Q": "fp8",
-    "O": "fp4",
-    "B": "int1",
-}
+_FAMILY_TYPES = {"H": "fp16", "D": "fp64", "I": "int8", "Q": "fp8", "O": "fp4", "B": "int1"}
 LABELS = {
-    "fp64": "FP64",
-    "tf32": "TF32",
-    "bf16": "BF16",
-    "fp16": "FP16",
-    "fp8": "FP8",
-    "fp6": "FP6",
-    "fp4": "FP4",
-    "int8": "INT8",
-    "int4": "INT4",
-    "int1": "INT1",
+    each: each.upper()
+    for each in ("fp64", "tf32", "bf16", "fp16", "fp8", "fp6", "fp4", "int8", "int4", "int1")
 }
 
 

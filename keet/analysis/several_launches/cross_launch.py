@@ -24,7 +24,6 @@ from keet.analysis.limits import (
 )
 from keet.analysis.parameters import Parameter
 from keet.analysis.several_launches.traffic import (
-    Benchmark,
     Fused,
     Link,
     RoundTrip,
@@ -33,6 +32,7 @@ from keet.analysis.several_launches.traffic import (
     are_variants,
     different_clocks,
     find_links,
+    repeated_kernels,
     round_trips,
     saved_us,
     written_and_read,
@@ -354,7 +354,7 @@ def _same_input(
 ) -> Iterator[CrossLaunchDocument]:
     """Different kernels in a row that read the same amount from DRAM."""
     big = [each for each in launches if (each.dram_read or 0) >= PASS_BYTES]
-    timed = Benchmark(launches)
+    timed = repeated_kernels(launches)
     seen: set[tuple[str, str]] = set()
     for one, other in pairwise(big):
         pair = (one.launch.name.full, other.launch.name.full)
@@ -362,7 +362,7 @@ def _same_input(
             continue
         moved = other.dram_read or 0.0
         alike = _spread([one.dram_read or 0, moved]) <= SAME_BYTES
-        versions = are_variants(one.launch, other.launch) or timed.has_both(one, other)
+        versions = are_variants(one.launch, other.launch) or {*pair} <= timed
         if not alike or versions or are_alternatives(one, other):
             continue
         seen.add(pair)

@@ -176,16 +176,11 @@ def saved_us(parts: Sequence[Fused]) -> float | None:
     return max(0.0, sum(part.launch.us for part in parts) - fused)
 
 
-class Benchmark:
-    """Kernels that run several times in a row, as in a program that times several versions. Steps
-    of one computation take turns."""
-
-    def __init__(self, launches: Sequence[Traffic]) -> None:
-        names = [each.launch.name.full for each in launches]
-        self._repeated = {one for one, other in pairwise(names) if one == other}
-
-    def has_both(self, one: Traffic, other: Traffic) -> bool:
-        return {each.launch.name.full for each in (one, other)} <= self._repeated
+def repeated_kernels(launches: Sequence[Traffic]) -> set[str]:
+    """Names of kernels that run several times in a row, as in a program that times several
+    versions. Steps of one computation take turns."""
+    names = [each.launch.name.full for each in launches]
+    return {one for one, other in pairwise(names) if one == other}
 
 
 def _are_twins(one: Traffic, other: Traffic) -> bool:
@@ -286,12 +281,12 @@ def find_links(launches: Sequence[Traffic]) -> list[Link]:
     """Each launch and the first later one that may read its output."""
     long_us = _READ_BY_INSTRUCTION * sum(each.us for each in launches)
     moving = [each for each in launches if (each.written or 0) + (each.read or 0) >= FEW_BYTES]
-    timed = Benchmark(launches)
+    timed = repeated_kernels(launches)
     found = []
     for at, writer in enumerate(moving):
         later = moving[at + 1 : at + 1 + _LOOKED_AT]
         link = _first_reader(writer, later, long_us) or _shared_input(writer, later, long_us)
-        if link and not timed.has_both(writer, link.reader):
+        if link and not {writer.launch.name.full, link.reader.launch.name.full} <= timed:
             found.append(link)
     return found
 
