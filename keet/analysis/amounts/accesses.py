@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Literal, NamedTuple
 
-from keet.analysis.code_names import function_start
+from keet.analysis.code_names import function_start, line_text
 from keet.analysis.kernel.inactive_threads import WARP
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.limits import NEGLIGIBLE
@@ -231,7 +231,7 @@ class _Group(NamedTuple):
 def _row(view: LaunchView, group: _Group, start: int) -> LineAccessDocument:
     members, place, is_uniform = group
     first = members[0]
-    line = f"{file_name(place.file)}:{place.line}" if place else None
+    line = line_text(place) if place else None
     enter = view.ledger.numbers(f"access.{first.address - start:x}.", line=line)
     executed = enter("executed", group.executed, "executed by warps")
 

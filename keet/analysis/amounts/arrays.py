@@ -12,12 +12,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from keet.analysis.code_names import line_text
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.parameters import Parameter
 from keet.documents.amounts import AgainDocument, ArrayDocument, Basis
 from keet.evidence import Evidence, Sentence, finite
 from keet.profile import Location
-from keet.profile.names import file_name
 from keet.units import Quantity
 
 if TYPE_CHECKING:
@@ -434,7 +434,7 @@ def _repeated(code: MachineCode, repeat: Repeat) -> AgainDocument:
     from keet.analysis.sass.lines import loop_line
 
     line = loop_line(code, code.program.flow.loops[int(repeat.name)])
-    name = f"the loop at {file_name(line.file)}:{line.line}" if line else "a loop"
+    name = f"the loop at {line_text(line)}" if line else "a loop"
     return AgainDocument(by="loop", name=name, times=repeat.times)
 
 

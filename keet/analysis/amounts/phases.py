@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from keet.analysis.code_names import line_text
 from keet.analysis.kernel.resident_warps import resident_blocks
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.limits import FEW, MAJORITY, NEGLIGIBLE, NOTABLE_PART
@@ -77,11 +78,12 @@ def phases(view: LaunchView) -> PhasesDocument | None:
 
     again = ""
     if split.around is not None:
-        flow = code.program.flow
-        line = code.location(flow.blocks[flow.loops[split.around].latches[-1]].end - 1)
+        from keet.analysis.sass.lines import loop_line
+
+        line = loop_line(code, code.program.flow.loops[split.around])
         again = ", in a loop"
         if line is not None:
-            again = f", in turn in the loop at {file_name(line.file)}:{line.line}"
+            again = f", in turn in the loop at {line_text(line)}"
 
     text = Sentence("{named} of the samples{again}", named=named, again=again)
     if blocks is not None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from keet.analysis.code_names import line_text
 from keet.analysis.facts.on_chip import MOST_REGISTERS_PER_THREAD
 from keet.analysis.hardware.ceilings import Ceiling
 from keet.analysis.kernel.archetype import Language, language_of
@@ -33,6 +34,8 @@ def serial_loads(view: LaunchView) -> SerialLoadsDocument | None:
     region = _most_avoidable(view)
     if region is None or view.code is None:
         return None
+    from keet.analysis.sass.lines import loop_line
+
     code, every = view.code, sum(wait.samples for wait in view.code.waits)
     samples, source = sum(trip.samples for trip in region.trips), view.get("samples_total")
     enter = view.ledger.numbers("serial_")
@@ -47,15 +50,14 @@ def serial_loads(view: LaunchView) -> SerialLoadsDocument | None:
     avoidable = share("avoidable", 100 * region.avoidable_samples / every, label, "%")
     cited: list[Evidence] = [trips, needed, waits, avoidable]
     where, loop = Sentence("per thread, one after the other"), None
-    if region.loop is not None:  # the line of the branch that goes back to its start
-        flow = code.program.flow
-        loop = code.location(flow.blocks[flow.loops[region.loop].latches[-1]].end - 1)
+    if region.loop is not None:
+        loop = loop_line(code, code.program.flow.loops[region.loop])
         label = "trips of the loop that has the round trips"
         cited.append(enter("iterations", region.passes, label))
         words = "one after the other in each of the {n:.0f} trips of the loop{at}"
         if region.passes < _ONCE:
             words = "one after the other in a trip of the loop{at}"
-        where = Sentence(words, n=cited[-1], at=f" at {_named(loop)}" if loop else "")
+        where = Sentence(words, n=cited[-1], at=f" at {line_text(loop)}" if loop else "")
     remedy = _remedy(code, region, language_of(view.launch))
     summary = Sentence(
         "{trips} round trips to memory {where}, of which {needed} would remain: {why}; {waits:.0f} "
@@ -139,10 +141,6 @@ def _line(code: MachineCode, position: int) -> Location | None:
     return calling_line(code, position)
 
 
-def _named(line: Location) -> str:
-    return f"{file_name(line.file)}:{line.line}"
-
-
 # --- words
 
 _MOST_LINES = 6
@@ -172,8 +170,8 @@ def _why(code: MachineCode, region: SerialLoads) -> Sentence:
     load, after = _line(code, trip.loads[0]), None
     if trip.after is not None and trip.reason != "volatile":
         after = _line(code, trip.after)
-    at = f" at {_named(load)}" if load else ""
-    there = f" at {_named(after)}" if after else ""
+    at = f" at {line_text(load)}" if load else ""
+    there = f" at {line_text(after)}" if after else ""
     return Sentence(_WHY[str(trip.reason)], at=at, there=there)
 
 
@@ -191,7 +189,7 @@ def _remedy(code: MachineCode, region: SerialLoads, language: Language) -> str:
     # Where the first thing stands that one of these round trips comes after.
     first = next((trip.after for trip in moved if trip.after is not None), None)
     line = None if first is None else _line(code, first)
-    at = f" at {_named(line)}" if line else ""
+    at = f" at {line_text(line)}" if line else ""
     if reason == "branch":
         return f"issue {loads} before the branch{at}"
     told = f"issue {loads} before the first {reason}{at}"
