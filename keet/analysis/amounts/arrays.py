@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from keet.analysis.code_names import line_text
+from keet.analysis.hardware.rates import SECTOR
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.parameters import Parameter
 from keet.documents.amounts import AgainDocument, ArrayDocument, Basis
@@ -35,7 +36,6 @@ MOST = 0.9
 """Part of the requests from which a level is said to deliver them all."""
 _READS = ("load", "copy")
 _WRITES = ("store", "atomic")
-_SECTOR = 32
 _LOOSE = 4.0
 """A bound that is farther from the least bytes says nothing."""
 _CLOSE = 1.3
@@ -204,7 +204,7 @@ def _sector_bytes(code: MachineCode, accesses: Sequence[Access]) -> float | None
     if code.sectors is None:
         return None
     addresses = code.addresses(each.position for each in accesses)
-    return float(_SECTOR * sum(code.sectors.get(address, 0) for address in addresses))
+    return float(SECTOR * sum(code.sectors.get(address, 0) for address in addresses))
 
 
 def _distinct(found: Footprint) -> tuple[float | None, Basis | None]:
@@ -278,7 +278,7 @@ def _sectors(use: ArrayUse, measured: float) -> float | None:
     if use.basis != "exact" or use.distinct is None or use.l1_bytes is None:
         return None
     read, _ = _distinct(use.reads._replace(may_overlap=False))
-    return None if read is None else min(use.l1_bytes, _SECTOR * math.ceil(read / _SECTOR))
+    return None if read is None else min(use.l1_bytes, SECTOR * math.ceil(read / SECTOR))
 
 
 def _document(view: LaunchView, use: ArrayUse, dram: tuple[float, str] | None) -> ArrayDocument:

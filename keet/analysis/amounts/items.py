@@ -9,6 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from keet.analysis.amounts.arrays import array_uses
+from keet.analysis.hardware.rates import SECTOR
 from keet.analysis.kernel.executed_code import PURPOSES
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.documents.amounts import ItemDocument, PerItemDocument
@@ -217,7 +218,6 @@ _ALSO_NAMED = (
     *("loads", "stores", "generic", "shared_loads", "atomics"),
     *("square_roots", "divisions", "integer_divisions"),
 )
-_LANES = 32
 
 
 def _instructions(view: LaunchView) -> Iterator[_Work]:
@@ -345,8 +345,8 @@ _COUNTERS = {
 def _bytes(view: LaunchView) -> Iterator[_Work]:
     """Bytes at each level, from the counters of the launch."""
     levels = (
-        ("l1_bytes", "bytes of L1 sectors, of loads and stores of global memory", _SECTOR, _AT_L1),
-        ("l2_bytes", "bytes between L1 and L2", _SECTOR, ("l2_l1_sectors",)),
+        ("l1_bytes", "bytes of L1 sectors, of loads and stores of global memory", SECTOR, _AT_L1),
+        ("l2_bytes", "bytes between L1 and L2", SECTOR, ("l2_l1_sectors",)),
         ("dram_bytes", "bytes of DRAM", 1, ("dram_bytes_read", "dram_bytes_written")),
     )
     for name, label, size, metrics in levels:
@@ -356,5 +356,4 @@ def _bytes(view: LaunchView) -> Iterator[_Work]:
             yield _Work(name, label, amount, "byte", known)
 
 
-_SECTOR = 32
 _AT_L1 = ("global_load_sectors", "global_store_sectors")

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from keet.analysis.facts.fact import Answer, Fact, RaisedFinding, fact, if_most_run, total
+from keet.analysis.hardware.rates import SECTOR
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.limits import MAJORITY, NEGLIGIBLE, READ_AGAIN, SIMILAR, WIDEST
 from keet.analysis.parameters import Parameter
@@ -289,9 +290,6 @@ stores_in_every_iteration = _is_variant(
 )
 passes_in_kernel = _is_variant("passes", "several loops of the kernel load from the same addresses")
 
-_SECTOR = 32.0
-"""Bytes."""
-
 
 def _at_level(variant: str, words: str, test: Callable[..., bool], *metrics: str) -> Fact:
     """Decided by the candidate's variant, which names the level whose work it reduces; by the
@@ -309,7 +307,7 @@ def _at_level(variant: str, words: str, test: Callable[..., bool], *metrics: str
 rereads_from_l2 = _at_level(
     "l2",
     "L2 delivers more bytes than come from DRAM",
-    lambda delivered, read: read > 0 and _SECTOR * delivered / read >= READ_AGAIN,
+    lambda delivered, read: read > 0 and SECTOR * delivered / read >= READ_AGAIN,
     *("l2_l1_read_sectors", "dram_bytes_read"),
 )
 reloads_from_l1 = _at_level(

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from keet.analysis.amounts.arrays import arrays
 from keet.analysis.capture.ncu_command_line import setting_of
+from keet.analysis.hardware.rates import SECTOR
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.roofline.memory import memory_ceilings
-from keet.analysis.several_launches.traffic import SECTOR
 from keet.analysis.time_model import TimeModel
 from keet.documents.amounts import ArrayDocument, Basis
 from keet.evidence import Evidence

@@ -21,6 +21,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from keet.analysis.candidate import MEMORY_WAITS, kept_waits
+from keet.analysis.hardware.rates import SECTOR
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import (
     FEW_BYTES,
@@ -35,8 +36,6 @@ from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import BLOCK_STARTS, SHARPNESS, Effect, TimeModel
 from keet.profile import Launch
 
-SECTOR = 32
-"""Bytes."""
 _STORE = 4
 """Code of a store in `memory_access_type`. 2 is a load."""
 VERSION_WORDS = Parameter(0.6, "share of common words in names of two versions", "judgement")
