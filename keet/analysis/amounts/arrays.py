@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from keet.analysis.code_names import line_text
@@ -50,6 +51,14 @@ _ALONE = 0.98
 _AGREES = 0.03
 """Bytes that DRAM read and bytes that addresses touch are the same if they differ by no more: of 87
 streaming kernels, 67 were within 2 %. A judgement."""
+
+
+THREADS_RAN = ("thread_inst_executed_pred_on", "thread_inst_executed")
+
+
+def threads_ran(view: LaunchView) -> tuple[Evidence, ...]:
+    """Threads that executed each instruction: what counts of the machine code are sums of."""
+    return tuple(islice(filter(None, map(view.get, THREADS_RAN)), 1))
 
 
 class ArrayUse(NamedTuple):
@@ -358,9 +367,7 @@ class _Numbers:
         self.view = view
         self.name = name
         self.is_apportioned = use.l2_basis == "apportioned"
-        metrics = ("thread_inst_executed_pred_on", "thread_inst_executed")
-        ran = next(filter(None, map(view.get, metrics)), None)
-        sources = (ran,) if ran is not None else ()
+        sources = threads_ran(view)
         self.requested = self._bytes("requested", use.requested, "requested by threads", *sources)
         self.distinct = self.times = self.from_l2 = self.from_dram = None
         self.l2 = self.dram = self.one_address = None

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from keet.analysis.amounts.arrays import array_uses
+from keet.analysis.amounts.arrays import THREADS_RAN, array_uses, threads_ran
 from keet.analysis.hardware.rates import SECTOR
 from keet.analysis.kernel.executed_code import PURPOSES
 from keet.analysis.launch_view import LaunchView, cached_per_view
@@ -95,7 +94,7 @@ def _elements(
     # Parameters in their order: `param+0x8` comes before `param+0x10`.
     pointer = min(largest, key=lambda each: (len(each), each))
     array = code.pointer_name(pointer)
-    ran = _threads_ran(view)
+    ran = threads_ran(view)
     # Where the type is not known, a wide access may be of one element or of several.
     is_known = pointer in sizes or widths[pointer] < _WIDE
     noun = "element" if is_known else "vector"
@@ -132,11 +131,6 @@ def _threads(view: LaunchView) -> ItemDocument | None:
     number = view.ledger.derived("items", Quantity(count, ""), "threads of the launch")
     text = Sentence("{count} threads", count=number)
     return ItemDocument(name="thread", count=count, basis="threads", text=text, evidence=(number,))
-
-
-def _threads_ran(view: LaunchView) -> tuple[Evidence, ...]:
-    """Threads that executed each instruction: what all counts below are sums of."""
-    return tuple(islice(filter(None, map(view.get, _BY_LINE)), 1))
 
 
 # --- work per item
@@ -222,7 +216,7 @@ _ALSO_NAMED = (
 
 def _instructions(view: LaunchView) -> Iterator[_Work]:
     code = view.code
-    ran = _threads_ran(view)
+    ran = threads_ran(view)
     if code is None or code.threads is None:
         yield from _counted(view)
         return
@@ -323,7 +317,7 @@ def _memory(each: Instruction) -> str:
 
 def _counted(view: LaunchView) -> Iterator[_Work]:
     """From the counters of the launch alone."""
-    metrics = ("thread_inst_pred_on_total", "thread_inst_total", *_BY_LINE)
+    metrics = ("thread_inst_pred_on_total", "thread_inst_total", *THREADS_RAN)
     total = next(filter(None, map(view.get, metrics)), None)
     if total is not None:
         yield _Work("instructions", "instructions", float(total.value), "", (total,))
@@ -335,7 +329,6 @@ def _counted(view: LaunchView) -> Iterator[_Work]:
             yield _Work(kind, _KINDS[kind], amount, "", known)
 
 
-_BY_LINE = ("thread_inst_executed_pred_on", "thread_inst_executed")
 _COUNTERS = {
     "fp32": {"inst_fadd_total": 1, "inst_fmul_total": 1, "inst_ffma_total": 2},
     "fp64": {"inst_dadd_total": 1, "inst_dmul_total": 1, "inst_dfma_total": 2},
