@@ -209,6 +209,8 @@ NO_WORK = Parameter(4, "instructions per warp below which a kernel does no work"
 
 def instructions_per_warp(view: LaunchView) -> Evidence | None:
     """From the count of executed instructions; else from the used issue slots."""
+    if launched_warps(view) is None:
+        return None
     executed = view.get("inst_executed") or _issued(view)
     label = "instructions per warp"
     return executed and per_warp(view, PER_WARP, label, float(executed.value), executed)
@@ -365,7 +367,7 @@ class IdleWarps(NamedTuple):
 @cached_per_view
 def idle_warps(view: LaunchView) -> IdleWarps | None:
     """None if every warp may access memory, or the report does not say."""
-    accesses, warps = _accesses(view), launched_warps(view)
+    warps, accesses = launched_warps(view), _accesses(view)
     counted = view.get("inst_by_opcode") or view.get("global_store_requests")
     label = "of the warps access no memory"
     if accesses is None:
