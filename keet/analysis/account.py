@@ -312,8 +312,9 @@ class _AccountBuilder:
         if lanes < 1:
             label = "inactive threads (divergence, partial warps)"
             yield _Draft("lanes_off", label, issuing * (1 - lanes), (threads,))
-        mix = opcode_mix(view)
-        if view.code is not None:
+        if view.code is None:
+            mix = opcode_mix(view)
+        else:
             mix = [(kind.value, PURPOSES[kind.value], share) for kind, share in view.code.mix]
         unknown = ("instructions", "instructions (purpose unknown without the machine code)", 1.0)
         for name, label, share in mix or [unknown]:

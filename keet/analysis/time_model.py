@@ -470,8 +470,9 @@ def _by_requests(view: LaunchView) -> HotLine | None:
 
 
 def _slices_measured(view: LaunchView) -> bool:
+    shares = _slice_shares(view)
     counts = [view.get(f"l2_slice_sectors_{of}") for of in ("max", "avg")]
-    return _slice_shares(view) is not None or None not in counts
+    return shares is not None or None not in counts
 
 
 FLOAT_ATOMIC_RATE = Parameter(

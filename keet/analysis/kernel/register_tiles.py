@@ -169,8 +169,10 @@ def mostly_hits(view: LaunchView) -> bool:
     hits, misses = view.value("global_load_sectors_hit"), view.value("global_load_sectors_missed")
     if hits is None or misses is None or hits <= 0 or misses < 0:
         return False
-    shared, loads = view.value("shared_load_wavefronts"), view.value("global_load_requests")
-    return hits / (hits + misses) >= MOSTLY_HITS and (shared or 0) < (loads or 0)
+    shared = view.value("shared_load_wavefronts") or 0
+    if hits / (hits + misses) < MOSTLY_HITS:
+        return False
+    return shared < (view.value("global_load_requests") or 0)
 
 
 _EXCHANGE = (*LOADS, "STS", "BAR")
