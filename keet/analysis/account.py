@@ -18,9 +18,8 @@ from keet.analysis.decisions.double_precision import FULL_RATE, single_over_doub
 from keet.analysis.hardware.ceilings import HOST_LINK, verb_of
 from keet.analysis.hardware.stages import sm_elapsed_cycles
 from keet.analysis.kernel.executed_code import PURPOSES, opcode_mix
-from keet.analysis.kernel.inactive_threads import filled_lanes
+from keet.analysis.kernel.inactive_threads import WARP, filled_lanes
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.ledger import LaunchLedger
 from keet.analysis.limits import NAMED_PART
 from keet.analysis.sass.instructions.opcodes import COPIES, GENERIC, SHARED, TMA
 from keet.analysis.time_model import BLOCK_STARTS, HOT_LINE, SHARPNESS, TimeModel, spoken_load
@@ -58,9 +57,7 @@ class Account(tuple[TimePart, ...]):
 
     def all(self) -> Iterator[TimePart]:
         """All parts, each followed by its children."""
-        found: list[TimePart] = []
-        _add_all(self, found)
-        return iter(found)
+        return _with_children(self)
 
     def part(self, part_id: str) -> TimePart | None:
         return next((part for part in self.all() if part.id == part_id), None)
@@ -79,24 +76,18 @@ class Account(tuple[TimePart, ...]):
     @property
     def unknown(self) -> float:
         """Percent of the time that can't be attributed from this report."""
-        return sum(
-            [
-                float(part.percent.value)
-                for part in self.all()
-                if part.id.endswith(UNKNOWN) and part.id.rpartition(".")[2] == UNKNOWN
-                if not part.children
-            ]
-        )
+        leaves = (part for part in self.all() if not part.children)
+        unknown = (part for part in leaves if part.id.rpartition(".")[2] == UNKNOWN)
+        return sum([float(part.percent.value) for part in unknown])
 
 
 UNKNOWN = "unknown"
 
 
-def _add_all(parts: Iterable[TimePart], found: list[TimePart]) -> None:
+def _with_children(parts: Iterable[TimePart]) -> Iterator[TimePart]:
     for part in parts:
-        found.append(part)
-        if part.children:
-            _add_all(part.children, found)
+        yield part
+        yield from _with_children(part.children)
 
 
 class _Draft:
@@ -119,48 +110,18 @@ class _Draft:
 
 def account_of(view: LaunchView, model: TimeModel) -> Account:
     """The shares of the parts add up to 100 %, and so do the children of each part."""
-    drafts = [draft for draft in _AccountBuilder(view, model).parts() if draft.share > 0]
-    finished = _Finished(view.ledger, view.get("duration"))
-    return Account(tuple([finished(draft, "") for draft in drafts]))
-
-
-class _Finished:
-    """Turns drafts into parts: adds ids, times and evidence."""
-
-    def __init__(self, ledger: LaunchLedger, duration: Evidence | None) -> None:
-        self._derived, self._duration = ledger.derived, duration
-        self._ns = float(duration.value) if duration else 0.0
-
-    def __call__(self, draft: _Draft, within: str) -> TimePart:
-        part_id, label = within + draft.name, draft.label
-        name, percent = f"account.{part_id}", Quantity(100 * draft.share, "%")
-        share = self._derived(name, percent, f"{label}, share of the time", *draft.evidence)
-        time = None
-        if self._duration is not None:
-            taken = Quantity(draft.share * self._ns / 1e3, "us")
-            time = self._derived(f"{name}.us", taken, label, share, self._duration)
-        children: tuple[TimePart, ...] = ()
-        if draft.children:
-            inner = f"{part_id}."
-            children = tuple([self(child, inner) for child in _merged(draft.children)])
-        return TimePart(
-            id=part_id,
-            part=label,
-            percent=share,
-            time=time,
-            sources=draft.evidence,
-            children=children,
-        )
+    builder = _AccountBuilder(view, model)
+    return Account([builder.finished(draft) for draft in builder.parts() if draft.share > 0])
 
 
 def _merged(children: Sequence[_Draft]) -> list[_Draft]:
     """Sorted by share; parts that are too small are merged into the smallest one that is kept."""
-    ranked = sorted(children, key=lambda c: -c.share)
-    kept = [c for c in ranked if c.share >= _PRINTED_SHARE] or ranked[:1]
-    if len(kept) == len(ranked):
-        return kept
-    kept[-1].share += sum([c.share for c in ranked[len(kept) :]])
-    return sorted(kept, key=lambda c: -c.share)
+    ranked = sorted(children, key=lambda child: -child.share)
+    kept = [child for child in ranked if child.share >= _PRINTED_SHARE] or ranked[:1]
+    if len(kept) < len(ranked):
+        kept[-1].share += sum([child.share for child in ranked[len(kept) :]])
+        kept.sort(key=lambda child: -child.share)
+    return kept
 
 
 _BUSY_UNITS: Mapping[str, tuple[str, ...]] = {
@@ -214,6 +175,26 @@ class _AccountBuilder:
     def __init__(self, view: LaunchView, model: TimeModel) -> None:
         self.view = view
         self.model = model
+        self._duration = view.get("duration")
+
+    def finished(self, draft: _Draft, within: str = "") -> TimePart:
+        """A draft as a part: with its id, its time and evidence. `within`: begins the id."""
+        part_id, label, derived = within + draft.name, draft.label, self.view.ledger.derived
+        name, percent = f"account.{part_id}", Quantity(100 * draft.share, "%")
+        share = derived(name, percent, f"{label}, share of the time", *draft.evidence)
+        time = None
+        if self._duration is not None:
+            taken = Quantity(draft.share * float(self._duration.value) / 1e3, "us")
+            time = derived(f"{name}.us", taken, label, share, self._duration)
+        children = _merged(draft.children)
+        return TimePart(
+            id=part_id,
+            part=label,
+            percent=share,
+            time=time,
+            sources=draft.evidence,
+            children=tuple([self.finished(child, f"{part_id}.") for child in children]),
+        )
 
     def parts(self) -> list[_Draft]:
         active, elapsed = self.view.get("sm_active_cycles"), sm_elapsed_cycles(self.view.ledger)
@@ -323,31 +304,21 @@ class _AccountBuilder:
 
     def _purposes(self, issuing: float) -> Iterator[_Draft]:
         """What the issued instructions are for, and the inactive threads."""
-        threads, executed = (
-            self.view.get("active_threads_per_warp"),
-            self.view.get("inst_executed"),
-        )
-        lanes = min(1.0, float(threads.value) / 32) if threads and threads.value > 0 else 1.0
+        view = self.view
+        threads, executed = view.get("active_threads_per_warp"), view.get("inst_executed")
+        lanes = min(1.0, float(threads.value) / WARP) if threads and threads.value > 0 else 1.0
         if threads is None:  # the launch shape still shows lanes without a thread
-            threads, lanes = self.view.get("block_size"), filled_lanes(self.view) or 1.0
+            threads, lanes = view.get("block_size"), filled_lanes(view) or 1.0
         if lanes < 1:
             label = "inactive threads (divergence, partial warps)"
             yield _Draft("lanes_off", label, issuing * (1 - lanes), (threads,))
-        mix = self._mix()
-        if not mix:
-            label = "instructions (purpose unknown without the machine code)"
-            yield _Draft("instructions", label, issuing * lanes, (executed,))
-            return
-        for name, label, share in mix:
+        if view.code is None:
+            mix = opcode_mix(view)
+        else:
+            mix = [(kind.value, PURPOSES[kind.value], share) for kind, share in view.code.mix]
+        unknown = ("instructions", "instructions (purpose unknown without the machine code)", 1.0)
+        for name, label, share in mix or [unknown]:
             yield _Draft(name, label, issuing * lanes * share, (executed,))
-
-    def _mix(self) -> list[tuple[str, str, float]]:
-        if self.view.code is None:
-            return opcode_mix(self.view)
-        return [
-            (purpose.value, PURPOSES.get(purpose.value, purpose.value), share)
-            for purpose, share in self.view.code.mix
-        ]
 
     # --- schedulers without an eligible warp
 
@@ -360,7 +331,11 @@ class _AccountBuilder:
             children.append(_Draft(UNKNOWN, reason, left))
             return _Draft("waiting", label, whole, evidence, children)
         drafts: dict[str, _Draft] = {}
-        started = self._until_blocks_start()
+        # Waiting that more resident blocks would hide: as far as their start rate limits the launch
+        # more than any unit does.
+        loads = dict(self.model.loads)
+        own, following = loads.pop(BLOCK_STARTS, 0.0), max(loads.values(), default=1.0)
+        started = float(max(0.0, own**SHARPNESS - following**SHARPNESS))
         for state, share in self.model.waiting.items():
             for draft in self._state(state, share * whole * (1 - started)):
                 known = drafts.setdefault(draft.name, draft)
@@ -374,56 +349,40 @@ class _AccountBuilder:
             children.append(_Draft(name, words, whole * started, (reached,)))
         return _Draft("waiting", label, whole, evidence, children)
 
-    def _until_blocks_start(self) -> float:
-        """Share of the waiting that more resident blocks would hide, 0 to 1: as far as their start
-        rate limits the launch more than any unit does."""
-        loads = dict(self.model.loads)
-        own = loads.pop(BLOCK_STARTS, 0.0)
-        following = max(loads.values(), default=1.0)
-        return float(max(0.0, own**SHARPNESS - following**SHARPNESS))
-
     def _state(self, state: str, share: float) -> Iterator[_Draft]:
-        stall = self.view.stall(state)
+        stall, loads, waiting = self.view.stall(state), self.model.loads, self.model.waiting
         if state in _OTHERS:
-            name, label = _OTHERS[state]
-            yield _Draft(name, f"{label}", share, (stall,))
+            yield _Draft(*_OTHERS[state], share, (stall,))
             return
-        units = [unit for unit in self._units(state) if unit in self.model.loads]
-        busy, unit = 0.0, ""
-        if units:
-            unit = max(units, key=lambda name: self.model.loads[name])
-            busy = 1.0 if self._is_full(state, unit) else self.model.loads[unit] ** SHARPNESS
+        units = _BUSY_UNITS.get(state, ())
+        if state in _WITH_FEW_LANES and single_over_double(self.view) > FULL_RATE:
+            units = (*units, "FP64")
+        known = [unit for unit in units if unit in loads]
+        busy, unit = 0.0, max(known, key=loads.__getitem__, default="")
+        if unit:
+            # Where warps mostly wait for a math pipe, and the tensor cores are the busiest one,
+            # they are taken, however small the share of a peak that is not theirs (half rates on
+            # GeForce).
+            others = sum(part for other, part in waiting.items() if other != state)
+            of_tensor = (state, unit) == ("math_pipe_throttle", "tensor")
+            is_taken = of_tensor and waiting[state] > others
+            busy = 1.0 if is_taken else loads[unit] ** SHARPNESS
             label = f"waiting for {spoken_load(unit)}, which {verb_of(unit)} busy"
-            reached = self._reached(unit)
-            yield _Draft(f"busy.{slug(unit)}", label, busy * share, (stall, reached))
+            yield _Draft(f"busy.{slug(unit)}", label, busy * share, (stall, self._reached(unit)))
+        name, label = UNKNOWN, "not attributable (other warp states)"
         if state in _LATENCIES:
             queued = unit == "FP64" and state in _WITH_FEW_LANES
             kind, label = _DOUBLE if queued else _LATENCIES[state]
+            name = f"latency.{kind}"
             if label == _SHORT_OPERATIONS and not self._may_access_shared:
                 label = _WITHOUT_SHARED
-            yield _Draft(f"latency.{kind}", label, (1 - busy) * share, (stall,))
-        else:
-            label = "not attributable (other warp states)"
-            yield _Draft(UNKNOWN, label, (1 - busy) * share, (stall,))
+        yield _Draft(name, label, (1 - busy) * share, (stall,))
 
     @cached_property
     def _may_access_shared(self) -> bool:
         """Also where the instructions were not counted."""
         view = self.view
         return not view.opcodes or view.count(*SHARED | COPIES | TMA | GENERIC) > 0
-
-    def _units(self, state: str) -> tuple[str, ...]:
-        units = _BUSY_UNITS.get(state, ())
-        slow = state in _WITH_FEW_LANES and single_over_double(self.view) > FULL_RATE
-        return (*units, "FP64") if slow else units
-
-    def _is_full(self, state: str, unit: str) -> bool:
-        """Warps mostly wait for a math pipe, and the tensor cores are the busiest one: they are
-        taken, however small the share of a peak that is not theirs (half rates on GeForce)."""
-        if state != "math_pipe_throttle" or unit != "tensor":
-            return False
-        others = sum(share for other, share in self.model.waiting.items() if other != state)
-        return self.model.waiting[state] > others
 
 
 def slug(words: str) -> str:

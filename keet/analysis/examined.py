@@ -11,7 +11,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from keet.analysis.source_lines import Grouping, Hotspots, RowWait, Spot, source_line, source_lines
+from keet.analysis.source_lines import (
+    Grouping,
+    Hotspots,
+    RowWait,
+    Spot,
+    source_line,
+    source_lines,
+)
 from keet.catalog import stalls
 from keet.documents.document import live
 from keet.documents.hotspots import HotspotsLaunch, PointerDocument, PurposeShare

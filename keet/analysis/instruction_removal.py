@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING
 
 from keet.analysis.candidate import MEMORY_WAITS, kept_waits, needless_loads
@@ -12,7 +13,6 @@ from keet.analysis.sass.instructions.opcodes import BY_PIPE, Role
 from keet.analysis.time_model import INDIRECT, SHARPNESS, TimeModel
 
 if TYPE_CHECKING:
-    from keet.analysis.sass.flow.program import SassProgram
     from keet.analysis.sass.instructions.instruction import Instruction
 
 
@@ -45,20 +45,17 @@ def kept_waits_by(
         cause = wait.producers[0] if wait.producers else wait.position
         own[wait.reason] += wait.samples * gone.get(cause, 0.0)
     kept = {state: 1 - own[state] / every[state] for state in model.waiting if every.get(state)}
-    sooner = _sooner(model, removed)
+    # Warps with fewer instructions send their next loads sooner: as far as a pipe held them up, and
+    # their loads are enough to keep DRAM busy. What is left of the waiting is the queue of a busy
+    # memory then, and that is its load.
+    limit = max(model.loads.get(unit, 0.0) for unit in _PIPES) ** SHARPNESS
+    sooner = removed * limit * needless_loads(model) if removed > 0 else 0.0
+
     kept |= {state: kept[state] * (1 - sooner) for state in MEMORY_WAITS if state in kept}
     return kept | _at_barriers(view, model, kept, removed)
 
 
 _PIPES = ("issue", "FMA", "ALU")
-
-
-def _sooner(model: TimeModel, removed: float) -> float:
-    """Share of the waits for memory that goes because warps with fewer instructions send their next
-    loads sooner: as far as a pipe held them up, and their loads are enough to keep DRAM busy. Then
-    what is left of the waiting is the queue of a busy memory, and that is its load."""
-    limit = max(model.loads.get(unit, 0.0) for unit in _PIPES) ** SHARPNESS
-    return removed * limit * needless_loads(model) if removed > 0 else 0.0
 
 
 def _at_barriers(
@@ -84,34 +81,24 @@ def removed_part(view: LaunchView, gone: Mapping[int, float], unit: str) -> floa
     if view.code is None or not gone:
         return 0.0
     every = removed = 0.0
-    for position, time in _times(view).on(unit):
+    for position, time in _times(view)(unit):
         every += time
         removed += time * gone.get(position, 0.0)
     return removed / every if every else 0.0
 
 
-class _Times:
-    """How long each instruction takes a unit, for those who ask again and again."""
-
-    def __init__(self, program: SassProgram) -> None:
-        self._program = program
-        self._known: dict[str, list[tuple[int, float]]] = {}
-
-    def on(self, unit: str) -> Sequence[tuple[int, float]]:
-        """With the position, of those that ran."""
-        if unit not in self._known:
-            counts, code = self._program.counts, self._program.code
-            self._known[unit] = [
-                (position, counts[position] * _time_on(unit, code[position]))
-                for position in self._program.ran
-            ]
-        return self._known[unit]
-
-
 @cached_per_view
-def _times(view: LaunchView) -> _Times:
+def _times(view: LaunchView) -> Callable[[str], Sequence[tuple[int, float]]]:
+    """How long each instruction that ran takes a unit, with its position: for those who ask again
+    and again."""
     assert view.code is not None
-    return _Times(view.code.program)
+    program = view.code.program
+
+    @cache
+    def on(unit: str) -> Sequence[tuple[int, float]]:
+        return [(at, program.counts[at] * _time_on(unit, program.code[at])) for at in program.ran]
+
+    return on
 
 
 def _time_on(unit: str, each: Instruction) -> int:

@@ -54,12 +54,12 @@ _AT_BARRIERS = "waits at barriers"
 
 def _wait_label(reasons: Sequence[str]) -> str:
     """The label of samples with these stall reasons."""
-    if {*reasons} == {"barrier"}:
-        return _AT_BARRIERS
-    if {*reasons} <= {"no_instructions", "no_instruction"}:
-        return "waits for instructions"
-    for_data = {*reasons} <= {"long_scoreboard", "short_scoreboard"}
-    return "warps that wait for data" if for_data else "waits of this kind"
+    kinds = (
+        (_AT_BARRIERS, {"barrier"}),
+        ("waits for instructions", {"no_instructions", "no_instruction"}),
+        ("warps that wait for data", {"long_scoreboard", "short_scoreboard"}),
+    )
+    return next((label for label, own in kinds if own.issuperset(reasons)), "waits of this kind")
 
 
 _MAX_PLACES = 5
@@ -76,16 +76,13 @@ _STEPS_BACK = (16, 32, 48)
 @cache
 def _state_metrics() -> Mapping[str, tuple[str, list[str]]]:
     """By warp state: a label, and the metrics that may contain it."""
+
+    def names(metrics: Iterable[str]) -> list[str]:
+        ratios = (name for name in metrics if name.endswith("_per_issue_active.ratio"))
+        return [alias for name in ratios for alias in all_names(name)]
+
     return {
-        reason: (
-            f"{stall.label} cycles per instruction",
-            [
-                alias
-                for name in stall.metrics
-                if name.endswith("_per_issue_active.ratio")
-                for alias in all_names(name)
-            ],
-        )
+        reason: (f"{stall.label} cycles per instruction", names(stall.metrics))
         for reason, stall in stalls().items()
     }
 
@@ -174,20 +171,16 @@ class LaunchView:
 
     @cached_property
     def _states(self) -> Mapping[str, Evidence]:
-        """How long warps are in each state: cycles per issued instruction, or else samples."""
-        return self._counted_states or self._sampled_states()
-
-    def _sampled_states(self) -> Mapping[str, Evidence]:
-        """Samples by state, where the section with the warp states is missing. Empty if there are
-        too few, or if they cover only the first part of the launch."""
-        samples = sum((self.table.samples or {}).values())
+        """How long warps are in each state: cycles per issued instruction. Where the section with
+        the warp states is missing: samples; none if there are too few, or if they cover only the
+        first part of the launch."""
+        samples = sum((self.table.samples or {}).values()) if not self._counted_states else 0
         if samples < LEAST_SAMPLES or partial_sampling(self.launch, samples):
-            return {}
+            return self._counted_states
         found: dict[str, Evidence] = {}
         for reason in stalls():
-            count = self._state(
-                f"samples of {reason}", all_names(f"{SAMPLES_BY_REASON[0]}{reason}")
-            )
+            names = all_names(f"{SAMPLES_BY_REASON[0]}{reason}")
+            count = self._state(f"samples of {reason}", names)
             if count and count.value > 0:
                 found[_COUNTED_AS.get(reason, reason)] = count
         return found
@@ -239,22 +232,18 @@ class LaunchView:
         known = {address: cost for address, cost in costs.items() if cost}
         unknown = [address for address in known if address not in self._located]
         if unknown:  # findings share instructions: each is looked up once
-            self._located.update({**dict.fromkeys(unknown), **self._lines_of(unknown)})
+            lines = self.launch.locate(unknown)
+            self._located.update(dict.fromkeys(unknown))
+            self._located.update({at: self._called_at(at, line) for at, line in lines.items()})
         amounts: dict[Location | None, int] = {}
         for line, cost in zip(map(self._located.__getitem__, known), known.values()):
             amounts[line] = amounts.get(line, 0) + cost
         return amounts
 
-    def _lines_of(self, addresses: Sequence[int]) -> Mapping[int, Location | None]:
-        found = self.launch.locate(addresses)
-        if not self._reads_code:
-            return found
-        return {address: self._called_at(address, line) for address, line in found.items()}
-
     def _called_at(self, address: int, line: Location) -> Location | None:
         """For a line in a header of the CUDA toolkit, the line that calls it: users can't change
         the header."""
-        if "include" not in line.file or self.code is None:
+        if not self._reads_code or "include" not in line.file or self.code is None:
             return line
         from keet.analysis.sass.lines import calling_line
 
@@ -348,20 +337,17 @@ class LaunchView:
         return tuple(Place(file, n, 1 / len(found), of) for file, n in found)
 
     def barrier_places(self) -> tuple[Place, ...]:
-        """Lines of barriers. Warps at a barrier are sampled at the next instruction, so step
-        back."""
+        """Lines of barriers. Warps at a barrier are sampled at the next instruction, so step back:
+        to the nearest previous line that contains a barrier; else that of the previous
+        instruction."""
         counts: Amounts = Counter()
         for address, count in self._enough(self.table.waiting("barrier")).items():
             if count:
-                counts[self._barrier_before(address)] += count
+                before = self.launch.locate([address - step for step in _STEPS_BACK]).values()
+                texts = ((line, self.text_of(Place(*line, 0.0, ""))) for line in before)
+                says = (line for line, text in texts if _BARRIER.search(text))
+                counts[next(says, next(iter(before), None))] += count
         return self._largest(_AT_BARRIERS, counts) or self.waiting_places("barrier")
-
-    def _barrier_before(self, address: int) -> Location | None:
-        """The nearest previous line that contains a barrier; else the line of the previous
-        instruction."""
-        lines = list(self.launch.locate([address - step for step in _STEPS_BACK]).values())
-        says = (line for line in lines if _BARRIER.search(self.text_of(Place(*line, 0.0, ""))))
-        return next(says, lines[0] if lines else None)
 
     def sampled_places(self) -> tuple[Place, ...]:
         return self.places_by("samples", self._enough(self.table.samples or {}))
@@ -501,11 +487,10 @@ class LaunchView:
 
     def executed(self, *prefixes: str) -> float:
         """Executed warp instructions whose opcode starts with one of the prefixes."""
-        found = self._executed.get(prefixes)
-        if found is None:
-            counts = [n for opcode, n in self.opcodes.items() if opcode.startswith(prefixes)]
-            found = self._executed[prefixes] = sum(counts)
-        return found
+        if prefixes not in self._executed:
+            counts = (n for opcode, n in self.opcodes.items() if opcode.startswith(prefixes))
+            self._executed[prefixes] = sum(counts)
+        return self._executed[prefixes]
 
 
 _Result = TypeVar("_Result")
@@ -516,10 +501,9 @@ def cached_per_view(function: Callable[[LaunchView], _Result]) -> Callable[[Laun
 
     @wraps(function)
     def kept(view: LaunchView) -> _Result:
-        results: dict[Callable[[LaunchView], Any], Any] = view.results
-        if function not in results:
-            results[function] = function(view)
-        found: _Result = results[function]
+        if function not in view.results:
+            view.results[function] = function(view)
+        found: _Result = view.results[function]
         return found
 
     return kept

@@ -10,7 +10,7 @@ in which numbers are looked up.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from itertools import count
 from operator import attrgetter
@@ -66,6 +66,17 @@ class Ledger:
     ) -> Evidence:
         """Enter a share, 0 to 1, as a percentage."""
         return self.derived(name, Quantity(100 * part, "%"), label, *sources, line=line)
+
+    def numbers(
+        self, prefix: str, *sources: Evidence, line: str | None = None
+    ) -> Callable[..., Evidence]:
+        """Enters numbers whose names begin with `prefix`: `enter(name, value, label, unit="")`."""
+
+        def enter(name: str, value: Number, label: str, unit: str = "") -> Evidence:
+            amount = Quantity(value, unit)
+            return self.derived(f"{prefix}{name}", amount, label, *sources, line=line)
+
+        return enter
 
     def ratio(self, name: str, label: str, over: Evidence, under: Evidence) -> Evidence | None:
         """`None` if `under` is 0: the ratio is unknown, not zero."""

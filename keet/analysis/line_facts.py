@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any, TypeVar
 
-from keet.analysis.code_names import FormWords, function_start, line_text, with_more
+from keet.analysis.code_names import FormWords, line_text, offset_in_function, with_more
 from keet.analysis.examined import Examined, executed_share, shares
 from keet.analysis.sass.analyses.address_patterns import lane_stride
 from keet.analysis.sass.analyses.blame import Wait
@@ -92,7 +92,7 @@ class CodeByLine:
 
     def __init__(self, launch: Launch, code: MachineCode) -> None:
         self.code = code
-        self._starts = launch.function_starts
+        self.offset = offset_in_function(launch)
         self.positions: dict[Location | None, list[int]] = {}
         """By the line at which the report counts them, in the order of the code.
 
@@ -107,9 +107,6 @@ class CodeByLine:
 
     def address(self, position: int) -> int:
         return self.code.program.code[position].address
-
-    def offset(self, address: int) -> str:
-        return f"{address - function_start(self._starts, address):#06x}"
 
     def facts(self, line: Location) -> LineFacts:
         own = self.positions.get(line, [])

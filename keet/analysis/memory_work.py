@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import repeat
 from typing import Literal
 
 from keet.analysis.candidate import MIO_WAITS, kept_waits
@@ -60,29 +61,27 @@ def shared_addresses(view: LaunchView) -> list[int]:
 
 
 @cached_per_view
-def global_accesses(view: LaunchView) -> list[tuple[float, float]]:
-    """Bytes per thread and number of threads, per load or store on global memory."""
-    sizes = view.by_address("memory_access_size_type")
+def _widths(view: LaunchView) -> dict[int, tuple[int, float]]:
+    """Bytes per thread of an access, and its threads, by address."""
     threads = view.by_address("thread_inst_executed_true")
-    return [
-        (float(ACCESS_BYTES.get(sizes[address], 0)), float(threads.get(address, 0.0)))
-        for address in global_addresses(view)
-        if address in sizes
-    ]
+    return {
+        address: (ACCESS_BYTES.get(code, 0), float(threads.get(address, 0.0)))
+        for address, code in view.by_address("memory_access_size_type").items()
+    }
+
+
+@cached_per_view
+def global_accesses(view: LaunchView) -> list[tuple[int, float]]:
+    """Bytes per thread and number of threads, per load or store on global memory."""
+    widths = _widths(view)
+    return [widths[each] for each in global_addresses(view) if each in widths]
 
 
 def requested_bytes(view: LaunchView, addresses: Iterable[int] | None = None) -> float:
     """Bytes that threads load and store on global memory; only those of the instructions at
     `addresses`, if given. 0: not known."""
-    if addresses is None:
-        return sum(size * threads for size, threads in global_accesses(view))
-    sizes = view.by_address("memory_access_size_type")
-    threads = view.by_address("thread_inst_executed_true")
-    return sum(
-        float(ACCESS_BYTES.get(sizes[each], 0)) * float(threads.get(each, 0.0))
-        for each in addresses
-        if each in sizes
-    )
+    own = global_addresses(view) if addresses is None else addresses
+    return sum(size * threads for size, threads in map(_widths(view).get, own, repeat((0, 0.0))))
 
 
 @cached_per_view
@@ -91,14 +90,12 @@ def widened_parts(view: LaunchView) -> dict[int, float]:
     save. A warp whose threads all load the same word touches one sector. Neighbouring threads have
     no neighbouring words there that one of them could move for the others. 1 if sectors were not
     counted, and where even distinct words fit into one sector."""
-    sizes = view.by_address("memory_access_size_type")
-    threads = view.by_address("thread_inst_executed_true")
     sectors = view.table.column("src_l2_sectors_global") or {}
-    executed = view.table.executed or {}
+    executed, widths = view.table.executed or {}, _widths(view)
     found = dict.fromkeys(global_addresses(view), 1.0)
     for each in found:
-        runs, size = executed.get(each, 0), ACCESS_BYTES.get(sizes.get(each, -1), 0)
-        distinct = size * threads.get(each, 0.0) / SECTOR - runs
+        runs, (size, threads) = executed.get(each, 0), widths.get(each, (0, 0.0))
+        distinct = size * threads / SECTOR - runs
         if each in sectors and runs and distinct > 0:
             found[each] = min(1.0, max(0.0, (sectors[each] - runs) / distinct))
     return found
@@ -121,28 +118,27 @@ def access_width(view: LaunchView) -> float | None:
 def accesses_saved(view: LaunchView, widest: float) -> dict[int, int]:
     """By address: executions of a load or store on global memory that accesses of `widest` bytes
     per thread would save, times threads. None of a word that all threads of a warp load."""
-    sizes = view.by_address("memory_access_size_type")
-    threads = view.by_address("thread_inst_executed_true")
-    parts = widened_parts(view)
-    width_of = {
-        each: ACCESS_BYTES.get(sizes[each], 0) for each in global_addresses(view) if each in sizes
-    }
+    parts, widths = widened_parts(view), _widths(view)
+    own = ((each, *widths[each]) for each in global_addresses(view) if each in widths)
     return {
-        each: int(threads.get(each, 0) * (1 - width / widest) * parts[each])
-        for each, width in width_of.items()
+        each: int(threads * (1 - width / widest) * parts[each])
+        for each, width, threads in own
         if 0 < width < widest
     }
 
 
 def global_part(view: LaunchView) -> float:
     """Share of L1's work that is global memory, 0 to 1."""
-    world = sum(view.value(i) or 0.0 for i in ("global_load_sectors", "global_store_sectors"))
-    local = sum(view.value(i) or 0.0 for i in ("local_load_sectors", "local_store_sectors"))
+    world, local = (_loads_and_stores(view, each, "sectors") for each in ("global", "local"))
     plain = world / (world + local) if world else 1.0
     shared = view.value("shared_wavefronts")
     # A pass through L1 serves at least one sector.
     most = (world + local) / (world + local + shared) if world and shared else 1.0
     return plain * min(most, 1 - _shared_part(view, unknown=0.0))
+
+
+def _loads_and_stores(view: LaunchView, memory: str, unit: str) -> float:
+    return sum(view.value(f"{memory}_{way}_{unit}") or 0.0 for way in ("load", "store"))
 
 
 def global_loads_part(view: LaunchView) -> float:
@@ -164,8 +160,7 @@ def global_requests_part(view: LaunchView) -> float:
 def global_accesses_part(view: LaunchView) -> float:
     """Share of the loads and stores on global and local memory that is global, 0 to 1; 1 if they
     were not counted. Warps wait for both in the same warp states."""
-    world = sum(view.value(i) or 0.0 for i in ("global_load_inst", "global_store_inst"))
-    local = sum(view.value(i) or 0.0 for i in ("local_load_inst", "local_store_inst"))
+    world, local = (_loads_and_stores(view, each, "inst") for each in ("global", "local"))
     if not world:
         world, local = view.count(*GLOBAL - GLOBAL_ATOMICS), view.count(*LOCAL)
     return world / (world + local) if world else 1.0
@@ -225,7 +220,7 @@ def without_atomic_requests(view: LaunchView, retried: float = 0.0) -> float:
     runs = (1 - retried) * sum(view.value(f"{kind}_inst") or 0.0 for kind in kinds)
     if not requests or not runs:
         return 1.0
-    plain = sum(view.value(f"global_{way}_sectors") or 0.0 for way in ("load", "store"))
+    plain = _loads_and_stores(view, "global", "sectors")
     part = requests / (requests + plain / SECTORS_PER_LINE)
     passes = SPREAD_PASSES * (1 + (FLOAT_PASSES - 1) * _float_sums(view))
     needed = min(1.0, passes * runs / requests)
@@ -233,18 +228,14 @@ def without_atomic_requests(view: LaunchView, retried: float = 0.0) -> float:
 
 
 def _shared_part(view: LaunchView, unknown: float) -> float:
-    """Share of L1's work that is shared memory, 0 to 1."""
-    shared, whole = view.value("shared_wavefronts_pct"), _l1_busy(view)
-    return unknown if shared is None or not whole else min(1.0, shared / 100 / whole)
-
-
-def _l1_busy(view: LaunchView) -> float | None:
-    """Share of L1's peak, 0 to 1; that of its data stage alone where ncu counts the stage twice in
-    the share of L1 (7.5): shares of wavefronts are relative to the stage."""
+    """Share of L1's work that is shared memory, 0 to 1. Relative to the data stage alone where ncu
+    counts the stage twice in the share of L1 (7.5): so are shares of wavefronts."""
+    shared, whole = view.value("shared_wavefronts_pct"), view.ceilings.share("L1")
     stage = view.ceilings.stage("L1")
     if stage is not None and stage.inferred and stage.id == "l1_data_stage":
-        return next(each.share for each in view.ceilings.stages("L1") if each.id == stage.id)
-    return view.ceilings.share("L1")
+        stages = view.ceilings.stages("L1")
+        whole = next(each.share for each in stages if each.id == stage.id)
+    return unknown if shared is None or not whole else min(1.0, shared / 100 / whole)
 
 
 def less_shared(model: TimeModel, removed: float, fronts: float | None = None) -> Effect:
@@ -261,8 +252,7 @@ def less_shared(model: TimeModel, removed: float, fronts: float | None = None) -
 
 def without_local(view: LaunchView) -> dict[str, float]:
     """What is left of the units' work without local memory; empty if there is none."""
-    local = sum(view.value(i) or 0.0 for i in ("local_load_sectors", "local_store_sectors"))
-    world = sum(view.value(i) or 0.0 for i in ("global_load_sectors", "global_store_sectors"))
+    local, world = (_loads_and_stores(view, each, "sectors") for each in ("local", "global"))
     if not local:
         return {}
     wasted = local / (local + world)

@@ -39,22 +39,19 @@ class ReplayGap(NamedTuple):
 def replay_gap(launch: Launch, position: Position | None) -> ReplayGap | None:
     """None where both times agree, or one of them is not known."""
     times = both_times(launch, position)
-    if times is None or not _differ(times) or _agrees_on_average(times, position):
+    if times is None or position is None or not _differ(times):
         return None
+    if position.known_by == "kernel" and position.profiled_ns:
+        # The table has one time for all launches of the kernel: of those that were profiled, a
+        # short and a long one both differ from it, but their average need not.
+        average = times._replace(replay_ns=position.profiled_ns)
+        return times if _differ(average) else None
     return times
 
 
 def _differ(times: ReplayGap) -> bool:
     enough = times.run_is_longer or times.replay_ns - times.plain_ns > LEAST_KERNEL_NS
     return times.factor > REPLAY_DIFFERS and enough
-
-
-def _agrees_on_average(times: ReplayGap, position: Position | None) -> bool:
-    """For a table with one time for all launches of the kernel, of which several were profiled: a
-    short and a long launch both differ from it, but their average does not."""
-    if position is None or position.known_by != "kernel" or not position.profiled_ns:
-        return False
-    return not _differ(times._replace(replay_ns=position.profiled_ns))
 
 
 def both_times(launch: Launch, position: Position | None) -> ReplayGap | None:

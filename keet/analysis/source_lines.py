@@ -341,10 +341,10 @@ class InstructionTable:
                 line=row.location.line if row.location else None,
                 address=row.address,
                 instructions=len(row.members),
-                samples=_of_row(samples, index),
+                samples=None if samples is None else samples[index],
                 share=weights[index] / self.total if weights and self.total else None,
                 stalls=_most_common((r, s[index]) for r, s in reasons.items() if s and s[index]),
-                **{name: _of_row(column, index) for name, column in costs.items()},  # type: ignore[arg-type]
+                **{name: column and column[index] for name, column in costs.items()},  # type: ignore[arg-type]
             )
             for index, row in enumerate(rows)
         ]
@@ -361,7 +361,11 @@ def find_hotspots(
     if not table.weight:
         return _NOT_SAMPLED if launch.workload is Workload.KERNEL else _OF_SEVERAL
     by = by or ("line" if launch.locations else "instruction")
-    rows = _by_line(launch, table) if by == "line" else _by_instruction(launch, table)
+    if by == "line":
+        rows = _by_line(launch, table)
+    else:
+        rows = [_Row(launch.locations.get(pc), [pc], pc) for pc in table.addresses]
+
     spots = table.spots(table.ranked(rows))
     ranked_by: Literal["samples", "executed"] = "samples" if table.samples else "executed"
     partial = partial_sampling(launch, table.total) if table.samples else None
@@ -429,10 +433,6 @@ def _by_line(launch: Launch, table: InstructionTable) -> list[_Row]:
     return [_Row(location, members) for location, members in lines.items()]
 
 
-def _by_instruction(launch: Launch, table: InstructionTable) -> list[_Row]:
-    return [_Row(launch.locations.get(pc), [pc], pc) for pc in table.addresses]
-
-
 def _sums(
     column: Mapping[int, int] | None, row_of: Mapping[int, int], rows: int
 ) -> list[int] | None:
@@ -444,10 +444,6 @@ def _sums(
         if value and address in row_of:
             sums[row_of[address]] += value
     return sums
-
-
-def _of_row(sums: list[int] | None, index: int) -> int | None:
-    return None if sums is None else sums[index]
 
 
 def _most_common(counts: Iterable[tuple[str, int]]) -> tuple[StallDocument, ...]:

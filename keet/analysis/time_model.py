@@ -133,12 +133,19 @@ class TimeModel:
     def __init__(self, view: LaunchView) -> None:
         self.view = view
         self.balance = _balance(view)
-        self.hot_line = _hot_line(view)
+        by_slices = _by_sectors(view) or _by_requests(view)
+        lines = filter(None, (_host_line(view), by_slices))
+        self.hot_line = max(lines, key=lambda line: line.load, default=None)
+
         self.block_starts = _block_starts(view)
         """Blocks started per cycle on all SMs together; None: not measured."""
         self.loads = self._loads()
         self.is_measured = bool(self.loads)
-        busy = max(self.balance.longest or 1.0, _slice_activity(view) if self.hot_line else 0.0)
+        busy, active, cycles = self.balance.longest or 1.0, None, l2_cycles(view)
+        if self.hot_line is not None:  # its slice may be active longer than any SM
+            active = view.value("l2_active_cycles_max")
+        if active and cycles:
+            busy = max(busy, min(1.0, active / cycles))
         self.fixed = 1 - busy
         """Share of the time for launch and drain: neither an SM nor a busy L2 slice was active."""
         self.start = 1 - (self.balance.longest or 1.0)
@@ -206,17 +213,14 @@ class TimeModel:
 
     def _time(self, effect: Effect, exposed: float) -> float:
         """`time` with a given exposed waiting."""
-        load = self._busiest_load_after(effect)
+        load = self.pressure  # many effects change waiting only
+        if effect.units or effect.moved or effect.longest_sm != 1.0:
+            # Without a measured unit, the assumed load is that of a unit within the SMs.
+            assumed = self.pressure * _factor(effect.longest_sm)
+            load = max(self.loads_after(effect).values(), default=assumed)
         active = math.pow(load**SHARPNESS + exposed**SHARPNESS, 1 / SHARPNESS)
         kernel = self.fixed + (1 - self.fixed) * active
         return max(kernel, effect.least, LEAST_TIME) + effect.added
-
-    def _busiest_load_after(self, effect: Effect) -> float:
-        if not effect.units and not effect.moved and effect.longest_sm == 1.0:
-            return self.pressure  # many effects change waiting only
-        loads = self.loads_after(effect).values()
-        # Without a measured unit, the assumed load is that of a unit within the SMs.
-        return max(loads, default=self.pressure * _factor(effect.longest_sm))
 
     def exposed_after(self, effect: Effect) -> float:
         """Exposed waiting after the fix, in the unit of `exposed`."""
@@ -230,24 +234,17 @@ class TimeModel:
 
     def loads_after(self, effect: Effect) -> dict[str, float]:
         """Loads by unit after the fix."""
-        left = self._loads_after(effect.units, _factor(effect.longest_sm))
-        return {**left, **effect.moved}
-
-    def _loads_after(self, units: Mapping[str, float], longest: float) -> dict[str, float]:
-        """Loads by unit. Fast path: most effects name few units and keep the longest SM."""
-        if longest == 1.0:
-            after = dict(self.loads)
-        else:
-            after = {
-                unit: load if unit in DEVICE_WIDE else load * longest
-                for unit, load in self.loads.items()
-            }
-        for unit, kept in units.items():
+        longest = _factor(effect.longest_sm)
+        after = dict(self.loads)
+        if longest != 1.0:  # most effects keep the longest SM, and name few units
+            within = {unit: load for unit, load in after.items() if unit not in DEVICE_WIDE}
+            after |= {unit: load * longest for unit, load in within.items()}
+        for unit, kept in effect.units.items():
             load = self.loads.get(unit)
             if load is not None:
                 left = _factor(kept)
                 after[unit] = load * (left if unit in DEVICE_WIDE else left * longest)
-        return after
+        return {**after, **effect.moved}
 
     def gain(self, effect: Effect) -> float:
         """Times faster; at least 1, since a fix that costs time is not kept."""
@@ -328,7 +325,12 @@ def _balance(view: LaunchView) -> Balance:
     elapsed = float(cycles.value)
     share = min(1.0, max(0.0, active / elapsed))
     if not longest:
-        return Balance(share, _longest_by_shape(view, share))
+        # With at most one block per SM, the SMs that get one are active about equally long.
+        grid, sms = view.value("grid_size"), view.launch.device.sm_count
+        is_kernel = view.launch.workload is Workload.KERNEL
+        by_shape = share * sms / grid if grid and sms and grid <= sms and is_kernel else None
+        return Balance(share, None if by_shape is None else min(1.0, by_shape))
+
     most = min(1.0, max(longest / elapsed, share))
     # Counters of different passes differ by a few percent. In a long launch that would look like
     # milliseconds of launch overhead, so limit it.
@@ -337,14 +339,6 @@ def _balance(view: LaunchView) -> Balance:
     at_least = 1 - LONGEST_START_NS / duration if is_long else 0.0
     scale = max(1.0, at_least / most) if most else 1.0
     return Balance(share * scale, most * scale)
-
-
-def _longest_by_shape(view: LaunchView, share: float) -> float | None:
-    """With at most one block per SM, the SMs that get one are active about equally long."""
-    grid, sms = view.value("grid_size"), view.launch.device.sm_count
-    if not grid or not sms or grid > sms or view.launch.workload is not Workload.KERNEL:
-        return None
-    return min(1.0, share * sms / grid)
 
 
 BLOCK_RATE = Parameter(
@@ -385,12 +379,6 @@ class HotLine(NamedTuple):
     """Slices were not measured one by one: `skew` is atomics on one address per cycle of L2."""
 
 
-def _hot_line(view: LaunchView) -> HotLine | None:
-    by_slices = _by_sectors(view) or _by_requests(view)
-    found = [line for line in (_host_line(view), by_slices) if line is not None]
-    return max(found, key=lambda line: line.load, default=None)
-
-
 HOT_LINE_RATE = Parameter(
     0.24, "sectors per L2 cycle that a slice serves for one line, beyond the average slice", "fit"
 )
@@ -399,30 +387,50 @@ HOT_LINE_RATE = Parameter(
 def _by_sectors(view: LaunchView) -> HotLine | None:
     """Found by the sectors that the busiest slice looks up."""
     most, usual = view.get("l2_slice_sectors_max"), view.get("l2_slice_sectors_avg")
-    cycles = l2_cycles(view)
+    l2 = cycles = l2_cycles(view)
     if most is None or usual is None or not cycles:
-        most, usual, cycles = _slice_shares(view)
-    if most is None or usual is None or not cycles:
-        return None
+        if (shares := _slice_shares(view)) is None:
+            return None
+        most, usual = shares
+        # Shares of peak, which small sets have, are sectors per so many cycles.
+        cycles = 100.0 / SLICE_SECTORS.get(view.launch.device.compute_capability or "", 1.0)
     sure = _is_skewed(most, usual) * max(_stands_out(view, most, usual), _is_full(view))
     shown = sure and view.ratio("l2_slice_skew", "busiest L2 slice over the average", most, usual)
     if not shown:
         return None
     rate = (float(most.value) - float(usual.value)) / cycles
+    requests = rate * (l2 or 0.0)
     if not _is_atomic(view, rate):
         load = min(1.0, rate / HOT_LINE_RATE)
-        return HotLine(load * sure, shown, most, usual, False, rate * (l2_cycles(view) or 0.0))
+        return HotLine(load * sure, shown, most, usual, False, requests)
     # The lanes of a warp that update different addresses do not queue for each other.
     repeats, least = _repeats(view), view.value("l2_slice_sectors_min")
     spread = least / float(usual.value) if least is not None and usual.value else 1.0
     queued = min(1.0, rate * repeats / atomic_rate(view))
-    load = sure * max(queued, _lone_activity(view), _busiest_atomics(view))
-    requests = rate * (l2_cycles(view) or 0.0)
+    # Updates of the words of a line keep the atomic unit of the slice busy; those of one word leave
+    # it idle while each waits for the one before.
+    lone, busy = _lone_activity(view), view.ledger.named(_ATOMICS.format("max"), _OF_ATOMICS)
+    updates = float(busy.value) / 100 / ATTAINABLE_OTHER if busy is not None else 0.0
+    load = sure * max(queued, lone, min(1.0, updates) * _is_full(view))
+
     full, left = _fullest_slice(view)
     of_table = min(1.0, _even_atomics(view) / MAJORITY)
     if full * repeats > load:
         return HotLine(full * repeats, shown, most, usual, True, requests, left, 1.0, of_table)
     return HotLine(load, shown, most, usual, True, requests, 0.0, spread, of_table)
+
+
+def _slices(
+    view: LaunchView, counter: str, label: str, of_average: str = ""
+) -> tuple[Evidence, Evidence] | None:
+    """A counter of the busiest and of the average L2 slice; None unless both are known."""
+    most = view.ledger.named(counter.format("max"), label)
+    usual = view.ledger.named(counter.format("avg"), of_average or label)
+    return None if most is None or usual is None else (most, usual)
+
+
+def _slice_shares(view: LaunchView) -> tuple[Evidence, Evidence] | None:
+    return _slices(view, _SLICE_SHARE, "busiest L2 slice", "average L2 slice")
 
 
 def _even_atomics(view: LaunchView) -> float:
@@ -463,17 +471,8 @@ def _by_requests(view: LaunchView) -> HotLine | None:
 
 def _slices_measured(view: LaunchView) -> bool:
     shares = _slice_shares(view)
-    counts = [view.get(f"l2_slice_sectors_{of}") for of in _OF]
-    return None not in shares[:2] or None not in counts
-
-
-def _busiest_atomics(view: LaunchView) -> float:
-    """Load of the atomic unit of the busiest slice, 0 to 1, as far as the slice is full; 0: not
-    measured. Updates of the words of a line keep the unit busy; those of one word leave it idle
-    while each waits for the one before."""
-    busy = view.ledger.named(_ATOMICS.format("max"), "atomics of an L2 slice")
-    share = float(busy.value) / 100 / ATTAINABLE_OTHER if busy is not None else 0.0
-    return min(1.0, share) * _is_full(view)
+    counts = [view.get(f"l2_slice_sectors_{of}") for of in ("max", "avg")]
+    return shares is not None or None not in counts
 
 
 FLOAT_ATOMIC_RATE = Parameter(
@@ -498,13 +497,14 @@ def atomic_rate(view: LaunchView) -> float:
 def _fullest_slice(view: LaunchView) -> tuple[float, float]:
     """Load of the busiest slice where atomics on several addresses fill it, and the share of it
     that is left if all slices have as much to do. The load is 0 without the counters."""
-    most, usual = (view.ledger.named(name, "L2 slices, of peak") for name in (_BUSIEST, _USUAL))
-    units = [view.ledger.named(_ATOMICS.format(of), "atomics of an L2 slice") for of in _OF]
-    if most is None or usual is None or units[0] is None or units[1] is None:
+    slices = _slices(view, _THROUGHPUT, "L2 slices, of peak")
+    units = _slices(view, _ATOMICS, _OF_ATOMICS)
+    if slices is None or units is None:
         return 0.0, 1.0
-    sure = _is_skewed(most, usual) * _is_skewed(units[0], units[1]) * _is_full(view)
-    left = float(usual.value) / float(most.value) if most.value else 1.0
-    return min(1.0, float(most.value) / 100 / ATTAINABLE_OTHER) * sure, min(1.0, left)
+    most, usual = (float(each.value) for each in slices)
+    sure = _is_skewed(*slices) * _is_skewed(*units) * _is_full(view)
+    left = usual / most if most else 1.0
+    return min(1.0, most / 100 / ATTAINABLE_OTHER) * sure, min(1.0, left)
 
 
 def _repeats(view: LaunchView) -> float:
@@ -539,20 +539,13 @@ def _lone_activity(view: LaunchView) -> float:
     return min(1.0, max(0.0, alone)) * _is_skewed(most, usual)
 
 
-def _slice_activity(view: LaunchView) -> float:
-    """Share of the time in which the busiest L2 slice is active, 0 to 1; 0: not known."""
-    active, cycles = view.value("l2_active_cycles_max"), l2_cycles(view)
-    return min(1.0, max(0.0, active / cycles)) if active and cycles else 0.0
-
-
 SLICE_BUSY_TO = Parameter(85.0, "percent of an L2 slice's peak: limits time", "judgement")
-_BUSIEST = "lts__throughput.max.pct_of_peak_sustained_elapsed"
-_USUAL = "lts__throughput.avg.pct_of_peak_sustained_elapsed"
+_THROUGHPUT = "lts__throughput.{}.pct_of_peak_sustained_elapsed"
 
 
 def _is_full(view: LaunchView) -> float:
     """0 to 1: whether the busiest slice is near its peak, however many others are."""
-    busy = view.ledger.named(_BUSIEST, "busiest L2 slice, of peak")
+    busy = view.ledger.named(_THROUGHPUT.format("max"), "busiest L2 slice, of peak")
     if busy is None:
         return 0.0
     above = float(busy.value) - NEAR_PEAK
@@ -590,8 +583,8 @@ def _is_skewed(most: Evidence, usual: Evidence) -> float:
 
 _HOST_FILLS = "lts__d_sectors_fill_sysmem.{}.pct_of_peak_sustained_elapsed"
 _ATOMICS = "lts__d_atomic_input_cycles_active.{}.pct_of_peak_sustained_elapsed"
+_OF_ATOMICS = "atomics of an L2 slice"
 _SLICE_SHARE = "lts__t_sectors.{}.pct_of_peak_sustained_elapsed"
-_OF = ("max", "avg")
 
 
 def _host_line(view: LaunchView) -> HotLine | None:
@@ -601,17 +594,17 @@ def _host_line(view: LaunchView) -> HotLine | None:
     """
     if view.ceilings.get(HOST_LINK) is None:
         return None
-    fills = [view.ledger.named(_HOST_FILLS.format(of), "fills from host memory") for of in _OF]
+    fills = _slices(view, _HOST_FILLS, "fills from host memory")
     most, usual = view.get("l2_active_cycles_max"), view.get("l2_active_cycles")
-    highest, average = fills
-    if highest is None or average is None or most is None or usual is None:
+    if fills is None or most is None or usual is None:
         return None
-    load = _is_skewed(highest, average) * _lone_activity(view)
+    load = _is_skewed(*fills) * _lone_activity(view)
     label = "busiest L2 slice over the average"
     shown = load and view.ratio("l2_slice_activity", label, most, usual)
     if not shown:
         return None
-    atomic = _is_atomic(view, (float(highest.value) - float(average.value)) / 100)
+    highest, average = (float(each.value) for each in fills)
+    atomic = _is_atomic(view, (highest - average) / 100)
     return HotLine(load, shown, most, usual, atomic, is_in_host=True)
 
 
@@ -624,24 +617,13 @@ SLICE_SECTORS: Mapping[str, float] = {
 counts and shares."""
 
 
-def _slice_shares(view: LaunchView) -> tuple[Evidence | None, Evidence | None, float]:
-    """Busiest and average slice from shares of peak, which small sets have; as sectors per 100
-    cycles."""
-    labels = ("busiest L2 slice", "average L2 slice")
-    found = (view.ledger.named(_SLICE_SHARE.format(of), label) for of, label in zip(_OF, labels))
-    most, usual = found
-    peak = SLICE_SECTORS.get(view.launch.device.compute_capability or "", 1.0)
-    return most, usual, 100.0 / peak
-
-
 def _is_atomic(view: LaunchView, rate: float) -> bool:
     """Whether the requests for a hot line (`rate` per L2 cycle) are atomics or reductions."""
     counted = [view.value(i) for i in ("l2_all_atomic_sectors", "l2_all_reduction_sectors")]
     cycles = l2_cycles(view)
     if cycles and any(value is not None for value in counted):
         return sum(value or 0.0 for value in counted) >= MAJORITY * rate * cycles
-    units = [view.ledger.named(_ATOMICS.format(of), "atomics of an L2 slice") for of in _OF]
-    if units[0] is not None and units[1] is not None:
+    if (units := _slices(view, _ATOMICS, _OF_ATOMICS)) is not None:
         # Each looks up its sector twice.
         return (float(units[0].value) - float(units[1].value)) / 100 >= MAJORITY / 2 * rate
     # RED instructions have the memory type of loads, so decide by the opcode.

@@ -16,7 +16,7 @@ from keet.analysis.amounts.arrays import arrays
 from keet.analysis.amounts.items import item_of, per_item
 from keet.analysis.amounts.loops import loop_label, loops
 from keet.analysis.amounts.serial_loads import serial_loads
-from keet.analysis.amounts.unit_parts import unit_parts
+from keet.analysis.amounts.units import unit_parts
 from keet.analysis.kernel.archetype import is_debug_build
 from keet.analysis.kernel.resident_warps import does_nothing
 from keet.analysis.launch_view import LaunchView, cached_per_view

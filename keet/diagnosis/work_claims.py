@@ -24,6 +24,7 @@ from keet.analysis.candidate import (
 from keet.analysis.decisions.double_precision import in_single_precision
 from keet.analysis.decisions.replays import COALESCED_WAITS
 from keet.analysis.hardware.ceilings import HOST_LINK, spoken_unit
+from keet.analysis.hardware.rates import SECTOR
 from keet.analysis.kernel.resident_warps import (
     MOST_OCCUPANCY,
     chain_share,
@@ -37,7 +38,7 @@ from keet.analysis.limits import LEAST_KERNEL_NS
 from keet.analysis.memory_work import global_part, less_shared
 from keet.analysis.parameters import Parameter
 from keet.analysis.sass.instructions.opcodes import BY_PIPE, SINGLE
-from keet.analysis.several_launches.traffic import SECTOR, stored_bytes
+from keet.analysis.several_launches.traffic import stored_bytes
 from keet.analysis.time_model import ASLEEP, HOT_LINE, INDIRECT, MOST_REMOVED, Effect, TimeModel
 from keet.catalog import stalls
 from keet.diagnosis.claim import (

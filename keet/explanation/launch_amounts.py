@@ -14,8 +14,7 @@ from keet.analysis.amounts.loops import loop_label, loops
 from keet.analysis.amounts.phases import phases
 from keet.analysis.amounts.resources import resources
 from keet.analysis.amounts.serial_loads import serial_loads
-from keet.analysis.amounts.unit_parts import unit_parts
-from keet.analysis.amounts.units import unit_uses
+from keet.analysis.amounts.units import unit_parts, unit_uses
 from keet.analysis.capture.report_document import report_document
 from keet.analysis.kernel.archetype import is_debug_build
 from keet.analysis.launch_view import LaunchView, cached_per_view

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from keet.analysis.amounts.resources import block_resources, blocks_text, warps_text
 from keet.analysis.hardware.ceilings import Ceiling
 from keet.analysis.hardware.rates import SECTOR, per_second, positive
-from keet.analysis.kernel.block_resources import block_resources, blocks_text, warps_text
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.ledger import LaunchLedger
 from keet.analysis.limits import NEGLIGIBLE

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Literal, NamedTuple
 
-from keet.analysis.code_names import function_start
+from keet.analysis.code_names import function_start, line_text
 from keet.analysis.kernel.inactive_threads import WARP
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.limits import NEGLIGIBLE
@@ -30,7 +30,6 @@ from keet.evidence import Evidence, Sentence
 from keet.formatting import noun_for
 from keet.profile import Location
 from keet.profile.names import file_name
-from keet.units import Quantity
 
 Memory = Literal["global", "local", "shared"]
 Operation = Literal["load", "store", "atomic", "copy"]
@@ -54,11 +53,6 @@ _STEPS = 2
 MOST_ROWS = 32
 
 
-_Known = float | None
-_Costs = tuple[_Known, _Known, _Known, _Known, _Known, float, float]
-"""The last fields of an access."""
-
-
 class MemoryAccess(NamedTuple):
     """One instruction. Its numbers are sums over all warps; `None`: not counted."""
 
@@ -69,16 +63,16 @@ class MemoryAccess(NamedTuple):
     """Bytes per thread."""
     executed: float
     threads: float | None
-    sectors: float | None
-    sectors_needed: float | None
-    lines: float | None
-    """Lines of 128 bytes that warps touch in L1."""
-    shared_wavefronts: float | None
-    shared_wavefronts_needed: float | None
     wavefronts_of_data: float
     """Passes that its data fill: one per instruction at least."""
-    cost: float
+    cost: float = 0.0
     """Passes through L1, at most about so many: for the order of rows."""
+    sectors: float | None = None
+    sectors_needed: float | None = None
+    lines: float | None = None
+    """Lines of 128 bytes that warps touch in L1."""
+    shared_wavefronts: float | None = None
+    shared_wavefronts_needed: float | None = None
 
     def wavefronts(self, capability: tuple[int, ...]) -> float | None:
         """`None` where they are not known: see the module."""
@@ -105,39 +99,40 @@ def memory_accesses(view: LaunchView) -> tuple[MemoryAccess, ...]:
     if not operations and view.launch.metric("memory_access_type") is None:
         return ()
     sizes = view.by_address("memory_access_size_type")
-    executed, column = view.table.executed, view.table.column
-    threads, lines = view.table.threads, column("src_l1_tag_requests_global")
-    of_global = column("src_l2_sectors_global"), column("src_l2_sectors_global_ideal")
-    of_local = column("src_l2_sectors_local")
-    fronts = column("src_shared_wavefronts"), column("src_shared_wavefronts_ideal")
+
+    def counted(metric_id: str, address: int) -> float | None:
+        column = view.table.column(metric_id)
+        return None if column is None else float(column.get(address, 0))
+
     found = []
     for address in sorted(kinds):
-        memory, runs = _MEMORIES.get(int(kinds[address])), executed.get(address, 0)
+        memory = _MEMORIES.get(int(kinds[address]))
+        runs = view.table.executed.get(address, 0)
         if memory is None or not runs:
             continue
         width = ACCESS_BYTES.get(sizes.get(address, 0))
         data = runs * max(1.0, (width or 1) * WARP / PASS_BYTES)
         kind = _OPERATIONS.get(int(operations.get(address, 0)), "atomic")
-        costs: _Costs
-        plain = address, memory, kind, width, float(runs), _at(threads, address)
+        active = view.table.threads
+        threads = None if active is None else float(active.get(address, 0))
+        access = MemoryAccess(address, memory, kind, width, float(runs), threads, data)
         if memory == "shared":
-            own, needed = _at(fronts[0], address), _at(fronts[1], address)
-            costs = None, None, None, own, needed, data, own or data
-        elif memory == "global":
-            passes = _at(lines, address)
-            moved, needed = _at(of_global[0], address), _at(of_global[1], address)
-            most = (moved or 0.0) / SECTORS_PER_LINE if passes is None else passes
-            costs = moved, needed, passes, None, None, data, max(data, most)
+            own = counted("src_shared_wavefronts", address)
+            needed = counted("src_shared_wavefronts_ideal", address)
+            access = access._replace(
+                shared_wavefronts=own, shared_wavefronts_needed=needed, cost=own or data
+            )
         else:
-            moved = _at(of_local, address)
-            most = (moved or 0.0) / SECTORS_PER_LINE
-            costs = moved, None, None, None, None, data, max(data, most)
-        found.append(MemoryAccess(*plain, *costs))
+            moved = counted(f"src_l2_sectors_{memory}", address)
+            passes = (moved or 0.0) / SECTORS_PER_LINE
+            if memory == "global":
+                lines = counted("src_l1_tag_requests_global", address)
+                needed = counted("src_l2_sectors_global_ideal", address)
+                access = access._replace(sectors_needed=needed, lines=lines)
+                passes = passes if lines is None else lines
+            access = access._replace(sectors=moved, cost=max(data, passes))
+        found.append(access)
     return tuple(found)
-
-
-def _at(column: Mapping[int, int] | None, address: int) -> float | None:
-    return None if column is None else float(column.get(address, 0))
 
 
 def uniform_accesses(
@@ -236,40 +231,32 @@ class _Group(NamedTuple):
 def _row(view: LaunchView, group: _Group, start: int) -> LineAccessDocument:
     members, place, is_uniform = group
     first = members[0]
-    name = f"access.{first.address - start:x}"
-    line = f"{file_name(place.file)}:{place.line}" if place else None
-
-    count = Quantity(group.executed, "")
-    executed = view.ledger.derived(f"{name}.executed", count, "executed by warps", line=line)
+    line = line_text(place) if place else None
+    enter = view.ledger.numbers(f"access.{first.address - start:x}.", line=line)
+    executed = enter("executed", group.executed, "executed by warps")
 
     def made(what: str, label: str, number: float | None, unit: str = "") -> Evidence | None:
-        if number is None:
-            return None
-        return view.ledger.derived(f"{name}.{what}", Quantity(number, unit), label, line=line)
+        return None if number is None else enter(what, number, label, unit)
 
-    sectors = group.each_run(each.sectors for each in members)
-    needed = group.each_run(each.sectors_needed for each in members)
-    fronts = group.each_run(each.wavefronts(view.capability) for each in members)
-    fronts_needed = group.each_run(each.shared_wavefronts_needed for each in members)
-    each_costs = (
-        _cost(
-            "sector",
-            made("sectors", "sectors per warp instruction", sectors),
-            made("sectors_needed", "sectors needed per warp instruction", needed),
-        ),
-        _cost(
-            "wavefront",
-            made("wavefronts", "wavefronts per warp instruction", fronts),
-            made("wavefronts_needed", "wavefronts needed per warp instruction", fronts_needed),
-        ),
-    )
-    text = Sentence("{executed:count} warp-wide {kind}", executed=executed, kind=_kinds(first))
+    amounts = {
+        "sectors": group.each_run(each.sectors for each in members),
+        "sectors_needed": group.each_run(each.sectors_needed for each in members),
+        "wavefronts": group.each_run(each.wavefronts(view.capability) for each in members),
+        "wavefronts_needed": group.each_run(each.shared_wavefronts_needed for each in members),
+    }
+    numbers = {
+        name: made(name, f"{name.replace('_', ' ')} per warp instruction", amount)
+        for name, amount in amounts.items()
+    }
+    costs = [_cost(each, numbers[f"{each}s"], numbers[f"{each}s_needed"]) for each in _COSTS]
+    kind = f"{first.memory} {_PLURALS[first.operation]}"
+    text = Sentence("{executed:count} warp-wide {kind}", executed=executed, kind=kind)
     if (width := made("width", "bytes per thread", first.width, "byte")) is not None:
         text = Sentence("{text} of {width} per thread", text=text, width=width)
     if is_uniform:
         text = Sentence("{text}, the same address in all threads of a warp", text=text)
-    if costs := [each for each in each_costs if each is not None]:
-        text = Sentence("{text}: {costs} each", text=text, costs=Sentence(", ").join(costs))
+    if known := [cost for cost in costs if cost is not None]:
+        text = Sentence("{text}: {costs} each", text=text, costs=Sentence(", ").join(known))
     return LineAccessDocument(
         text=text,
         evidence=tuple(text.evidence.values()),
@@ -282,11 +269,11 @@ def _row(view: LaunchView, group: _Group, start: int) -> LineAccessDocument:
         width=first.width,
         is_uniform=is_uniform,
         executed=group.executed,
-        sectors=sectors,
-        sectors_needed=needed,
-        wavefronts=fronts,
-        wavefronts_needed=fronts_needed,
+        **amounts,
     )
+
+
+_COSTS = ("sector", "wavefront")
 
 
 def place_of(row: LineAccessDocument) -> str:
@@ -295,10 +282,6 @@ def place_of(row: LineAccessDocument) -> str:
 
 
 _PLURALS = {"load": "loads", "store": "stores", "atomic": "atomics", "copy": "copies"}
-
-
-def _kinds(access: MemoryAccess) -> str:
-    return f"{access.memory} {_PLURALS[access.operation]}"
 
 
 def _cost(noun: str, number: Evidence | None, needed: Evidence | None) -> Sentence | None:

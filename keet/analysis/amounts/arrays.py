@@ -10,14 +10,16 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from keet.analysis.code_names import line_text
+from keet.analysis.hardware.rates import SECTOR
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.parameters import Parameter
 from keet.documents.amounts import AgainDocument, ArrayDocument, Basis
-from keet.evidence import Evidence, Sentence
+from keet.evidence import Evidence, Sentence, finite
 from keet.profile import Location
-from keet.profile.names import file_name
 from keet.units import Quantity
 
 if TYPE_CHECKING:
@@ -35,8 +37,6 @@ MOST = 0.9
 """Part of the requests from which a level is said to deliver them all."""
 _READS = ("load", "copy")
 _WRITES = ("store", "atomic")
-_KINDS = (*_READS, *_WRITES)
-_SECTOR = 32
 _LOOSE = 4.0
 """A bound that is farther from the least bytes says nothing."""
 _CLOSE = 1.3
@@ -51,6 +51,14 @@ _ALONE = 0.98
 _AGREES = 0.03
 """Bytes that DRAM read and bytes that addresses touch are the same if they differ by no more: of 87
 streaming kernels, 67 were within 2 %. A judgement."""
+
+
+THREADS_RAN = ("thread_inst_executed_pred_on", "thread_inst_executed")
+
+
+def threads_ran(view: LaunchView) -> tuple[Evidence, ...]:
+    """Threads that executed each instruction: what counts of the machine code are sums of."""
+    return tuple(islice(filter(None, map(view.get, THREADS_RAN)), 1))
 
 
 class ArrayUse(NamedTuple):
@@ -98,7 +106,7 @@ def array_uses(view: LaunchView) -> tuple[ArrayUse, ...]:
         return ()
     prints = code.footprints
     pointers = dict.fromkeys(each.pointer for each in prints.found)
-    wholes = {pointer: prints.of(pointer, _KINDS) for pointer in pointers}
+    wholes = {pointer: prints.of(pointer, (*_READS, *_WRITES)) for pointer in pointers}
     reads = {pointer: prints.of(pointer, _READS) for pointer in pointers}
     rows = _rows(view, [each for each in reads.values() if each is not None])
     traffic = {row.pointer: row for row in code.reuse}
@@ -205,7 +213,7 @@ def _sector_bytes(code: MachineCode, accesses: Sequence[Access]) -> float | None
     if code.sectors is None:
         return None
     addresses = code.addresses(each.position for each in accesses)
-    return float(_SECTOR * sum(code.sectors.get(address, 0) for address in addresses))
+    return float(SECTOR * sum(code.sectors.get(address, 0) for address in addresses))
 
 
 def _distinct(found: Footprint) -> tuple[float | None, Basis | None]:
@@ -241,9 +249,12 @@ def _dram_bytes(
         return {}
     largest = max(asked, key=lambda pointer: asked[pointer])
     written = sum(use.written_l2_bytes or 0.0 for use in uses)
-    others = written + sum(
-        _dram_at_most(use, asked[pointer]) for pointer, use in readers.items() if pointer != largest
-    )
+    others = written
+    for pointer, use in readers.items():
+        if pointer != largest:  # few of L2's bytes may be most of DRAM's; what is small stays in L2
+            is_small = use.basis == "exact" and (use.distinct or SMALL) < SMALL
+            bytes_asked = asked[pointer]
+            others += min(bytes_asked, 2 * (use.distinct or 0.0)) if is_small else bytes_asked
     is_most = asked[largest] >= _ALONE * (sum(asked.values()) + written)
     if is_most and others <= (1 - _ALONE) * measured:
         return {largest: (measured, "measured")}
@@ -266,13 +277,6 @@ def _dram_bytes(
     }
 
 
-def _dram_at_most(use: ArrayUse, asked: float) -> float:
-    """Bytes that DRAM may read for an array: few of L2's bytes may be most of DRAM's. What is small
-    stays in L2."""
-    is_small = use.basis == "exact" and (use.distinct or SMALL) < SMALL
-    return min(asked, 2 * (use.distinct or 0.0)) if is_small else asked
-
-
 def _sectors(use: ArrayUse, measured: float) -> float | None:
     """Bytes of the distinct sectors that an array's loads touch; None unless they are known, or
     few beside what DRAM reads."""
@@ -283,13 +287,14 @@ def _sectors(use: ArrayUse, measured: float) -> float | None:
     if use.basis != "exact" or use.distinct is None or use.l1_bytes is None:
         return None
     read, _ = _distinct(use.reads._replace(may_overlap=False))
-    return None if read is None else min(use.l1_bytes, _SECTOR * math.ceil(read / _SECTOR))
+    return None if read is None else min(use.l1_bytes, SECTOR * math.ceil(read / SECTOR))
 
 
 def _document(view: LaunchView, use: ArrayUse, dram: tuple[float, str] | None) -> ArrayDocument:
     code = view.code
     assert code is not None
-    name = _name(code, use.pointer)
+    unnamed = {"loaded": "pointers that are loaded", "several": "one of several pointers"}
+    name = unnamed.get(use.pointer) or code.pointer_name(use.pointer)
     numbers = _Numbers(view, use, name, dram[0] if dram else None)
     again = tuple(_again(code, use))
     text = _text(numbers, use, again)
@@ -307,25 +312,16 @@ def _document(view: LaunchView, use: ArrayUse, dram: tuple[float, str] | None) -
         l2_bytes=sum(l2) if l2 and is_known else None,
         dram_bytes=dram[0] if dram else None,
         traffic_basis=basis,
-        times=_value(numbers.times),
-        times_from_l2=_value(numbers.from_l2),
-        times_from_dram=_value(numbers.from_dram),
+        times=finite(numbers.times),
+        times_from_l2=finite(numbers.from_l2),
+        times_from_dram=finite(numbers.from_dram),
         again=again,
         lines=tuple(_lines(code, use.whole.accesses)),
-        one_address_atomics=_value(numbers.one_address),
+        one_address_atomics=finite(numbers.one_address),
         why_unknown=_why_unknown(use),
         text=text,
         evidence=tuple(each for each in numbers if each is not None),
     )
-
-
-def _value(number: Evidence | None) -> float | None:
-    return float(number.value) if number is not None else None
-
-
-def _name(code: MachineCode, pointer: str) -> str:
-    known = {"loaded": "pointers that are loaded", "several": "one of several pointers"}
-    return known.get(pointer) or code.pointer_name(pointer)
 
 
 def _access(use: ArrayUse) -> Literal["read", "written", "updated"]:
@@ -371,9 +367,7 @@ class _Numbers:
         self.view = view
         self.name = name
         self.is_apportioned = use.l2_basis == "apportioned"
-        metrics = ("thread_inst_executed_pred_on", "thread_inst_executed")
-        ran = next(filter(None, map(view.get, metrics)), None)
-        sources = (ran,) if ran is not None else ()
+        sources = threads_ran(view)
         self.requested = self._bytes("requested", use.requested, "requested by threads", *sources)
         self.distinct = self.times = self.from_l2 = self.from_dram = None
         self.l2 = self.dram = self.one_address = None
@@ -447,7 +441,7 @@ def _repeated(code: MachineCode, repeat: Repeat) -> AgainDocument:
     from keet.analysis.sass.lines import loop_line
 
     line = loop_line(code, code.program.flow.loops[int(repeat.name)])
-    name = f"the loop at {file_name(line.file)}:{line.line}" if line else "a loop"
+    name = f"the loop at {line_text(line)}" if line else "a loop"
     return AgainDocument(by="loop", name=name, times=repeat.times)
 
 
@@ -469,8 +463,8 @@ def _text(numbers: _Numbers, use: ArrayUse, again: Sequence[AgainDocument]) -> S
     text = _use_text(numbers, use, again)
     if numbers.one_address is None:
         return text
-    more = Sentence("{count:count} atomics go to one address", count=numbers.one_address)
-    return Sentence("; ").join((text, more))
+    words = "{text}; {count:count} atomics go to one address"
+    return Sentence(words, text=text, count=numbers.one_address)
 
 
 def _use_text(numbers: _Numbers, use: ArrayUse, again: Sequence[AgainDocument]) -> Sentence:
@@ -484,42 +478,29 @@ def _use_text(numbers: _Numbers, use: ArrayUse, again: Sequence[AgainDocument]) 
     verb = {"read": "read", "written": "written", "updated": "read or written"}[_access(use)]
     if numbers.times.value < AGAIN:
         is_all = numbers.times.value <= _ONCE and use.basis == "exact"
-        levels = Sentence("").join(
-            Sentence(", {part}", part=part) for part in _from_levels(numbers, math.inf)
-        )
-        return Sentence(
-            "{size}, {what} {verb} once{levels}",
-            size=size,
-            what="every byte is" if is_all else "most bytes are",
-            verb=verb,
-            levels=levels,
-        )
-    if _is_updated_once(numbers, use):
+        what = "every byte is" if is_all else "most bytes are"
+        once = Sentence("{size}, {what} {verb} once", size=size, what=what, verb=verb)
+        return Sentence(", ").join((once, *_from_levels(numbers, math.inf)))
+    distinct = numbers.distinct.value
+    parts = (use.read_bytes, use.requested - use.read_bytes)
+    if (
+        use.basis == "exact"
+        and not use.has_atomics
+        and all(distinct / _ONCE <= part <= distinct * _ONCE for part in parts)
+    ):
         return Sentence("{size}, every byte is read once and written once", size=size)
     how = _how_often(numbers, verb, is_bound=use.basis == "bound")
+    text = Sentence("{size}, {how}", size=size, how=how)
     reasons = [*_reasons(numbers, again)]
-    if not reasons:
-        return Sentence("{size}, {how}", size=size, how=how)
-    return Sentence("{size}, {how}: {why}", size=size, how=how, why=Sentence(", ").join(reasons))
-
-
-def _is_updated_once(numbers: _Numbers, use: ArrayUse) -> bool:
-    """Whether threads read all of it once and write all of it once."""
-    if use.basis != "exact" or numbers.distinct is None or use.has_atomics:
-        return False
-    size, parts = numbers.distinct.value, (use.read_bytes, use.requested - use.read_bytes)
-    return all(size / _ONCE <= part <= size * _ONCE for part in parts)
+    return Sentence(": ").join((text, Sentence(", ").join(reasons))) if reasons else text
 
 
 def _size(numbers: _Numbers, use: ArrayUse) -> Sentence:
     assert numbers.distinct is not None
-    if use.basis == "exact":
-        return Sentence("{distinct}", distinct=numbers.distinct)
-    if use.basis == "bound":
-        return Sentence("at most {distinct}", distinct=numbers.distinct)
-    if use.whole.in_rows is not None:
+    if use.basis == "estimate" and use.whole.in_rows is not None:
         return Sentence("about {distinct} if no two rows overlap", distinct=numbers.distinct)
-    return Sentence("about {distinct}", distinct=numbers.distinct)
+    about = {"exact": "", "bound": "at most ", "estimate": "about "}[use.basis or "estimate"]
+    return Sentence("{about}{distinct}", about=about, distinct=numbers.distinct)
 
 
 def _how_often(numbers: _Numbers, verb: str, *, is_bound: bool) -> Sentence:
@@ -554,19 +535,13 @@ def _reasons(numbers: _Numbers, again: Sequence[AgainDocument]) -> Iterator[Sent
         if each.times is None:
             continue
         label = f"times that {numbers.name} is accessed, for {each.name}"
-        name = f"array_again.{numbers.name}.{each.name}"
-        times = numbers.view.ledger.derived(
-            name, Quantity(each.times, ""), label, numbers.requested
-        )
+        name, amount = f"array_again.{numbers.name}.{each.name}", Quantity(each.times, "")
+        times = numbers.view.ledger.derived(name, amount, label, numbers.requested)
+        words = "{times:.1f} times by {name}"
         if each.by == "loop":
-            is_whole = each.times == round(each.times)
-            template = (
-                Sentence("{times:,.0f} iterations", times=times)
-                if is_whole
-                else Sentence("{times:.1f} iterations", times=times)
-            )
-            yield Sentence("in each of the {times} of {name}", times=template, name=each.name)
+            words = "in each of the {times:.1f} iterations of {name}"
+            if each.times == round(each.times):
+                words = "in each of the {times:,.0f} iterations of {name}"
         elif each.name.startswith(("blockIdx", "threadIdx")):
-            yield Sentence("{times:,.0f} times along {name}", times=times, name=each.name)
-        else:
-            yield Sentence("{times:.1f} times by {name}", times=times, name=each.name)
+            words = "{times:,.0f} times along {name}"
+        yield Sentence(words, times=times, name=each.name)

@@ -75,7 +75,9 @@ def _bounds(view: LaunchView) -> Iterator[BoundDocument]:
             yield from _bound(view, "bytes_once", said, dram, part, *sources)
     if issue is not None and issue.value > 0:
         said = "if the same instructions are executed"
-        yield from _bound(view, "same_instructions", said, _busiest_of_instructions(view, issue))
+        pipes = filter(None, map(view.ceilings.reached, PIPES))
+        busiest = max((issue, *pipes), key=lambda each: each.value)
+        yield from _bound(view, "same_instructions", said, busiest)
         if view.code is not None and view.code.program.executed:
             part = sum(share for purpose, share in view.code.mix if purpose.value in _NEEDED)
             if part and _is_float(view.code):
@@ -84,15 +86,7 @@ def _bounds(view: LaunchView) -> Iterator[BoundDocument]:
                 yield from _bound(view, "arithmetic", said, busy, part)
 
 
-def _busiest_of_instructions(view: LaunchView, issue: Evidence) -> Evidence:
-    """Of the issue slots and the pipes, the one that the same instructions keep busy longest."""
-    return max((issue, *filter(None, map(view.ceilings.reached, PIPES))), key=lambda it: it.value)
-
-
-_SLOW = {
-    "fp64": BY_PIPE["FP64"],
-    "tensor": frozenset[str](),
-}
+_SLOW = {"fp64": BY_PIPE["FP64"], "tensor": frozenset[str]()}
 """Pipes beside FMA that an instruction may occupy for several cycles, with the opcodes that they
 execute, all for as long; none where all that they execute is arithmetic on data."""
 

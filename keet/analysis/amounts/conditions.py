@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache, partial
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from keet.analysis.kernel.library import is_of_toolkit
@@ -20,9 +20,8 @@ from keet.analysis.sass.instructions.opcodes import SHARED, SHARED_LOADS
 from keet.analysis.source_lines import LEAST_SAMPLES
 from keet.documents.amounts import ConditionDocument
 from keet.documents.finding import Place
-from keet.evidence import Evidence, Sentence
+from keet.evidence import Sentence, finite
 from keet.profile import Location
-from keet.units import Quantity
 
 if TYPE_CHECKING:
     from keet.analysis.sass.analyses.guarded_code import Guarded
@@ -65,26 +64,24 @@ def conditions(view: LaunchView) -> tuple[ConditionDocument, ...]:
         return ()
     from keet.analysis.sass.analyses.guarded_code import guarded_code
 
-    places = cache(partial(_place, view, code))
+    @cache
+    def place_of(position: int) -> Location | None:
+        """Where the condition of the source stands that a branch or predicate may be for."""
+        lines = (code.location(each) for each in (position, *_made(code, position)))
+        return next((each for each in lines if each and _is_condition(view, each)), None)
+
     by_line: dict[Location, list[Guarded]] = defaultdict(list)
-    for each in guarded_code(code.program, reached, passed, places):
+    for each in guarded_code(code.program, reached, passed, place_of):
         by_line[each.place].append(each)
-    total = sum(code.program.counts)
-    found = [
-        _row_of(code, own, 2 * len(_CONDITION.findall(_text(view, place))))
-        for place, own in by_line.items()
-        if _matters(own, total)
-    ]
-    rows = sorted(filter(None, found), key=lambda row: -row.at_stake)
-    return tuple(_document(view, code, row) for row in rows[:MOST_ROWS])
-
-
-def _matters(own: Sequence[Guarded], total: float) -> bool:
-    """Before the lines of the code are looked at, which takes longer."""
-    if len(own) > _MOST_BRANCHES:
-        return False
-    few = [each for each in own if each.entering < PASSED * each.threads]
-    return any(each.effects for each in few) or sum(map(_at_stake, few)) >= AT_STAKE * total
+    total, rows = sum(code.program.counts), []
+    for place, own in by_line.items():
+        # Before the lines of the code are looked at, which takes longer.
+        few = [each for each in own if each.entering < PASSED * each.threads]
+        matters = any(each.effects for each in few) or sum(map(_at_stake, few)) >= AT_STAKE * total
+        if matters and len(own) <= _MOST_BRANCHES:
+            rows.append(_row_of(code, own, 2 * len(_CONDITION.findall(_text(view, place)))))
+    ranked = sorted(filter(None, rows), key=lambda row: -row.at_stake)
+    return tuple(_document(view, code, row) for row in ranked[:MOST_ROWS])
 
 
 def _at_stake(each: Guarded) -> float:
@@ -93,13 +90,6 @@ def _at_stake(each: Guarded) -> float:
 
 
 # --- the source
-
-
-def _place(view: LaunchView, code: MachineCode, position: int) -> Location | None:
-    """Where the condition of the source stands that a branch or predicate may be for."""
-    made = (code.location(each) for each in _made(code, position))
-    lines = (code.location(position), *made)
-    return next((each for each in lines if each and _is_condition(view, each)), None)
 
 
 def _made(code: MachineCode, position: int) -> Sequence[int]:
@@ -157,6 +147,14 @@ class _Side(NamedTuple):
     """How many copies have code of each line."""
     entered: list[tuple[_Copy, Guarded]]
 
+    def to_line(self, line: int) -> int:
+        """The line that names the code behind the condition of this line: the first one after it
+        that most copies have."""
+        most = [each for each, count in self.lines.items() if 2 * count >= len(self.entered)]
+        later = [each for each in most if line < each <= line + _NEAR]
+        nearest = line if line in most else self.lines.most_common(1)[0][0]
+        return min(later, default=nearest)
+
 
 class _Row(NamedTuple):
     place: Location
@@ -171,6 +169,10 @@ class _Row(NamedTuple):
     is_either: bool
     """Whether threads that do not enter store elsewhere because of it."""
 
+    @property
+    def has_effects(self) -> bool:
+        return any(each.effects for each in self.entered)
+
 
 def _row_of(code: MachineCode, own: Sequence[Guarded], most: int) -> _Row | None:
     """`most`: branches and sides that one copy can have; a template that calls itself has more."""
@@ -182,7 +184,7 @@ def _row_of(code: MachineCode, own: Sequence[Guarded], most: int) -> _Row | None
     rows = [
         _Row(
             own[0].place,
-            _to_line(own[0].place.line, side),
+            side.to_line(own[0].place.line),
             [each for _, each in side.entered],
             len(copies),
             sum(each.threads for each in first),
@@ -198,11 +200,7 @@ def _row_of(code: MachineCode, own: Sequence[Guarded], most: int) -> _Row | None
     ]
     total = sum(code.program.counts)
     told = [row for row in rows if _is_told(row, total)]
-    return max(told, key=lambda row: (_has_effects(row), row.at_stake), default=None)
-
-
-def _has_effects(row: _Row) -> bool:
-    return any(each.effects for each in row.entered)
+    return max(told, key=lambda row: (row.has_effects, row.at_stake), default=None)
 
 
 def _is_told(row: _Row, total: float) -> bool:
@@ -214,7 +212,7 @@ def _is_told(row: _Row, total: float) -> bool:
     if row.is_by_index:
         is_margin = row.is_either or entering > NOT_A_MARGIN * row.threads
         return row.at_stake >= AT_STAKE_BY_INDEX * total and not is_margin
-    return _has_effects(row) or row.at_stake >= AT_STAKE * total
+    return row.has_effects or row.at_stake >= AT_STAKE * total
 
 
 def _is_around(code: MachineCode, each: Guarded, own: Sequence[Guarded]) -> bool:
@@ -275,24 +273,20 @@ def _entered(members: Sequence[Guarded]) -> Iterator[Guarded]:
     known = [each for each in members if not each.is_one_way]
     inner = [each for each in members if any(each.block in other.blocks for other in known)]
     for outer in members:
-        found, more = outer, None if outer in inner else outer
+        if outer in inner:
+            continue
+        entered = outer
+        more: Guarded | None = outer
         while more is not None:
-            found, blocks = more, {*more.blocks}
-            behind = (other for other in inner if other.block in blocks)
-            more = next((other for other in behind if _is_main(other, found)), None)
-        if outer not in inner:
-            yield found
-
-
-def _is_main(inner: Guarded, outer: Guarded) -> bool:
-    return inner.effects == outer.effects and 2 * inner.instructions >= outer.instructions
-
-
-def _to_line(line: int, side: _Side) -> int:
-    """The line that names the code: the first one after the condition that most copies have."""
-    most = [each for each, count in side.lines.items() if 2 * count >= len(side.entered)]
-    later = [each for each in most if line < each <= line + _NEAR]
-    return min(later) if later else line if line in most else side.lines.most_common(1)[0][0]
+            entered, blocks = more, {*more.blocks}
+            behind = (
+                other
+                for other in inner
+                if other.block in blocks and other.effects == entered.effects
+                if 2 * other.instructions >= entered.instructions
+            )
+            more = next(behind, None)
+        yield entered
 
 
 def _lines(code: MachineCode, each: Guarded) -> Iterator[int]:
@@ -392,36 +386,30 @@ class _Numbers:
     """The evidence of one condition."""
 
     def __init__(self, view: LaunchView, code: MachineCode, row: _Row) -> None:
-        self.ledger, self.where = view.ledger, Place(*row.place, 1.0, "").where
+        enter = view.ledger.numbers("condition_", line=Place(*row.place, 1.0, "").where)
         entering = sum(each.entering for each in row.entered)
-        self.threads = self._enter("threads", row.threads, "threads that get there")
-        self.entering = self._enter("entering", entering, "threads that enter")
-        self.share = self._enter("share", 100 * entering / row.threads, "share that enters", "%")
-        rest = 100 - self.share.value
-        self.rest = self._enter("rest", rest, "share that does not enter", "%")
-        counts = code.program.counts
+        self.threads = enter("threads", row.threads, "threads that get there")
+        self.entering = enter("entering", entering, "threads that enter")
+        self.share = enter("share", 100 * entering / row.threads, "share that enters", "%")
+        self.rest = enter("rest", 100 - self.share.value, "share that does not enter", "%")
         guarded = sum(each.instructions for each in row.entered)
-        part = 100 * guarded / sum(counts)
-        self.instructions = self._enter("instructions", part, "share of the instructions", "%")
-        self.warps = self._enter("warps", row.warps, "warps that get there")
+        part = 100 * guarded / sum(code.program.counts)
+        self.instructions = enter("instructions", part, "share of the instructions", "%")
+        self.warps = enter("warps", row.warps, "warps that get there")
         self.warps_share = self.lanes = self.warps_entering = self.samples = None
         warps = [each.warps_entering for each in row.entered]
         if None not in warps:
             number = sum(filter(None, warps))
-            self.warps_entering = self._enter("warps_entering", number, "warps that enter")
+            self.warps_entering = enter("warps_entering", number, "warps that enter")
             share = min(100.0, 100 * number / row.warps)
-            self.warps_share = self._enter("warps_share", share, "share of warps that enter", "%")
-            self.lanes = self._enter("lanes", entering / number, "threads per warp that enters")
+            self.warps_share = enter("warps_share", share, "share of warps that enter", "%")
+            self.lanes = enter("lanes", entering / number, "threads per warp that enters")
         samples = view.table.samples or {}
         taken = sum(samples.values())
         if taken >= LEAST_SAMPLES:
             own = code.addresses(_positions(code, row.entered))
             part = 100 * sum(samples.get(each, 0) for each in own) / taken
-            self.samples = self._enter("samples", part, "share of the samples", "%")
-
-    def _enter(self, what: str, value: float, label: str, unit: str = "") -> Evidence:
-        name = f"condition_{what}"
-        return self.ledger.derived(name, Quantity(value, unit), label, line=self.where)
+            self.samples = enter("samples", part, "share of the samples", "%")
 
 
 def _document(view: LaunchView, code: MachineCode, row: _Row) -> ConditionDocument:
@@ -432,23 +420,21 @@ def _document(view: LaunchView, code: MachineCode, row: _Row) -> ConditionDocume
     stored = _arrays(code, [each for each in effects if each not in atomics])
     updated = _arrays(code, [each for each in effects if each in atomics])
     is_repeated = row.copies > 1 or any(each.loop is not None for each in row.entered)
-    is_all = (
-        bool(effects) and not is_repeated and {*effects}.issuperset(global_effects(code.program))
-    )
+    is_all = bool(effects) and {*effects}.issuperset(global_effects(code.program))
     numbers = _Numbers(view, code, row)
-    text = _how_many(numbers, row, is_repeated=is_repeated)
     guarded = [
         *_named("stores to", stored),
         *_named("atomics on", updated),
         Sentence("{share:.1f} of the instructions", share=numbers.instructions),
     ]
+    text = _how_many(numbers, row, is_repeated=is_repeated)
     text = Sentence("{text}; guarded: {what}", text=text, what=Sentence(", ").join(guarded))
     if effects and not row.is_either and not row.is_by_index:
-        others = Sentence("the other {rest:.1f}", rest=numbers.rest)
+        words = "{text}; the other {rest:.1f} {do}"
         if numbers.rest.value >= _ALL:
-            others = Sentence("the others")
-        do = "store nothing" if is_all else "skip them"
-        text = Sentence("{text}; {others} {do}", text=text, others=others, do=do)
+            words = "{text}; the others {do}"
+        do = "store nothing" if is_all and not is_repeated else "skip them"
+        text = Sentence(words, text=text, rest=numbers.rest, do=do)
     return ConditionDocument(
         text=text,
         evidence=tuple(text.evidence.values()),
@@ -459,14 +445,14 @@ def _document(view: LaunchView, code: MachineCode, row: _Row) -> ConditionDocume
         threads_entering=float(numbers.entering.value),
         share_pct=float(numbers.share.value),
         warps=float(numbers.warps.value),
-        warps_entering=float(numbers.warps_entering.value) if numbers.warps_entering else None,
+        warps_entering=finite(numbers.warps_entering),
         is_repeated=is_repeated,
         is_by_index=row.is_by_index,
         stores=stored,
         atomics=updated,
-        is_all_stores=is_all,
+        is_all_stores=is_all and not is_repeated,
         instructions_pct=float(numbers.instructions.value),
-        samples_pct=float(numbers.samples.value) if numbers.samples else None,
+        samples_pct=finite(numbers.samples),
     )
 
 

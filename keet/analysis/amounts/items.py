@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from keet.analysis.amounts.arrays import ArrayUse, array_uses
+from keet.analysis.amounts.arrays import THREADS_RAN, array_uses, threads_ran
+from keet.analysis.hardware.rates import SECTOR
 from keet.analysis.kernel.executed_code import PURPOSES
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.documents.amounts import ItemDocument, PerItemDocument
@@ -53,14 +54,13 @@ def item_of(view: LaunchView) -> ItemDocument | None:
     if found is not None and found.count >= max(least, 2):
         return found
     if found is not None:
-        own = [use for use in array_uses(view) if use.reads is not None and use.writes is None]
-        read = [(use.pointer, use.reads, _known(use)) for use in own]
+        read = [
+            (use.pointer, use.reads, use.distinct if use.basis == "exact" else None)
+            for use in array_uses(view)
+            if use.reads is not None and use.writes is None
+        ]
         found = _elements(view, read, "loads", "read")
     return found or _threads(view)
-
-
-def _known(use: ArrayUse) -> float | None:
-    return use.distinct if use.basis == "exact" else None
 
 
 _Side = tuple[str, "Footprint | None", float | None]
@@ -90,9 +90,11 @@ def _elements(
     count = max(found.values(), default=0.0)
     if not found or others > count:  # the largest array may be another one
         return None
-    pointer = min((each for each in found if found[each] == count), key=_offset)
+    largest = (each for each in found if found[each] == count)
+    # Parameters in their order: `param+0x8` comes before `param+0x10`.
+    pointer = min(largest, key=lambda each: (len(each), each))
     array = code.pointer_name(pointer)
-    ran = _threads_ran(view)
+    ran = threads_ran(view)
     # Where the type is not known, a wide access may be of one element or of several.
     is_known = pointer in sizes or widths[pointer] < _WIDE
     noun = "element" if is_known else "vector"
@@ -121,11 +123,6 @@ _WIDE = 16
 """Bytes of a store that are more than one number."""
 
 
-def _offset(pointer: str) -> tuple[int, str]:
-    """Parameters in their order: `param+0x8` comes before `param+0x10`."""
-    return len(pointer), pointer
-
-
 def _threads(view: LaunchView) -> ItemDocument | None:
     grid, block = view.launch.grid, view.launch.block
     if not grid or not block:
@@ -134,12 +131,6 @@ def _threads(view: LaunchView) -> ItemDocument | None:
     number = view.ledger.derived("items", Quantity(count, ""), "threads of the launch")
     text = Sentence("{count} threads", count=number)
     return ItemDocument(name="thread", count=count, basis="threads", text=text, evidence=(number,))
-
-
-def _threads_ran(view: LaunchView) -> tuple[Evidence, ...]:
-    """Threads that executed each instruction: what all counts below are sums of."""
-    metrics = ("thread_inst_executed_pred_on", "thread_inst_executed")
-    return tuple(filter(None, (next(filter(None, map(view.get, metrics)), None),)))
 
 
 # --- work per item
@@ -221,12 +212,11 @@ _ALSO_NAMED = (
     *("loads", "stores", "generic", "shared_loads", "atomics"),
     *("square_roots", "divisions", "integer_divisions"),
 )
-_LANES = 32
 
 
 def _instructions(view: LaunchView) -> Iterator[_Work]:
     code = view.code
-    ran = _threads_ran(view)
+    ran = threads_ran(view)
     if code is None or code.threads is None:
         yield from _counted(view)
         return
@@ -327,19 +317,18 @@ def _memory(each: Instruction) -> str:
 
 def _counted(view: LaunchView) -> Iterator[_Work]:
     """From the counters of the launch alone."""
-    metrics = ("thread_inst_pred_on_total", "thread_inst_total", *_BY_LINE)
+    metrics = ("thread_inst_pred_on_total", "thread_inst_total", *THREADS_RAN)
     total = next(filter(None, map(view.get, metrics)), None)
     if total is not None:
         yield _Work("instructions", "instructions", float(total.value), "", (total,))
-    for kind, parts in _COUNTERS.items():
-        found = {metric: view.get(metric) for metric in parts}
-        if all(number is not None for number in found.values()):
-            known = {m: n for m, n in found.items() if n is not None}
-            amount = sum(parts[metric] * float(number.value) for metric, number in known.items())
-            yield _Work(kind, _KINDS[kind], amount, "", tuple(known.values()))
+    for kind, factors in _COUNTERS.items():
+        known = tuple(filter(None, map(view.get, factors)))
+        if len(known) == len(factors):
+            counts = zip(factors.values(), known)
+            amount = sum(factor * float(number.value) for factor, number in counts)
+            yield _Work(kind, _KINDS[kind], amount, "", known)
 
 
-_BY_LINE = ("thread_inst_executed_pred_on", "thread_inst_executed")
 _COUNTERS = {
     "fp32": {"inst_fadd_total": 1, "inst_fmul_total": 1, "inst_ffma_total": 2},
     "fp64": {"inst_dadd_total": 1, "inst_dmul_total": 1, "inst_dfma_total": 2},
@@ -349,16 +338,15 @@ _COUNTERS = {
 def _bytes(view: LaunchView) -> Iterator[_Work]:
     """Bytes at each level, from the counters of the launch."""
     levels = (
-        ("l1_bytes", "bytes of L1 sectors, of loads and stores of global memory", _SECTOR, _AT_L1),
-        ("l2_bytes", "bytes between L1 and L2", _SECTOR, ("l2_l1_sectors",)),
+        ("l1_bytes", "bytes of L1 sectors, of loads and stores of global memory", SECTOR, _AT_L1),
+        ("l2_bytes", "bytes between L1 and L2", SECTOR, ("l2_l1_sectors",)),
         ("dram_bytes", "bytes of DRAM", 1, ("dram_bytes_read", "dram_bytes_written")),
     )
     for name, label, size, metrics in levels:
-        found = [number for metric in metrics if (number := view.get(metric)) is not None]
-        if len(found) == len(metrics):
-            amount = size * sum(float(number.value) for number in found)
-            yield _Work(name, label, amount, "byte", tuple(found))
+        known = tuple(filter(None, map(view.get, metrics)))
+        if len(known) == len(metrics):
+            amount = size * sum(float(number.value) for number in known)
+            yield _Work(name, label, amount, "byte", known)
 
 
-_SECTOR = 32
 _AT_L1 = ("global_load_sectors", "global_store_sectors")

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import cache, partial
 from typing import TYPE_CHECKING, Literal
 
 from keet.analysis.facts.on_chip import MOST_REGISTERS_PER_THREAD
-from keet.analysis.kernel.inactive_threads import WARP
+from keet.analysis.kernel.source_calls import known_constants
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.parameters import Parameter
 from keet.analysis.sass.instructions.opcodes import GLOBAL_READS
 from keet.documents.amounts import InvariantDocument, LoopAmounts
 from keet.documents.finding import Place
 from keet.evidence import Evidence, Sentence, counted
-from keet.source_code.constants import Number, evaluate, source_constants
-from keet.units import Quantity
+from keet.source_code.constants import evaluate
+from keet.source_code.scanner import closing_bracket
 
 if TYPE_CHECKING:
     from keet.analysis.sass.analyses.loop_loads import RepeatedArray
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from keet.profile import Location
 
 Memory = Literal["registers", "shared memory"]
+Enter = Callable[..., Evidence]
+"""Enters a number of one loop: see `Ledger.numbers`."""
 TOLD_SHARE = Parameter(
     0.02,
     "share of the instructions or of the requested bytes from which a loop is told",
@@ -48,7 +50,11 @@ def loops(view: LaunchView) -> tuple[LoopAmounts, ...]:
     executed, code = view.get("inst_executed"), view.code
     if code is None or executed is None or not code.program.executed:
         return ()
-    rows = [_row(view, code, loop, executed) for loop in _loops_of(view) if _is_told(loop)]
+    rows = [
+        _row(view, code, loop, executed)
+        for loop in _loops_of(view)
+        if loop.iterations >= TOLD_ITERATIONS
+    ]
     if len(rows) > _FEW_LOOPS:
         rows = [row for row in rows if row.share_pct >= 100 * TOLD_SHARE or row.invariant]
     return tuple(sorted(rows, key=lambda row: (-row.share_pct, row.depth, row.line or 0)))
@@ -104,33 +110,18 @@ def _for_at(view: LaunchView, place: Location) -> For | None:
     """The `for` at a line, with the numbers that its text and constants of the source give."""
     from keet.analysis.sass.analyses.source_loops import For
 
-    for before in range(_MOST_LINES):
-        first = place.line - before
-        lines = [
-            _text_at(view, place._replace(line=each)) for each in range(first, first + _MOST_LINES)
-        ]
-        begin = re.search(r"\bfor\s*\(", lines[0])
-        parts = _parts_of(" ".join(lines)[begin.end() :]) if begin else []
-        if len(parts) == _PARTS_OF_FOR:
-            return For(*_counted(view, *parts))
+    for first in range(place.line, place.line - _MOST_LINES, -1):
+        numbers = range(first, first + _MOST_LINES)
+        lines = [_text_at(view, place._replace(line=number)) for number in numbers]
+        begin, text = re.search(r"\bfor\s*\(", lines[0]), " ".join(lines)
+        end = closing_bracket(text, begin.end() - 1) if begin else 0
+        header = text[begin.end() : end].split(";") if begin and end < len(text) else ()
+        if len(header) == _PARTS_OF_FOR:
+            return For(*_counted(view, *map(str.strip, header)))
     return None
 
 
 _PARTS_OF_FOR = 3
-
-
-def _parts_of(text: str) -> list[str]:
-    """What stands up to the closing parenthesis, split at semicolons."""
-    depth, parts = 0, [""]
-    for each in text:
-        depth += (each in "([{") - (each in ")]}")
-        if depth < 0:
-            return [part.strip() for part in parts]
-        if each == ";" and not depth:
-            parts.append("")
-        else:
-            parts[-1] += each
-    return []
 
 
 def _counted(
@@ -158,56 +149,37 @@ def _number(view: LaunchView, text: str) -> int | None:
     for name, size in (("blockDim", view.launch.block), ("gridDim", view.launch.grid)):
         for letter, threads in zip("xyz", size or ()):
             text = re.sub(rf"\b{name}\s*\.\s*{letter}\b", str(threads), text)
-    value = evaluate(text, _constants(view), {})
+    value = evaluate(text, known_constants(view), {})
     return value if isinstance(value, int) else None
-
-
-@cached_per_view
-def _constants(view: LaunchView) -> Mapping[str, Number]:
-    """Not those that a build may set to another value."""
-    known = source_constants(view.launch)
-    return {"warpSize": WARP} | {n: each.value for n, each in known.items() if not each.assumed}
 
 
 # --- one loop
 
 
-def _is_told(loop: SourceLoop) -> bool:
-    """Not a loop that runs once, nor what is left over of one that keet does not recognise."""
-    return loop.iterations >= TOLD_ITERATIONS
-
-
 _LOADS = GLOBAL_READS | {"LDL"}
-
-
-class _Ledger:
-    """Enters the numbers of one loop."""
-
-    def __init__(self, view: LaunchView, loop: SourceLoop, executed: Evidence) -> None:
-        self.view, self.executed, self.index = view, executed, loop.loops[0].index
-        self.where = Place(*loop.place, 1.0, "").where if loop.place else None
-
-    def enter(self, name: str, value: float, unit: str, label: str) -> Evidence:
-        return self.view.ledger.derived(
-            f"loop{self.index}_{name}", Quantity(value, unit), label, self.executed, line=self.where
-        )
 
 
 def _row(view: LaunchView, code: MachineCode, loop: SourceLoop, executed: Evidence) -> LoopAmounts:
     main, place, counts = loop.loops[0], loop.place, code.program.counts
     own = _positions(code, loop)
-    instructions = sum(counts[each] for each in own) + _called(code, own)
+    inside, called = frozenset(own), 0.0
+    # Routines, such as a division, as far as the loop calls them.
+    for position, calls in code.program.call_sites.items():
+        every = sum(counts[each] for each in calls)
+        if every and position not in inside:
+            part = sum(counts[each] for each in calls if each in inside) / every
+            called += part * counts[position]
+    instructions = sum(counts[each] for each in own) + called
     loads = sum(counts[each] for each in own if code.program.code[each].opcode in _LOADS)
     barriers = sum(counts[each] for each in own if code.program.code[each].is_barrier)
     chain = next((each.recurrence for each in code.chains if each.loop == main.index), None)
-    ledger = _Ledger(view, loop, executed)
+    where = Place(*place, 1.0, "").where if place else None
+    enter = view.ledger.numbers(f"loop{main.index}_", executed, line=where)
     invariant = (*_repeated(view, code, loop), *_computed(code, loop))
-    text = Sentence("; ").join(
-        [
-            _told(ledger, loop, instructions / loop.runs, loads / loop.runs, barriers / loop.runs),
-            *(_told_invariant(ledger, at, each) for at, each in enumerate(invariant)),
-        ]
-    )
+    per_run = (instructions / loop.runs, loads / loop.runs, barriers / loop.runs)
+    work = (_told_invariant(enter, at, each) for at, each in enumerate(invariant))
+    text = Sentence("; ").join([_told(enter, loop, *per_run), *work])
+    even = loop.iterations if loop.is_even else None
     return LoopAmounts(
         text=text,
         evidence=tuple(text.evidence.values()),
@@ -216,12 +188,12 @@ def _row(view: LaunchView, code: MachineCode, loop: SourceLoop, executed: Eviden
         depth=main.depth,
         copies=loop.copies,
         iterations=loop.iterations,
-        iterations_least=loop.iterations if loop.is_even else None,
-        iterations_most=loop.iterations if loop.is_even else None,
+        iterations_least=even,
+        iterations_most=even,
         entries=float(loop.entries),
-        instructions=instructions / loop.runs,
-        loads=loads / loop.runs,
-        barriers=barriers / loop.runs,
+        instructions=per_run[0],
+        loads=per_run[1],
+        barriers=per_run[2],
         share_pct=100 * instructions / (sum(counts) or 1),
         chain_cycles=chain.cycles / (loop.copies or 1) if chain else None,
         invariant=invariant,
@@ -240,37 +212,21 @@ def _positions(code: MachineCode, loop: SourceLoop) -> list[int]:
     ]
 
 
-def _called(code: MachineCode, own: Collection[int]) -> float:
-    """Executions of routines, such as a division, as far as the loop calls them."""
-    counts, inside = code.program.counts, frozenset(own)
-    found = 0.0
-    for position, calls in code.program.call_sites.items():
-        every = sum(counts[each] for each in calls)
-        if every and position not in inside:
-            part = sum(counts[each] for each in calls if each in inside) / every
-            found += part * counts[position]
-    return found
-
-
 def _told(
-    ledger: _Ledger, loop: SourceLoop, instructions: float, loads: float, barriers: float
+    enter: Enter, loop: SourceLoop, instructions: float, loads: float, barriers: float
 ) -> Sentence:
-    times = ledger.enter("iterations", loop.iterations, "", "iterations of the loop")
-    work = ledger.enter("instructions", instructions, "", "warp instructions per iteration")
     text = Sentence(
         "{times:count} {what}{mean} of {work:count} warp instructions",
-        times=times,
+        times=enter("iterations", loop.iterations, "iterations of the loop"),
         what="trips" if loop.copies is None else "iterations",
         mean="" if loop.is_even else " on average",
-        work=work,
+        work=enter("instructions", instructions, "warp instructions per iteration"),
     )
     parts = [text]
     if loads >= TOLD_PER_ITERATION:
-        number = ledger.enter("loads", loads, "", "loads of a warp per iteration")
-        parts.append(counted(number, "load"))
+        parts.append(counted(enter("loads", loads, "loads of a warp per iteration"), "load"))
     if barriers >= TOLD_PER_ITERATION:
-        number = ledger.enter("barriers", barriers, "", "barriers per iteration")
-        parts.append(counted(number, "barrier"))
+        parts.append(counted(enter("barriers", barriers, "barriers per iteration"), "barrier"))
     said = Sentence(", ").join(parts)
     if loop.copies is not None:
         return said
@@ -344,19 +300,17 @@ def _together(
 ) -> RepeatedArray:
     if before is None:
         return array._replace(loop=loop, times=times)
-    sizes = [
-        (before.block_bytes, array.block_bytes),
-        (before.thread_bytes, array.thread_bytes),
-    ]
-    block, thread = (None if None in pair else max(each or 0.0 for each in pair) for pair in sizes)
-    requested = before.requested_bytes + array.requested_bytes
+
+    def largest(one: float | None, other: float | None) -> float | None:
+        return None if one is None or other is None else max(one, other)
+
     return before._replace(
         positions=before.positions + array.positions,
         times=before.times + times,
-        requested_bytes=requested,
+        requested_bytes=before.requested_bytes + array.requested_bytes,
         repeated_bytes=before.repeated_bytes + array.requested_bytes,
-        block_bytes=block,
-        thread_bytes=thread,
+        block_bytes=largest(before.block_bytes, array.block_bytes),
+        thread_bytes=largest(before.thread_bytes, array.thread_bytes),
     )
 
 
@@ -384,10 +338,9 @@ def _repeated(view: LaunchView, code: MachineCode, loop: SourceLoop) -> Iterator
 def fits(view: LaunchView, array: RepeatedArray) -> Iterator[Memory]:
     """Where a block could keep what a loop loads again, beside what it has there already."""
     threads = math.prod(view.launch.block or (0,))
-    used = view.value("registers_per_thread")
-    every = view.value("device_registers_per_sm") or _REGISTERS_PER_SM
+    used, every = view.value("registers_per_thread"), view.value("device_registers_per_sm")
     most = view.value("device_registers_per_thread") or MOST_REGISTERS_PER_THREAD
-    if array.thread_bytes is not None and used is not None and threads:
+    if array.thread_bytes is not None and used is not None and every is not None and threads:
         free = min(every / threads, most) - used
         if array.thread_bytes <= _REGISTER * free:
             yield "registers"
@@ -397,7 +350,6 @@ def fits(view: LaunchView, array: RepeatedArray) -> Iterator[Memory]:
         yield "shared memory"
 
 
-_REGISTERS_PER_SM = 65536
 _REGISTER = 4
 """Bytes."""
 
@@ -430,18 +382,15 @@ def _computed(code: MachineCode, loop: SourceLoop) -> Iterator[InvariantDocument
         )
 
 
-def _told_invariant(ledger: _Ledger, at: int, work: InvariantDocument) -> Sentence:
-    share = ledger.enter(f"invariant{at}_share", work.share_pct or 0.0, "%", "share of the launch")
+def _told_invariant(enter: Enter, at: int, work: InvariantDocument) -> Sentence:
+    share = enter(f"invariant{at}_share", work.share_pct or 0.0, "share of the launch", "%")
     if work.kind == "compute" or work.times is None:
-        return Sentence(
-            "{share:.0f} of the launch's instructions compute in it what does not depend on it",
-            share=share,
-        )
-    times = ledger.enter(f"invariant{at}_times", work.times, "", "loads of each byte")
+        words = "{share:.0f} of the launch's instructions compute in it what does not depend on it"
+        return Sentence(words, share=share)
+    times = enter(f"invariant{at}_times", work.times, "loads of each byte")
     parts = [Sentence("{share:.0f} of the bytes that the launch requests", share=share)]
-    if work.bytes_per_block is not None:
-        size = Quantity(work.bytes_per_block, "byte")
-        kept = ledger.enter(f"invariant{at}_bytes", size.value, size.unit, "bytes for one block")
+    if (size := work.bytes_per_block) is not None:
+        kept = enter(f"invariant{at}_bytes", size, "bytes for one block", "byte")
         about = "about" if work.basis == "estimate" else "at most"
         parts.append(Sentence("{about} {kept} per block", about=about, kept=kept))
     if work.fits:

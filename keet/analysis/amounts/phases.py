@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from keet.analysis.code_names import line_text
 from keet.analysis.kernel.resident_warps import resident_blocks
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.limits import FEW, MAJORITY, NEGLIGIBLE, NOTABLE_PART
@@ -25,7 +26,7 @@ from keet.analysis.sass.instructions.opcodes import (
 )
 from keet.analysis.source_lines import LEAST_SAMPLES
 from keet.documents.amounts import PhaseDocument, PhasesDocument
-from keet.evidence import Evidence, Sentence
+from keet.evidence import Sentence
 from keet.profile import Location
 from keet.profile.names import file_name
 from keet.units import Quantity
@@ -72,13 +73,22 @@ def phases(view: LaunchView) -> PhasesDocument | None:
         )
         for row in rows
     )
-    blocks = _blocks(view)
-    again = "" if split.around is None else _again(code, split.around)
+    resident = resident_blocks(view)
+    blocks = resident.resident if resident is not None else None
+
+    again = ""
+    if split.around is not None:
+        from keet.analysis.sass.lines import loop_line
+
+        line = loop_line(code, code.program.flow.loops[split.around])
+        again = ", in a loop"
+        if line is not None:
+            again = f", in turn in the loop at {line_text(line)}"
+
     text = Sentence("{named} of the samples{again}", named=named, again=again)
     if blocks is not None:
-        alone = blocks.value == 1
         words = "{n:.0f} block per SM, whose phases overlap with those of no other block"
-        if not alone:
+        if blocks.value != 1:
             words = "phases of up to {n:.0f} blocks per SM can overlap"
         overlap = Sentence(words, n=blocks)
         text = Sentence("; ").join((text, overlap))
@@ -93,22 +103,11 @@ def phases(view: LaunchView) -> PhasesDocument | None:
 _WORDS: Mapping[Phase, str] = {"load": "loading", "compute": "computing", "store": "storing"}
 
 
-def _blocks(view: LaunchView) -> Evidence | None:
-    found = resident_blocks(view)
-    return None if found is None else found.given or found.fit
-
-
 def _at(row: PhaseDocument) -> str:
     if row.file is None or row.first_line is None:
         return ""
     first, last = (f"{file_name(row.file)}:{line}" for line in (row.first_line, row.last_line))
     return f" ({first})" if first == last else f" ({first} to {last})"
-
-
-def _again(code: MachineCode, loop: int) -> str:
-    flow = code.program.flow
-    line = code.location(flow.blocks[flow.loops[loop].latches[-1]].end - 1)
-    return f", in turn in the loop at {file_name(line.file)}:{line.line}" if line else ", in a loop"
 
 
 def _row(code: MachineCode, split: _Split, phase: Phase, share: float) -> PhaseDocument:

@@ -1,24 +1,156 @@
-"""What a block takes of an SM, and how many fit."""
+"""What a block takes of an SM (registers, memory), how many fit, and what limits them: as facts, in
+words, and as a row of amounts."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
+from typing import NamedTuple
 
-from keet.analysis.kernel.block_resources import (
-    BlockResources,
-    block_resources,
-    blocks_text,
-    warps_text,
-)
-from keet.analysis.kernel.inactive_threads import WARP
+from keet.analysis.kernel.inactive_threads import per_warp, warps_of_block
+from keet.analysis.kernel.resident_warps import BLOCK_SLOTS, resident_blocks
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.limits import SAME_COUNT
+from keet.analysis.parameters import Parameter
 from keet.analysis.sass.instructions.opcodes import LOCAL, STACK
 from keet.documents.amounts import ResourcesDocument
 from keet.evidence import Evidence, Sentence, finite
 from keet.formatting import noun_for
+from keet.profile import Workload
 from keet.units import Quantity
+
+CLEARLY_FEWER = Parameter(
+    0.9, "warps that an SM has, of those that fit, below which both are printed", "judgement"
+)
+
+
+class BlockResources(NamedTuple):
+    """`None`: the report does not say."""
+
+    registers: Evidence | None
+    """Per thread."""
+    spills: Evidence | None
+    """Loads and stores of spilled registers that a thread executes; 0: there are none."""
+    shared: Evidence | None
+    """Bytes per block that the kernel asks for, static and dynamic, without the driver's."""
+    fit: Evidence | None
+    """Blocks that fit on an SM at a time."""
+    given: Evidence | None
+    """Blocks per SM that the grid has, rounded up, where that is fewer."""
+    warps: Evidence | None
+    """Warps of these blocks: those that fit, or that the grid has."""
+    most_warps: Evidence | None
+    """That an SM can hold."""
+    achieved: Evidence | None
+    """Warps per SM while it is active, on average."""
+    limits: tuple[str, ...]
+    """What lets no more warps onto an SM; empty if it holds as many as it can, or not known."""
+    waves: Evidence | None
+    few: tuple[Evidence, Evidence] | None
+    """Blocks of the grid and SMs, if there are fewer blocks."""
+
+    @property
+    def blocks(self) -> Evidence | None:
+        """Blocks that an SM holds at a time."""
+        return self.given or self.fit
+
+    @property
+    def has_spills(self) -> bool:
+        return self.spills is not None and self.spills.value > 0
+
+
+@cached_per_view
+def block_resources(view: LaunchView) -> BlockResources | None:
+    """None for ranges and graphs, whose values are sums or maxima over several launches."""
+    if view.launch.workload is not Workload.KERNEL:
+        return None
+    resident = resident_blocks(view)
+    fit, given = (resident.fit, resident.given) if resident else (None, None)
+    warps, most = _warps(view, given or fit), view.get("device_warps_per_sm")
+    limits: tuple[str, ...] = ()
+    if resident is not None and warps is not None and (most is None or warps.value < most.value):
+        limits = ("grid",) if given else resident.limits
+    told = view.get("theoretical_warps_per_sm") if given is None else None
+    if warps and told and abs(float(warps.value) - float(told.value)) >= 1:
+        warps, limits = told, ()  # clusters and barriers limit blocks too
+    return BlockResources(
+        registers=view.get("registers_per_thread"),
+        spills=_spills(view),
+        shared=_shared_memory(view),
+        fit=fit,
+        given=given,
+        warps=warps,
+        most_warps=most,
+        achieved=view.get("achieved_warps_per_sm"),
+        limits=limits,
+        waves=view.get("waves_per_sm"),
+        few=_few(view),
+    )
+
+
+def _few(view: LaunchView) -> tuple[Evidence, Evidence] | None:
+    grid, sms = view.get("grid_size"), view.get("device_sm_count")
+    return (grid, sms) if grid and sms and grid.value < sms.value else None
+
+
+def _shared_memory(view: LaunchView) -> Evidence | None:
+    known = [*filter(None, map(view.get, ("shared_memory_static", "shared_memory_dynamic")))]
+    size, label = Quantity(sum(each.value for each in known), "byte"), "shared memory per block"
+    return view.ledger.derived("shared_bytes_per_block", size, label, *known) if known else None
+
+
+def _warps(view: LaunchView, blocks: Evidence | None) -> Evidence | None:
+    block, each = view.get("block_size"), warps_of_block(view)
+    if blocks is None or block is None or each is None:
+        return None
+    label = "warps that an SM holds at a time, by its blocks"
+    warps = Quantity(each * float(blocks.value), "")
+    return view.ledger.derived("warps_per_sm_by_blocks", warps, label, blocks, block)
+
+
+def _spills(view: LaunchView) -> Evidence | None:
+    counted = view.get("spilling_requests")
+    label = "loads and stores of spilled registers per thread"
+    return counted and per_warp(view, "spills_per_thread", label, float(counted.value), counted)
+
+
+def blocks_text(known: BlockResources) -> Sentence | None:
+    """`2 blocks per SM`; `1 block per SM (8 fit)` where the grid has no more, `1 block on 132 SMs`
+    where it has fewer than there are SMs."""
+    if known.blocks is None:
+        return None
+    if known.few is not None:
+        grid, sms = known.few
+        word = noun_for(grid.value, "block")
+        return Sentence("{grid:count} {word} on {sms:count} SMs", grid=grid, word=word, sms=sms)
+    word = noun_for(known.blocks.value, "block")
+    if known.given is None or known.fit is None:
+        return Sentence("{number:.0f} {word} per SM", number=known.blocks, word=word)
+    text = "{number:.0f} {word} per SM ({fit:.0f} fit)"
+    return Sentence(text, number=known.given, word=word, fit=known.fit)
+
+
+def warps_text(known: BlockResources, *, averaged: bool = False) -> Sentence | None:
+    """`32 warps per SM (of 64; registers; 21 on average)`. Where the grid has no more, `for each
+    SM`, because a report's warps per SM are those that fit; `in each block` where it has fewer than
+    SMs."""
+    if known.warps is None:
+        return None
+    per = "in each block" if known.few else "for each SM" if known.given else "per SM"
+    word = noun_for(known.warps.value, "warp")
+    text = Sentence("{warps:number} {word} {per}", warps=known.warps, word=word, per=per)
+    if known.few:
+        return text
+    of = Sentence("of {most:number}", most=known.most_warps) if known.most_warps else None
+    held = known.achieved
+    is_less = held is not None and float(held.value) < CLEARLY_FEWER * float(known.warps.value)
+    mean = None
+    if averaged and is_less and held is not None:
+        mean = Sentence("{held:.0f} on average", held=held._replace(unit=""))
+    by = Sentence("; ").join(filter(None, (of, " and ".join(known.limits), mean)))
+    return Sentence("{text} ({by})", text=text, by=by) if by else text
+
+
+# --- the row of amounts
 
 
 @cached_per_view
@@ -51,7 +183,7 @@ def resources(view: LaunchView) -> ResourcesDocument | None:
         blocks_that_fit=finite(known.fit),
         warps_per_sm=finite(known.warps),
         achieved_warps_per_sm=finite(known.achieved),
-        limited_by=tuple("blocks" if each == "block slots" else each for each in known.limits),
+        limited_by=tuple("blocks" if each == BLOCK_SLOTS else each for each in known.limits),
         waves=finite(known.waves),
         barriers_per_block=finite(barriers),
     )
@@ -79,20 +211,11 @@ def _parts(known: BlockResources, spilled: Evidence | None) -> Iterator[Sentence
 
 def _barriers(view: LaunchView) -> Evidence | None:
     """That a block waits at, by how often its warps execute them; None without machine code."""
-    grid, block = view.get("grid_size"), view.get("block_size")
-    if view.code is None or not grid or not block:
+    if view.code is None:
         return None
-    code = view.code
-    executed = sum(
-        code.program.counts[at] for at in code.program.ran if code.program.code[at].is_barrier
-    )
-    warps = float(grid.value) * math.ceil(float(block.value) / WARP)
-    each, label = Quantity(executed / warps, ""), "barriers per block"
-    return view.ledger.derived("barriers_per_block", each, label, grid, block)
-
-
-_SETTING = 2
-"""Instructions that set it: at the start, the address is read and the size is taken off."""
+    program = view.code.program
+    executed = sum(program.counts[at] for at in program.ran if program.code[at].is_barrier)
+    return per_warp(view, "barriers_per_block", "barriers per block", executed)
 
 
 def _local_bytes(view: LaunchView) -> Evidence | None:
@@ -102,13 +225,16 @@ def _local_bytes(view: LaunchView) -> Evidence | None:
         return None
     from keet.analysis.sass.polynomials.opcode_rules import signed
 
-    size = 0
-    for each in view.code.program.code:
-        if STACK in each.writes and each.opcode in ("IADD3", "VIADD", "IADD"):
-            size = -sum(signed(one.value) for one in each.sources)
-            break
+    adds = ("IADD3", "VIADD", "IADD")
+    of_stack = (e for e in view.code.program.code if STACK in e.writes and e.opcode in adds)
+    first = next(of_stack, None)
+    size = -sum(signed(number.value) for number in first.sources) if first is not None else 0
     label = "local memory of a thread"
     return view.ledger.derived("local_bytes_per_thread", Quantity(max(0, size), "byte"), label)
+
+
+_STACK_WRITES_AT_START = 2
+"""The address is read, and the size is taken off."""
 
 
 def _spilled_bytes(view: LaunchView) -> Evidence | None:
@@ -126,7 +252,8 @@ def _spilled_bytes(view: LaunchView) -> Evidence | None:
             continue
         executed += program.counts[position]
         slots.update(range(each.memory.value, each.memory.value + each.width))
-    if len(moved) > _SETTING or abs(executed - counted.value) > SAME_COUNT * counted.value:
+    is_same = abs(executed - counted.value) <= SAME_COUNT * counted.value
+    if len(moved) > _STACK_WRITES_AT_START or not is_same:
         return None
     label = "local memory of a thread that holds spilled registers"
     size = Quantity(len(slots), "byte")

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from keet.analysis.code_names import line_text
+from keet.analysis.facts.on_chip import MOST_REGISTERS_PER_THREAD
 from keet.analysis.hardware.ceilings import Ceiling
 from keet.analysis.kernel.archetype import Language, language_of
 from keet.analysis.launch_view import LaunchView, cached_per_view
@@ -19,14 +21,10 @@ from keet.documents.amounts import RoundTripDocument, SerialLoadsDocument
 from keet.evidence import Evidence, Sentence
 from keet.profile import Location
 from keet.profile.names import file_name
-from keet.units import Quantity
 
 if TYPE_CHECKING:
     from keet.analysis.sass.analyses.serial_loads import RoundTrip, SerialLoads
     from keet.analysis.sass.machine_code import MachineCode
-
-MOST_REGISTERS = 255
-"""Of a thread, on all GPUs since Kepler (CUDA C++ Programming Guide, compute capabilities)."""
 
 
 @cached_per_view
@@ -36,31 +34,30 @@ def serial_loads(view: LaunchView) -> SerialLoadsDocument | None:
     region = _most_avoidable(view)
     if region is None or view.code is None:
         return None
+    from keet.analysis.sass.lines import loop_line
+
     code, every = view.code, sum(wait.samples for wait in view.code.waits)
-    samples = sum(trip.samples for trip in region.trips)
-    derived, source = view.ledger.derived, view.get("samples_total")
-    sources = (source,) if source else ()
+    samples, source = sum(trip.samples for trip in region.trips), view.get("samples_total")
+    enter = view.ledger.numbers("serial_")
+    share = view.ledger.numbers("serial_", *((source,) if source else ()))
     label = "round trips to memory, one after the other"
-    trips = derived("serial_round_trips", Quantity(len(region.trips), ""), label)
+    trips = enter("round_trips", len(region.trips), label)
     label = "of these that would remain if loads were issued together"
-    needed = derived("serial_trips_needed", Quantity(region.needed, ""), label)
+    needed = enter("trips_needed", region.needed, label)
     label = "of the samples wait for loads of these round trips"
-    share = Quantity(100 * samples / every, "%")
-    waits = derived("serial_waits", share, label, *sources)
+    waits = share("waits", 100 * samples / every, label, "%")
     label = "of the samples wait for round trips that could be avoided"
-    part = Quantity(100 * region.avoidable_samples / every, "%")
-    avoidable = derived("serial_avoidable", part, label, *sources)
+    avoidable = share("avoidable", 100 * region.avoidable_samples / every, label, "%")
     cited: list[Evidence] = [trips, needed, waits, avoidable]
     where, loop = Sentence("per thread, one after the other"), None
     if region.loop is not None:
-        loop = _loop_line(code, region.loop)
+        loop = loop_line(code, code.program.flow.loops[region.loop])
         label = "trips of the loop that has the round trips"
-        iterations = derived("serial_iterations", Quantity(region.passes, ""), label)
-        cited.append(iterations)
+        cited.append(enter("iterations", region.passes, label))
         words = "one after the other in each of the {n:.0f} trips of the loop{at}"
         if region.passes < _ONCE:
             words = "one after the other in a trip of the loop{at}"
-        where = Sentence(words, n=iterations, at=f" at {_named(loop)}" if loop else "")
+        where = Sentence(words, n=cited[-1], at=f" at {line_text(loop)}" if loop else "")
     remedy = _remedy(code, region, language_of(view.launch))
     summary = Sentence(
         "{trips} round trips to memory {where}, of which {needed} would remain: {why}; {waits:.0f} "
@@ -74,13 +71,9 @@ def serial_loads(view: LaunchView) -> SerialLoadsDocument | None:
     text = Sentence("{summary}; {remedy}", summary=summary, remedy=remedy)
     if (busy := _busy(view)) is not None:
         cited.append(busy.reached)
-        text = Sentence(
-            "{text}; {unit} is busy for {part:.0f} of the time, and what that leaves is the most "
-            "that can be gained",
-            text=text,
-            unit=busy.spoken,
-            part=busy.reached,
-        )
+        words = "{text}; {unit} is busy for {part:.0f} of the time, and what that leaves is the "
+        words += "most that can be gained"
+        text = Sentence(words, text=text, unit=busy.spoken, part=busy.reached)
     return SerialLoadsDocument(
         text=text,
         summary=summary,
@@ -129,7 +122,7 @@ def _trip(view: LaunchView, code: MachineCode, trip: RoundTrip, every: int) -> R
     reason = trip.reason
     if reason == "unknown" and after is None:
         used = view.value("registers_per_thread")
-        reason = "registers" if used is not None and used >= MOST_REGISTERS else reason
+        reason = "registers" if used is not None and used >= MOST_REGISTERS_PER_THREAD else reason
     return RoundTripDocument(
         file=line.file if line else None,
         line=line.line if line else None,
@@ -148,16 +141,6 @@ def _line(code: MachineCode, position: int) -> Location | None:
     return calling_line(code, position)
 
 
-def _loop_line(code: MachineCode, index: int) -> Location | None:
-    """The line of the branch that goes back to the loop's start."""
-    flow = code.program.flow
-    return code.location(flow.blocks[flow.loops[index].latches[-1]].end - 1)
-
-
-def _named(line: Location) -> str:
-    return f"{file_name(line.file)}:{line.line}"
-
-
 # --- words
 
 _MOST_LINES = 6
@@ -166,11 +149,20 @@ _ONCE = 1.5
 
 
 def first_avoidable(region: SerialLoads) -> RoundTrip:
-    """The avoidable round trip with most samples among those of the first reason that can be told
-    most about."""
-    order = ("store", "atomic", "volatile", "branch")
+    """The avoidable round trip with most samples among those of the first reason of `_WHY`."""
+    order = [*_WHY]
     trips = [trip for trip in region.trips if trip.is_avoidable and trip.reason in order]
     return min(trips, key=lambda trip: (order.index(str(trip.reason)), -trip.samples))
+
+
+_WHY = {
+    "store": "the load{at} is issued after the store{there}, which may write what it reads",
+    "atomic": "the load{at} is issued after the atomic{there}, which may change what it reads",
+    "volatile": "the load{at} stays in its order because of volatile or atomic loads",
+    "branch": "the load{at} is issued after the branch{there}, although it needs no result of the "
+    "loads before",
+}
+"""By the reason; those that can be told most about first."""
 
 
 def _why(code: MachineCode, region: SerialLoads) -> Sentence:
@@ -178,50 +170,33 @@ def _why(code: MachineCode, region: SerialLoads) -> Sentence:
     load, after = _line(code, trip.loads[0]), None
     if trip.after is not None and trip.reason != "volatile":
         after = _line(code, trip.after)
-    at = f" at {_named(load)}" if load else ""
-    there = f" at {_named(after)}" if after else ""
-    match trip.reason:
-        case "store":
-            why = "the load{at} is issued after the store{there}, which may write what it reads"
-        case "atomic":
-            why = "the load{at} is issued after the atomic{there}, which may change what it reads"
-        case "volatile":
-            why = "the load{at} stays in its order because of volatile or atomic loads"
-        case _:
-            why = "the load{at} is issued after the branch{there}, although it needs no result "
-            why += "of the loads before"
-    return Sentence(why, at=at, there=there)
+    at = f" at {line_text(load)}" if load else ""
+    there = f" at {line_text(after)}" if after else ""
+    return Sentence(_WHY[str(trip.reason)], at=at, there=there)
 
 
 def _remedy(code: MachineCode, region: SerialLoads, language: Language) -> str:
     """What to change, with the lines."""
-    trip = first_avoidable(region)
-    moved = [e for e in region.trips if e.is_avoidable and e.reason == trip.reason]
+    reason = first_avoidable(region).reason
+    moved = [trip for trip in region.trips if trip.is_avoidable and trip.reason == reason]
     lines = _lines(code, (load for each in moved for load in each.loads))
     earlier = _lines(code, (load for each in region.trips for load in each.loads))
     loads = f"the loads at {_listed(lines)}" if lines else "these loads"
     if region.loop is not None and set(lines) >= set(earlier):
         loads = f"{loads} for all iterations that are unrolled"
-    match trip.reason:
-        case "store" | "atomic":
-            at = _first_place(code, moved)
-            kind = "store" if trip.reason == "store" else "atomic"
-            told = f"issue {loads} before the first {kind}{at}"
-            if language != "CUDA C++":
-                return told
-            declared = _listed(_pointers(code, region) or ("the pointers",))
-            return f"{told}, or declare {declared} __restrict__"
-        case "volatile":
-            return f"issue {loads} before the first result is used, or load without volatile"
-        case _:
-            return f"issue {loads} before the branch{_first_place(code, moved)}"
-
-
-def _first_place(code: MachineCode, trips: Sequence[RoundTrip]) -> str:
-    """Where the first thing stands that one of these round trips comes after."""
-    first = next((trip.after for trip in trips if trip.after is not None), None)
+    if reason == "volatile":
+        return f"issue {loads} before the first result is used, or load without volatile"
+    # Where the first thing stands that one of these round trips comes after.
+    first = next((trip.after for trip in moved if trip.after is not None), None)
     line = None if first is None else _line(code, first)
-    return f" at {_named(line)}" if line else ""
+    at = f" at {line_text(line)}" if line else ""
+    if reason == "branch":
+        return f"issue {loads} before the branch{at}"
+    told = f"issue {loads} before the first {reason}{at}"
+    if language != "CUDA C++":
+        return told
+    declared = _listed(_pointers(code, region) or ("the pointers",))
+    return f"{told}, or declare {declared} __restrict__"
 
 
 def _lines(code: MachineCode, positions: Iterable[int]) -> list[str]:

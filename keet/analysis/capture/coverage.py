@@ -45,10 +45,6 @@ _TOO_OLD = Sentence(
 _WITH_SOURCES = "keet explain REPORT --source DIR"
 
 
-def _is_too_old(compute_capability: str | None) -> bool:
-    return compute_capability is not None and compute_capability.startswith(("5.", "6."))
-
-
 def find_coverage(profile: Profile, launches: Sequence[Launch] | None = None) -> Coverage:
     """`launches`: in the order of the report; None: all of them."""
     launches = profile.launches if launches is None else launches
@@ -58,7 +54,9 @@ def find_coverage(profile: Profile, launches: Sequence[Launch] | None = None) ->
     present, gaps = seen.capabilities()
     source_present, source_gaps = seen.source()
     gaps += source_gaps
-    too_old = any(_is_too_old(device.compute_capability) for device in profile.devices)
+    chips = [device.compute_capability or "" for device in profile.devices]
+    too_old = any(chip.startswith(("5.", "6.")) for chip in chips)
+
     possible = not too_old and any(gap.section or gap.ncu_flag for gap in gaps)
     return Coverage(
         present=(*present, *source_present),
@@ -88,21 +86,12 @@ def line_flag(launches: Sequence[Launch]) -> str | None:
 
 
 _NVCC = "nvcc -lineinfo"
-_TEXT = "source_text"
+_TEXT, _OF_TEXT = "source_text", "the code of each line, next to its numbers"
+_OF_LINES = "which line of the source an instruction belongs to"
 
 
 def _is_kernel(launch: Launch) -> bool:
     return launch.workload is Workload.KERNEL
-
-
-def _has_no_counter(launch: Launch, metric_ids: Iterable[str]) -> bool:
-    """Whether the launch's GPU is known to have none of these metrics."""
-    names = [name for metric_id in metric_ids for name in metric_with_id(metric_id).names]
-    return all(exists_on(name, launch.device.compute_capability) is False for name in names)
-
-
-def _ids(launches: Iterable[Launch]) -> tuple[int, ...]:
-    return tuple(launch.id for launch in launches)
 
 
 class _Seen:
@@ -140,55 +129,39 @@ class _Seen:
         return present, [self._gap(c) for c in capabilities().values() if self._lacking[c.id]]
 
     def _gap(self, capability: Capability) -> GapDocument:
-        unavailable = self._is_unavailable(capability)
+        """Unavailable where profiling again does not help: the section was collected without a
+        value, ncu left it out although it was requested, or workload or GPU have no such data."""
+        lacking = self._lacking[capability.id]
+        names = [name for metric in capability.metrics for name in metric_with_id(metric).names]
+        chips = {launch.device.compute_capability for launch in lacking}
+        unavailable = (
+            capability.section in self._asked_for
+            or self._is_collected[capability.id]
+            or (capability.section == OF_CODE and not any(map(_is_kernel, lacking)))
+            or all(exists_on(name, chip) is False for chip in chips for name in names)
+        )
         return GapDocument(
             id=capability.id,
             label=capability.label,
             gives=capability.gives,
-            launches=_ids(self._lacking[capability.id]),
+            launches=tuple(launch.id for launch in lacking),
             unavailable=unavailable,
             section=None if unavailable else capability.section,
-        )
-
-    def _is_unavailable(self, capability: Capability) -> bool:
-        """Whether profiling again does not help: the section was collected without a value, ncu
-        left it out although it was requested, or the workload or GPU has no such data."""
-        lacking = self._lacking[capability.id]
-        return (
-            capability.section in self._asked_for
-            or self._is_collected[capability.id]
-            or (capability.section == OF_CODE and not any(map(_is_kernel, lacking)))
-            or all(_has_no_counter(launch, capability.metrics) for launch in lacking)
         )
 
     def source(self) -> tuple[list[str], list[GapDocument]]:
         """The same for source lines and source text."""
         present, gaps = [], []
-        if self._without_lines:
-            gaps.append(
-                GapDocument(
-                    id="source_lines",
-                    label="source lines",
-                    gives="which line of the source an instruction belongs to",
-                    launches=_ids(self._without_lines),
-                    section=OF_CODE,
-                    compile_flag=line_flag(self._without_lines),
-                )
-            )
-        elif self._has_kernels:
-            present.append("source lines")
-        if self._without_text:
-            gaps.append(
-                GapDocument(
-                    id=_TEXT,
-                    label="source text",
-                    gives="the code of each line, next to its numbers",
-                    launches=_ids(self._without_text),
-                    ncu_flag=IMPORT_SOURCE.text,
-                )
-            )
-        elif self._has_kernels:
-            present.append("source text")
+        of_lines = {"compile_flag": line_flag(self._without_lines), "section": OF_CODE}
+        for id_, gives, lacking, options in (
+            ("source_lines", _OF_LINES, self._without_lines, of_lines),
+            (_TEXT, _OF_TEXT, self._without_text, {"ncu_flag": IMPORT_SOURCE.text}),
+        ):
+            label, ids = id_.replace("_", " "), tuple(launch.id for launch in lacking)
+            if lacking:
+                gaps.append(GapDocument(id=id_, label=label, gives=gives, launches=ids, **options))
+            elif self._has_kernels:
+                present.append(label)
         return present, gaps
 
     def lacks_only_text(self, gaps: Iterable[GapDocument]) -> bool:

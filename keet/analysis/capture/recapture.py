@@ -14,6 +14,8 @@ from keet.profile.ncu_options import OF_CODE, NcuOption
 KEET_FOLDER = ".keet-profile-"
 """Begins the name of the folder in which `keet profile` has ncu write its report."""
 ANY_KERNEL = "regex:YOUR_KERNEL"
+_MOST_NAMED = 3
+"""Kernels that the filter names; of more, all are taken."""
 
 
 def recapture_command(profile: Profile) -> CaptureCommand:
@@ -123,7 +125,7 @@ def _kernel_filter(profile: Profile) -> str:
         launch.name.function for launch in named if not fills_or_draws(launch.name.full)
     )
     names.pop("", None)
-    if len(names) > 3:
+    if len(names) > _MOST_NAMED:
         return "regex:."
     import shlex
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from keet.analysis.facts.fact import Answer, Fact, RaisedFinding, fact, if_most_run, total
+from keet.analysis.hardware.rates import SECTOR
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.limits import MAJORITY, NEGLIGIBLE, READ_AGAIN, SIMILAR, WIDEST
 from keet.analysis.parameters import Parameter
@@ -288,9 +290,6 @@ stores_in_every_iteration = _is_variant(
 )
 passes_in_kernel = _is_variant("passes", "several loops of the kernel load from the same addresses")
 
-_SECTOR = 32.0
-"""Bytes."""
-
 
 def _at_level(variant: str, words: str, test: Callable[..., bool], *metrics: str) -> Fact:
     """Decided by the candidate's variant, which names the level whose work it reduces; by the
@@ -308,7 +307,7 @@ def _at_level(variant: str, words: str, test: Callable[..., bool], *metrics: str
 rereads_from_l2 = _at_level(
     "l2",
     "L2 delivers more bytes than come from DRAM",
-    lambda delivered, read: read > 0 and _SECTOR * delivered / read >= READ_AGAIN,
+    lambda delivered, read: read > 0 and SECTOR * delivered / read >= READ_AGAIN,
     *("l2_l1_read_sectors", "dram_bytes_read"),
 )
 reloads_from_l1 = _at_level(
@@ -323,24 +322,20 @@ reloads_from_l1 = _at_level(
 def loads_table(code: MachineCode) -> Answer:
     """Loads whose addresses depend on loops and parameters alone."""
     loads = [access for access in code.accesses if access.kind == "load"]
-    same = [each.position for each in loads if all(_is_counter(n) for n in each.offset.depends)]
+    by_loops = re.compile(r"exit|loop.*")
+    same = [e.position for e in loads if all(map(by_loops.fullmatch, e.offset.depends))]
+
     return if_most_run(code, same, (access.position for access in loads))
-
-
-def _is_counter(name: str) -> bool:
-    return name == "exit" or name.startswith("loop")
 
 
 # --- L2 and other memories
 
 
-def _sends(sent: float, returned: float) -> bool:
-    """A load sends one request and gets one or more sectors back; a store sends its sectors."""
-    return sent > 0 and returned / sent < MAJORITY
-
-
 sends_to_l2 = Fact.measured(
-    "far more is sent to L2 than comes back", _sends, *("l2_input_pct", "l2_output_pct")
+    "far more is sent to L2 than comes back",
+    # A load sends one request and gets one or more sectors back; a store sends its sectors.
+    lambda sent, returned: sent > 0 and returned / sent < MAJORITY,
+    *("l2_input_pct", "l2_output_pct"),
 )
 
 FEW_ADDRESSES = Parameter(256, "distinct bytes in few cache lines", "judgement")

@@ -113,7 +113,7 @@ HARDLY_BUSY = Parameter(0.1, "share of peak of the busiest unit: no unit limits"
 def blocks_may_wait(view: LaunchView) -> Answer:
     """Blocks that wait for each other look like this. Units that were not measured may be busy."""
     shares = [view.ceilings.share(unit) for unit in ("issue", "L1", "L2", "DRAM")]
-    occupancy, waves = (view.launch.number(each) or 0.0 for each in _HELD)
+    occupancy, waves = (view.launch.number(each) or 0.0 for each in blocks_may_wait.metrics)
     return (
         None not in shares
         and (shares[0] or 0.0) <= HARDLY_ISSUING
@@ -121,9 +121,6 @@ def blocks_may_wait(view: LaunchView) -> Answer:
         and occupancy >= NEAR_FULL
         and waves >= SEVERAL_WAVES
     )
-
-
-_HELD = ("achieved_occupancy_pct", "waves_per_sm")
 
 
 registers_limit = Fact(
@@ -138,14 +135,10 @@ shared_limit = Fact(
 )
 
 
-def _warps_left(warps: float, size: float, threads: float, *other_limits: float) -> bool:
-    """Whether blocks are so large that the remaining warps of an SM do not fit another one."""
-    return warps <= min(other_limits) and warps * size < threads
-
-
 warps_limit = Fact.measured(
     "whole blocks do not fill the warps of an SM evenly",
-    _warps_left,
+    # Blocks are so large that the remaining warps of an SM do not fit another one.
+    lambda warps, size, threads, *others: warps <= min(others) and warps * size < threads,
     *("block_limit_warps", "block_size"),
     uncited=(
         "device_threads_per_sm",
@@ -168,7 +161,7 @@ def smaller_blocks_fit_more(view: LaunchView) -> Answer:
     registers = view.launch.number("device_registers_per_sm")
     if not per_thread or not size or blocks is None or registers is None:
         return False
-    warps = -(-size // WARP)
+    warps = math.ceil(size / WARP)
     per_warp = -(-per_thread * WARP // REGISTER_GRANULE) * REGISTER_GRANULE
     by_warp = registers // per_warp
     possible = (view.launch.number("device_threads_per_sm") or by_warp * WARP) // WARP

@@ -288,17 +288,14 @@ def _unit(view: LaunchView, finding: RaisedFinding) -> str | None:
     return own[0] if own else ranked[0].name if ranked else None
 
 
-def _reached(view: LaunchView, finding: RaisedFinding) -> Iterable[Evidence]:
-    unit = _unit(view, finding)
-    reached = view.ceilings.reached(unit) if unit else None
-    return () if reached is None else (reached,)
-
-
 def _limited_by(words: str, *units: str) -> Fact:
     """That the finding is about one of these units of `Ceilings`."""
-    return Fact(
-        words, of_finding=lambda view, finding: _unit(view, finding) in units, evidence=_reached
-    )
+
+    def reached(view: LaunchView, finding: RaisedFinding) -> Iterable[Evidence]:
+        share = view.ceilings.reached(_unit(view, finding) or "")
+        return () if share is None else (share,)
+
+    return Fact(words, of_finding=lambda *of: _unit(*of) in units, evidence=reached)
 
 
 _AT_LIMIT = "the unit at its limit is"

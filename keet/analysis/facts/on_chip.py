@@ -6,15 +6,16 @@ row's length in words of four bytes is odd.
 
 from __future__ import annotations
 
-import ast
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
-from operator import add, floordiv, mul, sub
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from keet.analysis.facts.fact import Answer, Fact, RaisedFinding, fact, if_most_run, total
+from keet.analysis.facts.fact import Answer, Fact, fact, if_most_run, total
+from keet.analysis.facts.global_memory import WIDEST_ACCESS
+from keet.analysis.kernel.inactive_threads import WARP
+from keet.analysis.kernel.source_calls import known_constants
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.limits import MAJORITY
 from keet.analysis.memory_work import local_cause
@@ -29,6 +30,7 @@ from keet.analysis.sass.instructions.opcodes import (
     SHARED_STORES,
 )
 from keet.safe_text import code_lines
+from keet.source_code.constants import Number, evaluate, type_size
 
 if TYPE_CHECKING:
     from keet.analysis.sass.flow.program import SassProgram
@@ -39,7 +41,6 @@ Rows = Literal["padded", "even", "within", "data"]
 """`even`: threads are an even number of words apart. `within`: they are so close that they must be
 in one row, which padding does not change. `data`: the index comes from memory."""
 
-_LANES = 32
 BANKS, WORD = 32, 4
 """Banks of shared memory, and bytes of a bank's word."""
 _EXCESS = "src_shared_wavefronts_excess"
@@ -60,7 +61,8 @@ def shared_rows(view: LaunchView) -> Rows | None:
     if any(re.search(r"\bpad\w*\s*\(", access) for access in accesses):
         return "padded"
     names = {re.split(r"\W", access)[0] for access in accesses}
-    return declared_rows(view.launch.source_text(places[0].file) or "", places[0].line, names)
+    source = view.launch.source_text(places[0].file) or ""
+    return declared_rows(source, places[0].line, names, known_constants(view))
 
 
 # --- from the addresses
@@ -124,10 +126,6 @@ def _by_form(form: Polynomial, width: int) -> Rows | None:
     return "within" if abs(stride) < BANKS * WORD else "even"
 
 
-_WIDEST = 16
-"""Bytes per thread."""
-
-
 def _takes_pieces(conflicted: Sequence[_Conflicted]) -> bool:
     """Whether a thread accesses two adjacent pieces of the widest size, so that threads are at
     least two pieces apart."""
@@ -138,24 +136,18 @@ def _takes_pieces(conflicted: Sequence[_Conflicted]) -> bool:
     form, width = conflicted[0]
     others = {other.constant for other, _ in conflicted if varying(other) == varying(form)}
     adjacent = {form.constant + width, form.constant - width}
-    return width == _WIDEST and not others.isdisjoint(adjacent)
+    return width == WIDEST_ACCESS and not others.isdisjoint(adjacent)
 
 
 # --- from the source
 
-_WORDS = {"double": 2, "float2": 2, "int2": 2, "long": 2} | dict.fromkeys(
-    ("float4", "int4", "uint4", "double2"), 4
-)
-"""Words per element type; other types count as one word."""
 _PARSED_LENGTH = 400
 """Characters of a line that are parsed."""
-_CONSTANT = (
-    r"#define[ \t]+(\w+)[ \t]+([^\n]+)"
-    r"|\bconst(?:expr)?\b[^=\n;]{0,80}?\b(\w+)[ \t]*=[ \t]*([^;,\n{}]+)"
-)
 
 
-def declared_rows(source: str, line: int, names: Collection[str]) -> Rows | None:
+def declared_rows(
+    source: str, line: int, names: Collection[str], constants: Mapping[str, Number]
+) -> Rows | None:
     """From the nearest declaration above a line of a shared array with one of these names:
     `__shared__ float tile[32][33];`."""
     for text in reversed(code_lines(source)[:line]):
@@ -164,61 +156,18 @@ def declared_rows(source: str, line: int, names: Collection[str]) -> Rows | None
             lengths = re.findall(r"\[([^\]]*)\]", sizes)
             if name in names and len(lengths) > 1:
                 element = declared.partition(name)[0].split()[-1:]
-                return _row("".join(element), lengths[-1], _constants(source))
+                return _row("".join(element), lengths[-1], constants)
     return None
 
 
-def _row(element: str, row: str, constants: Mapping[str, str]) -> Rows | None:
-    is_sum = "+" in constants.get(row.strip(), row)
-    length = _integer(row, constants)
-    if length is None:
+def _row(element: str, row: str, constants: Mapping[str, Number]) -> Rows | None:
+    is_sum, length = "+" in row, evaluate(row, constants, {})
+    if not isinstance(length, int):
         return "padded" if is_sum else None
-    words = length * _WORDS.get(element, 1)
+    words = length * max(1, (type_size(element, {"long": 8}) or WORD) // WORD)
     # Rows that are read four words at a time are padded by four words.
     is_padded = bool(words % 2) or is_sum or (words > BANKS and 0 < words % BANKS <= 4)
     return "padded" if is_padded else "even"
-
-
-def _constants(source: str) -> Mapping[str, str]:
-    """Definitions of integer constants by name."""
-    # Few lines define constants, and the pattern is slow on long lines that do not.
-    defining = (line for line in source.split("\n") if "const" in line or "#define" in line)
-    matches = (m for line in defining for m in re.finditer(_CONSTANT, line[:_PARSED_LENGTH]))
-    pairs = ((match[1] or match[3], match[2] or match[4]) for match in matches)
-    return {name: re.sub(r"//.*|/\*.*?\*/", "", value).strip() for name, value in pairs}
-
-
-_OPERATORS: Mapping[type[ast.operator], Callable[[int, int], int]] = {
-    ast.Add: add,
-    ast.Sub: sub,
-    ast.Mult: mul,
-    ast.Div: floordiv,
-}
-_MOST_NESTED = 8
-_LARGEST_OPERAND = 2**32
-
-
-def _integer(text: str, constants: Mapping[str, str], depth: int = 0) -> int | None:
-    """The value of an integer constant as source code writes it: `TILE + 1`, `4 * WARP`."""
-
-    def value(node: ast.expr) -> int | None:
-        if isinstance(node, ast.Constant):
-            return node.value if type(node.value) is int else None
-        if isinstance(node, ast.Name):
-            return _integer(constants.get(node.id, ""), constants, depth + 1)
-        if not isinstance(node, ast.BinOp) or type(node.op) not in _OPERATORS:
-            return None
-        left, right = value(node.left), value(node.right)
-        if left is None or right is None or max(abs(left), abs(right)) > _LARGEST_OPERAND:
-            return None
-        return _OPERATORS[type(node.op)](left, right)
-
-    if depth > _MOST_NESTED or len(text) > 80:
-        return None
-    try:
-        return value(ast.parse(text.strip(), mode="eval").body)
-    except (SyntaxError, ValueError, RecursionError, MemoryError, ZeroDivisionError):
-        return None
 
 
 # --- shared memory
@@ -282,7 +231,7 @@ _CONFLICTS = (
     "bank_conflicts",
     "bank_conflicts_load",
     "bank_conflicts_store",
-    "src_shared_wavefronts_excess",
+    _EXCESS,
 )
 
 
@@ -293,7 +242,7 @@ def _rows(words: str, form: Rows, metrics: tuple[str, ...] = ()) -> Fact:
         conflicts, rows = total(view, *_CONFLICTS), shared_rows(view)
         if rows != form or not conflicts:
             return False
-        column = view.table.column("src_shared_wavefronts_excess") or {}
+        column = view.table.column(_EXCESS) or {}
         return [max(column, key=lambda address: column[address])] if any(column.values()) else True
 
     return Fact(words, test, metrics=metrics)
@@ -395,18 +344,16 @@ def atomics_compare_and_swap(view: LaunchView) -> Answer:
     return swaps >= MAJORITY * every > 0
 
 
-def _contends_in_shared(view: LaunchView, finding: RaisedFinding) -> Answer:
-    """Decided by the candidate that raised the finding; else true if there are no other atomics."""
-    if finding.variant:
-        return finding.variant in ("shared", "retries")
-    return view.count("ATOMS") > 0 and not view.count(*GLOBAL_ATOMICS)
-
-
 contention_in_shared = Fact(
     "threads contend for words of shared memory",
     metrics=("bank_conflicts_atomic",),
     opcodes=("ATOMS",),
-    of_finding=_contends_in_shared,
+    # The candidate that raised the finding decides it; else it is so if there are no other atomics.
+    of_finding=lambda view, finding: (
+        finding.variant in ("shared", "retries")
+        if finding.variant
+        else view.count("ATOMS") > 0 and not view.count(*GLOBAL_ATOMICS)
+    ),
 )
 
 retries_in_shared = Fact(
@@ -451,7 +398,7 @@ def one_update_per_thread(view: LaunchView) -> Answer:
     """By warps: no more executions than the grid has warps."""
     blocks, threads = view.launch.number("grid_size"), view.launch.number("block_size")
     executed = view.count(*GLOBAL_ATOMICS)
-    return 0 < executed <= (blocks or 0) * math.ceil((threads or 0) / _LANES)
+    return 0 < executed <= (blocks or 0) * math.ceil((threads or 0) / WARP)
 
 
 _COMBINED = ("LDS", "SHFL", "REDUX")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 
 from keet.analysis.decisions.double_precision import FULL_RATE
-from keet.analysis.facts.fact import Answer, Fact, total
+from keet.analysis.facts.fact import Answer, Fact, Test, total
 from keet.analysis.kernel.archetype import archetype_of, language_of, skipped_ahead
 from keet.analysis.kernel.library import (
     OPENACC_RUNTIME,
@@ -16,6 +16,12 @@ from keet.analysis.kernel.library import (
 )
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.limits import MAJORITY
+
+
+def _by_name(words: str, test: Test, *metrics: str) -> Fact:
+    """That the name of the kernel, of its source file or of the GPU shows it."""
+    return Fact(words, test, metrics=metrics, is_by_name=True)
+
 
 # --- library
 
@@ -27,29 +33,26 @@ def _library(words: str, *libraries: str, pattern: str = "") -> Fact:
         full = view.launch.name.full
         return launched_by(full) in libraries and bool(re.search(pattern, full.lower()))
 
-    return Fact(f"{words} (recognised by its name)", test, is_by_name=True)
+    return _by_name(f"{words} (recognised by its name)", test)
 
 
-library = Fact(
+library = _by_name(
     "the kernel belongs to {library} (recognised by its name)",
     lambda view: library_of_launch(view.launch) is not None,
-    is_by_name=True,
 )
 _CHOOSE_SHAPES = ("Thrust", "CUB", "ModernGPU")
 """Templates whose callers do not choose blocks and grids; callers of Kokkos and RAJA do."""
-library_with_function = Fact(
+library_with_function = _by_name(
     "the kernel is a template of {library} that runs a function of the program (recognised by its "
     "name)",
     lambda view: (
         launched_by(view.launch.name.full) in _CHOOSE_SHAPES
         and (users_function(view.launch.name.full) is not None or not library.test(view))
     ),
-    is_by_name=True,
 )
-library_launch = Fact(
+library_launch = _by_name(
     "{library} chooses the shape of the launch (recognised by its name)",
     lambda view: library.test(view) or library_with_function.test(view),
-    is_by_name=True,
 )
 library_product = _library(
     "the kernel is a matrix product or convolution of {library}", *("cuBLAS", "CUTLASS", "cuDNN")
@@ -74,21 +77,19 @@ library_communication = _library("the kernel exchanges data between GPUs", *("NC
 # --- framework
 
 
-triton = Fact(
+triton = _by_name(
     "the kernel is written in Triton",
     lambda view: language_of(view.launch) == "Triton",
-    is_by_name=True,
 )
 
 _CURAND = r"(?i)^(?=.*curand).*(?:init|setup|seed)"
 """`init_curand`, `setup_curand_states` in cuRAND's examples."""
-initialises_curand = Fact(
+initialises_curand = _by_name(
     "the kernel mostly initialises states of cuRAND (recognised by its name, or by the source "
     "lines of its samples)",
     lambda view: (
         skipped_ahead(view) > MAJORITY or bool(re.search(_CURAND, view.launch.name.function))
     ),
-    is_by_name=True,
 )
 SKIPS_AHEAD = (
     "Each sequence number makes curand_init skip ahead{here}: give every thread the same sequence "
@@ -96,15 +97,13 @@ SKIPS_AHEAD = (
     "states between launches."
 )
 """The remedy for whatever such a kernel is limited by."""
-openacc = Fact(
+openacc = _by_name(
     "the kernel was made from OpenACC or OpenMP code (recognised by its name)",
     lambda view: language_of(view.launch) == "OpenACC",
-    is_by_name=True,
 )
-kokkos = Fact(
+kokkos = _by_name(
     "the kernel was made from Kokkos code (recognised by its name)",
     lambda view: "Kokkos::" in view.launch.name.full,
-    is_by_name=True,
 )
 
 # --- kind of algorithm
@@ -113,10 +112,9 @@ _archetype = cached_per_view(lambda view: archetype_of(view.launch, view.opcodes
 
 
 def _looks_like(archetype: str, noun: str) -> Fact:
-    return Fact(
+    return _by_name(
         f"the kernel looks like {noun} (judged by its name and instructions)",
         lambda view: _archetype(view) == archetype,
-        is_by_name=True,
     )
 
 
@@ -137,7 +135,6 @@ def _gpu(words: str, test: Callable[[tuple[int, ...]], bool]) -> Fact:
         words,
         lambda view: bool(view.capability) and test(view.capability),
         metrics=("device_cc_major",),
-        is_by_name=True,
     )
 
 
@@ -162,9 +159,8 @@ has_double_tensor_cores = _gpu(
     lambda capability: capability in ((8, 0), (9, 0), (10, 0)),
 )
 
-slow_double = Fact(
+slow_double = _by_name(
     "the GPU's double-precision rate is a small part of its single-precision rate",
     lambda view: total(view, "device_fp32_fp64_ratio") > FULL_RATE,
-    metrics=("device_fp32_fp64_ratio",),
-    is_by_name=True,
+    "device_fp32_fp64_ratio",
 )

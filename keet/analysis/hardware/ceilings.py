@@ -31,6 +31,7 @@ from keet.analysis.parameters import Parameter
 from keet.analysis.roofline.tensor import with_real_share
 from keet.catalog import hardware_units
 from keet.evidence import Evidence
+from keet.profile import Absent
 from keet.units import Quantity
 
 NEAR_PEAK = Parameter(60.0, "percent of its peak from which a unit explains the time", "judgement")
@@ -68,9 +69,7 @@ class Ceiling(NamedTuple):
     @property
     def label(self) -> str:
         """As in a table, with the half of the pipe that is meant."""
-        stage = self.stage
-        is_half = stage is not None and stage.id in _HEAVY and self.spoken == _HEAVY[stage.id]
-        return f"{self.name} (heavy half)" if is_half else self.name
+        return f"{self.name} (heavy half)" if self.spoken in _HEAVY.values() else self.name
 
     @property
     def verb(self) -> str:
@@ -128,6 +127,17 @@ def ceiling_of_rate(  # noqa: PLR0913 - what such a ceiling is made of
         peak.rate,
     )
     return Ceiling(ceiling_id, name, kind, reached, peak.source, achieved, peak.rate, stage)
+
+
+def known_and_absent(
+    found: Iterable[tuple[str, Ceiling | Absent]],
+) -> tuple[list[Ceiling], dict[str, Absent]]:
+    """Ceilings, and by id why others are not known."""
+    rows = list(found)
+    return (
+        [each for _, each in rows if isinstance(each, Ceiling)],
+        {name: each for name, each in rows if isinstance(each, Absent)},
+    )
 
 
 # --- units
@@ -240,8 +250,12 @@ class Ceilings:
         """Whether shares are lower bounds, from counted work; see `with_units`."""
         for name, unit in _UNITS.items():
             self._add(name, _unit_ceiling(ledger, name, unit))
-        self._add_whole_sm()
-        self._add_whole_memory()
+        if "issue" not in self:  # small sets have only the share of the SM's busiest pipe
+            self._add_whole(WHOLE_SM, "compute", ledger.measured("sm_throughput_pct"), PIPES)
+        if self.unmeasured:  # others that of the busiest unit, but not that of L1 or L2
+            busy = filter(None, map(ledger.measured, _WHOLE_MEMORY))
+            busiest = max(busy, key=lambda share: float(share.value), default=None)
+            self._add_whole(WHOLE_MEMORY, "memory", busiest, (*MEMORY_UNITS, "LSU"))
         self._add_host_link()
 
     def _add(self, name: str, ceiling: Ceiling | None) -> None:
@@ -252,26 +266,13 @@ class Ceilings:
         else:
             self._by_name[name] = ceiling
 
-    def _add_whole_sm(self) -> None:
-        """For small sets, which have only the share of the SM's busiest pipe."""
-        busy = self._ledger.measured("sm_throughput_pct") if "issue" not in self else None
-        if busy is None:
-            return
-        pipes = (self._by_name[name].share for name in PIPES if name in self._by_name)
-        if max(pipes, default=0.0) < share_of(busy) - SAME_PIPE:
-            source = f"report: {busy.metric}"
-            self._add(WHOLE_SM, Ceiling("sm", WHOLE_SM, "compute", busy, source))
-
-    def _add_whole_memory(self) -> None:
-        """For sets that have the share of the busiest unit, but not that of L1 or L2."""
-        if not self.unmeasured:
-            return
-        known = filter(None, map(self._ledger.measured, _WHOLE_MEMORY))
-        busy = max(known, key=lambda each: float(each.value), default=None)
-        units = (self._by_name[each].share for each in (*MEMORY_UNITS, "LSU") if each in self)
-        if busy is not None and max(units, default=0.0) < share_of(busy) - SAME_PIPE:
-            source = f"report: {busy.metric}"
-            self._add(WHOLE_MEMORY, Ceiling("memory", WHOLE_MEMORY, "memory", busy, source))
+    def _add_whole(
+        self, name: str, kind: Kind, busy: Evidence | None, units: Iterable[str]
+    ) -> None:
+        """The share of the busiest of several units, unless one that was measured explains it."""
+        known = (self._by_name[unit].share for unit in units if unit in self._by_name)
+        if busy is not None and max(known, default=0.0) < share_of(busy) - SAME_PIPE:
+            self._add(name, Ceiling(name.lower(), name, kind, busy, f"report: {busy.metric}"))
 
     def _add_host_link(self) -> None:
         used = uses_host_link(self._ledger)
@@ -330,7 +331,8 @@ class Ceilings:
         """Bytes per second over the link to the host, in its busier direction; also known without a
         peak. None for units without a rate in the report."""
         if name == HOST_LINK and self._host:
-            return max(_host_rates(self._host), key=lambda rate: rate.value, default=None)
+            rates = filter(None, (self._host.read, self._host.written))
+            return max(rates, key=lambda rate: rate.value, default=None)
         ceiling = self._by_name.get(name)
         return ceiling.achieved if ceiling else None
 
@@ -396,18 +398,12 @@ def _host_ceiling(ledger: LaunchLedger, traffic: HostTraffic) -> Ceiling | None:
 
 def _host_stages(ledger: LaunchLedger, traffic: HostTraffic) -> tuple[UnitStage, ...]:
     """One per direction, the busier first."""
-    if traffic.peak is None:
-        return ()
-    found = []
+    stages = []
     for unit_id, rate in (("host_reads", traffic.read), ("host_writes", traffic.written)):
-        if rate is not None:
-            label = hardware_units()[unit_id].label
-            share = Quantity(100 * rate.value / traffic.peak.rate.value, "%")
+        if traffic.peak is not None and rate is not None:
+            label, peak = hardware_units()[unit_id].label, traffic.peak.rate
+            share = Quantity(100 * rate.value / peak.value, "%")
             name = f"host_link.{unit_id}.reached"
-            busy = ledger.derived(name, share, f"{label} busy", rate, traffic.peak.rate)
-            found.append(UnitStage(unit_id, label, busy))
-    return tuple(sorted(found, key=lambda stage: -stage.busy.value))
-
-
-def _host_rates(traffic: HostTraffic) -> Iterable[Evidence]:
-    return (rate for rate in (traffic.read, traffic.written) if rate is not None)
+            busy = ledger.derived(name, share, f"{label} busy", rate, peak)
+            stages.append(UnitStage(unit_id, label, busy))
+    return tuple(sorted(stages, key=lambda stage: -stage.busy.value))

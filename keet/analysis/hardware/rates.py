@@ -66,16 +66,9 @@ OTHER_FILLS_SHARE = Parameter(
 OTHER_FILLS_BYTES = Parameter(40e3, "bytes per launch that other units fill", "judgement")
 
 _PCIE = {
-    "6.0": "3.0",
-    "6.1": "3.0",
-    "7.0": "3.0",
-    "7.5": "3.0",
-    "8.0": "4.0",
-    "8.6": "4.0",
-    "8.9": "4.0",
-    "9.0": "5.0",
-    "10.0": "5.0",
-    "12.0": "5.0",
+    **dict.fromkeys(("6.0", "6.1", "7.0", "7.5"), "3.0"),
+    **dict.fromkeys(("8.0", "8.6", "8.9"), "4.0"),
+    **dict.fromkeys(("9.0", "10.0", "12.0"), "5.0"),
 }
 """PCIe generation by compute capability, from NVIDIA's data sheets."""
 _PCIE_RATE = {"3.0": 15.754e9, "4.0": 31.508e9, "5.0": 63.015e9}
@@ -127,11 +120,9 @@ def host_traffic(ledger: LaunchLedger) -> HostTraffic:
     """For a launch that uses the link."""
     read, written = ledger.measured(_READ), first(ledger, *_WRITTEN)
     together = ledger.measured(_ALL) if read is None else None
-    if together is not None:
-        read, written = together, None
     label = "read from host memory"
     if together is not None:
-        label = "read from and written to host memory"
+        read, written, label = together, None, "read from and written to host memory"
     return HostTraffic(
         _rate(ledger, "host_link.read", label, _filled(ledger) if read is None else read),
         _rate(ledger, "host_link.written", "written to host memory", written),
@@ -171,16 +162,13 @@ def _rate(ledger: LaunchLedger, name: str, label: str, sectors: Evidence | None)
 def _peak(ledger: LaunchLedger) -> Peak | None:
     """The fastest link that the GPU supports: the slot may have fewer lanes or be older."""
     coupled = ledger.launch.get("c2c_present")
-    if coupled is not None and coupled.value:
-        return _assumed(ledger, _C2C_RATE, "NVLink-C2C")
     generation = _PCIE.get(ledger.launch.device.compute_capability or "")
-    if generation is None:
+    if coupled is not None and coupled.value:
+        rate, link = _C2C_RATE, "NVLink-C2C"
+    elif generation is not None:
+        rate, link = _PCIE_RATE[generation], f"PCIe {generation} x16"
+    else:
         return None
-    return _assumed(ledger, _PCIE_RATE[generation], f"PCIe {generation} x16")
-
-
-def _assumed(ledger: LaunchLedger, rate: float, link: str) -> Peak:
-    quantity = Quantity(rate, "byte/s")
     label = f"peak of {link} per direction (assumed)"
-    evidence = ledger.derived("host_link.peak", quantity, label)
+    evidence = ledger.derived("host_link.peak", Quantity(rate, "byte/s"), label)
     return Peak(evidence, f"documentation: {link}, assumed; the slot may be slower")

@@ -108,30 +108,31 @@ def _issue_slots(ledger: LaunchLedger, unit: HardwareUnit) -> UnitStage | None:
         found = _issuing_while_active(ledger) or _issued_while_active(ledger)
     if found is None:
         return None
-    label = f"{unit.label} busy{_IF_ACTIVE if found.at_most else ''}"
-    busy = ledger.derived("issue_slots_used", found.share, label, *found.sources)
-    return UnitStage("issue_slots", unit.label, busy, at_most=found.at_most)
+    label = f"{unit.label} busy{_IF_ACTIVE if found.is_assumed else ''}"
+    share = Quantity(found.percent, "%")
+    busy = ledger.derived("issue_slots_used", share, label, *found.sources)
+    return UnitStage("issue_slots", unit.label, busy, at_most=found.is_assumed)
 
 
-class _Computed(NamedTuple):
-    share: Quantity
+class _Share(NamedTuple):
+    percent: float
     sources: tuple[Evidence, ...]
-    at_most: bool = False
+    is_assumed: bool = False
 
 
 _IF_ACTIVE = ", if the SMs are always active"
 
 
-def _issued_per_slot(ledger: LaunchLedger) -> _Computed | None:
+def _issued_per_slot(ledger: LaunchLedger) -> _Share | None:
     """From counts, which printed pages do not round."""
     issued = ledger.measured("inst_issued_total")
     slots = ledger.measured("smsp_elapsed_cycles_total")
     if issued is None or slots is None or not slots.value:
         return None
-    return _Computed(Quantity(100 * issued.value / slots.value, "%"), (issued, slots))
+    return _Share(100 * issued.value / slots.value, (issued, slots))
 
 
-def _issuing_while_active(ledger: LaunchLedger) -> _Computed | None:
+def _issuing_while_active(ledger: LaunchLedger) -> _Share | None:
     """From the cycles in which a scheduler issued, whether one instruction or two."""
     issuing = ledger.measured("one_or_more_eligible_pct")
     rates = ledger.measured("ipc_executed_elapsed"), ledger.measured("ipc_executed_active")
@@ -139,37 +140,37 @@ def _issuing_while_active(ledger: LaunchLedger) -> _Computed | None:
     if issuing is None or elapsed is None or active is None or not active.value:
         return None
     share = float(issuing.value) * min(1.0, float(elapsed.value) / float(active.value))
-    return _Computed(Quantity(share, "%"), (issuing, elapsed, active))
+    return _Share(share, (issuing, elapsed, active))
 
 
 _PRINTED_DECIMALS = 2
 """For a rounded rate on a printed page: 0.03 instructions per cycle may be 0.025 or 0.035."""
 
 
-def _executed_per_cycle(ledger: LaunchLedger) -> _Computed | None:
+def _executed_per_cycle(ledger: LaunchLedger) -> _Share | None:
     rate = ledger.measured("ipc_executed_elapsed")
     if rate is None:
         return None
     share = 100 * float(rate.value) / SCHEDULERS
     if rate.value == round(rate.value, _PRINTED_DECIMALS):  # 0.01 per cycle is 0.25 % of the slots
         share = round(share, 1)
-    return _Computed(Quantity(share, "%"), (rate,))
+    return _Share(share, (rate,))
 
 
-def _executed_per_slot(ledger: LaunchLedger) -> _Computed | None:
+def _executed_per_slot(ledger: LaunchLedger) -> _Share | None:
     """From the instructions that the source counters count, and the elapsed cycles."""
     executed, elapsed = ledger.measured("inst_executed"), ledger.measured("elapsed_cycles")
     sms = ledger.launch.device.sm_count
     if executed is None or elapsed is None or not elapsed.value or not sms:
         return None
     share = 100 * float(executed.value) / (SCHEDULERS * sms * float(elapsed.value))
-    return _Computed(Quantity(share, "%"), (executed, elapsed))
+    return _Share(share, (executed, elapsed))
 
 
 _ACTIVE_SHARE = "sm__issue_active.avg.pct_of_peak_sustained_active"
 
 
-def _issued_while_active(ledger: LaunchLedger) -> _Computed | None:
+def _issued_while_active(ledger: LaunchLedger) -> _Share | None:
     """From the share of the active cycles. SMs without a block are not active; other idle time is
     not known here."""
     shares = (
@@ -180,8 +181,7 @@ def _issued_while_active(ledger: LaunchLedger) -> _Computed | None:
     share, active = next(filter(None, shares), None), _active_part(ledger)
     if share is None or active is None:
         return None
-    busy = Quantity(float(share.value) * active.part, "%")
-    return _Computed(busy, (share, *active.sources), active.is_assumed)
+    return _Share(float(share.value) * active.part, (share, *active.sources), active.is_assumed)
 
 
 class _ActivePart(NamedTuple):
@@ -337,19 +337,16 @@ def _unseen(
     if name == "L2" and exists_on(_FABRIC, ledger.launch.device.compute_capability):
         label = hardware_units()["l2_fabric"].label
         return UnitStage("l2_fabric", label, whole.busy, inferred=True)
-    if half := next((stage for stage in stages if _counts_twice(stage, whole)), None):
-        return half._replace(busy=whole.busy, inferred=True)
+    for stage in stages:
+        distance = abs(2 * stage.busy.value - whole.busy.value)
+        if stage.id in _TWICE and distance <= (1 - SAME_STAGE) * whole.busy.value:
+            return stage._replace(busy=whole.busy, inferred=True)
     return whole._replace(label=f"the busiest stage of {name}", inferred=True)
 
 
 _TWICE = ("l1_to_l2", "l1_data_stage")
 """Stages of L1 that ncu counts twice in L1's throughput: their own shares are of twice the peak.
 Seen in reports of 7.0, 7.5, 8.6, 8.9 and 12.0 (the data stage on 7.5 only), not of 9.0."""
-
-
-def _counts_twice(stage: UnitStage, whole: UnitStage) -> bool:
-    distance = abs(2 * stage.busy.value - whole.busy.value)
-    return stage.id in _TWICE and distance <= (1 - SAME_STAGE) * whole.busy.value
 
 
 _SHARE = "pmsampling:{}.avg.pct_of_peak_sustained_elapsed"
@@ -366,22 +363,16 @@ _SAMPLED = {
 
 def sampled_stages(ledger: LaunchLedger) -> Iterator[tuple[str, UnitStage]]:
     """Units with the stage that was sampled; nothing where the samples do not fit the launch."""
-    duration = ledger.measured("duration")
-    if duration is None or not duration.value or not _fits(ledger):
-        return
     for unit, (stage_id, name) in _SAMPLED.items():
         label = hardware_units()[stage_id].label
-        share = _over_time(ledger, _SHARE.format(name), f"{label} busy, by PM sampling", duration)
+        share = _over_time(ledger, _SHARE.format(name), f"{label} busy, by PM sampling")
         if share is not None:
             yield unit, UnitStage(stage_id, label, share)
 
 
 def sampled_dram(ledger: LaunchLedger) -> float:
     """The least share of its peak that DRAM was busy for, 0 to 1; 0: not known."""
-    duration = ledger.measured("duration")
-    if duration is None or not duration.value or not _fits(ledger):
-        return 0.0
-    share = _over_time(ledger, _SHARE.format("dramc__throughput"), "DRAM busy at least", duration)
+    share = _over_time(ledger, _SHARE.format("dramc__throughput"), "DRAM busy at least")
     return float(share.value) / 100 if share else 0.0
 
 
@@ -392,7 +383,11 @@ def _fits(ledger: LaunchLedger) -> bool:
     return bool(active and elapsed and 0 < active.value <= SIMILAR * elapsed.value)
 
 
-def _over_time(ledger: LaunchLedger, name: str, label: str, duration: Evidence) -> Evidence | None:
+def _over_time(ledger: LaunchLedger, name: str, label: str) -> Evidence | None:
+    """The sum of the samples over the launch's duration."""
+    duration = ledger.measured("duration")
+    if duration is None or not duration.value or not _fits(ledger):
+        return None
     found = ledger.launch.instances(name)
     samples = list(found.measured()) if found is not None else []
     times = [at for at, _ in samples if isinstance(at, int)]  # in nanoseconds

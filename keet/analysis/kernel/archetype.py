@@ -10,11 +10,13 @@ by a matrix per digit of the number, which takes far longer than the random numb
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
+from keet.analysis.kernel.inactive_threads import WARP
 from keet.analysis.kernel.library import is_of_toolkit
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.parameters import Parameter
@@ -61,81 +63,44 @@ def _multiplies(opcodes: Opcodes) -> bool:
 
 class _Kind(NamedTuple):
     archetype: str
-    words: tuple[str, ...]
+    words: str
     """Parts of names; `_` stands for the end of a word."""
     test: Callable[[Opcodes], bool]
+
+
+def _has(share: Callable[[Opcodes], float]) -> Callable[[Opcodes], bool]:
+    return lambda opcodes: share(opcodes) > 0
 
 
 _KINDS = (
     _Kind(
         "attention",
-        ("attention", "attn", "fmha", "sdpa", "flash_fwd", "flash_bwd"),
-        lambda ops: _multiplies(ops) and _exponent(ops) > 0,
+        "attention attn fmha sdpa flash_fwd flash_bwd",
+        lambda opcodes: _multiplies(opcodes) and _exponent(opcodes) > 0,
     ),
-    _Kind(
-        "sparse",
-        ("spmv", "spmm", "csr", "ellpack", "_ell_", "sparse", "bsr"),
-        lambda ops: _loads(ops) > 0,
-    ),
+    _Kind("sparse", "spmv spmm csr ellpack _ell_ sparse bsr", _has(_loads)),
     _Kind(
         "gemm",
-        (
-            *("gemm", "gemv", "matmul", "mat_mul", "matrixmult", "matrix_mult", "wmma"),
-            *("_mm_", "_linear_", "_dense_"),
-        ),
+        "gemm gemv matmul mat_mul matrixmult matrix_mult wmma _mm_ _linear_ _dense_",
         _multiplies,
     ),
-    _Kind(
-        "convolution",
-        ("conv_", "conv1", "conv2", "conv3", "convol", "fprop", "dgrad", "wgrad"),
-        _multiplies,
-    ),
-    _Kind(
-        "sort",
-        ("sort", "radix", "bitonic", "merge"),
-        lambda ops: _compare(ops) > 0,
-    ),
-    _Kind(
-        "scan",
-        ("scan", "prefix", "cumsum"),
-        lambda ops: _exchange(ops) > 0,
-    ),
-    _Kind(
-        "histogram",
-        ("hist", "bincount", "count", "tally"),
-        lambda ops: _atomic(ops) > 0,
-    ),
+    _Kind("convolution", "conv_ conv1 conv2 conv3 convol fprop dgrad wgrad", _multiplies),
+    _Kind("sort", "sort radix bitonic merge", _has(_compare)),
+    _Kind("scan", "scan prefix cumsum", _has(_exchange)),
+    _Kind("histogram", "hist bincount count tally", _has(_atomic)),
     _Kind(
         "normalisation",
-        (
-            *("softmax", "layernorm", "layer_norm", "rmsnorm", "rms_norm", "batchnorm"),
-            *("batch_norm", "normalise", "normalize"),
-        ),
-        lambda ops: _exponent(ops) > 0,
+        "softmax layernorm layer_norm rmsnorm rms_norm batchnorm batch_norm normalise normalize",
+        _has(_exponent),
     ),
-    _Kind(
-        "reduction",
-        ("reduc", "_sum_", "dot_", "norm", "total", "argmax", "argmin"),
-        lambda ops: _exchange(ops) > 0,
-    ),
+    _Kind("reduction", "reduc _sum_ dot_ norm total argmax argmin", _has(_exchange)),
     _Kind(
         "stencil",
-        (
-            *("stencil", "jacobi", "laplac", "heat", "diffus", "smooth", "blur", "relax"),
-            *("tendenc", "advect"),
-        ),
-        lambda ops: _loads(ops) > 0,
+        "stencil jacobi laplac heat diffus smooth blur relax tendenc advect",
+        _has(_loads),
     ),
-    _Kind(
-        "transpose",
-        ("transpos", "permute", "flip"),
-        lambda ops: _loads(ops) > 0,
-    ),
-    _Kind(
-        "gather",
-        ("gather", "lookup", "embedding", "index_select"),
-        lambda ops: _loads(ops) > 0,
-    ),
+    _Kind("transpose", "transpos permute flip", _has(_loads)),
+    _Kind("gather", "gather lookup embedding index_select", _has(_loads)),
 )
 """Kinds in order: the first whose name and instructions fit. Without instructions, the name
 decides."""
@@ -150,7 +115,7 @@ def archetype_of(launch: Launch, opcodes: Opcodes) -> str | None:
     """`None` if neither the name nor the instructions suggest a kind."""
     name = _words(launch.name.function or launch.name.full)
     for kind in _KINDS:
-        if any(word in name for word in kind.words) and (not opcodes or kind.test(opcodes)):
+        if any(word in name for word in kind.words.split()) and (not opcodes or kind.test(opcodes)):
             return kind.archetype
     return "elementwise" if _is_elementwise(launch, opcodes) else None
 
@@ -168,7 +133,7 @@ def _is_elementwise(launch: Launch, opcodes: Opcodes) -> bool:
         return False
     if any(opcodes.get(name) for name in _NOT_ELEMENTWISE) or not opcodes.get("STG"):
         return False
-    warps = grid[0] * grid[1] * grid[2] * -(-block[0] * block[1] * block[2] // 32)
+    warps = math.prod(grid) * math.ceil(math.prod(block) / WARP)
     return warps > 0 and sum(opcodes.values()) / warps <= ELEMENTWISE_LENGTH
 
 

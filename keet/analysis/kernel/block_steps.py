@@ -64,7 +64,12 @@ def block_steps(view: LaunchView) -> BlockSteps | None:
     if code is None or not block or block <= WARP:
         return None
     program, warps = code.program, math.ceil(block / WARP)
-    fewest = min(1.0, _warps_per_item(view, warps) / warps)
+    fewest = 1 / warps
+    grid, sms, blocks = view.value("grid_size"), view.launch.device.sm_count, resident_blocks(view)
+    if grid and sms and blocks is not None:  # an item has as many warps as keep the SMs as full
+        needed = float(blocks.resident.value) * warps * sms / grid
+        fewest = min(1.0, max(1.0, needed) / warps)
+
     stretches = _stretches(view)
     steps = [each for each in stretches if max(each.part, fewest) < 1]
     if not steps:
@@ -136,6 +141,10 @@ class _Path(NamedTuple):
     """The value under which they run, in this block."""
     is_true: bool
 
+    def is_opposite(self, other: _Path) -> bool:
+        is_same = self.predicate is not None and self.predicate == other.predicate
+        return is_same and self.is_true is not other.is_true
+
 
 class _WorkingThreads:
     """The threads of a block that have work between two barriers."""
@@ -171,7 +180,7 @@ class _WorkingThreads:
         for path in sorted(lanes, key=lambda each: -lanes[each]):
             if part >= 1 or (part and lanes[path] < NEGLIGIBLE):
                 break
-            if all(_opposite(path, other) or path.block not in near for other, near in taken):
+            if all(path.is_opposite(other) or path.block not in near for other, near in taken):
                 part += lanes[path]
                 taken.append((path, self._in_a_row(path.block)))
         return min(1.0, part)
@@ -248,11 +257,6 @@ class _WorkingThreads:
         return found
 
 
-def _opposite(one: _Path, other: _Path) -> bool:
-    is_same = one.predicate is not None and one.predicate == other.predicate
-    return is_same and one.is_true is not other.is_true
-
-
 def _own_values(view: LaunchView, program: SassProgram) -> set[int]:
     """Loads of what the same threads store: they have the value. What one thread stores for others
     is loaded by more threads than store it."""
@@ -271,12 +275,3 @@ def _own_values(view: LaunchView, program: SassProgram) -> set[int]:
         if program.code[at].opcode == "LDS"
         and threads.get(program.code[at].address, 0) <= stored[place]
     }
-
-
-def _warps_per_item(view: LaunchView, warps: int) -> float:
-    """Warps that an item has to have so that as many of them are resident as now: 1 if the grid has
-    enough items."""
-    grid, sms, blocks = view.value("grid_size"), view.launch.device.sm_count, resident_blocks(view)
-    if not grid or not sms or blocks is None:
-        return 1.0
-    return max(1.0, float((blocks.given or blocks.fit).value) * warps * sms / grid)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import NamedTuple
 
+from keet.analysis.kernel.inactive_threads import launched_warps
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.parameters import Parameter
 from keet.analysis.roofline.memory import dram_ceiling
@@ -33,7 +34,6 @@ LONG_WAIT = Parameter(
 
 _LOADS = GLOBAL_LOADS | {"LDGSTS"}
 """Not bulk copies, whose size the instruction does not show."""
-_WARP = 32
 
 
 class BytesInFlight(NamedTuple):
@@ -78,43 +78,33 @@ def bytes_in_flight(view: LaunchView) -> BytesInFlight | None:
     executed = sum(part * counts[position] for position, part in parts.items())
     waits = spread * executed / max(1, counts[0])
     label = "bytes per SM that loads have requested at a time"
-    amount = Quantity(max(per_wait * float(warps.value), _least(view)), "byte")
+    duration, sms = view.value("duration") or 0.0, view.launch.device.sm_count or 1
+    # As many bytes arrive in the time of a load: loads whose results are waited for one by one may
+    # have been issued together.
+    least = (code.l2_read_bytes or 0) / duration / sms * LOAD_NS if duration else 0.0
+    amount = Quantity(max(per_wait * float(warps.value), least), "byte")
+
     held = view.ledger.derived("bytes_in_flight", amount, label, warps, read)
     per_thread = average * sum(
         counts[position] * code.program.code[position].width
         for position in code.program.ran
         if code.program.code[position].opcode in _LOADS
     )
-    unqueued = _unqueued(view, average * float(warps.value))
+    # The warps of all SMs wait for a share of the launch's time.
+    share = view.stalls.get("long_scoreboard", 0.0)
+    wait = share * duration * sms * (average * float(warps.value))
+    unqueued = min(1.0, LONG_WAIT * LOAD_NS / wait) if wait else 1.0
     return BytesInFlight(held, needed, waits, per_thread, unqueued)
 
 
 def unqueued_share(view: LaunchView) -> float:
     """Share of the launch's time that its warps need for their round trips to memory, one after the
     other, if no load waits in a queue and none hits L1, 0 to 1; 0: not known."""
-    flight, duration = bytes_in_flight(view), view.value("duration")
-    grid, block = view.value("grid_size"), view.value("block_size")
+    flight, duration, warps = bytes_in_flight(view), view.value("duration"), launched_warps(view)
     held, sms = view.value("achieved_warps_per_sm"), view.launch.device.sm_count
-    if flight is None or not duration or not grid or not block or not held or not sms:
+    if flight is None or not duration or not warps or not held or not sms:
         return 0.0
-    rounds = max(1.0, grid * -(-block // _WARP) / (held * sms))
-    return min(1.0, rounds * flight.waits * LOAD_NS / duration)
-
-
-def _least(view: LaunchView) -> float:
-    """As many bytes arrive in the time of a load: loads whose results are waited for one by one may
-    have been issued together."""
-    read = (view.code.l2_read_bytes or 0) if view.code else 0
-    duration, sms = view.value("duration"), view.launch.device.sm_count
-    return read / duration / sms * LOAD_NS if duration and sms else 0.0
-
-
-def _unqueued(view: LaunchView, warps_per_wait: float) -> float:
-    """By the time of a wait: the warps of all SMs wait for a share of the launch's time."""
-    duration, sms = view.value("duration"), view.launch.device.sm_count or 1
-    share = view.stalls.get("long_scoreboard", 0.0)
-    wait = share * (duration or 0.0) * sms * warps_per_wait
-    return min(1.0, LONG_WAIT * LOAD_NS / wait) if wait else 1.0
+    return min(1.0, max(1.0, warps / (held * sms)) * flight.waits * LOAD_NS / duration)
 
 
 def _waiting(view: LaunchView) -> dict[int, float]:

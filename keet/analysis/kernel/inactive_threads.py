@@ -16,6 +16,7 @@ from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.limits import MAJORITY
 from keet.analysis.parameters import Parameter
 from keet.evidence import Evidence, Sentence, constant
+from keet.units import Quantity
 
 if TYPE_CHECKING:
     from keet.analysis.sass.analyses.blame import BarrierWait
@@ -38,18 +39,36 @@ class InactiveThreads(NamedTuple):
 
     @property
     def cause(self) -> Cause:
-        shares: dict[Cause, float] = {
-            "block_size": self.block_size,
-            "outside": self.outside,
-            "paths": self.paths,
-        }
-        return max(shares, key=lambda each: shares[each])
+        """The largest."""
+        causes: tuple[Cause, ...] = ("block_size", "outside", "paths")
+        return max(causes, key=lambda each: float(getattr(self, each)))
 
 
 def filled_lanes(view: LaunchView) -> float | None:
     """Share of the lanes of a block's warps that have a thread, 0 to 1, by the launch shape."""
     block = view.value("block_size")
     return block / (WARP * math.ceil(block / WARP)) if block and block > 0 else None
+
+
+def warps_of_block(view: LaunchView) -> int | None:
+    block = view.value("block_size")
+    return math.ceil(block / WARP) if block else None
+
+
+def launched_warps(view: LaunchView) -> float | None:
+    """Of the whole grid; None where the report does not have its size."""
+    grid, warps = view.value("grid_size"), warps_of_block(view)
+    return grid * warps if grid and warps else None
+
+
+def per_warp(
+    view: LaunchView, name: str, label: str, amount: float, *sources: Evidence
+) -> Evidence | None:
+    """An amount of the launch, of each of its warps on average."""
+    grid, block, warps = view.get("grid_size"), view.get("block_size"), launched_warps(view)
+    if grid is None or block is None or warps is None:
+        return None
+    return view.ledger.derived(name, Quantity(amount / warps, ""), label, *sources, grid, block)
 
 
 class EmptyLanes(NamedTuple):
@@ -124,7 +143,11 @@ def _outside(view: LaunchView, launched: float) -> tuple[float, int | None] | No
         if address > end:
             off = launched - threads.get(address, 0) / count
             lost += count * (left if off > left else max(0.0, off))
-    return lost / sum(executed.values()), _check(entry, lanes, launched - left / 2)
+    # The check is the last instruction before the code that runs with few threads.
+    few = len(entry)
+    while few and lanes[entry[few - 1]] <= launched - left / 2:
+        few -= 1
+    return lost / sum(executed.values()), entry[few - 1] if 0 < few < len(entry) else None
 
 
 def _entry(view: LaunchView, executed: Mapping[int, int]) -> list[int]:
@@ -146,14 +169,6 @@ def _entry(view: LaunchView, executed: Mapping[int, int]) -> list[int]:
     return found
 
 
-def _check(entry: list[int], lanes: Mapping[int, float], least: float) -> int | None:
-    """The last instruction before the code that runs with few threads."""
-    few = len(entry)
-    while few and lanes[entry[few - 1]] <= least:
-        few -= 1
-    return entry[few - 1] if 0 < few < len(entry) else None
-
-
 @cached_per_view
 def waits_at_barriers(view: LaunchView) -> list[BarrierWait]:
     """Sorted by samples; none if the report does not show them."""
@@ -162,8 +177,7 @@ def waits_at_barriers(view: LaunchView) -> list[BarrierWait]:
         return []
     from keet.analysis.sass.analyses.blame import barrier_waits
 
-    warps = -(-block[0] * block[1] * block[2] // WARP)
-    return barrier_waits(code.program, code.stalls, warps)
+    return barrier_waits(code.program, code.stalls, math.ceil(math.prod(block) / WARP))
 
 
 def few_work(view: LaunchView) -> bool:

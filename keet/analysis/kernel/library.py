@@ -147,16 +147,13 @@ def users_function(name: str) -> str | None:
     if launched_by(name) not in _RUN_FUNCTIONS:
         return None
     known = {*_NAMESPACES, *(first for first, _ in _NESTED)}
-    if name.startswith("_Z"):
-        return "a lambda" if any(first not in known for first in _mangled_lambdas(name)) else None
-    return next(_functions_in(name, known), None)
-
-
-def _mangled_lambdas(name: str) -> Iterator[str]:
-    """Of template arguments that are lambdas, the function or the first namespace that they are in:
-    `main` of `ParallelForIZ4mainEUlRKiE_`."""
-    for match in re.finditer(r"[IJ]Z(?:NK?)?(\d{1,3})(?=\w*?EUl)", name):
-        yield name[match.end() : match.end() + int(match[1])]
+    if not name.startswith("_Z"):
+        return next(_functions_in(name, known), None)
+    # Template arguments that are lambdas name the function or the first namespace that they are in:
+    # `main` of `ParallelForIZ4mainEUlRKiE_`.
+    lambdas = re.finditer(r"[IJ]Z(?:NK?)?(\d{1,3})(?=\w*?EUl)", name)
+    around = (name[each.end() : each.end() + int(each[1])] for each in lambdas)
+    return "a lambda" if any(first not in known for first in around) else None
 
 
 @lru_cache(maxsize=4096)
@@ -253,18 +250,9 @@ _PLAIN = (
     r"|[\s*&]|\.\.\.)*"
 )
 """Types of the language, and ncu's names for parameters of templates."""
-_NOT_OWN = (
-    "std",
-    "cuda",
-    "nv",
-    "c10",
-    "cooperative_groups",
-    "__gnu_cxx",
-    "nvcuda",
-    "cute",
-    "camp",
-    "desul",
-)
+_NOT_OWN = frozenset(
+    ("std", "cuda", "nv", "c10", "cooperative_groups", "__gnu_cxx", "nvcuda", "cute")
+) | {"camp", "desul"}
 """Namespaces that are nobody's own, besides those of the libraries."""
 _DEEPEST_TEMPLATE = 40
 """Levels of template arguments."""

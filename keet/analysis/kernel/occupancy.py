@@ -25,13 +25,9 @@ from keet.profile import Absent, Launch, Workload
 
 _REGISTER_UNIT = 256
 _WARPS_AT_A_TIME = 4
-LIMIT_NAMES = {
-    "registers": "registers",
-    "shared": "shared memory",
-    "warps": "block size",
-    "blocks": "block slots",
-    "barriers": "barriers",
-}
+LIMIT_NAMES = dict(
+    zip(("registers", "shared", "warps", "blocks", "barriers"), (*BLOCK_LIMITS, "barriers"))
+)
 """Names of the fields of `Limits` in texts."""
 _DIFFERS = Absent(
     "keet's arithmetic does not give the report's own block limits here, so that a what-if would "

@@ -142,30 +142,26 @@ def less_work_likelihood(view: LaunchView) -> float:
 def _left_by_pipes(view: LaunchView) -> float | None:
     """The same where instructions were not counted, for matrix products from tiles in shared
     memory: what the arithmetic pipes do not take of the issue slots are mostly loads."""
-    if (
-        not looks_like_gemm.test(view)
-        or not uses_shared.test(view)
-        or view.ceilings.share("tensor")
-    ):
+    share = view.ceilings.share
+    if not looks_like_gemm.test(view) or not uses_shared.test(view) or share("tensor"):
         return None
-    issue, fma = view.ceilings.share("issue"), view.ceilings.share("FMA")
+    issue, fma = share("issue"), share("FMA")
     if not issue or not fma:
         return None
     value = min(1.0, fma / issue)
-    loads = 1 - value - (view.ceilings.share("ALU") or 0.0) / issue
+    loads = 1 - value - (share("ALU") or 0.0) / issue
     return min(1.0, LOADS_OF_TILES * value / loads) if loads > 0 else None
 
 
 def _width(view: LaunchView, *opcodes: str) -> float:
     """Bytes per thread of these loads, on average; a word if there are none."""
-    program = view.code.program if view.code else None
-    loads = [
-        (program.code[position].width, program.counts[position])
-        for position in (program.ran if program else ())
-        if program and program.code[position].opcode in opcodes
-    ]
-    every = sum(count for _, count in loads)
-    return sum(width * count for width, count in loads) / every if every else _WORD
+    if view.code is None:
+        return _WORD
+    program = view.code.program
+    loads = [at for at in program.ran if program.code[at].opcode in opcodes]
+    every = sum(program.counts[at] for at in loads)
+    moved = sum(program.code[at].width * program.counts[at] for at in loads)
+    return moved / every if every else _WORD
 
 
 def mostly_hits(view: LaunchView) -> bool:
@@ -174,9 +170,9 @@ def mostly_hits(view: LaunchView) -> bool:
     if hits is None or misses is None or hits <= 0 or misses < 0:
         return False
     shared = view.value("shared_load_wavefronts") or 0
-    return hits / (hits + misses) >= MOSTLY_HITS and shared < (
-        view.value("global_load_requests") or 0
-    )
+    if hits / (hits + misses) < MOSTLY_HITS:
+        return False
+    return shared < (view.value("global_load_requests") or 0)
 
 
 _EXCHANGE = (*LOADS, "STS", "BAR")
@@ -194,7 +190,9 @@ def tiled(view: LaunchView, model: TimeModel, beside: float, left: float) -> Eff
         loads = part_of(view, *LOADS)
         removed = (1 - left) * loads + others * max(0.0, beside - loads)
         units = dict.fromkeys(("issue", "ALU"), 1 - removed)
-        units["FMA"] = 1 - others * _integer_part(view)
+        # Integer multiplications on the FMA pipe are of indices, where floats are the data.
+        integers, floats = part_of(view, *_INTEGER_PRODUCTS), part_of(view, *SINGLE | HALF)
+        units["FMA"] = 1 - others * (integers / (integers + floats) if floats else 0.0)
     units["ADU"] = units["issue"]
     units |= dict.fromkeys(("L1", "LSU"), left)
     return Effect(units, every_wait=1 - others * model.pressure**SHARPNESS)
@@ -209,13 +207,6 @@ def part_of_memory(view: LaunchView, is_own: Callable[[int], bool]) -> float:
     every = [each for each in program.ran if program.code[each].memory is not None]
     own = view.code.share(each for each in every if is_own(each))
     return own / view.code.share(every) if own else 0.0
-
-
-def _integer_part(view: LaunchView) -> float:
-    """Share of the FMA pipe's instructions that are integer multiplications, 0 to 1: of indices,
-    where floats are the data."""
-    integers, floats = part_of(view, *_INTEGER_PRODUCTS), part_of(view, *SINGLE | HALF)
-    return integers / (integers + floats) if floats else 0.0
 
 
 def _with_code(view: LaunchView, of_loads: float, of_others: float) -> dict[str, float]:

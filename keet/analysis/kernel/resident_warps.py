@@ -13,10 +13,11 @@ same.
 from __future__ import annotations
 
 import math
-from typing import Literal, NamedTuple
+from collections.abc import Callable
+from typing import Literal, NamedTuple, TypeVar
 
 from keet.analysis.hardware.stages import SCHEDULERS
-from keet.analysis.kernel.inactive_threads import WARP
+from keet.analysis.kernel.inactive_threads import launched_warps, per_warp, warps_of_block
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.limits import FEW, LEAST_KERNEL_NS, MAJORITY, SHORT_KERNEL_NS
 from keet.analysis.parameters import Parameter
@@ -208,15 +209,11 @@ NO_WORK = Parameter(4, "instructions per warp below which a kernel does no work"
 
 def instructions_per_warp(view: LaunchView) -> Evidence | None:
     """From the count of executed instructions; else from the used issue slots."""
-    grid, block = view.get("grid_size"), view.get("block_size")
-    if grid is None or block is None or grid.value <= 0 or block.value <= 0:
+    if launched_warps(view) is None:
         return None
     executed = view.get("inst_executed") or _issued(view)
-    if executed is None:
-        return None
-    warps = float(grid.value) * -(-float(block.value) // WARP)
-    each = Quantity(float(executed.value) / warps, "")
-    return view.ledger.derived(PER_WARP, each, "instructions per warp", executed, grid, block)
+    label = "instructions per warp"
+    return executed and per_warp(view, PER_WARP, label, float(executed.value), executed)
 
 
 def does_nothing(view: LaunchView) -> bool:
@@ -240,11 +237,11 @@ def _issued(view: LaunchView) -> Evidence | None:
 def _alive(view: LaunchView) -> float:
     """Resident warps over those that the blocks of an SM start with: warps without work exit. The
     last one is left out of both, since other blocks can't share its work."""
-    alive, block = view.value("achieved_warps_per_sm"), view.value("block_size")
+    alive, warps = view.value("achieved_warps_per_sm"), warps_of_block(view)
     grid, sms = view.value("grid_size"), view.launch.device.sm_count
-    if not alive or not block or not grid or not sms:
+    if not alive or not warps or not grid or not sms:
         return 1.0
-    resident = -(-block // WARP) * -(-grid // sms)
+    resident = warps * -(-grid // sms)
     if grid > sms or resident <= 1 or _in_longest_loop(view) > grid:
         return 1.0
     return min(1.0, max(0.0, alive - 1) / (resident - 1))
@@ -370,32 +367,20 @@ class IdleWarps(NamedTuple):
 @cached_per_view
 def idle_warps(view: LaunchView) -> IdleWarps | None:
     """None if every warp may access memory, or the report does not say."""
-    grid, block = view.get("grid_size"), view.get("block_size")
-    accesses = _accesses(view)
+    warps, accesses = launched_warps(view), _accesses(view)
     counted = view.get("inst_by_opcode") or view.get("global_store_requests")
     label = "of the warps access no memory"
     if accesses is None:
         accesses, counted = _sent_to_l2(view), view.get("l1_to_crossbar_pct")
         label = "of the warps send nothing to L2, neither a store nor a load"
-    if grid is None or block is None or not grid.value or not block.value or accesses is None:
+    if warps is None or accesses is None:
         return None
-    warps = float(grid.value) * -(-float(block.value) // WARP)
-    idle = 1 - accesses / warps
-    no_result = _no_result(view)
+    idle, no_result = 1 - accesses / warps, _no_result(view)
     if idle <= 0 or no_result <= 0:
         return None
-    sources = [each for each in (grid, block, counted) if each is not None]
+    sources = filter(None, (view.get("grid_size"), view.get("block_size"), counted))
     share = view.ledger.derived("idle_warps", Quantity(100 * idle, "%"), label, *sources)
     return IdleWarps(share, idle * no_result)
-
-
-def _accesses(view: LaunchView) -> float | None:
-    """Memory accesses of warps, by opcode or by requests: an instruction whose predicate is off in
-    all threads makes none. None: not counted."""
-    counted = [_requests(view)]
-    if view.opcodes:
-        counted.append(view.count(*MEMORY))
-    return min((count for count in counted if count is not None), default=None)
 
 
 def _sent_to_l2(view: LaunchView) -> float | None:
@@ -407,16 +392,18 @@ def _sent_to_l2(view: LaunchView) -> float | None:
     return busy / 100 * elapsed * sms
 
 
-def _requests(view: LaunchView) -> float | None:
-    """Those to shared memory by opcode; by wavefronts, which are more, if opcodes were not
-    counted."""
+def _accesses(view: LaunchView) -> float | None:
+    """Memory accesses of warps, by opcode or by requests: an instruction whose predicate is off in
+    all threads makes none. Those to shared memory by opcode; by wavefronts, which are more, if
+    opcodes were not counted. None: not counted."""
     counts = [view.launch.number(metric) for metric in _REQUESTS]
     shared = view.launch.number("shared_wavefronts")
     if view.opcodes:
         shared = view.count(*SHARED | TMA)
-    if shared is None or None in counts[:2]:
-        return None
-    return shared + sum(count for count in counts if count is not None)
+    ways = [view.count(*MEMORY)] if view.opcodes else []
+    if shared is not None and None not in counts[:2]:
+        ways.append(shared + sum(count for count in counts if count is not None))
+    return min(ways, default=None)
 
 
 def _no_result(view: LaunchView) -> float:
@@ -429,11 +416,12 @@ def _no_result(view: LaunchView) -> float:
     return 1.0 if each is not None and each.value <= FEW_INSTRUCTIONS else 0.0
 
 
+BLOCK_SLOTS = "block slots"
 BLOCK_LIMITS = {
     "registers": "block_limit_registers",
     "shared memory": "block_limit_shared_memory",
     "block size": "block_limit_warps",
-    "block slots": "block_limit_sm",
+    BLOCK_SLOTS: "block_limit_sm",
 }
 """What limits the blocks that an SM holds at a time: by name, the metric."""
 
@@ -441,7 +429,7 @@ Resource = Literal["sm", "registers", "shared_memory"]
 """What limits the blocks per SM: the metric `block_limit_sm` has the limit by the number of blocks
 that an SM can hold, and so on."""
 LIMIT_WORDS: dict[Resource, str] = {
-    "sm": "block slots",
+    "sm": BLOCK_SLOTS,
     "registers": "registers",
     "shared_memory": "shared memory",
 }
@@ -497,21 +485,24 @@ class ResidentBlocks(NamedTuple):
     are_all: bool = False
     """Whether all blocks of the grid are resident at a time: it has no more of them."""
 
+    @property
+    def resident(self) -> Evidence:
+        """Blocks that an SM holds at a time."""
+        return self.given or self.fit
+
 
 def resident_blocks(view: LaunchView) -> ResidentBlocks | None:
     """None where the report does not say what fits."""
-    found = {name: view.get(metric) for name, metric in BLOCK_LIMITS.items()}
-    known = {name: each for name, each in found.items() if each is not None and each.value > 0}
+    known, limits = _tightest(view.get)
     if not known or view.launch.workload is not Workload.KERNEL:
         return None
-    least = min(float(each.value) for each in known.values())
-    limits = tuple(name for name, each in known.items() if each.value == least)
     sizes = [view.value(f"shared_memory_{each}") for each in ("static", "dynamic")]
     if len(limits) > 1 and not any(sizes) and None not in sizes:
         # What the driver adds to each block is no limit of its own.
         limits = tuple(each for each in limits if each != "shared memory")
     derived, label = view.ledger.derived, "blocks that fit on an SM at a time"
-    fit = derived("blocks_per_sm", Quantity(least, ""), label, *known.values())
+    least = min(float(each.value) for each in known)
+    fit = derived("blocks_per_sm", Quantity(least, ""), label, *known)
     grid, sms = view.get("grid_size"), view.launch.device.sm_count
     each_gets = math.ceil(float(grid.value) / sms) if grid and sms else 0
     if grid is None or not 0 < each_gets < least:
@@ -519,6 +510,19 @@ def resident_blocks(view: LaunchView) -> ResidentBlocks | None:
     label = "blocks per SM that the grid has, rounded up"
     given = derived("blocks_given", Quantity(each_gets, ""), label, grid)
     return ResidentBlocks(fit, limits, given, True)
+
+
+_Number = TypeVar("_Number", Evidence, Quantity)
+
+
+def _tightest(get: Callable[[str], _Number | None]) -> tuple[list[_Number], tuple[str, ...]]:
+    """The limits that are known, and the names of those that let fewest blocks onto an SM."""
+    known: dict[str, _Number] = {}
+    for name, metric in BLOCK_LIMITS.items():
+        if (limit := get(metric)) is not None and limit.value > 0:
+            known[name] = limit
+    least = min((limit.value for limit in known.values()), default=0)
+    return list(known.values()), tuple(name for name in known if known[name].value == least)
 
 
 def few_warps(view: LaunchView) -> tuple[Sentence, tuple[Evidence, ...]] | None:
@@ -529,9 +533,9 @@ def few_warps(view: LaunchView) -> tuple[Sentence, tuple[Evidence, ...]] | None:
     if held is None or share is None or blocks is None or not 0 < share.value < 100 * MAJORITY:
         return None
     most = round(100 * float(held.value) / float(share.value))
-    block = view.value("block_size")
-    if blocks.given is not None and block:  # more blocks help up to what fits
-        most = min(most, math.ceil(block / WARP) * int(blocks.fit.value))
+    warps = warps_of_block(view)
+    if blocks.given is not None and warps:  # more blocks help up to what fits
+        most = min(most, warps * int(blocks.fit.value))
     label = "warps that an SM can hold"
     can = view.ledger.derived("warps_an_sm_can_hold", Quantity(most, ""), label, held)
     if (given := _given_warps(view, blocks)) and held.value < MAJORITY * given.value:
@@ -556,22 +560,22 @@ def few_warps(view: LaunchView) -> tuple[Sentence, tuple[Evidence, ...]] | None:
 
 def _allowed_warps(view: LaunchView, blocks: ResidentBlocks) -> Evidence | None:
     """Warps of an SM with as many blocks as its limit allows; None if the report lacks it."""
-    block, most = view.get("block_size"), blocks.given or blocks.fit
-    if block is None:
+    block, each, most = view.get("block_size"), warps_of_block(view), blocks.resident
+    if block is None or each is None:
         return None
-    warps = math.ceil(float(block.value) / WARP) * float(most.value)
+    warps = Quantity(each * float(most.value), "")
     label = "warps of an SM with as many blocks as its limit allows"
-    return view.ledger.derived("warps_allowed", Quantity(warps, ""), label, block, most)
+    return view.ledger.derived("warps_allowed", warps, label, block, most)
 
 
 def _given_warps(view: LaunchView, blocks: ResidentBlocks) -> Evidence | None:
     """Warps that an SM with work gets at a time, by the grid and by what fits; None where the
     report does not say. SMs that hold far fewer lack no blocks: their warps have ended."""
     grid, block, sms = view.get("grid_size"), view.get("block_size"), view.launch.device.sm_count
-    if grid is None or block is None or not sms or not grid.value:
+    each = warps_of_block(view)
+    if grid is None or block is None or each is None or not sms:
         return None
-    each = float(grid.value) / min(float(grid.value), sms)
-    warps = math.ceil(float(block.value) / WARP) * min(each, float(blocks.fit.value))
+    warps = each * min(max(1.0, float(grid.value) / sms), float(blocks.fit.value))
     label = "warps that an SM with work gets at a time"
     return view.ledger.derived("warps_given", Quantity(warps, ""), label, grid, block, blocks.fit)
 
@@ -580,13 +584,10 @@ def occupancy_limit(launch: Launch) -> str:
     """The resource that allows the fewest blocks: `registers allow 2 blocks per SM`. Empty if all
     warps fit, or if the report does not have the data."""
     possible = launch.get("theoretical_occupancy_pct")
-    if not possible or possible.value >= 100:
+    known, limits = _tightest(launch.get)
+
+    if not possible or possible.value >= 100 or not known:
         return ""
-    found = {name: launch.get(metric) for name, metric in BLOCK_LIMITS.items()}
-    known: dict[str, Quantity] = {name: q for name, q in found.items() if q and q.value > 0}
-    if not known:
-        return ""
-    least = min(q.value for q in known.values())
-    names = " and ".join(name for name, q in known.items() if q.value == least)
-    allow = "allow" if names.endswith("s") or " and " in names else "allows"
+    least, names = min(each.value for each in known), " and ".join(limits)
+    allow = "allow" if names.endswith("s") or len(limits) > 1 else "allows"
     return f"{names} {allow} {least:.0f} {noun_for(least, 'block')} per SM"

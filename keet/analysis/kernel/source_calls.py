@@ -17,10 +17,13 @@ from functools import partial
 from itertools import islice
 from typing import NamedTuple
 
+from keet.analysis.kernel.inactive_threads import WARP
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.documents.finding import Place
 from keet.profile import Location
 from keet.profile.names import template_arguments
+from keet.source_code.constants import Number, source_constants, type_size
+from keet.source_code.scanner import after_angles, closing_bracket, split_commas
 
 CALLED = "calls"
 LAUNCHED = "launches"
@@ -67,14 +70,6 @@ _ASKED = re.compile(r"\bcuda(?:Func|Occupancy)\w+")
 """Functions that take a kernel and do not launch it."""
 _ENDS = re.compile(r"[;{}]")
 _SIZE_OF = re.compile(r"sizeof\s*\(\s*(\w+)\s*\)")
-_BYTES = {
-    **dict.fromkeys(("char", "bool", "int8_t", "uint8_t"), 1),
-    **dict.fromkeys(("short", "half", "__half", "__nv_bfloat16", "int16_t", "uint16_t"), 2),
-    **dict.fromkeys(("int", "unsigned", "float", "half2", "int32_t", "uint32_t"), 4),
-    **dict.fromkeys(("double", "float2", "int2", "int64_t", "uint64_t"), 8),
-    **dict.fromkeys(("float4", "int4", "double2", "uint4"), 16),
-}
-"""Of types whose size is the same everywhere."""
 
 
 class _Function(NamedTuple):
@@ -126,6 +121,13 @@ def beside(places: tuple[Place, ...], *others: Place | None) -> tuple[Place, ...
     return (*places[:_SHOWN], *added, *rest)[:_MOST_PLACES]
 
 
+@cached_per_view
+def known_constants(view: LaunchView) -> Mapping[str, Number]:
+    """Of the source, by name; not those that a build may set to another value."""
+    known = source_constants(view.launch)
+    return {"warpSize": WARP} | {n: each.value for n, each in known.items() if not each.assumed}
+
+
 def call_of(view: LaunchView, place: Place) -> Place | None:
     """The line that calls the helper around this place, in the kernel itself; `None` if the place
     is in the kernel, or if several lines that ran call the helper."""
@@ -172,20 +174,19 @@ def bounds_of(view: LaunchView) -> tuple[Place, ...]:
 def chosen_for(view: LaunchView, places: Iterable[Place]) -> tuple[Place, ...]:
     """The choice of template arguments, if the text of one of these lines names a parameter of the
     template around it."""
-    return choices_of(view) if any(_names_parameter(view, each) for each in places) else ()
+    source = _source(view)
+    for place in places:
+        own = source.around(Location(place.file, place.line))
+        text = source.lines[place.file][place.line - 1] if own else ""
+        if own is not None and not {*own.template}.isdisjoint(_NAME.findall(text)):
+            return choices_of(view)
+    return ()
 
 
 def chosen_type(view: LaunchView, name: str) -> tuple[Place, ...]:
     """The choice of template arguments, if one of them has this type."""
     given = template_arguments(view.launch.name.demangled)
     return choices_of(view) if any(name in _NAME.findall(each) for each in given) else ()
-
-
-def _names_parameter(view: LaunchView, place: Place) -> bool:
-    source = _source(view)
-    own = source.around(Location(place.file, place.line))
-    text = source.lines[place.file][place.line - 1] if own else ""
-    return own is not None and not {*own.template}.isdisjoint(_NAME.findall(text))
 
 
 class _Choice(NamedTuple):
@@ -303,7 +304,7 @@ def _sides(
     written = text.partition("<<<")[2].partition(">>>")
     if around is None or not written[1]:
         return
-    expressions = _parts(written[0])
+    expressions = split_commas(written[0])
     for expression, shape in zip(expressions, (view.launch.grid, view.launch.block)):
         extents, at = _extents(source, around, expression)
         for extent, size in zip(extents, shape or ()):
@@ -357,7 +358,7 @@ def _extents(
                 expression = f"dim3{found[1]}"
                 lines = (Location(around.file, number),)
     inner = re.fullmatch(r"dim3\s*[({](.*)[)}]", expression)
-    return (_parts(inner[1]) if inner else [expression]), lines
+    return (split_commas(inner[1]) if inner else [expression]), lines
 
 
 def _values(source: _Source, around: _Function, expression: str, depth: int) -> list[_Value]:
@@ -372,32 +373,35 @@ def _values(source: _Source, around: _Function, expression: str, depth: int) -> 
         own = [_defined(source, around, name) for name in sorted(names)]
         lines = tuple(line for line, _ in filter(None, own))
         return [_Value(None if lines else _product(source, around, expression), lines)]
-    defined = _defined(source, around, expression)
-    if defined is not None:
-        line, text = defined
-        values = _values(source, around, text, depth - 1)
-        return [_Value(value.number, (line, *value.lines)) for value in values]
-    if expression in around.parameters:
+    given = []
+    if (defined := _defined(source, around, expression)) is not None:
+        given = [(defined[0], around, defined[1])]
+    elif expression in around.parameters:
         at = around.parameters.index(expression)
-        return [
-            _Value(value.number, (line, *value.lines))
-            for line, given in _calls(source, around.name)
-            if at < len(given) and (caller := source.around(line)) is not None
-            for value in _values(source, caller, given[at], depth - 1)
-        ] or [unknown]
-    constant = _value(source, around.file, expression)
-    return [_Value(int(constant), ())] if constant.isdigit() else [unknown]
+        given = [
+            (line, caller, arguments[at])
+            for line, arguments in _calls(source, around.name)
+            if at < len(arguments) and (caller := source.around(line)) is not None
+        ]
+    else:
+        constant = _value(source, around.file, expression)
+        return [_Value(int(constant), ())] if constant.isdigit() else [unknown]
+    return [
+        _Value(value.number, (line, *value.lines))
+        for line, function, text in given
+        for value in _values(source, function, text, depth - 1)
+    ] or [unknown]
 
 
 def _product(source: _Source, around: _Function, expression: str) -> int | None:
     """Of numbers, constants and sizes of types."""
     product = 1
     for factor in expression.split("*"):
-        size = _SIZE_OF.fullmatch(factor.strip())
         text = factor.strip()
+        size = _SIZE_OF.fullmatch(text)
         if text not in around.template and text not in around.parameters:
             text = _value(source, around.file, text)
-        number = _BYTES.get(size[1]) if size else int(text) if text.isdecimal() else None
+        number = type_size(size[1], {}) if size else int(text) if text.isdecimal() else None
         if number is None:
             return None
         product *= number
@@ -411,7 +415,7 @@ def _defined(source: _Source, around: _Function, name: str) -> tuple[Location, s
         line = source.lines[around.file][number - 1]
         found = pattern.search(line)
         if found:
-            text = _parts(line[found.end() :].partition(";")[0])
+            text = split_commas(line[found.end() :].partition(";")[0])
             return Location(around.file, number), text[0] if text else ""
     return None
 
@@ -423,27 +427,7 @@ def _calls(source: _Source, name: str) -> Iterator[tuple[Location, list[str]]]:
         if around is not None and around.name != name:
             text = source.lines[line.file][line.line - 1]
             opening = text.find("(", text.find(name))
-            yield line, _parts(text[opening + 1 : _closing(text, opening)])
-
-
-def _closing(text: str, opening: int) -> int:
-    depth = 0
-    for at in range(opening, len(text)):
-        depth += (text[at] == "(") - (text[at] == ")")
-        if not depth:
-            return at
-    return len(text)
-
-
-def _parts(text: str) -> list[str]:
-    """Split at commas outside of brackets."""
-    parts, depth, start = list[str](), 0, 0
-    for at, char in enumerate(text):
-        depth += (char in "([{") - (char in ")]}")
-        if char == "," and not depth:
-            parts.append(text[start:at].strip())
-            start = at + 1
-    return [*parts, text[start:].strip()]
+            yield line, split_commas(text[opening + 1 : closing_bracket(text, opening)])
 
 
 @cached_per_view
@@ -510,19 +494,8 @@ def _found(source: _Source, name: str, after: re.Pattern[str]) -> Iterator[_Ment
 
 def _arguments(line: str, at: int) -> tuple[list[str], int]:
     """The template arguments from here on, and where they end."""
-    if line[at : at + 1] != "<" or line.startswith("<<", at):
-        return [], at
-    depth, start = 0, at + 1
-    found: list[str] = []
-    for end in range(at, len(line)):
-        char = line[end]
-        depth += (char in "<(") - (char in ">)")
-        if not depth or (char == "," and depth == 1):
-            found.append(line[start:end].strip())
-            start = end + 1
-            if not depth:
-                return found, end + 1
-    return [], at
+    end = at if line.startswith("<<", at) else after_angles(line, at)
+    return split_commas(line[at + 1 : end - 1], angles=True), end
 
 
 def _value(source: _Source, file: str, given: str) -> str:
@@ -571,19 +544,15 @@ def _functions(file: str, text: str) -> Iterator[_Function]:
 def _function(file: str, head: str, body: int) -> _Function | None:
     kept = head.lstrip()
     first = body - kept.count("\n")
-    template: tuple[str, ...] = ()
+    template, end = list[str](), 0
     if kept.startswith("template"):
-        parts, end = _arguments(" ".join(kept.split("\n")), kept.find("<"))
-        names = (_NAME.findall(part.partition("=")[0]) for part in parts)
-        template = tuple(each[-1] for each in names if each)
-        rest = kept[end:]
-    else:
-        rest = kept
-    rest = _ATTRIBUTE.sub(" ", rest)
+        template, end = _arguments(" ".join(kept.split("\n")), kept.find("<"))
+    rest = _ATTRIBUTE.sub(" ", kept[end:])
     found = next((m for m in _CALLABLE.finditer(rest) if m[1] not in _NO_FUNCTION), None)
     if found is None:
         return None
-    given = _parts(rest[found.end() : _closing(rest, found.end() - 1)])
-    named = (_NAME.findall(part.partition("=")[0]) for part in given)
-    parameters = tuple(each[-1] if each else "" for each in named)
-    return _Function(found[1], template, parameters, file, first, body, body, kept)
+    given = split_commas(rest[found.end() : closing_bracket(rest, found.end() - 1)])
+    names = [[_NAME.findall(part.partition("=")[0]) for part in own] for own in (template, given)]
+    template_names = tuple(each[-1] for each in names[0] if each)
+    parameters = tuple(each[-1] if each else "" for each in names[1])
+    return _Function(found[1], template_names, parameters, file, first, body, body, kept)

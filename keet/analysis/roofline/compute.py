@@ -7,10 +7,10 @@ half).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from keet.analysis.hardware.ceilings import Ceiling, Ceilings, ceiling_of_rate
+from keet.analysis.hardware.ceilings import Ceiling, Ceilings, ceiling_of_rate, known_and_absent
 from keet.analysis.hardware.rates import Peak, clock, first, per_second, positive
 from keet.analysis.ledger import LaunchLedger
 from keet.analysis.limits import NEGLIGIBLE
@@ -56,20 +56,16 @@ Found = tuple[list[Ceiling], dict[str, Absent]]
 
 def compute_ceilings(ledger: LaunchLedger, units: Ceilings) -> Found:
     """The ceilings whose work and peak are known, and why others are not."""
-    ceilings: list[Ceiling] = []
-    absent: dict[str, Absent] = {}
-    for scalar in _SCALARS:
-        found = _scalar_ceiling(ledger, units, scalar)
-        if isinstance(found, Absent):
-            absent[scalar.id] = found
-        else:
-            ceilings.append(found)
-    work = tensor_work(ledger)
-    if isinstance(work, Absent):
-        absent["tensor"] = work
-    else:
-        _add_tensor(ledger, work, ceilings, absent)
-    return ceilings, absent
+    found: list[tuple[str, Ceiling | Absent]] = [
+        (scalar.id, _scalar_ceiling(ledger, units, scalar)) for scalar in _SCALARS
+    ]
+    works = tensor_work(ledger)
+    if isinstance(works, Absent):
+        return known_and_absent([*found, ("tensor", works)])
+    is_alone = len(works) == 1 and has_pipe_alone(ledger.launch)
+    for work in works:
+        found.append((f"tensor_{work.type}", _tensor_ceiling(ledger, work, is_alone=is_alone)))
+    return known_and_absent(found)
 
 
 def _scalar_ceiling(ledger: LaunchLedger, units: Ceilings, scalar: _Scalar) -> Ceiling | Absent:
@@ -195,28 +191,15 @@ def _catalog_peak(
     return Peak(rate, Sentence(source, per_cycle=per_cycle))
 
 
-def _add_tensor(
-    ledger: LaunchLedger,
-    works: Sequence[TensorWork],
-    ceilings: list[Ceiling],
-    absent: dict[str, Absent],
-) -> None:
-    for work in works:
-        ceiling_id, label = f"tensor_{work.type}", f"Tensor {LABELS[work.type]}"
-        achieved = per_second(
-            ledger,
-            f"roofline.{ceiling_id}.achieved",
-            f"{label} operations per second",
-            work.operations,
-        )
-        alone = len(works) == 1 and has_pipe_alone(ledger.launch)
-        peak = _tensor_peak(ledger, work, achieved, alone=alone) if achieved else None
-        if achieved is None or peak is None:
-            absent[ceiling_id] = _NO_TENSOR_PEAK
-        else:
-            ceilings.append(
-                ceiling_of_rate(ledger, ceiling_id, label, achieved, peak, kind="compute")
-            )
+def _tensor_ceiling(ledger: LaunchLedger, work: TensorWork, *, is_alone: bool) -> Ceiling | Absent:
+    """`is_alone`: only work of this type uses the pipe."""
+    ceiling_id, label = f"tensor_{work.type}", f"Tensor {LABELS[work.type]}"
+    name, rate = f"roofline.{ceiling_id}.achieved", f"{label} operations per second"
+    achieved = per_second(ledger, name, rate, work.operations)
+    peak = _tensor_peak(ledger, work, achieved, alone=is_alone) if achieved else None
+    if achieved is None or peak is None:
+        return _NO_TENSOR_PEAK
+    return ceiling_of_rate(ledger, ceiling_id, label, achieved, peak, kind="compute")
 
 
 _NO_TENSOR_PEAK = Absent(
@@ -224,14 +207,10 @@ _NO_TENSOR_PEAK = Absent(
     "profile with: ncu --section SpeedOfLight_HierarchicalTensorRooflineChart",
 )
 
-_PIPES = {
-    "fp64": ("pipe_tensor_dp_pct", "pipe_tensor_pct"),
-    "int8": ("pipe_tensor_int_pct", "pipe_tensor_pct"),
-    "int4": ("pipe_tensor_int_pct", "pipe_tensor_pct"),
-    "int1": ("pipe_tensor_int_pct", "pipe_tensor_pct"),
-}
-_FP_PIPES = ("pipe_tensor_fp_pct", "pipe_tensor_pct")
-
+_PIPES = {"fp64": "pipe_tensor_dp_pct"} | dict.fromkeys(
+    ("int8", "int4", "int1"), "pipe_tensor_int_pct"
+)
+"""By type; that of others is the pipe of floats."""
 _CATALOG_FACTORS = {"fp16": 1.0, "bf16": 1.0, "tf32": 0.5, "fp8": 2.0, "int8": 2.0}
 """Rates relative to the dense FP16 rate, on 8.0 and 9.0; ncu's peaks on an H200 agree."""
 
@@ -247,7 +226,7 @@ def _tensor_peak(
     """
     if counted := _counter_peak(ledger, work):
         return counted
-    busy = positive(first(ledger, *_PIPES.get(work.type, _FP_PIPES)))
+    busy = positive(first(ledger, _PIPES.get(work.type, "pipe_tensor_fp_pct"), "pipe_tensor_pct"))
     path = path_share(ledger, work.type)
     name, label = f"roofline.tensor_{work.type}.peak", f"Tensor {LABELS[work.type]} peak"
     family = " and ".join(work.families) or "the instructions used"

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from typing import Literal
 
 from keet.analysis.facts.instructions import counted_divisions
@@ -113,10 +114,7 @@ def _delivers(model: TimeModel) -> bool:
     A tensor pipe can be busy without delivering, for example with small shapes. True where the
     report does not count operations.
     """
-    from keet.analysis.roofline.compute import compute_ceilings
-
-    view = model.view
-    found, _ = compute_ceilings(view.ledger, view.ceilings)
+    found, _ = compute_ceilings(model.view.ledger, model.view.ceilings)
     delivered = [each.share for each in found if each.id.startswith("tensor_")]
     return not delivered or model.load("tensor", sum(delivered)) >= AT_CEILING
 
@@ -157,9 +155,13 @@ def find_roofline(launch: Launch, ledger: LaunchLedger | None = None) -> LaunchR
     uncounted = next(iter(measured_stages(ledger, _UNCOUNTED)), None)
     link, duration, sm_clock = units.get(HOST_LINK), ledger.measured("duration"), clock(ledger)
     side = [each for each in intensities if lead and each.arithmetic == lead.id]
+    pressed = [(stage, _WHY_BUSIER[c.kind]) for c in ceilings if (stage := c.busier_stage)]
+    if uncounted:
+        pressed.append((uncounted, "work that the roofline does not count"))
+
     sentences = [
         *_nearest_text(near, is_known=bool(ceilings)),
-        *(_what_else(launch, near, _pressed(ceilings, uncounted), link, absent) if near else ()),
+        *(_what_else(launch, near, pressed, link, absent) if near else ()),
         *(_side(lead.name, side) if near and lead else ()),
     ]
     return LaunchRoofline(
@@ -216,45 +218,35 @@ def lead_of(compute: Sequence[Ceiling], *, constants: bool) -> Ceiling | None:
 def _intensities(
     ledger: LaunchLedger, compute: Sequence[Ceiling], memory: Sequence[Ceiling]
 ) -> Iterator[IntensityDocument]:
-    for arithmetic in compute:
-        for level in memory:
-            found = _intensity(ledger, arithmetic, level)
-            if found is not None:
-                yield found
-
-
-def _intensity(
-    ledger: LaunchLedger, arithmetic: Ceiling, level: Ceiling
-) -> IntensityDocument | None:
-    """None if nothing was computed or moved: a logarithmic plot has no point for it."""
-    done, moved = arithmetic.achieved, level.achieved
-    peak, bandwidth = arithmetic.peak, level.peak
-    if done is None or moved is None or peak is None or bandwidth is None:
-        return None
-    if not (done.value > 0 and moved.value > 0):
-        return None
-    stem = f"roofline.{arithmetic.id}.{level.id}"
-    where = f"{arithmetic.name} over {level.name} bytes"
-    unit = done.unit.removesuffix("/s")
-    value = Quantity(done.value / moved.value, f"{unit}/byte")
-    ridge = Quantity(peak.value / bandwidth.value, f"{unit}/byte")
-    attainable = Quantity(min(peak.value, value.value * bandwidth.value), done.unit)
-    intensity = ledger.derived(f"{stem}.intensity", value, where, done, moved)
-    return IntensityDocument(
-        arithmetic=arithmetic.id,
-        level=level.id,
-        value=float(value.value),
-        ridge=float(ridge.value),
-        attainable=attainable,
-        attained_pct=100 * done.value / attainable.value,
-        evidence=(
-            intensity,
-            ledger.derived(f"{stem}.ridge", ridge, f"ridge of {where}", peak, bandwidth),
-            ledger.derived(
-                f"{stem}.attainable", attainable, f"attainable: {where}", peak, intensity, bandwidth
+    """Not where nothing was computed or moved: a logarithmic plot has no point for it."""
+    for arithmetic, level in product(compute, memory):
+        done, moved = arithmetic.achieved, level.achieved
+        peak, bandwidth = arithmetic.peak, level.peak
+        if done is None or moved is None or peak is None or bandwidth is None:
+            continue
+        if not (done.value > 0 and moved.value > 0):
+            continue
+        stem = f"roofline.{arithmetic.id}.{level.id}"
+        where = f"{arithmetic.name} over {level.name} bytes"
+        per_byte = f"{done.unit.removesuffix('/s')}/byte"
+        value = Quantity(done.value / moved.value, per_byte)
+        ridge = Quantity(peak.value / bandwidth.value, per_byte)
+        attainable = Quantity(min(peak.value, value.value * bandwidth.value), done.unit)
+        derived, label = ledger.derived, f"attainable: {where}"
+        intensity = derived(f"{stem}.intensity", value, where, done, moved)
+        yield IntensityDocument(
+            arithmetic=arithmetic.id,
+            level=level.id,
+            value=float(value.value),
+            ridge=float(ridge.value),
+            attainable=attainable,
+            attained_pct=100 * done.value / attainable.value,
+            evidence=(
+                intensity,
+                derived(f"{stem}.ridge", ridge, f"ridge of {where}", peak, bandwidth),
+                derived(f"{stem}.attainable", attainable, label, peak, intensity, bandwidth),
             ),
-        ),
-    )
+        )
 
 
 def _notes(
@@ -334,16 +326,17 @@ def _way_out(nearest: Sequence[Ceiling]) -> str:
 def _what_else(
     launch: Launch,
     near: Sequence[Ceiling],
-    pressed: tuple[UnitStage | None, str],
+    stages: Sequence[tuple[UnitStage, str]],
     link: Ceiling | None,
     absent: Mapping[str, Absent],
 ) -> Iterator[Sentence]:
     """A stage that is busier than its bytes explain, what was not measured, or where to look
-    instead."""
-    top, (stage, why) = near[0].reached.value, pressed
+    instead. `stages`: with why they are busy."""
+    top, sms = near[0].reached.value, launch.device.sm_count
     unknown = [name for ceiling_id, name in _UNSEEN.items() if ceiling_id in absent]
     if top >= 100 * AT_CEILING:
         return
+    stage, why = max(stages, key=lambda pair: pair[0].busy.value, default=(None, ""))
     if stage and stage.busy.value >= max(NEAR_PEAK, top):
         name = stage_name(stage)
         yield Sentence(
@@ -363,31 +356,12 @@ def _what_else(
             reached=link.reached,
         )
     elif unknown:
-        yield Sentence(
-            "Not measured: {unknown}; keet show REPORT prints the command for it.",
-            unknown=_and(unknown),
-        )
-    elif _has_few_blocks(launch):
+        text = "Not measured: {unknown}; keet show REPORT prints the command for it."
+        yield Sentence(text, unknown=_and(unknown))
+    elif launch.grid is not None and sms is not None and math.prod(launch.grid) < sms:
         yield Sentence("The grid has fewer blocks than the GPU has SMs: see keet explain.")
     else:
         yield Sentence("It is most likely latency-bound: keet hotspots shows where warps wait.")
-
-
-def _has_few_blocks(launch: Launch) -> bool:
-    """Whether some SMs get no block; False if that is not known."""
-    sms = launch.device.sm_count
-    return launch.grid is not None and sms is not None and math.prod(launch.grid) < sms
-
-
-def _pressed(
-    ceilings: Sequence[Ceiling], uncounted: UnitStage | None
-) -> tuple[UnitStage | None, str]:
-    """The busiest stage of any ceiling, or a unit that a roofline does not count, and why it is
-    busy."""
-    stages = [(stage, _WHY_BUSIER[c.kind]) for c in ceilings if (stage := c.busier_stage)]
-    if uncounted:
-        stages.append((uncounted, "work that the roofline does not count"))
-    return max(stages, key=lambda pair: pair[0].busy.value, default=(None, ""))
 
 
 def stage_name(stage: UnitStage) -> str:

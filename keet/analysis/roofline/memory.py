@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from keet.analysis.hardware.ceilings import Ceiling, Ceilings, ceiling_of_rate
+from keet.analysis.hardware.ceilings import Ceiling, Ceilings, ceiling_of_rate, known_and_absent
 from keet.analysis.hardware.rates import SECTOR, Peak, clock, first, per_second, positive
-from keet.analysis.hardware.stages import UnitStage, measured_stages
+from keet.analysis.hardware.stages import measured_stages
 from keet.analysis.ledger import LaunchLedger
 from keet.analysis.limits import LONGEST_START_NS, SIMILAR
 from keet.catalog import gpu_named, metrics
@@ -38,28 +38,16 @@ _SHARED_STAGES = ("l1_data_stage", "l1_bank_reads", "l1_bank_writes")
 def memory_ceilings(
     ledger: LaunchLedger, units: Ceilings
 ) -> tuple[list[Ceiling], dict[str, Absent]]:
-    ceilings: list[Ceiling] = []
-    absent: dict[str, Absent] = {}
-    for level, find in _LEVELS.items():
-        found = find(ledger, units)
-        if isinstance(found, Absent):
-            absent[level] = found
-        else:
-            ceilings.append(found)
-    return ceilings, absent
+    return known_and_absent((level, find(ledger, units)) for level, find in _LEVELS.items())
 
 
 def _level(
     ledger: LaunchLedger, units: Ceilings, level: str, achieved: Evidence, peak: Peak
 ) -> Ceiling:
-    stage = _stage(ledger, units, level)
-    return ceiling_of_rate(ledger, level, LABELS[level], achieved, peak, kind="memory", stage=stage)
-
-
-def _stage(ledger: LaunchLedger, units: Ceilings, level: str) -> UnitStage | None:
+    stage = units.stage(LABELS[level])
     if level == "shared":
-        return next(iter(measured_stages(ledger, _SHARED_STAGES)), None)
-    return units.stage(LABELS[level])
+        stage = next(iter(measured_stages(ledger, _SHARED_STAGES)), None)
+    return ceiling_of_rate(ledger, level, LABELS[level], achieved, peak, kind="memory", stage=stage)
 
 
 def _share_alone(units: Ceilings, level: str) -> Ceiling | None:
@@ -165,14 +153,7 @@ def _dram_nominal(ledger: LaunchLedger, name: str, label: str) -> Peak | None:
 
 # --- L2
 
-_SM_SHARE_OF_LOOKUPS = {
-    "7.0": 1.0,
-    "7.5": 1.0,
-    "8.0": 1.0,
-    "8.6": 1.0,
-    "8.9": 1.0,
-    "9.0": 2 / 3,
-}
+_SM_SHARE_OF_LOOKUPS = dict.fromkeys(("7.0", "7.5", "8.0", "8.6", "8.9"), 1.0) | {"9.0": 2 / 3}
 """Sectors per cycle that a slice can look up for SMs, relative to those for all units: the peaks of
 `lts__t_sectors_srcunit_tex` and `lts__t_sectors` in reports of eleven GPUs."""
 

@@ -47,25 +47,10 @@ _TYPES = {
     "E2M1": "fp4",
 }
 """Modifiers that name the type of the factors; without one, the family decides."""
-_FAMILY_TYPES = {
-    "H": "fp16",
-    "D": "fp64",
-    "I": "int8",
-    "Q": "fp8",
-    "O": "fp4",
-    "B": "int1",
-}
+_FAMILY_TYPES = {"H": "fp16", "D": "fp64", "I": "int8", "Q": "fp8", "O": "fp4", "B": "int1"}
 LABELS = {
-    "fp64": "FP64",
-    "tf32": "TF32",
-    "bf16": "BF16",
-    "fp16": "FP16",
-    "fp8": "FP8",
-    "fp6": "FP6",
-    "fp4": "FP4",
-    "int8": "INT8",
-    "int4": "INT4",
-    "int1": "INT1",
+    each: each.upper()
+    for each in ("fp64", "tf32", "bf16", "fp16", "fp8", "fp6", "fp4", "int8", "int4", "int1")
 }
 
 
@@ -129,7 +114,8 @@ def tensor_work(ledger: LaunchLedger) -> tuple[TensorWork, ...] | Absent:
             return tuple(_from_opcodes(ledger, opcodes, known))
     if counted := _from_counters(ledger):
         return counted
-    if opcodes is None and _is_idle(ledger):
+    shares = [share for share in map(ledger.measured, _SHARES) if share is not None]
+    if opcodes is None and shares and not any(share.value > 0 for share in shares):
         return ()
     return _absent(opcodes)
 
@@ -245,13 +231,6 @@ def _counted(
     return TensorWork(type_id, families, evidence) if total > 0 else None
 
 
-def _is_idle(ledger: LaunchLedger) -> bool:
-    """The report says that no tensor pipe did anything."""
-    shares = [ledger.measured(metric_id) for metric_id in _SHARES]
-    known = [float(share.value) for share in shares if share]
-    return bool(known) and max(known) == 0
-
-
 _SHARES = (
     "pipe_tensor_pct",
     "pipe_tensor_fp_pct",
@@ -265,14 +244,10 @@ _SHARES = (
 def _absent(opcodes: Mapping[str, float] | None) -> Absent:
     if opcodes:
         unknown = next(opcode for opcode in opcodes if parse_opcode(opcode) is None)
-        return Absent(
-            f"{unknown} does not tell the shape of its matrices",
-            "profile with: ncu --set full",
-        )
-    return Absent(
-        "tensor operations were not collected by type",
-        "profile with: ncu --section InstructionStats",
-    )
+        lacks = f"{unknown} does not tell the shape of its matrices"
+        return Absent(lacks, "profile with: ncu --set full")
+    lacks = "tensor operations were not collected by type"
+    return Absent(lacks, "profile with: ncu --section InstructionStats")
 
 
 _STEM = "sm__ops_path_tensor_"
@@ -291,16 +266,13 @@ _LARGEST_PERCENT = 100.0
 def path_share(ledger: LaunchLedger, type_id: str | None = None) -> Evidence | None:
     """Percent of the peak of the busiest path of the tensor cores, of one type or of all; None: no
     path was measured, or none was used."""
-    found: tuple[float, str] | None = None
-    for name in [name for name in ledger.launch.metric_names() if name.startswith(_STEM)]:
-        match = _PATH.fullmatch(name)
-        if match is None or type_id not in (None, match["type"]):
-            continue
-        metric = ledger.launch.metric(name)
-        number = metric.measured if metric else None
-        if number and number.value > 0 and (found is None or number.value > found[0]):
-            found = (float(number.value), name)
-    return ledger.named(found[1], "Tensor path busy") if found else None
+    shares: dict[str, float] = {}
+    for name in ledger.launch.metric_names():
+        match = _PATH.fullmatch(name) if name.startswith(_STEM) else None
+        if match is not None and type_id in (None, match["type"]):
+            shares[name] = ledger_value(ledger, name) or 0.0
+    busiest = max(shares, key=lambda name: shares[name], default="")
+    return ledger.named(busiest, "Tensor path busy") if shares.get(busiest, 0.0) > 0 else None
 
 
 def halves_fp32_accumulation(device: Device) -> bool:

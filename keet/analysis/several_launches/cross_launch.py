@@ -24,7 +24,6 @@ from keet.analysis.limits import (
 )
 from keet.analysis.parameters import Parameter
 from keet.analysis.several_launches.traffic import (
-    Benchmark,
     Fused,
     Link,
     RoundTrip,
@@ -33,6 +32,7 @@ from keet.analysis.several_launches.traffic import (
     are_variants,
     different_clocks,
     find_links,
+    repeated_kernels,
     round_trips,
     saved_us,
     written_and_read,
@@ -60,18 +60,24 @@ def find_cross_launch(
     """Different clocks, which all times depend on; then sorted by the time that would be saved;
     sweeps save nothing and come last."""
     kernels = [each for each in launches if each.workload is Workload.KERNEL]
-    traffic = list(_traffic(launches))
+    # Reads the duration and GPU of every launch while it is decoded: all views need both, and a
+    # launch keeps them when it is released.
+    traffic = [
+        Traffic(each)
+        for each in iterate_launches(launches, "reading launches")
+        if each.device and each.rank_time and each.workload is Workload.KERNEL
+    ]
     total_us = sum(each.us for each in traffic)
     if len(traffic) < 2 or not total_us:
         return ()
     writer = _Writer(ledger, total_us)
     links = find_links(traffic)
-    trips = [each for each in round_trips(links) if writer.is_reported(each)]
+    trips = [trip for trip in round_trips(links) if writer.is_worth(trip.saved_us, *_moved(trip))]
     told = [link for trip in trips for link in trip.links]
     told += [link for link in links if not link.is_shared]
     linked = {(link.writer.launch.id, link.reader.launch.id) for link in told}
     found = [
-        *map(writer.round_trip, trips),
+        *(writer.chain(trip) if trip.chain else writer.pair(trip) for trip in trips),
         *_repeated(traffic, writer),
         *_same_input(traffic, writer, linked),
         *_tiny(traffic, writer),
@@ -80,6 +86,11 @@ def find_cross_launch(
     times_us = {each.launch.id: each.us for each in traffic}
     timed = (replace(x, total_us=sum(times_us[id_] for id_ in x.launches)) for x in found)
     return (*_clocks(traffic, writer), *timed, *_sweeps(kernels, writer))
+
+
+def _moved(trip: RoundTrip) -> tuple[float, Launch]:
+    """Bytes, and the launch that reads them."""
+    return trip.links[0].written, trip.links[0].reader.launch
 
 
 def shared_traffic(found: Sequence[CrossLaunchDocument]) -> dict[int, CrossLaunchDocument]:
@@ -96,15 +107,6 @@ def shared_traffic(found: Sequence[CrossLaunchDocument]) -> dict[int, CrossLaunc
     return by_launch
 
 
-def _traffic(launches: Sequence[Launch]) -> Iterator[Traffic]:
-    """Traffic of kernels with a duration. Also reads the duration and GPU of every launch while it
-    is decoded: all views need both, and a launch keeps them when it is released."""
-    for launch in iterate_launches(launches, "reading launches"):
-        timed = launch.device and launch.rank_time
-        if timed and launch.workload is Workload.KERNEL:
-            yield Traffic(launch)
-
-
 class _Writer:
     """Texts with their evidence."""
 
@@ -116,10 +118,6 @@ class _Writer:
         least = SAVED_PART if _cached(moved, launch) else SAVED_ACROSS
         return saved_us is None or saved_us >= least * self.total_us
 
-    def is_reported(self, found: RoundTrip) -> bool:
-        first = found.links[0]
-        return self.is_worth(found.saved_us, first.written, first.reader.launch)
-
     def amount(
         self, name: str, value: float, unit: str, label: str, *sources: Evidence
     ) -> Evidence:
@@ -129,10 +127,7 @@ class _Writer:
         label = "time that would be saved"
         return None if us is None else self.amount(f"{name}_saved", us, "us", label, *sources)
 
-    def round_trip(self, found: RoundTrip) -> CrossLaunchDocument:
-        return self._chain(found) if found.chain else self._pair(found)
-
-    def _pair(self, found: RoundTrip) -> CrossLaunchDocument:
+    def pair(self, found: RoundTrip) -> CrossLaunchDocument:
         first, others = found.links[0], found.links[1:]
         one, other = first.writer.launch, first.reader.launch
         name = f"{one.id}_{other.id}"
@@ -173,7 +168,7 @@ class _Writer:
             others=_names(link.others),
         )
 
-    def _chain(self, found: RoundTrip) -> CrossLaunchDocument:
+    def chain(self, found: RoundTrip) -> CrossLaunchDocument:
         first = found.chain[0]
         name = f"{first.launch.id}_chain"
         moved = self.amount(f"{name}_bytes", found.links[0].written, "byte", "moved by each")
@@ -279,7 +274,11 @@ def _repeated(launches: Sequence[Traffic], writer: _Writer) -> Iterator[CrossLau
     groups = by_kernel_and_shape([each.launch for each in launches])
     every = [[by_id[launch.id] for launch in group] for group in groups if len(group) > 1]
     for passes in every:
-        if not (_starts_over(passes, launches) or _are_timed(passes, every)):
+        # Where the kernel runs with another shape between each two of them, a chain of sizes starts
+        # again, such as that of a reduction: these are repetitions, not passes.
+        ids, kernel = {each.launch.id for each in passes}, passes[0].launch.name.full
+        own = [each.launch.id in ids for each in launches if each.launch.name.full == kernel]
+        if any(map(all, pairwise(own))) and not _are_timed(passes, every):
             yield from _passes(passes, writer)
 
 
@@ -302,59 +301,40 @@ def _are_timed(passes: Sequence[Traffic], every: Sequence[Sequence[Traffic]]) ->
     )
 
 
-def _starts_over(passes: Sequence[Traffic], launches: Sequence[Traffic]) -> bool:
-    """Whether the kernel runs with another shape between each two of them: a chain of sizes, such
-    as that of a reduction, which starts again. These are repetitions, not passes."""
-    ids = {each.launch.id for each in passes}
-    kernel = passes[0].launch.name.full
-    own = [each.launch.id in ids for each in launches if each.launch.name.full == kernel]
-    return not any(one and other for one, other in pairwise(own))
-
-
 def _passes(passes: Sequence[Traffic], writer: _Writer) -> Iterator[CrossLaunchDocument]:
+    """A question without a saving: repetitions for timing look the same in a report."""
     reads = [each.dram_read for each in passes]
     known = [amount for amount in reads if amount]
-    name = f"{passes[0].launch.id}_passes"
-    total = sum(each.us for each in passes)
+    name, total = f"{passes[0].launch.id}_passes", sum(each.us for each in passes)
     if len(known) == len(passes) and _spread(known) <= SAME_BYTES and min(known) >= PASS_BYTES:
         first, *others = passes
         worth = saved_us([Fused(first, 0.0, 0.0), *(Fused(each, 1.0, 1.0) for each in others)])
         read = writer.amount(f"{name}_read", median(known), "byte", "read from DRAM by each launch")
-        moves, sources = Sentence("reads {read} from DRAM", read=read), [read]
+        moves = Sentence("reads {read} from DRAM", read=read)
     elif not known and len(passes) >= SEVERAL and _spread(_usual(passes)) <= SAME_BYTES:
-        reached = median(each.dram_pct or 0.0 for each in passes)
+        worth, reached = total, median(each.dram_pct or 0.0 for each in passes)
         if reached < 100 * MAJORITY:
             return
         peak = writer.amount(f"{name}_dram", reached, "%", "DRAM bandwidth of each launch")
         moves = Sentence("runs DRAM at {peak:.0f} of its peak", peak=peak)
-        worth, sources = total, [peak]
     else:
         return
-    if not writer.is_worth(worth, median(known) if known else math.inf, passes[0].launch):
+    launch = passes[0].launch
+    if not writer.is_worth(worth, median(known) if known else math.inf, launch):
         return
-    yield _passes_text(passes, writer, name, (moves, sources))
-
-
-def _passes_text(
-    passes: Sequence[Traffic],
-    writer: _Writer,
-    name: str,
-    known: tuple[Sentence, Sequence[Evidence]],
-) -> CrossLaunchDocument:
-    """A question without a saving: repetitions for timing look the same in a report."""
-    moves, sources = known
     count = writer.amount(f"{name}_count", len(passes), "", "equal launches")
-    took = writer.amount(f"{name}_time", sum(p.us for p in passes), "us", "time of these launches")
+    took = writer.amount(f"{name}_time", total, "us", "time of these launches")
     text = Sentence(
         "Equal launches: {count} launches of {kernel} take {took:base}, and each {moves}. Are they "
         "passes over the same data, not repetitions for timing? Then an algorithm with fewer "
         "passes, or several steps per pass, helps.",
         count=count,
-        kernel=passes[0].launch.kernel,
+        kernel=launch.kernel,
         took=took,
         moves=moves,
     )
-    return _finding("repeated_passes", text, _ids(passes), (count, took, *sources), "low")
+    cited = (count, took, *moves.evidence.values())
+    yield _finding("repeated_passes", text, _ids(passes), cited, "low")
 
 
 def _usual(passes: Sequence[Traffic]) -> list[float]:
@@ -374,42 +354,34 @@ def _same_input(
 ) -> Iterator[CrossLaunchDocument]:
     """Different kernels in a row that read the same amount from DRAM."""
     big = [each for each in launches if (each.dram_read or 0) >= PASS_BYTES]
-    timed = Benchmark(launches)
+    timed = repeated_kernels(launches)
     seen: set[tuple[str, str]] = set()
     for one, other in pairwise(big):
         pair = (one.launch.name.full, other.launch.name.full)
         if pair in seen or pair[0] == pair[1] or (one.launch.id, other.launch.id) in linked:
             continue
-        alike = _spread([one.dram_read or 0, other.dram_read or 0]) <= SAME_BYTES
-        versions = are_variants(one.launch, other.launch)
-        versions = versions or timed.has_both(one, other)
+        moved = other.dram_read or 0.0
+        alike = _spread([one.dram_read or 0, moved]) <= SAME_BYTES
+        versions = are_variants(one.launch, other.launch) or {*pair} <= timed
         if not alike or versions or are_alternatives(one, other):
             continue
         seen.add(pair)
-        saved = saved_us([Fused(one, 0.0, 0.0), Fused(other, 1.0, 0.0)])
-        if writer.is_worth(saved, other.dram_read or 0.0, other.launch):
-            yield _same_input_text(one, other, saved, writer)
-
-
-def _same_input_text(
-    one: Traffic, other: Traffic, us: float | None, writer: _Writer
-) -> CrossLaunchDocument:
-    name = f"{one.launch.id}_{other.launch.id}_input"
-    read = writer.amount(f"{name}_read", other.dram_read or 0.0, "byte", "read from DRAM by both")
-    saved = writer.saved(name, us, read)
-    gain = Sentence("saves one of the reads")
-    if saved:
-        gain = Sentence("saves up to {saved:base}", saved=saved)
-    text = Sentence(
-        "Same input: {one} and {other} both read {read} from DRAM. If that is the same data, doing "
-        "both in one kernel {gain}{cached}.",
-        one=_named(one.launch),
-        other=_named(other.launch),
-        read=read,
-        gain=gain,
-        cached=_cached(other.dram_read or 0.0, other.launch),
-    )
-    return _finding("same_input", text, _ids([one, other]), (read,), "low", saved)
+        us = saved_us([Fused(one, 0.0, 0.0), Fused(other, 1.0, 0.0)])
+        if not writer.is_worth(us, moved, other.launch):
+            continue
+        name = f"{one.launch.id}_{other.launch.id}_input"
+        read = writer.amount(f"{name}_read", moved, "byte", "read from DRAM by both")
+        saved = writer.saved(name, us, read)
+        text = Sentence(
+            "Same input: {one} and {other} both read {read} from DRAM. If that is the same data, "
+            "doing both in one kernel saves {gain}{cached}.",
+            one=_named(one.launch),
+            other=_named(other.launch),
+            read=read,
+            gain=Sentence("up to {saved:base}", saved=saved) if saved else "one of the reads",
+            cached=_cached(moved, other.launch),
+        )
+        yield _finding("same_input", text, _ids([one, other]), (read,), "low", saved)
 
 
 # --- many launches
@@ -454,8 +426,28 @@ def _sweeps(launches: Sequence[Launch], writer: _Writer) -> Iterator[CrossLaunch
     for group in kernels.values():
         shapes = {(launch.grid, launch.block) for launch in group}
         smallest, largest = min(group, key=_threads), max(group, key=_threads)
-        if len(shapes) >= SEVERAL and _threads(largest) >= SWEEP_RANGE * _threads(smallest):
-            yield _sweep_text(group, len(shapes), (smallest, largest), writer)
+        if len(shapes) < SEVERAL or _threads(largest) < SWEEP_RANGE * _threads(smallest):
+            continue
+        name = f"{group[0].id}_sweep"
+        count = writer.amount(f"{name}_shapes", len(shapes), "", "launch shapes")
+        ends = []
+        for end, launch in (("smallest", smallest), ("largest", largest)):
+            key, label = f"{name}_{end}", f"#{launch.id}"
+            threads = writer.amount(key, _threads(launch), "", f"threads of {label}")
+            us = launch.rank_time / 1000
+            took = writer.amount(f"{key}_time", us, "us", f"duration of {label}")
+            words = "{threads} threads in {took:base} ({label})"
+            ends.append(Sentence(words, threads=threads, took=took, label=label))
+        text = Sentence(
+            "{kernel} runs with {count} launch shapes, from {first} to {last}. What limits it may "
+            "differ with the size.",
+            kernel=group[0].kernel,
+            count=count,
+            first=ends[0],
+            last=ends[1],
+        )
+        ids = tuple(launch.id for launch in group)
+        yield _finding("sweep", text, ids, tuple(text.evidence.values()), "high")
 
 
 def _clocks(launches: Sequence[Traffic], writer: _Writer) -> Iterator[CrossLaunchDocument]:
@@ -463,55 +455,27 @@ def _clocks(launches: Sequence[Traffic], writer: _Writer) -> Iterator[CrossLaunc
     found = different_clocks(launches)
     if not found:
         return
-    pieces: list[Evidence] = []
-    said = []
+    clauses = []
     for each in found:
         ends = []
         for end, launch, hertz in (
             ("lowest", each.slow.launch, each.lowest),
             ("highest", each.fast.launch, each.highest),
         ):
-            label = f"{each.label} clock of #{launch.id}"
-            clock = writer.amount(f"{each.label.lower()}_clock_{end}", hertz, "hz", label)
+            name, label = f"{each.label.lower()}_clock_{end}", f"{each.label} clock of #{launch.id}"
+            clock = writer.amount(name, hertz, "hz", label)
             ends.append(Sentence("{clock} (#{id})", clock=clock, id=str(launch.id)))
-            pieces.append(clock)
-        text = "the {unit} clock is {low} to {high}"
-        said.append(Sentence(text, unit=each.label, low=ends[0], high=ends[1]))
-    first = found[0]
-    whole = Sentence(
+        words = "the {unit} clock is {low} to {high}"
+        clauses.append(Sentence(words, unit=each.label, low=ends[0], high=ends[1]))
+    text = Sentence(
         "Launches were measured at different clocks: {clocks}. Their times, shares of the time and "
         "ratios can't be compared directly. Lock the clocks (nvidia-smi --lock-gpu-clocks), let no "
         "other program use the GPU, and profile again.",
-        clocks=said[0] if len(said) == 1 else Sentence("{a}, and {b}", a=said[0], b=said[1]),
+        clocks=Sentence(", and ").join(clauses),
     )
-    ids = _ids([first.slow, first.fast])
-    yield _finding("clocks", whole, ids, pieces, "high")
+    ids = _ids([found[0].slow, found[0].fast])
+    yield _finding("clocks", text, ids, tuple(text.evidence.values()), "high")
 
 
 def _threads(launch: Launch) -> int:
     return math.prod((*(launch.grid or ()), *(launch.block or ())))
-
-
-def _sweep_text(
-    group: Sequence[Launch], shapes: int, ends: tuple[Launch, Launch], writer: _Writer
-) -> CrossLaunchDocument:
-    name = f"{group[0].id}_sweep"
-    count = writer.amount(f"{name}_shapes", shapes, "", "launch shapes")
-    pieces = [count]
-    said = []
-    for end, launch in zip(("smallest", "largest"), ends):
-        threads = writer.amount(f"{name}_{end}", _threads(launch), "", f"threads of #{launch.id}")
-        us = launch.rank_time / 1000
-        took = writer.amount(f"{name}_{end}_time", us, "us", f"duration of #{launch.id}")
-        text = "{threads} threads in {took:base} (#{id})"
-        said.append(Sentence(text, threads=threads, took=took, id=str(launch.id)))
-        pieces += [threads, took]
-    whole = Sentence(
-        "{kernel} runs with {count} launch shapes, from {first} to {last}. What limits it may "
-        "differ with the size.",
-        kernel=group[0].kernel,
-        count=count,
-        first=said[0],
-        last=said[1],
-    )
-    return _finding("sweep", whole, tuple(x.id for x in group), pieces, "high")

@@ -3,7 +3,7 @@ arrays.
 
 A report has no pointers. An array that a kernel writes, and one of the same size that a later
 kernel reads, may be the same data; several kernels often read as much. Names of parameters tell
-more, but prove nothing either.
+more, but prove nothing either. Also which of them a launch reads many times.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
+from keet.analysis.amounts.arrays import AGAIN, SMALL
 from keet.analysis.limits import FEW_BYTES, SAME_BYTES
 from keet.analysis.several_launches.moved_data import DataArray, MovedData
 from keet.analysis.several_launches.traffic import are_variants
@@ -57,7 +58,7 @@ def candidates(data: Mapping[int, MovedData], order: Sequence[int]) -> list[Cand
     """
     found: list[Candidate] = []
     for row, readers in _later(order, data).items():
-        for written in _written(data[row]):
+        for written in _side(data[row], is_written=True):
             own = list(_readers_of(written, data, row, readers))
             if any(each.same_name and each.is_between_kernels for each in own):
                 own = [each for each in own if each.same_name]
@@ -110,7 +111,7 @@ def _readers_of(
                 yield one
         elif one:
             yield one._replace(writers_between=between)
-        own = _written(data[other])
+        own = _side(data[other], is_written=True)
         between += any(is_same_size(written.bytes, each.bytes) for each in own)
         if other != row and not (written.name or _UNNAMED).startswith(_UNNAMED):
             again = [
@@ -120,16 +121,22 @@ def _readers_of(
 
 
 def _between(writer: MovedData, reader: MovedData, written: DataArray) -> Candidate | None:
-    if not (writer.arrays if reader is writer else _may_differ(writer, reader)):
+    one, other = writer.view.launch, reader.view.launch
+    is_other = one.name.full != other.name.full and one.device == other.device
+    may_hand_over = is_other and not are_variants(one, other)  # two kernels, no versions of one
+    if not (writer.arrays if reader is writer else may_hand_over):
         return None
-    every = _read(reader)
+    every = _side(reader, is_written=False)
     named = [read for read in every if _has_name(read, written, writer, reader)]
     if named:
         return Candidate(writer, reader, (written,), (named[0],), same_name=True)
+    outer = (written.name or "").rpartition(".")[0]
     same = tuple(
         read
         for read in every
-        if is_same_size(written.bytes, read.bytes) and not _are_apart(read.name, written.name)
+        if is_same_size(written.bytes, read.bytes)
+        # Two members of one structure, `nodes.x` and `nodes.fx`, are two arrays.
+        if not outer or read.name == written.name or (read.name or "").rpartition(".")[0] != outer
     )
     # Few bytes are often equal by chance.
     if not same or (written.bytes or 0.0) < FEW_BYTES:
@@ -138,49 +145,84 @@ def _between(writer: MovedData, reader: MovedData, written: DataArray) -> Candid
 
 
 def _has_name(read: DataArray, written: DataArray, writer: MovedData, reader: MovedData) -> bool:
-    """An array of the same name whose size is the same, or not known exactly."""
-    if written.name is None or not _is_one_name(read.name, written.name):
+    """An array of the same name whose size is the same, or not known exactly. `elements.stress` and
+    `stress` may be the same array; `nodes.x` and `cells.x` are not."""
+    one, other = read.name, written.name
+    if one is None or other is None:
         return False
-    is_named = writer is reader or not written.name.startswith(_UNNAMED)
+    outer, _, inner = max(one, other, key=len).rpartition(".")
+    if one != other and not (outer and inner == min(one, other, key=len)):
+        return False
+    is_named = writer is reader or not other.startswith(_UNNAMED)
     may_be = not read.is_exact or not written.is_exact
     return is_named and (may_be or is_same_size(written.bytes, read.bytes))
 
 
-def _is_one_name(one: str | None, other: str) -> bool:
-    """`elements.stress` and `stress` may be the same array; `nodes.x` and `cells.x` are not."""
-    if one is None or one == other:
-        return one == other
-    outer, _, inner = max(one, other, key=len).rpartition(".")
-    return bool(outer) and inner == min(one, other, key=len)
-
-
-def _are_apart(one: str | None, other: str | None) -> bool:
-    """Whether these are two members of one structure: `nodes.x` and `nodes.fx`."""
-    outers = {name.rpartition(".")[0] for name in (one or "", other or "")}
-    return outers != {""} and len(outers) == 1 and one != other
-
-
-def _may_differ(writer: MovedData, reader: MovedData) -> bool:
-    """Whether these are two kernels, and no versions of one."""
-    one, other = writer.view.launch, reader.view.launch
-    is_other = one.name.full != other.name.full and one.device == other.device
-    return is_other and not are_variants(one, other)
-
-
-def _written(data: MovedData) -> list[DataArray]:
-    if data.arrays or data.written is None:
-        return [each for each in data.arrays if each.is_written]
-    every = float(data.written.value)
-    return [DataArray(None, every, is_exact=False, is_read=False, is_written=True)]
-
-
-def _read(data: MovedData) -> list[DataArray]:
-    if data.arrays or data.read is None:
-        return [each for each in data.arrays if each.is_read]
-    every = float(data.read.value)
-    return [DataArray(None, every, is_exact=False, is_read=True, is_written=False)]
+def _side(data: MovedData, *, is_written: bool) -> list[DataArray]:
+    """The arrays that a launch writes or reads; all of it as one, where they are not known."""
+    every = data.written if is_written else data.read
+    if data.arrays or every is None:
+        return [each for each in data.arrays if (each.is_written if is_written else each.is_read)]
+    size = float(every.value)
+    return [DataArray(None, size, False, is_read=not is_written, is_written=is_written)]
 
 
 def is_same_size(one: float | None, other: float | None) -> bool:
     """False if one is not known."""
     return bool(one and other) and abs(math.log((one or 1) / (other or 1))) <= SAME_BYTES
+
+
+# --- arrays that are read many times
+
+
+class Reread(NamedTuple):
+    """An array that a launch reads many times, by the size that another launch writes: where a
+    kernel computes addresses from data, keet can't tell how large an array is. That both arrays are
+    the same is an assumption: their names are all there is."""
+
+    writer: MovedData
+    reader: MovedData
+    array: str
+    written: float
+    """Bytes."""
+    dram: float
+    l2: float | None
+    """Bytes that the reader gets from there for this array."""
+
+    @property
+    def times(self) -> float:
+        """From DRAM."""
+        return self.dram / self.written
+
+    @property
+    def times_from_l2(self) -> float | None:
+        return self.l2 / self.written if self.l2 else None
+
+
+def rereads(candidates: Sequence[Candidate]) -> list[Reread]:
+    """The most often read one first. None of an array that several kernels write in part."""
+    found: dict[tuple[int, str], list[Reread]] = {}
+    for one in candidates:
+        if one.same_name and one.is_between_kernels:
+            for each in _rereads_of(one):
+                found.setdefault((each.reader.view.launch.id, each.array), []).append(each)
+    agreed = [
+        some[0]
+        for some in found.values()
+        if all(is_same_size(each.written, some[0].written) for each in some)
+        and max(some[0].times, some[0].times_from_l2 or 0.0) >= AGAIN
+    ]
+    return sorted(agreed, key=lambda each: (-each.times, -(each.times_from_l2 or 0.0)))
+
+
+def _rereads_of(one: Candidate) -> Iterator[Reread]:
+    """Of arrays whose size the reader does not tell, and whose traffic is that of its launch."""
+    documents = {each.name: each for each in one.reader.documents}
+    for written, read in zip(one.written, one.read, strict=True):
+        found = documents.get(read.name or "")
+        if found is None or not written.is_exact or not written.bytes:
+            continue
+        is_measured = found.access == "read" and found.traffic_basis == "measured"
+        dram = found.dram_bytes or 0.0
+        if found.distinct_bytes is None and is_measured and dram >= SMALL:
+            yield Reread(one.writer, one.reader, found.name, written.bytes, dram, found.l2_bytes)

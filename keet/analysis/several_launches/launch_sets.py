@@ -8,14 +8,14 @@ validates in turn has two, and only one of them takes the time.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
 from keet.analysis.limits import NEGLIGIBLE, NOTABLE_PART
 from keet.analysis.parameters import Parameter
-from keet.profile import KernelRun, Launch, Profile, RunPositions, RunTable
+from keet.profile import Launch, Profile, RunPositions, RunTable
 from keet.profile.launch import Dim3
 from keet.profile.launch_sequences import by_kernel_and_shape, median, representative
 
@@ -96,7 +96,11 @@ def _of_run(profile: Profile, positions: RunPositions) -> LaunchSets:
     found: list[LaunchSet] = []
     for at, kernel in enumerate(table.kernels):
         ids = positions.profiled.get(kernel.name, ())
-        own = [profile.launches[n] for n in ids if _has_shape(profile.launches[n], kernel)]
+        own = [profile.launches[number] for number in ids]
+        if kernel.grid:
+            shape = (kernel.grid, kernel.block)
+            own = [launch for launch in own if (launch.grid, launch.block) == shape]
+
         times = {launch.id: exact.get(launch.id) or launch.rank_time for launch in own}
         one = LaunchSet(
             kernel.short,
@@ -124,10 +128,6 @@ def _of_run(profile: Profile, positions: RunPositions) -> LaunchSets:
         tuple(launch.kernel for launch in table.launches),
         in_run=True,
     )
-
-
-def _has_shape(launch: Launch, kernel: KernelRun) -> bool:
-    return not kernel.grid or (launch.grid, launch.block) == (kernel.grid, kernel.block)
 
 
 def _gaps(table: RunTable) -> Mapping[int, float]:
@@ -162,7 +162,9 @@ def _divided(
     typical = [median(ns for ns, _ in cluster) for cluster in clusters]
     of: dict[int, list[int]] = defaultdict(list)
     for launch, ns in profiled.items():
-        of[_nearest(typical, ns)].append(launch)
+        off = [abs(math.log(max(middle, 1.0) / max(ns, 1.0))) for middle in typical]
+        of[off.index(min(off))].append(launch)
+
     for at, cluster in enumerate(clusters):
         idle = [gaps[number] for _, number in cluster if number in gaps]
         yield one._replace(
@@ -172,13 +174,6 @@ def _divided(
             profiled=tuple(of[at]),
             gap_ns=median(idle) if idle else None,
         )
-
-
-def _nearest(typical: Sequence[float], ns: float) -> int:
-    return min(
-        range(len(typical)),
-        key=lambda at: abs(math.log(max(typical[at], 1.0) / max(ns, 1.0))),
-    )
 
 
 def _clusters(durations: Sequence[_Timed]) -> list[Sequence[_Timed]]:
@@ -210,38 +205,26 @@ def _clusters(durations: Sequence[_Timed]) -> list[Sequence[_Timed]]:
 def _of_report(launches: Sequence[Launch]) -> LaunchSets:
     groups = by_kernel_and_shape(launches)
     row_of = {launch.id: row for row, group in enumerate(groups) for launch in group}
-    of_kernel: dict[str, int] = defaultdict(int)
-    for launch in launches:
-        of_kernel[launch.name.full] += 1
+    of_kernel = Counter(launch.name.full for launch in launches)
     found: list[LaunchSet] = []
     for row, group in enumerate(groups):
         first = representative(group)
-        times = [launch.rank_time for launch in group]
-        one = LaunchSet(
-            first.kernel,
-            first.grid,
-            first.block,
-            len(group),
-            of_kernel[first.name.full],
-            sum(times),
-            median(times) if all(times) else None,
-            tuple(launch.id for launch in group),
-            is_kernel_profiled=True,
-            row=row,
-        )
-        if not all(times):
-            found.append(one)
-            continue
-        clusters = _clusters(sorted((launch.rank_time, launch.id) for launch in group))
-        for cluster in clusters:
-            found.append(
-                one._replace(
-                    launches=len(cluster),
-                    busy_ns=sum(ns for ns, _ in cluster),
-                    median_ns=median(ns for ns, _ in cluster),
-                    profiled=tuple(sorted(number for _, number in cluster)),
-                )
+        timed: list[_Timed] = [(launch.rank_time, launch.id) for launch in group]
+        is_known = all(ns for ns, _ in timed)
+        for cluster in _clusters(sorted(timed)) if is_known else [timed]:
+            own = LaunchSet(
+                first.kernel,
+                first.grid,
+                first.block,
+                len(cluster),
+                of_kernel[first.name.full],
+                sum(ns for ns, _ in cluster),
+                median(ns for ns, _ in cluster) if is_known else None,
+                tuple(sorted(number for _, number in cluster)),
+                is_kernel_profiled=True,
+                row=row,
             )
+            found.append(own)
     return LaunchSets(
         tuple(sorted(found, key=lambda each: -each.busy_ns)),
         sum(each.busy_ns for each in found),
@@ -250,3 +233,39 @@ def _of_report(launches: Sequence[Launch]) -> LaunchSets:
         tuple(row_of[launch.id] for launch in launches),
         in_run=False,
     )
+
+
+# --- in turn
+
+_MOST_ROWS = 10
+"""Kernels and shapes that are compared with each other: those with the most time."""
+_LOOKED_AT = 5_000
+"""Launches whose order is looked at."""
+
+
+def taking_turns(sets: LaunchSets, many: int) -> Iterator[tuple[LaunchSet, ...]]:
+    """Kernels of one loop: between two launches of one there is one of the other. Kernels of two
+    phases, one after the other, take no turns. Those that were not profiled count if they take
+    time. `many`: launches of each at least."""
+    rows: dict[int, LaunchSet] = {}
+    for each in sets.sets:
+        matters = each.profiled or sets.share([each]) >= 100 * NEGLIGIBLE
+        if matters and each.launches >= many:
+            rows.setdefault(each.row, each)
+    chosen = list(rows)[:_MOST_ROWS]
+    order = [row for row in sets.order[:_LOOKED_AT] if row in chosen]
+    loops: list[set[int]] = []
+    for at, one in enumerate(chosen):
+        near = {one, *(other for other in chosen[:at] if _take_turns(order, one, other))}
+        apart = [loop for loop in loops if not loop & near]
+        loops = [*apart, near.union(*(loop for loop in loops if loop & near))]
+    for loop in loops:
+        if len(loop) > 1:
+            # In the order in which they are launched first.
+            yield tuple(rows[row] for row in dict.fromkeys(order) if row in loop)
+
+
+def _take_turns(order: Sequence[int], one: int, other: int) -> bool:
+    own = [row for row in order if row in (one, other)]
+    turns = sum(a != b for a, b in pairwise(own))
+    return turns >= min(own.count(one), own.count(other)) > 1

@@ -3,14 +3,15 @@ hold."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import NamedTuple
 
 from keet.analysis.amounts.arrays import arrays
 from keet.analysis.capture.ncu_command_line import setting_of
+from keet.analysis.hardware.rates import SECTOR
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.roofline.memory import memory_ceilings
-from keet.analysis.several_launches.traffic import SECTOR
 from keet.analysis.time_model import TimeModel
 from keet.documents.amounts import ArrayDocument, Basis
 from keet.evidence import Evidence
@@ -71,9 +72,7 @@ class MovedData:
         """Read and written together."""
         if self.read is None or self.written is None:
             return None
-        amount = Quantity(float(self.read.value) + float(self.written.value), "byte")
-        label = "bytes read and written"
-        return self.view.ledger.derived("moved_bytes", amount, label, self.read, self.written)
+        return self.view.total("moved_bytes", "bytes read and written", self.read, self.written)
 
     @cached_property
     def through_dram(self) -> Evidence | None:
@@ -159,3 +158,38 @@ def empties_caches(profile: Profile) -> bool:
     """Whether ncu emptied the caches before each launch; False if that is not known."""
     setting = setting_of(profile, "cache-control")
     return setting is not None and setting.value == "all"
+
+
+class DataSize(NamedTuple):
+    """How much data launches move. All of it is read or written by each turn."""
+
+    bytes: float
+    basis: Basis
+    by_names: bool
+    """It counts arrays of several kernels once if they have the same name and size."""
+    least: float
+    """The largest amount that one of the kernels touches for certain."""
+
+
+def data_size(data: Sequence[MovedData]) -> DataSize:
+    """Of one launch of each kernel. Where arrays are not known, all bytes that it reads and writes
+    count; they may be the same."""
+    named: dict[tuple[str | None, float], float] = {}
+    every = unknown = least = 0.0
+    for each in data:
+        sizes = [(array.name, array.bytes or 0.0) for array in each.arrays]
+        if each.basis is None:
+            unknown += float(each.moved.value) if each.moved else 0.0
+        else:
+            named |= {array: array[1] for array in sizes}
+            every += sum(size for _, size in sizes)
+        exact = sum(array.bytes or 0.0 for array in each.arrays if array.is_exact)
+        least = max(least, exact)
+    once = sum(named.values())
+    found = {each.basis for each in data}
+    basis: Basis = "estimate" if found <= {"exact", "estimate"} else "bound"
+    if found == {"exact"} and len(data) == 1:
+        basis = "exact"
+    elif found == {"exact"}:
+        basis = "bound"  # names are no proof, but more data than all arrays there is not
+    return DataSize(once + unknown, basis, once < every, least)

@@ -8,6 +8,7 @@ so.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Literal
@@ -18,16 +19,21 @@ from keet.analysis.ledger import Ledger
 from keet.analysis.limits import FEW_BYTES, MAJORITY, NEGLIGIBLE, SAVED_PART, SEVERAL, SIMILAR
 from keet.analysis.parameters import Parameter
 from keet.analysis.replay_gap import replay_gap
-from keet.analysis.several_launches.hand_overs import Candidate, candidates
+from keet.analysis.several_launches.hand_overs import Candidate, Reread, candidates, rereads
 from keet.analysis.several_launches.launch_sets import (
     LONGEST_GAP_NS,
     LaunchSet,
     LaunchSets,
     launch_sets,
+    taking_turns,
 )
-from keet.analysis.several_launches.moved_data import DataArray, MovedData, empties_caches
-from keet.analysis.several_launches.repeated_data import DataSize, data_size, taking_turns
-from keet.analysis.several_launches.rereads import Reread, rereads
+from keet.analysis.several_launches.moved_data import (
+    DataArray,
+    DataSize,
+    MovedData,
+    data_size,
+    empties_caches,
+)
 from keet.documents.amounts import (
     BoundDocument,
     HandOverDocument,
@@ -54,6 +60,7 @@ _OF_TURN = 2
 """Kernels that take turns are named up to one more than these."""
 _S = 1e9
 """Nanoseconds."""
+_ON_CHIP = "the launches work on the same data, which stays on the chip for several steps"
 
 
 def program_amounts(
@@ -149,11 +156,11 @@ class _Maker:
     def _data_of(self, each: LaunchSet) -> MovedData | None:
         key = (each.row, each.median_ns)
         if key not in self._data:
-            launch, found = self._launch(each), None
+            launch = self._launch(each)
+            self._data[key] = None
             if launch is not None:
                 view = self._views.get(launch.id) or LaunchView(launch)
-                found = MovedData(view, flushed=self._flushed)
-            self._data[key] = found
+                self._data[key] = MovedData(view, flushed=self._flushed)
         return self._data[key]
 
     @cached_property
@@ -229,14 +236,14 @@ class _Maker:
         if not rest:
             return
         ns = sum(each.busy_ns for each in rest)
-        if not ns:
-            groups = counted(self._number("unlisted", len(rest), "", "other groups"), "group")
+        took = self._number("unlisted_time", ns, "ns", "time of the other groups") if ns else None
+        groups = counted(self._number("unlisted", len(rest), "", "other groups"), "group")
+        if took is None:
             yield Sentence("the time of {groups} of launches is not known", groups=groups)
             return
-        took = self._number("unlisted_time", ns, "ns", "time of the other groups")
         yield Sentence(
-            "{count} of launches with {part:share} of the {time} are not listed",
-            count=counted(self._number("unlisted", len(rest), "", "other groups"), "group"),
+            "{groups} of launches with {part:share} of the {time} are not listed",
+            groups=groups,
             part=self._share("unlisted_share", took, "share of the other groups"),
             time=self._time,
         )
@@ -247,39 +254,32 @@ class _Maker:
         """Not for reports of ranges and graphs: what is inside is not recorded."""
         if any(launch.workload is not Workload.KERNEL for launch in self._profile.launches):
             return
-        missing: dict[str, list[LaunchSet]] = {}
+        times: dict[str, float] = defaultdict(float)
+        launches: dict[str, int] = defaultdict(int)
         for each in self._sets.sets:
             if not each.is_kernel_profiled:
-                missing.setdefault(each.kernel, []).append(each)
-        if not missing:
-            return
-        every = [each for some in missing.values() for each in some]
-        ns = sum(each.busy_ns for each in every)
-        if ns < NEGLIGIBLE * self._sets.busy_ns:
+                times[each.kernel] += each.busy_ns
+
+                launches[each.kernel] += each.launches
+        ns = sum(times.values())
+        if not times or ns < NEGLIGIBLE * self._sets.busy_ns:
             return
         took = self._number("not_profiled_time", ns, "ns", "time of kernels not profiled")
-        ranked = sorted(missing.items(), key=lambda item: -sum(s.busy_ns for s in item[1]))
-        named = [self._missing(at, *item) for at, item in enumerate(ranked[:_NAMED], 1)]
+        named = []
+        ranked = sorted(times, key=lambda kernel: -times[kernel])
+        for at, kernel in enumerate(ranked[:_NAMED], 1):
+            key = f"not_profiled_{at}"
+            total = self._number(f"{key}_time", times[kernel], "ns", f"time of {kernel}")
+            count = self._number(f"{key}_launches", launches[kernel], "", f"launches of {kernel}")
+            often = counted(count, "launch", "launches")
+            text = Sentence("{kernel} ({often}, {total})", kernel=kernel, often=often, total=total)
+            named.append(text)
         yield Sentence(
             "{part:share} of the {time} was not profiled: {named}{more}",
             part=self._share("not_profiled_share", took, "share of kernels not profiled"),
             time=self._time,
             named=Sentence(", ").join(named),
-            more=", …" if len(ranked) > _NAMED else "",
-        )
-
-    def _missing(self, at: int, kernel: str, some: Sequence[LaunchSet]) -> Sentence:
-        key = f"not_profiled_{at}"
-        count = sum(each.launches for each in some)
-        total = self._number(
-            f"{key}_time", sum(each.busy_ns for each in some), "ns", f"time of {kernel}"
-        )
-        launches = self._number(f"{key}_launches", count, "", f"launches of {kernel}")
-        return Sentence(
-            "{kernel} ({launches}, {total})",
-            kernel=kernel,
-            launches=counted(launches, "launch", "launches"),
-            total=total,
+            more=", …" if len(times) > _NAMED else "",
         )
 
     # --- what launching costs
@@ -292,16 +292,8 @@ class _Maker:
             and group.share_pct >= 100 * NEGLIGIBLE
             and (group.fixed_us or _is_idle(each))
         ]
-        if len(short) > 1:
-            yield from self._starts_together(short)
-        for at, (each, group) in enumerate(short[:_NAMED], 1):
-            yield self._start(at, each, group)
-
-    def _starts_together(
-        self, short: Sequence[tuple[LaunchSet, LaunchGroupDocument]]
-    ) -> Iterator[Sentence]:
         ns = sum(1e3 * (group.fixed_us or 0.0) * each.launches for each, group in short)
-        if ns:
+        if ns and len(short) > 1:
             start = self._number("starts", ns, "ns", "start and drain of these launches")
             yield Sentence(
                 "starting and draining the grids of short launches takes about {start}, "
@@ -311,39 +303,28 @@ class _Maker:
                 time=self._time,
                 gaps=self._gaps(),
             )
+        for at, (each, group) in enumerate(short[:_NAMED], 1):
+            yield self._start(at, each, group)
 
     def _start(self, at: int, each: LaunchSet, group: LaunchGroupDocument) -> Sentence:
-        key = f"start_{at}"
+        key, usual = f"start_{at}", each.median_ns or 0.0
         clauses: list[Sentence] = []
         if group.fixed_us:
-            fixed = self._number(f"{key}_fixed", 1e3 * group.fixed_us, "ns", "start and drain")
-            usual = each.median_ns or 0.0
-            share = self._number(
-                f"{key}_share", 1e5 * group.fixed_us / usual, "%", "start and drain", fixed
-            )
-            clauses.append(
-                Sentence(
-                    "starting and draining the grid{blocks} takes about {fixed} of it "
-                    "({share:.0f})",
-                    fixed=fixed,
-                    share=share,
-                    blocks=self._blocks(each),
-                )
-            )
+            label, ns = "start and drain", 1e3 * group.fixed_us
+            fixed = self._number(f"{key}_fixed", ns, "ns", label)
+            text = "starting and draining the grid{blocks} takes about {fixed} of it ({share:.0f})"
+            share = self._number(f"{key}_share", 1e5 * group.fixed_us / usual, "%", label, fixed)
+            clauses.append(Sentence(text, fixed=fixed, share=share, blocks=self._blocks(each)))
         if _is_idle(each) and each.gap_ns is not None:
             gap = self._number(f"{key}_gap", each.gap_ns, "ns", "median time without a kernel")
-            clauses.append(
-                Sentence(
-                    "before each, the GPU runs no kernel for {gap} in the recorded run", gap=gap
-                )
-            )
+            text = "before each, the GPU runs no kernel for {gap} in the recorded run"
+            clauses.append(Sentence(text, gap=gap))
         launches = self._number(f"{key}_launches", each.launches, "", f"launches of {each.kernel}")
-        took = self._number(f"{key}_median", each.median_ns or 0.0, "ns", "median duration")
         return Sentence(
             "{count:count} launches of {kernel} take {took} each: {clauses}",
             count=launches,
             kernel=each.kernel,
-            took=took,
+            took=self._number(f"{key}_median", usual, "ns", "median duration"),
             clauses=Sentence("; ").join(clauses),
         )
 
@@ -425,11 +406,12 @@ class _Maker:
             about="" if fits else "about ",
             fewer=fewer,
         )
+        has_atomics = any(each.has_atomics for each in known)
         detail = Sentence(
             "{turn}{size}{atomics}{holds}{time}",
             turn=self._turn(some),
             size=self._size(key, size),
-            atomics=", without what atomics change" if _have_atomics(known) else "",
+            atomics=", without what atomics change" if has_atomics else "",
             holds=holds,
             time=time,
         )
@@ -451,21 +433,18 @@ class _Maker:
         if len(some) == 1:
             count = self._number(f"{key}_launches", some[0].launches, "", "launches")
             return Sentence("{n:count} launches of {kernel} each", n=count, kernel=some[0].kernel)
-        turns = min(each.launches for each in some)
-        kernels = [each.kernel for each in some]
-        others = len(kernels) - _OF_TURN
-        if others > 1:
+        kernels: str | Sentence = _listed([each.kernel for each in some])
+        more = None
+        if (others := len(some) - _OF_TURN) > 1:
             more = self._number(f"{key}_others", others, "", "other kernels")
-            return Sentence(
-                "{turns:count} turns of {kernels} and {others} each",
-                turns=self._number(f"{key}_turns", turns, "", "turns"),
-                kernels=", ".join(kernels[:_OF_TURN]),
-                others=counted(more, "other kernel"),
-            )
+            named = ", ".join(each.kernel for each in some[:_OF_TURN])
+            rest = counted(more, "other kernel")
+            kernels = Sentence("{named} and {rest}", named=named, rest=rest)
+        turns = min(each.launches for each in some)
         return Sentence(
             "{turns:count} turns of {kernels} each",
             turns=self._number(f"{key}_turns", turns, "", "turns"),
-            kernels=_listed(kernels),
+            kernels=kernels,
         )
 
     def _turn(self, some: Sequence[LaunchSet]) -> Sentence:
@@ -542,8 +521,13 @@ class _Maker:
             if state.us is None or not state.fits or (state.share_pct or 0) < 100 * SAVED_PART:
                 continue
             key = f"bound_state_{at}"
+            today_us = sum(
+                each.busy_ns / 1e3
+                for each in self._sets.sets
+                if each.kernel in state.kernels and each.launches >= state.launches
+            )
             time = self._number(key, 1e3 * state.us, "ns", "time to move the data")
-            now = self._number(f"{key}_now", 1e3 * self._today(state), "ns", "time today")
+            now = self._number(f"{key}_now", 1e3 * today_us, "ns", "time today")
             steps = self._number(f"{key}_steps", state.steps, "", "steps per launch")
             text = Sentence(
                 "at least {time} for moving data instead of {now} in all, if the launches of "
@@ -557,18 +541,9 @@ class _Maker:
                 text=text,
                 evidence=(time, now, steps),
                 id="state_on_chip",
-                assumption="the launches work on the same data, which stays on the chip for "
-                "several steps",
+                assumption=_ON_CHIP,
                 us=state.us,
             )
-
-    def _today(self, state: StateDocument) -> float:
-        """Microseconds."""
-        return sum(
-            each.busy_ns / 1e3
-            for each in self._sets.sets
-            if each.kernel in state.kernels and each.launches >= state.launches
-        )
 
     # --- bounds
 
@@ -673,14 +648,8 @@ class _Maker:
                 read = self._number(f"{key}_{level}", size, "byte", label)
                 label = f"times that {one.array} is read from {level}"
                 times = self._number(f"{key}_{level}_times", often, "", label, read, written)
-                clauses.append(
-                    Sentence(
-                        "{read} come from {level}, {times:.1f} times as much",
-                        read=read,
-                        level=level,
-                        times=times,
-                    )
-                )
+                words = "{read} come from {level}, {times:.1f} times as much"
+                clauses.append(Sentence(words, read=read, level=level, times=times))
         text = Sentence(
             "{reader} reads `{array}`, of which {writer} writes {written}, if that is the same "
             "array: {clauses}",
@@ -718,14 +687,15 @@ class _Maker:
 
     def _round_trip(self, key: str, one: Candidate) -> tuple[float | None, Sentence]:
         """The time to write and read it, unless it is too little to matter."""
-        rate = one.writer.rate("dram")
+        rate, l2 = one.writer.rate("dram"), one.writer.capacity.get("L2")
         if rate is None or not rate.value or one.bytes < FEW_BYTES:
             return None, Sentence()
         ns = 2 * _S * one.bytes / float(rate.value)
+        may_stay = l2 is not None and one.bytes < l2.value
         return ns / 1e3, Sentence(
             "; writing and reading it takes {time} at DRAM's rate{cached}",
             time=self._number(f"{key}_time", ns, "ns", "writing and reading it", self._own(rate)),
-            cached=", less while it is in L2" if _may_stay(one) else "",
+            cached=", less while it is in L2" if may_stay else "",
         )
 
 
@@ -736,10 +706,6 @@ def _read_and_written(read: Evidence, written: Evidence) -> Sentence:
     if read.value < NEGLIGIBLE * written.value:
         return Sentence("write {written}", written=written)
     return Sentence("read {read} and write {written}", read=read, written=written)
-
-
-def _have_atomics(data: Sequence[MovedData]) -> bool:
-    return any(each.has_atomics for each in data)
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -782,21 +748,13 @@ def _is_idle(each: LaunchSet) -> bool:
     return SAVED_PART * usual <= gap <= LONGEST_GAP_NS and gap > 0
 
 
-def _may_stay(one: Candidate) -> bool:
-    room = one.writer.capacity.get("L2")
-    return room is not None and one.bytes < room.value
-
-
 def _profiled(each: LaunchSet) -> str:
     if not each.profiled:
         return "; another shape of it is profiled" if each.is_kernel_profiled else "; not profiled"
     if len(each.profiled) == each.launches:
         return ""
-    numbers = ", ".join(f"#{number}" for number in each.profiled[:SEVERAL_NAMED])
-    return f"; profiled: {numbers}{', …' if len(each.profiled) > SEVERAL_NAMED else ''}"
-
-
-SEVERAL_NAMED = int(SEVERAL)
+    numbers = ", ".join(f"#{number}" for number in each.profiled[: int(SEVERAL)])
+    return f"; profiled: {numbers}{', …' if len(each.profiled) > SEVERAL else ''}"
 
 
 def _shape(each: LaunchSet) -> Sentence:

@@ -21,6 +21,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from keet.analysis.candidate import MEMORY_WAITS, kept_waits
+from keet.analysis.hardware.rates import SECTOR
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import (
     FEW_BYTES,
@@ -35,8 +36,6 @@ from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import BLOCK_STARTS, SHARPNESS, Effect, TimeModel
 from keet.profile import Launch
 
-SECTOR = 32
-"""Bytes."""
 _STORE = 4
 """Code of a store in `memory_access_type`. 2 is a load."""
 VERSION_WORDS = Parameter(0.6, "share of common words in names of two versions", "judgement")
@@ -176,41 +175,36 @@ def saved_us(parts: Sequence[Fused]) -> float | None:
     return max(0.0, sum(part.launch.us for part in parts) - fused)
 
 
-class Benchmark:
-    """Kernels that run several times in a row, as in a program that times several versions. Steps
-    of one computation take turns."""
-
-    def __init__(self, launches: Sequence[Traffic]) -> None:
-        names = [each.launch.name.full for each in launches]
-        self._repeated = {one for one, other in pairwise(names) if one == other}
-
-    def has_both(self, one: Traffic, other: Traffic) -> bool:
-        return {each.launch.name.full for each in (one, other)} <= self._repeated
+def repeated_kernels(launches: Sequence[Traffic]) -> set[str]:
+    """Names of kernels that run several times in a row, as in a program that times several
+    versions. Steps of one computation take turns."""
+    names = [each.launch.name.full for each in launches]
+    return {one for one, other in pairwise(names) if one == other}
 
 
 def _are_twins(one: Traffic, other: Traffic) -> bool:
     """Whether two kernels read and write the same amounts and execute as many operations of each
     type: two versions of one computation, or two steps that are alike."""
-    amounts = [(one.dram_read, other.dram_read), (one.written, other.written)]
-    pairs = [*amounts, *zip(one.operations, other.operations)]
+    amounts = (one.dram_read, other.dram_read), (one.written, other.written)
+    return _agree(one, other, EQUAL_WORK, *amounts)
+
+
+def _agree(
+    one: Traffic, other: Traffic, within: float, *amounts: tuple[float | None, float | None]
+) -> bool:
+    """Whether these amounts, and the operations of each type, are about equal."""
+    pairs = [(a or 0.0, b or 0.0) for a, b in (*amounts, *zip(one.operations, other.operations))]
     counted = len(one.operations) == len(other.operations) and any(one.operations)
-    return counted and all(_are_equal(mine or 0.0, theirs or 0.0) for mine, theirs in pairs)
+    return counted and all(abs(a - b) <= within * max(a, b) for a, b in pairs)
 
 
 def are_alternatives(one: Traffic, other: Traffic) -> bool:
     """Whether two kernels read and write about the same amounts and execute about as many
     operations of each type: two ways to compute one result. Looser than `_are_twins`: partial
     results, which differ between two ways, are small beside what both read."""
-    read, others = one.dram_read or 0.0, other.dram_read or 0.0
-    partial = EQUAL_WORK * max(read, others)
+    partial = EQUAL_WORK * max(one.dram_read or 0.0, other.dram_read or 0.0)
     written = abs((one.written or 0.0) - (other.written or 0.0)) <= partial
-    counted = len(one.operations) == len(other.operations) and any(one.operations)
-    pairs = [(read, others), *zip(one.operations, other.operations)]
-    return counted and written and all(abs(a - b) <= SAME_BYTES * max(a, b) for a, b in pairs)
-
-
-def _are_equal(one: float, other: float) -> bool:
-    return abs(one - other) <= EQUAL_WORK * max(one, other)
+    return written and _agree(one, other, SAME_BYTES, (one.dram_read, other.dram_read))
 
 
 def are_variants(one: Launch, other: Launch) -> bool:
@@ -286,18 +280,20 @@ def find_links(launches: Sequence[Traffic]) -> list[Link]:
     """Each launch and the first later one that may read its output."""
     long_us = _READ_BY_INSTRUCTION * sum(each.us for each in launches)
     moving = [each for each in launches if (each.written or 0) + (each.read or 0) >= FEW_BYTES]
-    timed = Benchmark(launches)
+    timed = repeated_kernels(launches)
     found = []
     for at, writer in enumerate(moving):
         later = moving[at + 1 : at + 1 + _LOOKED_AT]
         link = _first_reader(writer, later, long_us) or _shared_input(writer, later, long_us)
-        if link and not timed.has_both(writer, link.reader):
+        if link and not {writer.launch.name.full, link.reader.launch.name.full} <= timed:
             found.append(link)
     return found
 
 
 def _first_reader(writer: Traffic, later: Sequence[Traffic], long_us: float) -> Link | None:
-    if (writer.written or 0) < FEW_BYTES or _generates(writer):
+    written = writer.written or 0.0
+    generates = writer.read is not None and writer.read <= GENERATES * written
+    if written < FEW_BYTES or generates:
         return None
     near = later[: int(READERS_AFTER)]
     candidates = [(reader, 1) for reader in near] + [(reader, 2) for reader in near[:1]]
@@ -338,10 +334,6 @@ def _shared_input(one: Traffic, later: Sequence[Traffic], long_us: float) -> Lin
 GENERATES = Parameter(
     0.005, "bytes read over written of a kernel that generates data; im2col: 0.03", "judgement"
 )
-
-
-def _generates(writer: Traffic) -> bool:
-    return writer.read is not None and writer.read <= GENERATES * (writer.written or 0.0)
 
 
 def _link(writer: Traffic, reader: Traffic, inputs: int, long_us: float) -> Link | None:
@@ -415,13 +407,13 @@ def round_trips(links: Sequence[Link]) -> list[RoundTrip]:
     chains, single = _chains(links)
     for link in single:
         pairs[link.writer.launch.name.full, link.reader.launch.name.full].append(link)
-    found = [RoundTrip(tuple(sorted(links, key=_rank))) for links in pairs.values()]
+
+    def by_saving(each: Link | RoundTrip) -> float:
+        return -(each.saved_us or 0.0)
+
+    found = [RoundTrip(tuple(sorted(links, key=by_saving))) for links in pairs.values()]
     found += [RoundTrip(tuple(links), tuple(_members(links))) for links in chains]
-    return sorted(found, key=lambda each: -(each.saved_us or 0.0))
-
-
-def _rank(link: Link) -> float:
-    return -(link.saved_us or 0.0)
+    return sorted(found, key=by_saving)
 
 
 def _members(links: Sequence[Link]) -> Iterator[Traffic]:
@@ -480,39 +472,26 @@ class ClockRange(NamedTuple):
 
 
 def different_clocks(launches: Sequence[Traffic]) -> list[ClockRange]:
-    """One range per clock that differs notably, the largest difference first. The DRAM clock
-    matters only where DRAM decides the time."""
-    found = [
-        *_range("SM", launches, lambda each: each.sm_clock or 0.0, lambda _: True),
-        *_range(
-            "DRAM",
-            launches,
-            lambda each: each.dram_clock or 0.0,
-            lambda each: (each.dram_pct or 0.0) >= 100 * MAJORITY,
-        ),
-    ]
+    """One range per clock that differs notably between launches whose time depends on it and that
+    take a notable part of the time; the largest difference first. Without short launches, whose
+    clock (cycles over duration) is not exact. The DRAM clock matters only where DRAM decides the
+    time."""
+    clocks: tuple[tuple[str, Callable[[Traffic], float], float], ...] = (
+        ("SM", lambda each: each.sm_clock or 0.0, 0.0),
+        ("DRAM", lambda each: each.dram_clock or 0.0, 100 * MAJORITY),
+    )
+    found = []
+    for label, clock, least_dram in clocks:
+        long = [each for each in launches if each.us * 1e3 >= LONGEST_START_NS and clock(each) > 0]
+        deciding = [each for each in long if (each.dram_pct or 0.0) >= least_dram]
+        if not deciding or len({each.launch.device for each in long}) != 1:
+            continue
+        deciding.sort(key=clock)
+        ends = _after_the_first(deciding), _after_the_first(deciding[::-1])
+        if clock(ends[1]) > SIMILAR * clock(ends[0]):
+            slow, fast = min(long, key=clock), max(long, key=clock)
+            found.append(ClockRange(label, slow, fast, clock(slow), clock(fast)))
     return sorted(found, key=lambda each: -each.ratio)
-
-
-def _range(
-    label: str,
-    launches: Sequence[Traffic],
-    clock: Callable[[Traffic], float],
-    depends: Callable[[Traffic], bool],
-) -> Iterator[ClockRange]:
-    """The range of all launches, if it differs notably between those whose time `depends` on the
-    clock and that take a notable part of the time. Without short launches, whose clock (cycles over
-    duration) is not exact."""
-    long = [each for each in launches if each.us * 1e3 >= LONGEST_START_NS and clock(each) > 0]
-    if len({each.launch.device for each in long}) != 1:
-        return
-    ordered = sorted(filter(depends, long), key=clock)
-    if not ordered:
-        return
-    ends = _after_the_first(ordered), _after_the_first(ordered[::-1])
-    if clock(ends[1]) > SIMILAR * clock(ends[0]):
-        slow, fast = min(long, key=clock), max(long, key=clock)
-        yield ClockRange(label, slow, fast, clock(slow), clock(fast))
 
 
 def _after_the_first(ordered: Sequence[Traffic]) -> Traffic:

@@ -27,20 +27,17 @@ NAMES = {"tile"}
     ("__shared__ float tile[", None),
 ])  # fmt: skip
 def test_a_row_is_padded_by_its_declaration(declaration: str, rows: str | None) -> None:
-    assert declared_rows(f"{declaration}\nx = tile[i][j];", 2, NAMES) == rows
+    assert declared_rows(f"{declaration}\nx = tile[i][j];", 2, NAMES, {}) == rows
 
 
 def test_the_nearest_declaration_counts_and_pieces_are_of_one_thread() -> None:
-    source = "constexpr int kDepth = 16;\n#define PITCH (kDepth + 1)\n"
-    assert declared_rows(source + "__shared__ float tile[8][kDepth];\n", 3, NAMES) == "even"
-    source += "constexpr int kPitch = kDepth + 1;\n"
-    assert declared_rows(source + "__shared__ float tile[8][kPitch];\n", 4, NAMES) == "padded"
+    known = {"kDepth": 16, "kPitch": 17}
+    assert declared_rows("__shared__ float tile[8][kDepth];\n", 1, NAMES, known) == "even"
+    assert declared_rows("__shared__ float tile[8][kPitch];\n", 1, NAMES, known) == "padded"
     # A file may hold several kernels, each with a tile of its own.
     source = "__shared__ float tile[32][32];\n\n__shared__ float tile[32][33];\n\n"
-    assert (declared_rows(source, 2, NAMES), declared_rows(source, 4, NAMES)) == ("even", "padded")
-    assert declared_rows(source, 0, NAMES) is None
-    source = "constexpr int a = b * 2;\nconstexpr int b = a * 2;\n__shared__ float tile[8][a];\n"
-    assert declared_rows(source, 3, NAMES) is None
+    assert [declared_rows(source, at, NAMES, {}) for at in (2, 4)] == ["even", "padded"]
+    assert declared_rows(source, 0, NAMES, {}) is None
     # Whatever the address depends on: the next thread's pieces come after both.
     pieces = [_Conflicted(address(LOST, 32, offset), 16) for offset in (512, 528)]
     assert _takes_pieces(pieces)
@@ -53,13 +50,13 @@ def test_the_nearest_declaration_counts_and_pieces_are_of_one_thread() -> None:
 def test_an_odd_row_is_padded_and_whole_banks_are_not(words: int, times: int) -> None:
     odd = f"__shared__ float tile[8][{2 * words + 1}];\n"
     whole = f"__shared__ float tile[8][{BANKS * times}];\n"
-    assert (declared_rows(odd, 1, NAMES), declared_rows(whole, 1, NAMES)) == ("padded", "even")
+    assert [declared_rows(text, 1, NAMES, {}) for text in (odd, whole)] == ["padded", "even"]
 
 
 @given(st.text(st.sampled_from("tile[]()+-*/ 0123456789kx_shared\n"), max_size=80))
 @pytest.mark.slow
 def test_declarations_in_any_text_do_not_crash(text: str) -> None:
-    assert declared_rows(f"__shared__ {text}", 9, NAMES) in (None, "even", "padded")
+    assert declared_rows(f"__shared__ {text}", 9, NAMES, {}) in (None, "even", "padded")
 
 
 THREAD = Symbol("tid", "tid.x", depends=frozenset({"tid.x"}))

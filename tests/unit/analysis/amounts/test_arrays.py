@@ -158,5 +158,5 @@ def test_rows_of_samples_and_uniform_loads() -> None:
 def access(width: int, lines: float, threads: float = 32.0) -> MemoryAccess:
     """A load that one warp executes."""
     data = max(1.0, width / 4)
-    fields = (1.0, threads, 1.0, 1.0, lines, None, None, data, max(data, lines))
+    fields = (1.0, threads, data, max(data, lines), 1.0, 1.0, lines)
     return MemoryAccess(0, "global", "load", width, *fields)

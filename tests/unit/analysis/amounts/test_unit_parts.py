@@ -2,8 +2,7 @@
 
 import pytest
 
-from keet.analysis.amounts.unit_parts import unit_parts
-from keet.analysis.amounts.units import unit_uses
+from keet.analysis.amounts.units import unit_parts, unit_uses
 from keet.analysis.launch_view import LaunchView
 from keet.documents.amounts import UnitPartDocument, UnitUseDocument
 from tests.rows import each_row
