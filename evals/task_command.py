@@ -77,11 +77,11 @@ class Unscored(NamedTuple):
 class Share(NamedTuple):
     """A number out of a total."""
 
-    count: int
+    number: int
     of: int
 
     def __str__(self) -> str:
-        return f"{self.count} of {self.of}"
+        return f"{self.number} of {self.of}"
 
 
 def need(scored: Sequence[object]) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass
+from functools import partial
+from operator import attrgetter
 from typing import Any
 
 from evals.bootstrap import RESAMPLES, clusters, paired, share
@@ -200,16 +202,17 @@ _SINGLE: dict[str, Callable[[CauseScore], float]] = {
 }
 
 
+def _is_within(rank: Callable[[CauseScore], int | None], most: int, case: CauseScore) -> float:
+    return is_within(rank(case), most)
+
+
 def _overall(scores: Scores) -> Iterator[tuple[str, ...]]:
     yield "", "keet", "NVIDIA", "keet - NVIDIA"
     for most in (1, 3):
         for label, theirs in _NVIDIA.items():
-            yield _paired(
-                f"top-{most}, {label}",
-                scores.causes,
-                lambda each, most=most: is_within(each.rank, most),
-                lambda each, most=most, theirs=theirs: is_within(theirs(each), most),
-            )
+            ranks = (attrgetter("rank"), theirs)
+            keet, nvidia = (partial(_is_within, rank, most) for rank in ranks)
+            yield _paired(f"top-{most}, {label}", scores.causes, keet, nvidia)
     alarms = scores.alarms
     at_best = [each for each in alarms if each.facts.best < PROMISE]
     if alarms:

@@ -102,7 +102,7 @@ def _kinds(questions: Sequence[Question]) -> Iterator[Sequence[str]]:
     yield ("kind", "asks", "questions", *LETTERS, "raw", "keet")
     for kind, asks in {**KINDS, "all": ""}.items():
         own = [question for question in questions if kind in (question.kind, "all")]
-        places = Counter(question.correct for question in own)
+        places = Counter[str](question.correct for question in own)
         held = Counter(text for question in own for text in question.answerable_from)
-        counts = (len(own), *(places[x] for x in LETTERS), held["raw"], held["keet"])
+        counts = (len(own), *(places[letter] for letter in LETTERS), held["raw"], held["keet"])
         yield (kind, asks, *map(str, counts))

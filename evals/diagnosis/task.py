@@ -155,7 +155,7 @@ def threshold_values(summary: Summary) -> dict[str, float]:
         "top-1 less NVIDIA's": hits.top1_global.difference.mean,
         "located": hits.located.mean,
         "false alarms": alarms.keet.mean if alarms else math.inf,
-        "still raised on fast": float(summary.still_raised.count),
+        "still raised on fast": float(summary.still_raised.number),
         "unscored": float(len(summary.unscored)),
     }
 

@@ -184,7 +184,7 @@ def threshold_values(summary: Summary) -> dict[str, float]:
         "error": means["largest"],
         "covered": means["covered"],
         "range score over naive": over("range_score"),
-        "invalid": float(summary.shares["invalid"].count),
+        "invalid": float(summary.shares["invalid"].number),
         "unscored": float(len(summary.unscored)),
     }
 

@@ -1,4 +1,4 @@
-"""The questions, which are data (questions.jsonl.gz): always the same ones in the same order.
+"""The questions, which are data (questions.jsonl): always the same ones in the same order.
 
 They were made from the samples' reports by templates, with options whose wording does not give the
 answer away, and keys from metrics or planted causes, never from keet: the commit that added the
@@ -7,7 +7,6 @@ file has the program before it. That answers of models can be compared, none is 
 
 from __future__ import annotations
 
-import gzip
 import json
 import random
 import re
@@ -43,7 +42,7 @@ KINDS = {
     "edit": "which edit helps most",
     "unknown": "what the report can't tell",
 }
-_KEPT = Path(__file__).with_name("questions.jsonl.gz")
+_KEPT = Path(__file__).with_name("questions.jsonl")
 """Questions without `answerable_from`, which depends on what keet says; with `needs`: the numbers
 that the answer needs, each with the words of a line that contains it."""
 _NUMBER = re.compile(r"(?<![\w.,])\d[\d,]*(?:\.\d+)?")
@@ -79,7 +78,7 @@ def all_questions() -> list[Question]:
 
 @cache
 def _all() -> tuple[Question, ...]:
-    lines = gzip.decompress(_KEPT.read_bytes()).decode().splitlines()
+    lines = _KEPT.read_text(encoding="utf-8").splitlines()
     return tuple(_question(json.loads(line)) for line in lines)
 
 
