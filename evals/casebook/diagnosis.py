@@ -202,7 +202,7 @@ _SINGLE: dict[str, Callable[[CauseScore], float]] = {
 }
 
 
-def _is_within(rank: Callable[[CauseScore], int | None], most: int, case: CauseScore) -> float:
+def _is_within(rank: Callable[[CauseScore], int | None], most: int, case: CauseScore) -> bool:
     return is_within(rank(case), most)
 
 
