@@ -343,8 +343,10 @@ def _without_findings(diagnosis: Diagnosis, nearest: tuple[Ceiling, ...]) -> Sen
     if said := _issue_limited(diagnosis, nearest):
         return said
     lacking = _lacking(view)
-    words = "The report lacks {what}, which would tell more."
-    tells_more = Sentence(words, what=enumerated(lacking)) if lacking else ""
+    tells_more = Sentence("")
+    if lacking:
+        what = enumerated(lacking)
+        tells_more = Sentence("The report lacks {what}, which would tell more.", what=what)
     if said := _saturated_memory(diagnosis, nearest):
         return Sentence(" ").join(filter(None, (said, tells_more)))
     said = Sentence(

@@ -71,9 +71,13 @@ def serial_loads(view: LaunchView) -> SerialLoadsDocument | None:
     text = Sentence("{summary}; {remedy}", summary=summary, remedy=remedy)
     if (busy := _busy(view)) is not None:
         cited.append(busy.reached)
-        words = "{text}; {unit} is busy for {part:.0f} of the time, and what that leaves is the "
-        words += "most that can be gained"
-        text = Sentence(words, text=text, unit=busy.spoken, part=busy.reached)
+        text = Sentence(
+            "{text}; {unit} is busy for {part:.0f} of the time, and what that leaves is the most "
+            "that can be gained",
+            text=text,
+            unit=busy.spoken,
+            part=busy.reached,
+        )
     return SerialLoadsDocument(
         text=text,
         summary=summary,

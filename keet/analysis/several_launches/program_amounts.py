@@ -317,8 +317,11 @@ class _Maker:
             clauses.append(Sentence(text, fixed=fixed, share=share, blocks=self._blocks(each)))
         if _is_idle(each) and each.gap_ns is not None:
             gap = self._number(f"{key}_gap", each.gap_ns, "ns", "median time without a kernel")
-            text = "before each, the GPU runs no kernel for {gap} in the recorded run"
-            clauses.append(Sentence(text, gap=gap))
+            clauses.append(
+                Sentence(
+                    "before each, the GPU runs no kernel for {gap} in the recorded run", gap=gap
+                )
+            )
         launches = self._number(f"{key}_launches", each.launches, "", f"launches of {each.kernel}")
         return Sentence(
             "{count:count} launches of {kernel} take {took} each: {clauses}",

@@ -30,10 +30,11 @@ def reached(
     than `most`, the rest is left out: a bound on the time for hostile code."""
     seen = dict.fromkeys(starts)
     waiting = list(seen)
-    while waiting and len(seen) <= most:
-        new = dict.fromkeys(each for each in following(waiting.pop()) if each not in seen)
-        seen |= new
-        waiting += new
+    while waiting:
+        for each in following(waiting.pop()):
+            if each not in seen and len(seen) <= most:
+                seen[each] = None
+                waiting.append(each)
     return seen
 
 
