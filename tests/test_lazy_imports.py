@@ -72,6 +72,7 @@ def test_help_and_show_load_less() -> None:
 
 NOT_FOR_A_REPORT_ALONE = (
     "keet.prose.reading",
+    "keet.source_code.scanner",
     "keet.verification.sentences",
     "keet.explanation.whole_run",
     "keet.analysis.replay_gap_reasons",

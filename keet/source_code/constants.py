@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from keet.profile import Launch
 from keet.source_code import scanner
+from keet.source_code.brackets import after_angles, closing_bracket, split_commas
 from keet.source_code.kernel_source import (
     KernelSource,
     LaunchSite,
@@ -156,9 +157,7 @@ def _of_part(part: CodePart) -> Iterator[_Definition]:
 def _enumerators(part: CodePart) -> Iterator[_Definition]:
     opened = part.text.find("{")
     before = "-1"
-    for each in scanner.split_commas(
-        part.text[opened + 1 : scanner.closing_bracket(part.text, opened)]
-    ):
+    for each in split_commas(part.text[opened + 1 : closing_bracket(part.text, opened)]):
         name, _, value = (text.strip() for text in each.partition("="))
         value = value or f"1 + {before}"
         yield _Definition(name, value, "int", fixed=True)
@@ -192,9 +191,9 @@ def _parameters(source: KernelSource) -> tuple[list[_Definition], set[str]]:
             calls = [site for site in source.path if site not in sites]
             sites = [s for s in calls if scanner.names_of(s.statement.text) & set(function.names)]
         start = re.search(rf"(?<!\w){re.escape((*function.names, '')[0])}\s*\(", function.head)
-        end = scanner.closing_bracket(function.head, start.end() - 1) if start else 0
+        end = closing_bracket(function.head, start.end() - 1) if start else 0
         inside = function.head[start.end() : end] if start else ""
-        for index, parameter in enumerate(scanner.split_commas(inside, angles=function.in_cpp)):
+        for index, parameter in enumerate(split_commas(inside, angles=function.in_cpp)):
             name = _parameter_name(parameter)
             if not name or "*" in parameter or "&&" in parameter:
                 continue
@@ -228,9 +227,9 @@ def _template_arguments(source: KernelSource, launch: Launch) -> dict[str, str]:
     match = re.match(r"\s*template\s*(?=<)", head)
     if match is None:
         return {}
-    inside = head[match.end() + 1 : scanner.after_angles(head, match.end()) - 1]
+    inside = head[match.end() + 1 : after_angles(head, match.end()) - 1]
     inside = re.split(r",?[^,]*\.\.\.", inside)[0]
-    names = [_parameter_name(each) for each in scanner.split_commas(inside, angles=True)]
+    names = [_parameter_name(each) for each in split_commas(inside, angles=True)]
     return dict(zip(names, instance_arguments(launch.name)))
 
 

@@ -13,18 +13,16 @@ from typing import Literal, NamedTuple
 
 from keet.profile import Launch
 from keet.profile.names import KernelName, file_name
+from keet.source_code.brackets import after_angles, closing_bracket, split_commas
 from keet.source_code.scanner import (
     NAME,
     CodePart,
     SourceStatement,
-    after_angles,
-    closing_bracket,
     declarators,
     is_python,
     names_of,
     parts_of,
     procedure_of,
-    split_commas,
     statements_of,
 )
 

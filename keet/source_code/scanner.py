@@ -12,6 +12,8 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
+from keet.source_code.brackets import BRACKET, after_angles, closing_bracket, split_commas
+
 PartKind = Literal["function", "type", "value", "macro", "module"]
 
 _TEXTS = r""""(?:[^"\\\n]++|\\[\s\S]|\\\Z)*+"?|(?<!\w)'(?:[^'\\\n]++|\\[\s\S]|\\\Z)*+'?"""
@@ -27,8 +29,6 @@ _DEVICE = re.compile(
     r"\b(?:__global__|__device__|constexpr|consteval|[A-Z_]*(?:DEVICE|FUNC)[A-Z_]*)\b"
 )
 """Also macros such as `HOST_DEVICE`."""
-_BRACKET = re.compile(r"[()\[\]{}]")
-_MOST_IN_ANGLES = 2000
 _MOST_HEADERS = 8
 
 
@@ -123,42 +123,6 @@ def parts_of(file: str, text: str) -> tuple[CodePart, ...]:
 def statements_of(part: CodePart) -> tuple[SourceStatement, ...]:
     """Statements of a function or module, also those of nested blocks."""
     return tuple(_cpp_statements(part) if part.in_cpp else _line_statements(part))
-
-
-def split_commas(text: str, *, angles: bool = False) -> list[str]:
-    """The parts between commas outside of brackets; with `angles`, outside of `<>` as well."""
-    found, depth, start = [], 0, 0
-    opening, closing = ("([{<", ")]}>") if angles else ("([{", ")]}")
-    for at, sign in enumerate(text):
-        depth += (sign in opening) - (sign in closing)
-        if sign == "," and depth <= 0:
-            found.append(text[start:at])
-            start = at + 1
-    return [each.strip() for each in (*found, text[start:]) if each.strip()]
-
-
-def closing_bracket(text: str, at: int) -> int:
-    """Position of the bracket that closes the one at `at`; the end of the text if none does."""
-    depth = 0
-    for match in _BRACKET.finditer(text, at):
-        depth += 1 if match[0] in "([{" else -1
-        if depth <= 0:
-            return match.start()
-    return len(text)
-
-
-def after_angles(text: str, at: int) -> int:
-    """Position after the template arguments that open at `at`; `at` itself if none do."""
-    depth = nested = 0
-    for index in range(at, min(len(text), at + _MOST_IN_ANGLES)):
-        sign = text[index]
-        nested += (sign in "([{") - (sign in ")]}")
-        if nested < 0 or sign == ";" or (index == at and sign != "<"):
-            return at
-        depth += ((sign == "<") - (sign == ">" and text[index - 1] != "-")) if nested == 0 else 0
-        if depth == 0:
-            return index + 1
-    return at
 
 
 # --- C++
@@ -362,7 +326,7 @@ def _logical_lines(code: str) -> Iterator[SourceStatement]:
         if start < 0 and not line.strip():
             continue
         start = number if start < 0 else start
-        depth += sum((m[0] in "([{") - (m[0] in ")]}") for m in _BRACKET.finditer(line))
+        depth += sum((m[0] in "([{") - (m[0] in ")]}") for m in BRACKET.finditer(line))
         if (depth <= 0 and not line.endswith("\\")) or number == len(lines) - 1:
             text = "\n".join(lines[start : number + 1])
             indent = len(text) - len(text.lstrip())

@@ -16,8 +16,8 @@ from keet.analysis.sass.instructions.opcodes import GLOBAL_READS
 from keet.documents.amounts import InvariantDocument, LoopAmounts
 from keet.documents.finding import Place
 from keet.evidence import Evidence, Sentence, counted
+from keet.source_code.brackets import closing_bracket
 from keet.source_code.constants import evaluate
-from keet.source_code.scanner import closing_bracket
 
 if TYPE_CHECKING:
     from keet.analysis.sass.analyses.loop_loads import RepeatedArray

@@ -30,12 +30,12 @@ from keet.analysis.sass.instructions.opcodes import (
     SHARED_STORES,
 )
 from keet.safe_text import code_lines
-from keet.source_code.constants import Number, evaluate, type_size
 
 if TYPE_CHECKING:
     from keet.analysis.sass.flow.program import SassProgram
     from keet.analysis.sass.machine_code import MachineCode
     from keet.analysis.sass.polynomials.polynomial import Polynomial
+    from keet.source_code.constants import Number
 
 Rows = Literal["padded", "even", "within", "data"]
 """`even`: threads are an even number of words apart. `within`: they are so close that they must be
@@ -161,6 +161,8 @@ def declared_rows(
 
 
 def _row(element: str, row: str, constants: Mapping[str, Number]) -> Rows | None:
+    from keet.source_code.constants import evaluate, type_size
+
     is_sum, length = "+" in row, evaluate(row, constants, {})
     if not isinstance(length, int):
         return "padded" if is_sum else None

@@ -15,15 +15,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from keet.analysis.kernel.inactive_threads import WARP
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.documents.finding import Place
 from keet.profile import Location
 from keet.profile.names import template_arguments
-from keet.source_code.constants import Number, source_constants, type_size
-from keet.source_code.scanner import after_angles, closing_bracket, split_commas
+from keet.source_code.brackets import after_angles, closing_bracket, split_commas
+
+if TYPE_CHECKING:
+    from keet.source_code.constants import Number
 
 CALLED = "calls"
 LAUNCHED = "launches"
@@ -124,6 +126,8 @@ def beside(places: tuple[Place, ...], *others: Place | None) -> tuple[Place, ...
 @cached_per_view
 def known_constants(view: LaunchView) -> Mapping[str, Number]:
     """Of the source, by name; not those that a build may set to another value."""
+    from keet.source_code.constants import source_constants
+
     known = source_constants(view.launch)
     return {"warpSize": WARP} | {n: each.value for n, each in known.items() if not each.assumed}
 
@@ -395,6 +399,8 @@ def _values(source: _Source, around: _Function, expression: str, depth: int) -> 
 
 def _product(source: _Source, around: _Function, expression: str) -> int | None:
     """Of numbers, constants and sizes of types."""
+    from keet.source_code.constants import type_size
+
     product = 1
     for factor in expression.split("*"):
         text = factor.strip()

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import NamedTuple
 
-from keet.source_code.scanner import blanked, closing_bracket, split_commas
+from keet.source_code.brackets import closing_bracket, split_commas
+from keet.source_code.scanner import blanked
 from keet.source_code.type_layouts import TYPE_WORDS, Layout, SourceTypes, builtin, pointer
 
 
