@@ -23,7 +23,7 @@ examples:
   keet eval mcq
   keet eval mcq --show q-edit-key_count-slow
   keet eval mcq --format json | jq '.questions[] | {id, text, options, correct}'
-  keet eval mcq --format markdown -o evals/results/mcq.md
+  keet eval mcq --format markdown -o questions.md
 """
 
 
