@@ -279,6 +279,8 @@ def read_run_csv(text: str, path: Path) -> RunTable:
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
     at, columns, rows = _csv_table(lines, path)
     kernels: dict[tuple[str, Dim3 | None, Dim3 | None], KernelRun] = {}
+    launches = 0
+    """Of the rows above."""
     for number, row in enumerate(rows[at + 1 :], at + 2):
         cells = _CsvRow(row, columns, f"row {number}", path)
         kernel = _kernel(cells)
@@ -286,10 +288,10 @@ def read_run_csv(text: str, path: Path) -> RunTable:
         if kernels.get(key) == kernel:
             raise cells.fail(f"it repeats an earlier row of {shown}", "remove one of them")
         # The total of all kernels, read as a kernel, would halve every share.
-        launches = sum(other.launches for other in kernels.values())
         if kernel.name.lower() in _SUMS and kernel.launches == launches:
             raise cells.fail(f"{shown} is the sum of the rows above", "remove the row")
         kernels[key] = _added(kernels[key], kernel) if key in kernels else kernel
+        launches += kernel.launches
     if not kernels:
         raise UnknownFormat(path, "the run table has no row", _CSV_EXAMPLE)
     return RunTable(tuple(_without_shapes_where_mixed(list(kernels.values()))), "file")

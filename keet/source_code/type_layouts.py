@@ -109,6 +109,7 @@ class SourceTypes:
         self._found: dict[ScopedName, Definition | None] = {}
         """None: not understood, or defined in several ways."""
         self._layouts: dict[int, tuple[Definition, Layout]] = {}
+        self._numbers: dict[int, tuple[Definition, Number]] = {}
 
     def layout(self, qualified: str) -> Layout | None:
         """Of a struct or enum, by its name in a demangled signature."""
@@ -276,10 +277,12 @@ class SourceTypes:
             constant = self._lookup([name], scope)
             if constant is None or constant.kind not in ("number", "alias"):
                 return None
-            number = self._number(constant.tokens, constant.scope, depth + 1)
-            if number is None:
-                return None
-            constants[name] = number
+            if id(constant) not in self._numbers:
+                number = self._number(constant.tokens, constant.scope, depth + 1)
+                if number is None:
+                    return None
+                self._numbers[id(constant)] = constant, number
+            constants[name] = self._numbers[id(constant)][1]
         value = evaluate(" ".join(expression), constants, {})
         return value if isinstance(value, int) and abs(value) <= _LARGEST else None
 

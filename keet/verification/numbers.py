@@ -323,7 +323,8 @@ _POWER = re.compile(rf"\s?({_any_of(_POWERS)})(?![\w/])")
 _RATE = re.compile(rf"[\s-]?({_any_of(RATES)})(?!\w)")
 _SYMBOL = re.compile(r"[\s\u00a0\u202f]?(% points|%-points|%)")
 _UNIT = re.compile(rf"[\s\u00a0\u202f]?({_any_of(SPELLINGS)})(?!\w)")
-_WRAPPED = re.compile(r"\n\s+([nuµm]?s|[kKMGT]?i?B)(?!\w)")
+_SHORT = filter(re.compile("[nuµm]?s|[kKMGT]?i?B").fullmatch, SPELLINGS)
+_WRAPPED = re.compile(rf"\n\s+({_any_of(_SHORT)})(?!\w)")
 """A unit on the next line, if a table row was wrapped; not nouns, which may begin another row."""
 _DENOMINATOR = re.compile(rf"(?:\s?/\s?|\s+(?:per|a|an|each)\s+)({_any_of(DENOMINATORS)})(?![\w/])")
 _NOUN_BETWEEN = re.compile(

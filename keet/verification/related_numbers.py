@@ -138,7 +138,7 @@ def _results(number: TextNumber, pair: _Pair, *, down: bool) -> Iterator[ReportV
     relative = first.rounding / abs(a) + second.rounding / abs(b) if a and b else 0.0
     if number.unit == "x" and b:
         yield _computed(f"{one} over {other}", a / b, "x", relative * abs(a / b))
-    elif number.unit == "%" and first.quantity.unit != "%" and b:
+    elif number.unit == "%" and first.quantity.unit != "%" and b and (a or not down):
         change = (a - b) / a if down else (a - b) / b
         slack = 100 * relative * max(abs(a / b), 1.0)
         yield _computed(f"{one} over {other}, in change", 100 * change, "%", slack)

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from keet.analysis.facts.fact import Answer, Fact, fact, if_most_run, total
 from keet.analysis.facts.global_memory import WIDEST_ACCESS
 from keet.analysis.kernel.inactive_threads import WARP
-from keet.analysis.kernel.source_calls import known_constants
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.limits import MAJORITY
 from keet.analysis.memory_work import local_cause
@@ -60,9 +59,13 @@ def shared_rows(view: LaunchView) -> Rows | None:
     accesses = view.accesses("shared", places)
     if any(re.search(r"\bpad\w*\s*\(", access) for access in accesses):
         return "padded"
+    from keet.source_code.constants import source_constants
+
     names = {re.split(r"\W", access)[0] for access in accesses}
     source = view.launch.source_text(places[0].file) or ""
-    return declared_rows(source, places[0].line, names, known_constants(view))
+    # Also those that a build may set: how rows are written shows whether they are padded.
+    constants = {name: each.value for name, each in source_constants(view.launch).items()}
+    return declared_rows(source, places[0].line, names, constants)
 
 
 # --- from the addresses
@@ -156,14 +159,24 @@ def declared_rows(
             lengths = re.findall(r"\[([^\]]*)\]", sizes)
             if name in names and len(lengths) > 1:
                 element = declared.partition(name)[0].split()[-1:]
-                return _row("".join(element), lengths[-1], constants)
+                row = lengths[-1].strip()
+                is_sum = "+" in (_definition(source, row) or row)
+                return _row("".join(element), row, constants, is_sum=is_sum)
     return None
 
 
-def _row(element: str, row: str, constants: Mapping[str, Number]) -> Rows | None:
+def _definition(source: str, name: str) -> str | None:
+    """What a macro or a constant is written as."""
+    if not name.isidentifier():
+        return None
+    found = re.search(rf"#\s*define\s+{name}\s([^\n]*)|\b{name}\s*=([^;\n]*)", source)
+    return found and (found[1] or found[2])
+
+
+def _row(element: str, row: str, constants: Mapping[str, Number], *, is_sum: bool) -> Rows | None:
     from keet.source_code.constants import evaluate, type_size
 
-    is_sum, length = "+" in row, evaluate(row, constants, {})
+    length = evaluate(row, constants, {})
     if not isinstance(length, int):
         return "padded" if is_sum else None
     words = length * max(1, (type_size(element, {"long": 8}) or WORD) // WORD)

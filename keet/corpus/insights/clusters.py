@@ -115,12 +115,13 @@ def _rows(store: InsightSource, runs: RunTimeSql) -> list[_Row]:
         f"FROM findings f JOIN {store.launches} l USING (report_sha256, launch_id) "
         "WHERE l.duration_us > 0 AND f.forecast_likely IS NOT NULL "
         "GROUP BY f.id, l.device, l.kernel, l.report_sha256) "
-        "SELECT id, device, coalesce(kernel, ''), coalesce(arg_max(full_name, time), ''), "
-        "coalesce(arg_max(path, time), ''), "
-        "arg_max(launches, time), sum(launches), list(sha256), max(time), "
-        "arg_max(low, time), arg_max(likely, time), arg_max(high, time) FROM in_file "
+        "SELECT id, device, coalesce(kernel, ''), coalesce(arg_max(full_name, (time, path)), ''), "
+        "coalesce(arg_max(path, (time, path)), ''), "
+        "arg_max(launches, (time, path)), sum(launches), list(sha256), max(time), "
+        "arg_max(low, (time, path)), arg_max(likely, (time, path)), arg_max(high, (time, path)) "
+        "FROM in_file "
         r"GROUP BY id, device, kernel, regexp_replace(path, '[^/\\]*$', '') "
-        "ORDER BY id, device, kernel, arg_max(path, time)"  # of equal savings
+        "ORDER BY id, device, kernel, arg_max(path, (time, path))"  # of equal savings
     )
     return [_Row(*row) for row in table.rows]
 

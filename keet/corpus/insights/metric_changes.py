@@ -149,7 +149,7 @@ def judge_slow_point(
     waiting = [
         CounterDifference(name, _apart(here, there[0]), 2)
         for name, here, there in _outside(point, beside, [IN_FLIGHT])
-        if here > 0 and math.log(min(there) / here) > _FEWER
+        if 0 < here < min(there) and _apart(here, min(there)) > _FEWER
     ]
     # Measured units of the memory and of the SMs are required: others may be near their peak.
     has_both = shares.keys() & _MEMORY and shares.keys() - _MEMORY - _LINKS

@@ -34,6 +34,9 @@ def test_the_nearest_declaration_counts_and_pieces_are_of_one_thread() -> None:
     known = {"kDepth": 16, "kPitch": 17}
     assert declared_rows("__shared__ float tile[8][kDepth];\n", 1, NAMES, known) == "even"
     assert declared_rows("__shared__ float tile[8][kPitch];\n", 1, NAMES, known) == "padded"
+    for defined in ("#define PITCH (64 + 8)", "constexpr int PITCH = 64 + 8;"):
+        source = f"{defined}\n__shared__ half tile[16][PITCH];\n"
+        assert declared_rows(source, 2, NAMES, {"PITCH": 72}) == "padded"
     # A file may hold several kernels, each with a tile of its own.
     source = "__shared__ float tile[32][32];\n\n__shared__ float tile[32][33];\n\n"
     assert [declared_rows(source, at, NAMES, {}) for at in (2, 4)] == ["even", "padded"]

@@ -140,6 +140,15 @@ def test_too_few_warps_are_not_named_with_a_busy_unit_or_more_work(tmp_path: Pat
 
 
 @pytest.mark.slow
+def test_counters_of_zero_are_compared(tmp_path: Path) -> None:
+    """The slow point has warps, and those beside it have none."""
+    times = {1: 400.0, 2: 200.0, 4: 100.0, 8: 101.0}
+    active = {1: 32.0, 2: 32.0, 4: 0.0, 8: 0.0}
+    launches = over("T", times, achieved_warps_per_sm=active.__getitem__)
+    assert list(slow_parts(planted(tmp_path, launches), "T")) == ["1 and 2"]
+
+
+@pytest.mark.slow
 def test_no_changed_counter_is_reported_only_if_none_changed(tmp_path: Path, wording) -> None:
     slow = slow_parts(planted(tmp_path, over("T", {1: 300.0, 2: 200.0, 8: 100.0})), "T")
     assert list(slow) == ["1 and 2"]

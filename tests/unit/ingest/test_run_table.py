@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cProfile
 import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -68,6 +69,16 @@ def test_invalid_csv_tables_are_refused(text: str, says: str) -> None:
     with pytest.raises(IngestError) as problem:
         read_run_csv(text, HERE)
     assert says in str(problem.value)
+
+
+def test_work_grows_linearly_with_rows_of_a_csv_table() -> None:
+    def calls(kernels: int) -> int:
+        text = "kernel,launches,total_ms\n" + "".join(f"k{n},1,1\n" for n in range(kernels))
+        counter = cProfile.Profile()
+        counter.runcall(read_run_csv, text, Path("run.csv"))
+        return sum(entry.callcount for entry in counter.getstats())
+
+    assert calls(800) < 2.2 * calls(400)
 
 
 def test_shapes_of_a_csv_table_are_read_and_its_overlaps_are_unknown() -> None:

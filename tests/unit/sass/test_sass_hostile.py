@@ -229,6 +229,7 @@ SLOW = {
     "growing": growing(700),
     "to one place": [f"@P{n % 7} BRA 0x0" for n in range(1_500)],
     "ahead": [*[f"@P{n % 7} BRA {16 * 1_500:#x}" for n in range(1_500)], *[ADD] * 1_500],
+    "left early": [*[f"@P0 BRA {16 * 4_001:#x}"] * 4_000, "@P1 BRA 0x0"],
     "to themselves": [f"@P0 BRA {16 * n:#x}" for n in range(2_000)],
 }
 

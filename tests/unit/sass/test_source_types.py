@@ -174,6 +174,11 @@ def test_any_text(text: str) -> None:
     "#define S S\n" * 50_000 + "struct S { S a; };",
     "using S = T; using T = S; struct Q { S a; };",
     "".join(f"struct S{n} {{S{n + 1} a[9], b[9];}};" for n in range(2_000)) + "struct S {S0 a;};",
+    "".join(
+        f"constexpr int x{n}_{m} = {' + '.join(f'x{n + 1}_{k}' for k in range(9))};"
+        for n in range(7)
+        for m in range(9)
+    ) + "".join(f"constexpr int x7_{m} = 1;" for m in range(9)) + "struct S {int a[x0_0];};",
 ])  # fmt: skip
 def test_hostile_source(text: str) -> None:
     start = time.process_time()

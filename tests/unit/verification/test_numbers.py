@@ -147,6 +147,12 @@ def test_sentences(wording) -> None:
     assert all(len(s.text) <= 1000 for s in split_sentences("word " * 1000))
 
 
+@each_row("unit", ["TiB", "kiB", "iB"])
+def test_a_unit_on_the_next_line_that_keet_does_not_know_is_none(unit: str) -> None:
+    assert [number.unit for number in find_numbers(f"12\n  {unit}")] == [""]
+    assert unit_at("\n  KiB", 0)[0]
+
+
 @each_row(("text", "count"), [
     ("15% waiting for the latency of shared memory: 131.9 us\n    → 3.85 us", 1),
     ("→ Store along the fastest axis of the output at slow.cu:7, or\n  swap the axes.", 1),

@@ -215,14 +215,14 @@ def _leaving(program: SassProgram, loop: Loop) -> list[int]:
     """Positions of the branches that decide in which iteration a lane leaves a loop: those out of
     it, if every iteration comes to all of them; else all."""
     flow = program.flow
-    branches = [each for each in loop.blocks if len(flow.blocks[each].successors) > 1]
-    exits = [each for each in flow.leaving(loop) if flow.block_of[each] in branches]
+    branching = {each for each in loop.blocks if len(flow.blocks[each].successors) > 1}
+    exits = [each for each in flow.leaving(loop) if flow.block_of[each] in branching]
     passed, block = set[int](), loop.latches[0]
     while block in loop.blocks:
         passed.add(block)
         block = flow.dominators.get(block, -1)
     is_simple = len(loop.latches) == 1 and passed.issuperset(flow.block_of[each] for each in exits)
-    return exits if is_simple else [flow.blocks[each].end - 1 for each in branches]
+    return exits if is_simple else [flow.blocks[each].end - 1 for each in branching]
 
 
 def _within(one: _Lanes, shared: int) -> _Lanes:
