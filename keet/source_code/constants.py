@@ -24,6 +24,7 @@ from keet.source_code.kernel_source import (
     kernel_source,
 )
 from keet.source_code.scanner import CodePart
+from keet.source_code.type_sizes import QUALIFIER, SIZES, type_size
 
 Number = int | float
 
@@ -242,22 +243,8 @@ NUMBER = re.compile(
     r"(?<![\w.])(?:0[xX][0-9a-fA-F'_]+|0[bB][01'_]+|(?:\d[\d'_]*\.?\d*|\.\d+)(?:[eEdD][+-]?\d+)?)"
     r"(?:[uUlLzZfF]{0,3}|_\w+)(?![\w.])"
 )
-_TYPES_BY_SIZE = {
-    1: "char bool int8_t uint8_t uchar __nv_fp8_e4m3",
-    2: "short int16_t uint16_t ushort half __half __nv_bfloat16 nv_bfloat16 char2 uchar2",
-    4: "int unsigned float int32_t uint32_t uint char4 uchar4 half2 __half2 __nv_bfloat162 short2",
-    8: "double size_t int64_t uint64_t ptrdiff_t uintptr_t float2 int2 uint2 short4 ushort4",
-    12: "float3 int3 uint3 dim3",
-    16: "float4 int4 uint4 double2 longlong2 ulonglong2",
-    32: "double4",
-}
-SIZES = {name: size for size, names in _TYPES_BY_SIZE.items() for name in names.split()}
-"""Bytes of types that are the same on every CUDA platform."""
 _FLOATS = frozenset({"float", "double", "half", "__half", "__nv_bfloat16", "nv_bfloat16"})
 _SCALARS = frozenset(n for n in SIZES if not re.search(r"[a-z0-9][234]$", n)) | {"long", "signed"}
-_QUALIFIER = re.compile(
-    r"\b(?:const(?:expr|init)?|static|inline|volatile|extern|struct|typename|std|__\w+__)\b|::"
-)
 _SCALAR = "|".join(sorted(_SCALARS))
 _SIZEOF = re.compile(r"\bsizeof\s*\(([^()]*)\)")
 _STATIC_CAST = re.compile(r"\bstatic_cast\s*<([^<>]*)>\s*(?=\()")
@@ -331,7 +318,7 @@ def _as_python(text: str, sizes: Mapping[str, int]) -> str:
 
 
 def _cast(kind: str) -> str:
-    words = set(_QUALIFIER.sub(" ", kind).split())
+    words = set(QUALIFIER.sub(" ", kind).split())
     return "float" if words & _FLOATS else "int" if words <= _SCALARS else "unknown"
 
 
@@ -368,21 +355,9 @@ def _binary(sign: ast.operator, a: Number, b: Number, *, python: bool) -> Number
     return quotient if isinstance(sign, ast.Div) else a - quotient * b
 
 
-def type_size(text: str, sizes: Mapping[str, int]) -> int | None:
-    """Bytes of a type; None if CUDA platforms differ (`long`) or it is not known."""
-    if "*" in text or "&" in text:
-        return 8 if text.rstrip().endswith("*") else None
-    words = _QUALIFIER.sub(" ", text).split()
-    if words.count("long") == 2 and set(words) <= {"long", "unsigned", "signed", "int"}:
-        return 8
-    if len(words) == 2 and words[0] in ("unsigned", "signed"):
-        words = words[1:]
-    return sizes.get(words[0]) or SIZES.get(words[0]) if len(words) == 1 else None
-
-
 def converted(value: Number | None, kind: str) -> Number | None:
     """The value in a variable of a type; None if it does not fit, or the type is not a number."""
-    words = _QUALIFIER.sub(" ", kind).split()
+    words = QUALIFIER.sub(" ", kind).split()
     if value is None or words == ["auto"] or not kind:
         return value
     if not words or not _SCALARS.issuperset(words):

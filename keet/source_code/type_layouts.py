@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from keet.source_code.constants import SIZES, Number, evaluate
+from keet.source_code.constants import Number, evaluate
 from keet.source_code.definitions import (
     CLASSES,
     NAME,
@@ -22,6 +22,7 @@ from keet.source_code.definitions import (
     matched,
     without_alignment,
 )
+from keet.source_code.type_sizes import SIZES
 
 POINTER = 8
 _BUILTIN = """bool char short int unsigned float double half half2 __half __half2 __nv_bfloat16

@@ -174,7 +174,8 @@ def _definition(source: str, name: str) -> str | None:
 
 
 def _row(element: str, row: str, constants: Mapping[str, Number], *, is_sum: bool) -> Rows | None:
-    from keet.source_code.constants import evaluate, type_size
+    from keet.source_code.constants import evaluate
+    from keet.source_code.type_sizes import type_size
 
     length = evaluate(row, constants, {})
     if not isinstance(length, int):

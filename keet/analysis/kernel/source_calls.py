@@ -23,6 +23,7 @@ from keet.documents.finding import Place
 from keet.profile import Location
 from keet.profile.names import template_arguments
 from keet.source_code.brackets import after_angles, closing_bracket, split_commas
+from keet.source_code.type_sizes import type_size
 
 if TYPE_CHECKING:
     from keet.source_code.constants import Number
@@ -399,14 +400,12 @@ def _values(source: _Source, around: _Function, expression: str, depth: int) -> 
 
 def _product(source: _Source, around: _Function, expression: str) -> int | None:
     """Of numbers, constants and sizes of types."""
-    from keet.source_code.constants import type_size
-
     product = 1
     for factor in expression.split("*"):
         text = factor.strip()
-        size = _SIZE_OF.fullmatch(text)
         if text not in around.template and text not in around.parameters:
             text = _value(source, around.file, text)
+        size = _SIZE_OF.fullmatch(text)
         number = type_size(size[1], {}) if size else int(text) if text.isdecimal() else None
         if number is None:
             return None

@@ -146,7 +146,8 @@ PARENT = """
 import sys, time
 from pathlib import Path
 from keet.ingest.sass.nvidia_reader import ReaderProcess
-running = ReaderProcess(Path(sys.argv[1]), b"bytes", {"megabytes": 500}, 3600.0)
+question = {"megabytes": 500, "addresses": {}}
+running = ReaderProcess(Path(sys.argv[1]), b"bytes", question, 3600.0)
 print(running._resources.process.pid, flush=True)
 """
 NATIVE = """
@@ -192,8 +193,12 @@ def child_of(process: subprocess.Popen[str]) -> int:
 
 
 def wait_until_loaded(folders: Path) -> None:
-    while not any("loaded" in path.read_text() for path in folders.glob("*/messages.txt")):
+    """Until the child says so; where it ends before that, its messages fail the test."""
+    told = ""
+    while "loaded" not in told:
         time.sleep(0.02)
+        told = "".join(path.read_text() for path in folders.glob("*/messages.txt"))
+        assert "Traceback" not in told, told
 
 
 @unix_only
