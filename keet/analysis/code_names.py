@@ -53,16 +53,16 @@ _NOUNS = {
 """By the name of the role, so that printing rows does not import the analysis."""
 
 
-def noun(each: Instruction) -> str:
+def noun(instruction: Instruction) -> str:
     """What people call the instruction that is waited for."""
     from keet.analysis.sass.instructions.opcodes import LOCAL, SHARED, Role
 
-    if each.opcode == "MUFU":
+    if instruction.opcode == "MUFU":
         return "special function"
-    if each.role is Role.SYNC and not each.is_barrier:
+    if instruction.role is Role.SYNC and not instruction.is_barrier:
         return "synchronization"
-    space = "shared " if each.opcode in SHARED else "local " if each.opcode in LOCAL else ""
-    return space + _NOUNS.get(each.role.name, each.opcode)
+    space = "shared " if instruction.opcode in SHARED else "local " if instruction.opcode in LOCAL else ""
+    return space + _NOUNS.get(instruction.role.name, instruction.opcode)
 
 
 _PRODUCT = re.compile(r"(?<=[\w)\]]) (?=[\w(\[])")
@@ -98,30 +98,30 @@ class FormWords:
         text = " + ".join(terms).replace("+ -", "- ") or "0"
         if _CUT in text:
             return self._dependences(form)
-        text = _CHOICE.sub(lambda found: self._numbered("choice", found[0]), text)
-        text = _UNKNOWN.sub(lambda found: self._numbered("unknown", found[0]), text)
+        text = _CHOICE.sub(lambda match: self._numbered("choice", match[0]), text)
+        text = _UNKNOWN.sub(lambda match: self._numbered("unknown", match[0]), text)
         text = _LAST.sub(r"\1(\2)", text)
         text = _PRODUCT.sub("*", text).replace("*mod*", " mod ")
-        text = _RESULT.sub(lambda found: self._result(int(found[1])), text)
+        text = _RESULT.sub(lambda match: self._result(int(match[1])), text)
         self._used.update(_WORD.findall(text))
-        text = _PARAMETER.sub(lambda found: self._code.pointer_name(found[0]), text)
+        text = _PARAMETER.sub(lambda match: self._code.pointer_name(match[0]), text)
         self._used.update(["param"] if _PARAMETER.search(text) else [])
         return text
 
     def _dependences(self, form: Polynomial) -> str:
         names = {"data": "loaded data", "path": "the path taken", "unknown": "unknown numbers"}
-        listed = sorted(names.get(each, each) for each in form.depends)
+        listed = sorted(names.get(name, name) for name in form.depends)
         self._used.update(_WORD.findall(" ".join(form.depends)))
         return f"an expression of {', '.join(listed) or 'parameters'}"
 
     def _result(self, position: int) -> str:
-        each = self._code.program.code[position]
-        word = "loaded" if each.role.name == "LOAD" else "result"
-        return f"{word}[{self._offset(each.address)}]"
+        instruction = self._code.program.code[position]
+        word = "loaded" if instruction.role.name == "LOAD" else "result"
+        return f"{word}[{self._offset(instruction.address)}]"
 
     def _numbered(self, word: str, name: str) -> str:
         if name not in self._numbers:
-            used = sum(each.startswith(word) for each in self._numbers.values())
+            used = sum(numbered.startswith(word) for numbered in self._numbers.values())
             self._numbers[name] = f"{word}{used + 1}"
         return self._numbers[name]
 
@@ -149,17 +149,17 @@ def offset_in_function(launch: Launch) -> Offset:
     return lambda address: f"{address - function_start(starts, address):#06x}"
 
 
-def sass_text(each: Instruction, starts: Sequence[int]) -> str:
+def sass_text(instruction: Instruction, starts: Sequence[int]) -> str:
     """An instruction with the target of a branch as an offset, as in the rows of the code.
 
     `starts`: start addresses of the functions. A target in another function stays an address.
     """
-    text = " ".join(each.text.split())
+    text = " ".join(instruction.text.split())
     before, _, target = text.rpartition("0x")
-    start = function_start(starts, each.address)
-    if each.target is None or not target or function_start(starts, each.target) != start:
+    start = function_start(starts, instruction.address)
+    if instruction.target is None or not target or function_start(starts, instruction.target) != start:
         return text
-    return f"{before}{each.target - start:#06x}"
+    return f"{before}{instruction.target - start:#06x}"
 
 
 def function_start(starts: Sequence[int], address: int) -> int:

@@ -149,8 +149,8 @@ class LaunchView:
         return self.ledger.measured(metric_id)
 
     def value(self, metric_id: str) -> float | None:
-        found = self.ledger.measured(metric_id)
-        return float(found.value) if found else None
+        metric = self.ledger.measured(metric_id)
+        return float(metric.value) if metric else None
 
     def ratio(self, name: str, label: str, over: Evidence, under: Evidence) -> Evidence | None:
         return self.ledger.ratio(name, label, over, under)
@@ -177,23 +177,23 @@ class LaunchView:
         samples = sum((self.table.samples or {}).values()) if not self._counted_states else 0
         if samples < LEAST_SAMPLES or partial_sampling(self.launch, samples):
             return self._counted_states
-        found: dict[str, Evidence] = {}
+        states: dict[str, Evidence] = {}
         for reason in stalls():
             names = all_names(f"{SAMPLES_BY_REASON[0]}{reason}")
             count = self._state(f"samples of {reason}", names)
             if count and count.value > 0:
-                found[_COUNTED_AS.get(reason, reason)] = count
-        return found
+                states[_COUNTED_AS.get(reason, reason)] = count
+        return states
 
     @cached_property
     def _counted_states(self) -> Mapping[str, Evidence]:
         """Cycles that warps spend in each state per issued instruction."""
-        found = {reason: self._state(*entry) for reason, entry in _state_metrics().items()}
-        return {reason: state for reason, state in found.items() if state and state.value > 0}
+        states = {reason: self._state(*entry) for reason, entry in _state_metrics().items()}
+        return {reason: state for reason, state in states.items() if state and state.value > 0}
 
     def _state(self, label: str, names: Iterable[str]) -> Evidence | None:
-        found = (self.ledger.named(name, label) for name in names)
-        return next(filter(None, found), None)
+        named = (self.ledger.named(name, label) for name in names)
+        return next(filter(None, named), None)
 
     @cached_property
     def stalls(self) -> Mapping[str, float]:
@@ -269,8 +269,8 @@ class LaunchView:
         places.sort(key=lambda place: self.text_of(place) == "}")
         places = places[:_MAX_PLACES]
         # Users can't change a line of the toolkit: their own is first, if it has a similar part.
-        own = max((each.share for each in places if not is_of_toolkit(each.file)), default=0.0)
-        places.sort(key=lambda each: is_of_toolkit(each.file) and own >= MAJORITY * each.share)
+        own = max((place.share for place in places if not is_of_toolkit(place.file)), default=0.0)
+        places.sort(key=lambda place: is_of_toolkit(place.file) and own >= MAJORITY * place.share)
         return tuple(places)
 
     def _ranked(self, shares: Mapping[Location, float]) -> list[tuple[Location, float]]:
@@ -318,8 +318,8 @@ class LaunchView:
         """` at file.cu:7 (`out[x * n + y]`)`: the first place as part of a sentence, or nothing."""
         if not places:
             return ""
-        found = self.accesses(kind, places)
-        code = f" (`{'`, `'.join(found[:3])}`)" if found else ""
+        accesses = self.accesses(kind, places)
+        code = f" (`{'`, `'.join(accesses[:3])}`)" if accesses else ""
         return f" at {places[0].where}{code}"
 
     def declared(self, word: str, of: str, pattern: str = "") -> tuple[Place, ...]:
@@ -328,13 +328,13 @@ class LaunchView:
         `pattern`: what such a line must match too. It is slow, and few lines contain the word.
         """
         files = {location.file for location in self.launch.locations.values()}
-        found = [
+        lines = [
             (file, number)
             for file in sorted(files)
             for number, line in enumerate(self._lines(file), 1)
             if word in line and re.search(pattern, line)
         ]
-        return tuple(Place(file, n, 1 / len(found), of) for file, n in found)
+        return tuple(Place(file, n, 1 / len(lines), of) for file, n in lines)
 
     def barrier_places(self) -> tuple[Place, ...]:
         """Lines of barriers. Warps at a barrier are sampled at the next instruction, so step back:
@@ -400,8 +400,8 @@ class LaunchView:
     @property
     def code_absent(self) -> Absent | None:
         """Why there is no machine code, if a check has asked for it."""
-        found = vars(self).get("_code")
-        return found if isinstance(found, Absent) else None
+        code = vars(self).get("_code")
+        return code if isinstance(code, Absent) else None
 
     @cached_property
     def lacks_counts(self) -> bool:
@@ -409,7 +409,7 @@ class LaunchView:
         without reading the code."""
         if self.launch.workload is not Workload.KERNEL:
             return False
-        if any(self.launch.find(each) is not None for each in ("inst_executed", "samples_total")):
+        if any(self.launch.find(metric) is not None for metric in ("inst_executed", "samples_total")):
             return self.code_absent == NO_COUNTS
         return self.launch.disassembly == NO_COUNTS
 
@@ -467,8 +467,8 @@ class LaunchView:
         return self._by_name("inst_by_opcode_all_modifiers")
 
     def _by_name(self, metric_id: str) -> Mapping[str, float]:
-        found = self.launch.find(metric_id)
-        parts = self.launch.instances(found.name) if found else None
+        metric = self.launch.find(metric_id)
+        parts = self.launch.instances(metric.name) if metric else None
         return {name: float(n) for name, n in parts.by_name().items()} if parts else {}
 
     def count(self, *opcodes: str) -> float:
@@ -503,7 +503,7 @@ def cached_per_view(function: Callable[[LaunchView], _Result]) -> Callable[[Laun
     def kept(view: LaunchView) -> _Result:
         if function not in view.results:
             view.results[function] = function(view)
-        found: _Result = view.results[function]
-        return found
+        result: _Result = view.results[function]
+        return result
 
     return kept

@@ -76,10 +76,10 @@ def line_facts(launch: Launch, code: MachineCode, line: Location) -> LineFacts:
     return CodeByLine(launch, code).facts(line)
 
 
-def with_line(found: HotspotsLaunch, line: Location) -> HotspotsLaunch:
-    if not isinstance(found, Examined) or found.code is None:
-        return found
-    return replace(found, line=line_facts(found.launch, found.code, line))
+def with_line(hotspots: HotspotsLaunch, line: Location) -> HotspotsLaunch:
+    if not isinstance(hotspots, Examined) or hotspots.code is None:
+        return hotspots
+    return replace(hotspots, line=line_facts(hotspots.launch, hotspots.code, line))
 
 
 def samples_at(spots: Hotspots | Absent) -> int:
@@ -117,10 +117,10 @@ class CodeByLine:
             offset=self.offset,
             file=line.file,
             line=line.line,
-            executed=sum(counts[each] for each in own),
+            executed=sum(counts[position] for position in own),
             executed_share=executed_share(self.code, own),
             purposes=self._purposes(own),
-            instructions=[self.instruction(each) for each in own],
+            instructions=[self.instruction(position) for position in own],
             waited_for_by=self._awaited.get(line, []),
             accesses=[
                 self._access(access, words)
@@ -205,10 +205,10 @@ class CodeByLine:
 
     @cached_property
     def _waits(self) -> Mapping[int, list[Wait]]:
-        found: dict[int, list[Wait]] = {}
+        by_position: dict[int, list[Wait]] = {}
         for wait in self.code.waits:
-            found.setdefault(wait.position, []).append(wait)
-        return found
+            by_position.setdefault(wait.position, []).append(wait)
+        return by_position
 
     @cached_property
     def _accesses(self) -> Numbers:
@@ -224,11 +224,11 @@ class CodeByLine:
 
     @cached_property
     def _invariant_at(self) -> Numbers:
-        return _numbers([each.positions for each in self.code.invariants])
+        return _numbers([invariant.positions for invariant in self.code.invariants])
 
     @cached_property
     def _chains(self) -> Mapping[int, LoopChains]:
-        return {each.loop: each for each in self.code.chains}
+        return {chains.loop: chains for chains in self.code.chains}
 
     @cached_property
     def _awaited(self) -> Mapping[Location | None, list[AwaitedDocument]]:
@@ -257,21 +257,21 @@ class CodeByLine:
                 caller = self.code.location(position)
                 if caller != line:
                     moved.setdefault((line, caller), []).append(position)
-        found: dict[Location | None, _Routines] = {}
+        routines: dict[Location | None, _Routines] = {}
         for (line, caller), own in moved.items():
-            if not any(self.code.program.code[each].opcode == "RET" for each in own):
+            if not any(self.code.program.code[position].opcode == "RET" for position in own):
                 continue  # a call that never returns is a jump: compilers end kernels with it
-            found.setdefault(caller, ([], []))[0].append(self._routine(line, own))
-            found.setdefault(line, ([], []))[1].append(self._routine(caller, own))
-        return found
+            routines.setdefault(caller, ([], []))[0].append(self._routine(line, own))
+            routines.setdefault(line, ([], []))[1].append(self._routine(caller, own))
+        return routines
 
     def _routine(self, line: Location | None, own: Sequence[int]) -> RoutineDocument:
         """`line`: the other one, where the instructions are counted, or which calls them."""
-        waits = [wait for each in own for wait in self._waits.get(each, ())]
+        waits = [wait for position in own for wait in self._waits.get(position, ())]
         return RoutineDocument(
             **_placed(line),
             instructions=len(own),
-            executed=sum(self.code.program.counts[each] for each in own),
+            executed=sum(self.code.program.counts[position] for position in own),
             samples=sum(wait.samples for wait in waits),
         )
 
@@ -308,12 +308,12 @@ class CodeByLine:
     def _invariants(self, own: Sequence[int]) -> Iterator[InvariantDocument]:
         """Restricted to the instructions of the line; so are the shares."""
         inside = set(own)
-        for each in _at(own, self._invariant_at, self.code.invariants):
-            part = [position for position in each.positions if position in inside]
-            trips = self.code.program.flow.loops[each.loop].trips
+        for invariant in _at(own, self._invariant_at, self.code.invariants):
+            part = [position for position in invariant.positions if position in inside]
+            trips = self.code.program.flow.loops[invariant.loop].trips
             if trips:
                 yield InvariantDocument(
-                    loop=f"loop{each.loop}",
+                    loop=f"loop{invariant.loop}",
                     addresses=[*map(self.address, part)],
                     share=executed_share(self.code, part) * (1 - 1 / trips),
                     loads=sum(position in self._accesses for position in part),
@@ -333,11 +333,11 @@ Numbers = Mapping[int, list[int]]
 
 def _numbers(positions: Iterable[Iterable[int]]) -> Numbers:
     """`positions`: for each list item, the instructions that it concerns."""
-    found: dict[int, list[int]] = {}
+    by_position: dict[int, list[int]] = {}
     for number, own in enumerate(positions):
         for position in own:
-            found.setdefault(position, []).append(number)
-    return found
+            by_position.setdefault(position, []).append(number)
+    return by_position
 
 
 def _at(own: Iterable[int], numbers: Numbers, items: Sequence[_T]) -> list[_T]:
@@ -379,13 +379,13 @@ def place_of(launches: Iterable[Launch], wanted: tuple[str, int]) -> tuple[Locat
     name, number = wanted
     lines = {launch: set(launch.locations.values()) for launch in launches}
     every = set().union(*lines.values())
-    in_file = {each for each in every if file_matches(each.file, name)}
-    found = {each for each in in_file if each.line == number}
-    if len(found) == 1:
-        (place,) = found
+    in_file = {location for location in every if file_matches(location.file, name)}
+    matching = {location for location in in_file if location.line == number}
+    if len(matching) == 1:
+        (place,) = matching
         return place, [launch for launch, own in lines.items() if place in own]
-    problem = _problem(every, in_file, found, number)
-    raise NoSuchLine(wanted, problem, is_empty=bool(in_file) and not found)
+    problem = _problem(every, in_file, matching, number)
+    raise NoSuchLine(wanted, problem, is_empty=bool(in_file) and not matching)
 
 
 def file_matches(path: str, name: str) -> bool:
@@ -394,17 +394,17 @@ def file_matches(path: str, name: str) -> bool:
 
 
 def _problem(
-    every: set[Location], in_file: set[Location], found: set[Location], number: int
+    every: set[Location], in_file: set[Location], matching: set[Location], number: int
 ) -> str:
     if not every:
         return "the code has no source lines; build with nvcc -lineinfo and profile again"
-    if found:
-        paths = ", ".join(sorted(each.file for each in found)[:_NEAREST])
+    if matching:
+        paths = ", ".join(sorted(location.file for location in matching)[:_NEAREST])
         return f"several files have this name; give more of the path: {one_line(paths)}"
     if not in_file:
-        names = sorted({file_name(each.file) for each in every})
+        names = sorted({file_name(location.file) for location in every})
         files = with_more(", ".join(names[:_NEAREST]), len(names) - _NEAREST)
         return Sentence("no code comes from this file; files with code: {files}", files=files)
-    nearest = sorted(in_file, key=lambda each: (abs(each.line - number), each.line))[:_NEAREST]
-    names = [line_text(each) for each in sorted(nearest, key=lambda each: each.line)]
+    nearest = sorted(in_file, key=lambda location: (abs(location.line - number), location.line))[:_NEAREST]
+    names = [line_text(location) for location in sorted(nearest, key=lambda location: location.line)]
     return f"no instruction comes from this line; the nearest with code: {', '.join(names)}"

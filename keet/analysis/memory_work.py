@@ -33,7 +33,7 @@ def global_addresses(view: LaunchView) -> list[int]:
     out: data scatters them, not the layout."""
     atomics = set(global_atomics(view))
     kinds = view.by_address("memory_type")
-    return [each for each, kind in kinds.items() if kind == _GLOBAL and each not in atomics]
+    return [address for address, kind in kinds.items() if kind == _GLOBAL and address not in atomics]
 
 
 @cached_per_view
@@ -74,7 +74,7 @@ def _widths(view: LaunchView) -> dict[int, tuple[int, float]]:
 def global_accesses(view: LaunchView) -> list[tuple[int, float]]:
     """Bytes per thread and number of threads, per load or store on global memory."""
     widths = _widths(view)
-    return [widths[each] for each in global_addresses(view) if each in widths]
+    return [widths[address] for address in global_addresses(view) if address in widths]
 
 
 def requested_bytes(view: LaunchView, addresses: Iterable[int] | None = None) -> float:
@@ -92,20 +92,20 @@ def widened_parts(view: LaunchView) -> dict[int, float]:
     counted, and where even distinct words fit into one sector."""
     sectors = view.table.column("src_l2_sectors_global") or {}
     executed, widths = view.table.executed or {}, _widths(view)
-    found = dict.fromkeys(global_addresses(view), 1.0)
-    for each in found:
-        runs, (size, threads) = executed.get(each, 0), widths.get(each, (0, 0.0))
+    parts = dict.fromkeys(global_addresses(view), 1.0)
+    for address in parts:
+        runs, (size, threads) = executed.get(address, 0), widths.get(address, (0, 0.0))
         distinct = size * threads / SECTOR - runs
-        if each in sectors and runs and distinct > 0:
-            found[each] = min(1.0, max(0.0, (sectors[each] - runs) / distinct))
-    return found
+        if address in sectors and runs and distinct > 0:
+            parts[address] = min(1.0, max(0.0, (sectors[address] - runs) / distinct))
+    return parts
 
 
 def widened_share(view: LaunchView) -> float:
     """That part of all executed loads and stores on global memory, 0 to 1."""
     executed, parts = view.table.executed or {}, widened_parts(view)
-    every = sum(executed.get(each, 0) for each in parts)
-    return sum(executed.get(each, 0) * part for each, part in parts.items()) / every if every else 1
+    every = sum(executed.get(address, 0) for address in parts)
+    return sum(executed.get(address, 0) * part for address, part in parts.items()) / every if every else 1
 
 
 def access_width(view: LaunchView) -> float | None:
@@ -119,17 +119,17 @@ def accesses_saved(view: LaunchView, widest: float) -> dict[int, int]:
     """By address: executions of a load or store on global memory that accesses of `widest` bytes
     per thread would save, times threads. None of a word that all threads of a warp load."""
     parts, widths = widened_parts(view), _widths(view)
-    own = ((each, *widths[each]) for each in global_addresses(view) if each in widths)
+    own = ((address, *widths[address]) for address in global_addresses(view) if address in widths)
     return {
-        each: int(threads * (1 - width / widest) * parts[each])
-        for each, width, threads in own
+        address: int(threads * (1 - width / widest) * parts[address])
+        for address, width, threads in own
         if 0 < width < widest
     }
 
 
 def global_part(view: LaunchView) -> float:
     """Share of L1's work that is global memory, 0 to 1."""
-    world, local = (_loads_and_stores(view, each, "sectors") for each in ("global", "local"))
+    world, local = (_loads_and_stores(view, space, "sectors") for space in ("global", "local"))
     plain = world / (world + local) if world else 1.0
     shared = view.value("shared_wavefronts")
     # A pass through L1 serves at least one sector.
@@ -160,7 +160,7 @@ def global_requests_part(view: LaunchView) -> float:
 def global_accesses_part(view: LaunchView) -> float:
     """Share of the loads and stores on global and local memory that is global, 0 to 1; 1 if they
     were not counted. Warps wait for both in the same warp states."""
-    world, local = (_loads_and_stores(view, each, "inst") for each in ("global", "local"))
+    world, local = (_loads_and_stores(view, space, "inst") for space in ("global", "local"))
     if not world:
         world, local = view.count(*GLOBAL - GLOBAL_ATOMICS), view.count(*LOCAL)
     return world / (world + local) if world else 1.0
@@ -178,9 +178,9 @@ def shared_atomics_by_data(view: LaunchView) -> bool:
         return True
     regular = ("one address", "one address per block", "one address per warp or less")
     return any(
-        each.spread not in (*regular, "different addresses")
-        for each in view.code.atomics
-        if each.memory == "shared"
+        atomic.spread not in (*regular, "different addresses")
+        for atomic in view.code.atomics
+        if atomic.memory == "shared"
     )
 
 
@@ -200,13 +200,13 @@ def _float_sums(view: LaunchView) -> float:
     """Share of the executed atomics on global memory, 0 to 1, that are additions of floats or
     doubles to words that data chooses; 0 without the machine code."""
     floats, every = 0, 0
-    for each in view.code.atomics if view.code is not None else ():
-        if view.code is not None and each.memory == "global":
+    for atomic in view.code.atomics if view.code is not None else ():
+        if view.code is not None and atomic.memory == "global":
             program = view.code.program
-            is_float = not {"F32", "F64"}.isdisjoint(program.code[each.position].modifiers)
-            every += program.counts[each.position]
-            is_table = each.spread == "chosen by data"
-            floats += program.counts[each.position] * (is_float and is_table)
+            is_float = not {"F32", "F64"}.isdisjoint(program.code[atomic.position].modifiers)
+            every += program.counts[atomic.position]
+            is_table = atomic.spread == "chosen by data"
+            floats += program.counts[atomic.position] * (is_float and is_table)
     return floats / every if every else 0.0
 
 
@@ -234,7 +234,7 @@ def _shared_part(view: LaunchView, unknown: float) -> float:
     stage = view.ceilings.stage("L1")
     if stage is not None and stage.inferred and stage.id == "l1_data_stage":
         stages = view.ceilings.stages("L1")
-        whole = next(each.share for each in stages if each.id == stage.id)
+        whole = next(candidate.share for candidate in stages if candidate.id == stage.id)
     return unknown if shared is None or not whole else min(1.0, shared / 100 / whole)
 
 
@@ -252,7 +252,7 @@ def less_shared(model: TimeModel, removed: float, fronts: float | None = None) -
 
 def without_local(view: LaunchView) -> dict[str, float]:
     """What is left of the units' work without local memory; empty if there is none."""
-    local, world = (_loads_and_stores(view, each, "sectors") for each in ("local", "global"))
+    local, world = (_loads_and_stores(view, space, "sectors") for space in ("local", "global"))
     if not local:
         return {}
     wasted = local / (local + world)

@@ -128,17 +128,17 @@ def accesses(line: str, text: str, kind: AccessKind | None) -> list[str]:
         return every
     arrays = _declared(text)
     if kind in ("shared", "local"):
-        return [each for each in every if _name(each) in arrays[kind]] or every
+        return [access for access in every if _name(access) in arrays[kind]] or every
     on_chip = arrays["shared"] | arrays["local"]
-    kept = [each for each in every if _name(each) not in on_chip]
+    kept = [access for access in every if _name(access) not in on_chip]
     if kind == "scattered global":  # `a[b[i]]` or `a[i * n]`, not `a[i]`
-        kept = [each for each in kept if is_gather([each]) or "*" in each] or kept
+        kept = [access for access in kept if is_gather([access]) or "*" in access] or kept
     return kept or every
 
 
 def _declared(text: str) -> dict[AccessKind, set[str]]:
     """Names of arrays by memory, as far as single lines show it: `float part[4];`."""
-    found: dict[AccessKind, set[str]] = {"shared": set(), "local": set()}
+    arrays: dict[AccessKind, set[str]] = {"shared": set(), "local": set()}
     for line in text.splitlines():
         head, bracket, rest = line[:_LONGEST_LINE].partition("[")
         words = head.split()
@@ -146,10 +146,10 @@ def _declared(text: str) -> dict[AccessKind, set[str]]:
             continue
         name = words[-1].lstrip("*&")
         if "__shared__" in words:
-            found["shared"].add(name)
+            arrays["shared"].add(name)
         elif _is_type(words[:-1]) and rest.rpartition("]")[2].strip()[:1] in (";", "=", ",", ""):
-            found["local"].add(name)
-    return found
+            arrays["local"].add(name)
+    return arrays
 
 
 def _is_type(words: Sequence[str]) -> bool:
@@ -158,10 +158,10 @@ def _is_type(words: Sequence[str]) -> bool:
     return plain and words[0] not in _NO_TYPE
 
 
-def is_gather(found: Sequence[str]) -> bool:
+def is_gather(accesses: Sequence[str]) -> bool:
     """Whether the index is itself read from memory, so that swapping the threads' axes does not
     help."""
-    return bool(found) and all("[" in each.partition("[")[2] for each in found)
+    return bool(accesses) and all("[" in access.partition("[")[2] for access in accesses)
 
 
 def _name(access: str) -> str:
@@ -247,8 +247,8 @@ class InstructionTable:
     @cached_property
     def stall_samples(self) -> Mapping[str, Mapping[int, int]]:
         """Samples by reason and address. Reasons that occur in no sample are left out."""
-        found = {reason: self.waiting(reason) for reason in stalls()}
-        return {reason: column for reason, column in found.items() if any(column.values())}
+        by_reason = {reason: self.waiting(reason) for reason in stalls()}
+        return {reason: column for reason, column in by_reason.items() if any(column.values())}
 
     @cached_property
     def samples(self) -> Mapping[int, int] | None:
@@ -292,7 +292,7 @@ class InstructionTable:
     def column(self, metric_id: str) -> Mapping[int, int] | None:
         if metric_id not in self._columns:
             named = map(self._named, metric_with_id(metric_id).names)
-            self._columns[metric_id] = next((each for each in named if each is not None), None)
+            self._columns[metric_id] = next((column for column in named if column is not None), None)
         return self._columns[metric_id]
 
     def _named(self, name: str) -> Mapping[int, int] | None:
@@ -303,10 +303,10 @@ class InstructionTable:
             return {} if metric is not None and metric.value == 0 else None
         if instances.ids is None:
             return None
-        found = instances.by_address()
-        if {*map(type, found.values())} <= {int}:
-            return found  # type: ignore[return-value]
-        return {address: int(value) for address, value in found.items()}
+        values = instances.by_address()
+        if {*map(type, values.values())} <= {int}:
+            return values  # type: ignore[return-value]
+        return {address: int(value) for address, value in values.items()}
 
     def ranked(self, rows: Sequence[_Row]) -> list[_Row]:
         """Sorted by weight. Ties keep the order of the code, so that the output is
@@ -414,15 +414,15 @@ def _first_in_code(
     launch: Launch, table: InstructionTable, lines: Collection[Location]
 ) -> Mapping[Location, int]:
     """The first instruction of each of these lines. Stops after the last one is found."""
-    found: dict[Location, int] = {}
+    first: dict[Location, int] = {}
     for start in range(0, len(table.addresses), _LOOKED_UP_AT_ONCE):
         some = table.addresses[start : start + _LOOKED_UP_AT_ONCE]
         for address, line in launch.locate(some).items():
             if line in lines:
-                found[line] = min(address, found.get(line, address))
-        if len(found) == len(lines):
+                first[line] = min(address, first.get(line, address))
+        if len(first) == len(lines):
             break
-    return found
+    return first
 
 
 def _by_line(launch: Launch, table: InstructionTable) -> list[_Row]:

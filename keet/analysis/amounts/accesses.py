@@ -104,7 +104,7 @@ def memory_accesses(view: LaunchView) -> tuple[MemoryAccess, ...]:
         column = view.table.column(metric_id)
         return None if column is None else float(column.get(address, 0))
 
-    found = []
+    accesses = []
     for address in sorted(kinds):
         memory = _MEMORIES.get(int(kinds[address]))
         runs = view.table.executed.get(address, 0)
@@ -131,8 +131,8 @@ def memory_accesses(view: LaunchView) -> tuple[MemoryAccess, ...]:
                 access = access._replace(sectors_needed=needed, lines=lines)
                 passes = passes if lines is None else lines
             access = access._replace(sectors=moved, cost=max(data, passes))
-        found.append(access)
-    return tuple(found)
+        accesses.append(access)
+    return tuple(accesses)
 
 
 def uniform_accesses(
@@ -145,8 +145,8 @@ def uniform_accesses(
     from keet.analysis.sass.analyses.address_patterns import is_uniform
     from keet.analysis.sass.analyses.reuse import address_polynomial
 
-    code, found = view.code, dict[int, bool | None]()
-    offsets = {each.position: each.offset for each in code.accesses}
+    code, uniform = view.code, dict[int, bool | None]()
+    offsets = {access.position: access.offset for access in code.accesses}
     for access in accesses:
         position = code.program.positions.get(access.address)
         if position is None or access.memory == "local":
@@ -155,8 +155,8 @@ def uniform_accesses(
         if offset is None:
             offset = address_polynomial(code.program, code.evaluation, position)
         answer = is_uniform(offset, view.launch.block)
-        found[access.address] = None if answer is _contradicted(access) else answer
-    return found
+        uniform[access.address] = None if answer is _contradicted(access) else answer
+    return uniform
 
 
 def _contradicted(access: MemoryAccess) -> bool | None:
@@ -178,21 +178,21 @@ def line_accesses(view: LaunchView) -> tuple[LineAccessDocument, ...]:
     """Those that take at least a hundredth of the passes through L1, by line and kind. Most passes
     first."""
     accesses = memory_accesses(view)
-    total = sum(each.cost for each in accesses)
+    total = sum(access.cost for access in accesses)
     if not total:
         return ()
-    located = view.launch.locate([each.address for each in accesses])
+    located = view.launch.locate([access.address for access in accesses])
     groups: dict[object, list[MemoryAccess]] = defaultdict(list)
-    for each in accesses:
-        groups[_kind(each, located)].append(each)
+    for access in accesses:
+        groups[_kind(access, located)].append(access)
     least = NEGLIGIBLE * total
     large = [own for own in groups.values() if sum([one.cost for one in own]) >= least]
     uniform = uniform_accesses(view, chain.from_iterable(large))
     rows: list[tuple[float, list[MemoryAccess]]] = []
     for own in large:
         by_answer: dict[bool | None, list[MemoryAccess]] = defaultdict(list)
-        for each in own:
-            by_answer[uniform.get(each.address)].append(each)
+        for access in own:
+            by_answer[uniform.get(access.address)].append(access)
         rows += [(sum([one.cost for one in same]), same) for same in by_answer.values()]
     rows.sort(key=lambda row: (-row[0], row[1][0].address))
     start = min(view.table.executed or (), default=0)
@@ -220,7 +220,7 @@ class _Group(NamedTuple):
 
     @property
     def executed(self) -> float:
-        return sum(each.executed for each in self.members)
+        return sum(access.executed for access in self.members)
 
     def each_run(self, numbers: Iterable[float | None]) -> float | None:
         """Per executed instruction; `None` if one of them is not known."""
@@ -239,16 +239,16 @@ def _row(view: LaunchView, group: _Group, start: int) -> LineAccessDocument:
         return None if number is None else enter(what, number, label, unit)
 
     amounts = {
-        "sectors": group.each_run(each.sectors for each in members),
-        "sectors_needed": group.each_run(each.sectors_needed for each in members),
-        "wavefronts": group.each_run(each.wavefronts(view.capability) for each in members),
-        "wavefronts_needed": group.each_run(each.shared_wavefronts_needed for each in members),
+        "sectors": group.each_run(access.sectors for access in members),
+        "sectors_needed": group.each_run(access.sectors_needed for access in members),
+        "wavefronts": group.each_run(access.wavefronts(view.capability) for access in members),
+        "wavefronts_needed": group.each_run(access.shared_wavefronts_needed for access in members),
     }
     numbers = {
         name: made(name, f"{name.replace('_', ' ')} per warp instruction", amount)
         for name, amount in amounts.items()
     }
-    costs = [_cost(each, numbers[f"{each}s"], numbers[f"{each}s_needed"]) for each in _COSTS]
+    costs = [_cost(cost, numbers[f"{cost}s"], numbers[f"{cost}s_needed"]) for cost in _COSTS]
     kind = f"{first.memory} {_PLURALS[first.operation]}"
     text = Sentence("{executed:count} warp-wide {kind}", executed=executed, kind=kind)
     if (width := made("width", "bytes per thread", first.width, "byte")) is not None:

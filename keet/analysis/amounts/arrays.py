@@ -80,10 +80,10 @@ class ArrayUse(NamedTuple):
         """Distinct bytes that it writes; None unless they are exact."""
         if self.writes is None:
             return None
-        found = self.writes
+        footprint = self.writes
         if not self.has_atomics:  # rows that overlap would be written by several threads: a race
-            found = found._replace(may_overlap=False)
-        return found.at_most if found.is_exact else None
+            footprint = footprint._replace(may_overlap=False)
+        return footprint.at_most if footprint.is_exact else None
 
     @property
     def has_atomics(self) -> bool:
@@ -105,25 +105,25 @@ def array_uses(view: LaunchView) -> tuple[ArrayUse, ...]:
     if code is None or code.threads is None:
         return ()
     prints = code.footprints
-    pointers = dict.fromkeys(each.pointer for each in prints.found)
+    pointers = dict.fromkeys(access.pointer for access in prints.found)
     wholes = {pointer: prints.of(pointer, (*_READS, *_WRITES)) for pointer in pointers}
     reads = {pointer: prints.of(pointer, _READS) for pointer in pointers}
-    rows = _rows(view, [each for each in reads.values() if each is not None])
+    rows = _rows(view, [footprint for footprint in reads.values() if footprint is not None])
     traffic = {row.pointer: row for row in code.reuse}
-    found = [
+    uses = [
         _use(code, whole, reads[pointer], traffic.get(pointer), rows)
         for pointer, whole in wholes.items()
         if whole is not None and whole.requested and not _is_part(code, whole)
     ]
-    return tuple(sorted(_estimated(view, found), key=lambda use: -use.requested))
+    return tuple(sorted(_estimated(view, uses), key=lambda use: -use.requested))
 
 
 def _is_part(code: MachineCode, whole: Footprint) -> bool:
     """Whether other loads of its source lines go through a pointer that keet does not follow: they
     may be copies of its loads, so that the array has more of them."""
-    lost = [each for each in code.accesses if each.pointer in _LOST and each.threads]
-    known = {(code.location(each.position), each.width, each.kind) for each in lost}
-    own = ((code.location(each.position), each.width, each.kind) for each in whole.accesses)
+    lost = [access for access in code.accesses if access.pointer in _LOST and access.threads]
+    known = {(code.location(access.position), access.width, access.kind) for access in lost}
+    own = ((code.location(access.position), access.width, access.kind) for access in whole.accesses)
     return whole.pointer not in _LOST and any(key[0] and key in known for key in own)
 
 
@@ -160,13 +160,13 @@ class _Rows(NamedTuple):
 
 def _rows(view: LaunchView, reads: Sequence[Footprint]) -> _Rows:
     dram, l2 = view.value("dram_bytes_read"), view.value("device_l2_size")
-    least = sum(each.at_least for each in reads)
+    least = sum(footprint.at_least for footprint in reads)
     if not dram or least < SMALL:
         return _Rows()
     if dram < (1 - _AGREES) * least:
         return _Rows(are_apart=False)
-    most = [each.at_most for each in reads]
-    is_known = None not in most and all(each.is_sure for each in reads)
+    most = [footprint.at_most for footprint in reads]
+    is_known = None not in most and all(footprint.is_sure for footprint in reads)
     if not is_known or abs(dram / sum(size or 0.0 for size in most) - 1) > _AGREES:
         return _Rows()
     return _Rows(are_apart=True, is_proof=l2 is not None and dram <= l2)
@@ -180,7 +180,7 @@ def _use(
     rows: _Rows,
 ) -> ArrayUse:
     writes = code.footprints.of(whole.pointer, _WRITES)
-    is_store = reads is None and all(each.kind == "store" for each in whole.accesses)
+    is_store = reads is None and all(access.kind == "store" for access in whole.accesses)
     # Rows that overlap would be written by several threads: a race.
     are_apart = rows.are_apart and rows.is_proof  # else DRAM may have read overlaps twice
     known = whole._replace(may_overlap=False) if are_apart or is_store else whole
@@ -212,18 +212,18 @@ def _sector_bytes(code: MachineCode, accesses: Sequence[Access]) -> float | None
     """Sectors that accesses request from L1, in bytes."""
     if code.sectors is None:
         return None
-    addresses = code.addresses(each.position for each in accesses)
+    addresses = code.addresses(access.position for access in accesses)
     return float(SECTOR * sum(code.sectors.get(address, 0) for address in addresses))
 
 
-def _distinct(found: Footprint) -> tuple[float | None, Basis | None]:
-    if found.at_most is None:
+def _distinct(footprint: Footprint) -> tuple[float | None, Basis | None]:
+    if footprint.at_most is None:
         return None, None
-    if found.is_exact:
-        return found.at_most, "exact"
-    is_near = found.at_most <= _LOOSE * found.at_least
-    if found.is_sure and is_near and AGAIN * found.at_most < (found.requested or math.inf):
-        return found.at_most, "bound"
+    if footprint.is_exact:
+        return footprint.at_most, "exact"
+    is_near = footprint.at_most <= _LOOSE * footprint.at_least
+    if footprint.is_sure and is_near and AGAIN * footprint.at_most < (footprint.requested or math.inf):
+        return footprint.at_most, "bound"
     return None, None
 
 
@@ -320,14 +320,14 @@ def _document(view: LaunchView, use: ArrayUse, dram: tuple[float, str] | None) -
         one_address_atomics=finite(numbers.one_address),
         why_unknown=_why_unknown(use),
         text=text,
-        evidence=tuple(each for each in numbers if each is not None),
+        evidence=tuple(number for number in numbers if number is not None),
     )
 
 
 def _access(use: ArrayUse) -> Literal["read", "written", "updated"]:
     if use.writes is None:
         return "read"
-    is_plain = use.reads is None and all(each.kind == "store" for each in use.writes.accesses)
+    is_plain = use.reads is None and all(access.kind == "store" for access in use.writes.accesses)
     return "written" if is_plain else "updated"
 
 
@@ -335,10 +335,10 @@ def _lines(code: MachineCode, accesses: Sequence[Access]) -> Iterator[Location]:
     from keet.analysis.sass.lines import calling_line
 
     sizes: Counter[Location] = Counter()
-    for each in accesses:
-        line = calling_line(code, each.position)
+    for access in accesses:
+        line = calling_line(code, access.position)
         if line is not None:
-            sizes[line] += each.requested_bytes or 0
+            sizes[line] += access.requested_bytes or 0
     yield from (line for line, _ in sizes.most_common())
 
 
@@ -349,11 +349,11 @@ def _why_unknown(use: ArrayUse) -> str | None:
     reasons = (
         ("the pointer itself is loaded from memory", use.pointer == "loaded"),
         ("which pointer it is depends on the path", use.pointer == "several"),
-        ("its indices depend on data in memory", any(each.is_gather for each in accesses)),
-        ("loops over it differ in length", any(each.is_ragged for each in accesses)),
+        ("its indices depend on data in memory", any(access.is_gather for access in accesses)),
+        ("loops over it differ in length", any(access.is_ragged for access in accesses)),
         (
             "its addresses depend on the path that a thread takes",
-            any("path" in each.offset.depends for each in accesses),
+            any("path" in access.offset.depends for access in accesses),
         ),
     )
     named = (reason for reason, holds in reasons if holds)
@@ -409,11 +409,11 @@ def _one_address_atomics(view: LaunchView, use: ArrayUse) -> float | None:
     thread nor on the block."""
     if not use.has_atomics or view.code is None or use.pointer in _LOST:
         return None
-    fixed = {each.position for each in view.code.atomics if each.spread == "one address"}
+    fixed = {atomic.position for atomic in view.code.atomics if atomic.spread == "one address"}
     sums: Counter[object] = Counter()
-    for each in use.whole.accesses:
-        if each.position in fixed:
-            sums[each.offset.key] += each.threads or 0
+    for access in use.whole.accesses:
+        if access.position in fixed:
+            sums[access.offset.key] += access.threads or 0
     return float(max(sums.values())) if sums else None
 
 
@@ -425,14 +425,14 @@ def _again(code: MachineCode, use: ArrayUse) -> Iterator[AgainDocument]:
     if not use.distinct or use.requested / use.distinct < AGAIN:
         return
     left = use.requested / use.distinct
-    found: list[AgainDocument] = []
+    documents: list[AgainDocument] = []
     for repeat in use.whole.repeats:
         if AGAIN <= repeat.times <= _ONCE * left:  # else few bytes are accessed so often
-            found.append(_repeated(code, repeat))
+            documents.append(_repeated(code, repeat))
             left /= repeat.times
     if left >= AGAIN:
-        found.append(_several(code, use, left))
-    yield from sorted(found, key=lambda each: -(each.times or 0.0))
+        documents.append(_several(code, use, left))
+    yield from sorted(documents, key=lambda document: -(document.times or 0.0))
 
 
 def _repeated(code: MachineCode, repeat: Repeat) -> AgainDocument:
@@ -447,8 +447,8 @@ def _repeated(code: MachineCode, repeat: Repeat) -> AgainDocument:
 
 def _several(code: MachineCode, use: ArrayUse, times: float) -> AgainDocument:
     flow = code.program.flow
-    reads = [each for each in use.whole.accesses if each.kind in _READS]
-    loops = {flow.loop_of.get(flow.block_of[each.position]) for each in reads}
+    reads = [access for access in use.whole.accesses if access.kind in _READS]
+    loops = {flow.loop_of.get(flow.block_of[access.position]) for access in reads}
     if len(use.whole.accesses) == 1:
         return AgainDocument(by="threads", name="neighbouring threads", times=times)
     if len(loops - {None}) > 1:
@@ -531,17 +531,17 @@ def _from_levels(numbers: _Numbers, below: float, least: str = "") -> Iterator[S
 
 
 def _reasons(numbers: _Numbers, again: Sequence[AgainDocument]) -> Iterator[Sentence]:
-    for each in again:
-        if each.times is None:
+    for document in again:
+        if document.times is None:
             continue
-        label = f"times that {numbers.name} is accessed, for {each.name}"
-        name, amount = f"array_again.{numbers.name}.{each.name}", Quantity(each.times, "")
+        label = f"times that {numbers.name} is accessed, for {document.name}"
+        name, amount = f"array_again.{numbers.name}.{document.name}", Quantity(document.times, "")
         times = numbers.view.ledger.derived(name, amount, label, numbers.requested)
         words = "{times:.1f} times by {name}"
-        if each.by == "loop":
+        if document.by == "loop":
             words = "in each of the {times:.1f} iterations of {name}"
-            if each.times == round(each.times):
+            if document.times == round(document.times):
                 words = "in each of the {times:,.0f} iterations of {name}"
-        elif each.name.startswith(("blockIdx", "threadIdx")):
+        elif document.name.startswith(("blockIdx", "threadIdx")):
             words = "{times:,.0f} times along {name}"
-        yield Sentence(words, times=times, name=each.name)
+        yield Sentence(words, times=times, name=document.name)

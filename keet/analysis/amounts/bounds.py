@@ -48,8 +48,8 @@ _FLOORS = {
 def floor(view: LaunchView, *names: str) -> Floor:
     """Of the first of these bounds that is known. Empty if none is, or if it is nearly all of the
     time."""
-    found = {each.id: each for each in bounds(view)}
-    known = next((found[name] for name in names if name in found), None)
+    by_id = {bound.id: bound for bound in bounds(view)}
+    known = next((by_id[name] for name in names if name in by_id), None)
     if known is None:
         return Floor(None, ())
     time, _, duration = known.evidence
@@ -76,7 +76,7 @@ def _bounds(view: LaunchView) -> Iterator[BoundDocument]:
     if issue is not None and issue.value > 0:
         said = "if the same instructions are executed"
         pipes = filter(None, map(view.ceilings.reached, PIPES))
-        busiest = max((issue, *pipes), key=lambda each: each.value)
+        busiest = max((issue, *pipes), key=lambda reached: reached.value)
         yield from _bound(view, "same_instructions", said, busiest)
         if view.code is not None and view.code.program.executed:
             part = sum(share for purpose, share in view.code.mix if purpose.value in _NEEDED)
@@ -96,18 +96,18 @@ def _busiest_of_arithmetic(
 ) -> tuple[Evidence, float]:
     """What the arithmetic on data keeps busy longest, and its part of that unit's work: the issue
     slots, of which it has `part`, or a slow pipe."""
-    found = [(issue, part)]
+    units = [(issue, part)]
     if (fma := measured_stage(view.ledger, "fma")) is not None:
-        values = [each for each in code.program.ran if code.purposes[each].value in _NEEDED]
-        found.append((fma.busy, removed_part(view, dict.fromkeys(values, 1.0), "FMA")))
+        values = [position for position in code.program.ran if code.purposes[position].value in _NEEDED]
+        units.append((fma.busy, removed_part(view, dict.fromkeys(values, 1.0), "FMA")))
     for pipe, opcodes in _SLOW.items():
         stage = measured_stage(view.ledger, pipe)
-        own = [each for each in code.program.ran if code.program.code[each].opcode in opcodes]
-        needed = [each for each in own if code.purposes[each].value in _NEEDED]
+        own = [position for position in code.program.ran if code.program.code[position].opcode in opcodes]
+        needed = [position for position in own if code.purposes[position].value in _NEEDED]
         if stage is not None:
             whole = float(not opcodes)
-            found.append((stage.busy, code.share(needed) / code.share(own) if own else whole))
-    return max(found, key=lambda each: float(each[0].value) * each[1])
+            units.append((stage.busy, code.share(needed) / code.share(own) if own else whole))
+    return max(units, key=lambda unit: float(unit[0].value) * unit[1])
 
 
 def _bound(
@@ -136,12 +136,12 @@ def _bytes_once(view: LaunchView) -> tuple[float, Evidence, Evidence] | None:
     if moved is None or not moved.value or not every:
         return None
     known = [
-        each.distinct_bytes * (2 if each.access == "updated" else 1)  # read, then written
-        for each in every
-        if each.distinct_bytes is not None
+        array.distinct_bytes * (2 if array.access == "updated" else 1)  # read, then written
+        for array in every
+        if array.distinct_bytes is not None
     ]
-    asked = sum(each.l1_bytes or 0.0 for each in every)
-    bounded = sum(each.l1_bytes or 0.0 for each in every if each.distinct_bytes is not None)
+    asked = sum(array.l1_bytes or 0.0 for array in every)
+    bounded = sum(array.l1_bytes or 0.0 for array in every if array.distinct_bytes is not None)
     if not known or not asked or bounded < NEARLY_ALL * asked:
         return None
     needed = sum(known)
@@ -154,6 +154,6 @@ def _bytes_once(view: LaunchView) -> tuple[float, Evidence, Evidence] | None:
 def _is_float(code: MachineCode) -> bool:
     """Whether most of the arithmetic on data is in floats or on tensor cores: that of integers is
     hard to tell from indices and conditions, as in a random number that a condition needs."""
-    own = [each for each in code.program.ran if code.purposes[each].value in _NEEDED]
-    floats = [each for each in own if code.program.code[each].role.name in ("FLOAT", "TENSOR")]
+    own = [position for position in code.program.ran if code.purposes[position].value in _NEEDED]
+    floats = [position for position in own if code.program.code[position].role.name in ("FLOAT", "TENSOR")]
     return code.share(floats) >= MAJORITY * code.share(own)

@@ -67,26 +67,26 @@ def conditions(view: LaunchView) -> tuple[ConditionDocument, ...]:
     @cache
     def place_of(position: int) -> Location | None:
         """Where the condition of the source stands that a branch or predicate may be for."""
-        lines = (code.location(each) for each in (position, *_made(code, position)))
-        return next((each for each in lines if each and _is_condition(view, each)), None)
+        lines = (code.location(position_behind) for position_behind in (position, *_made(code, position)))
+        return next((line for line in lines if line and _is_condition(view, line)), None)
 
     by_line: dict[Location, list[Guarded]] = defaultdict(list)
-    for each in guarded_code(code.program, reached, passed, place_of):
-        by_line[each.place].append(each)
+    for region in guarded_code(code.program, reached, passed, place_of):
+        by_line[region.place].append(region)
     total, rows = sum(code.program.counts), []
     for place, own in by_line.items():
         # Before the lines of the code are looked at, which takes longer.
-        few = [each for each in own if each.entering < PASSED * each.threads]
-        matters = any(each.effects for each in few) or sum(map(_at_stake, few)) >= AT_STAKE * total
+        few = [region for region in own if region.entering < PASSED * region.threads]
+        matters = any(region.effects for region in few) or sum(map(_at_stake, few)) >= AT_STAKE * total
         if matters and len(own) <= _MOST_BRANCHES:
             rows.append(_row_of(code, own, 2 * len(_CONDITION.findall(_text(view, place)))))
     ranked = sorted(filter(None, rows), key=lambda row: -row.at_stake)
     return tuple(_document(view, code, row) for row in ranked[:MOST_ROWS])
 
 
-def _at_stake(each: Guarded) -> float:
+def _at_stake(region: Guarded) -> float:
     """Instructions that would run if all warps entered."""
-    return each.instructions * each.warps / (each.warps_entering or each.warps or 1)
+    return region.instructions * region.warps / (region.warps_entering or region.warps or 1)
 
 
 # --- the source
@@ -130,13 +130,13 @@ class _Copy(NamedTuple):
 
     @property
     def first(self) -> Guarded:
-        return max(self.members, key=lambda each: each.threads)
+        return max(self.members, key=lambda region: region.threads)
 
     def beside(self, entered: Guarded) -> list[Guarded]:
         """Guarded code apart from what is entered."""
         own = {*entered.blocks}
         return [
-            each for each in self.members if each is not entered and own.isdisjoint(each.blocks)
+            region for region in self.members if region is not entered and own.isdisjoint(region.blocks)
         ]
 
 
@@ -150,8 +150,8 @@ class _Side(NamedTuple):
     def to_line(self, line: int) -> int:
         """The line that names the code behind the condition of this line: the first one after it
         that most copies have."""
-        most = [each for each, count in self.lines.items() if 2 * count >= len(self.entered)]
-        later = [each for each in most if line < each <= line + _NEAR]
+        most = [number for number, count in self.lines.items() if 2 * count >= len(self.entered)]
+        later = [number for number in most if line < number <= line + _NEAR]
         nearest = line if line in most else self.lines.most_common(1)[0][0]
         return min(later, default=nearest)
 
@@ -171,28 +171,28 @@ class _Row(NamedTuple):
 
     @property
     def has_effects(self) -> bool:
-        return any(each.effects for each in self.entered)
+        return any(region.effects for region in self.entered)
 
 
 def _row_of(code: MachineCode, own: Sequence[Guarded], most: int) -> _Row | None:
     """`most`: branches and sides that one copy can have; a template that calls itself has more."""
-    own = [each for each in own if not _is_of_block(code, each)]
-    copies = _copies(code, [each for each in own if not _is_around(code, each, own)])
-    if any(sum(each.entering < each.threads for each in copy.members) > most for copy in copies):
+    own = [region for region in own if not _is_of_block(code, region)]
+    copies = _copies(code, [region for region in own if not _is_around(code, region, own)])
+    if any(sum(region.entering < region.threads for region in copy.members) > most for copy in copies):
         return None
     first = [copy.first for copy in copies]
     rows = [
         _Row(
             own[0].place,
             side.to_line(own[0].place.line),
-            [each for _, each in side.entered],
+            [region for _, region in side.entered],
             len(copies),
-            sum(each.threads for each in first),
-            sum(each.warps for each in first),
-            sum(_at_stake(each) for _, each in side.entered),
+            sum(region.threads for region in first),
+            sum(region.warps for region in first),
+            sum(_at_stake(region) for _, region in side.entered),
             is_by_index=_is_by_index(code, side.entered),
             is_either=any(
-                more.effects for copy, each in side.entered for more in copy.beside(each)
+                more.effects for copy, region in side.entered for more in copy.beside(region)
             ),
         )
         for side in _sides(code, copies)
@@ -204,8 +204,8 @@ def _row_of(code: MachineCode, own: Sequence[Guarded], most: int) -> _Row | None
 
 
 def _is_told(row: _Row, total: float) -> bool:
-    entering = sum(each.entering for each in row.entered)
-    guarded = sum(each.instructions for each in row.entered)
+    entering = sum(region.entering for region in row.entered)
+    guarded = sum(region.instructions for region in row.entered)
     is_rare = entering < _RARE * row.threads and guarded < _LITTLE * total
     if is_rare or entering >= PASSED * row.threads:
         return False
@@ -215,53 +215,53 @@ def _is_told(row: _Row, total: float) -> bool:
     return row.has_effects or row.at_stake >= AT_STAKE * total
 
 
-def _is_around(code: MachineCode, each: Guarded, own: Sequence[Guarded]) -> bool:
+def _is_around(code: MachineCode, region: Guarded, own: Sequence[Guarded]) -> bool:
     """Whether it is a branch around copies of a loop's body, to which the compiler gave the line of
     an `if` in it: lines that stand before the `if` follow, and the `if` itself, or what is compared
     stands elsewhere."""
-    if not each.blocks or each.is_one_way:
+    if not region.blocks or region.is_one_way:
         return False
-    before = range(max(1, each.place.line - _NEAR), each.place.line)
-    inner = {*each.blocks}.intersection(other.block for other in own)
-    if all(code.location(made) != each.place for at in each.decided for made in _made(code, at)):
-        inner.update(each.blocks)
+    before = range(max(1, region.place.line - _NEAR), region.place.line)
+    inner = {*region.blocks}.intersection(other.block for other in own)
+    if all(code.location(made) != region.place for at in region.decided for made in _made(code, at)):
+        inner.update(region.blocks)
     blocks = [code.program.flow.blocks[at] for at in inner]
     lines = (code.location(at) for block in blocks for at in range(block.start, block.end))
-    return any(at and at.file == each.place.file and at.line in before for at in lines)
+    return any(at and at.file == region.place.file and at.line in before for at in lines)
 
 
 def _copies(code: MachineCode, own: Sequence[Guarded]) -> list[_Copy]:
     """Branches that stand one within the other, or that one predicate decides, belong together."""
-    found: list[_Copy] = []
-    for each in own:
-        values = {value for at in each.decided for value in _predicates(code, at)}
-        same = (copy for copy in found if each.block in copy.blocks or values & copy.values)
+    copies: list[_Copy] = []
+    for region in own:
+        values = {value for at in region.decided for value in _predicates(code, at)}
+        same = (copy for copy in copies if region.block in copy.blocks or values & copy.values)
         copy = next(same, None)
         if copy is None:
-            found.append(copy := _Copy([], set(), set()))
-        copy.members.append(each)
+            copies.append(copy := _Copy([], set(), set()))
+        copy.members.append(region)
         copy.values.update(values)
-        if not each.is_one_way:
-            copy.blocks.update(each.blocks)
-    return found
+        if not region.is_one_way:
+            copy.blocks.update(region.blocks)
+    return copies
 
 
 def _sides(code: MachineCode, copies: Sequence[_Copy]) -> list[_Side]:
     """What threads can enter behind a condition, in all of its copies."""
-    found: list[_Side] = []
+    sides: list[_Side] = []
     for copy in copies:
-        for each in _entered(copy.members):
-            lines = {*_lines(code, each)}
-            lines -= {line for other in copy.beside(each) for line in _lines(code, other)}
-            if each.is_one_way:  # its first block may begin the next copy
-                lines -= {each.place.line}
+        for region in _entered(copy.members):
+            lines = {*_lines(code, region)}
+            lines -= {line for other in copy.beside(region) for line in _lines(code, other)}
+            if region.is_one_way:  # its first block may begin the next copy
+                lines -= {region.place.line}
             if lines:
-                side = max(found, key=lambda side: _common(side, lines), default=None)
+                side = max(sides, key=lambda side: _common(side, lines), default=None)
                 if side is None or not _common(side, lines):
-                    found.append(side := _Side(Counter(), []))
+                    sides.append(side := _Side(Counter(), []))
                 side.lines.update(lines)
-                side.entered.append((copy, each))
-    return found
+                side.entered.append((copy, region))
+    return sides
 
 
 def _common(side: _Side, lines: set[int]) -> int:
@@ -270,8 +270,8 @@ def _common(side: _Side, lines: set[int]) -> int:
 
 def _entered(members: Sequence[Guarded]) -> Iterator[Guarded]:
     """The code that a condition leads to: one side or two. Of `a && b`, that behind both."""
-    known = [each for each in members if not each.is_one_way]
-    inner = [each for each in members if any(each.block in other.blocks for other in known)]
+    known = [region for region in members if not region.is_one_way]
+    inner = [region for region in members if any(region.block in other.blocks for other in known)]
     for outer in members:
         if outer in inner:
             continue
@@ -289,12 +289,12 @@ def _entered(members: Sequence[Guarded]) -> Iterator[Guarded]:
         yield entered
 
 
-def _lines(code: MachineCode, each: Guarded) -> Iterator[int]:
+def _lines(code: MachineCode, region: Guarded) -> Iterator[int]:
     """Lines of the file that the condition is in. A branch may have that of a brace."""
-    for position in _positions(code, [each]):
+    for position in _positions(code, [region]):
         is_branch = code.program.code[position].opcode in ("BRA", "EXIT", "RET")
         line = None if is_branch else code.location(position)
-        if line is not None and line.file == each.place.file:
+        if line is not None and line.file == region.place.file:
             yield line.line
 
 
@@ -307,9 +307,9 @@ _Entered = Sequence[tuple[_Copy, "Guarded"]]
 def _deciding(entered: _Entered) -> Iterator[int]:
     """Positions of the branches up to the entered code."""
     for copy, own in entered:
-        for each in copy.members:
-            if each is own or own.block in each.blocks:
-                yield from each.decided
+        for region in copy.members:
+            if region is own or own.block in region.blocks:
+                yield from region.decided
 
 
 def _depends(code: MachineCode, positions: Iterable[int]) -> frozenset[str]:
@@ -317,14 +317,14 @@ def _depends(code: MachineCode, positions: Iterable[int]) -> frozenset[str]:
     names: set[str] = set()
     for position in positions:
         for value in _predicates(code, position):
-            found = code.evaluation.predicate_dependences(value)
-            names |= code.evaluation.resolved_names(found)
+            dependences = code.evaluation.predicate_dependences(value)
+            names |= code.evaluation.resolved_names(dependences)
     return frozenset(names - {"path"})
 
 
-def _is_of_block(code: MachineCode, each: Guarded) -> bool:
+def _is_of_block(code: MachineCode, region: Guarded) -> bool:
     """Whether it is the same for all blocks: threads differ by their index only, or not at all."""
-    names = _depends(code, each.decided)
+    names = _depends(code, region.decided)
     is_index = any(name.startswith("tid") for name in names) and "data" not in names
     return all(
         name.startswith(("tid", "loop")) or (is_index and name == "unknown") for name in names
@@ -338,7 +338,7 @@ def _predicates(code: MachineCode, position: int) -> list[int]:
     values = code.program.values
     is_predicate = _PREDICATE.fullmatch
     return [
-        each for each in values.read[position].values() if is_predicate(values.all[each].register)
+        value for value in values.read[position].values() if is_predicate(values.all[value].register)
     ]
 
 
@@ -347,10 +347,10 @@ def _is_by_index(code: MachineCode, entered: _Entered) -> bool:
     if not all(name.startswith(_INDEX) for name in _depends(code, _deciding(entered))):
         return False
     program, known = code.program, code.evaluation.polynomial
-    made = (each for position in _deciding(entered) for each in _made(code, position))
-    read = (value for each in made for value in program.values.read[each].values())
+    made = (maker for position in _deciding(entered) for maker in _made(code, position))
+    read = (value for maker in made for value in program.values.read[maker].values())
     plain = (value for value in read if "P" not in program.values.all[value].register)
-    return not any(each.kind in _COMPUTED for value in plain for each in known(value).symbols)
+    return not any(symbol.kind in _COMPUTED for value in plain for symbol in known(value).symbols)
 
 
 _COMPUTED = ("opaque", "join", "either", "shuffled", "bits", "table")
@@ -359,7 +359,7 @@ _COMPUTED = ("opaque", "join", "either", "shuffled", "bits", "table")
 
 def _is_one_thread(code: MachineCode, entered: _Entered) -> bool:
     """Whether one thread per warp is chosen to enter."""
-    if all(each.entering == each.warps_entering for _, each in entered):
+    if all(region.entering == region.warps_entering for _, region in entered):
         return any(name.startswith("tid") for name in _depends(code, _deciding(entered)))
     return any(_is_elected(code, position) for position in _deciding(entered))
 
@@ -387,17 +387,17 @@ class _Numbers:
 
     def __init__(self, view: LaunchView, code: MachineCode, row: _Row) -> None:
         enter = view.ledger.numbers("condition_", line=Place(*row.place, 1.0, "").where)
-        entering = sum(each.entering for each in row.entered)
+        entering = sum(region.entering for region in row.entered)
         self.threads = enter("threads", row.threads, "threads that get there")
         self.entering = enter("entering", entering, "threads that enter")
         self.share = enter("share", 100 * entering / row.threads, "share that enters", "%")
         self.rest = enter("rest", 100 - self.share.value, "share that does not enter", "%")
-        guarded = sum(each.instructions for each in row.entered)
+        guarded = sum(region.instructions for region in row.entered)
         part = 100 * guarded / sum(code.program.counts)
         self.instructions = enter("instructions", part, "share of the instructions", "%")
         self.warps = enter("warps", row.warps, "warps that get there")
         self.warps_share = self.lanes = self.warps_entering = self.samples = None
-        warps = [each.warps_entering for each in row.entered]
+        warps = [region.warps_entering for region in row.entered]
         if None not in warps:
             number = sum(filter(None, warps))
             self.warps_entering = enter("warps_entering", number, "warps that enter")
@@ -408,18 +408,18 @@ class _Numbers:
         taken = sum(samples.values())
         if taken >= LEAST_SAMPLES:
             own = code.addresses(_positions(code, row.entered))
-            part = 100 * sum(samples.get(each, 0) for each in own) / taken
+            part = 100 * sum(samples.get(address, 0) for address in own) / taken
             self.samples = enter("samples", part, "share of the samples", "%")
 
 
 def _document(view: LaunchView, code: MachineCode, row: _Row) -> ConditionDocument:
     from keet.analysis.sass.analyses.guarded_code import global_effects
 
-    effects = [position for each in row.entered for position in each.effects]
-    atomics = {each.position for each in code.atomics}
-    stored = _arrays(code, [each for each in effects if each not in atomics])
-    updated = _arrays(code, [each for each in effects if each in atomics])
-    is_repeated = row.copies > 1 or any(each.loop is not None for each in row.entered)
+    effects = [position for region in row.entered for position in region.effects]
+    atomics = {atomic.position for atomic in code.atomics}
+    stored = _arrays(code, [position for position in effects if position not in atomics])
+    updated = _arrays(code, [position for position in effects if position in atomics])
+    is_repeated = row.copies > 1 or any(region.loop is not None for region in row.entered)
     is_all = bool(effects) and {*effects}.issuperset(global_effects(code.program))
     numbers = _Numbers(view, code, row)
     guarded = [
@@ -488,20 +488,20 @@ def _named(what: str, arrays: Sequence[str]) -> Iterator[Sentence]:
 
 def _positions(code: MachineCode, entered: Iterable[Guarded]) -> Iterator[int]:
     blocks = code.program.flow.blocks
-    for each in entered:
-        for at in each.blocks:
+    for region in entered:
+        for at in region.blocks:
             yield from range(blocks[at].start, blocks[at].end)
-        if not each.blocks:
-            yield from each.effects
+        if not region.blocks:
+            yield from region.effects
 
 
 def _arrays(code: MachineCode, positions: Sequence[int]) -> tuple[str, ...]:
     """Names in the source, where they are known."""
-    pointers = {each.position: each.pointer for each in code.accesses}
+    pointers = {access.position: access.pointer for access in code.accesses}
     names: dict[str, None] = {}
-    for each in positions:
-        pointer = pointers.get(each, "loaded")
-        if code.program.code[each].opcode in SHARED - SHARED_LOADS:
+    for position in positions:
+        pointer = pointers.get(position, "loaded")
+        if code.program.code[position].opcode in SHARED - SHARED_LOADS:
             names["shared memory"] = None
         else:
             names["global memory" if pointer in _LOST else code.pointer_name(pointer)] = None

@@ -49,18 +49,18 @@ def item_of(view: LaunchView) -> ItemDocument | None:
     written = [use for use in array_uses(view) if use.writes is not None]
     plain = [use for use in written if not use.has_atomics]
     stored = [(use.pointer, use.writes, use.stored) for use in plain or written]
-    found = _elements(view, stored, "stores", "stored" if plain else "updated")
+    item = _elements(view, stored, "stores", "stored" if plain else "updated")
     least = math.prod(grid) if plain else math.prod((*grid, *block))
-    if found is not None and found.count >= max(least, 2):
-        return found
-    if found is not None:
+    if item is not None and item.count >= max(least, 2):
+        return item
+    if item is not None:
         read = [
             (use.pointer, use.reads, use.distinct if use.basis == "exact" else None)
             for use in array_uses(view)
             if use.reads is not None and use.writes is None
         ]
-        found = _elements(view, read, "loads", "read")
-    return found or _threads(view)
+        item = _elements(view, read, "loads", "read")
+    return item or _threads(view)
 
 
 _Side = tuple[str, "Footprint | None", float | None]
@@ -75,24 +75,24 @@ def _elements(
     if code is None:
         return None
     sizes = code.element_sizes
-    found: dict[str, float] = {}
+    elements: dict[str, float] = {}
     widths: dict[str, int] = {}
     others = 0.0
     for pointer, side, known in sides:
         if side is None:
             continue
-        widths[pointer] = min(each.width for each in side.accesses)
+        widths[pointer] = min(access.width for access in side.accesses)
         size = sizes.get(pointer, widths[pointer])
         if known is None:
             others = max(others, (side.at_most or side.requested or 0.0) / size)
         else:
-            found[pointer] = known / size
-    count = max(found.values(), default=0.0)
-    if not found or others > count:  # the largest array may be another one
+            elements[pointer] = known / size
+    count = max(elements.values(), default=0.0)
+    if not elements or others > count:  # the largest array may be another one
         return None
-    largest = (each for each in found if found[each] == count)
+    largest = (name for name in elements if elements[name] == count)
     # Parameters in their order: `param+0x8` comes before `param+0x10`.
-    pointer = min(largest, key=lambda each: (len(each), each))
+    pointer = min(largest, key=lambda name: (len(name), name))
     array = code.pointer_name(pointer)
     ran = threads_ran(view)
     # Where the type is not known, a wide access may be of one element or of several.
@@ -182,22 +182,22 @@ def _text(work: _Work, item: ItemDocument, numbers: Mapping[str, Evidence]) -> S
     if work.id != "instructions":
         return Sentence("{number:.1f} per {item}", number=number, item=item.name)
     said = Sentence("{number:.1f} instructions per {item}", number=number, item=item.name)
-    purposes = [each for each in numbers if each.startswith(_PURPOSE)]
-    purposes.sort(key=lambda each: (each != _NEEDED, -numbers[each].value))
-    named = {each: PURPOSES[each.removeprefix(_PURPOSE)] for each in purposes}
+    purposes = [purpose for purpose in numbers if purpose.startswith(_PURPOSE)]
+    purposes.sort(key=lambda purpose: (purpose != _NEEDED, -numbers[purpose].value))
+    named = {purpose: PURPOSES[purpose.removeprefix(_PURPOSE)] for purpose in purposes}
     parts = _list(numbers, named)
     if not parts:
         return said
-    kinds = _list(numbers, {each: _KINDS[each] for each in _ALSO_NAMED})
+    kinds = _list(numbers, {kind: _KINDS[kind] for kind in _ALSO_NAMED})
     among = Sentence("; among them {kinds}", kinds=kinds) if kinds else Sentence()
     return Sentence("{said}: {parts}{among}", said=said, parts=parts, among=among)
 
 
 def _list(numbers: Mapping[str, Evidence], named: Mapping[str, str]) -> Sentence:
     return Sentence(", ").join(
-        Sentence("{n:.1f} {what}", n=numbers[each], what=what)
-        for each, what in named.items()
-        if each in numbers and numbers[each].value >= _NAMED_FROM.get(each, _NAMED)
+        Sentence("{n:.1f} {what}", n=numbers[name], what=what)
+        for name, what in named.items()
+        if name in numbers and numbers[name].value >= _NAMED_FROM.get(name, _NAMED)
     )
 
 
@@ -220,19 +220,19 @@ def _instructions(view: LaunchView) -> Iterator[_Work]:
     if code is None or code.threads is None:
         yield from _counted(view)
         return
-    threads = [code.threads.get(each.address, 0) for each in code.program.code]
+    threads = [code.threads.get(instruction.address, 0) for instruction in code.program.code]
     total = sum(threads)
     yield _Work("instructions", "instructions", total, "", ran)
     purposes: Counter[str] = Counter()
     kinds: Counter[str] = Counter()
-    for each, purpose, count in zip(code.program.code, code.purposes, threads, strict=True):
+    for instruction, purpose, count in zip(code.program.code, code.purposes, threads, strict=True):
         if count:
             purposes[purpose.value] += count
-            for kind, times in _kinds(each):
+            for kind, times in _kinds(instruction):
                 kinds[kind] += times * count
     for name, count in purposes.most_common():
         yield _Work(f"{_PURPOSE}{name}", f"instructions: {PURPOSES[name]}", count, "", ran)
-    kinds["integer_divisions"] = sum(threads[each] for each in code.integer_divisions)
+    kinds["integer_divisions"] = sum(threads[position] for position in code.integer_divisions)
     for kind, label in _KINDS.items():
         yield _Work(kind, label, kinds[kind], "", ran)
 
@@ -271,26 +271,26 @@ _OPERATIONS = {
 """Additions and multiplications of one thread, by opcode without `32I`."""
 
 
-def _kinds(each: Instruction) -> Iterator[tuple[str, int]]:
+def _kinds(instruction: Instruction) -> Iterator[tuple[str, int]]:
     """The kinds of work that an instruction does, with how much of it."""
     from keet.analysis.sass.instructions.instruction import is_move
     from keet.analysis.sass.instructions.opcodes import Role
 
-    memory = _memory(each)
+    memory = _memory(instruction)
     if memory:
         yield memory, 1
-    operation = _OPERATIONS.get(each.opcode.removesuffix("32I").removesuffix("_"))
-    if operation and not (operation[0] == "fp16" and (is_move(each) or each.has("F32"))):
+    operation = _OPERATIONS.get(instruction.opcode.removesuffix("32I").removesuffix("_"))
+    if operation and not (operation[0] == "fp16" and (is_move(instruction) or instruction.has("F32"))):
         yield operation
-    if each.role is Role.TENSOR:
+    if instruction.role is Role.TENSOR:
         yield "tensor", 1
-    if each.opcode == "MUFU":
+    if instruction.opcode == "MUFU":
         yield "special", 1
-        if each.has("RSQ", "SQRT", "RSQ64H"):
+        if instruction.has("RSQ", "SQRT", "RSQ64H"):
             yield "square_roots", 1
-        if each.has("RCP64H"):
+        if instruction.has("RCP64H"):
             yield "divisions", 1
-    if each.opcode == "FCHK":  # each division checks its operands once
+    if instruction.opcode == "FCHK":  # each division checks its operands once
         yield "divisions", 1
 
 
@@ -298,21 +298,21 @@ _GENERIC = ("LD", "ST")
 """Their addresses may be in any memory; of debug builds, most are in local memory."""
 
 
-def _memory(each: Instruction) -> str:
+def _memory(instruction: Instruction) -> str:
     from keet.analysis.sass.instructions.opcodes import GLOBAL, LOCAL, SHARED, Role
 
-    if each.role is Role.ATOMIC:
+    if instruction.role is Role.ATOMIC:
         return "atomics"
-    is_load = each.role in (Role.LOAD, Role.COPY)
-    if not is_load and each.role is not Role.STORE:
+    is_load = instruction.role in (Role.LOAD, Role.COPY)
+    if not is_load and instruction.role is not Role.STORE:
         return ""
-    if each.opcode in _GENERIC:
+    if instruction.opcode in _GENERIC:
         return "generic"
-    if each.opcode in GLOBAL:
+    if instruction.opcode in GLOBAL:
         return "loads" if is_load else "stores"
-    if each.opcode in SHARED:
+    if instruction.opcode in SHARED:
         return "shared_loads" if is_load else "shared_stores"
-    return "local" if each.opcode in LOCAL else ""
+    return "local" if instruction.opcode in LOCAL else ""
 
 
 def _counted(view: LaunchView) -> Iterator[_Work]:

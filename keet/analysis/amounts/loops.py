@@ -62,9 +62,9 @@ def loops(view: LaunchView) -> tuple[LoopAmounts, ...]:
 
 def named_loop(view: LaunchView, index: int) -> str:
     """`The loop at file.cu:12`, by the number of the machine's loop."""
-    for each in _loops_of(view):
-        if each.place is not None and any(loop.index == index for loop in each.loops):
-            return f"The loop at {Place(*each.place, 1.0, '').where}"
+    for source_loop in _loops_of(view):
+        if source_loop.place is not None and any(loop.index == index for loop in source_loop.loops):
+            return f"The loop at {Place(*source_loop.place, 1.0, '').where}"
     return "A loop"
 
 
@@ -77,16 +77,16 @@ def _loops_of(view: LaunchView) -> list[SourceLoop]:
     if code is None:
         return []
     flow = code.program.flow
-    swaps = {flow.loop_of.get(flow.block_of[each.swap]) for each in code.retry_loops}
-    found = source_loops(
+    swaps = {flow.loop_of.get(flow.block_of[retry_loop.swap]) for retry_loop in code.retry_loops}
+    loops = source_loops(
         code.program, code.evaluation, code.accesses, code.location, cache(partial(_for_at, view))
     )
     return [
-        each
-        for each in found
-        if each.place is None
-        or each.loops[0].index not in swaps
-        or _WAITS.search(_text_at(view, each.place))
+        loop
+        for loop in loops
+        if loop.place is None
+        or loop.loops[0].index not in swaps
+        or _WAITS.search(_text_at(view, loop.place))
     ]
 
 
@@ -129,9 +129,9 @@ def _counted(
 ) -> tuple[int | None, int | None]:
     """Step and iterations."""
     begins, ends = _START.search(start), _LIMIT.fullmatch(limit)
-    changes = [each.strip() for each in change.split(",")]
+    changes = [part.strip() for part in change.split(",")]
     if len(changes) > 1 and begins:  # `++i, row += width`
-        changes = [each for each in changes if re.search(rf"\b{begins[1]}\b", each)]
+        changes = [part for part in changes if re.search(rf"\b{begins[1]}\b", part)]
     change = changes[0] if len(changes) == 1 else ""
     more = _ADDS.fullmatch(change)
     step = 1 if _ONE.fullmatch(change) else _number(view, more[1]) if more else None
@@ -165,19 +165,19 @@ def _row(view: LaunchView, code: MachineCode, loop: SourceLoop, executed: Eviden
     inside, called = frozenset(own), 0.0
     # Routines, such as a division, as far as the loop calls them.
     for position, calls in code.program.call_sites.items():
-        every = sum(counts[each] for each in calls)
+        every = sum(counts[call] for call in calls)
         if every and position not in inside:
-            part = sum(counts[each] for each in calls if each in inside) / every
+            part = sum(counts[call] for call in calls if call in inside) / every
             called += part * counts[position]
-    instructions = sum(counts[each] for each in own) + called
-    loads = sum(counts[each] for each in own if code.program.code[each].opcode in _LOADS)
-    barriers = sum(counts[each] for each in own if code.program.code[each].is_barrier)
-    chain = next((each.recurrence for each in code.chains if each.loop == main.index), None)
+    instructions = sum(counts[position] for position in own) + called
+    loads = sum(counts[position] for position in own if code.program.code[position].opcode in _LOADS)
+    barriers = sum(counts[position] for position in own if code.program.code[position].is_barrier)
+    chain = next((chains.recurrence for chains in code.chains if chains.loop == main.index), None)
     where = Place(*place, 1.0, "").where if place else None
     enter = view.ledger.numbers(f"loop{main.index}_", executed, line=where)
     invariant = (*_repeated(view, code, loop), *_computed(code, loop))
     per_run = (instructions / loop.runs, loads / loop.runs, barriers / loop.runs)
-    work = (_told_invariant(enter, at, each) for at, each in enumerate(invariant))
+    work = (_told_invariant(enter, at, document) for at, document in enumerate(invariant))
     text = Sentence("; ").join([_told(enter, loop, *per_run), *work])
     even = loop.iterations if loop.is_even else None
     return LoopAmounts(
@@ -205,8 +205,8 @@ def _positions(code: MachineCode, loop: SourceLoop) -> list[int]:
     blocks = code.program.flow.blocks
     return [
         position
-        for each in loop.loops
-        for block in each.blocks
+        for machine_loop in loop.loops
+        for block in machine_loop.blocks
         for position in range(blocks[block].start, blocks[block].end)
         if code.program.counts[position]
     ]
@@ -243,9 +243,9 @@ def repeated_arrays(view: LaunchView) -> list[RepeatedArray]:
     unrolled loop, together with what its other loops and the code after them load."""
     if view.code is None:
         return []
-    main_of = {each.index: loop for loop in _loops_of(view) for each in loop.loops}
+    main_of = {machine_loop.index: loop for loop in _loops_of(view) for machine_loop in loop.loops}
     flow = view.code.program.flow
-    found: dict[tuple[str, int], RepeatedArray] = {}
+    arrays: dict[tuple[str, int], RepeatedArray] = {}
     for array in view.code.repeated_arrays:
         loop = main_of.get(array.loop)
         if loop is None:
@@ -255,9 +255,9 @@ def repeated_arrays(view: LaunchView) -> list[RepeatedArray]:
         whole = _with_copies(view.code, array)
         counted = array.times * loop.iterations * loop.entries / loop.runs
         times = entered * max(counted, whole.times)  # both count copies outside of the loop
-        before = found.get((array.pointer, main.index))
-        found[array.pointer, main.index] = _together(before, whole, main.index, times)
-    return sorted(found.values(), key=lambda each: -each.repeated_bytes)
+        before = arrays.get((array.pointer, main.index))
+        arrays[array.pointer, main.index] = _together(before, whole, main.index, times)
+    return sorted(arrays.values(), key=lambda array: -array.repeated_bytes)
 
 
 def _with_copies(code: MachineCode, array: RepeatedArray) -> RepeatedArray:
@@ -270,14 +270,14 @@ def _with_copies(code: MachineCode, array: RepeatedArray) -> RepeatedArray:
         return array
     flow = code.program.flow
     parent = flow.loops[array.loop].parent
-    taken = {p for each in code.repeated_arrays for p in each.positions}
-    lines = {code.location(each) for each in array.positions} - {None}
+    taken = {p for repeated in code.repeated_arrays for p in repeated.positions}
+    lines = {code.location(position) for position in array.positions} - {None}
     own = {a.position: a for a in code.accesses if a.position in array.positions}
     forms = {form_of(a.offset) for a in own.values()}
     again = other = 0.0
     for access in code.accesses:
         is_copy = access.pointer == array.pointer and access.kind == "load"
-        around = {each.index for each in flow.loops_around(flow.block_of[access.position])}
+        around = {loop.index for loop in flow.loops_around(flow.block_of[access.position])}
         is_inside = parent is None or parent in around
         if access.position in taken or not is_copy or not is_inside:
             continue
@@ -317,16 +317,16 @@ def _together(
 def _repeated(view: LaunchView, code: MachineCode, loop: SourceLoop) -> Iterator[InvariantDocument]:
     from keet.analysis.sass.lines import calling_line
 
-    total = sum(each.requested_bytes or 0 for each in code.accesses)
+    total = sum(access.requested_bytes or 0 for access in code.accesses)
     for array in repeated_arrays(view):
         is_own = array.loop == loop.loops[0].index
         if not is_own or array.requested_bytes < TOLD_SHARE * total:
             continue
-        lines = (calling_line(code, each) for each in array.positions)
+        lines = (calling_line(code, position) for position in array.positions)
         yield InvariantDocument(
             kind="load",
             name=code.pointer_name(array.pointer),
-            lines=tuple(dict.fromkeys(each for each in lines if each)),
+            lines=tuple(dict.fromkeys(line for line in lines if line)),
             times=array.times,
             bytes_per_block=array.block_bytes,
             basis="estimate" if array.is_estimate else "bound",
@@ -359,14 +359,14 @@ def _computed(code: MachineCode, loop: SourceLoop) -> Iterator[InvariantDocument
     from keet.analysis.sass.analyses.loop_loads import unchanged
     from keet.analysis.sass.analyses.purpose import Purpose
 
-    indices = {each.index for each in loop.loops}
-    for each in code.invariants:
-        own = [one for one in each.positions if code.purposes[one] is Purpose.VALUE]
-        trips = code.program.flow.loops[each.loop].trips or 1.0
+    indices = {machine_loop.index for machine_loop in loop.loops}
+    for invariant in code.invariants:
+        own = [one for one in invariant.positions if code.purposes[one] is Purpose.VALUE]
+        trips = code.program.flow.loops[invariant.loop].trips or 1.0
         least = TOLD_SHARE / (1 - 1 / trips) if trips > 1 else math.inf
-        if each.loop not in indices or code.share(own) < least:
+        if invariant.loop not in indices or code.share(own) < least:
             continue
-        own = unchanged(code.program, code.accesses, code.evaluation, each.loop, own)
+        own = unchanged(code.program, code.accesses, code.evaluation, invariant.loop, own)
         if code.share(own) < least:
             continue
         lines = (code.location(one) for one in own)

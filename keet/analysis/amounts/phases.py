@@ -121,7 +121,7 @@ def _row(code: MachineCode, split: _Split, phase: Phase, share: float) -> PhaseD
         files[line.file] += count
     file = next((name for name, _ in files.most_common(1)), None)
     least = NEGLIGIBLE * lines.total()
-    own_lines = [each.line for each, n in lines.items() if each.file == file and n >= least]
+    own_lines = [line.line for line, n in lines.items() if line.file == file and n >= least]
     return PhaseDocument(
         phase=phase,
         file=file if own_lines else None,
@@ -133,14 +133,14 @@ def _row(code: MachineCode, split: _Split, phase: Phase, share: float) -> PhaseD
 
 def _samples(code: MachineCode, phase: Mapping[int, Phase]) -> Counter[Phase]:
     """A wait for a load counts where the load is, and one at a barrier where the barrier is."""
-    found = Counter[Phase]()
+    samples = Counter[Phase]()
     for wait in code.waits:
         position = wait.position
         if wait.reason in ("long_scoreboard", "barrier", "drain") and wait.producers:
             position = wait.producers[0]
         if position in phase:
-            found[phase[position]] += wait.samples
-    return found
+            samples[phase[position]] += wait.samples
+    return samples
 
 
 # --- the split
@@ -149,15 +149,15 @@ def _samples(code: MachineCode, phase: Mapping[int, Phase]) -> Counter[Phase]:
 def _split(code: MachineCode) -> _Split | None:
     program, flow = code.program, code.program.flow
     order = [position for position in _ordered(code) if program.counts[position]]
-    loads = [n for n, each in enumerate(order) if program.code[each].opcode in _LOADS]
-    stores = [n for n, each in enumerate(order) if program.code[each].opcode in _STORES]
+    loads = [n for n, position in enumerate(order) if program.code[position].opcode in _LOADS]
+    stores = [n for n, position in enumerate(order) if program.code[position].opcode in _STORES]
     if not loads or not stores:
         return None
     around = _repeated(code)
     inside = [
-        {loop.index for loop in flow.loops_around(flow.block_of[each]) if loop != around}
+        {loop.index for loop in flow.loops_around(flow.block_of[position]) if loop != around}
         - {loop.index for loop in (flow.loops_around(around.header) if around else [])}
-        for each in order
+        for position in order
     ]
     end, start = loads[-1], stores[0]
     while end + 1 < len(order) and inside[end + 1] & inside[loads[-1]]:
@@ -170,11 +170,11 @@ def _split(code: MachineCode) -> _Split | None:
         return None
     end = barriers[0] if barriers else end
     for first in (*(n + 1 for n in barriers[:0:-1]), start):  # the last barrier ends the arithmetic
-        found: dict[int, Phase] = {}
+        phases: dict[int, Phase] = {}
         for place, position in enumerate(order):
-            found[position] = "load" if place <= end else "compute" if place < first else "store"
-        if _is_clear(code, found):
-            return _Split(found, around.index if around else None)
+            phases[position] = "load" if place <= end else "compute" if place < first else "store"
+        if _is_clear(code, phases):
+            return _Split(phases, around.index if around else None)
     return None
 
 
@@ -209,14 +209,14 @@ def _repeated(code: MachineCode) -> Loop | None:
         if loop.depth > 1 or (loop.trips or 1.0) <= 1:
             continue
         spans = [flow.blocks[block] for block in loop.blocks]
-        positions = [each for span in spans for each in range(span.start, span.end)]
-        opcodes = {program.code[each].opcode for each in positions if program.counts[each]}
+        positions = [position for span in spans for position in range(span.start, span.end)]
+        opcodes = {program.code[position].opcode for position in positions if program.counts[position]}
         meets = any(
-            program.code[each].is_barrier and flow.loop_of[flow.block_of[each]] == loop.index
-            for each in positions
-            if program.counts[each]
+            program.code[position].is_barrier and flow.loop_of[flow.block_of[position]] == loop.index
+            for position in positions
+            if program.counts[position]
         )
-        share = sum(program.counts[each] for each in positions) / whole
+        share = sum(program.counts[position] for position in positions) / whole
         if meets and opcodes & _LOADS and share >= MAJORITY:
             return loop
     return None

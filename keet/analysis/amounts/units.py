@@ -47,7 +47,7 @@ def _uses(view: LaunchView) -> Iterator[UnitUseDocument]:
     has_tensor = program is None or any(
         program.code[at].role.name == "TENSOR" for at in program.ran
     )
-    for ceiling in sorted(view.ceilings.ranked, key=lambda each: -each.share):
+    for ceiling in sorted(view.ceilings.ranked, key=lambda ceiling: -ceiling.share):
         average, active = finite(ceiling.reached), _while_active(view, ceiling)
         most = max(average or 0.0, finite(active) or 0.0)
         if average is None or most < _LEAST_PCT or ("tensor" in ceiling.id and not has_tensor):
@@ -157,10 +157,10 @@ def unit_parts(view: LaunchView) -> tuple[UnitPartDocument, ...]:
 def _rows(
     view: LaunchView, unit: Literal["L1", "L2"], of: str, parts: Mapping[Part, _Amount]
 ) -> Iterator[UnitPartDocument]:
-    total = sum(each.value for each in parts.values())
-    small = [name for name, each in parts.items() if each.value < NEGLIGIBLE * total]
-    kept = {name: each for name, each in parts.items() if name not in small and name != "other"}
-    rest = total - sum(each.value for each in kept.values())
+    total = sum(amount.value for amount in parts.values())
+    small = [name for name, amount in parts.items() if amount.value < NEGLIGIBLE * total]
+    kept = {name: amount for name, amount in parts.items() if name not in small and name != "other"}
+    rest = total - sum(amount.value for amount in kept.values())
     ranked: list[tuple[Part, _Amount]] = sorted(kept.items(), key=lambda pair: -pair[1].value)
     if rest > _EXACT * total:
         off = sum(parts[name].off for name in small)
@@ -199,7 +199,7 @@ def _counted(view: LaunchView, *metrics: str) -> _Amount | None:
     known = tuple(filter(None, map(view.get, metrics)))
     if len(known) < len(metrics):
         return None
-    return _Amount(sum(float(each.value) for each in known), known)
+    return _Amount(sum(float(counter.value) for counter in known), known)
 
 
 def _textures(view: LaunchView) -> _Amount | None:
@@ -208,7 +208,7 @@ def _textures(view: LaunchView) -> _Amount | None:
     if sectors is not None:
         surfaces = map(view.get, ("surface_load_sectors", "surface_store_sectors"))
         known = (sectors, *filter(None, surfaces))
-        return _Amount(sum(float(each.value) for each in known), known)
+        return _Amount(sum(float(counter.value) for counter in known), known)
     used = view.value("inst_pipe_tex_active_pct")
     if used is None and view.opcodes:
         used = view.count(*TEXTURES | SURFACES)
@@ -227,9 +227,9 @@ def _l1_sectors(view: LaunchView) -> Mapping[Part, _Amount]:
     if len(parts) < len(counts):
         return {}
     kinds, loads = _kinds_of_loads(view), parts["loads"]
-    by_kind = {kind: sum(each.sectors or 0.0 for each in own) for kind, own in kinds.items()}
+    by_kind = {kind: sum(access.sectors or 0.0 for access in own) for kind, own in kinds.items()}
     if _are_close(sum(by_kind.values()), loads.value):
-        parts |= {kind: _Amount(each, loads.sources) for kind, each in by_kind.items()}
+        parts |= {kind: _Amount(sectors, loads.sources) for kind, sectors in by_kind.items()}
     return parts
 
 
@@ -255,29 +255,29 @@ def _passes_of_instructions(view: LaunchView) -> Mapping[Part, float]:
     accesses = memory_accesses(view)
     if not view.opcodes or not accesses:
         return {}
-    every = sum(each.cost for each in accesses)
-    atomics_and_copies = (each for each in accesses if each.operation in ("atomic", "copy"))
+    every = sum(access.cost for access in accesses)
+    atomics_and_copies = (access for access in accesses if access.operation in ("atomic", "copy"))
     if sum(access.cost for access in atomics_and_copies) > NEGLIGIBLE * every:
         return {}
     spread = sum(
-        each.cost - each.wavefronts_of_data
-        for each in accesses
-        if each.memory == "global" and each.operation == "load"
+        access.cost - access.wavefronts_of_data
+        for access in accesses
+        if access.memory == "global" and access.operation == "load"
     )
     stores = sum(
-        each.cost for each in accesses if each.memory != "shared" and each.operation == "store"
+        access.cost for access in accesses if access.memory != "shared" and access.operation == "store"
     )
     if spread > SAME_COUNT * every and stores > FEW_STORES * every:
         return {}  # two unknown numbers of passes could make up for each other
     parts: dict[Part, float] = {"other": float(view.count(*_ADDRESSLESS))}
     for kind, own in _kinds_of_loads(view).items():
-        parts[kind] = sum(each.cost for each in own)
-    for each in accesses:
-        part: Part | None = "stores" if each.operation == "store" else None
-        if each.memory != "global":
-            part = "local memory" if each.memory == "local" else "shared memory"
+        parts[kind] = sum(access.cost for access in own)
+    for access in accesses:
+        part: Part | None = "stores" if access.operation == "store" else None
+        if access.memory != "global":
+            part = "local memory" if access.memory == "local" else "shared memory"
         if part is not None:
-            parts[part] = parts.get(part, 0.0) + each.cost
+            parts[part] = parts.get(part, 0.0) + access.cost
     return parts
 
 
@@ -286,21 +286,21 @@ def _kinds_of_loads(view: LaunchView) -> Mapping[Part, list[MemoryAccess]]:
     """Loads from global memory, asynchronous copies included, by what the machine code tells of
     their addresses. Gathers: threads access what loaded data choose."""
     loads = [
-        each
-        for each in memory_accesses(view)
-        if each.memory == "global" and each.operation in ("load", "copy")
+        access
+        for access in memory_accesses(view)
+        if access.memory == "global" and access.operation in ("load", "copy")
     ]
     uniform, gathered, code = uniform_accesses(view, loads), frozenset[int](), view.code
     if code is not None:
         from keet.analysis.sass.analyses.address_patterns import is_gather
 
-        gathers = (each.position for each in code.accesses if is_gather(each))
+        gathers = (access.position for access in code.accesses if is_gather(access))
         gathered = frozenset(code.addresses(gathers))
-    found: dict[Part, list[MemoryAccess]] = {"loads": [], "uniform loads": [], "gathers": []}
-    for each in loads:
-        kind: Part = "gathers" if each.address in gathered else "loads"
-        found["uniform loads" if uniform.get(each.address) else kind].append(each)
-    return found
+    by_kind: dict[Part, list[MemoryAccess]] = {"loads": [], "uniform loads": [], "gathers": []}
+    for load in loads:
+        kind: Part = "gathers" if load.address in gathered else "loads"
+        by_kind["uniform loads" if uniform.get(load.address) else kind].append(load)
+    return by_kind
 
 
 def _are_close(first: float, second: float) -> bool:
@@ -319,10 +319,10 @@ def _l2_sectors(view: LaunchView) -> Mapping[Part, _Amount]:
     if (atomics := _l2_atomics(view)) is not None:
         parts["atomics"] = atomics
     whole = _counted(view, "l2_l1_sectors")
-    known = sum(each.value for each in parts.values())
+    known = sum(amount.value for amount in parts.values())
     if whole is not None and whole.value > (1 + SAME_COUNT) * known:
         parts["other"] = _Amount(whole.value - known, whole.sources)
-    if any(view.value(each) for each in ("local_load_sectors", "local_store_sectors")):
+    if any(view.value(metric) for metric in ("local_load_sectors", "local_store_sectors")):
         parts |= dict(_local(view, reads, writes)) or {
             "loads": reads._replace(note=_WITH_LOCAL),
             "stores": writes._replace(note=_WITH_LOCAL),
@@ -373,7 +373,7 @@ def _gathered(view: LaunchView, loads: _Amount) -> Iterator[tuple[Part, _Amount]
     """Gathers apart from other loads, where it is certain enough how many of either miss L1: if
     nearly all sectors of loads miss, or nearly all sectors are of one kind."""
     kinds = _kinds_of_loads(view)
-    sectors = {kind: sum(each.sectors or 0.0 for each in own) for kind, own in kinds.items()}
+    sectors = {kind: sum(access.sectors or 0.0 for access in own) for kind, own in kinds.items()}
     gathers, every = sectors["gathers"], sum(sectors.values())
     if not gathers:
         return

@@ -55,11 +55,11 @@ def hot_slice(model: TimeModel) -> HotSlice | None:
     # words of a table that is spread over all slices do not fit into a block: only the lanes of a
     # warp combine.
     blocks, kept = model.view.value("grid_size") or 0.0, 1 - MOST_REMOVED
-    found = lane_requests(model.view) if hot.is_atomic else None
+    lanes = lane_requests(model.view) if hot.is_atomic else None
     rounds = max(1.0, model.view.value("waves_per_sm") or 1.0)
     if hot.requests and blocks:
-        each = found.warps / found.needed * found.made if found else hot.requests
-        kept = min(1.0, blocks / rounds / each)
+        requests = lanes.warps / lanes.needed * lanes.made if lanes else hot.requests
+        kept = min(1.0, blocks / rounds / requests)
     kept = max(kept, hot.left, hot.of_table / _LANES)
     how = "atomics" if hot.is_atomic else "plain loads or stores"
     text = (
@@ -97,8 +97,8 @@ def _summed_first(model: TimeModel, l1: float, rounds: float) -> dict[str, float
     sums by shuffles. Only where a sum at one address is all that the kernel stores. `l1`: what else
     is left of L1's work."""
     view, shuffles = model.view, model.view.executed("SHFL")
-    ours = [each for each in (view.code.atomics if view.code else ()) if each.memory == "global"]
-    is_sum = ours and all(each.spread == "one address" and not each.has_result for each in ours)
+    ours = [atomic for atomic in (view.code.atomics if view.code else ()) if atomic.memory == "global"]
+    is_sum = ours and all(atomic.spread == "one address" and not atomic.has_result for atomic in ours)
     if not shuffles or not is_sum or view.executed("STG"):
         return {}
     fewer, fronts = shuffles * (1 - 1 / rounds), view.value("shared_wavefronts") or math.inf
@@ -139,28 +139,28 @@ def retries(view: LaunchView) -> list[Retries]:
     code = view.code
     if code is None or not view.count(*RETURNING_ATOMICS, "ATOMS"):
         return []
-    found, every = [], sum(code.program.counts)
+    by_memory, every = [], sum(code.program.counts)
     for memory in ("shared", "global"):
-        loops = [each for each in code.retry_loops if each.memory == memory]
+        loops = [loop for loop in code.retry_loops if loop.memory == memory]
         repeated = Counter[int]()
-        for each in loops:
-            repeated.update(each.repeated)
+        for loop in loops:
+            repeated.update(loop.repeated)
         if repeated:
-            updates = sum(each.entries for each in loops)
-            swaps = sum(each.executions for each in loops)
+            updates = sum(loop.entries for loop in loops)
+            swaps = sum(loop.executions for loop in loops)
             share = repeated.total() / every
-            found.append(Retries(loops[0].memory, updates, swaps, repeated, share))
-    return found
+            by_memory.append(Retries(loops[0].memory, updates, swaps, repeated, share))
+    return by_memory
 
 
 @cached_per_view
 def retried(view: LaunchView) -> Mapping[int, float]:
     """Share of the executions that are retries, 0 to 1, by address; addresses without are left
     out."""
-    if not (found := retries(view)) or view.code is None:
+    if not (of_memories := retries(view)) or view.code is None:
         return {}
     code, counts = view.code.program.code, view.code.program.counts
-    every = sum((Counter(each.repeated) for each in found), Counter[int]())
+    every = sum((Counter(of_memory.repeated) for of_memory in of_memories), Counter[int]())
     return {code[at].address: min(1.0, n / counts[at]) for at, n in every.items()}
 
 
@@ -195,20 +195,20 @@ def beside_retries(view: LaunchView) -> BesideRetries | None:
 
 
 def shown_retries(
-    view: LaunchView, model: TimeModel, found: Retries
+    view: LaunchView, model: TimeModel, retries: Retries
 ) -> tuple[Sentence, Effect, tuple[Evidence, ...]]:
     """Text, effect and evidence of a candidate: without them, the rest of the kernel is left."""
     executed = view.get("inst_executed")
     sources = () if executed is None else (executed,)
     rounds = view.ledger.derived(
-        f"retry_rounds.{found.memory}",
-        found.swaps / found.updates,
+        f"retry_rounds.{retries.memory}",
+        retries.swaps / retries.updates,
         "rounds of a compare-and-swap loop per update of a warp",
         *sources,
     )
     share = view.ledger.share(
-        f"retry_share.{found.memory}",
-        found.share,
+        f"retry_share.{retries.memory}",
+        retries.share,
         "of the executed instructions are retries of compare-and-swap loops",
         *sources,
     )
@@ -217,43 +217,43 @@ def shown_retries(
         "Once is enough if no other thread updates the same address meanwhile. {share:.0f} of the "
         "executed instructions are such retries, and the threads that are done are inactive in "
         "them.",
-        memory=found.memory,
+        memory=retries.memory,
         rounds=rounds,
         share=share,
     )
-    return text, _effect(view, model, found), (rounds, share, *sources)
+    return text, _effect(view, model, retries), (rounds, share, *sources)
 
 
-def _effect(view: LaunchView, model: TimeModel, found: Retries) -> Effect:
+def _effect(view: LaunchView, model: TimeModel, retries: Retries) -> Effect:
     assert view.code is not None
     code, counts = view.code.program.code, view.code.program.counts
-    loads = {at for at, each in enumerate(code) if each.role.value in _MEMORY}
+    loads = {at for at, instruction in enumerate(code) if instruction.role.value in _MEMORY}
 
     def kept(positions: Set[int]) -> float:
         every = sum(counts[at] for at in positions)
-        return 1 - sum(found.repeated.get(at, 0) for at in positions) / every if every else 1.0
+        return 1 - sum(retries.repeated.get(at, 0) for at in positions) / every if every else 1.0
 
-    units = {"issue": 1 - found.share, "LSU": kept(loads)}
+    units = {"issue": 1 - retries.share, "LSU": kept(loads)}
     units |= dict.fromkeys(_MATH, kept(set(range(len(code))) - loads))
-    if found.memory == "shared":
-        units |= less_shared(model, _needless_wavefronts(view, found)).units
+    if retries.memory == "shared":
+        units |= less_shared(model, _needless_wavefronts(view, retries)).units
     else:
-        units["L2"] = 1 - _by_column(view, found, "src_l2_sectors_global")
-        units[HOT_LINE] = found.updates / found.swaps
-    of_loops = sum(counts[position] for position in found.repeated)
-    part = found.repeated.values()
-    waits = kept_waits_without(view, model, found.repeated, sum(part) / of_loops, found.share)
+        units["L2"] = 1 - _by_column(view, retries, "src_l2_sectors_global")
+        units[HOT_LINE] = retries.updates / retries.swaps
+    of_loops = sum(counts[position] for position in retries.repeated)
+    part = retries.repeated.values()
+    waits = kept_waits_without(view, model, retries.repeated, sum(part) / of_loops, retries.share)
     return Effect(units, waits)
 
 
-def _needless_wavefronts(view: LaunchView, found: Retries) -> float:
+def _needless_wavefronts(view: LaunchView, retries: Retries) -> float:
     """Share of the wavefronts of shared memory that go, 0 to 1; 0: not measured. Where data chooses
     the addresses, the only round takes as many as any spread addresses do."""
     assert view.code is not None
     program, column = view.code.program, view.table.column("src_shared_wavefronts") or {}
     least = SPREAD_PASSES if shared_atomics_by_data(view) else 0.0
     every, needless = sum(column.values()), 0.0
-    for at, repeated in found.repeated.items():
+    for at, repeated in retries.repeated.items():
         taken = column.get(program.code[at].address, 0)
         if taken:
             needed = max(taken / program.counts[at], least)
@@ -261,14 +261,14 @@ def _needless_wavefronts(view: LaunchView, found: Retries) -> float:
     return max(0.0, needless / every) if every else 0.0
 
 
-def _by_column(view: LaunchView, found: Retries, metric: str) -> float:
+def _by_column(view: LaunchView, retries: Retries, metric: str) -> float:
     """Share of a counter per instruction that the retries caused, 0 to 1; 0: not measured."""
     assert view.code is not None
     program, column = view.code.program, view.table.column(metric) or {}
     every = sum(column.values())
     own = sum(
         column.get(program.code[at].address, 0) * n / program.counts[at]
-        for at, n in found.repeated.items()
+        for at, n in retries.repeated.items()
     )
     return own / every if every else 0.0
 
@@ -297,6 +297,6 @@ def lane_requests(view: LaunchView) -> LaneRequests | None:
     """None if there are none, or their sectors were not counted for each instruction."""
     column, addresses = view.table.column("src_l2_sectors_global") or {}, global_atomics(view)
     made = sum(view.value(f"{kind}_sectors") or 0.0 for kind in ATOMIC_KINDS)
-    needed = sum(float(column.get(each, 0)) for each in addresses)
-    warps = sum((view.table.executed or {}).get(each, 0) for each in addresses)
+    needed = sum(float(column.get(address, 0)) for address in addresses)
+    warps = sum((view.table.executed or {}).get(address, 0) for address in addresses)
     return LaneRequests(made, needed, warps) if made and needed and warps else None

@@ -82,7 +82,7 @@ def _worst_access(view: LaunchView) -> Access | None:
     if worst.is_gather or lane_stride(worst.offset) is not None:
         return worst
     equal = (access for amount, access in wasting if amount * SIMILAR >= wasted)
-    return next((each for each in equal if lane_stride(each.offset) is not None), worst)
+    return next((access for access in equal if lane_stride(access.offset) is not None), worst)
 
 
 def _gathers(view: LaunchView, finding: RaisedFinding) -> Answer:
@@ -118,10 +118,10 @@ def strided_records(view: LaunchView) -> Answer:
     if (
         stride is None and worst.shape is not None
     ):  # an index that is clamped at the edges: as in another access of the array
-        steps = {each.step for group in worst.shape.groups for each in group.strides}
-        same = [each for each in view.code.accesses if each.pointer == worst.pointer]
-        known = (lane_stride(each.offset) for each in same)
-        stride = next((each for each in known if each in steps), None)
+        steps = {group_stride.step for group in worst.shape.groups for group_stride in group.strides}
+        same = [access for access in view.code.accesses if access.pointer == worst.pointer]
+        known = (lane_stride(access.offset) for access in same)
+        stride = next((lane_step for lane_step in known if lane_step in steps), None)
     is_record = stride is not None and worst.width < abs(stride) <= LARGEST_RECORD
     return view.code.addresses([worst.position]) if is_record else False
 
@@ -169,8 +169,8 @@ def addresses_of(view: LaunchView, operation: int) -> list[int]:
     """Instructions that load from global memory, or store to it. A copy into shared memory does
     both, and its load is the global access."""
     kinds = view.by_address("memory_access_type")
-    loads_or_stores = ((each, int(kinds.get(each, 0))) for each in _global_addresses(view))
-    return [each for each, kind in loads_or_stores if (kind & LOAD or kind & STORE) == operation]
+    loads_or_stores = ((address, int(kinds.get(address, 0))) for address in _global_addresses(view))
+    return [address for address, kind in loads_or_stores if (kind & LOAD or kind & STORE) == operation]
 
 
 def places_of(view: LaunchView, operation: int) -> tuple[Place, ...]:
@@ -181,14 +181,14 @@ def places_of(view: LaunchView, operation: int) -> tuple[Place, ...]:
     if not own:
         return view.column_places("global sectors", "src_l2_sectors_global")
     words = "sectors of global loads" if operation == LOAD else "sectors of global stores"
-    return view.places_by(words, {each: sectors.get(each, 0) for each in own})
+    return view.places_by(words, {address: sectors.get(address, 0) for address in own})
 
 
 def _excess_in(operations: str, code: int, negated: str = "") -> Fact:
     def test(view: LaunchView) -> Answer:
         excess = view.table.column("src_l2_sectors_global_excess") or {}
         own = addresses_of(view, code)
-        return sum(excess.get(each, 0) for each in own) > MAJORITY * sum(excess.values())
+        return sum(excess.get(address, 0) for address in own) > MAJORITY * sum(excess.values())
 
     words = f"most of the sectors beyond the ideal belong to {operations}"
     metrics = ("src_l2_sectors_global_excess",)
@@ -384,7 +384,7 @@ def sweeps_until_unchanged(code: MachineCode) -> Answer:
     if any(program.code[at].is_barrier for at in in_loops) or not _changed_by_others(code):
         return False
     flags = (
-        each.position for each in code.accesses if each.kind == "store" and _is_flag(code, each)
+        access.position for access in code.accesses if access.kind == "store" and _is_flag(code, access)
     )
     return code.addresses(flags)
 
@@ -407,9 +407,9 @@ def _changed_by_others(code: MachineCode) -> list[int]:
     from keet.analysis.sass.analyses.reuse import LOADED, SEVERAL
 
     loads: dict[int, Access] = {
-        each.position: each for each in code.accesses if each.kind == "load"
+        access.position: access for access in code.accesses if access.kind == "load"
     }
-    pointers = {each.pointer for each in loads.values()} - {LOADED, SEVERAL}
+    pointers = {load.pointer for load in loads.values()} - {LOADED, SEVERAL}
     stores = [e for e in code.accesses if e.kind == "store" and e.pointer in pointers]
     return [
         store.position

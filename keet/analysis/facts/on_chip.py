@@ -64,7 +64,7 @@ def shared_rows(view: LaunchView) -> Rows | None:
     names = {re.split(r"\W", access)[0] for access in accesses}
     source = view.launch.source_text(places[0].file) or ""
     # Also those that a build may set: how rows are written shows whether they are padded.
-    constants = {name: each.value for name, each in source_constants(view.launch).items()}
+    constants = {name: constant.value for name, constant in source_constants(view.launch).items()}
     return declared_rows(source, places[0].line, names, constants)
 
 
@@ -98,9 +98,9 @@ def _conflicted(view: LaunchView) -> list[_Conflicted]:
     if opcode not in SHARED or opcode in ("LDSM", "STSM"):
         return []  # these use one address per row, not per thread
     return [
-        _Conflicted(address_polynomial(program, code.evaluation, each), program.code[each].width)
-        for each in ran
-        if program.code[each].opcode == opcode
+        _Conflicted(address_polynomial(program, code.evaluation, position), program.code[position].width)
+        for position in ran
+        if program.code[position].opcode == opcode
     ]
 
 
@@ -169,8 +169,8 @@ def _definition(source: str, name: str) -> str | None:
     """What a macro or a constant is written as."""
     if not name.isidentifier():
         return None
-    found = re.search(rf"#\s*define\s+{name}\s([^\n]*)|\b{name}\s*=([^;\n]*)", source)
-    return found and (found[1] or found[2])
+    match = re.search(rf"#\s*define\s+{name}\s([^\n]*)|\b{name}\s*=([^;\n]*)", source)
+    return match and (match[1] or match[2])
 
 
 def _row(element: str, row: str, constants: Mapping[str, Number], *, is_sum: bool) -> Rows | None:
@@ -239,7 +239,7 @@ def stages_through_shared(code: MachineCode) -> Answer:
             for source in sources
         )
 
-    stores = [each for each in program.ran if program.code[each].opcode in SHARED_STORES]
+    stores = [position for position in program.ran if program.code[position].opcode in SHARED_STORES]
     return if_most_run(code, list(filter(is_staged, stores)), stores)
 
 
@@ -331,8 +331,8 @@ def atomics_return(view: LaunchView) -> Answer:
     most = MAJORITY * view.count(*GLOBAL_ATOMICS)
     if view.code is None:
         return view.count(*RETURNING_ATOMICS) >= most > 0
-    used = [each for each in view.code.atomics if each.memory == "global" and each.has_result]
-    return sum(view.code.program.counts[each.position] for each in used) >= most > 0
+    used = [atomic for atomic in view.code.atomics if atomic.memory == "global" and atomic.has_result]
+    return sum(view.code.program.counts[atomic.position] for atomic in used) >= most > 0
 
 
 _ATOMIC_RUNS = ("global_reduction_inst", "global_atomic_inst")
@@ -347,10 +347,10 @@ def one_atomic_per_block(view: LaunchView) -> Answer:
     if view.code is None or not view.launch.locations:
         return 0 < total(view, *_ATOMIC_RUNS) <= blocks
     program, runs = view.code.program, Counter[object]()
-    for each in view.code.atomics:
-        if each.memory == "global":
-            line = view.launch.locations.get(program.code[each.position].address)
-            runs[line] += program.counts[each.position]
+    for atomic in view.code.atomics:
+        if atomic.memory == "global":
+            line = view.launch.locations.get(program.code[atomic.position].address)
+            runs[line] += program.counts[atomic.position]
     return 0 < max(runs.values(), default=0) <= blocks
 
 
@@ -396,9 +396,9 @@ def _atomic_addresses(words: str, *spreads: str) -> Fact:
 
     @Fact.of_code(words)
     def mostly(code: MachineCode) -> Answer:
-        atomics = [each for each in code.atomics if each.memory == "global"]
-        fitting = [each.position for each in atomics if each.spread in spreads]
-        return if_most_run(code, fitting, (each.position for each in atomics))
+        atomics = [atomic for atomic in code.atomics if atomic.memory == "global"]
+        fitting = [atomic.position for atomic in atomics if atomic.spread in spreads]
+        return if_most_run(code, fitting, (atomic.position for atomic in atomics))
 
     return mostly
 
@@ -434,11 +434,11 @@ def adds_block_copies(code: MachineCode) -> Answer:
     def is_combined(position: int) -> bool:
         values = _stored_values(program, position)
         for _ in range(_STEPS):
-            sources = {each for value in values for each in program.values.definitions(value)}
-            if any(program.code[each].opcode in _COMBINED for each in sources):
+            sources = {source for value in values for source in program.values.definitions(value)}
+            if any(program.code[source].opcode in _COMBINED for source in sources):
                 return True
-            values = [v for each in sources for v in program.values.read[each].values()]
+            values = [v for source in sources for v in program.values.read[source].values()]
         return False
 
-    atomics = [each.position for each in code.atomics if each.memory == "global"]
+    atomics = [atomic.position for atomic in code.atomics if atomic.memory == "global"]
     return if_most_run(code, list(filter(is_combined, atomics)), atomics)

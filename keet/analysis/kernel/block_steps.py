@@ -71,7 +71,7 @@ def block_steps(view: LaunchView) -> BlockSteps | None:
         fewest = min(1.0, max(1.0, needed) / warps)
 
     stretches = _stretches(view)
-    steps = [each for each in stretches if max(each.part, fewest) < 1]
+    steps = [stretch for stretch in stretches if max(stretch.part, fewest) < 1]
     if not steps:
         return None
     idle = defaultdict[int, float](float)
@@ -85,16 +85,16 @@ def block_steps(view: LaunchView) -> BlockSteps | None:
     runs = [sum(runs_of[at] for at in step.positions) for step in steps]
     executed = sum(runs) / sum(runs_of)
     own = _own_values(view, program)
-    for each in stretches:
-        near = max((idle[barrier] for barrier in each.barriers), default=0.0)
-        needed = max(each.part, fewest)
-        for at in each.positions:
+    for stretch in stretches:
+        near = max((idle[barrier] for barrier in stretch.barriers), default=0.0)
+        needed = max(stretch.part, fewest)
+        for at in stretch.positions:
             opcode, purpose, runs_at = program.code[at].opcode, code.purposes[at].value, runs_of[at]
             in_registers = opcode == "STS" or at in own
             if needed < 1:
-                times = max(each.rounds, runs_at) / runs_at
+                times = max(stretch.rounds, runs_at) / runs_at
                 less, alone = 1 - min(1.0, needed * times), 1 - min(1.0, fewest * times)
-                if in_registers or (purpose == "control" and runs_at >= each.rounds):
+                if in_registers or (purpose == "control" and runs_at >= stretch.rounds):
                     less = near  # nor does a condition select the warps that have work
                 elif opcode == "LDS":  # warps that have less than an item exchange more
                     less = near * alone + (1 - near) * less
@@ -121,16 +121,16 @@ def _stretches(view: LaunchView) -> list[_Stretch]:
         return []
     from keet.analysis.sass.analyses.blame import before_barrier, polls_memory
 
-    program, found = code.program, []
-    barriers = [each for each in program.ran if program.code[each].is_barrier]
-    ends = {program.flow.block_of[each] for each in barriers}
+    program, stretches = code.program, []
+    barriers = [barrier for barrier in program.ran if program.code[barrier].is_barrier]
+    ends = {program.flow.block_of[barrier] for barrier in barriers}
     for barrier in barriers:
         positions, before = before_barrier(program, barrier)
         if polls_memory(program, tuple(positions)):
             return []
         part = _WorkingThreads(view, code, barrier, positions, ends).part
-        found.append(_Stretch(program.counts[barrier], positions, (barrier, *before), part))
-    return found
+        stretches.append(_Stretch(program.counts[barrier], positions, (barrier, *before), part))
+    return stretches
 
 
 class _Path(NamedTuple):
@@ -177,7 +177,7 @@ class _WorkingThreads:
                 path = self._path(at)
                 lanes[path] = max(lanes.get(path, 0.0), self._lanes(at))
         part, taken = 0.0 if lanes else 1.0, list[tuple[_Path, set[int]]]()
-        for path in sorted(lanes, key=lambda each: -lanes[each]):
+        for path in sorted(lanes, key=lambda path: -lanes[path]):
             if part >= 1 or (part and lanes[path] < NEGLIGIBLE):
                 break
             if all(path.is_opposite(other) or path.block not in near for other, near in taken):
@@ -225,7 +225,7 @@ class _WorkingThreads:
         guard, values = self.program.code[at].guard, self.program.values
         value = values.read[at].get(guard[0]) if guard else None
         made = () if value is None else values.definitions(value)
-        return any(each in self.code.decided_by_data for each in made)
+        return any(position in self.code.decided_by_data for position in made)
 
     def _reach(self, at: int) -> float:
         """Threads, also those whose predicate is off."""
@@ -238,9 +238,9 @@ class _WorkingThreads:
         flow = self.program.flow
         inside = {flow.block_of[at] for at in self.positions}
         at_barrier = flow.block_of[self.barrier]
-        loops = [each for each in flow.loops if at_barrier not in each.blocks]
-        again = {(latch, each.header) for each in loops for latch in each.latches}
-        found = {block}
+        loops = [loop for loop in flow.loops if at_barrier not in loop.blocks]
+        again = {(latch, loop.header) for loop in loops for latch in loop.latches}
+        blocks = {block}
         for is_after in (True, False):
             waiting, seen = [block], {block}
             while waiting:
@@ -248,13 +248,13 @@ class _WorkingThreads:
                 if current in self.ends and current != block:
                     continue
                 one = flow.blocks[current]
-                for each in one.successors if is_after else one.predecessors:
-                    edge = (current, each) if is_after else (each, current)
-                    if each in inside and each not in seen and edge not in again:
-                        seen.add(each)
-                        waiting.append(each)
-            found |= seen
-        return found
+                for neighbour in one.successors if is_after else one.predecessors:
+                    edge = (current, neighbour) if is_after else (neighbour, current)
+                    if neighbour in inside and neighbour not in seen and edge not in again:
+                        seen.add(neighbour)
+                        waiting.append(neighbour)
+            blocks |= seen
+        return blocks
 
 
 def _own_values(view: LaunchView, program: SassProgram) -> set[int]:
@@ -264,11 +264,11 @@ def _own_values(view: LaunchView, program: SassProgram) -> set[int]:
     stored = defaultdict[object, float](float)
     places: dict[int, object] = {}
     for at in program.ran:
-        each, read = program.code[at], program.values.read[at]
-        if each.opcode in ("LDS", "STS") and (memory := each.memory) is not None:
+        instruction, read = program.code[at], program.values.read[at]
+        if instruction.opcode in ("LDS", "STS") and (memory := instruction.memory) is not None:
             places[at] = (memory, read.get(memory.name), read.get(memory.uniform))
-            if each.opcode == "STS":
-                stored[places[at]] += threads.get(each.address, 0)
+            if instruction.opcode == "STS":
+                stored[places[at]] += threads.get(instruction.address, 0)
     return {
         at
         for at, place in places.items()

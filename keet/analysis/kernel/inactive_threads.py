@@ -41,7 +41,7 @@ class InactiveThreads(NamedTuple):
     def cause(self) -> Cause:
         """The largest."""
         causes: tuple[Cause, ...] = ("block_size", "outside", "paths")
-        return max(causes, key=lambda each: float(getattr(self, each)))
+        return max(causes, key=lambda cause: float(getattr(self, cause)))
 
 
 def filled_lanes(view: LaunchView) -> float | None:
@@ -107,10 +107,10 @@ def inactive_threads(view: LaunchView) -> InactiveThreads | None:
     if not 0 < inactive < WARP:
         return None
     by_size = min(inactive, WARP - launched)
-    found = _outside(view, launched)
-    if found is None:
+    outside_data = _outside(view, launched)
+    if outside_data is None:
         return InactiveThreads(1.0, 0.0, 0.0) if by_size > inactive / 2 else None
-    outside, check = min(found[0], inactive - by_size), found[1]
+    outside, check = min(outside_data[0], inactive - by_size), outside_data[1]
     rest = inactive - by_size - outside
     return InactiveThreads(by_size / inactive, outside / inactive, rest / inactive, check)
 
@@ -126,11 +126,11 @@ def _outside(view: LaunchView, launched: float) -> tuple[float, int | None] | No
     entry = _entry(view, executed)
     if not entry:
         return 0.0, None
-    lanes = {each: threads.get(each, 0) / executed[each] for each in entry}
+    lanes = {address: threads.get(address, 0) / executed[address] for address in entry}
     # Older reports count a thread only if its predicate is on: single instructions may have none.
     last = entry[-1:] if active else entry[-int(SOME_UNPREDICATED) :]
     end, lost = entry[-1], 0.0
-    most = max(lanes[each] for each in last if executed[each] == executed[end])
+    most = max(lanes[address] for address in last if executed[address] == executed[end])
     # A thread outside of the data accesses none: of a short loop in front, threads come back.
     for address, kind in view.by_address("memory_type").items():
         if kind and address > end and executed.get(address, 0) >= executed[end]:
@@ -159,14 +159,14 @@ def _entry(view: LaunchView, executed: Mapping[int, int]) -> list[int]:
     accesses = {address for address, kind in view.by_address("memory_type").items() if kind}
     if not accesses:
         accesses = {a for a, n in (view.table.column("src_l2_sectors_global") or {}).items() if n}
-    found: list[int] = []
+    addresses: list[int] = []
     for address, count in executed.items():
-        if found and count > executed[found[-1]]:  # more executions: a loop
+        if addresses and count > executed[addresses[-1]]:  # more executions: a loop
             break
         if address in accesses:
             break
-        found.append(address)
-    return found
+        addresses.append(address)
+    return addresses
 
 
 @cached_per_view
@@ -211,14 +211,14 @@ def lone_thread(view: LaunchView) -> LoneThread | None:
     program, waits = view.code.program, waits_at_barriers(view)
     alone = {position for wait in waits if wait.by_few for position in wait.alone}
     single = tuple(
-        each
-        for each in sorted(alone)
-        if threads.get(program.code[each].address, 0) <= program.counts[each]
+        position
+        for position in sorted(alone)
+        if threads.get(program.code[position].address, 0) <= program.counts[position]
     )
-    runs = sum(program.counts[each] for each in single)
-    if runs <= MAJORITY * sum(program.counts[each] for each in alone):
+    runs = sum(program.counts[position] for position in single)
+    if runs <= MAJORITY * sum(program.counts[position] for position in alone):
         return None
-    every = sum(program.counts[each] for each in program.ran)
+    every = sum(program.counts[position] for position in program.ran)
     waiting = sum(wait.by_few for wait in waits) / sum(wait.samples for wait in waits)
     return LoneThread(single, runs / every, waiting)
 
@@ -258,7 +258,7 @@ def short_path_part(view: LaunchView) -> float:
         most[block.loop] = max(most.get(block.loop, 0.0), block.active)
     every = sum(block.executed * (max(most.values()) - block.active) for block in blocks)
     cost = 0.0
-    for has_joined, path in groupby(blocks, lambda each: each.active >= JOINED * most[each.loop]):
+    for has_joined, path in groupby(blocks, lambda block: block.active >= JOINED * most[block.loop]):
         if not has_joined:
             cost += _cost(list(path), most)
     return min(1.0, cost / every) if every > 0 else 0.0
@@ -272,13 +272,13 @@ def _blocks(view: LaunchView) -> list[_Block]:
     program, flow = view.code.program, view.code.program.flow
     return [
         _Block(
-            program.counts[each.start],
-            sum(program.counts[each.start : each.end]),
-            threads.get(program.code[each.start].address, 0) / program.counts[each.start],
-            flow.loop_of.get(each.index, -1),
+            program.counts[block.start],
+            sum(program.counts[block.start : block.end]),
+            threads.get(program.code[block.start].address, 0) / program.counts[block.start],
+            flow.loop_of.get(block.index, -1),
         )
-        for each in flow.blocks
-        if program.counts[each.start]
+        for block in flow.blocks
+        if program.counts[block.start]
     ]
 
 
@@ -286,9 +286,9 @@ def _cost(path: list[_Block], most: Mapping[int, float]) -> float:
     """Threads times instructions that regrouping costs, of those that a path loses. Blocks that run
     at other times than its first one are other paths."""
     times = path[0].times
-    length = sum(each.executed for each in path) / times
+    length = sum(block.executed for block in path) / times
     lost = sum(
-        each.executed * (most[each.loop] - each.active) for each in path if each.times == times
+        block.executed * (most[block.loop] - block.active) for block in path if block.times == times
     )
     return lost * min(1.0, REGROUPING / length)
 
@@ -338,12 +338,12 @@ def uneven_trips(view: LaunchView) -> UnevenTrips:
     from keet.analysis.sass.analyses.data_dependent_loops import exit_loads
 
     program, flow = view.code.program, view.code.program.flow
-    starts = [each.start for each in flow.blocks]
+    starts = [block.start for block in flow.blocks]
 
     def active(blocks: list[int]) -> float:
         """Threads per execution of these blocks."""
-        times = sum(program.counts[starts[each]] for each in blocks)
-        lanes = sum(threads.get(program.code[starts[each]].address, 0) for each in blocks)
+        times = sum(program.counts[starts[block]] for block in blocks)
+        lanes = sum(threads.get(program.code[starts[block]].address, 0) for block in blocks)
         return lanes / times if times else 0.0
 
     left, loops = dict[int, float](), dict[int, int]()
@@ -368,5 +368,5 @@ def uneven_trips(view: LaunchView) -> UnevenTrips:
             even[position] = min(1.0, max(share, lanes / WARP))
             left[position] = max(left[position], even[position])
     every = sum(program.counts) or 1
-    saved = [sum(program.counts[at] * (1 - x) for at, x in each.items()) for each in (left, even)]
+    saved = [sum(program.counts[at] * (1 - x) for at, x in shares.items()) for shares in (left, even)]
     return UnevenTrips(left, loops, *(1 - part / every for part in saved))

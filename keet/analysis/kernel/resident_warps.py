@@ -69,8 +69,8 @@ def resident(view: LaunchView) -> float:
     """Resident warps over those that fit: an SM counts as active even if only one long block is
     left."""
     reached, possible, waves = (
-        view.value(each)
-        for each in ("achieved_occupancy_pct", "theoretical_occupancy_pct", "waves_per_sm")
+        view.value(metric)
+        for metric in ("achieved_occupancy_pct", "theoretical_occupancy_pct", "waves_per_sm")
     )
     if not reached or not possible:
         return 1.0
@@ -219,8 +219,8 @@ def instructions_per_warp(view: LaunchView) -> Evidence | None:
 def does_nothing(view: LaunchView) -> bool:
     """Whether warps end at once, as in an empty kernel that warms up the GPU. A share of the issue
     slots is too inexact for that."""
-    each = instructions_per_warp(view) if view.get("inst_executed") else None
-    return each is not None and each.value < NO_WORK
+    instructions = instructions_per_warp(view) if view.get("inst_executed") else None
+    return instructions is not None and instructions.value < NO_WORK
 
 
 def _issued(view: LaunchView) -> Evidence | None:
@@ -274,8 +274,8 @@ def _own_code(view: LaunchView) -> float:
     if view.code is None:
         return 1.0
     counters = (f"{unit}__inst_executed.sum" for unit in ("smsp", "sm"))  # of all code that ran
-    found = [view.ledger.named(name, "executed instructions") for name in counters]
-    every = max((float(each.value) for each in found if each is not None), default=0.0)
+    counts = [view.ledger.named(name, "executed instructions") for name in counters]
+    every = max((float(count.value) for count in counts if count is not None), default=0.0)
     own = sum(view.code.program.counts)
     return min(1.0, own / every) if own and every else 1.0
 
@@ -326,8 +326,8 @@ def serial_share(view: LaunchView) -> float:
 
 def _share_of_steps(view: LaunchView, *, is_outside: bool) -> float:
     elapsed, code = view.value("elapsed_cycles"), view.code
-    each = view.cycles_between(*QUEUES)
-    if not elapsed or code is None or not each:
+    queue_cycles = view.cycles_between(*QUEUES)
+    if not elapsed or code is None or not queue_cycles:
         return 0.0
     program, flow = code.program, code.program.flow
     warps = max((program.counts[position] for position in program.ran[:1]), default=0)
@@ -336,7 +336,7 @@ def _share_of_steps(view: LaunchView, *, is_outside: bool) -> float:
     if not warps or not (is_outside or trips):
         return 0.0
     # A block whose threads exchange results stays on its SM, and so do its queues.
-    whole = (view.cycles_between() or each) if is_outside else each
+    whole = (view.cycles_between() or queue_cycles) if is_outside else queue_cycles
     cycles = 0.0
     for position in program.ran:
         around = flow.loops_around(flow.block_of[position]) if trips else []
@@ -344,7 +344,7 @@ def _share_of_steps(view: LaunchView, *, is_outside: bool) -> float:
         if serial or is_outside:
             once = min(math.prod(serial), program.counts[position] / warps)
             is_whole = any(loop.index in together for loop in around)
-            cycles += once * (whole if is_whole else each)
+            cycles += once * (whole if is_whole else queue_cycles)
     return min(1.0, cycles / elapsed)
 
 
@@ -412,8 +412,8 @@ def _no_result(view: LaunchView) -> float:
     if view.code is not None:
         value = sum(share for kind, share in view.code.mix if kind.value in ("value", "unknown"))
         return 1 - value
-    each = instructions_per_warp(view)
-    return 1.0 if each is not None and each.value <= FEW_INSTRUCTIONS else 0.0
+    instructions = instructions_per_warp(view)
+    return 1.0 if instructions is not None and instructions.value <= FEW_INSTRUCTIONS else 0.0
 
 
 BLOCK_SLOTS = "block slots"
@@ -496,12 +496,12 @@ def resident_blocks(view: LaunchView) -> ResidentBlocks | None:
     known, limits = _tightest(view.get)
     if not known or view.launch.workload is not Workload.KERNEL:
         return None
-    sizes = [view.value(f"shared_memory_{each}") for each in ("static", "dynamic")]
+    sizes = [view.value(f"shared_memory_{kind}") for kind in ("static", "dynamic")]
     if len(limits) > 1 and not any(sizes) and None not in sizes:
         # What the driver adds to each block is no limit of its own.
-        limits = tuple(each for each in limits if each != "shared memory")
+        limits = tuple(limit for limit in limits if limit != "shared memory")
     derived, label = view.ledger.derived, "blocks that fit on an SM at a time"
-    least = min(float(each.value) for each in known)
+    least = min(float(allowed.value) for allowed in known)
     fit = derived("blocks_per_sm", Quantity(least, ""), label, *known)
     grid, sms = view.get("grid_size"), view.launch.device.sm_count
     each_gets = math.ceil(float(grid.value) / sms) if grid and sms else 0
@@ -560,10 +560,10 @@ def few_warps(view: LaunchView) -> tuple[Sentence, tuple[Evidence, ...]] | None:
 
 def _allowed_warps(view: LaunchView, blocks: ResidentBlocks) -> Evidence | None:
     """Warps of an SM with as many blocks as its limit allows; None if the report lacks it."""
-    block, each, most = view.get("block_size"), warps_of_block(view), blocks.resident
-    if block is None or each is None:
+    block, warps_per_block, most = view.get("block_size"), warps_of_block(view), blocks.resident
+    if block is None or warps_per_block is None:
         return None
-    warps = Quantity(each * float(most.value), "")
+    warps = Quantity(warps_per_block * float(most.value), "")
     label = "warps of an SM with as many blocks as its limit allows"
     return view.ledger.derived("warps_allowed", warps, label, block, most)
 
@@ -572,10 +572,10 @@ def _given_warps(view: LaunchView, blocks: ResidentBlocks) -> Evidence | None:
     """Warps that an SM with work gets at a time, by the grid and by what fits; None where the
     report does not say. SMs that hold far fewer lack no blocks: their warps have ended."""
     grid, block, sms = view.get("grid_size"), view.get("block_size"), view.launch.device.sm_count
-    each = warps_of_block(view)
-    if grid is None or block is None or each is None or not sms:
+    warps_per_block = warps_of_block(view)
+    if grid is None or block is None or warps_per_block is None or not sms:
         return None
-    warps = each * min(max(1.0, float(grid.value) / sms), float(blocks.fit.value))
+    warps = warps_per_block * min(max(1.0, float(grid.value) / sms), float(blocks.fit.value))
     label = "warps that an SM with work gets at a time"
     return view.ledger.derived("warps_given", Quantity(warps, ""), label, grid, block, blocks.fit)
 
@@ -588,6 +588,6 @@ def occupancy_limit(launch: Launch) -> str:
 
     if not possible or possible.value >= 100 or not known:
         return ""
-    least, names = min(each.value for each in known), " and ".join(limits)
+    least, names = min(allowed.value for allowed in known), " and ".join(limits)
     allow = "allow" if names.endswith("s") or len(limits) > 1 else "allows"
     return f"{names} {allow} {least:.0f} {noun_for(least, 'block')} per SM"

@@ -107,9 +107,9 @@ class _Source(NamedTuple):
         """The function whose body has this line."""
         return next(
             (
-                each
-                for each in self.functions
-                if each.file == place.file and each.first <= place.line <= each.last
+                function
+                for function in self.functions
+                if function.file == place.file and function.first <= place.line <= function.last
             ),
             None,
         )
@@ -117,10 +117,10 @@ class _Source(NamedTuple):
 
 def beside(places: tuple[Place, ...], *others: Place | None) -> tuple[Place, ...]:
     """The first places, then the others, then the rest: what to change beside where it shows."""
-    known = {(each.file, each.line) for each in places[:_SHOWN]}
-    added = [each for each in others if each and (each.file, each.line) not in known]
-    lines = known | {(each.file, each.line) for each in added}
-    rest = [each for each in places[_SHOWN:] if (each.file, each.line) not in lines]
+    known = {(place.file, place.line) for place in places[:_SHOWN]}
+    added = [place for place in others if place and (place.file, place.line) not in known]
+    lines = known | {(place.file, place.line) for place in added}
+    rest = [place for place in places[_SHOWN:] if (place.file, place.line) not in lines]
     return (*places[:_SHOWN], *added, *rest)[:_MOST_PLACES]
 
 
@@ -130,7 +130,7 @@ def known_constants(view: LaunchView) -> Mapping[str, Number]:
     from keet.source_code.constants import source_constants
 
     known = source_constants(view.launch)
-    return {"warpSize": WARP} | {n: each.value for n, each in known.items() if not each.assumed}
+    return {"warpSize": WARP} | {n: constant.value for n, constant in known.items() if not constant.assumed}
 
 
 def call_of(view: LaunchView, place: Place) -> Place | None:
@@ -159,8 +159,8 @@ def in_what_ran(view: LaunchView, places: tuple[Place, ...]) -> tuple[Place, ...
     """Those in functions of which the kernel has an instruction; all, if there is none."""
     source, ran = _source(view), {*view.launch.locations.values()}
     own = {source.around(line) for line in ran} - {None}
-    kept = [each for each in places if source.around(Location(each.file, each.line)) in own]
-    return tuple(replace(each, share=1 / len(kept)) for each in kept) or places
+    kept = [place for place in places if source.around(Location(place.file, place.line)) in own]
+    return tuple(replace(place, share=1 / len(kept)) for place in kept) or places
 
 
 def bounds_of(view: LaunchView) -> tuple[Place, ...]:
@@ -191,7 +191,7 @@ def chosen_for(view: LaunchView, places: Iterable[Place]) -> tuple[Place, ...]:
 def chosen_type(view: LaunchView, name: str) -> tuple[Place, ...]:
     """The choice of template arguments, if one of them has this type."""
     given = template_arguments(view.launch.name.demangled)
-    return choices_of(view) if any(name in _NAME.findall(each) for each in given) else ()
+    return choices_of(view) if any(name in _NAME.findall(argument) for argument in given) else ()
 
 
 class _Choice(NamedTuple):
@@ -222,11 +222,11 @@ def _possible(view: LaunchView) -> list[_Choice]:
     """The choices of most arguments as they are; of these, those with most numbers of the launch's
     size as they are, and with no others."""
     source, every = _source(view), _choices(view)
-    most = max((each.equal for each in every), default=0)
-    equal = [each for each in every if most and each.equal == most]
-    known = [(_fitting(view, source, each), each) for each in equal]
+    most = max((choice.equal for choice in every), default=0)
+    equal = [choice for choice in every if most and choice.equal == most]
+    known = [(_fitting(view, source, choice), choice) for choice in equal]
     best = max((numbers for numbers, _ in known if numbers is not None), default=None)
-    return [each for numbers, each in known if numbers == best]
+    return [choice for numbers, choice in known if numbers == best]
 
 
 def launch_places(view: LaunchView) -> tuple[Place, ...]:
@@ -237,21 +237,21 @@ def launch_places(view: LaunchView) -> tuple[Place, ...]:
     pattern = rf"\b{name}\s*(?:<[^;]*?>)?\s*(?:<<<|\[)"
     written = view.declared(view.launch.name.function, LAUNCHED, pattern)
     source, named = _source(view), sorted({choice.lines[0][0] for choice in _choices(view)})
-    exact = {(*line,) for each in _possible(view) for line, equal in each.lines if equal}
-    own = [each for each in written if (each.file, each.line) in exact]
-    own = own or [each for each in written if (each.file, each.line) in named] or list(written)
-    lines = [each for each in map(partial(_launching, source), named) if each is not None]
+    exact = {(*line,) for choice in _possible(view) for line, equal in choice.lines if equal}
+    own = [place for place in written if (place.file, place.line) in exact]
+    own = own or [place for place in written if (place.file, place.line) in named] or list(written)
+    lines = [line for line in map(partial(_launching, source), named) if line is not None]
     own = own or [Place(*line, 1 / len(lines), LAUNCHED) for line in dict.fromkeys(lines)]
-    sizes = {each: _size_at(view, source, Location(each.file, each.line)) for each in own}
-    own = [each for each in own if sizes[each] is not None] or own
-    own.sort(key=lambda each: -(sizes[each] or _Size()).known)
-    at = list(dict.fromkeys(line for each in own for line in (sizes[each] or _Size()).lines))
+    sizes = {place: _size_at(view, source, Location(place.file, place.line)) for place in own}
+    own = [place for place in own if sizes[place] is not None] or own
+    own.sort(key=lambda place: -(sizes[place] or _Size()).known)
+    at = list(dict.fromkeys(line for place in own for line in (sizes[place] or _Size()).lines))
     set_at = [Place(*line, 1 / len(at), SIZED) for line in at if len(at) <= _MOST_CHOICES]
-    own = [replace(each, share=1 / len(own)) for each in own]
+    own = [replace(place, share=1 / len(own)) for place in own]
     every = (*own[:_SHOWN], *set_at, *choices_of(view), *own[_SHOWN:])
     once: dict[tuple[str, int], Place] = {}
-    for each in every:
-        once.setdefault((each.file, each.line), each)
+    for place in every:
+        once.setdefault((place.file, place.line), place)
     return tuple(once.values())[:_MOST_PLACES]
 
 
@@ -321,7 +321,7 @@ def _sides(
 
 def _size_at(view: LaunchView, source: _Source, line: Location) -> _Size | None:
     """`None` if the launch that is written on this line is another one, by its size."""
-    found, equal = list[Location](), 0
+    lines, equal = list[Location](), 0
     for values, size, at in _sides(view, source, line):
         fitting = [value for value in values if value.number in (None, size)]
         if not fitting:
@@ -329,11 +329,11 @@ def _size_at(view: LaunchView, source: _Source, line: Location) -> _Size | None:
         known = [value for value in fitting if value.number is not None] or fitting
         equal += known[0].number is not None
         if at is not None:
-            found += [
+            lines += [
                 *at,
-                *(line for each in known for line in each.lines if len(known) <= _MOST_CHOICES),
+                *(line for value in known for line in value.lines if len(known) <= _MOST_CHOICES),
             ]
-    return _Size(tuple(dict.fromkeys(found)), equal)
+    return _Size(tuple(dict.fromkeys(lines)), equal)
 
 
 def _fitting(view: LaunchView, source: _Source, choice: _Choice) -> int | None:
@@ -358,9 +358,9 @@ def _extents(
     if _NAME.fullmatch(expression):
         declared = re.compile(rf"\bdim3\s+{expression}\s*(\(.*\))")
         for number in range(around.first, around.last + 1):
-            found = declared.search(source.lines[around.file][number - 1])
-            if found:
-                expression = f"dim3{found[1]}"
+            match = declared.search(source.lines[around.file][number - 1])
+            if match:
+                expression = f"dim3{match[1]}"
                 lines = (Location(around.file, number),)
     inner = re.fullmatch(r"dim3\s*[({](.*)[)}]", expression)
     return (split_commas(inner[1]) if inner else [expression]), lines
@@ -418,9 +418,9 @@ def _defined(source: _Source, around: _Function, name: str) -> tuple[Location, s
     pattern = re.compile(rf"\b(?<![.>]){name}\s*=(?!=)\s*")
     for number in range(around.first, around.last + 1):
         line = source.lines[around.file][number - 1]
-        found = pattern.search(line)
-        if found:
-            text = split_commas(line[found.end() :].partition(";")[0])
+        match = pattern.search(line)
+        if match:
+            text = split_commas(line[match.end() :].partition(";")[0])
             return Location(around.file, number), text[0] if text else ""
     return None
 
@@ -438,7 +438,7 @@ def _calls(source: _Source, name: str) -> Iterator[tuple[Location, list[str]]]:
 @cached_per_view
 def _choices(view: LaunchView) -> list[_Choice]:
     name = view.launch.name
-    wanted = [each.replace(" ", "") for each in template_arguments(name.demangled)]
+    wanted = [argument.replace(" ", "") for argument in template_arguments(name.demangled)]
     return list(_chosen(_source(view), name.function, wanted, _DEEPEST))
 
 
@@ -518,8 +518,8 @@ def _source(view: LaunchView) -> _Source:
     for file in sorted({location.file for location in view.launch.locations.values()}):
         text = view.launch.source_text(file) or ""
         if len(text) <= _LONGEST_TEXT and not file.endswith(".py"):
-            texts[file] = _OWN_TEXT.sub(lambda found: "\n" * found[0].count("\n"), text)
-    functions = [each for file, text in texts.items() for each in _functions(file, text)]
+            texts[file] = _OWN_TEXT.sub(lambda match: "\n" * match[0].count("\n"), text)
+    functions = [function for file, text in texts.items() for function in _functions(file, text)]
     lines = {
         file: [line[:_LONGEST_LINE] for line in text.split("\n")] for file, text in texts.items()
     }
@@ -553,11 +553,11 @@ def _function(file: str, head: str, body: int) -> _Function | None:
     if kept.startswith("template"):
         template, end = _arguments(" ".join(kept.split("\n")), kept.find("<"))
     rest = _ATTRIBUTE.sub(" ", kept[end:])
-    found = next((m for m in _CALLABLE.finditer(rest) if m[1] not in _NO_FUNCTION), None)
-    if found is None:
+    match = next((m for m in _CALLABLE.finditer(rest) if m[1] not in _NO_FUNCTION), None)
+    if match is None:
         return None
-    given = split_commas(rest[found.end() : closing_bracket(rest, found.end() - 1)])
+    given = split_commas(rest[match.end() : closing_bracket(rest, match.end() - 1)])
     names = [[_NAME.findall(part.partition("=")[0]) for part in own] for own in (template, given)]
-    template_names = tuple(each[-1] for each in names[0] if each)
-    parameters = tuple(each[-1] if each else "" for each in names[1])
-    return _Function(found[1], template_names, parameters, file, first, body, body, kept)
+    template_names = tuple(words[-1] for words in names[0] if words)
+    parameters = tuple(words[-1] if words else "" for words in names[1])
+    return _Function(match[1], template_names, parameters, file, first, body, body, kept)

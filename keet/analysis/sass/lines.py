@@ -21,14 +21,14 @@ from keet.profile import Location
 
 def positions_of(code: MachineCode, line: Location) -> list[int]:
     """Positions of the instructions that ran for a line, in the order of the code."""
-    return [each for each in code.program.ran if code.location(each) == line]
+    return [position for position in code.program.ran if code.location(position) == line]
 
 
 def loop_line(code: MachineCode, loop: Loop) -> Location | None:
     """The line of a loop's backward branch: its condition, in the head of a `for` or `while`."""
     flow = code.program.flow
-    branches = [flow.blocks[each].end - 1 for each in loop.latches]
-    lines = (code.location(each) for each in sorted(branches, reverse=True))
+    branches = [flow.blocks[latch].end - 1 for latch in loop.latches]
+    lines = (code.location(branch) for branch in sorted(branches, reverse=True))
     return next((line for line in lines if line and not is_of_toolkit(line.file)), None)
 
 
@@ -40,17 +40,17 @@ _MOST_FOLLOWED = 64
 def calling_line(code: MachineCode, position: int) -> Location | None:
     """The line of the instruction; for an access within the toolkit, the line of the call."""
     own = code.location(position)
-    each = code.program.code[position]
-    if own is None or not is_of_toolkit(own.file) or each.role not in _ACCESSES:
+    instruction = code.program.code[position]
+    if own is None or not is_of_toolkit(own.file) or instruction.role not in _ACCESSES:
         return own
     # A memory descriptor is loaded at the kernel's start: it does not show the call.
-    descriptors = {name for one in each.operands for name in span(one.descriptor, 2)}
-    spent = set(address_registers(each)) - descriptors
+    descriptors = {name for one in instruction.operands for name in span(one.descriptor, 2)}
+    spent = set(address_registers(instruction)) - descriptors
     read = code.program.values.read[position]
-    found = _outside(code, [value for name, value in read.items() if name in spent])
-    if found is None and each.role is Role.ATOMIC:  # the address is an argument of the kernel
-        found = _before(code, position)
-    return own if found is None else found
+    call = _outside(code, [value for name, value in read.items() if name in spent])
+    if call is None and instruction.role is Role.ATOMIC:  # the address is an argument of the kernel
+        call = _before(code, position)
+    return own if call is None else call
 
 
 def calls_of(code: MachineCode, line: Location) -> list[Location]:
@@ -59,10 +59,10 @@ def calls_of(code: MachineCode, line: Location) -> list[Location]:
         return []
     calls: Counter[Location] = Counter()
     for position in positions_of(code, line):
-        found = calling_line(code, position)
-        if found is not None and found != line:
-            calls[found] += code.program.counts[position]
-    return [each for each, _ in calls.most_common()]
+        call = calling_line(code, position)
+        if call is not None and call != line:
+            calls[call] += code.program.counts[position]
+    return [call for call, _ in calls.most_common()]
 
 
 def _before(code: MachineCode, position: int) -> Location | None:
@@ -80,11 +80,11 @@ def _outside(code: MachineCode, values: Iterable[int]) -> Location | None:
     seen: set[int] = set()
     level = list(values)
     while level and len(seen) < _MOST_FOLLOWED:
-        behind = {each for value in level for each in code.program.values.definitions(value)} - seen
+        behind = {position for value in level for position in code.program.values.definitions(value)} - seen
         seen |= behind
-        lines = {each: code.location(each) for each in sorted(behind)}
+        lines = {position: code.location(position) for position in sorted(behind)}
         own = [line for line in lines.values() if line is not None and not is_of_toolkit(line.file)]
         if own:
             return own[-1]
-        level = [value for each in behind for value in code.program.values.read[each].values()]
+        level = [value for position in behind for value in code.program.values.read[position].values()]
     return None

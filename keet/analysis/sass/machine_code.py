@@ -173,8 +173,8 @@ class CountedCode:
 
     @cached_property
     def invariants(self) -> list[Invariant]:
-        kept = {each.position for each in never_written(self.program, self.accesses)}
-        loads = {each.position for each in self.accesses if each.kind in READS}
+        kept = {access.position for access in never_written(self.program, self.accesses)}
+        loads = {access.position for access in self.accesses if access.kind in READS}
         return invariants(self.program, loads - kept)
 
     @cached_property
@@ -189,7 +189,7 @@ class CountedCode:
     def unknown_share(self) -> float:
         """Share of executed warp instructions whose effect keet does not know."""
         code = enumerate(self.program.code)
-        return self.share(position for position, each in code if each.role is Role.UNKNOWN)
+        return self.share(position for position, instruction in code if instruction.role is Role.UNKNOWN)
 
 
 @dataclass(frozen=True)
@@ -218,9 +218,9 @@ class MachineCode(CountedCode):
         """Positions of the instructions of these expanded functions, in order."""
         return sorted(
             position
-            for each in self.expansions
-            if each.name in names
-            for position in each.positions
+            for expansion in self.expansions
+            if expansion.name in names
+            for position in expansion.positions
         )
 
     @cached_property
@@ -229,22 +229,22 @@ class MachineCode(CountedCode):
         warp computes equally, and the share that goes if one thread computes them for all. Where
         one thread does already, that is nothing."""
         code = self.program.code
-        own = {each for one in self.expansions if one.is_of_floats for each in one.positions}
-        own |= {each for each in self.program.ran if code[each].opcode == "MUFU"}
+        own = {position for one in self.expansions if one.is_of_floats for position in one.positions}
+        own |= {position for position in self.program.ran if code[position].opcode == "MUFU"}
         own -= set(self.expanded(*INTEGER_DIVISIONS))
-        found: dict[int, float] = {}
-        for each in same_in_warp(self.program, self.shape, own):
-            runs, lanes = self.program.counts[each], float(WARP)
+        shares: dict[int, float] = {}
+        for position in same_in_warp(self.program, self.shape, own):
+            runs, lanes = self.program.counts[position], float(WARP)
             if self.threads is not None and runs:
-                lanes = self.threads.get(code[each].address, 0) / runs
+                lanes = self.threads.get(code[position].address, 0) / runs
             if lanes > 1:
-                found[each] = 1 - 1 / lanes
-        return found
+                shares[position] = 1 - 1 / lanes
+        return shares
 
     @cached_property
     def multiples(self) -> Multiples:
         """Special functions that follow from another call by products."""
-        names = {each.name for each in self.expansions}
+        names = {expansion.name for expansion in self.expansions}
         return multiples(self.program, set(self.expanded(*names)), self.expanded(POWER))
 
     @cached_property
@@ -319,12 +319,12 @@ class MachineCode(CountedCode):
 
         A routine that the compiler adds, such as a division, has one line at most.
         """
-        flow, found = self.program.flow, set[int]()
-        for blocks in {id(each): each for each in flow.routines.values()}.values():
+        flow, written = self.program.flow, set[int]()
+        for blocks in {id(blocks): blocks for blocks in flow.routines.values()}.values():
             addresses = self.addresses(flow.positions(blocks))
-            if len({self.locations[each] for each in addresses if each in self.locations}) > 1:
-                found.update(blocks)
-        return frozenset(found)
+            if len({self.locations[address] for address in addresses if address in self.locations}) > 1:
+                written.update(blocks)
+        return frozenset(written)
 
     def pointer_name(self, pointer: str) -> str:
         return self.names.get(pointer, pointer)
@@ -352,13 +352,13 @@ def machine_code(launch: Launch) -> MachineCode | Absent:
     shape = launch_shape(launch.grid, launch.block, launch.device.compute_capability)
     counts = table.executed or {}, table.threads or {}
     key = (
-        *(tuple(each.items()) for each in (texts, *counts)),
+        *(tuple(by_address.items()) for by_address in (texts, *counts)),
         *(launch.grid, launch.block, launch.device.compute_capability),
         *(parameters.pointers, table.threads is None),
     )
     l2_sectors = launch.get("l2_l1_read_sectors")
     known = _known.get(key)
-    found = MachineCode(
+    code = MachineCode(
         known.program if known else SassProgram.of(texts, counts[0]),
         shape,
         table.threads,
@@ -372,10 +372,10 @@ def machine_code(launch: Launch) -> MachineCode | Absent:
         pointers=parameters.pointers,
     )
     if known:
-        vars(found).update({each: vars(known)[each] for each in _SHARED & vars(known).keys()})
+        vars(code).update({name: vars(known)[name] for name in _SHARED & vars(known).keys()})
     else:
-        _known[key] = found
-    return found
+        _known[key] = code
+    return code
 
 
 _known: WeakValueDictionary[Hashable, MachineCode] = WeakValueDictionary()

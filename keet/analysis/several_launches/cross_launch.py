@@ -59,15 +59,15 @@ def find_cross_launch(
 ) -> tuple[CrossLaunchDocument, ...]:
     """Different clocks, which all times depend on; then sorted by the time that would be saved;
     sweeps save nothing and come last."""
-    kernels = [each for each in launches if each.workload is Workload.KERNEL]
+    kernels = [launch for launch in launches if launch.workload is Workload.KERNEL]
     # Reads the duration and GPU of every launch while it is decoded: all views need both, and a
     # launch keeps them when it is released.
     traffic = [
-        Traffic(each)
-        for each in iterate_launches(launches, "reading launches")
-        if each.device and each.rank_time and each.workload is Workload.KERNEL
+        Traffic(launch)
+        for launch in iterate_launches(launches, "reading launches")
+        if launch.device and launch.rank_time and launch.workload is Workload.KERNEL
     ]
-    total_us = sum(each.us for each in traffic)
+    total_us = sum(launch.us for launch in traffic)
     if len(traffic) < 2 or not total_us:
         return ()
     writer = _Writer(ledger, total_us)
@@ -76,15 +76,15 @@ def find_cross_launch(
     told = [link for trip in trips for link in trip.links]
     told += [link for link in links if not link.is_shared]
     linked = {(link.writer.launch.id, link.reader.launch.id) for link in told}
-    found = [
+    documents = [
         *(writer.chain(trip) if trip.chain else writer.pair(trip) for trip in trips),
         *_repeated(traffic, writer),
         *_same_input(traffic, writer, linked),
         *_tiny(traffic, writer),
     ]
-    found.sort(key=lambda each: -(each.us_saved or 0.0))
-    times_us = {each.launch.id: each.us for each in traffic}
-    timed = (replace(x, total_us=sum(times_us[id_] for id_ in x.launches)) for x in found)
+    documents.sort(key=lambda document: -(document.us_saved or 0.0))
+    times_us = {launch.launch.id: launch.us for launch in traffic}
+    timed = (replace(x, total_us=sum(times_us[id_] for id_ in x.launches)) for x in documents)
     return (*_clocks(traffic, writer), *timed, *_sweeps(kernels, writer))
 
 
@@ -93,17 +93,17 @@ def _moved(trip: RoundTrip) -> tuple[float, Launch]:
     return trip.links[0].written, trip.links[0].reader.launch
 
 
-def shared_traffic(found: Sequence[CrossLaunchDocument]) -> dict[int, CrossLaunchDocument]:
+def shared_traffic(documents: Sequence[CrossLaunchDocument]) -> dict[int, CrossLaunchDocument]:
     """Per launch: data that it and others move one after the other, of which most would be saved.
 
     Repeated passes are left out here: how many equal launches a report has depends on its capture.
     """
     by_launch: dict[int, CrossLaunchDocument] = {}
-    for each in found:
-        is_shared = each.kind in ("hand_over", "same_input")
-        if is_shared and 0 < (each.us_saved or 0) < each.total_us:
-            for launch in each.launches:
-                by_launch.setdefault(launch, each)
+    for document in documents:
+        is_shared = document.kind in ("hand_over", "same_input")
+        if is_shared and 0 < (document.us_saved or 0) < document.total_us:
+            for launch in document.launches:
+                by_launch.setdefault(launch, document)
     return by_launch
 
 
@@ -127,13 +127,13 @@ class _Writer:
         label = "time that would be saved"
         return None if us is None else self.amount(f"{name}_saved", us, "us", label, *sources)
 
-    def pair(self, found: RoundTrip) -> CrossLaunchDocument:
-        first, others = found.links[0], found.links[1:]
+    def pair(self, trip: RoundTrip) -> CrossLaunchDocument:
+        first, others = trip.links[0], trip.links[1:]
         one, other = first.writer.launch, first.reader.launch
         name = f"{one.id}_{other.id}"
         written = self.amount(f"{name}_written", first.written, "byte", f"written by #{one.id}")
         read = self.amount(f"{name}_read", first.read, "byte", f"read by #{other.id}")
-        saved = self.saved(name, found.saved_us, written, read)
+        saved = self.saved(name, trip.saved_us, written, read)
         is_plain = first.inputs == 1 and not first.same_input and not first.others
         likely = "Likely" if is_plain else "Possible"
         one_of = self._one_of(name, first)
@@ -150,10 +150,10 @@ class _Writer:
             saves=_saves(saved, others),
             cached=_cached(first.written, other),
         )
-        launches = _ids(each for link in found.links for each in (link.writer, link.reader))
+        launches = _ids(end for link in trip.links for end in (link.writer, link.reader))
         cited = (written, read, *one_of.evidence.values())
         finding = _finding("hand_over", text, launches, cited, _confidence(first), saved)
-        return replace(finding, writers=_ids(link.writer for link in found.links))
+        return replace(finding, writers=_ids(link.writer for link in trip.links))
 
     def _one_of(self, name: str, link: Link) -> Sentence:
         """That other kernels read as much, too, so that any of them may read what was written."""
@@ -168,14 +168,14 @@ class _Writer:
             others=_names(link.others),
         )
 
-    def chain(self, found: RoundTrip) -> CrossLaunchDocument:
-        first = found.chain[0]
+    def chain(self, trip: RoundTrip) -> CrossLaunchDocument:
+        first = trip.chain[0]
         name = f"{first.launch.id}_chain"
-        moved = self.amount(f"{name}_bytes", found.links[0].written, "byte", "moved by each")
-        count = self.amount(f"{name}_count", len(found.chain), "", "launches in a row")
-        saved = self.saved(name, found.saved_us, moved)
-        cached = _cached(found.links[0].written, first.launch)
-        is_plain = all(link.same_input for link in found.links)
+        moved = self.amount(f"{name}_bytes", trip.links[0].written, "byte", "moved by each")
+        count = self.amount(f"{name}_count", len(trip.chain), "", "launches in a row")
+        saved = self.saved(name, trip.saved_us, moved)
+        cached = _cached(trip.links[0].written, first.launch)
+        is_plain = all(link.same_input for link in trip.links)
         how = "each read and write {moved}" if is_plain else "move the same amount, {moved}"
         text = Sentence(
             "Possible round trips through memory: {count} launches in a row ({names}) {how}. If "
@@ -183,14 +183,14 @@ class _Writer:
             "fusing them {saves}{cached}. If they are versions of one kernel, ignore "
             "this.",
             count=count,
-            names=_names(found.chain),
+            names=_names(trip.chain),
             how=Sentence(how, moved=moved),
             what="wrote" if is_plain else "wrote or read",
             saves=_saves(saved, ()),
             cached=cached,
         )
-        finding = _finding("hand_over", text, _ids(found.chain), (count, moved), "low", saved)
-        kernels = {each.launch.name.full for each in found.chain}
+        finding = _finding("hand_over", text, _ids(trip.chain), (count, moved), "low", saved)
+        kernels = {traffic.launch.name.full for traffic in trip.chain}
         return replace(finding, hand_overs=len(kernels) - 1)
 
 
@@ -257,12 +257,12 @@ def _confidence(link: Link) -> Confidence:
 
 
 def _names(launches: Sequence[Traffic]) -> str:
-    named = ", ".join(f"#{each.launch.id} {each.launch.kernel}" for each in launches[:_NAMED])
+    named = ", ".join(f"#{traffic.launch.id} {traffic.launch.kernel}" for traffic in launches[:_NAMED])
     return f"{named}, …" if len(launches) > _NAMED else named
 
 
 def _ids(launches: Iterator[Traffic] | Sequence[Traffic]) -> tuple[int, ...]:
-    return tuple(sorted({each.launch.id for each in launches}))
+    return tuple(sorted({traffic.launch.id for traffic in launches}))
 
 
 # --- the same bytes again and again
@@ -270,14 +270,14 @@ def _ids(launches: Iterator[Traffic] | Sequence[Traffic]) -> tuple[int, ...]:
 
 def _repeated(launches: Sequence[Traffic], writer: _Writer) -> Iterator[CrossLaunchDocument]:
     """The same kernel, several times, each time moving the same bytes through DRAM."""
-    by_id = {each.launch.id: each for each in launches}
-    groups = by_kernel_and_shape([each.launch for each in launches])
+    by_id = {traffic.launch.id: traffic for traffic in launches}
+    groups = by_kernel_and_shape([traffic.launch for traffic in launches])
     every = [[by_id[launch.id] for launch in group] for group in groups if len(group) > 1]
     for passes in every:
         # Where the kernel runs with another shape between each two of them, a chain of sizes starts
         # again, such as that of a reduction: these are repetitions, not passes.
-        ids, kernel = {each.launch.id for each in passes}, passes[0].launch.name.full
-        own = [each.launch.id in ids for each in launches if each.launch.name.full == kernel]
+        ids, kernel = {traffic.launch.id for traffic in passes}, passes[0].launch.name.full
+        own = [traffic.launch.id in ids for traffic in launches if traffic.launch.name.full == kernel]
         if any(map(all, pairwise(own))) and not _are_timed(passes, every):
             yield from _passes(passes, writer)
 
@@ -293,26 +293,26 @@ def _are_timed(passes: Sequence[Traffic], every: Sequence[Sequence[Traffic]]) ->
         and other[0].launch.name.full == first.launch.name.full
         and len(other) == len(passes)
     ]
-    names = [each.launch.nvtx[-1].name for each in passes if each.launch.nvtx]
+    names = [traffic.launch.nvtx[-1].name for traffic in passes if traffic.launch.nvtx]
     plain = {re.sub(r"\d+\s*$", "", name) for name in names}
     numbered = len(set(names)) == len(passes) and len(plain) == 1
     return numbered or any(
-        _spread([first.dram_read or 0.0, each.dram_read or 0.0]) <= SAME_BYTES for each in shapes
+        _spread([first.dram_read or 0.0, shape.dram_read or 0.0]) <= SAME_BYTES for shape in shapes
     )
 
 
 def _passes(passes: Sequence[Traffic], writer: _Writer) -> Iterator[CrossLaunchDocument]:
     """A question without a saving: repetitions for timing look the same in a report."""
-    reads = [each.dram_read for each in passes]
+    reads = [traffic.dram_read for traffic in passes]
     known = [amount for amount in reads if amount]
-    name, total = f"{passes[0].launch.id}_passes", sum(each.us for each in passes)
+    name, total = f"{passes[0].launch.id}_passes", sum(traffic.us for traffic in passes)
     if len(known) == len(passes) and _spread(known) <= SAME_BYTES and min(known) >= PASS_BYTES:
         first, *others = passes
-        worth = saved_us([Fused(first, 0.0, 0.0), *(Fused(each, 1.0, 1.0) for each in others)])
+        worth = saved_us([Fused(first, 0.0, 0.0), *(Fused(traffic, 1.0, 1.0) for traffic in others)])
         read = writer.amount(f"{name}_read", median(known), "byte", "read from DRAM by each launch")
         moves = Sentence("reads {read} from DRAM", read=read)
     elif not known and len(passes) >= SEVERAL and _spread(_usual(passes)) <= SAME_BYTES:
-        worth, reached = total, median(each.dram_pct or 0.0 for each in passes)
+        worth, reached = total, median(traffic.dram_pct or 0.0 for traffic in passes)
         if reached < 100 * MAJORITY:
             return
         peak = writer.amount(f"{name}_dram", reached, "%", "DRAM bandwidth of each launch")
@@ -340,7 +340,7 @@ def _passes(passes: Sequence[Traffic], writer: _Writer) -> Iterator[CrossLaunchD
 def _usual(passes: Sequence[Traffic]) -> list[float]:
     """What each moves through DRAM (time at its bandwidth), without the extremes of many: ncu
     measures both in passes of its own."""
-    ordered = sorted(each.us * (each.dram_pct or 0.0) for each in passes)
+    ordered = sorted(traffic.us * (traffic.dram_pct or 0.0) for traffic in passes)
     cut = int(NOTABLE_PART * len(ordered))
     return ordered[cut : len(ordered) - cut]
 
@@ -353,7 +353,7 @@ def _same_input(
     launches: Sequence[Traffic], writer: _Writer, linked: set[tuple[int, int]]
 ) -> Iterator[CrossLaunchDocument]:
     """Different kernels in a row that read the same amount from DRAM."""
-    big = [each for each in launches if (each.dram_read or 0) >= PASS_BYTES]
+    big = [traffic for traffic in launches if (traffic.dram_read or 0) >= PASS_BYTES]
     timed = repeated_kernels(launches)
     seen: set[tuple[str, str]] = set()
     for one, other in pairwise(big):
@@ -389,8 +389,8 @@ def _same_input(
 
 def _tiny(launches: Sequence[Traffic], writer: _Writer) -> Iterator[CrossLaunchDocument]:
     """Launches that last about as long as an empty kernel."""
-    tiny = [each for each in launches if each.us < SHORT_KERNEL_NS / 1e3]
-    together_us = sum(each.us for each in tiny)
+    tiny = [traffic for traffic in launches if traffic.us < SHORT_KERNEL_NS / 1e3]
+    together_us = sum(traffic.us for traffic in tiny)
     if len(tiny) < TINY_COUNT or together_us < NOTABLE_PART * writer.total_us:
         return
     count = writer.amount("tiny_count", len(tiny), "", "short launches")
@@ -452,28 +452,28 @@ def _sweeps(launches: Sequence[Launch], writer: _Writer) -> Iterator[CrossLaunch
 
 def _clocks(launches: Sequence[Traffic], writer: _Writer) -> Iterator[CrossLaunchDocument]:
     """Launches whose times can't be compared, because a clock differs."""
-    found = different_clocks(launches)
-    if not found:
+    differences = different_clocks(launches)
+    if not differences:
         return
     clauses = []
-    for each in found:
+    for difference in differences:
         ends = []
         for end, launch, hertz in (
-            ("lowest", each.slow.launch, each.lowest),
-            ("highest", each.fast.launch, each.highest),
+            ("lowest", difference.slow.launch, difference.lowest),
+            ("highest", difference.fast.launch, difference.highest),
         ):
-            name, label = f"{each.label.lower()}_clock_{end}", f"{each.label} clock of #{launch.id}"
+            name, label = f"{difference.label.lower()}_clock_{end}", f"{difference.label} clock of #{launch.id}"
             clock = writer.amount(name, hertz, "hz", label)
             ends.append(Sentence("{clock} (#{id})", clock=clock, id=str(launch.id)))
         words = "the {unit} clock is {low} to {high}"
-        clauses.append(Sentence(words, unit=each.label, low=ends[0], high=ends[1]))
+        clauses.append(Sentence(words, unit=difference.label, low=ends[0], high=ends[1]))
     text = Sentence(
         "Launches were measured at different clocks: {clocks}. Their times, shares of the time and "
         "ratios can't be compared directly. Lock the clocks (nvidia-smi --lock-gpu-clocks), let no "
         "other program use the GPU, and profile again.",
         clocks=Sentence(", and ").join(clauses),
     )
-    ids = _ids([found[0].slow, found[0].fast])
+    ids = _ids([differences[0].slow, differences[0].fast])
     yield _finding("clocks", text, ids, tuple(text.evidence.values()), "high")
 
 

@@ -40,7 +40,7 @@ class Candidate(NamedTuple):
     @property
     def bytes(self) -> float:
         """0: not known."""
-        sizes = [each.bytes for each in self.written]
+        sizes = [array.bytes for array in self.written]
         return 0.0 if None in sizes else sum(size or 0.0 for size in sizes)
 
     @property
@@ -56,21 +56,21 @@ def candidates(data: Mapping[int, MovedData], order: Sequence[int]) -> list[Cand
 
     `data`: by row, one row per kernel and shape. `order`: the rows of all launches in their order.
     """
-    found: list[Candidate] = []
+    hand_overs: list[Candidate] = []
     for row, readers in _later(order, data).items():
         for written in _side(data[row], is_written=True):
             own = list(_readers_of(written, data, row, readers))
-            if any(each.same_name and each.is_between_kernels for each in own):
-                own = [each for each in own if each.same_name]
-            found += (each._replace(readers=len(own)) for each in own)
-    joined = [_joined(list(some)) for _, some in groupby(sorted(found, key=_key), key=_key)]
+            if any(candidate.same_name and candidate.is_between_kernels for candidate in own):
+                own = [candidate for candidate in own if candidate.same_name]
+            hand_overs += (candidate._replace(readers=len(own)) for candidate in own)
+    joined = [_joined(list(some)) for _, some in groupby(sorted(hand_overs, key=_key), key=_key)]
     return sorted(joined, key=lambda x: (not x.same_name, -round(x.bytes, -3), x.writers_between))
 
 
-def _key(each: Candidate) -> tuple[object, ...]:
+def _key(candidate: Candidate) -> tuple[object, ...]:
     """Equal for candidates that are told together: arrays with the same names."""
-    one, other = each.writer.view.launch.id, each.reader.view.launch.id
-    return (one, other, "" if each.same_name else each.written[0].name or "")
+    one, other = candidate.writer.view.launch.id, candidate.reader.view.launch.id
+    return (one, other, "" if candidate.same_name else candidate.written[0].name or "")
 
 
 def _joined(some: Sequence[Candidate]) -> Candidate:
@@ -78,9 +78,9 @@ def _joined(some: Sequence[Candidate]) -> Candidate:
     if not first.same_name or len(some) == 1:
         return first
     return first._replace(
-        written=tuple(each.written[0] for each in some),
-        read=tuple(each.read[0] for each in some),
-        readers=max(each.readers for each in some),
+        written=tuple(candidate.written[0] for candidate in some),
+        read=tuple(candidate.read[0] for candidate in some),
+        readers=max(candidate.readers for candidate in some),
     )
 
 
@@ -93,11 +93,11 @@ def _later(order: Sequence[int], data: Mapping[int, MovedData]) -> dict[int, lis
         first.setdefault(row, at)
         last[row] = at
     rows = [row for row in first if row in data]  # in the order of their first launches
-    found = {}
+    later = {}
     for at, row in enumerate(rows):
         after = (*rows[at + 1 :], *rows[: at + 1])
-        found[row] = [other for other in after if last[other] > first[row]]
-    return found
+        later[row] = [other for other in after if last[other] > first[row]]
+    return later
 
 
 def _readers_of(
@@ -112,10 +112,10 @@ def _readers_of(
         elif one:
             yield one._replace(writers_between=between)
         own = _side(data[other], is_written=True)
-        between += any(is_same_size(written.bytes, each.bytes) for each in own)
+        between += any(is_same_size(written.bytes, array.bytes) for array in own)
         if other != row and not (written.name or _UNNAMED).startswith(_UNNAMED):
             again = [
-                each.bytes or 0.0 for each in own if each.name == written.name and each.is_exact
+                array.bytes or 0.0 for array in own if array.name == written.name and array.is_exact
             ]
             later = max([later, *again])
 
@@ -162,7 +162,7 @@ def _side(data: MovedData, *, is_written: bool) -> list[DataArray]:
     """The arrays that a launch writes or reads; all of it as one, where they are not known."""
     every = data.written if is_written else data.read
     if data.arrays or every is None:
-        return [each for each in data.arrays if (each.is_written if is_written else each.is_read)]
+        return [array for array in data.arrays if (array.is_written if is_written else array.is_read)]
     size = float(every.value)
     return [DataArray(None, size, False, is_read=not is_written, is_written=is_written)]
 
@@ -201,28 +201,28 @@ class Reread(NamedTuple):
 
 def rereads(candidates: Sequence[Candidate]) -> list[Reread]:
     """The most often read one first. None of an array that several kernels write in part."""
-    found: dict[tuple[int, str], list[Reread]] = {}
+    by_array: dict[tuple[int, str], list[Reread]] = {}
     for one in candidates:
         if one.same_name and one.is_between_kernels:
-            for each in _rereads_of(one):
-                found.setdefault((each.reader.view.launch.id, each.array), []).append(each)
+            for reread in _rereads_of(one):
+                by_array.setdefault((reread.reader.view.launch.id, reread.array), []).append(reread)
     agreed = [
         some[0]
-        for some in found.values()
-        if all(is_same_size(each.written, some[0].written) for each in some)
+        for some in by_array.values()
+        if all(is_same_size(reread.written, some[0].written) for reread in some)
         and max(some[0].times, some[0].times_from_l2 or 0.0) >= AGAIN
     ]
-    return sorted(agreed, key=lambda each: (-each.times, -(each.times_from_l2 or 0.0)))
+    return sorted(agreed, key=lambda reread: (-reread.times, -(reread.times_from_l2 or 0.0)))
 
 
 def _rereads_of(one: Candidate) -> Iterator[Reread]:
     """Of arrays whose size the reader does not tell, and whose traffic is that of its launch."""
-    documents = {each.name: each for each in one.reader.documents}
+    documents = {document.name: document for document in one.reader.documents}
     for written, read in zip(one.written, one.read, strict=True):
-        found = documents.get(read.name or "")
-        if found is None or not written.is_exact or not written.bytes:
+        document = documents.get(read.name or "")
+        if document is None or not written.is_exact or not written.bytes:
             continue
-        is_measured = found.access == "read" and found.traffic_basis == "measured"
-        dram = found.dram_bytes or 0.0
-        if found.distinct_bytes is None and is_measured and dram >= SMALL:
-            yield Reread(one.writer, one.reader, found.name, written.bytes, dram, found.l2_bytes)
+        is_measured = document.access == "read" and document.traffic_basis == "measured"
+        dram = document.dram_bytes or 0.0
+        if document.distinct_bytes is None and is_measured and dram >= SMALL:
+            yield Reread(one.writer, one.reader, document.name, written.bytes, dram, document.l2_bytes)

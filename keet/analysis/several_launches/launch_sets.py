@@ -65,7 +65,7 @@ class LaunchSets(NamedTuple):
 
     def share(self, some: Sequence[LaunchSet]) -> float:
         """Per cent of the time."""
-        return 100 * sum(each.busy_ns for each in some) / self.busy_ns if self.busy_ns else 0.0
+        return 100 * sum(launch_set.busy_ns for launch_set in some) / self.busy_ns if self.busy_ns else 0.0
 
 
 LONGEST_GAP_NS = Parameter(
@@ -89,11 +89,11 @@ def _of_run(profile: Profile, positions: RunPositions) -> LaunchSets:
     for number, launch in enumerate(table.launches):
         numbers[launch.kernel].append(number)
     gaps = _gaps(table)
-    exact = {each.launch: each.ns for each in table.profiled}
+    exact = {profiled.launch: profiled.ns for profiled in table.profiled}
     of_kernel: dict[str, int] = defaultdict(int)
     for kernel in table.kernels:
         of_kernel[kernel.name] += kernel.launches
-    found: list[LaunchSet] = []
+    sets: list[LaunchSet] = []
     for at, kernel in enumerate(table.kernels):
         ids = positions.profiled.get(kernel.name, ())
         own = [profile.launches[number] for number in ids]
@@ -118,10 +118,10 @@ def _of_run(profile: Profile, positions: RunPositions) -> LaunchSets:
         durations = durations or [
             (float(ns), -1) for ns, count in kernel.times for _ in range(count)
         ]
-        found += _divided(one, durations, times, gaps)
+        sets += _divided(one, durations, times, gaps)
     short = [gap for gap in gaps.values() if gap <= LONGEST_GAP_NS]
     return LaunchSets(
-        tuple(sorted(found, key=lambda each: -each.busy_ns)),
+        tuple(sorted(sets, key=lambda launch_set: -launch_set.busy_ns)),
         table.busy_ns,
         table.launch_count,
         sum(short) if gaps else None,
@@ -135,15 +135,15 @@ def _gaps(table: RunTable) -> Mapping[int, float]:
     launches the table does not tell apart."""
     if table.gpus != 1 or not table.overlap_known:
         return {}
-    found: dict[int, float] = {}
+    gaps: dict[int, float] = {}
     end: int | None = None
     launches = table.launches
     for number in sorted(range(len(launches)), key=lambda n: launches[n].start_ns):
         launch = launches[number]
         if end is not None:
-            found[number] = float(max(0, launch.start_ns - end))
+            gaps[number] = float(max(0, launch.start_ns - end))
         end = max(end or 0, launch.start_ns + launch.ns)
-    return found
+    return gaps
 
 
 def _divided(
@@ -189,14 +189,14 @@ def _clusters(durations: Sequence[_Timed]) -> list[Sequence[_Timed]]:
         takes = sum(ns for ns, _ in some) / whole if whole else 0.0
         return takes < NEGLIGIBLE and len(some) < NOTABLE_PART * len(durations)
 
-    found: list[Sequence[_Timed]] = []
+    clusters: list[Sequence[_Timed]] = []
     for start, end in pairwise(edges):
         some = durations[start:end]
-        if found and (is_small(some) or is_small(found[-1])):
-            found[-1] = (*found[-1], *some)
+        if clusters and (is_small(some) or is_small(clusters[-1])):
+            clusters[-1] = (*clusters[-1], *some)
         elif some:
-            found.append(some)
-    return found
+            clusters.append(some)
+    return clusters
 
 
 # --- of the report
@@ -206,7 +206,7 @@ def _of_report(launches: Sequence[Launch]) -> LaunchSets:
     groups = by_kernel_and_shape(launches)
     row_of = {launch.id: row for row, group in enumerate(groups) for launch in group}
     of_kernel = Counter(launch.name.full for launch in launches)
-    found: list[LaunchSet] = []
+    sets: list[LaunchSet] = []
     for row, group in enumerate(groups):
         first = representative(group)
         timed: list[_Timed] = [(launch.rank_time, launch.id) for launch in group]
@@ -224,10 +224,10 @@ def _of_report(launches: Sequence[Launch]) -> LaunchSets:
                 is_kernel_profiled=True,
                 row=row,
             )
-            found.append(own)
+            sets.append(own)
     return LaunchSets(
-        tuple(sorted(found, key=lambda each: -each.busy_ns)),
-        sum(each.busy_ns for each in found),
+        tuple(sorted(sets, key=lambda launch_set: -launch_set.busy_ns)),
+        sum(launch_set.busy_ns for launch_set in sets),
         len(launches),
         None,
         tuple(row_of[launch.id] for launch in launches),
@@ -248,10 +248,10 @@ def taking_turns(sets: LaunchSets, many: int) -> Iterator[tuple[LaunchSet, ...]]
     phases, one after the other, take no turns. Those that were not profiled count if they take
     time. `many`: launches of each at least."""
     rows: dict[int, LaunchSet] = {}
-    for each in sets.sets:
-        matters = each.profiled or sets.share([each]) >= 100 * NEGLIGIBLE
-        if matters and each.launches >= many:
-            rows.setdefault(each.row, each)
+    for launch_set in sets.sets:
+        matters = launch_set.profiled or sets.share([launch_set]) >= 100 * NEGLIGIBLE
+        if matters and launch_set.launches >= many:
+            rows.setdefault(launch_set.row, launch_set)
     chosen = list(rows)[:_MOST_ROWS]
     order = [row for row in sets.order[:_LOOKED_AT] if row in chosen]
     loops: list[set[int]] = []

@@ -91,28 +91,28 @@ class MovedData:
     def arrays(self) -> tuple[DataArray, ...]:
         return tuple(
             DataArray(
-                each.name,
-                each.distinct_bytes,
-                each.basis == "exact",
-                each.access != "written",
-                each.access != "read",
+                document.name,
+                document.distinct_bytes,
+                document.basis == "exact",
+                document.access != "written",
+                document.access != "read",
             )
-            for each in self.documents
+            for document in self.documents
         )
 
     @cached_property
     def basis(self) -> Basis | None:
         """How the sizes of all arrays together are known; None: one of them is not."""
-        found = {each.basis for each in self.documents}
+        bases = {document.basis for document in self.documents}
         order: tuple[Basis, ...] = ("bound", "estimate", "exact")
-        return None if None in found else next((each for each in order if each in found), None)
+        return None if None in bases else next((basis for basis in order if basis in bases), None)
 
     @cached_property
     def distinct(self) -> Evidence | None:
         """Bytes of all arrays; None unless all of them are known exactly."""
         if self.basis != "exact":
             return None
-        amount = Quantity(sum(each.bytes or 0.0 for each in self.arrays), "byte")
+        amount = Quantity(sum(array.bytes or 0.0 for array in self.arrays), "byte")
         return self.view.ledger.derived("moved_distinct", amount, "bytes of all its arrays")
 
     @cached_property
@@ -131,27 +131,27 @@ class MovedData:
 
     @cached_property
     def _peaks(self) -> dict[str, Evidence]:
-        found, _ = memory_ceilings(self.view.ledger, self.view.ceilings)
-        return {each.id: each.peak for each in found if each.peak}
+        ceilings, _ = memory_ceilings(self.view.ledger, self.view.ceilings)
+        return {ceiling.id: ceiling.peak for ceiling in ceilings if ceiling.peak}
 
     @cached_property
     def capacity(self) -> dict[str, Evidence]:
         """Bytes that L2, and the shared memory and registers of all SMs hold; without those that
         are not known."""
         view, ledger = self.view, self.view.ledger
-        found: dict[str, Evidence] = {}
+        capacities: dict[str, Evidence] = {}
         if size := view.get("device_l2_size"):
-            found["L2"] = size
+            capacities["L2"] = size
         count = view.get("device_sm_count")
         for name, metric, width in (
             ("shared memory", "device_shared_memory_per_sm", 1),
             ("registers", "device_registers_per_sm", _REGISTER),
         ):
-            if count and (each := view.get(metric)):
-                amount = Quantity(float(each.value) * float(count.value) * width, "byte")
+            if count and (of_sm := view.get(metric)):
+                amount = Quantity(float(of_sm.value) * float(count.value) * width, "byte")
                 label = f"{name} of all SMs"
-                found[name] = ledger.derived(f"capacity_{name}", amount, label, each, count)
-        return found
+                capacities[name] = ledger.derived(f"capacity_{name}", amount, label, of_sm, count)
+        return capacities
 
 
 def empties_caches(profile: Profile) -> bool:
@@ -176,20 +176,20 @@ def data_size(data: Sequence[MovedData]) -> DataSize:
     count; they may be the same."""
     named: dict[tuple[str | None, float], float] = {}
     every = unknown = least = 0.0
-    for each in data:
-        sizes = [(array.name, array.bytes or 0.0) for array in each.arrays]
-        if each.basis is None:
-            unknown += float(each.moved.value) if each.moved else 0.0
+    for launch_data in data:
+        sizes = [(array.name, array.bytes or 0.0) for array in launch_data.arrays]
+        if launch_data.basis is None:
+            unknown += float(launch_data.moved.value) if launch_data.moved else 0.0
         else:
             named |= {array: array[1] for array in sizes}
             every += sum(size for _, size in sizes)
-        exact = sum(array.bytes or 0.0 for array in each.arrays if array.is_exact)
+        exact = sum(array.bytes or 0.0 for array in launch_data.arrays if array.is_exact)
         least = max(least, exact)
     once = sum(named.values())
-    found = {each.basis for each in data}
-    basis: Basis = "estimate" if found <= {"exact", "estimate"} else "bound"
-    if found == {"exact"} and len(data) == 1:
+    bases = {launch_data.basis for launch_data in data}
+    basis: Basis = "estimate" if bases <= {"exact", "estimate"} else "bound"
+    if bases == {"exact"} and len(data) == 1:
         basis = "exact"
-    elif found == {"exact"}:
+    elif bases == {"exact"}:
         basis = "bound"  # names are no proof, but more data than all arrays there is not
     return DataSize(once + unknown, basis, once < every, least)

@@ -91,7 +91,7 @@ class _Maker:
 
     def amounts(self) -> ProgramAmounts:
         shown = [s for s in self._sets.sets[:_MOST_GROUPS] if s.busy_ns > 0]
-        groups = tuple(self._group(rank, each) for rank, each in enumerate(shown, 1))
+        groups = tuple(self._group(rank, launch_set) for rank, launch_set in enumerate(shown, 1))
         states = tuple(self._states())
         pairs = self._candidates()
         bounds = (*self._bounds(), *self._state_bounds(states))
@@ -133,9 +133,9 @@ class _Maker:
 
     # --- the launch that stands for a set
 
-    def _launch(self, each: LaunchSet) -> Launch | None:
+    def _launch(self, launch_set: LaunchSet) -> Launch | None:
         """One that is explained with machine code, if there is any; else the typical one."""
-        own = [self._profile.launches[number] for number in each.profiled]
+        own = [self._profile.launches[number] for number in launch_set.profiled]
         own = [launch for launch in own if launch.workload is Workload.KERNEL]
         if not own:
             return None
@@ -143,20 +143,20 @@ class _Maker:
         coded = [launch for launch in seen if self._views[launch.id].code is not None]
         return representative(coded or seen or own)
 
-    def _as_in_run(self, each: LaunchSet) -> MovedData | None:
+    def _as_in_run(self, launch_set: LaunchSet) -> MovedData | None:
         """Its data, unless the launch takes much longer in the run than under ncu: page faults, or
         other kernels beside it, which are no steps after each other."""
-        data, positions = self._data_of(each), self._profile.in_run
+        data, positions = self._data_of(launch_set), self._profile.in_run
         if data is None or positions is None:
             return data
         launch = data.view.launch
         gap = replay_gap(launch, positions.of(launch.id))
         return None if gap and gap.run_is_longer else data
 
-    def _data_of(self, each: LaunchSet) -> MovedData | None:
-        key = (each.row, each.median_ns)
+    def _data_of(self, launch_set: LaunchSet) -> MovedData | None:
+        key = (launch_set.row, launch_set.median_ns)
         if key not in self._data:
-            launch = self._launch(each)
+            launch = self._launch(launch_set)
             self._data[key] = None
             if launch is not None:
                 view = self._views.get(launch.id) or LaunchView(launch)
@@ -169,24 +169,24 @@ class _Maker:
 
     # --- groups
 
-    def _group(self, rank: int, each: LaunchSet) -> LaunchGroupDocument:
+    def _group(self, rank: int, launch_set: LaunchSet) -> LaunchGroupDocument:
         key = f"group_{rank}"
-        count = self._number(f"{key}_launches", each.launches, "", f"launches of {each.kernel}")
-        total = self._number(f"{key}_time", each.busy_ns, "ns", f"their {self._time}")
+        count = self._number(f"{key}_launches", launch_set.launches, "", f"launches of {launch_set.kernel}")
+        total = self._number(f"{key}_time", launch_set.busy_ns, "ns", f"their {self._time}")
         part = self._share(f"{key}_share", total, f"their share of the {self._time}")
         shown: list[Evidence] = [count, total, part]
         about = Sentence()
-        if each.median_ns is not None and each.launches > 1:
-            usual = self._number(f"{key}_median", each.median_ns, "ns", "median duration")
+        if launch_set.median_ns is not None and launch_set.launches > 1:
+            usual = self._number(f"{key}_median", launch_set.median_ns, "ns", "median duration")
             shown.append(usual)
             about = Sentence(", median {usual}", usual=usual)
         of = Sentence()
-        if each.launches < each.of_kernel:
-            label = f"all launches of {each.kernel}"
-            every = self._number(f"{key}_every", each.of_kernel, "", label)
+        if launch_set.launches < launch_set.of_kernel:
+            label = f"all launches of {launch_set.kernel}"
+            every = self._number(f"{key}_every", launch_set.of_kernel, "", label)
             of = Sentence(" of {every:count}", every=every)
             shown.append(every)
-        fixed = self._fixed(key, each)
+        fixed = self._fixed(key, launch_set)
         starts = Sentence()
         if fixed is not None:
             shown.append(fixed)
@@ -196,46 +196,46 @@ class _Maker:
             "({total}{about}){starts}{profiled}",
             count=count,
             of=of,
-            es="" if each.of_kernel == 1 else "es",
-            shape=Sentence(" ({shape})", shape=_shape(each)) if each.grid else "",
-            s="s" if each.launches == 1 else "",
+            es="" if launch_set.of_kernel == 1 else "es",
+            shape=Sentence(" ({shape})", shape=_shape(launch_set)) if launch_set.grid else "",
+            s="s" if launch_set.launches == 1 else "",
             part=part,
             time=self._time,
             total=total,
             about=about,
             starts=starts,
-            profiled=_profiled(each),
+            profiled=_profiled(launch_set),
         )
         return LaunchGroupDocument(
             text=text,
             evidence=tuple(shown),
-            kernel=each.kernel,
-            grid=each.grid,
-            block=each.block,
-            launches=each.launches,
-            profiled=each.profiled,
-            us_total=each.busy_ns / 1e3,
-            us_median=None if each.median_ns is None else each.median_ns / 1e3,
+            kernel=launch_set.kernel,
+            grid=launch_set.grid,
+            block=launch_set.block,
+            launches=launch_set.launches,
+            profiled=launch_set.profiled,
+            us_total=launch_set.busy_ns / 1e3,
+            us_median=None if launch_set.median_ns is None else launch_set.median_ns / 1e3,
             share_pct=float(part.value),
             fixed_us=None if fixed is None else float(fixed.value) / 1e3,
         )
 
-    def _fixed(self, key: str, each: LaunchSet) -> Evidence | None:
+    def _fixed(self, key: str, launch_set: LaunchSet) -> Evidence | None:
         """Of one launch, where starting and draining is a part that matters. As long as under ncu,
         but no larger a share of the time: under ncu, short launches take longer."""
-        data = self._data_of(each) if each.median_ns else None
-        if data is None or each.median_ns is None:
+        data = self._data_of(launch_set) if launch_set.median_ns else None
+        if data is None or launch_set.median_ns is None:
             return None
-        ns = data.start_share * min(each.median_ns, data.view.launch.rank_time)
-        if ns < SAVED_PART * each.median_ns:
+        ns = data.start_share * min(launch_set.median_ns, data.view.launch.rank_time)
+        if ns < SAVED_PART * launch_set.median_ns:
             return None
         return self._number(f"{key}_fixed", ns, "ns", "start and drain of one launch")
 
     def _unlisted(self, shown: Sequence[LaunchSet]) -> Iterator[Sentence]:
-        rest = [each for each in self._sets.sets if each not in shown]
+        rest = [launch_set for launch_set in self._sets.sets if launch_set not in shown]
         if not rest:
             return
-        ns = sum(each.busy_ns for each in rest)
+        ns = sum(launch_set.busy_ns for launch_set in rest)
         took = self._number("unlisted_time", ns, "ns", "time of the other groups") if ns else None
         groups = counted(self._number("unlisted", len(rest), "", "other groups"), "group")
         if took is None:
@@ -256,11 +256,11 @@ class _Maker:
             return
         times: dict[str, float] = defaultdict(float)
         launches: dict[str, int] = defaultdict(int)
-        for each in self._sets.sets:
-            if not each.is_kernel_profiled:
-                times[each.kernel] += each.busy_ns
+        for launch_set in self._sets.sets:
+            if not launch_set.is_kernel_profiled:
+                times[launch_set.kernel] += launch_set.busy_ns
 
-                launches[each.kernel] += each.launches
+                launches[launch_set.kernel] += launch_set.launches
         ns = sum(times.values())
         if not times or ns < NEGLIGIBLE * self._sets.busy_ns:
             return
@@ -286,13 +286,13 @@ class _Maker:
 
     def _starts(self, groups: Sequence[LaunchGroupDocument]) -> Iterator[Sentence]:
         short = [
-            (each, group)
-            for each, group in zip(self._sets.sets, groups)
-            if each.launches >= MANY_LAUNCHES
+            (launch_set, group)
+            for launch_set, group in zip(self._sets.sets, groups)
+            if launch_set.launches >= MANY_LAUNCHES
             and group.share_pct >= 100 * NEGLIGIBLE
-            and (group.fixed_us or _is_idle(each))
+            and (group.fixed_us or _is_idle(launch_set))
         ]
-        ns = sum(1e3 * (group.fixed_us or 0.0) * each.launches for each, group in short)
+        ns = sum(1e3 * (group.fixed_us or 0.0) * launch_set.launches for launch_set, group in short)
         if ns and len(short) > 1:
             start = self._number("starts", ns, "ns", "start and drain of these launches")
             yield Sentence(
@@ -303,36 +303,36 @@ class _Maker:
                 time=self._time,
                 gaps=self._gaps(),
             )
-        for at, (each, group) in enumerate(short[:_NAMED], 1):
-            yield self._start(at, each, group)
+        for at, (launch_set, group) in enumerate(short[:_NAMED], 1):
+            yield self._start(at, launch_set, group)
 
-    def _start(self, at: int, each: LaunchSet, group: LaunchGroupDocument) -> Sentence:
-        key, usual = f"start_{at}", each.median_ns or 0.0
+    def _start(self, at: int, launch_set: LaunchSet, group: LaunchGroupDocument) -> Sentence:
+        key, usual = f"start_{at}", launch_set.median_ns or 0.0
         clauses: list[Sentence] = []
         if group.fixed_us:
             label, ns = "start and drain", 1e3 * group.fixed_us
             fixed = self._number(f"{key}_fixed", ns, "ns", label)
             text = "starting and draining the grid{blocks} takes about {fixed} of it ({share:.0f})"
             share = self._number(f"{key}_share", 1e5 * group.fixed_us / usual, "%", label, fixed)
-            clauses.append(Sentence(text, fixed=fixed, share=share, blocks=self._blocks(each)))
-        if _is_idle(each) and each.gap_ns is not None:
-            gap = self._number(f"{key}_gap", each.gap_ns, "ns", "median time without a kernel")
+            clauses.append(Sentence(text, fixed=fixed, share=share, blocks=self._blocks(launch_set)))
+        if _is_idle(launch_set) and launch_set.gap_ns is not None:
+            gap = self._number(f"{key}_gap", launch_set.gap_ns, "ns", "median time without a kernel")
             clauses.append(
                 Sentence(
                     "before each, the GPU runs no kernel for {gap} in the recorded run", gap=gap
                 )
             )
-        launches = self._number(f"{key}_launches", each.launches, "", f"launches of {each.kernel}")
+        launches = self._number(f"{key}_launches", launch_set.launches, "", f"launches of {launch_set.kernel}")
         return Sentence(
             "{count:count} launches of {kernel} take {took} each: {clauses}",
             count=launches,
-            kernel=each.kernel,
+            kernel=launch_set.kernel,
             took=self._number(f"{key}_median", usual, "ns", "median duration"),
             clauses=Sentence("; ").join(clauses),
         )
 
-    def _blocks(self, each: LaunchSet) -> Sentence:
-        data = self._data_of(each)
+    def _blocks(self, launch_set: LaunchSet) -> Sentence:
+        data = self._data_of(launch_set)
         blocks = data.view.get("grid_size") if data else None
         if blocks is None:
             return Sentence()
@@ -357,28 +357,28 @@ class _Maker:
     def _states(self) -> Iterator[StateDocument]:
         """Kernels that take turns are told together: one of them alone can't do several steps."""
         turns = list(taking_turns(self._sets, int(MANY_LAUNCHES)))
-        in_turn = {each.row for some in turns for each in some}
+        in_turn = {launch_set.row for some in turns for launch_set in some}
         alone = [
-            (each,)
-            for each in self._sets.sets[:_MOST_GROUPS]
-            if each.launches >= MANY_LAUNCHES
-            and self._sets.share([each]) >= 100 * NEGLIGIBLE
-            and each.row not in in_turn
+            (launch_set,)
+            for launch_set in self._sets.sets[:_MOST_GROUPS]
+            if launch_set.launches >= MANY_LAUNCHES
+            and self._sets.share([launch_set]) >= 100 * NEGLIGIBLE
+            and launch_set.row not in in_turn
         ]
-        found = [state for some in (*turns, *alone) if (state := self._state(some))]
-        yield from sorted(found, key=lambda each: -each.bytes_per_launch * each.launches)
+        states = [state for some in (*turns, *alone) if (state := self._state(some))]
+        yield from sorted(states, key=lambda state: -state.bytes_per_launch * state.launches)
 
     def _state(self, some: Sequence[LaunchSet]) -> StateDocument | None:
         """What a launch moves each time; of kernels that take turns, what a turn moves."""
-        data = [self._as_in_run(each) for each in some]
-        known = [each for each in data if each and each.moved]
+        data = [self._as_in_run(launch_set) for launch_set in some]
+        known = [launch_data for launch_data in data if launch_data and launch_data.moved]
         if len(known) < len(data) or not known:
             return None
-        turns = min(each.launches for each in some)
-        often = [each.launches / turns for each in some]
-        key = "_".join(("state", *(str(each.view.launch.id) for each in known)))
-        reads = [self._own(each.read) for each in known if each.read]
-        writes = [self._own(each.written) for each in known if each.written]
+        turns = min(launch_set.launches for launch_set in some)
+        often = [launch_set.launches / turns for launch_set in some]
+        key = "_".join(("state", *(str(launch_data.view.launch.id) for launch_data in known)))
+        reads = [self._own(launch_data.read) for launch_data in known if launch_data.read]
+        writes = [self._own(launch_data.written) for launch_data in known if launch_data.written]
         read, written = (
             self._number(f"{key}_{name}", _sum(pieces, often), "byte", f"bytes {name}", *pieces)
             for name, pieces in (("read", reads), ("written", writes))
@@ -409,7 +409,7 @@ class _Maker:
             about="" if fits else "about ",
             fewer=fewer,
         )
-        has_atomics = any(each.has_atomics for each in known)
+        has_atomics = any(launch_data.has_atomics for launch_data in known)
         detail = Sentence(
             "{turn}{size}{atomics}{holds}{time}",
             turn=self._turn(some),
@@ -422,7 +422,7 @@ class _Maker:
             text=text,
             detail=detail,
             evidence=tuple((text.evidence | detail.evidence).values()),
-            kernels=tuple(each.kernel for each in some),
+            kernels=tuple(launch_set.kernel for launch_set in some),
             launches=turns,
             bytes_per_launch=moved,
             distinct_bytes=size.bytes if size.basis == "exact" else None,
@@ -436,14 +436,14 @@ class _Maker:
         if len(some) == 1:
             count = self._number(f"{key}_launches", some[0].launches, "", "launches")
             return Sentence("{n:count} launches of {kernel} each", n=count, kernel=some[0].kernel)
-        kernels: str | Sentence = _listed([each.kernel for each in some])
+        kernels: str | Sentence = _listed([launch_set.kernel for launch_set in some])
         more = None
         if (others := len(some) - _OF_TURN) > 1:
             more = self._number(f"{key}_others", others, "", "other kernels")
-            named = ", ".join(each.kernel for each in some[:_OF_TURN])
+            named = ", ".join(launch_set.kernel for launch_set in some[:_OF_TURN])
             rest = counted(more, "other kernel")
             kernels = Sentence("{named} and {rest}", named=named, rest=rest)
-        turns = min(each.launches for each in some)
+        turns = min(launch_set.launches for launch_set in some)
         return Sentence(
             "{turns:count} turns of {kernels} each",
             turns=self._number(f"{key}_turns", turns, "", "turns"),
@@ -454,7 +454,7 @@ class _Maker:
         """All kernels, where the text names only some."""
         if len(some) <= _OF_TURN + 1:
             return Sentence()
-        return Sentence("A turn: {kernels}. ", kernels=_listed([each.kernel for each in some]))
+        return Sentence("A turn: {kernels}. ", kernels=_listed([launch_set.kernel for launch_set in some]))
 
     def _size(self, key: str, size: DataSize) -> Sentence:
         return Sentence(
@@ -512,7 +512,7 @@ class _Maker:
         self, key: str, data: MovedData, moved: float, some: Sequence[LaunchSet]
     ) -> Evidence | None:
         """How much of the launches' time moving all the bytes takes at DRAM's peak."""
-        rate, ns = data.rate("dram"), sum(each.busy_ns for each in some)
+        rate, ns = data.rate("dram"), sum(launch_set.busy_ns for launch_set in some)
         if rate is None or not rate.value or not ns:
             return None
         share = min(100.0, 100 * _S * moved / float(rate.value) / ns)
@@ -525,9 +525,9 @@ class _Maker:
                 continue
             key = f"bound_state_{at}"
             today_us = sum(
-                each.busy_ns / 1e3
-                for each in self._sets.sets
-                if each.kernel in state.kernels and each.launches >= state.launches
+                launch_set.busy_ns / 1e3
+                for launch_set in self._sets.sets
+                if launch_set.kernel in state.kernels and launch_set.launches >= state.launches
             )
             time = self._number(key, 1e3 * state.us, "ns", "time to move the data")
             now = self._number(f"{key}_now", 1e3 * today_us, "ns", "time today")
@@ -553,15 +553,15 @@ class _Maker:
     def _bounds(self) -> Iterator[BoundDocument]:
         """Of the profiled launches together: the same bytes at DRAM's peak, and each byte once."""
         known = [
-            (each, data)
-            for each in self._sets.sets[:_MOST_GROUPS]
-            if (data := self._as_in_run(each)) and data.through_dram and data.rate("dram")
+            (launch_set, data)
+            for launch_set in self._sets.sets[:_MOST_GROUPS]
+            if (data := self._as_in_run(launch_set)) and data.through_dram and data.rate("dram")
         ]
-        part = self._sets.share([each for each, _ in known])
+        part = self._sets.share([launch_set for launch_set, _ in known])
         if part < 100 * MAJORITY:
             return
         today = self._number(
-            "bound_today", sum(each.busy_ns for each, _ in known), "ns", "time of these launches"
+            "bound_today", sum(launch_set.busy_ns for launch_set, _ in known), "ns", "time of these launches"
         )
         share = self._share("bound_share", today, "share of the launches that the bound is about")
         of_them = Sentence()
@@ -569,10 +569,10 @@ class _Maker:
             of_them = Sentence(
                 " (launches with {share:share} of the {what})", share=share, what=self._time
             )
-        same = sum(_least_ns(each, data, data.through_dram) for each, data in known)
+        same = sum(_least_ns(launch_set, data, data.through_dram) for launch_set, data in known)
         rows = [("same_bytes", same, "every launch moves as many bytes through DRAM as under ncu")]
         if all(data.distinct for _, data in known):
-            once = sum(_least_ns(each, data, data.distinct) for each, data in known)
+            once = sum(_least_ns(launch_set, data, data.distinct) for launch_set, data in known)
             if once < same / SIMILAR:
                 rows.append(("bytes_once", once, "every launch moves each byte once"))
         for name, ns, assumption in rows:
@@ -599,9 +599,9 @@ class _Maker:
     def _candidates(self) -> list[Candidate]:
         """By kernel and shape: clusters of durations are one."""
         data: dict[int, MovedData] = {}
-        for each in self._sets.sets[:_MOST_GROUPS]:
-            if each.row not in data and (found := self._data_of(each)):
-                data[each.row] = found
+        for launch_set in self._sets.sets[:_MOST_GROUPS]:
+            if launch_set.row not in data and (moved := self._data_of(launch_set)):
+                data[launch_set.row] = moved
         return candidates(data, self._sets.order)
 
     def _hand_over(self, one: Candidate) -> HandOverDocument:
@@ -609,7 +609,7 @@ class _Maker:
         names, others = _joined_names(one.written), _joined_names(one.read)
         shown = _joined_names(one.written, _NAMED)
         key = f"hand_over_{writer.id}_{names}_{reader.id}"
-        what = Sentence("{names}", names=_listed([each.name or "" for each in one.written]))
+        what = Sentence("{names}", names=_listed([array.name or "" for array in one.written]))
         if one.bytes:
             written = self._number(f"{key}_bytes", one.bytes, "byte", f"written by #{writer.id}")
             named = f" ({shown})" if shown else ""
@@ -720,7 +720,7 @@ def _with_id(launch: Launch) -> str:
 
 
 def _joined_names(arrays: Sequence[DataArray], most: int | None = None) -> str:
-    names = [each.name for each in arrays if each.name]
+    names = [array.name for array in arrays if array.name]
     return ", ".join((*names[:most], *(["…"] if most and len(names) > most else [])))
 
 
@@ -734,35 +734,35 @@ _PLACES: tuple[Literal["L2", "shared memory", "registers"], ...] = (
 def _sum(pieces: Sequence[Evidence], often: Sequence[float] | None = None) -> float:
     """`often`: how often each of them counts; once if it is not given."""
     factors = often or [1.0] * len(pieces)
-    return sum(float(each.value) * n for each, n in zip(pieces, factors, strict=True))
+    return sum(float(piece.value) * n for piece, n in zip(pieces, factors, strict=True))
 
 
-def _least_ns(each: LaunchSet, data: MovedData, needed: Evidence | None) -> float:
+def _least_ns(launch_set: LaunchSet, data: MovedData, needed: Evidence | None) -> float:
     """Time of all launches at DRAM's peak, if they move so many bytes; never more than now."""
     moved, rate = data.through_dram, data.rate("dram")
     if moved is None or needed is None or rate is None:
         return 0.0
-    return _S * each.launches * float(min(needed.value, moved.value)) / float(rate.value)
+    return _S * launch_set.launches * float(min(needed.value, moved.value)) / float(rate.value)
 
 
-def _is_idle(each: LaunchSet) -> bool:
+def _is_idle(launch_set: LaunchSet) -> bool:
     """Whether the GPU waits for the launches of the set, for about as long as launching takes."""
-    gap, usual = each.gap_ns or 0.0, each.median_ns or 0.0
+    gap, usual = launch_set.gap_ns or 0.0, launch_set.median_ns or 0.0
     return SAVED_PART * usual <= gap <= LONGEST_GAP_NS and gap > 0
 
 
-def _profiled(each: LaunchSet) -> str:
-    if not each.profiled:
-        return "; another shape of it is profiled" if each.is_kernel_profiled else "; not profiled"
-    if len(each.profiled) == each.launches:
+def _profiled(launch_set: LaunchSet) -> str:
+    if not launch_set.profiled:
+        return "; another shape of it is profiled" if launch_set.is_kernel_profiled else "; not profiled"
+    if len(launch_set.profiled) == launch_set.launches:
         return ""
-    numbers = ", ".join(f"#{number}" for number in each.profiled[: int(SEVERAL)])
-    return f"; profiled: {numbers}{', …' if len(each.profiled) > SEVERAL else ''}"
+    numbers = ", ".join(f"#{number}" for number in launch_set.profiled[: int(SEVERAL)])
+    return f"; profiled: {numbers}{', …' if len(launch_set.profiled) > SEVERAL else ''}"
 
 
-def _shape(each: LaunchSet) -> Sentence:
+def _shape(launch_set: LaunchSet) -> Sentence:
     """`grid 256×1024, block 32×8`."""
-    shapes = {"grid": each.grid, "block": each.block}
+    shapes = {"grid": launch_set.grid, "block": launch_set.block}
     return Sentence(", ").join(
         Sentence("{name} {shape}", name=name, shape=_product(name, shape))
         for name, shape in shapes.items()

@@ -66,9 +66,9 @@ def written_and_read(launch: Launch) -> tuple[float | None, float | None]:
 def _number(launch: Launch, *sources: tuple[str, int]) -> float | None:
     """The first of the metrics that was collected, times its size."""
     for metric_id, size in sources:
-        found = launch.get(metric_id)
-        if found is not None:
-            return float(found.value) * size
+        metric = launch.get(metric_id)
+        if metric is not None:
+            return float(metric.value) * size
     return None
 
 
@@ -79,8 +79,8 @@ def stored_bytes(launch: Launch) -> float | None:
     amount of data than what `written_and_read` counts.
     """
     kinds = launch.instances("memory_access_type")
-    found = launch.find("src_l2_sectors_global_ideal")
-    sectors = launch.instances(found.name) if found else None
+    metric = launch.find("src_l2_sectors_global_ideal")
+    sectors = launch.instances(metric.name) if metric else None
     if kinds is None or sectors is None or kinds.ids is None or sectors.ids is None:
         return None
     kind_of = dict(kinds.measured())
@@ -178,7 +178,7 @@ def saved_us(parts: Sequence[Fused]) -> float | None:
 def repeated_kernels(launches: Sequence[Traffic]) -> set[str]:
     """Names of kernels that run several times in a row, as in a program that times several
     versions. Steps of one computation take turns."""
-    names = [each.launch.name.full for each in launches]
+    names = [traffic.launch.name.full for traffic in launches]
     return {one for one, other in pairwise(names) if one == other}
 
 
@@ -235,8 +235,8 @@ _VERSIONS = frozenset(
 
 
 def _words(launch: Launch) -> frozenset[str]:
-    found = frozenset(word.lower() for word in _WORDS.findall(launch.name.function))
-    return found - _VERSIONS or found
+    words = frozenset(word.lower() for word in _WORDS.findall(launch.name.function))
+    return words - _VERSIONS or words
 
 
 READERS_AFTER = Parameter(3, "launches after the writing one that may read its output", "judgement")
@@ -278,16 +278,16 @@ class Link(NamedTuple):
 
 def find_links(launches: Sequence[Traffic]) -> list[Link]:
     """Each launch and the first later one that may read its output."""
-    long_us = _READ_BY_INSTRUCTION * sum(each.us for each in launches)
-    moving = [each for each in launches if (each.written or 0) + (each.read or 0) >= FEW_BYTES]
+    long_us = _READ_BY_INSTRUCTION * sum(traffic.us for traffic in launches)
+    moving = [traffic for traffic in launches if (traffic.written or 0) + (traffic.read or 0) >= FEW_BYTES]
     timed = repeated_kernels(launches)
-    found = []
+    links = []
     for at, writer in enumerate(moving):
         later = moving[at + 1 : at + 1 + _LOOKED_AT]
         link = _first_reader(writer, later, long_us) or _shared_input(writer, later, long_us)
         if link and not {writer.launch.name.full, link.reader.launch.name.full} <= timed:
-            found.append(link)
-    return found
+            links.append(link)
+    return links
 
 
 def _first_reader(writer: Traffic, later: Sequence[Traffic], long_us: float) -> Link | None:
@@ -297,21 +297,21 @@ def _first_reader(writer: Traffic, later: Sequence[Traffic], long_us: float) -> 
         return None
     near = later[: int(READERS_AFTER)]
     candidates = [(reader, 1) for reader in near] + [(reader, 2) for reader in near[:1]]
-    found = (_link(writer, reader, inputs, long_us) for reader, inputs in candidates)
-    first = next((link for link in found if link), None)
+    links = (_link(writer, reader, inputs, long_us) for reader, inputs in candidates)
+    first = next((link for link in links if link), None)
     return first and first._replace(others=tuple(_other_readers(first, later, long_us)))
 
 
 def _other_readers(link: Link, later: Sequence[Traffic], long_us: float) -> Iterator[Traffic]:
     writer = link.writer
     seen = {writer.launch.name.full, link.reader.launch.name.full}
-    for each in later:
-        name = each.launch.name.full
+    for reader in later:
+        name = reader.launch.name.full
         if name == writer.launch.name.full:
             return
-        if name not in seen and _link(writer, each, 1, long_us):
+        if name not in seen and _link(writer, reader, 1, long_us):
             seen.add(name)
-            yield each
+            yield reader
 
 
 def _shared_input(one: Traffic, later: Sequence[Traffic], long_us: float) -> Link | None:
@@ -396,7 +396,7 @@ class RoundTrip(NamedTuple):
         if self.chain:
             first, *inner, last = self.chain
             ends = Fused(first, 0.0, 1.0), Fused(last, 1.0, 0.0)
-            return saved_us([ends[0], *(Fused(each, 1.0, 1.0) for each in inner), ends[1]])
+            return saved_us([ends[0], *(Fused(traffic, 1.0, 1.0) for traffic in inner), ends[1]])
         known = [link.saved_us for link in self.links if link.saved_us is not None]
         return sum(known) if known else None
 
@@ -408,12 +408,12 @@ def round_trips(links: Sequence[Link]) -> list[RoundTrip]:
     for link in single:
         pairs[link.writer.launch.name.full, link.reader.launch.name.full].append(link)
 
-    def by_saving(each: Link | RoundTrip) -> float:
-        return -(each.saved_us or 0.0)
+    def by_saving(trip: Link | RoundTrip) -> float:
+        return -(trip.saved_us or 0.0)
 
-    found = [RoundTrip(tuple(sorted(links, key=by_saving))) for links in pairs.values()]
-    found += [RoundTrip(tuple(links), tuple(_members(links))) for links in chains]
-    return sorted(found, key=by_saving)
+    trips = [RoundTrip(tuple(sorted(links, key=by_saving))) for links in pairs.values()]
+    trips += [RoundTrip(tuple(links), tuple(_members(links))) for links in chains]
+    return sorted(trips, key=by_saving)
 
 
 def _members(links: Sequence[Link]) -> Iterator[Traffic]:
@@ -440,7 +440,7 @@ def _chains(links: Sequence[Link]) -> tuple[list[list[Link]], list[Link]]:
 
 
 def _kernels(chain: Sequence[Link]) -> int:
-    return len({each.launch.name.full for each in _members(chain)})
+    return len({traffic.launch.name.full for traffic in _members(chain)})
 
 
 def _of_variants(link: Link) -> bool:
@@ -477,28 +477,28 @@ def different_clocks(launches: Sequence[Traffic]) -> list[ClockRange]:
     clock (cycles over duration) is not exact. The DRAM clock matters only where DRAM decides the
     time."""
     clocks: tuple[tuple[str, Callable[[Traffic], float], float], ...] = (
-        ("SM", lambda each: each.sm_clock or 0.0, 0.0),
-        ("DRAM", lambda each: each.dram_clock or 0.0, 100 * MAJORITY),
+        ("SM", lambda traffic: traffic.sm_clock or 0.0, 0.0),
+        ("DRAM", lambda traffic: traffic.dram_clock or 0.0, 100 * MAJORITY),
     )
-    found = []
+    ranges = []
     for label, clock, least_dram in clocks:
-        long = [each for each in launches if each.us * 1e3 >= LONGEST_START_NS and clock(each) > 0]
-        deciding = [each for each in long if (each.dram_pct or 0.0) >= least_dram]
-        if not deciding or len({each.launch.device for each in long}) != 1:
+        long = [traffic for traffic in launches if traffic.us * 1e3 >= LONGEST_START_NS and clock(traffic) > 0]
+        deciding = [traffic for traffic in long if (traffic.dram_pct or 0.0) >= least_dram]
+        if not deciding or len({traffic.launch.device for traffic in long}) != 1:
             continue
         deciding.sort(key=clock)
         ends = _after_the_first(deciding), _after_the_first(deciding[::-1])
         if clock(ends[1]) > SIMILAR * clock(ends[0]):
             slow, fast = min(long, key=clock), max(long, key=clock)
-            found.append(ClockRange(label, slow, fast, clock(slow), clock(fast)))
-    return sorted(found, key=lambda each: -each.ratio)
+            ranges.append(ClockRange(label, slow, fast, clock(slow), clock(fast)))
+    return sorted(ranges, key=lambda clock_range: -clock_range.ratio)
 
 
 def _after_the_first(ordered: Sequence[Traffic]) -> Traffic:
     """The launch at which the launches so far take a notable part of the time."""
-    least, taken = NOTABLE_PART * sum(each.us for each in ordered), 0.0
-    for each in ordered:
-        taken += each.us
+    least, taken = NOTABLE_PART * sum(traffic.us for traffic in ordered), 0.0
+    for traffic in ordered:
+        taken += traffic.us
         if taken >= least:
-            return each
+            return traffic
     return ordered[-1]

@@ -39,13 +39,13 @@ class Wait(NamedTuple):
 def waits(program: SassProgram, stalls: Mapping[str, Mapping[int, int]]) -> list[Wait]:
     """Every stall of the code, most samples first. `stalls` has samples by reason and address."""
     finder = _Finder(program)
-    found = [
+    stalled = [
         finder.wait(position, reason, samples)
         for reason, column in stalls.items()
         for address, samples in column.items()
         if samples and (position := program.positions.get(address)) is not None
     ]
-    return sorted(found, key=lambda wait: (-wait.samples, wait.position, wait.reason))
+    return sorted(stalled, key=lambda wait: (-wait.samples, wait.position, wait.reason))
 
 
 def producers_of(program: SassProgram, position: int, reason: str) -> tuple[list[int], Link]:
@@ -86,14 +86,14 @@ class _Finder:
         if reason == "wait":
             return self._fixed_latency(position)
         if reason == "drain":
-            stores = self._all("stores", lambda each: each.role in (Role.STORE, Role.ATOMIC))
-            found = self._before(position, [stores])
-            return (found, "completion") if found else ([], "unknown")
+            stores = self._all("stores", lambda instruction: instruction.role in (Role.STORE, Role.ATOMIC))
+            producers = self._before(position, [stores])
+            return (producers, "completion") if producers else ([], "unknown")
         if reason == "barrier":
-            barriers = self._all("barriers", lambda each: each.is_barrier)
+            barriers = self._all("barriers", lambda instruction: instruction.is_barrier)
             waits = self.program.code[position].is_barrier
-            found = [position] if waits else self._before(position, [barriers])
-            return (found, "completion") if found else ([], "itself")
+            producers = [position] if waits else self._before(position, [barriers])
+            return (producers, "completion") if producers else ([], "itself")
         return [], "itself" if reason in _OWN_UNIT else "unknown"
 
     def _behind_scoreboard(self, position: int, opcodes: frozenset[str]) -> tuple[list[int], Link]:
@@ -101,7 +101,7 @@ class _Finder:
         pending = self._operands(position, opcodes, only_pending=True)
         if pending:
             return pending, "result"
-        each = self.program.code[position]
+        instruction = self.program.code[position]
         if self._after_wait(position):
             started = self._all(
                 opcodes, lambda one: one.role in (Role.COPY, Role.LOAD) and one.opcode in opcodes
@@ -110,7 +110,7 @@ class _Finder:
             if copies:
                 return copies, "completion"
         touched = self._touched(opcodes)
-        reused = self._before(position, [touched[r] for r in each.writes if r in touched])
+        reused = self._before(position, [touched[r] for r in instruction.writes if r in touched])
         if reused:
             return reused, "register reuse"
         awaited = self._operands(position, opcodes, only_pending=False)
@@ -119,7 +119,7 @@ class _Finder:
     def _after_wait(self, position: int) -> bool:
         """Whether the instruction is, or follows, one that waits for copies to complete."""
         near = self.program.code[max(0, position - _DEFERRED) : position + 1]
-        return any(each.opcode in ("DEPBAR", "LDGDEPBAR", "WARPGROUP") for each in near)
+        return any(instruction.opcode in ("DEPBAR", "LDGDEPBAR", "WARPGROUP") for instruction in near)
 
     def _operands(self, position: int, opcodes: frozenset[str], *, only_pending: bool) -> list[int]:
         """Instructions of certain opcodes whose results an instruction reads, nearest first.
@@ -128,53 +128,53 @@ class _Finder:
         """
         values = self.program.values
         first = self._first_reads(self.program.flow.block_of[position]) if only_pending else {}
-        found: dict[int, None] = {}
+        definitions: dict[int, None] = {}
         for value in values.read[position].values():
             if first.get(value, position) >= position:
-                found.update(dict.fromkeys(values.definitions(value)))
+                definitions.update(dict.fromkeys(values.definitions(value)))
         wanted = [
-            each for each in found if each != position and self.program.code[each].opcode in opcodes
+            definition for definition in definitions if definition != position and self.program.code[definition].opcode in opcodes
         ]
-        return sorted(wanted, key=lambda each: (position - each) % len(self.program.code))
+        return sorted(wanted, key=lambda definition: (position - definition) % len(self.program.code))
 
     def _fixed_latency(self, position: int) -> tuple[list[int], Link]:
         """The nearest producer within `_LATENCY` instructions; if there is none, no producer."""
         near = [
-            each
+            definition
             for value in self.program.values.read[position].values()
-            for each in self.program.values.definitions(value)
-            if 0 < position - each <= _LATENCY
-            and self.program.code[each].opcode not in LONG_SCOREBOARD
+            for definition in self.program.values.definitions(value)
+            if 0 < position - definition <= _LATENCY
+            and self.program.code[definition].opcode not in LONG_SCOREBOARD
         ]
         return ([max(near)], "result") if near else ([], "itself")
 
     def _first_reads(self, block: int) -> dict[int, int]:
         """The position at which a block first reads each value."""
         if block not in self.first_reads:
-            found: dict[int, int] = {}
+            reads: dict[int, int] = {}
             span = self.program.flow.blocks[block] if block >= 0 else None
             for position in range(span.start, span.end) if span else ():
                 for value in self.program.values.read[position].values():
-                    found.setdefault(value, position)
-            self.first_reads[block] = found
+                    reads.setdefault(value, position)
+            self.first_reads[block] = reads
         return self.first_reads[block]
 
     def _all(self, key: object, matches: Callable[[Instruction], bool]) -> list[int]:
         """Positions of all instructions that match, cached under `key`."""
         if key not in self.known:
             code = self.program.code
-            self.known[key] = [index for index, each in enumerate(code) if matches(each)]
+            self.known[key] = [index for index, instruction in enumerate(code) if matches(instruction)]
         return self.known[key]
 
     def _touched(self, opcodes: frozenset[str]) -> dict[str, list[int]]:
         """Positions of instructions of certain opcodes by the registers they read or write."""
         if opcodes not in self.touched:
-            found: dict[str, list[int]] = {}
-            for index, each in enumerate(self.program.code):
-                if each.opcode in opcodes:
-                    for register in {*each.reads, *each.writes}:
-                        found.setdefault(register, []).append(index)
-            self.touched[opcodes] = found
+            by_register: dict[str, list[int]] = {}
+            for index, instruction in enumerate(self.program.code):
+                if instruction.opcode in opcodes:
+                    for register in {*instruction.reads, *instruction.writes}:
+                        by_register.setdefault(register, []).append(index)
+            self.touched[opcodes] = by_register
         return self.touched[opcodes]
 
     def _before(self, position: int, wanted: Sequence[list[int]]) -> list[int]:
@@ -186,7 +186,7 @@ class _Finder:
             position -= 1
         if position < 0 or not any(wanted):
             return []
-        found: list[int] = []
+        nearest: list[int] = []
         seen: set[int] = set()
         waiting = deque([(flow.block_of[position], end)])
         budget = _REACH
@@ -197,13 +197,13 @@ class _Finder:
             budget -= end - first
             self.steps -= 1
             if hit >= first:
-                found.append(hit)
+                nearest.append(hit)
                 continue
             for before in flow.blocks[block].predecessors:
                 if before not in seen:
                     seen.add(before)
                     waiting.append((before, flow.blocks[before].end))
-        return found
+        return nearest
 
 
 _LATENCY = 8
@@ -236,19 +236,19 @@ def barrier_waits(
     for reason, column in stalls.items():
         if reason != "barrier":
             work.update(column)
-    return [_wait(program, work, each, samples, warps) for each, samples in waiting.most_common()]
+    return [_wait(program, work, barrier, samples, warps) for barrier, samples in waiting.most_common()]
 
 
 def _at_barriers(program: SassProgram, samples: Mapping[int, int]) -> Counter[int]:
     """Samples by position of the barrier: warps are sampled at the instruction after it."""
-    found: Counter[int] = Counter()
-    barriers = [n for n, each in enumerate(program.code) if each.is_barrier] if samples else []
+    waiting: Counter[int] = Counter()
+    barriers = [n for n, instruction in enumerate(program.code) if instruction.is_barrier] if samples else []
     for address, count in samples.items():
         position = program.positions.get(address)
         before = 0 if position is None else bisect_right(barriers, position)
         if before and count:
-            found[barriers[before - 1]] += count
-    return found
+            waiting[barriers[before - 1]] += count
+    return waiting
 
 
 def _wait(
@@ -256,13 +256,13 @@ def _wait(
 ) -> BarrierWait:
     rounds = program.counts[barrier] / warps
     explained, alone = 0.0, []
-    for each in before_barrier(program, barrier).positions:
-        running = max(1.0, _entered(program, each, barrier) / rounds) if rounds else warps
+    for position in before_barrier(program, barrier).positions:
+        running = max(1.0, _entered(program, position, barrier) / rounds) if rounds else warps
         # What every warp runs once is not the work of few, however often the barrier is reached.
-        if running < warps / 2 and _entered(program, each) < program.counts[0] / 2:
-            explained += work.get(program.code[each].address, 0) * (warps / running - 1)
-            alone.append(each)
-    alone.sort(key=lambda each: -work.get(program.code[each].address, 0))
+        if running < warps / 2 and _entered(program, position) < program.counts[0] / 2:
+            explained += work.get(program.code[position].address, 0) * (warps / running - 1)
+            alone.append(position)
+    alone.sort(key=lambda position: -work.get(program.code[position].address, 0))
     return BarrierWait(barrier, samples, min(explained, samples), tuple(alone))
 
 
@@ -290,7 +290,7 @@ def before_barrier(program: SassProgram, barrier: int) -> BeforeBarrier:
     iterations.
     """
     flow = program.flow
-    found, barriers = list[int](), list[int]()
+    positions, barriers = list[int](), list[int]()
     start = flow.block_of[barrier]
     loop = flow.loops[flow.loop_of[start]].blocks if start in flow.loop_of else None
     seen: set[int] = set()
@@ -300,7 +300,7 @@ def before_barrier(program: SassProgram, barrier: int) -> BeforeBarrier:
         position = end - 1
         while position >= flow.blocks[block].start and not program.code[position].is_barrier:
             if program.counts[position]:
-                found.append(position)
+                positions.append(position)
             position -= 1
         if position >= flow.blocks[block].start:
             barriers.append(position)
@@ -309,16 +309,16 @@ def before_barrier(program: SassProgram, barrier: int) -> BeforeBarrier:
             if before not in seen and (loop is None or before in loop):
                 seen.add(before)
                 waiting.append((before, flow.blocks[before].end))
-    return BeforeBarrier(found, barriers)
+    return BeforeBarrier(positions, barriers)
 
 
 def polls_memory(program: SassProgram, positions: tuple[int, ...]) -> list[int]:
     """Loads in loops that see what other blocks write: volatile, relaxed or acquire."""
     flow = program.flow
     return [
-        each
-        for each in positions
-        if program.code[each].role is Role.LOAD
-        and program.code[each].has("STRONG")
-        and flow.block_of[each] in flow.loop_of
+        position
+        for position in positions
+        if program.code[position].role is Role.LOAD
+        and program.code[position].has("STRONG")
+        and flow.block_of[position] in flow.loop_of
     ]

@@ -77,30 +77,30 @@ class RunConditions:
         return self._of_block[block].also(own)
 
     def _block(self, block: int) -> Conditions:
-        flow, found, current = self.program.flow, _ALWAYS, block
+        flow, conditions, current = self.program.flow, _ALWAYS, block
         for _ in range(_MOST_STEPS):
             above = flow.dominators.get(current, -1)
             if above < 0:
                 break
             last = flow.blocks[above].end - 1
-            each = self.program.code[last]
-            if each.guard is not None and flow.blocks[above].successors:
-                found = found.also(self._between(above, current, each, last))
+            branch = self.program.code[last]
+            if branch.guard is not None and flow.blocks[above].successors:
+                conditions = conditions.also(self._between(above, current, branch, last))
             elif len(flow.blocks[above].successors) > 1:
-                found = found.also(_UNKNOWN)
+                conditions = conditions.also(_UNKNOWN)
             current = above
         else:
-            found = found.also(_UNKNOWN)
-        depends = found.depends.union(
+            conditions = conditions.also(_UNKNOWN)
+        depends = conditions.depends.union(
             *(
                 self.exits_depend(loop) - {f"loop{loop.index}"}
                 for loop in flow.loops_around(block)
                 if not self.evaluation.trips(loop)[1]
             )
         )
-        return Conditions(found.known, depends, found.is_whole and "unknown" not in depends)
+        return Conditions(conditions.known, depends, conditions.is_whole and "unknown" not in depends)
 
-    def _between(self, above: int, block: int, each: Instruction, last: int) -> Conditions:
+    def _between(self, above: int, block: int, branch: Instruction, last: int) -> Conditions:
         """What must hold at the end of a block so that another runs, which it dominates."""
         flow = self.program.flow
         before = [
@@ -108,18 +108,18 @@ class RunConditions:
             for other in flow.blocks[block].predecessors
             if other == above or not self.dominates(block, other)
         ]
-        assert each.guard is not None
+        assert branch.guard is not None
         if before == [above]:
-            is_exit = each.target is None
+            is_exit = branch.target is None
             taken = (
                 not is_exit
-                and self.program.code[flow.blocks[block].start].address == each.target
-                and each.address + 16 != each.target
+                and self.program.code[flow.blocks[block].start].address == branch.target
+                and branch.address + 16 != branch.target
             )
-            return self._guard(last, each.guard, is_true=taken)
+            return self._guard(last, branch.guard, is_true=taken)
         if self.active(block) is not None and self.active(block) == self.active(above):
             return _ALWAYS  # all threads come together again
-        predicate = self.program.values.read[last][each.guard[0]]
+        predicate = self.program.values.read[last][branch.guard[0]]
         names = self.evaluation.predicate_dependences(predicate)
         return Conditions((), names | {"unknown"}, is_whole=False)
 
@@ -135,9 +135,9 @@ class RunConditions:
 
     def active(self, block: int) -> int | None:
         """Threads that run a block: those of its first instruction without a guard."""
-        code = (self.program.code[each] for each in self.program.flow.positions([block]))
-        plain = (each.address for each in code if each.guard is None)
-        return next((self.threads[each] for each in plain if each in self.threads), None)
+        code = (self.program.code[position] for position in self.program.flow.positions([block]))
+        plain = (instruction.address for instruction in code if instruction.guard is None)
+        return next((self.threads[address] for address in plain if address in self.threads), None)
 
     def _guard(self, position: int, guard: tuple[str, bool], *, is_true: bool) -> Conditions:
         """`is_true`: whether the guarded instruction runs, or does not."""
@@ -154,30 +154,30 @@ class RunConditions:
     ) -> tuple[list[Comparison], bool]:
         """Comparisons that certainly hold if a predicate has this value, and whether it has this
         value whenever they hold."""
-        found = self.program.values.all[value]
-        if found.kind is not Kind.DEFINITION or depth > _MOST_JOINED:
+        definition = self.program.values.all[value]
+        if definition.kind is not Kind.DEFINITION or depth > _MOST_JOINED:
             return [], False
-        each = self.program.code[found.position]
-        if each.base == "LOP3":  # the predicate says whether the result is not 0
-            bits = result_of(self.evaluation, each, found.position)
-            return self._compared(bits, "NE", found.position, holds=holds), bits is not None
-        is_first = next((name for name in each.writes if "P" in name), "") == found.register
-        if each.opcode not in ("ISETP", "UISETP") or each.has("EX") or not is_first:
+        instruction = self.program.code[definition.position]
+        if instruction.base == "LOP3":  # the predicate says whether the result is not 0
+            bits = result_of(self.evaluation, instruction, definition.position)
+            return self._compared(bits, "NE", definition.position, holds=holds), bits is not None
+        is_first = next((name for name in instruction.writes if "P" in name), "") == definition.register
+        if instruction.opcode not in ("ISETP", "UISETP") or instruction.has("EX") or not is_first:
             return [], False
-        joined = self._joined(each, found.position, holds=holds, depth=depth)
+        joined = self._joined(instruction, definition.position, holds=holds, depth=depth)
         if joined is None:
             return [], False
         more, is_whole = joined
-        relation = next((name for name in each.modifiers if name in _OPPOSITE), "")
-        left, right = (self.evaluation.operand(each, found.position) for each in each.sources[:2])
+        relation = next((name for name in instruction.modifiers if name in _OPPOSITE), "")
+        left, right = (self.evaluation.operand(operand, definition.position) for operand in instruction.sources[:2])
         # Without a sign, a number below 0 is a large one.
-        is_wide = each.has("U32") and any(
+        is_wide = instruction.has("U32") and any(
             (range_of(side).low or 0) < 0 for side in (left, right) if side is not None
         )
         if left is None or right is None or not relation or is_wide:
             return more, False
         difference = add(left, right, -1)
-        own = self._compared(difference, relation, found.position, holds=holds)
+        own = self._compared(difference, relation, definition.position, holds=holds)
         return [*own, *more], is_whole
 
     def _compared(
@@ -189,17 +189,17 @@ class RunConditions:
         return [Comparison(resolved, relation if holds else _OPPOSITE[relation])]
 
     def _joined(
-        self, each: Instruction, position: int, *, holds: bool, depth: int
+        self, instruction: Instruction, position: int, *, holds: bool, depth: int
     ) -> tuple[list[Comparison], bool] | None:
         """Comparisons that hold because of the predicate that a comparison is joined with, and
         whether they say it all; None if the comparison itself need not hold."""
-        other = next((one for one in each.sources[2:] if one.kind == "predicate"), None)
+        other = next((one for one in instruction.sources[2:] if one.kind == "predicate"), None)
         if other is None:
             return [], True
         if not other.name:  # `AND true` or `OR false`: the comparison alone decides
-            is_neutral = each.has("OR" if other.negated else "AND")
+            is_neutral = instruction.has("OR" if other.negated else "AND")
             return ([], True) if is_neutral else None
-        if not each.has("AND" if holds else "OR"):
+        if not instruction.has("AND" if holds else "OR"):
             return None
         behind = self.program.values.read[position].get(other.name)
         if behind is None:
@@ -209,13 +209,13 @@ class RunConditions:
     @cached_property
     def branches_depend(self) -> frozenset[str]:
         """What all branches together depend on, except for the counters of their own loops."""
-        flow, found = self.program.flow, set[str]()
+        flow, names = self.program.flow, set[str]()
         for block in flow.blocks:
             last = block.end - 1
             if self.program.code[last].role is Role.BRANCH:
                 own = {f"loop{e.index}" for e in flow.loops if block.index in e.latches}
-                found |= self._branch_depends(last) - own
-        return frozenset(found - {"path"})
+                names |= self._branch_depends(last) - own
+        return frozenset(names - {"path"})
 
     def exits_depend(self, loop: Loop) -> frozenset[str]:
         """What decides how often a loop runs."""
@@ -239,13 +239,13 @@ def limits(evaluation: Evaluation) -> Mapping[Symbol, frozenset[str]]:
     """Unknown numbers that indices are compared with, also rounded: `n`, `n - 1`, `n & ~3`. By
     each: the names of the indices. In `in[y * n + x]`, rows do not overlap if `x` is below `n`."""
     program = evaluation.program
-    found: dict[Symbol, set[str]] = {}
+    indices: dict[Symbol, set[str]] = {}
     for position in program.ran:
-        each = program.code[position]
-        if each.opcode not in ("ISETP", "UISETP", *_CLAMPS):
+        instruction = program.code[position]
+        if instruction.opcode not in ("ISETP", "UISETP", *_CLAMPS):
             continue
         sides = []
-        for operand in each.sources:
+        for operand in instruction.sources:
             polynomial = evaluation.operand(operand, position)
             if polynomial is not None:
                 if any(symbol.kind == "join" for symbol in polynomial.symbols):
@@ -260,12 +260,12 @@ def limits(evaluation: Evaluation) -> Mapping[Symbol, frozenset[str]]:
         for polynomial, value in sides:
             if not polynomial.depends:
                 for symbol in _parameters(evaluation, polynomial, value):
-                    found.setdefault(symbol, set()).update(names)
+                    indices.setdefault(symbol, set()).update(names)
             else:  # n - x compared with a number
                 for product in polynomial.terms:
                     if len(product) == 1 and product[0].is_uniform:
-                        found.setdefault(product[0], set()).update(names)
-    return {symbol: frozenset(names) for symbol, names in found.items()}
+                        indices.setdefault(product[0], set()).update(names)
+    return {symbol: frozenset(names) for symbol, names in indices.items()}
 
 
 _CLAMPS = ("VIMNMX", "IMNMX", "VIADDMNMX", "UIMNMX", "UVIMNMX")
@@ -343,22 +343,22 @@ def executed_box(
     free = math.prod(size for name, size in extents.items() if name not in used)
     if len({*used}) != len(used) or not {*used} >= conditions.depends or threads % free:
         return ()
-    found = []
+    boxes = []
     for counts in _sizes([*ranges.values()], threads // free):
         sides = tuple(
             Side(
                 places,
-                each.first,
+                span.first,
                 size,
-                each.limit if each.first + size < each.end or not each.is_cut else None,
+                span.limit if span.first + size < span.end or not span.is_cut else None,
             )
-            for (places, each), size in zip(ranges.items(), counts, strict=True)
+            for (places, span), size in zip(ranges.items(), counts, strict=True)
         )
         if warps is None or _warps(sides, extents) in (None, warps):
-            found.append(sides)
-        if len(found) > 1:
+            boxes.append(sides)
+        if len(boxes) > 1:
             return ()
-    return found[0] if found else ()
+    return boxes[0] if boxes else ()
 
 
 class _Range(NamedTuple):
@@ -375,7 +375,7 @@ class _Range(NamedTuple):
 def _ranges(conditions: Conditions, extents: Mapping[str, int]) -> dict[Places, _Range] | None:
     if not conditions.is_whole:
         return None
-    found: dict[Places, _Range] = {}
+    ranges: dict[Places, _Range] = {}
     for comparison in conditions.known:
         if not comparison.left.depends:
             continue
@@ -383,7 +383,7 @@ def _ranges(conditions: Conditions, extents: Mapping[str, int]) -> dict[Places, 
         if one is None:
             return None
         places, first, end = one
-        known = found.get(places, _Range(0, math.prod(extents[name] for name, _ in places)))
+        known = ranges.get(places, _Range(0, math.prod(extents[name] for name, _ in places)))
         if first is not None:
             known = known._replace(first=max(first, known.first))
         elif end is not None and end.value is not None:
@@ -392,8 +392,8 @@ def _ranges(conditions: Conditions, extents: Mapping[str, int]) -> dict[Places, 
         elif end is not None:
             limits = known.limits + 1
             known = known._replace(limits=limits, limit=end if limits == 1 else None)
-        found[places] = known
-    return None if any(each.first >= each.end for each in found.values()) else found
+        ranges[places] = known
+    return None if any(span.first >= span.end for span in ranges.values()) else ranges
 
 
 def _range(
@@ -419,15 +419,15 @@ def _range(
 
 def _places(terms: Mapping[Monomial, int], extents: Mapping[str, int]) -> Places | None:
     """The indices of a sum that counts all their combinations."""
-    found: list[tuple[str, int]] = []
+    places: list[tuple[str, int]] = []
     below = 1
     for symbols, weight in sorted(terms.items(), key=lambda item: item[1]):
         name = symbols[0].name
         if len(symbols) != 1 or name not in extents or weight != below:
             return None
-        found.append((name, weight))
+        places.append((name, weight))
         below *= extents[name]
-    return tuple(found)
+    return tuple(places)
 
 
 def _sizes(ranges: Sequence[_Range], points: int) -> Iterator[tuple[int, ...]]:
@@ -441,7 +441,7 @@ def _sizes(ranges: Sequence[_Range], points: int) -> Iterator[tuple[int, ...]]:
                 yield ()
             return
         most = ranges[at].end - ranges[at].first
-        rest = math.prod(each.end - each.first for each in ranges[at + 1 :])
+        rest = math.prod(span.end - span.first for span in ranges[at + 1 :])
         least = -(-left // rest) if ranges[at].limits else most
         for size in range(max(1, least), min(most, left) + 1):
             steps += 1
@@ -451,8 +451,8 @@ def _sizes(ranges: Sequence[_Range], points: int) -> Iterator[tuple[int, ...]]:
                 for others in further(at + 1, left // size):
                     yield (size, *others)
 
-    found = [*further(0, points)] if points > 0 else []
-    yield from found if steps <= _MOST_SIZES else ()
+    sizes = [*further(0, points)] if points > 0 else []
+    yield from sizes if steps <= _MOST_SIZES else ()
 
 
 # --- warps of a box
@@ -462,10 +462,10 @@ def _warps(sides: Sequence[Side], extents: Mapping[str, int]) -> int | None:
     """Warps with at least one thread in the box; None if that is not counted here."""
     parts: list[list[tuple[str | None, int, int, int]]] = []
     for side in sides:
-        found = _in_blocks(side, extents)
-        if found is None:
+        in_blocks = _in_blocks(side, extents)
+        if in_blocks is None:
             return None
-        parts.append(found)
+        parts.append(in_blocks)
     used = {name for side in sides for name, _ in side.places}
     blocks = math.prod(
         n for name, n in extents.items() if name.startswith("ctaid") and name not in used
@@ -505,10 +505,10 @@ def _in_blocks(
 
 def _warps_of_block(spans: Mapping[str, tuple[int, int]], extents: Mapping[str, int]) -> int:
     wide, tall = extents["tid.x"], extents["tid.y"]
-    found: set[int] = set()
+    warps: set[int] = set()
     for z in range(*spans["z"]):
         for y in range(*spans["y"]):
             row = (z * tall + y) * wide
             first, end = spans["x"]
-            found.update(range((row + first) // WARP, (row + end - 1) // WARP + 1))
-    return len(found)
+            warps.update(range((row + first) // WARP, (row + end - 1) // WARP + 1))
+    return len(warps)

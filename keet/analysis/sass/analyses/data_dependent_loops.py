@@ -50,18 +50,18 @@ class RetryLoop(NamedTuple):
 
 def retry_loops(program: SassProgram) -> list[RetryLoop]:
     """The loops that ran, in the order of the code. Empty without execution counts."""
-    found = []
+    loops = []
     for position in program.ran if program.executed else ():
-        each = program.code[position]
-        if each.role is not Role.ATOMIC or not each.has("CAS", "CAST") or _only_reads(each.text):
+        instruction = program.code[position]
+        if instruction.role is not Role.ATOMIC or not instruction.has("CAS", "CAST") or _only_reads(instruction.text):
             continue
         around = program.flow.loops_around(program.flow.block_of[position])
         if around and around[0].entries and _retries(program, around[0], position):
-            memory: Literal["global", "shared"] = "shared" if each.opcode in SHARED else "global"
+            memory: Literal["global", "shared"] = "shared" if instruction.opcode in SHARED else "global"
             entries = around[0].entries
             repeated = _repeated(program, around[0], entries)
-            found.append(RetryLoop(position, memory, entries, program.counts[position], repeated))
-    return found
+            loops.append(RetryLoop(position, memory, entries, program.counts[position], repeated))
+    return loops
 
 
 def _only_reads(text: str) -> bool:
@@ -83,14 +83,14 @@ def _retries(program: SassProgram, loop: Loop, swap: int) -> bool:
 
 def stays(program: SassProgram, loop: Loop, value: int, depth: int = 8) -> bool:
     """Whether a value is the same in all rounds."""
-    found = program.values.all[value]
-    if found.block not in loop.blocks:
+    made = program.values.all[value]
+    if made.block not in loop.blocks:
         return True
-    if found.kind is not Kind.DEFINITION or not depth:
+    if made.kind is not Kind.DEFINITION or not depth:
         return False
-    if program.code[found.position].role in (Role.LOAD, Role.ATOMIC, Role.UNKNOWN):
+    if program.code[made.position].role in (Role.LOAD, Role.ATOMIC, Role.UNKNOWN):
         return False
-    return all(stays(program, loop, each, depth - 1) for each in program.values.behind(found))
+    return all(stays(program, loop, source, depth - 1) for source in program.values.behind(made))
 
 
 def _depends(program: SassProgram, loop: Loop, branch: int, swap: int) -> bool:
@@ -119,18 +119,18 @@ def _repeated(program: SassProgram, loop: Loop, entries: int) -> dict[int, int]:
         for after in flow.blocks[block].successors
         if after not in loop.blocks and loop.blocks.issuperset(flow.blocks[after].predecessors)
     }
-    found: dict[int, int] = {}
+    repeated: dict[int, int] = {}
     for block in sorted(loop.blocks | meeting):
         # A loop within it runs as often as it is entered.
-        inner = [each for each in flow.loops_around(block) if each.depth > loop.depth]
+        inner = [nested for nested in flow.loops_around(block) if nested.depth > loop.depth]
         often = inner[-1].entries if inner and block in loop.blocks else None
         share = max(0.0, 1 - entries / often) if often else None
         for position in flow.positions([block]):
             count = program.counts[position]
             more = count - entries if share is None else int(count * share)
             if more > 0:
-                found[position] = more
-    return found
+                repeated[position] = more
+    return repeated
 
 
 SELDOM = Parameter(0.05, "share of the iterations in which a search finds something", "judgement")
@@ -154,8 +154,8 @@ class SearchLoop(NamedTuple):
 def search_loops(program: SassProgram) -> list[SearchLoop]:
     """By executed instructions, the most first. Empty without execution counts."""
     made = (_search(program, loop) for loop in program.flow.loops if program.executed)
-    found = [each for each in made if each is not None]
-    return sorted(found, key=lambda each: -each.iterations * len(each.positions))
+    searches = [search for search in made if search is not None]
+    return sorted(searches, key=lambda search: -search.iterations * len(search.positions))
 
 
 def _search(program: SassProgram, loop: Loop) -> SearchLoop | None:
@@ -167,19 +167,19 @@ def _search(program: SassProgram, loop: Loop) -> SearchLoop | None:
     times = {block: counts[flow.blocks[block].start] for block in own}
     usual = [block for block in own if times[block] > SELDOM * iterations]
     seldom = {block for block in loop.blocks if block not in usual}
-    found = max((times[block] for block in own if block in seldom), default=0)
+    times_found = max((times[block] for block in own if block in seldom), default=0)
     # An inner loop belongs to what is done when something is found.
-    inner = [each for each in flow.loops if each.parent == loop.index]
-    if not found or not all(_is_seldom_entered(program, each, seldom) for each in inner):
+    inner = [nested for nested in flow.loops if nested.parent == loop.index]
+    if not times_found or not all(_is_seldom_entered(program, nested, seldom) for nested in inner):
         return None
     positions = flow.positions(usual)
-    if any(program.code[each].role not in _LOOKS for each in positions):
+    if any(program.code[position].role not in _LOOKS for position in positions):
         return None
-    loads = [each for each in positions if program.code[each].role is Role.LOAD]
-    is_same = loads and all(_is_same_in_warp(program, loop, each) for each in loads)
+    loads = [position for position in positions if program.code[position].role is Role.LOAD]
+    is_same = loads and all(_is_same_in_warp(program, loop, load) for load in loads)
     if not is_same or not _is_unchanged(program, positions, seldom):
         return None
-    return SearchLoop(tuple(positions), iterations, found)
+    return SearchLoop(tuple(positions), iterations, times_found)
 
 
 def _is_seldom_entered(program: SassProgram, inner: Loop, seldom: Collection[int]) -> bool:
@@ -200,22 +200,22 @@ def _behind(program: SassProgram, values: Iterable[int]) -> list[SsaValue]:
 def _is_same_in_warp(program: SassProgram, loop: Loop, load: int) -> bool:
     """Whether the address is the same for all threads of a warp, and is not loaded in the loop."""
     behind = _behind(program, values_of_address(program, load))
-    written = [each.position for each in behind if each.kind is Kind.DEFINITION]
+    written = [value.position for value in behind if value.kind is Kind.DEFINITION]
     is_of_thread = any(
-        program.code[each].role is Role.SPECIAL and "CTAID" not in program.code[each].text
-        for each in written
+        program.code[position].role is Role.SPECIAL and "CTAID" not in program.code[position].text
+        for position in written
     )
     is_loaded = any(
-        program.code[each].role is Role.LOAD and program.flow.block_of[each] in loop.blocks
-        for each in written
+        program.code[position].role is Role.LOAD and program.flow.block_of[position] in loop.blocks
+        for position in written
     )
-    is_known = len(behind) <= _MOST_FOLLOWED and all(each.kind is not Kind.CALL for each in behind)
+    is_known = len(behind) <= _MOST_FOLLOWED and all(value.kind is not Kind.CALL for value in behind)
     return is_known and not is_of_thread and not is_loaded
 
 
 def _is_unchanged(program: SassProgram, positions: list[int], seldom: Collection[int]) -> bool:
     """Whether iterations do not depend on what earlier ones found."""
-    reads = [value for each in positions for value in program.values.read[each].values()]
+    reads = [value for position in positions for value in program.values.read[position].values()]
     return not any(
         value.kind is Kind.DEFINITION and program.flow.block_of[value.position] in seldom
         for value in _behind(program, reads)
@@ -238,11 +238,11 @@ def exit_loads(program: SassProgram, loop: Loop) -> list[int]:
         return () if is_end else values.behind(value)
 
     tested = (one for exit_ in program.flow.leaving(loop) for one in values.read[exit_].values())
-    behind = (values.all[each] for each in reached(tested, following))
+    behind = (values.all[index] for index in reached(tested, following))
     loads = {value.position for value in behind if is_load(value)}
-    return sorted(each for each in loads if not _has_one_address(program, loop, each))
+    return sorted(load for load in loads if not _has_one_address(program, loop, load))
 
 
 def _has_one_address(program: SassProgram, loop: Loop, access: int) -> bool:
     """Whether the address of an access is the same in all rounds."""
-    return all(stays(program, loop, each) for each in values_of_address(program, access))
+    return all(stays(program, loop, value) for value in values_of_address(program, access))

@@ -71,20 +71,20 @@ class Expansion(NamedTuple):
 
 def expansions(program: SassProgram, locate: Locate) -> list[Expansion]:
     """By executed instructions, the most first. `locate`: the source line of a position."""
-    found: dict[str, set[int]] = defaultdict(set)
+    positions: dict[str, set[int]] = defaultdict(set)
     calls = Counter[str]()
-    _integer_divisions(program, found, calls)
-    _slow_paths(program, found)
-    _slow_divisions(program, found)
-    taken = set().union(*found.values()) if found else set[int]()
-    calls |= _functions(program, locate, taken, found)
+    _integer_divisions(program, positions, calls)
+    _slow_paths(program, positions)
+    _slow_divisions(program, positions)
+    taken = set().union(*positions.values()) if positions else set[int]()
+    calls |= _functions(program, locate, taken, positions)
     ran = set(program.ran)
     kinds = [
-        Expansion(name, frozenset(found[name] & ran), calls.get(name, 0)) for name in list(found)
+        Expansion(name, frozenset(positions[name] & ran), calls.get(name, 0)) for name in list(positions)
     ]
     return sorted(
-        (each for each in kinds if each.positions),
-        key=lambda each: -sum(program.counts[position] for position in each.positions),
+        (expansion for expansion in kinds if expansion.positions),
+        key=lambda expansion: -sum(program.counts[position] for position in expansion.positions),
     )
 
 
@@ -92,47 +92,47 @@ def expansions(program: SassProgram, locate: Locate) -> list[Expansion]:
 
 
 def _integer_divisions(
-    program: SassProgram, found: dict[str, set[int]], calls: Counter[str]
+    program: SassProgram, positions: dict[str, set[int]], calls: Counter[str]
 ) -> None:
     """`calls`: how often each kind was executed, where it is known."""
-    starts = [each for each in program.ran if _starts_division(program.code[each])]
-    reciprocals = [each for each in program.ran if program.code[each].opcode == "MUFU"]
+    starts = [position for position in program.ran if _starts_division(program.code[position])]
+    reciprocals = [position for position in program.ran if program.code[position].opcode == "MUFU"]
     if not starts and not reciprocals:
         return
     onwards = _Onwards(program)
     for reciprocal in reciprocals:
         if own := onwards.digits(reciprocal):
-            found[HUGE_DIVISION].update(own)
+            positions[HUGE_DIVISION].update(own)
             calls[HUGE_DIVISION] += program.counts[reciprocal]
     for start in starts:
-        is_long = any("64" in each for each in program.code[start].modifiers)
+        is_long = any("64" in modifier for modifier in program.code[start].modifiers)
         routine = _routine_of(program, start)
         if is_long:
-            found[LONG_DIVISION].update(routine or onwards.within(start, 2 * _SLICE))
+            positions[LONG_DIVISION].update(routine or onwards.within(start, 2 * _SLICE))
             continue
         setup, refined = onwards.reciprocals(start)
-        found[DIVISION].update(setup)
+        positions[DIVISION].update(setup)
         for reciprocal in refined:
-            found[DIVISION].update(onwards.quotients(reciprocal))
+            positions[DIVISION].update(onwards.quotients(reciprocal))
 
 
 def integer_divisions(program: SassProgram) -> list[int]:
     """Positions of instructions that run once per integer division or remainder."""
-    starts = [each for each in program.ran if _starts_division(program.code[each])]
-    found: set[int] = set()
+    starts = [position for position in program.ran if _starts_division(program.code[position])]
+    divisions: set[int] = set()
     onwards = _Onwards(program) if starts else None
     for start in starts:
-        if any("64" in each for each in program.code[start].modifiers):
-            found.add(start)
+        if any("64" in modifier for modifier in program.code[start].modifiers):
+            divisions.add(start)
         elif onwards is not None:
             for reciprocal in onwards.reciprocals(start)[1]:
-                found.update(onwards.products(reciprocal))
-    return sorted(found)
+                divisions.update(onwards.products(reciprocal))
+    return sorted(divisions)
 
 
-def _starts_division(each: Instruction) -> bool:
+def _starts_division(instruction: Instruction) -> bool:
     """The divisor is converted and rounded up, which nothing else does."""
-    return each.opcode in ("I2F", "UI2F") and each.has("RP")
+    return instruction.opcode in ("I2F", "UI2F") and instruction.has("RP")
 
 
 def _routine_of(program: SassProgram, position: int) -> set[int]:
@@ -166,28 +166,28 @@ class _Onwards:
             return () if _is_upper_product(code[position]) else self.readers(position)
 
         setup = reached([start], following, _SLICE)
-        return set(setup), [each for each in setup if _is_upper_product(code[each])]
+        return set(setup), [position for position in setup if _is_upper_product(code[position])]
 
     def quotients(self, reciprocal: int) -> set[int]:
         """The instructions of each division by the same divisor, from the product to the check for
         zero; the divisor's reciprocal may have been computed before a loop."""
-        code, found = self.program.code, set[int]()
+        code, positions = self.program.code, set[int]()
         for product in self.products(reciprocal):
             slice_ = self.within(product, _SLICE)
-            written = {name for each in slice_ for name in code[each].writes}
+            written = {name for position in slice_ for name in code[position].writes}
             ends = [
-                each
-                for each in range(product, min(len(code), product + _SLICE))
-                if _ends_division(code[each]) and written & set(code[each].writes)
+                position
+                for position in range(product, min(len(code), product + _SLICE))
+                if _ends_division(code[position]) and written & set(code[position].writes)
             ]
             last = min(ends, default=product + _SLICE // 2)
-            found |= {each for each in (*slice_, *ends[:1]) if each <= last}
-        return found
+            positions |= {position for position in (*slice_, *ends[:1]) if position <= last}
+        return positions
 
     def products(self, reciprocal: int) -> list[int]:
         """Products of dividends with the reciprocal of their divisor: one per division."""
         code = self.program.code
-        return [each for each in self.readers(reciprocal) if _is_upper_product(code[each])]
+        return [reader for reader in self.readers(reciprocal) if _is_upper_product(code[reader])]
 
     def digits(self, reciprocal: int) -> set[int]:
         """The instructions of a division of 128 bits: a loop multiplies what is left of the
@@ -197,17 +197,17 @@ class _Onwards:
         code, block = program.code, flow.block_of[reciprocal]
         if not code[reciprocal].has("RCP"):
             return set()
-        scaled = [each for each in self.readers(reciprocal) if code[each].opcode == "FMUL"]
-        onwards = {each for one in scaled for each in self.within(one, 2 * _SLICE)}
+        scaled = [reader for reader in self.readers(reciprocal) if code[reader].opcode == "FMUL"]
+        onwards = {position for one in scaled for position in self.within(one, 2 * _SLICE)}
         around = {loop.index for loop in flow.loops_around(block)}
-        products = (each for each in onwards if _is_upper_product(code[each]))
-        inside = {flow.loop_of.get(flow.block_of[each]) for each in products} - {None, *around}
+        products = (position for position in onwards if _is_upper_product(code[position]))
+        inside = {flow.loop_of.get(flow.block_of[product]) for product in products} - {None, *around}
         digits = set[int]()
-        for loop in (flow.loops[each] for each in inside if each is not None):
+        for loop in (flow.loops[index] for index in inside if index is not None):
             own = flow.positions(loop.blocks)
-            if not any(code[each].memory for each in own):
+            if not any(code[position].memory for position in own):
                 digits.update(own)
-        before = {each for each in (reciprocal, *onwards) if flow.block_of[each] == block}
+        before = {position for position in (reciprocal, *onwards) if flow.block_of[position] == block}
         return digits | before | self._scaling(reciprocal) if digits else set()
 
     def _scaling(self, reciprocal: int) -> set[int]:
@@ -215,7 +215,7 @@ class _Onwards:
         values, block = self.program.values, self.program.flow.block_of[reciprocal]
 
         def following(position: int) -> Iterator[int]:
-            for made in (values.all[each] for each in values.read[position].values()):
+            for made in (values.all[value] for value in values.read[position].values()):
                 is_near = made.kind is Kind.DEFINITION and made.block == block
                 if is_near and self.program.code[made.position].role in _OF_SCALING:
                     yield made.position
@@ -232,23 +232,23 @@ class _Onwards:
         return set(reached([position], following))
 
 
-def _is_upper_product(each: Instruction) -> bool:
-    return each.opcode in ("IMAD", "UIMAD") and each.has("HI")
+def _is_upper_product(instruction: Instruction) -> bool:
+    return instruction.opcode in ("IMAD", "UIMAD") and instruction.has("HI")
 
 
-def _ends_division(each: Instruction) -> bool:
+def _ends_division(instruction: Instruction) -> bool:
     """`@!P LOP3.LUT R, RZ, divisor, RZ, 0x33`: the result for a divisor of zero."""
-    return each.opcode == "LOP3" and ", 0x33," in each.text
+    return instruction.opcode == "LOP3" and ", 0x33," in instruction.text
 
 
-def _leaves(each: Instruction) -> bool:
-    return each.memory is not None or each.role in (Role.FLOAT, Role.BRANCH)
+def _leaves(instruction: Instruction) -> bool:
+    return instruction.memory is not None or instruction.role in (Role.FLOAT, Role.BRANCH)
 
 
 # --- functions of floating-point numbers
 
 
-def _slow_paths(program: SassProgram, found: dict[str, set[int]]) -> None:
+def _slow_paths(program: SassProgram, positions: dict[str, set[int]]) -> None:
     """What the branch after the comparison of an angle skips: the product with many digits of
     2 / pi, with an array in local memory."""
     code = program.code
@@ -256,43 +256,43 @@ def _slow_paths(program: SassProgram, found: dict[str, set[int]]) -> None:
         if code[position].opcode != "FSETP" or _LARGE_ANGLE not in code[position].text:
             continue
         near = range(position + 1, min(len(code), position + _SLICE))
-        branch = next((each for each in near if code[each].opcode == "BRA"), None)
+        branch = next((at for at in near if code[at].opcode == "BRA"), None)
         end = program.positions.get(code[branch].target or 0) if branch is not None else None
         if branch is not None and end is not None and branch < end <= branch + _LONGEST_PATH:
-            found[LARGE_ANGLES].update(range(branch + 1, end))
+            positions[LARGE_ANGLES].update(range(branch + 1, end))
 
 
-def _slow_divisions(program: SassProgram, found: dict[str, set[int]]) -> None:
+def _slow_divisions(program: SassProgram, positions: dict[str, set[int]]) -> None:
     """The routine that is called after FCHK, which tests whether the fast code of a division is
     exact for these operands: it is not for infinities, NaN, denormals and extreme exponents."""
     code, flow = program.code, program.flow
-    checks = [each for each in program.ran if code[each].opcode == "FCHK"]
+    checks = [position for position in program.ran if code[position].opcode == "FCHK"]
     for entry, blocks in flow.routines.items() if checks else ():
-        calls = [flow.blocks[each].end - 1 for each in flow.callers[entry]]
+        calls = [flow.blocks[caller].end - 1 for caller in flow.callers[entry]]
         start = flow.blocks[entry].start
-        shifts = any(_EXPONENT in each.text for each in code[start : start + _FIRST])
+        shifts = any(_EXPONENT in instruction.text for instruction in code[start : start + _FIRST])
         if shifts and all(any(0 < call - check <= _SLICE for check in checks) for call in calls):
-            found[SLOW_DIVISION].update(calls, flow.positions(blocks))
+            positions[SLOW_DIVISION].update(calls, flow.positions(blocks))
 
 
 def _functions(
-    program: SassProgram, locate: Locate, taken: Iterable[int], found: dict[str, set[int]]
+    program: SassProgram, locate: Locate, taken: Iterable[int], positions: dict[str, set[int]]
 ) -> Counter[str]:
     """How often each function was called."""
     anchors = {
-        each: name
-        for each in program.ran
+        position: name
+        for position in program.ran
         for constants in (_CONSTANTS, _SECOND_HALVES)
-        if (name := _function(program.code[each], constants))
+        if (name := _function(program.code[position], constants))
     }
     calls = Counter[str]()
     for constants in (_CONSTANTS, _SECOND_HALVES):
         own = Counter[str]()
-        for each in anchors:
-            own[_function(program.code[each], constants)] += program.counts[each]
+        for anchor in anchors:
+            own[_function(program.code[anchor], constants)] += program.counts[anchor]
         calls |= own
-    lines = {each: locate(each) for each in anchors}
-    order = {each: rank for rank, each in enumerate(program.ran)}
+    lines = {anchor: locate(anchor) for anchor in anchors}
+    order = {position: rank for rank, position in enumerate(program.ran)}
     nearest: dict[int, tuple[int, int]] = {}
     spent = set(taken)
     for anchor in anchors:
@@ -301,22 +301,22 @@ def _functions(
             routine = set()
         rank = order[anchor]
         near = routine or program.ran[max(0, rank - _BEFORE) : rank + _AFTER + 1]
-        for each in near:
-            is_same = routine or locate(each) == lines[anchor]
-            if each in spent or not is_same or program.code[each].role in _NOT_OF_FUNCTIONS:
+        for position in near:
+            is_same = routine or locate(position) == lines[anchor]
+            if position in spent or not is_same or program.code[position].role in _NOT_OF_FUNCTIONS:
                 continue
-            here = (abs(order.get(each, rank) - rank), anchor)
-            nearest[each] = min(nearest.get(each, here), here)
-    for each, (_, anchor) in nearest.items():
-        found[anchors[anchor]].add(each)
+            here = (abs(order.get(position, rank) - rank), anchor)
+            nearest[position] = min(nearest.get(position, here), here)
+    for position, (_, anchor) in nearest.items():
+        positions[anchors[anchor]].add(position)
     return calls
 
 
-def _function(each: Instruction, constants: Mapping[str, Collection[str]]) -> str:
+def _function(instruction: Instruction, constants: Mapping[str, Collection[str]]) -> str:
     """The name of the function whose code contains this instruction alone; empty for others."""
-    if each.role not in (Role.FLOAT, Role.MOVE, Role.INTEGER):
+    if instruction.role not in (Role.FLOAT, Role.MOVE, Role.INTEGER):
         return ""
     return next(
-        (name for name, spelled in constants.items() if any(one in each.text for one in spelled)),
+        (name for name, spelled in constants.items() if any(one in instruction.text for one in spelled)),
         "",
     )

@@ -165,14 +165,14 @@ class Footprints:
 
     def __init__(
         self,
-        found: Sequence[Access],
+        accesses: Sequence[Access],
         evaluation: Evaluation,
         threads: Mapping[int, int] | None,
         limits: Mapping[Symbol, Collection[str]],
         locate: Locate,
     ) -> None:
         """`locate`: the source line of a position."""
-        self.found = [access for access in found if access.threads]
+        self.found = [access for access in accesses if access.threads]
         self.evaluation = evaluation
         self.program = evaluation.program
         self.limits = limits
@@ -187,28 +187,28 @@ class Footprints:
 
     def of(self, pointer: str, kinds: Collection[str]) -> Footprint | None:
         """What the accesses of these kinds touch through a pointer; None if none ran."""
-        found = self._closed(pointer, kinds)
-        if found is None or not self._may_replay(found):
-            return found
-        key = tuple(each.position for each in found.accesses)
+        footprint = self._closed(pointer, kinds)
+        if footprint is None or not self._may_replay(footprint):
+            return footprint
+        key = tuple(access.position for access in footprint.accesses)
         if key not in self._settled:
-            self._settled[key] = self._replayed(found) or found
+            self._settled[key] = self._replayed(footprint) or footprint
         return self._settled[key]
 
     def _closed(self, pointer: str, kinds: Collection[str]) -> Footprint | None:
         """By the forms of addresses."""
         asked = pointer, frozenset(kinds)
         if asked not in self._closed_forms:
-            own = [each for each in self.found if each.pointer == pointer and each.kind in kinds]
+            own = [access for access in self.found if access.pointer == pointer and access.kind in kinds]
             self._closed_forms[asked] = self._by_forms(pointer, own) if own else None
         return self._closed_forms[asked]
 
     def _by_forms(self, pointer: str, own: Sequence[Access]) -> Footprint:
-        requested = sum(each.requested_bytes or 0 for each in own)
-        largest = max(own, key=lambda each: each.requested_bytes or 0)
+        requested = sum(access.requested_bytes or 0 for access in own)
+        largest = max(own, key=lambda access: access.requested_bytes or 0)
         form = self._form(largest)
         repeats = form.missing if form is not None else ()
-        forms = [each for each in map(self._form, own) if each is not None]
+        forms = [form for form in map(self._form, own) if form is not None]
         least, most, is_sure = self._union(own)
         return Footprint(
             pointer,
@@ -219,33 +219,33 @@ class Footprints:
             is_sure,
             self._may_overlap(forms),
             any(len(form.rows) > 1 for form in forms),
-            tuple(sorted(repeats, key=lambda each: -each.times)),
+            tuple(sorted(repeats, key=lambda repeat: -repeat.times)),
             self._row_ranges.bytes_of(own) if most is None else None,
         )
 
     # --- by running the integer instructions again
 
-    def _may_replay(self, found: Footprint) -> bool:
+    def _may_replay(self, footprint: Footprint) -> bool:
         """Whether it is not known, and might be. Rows that may overlap do so by a distance that
         must be known."""
-        if found.is_exact or not all(_can_replay(each) for each in found.accesses):
+        if footprint.is_exact or not all(_can_replay(access) for access in footprint.accesses):
             return False
         known = {name for values in self._parameters for name in values}
-        used = {symbol.name for each in found.accesses for symbol in each.offset.symbols}
-        return bool(known & used) or not found._replace(may_overlap=False).is_exact
+        used = {symbol.name for access in footprint.accesses for symbol in access.offset.symbols}
+        return bool(known & used) or not footprint._replace(may_overlap=False).is_exact
 
-    def _replayed(self, found: Footprint) -> Footprint | None:
+    def _replayed(self, footprint: Footprint) -> Footprint | None:
         """The footprint by the addresses of all threads; None if these are not known."""
-        own = found.accesses
+        own = footprint.accesses
         sizes: list[int] = []
         touched: list[tuple[Access, Touched]] = []
         for run in self._replays:
-            if any(each.position not in run.touched for each in own):
+            if any(access.position not in run.touched for access in own):
                 return None
-            touched = [(each, run.touched[each.position]) for each in own]
+            touched = [(access, run.touched[access.position]) for access in own]
             rows: dict[Rows, Spans] = {}
-            for _, each in touched:
-                for start, spans in each.rows.items():
+            for _, touch in touched:
+                for start, spans in touch.rows.items():
                     rows.setdefault(start, []).extend(spans)
             try:
                 sizes.append(bytes_of(rows))
@@ -253,12 +253,12 @@ class Footprints:
                 return None
         if not sizes or max(sizes) > (1 + PRECISION) * min(sizes):
             return None  # other values of parameters may give any size
-        return found._replace(
+        return footprint._replace(
             at_least=float(min(sizes)),
             at_most=float(max(sizes)),
             is_sure=True,
-            may_overlap=any(self._may_touch_again(*each) for each in touched),
-            has_rows=any(each.distances for _, each in touched),
+            may_overlap=any(self._may_touch_again(*pair) for pair in touched),
+            has_rows=any(touch.distances for _, touch in touched),
         )
 
     def _may_touch_again(self, access: Access, touched: Touched) -> bool:
@@ -280,9 +280,9 @@ class Footprints:
         """What accesses touch, for each choice of parameters that fits the counters."""
         if not self.evaluation.shape.grid or not self.evaluation.shape.block:
             return []
-        wanted = [each for each in self.found if _can_replay(each)]
-        every = {each.pointer: self._closed(each.pointer, _KINDS) for each in wanted}
-        unknown = {name for name, each in every.items() if each and self._may_replay(each)}
+        wanted = [access for access in self.found if _can_replay(access)]
+        every = {access.pointer: self._closed(access.pointer, _KINDS) for access in wanted}
+        unknown = {name for name, footprint in every.items() if footprint and self._may_replay(footprint)}
         tables = Tables(self.index_extents, self.entries)
         exact, least = self._parameters
         values = dict(least)
@@ -292,15 +292,15 @@ class Footprints:
             guess = Guess(exact, tried, is_check)
             return replayed(wanted, unknown, self.conditions, tables, guess)
 
-        found: list[Replayed] = []
+        replays: list[Replayed] = []
         for name, low in least.items():
             tried = fitting(partial(run, name), low)
             if not tried:
                 return []
             values[name] = min(tried)
-            found += tried.values()
-        first = run("", 0, False) if not found or len(least) > 1 else found[0]
-        return [] if first.is_refuted else [first, *found]
+            replays += tried.values()
+        first = run("", 0, False) if not replays or len(least) > 1 else replays[0]
+        return [] if first.is_refuted else [first, *replays]
 
     @cached_property
     def _parameters(self) -> tuple[dict[str, int], dict[str, int]]:
@@ -357,7 +357,7 @@ class Footprints:
     def _stored_lengths(self) -> Mapping[Symbol, float]:
         """Lengths of rows that are stored, by their distance: if such rows overlapped, several
         threads would write the same bytes. Several stores may make up a row together."""
-        found: dict[Symbol, float] = {}
+        lengths: dict[Symbol, float] = {}
         stores: dict[object, list[Row]] = {}
         for access in self.found:
             form = self._form(access) if access.kind == "store" else None
@@ -370,8 +370,8 @@ class Footprints:
                 first, end = min(e.start for e in stores[key]), max(e.end for e in stores[key])
                 if self._length(form, factor[0]) < math.inf:
                     length = (end - first) / self.unit(access.pointer, factor)
-                    found[factor[0]] = max(found.get(factor[0], 0.0), length)
-        return found
+                    lengths[factor[0]] = max(lengths.get(factor[0], 0.0), length)
+        return lengths
 
     def _may_reach(self, offset: Polynomial, distance: Symbol) -> bool:
         """Whether the largest index within a row may reach the next row."""
@@ -380,7 +380,7 @@ class Footprints:
             varying = [symbol for symbol in product if not symbol.is_uniform]
             if distance in product or not varying:
                 continue
-            size = abs(coefficient) * math.prod(each.counted.size or 1 for each in varying)
+            size = abs(coefficient) * math.prod(symbol.counted.size or 1 for symbol in varying)
             rank = (len(product) - len(varying), size)  # rows are farther apart than elements
             if rank > largest:
                 largest, names = rank, frozenset[str]().union(*(e.depends for e in varying))
@@ -418,7 +418,7 @@ class Footprints:
     def _sides(self) -> list[Side]:
         """Sums of indices that are below a number, with how many of them are."""
         flow = self.program.flow
-        places = {each.position: each.threads or 0 for each in self.found}
+        places = {access.position: access.threads or 0 for access in self.found}
         for access in self.found:  # conditions that come before it, too
             block = flow.block_of[access.position]
             while block >= 0 and flow.blocks[block].start not in places:
@@ -426,15 +426,15 @@ class Footprints:
                 if self.program.code[start].guard is None:
                     places[start] = self.conditions.active(block) or 0
                 block = flow.dominators.get(block, -1)
-        found: dict[int, list[Side]] = {}
+        by_block: dict[int, list[Side]] = {}
         for position, threads in places.items():
             block = flow.block_of[position]
             loops = [self.evaluation.trips(loop) for loop in flow.loops_around(block)]
-            if not found.get(block) and all(is_even for _, is_even in loops):
+            if not by_block.get(block) and all(is_even for _, is_even in loops):
                 iterations = math.prod(trips or 1 for trips, _ in loops)
                 sides = self.box(position, threads, self.index_extents, iterations)
-                found[block] = [side for side in sides if side.limit is not None]
-        return [side for sides in found.values() for side in sides]
+                by_block[block] = [side for side in sides if side.limit is not None]
+        return [side for sides in by_block.values() for side in sides]
 
     @property
     def index_extents(self) -> dict[str, int]:
@@ -449,7 +449,7 @@ class Footprints:
     @cached_property
     def _below_zero(self) -> list[Polynomial]:
         """What is below 0 in all threads: they all passed a condition that says so."""
-        found: dict[object, Polynomial] = {}
+        below: dict[object, Polynomial] = {}
         every = math.prod(self.index_extents.values())
         for access in self.found:
             loops = self.loops_around(access)
@@ -458,8 +458,8 @@ class Footprints:
             for left, relation in self.conditions.of(access.position).known:
                 less = {"LT": left, "LE": add(left, number(-1))}.get(relation)
                 if less is not None:
-                    found[less.key] = less
-        return [*found.values()]
+                    below[less.key] = less
+        return [*below.values()]
 
     def is_within(self, symbol: Symbol, inner: Polynomial) -> bool:
         """Whether `min(inner, limit)` is `inner` in all threads."""
@@ -512,8 +512,8 @@ class Footprints:
                 least = max(least, form.volume - form.misses * width)
         depends = self.conditions.of(access.position).depends
         if form.is_shifted or "path" in depends:  # paths are chosen by branches
-            choices = (each for each in access.offset.symbols if each.kind == "choice")
-            depends |= self.conditions.branches_depend.union(*(each.depends for each in choices))
+            choices = (symbol for symbol in access.offset.symbols if symbol.kind == "choice")
+            depends |= self.conditions.branches_depend.union(*(choice.depends for choice in choices))
             depends -= {"path"}
         apart = not depends & (form.lacks | {"unknown", "data"})
         once = ran * width / times if apart else ran * width
@@ -525,7 +525,7 @@ class Footprints:
     # --- several accesses
 
     def _union(self, own: Sequence[Access]) -> tuple[float, float | None, bool]:
-        forms = [self._form(each) for each in self._before_branches(own)]
+        forms = [self._form(access) for access in self._before_branches(own)]
         known = [form for form in _without_copies(forms, self) if form is not None]
         if not known:
             return 0.0, None, False
@@ -551,7 +551,7 @@ class Footprints:
             if start is None:
                 yield from group
             else:
-                threads = sum(each.threads or 0 for each in group)
+                threads = sum(access.threads or 0 for access in group)
                 yield replace(group[0], position=start, threads=threads)
 
     def _common_start(self, group: Sequence[Access]) -> int | None:
@@ -569,7 +569,7 @@ class Footprints:
         while above >= 0:
             start = flow.blocks[above].start
             if all(conditions.dominates(above, flow.block_of[e.position]) for e in group):
-                is_whole = conditions.active(above) == sum(each.threads or 0 for each in group)
+                is_whole = conditions.active(above) == sum(access.threads or 0 for access in group)
                 has_guard = self.program.code[start].guard is not None
                 return (
                     start
@@ -586,7 +586,7 @@ class Footprints:
             low, high, sure = self._together(system)
             lows.append(low)
             least, most, is_sure = max(least, low), most + high, is_sure and sure
-        if len(systems) > 1 and self._are_copies([form for each in systems for form in each]):
+        if len(systems) > 1 and self._are_copies([form for system in systems for form in system]):
             least = sum(lows)
         return least, most, is_sure
 
@@ -735,7 +735,7 @@ class _Reader:
     def _limits(self) -> list[tuple[Digit, int]]:
         """Digits that conditions restrict, with the number of values that are left."""
         limited = map(self._limited, self.owner.conditions.of(self.access.position).known)
-        return [each for each in limited if each is not None]
+        return [limit for limit in limited if limit is not None]
 
     def _limited(self, comparison: Comparison) -> tuple[Digit, int] | None:
         left, relation = comparison
@@ -763,7 +763,7 @@ class _Reader:
     def _digits(
         self, offset: Polynomial
     ) -> tuple[list[tuple[Digit, Monomial, int]], dict[Monomial, int]] | None:
-        found: list[tuple[Digit, Monomial, int]] = []
+        digits: list[tuple[Digit, Monomial, int]] = []
         constants: dict[Monomial, int] = {}
         waiting = list(offset.terms.items())
         while waiting:
@@ -786,8 +786,8 @@ class _Reader:
                 if not self.owner.is_within(symbol, inner):
                     self.clamps.append(factor)
                 waiting += [
-                    (tuple(sorted((*factor, *each))), coefficient * times)
-                    for each, times in inner.terms.items()
+                    (tuple(sorted((*factor, *inner_product))), coefficient * times)
+                    for inner_product, times in inner.terms.items()
                 ]
                 continue
             digit = digit_of(symbol)
@@ -797,8 +797,8 @@ class _Reader:
                 return None
             low = symbol.range.low if symbol.name in self.dependent else 0
             constants[factor] = constants.get(factor, 0) + coefficient * (low or 0)
-            found.append((digit, factor, coefficient * digit.factor))
-        return found, constants
+            digits.append((digit, factor, coefficient * digit.factor))
+        return digits, constants
 
     def _dependent(self, symbol: Symbol) -> Digit | None:
         """A number that follows from indices, as an index of its own: `(y + colour) % 2` shifts
@@ -820,8 +820,8 @@ class _Reader:
     ) -> list[Part] | None:
         boxed = self._boxed(digits, constants)
         names = {name for part in boxed for name in self._names(part.base)}
-        digits = [each for each in digits if each[0].base not in names]
-        limited = [each for each in limited if each[0].base not in names]
+        digits = [term for term in digits if term[0].base not in names]
+        limited = [limit for limit in limited if limit[0].base not in names]
         others = self._other_parts(digits, limited, names)
         return None if others is None else [*boxed, *others]
 
@@ -834,7 +834,7 @@ class _Reader:
             return []
         extents = self.owner.index_extents
         iterations = math.prod(self.extents[f"loop{loop.index}"] for loop in self.loops)
-        found: list[Part] = []
+        boxed: list[Part] = []
         threads = self.access.threads or 0
         sides = self.owner.box(self.access.position, threads, extents, iterations)
         for places, first, count, _ in sides:
@@ -846,26 +846,26 @@ class _Reader:
                 base = tuple(
                     ((symbols.make(name.partition(".")[0], name),), place) for name, place in places
                 )
-                found.append(Part(base, 1, count, steps))
-        return found
+                boxed.append(Part(base, 1, count, steps))
+        return boxed
 
     def _steps(
         self, places: Mapping[str, int], digits: Sequence[tuple[Digit, Monomial, int]]
     ) -> Mapping[Monomial, int] | None:
         """What one step of a sum of indices adds to the address; None if it is not one step."""
-        found: dict[Monomial, dict[str, int]] = {}
+        coefficients: dict[Monomial, dict[str, int]] = {}
         for digit, factor, coefficient in digits:
             if isinstance(digit.base, str):
                 if digit.base not in places:
                     continue
                 if digit.low != 1 or digit.high is not None:
                     return None
-                own = found.setdefault(factor, {})
+                own = coefficients.setdefault(factor, {})
                 own[digit.base] = own.get(digit.base, 0) + coefficient
             elif {*self._names(digit.base)} & places.keys():
                 return None
         steps: dict[Monomial, int] = {}
-        for factor, own in found.items():
+        for factor, own in coefficients.items():
             ratios = {own.get(name, 0) / place for name, place in places.items()}
             if len(ratios) != 1 or (ratio := ratios.pop()) != int(ratio):
                 return None
@@ -897,23 +897,23 @@ class _Reader:
         for base in bases:
             own = [(digit, f, c) for digit, f, c in moved if digit.base == base]
             only = [(digit, count) for digit, count in kept if digit.base == base]
-            found = split_index(base, self.extents[base], own, only)
-            if found is None:
+            split = split_index(base, self.extents[base], own, only)
+            if split is None:
                 return None
-            parts += found
+            parts += split
         return parts
 
     def _places(self, base: Base) -> dict[str, int] | None:
         """The weight of each index in a sum, if the sum counts all its combinations."""
-        found: dict[str, int] = {}
+        weights: dict[str, int] = {}
         below = 1
         assert not isinstance(base, str)
         for product, coefficient in sorted(base, key=lambda item: item[1]):
             if len(product) != 1 or product[0].name not in self.extents or coefficient != below:
                 return None
-            found[product[0].name] = coefficient
+            weights[product[0].name] = coefficient
             below *= self.extents[product[0].name]
-        return found
+        return weights
 
     def _moved(self, digit: Digit, covered: Mapping[str, tuple[Base, int]]) -> Digit:
         """A digit of an index as a digit of the sum that the index is part of."""
@@ -940,23 +940,23 @@ class _Reader:
                 ends[factor] = (abs(step), part.values)
         for factor, (step, count) in ends.items():
             # How far the loop goes is not known, unless it fills the distance to the next block.
-            if any(each > step and each != step * count for each, _ in steps[factor]):
+            if any(inner_step > step and inner_step != step * count for inner_step, _ in steps[factor]):
                 return None
         rows: dict[Monomial, Row] = {}
         for factor in {*steps, *starts}:
             unit = self.owner.unit(self.access.pointer, factor) if factor else 1
             strides = [(step // unit, count) for step, count in steps.get(factor, ())]
             width = 1 if factor else self.access.width
-            found = row_of(strides, starts.get(factor, 0) // unit, width)
-            if found is None:
+            row = row_of(strides, starts.get(factor, 0) // unit, width)
+            if row is None:
                 return None
-            rows[factor] = found
+            rows[factor] = row
         return rows
 
     # --- what is missing
 
     def _repeats(self, missing: Sequence[Part]) -> tuple[Repeat, ...]:
-        found: dict[tuple[str, str], float] = {}
+        repeats: dict[tuple[str, str], float] = {}
         for part in missing:
             left: float = part.values
             names = self._names(part.base)
@@ -977,8 +977,8 @@ class _Reader:
                         if kind == "ctaid"
                         else ("threads", f"threadIdx.{axis}")
                     )
-                found[key] = found.get(key, 1.0) * times
-        return tuple(Repeat(kind, name, times) for (kind, name), times in found.items())  # type: ignore[arg-type]
+                repeats[key] = repeats.get(key, 1.0) * times
+        return tuple(Repeat(kind, name, times) for (kind, name), times in repeats.items())  # type: ignore[arg-type]
 
     def _first_misses(self, points: int) -> float:
         """Executions that the first iteration of an uneven loop may lack, which the address does
@@ -1016,12 +1016,12 @@ def _without_copies(forms: Sequence[_Form | None], owner: Footprints) -> list[_F
             continue
         access = form.access
         conditions = owner.conditions.of(access.position)
-        tested = sorted(f"{form_of(each.left)} {each.relation}" for each in conditions.known)
+        tested = sorted(f"{form_of(condition.left)} {condition.relation}" for condition in conditions.known)
         trips = sorted(loop.trips or 0.0 for loop in owner.loops_around(access))
         form_key = form_of(access.offset)
         key = (form_key, access.width, access.threads, tuple(tested), tuple(trips))
         before = seen.setdefault(key, [])
-        if any(is_after(owner.program, each, access) for each in before):
+        if any(is_after(owner.program, earlier, access) for earlier in before):
             continue
         before.append(access)
         kept.append(form)
@@ -1048,7 +1048,7 @@ def _joined_along(group: Sequence[_Form], program: SassProgram) -> list[_Form]:
             rest = tuple(row.start for f, row in form.rows.items() if f != factor)
             shape = tuple((row.length, row.levels) for row in form.rows.values())
             lines.setdefault((rest, shape), []).append(form)
-        current = [each for line in lines.values() for each in _in_line(line, factor, program)]
+        current = [form for line in lines.values() for form in _in_line(line, factor, program)]
     return current
 
 
@@ -1079,7 +1079,7 @@ def _systems(forms: Sequence[_Form]) -> list[list[_Form]]:
     """Accesses whose rows have the same levels, so that they lie in one grid."""
     rows = {f for form in forms for f, row in form.rows.items() if row.size > 1}
     systems: list[list[_Form]] = []
-    for form in sorted(forms, key=lambda each: -sum(len(r.levels) for r in each.rows.values())):
+    for form in sorted(forms, key=lambda form: -sum(len(r.levels) for r in form.rows.values())):
         for system in systems:
             if _fits(form, system[0], rows):
                 system.append(form)
@@ -1092,8 +1092,8 @@ def _systems(forms: Sequence[_Form]) -> list[list[_Form]]:
 def _fits(form: _Form, grid: _Form, rows: Collection[Monomial]) -> bool:
     """Whether accesses lie in one grid. Offsets of unknown size may lead to anywhere."""
     starts = [
-        {f: row.start for f, row in each.rows.items() if f and f not in rows and row.start}
-        for each in (form, grid)
+        {f: row.start for f, row in member.rows.items() if f and f not in rows and row.start}
+        for member in (form, grid)
     ]
     if starts[0] != starts[1]:
         return False

@@ -62,15 +62,15 @@ class Guarded(NamedTuple):
 
 
 def is_effect(program: SassProgram, position: int) -> bool:
-    each = program.code[position]
-    return each.role in _EFFECTS and each.opcode not in LOCAL and program.counts[position] > 0
+    instruction = program.code[position]
+    return instruction.role in _EFFECTS and instruction.opcode not in LOCAL and program.counts[position] > 0
 
 
 def global_effects(program: SassProgram) -> Iterator[int]:
     """Positions of all instructions that change memory beyond that of the block."""
     for position in program.ran:
-        each = program.code[position]
-        if each.role in (*_EFFECTS, Role.COPY) and each.opcode not in _OF_BLOCK:
+        instruction = program.code[position]
+        if instruction.role in (*_EFFECTS, Role.COPY) and instruction.opcode not in _OF_BLOCK:
             yield position
 
 
@@ -94,15 +94,15 @@ class _Search:
         self.spans = intervals(self.flow.dominators)
         self.order = sorted(self.spans, key=lambda block: self.spans[block][0])
         """A block, and then all that it dominates."""
-        blocks = [self.flow.blocks[each] for each in self.order]
-        counts = [sum(program.counts[each.start : each.end]) for each in blocks]
+        blocks = [self.flow.blocks[index] for index in self.order]
+        counts = [sum(program.counts[block.start : block.end]) for block in blocks]
         self.counted = [0, *accumulate(counts)]
         """Executions up to a place in this order."""
         self.left = _MOST_BLOCKS
         self.effects = [
             (place, position)
-            for place, each in enumerate(blocks)
-            for position in range(each.start, each.end)
+            for place, block in enumerate(blocks)
+            for position in range(block.start, block.end)
             if is_effect(program, position)
         ]
 
@@ -117,7 +117,7 @@ class _Search:
             above = self.flow.blocks[dominator]
             if dominator >= 0 and (decided := self._decided(block, above)):
                 place = self.places(decided[0])
-                if place is not None and all(self.places(each) == place for each in decided):
+                if place is not None and all(self.places(position) == place for position in decided):
                     yield from self._behind(block, above, place, decided)
 
     def _decided(self, block: BasicBlock, above: BasicBlock) -> tuple[int, ...]:
@@ -125,9 +125,9 @@ class _Search:
         empty if anything else does, or if it is not guarded by a condition."""
         first, last = self.spans.get(block.index, (0, -1))
         before = [
-            each
-            for each in block.predecessors
-            if not first <= self.spans.get(each, (-1, -1))[0] <= last
+            predecessor
+            for predecessor in block.predecessors
+            if not first <= self.spans.get(predecessor, (-1, -1))[0] <= last
         ]
         if above.index not in before or not all(map(self._is_condition, before)):
             return ()
@@ -136,8 +136,8 @@ class _Search:
         inside, loop = self.flow.loop_of.get(block.index), self.flow.loop_of.get(above.index)
         if inside != loop and (not self._is_header(block) or len(before) > 1):
             return ()
-        before.sort(key=lambda each: each != above.index)
-        return tuple(self.flow.blocks[each].end - 1 for each in before)
+        before.sort(key=lambda predecessor: predecessor != above.index)
+        return tuple(self.flow.blocks[predecessor].end - 1 for predecessor in before)
 
     def _is_header(self, block: BasicBlock) -> bool:
         loop = self.flow.loop_of.get(block.index)
@@ -174,14 +174,14 @@ class _Search:
 
     def _is_condition(self, block: int) -> bool:
         """Whether a block ends in a branch that goes two ways, both in its loop."""
-        found = self.flow.blocks[block]
-        each = self.program.code[found.end - 1]
+        basic_block = self.flow.blocks[block]
+        instruction = self.program.code[basic_block.end - 1]
         loop = self.flow.loop_of.get(block)
-        inside = self.flow.loops[loop].blocks if loop is not None else frozenset(found.successors)
-        if each.role is not Role.BRANCH or not inside.issuperset(found.successors):
+        inside = self.flow.loops[loop].blocks if loop is not None else frozenset(basic_block.successors)
+        if instruction.role is not Role.BRANCH or not inside.issuperset(basic_block.successors):
             return False
-        is_end = each.opcode in _ENDS
-        return each.guard is not None and loop is None if is_end else each.opcode in _BRANCHES
+        is_end = instruction.opcode in _ENDS
+        return instruction.guard is not None and loop is None if is_end else instruction.opcode in _BRANCHES
 
     def _is_no_choice(self, above: BasicBlock, block: BasicBlock) -> bool:
         """Whether the way that no thread went ends the kernel, as in a part of `a || b`, or calls a
@@ -231,6 +231,6 @@ class _Search:
                 block,
                 (),
                 tuple(own),
-                sum(self.program.counts[each] for each in own),
+                sum(self.program.counts[position] for position in own),
                 self.flow.loop_of.get(block),
             )

@@ -79,9 +79,9 @@ class Tables:
 
     def union(self, groups: Iterable[Group]) -> Group:
         names = {name for group in groups for name in group}
-        found = tuple(sorted(names, key=self.order.__getitem__))
-        self.spend(self.size(found))
-        return found
+        group = tuple(sorted(names, key=self.order.__getitem__))
+        self.spend(self.size(group))
+        return group
 
     def spread(self, table: list[_Entry], group: Group, over: Group) -> list[_Entry]:
         """The table of a group, over a larger group."""
@@ -95,48 +95,48 @@ class Tables:
                 steps[name] = step
                 step *= self.extents[name]
             sides = [[at * steps.get(n, 0) for at in range(self.extents[n])] for n in over]
-            self._maps[group, over] = [sum(each) for each in product(*sides)]
+            self._maps[group, over] = [sum(offsets) for offsets in product(*sides)]
         return [table[at] for at in self._maps[group, over]]
 
     def table(self, part: Part, over: Group) -> list[int]:
         """All tables of a sum as one."""
-        found = [self.spread(table, group, over) for group, table in part.items()]
-        if len(found) == 1:
-            return found[0]
-        if not found:
+        tables = [self.spread(table, group, over) for group, table in part.items()]
+        if len(tables) == 1:
+            return tables[0]
+        if not tables:
             return [0] * self.size(over)
-        self.spend(len(found[0]))
-        return _merged(operator.add, found)
+        self.spend(len(tables[0]))
+        return _merged(operator.add, tables)
 
     # --- numbers
 
     def _added(self, one: Part, other: Part) -> Part:
         if not one or not other:
             return one or other
-        found = dict(one)
+        total = dict(one)
         for group, table in other.items():
-            met = [each for each in found if each == group or {*each} & {*group}]
+            met = [present for present in total if present == group or {*present} & {*group}]
             size = self.size({*group}.union(*met))
             if size > _LARGEST:
-                met = [group] if group in found else []
+                met = [group] if group in total else []
             if met:
                 whole = self.union([group, *met])
-                parts = [*((each, found.pop(each)) for each in met), (group, table)]
-                tables = [self.spread(each, own, whole) for own, each in parts]
-                found[whole] = _merged(operator.add, tables)
+                parts = [*((present, total.pop(present)) for present in met), (group, table)]
+                tables = [self.spread(table, own, whole) for own, table in parts]
+                total[whole] = _merged(operator.add, tables)
             else:
-                found[group] = table
-        return {group: table for group, table in found.items() if any(table)}
+                total[group] = table
+        return {group: table for group, table in total.items() if any(table)}
 
     def add(self, one: Number | None, other: Number | None) -> Number | None:
         """None if one of them is not known."""
         return None if one is None or other is None else self.sum(one, other)
 
     def sum(self, one: Number, other: Number) -> Number:
-        found = dict(one)
+        total = dict(one)
         for factor, part in other.items():
-            found[factor] = self._added(found.get(factor, {}), part)
-        return {factor: part for factor, part in found.items() if part}
+            total[factor] = self._added(total.get(factor, {}), part)
+        return {factor: part for factor, part in total.items() if part}
 
     def scale(self, number: Number | None, by: int) -> Number | None:
         return None if number is None else self.scaled(number, by)
@@ -147,7 +147,7 @@ class Tables:
         for part in number.values():
             self.spend(sum(map(len, part.values())))
         return {
-            factor: {group: [by * each for each in table] for group, table in part.items()}
+            factor: {group: [by * entry for entry in table] for group, table in part.items()}
             for factor, part in number.items()
         }
 
@@ -170,13 +170,13 @@ class Tables:
 
     def apply(self, function: Callable[..., int], *numbers: Number | None) -> Number | None:
         """A function of numbers; None if one of them is not known."""
-        if any(each is None or set(each) - {()} for each in numbers):
+        if any(number is None or set(number) - {()} for number in numbers):
             return None
-        parts = [each.get((), {}) for each in numbers if each is not None]
+        parts = [number.get((), {}) for number in numbers if number is not None]
         whole = self.union(group for part in parts for group in part)
-        found = list(map(function, *(self.table(part, whole) for part in parts)))
-        self.left -= _CALL * len(found)
-        return {(): {whole: found}} if any(found) else {}
+        results = list(map(function, *(self.table(part, whole) for part in parts)))
+        self.left -= _CALL * len(results)
+        return {(): {whole: results}} if any(results) else {}
 
     # --- conditions
 
@@ -201,14 +201,14 @@ class Tables:
         return self._joined[key][2]
 
     def _both(self, one: Condition, other: Condition) -> Condition:
-        found = dict(one.tables)
+        tables = dict(one.tables)
         for group, table in other.tables.items():
-            met = [each for each in found if {*each} & {*group}]
+            met = [present for present in tables if {*present} & {*group}]
             whole = self.union([group, *met])
-            parts = [*((each, found.pop(each)) for each in met), (group, table)]
-            flags = [self.spread(each, own, whole) for own, each in parts]
-            found[whole] = _merged(operator.and_, flags)
-        return _simple(found)
+            parts = [*((present, tables.pop(present)) for present in met), (group, table)]
+            flags = [self.spread(table, own, whole) for own, table in parts]
+            tables[whole] = _merged(operator.and_, flags)
+        return _simple(tables)
 
     def _whole(self, one: Condition) -> Condition:
         """A condition as one table."""
@@ -216,13 +216,13 @@ class Tables:
             return one
         whole = self.union(one.tables)
         tables = [self.spread(table, group, whole) for group, table in one.tables.items()]
-        return Condition({whole: [not each for each in _merged(operator.and_, tables)]})
+        return Condition({whole: [not flag for flag in _merged(operator.and_, tables)]})
 
     def opposite(self, one: Condition | None) -> Condition | None:
         if one is None:
             return None
         if len(one.tables) == 1 and not one.is_opposite:
-            return _simple({g: [not each for each in table] for g, table in one.tables.items()})
+            return _simple({g: [not flag for flag in table] for g, table in one.tables.items()})
         return Condition(one.tables, not one.is_opposite)
 
     def either(self, one: Condition | None, other: Condition | None) -> Condition | None:
@@ -245,7 +245,7 @@ class Tables:
         if one is None or yes is None or no is None:
             return yes if yes == no else None
         difference = self.sum(yes, self.scaled(no, -1))
-        found = no
+        chosen = no
         for factor, part in difference.items():
             whole = self.union([*one.tables, *part])
             flags = [self.spread(table, group, whole) for group, table in one.tables.items()]
@@ -254,8 +254,8 @@ class Tables:
             gated = [
                 v if flag != one.is_opposite else 0 for v, flag in zip(values, which, strict=True)
             ]
-            found = self.sum(found, {factor: {whole: gated}})
-        return found
+            chosen = self.sum(chosen, {factor: {whole: gated}})
+        return chosen
 
     def count(self, one: Condition) -> int:
         """Threads that meet a condition."""
@@ -286,25 +286,25 @@ class Tables:
         waiting, steps = [{*group} for group in (*number, *where.tables)], [[0]]
         while waiting:  # sets of indices that do not depend on each other
             names = waiting.pop()
-            met = [each for each in waiting if each & names]
+            met = [other for other in waiting if other & names]
             if met:
-                waiting = [names.union(*met), *(each for each in waiting if not each & names)]
+                waiting = [names.union(*met), *(other for other in waiting if not other & names)]
             elif self.size(names) > _LARGEST:
                 return self._rows_of_each(names, number, where, width)
             elif names:
                 steps.append(sorted(self._values(names, number, where)))
-        steps = [each for each in steps if each != [0]] or [[0]]
-        *inner, outer = sorted(steps, key=lambda each: each[-1] - each[0])
-        found = [(0, width)]
+        steps = [values for values in steps if values != [0]] or [[0]]
+        *inner, outer = sorted(steps, key=lambda values: values[-1] - values[0])
+        spans = [(0, width)]
         for values in inner:
-            self.spend(len(values) * len(found))
-            found = joined((low + at, high + at) for at in values for low, high in found)
+            self.spend(len(values) * len(spans))
+            spans = joined((low + at, high + at) for at in values for low, high in spans)
         self.spend(len(outer))
-        if len(found) == 1:  # perhaps there are no gaps between rows
-            whole = joined((found[0][0] + at, found[0][1] + at) for at in outer)
+        if len(spans) == 1:  # perhaps there are no gaps between rows
+            whole = joined((spans[0][0] + at, spans[0][1] + at) for at in outer)
             if len(whole) == 1:
                 return {(0,): whole}
-        return {tuple(outer): found}
+        return {tuple(outer): spans}
 
     def _values(self, names: Collection[str], number: Part, where: Condition) -> set[int]:
         """The values of a part of a sum that does not depend on the others."""
@@ -335,8 +335,8 @@ class Tables:
             whole = self.spread(table, group, (*shared, *rest))
             return rest, [whole[at * size : (at + 1) * size] for at in range(count)]
 
-        numbers = [cut(*each) for each in number.items()]
-        conditions = [cut(*each) for each in where.tables.items()]
+        numbers = [cut(*item) for item in number.items()]
+        conditions = [cut(*item) for item in where.tables.items()]
         result: dict[Rows, Spans] = {}
         for at in range(count):
             flags: Condition | None = ALWAYS
@@ -371,25 +371,25 @@ def joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     ordered = sorted(spans)
     if not ordered:
         return []
-    found: list[tuple[int, int]] = []
+    runs: list[tuple[int, int]] = []
     low, high = ordered[0]
     for start, end in ordered:
         if start > high:
-            found.append((low, high))
+            runs.append((low, high))
             low, high = start, end
         elif end > high:
             high = end
-    found.append((low, high))
-    return found
+    runs.append((low, high))
+    return runs
 
 
-def bytes_of(found: Mapping[Rows, Spans]) -> int:
+def bytes_of(by_rows: Mapping[Rows, Spans]) -> int:
     """Bytes of rows, each counted once."""
     every: Spans = []
-    for rows, spans in found.items():
+    for rows, spans in by_rows.items():
         row = joined(spans)
         size = row[-1][1] - row[0][0]
-        if len(found) == 1 and all(b - a >= size for a, b in pairwise(rows)):
+        if len(by_rows) == 1 and all(b - a >= size for a, b in pairwise(rows)):
             return len(rows) * sum(b - a for a, b in row)
         if len(rows) * len(row) > 4 * _LARGEST:
             raise TooLargeError

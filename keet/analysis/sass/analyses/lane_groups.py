@@ -52,17 +52,17 @@ def lane_groups(
     if shape.block is None:
         return {}
     known = _Groups(program, shape)
-    found: dict[int, float] = {}
+    shares: dict[int, float] = {}
     for position in program.ran:
-        each, read = program.code[position], program.values.read[position]
-        if each.role is Role.INTEGER and purposes[position] in _OF_RESULTS:
+        instruction, read = program.code[position], program.values.read[position]
+        if instruction.role is Role.INTEGER and purposes[position] in _OF_RESULTS:
             # A guard only chooses what each lane needs of it.
             block = program.flow.block_of[position]
-            seen = (known.seen(read[name], block).shared for name in each.reads)
+            seen = (known.seen(read[name], block).shared for name in instruction.reads)
             shared = min(seen, default=_WARP)
             if 0 < shared < _WARP:
-                found[position] = 1 - 1 / 2**shared
-    return found
+                shares[position] = 1 - 1 / 2**shared
+    return shares
 
 
 def same_in_warp(
@@ -73,9 +73,9 @@ def same_in_warp(
         return frozenset()
     known, written = _Groups(program, shape), program.values.written
     return frozenset(
-        each
-        for each in positions
-        if written[each] and all(known.of(one).shared == _WARP for one in written[each].values())
+        position
+        for position in positions
+        if written[position] and all(known.of(one).shared == _WARP for one in written[position].values())
     )
 
 
@@ -90,7 +90,7 @@ class _Groups:
         """By value; at first, values have no differences that were not found."""
         for _ in range(_ROUNDS):
             before = dict(self.known)
-            self.together = {each: self._decided(self.leaving[each]) for each in self.leaving}
+            self.together = {loop: self._decided(self.leaving[loop]) for loop in self.leaving}
             for value in program.values.all:
                 self.known[value.index] = self._of(value)
             if before == self.known:
@@ -103,11 +103,11 @@ class _Groups:
     def seen(self, value: int, block: int) -> _Lanes:
         """A value as an instruction of the block reads it: that of the last iteration of the loops
         that it is behind."""
-        found, made = self.of(value), self.program.values.all[value].block
+        lanes, made = self.of(value), self.program.values.all[value].block
         for loop in self.program.flow.loops_around(made):
             if block not in loop.blocks:
-                found = _within(found, self.together.get(loop.index, _WARP))
-        return found
+                lanes = _within(lanes, self.together.get(loop.index, _WARP))
+        return lanes
 
     def _decided(self, branches: Sequence[int]) -> int:
         """Power of two of the neighbouring lanes that take these branches together."""
@@ -126,41 +126,41 @@ class _Groups:
             return self._defined(value.position)
         if value.kind is Kind.GUARDED and value.guard is not None:
             inputs = (*value.inputs, value.guard[0])
-            return _Lanes(min(self.seen(each, value.block).shared for each in inputs), 0)
+            return _Lanes(min(self.seen(source, value.block).shared for source in inputs), 0)
         loop = self.loops.get(value.block)
         return self._at_head(value, loop) if value.kind is Kind.JOIN and loop else _OWN
 
     def _at_head(self, value: SsaValue, loop: Loop) -> _Lanes:
         """A value at the start of each iteration."""
         values = self.program.values.all
-        again = {each for each in value.inputs if values[each].block in loop.blocks}
+        again = {source for source in value.inputs if values[source].block in loop.blocks}
         if len({*value.inputs} - again) > 1:
             return _OWN
-        found = reduce(_meet, (self.seen(each, value.block) for each in value.inputs), _NOTHING)
+        lanes = reduce(_meet, (self.seen(source, value.block) for source in value.inputs), _NOTHING)
         # Of several ends of an iteration, each lane has come to one.
-        return found if len(again) < 2 else _within(found, self.together[loop.index])
+        return lanes if len(again) < 2 else _within(lanes, self.together[loop.index])
 
     def _defined(self, position: int) -> _Lanes:  # noqa: PLR0911 - one per kind of opcode
-        each = self.program.code[position]
-        if each.role is Role.SPECIAL:
-            return self._special(each)
-        if not is_pure(each):
+        instruction = self.program.code[position]
+        if instruction.role is Role.SPECIAL:
+            return self._special(instruction)
+        if not is_pure(instruction):
             return _OWN
-        sources = [self._source(position, one) for one in each.sources]
-        if each.base == "SHF" and each.has("R"):
-            return _shifted_right(each, sources)
-        amount = each.sources[3] if len(sources) > 3 else None
-        if each.base == "LEA" and each.has("HI") and amount and amount.kind == "immediate":
+        sources = [self._source(position, one) for one in instruction.sources]
+        if instruction.base == "SHF" and instruction.has("R"):
+            return _shifted_right(instruction, sources)
+        amount = instruction.sources[3] if len(sources) > 3 else None
+        if instruction.base == "LEA" and instruction.has("HI") and amount and amount.kind == "immediate":
             return _sum([_over(sources[0], _ZERO - amount.value), sources[1]])
-        if each.base == "LOP3":
-            return self._masked(each, sources)
-        if is_move(each) or each.role is Role.CONSTANT:
+        if instruction.base == "LOP3":
+            return self._masked(instruction, sources)
+        if is_move(instruction) or instruction.role is Role.CONSTANT:
             return next((one for one in sources if one != _NOTHING), _NOTHING)
-        if each.opcode in ("IADD3", "VIADD", "IADD", "UIADD3") and not each.has("X"):
+        if instruction.opcode in ("IADD3", "VIADD", "IADD", "UIADD3") and not instruction.has("X"):
             return _sum(sources)
-        if each.base == "IMAD" and not each.has("X", "HI", "WIDE"):
+        if instruction.base == "IMAD" and not instruction.has("X", "HI", "WIDE"):
             first, second, third = (*sources, _NOTHING, _NOTHING)[:3]
-            return _sum([_product(first, second, each), third])
+            return _sum([_product(first, second, instruction), third])
         return _Lanes(min([one.shared for one in sources], default=_WARP), 0)
 
     def _source(self, position: int, one: Operand) -> _Lanes:
@@ -174,15 +174,15 @@ class _Groups:
                 return _NOTHING
             value = self.program.values.read[position].get(one.name)
             block = self.program.flow.block_of[position]
-            found = _OWN if value is None else self.seen(value, block)
-            is_other = found.is_index and (one.negated or one.inverted)
+            lanes = _OWN if value is None else self.seen(value, block)
+            is_other = lanes.is_index and (one.negated or one.inverted)
             if one.kind == "constant":  # a table: the register is its index
-                return _Lanes(found.shared, 0)
-            return _OWN if is_other else found
+                return _Lanes(lanes.shared, 0)
+            return _OWN if is_other else lanes
         return _ALL
 
-    def _special(self, each: Instruction) -> _Lanes:
-        name = each.sources[-1].name if each.sources else ""
+    def _special(self, instruction: Instruction) -> _Lanes:
+        name = instruction.sources[-1].name if instruction.sources else ""
         x, y, _ = self.shape.block or (1, 1, 1)
         if name == "SR_LANEID":
             return _Lanes(0, _ZERO, is_index=True)
@@ -192,17 +192,17 @@ class _Groups:
             return _Lanes(min(_WARP, _trailing(x if name.endswith("Y") else x * y)), 0)
         return _ALL if name.startswith(("SR_CTAID", "SR_Cga", "SR_NCTAID", "SR_NTID")) else _OWN
 
-    def _masked(self, each: Instruction, sources: list[_Lanes]) -> _Lanes:
-        masks = [one.value for one in each.sources[:3] if one.kind == "immediate"]
-        is_and = any(one.kind == "immediate" and one.value == 0xC0 for one in each.sources[3:4])
+    def _masked(self, instruction: Instruction, sources: list[_Lanes]) -> _Lanes:
+        masks = [one.value for one in instruction.sources[:3] if one.kind == "immediate"]
+        is_and = any(one.kind == "immediate" and one.value == 0xC0 for one in instruction.sources[3:4])
         if is_and and len(masks) == 1:
-            found = next((one for one in sources[:3] if one.is_index), None)
-            if found is not None:
+            index = next((one for one in sources[:3] if one.is_index), None)
+            if index is not None:
                 bits = _trailing(masks[0] & 0xFFFFFFFF)
                 ones = _trailing((masks[0] + 1) & 0xFFFFFFFF)
                 if bits:
-                    return _Lanes(min(found.aligned, bits, _WARP), bits)
-                return found._replace(aligned=min(found.aligned, ones)) if ones else _OWN
+                    return _Lanes(min(index.aligned, bits, _WARP), bits)
+                return index._replace(aligned=min(index.aligned, ones)) if ones else _OWN
         return _Lanes(min(one.shared for one in sources[:3]), 0)
 
 
@@ -215,14 +215,14 @@ def _leaving(program: SassProgram, loop: Loop) -> list[int]:
     """Positions of the branches that decide in which iteration a lane leaves a loop: those out of
     it, if every iteration comes to all of them; else all."""
     flow = program.flow
-    branching = {each for each in loop.blocks if len(flow.blocks[each].successors) > 1}
-    exits = [each for each in flow.leaving(loop) if flow.block_of[each] in branching]
+    branching = {block for block in loop.blocks if len(flow.blocks[block].successors) > 1}
+    exits = [position for position in flow.leaving(loop) if flow.block_of[position] in branching]
     passed, block = set[int](), loop.latches[0]
     while block in loop.blocks:
         passed.add(block)
         block = flow.dominators.get(block, -1)
-    is_simple = len(loop.latches) == 1 and passed.issuperset(flow.block_of[each] for each in exits)
-    return exits if is_simple else [flow.blocks[each].end - 1 for each in branching]
+    is_simple = len(loop.latches) == 1 and passed.issuperset(flow.block_of[position] for position in exits)
+    return exits if is_simple else [flow.blocks[block].end - 1 for block in branching]
 
 
 def _within(one: _Lanes, shared: int) -> _Lanes:
@@ -251,8 +251,8 @@ def _sum(sources: list[_Lanes]) -> _Lanes:
     return _Lanes(0, aligned if is_index else 0, is_index)
 
 
-def _product(first: _Lanes, second: _Lanes, each: Instruction) -> _Lanes:
-    for one, source in ((first, each.sources[1]), (second, each.sources[0])):
+def _product(first: _Lanes, second: _Lanes, instruction: Instruction) -> _Lanes:
+    for one, source in ((first, instruction.sources[1]), (second, instruction.sources[0])):
         if one.is_index and source.kind == "immediate" and source.value == 1:
             return one
     if _NOTHING in (first, second):
@@ -260,11 +260,11 @@ def _product(first: _Lanes, second: _Lanes, each: Instruction) -> _Lanes:
     return _Lanes(min(first.shared, second.shared), min(_ZERO, first.aligned + second.aligned))
 
 
-def _shifted_right(each: Instruction, sources: list[_Lanes]) -> _Lanes:
+def _shifted_right(instruction: Instruction, sources: list[_Lanes]) -> _Lanes:
     """`SHF.R.S32.HI R17, RZ, 0x1f, R4`: the third source is shifted."""
     low, _, high = (*sources, _NOTHING, _NOTHING)[:3]
-    amount = each.sources[1]
-    if low != _NOTHING or not each.has("HI") or amount.kind != "immediate":
+    amount = instruction.sources[1]
+    if low != _NOTHING or not instruction.has("HI") or amount.kind != "immediate":
         return _Lanes(min(one.shared for one in sources), 0)
     return _over(high, amount.value)
 

@@ -95,10 +95,10 @@ FAR = GLOBAL_LOADS | RETURNING_ATOMICS | TEXTURES | {"LDL", "SULD"}
 
 
 def latency(program: SassProgram, position: int) -> int:
-    each = program.code[position]
-    if each.opcode in BY_PIPE["FP64"]:
+    instruction = program.code[position]
+    if instruction.opcode in BY_PIPE["FP64"]:
         return 8
-    return _BY_OPCODE.get(each.opcode) or CYCLES.get(each.role, 4)
+    return _BY_OPCODE.get(instruction.opcode) or CYCLES.get(instruction.role, 4)
 
 
 def loop_chains(program: SassProgram) -> list[LoopChains]:
@@ -108,12 +108,12 @@ def loop_chains(program: SassProgram) -> list[LoopChains]:
     for value in program.values.all:
         if value.kind is Kind.JOIN and value.inputs:
             heads.setdefault(value.block, []).append(len(program.code) + value.index)
-    found = [
+    chains_of_loops = [
         _chains(program, loop, total, heads.get(loop.header, []))
         for loop in program.flow.loops
         if loop.trips is None or loop.trips > 1
     ]
-    return sorted(found, key=lambda each: (-each.share, each.loop))
+    return sorted(chains_of_loops, key=lambda chains: (-chains.share, chains.loop))
 
 
 def _own_positions(program: SassProgram, loop: Loop) -> list[int]:
@@ -129,8 +129,8 @@ def _chains(program: SassProgram, loop: Loop, total: int, heads: list[int]) -> L
         loop.index,
         loop.trips,
         len(own),
-        sum(program.code[each].opcode in FAR for each in own),
-        sum(program.counts[each] for each in own) / total,
+        sum(program.code[position].opcode in FAR for position in own),
+        sum(program.counts[position] for position in own) / total,
         recurrence,
         depth,
         chain,
@@ -142,11 +142,11 @@ def _chains(program: SassProgram, loop: Loop, total: int, heads: list[int]) -> L
 
 def _ran(program: SassProgram, loop: Loop) -> list[Instruction]:
     """Inner loops included."""
-    return [program.code[each] for each in program.ran_in(loop.blocks)]
+    return [program.code[position] for position in program.ran_in(loop.blocks)]
 
 
 def _is_through_shared(program: SassProgram, loop: Loop) -> bool:
-    opcodes = {each.opcode for each in _ran(program, loop)}
+    opcodes = {instruction.opcode for instruction in _ran(program, loop)}
     return bool(opcodes & SHARED_LOADS) and bool(opcodes & (SHARED - SHARED_LOADS))
 
 
@@ -157,8 +157,8 @@ def _exchanges(program: SassProgram, loop: Loop) -> bool:
     """Whether the threads of a block pass on their results in shared memory from one iteration to
     the next, behind a barrier: the loop loads no new data."""
     ran = _ran(program, loop)
-    is_new = any(each.opcode in _FROM_AFAR for each in ran)
-    meets = any(each.is_barrier for each in ran)
+    is_new = any(instruction.opcode in _FROM_AFAR for instruction in ran)
+    meets = any(instruction.is_barrier for instruction in ran)
     return _is_through_shared(program, loop) and meets and not is_new
 
 
@@ -170,9 +170,9 @@ def _is_serial(program: SassProgram, loop: Loop, recurrence: Chain) -> bool:
     it can be combined. A state that is multiplied by itself or by a result of it can't."""
     if recurrence.loads:
         return True
-    if any(each.opcode in FAR for each in _ran(program, loop)):
+    if any(instruction.opcode in FAR for instruction in _ran(program, loop)):
         return False
-    chain = [program.code[each] for each in recurrence.positions]
+    chain = [program.code[position] for position in recurrence.positions]
     return any(
         this.opcode in _PRODUCTS
         or (this.opcode in _SUMS_OF_PRODUCTS and _is_multiplied(before, this))
@@ -200,8 +200,8 @@ class _Graph:
         self.known: dict[int, list[int]] = {}
 
     def node(self, value: int) -> int:
-        found = self.program.values.all[value]
-        return found.position if found.kind is Kind.DEFINITION else self.base + value
+        definition = self.program.values.all[value]
+        return definition.position if definition.kind is Kind.DEFINITION else self.base + value
 
     def is_inside(self, node: int) -> bool:
         block = (
@@ -215,19 +215,19 @@ class _Graph:
         """Whether a node passes a value from one iteration to the next."""
         if node < self.base:
             return False
-        found = self.program.values.all[node - self.base]
-        return found.kind is Kind.JOIN and found.block == self.loop.header
+        value = self.program.values.all[node - self.base]
+        return value.kind is Kind.JOIN and value.block == self.loop.header
 
     def inputs(self, node: int) -> list[int]:
         """Nodes inside the loop that a node needs."""
-        found = self.known.get(node)
-        if found is None:
+        inside = self.known.get(node)
+        if inside is None:
             values = self.program.values
             read = values.read[node].values() if node < self.base else ()
             inputs = read if node < self.base else values.all[node - self.base].inputs
-            nodes = dict.fromkeys(self.node(each) for each in inputs)
-            found = self.known[node] = [each for each in nodes if self.is_inside(each)]
-        return found
+            nodes = dict.fromkeys(self.node(value) for value in inputs)
+            inside = self.known[node] = [needed for needed in nodes if self.is_inside(needed)]
+        return inside
 
 
 Best = tuple[int, int, int]
@@ -261,7 +261,7 @@ def _longest(
             active.add(node)
             stack.append((node, True))
             inputs = graph.inputs(node)
-            stack += [(each, False) for each in inputs if within is None or each in within]
+            stack += [(source, False) for source in inputs if within is None or source in within]
     return best
 
 
@@ -276,23 +276,23 @@ def _extended(
     if node < graph.base:
         cycles = latency(program, node)
         loads = int(program.code[node].opcode in FAR)
-    found: Best | None = (cycles, loads, -1) if starts is None else None
-    for each in graph.inputs(node):
-        before = best.get(each)
+    longest: Best | None = (cycles, loads, -1) if starts is None else None
+    for source in graph.inputs(node):
+        before = best.get(source)
         if before is not None:
-            candidate = (before[0] + cycles, before[1] + loads, each)
-            if found is None or candidate[:2] > found[:2]:
-                found = candidate
-    return found
+            candidate = (before[0] + cycles, before[1] + loads, source)
+            if longest is None or candidate[:2] > longest[:2]:
+                longest = candidate
+    return longest
 
 
 def _path(graph: _Graph, node: int, best: Mapping[int, Best | None]) -> list[int]:
     positions: list[int] = []
     current = node
-    while current != -1 and (found := best.get(current)):
+    while current != -1 and (step := best.get(current)):
         if current < graph.base:
             positions.append(current)
-        current = found[2]
+        current = step[2]
     return positions[::-1]
 
 
@@ -306,13 +306,13 @@ def _recurrence(program: SassProgram, loop: Loop, joins: list[int]) -> Chain | N
     best: Chain | None = None
     for cycle in _cycles(graph, joins):
         heads = [node for node in cycle if graph.is_head(node)]
-        ends = [each for head in heads for each in graph.inputs(head) if each in cycle]
-        found = _longest(program, graph, ends, set(heads), cycle)
+        ends = [end for head in heads for end in graph.inputs(head) if end in cycle]
+        longest = _longest(program, graph, ends, set(heads), cycle)
         for end in ends:
-            reached = found.get(end)
+            reached = longest.get(end)
             if reached is None or not reached[0]:
                 continue
-            chain = Chain(tuple(_path(graph, end, found)), reached[0], reached[1])
+            chain = Chain(tuple(_path(graph, end, longest)), reached[0], reached[1])
             if _matters(program, chain) and (best is None or chain.cycles > best.cycles):
                 best = chain
     return best
@@ -324,7 +324,7 @@ def _cycles(graph: _Graph, joins: list[int]) -> list[set[int]]:
     low: dict[int, int] = {}
     stack: list[int] = []
     on_stack: set[int] = set()
-    found: list[set[int]] = []
+    components: list[set[int]] = []
     for root in joins:
         if root in number:
             continue
@@ -334,7 +334,7 @@ def _cycles(graph: _Graph, joins: list[int]) -> list[set[int]]:
         on_stack.add(root)
         while work:
             node, inputs = work[-1]
-            following = next((each for each in inputs if each not in number), None)
+            following = next((source for source in inputs if source not in number), None)
             if following is not None:
                 number[following] = low[following] = len(number)
                 stack.append(following)
@@ -342,8 +342,8 @@ def _cycles(graph: _Graph, joins: list[int]) -> list[set[int]]:
                 work.append((following, iter(graph.inputs(following))))
                 continue
             work.pop()
-            reached = [number[each] for each in graph.inputs(node) if each in on_stack]
-            below = [low[each] for each in graph.inputs(node) if each in on_stack]
+            reached = [number[source] for source in graph.inputs(node) if source in on_stack]
+            below = [low[source] for source in graph.inputs(node) if source in on_stack]
             low[node] = min([low[node], *reached, *below])
             if low[node] == number[node]:
                 part: set[int] = set()
@@ -352,15 +352,15 @@ def _cycles(graph: _Graph, joins: list[int]) -> list[set[int]]:
                     on_stack.discard(last)
                     part.add(last)
                 if len(part) > 1:
-                    found.append(part)
-    return found
+                    components.append(part)
+    return components
 
 
 _COUNTING = 3
 
 
 def _matters(program: SassProgram, chain: Chain) -> bool:
-    roles = {program.code[each].role for each in chain.positions}
+    roles = {program.code[position].role for position in chain.positions}
     if roles <= {Role.INTEGER, Role.MOVE, Role.PREDICATE}:
         return chain.length > _COUNTING
     return True
@@ -368,15 +368,15 @@ def _matters(program: SassProgram, chain: Chain) -> bool:
 
 def _load_depth(program: SassProgram, loop: Loop) -> tuple[int, tuple[int, ...]]:
     graph = _Graph(program, loop)
-    loads = [each for each in _own_positions(program, loop) if program.code[each].opcode in FAR]
+    loads = [position for position in _own_positions(program, loop) if program.code[position].opcode in FAR]
     best = _longest(program, graph, loads, None)
-    deepest = max(loads, key=lambda each: (_loads(best, each), -each), default=None)
+    deepest = max(loads, key=lambda load: (_loads(best, load), -load), default=None)
     if deepest is None:
         return 0, ()
-    path = [each for each in _path(graph, deepest, best) if program.code[each].opcode in FAR]
+    path = [position for position in _path(graph, deepest, best) if program.code[position].opcode in FAR]
     return _loads(best, deepest), tuple(path)
 
 
 def _loads(best: Mapping[int, Best | None], node: int) -> int:
-    found = best.get(node)
-    return found[1] if found else 0
+    longest = best.get(node)
+    return longest[1] if longest else 0

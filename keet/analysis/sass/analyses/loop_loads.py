@@ -57,16 +57,16 @@ LEAST_TIMES = 1.5
 
 
 def repeated_loads(
-    program: SassProgram, found: Sequence[Access], evaluation: Evaluation
+    program: SassProgram, accesses: Sequence[Access], evaluation: Evaluation
 ) -> list[RepeatedLoad]:
     """In the order of the code."""
-    fixed = never_written(program, found)
+    fixed = never_written(program, accesses)
     repetition = _Repetition(program, fixed, evaluation)
     repeated = []
     for access in fixed:
         loops, times = repetition.of(access.position)
         if loops:
-            repeated.append(RepeatedLoad(access, tuple(each.index for each in loops), times))
+            repeated.append(RepeatedLoad(access, tuple(loop.index for loop in loops), times))
     return repeated
 
 
@@ -78,10 +78,10 @@ class _Repetition:
     ) -> None:
         """`fixed`: loads from memory that stays the same."""
         self.program, self.evaluation = program, evaluation
-        self.fixed = {each.position for each in fixed}
+        self.fixed = {load.position for load in fixed}
         self.known: dict[int, Steadiness] = {}
         # The text does not show where control goes from an indirect jump.
-        self.is_known = not any(program.code[each].opcode in _JUMPS for each in program.ran)
+        self.is_known = not any(program.code[position].opcode in _JUMPS for position in program.ran)
 
     def of(self, position: int, *, only_address: bool = False) -> tuple[list[Loop], float]:
         """The loops that repeat it, the outermost first, and how often a thread accesses each of
@@ -120,17 +120,17 @@ class RepeatedStore(NamedTuple):
 
 
 def repeated_stores(
-    program: SassProgram, found: Sequence[Access], evaluation: Evaluation
+    program: SassProgram, accesses: Sequence[Access], evaluation: Evaluation
 ) -> list[RepeatedStore]:
     """In the order of the code. Left out where the loop loads from the array at other addresses:
     other threads may need each of the values."""
-    repetition = _Repetition(program, never_written(program, found), evaluation)
+    repetition = _Repetition(program, never_written(program, accesses), evaluation)
     repeated = []
-    for access in found:
+    for access in accesses:
         if access.kind != "store" or program.code[access.position].has(*_SEEN_BY_OTHERS):
             continue
         loops, times = repetition.of(access.position, only_address=True)
-        loads = _read_back(program, found, access, loops[0]) if loops else None
+        loads = _read_back(program, accesses, access, loops[0]) if loops else None
         if loads is not None:
             repeated.append(RepeatedStore(access, loops[0].index, times, loads))
     return repeated
@@ -140,12 +140,12 @@ _SEEN_BY_OTHERS = ("STRONG", "VOLATILE", "MMIO")
 
 
 def _read_back(
-    program: SassProgram, found: Sequence[Access], store: Access, loop: Loop
+    program: SassProgram, accesses: Sequence[Access], store: Access, loop: Loop
 ) -> tuple[int, ...] | None:
     """Loads of the loop from the address that the store writes; None if others may read it."""
     form, written = (form_of(store.offset), store.width), _pointers(store)
     own = []
-    for access in found:
+    for access in accesses:
         inside = program.flow.block_of[access.position] in loop.blocks
         if access is store or not inside or access.kind == "store":
             continue
@@ -160,21 +160,21 @@ def _read_back(
 
 def unchanged(
     program: SassProgram,
-    found: Sequence[Access],
+    accesses: Sequence[Access],
     evaluation: Evaluation,
     loop: int,
     positions: Sequence[int],
 ) -> list[int]:
     """Those of the instructions in a loop whose results certainly are the same in every
     iteration."""
-    if any(program.code[each].opcode in _JUMPS for each in program.ran):
+    if any(program.code[position].opcode in _JUMPS for position in program.ran):
         return []
-    fixed = {each.position for each in never_written(program, found)}
+    fixed = {load.position for load in never_written(program, accesses)}
     steady = Steadiness(program, program.flow.loops[loop], fixed, evaluation)
     return [
-        each
-        for each in positions
-        if steady.changing.isdisjoint(program.values.written[each].values())
+        position
+        for position in positions
+        if steady.changing.isdisjoint(program.values.written[position].values())
     ]
 
 
@@ -209,11 +209,11 @@ def repeated_arrays(
     for load in loads:
         if load.access.requested_bytes:
             groups.setdefault((load.access.pointer, load.loops[0]), []).append(load)
-    found = [
+    arrays = [
         _array(program, pointer, loop, own, shape, sectors)
         for (pointer, loop), own in groups.items()
     ]
-    return sorted(found, key=lambda each: (-each.repeated_bytes, each.pointer, each.loop))
+    return sorted(arrays, key=lambda array: (-array.repeated_bytes, array.pointer, array.loop))
 
 
 def _array(  # noqa: PLR0913, PLR0917 - what it is made of
@@ -224,16 +224,16 @@ def _array(  # noqa: PLR0913, PLR0917 - what it is made of
     shape: LaunchShape,
     sectors: Mapping[int, int] | None,
 ) -> RepeatedArray:
-    requested = sum(float(each.access.requested_bytes or 0) for each in own)
+    requested = sum(float(load.access.requested_bytes or 0) for load in own)
     # Two loads from the same addresses, such as two copies of the body, need one of them.
     first: dict[object, RepeatedLoad] = {}
-    for each in own:
-        form = (*form_of(each.access.offset), each.access.width)
+    for load in own:
+        form = (*form_of(load.access.offset), load.access.width)
         is_cut = any(str(term).endswith("...") for term in form)
-        key: object = each.access.position if is_cut else form
+        key: object = load.access.position if is_cut else form
         known = first.get(key)
-        if known is None or _once(each) > _once(known):
-            first[key] = each
+        if known is None or _once(load) > _once(known):
+            first[key] = load
     once = sum(map(_once, first.values()))
     bytes_of_block = bytes_of_thread = None
     if shape.grid and shape.block:
@@ -242,28 +242,28 @@ def _array(  # noqa: PLR0913, PLR0917 - what it is made of
         # Blocks may enter the loop several times, each time with other data.
         visits = blocks * max(1.0, entries / (blocks * -(-threads // WARP)))
         bytes_of_block = sum(
-            _in_a_block(program, each, entries, visits, sectors) for each in first.values()
+            _in_a_block(program, load, entries, visits, sectors) for load in first.values()
         )
         bytes_of_thread = once / threads / visits
         header = program.flow.loops[loop].header
-        fixed = {f"loop{each.index}" for each in program.flow.loops_around(header)[1:]}
+        fixed = {f"loop{outer.index}" for outer in program.flow.loops_around(header)[1:]}
         shapes = [
-            shape_of(_in_one_entry(each.access.offset, fixed), each.access.width)
-            for each in first.values()
+            shape_of(_in_one_entry(load.access.offset, fixed), load.access.width)
+            for load in first.values()
         ]
         if None not in shapes:
-            bound = bound_of([each for each in shapes if each is not None]).bytes
+            bound = bound_of([shape for shape in shapes if shape is not None]).bytes
             bytes_of_block = min(bytes_of_block, bound)
     return RepeatedArray(
         pointer,
         loop,
-        tuple(each.access.position for each in own),
+        tuple(load.access.position for load in own),
         requested / once,
         requested,
         requested - once,
         bytes_of_block,
         bytes_of_thread,
-        any(each.access.is_gather for each in own),
+        any(load.access.is_gather for load in own),
     )
 
 
@@ -281,13 +281,13 @@ def _in_a_block(
 ) -> float:
     """Bytes that one load can touch in one entry of the loop by a block. `visits`: such entries."""
     position, access = load.access.position, load.access
-    found = [_once(load) / visits]
+    bounds = [_once(load) / visits]
     if sectors is not None:
         address = program.code[position].address
-        found.append(SECTOR * sectors.get(address, 0) / load.times / visits)
+        bounds.append(SECTOR * sectors.get(address, 0) / load.times / visits)
     if access.offset.depends.isdisjoint(_DIFFER):  # all threads load from the same addresses
-        found.append(access.width * program.counts[position] / (entries * load.times))
-    return min(found)
+        bounds.append(access.width * program.counts[position] / (entries * load.times))
+    return min(bounds)
 
 
 _DIFFER = frozenset({"tid.x", "tid.y", "tid.z", "data", "unknown", "path"})
@@ -297,13 +297,13 @@ _DIFFER = frozenset({"tid.x", "tid.y", "tid.z", "data", "unknown", "path"})
 def _in_one_entry(offset: Polynomial, loops: Collection[str]) -> Polynomial:
     """Indices of the block and the counters of these loops as unknown numbers."""
     fixed = {
-        each: Symbol("param", each.name, order=each.order)
-        for each in offset.symbols
-        if each.kind == "ctaid" or (each.kind == "loop" and each.name in loops)
+        symbol: Symbol("param", symbol.name, order=symbol.order)
+        for symbol in offset.symbols
+        if symbol.kind == "ctaid" or (symbol.kind == "loop" and symbol.name in loops)
     }
     return Polynomial(
         {
-            tuple(fixed.get(each, each) for each in product): coefficient
+            tuple(fixed.get(symbol, symbol) for symbol in product): coefficient
             for product, coefficient in offset.terms.items()
         }
     )
@@ -312,17 +312,17 @@ def _in_one_entry(offset: Polynomial, loops: Collection[str]) -> Polynomial:
 # --- memory that stays the same
 
 
-def never_written(program: SassProgram, found: Sequence[Access]) -> list[Access]:
+def never_written(program: SassProgram, accesses: Sequence[Access]) -> list[Access]:
     """Loads from arrays that no instruction of the launch writes."""
     written: set[str] = set()
-    for access in found:
+    for access in accesses:
         if access.kind in ("store", "atomic") and program.counts[access.position]:
             written |= _pointers(access)
-    if any(program.code[each].opcode in _BULK_STORES for each in program.ran):
+    if any(program.code[position].opcode in _BULK_STORES for position in program.ran):
         written.add(LOADED)  # descriptors do not show which array they write
     return [
         access
-        for access in found
+        for access in accesses
         if access.kind in READS and _keeps(program.code[access.position], access, written)
     ]
 
@@ -330,10 +330,10 @@ def never_written(program: SassProgram, found: Sequence[Access]) -> list[Access]
 _BULK_STORES = STORES_APART | {"UBLKCP"}
 
 
-def _keeps(each: Instruction, access: Access, written: Collection[str]) -> bool:
-    if each.has("STRONG", "VOLATILE", "MMIO") or each.opcode == "LD":
+def _keeps(instruction: Instruction, access: Access, written: Collection[str]) -> bool:
+    if instruction.has("STRONG", "VOLATILE", "MMIO") or instruction.opcode == "LD":
         return False
-    if each.has("CONSTANT"):
+    if instruction.has("CONSTANT"):
         return True  # the compiler knows that the kernel does not write it
     return LOADED not in written and _pointers(access).isdisjoint(written)
 
@@ -365,9 +365,9 @@ class Steadiness:
         """Inner loops whose number of iterations may differ between iterations."""
         flow = program.flow
         self.inner = [
-            each for each in flow.loops if each is not loop and each.header in loop.blocks
+            inner for inner in flow.loops if inner is not loop and inner.header in loop.blocks
         ]
-        self._opcodes = {program.code[each].opcode for each in program.ran_in(loop.blocks)}
+        self._opcodes = {program.code[position].opcode for position in program.ran_in(loop.blocks)}
         self._decisions: dict[int, tuple[int, ...]] = {}
         self._follow()
         self.is_endless = not any(map(self._is_open, self._exits(loop)))
@@ -380,14 +380,14 @@ class Steadiness:
         block = flow.block_of[position]
         read = program.values.read[position].values()
         reads = program.address_values(position) if only_address else read
-        if self.is_endless or any(self._changes(each, block) for each in reads):
+        if self.is_endless or any(self._changes(value, block) for value in reads):
             return 0.0
         if not any(map(self._is_open, self._conditions(block))):
             return 1.0
         runs = float(program.counts[flow.blocks[self.loop.header].start])
-        for each in self.inner:
-            if block in each.blocks:
-                runs *= 0.0 if each.index in self.uneven else each.trips or 1.0
+        for inner in self.inner:
+            if block in inner.blocks:
+                runs *= 0.0 if inner.index in self.uneven else inner.trips or 1.0
         part = program.counts[flow.blocks[block].start] / runs if runs else 0.0
         return min(1.0, part) if part >= _NEARLY_ALWAYS else 0.0
 
@@ -404,16 +404,16 @@ class Steadiness:
             before = len(self.changing) + len(self.uneven)
             for block in blocks:
                 self.changing.update(
-                    each for each in merges.get(block, ()) if self._merge_changes(each)
+                    value for value in merges.get(block, ()) if self._merge_changes(value)
                 )
                 for position in self.program.flow.positions([block]):
                     if values.written[position] and self._result_changes(position, block):
                         self.changing.update(values.written[position].values())
                 self.changing.update(
-                    each for each in merges.get(block, ()) if self._merge_changes(each)
+                    value for value in merges.get(block, ()) if self._merge_changes(value)
                 )
             self.uneven.update(
-                each.index for each in self.inner if any(map(self._is_open, self._exits(each)))
+                inner.index for inner in self.inner if any(map(self._is_open, self._exits(inner)))
             )
 
     def _changes(self, value: int, block: int) -> bool:
@@ -425,8 +425,8 @@ class Steadiness:
             return False
         made = self.program.values.all[value].block
         return any(
-            each.index in self.uneven and made in each.blocks and block not in each.blocks
-            for each in self.inner
+            inner.index in self.uneven and made in inner.blocks and block not in inner.blocks
+            for inner in self.inner
         )
 
     def _merge_changes(self, index: int) -> bool:
@@ -437,39 +437,39 @@ class Steadiness:
             return True
         if value.kind is Kind.GUARDED:
             inputs = self.program.values.behind(value, with_guard=True)
-            return any(self._changes(each, value.block) for each in inputs)
+            return any(self._changes(source, value.block) for source in inputs)
         if value.block == self.loop.header:
             return not self._stays(index)
-        if any(self._changes(each, value.block) for each in value.inputs):
+        if any(self._changes(source, value.block) for source in value.inputs):
             return True
         return any(map(self._is_open, self._paths(value.block)))
 
     def _stays(self, index: int) -> bool:
         """Whether a value at the loop's head has the value of the first iteration in all."""
         head = self.loop.header
-        found = self.evaluation.resolved(self.evaluation.polynomial(index), head)
-        return found.depends.isdisjoint(
+        resolved = self.evaluation.resolved(self.evaluation.polynomial(index), head)
+        return resolved.depends.isdisjoint(
             {f"loop{self.loop.index}", "data", "unknown", "path", "exit"}
         )
 
     def _result_changes(self, position: int, block: int) -> bool:
-        each = self.program.code[position]
-        if each.role in (Role.ATOMIC, Role.UNKNOWN, Role.COPY) or each.opcode in _ELSEWHERE:
+        instruction = self.program.code[position]
+        if instruction.role in (Role.ATOMIC, Role.UNKNOWN, Role.COPY) or instruction.opcode in _ELSEWHERE:
             return True
-        if each.role is Role.SPECIAL and not any(
-            operand.name.startswith(_OF_THREAD) for operand in each.operands
+        if instruction.role is Role.SPECIAL and not any(
+            operand.name.startswith(_OF_THREAD) for operand in instruction.operands
         ):
             return True
-        if each.role is Role.LOAD and not self._is_kept(position, each):
+        if instruction.role is Role.LOAD and not self._is_kept(position, instruction):
             return True
         reads = self.program.values.read[position].values()
         return any(self._changes(value, block) for value in reads)
 
-    def _is_kept(self, position: int, each: Instruction) -> bool:
+    def _is_kept(self, position: int, instruction: Instruction) -> bool:
         """Whether nothing in the loop writes what a load may read."""
-        if each.opcode in SHARED:
+        if instruction.opcode in SHARED:
             return self._opcodes.isdisjoint(SHARED_WRITES)
-        if each.opcode in LOCAL:
+        if instruction.opcode in LOCAL:
             return "STL" not in self._opcodes and "ST" not in self._opcodes
         return position in self.fixed
 
@@ -484,10 +484,10 @@ class Steadiness:
     def _exits(self, loop: Loop) -> list[int]:
         blocks = self.program.flow.blocks
         return [
-            blocks[each].end - 1
-            for each in loop.blocks
-            if any(after not in loop.blocks for after in blocks[each].successors)
-            or self.program.code[blocks[each].end - 1].opcode in ("EXIT", "RET")
+            blocks[block].end - 1
+            for block in loop.blocks
+            if any(after not in loop.blocks for after in blocks[block].successors)
+            or self.program.code[blocks[block].end - 1].opcode in ("EXIT", "RET")
         ]
 
     def _paths(self, block: int) -> tuple[int, ...]:
@@ -496,13 +496,13 @@ class Steadiness:
         if block in self._decisions:
             return self._decisions[block]
         flow = self.program.flow
-        inner = next((each.blocks for each in self.inner if each.header == block), frozenset())
+        inner = next((loop.blocks for loop in self.inner if loop.header == block), frozenset())
         top = flow.dominators.get(block, -1)
-        before = [each for each in flow.blocks[block].predecessors if each not in inner]
+        before = [predecessor for predecessor in flow.blocks[block].predecessors if predecessor not in inner]
         branches = tuple(
-            flow.blocks[each].end - 1
-            for each in self._leading_to(before, end=top, without=block)
-            if len(flow.blocks[each].successors) > 1
+            flow.blocks[lead].end - 1
+            for lead in self._leading_to(before, end=top, without=block)
+            if len(flow.blocks[lead].successors) > 1
         )
         self._decisions[block] = branches if len(before) > 1 else ()
         return self._decisions[block]
@@ -512,16 +512,16 @@ class Steadiness:
         loop is not one: there is no further iteration."""
         flow, head = self.program.flow, self.loop.header
         leads = self._leading_to([block], end=head)
-        others = [each for each in self.loop.latches if each != block]
+        others = [latch for latch in self.loop.latches if latch != block]
         avoids = self._leading_to(others, end=head, without=block)
-        found = []
-        for each in leads:
-            after = [one for one in flow.blocks[each].successors if one in self.loop.blocks]
+        branches = []
+        for lead in leads:
+            after = [one for one in flow.blocks[lead].successors if one in self.loop.blocks]
             comes = any(one in leads and one != head for one in after)
             misses = any(one in avoids or one == head for one in after)
             if comes and misses:
-                found.append(flow.blocks[each].end - 1)
-        return found
+                branches.append(flow.blocks[lead].end - 1)
+        return branches
 
     def _leading_to(
         self, starts: Sequence[int], *, end: int, without: int | None = None
@@ -531,7 +531,7 @@ class Steadiness:
         return reached(
             starts,
             lambda block: (
-                each for each in blocks[block].predecessors if block != end and each != without
+                predecessor for predecessor in blocks[block].predecessors if block != end and predecessor != without
             ),
         )
 

@@ -53,8 +53,8 @@ class OuterProducts(NamedTuple):
 
 def outer_products(program: SassProgram) -> OuterProducts | None:
     """None if there are none."""
-    found = _Products(program)
-    return found.result() if found.tiles else None
+    products = _Products(program)
+    return products.result() if products.tiles else None
 
 
 class _Product(NamedTuple):
@@ -83,27 +83,27 @@ class _Products:
         self.root: dict[int, int] = {}
         """Sums by what is added to them: values of one sum have one root."""
         self.known: dict[int, _Origin] = {}
-        self.tiles = [tile for each in self._connected() if (tile := self._tile(each))]
+        self.tiles = [tile for group in self._connected() if (tile := self._tile(group))]
 
     # --- which multiply-adds are outer products
 
     def _connected(self) -> Iterable[list[_Product]]:
         """Multiply-adds by the values that they share."""
-        every = [each for at in self.program.ran if (each := self._product(at))]
+        every = [product for at in self.program.ran if (product := self._product(at))]
         sets: dict[int, int] = {}
-        for each in every:
-            _join(sets, each.left, each.right)
+        for product in every:
+            _join(sets, product.left, product.right)
         groups = defaultdict[int, list[_Product]](list)
-        for each in every:
-            groups[_root(sets, each.left)].append(each)
+        for product in every:
+            groups[_root(sets, product.left)].append(product)
         return groups.values()
 
     def _product(self, position: int) -> _Product | None:
-        each = self.code[position]
-        factors = each.sources[:3]
-        if each.opcode not in _PRODUCTS or len(factors) < len("abc") or is_move(each):
+        instruction = self.code[position]
+        factors = instruction.sources[:3]
+        if instruction.opcode not in _PRODUCTS or len(factors) < len("abc") or is_move(instruction):
             return None
-        if not all(o.is_register and o.name for o in factors[:2]) or each.has("WIDE", "HI", "X"):
+        if not all(o.is_register and o.name for o in factors[:2]) or instruction.has("WIDE", "HI", "X"):
             return None
         read, written = self.values.read[position], self.values.written[position]
         left, right = (self._copied(read[o.name]) for o in factors[:2])
@@ -129,16 +129,16 @@ class _Products:
     def _tile(self, products: list[_Product]) -> list[_Product]:
         """The products, if each of several values meets each of several others once; else none."""
         partners = defaultdict[int, set[int]](set)
-        for each in products:
-            partners[each.left].add(each.right)
-            partners[each.right].add(each.left)
+        for product in products:
+            partners[product.left].add(product.right)
+            partners[product.right].add(product.left)
         first = products[0].left
         others = partners[first]
         own = partners[next(iter(others))]
         is_outer = not own & others and all(
             partners[value] == (others if value in own else own) for value in partners
         )
-        sums = {_root(self.root, each.sum) for each in products}
+        sums = {_root(self.root, product.sum) for product in products}
         is_once = len(products) == len(own) * len(others) == len(sums)
         return products if is_outer and is_once and min(len(own), len(others)) > 1 else []
 
@@ -146,20 +146,20 @@ class _Products:
 
     def result(self) -> OuterProducts:
         counts = self.program.counts
-        products = [each for tile in self.tiles for each in tile]
-        sums = {_root(self.root, each.sum) for each in products}
+        products = [product for tile in self.tiles for product in tile]
+        sums = {_root(self.root, product.sum) for product in products}
         warps = max(counts[0], 1)
-        related = {each.position for each in products}
+        related = {product.position for product in products}
         kinds = Counter[FactorType]()
-        for each in products:
-            kinds[self._kind(each, related)] += counts[each.position]
-        widths = (_PRODUCTS[self.code[each.position].opcode] for each in products)
+        for product in products:
+            kinds[self._kind(product, related)] += counts[product.position]
+        widths = (_PRODUCTS[self.code[product.position].opcode] for product in products)
         amount = sum(
-            counts[each.position] * width for each, width in zip(products, widths, strict=True)
+            counts[product.position] * width for product, width in zip(products, widths, strict=True)
         )
         depth = amount / warps / len(sums)
         return OuterProducts(
-            frozenset(each.position for each in products),
+            frozenset(product.position for product in products),
             frozenset(related),
             kinds.most_common(1)[0][0],
             depth,
@@ -168,46 +168,46 @@ class _Products:
 
     def _kind(self, product: _Product, related: set[int]) -> FactorType:
         factors = [self._origin(value) for value in (product.left, product.right)]
-        related.update(*(each.path for each in factors))
+        related.update(*(factor.path for factor in factors))
         opcode = self.code[product.position].opcode
         if opcode.startswith("IDP"):
             return "bytes"
         if opcode == "HFMA2":
             return "halves"
         if opcode == "IMAD":
-            return "bytes" if all(each.is_narrow for each in factors) else ""
-        if all(each.is_half for each in factors):
+            return "bytes" if all(factor.is_narrow for factor in factors) else ""
+        if all(factor.is_half for factor in factors):
             return "halves"
-        return "quantised" if any(each.is_narrow for each in factors) else ""
+        return "quantised" if any(factor.is_narrow for factor in factors) else ""
 
     def _origin(self, value: int) -> _Origin:
         """What a factor was, before it was converted and scaled, and staged in shared memory."""
         if value not in self.known:
-            found = self._followed([value])
-            if any(self.code[each].opcode in SHARED_LOADS for each in found.path):
+            origin = self._followed([value])
+            if any(self.code[position].opcode in SHARED_LOADS for position in origin.path):
                 staged = self._staged
-                found = _Origin(
-                    found.is_narrow or staged.is_narrow,
-                    found.is_half or staged.is_half,
-                    found.path | staged.path,
+                origin = _Origin(
+                    origin.is_narrow or staged.is_narrow,
+                    origin.is_half or staged.is_half,
+                    origin.path | staged.path,
                 )
-            self.known[value] = found
+            self.known[value] = origin
         return self.known[value]
 
     @cached_property
     def _staged(self) -> _Origin:
         """The same of the values that are stored in shared memory: of any of them for bytes, and of
         all for halves, since it is not known which of them is which factor."""
-        found: list[int] = []
+        stored: list[int] = []
         for position in self.program.ran:
-            each = self.code[position]
-            if each.opcode == "STS":
-                where = each.memory
+            instruction = self.code[position]
+            if instruction.opcode == "STS":
+                where = instruction.memory
                 address = (where.name, where.uniform) if where else ()
                 read = self.values.read[position]
-                found += [value for name, value in read.items() if name not in address]
-        every = self._followed(found)
-        are_halves = bool(found) and all(self._followed([each]).is_half for each in found)
+                stored += [value for name, value in read.items() if name not in address]
+        every = self._followed(stored)
+        are_halves = bool(stored) and all(self._followed([value]).is_half for value in stored)
         return every._replace(is_half=are_halves)
 
     def _followed(self, values: list[int]) -> _Origin:
@@ -217,37 +217,37 @@ class _Products:
         def following(value: int) -> Iterator[int]:
             nonlocal is_narrow, is_half
             for position in self.values.definitions(value):
-                each = self.code[position]
-                if each.role is Role.LOAD:
-                    is_narrow |= each.width == 1
-                    if each.opcode in SHARED_LOADS:
+                instruction = self.code[position]
+                if instruction.role is Role.LOAD:
+                    is_narrow |= instruction.width == 1
+                    if instruction.opcode in SHARED_LOADS:
                         path.add(position)
-                elif each.opcode in _CHANGES or is_move(each) or _widens_half(each):
+                elif instruction.opcode in _CHANGES or is_move(instruction) or _widens_half(instruction):
                     path.add(position)
-                    is_narrow |= _takes_byte(each)
-                    is_half |= _widens_half(each)
+                    is_narrow |= _takes_byte(instruction)
+                    is_half |= _widens_half(instruction)
                     yield from self.values.read[position].values()
 
         reached(values, following, _MOST_STEPS)
         return _Origin(is_narrow, is_half and not is_narrow, frozenset(path))
 
 
-def _widens_half(each: Instruction) -> bool:
+def _widens_half(instruction: Instruction) -> bool:
     """`HADD2.F32 R1, -RZ, R2.H0_H0`, `IMAD.U32 R1, R2, 0x10000, RZ`, `LOP3 R1, R2, 0xffff0000`:
     a half or a bfloat16 becomes a float."""
-    if each.opcode == "HADD2":
-        return each.has("F32")
-    by = _WIDENS.get(each.opcode)
-    is_right = each.opcode == "SHF" and each.has("R")
-    return not is_right and by in each.immediates
+    if instruction.opcode == "HADD2":
+        return instruction.has("F32")
+    by = _WIDENS.get(instruction.opcode)
+    is_right = instruction.opcode == "SHF" and instruction.has("R")
+    return not is_right and by in instruction.immediates
 
 
-def _takes_byte(each: Instruction) -> bool:
+def _takes_byte(instruction: Instruction) -> bool:
     """`I2F.S8`, `LOP3 R1, R2, 0xff`: a byte or a part of it is taken out of a word."""
-    if each.opcode in _CONVERTS:
-        return any(f".{form}" in each.text for form in _BYTE_FORMS)
-    is_mask = each.opcode == "LOP3" and ", 0xc0," in each.text
-    return is_mask and 0 < each.immediates[0] <= _BYTE
+    if instruction.opcode in _CONVERTS:
+        return any(f".{form}" in instruction.text for form in _BYTE_FORMS)
+    is_mask = instruction.opcode == "LOP3" and ", 0xc0," in instruction.text
+    return is_mask and 0 < instruction.immediates[0] <= _BYTE
 
 
 def _root(sets: dict[int, int], value: int) -> int:

@@ -57,8 +57,8 @@ NONE = PackedBytes(frozenset(), frozenset())
 
 
 def packed_bytes(program: SassProgram, purposes: Sequence[Purpose]) -> PackedBytes:
-    found = _Bytes(program, purposes)
-    return (found.result() if found.taken else NONE)._replace(repacked=_repacked(program))
+    single_bytes = _Bytes(program, purposes)
+    return (single_bytes.result() if single_bytes.taken else NONE)._replace(repacked=_repacked(program))
 
 
 _PACKED = ("IDP", "VABSDIFF4")
@@ -71,29 +71,29 @@ def _repacked(program: SassProgram) -> dict[int, float]:
     """The compiler finds packed instructions for products of single bytes, but takes words apart
     and puts them together again: whole words would be operands as they are."""
     values = program.values
-    packed = [each for each in program.ran if program.code[each].opcode in _PACKED]
+    packed = [position for position in program.ran if program.code[position].opcode in _PACKED]
     operands = [
-        values.read[each][operand.name]
-        for each in packed
-        for operand in program.code[each].sources[:2]
-        if operand.name in values.read[each]
+        values.read[position][operand.name]
+        for position in packed
+        for operand in program.code[position].sources[:2]
+        if operand.name in values.read[position]
     ]
 
     def rearranges(value: SsaValue) -> bool:
-        each = program.code[value.position]
-        is_shift = each.opcode == "IMAD" and (each.has("SHL") or is_move(each))
-        return value.kind is Kind.DEFINITION and (each.opcode in _REARRANGES or is_shift)
+        instruction = program.code[value.position]
+        is_shift = instruction.opcode == "IMAD" and (instruction.has("SHL") or is_move(instruction))
+        return value.kind is Kind.DEFINITION and (instruction.opcode in _REARRANGES or is_shift)
 
     def following(index: int) -> Collection[int]:
         value = values.all[index]
         is_end = value.kind is Kind.DEFINITION and not rearranges(value)
         return () if is_end else values.behind(value)
 
-    behind = (values.all[each] for each in reached(operands, following))
-    found = {value.position for value in behind if rearranges(value)}
-    executed = sum(program.counts[each] for each in found)
-    usual = _USUAL * sum(program.counts[each] for each in packed)
-    return dict.fromkeys(found, 1 - usual / executed) if executed > usual else {}
+    behind = (values.all[index] for index in reached(operands, following))
+    rearranging = {value.position for value in behind if rearranges(value)}
+    executed = sum(program.counts[position] for position in rearranging)
+    usual = _USUAL * sum(program.counts[position] for position in packed)
+    return dict.fromkeys(rearranging, 1 - usual / executed) if executed > usual else {}
 
 
 class _Bytes:
@@ -118,25 +118,25 @@ class _Bytes:
             bytes_of[word][position] = place
             if shift is not None:
                 shifts[position] = shift
-        found: set[int] = set()
+        positions: set[int] = set()
         for taken_out in bytes_of.values():
             if len(set(taken_out.values())) >= _TAKEN_APART:
-                found |= taken_out.keys()
-                found |= {shifts[each] for each in taken_out if each in shifts}
-        return found
+                positions |= taken_out.keys()
+                positions |= {shifts[position] for position in taken_out if position in shifts}
+        return positions
 
     def _byte(self, position: int) -> tuple[int, int, int | None] | None:
         """The word, which of its bytes, and the position of the shift before the mask."""
-        each = self.code[position]
-        if each.opcode == "LOP3" and _MASK in each.immediates and ", 0xc0," in each.text:
+        instruction = self.code[position]
+        if instruction.opcode == "LOP3" and _MASK in instruction.immediates and ", 0xc0," in instruction.text:
             value = self._source(position)
             shift = None if value is None else self._shifted(value)
             if shift is not None:
                 return shift[0], shift[1] // _BYTE, shift[2]
             return None if value is None else (value, 0, None)
-        if each.opcode == "PRMT":
+        if instruction.opcode == "PRMT":
             return self._permuted(position)
-        if _top_byte(each):
+        if _top_byte(instruction):
             value = self._source(position)
             return None if value is None else (value, BYTES - 1, None)
         return None
@@ -146,17 +146,17 @@ class _Bytes:
         made = self.values.all[value]
         if made.kind is not Kind.DEFINITION:
             return None
-        each = self.code[made.position]
-        shift = next(iter(each.immediates), 0)
-        if each.opcode != "SHF" or not each.has("R") or not each.has("HI") or shift % _BYTE:
+        instruction = self.code[made.position]
+        shift = next(iter(instruction.immediates), 0)
+        if instruction.opcode != "SHF" or not instruction.has("R") or not instruction.has("HI") or shift % _BYTE:
             return None
         word = self._source(made.position)
         return None if word is None or not shift else (word, shift, made.position)
 
     def _permuted(self, position: int) -> tuple[int, int, int | None] | None:
         """`PRMT R1, R2, 0x7771, RZ`: one byte of the first operand, zeros or its sign."""
-        each = self.code[position]
-        value, selector = self._source(position), next(iter(each.immediates), -1)
+        instruction = self.code[position]
+        value, selector = self._source(position), next(iter(instruction.immediates), -1)
         if value is None or selector < 0:
             return None
         nibbles = [selector >> 4 * at & 0xF for at in range(BYTES)]
@@ -166,9 +166,9 @@ class _Bytes:
 
     def _source(self, position: int) -> int | None:
         """The only register that an instruction reads as a word: of LEA.HI, the first."""
-        each = self.code[position]
-        names = [o.name for o in each.sources if o.is_register and o.name]
-        if not names or (len(names) > 1 and each.opcode != "LEA"):
+        instruction = self.code[position]
+        names = [o.name for o in instruction.sources if o.is_register and o.name]
+        if not names or (len(names) > 1 and instruction.opcode != "LEA"):
             return None
         return self.values.read[position].get(names[0])
 
@@ -183,7 +183,7 @@ class _Bytes:
             if not _top_byte(self.code[position]) or self.code[position].opcode == "SHF"
             for value in self._registers(position)
         ]
-        arithmetic |= {each for each in self.taken if self.code[each].opcode == "LEA"}
+        arithmetic |= {position for position in self.taken if self.code[position].opcode == "LEA"}
         while waiting:
             value = waiting.pop()
             if value in single:
@@ -201,22 +201,22 @@ class _Bytes:
                 if self._stays_byte(user, single):
                     waiting += self._registers(user)
         needed = self._needed(readers, single)
-        arithmetic = {each for each in arithmetic if self._may_go(each, needed)}
+        arithmetic = {position for position in arithmetic if self._may_go(position, needed)}
         served = self.taken | moves | arithmetic
-        summed = {each for each in arithmetic if self.code[each].opcode in _SUMMED}
+        summed = {position for position in arithmetic if self.code[position].opcode in _SUMMED}
         fused = {
-            each
-            for each in arithmetic
-            if set(self._registers(each)) & single
-            and self._readers(readers, each) <= summed | moves
+            position
+            for position in arithmetic
+            if set(self._registers(position)) & single
+            and self._readers(readers, position) <= summed | moves
         }
         arithmetic -= fused
         gone = served - arithmetic
         return PackedBytes(
             frozenset(
-                each
-                for each in gone
-                if self._may_go(each, needed) and self._readers(readers, each) <= served
+                position
+                for position in gone
+                if self._may_go(position, needed) and self._readers(readers, position) <= served
             ),
             frozenset(arithmetic),
         )
@@ -225,11 +225,11 @@ class _Bytes:
         return {user for value in self._registers(position) for user in readers.of(value)}
 
     def _is_lanewise(self, position: int, single: set[int]) -> bool:
-        each = self.code[position]
-        if each.opcode == "IMAD":
-            factors = [o for o in each.sources[:2] if not is_zero(o)]
+        instruction = self.code[position]
+        if instruction.opcode == "IMAD":
+            factors = [o for o in instruction.sources[:2] if not is_zero(o)]
             return all(self._is_byte_or_number(position, o.name, single) for o in factors)
-        return each.opcode in _LANEWISE and not each.has("X", "EX")
+        return instruction.opcode in _LANEWISE and not instruction.has("X", "EX")
 
     def _is_byte_or_number(self, position: int, name: str, single: set[int]) -> bool:
         return not name or self.values.read[position].get(name) in single
@@ -248,7 +248,7 @@ class _Bytes:
         def following(index: int) -> Iterator[int]:
             value = self.values.all[index]
             read = self.values.behind(value) if value.kind is Kind.DEFINITION else ()
-            return (each for each in read if each in single)
+            return (source for source in read if source in single)
 
         return set(reached(alone, following))
 
@@ -269,8 +269,8 @@ class _Bytes:
         return [value for name, value in written.items() if "P" not in name]
 
 
-def _top_byte(each: Instruction) -> bool:
+def _top_byte(instruction: Instruction) -> bool:
     """A shift that leaves the highest byte, or `LEA.HI R1, R2, R3, RZ, 0x8`, which adds it."""
-    if each.opcode == "SHF":
-        return each.has("R") and each.has("HI") and each.immediates == [8 * (BYTES - 1)]
-    return each.opcode == "LEA" and each.has("HI") and each.immediates == [_BYTE]
+    if instruction.opcode == "SHF":
+        return instruction.has("R") and instruction.has("HI") and instruction.immediates == [8 * (BYTES - 1)]
+    return instruction.opcode == "LEA" and instruction.has("HI") and instruction.immediates == [_BYTE]

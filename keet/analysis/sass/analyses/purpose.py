@@ -55,46 +55,46 @@ instructions that write predicates only are classified before."""
 def purposes(program: SassProgram) -> list[Purpose]:
     """Purposes by position. Code that never ran is classified by its opcode only."""
     uses = _Uses(program)
-    return [_purpose(each, position, uses) for position, each in enumerate(program.code)]
+    return [_purpose(instruction, position, uses) for position, instruction in enumerate(program.code)]
 
 
-def mix(program: SassProgram, found: Sequence[Purpose]) -> list[tuple[Purpose, int]]:
+def mix(program: SassProgram, purposes: Sequence[Purpose]) -> list[tuple[Purpose, int]]:
     """Executed warp instructions by purpose, largest first."""
     sums: dict[Purpose, int] = {}
-    for purpose, count in zip(found, program.counts, strict=True):
+    for purpose, count in zip(purposes, program.counts, strict=True):
         if count:
             sums[purpose] = sums.get(purpose, 0) + count
     return sorted(sums.items(), key=lambda pair: -pair[1])
 
 
-def _purpose(each: Instruction, position: int, uses: _Uses) -> Purpose:
-    if is_move(each) or _is_spill(each):
+def _purpose(instruction: Instruction, position: int, uses: _Uses) -> Purpose:
+    if is_move(instruction) or _is_spill(instruction):
         return Purpose.MOVE
-    if _only_makes_predicates(each):
+    if _only_makes_predicates(instruction):
         return Purpose.CONTROL
-    if _is_conversion(each) or uses.unpacks(position):
+    if _is_conversion(instruction) or uses.unpacks(position):
         return Purpose.CONVERSION
-    if each.role is Role.CONSTANT and any(o.kind == "constant" and o.name for o in each.operands):
+    if instruction.role is Role.CONSTANT and any(o.kind == "constant" and o.name for o in instruction.operands):
         return Purpose.ADDRESS if uses.of(position) is Purpose.ADDRESS else Purpose.MEMORY
-    if each.role in _BY_USE:
+    if instruction.role in _BY_USE:
         use = uses.of(position)
-        is_setup = each.role is Role.CONSTANT and use is Purpose.VALUE
+        is_setup = instruction.role is Role.CONSTANT and use is Purpose.VALUE
         return Purpose.MOVE if is_setup else use
-    return _BY_ROLE[each.role]
+    return _BY_ROLE[instruction.role]
 
 
-def _is_spill(each: Instruction) -> bool:
-    memory = each.memory
-    return each.opcode in LOCAL and memory is not None and memory.name in (STACK, "")
+def _is_spill(instruction: Instruction) -> bool:
+    memory = instruction.memory
+    return instruction.opcode in LOCAL and memory is not None and memory.name in (STACK, "")
 
 
-def _only_makes_predicates(each: Instruction) -> bool:
-    return bool(each.writes) and all("P" in register for register in each.writes)
+def _only_makes_predicates(instruction: Instruction) -> bool:
+    return bool(instruction.writes) and all("P" in register for register in instruction.writes)
 
 
-def _is_conversion(each: Instruction) -> bool:
+def _is_conversion(instruction: Instruction) -> bool:
     """`HADD2.F32 R, -RZ, R.H0_H0` turns a half into a float."""
-    return each.opcode == "HADD2" and each.has("F32") and is_zero(each.sources[0])
+    return instruction.opcode == "HADD2" and instruction.has("F32") and is_zero(instruction.sources[0])
 
 
 class _Uses:
@@ -118,9 +118,9 @@ class _Uses:
 
     def _seeds(self, purpose: Purpose) -> Iterable[int]:
         for position in self.program.ran:
-            each = self.program.code[position]
+            instruction = self.program.code[position]
             reads = self.program.values.read[position]
-            for register in _registers_for(each, purpose):
+            for register in _registers_for(instruction, purpose):
                 if register in reads:
                     yield reads[register]
 
@@ -144,11 +144,11 @@ class _Uses:
         values = self.program.values
         guarded = values.written[values.all[value].position]
         merged = [
-            each.index
-            for each in values.all[value + 1 : value + 2 + len(guarded)]
-            if each.kind is Kind.GUARDED and value in each.inputs
+            merge.index
+            for merge in values.all[value + 1 : value + 2 + len(guarded)]
+            if merge.kind is Kind.GUARDED and value in merge.inputs
         ]
-        return [user for each in (value, *merged) for user in self.users[each]]
+        return [user for written in (value, *merged) for user in self.users[written]]
 
     def unpacks(self, position: int) -> bool:
         """Whether an instruction extracts bits for arithmetic, or packs results for a store."""
@@ -179,51 +179,51 @@ _BIASED = range(0x4B000000, 0x4B000100)
 """2^23 as a float, with a small number in its lowest bits: turns integers into floats."""
 
 
-def _takes_bits(each: Instruction) -> bool:
-    values = [operand.value for operand in each.operands if operand.kind == "immediate"]
-    if each.opcode == "PRMT":
+def _takes_bits(instruction: Instruction) -> bool:
+    values = [operand.value for operand in instruction.operands if operand.kind == "immediate"]
+    if instruction.opcode == "PRMT":
         return True
-    if each.opcode == "LOP3":
+    if instruction.opcode == "LOP3":
         return any(value in _MASKS or value in _BIASED for value in values)
-    if each.opcode in ("IMAD", "SHF", "SHL"):
+    if instruction.opcode in ("IMAD", "SHF", "SHL"):
         return bool({1 << _HALF, 8, _HALF, 24} & set(values))
     return False
 
 
-def _registers_for(each: Instruction, purpose: Purpose) -> list[str]:
+def _registers_for(instruction: Instruction, purpose: Purpose) -> list[str]:
     """Registers that an instruction reads for a purpose, if a slice begins there."""
     if purpose is Purpose.ADDRESS:
-        return address_registers(each)
+        return address_registers(instruction)
     if purpose is Purpose.UNKNOWN:
-        return list(each.reads) if each.role is Role.UNKNOWN else []
+        return list(instruction.reads) if instruction.role is Role.UNKNOWN else []
     if purpose is Purpose.CONTROL:
-        guard = [each.guard[0]] if each.guard else []
-        is_control = each.role in (Role.PREDICATE, Role.BRANCH, Role.CONVERGENCE, Role.SYNC)
-        own = each.reads if is_control or _only_makes_predicates(each) else ()
-        return [*guard, *own, *(register for register in each.reads if "P" in register)]
-    if each.role in (Role.STORE, Role.ATOMIC):
-        spent = set(address_registers(each))
-        return [register for register in each.reads if register not in spent]
-    if each.role in (Role.FLOAT, Role.TENSOR, Role.CONVERSION, Role.SHUFFLE):
-        return [register for register in each.reads if "P" not in register]
+        guard = [instruction.guard[0]] if instruction.guard else []
+        is_control = instruction.role in (Role.PREDICATE, Role.BRANCH, Role.CONVERGENCE, Role.SYNC)
+        own = instruction.reads if is_control or _only_makes_predicates(instruction) else ()
+        return [*guard, *own, *(register for register in instruction.reads if "P" in register)]
+    if instruction.role in (Role.STORE, Role.ATOMIC):
+        spent = set(address_registers(instruction))
+        return [register for register in instruction.reads if register not in spent]
+    if instruction.role in (Role.FLOAT, Role.TENSOR, Role.CONVERSION, Role.SHUFFLE):
+        return [register for register in instruction.reads if "P" not in register]
     return []
 
 
-def address_registers(each: Instruction) -> list[str]:
+def address_registers(instruction: Instruction) -> list[str]:
     """Registers of the addresses of an instruction, including descriptors."""
-    if each.role is Role.CONSTANT:
-        return [o.name for o in each.operands if o.kind == "constant" and o.name]
-    found: list[str] = []
-    for operand in each.operands:
+    if instruction.role is Role.CONSTANT:
+        return [o.name for o in instruction.operands if o.kind == "constant" and o.name]
+    registers: list[str] = []
+    for operand in instruction.operands:
         if operand.kind == "memory":
-            words = 2 if operand.wide or (each.opcode in GLOBAL and each.has("E")) else 1
-            found += span(operand.name, words) + span(operand.uniform, words)
+            words = 2 if operand.wide or (instruction.opcode in GLOBAL and instruction.has("E")) else 1
+            registers += span(operand.name, words) + span(operand.uniform, words)
         if operand.descriptor:
-            found += span(operand.descriptor, 2)
-    is_bulk_copy = each.role is Role.COPY and each.opcode.startswith(("UT", "UB"))
-    if is_bulk_copy or each.opcode in TEXTURES:  # coordinates and handles
-        found += each.reads
-    return found
+            registers += span(operand.descriptor, 2)
+    is_bulk_copy = instruction.role is Role.COPY and instruction.opcode.startswith(("UT", "UB"))
+    if is_bulk_copy or instruction.opcode in TEXTURES:  # coordinates and handles
+        registers += instruction.reads
+    return registers
 
 
 def values_of_address(program: SassProgram, position: int) -> list[int]:
@@ -232,21 +232,21 @@ def values_of_address(program: SassProgram, position: int) -> list[int]:
     return [read[name] for name in dict.fromkeys(names) if name in read]
 
 
-def _passes_on(each: Instruction, purpose: Purpose) -> Iterable[str]:
+def _passes_on(instruction: Instruction, purpose: Purpose) -> Iterable[str]:
     """Registers through which a backward slice continues from the instruction that wrote a value.
 
     It ends at loads, at floating-point arithmetic and at predicates that only select. Compilers
     divide integers with a reciprocal, so the slice of an address continues through conversions.
     """
-    if purpose is Purpose.ADDRESS and (each.role is Role.CONVERSION or each.opcode == "MUFU"):
-        return each.reads
-    if each.role not in (Role.INTEGER, Role.MOVE, Role.SHUFFLE, Role.PREDICATE):
+    if purpose is Purpose.ADDRESS and (instruction.role is Role.CONVERSION or instruction.opcode == "MUFU"):
+        return instruction.reads
+    if instruction.role not in (Role.INTEGER, Role.MOVE, Role.SHUFFLE, Role.PREDICATE):
         return ()
     if purpose is not Purpose.CONTROL:
-        if each.role is Role.PREDICATE:
+        if instruction.role is Role.PREDICATE:
             return ()
-        return [name for name in each.reads if "P" not in name or each.has("X")]
-    return each.reads
+        return [name for name in instruction.reads if "P" not in name or instruction.has("X")]
+    return instruction.reads
 
 
 _FROM_MEMORY = (Role.LOAD, Role.ATOMIC, Role.SHUFFLE)
@@ -259,8 +259,8 @@ def decided_by_data(program: SassProgram) -> frozenset[int]:
     merged: dict[int, list[int]] = defaultdict(list)
     for one in values.all:
         guard = () if one.guard is None else (one.guard[0],)
-        for each in (*one.inputs, *guard):
-            merged[each].append(one.index)
+        for source in (*one.inputs, *guard):
+            merged[source].append(one.index)
     loads = (at for at in program.ran if program.code[at].role in _FROM_MEMORY)
 
     def following(value: int) -> list[int]:
@@ -280,7 +280,7 @@ def loads_behind(program: SassProgram, position: int) -> set[int]:
     addresses. Of what other threads loaded, such as through shared memory, only the last step."""
     values = program.values
     spent = set(address_registers(program.code[position]))
-    waiting = [each for name, each in values.read[position].items() if name not in spent]
+    waiting = [value for name, value in values.read[position].items() if name not in spent]
     block = program.flow.block_of[position]
     while (above := program.flow.dominators.get(block, -1)) >= 0:
         if program.decides(program.flow.blocks[above].end - 1, position):
@@ -298,7 +298,7 @@ def loads_behind(program: SassProgram, position: int) -> set[int]:
             own += _read_by_branch(program, program.flow.dominators.get(value.block, -1))
         return own
 
-    behind = (values.all[each] for each in reached(waiting, following, _MOST_FOLLOWED))
+    behind = (values.all[index] for index in reached(waiting, following, _MOST_FOLLOWED))
     return {value.position for value in behind if is_load(value)}
 
 

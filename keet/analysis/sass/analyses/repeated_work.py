@@ -42,26 +42,26 @@ def invariants(program: SassProgram, rewritten: Collection[int] = ()) -> list[In
     which it is invariant. `rewritten`: positions of loads from arrays that the launch writes."""
     total = sum(program.counts) or 1
     taken: set[int] = set()
-    found = []
+    entries = []
     for loop in program.flow.loops:  # outer loops come first
         if loop.trips is None or loop.trips <= 1:
             continue
         steady = _invariant_positions(program, loop, rewritten)
-        own = [each for each in steady if each not in taken]
+        own = [position for position in steady if position not in taken]
         taken.update(own)
-        spent = sum(program.counts[each] for each in own) * (1 - 1 / loop.trips) / total
+        spent = sum(program.counts[position] for position in own) * (1 - 1 / loop.trips) / total
         if own:
-            loads = sum(program.code[each].role is Role.LOAD for each in own)
-            found.append(Invariant(loop.index, tuple(own), spent, loads))
-    return sorted(found, key=lambda each: (-each.share, each.loop))
+            loads = sum(program.code[position].role is Role.LOAD for position in own)
+            entries.append(Invariant(loop.index, tuple(own), spent, loads))
+    return sorted(entries, key=lambda entry: (-entry.share, entry.loop))
 
 
 def _invariant_positions(program: SassProgram, loop: Loop, rewritten: Collection[int]) -> list[int]:
     code = program.code
     return [
-        each
-        for each in _steady_positions(program, loop, rewritten)
-        if code[each].role in _WORK and not is_move(code[each]) and code[each].reads
+        position
+        for position in _steady_positions(program, loop, rewritten)
+        if code[position].role in _WORK and not is_move(code[position]) and code[position].reads
     ]
 
 
@@ -72,12 +72,12 @@ def _steady_positions(
     order of the blocks."""
     steady: dict[int, None] = {}
     own = program.ran_in(sorted(loop.blocks, key=program.flow_rank.__getitem__))
-    opcodes = {program.code[each].opcode for each in own}
+    opcodes = {program.code[position].opcode for position in own}
     for position in own:
-        each = program.code[position]
-        if not each.writes or each.role not in _REPEATABLE or position in rewritten:
+        instruction = program.code[position]
+        if not instruction.writes or instruction.role not in _REPEATABLE or position in rewritten:
             continue
-        if each.role is Role.LOAD and _is_written(each, opcodes):
+        if instruction.role is Role.LOAD and _is_written(instruction, opcodes):
             continue
         reads = program.values.read[position].values()
         if all(_is_steady(program, loop, value, steady) for value in reads):
@@ -93,10 +93,10 @@ def _is_written(load: Instruction, opcodes: Collection[str]) -> bool:
 
 
 def _is_steady(program: SassProgram, loop: Loop, value: int, steady: Collection[int]) -> bool:
-    found = program.values.all[value]
-    if found.block not in loop.blocks:
+    made = program.values.all[value]
+    if made.block not in loop.blocks:
         return True
-    return found.position in steady and value in program.values.written[found.position].values()
+    return made.position in steady and value in program.values.written[made.position].values()
 
 
 _PRODUCTS = {"EX2": 1, "SIN": 3, "COS": 3}
@@ -144,17 +144,17 @@ def multiples(
     steps: dict[int, _Steps] = {}
     products = 0.0
     for (function, _), calls in groups.items():
-        first = min(calls, key=lambda each: abs(each.factor))
-        for each in calls:
-            own = {*each.scaling, each.position}
-            if _is_multiple(each, first):
+        first = min(calls, key=lambda call: abs(call.factor))
+        for multiple in calls:
+            own = {*multiple.scaling, multiple.position}
+            if _is_multiple(multiple, first):
                 part, own = 1.0, own - first.scaling
-            elif part := _repeated(program, each.position, each.root, steps):
+            elif part := _repeated(program, multiple.position, multiple.root, steps):
                 own |= only_for(program, users, own)
             else:
                 continue
             gone |= dict.fromkeys(own, part)
-            products += part * _PRODUCTS[function] * program.counts[each.position]
+            products += part * _PRODUCTS[function] * program.counts[multiple.position]
     for product, call in _products(program, users, gone, other):
         gone |= dict.fromkeys((product, call.position, *call.scaling), 1.0)
         products += program.counts[product] * (not _is_fused(program, call))
@@ -168,10 +168,10 @@ def _products(
     exponential of the sum is the product."""
     readers, read = Readers(program), program.values.read
     for position in program.ran:
-        each = program.code[position]
-        if each.opcode != "FMUL" or len(set(each.reads)) != 2:
+        instruction = program.code[position]
+        if instruction.opcode != "FMUL" or len(set(instruction.reads)) != 2:
             continue
-        calls = [_exponential(readers, read[position][name], position) for name in each.reads]
+        calls = [_exponential(readers, read[position][name], position) for name in instruction.reads]
         if None not in calls and not {*calls} & {*taken, *other}:
             yield position, _call(program, users, calls[1] or 0)
 
@@ -182,12 +182,12 @@ def _exponential(readers: Readers, value: int, product: int) -> int | None:
     program = readers.program
     code, written, counts = program.code, program.values.written, program.counts
     made = program.values.definitions(value, _STEPS)
-    calls = [each for each in made if _function(code[each]) == "EX2"]
-    squares = {each for each in made if _squares(code[each])}
+    calls = [position for position in made if _function(code[position]) == "EX2"]
+    squares = {position for position in made if _squares(code[position])}
     if len(calls) != 1 or counts[calls[0]] < counts[product] or {*made} - squares - {*calls}:
         return None
     used = {
-        user for each in made for result in written[each].values() for user in readers.of(result)
+        user for position in made for result in written[position].values() for user in readers.of(result)
     }
     return calls[0] if used - squares <= {product} else None
 
@@ -195,14 +195,14 @@ def _exponential(readers: Readers, value: int, product: int) -> int | None:
 def _is_fused(program: SassProgram, call: _Call) -> bool:
     """Whether the argument is a product, so that the sum of two arguments is one instruction."""
     made = program.values.definitions(call.root, 1) if call.root >= 0 else []
-    return any(program.code[each].opcode == "FMUL" for each in made) or call.factor != 1.0
+    return any(program.code[position].opcode == "FMUL" for position in made) or call.factor != 1.0
 
 
 def fast_powers(program: SassProgram) -> frozenset[int]:
     """Positions of the instructions of `__powf`: an exponential of a multiple of a logarithm, with
     the scaling that keeps denormal numbers."""
     users, code, values = program.values.users(), program.code, program.values
-    found = set[int]()
+    positions = set[int]()
     for position in program.ran:
         if _function(code[position]) != "EX2":
             continue
@@ -211,51 +211,51 @@ def fast_powers(program: SassProgram) -> frozenset[int]:
         for log in ends:
             if code[log].opcode == "MUFU" and code[log].has("LG2"):
                 argument = _call(program, users, log).scaling
-                found |= {position, *power.scaling, *ends, *argument}
-    return frozenset(found & set(program.ran))
+                positions |= {position, *power.scaling, *ends, *argument}
+    return frozenset(positions & set(program.ran))
 
 
 def _stepped_powers(
     program: SassProgram, powers: Collection[int], steps: dict[int, _Steps]
 ) -> float:
     """The product of exponent and logarithm is rounded to find the power of two."""
-    found = 0.0
+    total = 0.0
     for position in powers:
-        each, reads = program.code[position], program.values.read[position]
-        if each.opcode == "FRND" and not each.modifiers and each.reads:
-            part = _repeated(program, position, reads[each.reads[0]], steps)
-            found += part * program.counts[position]
-    return found
+        instruction, reads = program.code[position], program.values.read[position]
+        if instruction.opcode == "FRND" and not instruction.modifiers and instruction.reads:
+            part = _repeated(program, position, reads[instruction.reads[0]], steps)
+            total += part * program.counts[position]
+    return total
 
 
 def only_for(program: SassProgram, users: list[list[int]], own: Collection[int]) -> set[int]:
     """Positions of the instructions in the same block whose results only these use: the argument's
     own arithmetic."""
-    values, found = program.values, set(own)
+    values, positions = program.values, set(own)
     block = program.flow.block_of[max(own)]
     waiting = list(own)
     while waiting:
         for value in values.read[waiting.pop()].values():
             made = values.all[value]
-            if made.kind is not Kind.DEFINITION or made.position in found or made.block != block:
+            if made.kind is not Kind.DEFINITION or made.position in positions or made.block != block:
                 continue
-            each = program.code[made.position]
+            instruction = program.code[made.position]
             results = values.written[made.position].values()
-            is_used = any(user not in found for result in results for user in users[result])
-            if not is_used and each.role not in (Role.LOAD, Role.ATOMIC):
-                found.add(made.position)
+            is_used = any(user not in positions for result in results for user in users[result])
+            if not is_used and instruction.role not in (Role.LOAD, Role.ATOMIC):
+                positions.add(made.position)
                 waiting.append(made.position)
-    return found
+    return positions
 
 
-def _function(each: Instruction) -> str:
-    if each.opcode != "MUFU":
+def _function(instruction: Instruction) -> str:
+    if instruction.opcode != "MUFU":
         return ""
-    return next((name for name in each.modifiers if name in _PRODUCTS), "")
+    return next((name for name in instruction.modifiers if name in _PRODUCTS), "")
 
 
-def _is_multiple(each: _Call, first: _Call) -> bool:
-    times = each.factor / first.factor if first.factor else 0.0
+def _is_multiple(call: _Call, first: _Call) -> bool:
+    times = call.factor / first.factor if first.factor else 0.0
     return round(times) > 1 and abs(times - round(times)) <= _ROUNDING * times
 
 
@@ -280,19 +280,19 @@ def quotients(program: SassProgram) -> Quotients:
     exact."""
     readers, divisions = Readers(program), defaultdict[int, list[tuple[int, set[int]]]](list)
     for check in program.ran:
-        each, read = program.code[check], program.values.read[check]
-        if each.opcode != "FCHK" or not each.reads or each.guard is not None:
+        instruction, read = program.code[check], program.values.read[check]
+        if instruction.opcode != "FCHK" or not instruction.reads or instruction.guard is not None:
             continue
-        divisor = read[each.reads[-1]]
+        divisor = read[instruction.reads[-1]]
         if own := _division(readers, check, divisor):
             divisions[divisor].append((check, own))
     gone, products = set[int](), 0.0
-    for divisor, found in divisions.items():
+    for divisor, of_divisor in divisions.items():
         root = _exact_root(program, divisor)
-        if root and readers.of(divisor) <= set().union(*(own for _, own in found)):
+        if root and readers.of(divisor) <= set().union(*(own for _, own in of_divisor)):
             gone |= root
-        first = max(found, key=lambda each: program.counts[each[0]])
-        for check, own in found:
+        first = max(of_divisor, key=lambda division: program.counts[division[0]])
+        for check, own in of_divisor:
             if root or check != first[0]:
                 gone |= own
                 products += program.counts[check]
@@ -306,16 +306,16 @@ def _division(readers: Readers, check: int, divisor: int) -> set[int]:
     code, flow = program.code, program.flow
     block = flow.blocks[flow.block_of[check]]
     starts = [
-        each
-        for each in readers.of(divisor)
-        if block.start <= each < block.end and code[each].opcode == "MUFU" and code[each].has("RCP")
+        reader
+        for reader in readers.of(divisor)
+        if block.start <= reader < block.end and code[reader].opcode == "MUFU" and code[reader].has("RCP")
     ]
     if not starts:
         return set()
-    found = _corrected(readers, starts[0])
-    found |= {each for each in range(block.start, block.end) if code[each].opcode in _DIVISION_FLOW}
+    positions = _corrected(readers, starts[0])
+    positions |= {position for position in range(block.start, block.end) if code[position].opcode in _DIVISION_FLOW}
     joined = program.positions.get(code[block.end - 1].target or 0)
-    return found | ({joined} if joined is not None and code[joined].opcode == "BSYNC" else set())
+    return positions | ({joined} if joined is not None and code[joined].opcode == "BSYNC" else set())
 
 
 def _corrected(readers: Readers, function: int) -> set[int]:
@@ -324,7 +324,7 @@ def _corrected(readers: Readers, function: int) -> set[int]:
 
     def following(position: int) -> Iterator[int]:
         near = (e for e in readers.of_result(position) if block_of[e] == block_of[function])
-        return (each for each in near if code[each].opcode in _CORRECTIONS)
+        return (reader for reader in near if code[reader].opcode in _CORRECTIONS)
 
     return set(reached([function], following))
 
@@ -333,18 +333,18 @@ def _exact_root(program: SassProgram, value: int) -> set[int]:
     """Positions of the instructions that make an exact root of a reciprocal one, in the block after
     the check of its argument; empty if the value is no root."""
     values, code, block_of = program.values, program.code, program.flow.block_of
-    found, is_root = set[int](), False
+    positions, is_root = set[int](), False
     waiting = values.definitions(value, 2)
-    blocks = {block_of[each] for each in waiting}
-    while waiting and len(found) <= _MOST_CORRECTIONS:
-        each = waiting.pop()
-        if code[each].opcode == "MUFU" and code[each].has("RSQ"):
+    blocks = {block_of[position] for position in waiting}
+    while waiting and len(positions) <= _MOST_CORRECTIONS:
+        position = waiting.pop()
+        if code[position].opcode == "MUFU" and code[position].has("RSQ"):
             is_root = True
-        elif code[each].opcode in _CORRECTIONS and block_of[each] in blocks and each not in found:
-            found.add(each)
-            inputs = (values.all[one] for one in values.read[each].values())
+        elif code[position].opcode in _CORRECTIONS and block_of[position] in blocks and position not in positions:
+            positions.add(position)
+            inputs = (values.all[one] for one in values.read[position].values())
             waiting += [one.position for one in inputs if one.kind is Kind.DEFINITION]
-    return found if is_root and len(found) <= _MOST_CORRECTIONS else set()
+    return positions if is_root and len(positions) <= _MOST_CORRECTIONS else set()
 
 
 # --- the argument
@@ -364,27 +364,27 @@ def _call(program: SassProgram, users: list[list[int]], position: int) -> _Call:
             scaling |= {scaled, value.position, *_condition(program, scaled)} - {-1}
             root = old
             continue
-        found = _scales(code[value.position]) if value.kind is Kind.DEFINITION else None
-        if found is None or found[0] not in values.read[value.position]:
+        scale = _scales(code[value.position]) if value.kind is Kind.DEFINITION else None
+        if scale is None or scale[0] not in values.read[value.position]:
             break
         scaling.add(value.position)
-        factor *= found[1]
-        root = values.read[value.position][found[0]]
+        factor *= scale[1]
+        root = values.read[value.position][scale[0]]
     for result in values.written[position].values():
-        scaling |= {each for each in users[result] if _squares(code[each])}
+        scaling |= {user for user in users[result] if _squares(code[user])}
     return _Call(position, root, factor, frozenset(scaling))
 
 
 def _scaled_if_small(program: SassProgram, value: int) -> tuple[int, int]:
     """Of an argument that is scaled under a condition, so that the result is no denormal number:
     the scaled and the plain value. (-1, -1) for others."""
-    values, found = program.values, program.values.all[value]
-    if found.kind is Kind.GUARDED:
-        pair = found.inputs[:2]
-    elif found.kind is Kind.DEFINITION and program.code[found.position].opcode == "FSEL":
-        reads = values.read[found.position]
+    values, chosen = program.values, program.values.all[value]
+    if chosen.kind is Kind.GUARDED:
+        pair = chosen.inputs[:2]
+    elif chosen.kind is Kind.DEFINITION and program.code[chosen.position].opcode == "FSEL":
+        reads = values.read[chosen.position]
         pair = [
-            reads[one.name] for one in program.code[found.position].sources if one.name in reads
+            reads[one.name] for one in program.code[chosen.position].sources if one.name in reads
         ]
     else:
         return -1, -1
@@ -396,15 +396,15 @@ def _scaled_if_small(program: SassProgram, value: int) -> tuple[int, int]:
     return -1, -1
 
 
-def _scales(each: Instruction) -> tuple[str, float] | None:
+def _scales(instruction: Instruction) -> tuple[str, float] | None:
     """The register that the instruction multiplies by a number, and the number."""
-    registers = [source for source in each.sources if source.is_register and source.name]
-    if each.opcode == "FADD" and len(registers) == 2 and registers[0] == registers[1]:
+    registers = [source for source in instruction.sources if source.is_register and source.name]
+    if instruction.opcode == "FADD" and len(registers) == 2 and registers[0] == registers[1]:
         return registers[0].name, -2.0 if registers[0].negated else 2.0
-    if not each.opcode.startswith("FMUL") or len(registers) != 1:
+    if not instruction.opcode.startswith("FMUL") or len(registers) != 1:
         return None
     try:
-        number = float(each.text.rstrip(" ;").rpartition(",")[2])
+        number = float(instruction.text.rstrip(" ;").rpartition(",")[2])
     except ValueError:
         return None
     return registers[0].name, -number if registers[0].negated else number
@@ -417,9 +417,9 @@ def _condition(program: SassProgram, position: int) -> list[int]:
     return [] if value is None else program.values.definitions(value, 1)
 
 
-def _squares(each: Instruction) -> bool:
+def _squares(instruction: Instruction) -> bool:
     """`@!P0 FMUL R4, R4, R4`: undoes the scaling of the argument."""
-    return each.opcode == "FMUL" and each.guard is not None and len(set(each.reads)) == 1
+    return instruction.opcode == "FMUL" and instruction.guard is not None and len(set(instruction.reads)) == 1
 
 
 # --- loops
@@ -429,8 +429,8 @@ def _repeated(program: SassProgram, position: int, root: int, steps: dict[int, _
     """The share of the calls that follow from the iteration before; 0 if none do. `root`: the value
     that the argument is a multiple of. `steps`: of loops that were looked at before, by index."""
     block = program.flow.block_of[position]
-    around = [each for each in program.flow.loops if block in each.blocks]
-    loop = max(around, key=lambda each: each.depth, default=None)
+    around = [loop for loop in program.flow.loops if block in loop.blocks]
+    loop = max(around, key=lambda loop: loop.depth, default=None)
     if loop is None or not loop.trips or loop.trips <= 1:
         return 0.0
     if loop.index not in steps:
@@ -452,43 +452,43 @@ class _Steps:
 
     def degree(self, value: int, steps: int = _STEPS) -> int | None:
         """1 if each iteration adds the same to the value, 0 if it stays the same; None: neither."""
-        program, found = self.program, self.program.values.all[value]
-        if found.block not in self.loop.blocks or found.kind is Kind.ENTRY:
+        program, made = self.program, self.program.values.all[value]
+        if made.block not in self.loop.blocks or made.kind is Kind.ENTRY:
             return 0
-        if found.kind is Kind.JOIN:
+        if made.kind is Kind.JOIN:
             return 1 if self.counts(value) else None
-        if found.kind is Kind.DEFINITION and found.position in self.steady:
+        if made.kind is Kind.DEFINITION and made.position in self.steady:
             return 0
-        each = program.code[found.position]
-        is_fixed = each.guard is None and each.role not in (Role.LOAD, Role.ATOMIC)
-        if not steps or found.kind is not Kind.DEFINITION or not is_fixed:
+        instruction = program.code[made.position]
+        is_fixed = instruction.guard is None and instruction.role not in (Role.LOAD, Role.ATOMIC)
+        if not steps or made.kind is not Kind.DEFINITION or not is_fixed:
             return None
-        reads = program.values.read[found.position]
-        degrees = [self.degree(reads[name], steps - 1) for name in each.reads]
+        reads = program.values.read[made.position]
+        degrees = [self.degree(reads[name], steps - 1) for name in instruction.reads]
         known = [degree for degree in degrees if degree is not None]
-        is_linear = each.opcode in (*_SUMS, *_CONVERTS) or is_move(each)
+        is_linear = instruction.opcode in (*_SUMS, *_CONVERTS) or is_move(instruction)
         if len(known) == len(degrees) and (is_linear or not any(known)):
             return max(known, default=0)
-        factors = [one.name for one in each.sources if one.is_register and one.name in reads]
-        changing = [name for name in factors if degrees[each.reads.index(name)] == 1]
-        is_product = each.opcode in _PRODUCTS_OF and None not in degrees and len(changing) == 1
+        factors = [one.name for one in instruction.sources if one.is_register and one.name in reads]
+        changing = [name for name in factors if degrees[instruction.reads.index(name)] == 1]
+        is_product = instruction.opcode in _PRODUCTS_OF and None not in degrees and len(changing) == 1
         return 1 if is_product else None
 
     def counts(self, value: int) -> bool:
         """Whether the value at the head of the loop changes by the same amount in every
         iteration."""
-        found, values, blocks = (
+        made, values, blocks = (
             self.program.values.all[value],
             self.program.values,
             self.loop.blocks,
         )
-        inside = [each for each in found.inputs if values.all[each].block in blocks]
-        return found.block == self.loop.header and all(self.adds(each, value) for each in inside)
+        inside = [source for source in made.inputs if values.all[source].block in blocks]
+        return made.block == self.loop.header and all(self.adds(source, value) for source in inside)
 
     def adds(self, value: int, counter: int) -> bool:
         """Whether the value is the counter and something that the loop does not change."""
-        program, found = self.program, self.program.values.all[value]
-        if found.kind is not Kind.DEFINITION or program.code[found.position].opcode not in _SUMS:
+        program, made = self.program, self.program.values.all[value]
+        if made.kind is not Kind.DEFINITION or program.code[made.position].opcode not in _SUMS:
             return False
-        reads = set(program.values.read[found.position].values())
-        return counter in reads and all(self.degree(each, 2) == 0 for each in reads - {counter})
+        reads = set(program.values.read[made.position].values())
+        return counter in reads and all(self.degree(summand, 2) == 0 for summand in reads - {counter})

@@ -48,12 +48,12 @@ _COST = 100
 _APART = 1 << 40
 """Stands for a distance that is not known: rows do not overlap."""
 _RELATIONS = {
-    "LT": lambda each: each < 0,
-    "LE": lambda each: each <= 0,
-    "GT": lambda each: each > 0,
-    "GE": lambda each: each >= 0,
-    "EQ": lambda each: each == 0,
-    "NE": lambda each: each != 0,
+    "LT": lambda value: value < 0,
+    "LE": lambda value: value <= 0,
+    "GT": lambda value: value > 0,
+    "GE": lambda value: value >= 0,
+    "EQ": lambda value: value == 0,
+    "NE": lambda value: value != 0,
 }
 _PLAIN = ("tid", "ctaid", "param")
 
@@ -169,7 +169,7 @@ class _Replay:
     ) -> None:
         self.parameters, self.guessed, self.is_check = guess
         self.uses_bits = False
-        self.wanted = {each.position: each for each in accesses}
+        self.wanted = {access.position: access for access in accesses}
         self.pointers = {*pointers}
         self.evaluation = conditions.evaluation
         self.conditions = conditions
@@ -209,8 +209,8 @@ class _Replay:
             if value.kind is not Kind.DEFINITION:
                 is_call = value.kind is Kind.CALL
                 return () if is_call else self.program.values.behind(value, with_guard=True)
-            place, each = self._joined_signs(value.position), self.program.code[value.position]
-            is_followed = each.role in _FOLLOWED or each.opcode in _RECIPROCAL
+            place, instruction = self._joined_signs(value.position), self.program.code[value.position]
+            is_followed = instruction.role in _FOLLOWED or instruction.opcode in _RECIPROCAL
             own = read[value.position].values() if is_followed else ()
             if place < 0:
                 return own
@@ -340,8 +340,8 @@ class _Replay:
         if len(edges) == 1:
             return edges[0]
         outer = self.masks.get(above)
-        found = self.tables.any_of(self._relative(e, outer) for e in edges)
-        return None if found is None or outer is None else (*outer, found)
+        condition = self.tables.any_of(self._relative(e, outer) for e in edges)
+        return None if condition is None or outer is None else (*outer, condition)
 
     def _edge(self, source: int, target: int) -> Mask:
         """The threads that go from a block to another."""
@@ -355,33 +355,33 @@ class _Replay:
 
     def _guard(self, position: int) -> Condition | None:
         """Which threads of its block run an instruction. The counts tell it if all or none do."""
-        each = self.program.code[position]
-        if each.guard is None:
+        instruction = self.program.code[position]
+        if instruction.guard is None:
             return ALWAYS
-        count = self.conditions.threads.get(each.address)
+        count = self.conditions.threads.get(instruction.address)
         if count == 0:
             return NEVER
         if count is not None and count == self.conditions.active(self.flow.block_of[position]):
             return ALWAYS
-        return self.flag(each.guard[0], position, is_negated=each.guard[1])
+        return self.flag(instruction.guard[0], position, is_negated=instruction.guard[1])
 
     def _taken(self, source: int, target: int) -> Condition | None:
-        found = self.flow.blocks[source]
-        last = found.end - 1
-        each = self.program.code[last]
-        if each.role is not Role.BRANCH or (each.guard is None and len(found.successors) == 1):
+        block = self.flow.blocks[source]
+        last = block.end - 1
+        instruction = self.program.code[last]
+        if instruction.role is not Role.BRANCH or (instruction.guard is None and len(block.successors) == 1):
             return ALWAYS
-        if each.opcode not in ("BRA", "EXIT") or each.has("DIV", "CONV"):
+        if instruction.opcode not in ("BRA", "EXIT") or instruction.has("DIV", "CONV"):
             return None
         holds = self._guard(last)
-        for one in each.sources:
+        for one in instruction.sources:
             if one.kind == "predicate":
                 more = self.flag(one.name, last, is_negated=one.negated)
                 holds = self.tables.both(holds, more)
         start = self.program.code[self.flow.blocks[target].start].address
-        if each.opcode == "EXIT" or start != each.target:
+        if instruction.opcode == "EXIT" or start != instruction.target:
             return self.tables.opposite(holds)
-        return holds if each.address + 16 != each.target else ALWAYS
+        return holds if instruction.address + 16 != instruction.target else ALWAYS
 
     # --- one block
 
@@ -429,17 +429,17 @@ class _Replay:
         ]
         if not ways:
             return None
-        found = self.known.get(ways[0][1])
-        if all(self.known.get(index) == found for _, index in ways[1:]):
-            return found
+        chosen = self.known.get(ways[0][1])
+        if all(self.known.get(index) == chosen for _, index in ways[1:]):
+            return chosen
         edges = [self._edge(source, value.block) for source, _ in ways]
         shared = min((e for e in edges if e is not None), key=len, default=())
         for edge in edges:
             shared = shared[: _common(shared, edge or ())]
         for (_, index), edge in zip(ways[1:], edges[1:], strict=True):
             holds = self._relative(edge, shared)
-            found = self._chosen(value.index, holds, self.known.get(index), found)
-        return found
+            chosen = self._chosen(value.index, holds, self.known.get(index), chosen)
+        return chosen
 
     def _access(self, position: int, block: int) -> None:
         ran, access = self.ran[position], self.wanted[position]
@@ -477,9 +477,9 @@ class _Replay:
             self._give_up(ran, access)
             return
         whole = rest.pop((), {})
-        found = self.tables.rows(whole, where, access.width)
-        low = min(rows[0] + min(spans)[0] for rows, spans in found.items())
-        high = max(rows[-1] + max(end for _, end in spans) for rows, spans in found.items())
+        by_rows = self.tables.rows(whole, where, access.width)
+        low = min(rows[0] + min(spans)[0] for rows, spans in by_rows.items())
+        high = max(rows[-1] + max(end for _, end in spans) for rows, spans in by_rows.items())
         if low < -WORD // 2 or high > WORD // 2:
             self._give_up(ran, access)  # the low word of an address does not tell
             return
@@ -491,8 +491,8 @@ class _Replay:
         if rest:
             has_planes = any(len(factor) > 1 for factor in rest)
             ran.length = math.inf if has_planes else max(ran.length, high - low)
-            found = self.tables.rows(whole, where, access.width)
-        for rows, spans in found.items():
+            by_rows = self.tables.rows(whole, where, access.width)
+        for rows, spans in by_rows.items():
             ran.rows.setdefault(rows, []).extend(spans)
             self.tables.spend(len(spans))
 
@@ -502,21 +502,21 @@ class _Replay:
         if not name:
             return NEVER if is_negated else ALWAYS
         index = self.program.values.read[position].get(name, -1)
-        found = cast("Condition | None", self.known.get(index))
-        return self.tables.opposite(found) if is_negated else found
+        condition = cast("Condition | None", self.known.get(index))
+        return self.tables.opposite(condition) if is_negated else condition
 
     def operand(self, operand: Operand, position: int) -> Number | None:
-        found: Number | None
+        number: Number | None
         if operand.is_register and operand.name:
             index = self.program.values.read[position].get(operand.name, -1)
-            found = cast("Number | None", self.known.get(index))
+            number = cast("Number | None", self.known.get(index))
         else:
             plain = operand._replace(negated=False, inverted=False)
             polynomial = self.evaluation.operand(plain, position)
-            found = self._plain(polynomial) if polynomial is not None else None
+            number = self._plain(polynomial) if polynomial is not None else None
         if operand.inverted:
-            return self.tables.add(constant(-1), self.tables.scale(found, -1))
-        return self.tables.scale(found, -1) if operand.negated else found
+            return self.tables.add(constant(-1), self.tables.scale(number, -1))
+        return self.tables.scale(number, -1) if operand.negated else number
 
     def high_word(self, operand: Operand, position: int) -> Number | None:
         """Of a number in two registers."""
@@ -543,53 +543,53 @@ class _Replay:
         return result
 
     def _written(self, position: int, register: str, value: SsaValue) -> Value:
-        each = self.program.code[position]
+        instruction = self.program.code[position]
         self.tables.spend(_COST)
         try:
             if _is_flag(value):
-                return self._compared(each, position, register)
-            found = self._plain(self.evaluation.polynomial(value.index))
-            first = next((name for name in each.writes if "P" not in name), "")
-            is_computed = found is None and register == first and not each.has("X")
-            return self._computed(each, position) if is_computed else found
+                return self._compared(instruction, position, register)
+            plain = self._plain(self.evaluation.polynomial(value.index))
+            first = next((name for name in instruction.writes if "P" not in name), "")
+            is_computed = plain is None and register == first and not instruction.has("X")
+            return self._computed(instruction, position) if is_computed else plain
         except TooLargeError:
             return None
 
-    def _computed(self, each: Instruction, position: int) -> Number | None:
+    def _computed(self, instruction: Instruction, position: int) -> Number | None:
         """By the rule of its opcode."""
-        count, rule = _RULES.get(each.base, (0, None))
-        operands = each.numbers[:count]
+        count, rule = _RULES.get(instruction.base, (0, None))
+        operands = instruction.numbers[:count]
         if rule is None or len(operands) < (count or 0):
             return None
-        step = _Step(self, each, position)
+        step = _Step(self, instruction, position)
         return rule(step, *(self.operand(one, position) for one in operands))
 
-    def _compared(self, each: Instruction, position: int, register: str) -> Condition | None:
-        flags = [name for name in each.writes if "P" in name]
+    def _compared(self, instruction: Instruction, position: int, register: str) -> Condition | None:
+        flags = [name for name in instruction.writes if "P" in name]
         if register != flags[0]:
             return None
-        if each.base == "LOP3":
-            return self.tables.compare(_RELATIONS["NE"], self._computed(each, position))
-        if each.base == "PLOP3":
-            return self._of_flags(each, position)
-        relation = next((name for name in each.modifiers if name in _RELATIONS), "")
-        if each.base != "ISETP" or each.has("EX", "64") or not relation:
+        if instruction.base == "LOP3":
+            return self.tables.compare(_RELATIONS["NE"], self._computed(instruction, position))
+        if instruction.base == "PLOP3":
+            return self._of_flags(instruction, position)
+        relation = next((name for name in instruction.modifiers if name in _RELATIONS), "")
+        if instruction.base != "ISETP" or instruction.has("EX", "64") or not relation:
             return None
-        found = self._signs(position, relation)
-        if found is None:
-            sides = (self.operand(one, position) for one in each.sources[:2])
-            left, right = (self.word(side, is_signed=not each.has("U32")) for side in sides)
+        condition = self._signs(position, relation)
+        if condition is None:
+            sides = (self.operand(one, position) for one in instruction.sources[:2])
+            left, right = (self.word(side, is_signed=not instruction.has("U32")) for side in sides)
             difference = self.tables.add(left, self.tables.scale(right, -1))
-            found = self.tables.compare(_RELATIONS[relation], difference)
-        return self._joined(each, position, found)
+            condition = self.tables.compare(_RELATIONS[relation], difference)
+        return self._joined(instruction, position, condition)
 
     def _joined_signs(self, position: int) -> int:
         """`(a | b) < 0`, so the compiler joins tests of two borders: the position of the `or`; -1
         if it is something else."""
-        each = self.program.code[position]
-        if each.opcode != "ISETP" or not each.has("LT", "GE") or each.has("U32", "EX"):
+        instruction = self.program.code[position]
+        if instruction.opcode != "ISETP" or not instruction.has("LT", "GE") or instruction.has("U32", "EX"):
             return -1
-        one, other = each.sources[:2]
+        one, other = instruction.sources[:2]
         index = self.program.values.read[position].get(one.name) if one.name else None
         if index is None or one.negated or not is_zero(other):
             return -1
@@ -609,24 +609,24 @@ class _Replay:
         count = 2 if operands[3].value == 0xFC else 3
         words = (self.word(self.operand(operand, place)) for operand in operands[:count])
         below = (self.tables.compare(_RELATIONS["LT"], word) for word in words)
-        found = self.tables.any_of(below)
-        return found if relation == "LT" else self.tables.opposite(found)
+        condition = self.tables.any_of(below)
+        return condition if relation == "LT" else self.tables.opposite(condition)
 
     def _joined(
-        self, each: Instruction, position: int, found: Condition | None
+        self, instruction: Instruction, position: int, condition: Condition | None
     ) -> Condition | None:
         """A comparison with the predicate that it is joined with."""
-        other = next((one for one in each.sources[2:] if one.kind == "predicate"), None)
+        other = next((one for one in instruction.sources[2:] if one.kind == "predicate"), None)
         if other is None:
-            return found
+            return condition
         joined_with = self.flag(other.name, position, is_negated=other.negated)
-        if each.has("OR"):
-            return self.tables.either(found, joined_with)
-        return self.tables.both(found, joined_with) if each.has("AND") else None
+        if instruction.has("OR"):
+            return self.tables.either(condition, joined_with)
+        return self.tables.both(condition, joined_with) if instruction.has("AND") else None
 
     def resolved(self, number: Number | None) -> Number | None:
         """A number with the values that are tried."""
-        if number is None or not any(name in self.guessed for each in number for name in each):
+        if number is None or not any(name in self.guessed for factor in number for name in factor):
             return number
         result: Number = {}
         for factor, part in number.items():
@@ -637,9 +637,9 @@ class _Replay:
 
     def bits(self, number: Number | None, *, is_signed: bool = True) -> Number | None:
         """The same, where single bits of it matter."""
-        found = self.resolved(number)
-        self.uses_bits = self.uses_bits or found is not number
-        return self.word(found, is_signed=is_signed)
+        resolved = self.resolved(number)
+        self.uses_bits = self.uses_bits or resolved is not number
+        return self.word(resolved, is_signed=is_signed)
 
     def product_side(self, number: Number | None, *, is_signed: bool) -> Number | None:
         """A factor: parameters that are tried stay symbols."""
@@ -657,11 +657,11 @@ class _Replay:
             return number
         return self.tables.apply(signed if is_signed else lambda value: value % WORD, number)
 
-    def _of_flags(self, each: Instruction, position: int) -> Condition | None:
-        inputs = [one for one in each.sources if one.kind == "predicate"]
-        if len(inputs) != 3 or not each.immediates:
+    def _of_flags(self, instruction: Instruction, position: int) -> Condition | None:
+        inputs = [one for one in instruction.sources if one.kind == "predicate"]
+        if len(inputs) != 3 or not instruction.immediates:
             return None
-        table, tables = each.immediates[0], self.tables
+        table, tables = instruction.immediates[0], self.tables
         flags = [self.flag(one.name, position, is_negated=one.negated) for one in inputs]
         both_ways = [(tables.opposite(flag), flag) for flag in flags]
         rows = (row for row in range(8) if table >> row & 1)
@@ -710,14 +710,14 @@ def _sum(step: _Step, *numbers: Number | None) -> Number | None:
 def _product(
     step: _Step, first: Number | None, second: Number | None, third: Number | None
 ) -> Number | None:
-    run, each, tables = step.run, step.each, step.run.tables
+    run, instruction, tables = step.run, step.each, step.run.tables
     if first is None or second is None:
         return None
-    is_signed = not each.has("U32")
-    if each.has("HI"):  # the high word of a * b + c, where c has two registers
+    is_signed = not instruction.has("U32")
+    if instruction.has("HI"):  # the high word of a * b + c, where c has two registers
         high = third if third == {} else None
-        if high == {} and each.numbers[2].name:
-            high = run.high_word(each.numbers[2], step.position)
+        if high == {} and instruction.numbers[2].name:
+            high = run.high_word(instruction.numbers[2], step.position)
         one, other = (run.bits(side, is_signed=is_signed) for side in (first, second))
         return tables.apply(lambda a, b, c: (a * b >> 32) + c, one, other, high)
     one, other = (run.product_side(side, is_signed=is_signed) for side in (first, second))
@@ -728,34 +728,34 @@ def _product(
 
 def _shifted_sum(step: _Step, *numbers: Number | None) -> Number | None:
     """LEA: `(a << s) + b`; LEA.HI: `(c:a >> (32 - s)) + b`."""
-    run, each, tables = step.run, step.each, step.run.tables
-    if len(numbers) < 3 or each.numbers[-1].kind != "immediate":
+    run, instruction, tables = step.run, step.each, step.run.tables
+    if len(numbers) < 3 or instruction.numbers[-1].kind != "immediate":
         return None
     first, second, *high_word, _ = numbers
-    amount = each.numbers[-1].value & 31
+    amount = instruction.numbers[-1].value & 31
     if first is None or second is None:
         return None
-    if not each.has("HI"):
+    if not instruction.has("HI"):
         return tables.add(tables.scale(first, 1 << amount), second)
     if high_word and high_word[0] != {}:
         return None
-    whole = run.bits(first, is_signed=each.has("SX32"))
+    whole = run.bits(first, is_signed=instruction.has("SX32"))
     return tables.add(tables.apply(lambda a: a >> (32 - amount), whole), second)
 
 
 def _shift(
     step: _Step, low: Number | None, by: Number | None, high: Number | None
 ) -> Number | None:
-    run, each = step.run, step.each
-    if by is None or each.has("U64", "S64", "W"):
+    run, instruction = step.run, step.each
+    if by is None or instruction.has("U64", "S64", "W"):
         return None
-    if each.has("L") and not each.has("HI"):
+    if instruction.has("L") and not instruction.has("HI"):
         amount = by.get((), {}).get((), [0])[0]
         is_number = by == constant(amount) and 0 <= amount < 32
         return run.tables.scale(low, 1 << amount) if is_number else None
-    if not each.has("R") or not each.has("HI") or low != {}:
+    if not instruction.has("R") or not instruction.has("HI") or low != {}:
         return None
-    whole = run.bits(high, is_signed=each.has("S32"))
+    whole = run.bits(high, is_signed=instruction.has("S32"))
     return run.tables.apply(lambda a, s: a >> min(s % WORD, 32), whole, run.bits(by))
 
 
@@ -770,14 +770,14 @@ def _logic(step: _Step, *numbers: Number | None) -> Number | None:
 
 
 def _extreme(step: _Step, *numbers: Number | None) -> Number | None:
-    run, each = step.run, step.each
-    which = [one for one in each.sources if one.kind == "predicate"]
-    is_packed = any("x2" in modifier or modifier == "RELU" for modifier in each.modifiers)
+    run, instruction = step.run, step.each
+    which = [one for one in instruction.sources if one.kind == "predicate"]
+    is_packed = any("x2" in modifier or modifier == "RELU" for modifier in instruction.modifiers)
     if None in numbers or len(which) != 1 or which[0].name or is_packed:
         return None
     *summed, last = numbers
     sides = reduce(run.tables.add, summed), last
-    words = (run.word(side, is_signed=not each.has("U32")) for side in sides)
+    words = (run.word(side, is_signed=not instruction.has("U32")) for side in sides)
     return run.tables.apply(max if which[0].negated else min, *words)
 
 
@@ -814,12 +814,12 @@ def _packed_flags(step: _Step) -> Number | None:
 def _reciprocal(step: _Step, number: Number | None) -> Number | None:
     """The first steps of a division, as bits of numbers in single precision. Its further steps
     correct the last digits, so that rounding does not matter."""
-    run, each = step.run, step.each
-    function = _FLOATS.get((each.opcode, *sorted(each.modifiers)))
+    run, instruction = step.run, step.each
+    function = _FLOATS.get((instruction.opcode, *sorted(instruction.modifiers)))
     if function is None:
         return None
     try:
-        return run.tables.apply(function, run.bits(number, is_signed=not each.has("U32")))
+        return run.tables.apply(function, run.bits(number, is_signed=not instruction.has("U32")))
     except (OverflowError, ValueError):  # infinite, or not a number
         return None
 

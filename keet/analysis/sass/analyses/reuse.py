@@ -31,20 +31,20 @@ _CLAMPS = ("VIMNMX", "IMNMX", "VIADDMNMX", "UIMNMX", "UVIMNMX")
 
 def compared_parameters(evaluation: Evaluation) -> frozenset[Symbol]:
     """Unknown numbers that some index is compared with, or clamped by."""
-    found: set[Symbol] = set()
+    parameters: set[Symbol] = set()
     for position in evaluation.program.ran:
-        each = evaluation.program.code[position]
-        orders = each.opcode in ("ISETP", "UISETP") and each.has("LT", "LE", "GT", "GE")
-        if not orders and each.opcode not in _CLAMPS:
+        instruction = evaluation.program.code[position]
+        orders = instruction.opcode in ("ISETP", "UISETP") and instruction.has("LT", "LE", "GT", "GE")
+        if not orders and instruction.opcode not in _CLAMPS:
             continue
-        polynomials = [evaluation.operand(operand, position) for operand in each.sources]
+        polynomials = [evaluation.operand(operand, position) for operand in instruction.sources]
         if not any(polynomial is not None and polynomial.depends for polynomial in polynomials):
             continue  # a comparison of parameters only is not about indices
         for polynomial in polynomials:
             limit = _plain(polynomial) if polynomial is not None else None
             if limit is not None:
-                found.add(limit)
-    return frozenset(found)
+                parameters.add(limit)
+    return frozenset(parameters)
 
 
 def _plain(polynomial: Polynomial) -> Symbol | None:
@@ -62,11 +62,11 @@ _WRITES = ("store", "atomic")
 
 
 def with_passes(
-    rows: Sequence[PointerReuse], found: Sequence[Access], program: SassProgram
+    rows: Sequence[PointerReuse], accesses: Sequence[Access], program: SassProgram
 ) -> list[PointerReuse]:
     """The rows, with the bytes that later loops load again; rows without a bound get the bytes of
     the first passes. Data that the kernel itself writes may have changed in between."""
-    written = {access.pointer for access in found if access.kind in _WRITES}
+    written = {access.pointer for access in accesses if access.kind in _WRITES}
     return [row if row.pointer in written else _one_pass(row, program) for row in rows]
 
 
@@ -124,7 +124,7 @@ def is_after(program: SassProgram, one: Access, other: Access) -> bool:
     return last in reached(
         [first],
         lambda block: (
-            each for each in blocks[block].successors if rank[block] < rank[each] <= rank[last]
+            successor for successor in blocks[block].successors if rank[block] < rank[successor] <= rank[last]
         ),
     )
 
@@ -199,14 +199,14 @@ def at_most(own: Sequence[Access]) -> int | None:
     """
     if any(access.shape is None for access in own):
         return None
-    found = bound_of([access.shape for access in own if access.shape is not None]).bytes
+    distinct = bound_of([access.shape for access in own if access.shape is not None]).bytes
     sizes = [access.requested_bytes for access in own]
     if None in sizes:
-        return found
+        return distinct
     requested = sum(size or 0 for size in sizes)
-    if found >= requested and any(access.is_vague for access in own):
+    if distinct >= requested and any(access.is_vague for access in own):
         return None
-    return min(found, requested)
+    return min(distinct, requested)
 
 
 def accesses(
@@ -231,12 +231,12 @@ def accesses(
         if len(bases := _bases(polynomial)) == 1
     }
     known = frozenset(pointers) or frozenset(alone)
-    found = []
+    executed = []
     for position, polynomial in polynomials.items():
-        each = program.code[position]
-        ran = None if threads is None else threads.get(each.address, 0)
-        found.append(_access(each, position, polynomial, known, ran))
-    return found
+        instruction = program.code[position]
+        ran = None if threads is None else threads.get(instruction.address, 0)
+        executed.append(_access(instruction, position, polynomial, known, ran))
+    return executed
 
 
 _KINDS: Mapping[Role, Literal["load", "store", "atomic", "copy"]] = {
@@ -248,17 +248,17 @@ _KINDS: Mapping[Role, Literal["load", "store", "atomic", "copy"]] = {
 
 
 def _access(
-    each: Instruction, position: int, polynomial: Polynomial, known: frozenset[str], ran: int | None
+    instruction: Instruction, position: int, polynomial: Polynomial, known: frozenset[str], ran: int | None
 ) -> Access:
     pointer, offset = _split_pointer(polynomial, known)
-    shape = shape_of(offset, each.width) if pointer not in (LOADED, SEVERAL) else None
+    shape = shape_of(offset, instruction.width) if pointer not in (LOADED, SEVERAL) else None
     loose = [symbol for symbol in offset.symbols if symbol.is_loose and not symbol.is_uniform]
     return Access(
         position,
         pointer,
         offset,
-        each.width,
-        _KINDS[each.role],
+        instruction.width,
+        _KINDS[instruction.role],
         shape,
         is_estimate=bool(loose),
         is_ragged=any(symbol.kind == "loop" and symbol.arguments[1] for symbol in loose),
@@ -269,8 +269,8 @@ def _access(
 
 def address_polynomial(program: SassProgram, evaluation: Evaluation, position: int) -> Polynomial:
     """The address of a memory access, with loops resolved."""
-    each = program.code[position]
-    memory = each.memory
+    instruction = program.code[position]
+    memory = instruction.memory
     total = number(memory.value) if memory else number(0)
     read = program.values.read[position]
     for name, factor in ((memory.name, memory.scale), (memory.uniform, 1)) if memory else ():
@@ -342,14 +342,14 @@ READS = ("load", "copy")
 
 
 def reuse_by_pointer(
-    found: Sequence[Access], limits: Collection[Symbol] = ()
+    accesses: Sequence[Access], limits: Collection[Symbol] = ()
 ) -> list[PointerReuse]:
     """One row per pointer that is read, most requested bytes first.
 
     `limits`: unknown numbers that indices are compared with.
     """
     by_pointer: dict[str, list[Access]] = {}
-    for access in found:
+    for access in accesses:
         if access.kind in READS:
             by_pointer.setdefault(access.pointer, []).append(access)
     rows = [_pointer_reuse(pointer, own, limits) for pointer, own in by_pointer.items()]
@@ -360,8 +360,8 @@ def _pointer_reuse(pointer: str, own: Sequence[Access], limits: Collection[Symbo
     sizes = [access.requested_bytes for access in own]
     requested = sum(size or 0 for size in sizes) if None not in sizes else None
     ran = [access for access in own if access.threads is None or access.threads]
-    found = at_most(ran) if ran else None
-    if found is None:
+    distinct = at_most(ran) if ran else None
+    if distinct is None:
         return PointerReuse(pointer, tuple(own), requested, None, None, None)
     bound = bound_of([access.shape for access in ran if access.shape is not None])
     is_bound = all(access.basis == "bound" for access in ran)
@@ -377,7 +377,7 @@ def _pointer_reuse(pointer: str, own: Sequence[Access], limits: Collection[Symbo
         pointer,
         tuple(own),
         requested,
-        found,
+        distinct,
         bound.sector_bytes,
         basis,
         worst_sector_bytes=bound.worst_sector_bytes,
@@ -398,13 +398,13 @@ def with_traffic(
     """
     if sectors is None:
         return list(rows)
-    found = []
+    rows_with_l1 = []
     for row in rows:
         asked = SECTOR * sum(sectors.get(program.code[a.position].address, 0) for a in row.accesses)
         known = row.sector_bytes_at_most
         least = None if known is None else min(known, asked)
-        found.append(replace(row, l1_bytes=asked, sector_bytes_at_most=least))
-    return _apportioned(found, l2_read_bytes) if l2_read_bytes is not None else found
+        rows_with_l1.append(replace(row, l1_bytes=asked, sector_bytes_at_most=least))
+    return _apportioned(rows_with_l1, l2_read_bytes) if l2_read_bytes is not None else rows_with_l1
 
 
 def _apportioned(rows: Sequence[PointerReuse], l2_read_bytes: int) -> list[PointerReuse]:
@@ -416,18 +416,18 @@ def _apportioned(rows: Sequence[PointerReuse], l2_read_bytes: int) -> list[Point
     once = [row.sector_bytes_at_most or 0 for row in rows]
     more = [(row.l1_bytes or 0) - first for row, first in zip(rows, once, strict=True)]
     left = min(l2_read_bytes, total) - sum(once)
-    found = []
+    apportioned = []
     for row, first, rest in zip(rows, once, more, strict=True):
         if left >= 0:
             part = first + (left * rest / sum(more) if sum(more) else 0)
         else:  # bounds are not reached
             part = l2_read_bytes * first / sum(once)
         is_alone = (row.l1_bytes or 0) >= (1 - NEGLIGIBLE) * total
-        found.append(
+        apportioned.append(
             replace(
                 row,
                 l2_bytes=l2_read_bytes if is_alone else round(part),
                 l2_basis="measured" if is_alone else "apportioned",
             )
         )
-    return found
+    return apportioned

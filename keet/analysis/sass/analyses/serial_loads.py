@@ -105,16 +105,16 @@ def serial_loads(
     hot = [
         (index, own)
         for index, own in loads.items()
-        if len(own) > 1 and sum(samples[each] for each in own) >= least > 0
+        if len(own) > 1 and sum(samples[load] for load in own) >= least > 0
     ]
     if not hot:
         return []
-    code = _Code(program, {each.position: each for each in accesses()}, samples)
-    found = [
+    code = _Code(program, {access.position: access for access in accesses()}, samples)
+    regions = [
         _Region(code, None if index is None else flow.loops[index], own).found()
         for index, own in hot
     ]
-    return sorted(found, key=lambda each: -sum(trip.samples for trip in each.trips))
+    return sorted(regions, key=lambda region: -sum(trip.samples for trip in region.trips))
 
 
 _LONG = ("long_scoreboard", "long_scoreboard_pipe_l1tex")
@@ -143,15 +143,15 @@ class _Code:
     @cached_property
     def called(self) -> frozenset[int]:
         """Blocks of called routines."""
-        return frozenset(each for blocks in self.program.flow.routines.values() for each in blocks)
+        return frozenset(block for blocks in self.program.flow.routines.values() for block in blocks)
 
 
 class _Region:
     def __init__(self, code: _Code, loop: Loop | None, loads: Sequence[int]) -> None:
         self.shared, self.program, self.loop = code, code.program, loop
-        self.usual = max(self.program.counts[each] for each in loads)
+        self.usual = max(self.program.counts[load] for load in loads)
         around = [] if loop is None else self.program.flow.loops_around(loop.header)
-        self.heads = {each.header for each in around}
+        self.heads = {outer.header for outer in around}
         """Values that join there come from another iteration."""
         self.path = list(self._path())
         self.place = {position: place for place, position in enumerate(self.path)}
@@ -177,9 +177,9 @@ class _Region:
 
     def _inner_loop(self, block: int) -> Loop | None:
         """The loop of this region that a block is in, the outermost one; None: in the region."""
-        inside = [each for each in self.program.flow.loops_around(block) if each != self.loop]
+        inside = [loop for loop in self.program.flow.loops_around(block) if loop != self.loop]
         if self.loop is not None:
-            inside = [each for each in inside if each.depth > self.loop.depth]
+            inside = [loop for loop in inside if loop.depth > self.loop.depth]
         return inside[-1] if inside else None
 
     def is_own(self, position: int) -> bool:
@@ -230,8 +230,8 @@ class _Region:
         """The round trip that a load begins after a wait."""
         highest = max(self.levels.values())
         needs = self._needs(load)
-        level = max([self.floor, *(self.levels[each] for each in needs)]) + 1
-        if level > highest or any(each in before.loads for each in needs):
+        level = max([self.floor, *(self.levels[needed] for needed in needs)]) + 1
+        if level > highest or any(needed in before.loads for needed in needs):
             self.levels[load] = level
             branch = next(iter(self._deciding(load)), None)
             if branch is not None and not self._behind(self._read(load)):
@@ -254,7 +254,7 @@ class _Region:
         own = set(trip.loads)
         highest = max((self.levels[e] for e in self.levels if e not in own), default=0)
         needs = self._needs(load)
-        level = max([self.floor, *(self.levels[each] for each in needs)]) + 1
+        level = max([self.floor, *(self.levels[needed] for needed in needs)]) + 1
         self.levels[load] = level
         if trip.is_avoidable and level > highest:
             after = max(needs, key=self.place.__getitem__, default=None)
@@ -269,27 +269,27 @@ class _Region:
         is_used = is_earlier = False
         for value in self._read(position):
             sources, is_carried = self._sources(value)
-            is_used |= any(each in loads for each in sources)
-            is_earlier |= is_carried or any(each not in loads for each in sources)
+            is_used |= any(source in loads for source in sources)
+            is_earlier |= is_carried or any(source not in loads for source in sources)
         return is_used, is_earlier
 
     def _is_ahead(self, load: int, waited: int, steps: dict[int, int]) -> bool:
         """Whether the code loads one step ahead: what it waited for belongs to an earlier step than
         a load that is still on its way. Then what has arrived is taken out of `steps`."""
         used = {
-            each
+            source
             for position in self.path[waited : self.place[load]]
             for value in self._read(position)
-            for each in self._sources(value)[0]
+            for source in self._sources(value)[0]
         }
-        pending = {each: step for each, step in steps.items() if each not in used}
-        awaited = [step for each, step in steps.items() if each in used]
+        pending = {loaded: step for loaded, step in steps.items() if loaded not in used}
+        awaited = [step for loaded, step in steps.items() if loaded in used]
         if not pending or not awaited or max(pending.values()) <= max(awaited):
             return False
         if not self._needs(load).isdisjoint(steps):
             return False
-        for each in used:
-            steps.pop(each, None)
+        for source in used:
+            steps.pop(source, None)
         return True
 
     def _read(self, position: int) -> list[int]:
@@ -308,13 +308,13 @@ class _Region:
         def following(one: int) -> Sequence[int]:
             return () if self._is_of_pass_before(values.all[one]) else values.all[one].inputs
 
-        behind = [values.all[each] for each in reached([value], following, _MOST_FOLLOWED)]
-        own = (each.position for each in behind if each.kind is Kind.DEFINITION)
-        carried = (each.index for each in behind if self._is_of_pass_before(each))
+        behind = [values.all[index] for index in reached([value], following, _MOST_FOLLOWED)]
+        own = (made.position for made in behind if made.kind is Kind.DEFINITION)
+        carried = (made.index for made in behind if self._is_of_pass_before(made))
         before = (position for one in carried for position in values.definitions(one))
         return (
-            [each for each in own if code[each].opcode in _FAR],
-            any(code[each].opcode in _FAR for each in before),
+            [position for position in own if code[position].opcode in _FAR],
+            any(code[position].opcode in _FAR for position in before),
         )
 
     def _is_of_pass_before(self, value: SsaValue) -> bool:
@@ -333,22 +333,22 @@ class _Region:
             return () if is_end else self.program.values.behind(value)
 
         behind = reached(values, following, _MOST_FOLLOWED)
-        made = (every[each] for each in behind if every[each].kind is Kind.DEFINITION)
-        own = {each.position for each in made} & self.place.keys()
+        made = (every[index] for index in behind if every[index].kind is Kind.DEFINITION)
+        own = {value.position for value in made} & self.place.keys()
         return frozenset(
-            each
-            for each in (own if len(behind) <= _MOST_FOLLOWED else self.path)
-            if code[each].opcode in _FAR
+            position
+            for position in (own if len(behind) <= _MOST_FOLLOWED else self.path)
+            if code[position].opcode in _FAR
         )
 
     def _needs(self, load: int) -> frozenset[int]:
         """Earlier loads of the region whose results a load needs. For one of an inner loop: all
         before it."""
-        found = self._behind(self._read(load))
+        needed = self._behind(self._read(load))
         for branch in self._deciding(load):
-            found |= self._behind(self._read(branch))
-        own = found & self.levels.keys()
-        return frozenset(self.levels) if len(own) < len(found) else own
+            needed |= self._behind(self._read(branch))
+        own = needed & self.levels.keys()
+        return frozenset(self.levels) if len(own) < len(needed) else own
 
     def _deciding(self, load: int) -> Iterator[int]:
         """Branches on loaded data that decide whether a load runs, the nearest first."""
@@ -360,9 +360,9 @@ class _Region:
     def _branches(self) -> list[int]:
         """Those on loaded data, in order."""
         code = self.program.code
-        found = (each for each in self.path if code[each].role is Role.BRANCH)
-        conditional = (each for each in found if code[each].guard is not None or code[each].reads)
-        return [each for each in conditional if self._behind(self._read(each))]
+        branches = (position for position in self.path if code[position].role is Role.BRANCH)
+        conditional = (position for position in branches if code[position].guard is not None or code[position].reads)
+        return [position for position in conditional if self._behind(self._read(position))]
 
     # --- what stands between
 
@@ -379,22 +379,22 @@ class _Region:
                 return "volatile", position, True
         if (store := self._clash(load, between)) is not None:
             return store
-        if any(code[each].opcode in _CALLS or self._continues(each, load) for each in between):
+        if any(code[position].opcode in _CALLS or self._continues(position, load) for position in between):
             return "unknown", None, False
-        if any(block_of[each] != block_of[load] for each in between):
+        if any(block_of[position] != block_of[load] for position in between):
             return "branch", self._branch_before(load), True
         return "unknown", None, False
 
     def _clash(self, load: int, between: Sequence[int]) -> tuple[Reason, int, bool] | None:
         """The store or atomic that a load can't be moved across."""
         code = self.program.code
-        written = [each for each in between if code[each].opcode in GLOBAL_STORES | GLOBAL_ATOMICS]
+        written = [position for position in between if code[position].opcode in GLOBAL_STORES | GLOBAL_ATOMICS]
         if code[load].has("CONSTANT"):  # what it reads is not written in the kernel
             return None
-        clashes = {each: self._may_clash(load, each) for each in written}
-        for position in (each for each, clash in clashes.items() if clash == "unknown"):
+        clashes = {store: self._may_clash(load, store) for store in written}
+        for position in (store for store, clash in clashes.items() if clash == "unknown"):
             return "unknown", position, False
-        for position in (each for each, clash in clashes.items() if clash == "aliased"):
+        for position in (store for store, clash in clashes.items() if clash == "aliased"):
             return "atomic" if code[position].opcode in GLOBAL_ATOMICS else "store", position, True
         return None
 
@@ -410,7 +410,7 @@ class _Region:
         the iterations."""
         if self.is_own(position) or self.program.code[position].opcode not in GLOBAL_LOADS:
             return False
-        one, other = (self.shared.accesses.get(each) for each in (position, load))
+        one, other = (self.shared.accesses.get(at) for at in (position, load))
         if one is None or other is None:
             return True
         return one.pointer == other.pointer or SEVERAL in (one.pointer, other.pointer)
@@ -422,33 +422,33 @@ class _Region:
         return last in reached(
             [first],
             lambda block: (
-                each
-                for each in flow.blocks[block].successors
-                if rank[each] <= rank[last] and each not in self.heads
+                successor
+                for successor in flow.blocks[block].successors
+                if rank[successor] <= rank[last] and successor not in self.heads
             ),
         )
 
     def _orders(self, position: int) -> bool:
         """Whether no load may be moved across: a barrier, or an inner loop that waits for what
         other threads write."""
-        each = self.program.code[position]
-        is_exchange = each.opcode in GLOBAL_ATOMICS or each.has("STRONG")
-        return each.opcode in _ORDERING or (is_exchange and not self.is_own(position))
+        instruction = self.program.code[position]
+        is_exchange = instruction.opcode in GLOBAL_ATOMICS or instruction.has("STRONG")
+        return instruction.opcode in _ORDERING or (is_exchange and not self.is_own(position))
 
     def _may_clash(self, load: int, store: int) -> Literal["aliased", "never", "unknown"]:
         """Whether a load may read what a store before it wrote. `aliased`: only if two pointers or
         two indices lead to the same data, which the compiler has to expect. `unknown`: it may be
         meant."""
-        one, other = (self.shared.accesses.get(each) for each in (load, store))
+        one, other = (self.shared.accesses.get(at) for at in (load, store))
         if one is None or other is None or SEVERAL in (one.pointer, other.pointer):
             return "unknown"
         if one.pointer != other.pointer:
             return "aliased"
         if one.pointer == LOADED:
-            addresses = (values_of_address(self.program, each) for each in (load, store))
+            addresses = (values_of_address(self.program, at) for at in (load, store))
             bases = [self._behind(address) for address in addresses]
             return "unknown" if bases[0] == bases[1] else "aliased"
         apart = add(one.offset, other.offset, -1)
         if apart.value is not None:
             return "unknown" if -one.width < apart.value < other.width else "never"
-        return "aliased" if all(each.is_uniform for each in apart.symbols) else "unknown"
+        return "aliased" if all(symbol.is_uniform for symbol in apart.symbols) else "unknown"

@@ -63,12 +63,12 @@ def source_loops(
     """One entry per loop that ran, in the order of the code. Empty without execution counts."""
     unrolled = _Unrolled(program, evaluation, accesses, places, headers)
     alike: dict[object, list[Loop]] = {}
-    for loop in sorted(program.flow.loops, key=lambda each: program.flow.blocks[each.header].start):
+    for loop in sorted(program.flow.loops, key=lambda loop: program.flow.blocks[loop.header].start):
         if loop.trips is not None:
             place = unrolled.place(loop)
             alike.setdefault((place, loop.parent) if place else loop.index, []).append(loop)
-    found = [each for loops in alike.values() for each in unrolled.joined(loops)]
-    return sorted(found, key=lambda each: program.flow.blocks[each.loops[0].header].start)
+    entries = [entry for loops in alike.values() for entry in unrolled.joined(loops)]
+    return sorted(entries, key=lambda entry: program.flow.blocks[entry.loops[0].header].start)
 
 
 def iterations_of(program: SassProgram, loop: Loop) -> float | None:
@@ -81,8 +81,8 @@ def iterations_of(program: SassProgram, loop: Loop) -> float | None:
 def _is_tested_first(program: SassProgram, loop: Loop) -> bool:
     """Whether the head only decides if there is another iteration."""
     head = program.flow.blocks[loop.header]
-    is_work = any(program.code[each].role in _WORK for each in range(head.start, head.end))
-    leaves = any(each not in loop.blocks for each in head.successors)
+    is_work = any(program.code[position].role in _WORK for position in range(head.start, head.end))
+    leaves = any(successor not in loop.blocks for successor in head.successors)
     return leaves and not is_work and loop.header not in loop.latches
 
 
@@ -120,12 +120,12 @@ class _Unrolled:
 
     def _place(self, loop: Loop) -> Location | None:
         flow = self.program.flow
-        latches = [flow.blocks[each] for each in sorted(loop.latches)]
-        branches = [each.end - 1 for each in latches if len(each.successors) > 1]
+        latches = [flow.blocks[latch] for latch in sorted(loop.latches)]
+        branches = [latch.end - 1 for latch in latches if len(latch.successors) > 1]
         ends = [*branches[-1:], *flow.leaving(loop)[:1], latches[-1].end - 1]
-        found = [place for each in ends if (place := self.places(each))]
-        written = (each for each in found if self.headers(each) is not None)
-        return next(written, next(iter(found), None))
+        places = [place for end in ends if (place := self.places(end))]
+        written = (location for location in places if self.headers(location) is not None)
+        return next(written, next(iter(places), None))
 
     def joined(self, loops: Sequence[Loop]) -> list[SourceLoop]:
         """Loops of one line: each alone, or an unrolled one and the loops for what it leaves, which
@@ -144,7 +144,7 @@ class _Unrolled:
                 if copies == most:
                     groups.append([])
                 groups[-1:] = [[*(groups[-1] if groups else ()), (loop, copies)]]
-        return [one for each in groups for one in self._whole(each, is_alone=len(groups) == 1)]
+        return [one for group in groups for one in self._whole(group, is_alone=len(groups) == 1)]
 
     def _whole(
         self, group: Sequence[tuple[Loop, int | None]], *, is_alone: bool
@@ -157,8 +157,8 @@ class _Unrolled:
         if copies is None:
             return plain
         runs = sum(
-            (iterations_of(program, loop) or 1.0) * (loop.entries or 1) * (each or 1)
-            for loop, each in group
+            (iterations_of(program, loop) or 1.0) * (loop.entries or 1) * (count or 1)
+            for loop, count in group
         )
         left = self._left_over(main, copies, [loop for loop, _ in group])
         is_one = len(group) == 1 and left == 0
@@ -213,30 +213,30 @@ class _Unrolled:
         barrier (BAR.ARV) count, too. 0: none."""
         code, counter = self.program.code, self.evaluation.counter(loop)
         trips = self.program.counts[self.program.flow.blocks[loop.header].start]
-        moving = {each.position for each in self.accesses if (counter,) in each.offset.terms}
-        found = Counter(
-            code[each].opcode
-            for each in self._own(loop)
-            if self.program.counts[each] == trips
-            and (code[each].role in _EFFECTS or code[each].opcode == "BAR" or each in moving)
+        moving = {access.position for access in self.accesses if (counter,) in access.offset.terms}
+        effects = Counter(
+            code[position].opcode
+            for position in self._own(loop)
+            if self.program.counts[position] == trips
+            and (code[position].role in _EFFECTS or code[position].opcode == "BAR" or position in moving)
         )
-        inner = [each for each in self.program.flow.loops if each.parent == loop.index]
-        places = Counter(self.place(each) for each in inner)
-        return math.gcd(*found.values(), *places.values())
+        inner = [nested for nested in self.program.flow.loops if nested.parent == loop.index]
+        places = Counter(self.place(nested) for nested in inner)
+        return math.gcd(*effects.values(), *places.values())
 
     def _own(self, loop: Loop | None) -> list[int]:
         """Positions that ran in a loop, or outside all loops, without inner loops."""
         flow = self.program.flow
         index = loop.index if loop else None
         blocks = loop.blocks if loop else range(len(flow.blocks))
-        return self.program.ran_in(each for each in blocks if flow.loop_of.get(each) == index)
+        return self.program.ran_in(block for block in blocks if flow.loop_of.get(block) == index)
 
     def _group(self, position: int) -> _Group:
         return self.places(position), self.program.code[position].opcode
 
     def _groups(self, loop: Loop) -> Counter[_Group]:
         code = self.program.code
-        return Counter(self._group(each) for each in self._own(loop) if code[each].role in _WORK)
+        return Counter(self._group(position) for position in self._own(loop) if code[position].role in _WORK)
 
     def _step(self, loop: Loop) -> tuple[int | None, bool]:
         """What a trip adds to the counter that the exit condition compares, and whether the counter
@@ -244,8 +244,8 @@ class _Unrolled:
         position = self._comparison(loop)
         if position is None:
             return None, False
-        each = self.program.code[position]
-        numbers = [self.evaluation.operand(one, position) for one in each.sources[:2]]
+        instruction = self.program.code[position]
+        numbers = [self.evaluation.operand(one, position) for one in instruction.sources[:2]]
         if len(numbers) < 2 or numbers[0] is None or numbers[1] is None:
             return None, False
         block = self.program.flow.block_of[position]
@@ -265,8 +265,8 @@ class _Unrolled:
         """Position of the integer comparison that decides about the next trip."""
         program, blocks = self.program, self.program.flow.blocks
         exits = program.flow.leaving(loop)
-        latches = {blocks[each].end - 1 for each in loop.latches}
-        ends = [each for each in exits if each in latches] or exits
+        latches = {blocks[latch].end - 1 for latch in loop.latches}
+        ends = [branch for branch in exits if branch in latches] or exits
         if len(ends) != 1:
             return None
         position = ends[0]
@@ -280,11 +280,11 @@ class _Unrolled:
             if len(tested) != 1:
                 return None
             position = tested[0]
-            each = program.code[position]
+            instruction = program.code[position]
             # Of a 64-bit comparison, the first is that of the low words.
-            if each.opcode in ("ISETP", "UISETP") and not each.has("EX"):
+            if instruction.opcode in ("ISETP", "UISETP") and not instruction.has("EX"):
                 return position
-            if each.opcode not in ("ISETP", "UISETP", "PLOP3", "UPLOP3"):
+            if instruction.opcode not in ("ISETP", "UISETP", "PLOP3", "UPLOP3"):
                 return None
         return None
 
@@ -294,7 +294,7 @@ class _Unrolled:
         program, flow = self.program, self.program.flow
         parent = flow.loops[main.parent] if main.parent is not None else None
         groups = self._groups(main)
-        outside, blocks = Counter[_Group](), {each.header for each in loops}
+        outside, blocks = Counter[_Group](), {loop.header for loop in loops}
         for position in self._own(parent):
             if (group := self._group(position)) in groups:
                 outside[group] += program.counts[position]
@@ -305,14 +305,14 @@ class _Unrolled:
         above = self._common_dominator(blocks)
         if above < 0 or program.counts[flow.blocks[above].start] > (main.entries or 1):
             return None
-        found = [
+        left_over = [
             outside[group] * copies / count
             for group, count in groups.most_common()
             if count % copies == 0
         ]
         # Values that the loop starts with are computed at the same lines, too.
-        least = min(found, default=None)
-        if least is None or max(found) - least > _AGREE * max(1.0, least):
+        least = min(left_over, default=None)
+        if least is None or max(left_over) - least > _AGREE * max(1.0, least):
             return None
         return least
 
@@ -325,4 +325,4 @@ class _Unrolled:
             while chain[-1] >= 0:
                 chain.append(above.get(chain[-1], -1))
             chains.append(chain)
-        return next(each for each in chains[0] if all(each in other for other in chains))
+        return next(block for block in chains[0] if all(block in other for other in chains))

@@ -33,7 +33,7 @@ _LONGEST = 12
 def wide_integers(program: SassProgram, purposes: Sequence[Purpose]) -> frozenset[int]:
     """Positions of the instructions that would not be there in 32 bits. Addresses are left out:
     they have 64 bits."""
-    if not any(_is_wide(each) or each.has("X", "EX") for each in program.code):
+    if not any(_is_wide(instruction) or instruction.has("X", "EX") for instruction in program.code):
         return frozenset()
     return _Halves(program, purposes).removable()
 
@@ -53,14 +53,14 @@ class _Halves:
         self.needed = self._needed()
 
     def removable(self) -> frozenset[int]:
-        found = {each for each in self.program.ran if self._is_of_upper_half(each)}
+        removable = {position for position in self.program.ran if self._is_of_upper_half(position)}
         for position in self.program.ran:
-            found |= self._parts_of_product(position)
+            removable |= self._parts_of_product(position)
         for position in self.program.ran:
-            found |= self._correction_of_sign(position, found)
-        carries = {each for each in self.program.ran if self._is_carry_for(each, found)}
+            removable |= self._correction_of_sign(position, removable)
+        carries = {position for position in self.program.ran if self._is_carry_for(position, removable)}
         return frozenset(
-            each for each in found | carries if self.purposes[each] is not Purpose.ADDRESS
+            position for position in removable | carries if self.purposes[position] is not Purpose.ADDRESS
         )
 
     # --- upper halves
@@ -80,28 +80,28 @@ class _Halves:
             for user in self.readers.users[value]:
                 if self._passes_on(user, value):
                     onwards += _registers(self.values.written[user])
-            for each in onwards:
-                is_fuller = value in self.full and each not in self.full
-                if each not in self.upper or is_fuller:
-                    self.upper.add(each)
+            for derived in onwards:
+                is_fuller = value in self.full and derived not in self.full
+                if derived not in self.upper or is_fuller:
+                    self.upper.add(derived)
                     if value in self.full:
-                        self.full.add(each)
-                    waiting.append(each)
+                        self.full.add(derived)
+                    waiting.append(derived)
 
     def _begins(self, position: int) -> list[int]:
         """The upper half that an instruction computes from 32-bit values."""
-        each, written = self.code[position], self.values.written[position]
+        instruction, written = self.code[position], self.values.written[position]
         own = _registers(written)
-        if _is_wide(each) and len(own) == 2:
+        if _is_wide(instruction) and len(own) == 2:
             # If only the upper half is read, it is a division by a constant in 32 bits.
-            return own[1:] if each.has("X") or self.readers.of(own[0]) else []
+            return own[1:] if instruction.has("X") or self.readers.of(own[0]) else []
         if len(own) != 1:
             return []
-        if each.has("X") and each.role is Role.INTEGER:
+        if instruction.has("X") and instruction.role is Role.INTEGER:
             return own
-        if each.base == "SHF" and each.has("L") and each.has("U64"):
-            return own if each.has("HI") else []
-        return own if _is_sign(each, "S32") and self._is_extension(own[0]) else []
+        if instruction.base == "SHF" and instruction.has("L") and instruction.has("U64"):
+            return own if instruction.has("HI") else []
+        return own if _is_sign(instruction, "S32") and self._is_extension(own[0]) else []
 
     def _is_extension(self, sign: int) -> bool:
         """Whether 64-bit arithmetic reads the sign as the upper half of a number."""
@@ -120,11 +120,11 @@ class _Halves:
     def _may_be_full(self, position: int) -> bool:
         """A product of two variables, or one of several sums with carry, each from the one before:
         more than two words."""
-        each = self.code[position]
-        if _is_wide(each):
-            factors = each.sources[:2]
+        instruction = self.code[position]
+        if _is_wide(instruction):
+            factors = instruction.sources[:2]
             return not any(o.kind == "immediate" or is_zero(o) for o in factors)
-        if not each.has("X"):
+        if not instruction.has("X"):
             return False
         carry_in = (value for name, value in self.values.read[position].items() if "P" in name)
         carry_out = (value for name, value in self.values.written[position].items() if "P" in name)
@@ -134,23 +134,23 @@ class _Halves:
 
     def _passes_on(self, user: int, value: int) -> bool:
         """Whether the result of the user is an upper half if the value is one."""
-        each = self.code[user]
-        if _is_wide(each):
+        instruction = self.code[user]
+        if _is_wide(instruction):
             return value in self.full  # its own upper half is one anyway
         if len(_registers(self.values.written[user])) != 1:
             return False
-        if is_move(each) or each.base in ("SEL", "IADD3", "IADD", "VIADD"):
+        if is_move(instruction) or instruction.base in ("SEL", "IADD3", "IADD", "VIADD"):
             return True
-        if each.base == "IMAD":
-            return not each.has("HI")
+        if instruction.base == "IMAD":
+            return not instruction.has("HI")
         return self._is_upper_shift(user, value)
 
     def _is_upper_shift(self, user: int, value: int) -> bool:
         """The upper half of a right shift: the same value is shifted as a pair, too."""
-        each = self.code[user]
-        if each.base != "SHF" or not each.has("S32", "U32") or not each.has("HI"):
+        instruction = self.code[user]
+        if instruction.base != "SHF" or not instruction.has("S32", "U32") or not instruction.has("HI"):
             return False
-        shifts = each.immediates
+        shifts = instruction.immediates
         return any(
             _is_pair_shift(self.code[other]) and self.code[other].immediates == shifts
             for other in self.readers.of(value)
@@ -161,7 +161,7 @@ class _Halves:
     def _needed(self) -> set[int]:
         """Values that something but 64-bit arithmetic needs, with all that leads to them."""
         every, upper = self.values.all, self.upper
-        starts = [each for each in upper if each in self.full or self._leaves(each)]
+        starts = [value for value in upper if value in self.full or self._leaves(value)]
         return {
             *reached(starts, lambda one: (e for e in self.values.behind(every[one]) if e in upper))
         }
@@ -175,16 +175,16 @@ class _Halves:
 
     def _is_within(self, user: int) -> bool:
         """Whether the user is 64-bit arithmetic with a result that is no upper half."""
-        each = self.code[user]
-        if each.base == "ISETP" or _is_wide(each) or _is_pair_shift(each):
+        instruction = self.code[user]
+        if instruction.base == "ISETP" or _is_wide(instruction) or _is_pair_shift(instruction):
             return True
-        if each.has("X") or _is_sign(each, "U32") or self._swaps(user):
+        if instruction.has("X") or _is_sign(instruction, "U32") or self._swaps(user):
             return True
-        if each.base == "LEA":
-            return each.has("HI")  # adds the sign to a quotient
-        if each.role is Role.CONVERSION:
-            return each.has("S64", "U64")
-        return not _registers(self.values.written[user]) and each.role is Role.INTEGER
+        if instruction.base == "LEA":
+            return instruction.has("HI")  # adds the sign to a quotient
+        if instruction.role is Role.CONVERSION:
+            return instruction.has("S64", "U64")
+        return not _registers(self.values.written[user]) and instruction.role is Role.INTEGER
 
     def _swaps(self, position: int) -> bool:
         """One of three exclusive ors that exchange two registers."""
@@ -201,21 +201,21 @@ class _Halves:
         )
 
     def _is_xor_within(self, position: int, names: set[str]) -> bool:
-        each = self.code[position]
-        return _is_xor_of_two(each) and set(each.reads) == names and set(each.writes) <= names
+        instruction = self.code[position]
+        return _is_xor_of_two(instruction) and set(instruction.reads) == names and set(instruction.writes) <= names
 
     # --- what goes
 
     def _is_of_upper_half(self, position: int) -> bool:
-        each = self.code[position]
-        if each.base == "ISETP" and each.has("EX"):
+        instruction = self.code[position]
+        if instruction.base == "ISETP" and instruction.has("EX"):
             # Numbers of 64 bits that were loaded are compared as they are.
             return self._reads(position, self.upper) and not self._reads(position, self.needed)
         own = _registers(self.values.written[position])
         return len(own) == 1 and own[0] in self.upper and own[0] not in self.needed
 
     def _reads(self, position: int, values: set[int]) -> bool:
-        return any(each in values for each in self.values.read[position].values())
+        return any(value in values for value in self.values.read[position].values())
 
     def _parts_of_product(self, end: int) -> set[int]:
         """All but the last instruction of the upper half of a 64-bit product with a constant: the
@@ -226,35 +226,35 @@ class _Halves:
         is_needed = any(one in self.full for one in _registers(self.values.written[end]))
         if is_needed or not any(o.kind == "immediate" for o in last.sources[:2]):
             return set()
-        found = reached([end], lambda one: filter(self._is_part, self._added(one)), _LONGEST)
-        products = [each for each in found if _is_wide(self.code[each])]
-        return found.keys() - {end} if len(products) >= _PRODUCTS else set()
+        positions = reached([end], lambda one: filter(self._is_part, self._added(one)), _LONGEST)
+        products = [position for position in positions if _is_wide(self.code[position])]
+        return positions.keys() - {end} if len(products) >= _PRODUCTS else set()
 
     def _added(self, position: int) -> list[int]:
         """Where the addend and the carry of a product come from; of other instructions, all that
         they read."""
-        each, reads = self.code[position], self.values.read[position]
+        instruction, reads = self.code[position], self.values.read[position]
         names: Iterable[str] = reads
-        if _is_wide(each):
-            factors = {o.name for o in each.sources[:2] if o.is_register}
+        if _is_wide(instruction):
+            factors = {o.name for o in instruction.sources[:2] if o.is_register}
             names = [name for name in reads if name not in factors]
         values = (self.values.all[reads[name]] for name in names)
         return [value.position for value in values if value.kind is Kind.DEFINITION]
 
     def _is_part(self, position: int) -> bool:
-        each = self.code[position]
-        if _is_wide(each):
-            return any(o.kind == "immediate" for o in each.sources[:2])
+        instruction = self.code[position]
+        if _is_wide(instruction):
+            return any(o.kind == "immediate" for o in instruction.sources[:2])
         written = self.values.written[position]
-        return is_move(each) or each.has("X") or _makes_carry_only(each, written)
+        return is_move(instruction) or instruction.has("X") or _makes_carry_only(instruction, written)
 
     def _correction_of_sign(self, position: int, gone: set[int]) -> set[int]:
         """The lower half of a division's correction: the product is one of unsigned numbers, so a
         constant is added if the dividend is negative. 32-bit products have signs."""
-        each, reads = self.code[position], self.values.read[position]
-        if each.base != "SEL":
+        instruction, reads = self.code[position], self.values.read[position]
+        if instruction.base != "SEL":
             return set()
-        values = {reads[o.name] for o in each.sources if o.is_register and o.name in reads}
+        values = {reads[o.name] for o in instruction.sources if o.is_register and o.name in reads}
         for made in (self.values.all[value] for value in values):
             if made.kind is not Kind.DEFINITION:
                 continue
@@ -280,22 +280,22 @@ class _Halves:
         return bool(users) and users <= gone
 
 
-def _is_xor_of_two(each: Instruction) -> bool:
-    return each.opcode == "LOP3" and ", 0x3c," in each.text and len(each.reads) == 2
+def _is_xor_of_two(instruction: Instruction) -> bool:
+    return instruction.opcode == "LOP3" and ", 0x3c," in instruction.text and len(instruction.reads) == 2
 
 
-def _is_wide(each: Instruction) -> bool:
-    return each.base == "IMAD" and each.has("WIDE")
+def _is_wide(instruction: Instruction) -> bool:
+    return instruction.base == "IMAD" and instruction.has("WIDE")
 
 
-def _is_pair_shift(each: Instruction) -> bool:
+def _is_pair_shift(instruction: Instruction) -> bool:
     """The lower half of a right shift of a register pair."""
-    return each.base == "SHF" and each.has("R") and each.has("S64", "U64")
+    return instruction.base == "SHF" and instruction.has("R") and instruction.has("S64", "U64")
 
 
-def _is_sign(each: Instruction, kind: str) -> bool:
-    is_shift = each.base == "SHF" and each.has("R") and each.has(kind)
-    return is_shift and each.immediates == [_SIGN]
+def _is_sign(instruction: Instruction, kind: str) -> bool:
+    is_shift = instruction.base == "SHF" and instruction.has("R") and instruction.has(kind)
+    return is_shift and instruction.immediates == [_SIGN]
 
 
 def _registers(written: dict[str, int]) -> list[int]:
@@ -303,5 +303,5 @@ def _registers(written: dict[str, int]) -> list[int]:
     return [value for name, value in written.items() if "P" not in name]
 
 
-def _makes_carry_only(each: Instruction, written: dict[str, int]) -> bool:
-    return each.base in ("IADD3", "IADD") and bool(written) and not _registers(written)
+def _makes_carry_only(instruction: Instruction, written: dict[str, int]) -> bool:
+    return instruction.base in ("IADD3", "IADD") and bool(written) and not _registers(written)

@@ -31,10 +31,10 @@ def reached(
     seen = dict.fromkeys(starts)
     waiting = list(seen)
     while waiting:
-        for each in following(waiting.pop()):
-            if each not in seen and len(seen) <= most:
-                seen[each] = None
-                waiting.append(each)
+        for node in following(waiting.pop()):
+            if node not in seen and len(seen) <= most:
+                seen[node] = None
+                waiting.append(node)
     return seen
 
 
@@ -93,22 +93,22 @@ class Flow:
 
     def positions(self, blocks: Iterable[int]) -> list[int]:
         """Of the instructions of some blocks, block by block."""
-        spans = (self.blocks[each] for each in blocks)
+        spans = (self.blocks[block] for block in blocks)
         return [position for span in spans for position in range(span.start, span.end)]
 
     def leaving(self, loop: Loop) -> list[int]:
         """Positions of the branches by which control may leave a loop."""
-        ends = (self.blocks[each] for each in sorted(loop.blocks))
-        return [each.end - 1 for each in ends if not loop.blocks.issuperset(each.successors)]
+        ends = (self.blocks[block] for block in sorted(loop.blocks))
+        return [block.end - 1 for block in ends if not loop.blocks.issuperset(block.successors)]
 
     def loops_around(self, block: int) -> list[Loop]:
         """From the innermost outwards."""
-        found: list[Loop] = []
+        around: list[Loop] = []
         current = self.loop_of.get(block)
         while current is not None:
-            found.append(self.loops[current])
+            around.append(self.loops[current])
             current = self.loops[current].parent
-        return found
+        return around
 
 
 def flow_of(code: Sequence[Instruction], executed: Mapping[int, int]) -> Flow:
@@ -123,8 +123,8 @@ def flow_of(code: Sequence[Instruction], executed: Mapping[int, int]) -> Flow:
         for block in blocks
         if block.index == 0 or (not block.predecessors and block.index not in callers)
     ]
-    order, found = _reverse_postorder(blocks, (*entries, *sorted(callers)))
-    entries += sorted(set(found) - set(entries) - set(callers))
+    order, roots = _reverse_postorder(blocks, (*entries, *sorted(callers)))
+    entries += sorted(set(roots) - set(entries) - set(callers))
     above = dominators(
         [block.successors for block in blocks],
         [block.predecessors for block in blocks],
@@ -137,7 +137,7 @@ def flow_of(code: Sequence[Instruction], executed: Mapping[int, int]) -> Flow:
         order,
         tuple(entries),
         _routines(blocks, callers),
-        {entry: tuple(found) for entry, found in callers.items()},
+        {entry: tuple(calling) for entry, calling in callers.items()},
         above,
         loops,
         loop_of,
@@ -153,14 +153,14 @@ _ENDS = words("EXIT RET BRX BRXU JMX JMXU KILL RTT BPT")
 def _blocks(
     code: Sequence[Instruction], executed: Mapping[int, int]
 ) -> tuple[list[BasicBlock], list[int]]:
-    position = {each.address: index for index, each in enumerate(code)}
+    position = {instruction.address: index for index, instruction in enumerate(code)}
     starts = {0}
-    for index, each in enumerate(code):
-        if each.target is not None and each.target in position:
-            starts.add(position[each.target])
-        if each.role is Role.BRANCH:
+    for index, instruction in enumerate(code):
+        if instruction.target is not None and instruction.target in position:
+            starts.add(position[instruction.target])
+        if instruction.role is Role.BRANCH:
             starts.add(index + 1)
-        elif index and each.address - code[index - 1].address > 16:
+        elif index and instruction.address - code[index - 1].address > 16:
             starts.add(index)
     bounds = [*sorted(start for start in starts if start < len(code)), len(code)]
     blocks: list[BasicBlock] = []
@@ -174,7 +174,7 @@ def _blocks(
 
 
 def _connect(code: Sequence[Instruction], blocks: list[BasicBlock], block_of: list[int]) -> None:
-    position = {each.address: index for index, each in enumerate(code)}
+    position = {instruction.address: index for index, instruction in enumerate(code)}
 
     def at(address: int | None) -> int | None:
         index = position.get(address) if address is not None else None
@@ -193,7 +193,7 @@ def _connect(code: Sequence[Instruction], blocks: list[BasicBlock], block_of: li
         elif last.opcode in _ENDS:
             block.returns = last.opcode == "RET"
             successors = [following] if last.guard else []
-        block.successors = list(dict.fromkeys(each for each in successors if each is not None))
+        block.successors = list(dict.fromkeys(successor for successor in successors if successor is not None))
     for block in blocks:
         for successor in block.successors:
             blocks[successor].predecessors.append(block.index)
@@ -201,14 +201,14 @@ def _connect(code: Sequence[Instruction], blocks: list[BasicBlock], block_of: li
 
 def _routines(blocks: list[BasicBlock], entries: Iterable[int]) -> dict[int, tuple[int, ...]]:
     """The blocks that each entry reaches. For hostile code with too many large routines, all."""
-    found: dict[int, tuple[int, ...]] = {}
+    routines: dict[int, tuple[int, ...]] = {}
     everything = tuple(range(len(blocks)))
     budget = _SHARED * len(blocks)
     for entry in entries:
         own = reached([entry], lambda block: blocks[block].successors) if budget > 0 else everything
-        found[entry] = tuple(sorted(own))
-        budget -= len(found[entry])
-    return found
+        routines[entry] = tuple(sorted(own))
+        budget -= len(routines[entry])
+    return routines
 
 
 _SHARED = 16
@@ -230,7 +230,7 @@ def _reverse_postorder(
         stack = [(root, iter(blocks[root].successors))]
         while stack:
             current, successors = stack[-1]
-            following = next((each for each in successors if each not in seen), None)
+            following = next((successor for successor in successors if successor not in seen), None)
             if following is None:
                 done.append(current)
                 stack.pop()
@@ -304,7 +304,7 @@ def _not_too_deep(
 
 
 def _body(blocks: list[BasicBlock], header: int, latches: Sequence[int]) -> frozenset[int]:
-    own = reached(latches, lambda each: blocks[each].predecessors if each != header else ())
+    own = reached(latches, lambda block: blocks[block].predecessors if block != header else ())
     return frozenset({header, *own})
 
 
@@ -313,9 +313,9 @@ def _count_trips(flow: Flow, code: Sequence[Instruction], executed: Mapping[int,
         return executed.get(code[flow.blocks[block].start].address, 0)
 
     entered = Counter[int | None]()
-    for each in code:
-        if each.opcode == "BSSY":
-            entered[each.target] += executed.get(each.address, 0)
+    for instruction in code:
+        if instruction.opcode == "BSSY":
+            entered[instruction.target] += executed.get(instruction.address, 0)
 
     def left(block: int) -> int:
         """How often warps left it. Each part of a divergent warp executes the BSYNC where the parts
@@ -325,7 +325,7 @@ def _count_trips(flow: Flow, code: Sequence[Instruction], executed: Mapping[int,
         runs = executed.get(code[end - 1].address, 0)
         if code[end - 1].opcode != "BSYNC":
             return runs
-        meets = max(entered[each.address] for each in code[end - 1 : end + 1])
+        meets = max(entered[instruction.address] for instruction in code[end - 1 : end + 1])
         return min(runs, meets) if meets else runs
 
     starts = {*flow.entries, *flow.callers}
@@ -337,7 +337,7 @@ def _count_trips(flow: Flow, code: Sequence[Instruction], executed: Mapping[int,
         )
         if loop.header in starts:
             again = sum(
-                _edge_count(flow, count(each), each, loop.header, count) for each in loop.latches
+                _edge_count(flow, count(latch), latch, loop.header, count) for latch in loop.latches
             )
             entries += max(0, count(loop.header) - entries - again)
         loop.entries = max(entries, 1)
@@ -353,7 +353,7 @@ def _is_edge_count_exact(flow: Flow, code: Sequence[Instruction], before: int, h
     """Whether the counts show exactly how often control went from a block to the header."""
     if code[flow.blocks[before].end - 1].opcode in ("EXIT", "RET", "KILL"):
         return False  # some warps ended there
-    others = [each for each in flow.blocks[before].successors if each != header]
+    others = [successor for successor in flow.blocks[before].successors if successor != header]
     return all(flow.blocks[other].predecessors == [before] for other in others)
 
 
@@ -365,7 +365,7 @@ def _edge_count(
     For a block with two successors, the count of the other successor is subtracted, if no other
     block leads there. Otherwise the result is an upper bound.
     """
-    other = next((each for each in flow.blocks[before].successors if each != header), None)
+    other = next((successor for successor in flow.blocks[before].successors if successor != header), None)
     if other is not None and flow.blocks[other].predecessors == [before]:
         return max(0, runs - count(other))
     return runs
@@ -393,7 +393,7 @@ class _Search:
         self.before = [[0] if node in roots else [] for node in self.node]
         for number, node in enumerate(self.node[1:], start=1):
             self.before[number] += [
-                self.number[each] for each in predecessors[node] if each in self.number
+                self.number[predecessor] for predecessor in predecessors[node] if predecessor in self.number
             ]
         self.semi = list(range(len(self.node)))
         self.best = list(range(len(self.node)))
@@ -408,30 +408,30 @@ class _Search:
             number = self.number[node] = len(self.node)
             self.node.append(node)
             self.parent.append(parent)
-            stack += [(each, number) for each in reversed(successors[node])]
+            stack += [(successor, number) for successor in reversed(successors[node])]
 
     def found(self) -> dict[int, int]:
         above = [0] * len(self.node)
         bucket: list[list[int]] = [[] for _ in self.node]
-        for each in range(len(self.node) - 1, 0, -1):
-            parent = self.parent[each]
-            known = [self.semi[self._lowest(before)] for before in self.before[each]]
-            self.semi[each] = min([self.semi[each], *known])
-            bucket[self.semi[each]].append(each)
-            self.ancestor[each] = parent
+        for number in range(len(self.node) - 1, 0, -1):
+            parent = self.parent[number]
+            known = [self.semi[self._lowest(before)] for before in self.before[number]]
+            self.semi[number] = min([self.semi[number], *known])
+            bucket[self.semi[number]].append(number)
+            self.ancestor[number] = parent
             for below in bucket[parent]:
                 lowest = self._lowest(below)
                 above[below] = lowest if self.semi[lowest] < self.semi[below] else parent
             bucket[parent] = []
-        for each in range(1, len(self.node)):
-            if above[each] != self.semi[each]:
-                above[each] = above[above[each]]
-        return {self.node[each]: self.node[above[each]] for each in range(1, len(self.node))}
+        for number in range(1, len(self.node)):
+            if above[number] != self.semi[number]:
+                above[number] = above[above[number]]
+        return {self.node[number]: self.node[above[number]] for number in range(1, len(self.node))}
 
-    def _lowest(self, each: int) -> int:
+    def _lowest(self, number: int) -> int:
         """The node with the lowest semidominator between a node and the root of its tree."""
         path = []
-        current = each
+        current = number
         while self.ancestor[current] >= 0 and self.ancestor[self.ancestor[current]] >= 0:
             path.append(current)
             current = self.ancestor[current]
@@ -440,7 +440,7 @@ class _Search:
             if self.semi[self.best[over]] < self.semi[self.best[node]]:
                 self.best[node] = self.best[over]
             self.ancestor[node] = self.ancestor[over]
-        return self.best[each]
+        return self.best[number]
 
 
 def intervals(above: Mapping[int, int]) -> dict[int, tuple[int, int]]:
@@ -452,14 +452,14 @@ def intervals(above: Mapping[int, int]) -> dict[int, tuple[int, int]]:
     for node, dominator in above.items():
         below.setdefault(dominator, []).append(node)
     first: dict[int, int] = {}
-    found: dict[int, tuple[int, int]] = {}
-    stack = [(each, False) for each in below.get(-1, ())]
+    spans: dict[int, tuple[int, int]] = {}
+    stack = [(child, False) for child in below.get(-1, ())]
     while stack:
         node, is_done = stack.pop()
         if is_done:
-            found[node] = (first[node], len(first) - 1)
+            spans[node] = (first[node], len(first) - 1)
             continue
         first[node] = len(first)
         stack.append((node, True))
-        stack += [(each, False) for each in below.get(node, ())]
-    return found
+        stack += [(child, False) for child in below.get(node, ())]
+    return spans

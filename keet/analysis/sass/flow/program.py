@@ -52,7 +52,7 @@ class SassProgram:
         """Executions by position, in warps; 1 for all if the report does not have the counts."""
         if not self.executed:
             return [1] * len(self.code)
-        return [self.executed.get(each.address, 0) for each in self.code]
+        return [self.executed.get(instruction.address, 0) for instruction in self.code]
 
     @cached_property
     def flow_rank(self) -> Mapping[int, int]:
@@ -66,7 +66,7 @@ class SassProgram:
     @cached_property
     def positions(self) -> Mapping[int, int]:
         """Position by address."""
-        return {each.address: index for index, each in enumerate(self.code)}
+        return {instruction.address: index for index, instruction in enumerate(self.code)}
 
     @cached_property
     def ran(self) -> list[int]:
@@ -75,7 +75,7 @@ class SassProgram:
 
     def ran_in(self, blocks: Iterable[int]) -> list[int]:
         """The same for some blocks, in their order."""
-        return [each for each in self.flow.positions(blocks) if self.counts[each]]
+        return [position for position in self.flow.positions(blocks) if self.counts[position]]
 
     def address_values(self, position: int) -> list[int]:
         """The values that the address of a memory access is the sum of."""
@@ -92,7 +92,7 @@ class SassProgram:
         by_block: dict[int, tuple[int, ...]] = {}
         seen: Counter[int] = Counter()
         for entry, blocks in self.flow.routines.items():
-            calls = tuple(self.flow.blocks[each].end - 1 for each in self.flow.callers[entry])
+            calls = tuple(self.flow.blocks[caller].end - 1 for caller in self.flow.callers[entry])
             seen[id(blocks)] += 1
             for block in blocks if seen[id(blocks)] <= 2 else ():
                 known = by_block.get(block)
@@ -107,13 +107,13 @@ class SassProgram:
     def _ways_to_ends(self) -> tuple[Sequence[int], Mapping[int, tuple[int, int]]]:
         flow = flow_of(self.code, {})
         ends = {
-            each.index
-            for each in flow.blocks
-            if not each.successors or self.code[each.end - 1].opcode in _MAY_END
+            block.index
+            for block in flow.blocks
+            if not block.successors or self.code[block.end - 1].opcode in _MAY_END
         }
         above = dominators(
-            [each.predecessors for each in flow.blocks],
-            [each.successors for each in flow.blocks],
+            [block.predecessors for block in flow.blocks],
+            [block.successors for block in flow.blocks],
             ends,
         )
         return flow.block_of, intervals(above)
@@ -152,11 +152,11 @@ def uneven_exits(program: SassProgram, loop: Loop) -> list[int]:
     """Branches out of a loop whose condition may differ between warps."""
     flow, read = program.flow, program.values.read
     ends = (flow.blocks[block].end - 1 for block in loop.blocks)
-    exits = {each for each in ends if program.code[each].opcode in ("EXIT", "RET")}
+    exits = {position for position in ends if program.code[position].opcode in ("EXIT", "RET")}
     return [
-        each
-        for each in sorted(exits.union(flow.leaving(loop)))
-        if any(_varies(program, predicate, loop) for predicate in read[each].values())
+        position
+        for position in sorted(exits.union(flow.leaving(loop)))
+        if any(_varies(program, predicate, loop) for predicate in read[position].values())
     ]
 
 
@@ -176,9 +176,9 @@ def _varies(program: SassProgram, value: int, loop: Loop) -> bool:
     return len(behind) > _MOST_FOLLOWED or any(may_vary(values.all[one]) for one in behind)
 
 
-def is_pure(each: Instruction) -> bool:
+def is_pure(instruction: Instruction) -> bool:
     """Whether its result depends only on its operands."""
-    return each.role in PURE and each.opcode not in IMPURE
+    return instruction.role in PURE and instruction.opcode not in IMPURE
 
 
 def is_ragged(program: SassProgram, loop: Loop) -> bool:
@@ -188,7 +188,7 @@ def is_ragged(program: SassProgram, loop: Loop) -> bool:
         for predicate in program.values.read[position].values():
             for source in program.values.definitions(predicate, 8):
                 reads = program.values.read[source].values()
-                varies = bool(reads) and all(_varies(program, each, loop) for each in reads)
+                varies = bool(reads) and all(_varies(program, value, loop) for value in reads)
                 is_plain = len(reads) == 1 and program.code[source].role is Role.PREDICATE
                 if varies and not is_plain:
                     return True
@@ -228,8 +228,8 @@ class _NotTaken:
         for block in self.flow.order:
             successors = self.flow.blocks[block].successors
             last = self.flow.blocks[block].end - 1
-            each = self.program.code[last]
-            if len({*successors}) != 2 or each.opcode != "BRA" or each.has("DIV", "CONV"):
+            instruction = self.program.code[last]
+            if len({*successors}) != 2 or instruction.opcode != "BRA" or instruction.has("DIV", "CONV"):
                 continue
             only = [s for s in successors if self.flow.blocks[s].predecessors == [block]]
             if len(only) == 1 and only[0] not in self.flow.callers:
@@ -293,8 +293,8 @@ def live_inputs(program: SassProgram, value: SsaValue, none: Collection[Way]) ->
     if len(sources) != len(value.inputs):
         return value.inputs
     return [
-        each
-        for source, each in zip(sources, value.inputs, strict=True)
+        input_value
+        for source, input_value in zip(sources, value.inputs, strict=True)
         if (source, value.block) not in none
     ]
 
@@ -320,7 +320,7 @@ class Readers:
             *reached(
                 values,
                 lambda one: (
-                    each for each in self.merged[one] if joins or every[each].kind is Kind.GUARDED
+                    merge for merge in self.merged[one] if joins or every[merge].kind is Kind.GUARDED
                 ),
             )
         }
@@ -328,8 +328,8 @@ class Readers:
     def of(self, value: int) -> set[int]:
         """Positions that may read the value and ran."""
         counts = self.program.counts
-        return {user for each in self.same(value) for user in self.users[each] if counts[user]}
+        return {user for equal in self.same(value) for user in self.users[equal] if counts[user]}
 
     def of_result(self, position: int) -> set[int]:
         """The same for all that an instruction writes."""
-        return {each for one in self.values.written[position].values() for each in self.of(one)}
+        return {user for one in self.values.written[position].values() for user in self.of(one)}

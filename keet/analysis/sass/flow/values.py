@@ -61,8 +61,8 @@ class SsaValues:
 
     def definitions(self, value: int, limit: int = 64) -> list[int]:
         """Positions of the instructions that may have produced a value, through joins and calls."""
-        made = (each for each in self.origins(value, limit) if each.kind is Kind.DEFINITION)
-        return list(dict.fromkeys(each.position for each in made))
+        made = (origin for origin in self.origins(value, limit) if origin.kind is Kind.DEFINITION)
+        return list(dict.fromkeys(origin.position for origin in made))
 
     def origins(self, value: int, limit: int = 64) -> Iterator[SsaValue]:
         """Definitions and entries behind a value. Stops after `limit` steps."""
@@ -72,18 +72,18 @@ class SsaValues:
             if current.kind in (Kind.DEFINITION, Kind.ENTRY):
                 yield current
                 continue
-            for each in current.inputs[:limit]:
-                if each not in seen:
-                    seen.add(each)
-                    waiting.append(each)
+            for source in current.inputs[:limit]:
+                if source not in seen:
+                    seen.add(source)
+                    waiting.append(source)
 
     def users(self) -> list[list[int]]:
         """By value: the positions that read it directly."""
-        found: list[list[int]] = [[] for _ in self.all]
+        users: list[list[int]] = [[] for _ in self.all]
         for position, reads in enumerate(self.read):
             for value in reads.values():
-                found[value].append(position)
-        return found
+                users[value].append(position)
+        return users
 
 
 _ROUNDS = 70
@@ -102,7 +102,7 @@ class _Summary(NamedTuple):
 
 def _summaries(code: Sequence[Instruction], flow: Flow) -> dict[int, _Summary]:
     written = [
-        frozenset(register for each in code[block.start : block.end] for register in each.writes)
+        frozenset(register for instruction in code[block.start : block.end] for register in instruction.writes)
         for block in flow.blocks
     ]
     known: dict[int, _Summary] = {}
@@ -150,16 +150,16 @@ class _Builder:
     def _fill(self, index: int) -> None:
         block = self.flow.blocks[index]
         for position in range(block.start, block.end):
-            each = self.code[position]
+            instruction = self.code[position]
             reads = self.read[position]
             guard = None
-            if each.guard:
-                predicate = self._current(index, each.guard[0], None)
-                guard = (predicate, each.guard[1])
-                reads[each.guard[0]] = predicate
-            for register in each.reads:
+            if instruction.guard:
+                predicate = self._current(index, instruction.guard[0], None)
+                guard = (predicate, instruction.guard[1])
+                reads[instruction.guard[0]] = predicate
+            for register in instruction.reads:
                 reads[register] = self._current(index, register, guard)
-            for register in each.writes:
+            for register in instruction.writes:
                 self._write(index, position, register, guard)
 
     def _write(
@@ -177,18 +177,18 @@ class _Builder:
         self.at_exit[block][register] = merged.index
 
     def _current(self, block: int, register: str, guard: tuple[int, bool] | None) -> int:
-        found = self.at_exit[block].get(register)
-        if found is None:
+        value = self.at_exit[block].get(register)
+        if value is None:
             return self._entry(block, register)
-        while guard and self.all[found].kind is Kind.GUARDED:
-            known = self.all[found].guard
+        while guard and self.all[value].kind is Kind.GUARDED:
+            known = self.all[value].guard
             if known == guard:
-                found = self.all[found].inputs[0]
+                value = self.all[value].inputs[0]
             elif known == (guard[0], not guard[1]):
-                found = self.all[found].inputs[1]
+                value = self.all[value].inputs[1]
             else:
                 break
-        return found
+        return value
 
     def _entry(self, block: int, register: str) -> int:
         """The value of a register at the start of a block."""
@@ -207,8 +207,8 @@ class _Builder:
             return
         if block in self.entries:
             value.inputs.append(self._new(Kind.ENTRY, register, block=-1).index)
-        for each in before:
-            value.inputs.append(self._leaving(each, register, block))
+        for predecessor in before:
+            value.inputs.append(self._leaving(predecessor, register, block))
 
     def _leaving(self, block: int, register: str, into: int) -> int:
         """The value at the end of a block: after the call that ends it, except for the callee."""
@@ -219,8 +219,8 @@ class _Builder:
 
     def _at_end(self, block: int, register: str) -> int:
         """The value after a block's instructions, before the routine that it calls."""
-        found = self.at_exit[block].get(register)
-        return self._entry(block, register) if found is None else found
+        value = self.at_exit[block].get(register)
+        return self._entry(block, register) if value is None else value
 
     def _result(self, block: int, register: str, summary: _Summary) -> int:
         """The value of a register after the call that ends a block."""
@@ -251,7 +251,7 @@ class _Builder:
         for _ in range(_ROUNDS):
             left = []
             for join in joins:
-                inputs = {resolved(each) for each in self.all[join].inputs} - {join}
+                inputs = {resolved(source) for source in self.all[join].inputs} - {join}
                 if len(inputs) == 1:
                     instead[join] = inputs.pop()
                 else:
@@ -260,9 +260,9 @@ class _Builder:
                 break
             joins = left
         for value in self.all:
-            value.inputs = [resolved(each) for each in value.inputs]
+            value.inputs = [resolved(source) for source in value.inputs]
             if value.guard:
                 value.guard = (resolved(value.guard[0]), value.guard[1])
         for reads in self.read:
-            for register, each in reads.items():
-                reads[register] = resolved(each)
+            for register, value in reads.items():
+                reads[register] = resolved(value)

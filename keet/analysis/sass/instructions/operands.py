@@ -91,12 +91,12 @@ def _integer(text: str) -> int:
 
 
 def _constant(text: str, *, negated: bool) -> Operand:
-    found = _CONSTANT.match(text)
-    if not found:
+    match = _CONSTANT.match(text)
+    if not match:
         return Operand("other", text)
-    parts = _memory(found[2], "")
+    parts = _memory(match[2], "")
     base = parts.name or parts.uniform
-    return Operand("constant", base, parts.value, negated, bank=int(found[1], 16))
+    return Operand("constant", base, parts.value, negated, bank=int(match[1], 16))
 
 
 def _memory(inside: str, descriptor: str) -> Operand:
@@ -106,16 +106,16 @@ def _memory(inside: str, descriptor: str) -> Operand:
         if _NUMBER.match(part):
             offset += _integer(part)
             continue
-        found = _REGISTER.match(part)
-        if not found:
+        match = _REGISTER.match(part)
+        if not match:
             continue
-        name = "" if found[2] == "Z" else found[1] + found[2]
-        if found[1] == "UR":
+        name = "" if match[2] == "Z" else match[1] + match[2]
+        if match[1] == "UR":
             uniform = name or uniform
             continue
         base = name
-        wide = ".64" in found[3]
-        factor = re.search(r"\.X(\d+)", found[3])
+        wide = ".64" in match[3]
+        factor = re.search(r"\.X(\d+)", match[3])
         scale = int(factor[1]) if factor else 1
     return Operand(
         "memory", base, offset, uniform=uniform, descriptor=descriptor, wide=wide, scale=scale
@@ -133,7 +133,7 @@ def access_bytes(opcode: str, modifiers: tuple[str, ...]) -> int:
     if "U16" in modifiers or "S16" in modifiers:
         return 2
     if opcode in ("LDSM", "STSM"):
-        return 4 * max([int(each) for each in modifiers if each in ("1", "2", "4")] or [1])
+        return 4 * max([int(modifier) for modifier in modifiers if modifier in ("1", "2", "4")] or [1])
     return 4
 
 
@@ -226,9 +226,9 @@ def _read(opcode: str, modifiers: tuple[str, ...], position: int, operand: Opera
     wide = operand.wide or (
         operand.kind == "memory" and opcode in GLOBAL and opcode != "LDGSTS" and "E" in modifiers
     )
-    found = span(operand.name, 2 if wide else 1) if operand.kind != "other" else []
-    found += span(operand.uniform, _BULK_WORDS if opcode[:3] in ("UTM", "UBL") else 2 - (not wide))
-    return found + span(operand.descriptor, 4 if opcode.endswith("GMMA") else 2)
+    registers = span(operand.name, 2 if wide else 1) if operand.kind != "other" else []
+    registers += span(operand.uniform, _BULK_WORDS if opcode[:3] in ("UTM", "UBL") else 2 - (not wide))
+    return registers + span(operand.descriptor, 4 if opcode.endswith("GMMA") else 2)
 
 
 _BULK_WORDS = 8
@@ -283,9 +283,9 @@ def written_words(opcode: str, modifiers: tuple[str, ...]) -> int:  # noqa: PLR0
 def _tensor_memory_words(modifiers: tuple[str, ...]) -> int:
     """Registers of a load from tensor memory: `x32` repeats, each of which is wider than a
     register in the shapes of 128 and 256 bits (PTX ISA, `tcgen05.ld`)."""
-    repeats = next((int(each[1:]) for each in modifiers if re.fullmatch(r"x\d{1,3}", each)), 1)
-    wide = 4 if any("256bit" in each for each in modifiers) else 1
-    return repeats * (2 if any("128bit" in each for each in modifiers) else wide)
+    repeats = next((int(modifier[1:]) for modifier in modifiers if re.fullmatch(r"x\d{1,3}", modifier)), 1)
+    wide = 4 if any("256bit" in modifier for modifier in modifiers) else 1
+    return repeats * (2 if any("128bit" in modifier for modifier in modifiers) else wide)
 
 
 _WIDE_INTEGER = words(
@@ -300,11 +300,11 @@ def _format_bits(opcode: str, modifiers: tuple[str, ...], *, is_written: bool) -
     F2I and I2F name a format only if it is not the default of 32 bits. FRND.F64 names one for both
     sides.
     """
-    formats = [each for each in modifiers if re.fullmatch(r"[FSU](8|16|32|64)|BF16", each)]
+    formats = [modifier for modifier in modifiers if re.fullmatch(r"[FSU](8|16|32|64)|BF16", modifier)]
     own = formats[:1] if is_written else formats[-1:]
     if opcode in ("F2I", "I2F"):
         letters = "SU" if (opcode == "F2I") == is_written else "F"
-        own = [each for each in formats if each[0] in letters]
+        own = [number_format for number_format in formats if number_format[0] in letters]
     return own[0].lstrip("BFSU") if own else "32"
 
 
@@ -350,7 +350,7 @@ def _matrix_words(opcode: str, modifiers: tuple[str, ...], operand: str) -> int:
         return 0
     if opcode.endswith("GMMA"):
         return _group_words(modifiers, operand)
-    shape = next((each for each in modifiers if each in _TILE), None)
+    shape = next((modifier for modifier in modifiers if modifier in _TILE), None)
     if shape is None or opcode not in _BITS:
         return 4
     return _tile_words(opcode, modifiers, shape, operand)
@@ -372,7 +372,7 @@ def _tile_words(opcode: str, modifiers: tuple[str, ...], shape: str, operand: st
 
 def _group_words(modifiers: tuple[str, ...], operand: str) -> int:
     """Warp-group MMA of 64 x N: N/2 words of 32-bit accumulators per thread."""
-    shape = next((each for each in modifiers if re.fullmatch(r"\d+x\d+x\d+", each)), "64x256x16")
+    shape = next((modifier for modifier in modifiers if re.fullmatch(r"\d+x\d+x\d+", modifier)), "64x256x16")
     columns = int(shape.split("x")[1])
     if operand == "A":
         return 4

@@ -57,16 +57,16 @@ class LoopHeads:
         value = self.program.values.all[int(str(symbol.arguments[0]))]
         loop = self.evaluation.loop_of_header[value.block]
         start, later = self._start_and_next(value.index, loop)
-        found = self._stepped(symbol, loop, start, later, depth) if start and later else None
-        self._resolved[symbol] = found
-        return found if found is not None else self._lost(symbol)
+        stepped = self._stepped(symbol, loop, start, later, depth) if start and later else None
+        self._resolved[symbol] = stepped
+        return stepped if stepped is not None else self._lost(symbol)
 
     def _lost(self, symbol: Symbol) -> Polynomial:
         index = int(str(symbol.arguments[0]))
         value = self.program.values.all[index]
         depends: set[str] = set(symbol.depends) | {"unknown"}
-        for each in value.inputs:
-            depends |= self.evaluation.polynomial(each).depends
+        for source in value.inputs:
+            depends |= self.evaluation.polynomial(source).depends
         name, names = f"lost v{index}", self.evaluation.resolved_names(frozenset(depends))
         return of_symbol(self.symbols.make("opaque", name, depends=names, is_loose=True))
 
@@ -79,10 +79,10 @@ class LoopHeads:
         flow = self.program.flow
         sources = list(flow.blocks[value.block].predecessors)
         sources += flow.callers.get(value.block, ())
-        for source, each in zip(sources, value.inputs, strict=False):
+        for source, input_value in zip(sources, value.inputs, strict=False):
             if (source, value.block) in self.evaluation.not_taken:
                 continue
-            polynomial = self.evaluation.polynomial(each)
+            polynomial = self.evaluation.polynomial(input_value)
             (later if source in loop.blocks else before)[polynomial.key] = polynomial
         start = next(iter(before.values())) if len(before) == 1 else None
         following = next(iter(later.values())) if len(later) == 1 else None
@@ -104,7 +104,7 @@ class LoopHeads:
         step = self.evaluation.resolved(
             step, loop.header if loop.header in loop.blocks else inside, depth + 1
         )
-        varying = [each for each in step.symbols if self._changes(each, loop)]
+        varying = [inner for inner in step.symbols if self._changes(inner, loop)]
         if not varying:
             product = self.symbols.product(step, counter)
             return add(start, product) if product is not None else None
@@ -190,13 +190,13 @@ class Evaluation:
             self._run()
 
     def _resolved_heads(self) -> dict[int, Polynomial]:
-        found = {}
+        heads = {}
         for header in self.loop_of_header:
             for index in self._joins.get((header, -1), ()):
                 polynomial = self.resolved(self.polynomial(index), header)
                 if all(symbol.kind in _PLAIN for symbol in polynomial.symbols):
-                    found[index] = polynomial  # the second pass may resolve the others better
-        return found
+                    heads[index] = polynomial  # the second pass may resolve the others better
+        return heads
 
     # --- the pass
 
@@ -223,7 +223,7 @@ class Evaluation:
             elif index not in self._polynomials:
                 self._polynomials[index] = self._unknown(index)  # breaks cycles of irreducible code
                 stack.append((index, True))
-                stack += [(each, False) for each in self._merges(index)]
+                stack += [(source, False) for source in self._merges(index)]
         return self._polynomials[value]
 
     def _limited(self, polynomial: Polynomial, index: int) -> Polynomial:
@@ -269,7 +269,7 @@ class Evaluation:
             )
         if value.kind in (Kind.ENTRY, Kind.CALL) or not value.inputs:
             return self._unknown(index)
-        polynomials = [self._polynomials[each] for each in self._inputs(value)]
+        polynomials = [self._polynomials[source] for source in self._inputs(value)]
         if value.kind is Kind.GUARDED and value.guard:
             return self.symbols.either(
                 polynomials[0],
@@ -277,50 +277,50 @@ class Evaluation:
                 value.guard,
                 self.predicate_dependences(value.guard[0]),
             )
-        unique = list({each.key: each for each in polynomials}.values())
+        unique = list({polynomial.key: polynomial for polynomial in polynomials}.values())
         if len(unique) > _MOST_PATHS:
             return self.symbols.unknown("either", tuple(unique[:4]), extra=index, depends={"path"})
-        found = unique[0]
+        merged = unique[0]
         for other in unique[1:]:
-            came = tuple(at for at, each in enumerate(polynomials) if each.key == other.key)
-            found = self.symbols.either(other, found, ("path", value.block, came), {"path"})
-        return found
+            came = tuple(at for at, polynomial in enumerate(polynomials) if polynomial.key == other.key)
+            merged = self.symbols.either(other, merged, ("path", value.block, came), {"path"})
+        return merged
 
     def predicate_dependences(self, predicate: int) -> frozenset[str]:
         """The names that a predicate depends on."""
         values = self.program.values
-        found = {"path"} if values.all[predicate].kind is Kind.JOIN else set[str]()
+        names = {"path"} if values.all[predicate].kind is Kind.JOIN else set[str]()
         origins = [*values.origins(predicate, 8)]
-        if len(origins) >= 8 or any(each.kind is not Kind.DEFINITION for each in origins):
-            found.add("unknown")
+        if len(origins) >= 8 or any(origin.kind is not Kind.DEFINITION for origin in origins):
+            names.add("unknown")
         for position in values.definitions(predicate, 8):
-            for each in self.program.values.read[position].values():
-                known = self._polynomials.get(each)
-                found |= known.depends if known else {"unknown"}
-        return frozenset(found)
+            for value in self.program.values.read[position].values():
+                known = self._polynomials.get(value)
+                names |= known.depends if known else {"unknown"}
+        return frozenset(names)
 
     # --- one instruction
 
     def _written(self, position: int, register: str) -> Polynomial:
-        each = self.program.code[position]
-        if _restores_register(each):
+        instruction = self.program.code[position]
+        if _restores_register(instruction):
             return self._opaque(position, register, {"unknown"})
-        if each.role in (Role.LOAD, Role.ATOMIC):
+        if instruction.role in (Role.LOAD, Role.ATOMIC):
             return self._opaque(position, register, {"data"})
-        if each.role is Role.UNKNOWN:
+        if instruction.role is Role.UNKNOWN:
             return self._opaque(position, register, {"unknown"})
-        found: Polynomial | None = None
-        if each.role is Role.SPECIAL:
-            found = self._special(each)
-        elif each.role is Role.CONSTANT:
-            found = self._loaded_constant(each, position, register)
-        elif "P" not in register and register == next(r for r in each.writes if "P" not in r):
-            found = result_of(self, each, position) if not each.has("X") else None
-        if found is None:
+        result: Polynomial | None = None
+        if instruction.role is Role.SPECIAL:
+            result = self._special(instruction)
+        elif instruction.role is Role.CONSTANT:
+            result = self._loaded_constant(instruction, position, register)
+        elif "P" not in register and register == next(r for r in instruction.writes if "P" not in r):
+            result = result_of(self, instruction, position) if not instruction.has("X") else None
+        if result is None:
             reads = self.program.values.read[position].values()
-            depends = frozenset[str]().union(*(self.polynomial(each).depends for each in reads))
+            depends = frozenset[str]().union(*(self.polynomial(value).depends for value in reads))
             return self._opaque(position, register, depends)
-        return found
+        return result
 
     def _opaque(
         self, position: int, register: str, depends: frozenset[str] | set[str]
@@ -331,13 +331,13 @@ class Evaluation:
         name = f"{register}@{position}"
         return of_symbol(self.symbols.make("opaque", name, depends=depends))
 
-    def _special(self, each: Instruction) -> Polynomial:
-        name = next((o.name for o in each.operands if o.kind == "special"), "")
+    def _special(self, instruction: Instruction) -> Polynomial:
+        name = next((o.name for o in instruction.operands if o.kind == "special"), "")
         if name == "SRZ":
             return ZERO
-        found = self.special(name)
-        if found is not None:
-            return found
+        polynomial = self.special(name)
+        if polynomial is not None:
+            return polynomial
         return of_symbol(self.symbols.make("opaque", name, depends={"unknown"}))
 
     def special(self, name: str) -> Polynomial | None:
@@ -363,11 +363,11 @@ class Evaluation:
             )
         return None
 
-    def _loaded_constant(self, each: Instruction, position: int, register: str) -> Polynomial:
-        operand = each.sources[0] if each.sources else None
-        if operand is None or operand.kind != "constant" or each.has("U8", "S8", "U16", "S16"):
+    def _loaded_constant(self, instruction: Instruction, position: int, register: str) -> Polynomial:
+        operand = instruction.sources[0] if instruction.sources else None
+        if operand is None or operand.kind != "constant" or instruction.has("U8", "S8", "U16", "S16"):
             return self._opaque(position, register, {"unknown"})
-        words = [r for r in each.writes if "P" not in r]
+        words = [r for r in instruction.writes if "P" not in r]
         return self._constant(operand, position, 4 * words.index(register))
 
     def _constant(self, operand: Operand, position: int, extra: int = 0) -> Polynomial:
@@ -422,13 +422,13 @@ class Evaluation:
 
     def _replaced(self, symbol: Symbol, block: int, depth: int) -> Polynomial:
         key = (symbol, block)
-        found = self._final.get(key)
-        if found is None:
+        final = self._final.get(key)
+        if final is None:
             self._final[key] = of_symbol(
                 self.symbols.make("opaque", f"cycle {symbol.name}", depends=symbol.depends)
             )
-            found = self._final[key] = self._replace(symbol, block, depth)
-        return found
+            final = self._final[key] = self._replace(symbol, block, depth)
+        return final
 
     def _replace(self, symbol: Symbol, block: int, depth: int) -> Polynomial:
         if symbol.kind == "join":
@@ -437,10 +437,10 @@ class Evaluation:
         if symbol.kind == "loop":
             return self._counter(symbol, block)
         rebuild = REBUILD.get(symbol.kind)
-        polynomials = [each for each in symbol.arguments if isinstance(each, Polynomial)]
+        polynomials = [argument for argument in symbol.arguments if isinstance(argument, Polynomial)]
         if rebuild is None or not polynomials:
             return of_symbol(self._with_resolved_names(symbol))
-        renewed = tuple(self.resolved(each, block, depth + 1) for each in polynomials)
+        renewed = tuple(self.resolved(polynomial, block, depth + 1) for polynomial in polynomials)
         if all(a.key == b.key for a, b in zip(renewed, polynomials, strict=True)):
             return of_symbol(symbol)
         return rebuild(self.symbols, renewed, symbol)
@@ -463,22 +463,22 @@ class Evaluation:
         )
 
     def resolved_names(self, depends: frozenset[str]) -> frozenset[str]:
-        found: set[str] = set()
+        resolved: set[str] = set()
         waiting = list(depends)
         seen = set(waiting)
         while waiting:
             name = waiting.pop()
             if not name[1:].isdigit():
-                found.add(name)
+                resolved.add(name)
                 continue
             if len(seen) > _MOST_NAMES:
-                found.add("unknown")
+                resolved.add("unknown")
                 continue
-            for each in self.program.values.all[int(name[1:])].inputs:
-                new = self.polynomial(each).depends - seen
+            for value in self.program.values.all[int(name[1:])].inputs:
+                new = self.polynomial(value).depends - seen
                 seen |= new
                 waiting += new
-        return frozenset(found)
+        return frozenset(resolved)
 
     def _counter(self, symbol: Symbol, block: int) -> Polynomial:
         """Inside its loop the counter varies; after the loop it has its last value."""
@@ -525,8 +525,8 @@ _MOST_NAMES = 200
 """Per polynomial. Real addresses have about ten terms; this bounds the time for hostile code."""
 
 
-def _restores_register(each: Instruction) -> bool:
+def _restores_register(instruction: Instruction) -> bool:
     """Whether it loads a spilled register: a fixed place on the stack. What was spilled is not
     followed; an index that was spilled is not an index that was loaded."""
-    address = each.memory
-    return each.opcode == "LDL" and address is not None and address.name == STACK
+    address = instruction.memory
+    return instruction.opcode == "LDL" and address is not None and address.name == STACK
