@@ -61,7 +61,13 @@ def noun(instruction: Instruction) -> str:
         return "special function"
     if instruction.role is Role.SYNC and not instruction.is_barrier:
         return "synchronization"
-    space = "shared " if instruction.opcode in SHARED else "local " if instruction.opcode in LOCAL else ""
+    space = (
+        "shared "
+        if instruction.opcode in SHARED
+        else "local "
+        if instruction.opcode in LOCAL
+        else ""
+    )
     return space + _NOUNS.get(instruction.role.name, instruction.opcode)
 
 
@@ -157,7 +163,11 @@ def sass_text(instruction: Instruction, starts: Sequence[int]) -> str:
     text = " ".join(instruction.text.split())
     before, _, target = text.rpartition("0x")
     start = function_start(starts, instruction.address)
-    if instruction.target is None or not target or function_start(starts, instruction.target) != start:
+    if (
+        instruction.target is None
+        or not target
+        or function_start(starts, instruction.target) != start
+    ):
         return text
     return f"{before}{instruction.target - start:#06x}"
 

@@ -49,5 +49,5 @@ def areas_of(ids: Iterable[str]) -> frozenset[Area]:
     keet forecasts was not measured of the launch: it is in no area."""
     slugs = {re.split(r"[@#]", name)[0] for name in ids}
     measured = [slug for slug in slugs if not slug.startswith(("device_", "claimed_", "forecast_"))]
-    found = (area for area, own in _AREAS.items() if any(re.search(own, id_) for id_ in measured))
-    return frozenset(found)
+    areas = (area for area, own in _AREAS.items() if any(re.search(own, id_) for id_ in measured))
+    return frozenset(areas)

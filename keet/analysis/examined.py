@@ -42,9 +42,9 @@ class Examined(Hotspots):
     @property
     def opaque(self) -> Skipped | None:
         """Why the machine code is not shown, unless that was asked for."""
-        found = {each.check: each for each in self.skipped}
-        missing = found.get("machine_code")
-        return found.get("disassembly") if missing == _SWITCHED_OFF else missing
+        by_check = {reason.check: reason for reason in self.skipped}
+        missing = by_check.get("machine_code")
+        return by_check.get("disassembly") if missing == _SWITCHED_OFF else missing
 
 
 _NOT_COUNTED = Absent(
@@ -57,7 +57,7 @@ _SWITCHED_OFF = Skipped(
 
 
 def examined(
-    launch: Launch, found: Hotspots | Absent, *, has_sass: bool, which: slice = slice(None)
+    launch: Launch, hotspots: Hotspots | Absent, *, has_sass: bool, which: slice = slice(None)
 ) -> Examined | HotspotsLaunch:
     """`which`: the rows that are printed, with their code. Without numbers per instruction the
     result has no rows."""
@@ -65,13 +65,13 @@ def examined(
 
     code: MachineCode | Absent | None = None
     if has_sass:
-        code = found if isinstance(found, Absent) else machine_code(launch)
+        code = hotspots if isinstance(hotspots, Absent) else machine_code(launch)
         if isinstance(code, MachineCode) and not code.program.executed:
             code = _NOT_COUNTED
     skipped = [_SWITCHED_OFF] if code is None else []
     if isinstance(code, Absent):
         skipped, code = [_skipped("machine_code", code)], None
-    if isinstance(found, Absent):
+    if isinstance(hotspots, Absent):
         return HotspotsLaunch(
             id=launch.id,
             kernel=launch.kernel,
@@ -82,17 +82,17 @@ def examined(
             rows=(),
             instruction_mix=None,
             reuse=None,
-            skipped=[_skipped("hotspots", found), *skipped],
+            skipped=[_skipped("hotspots", hotspots), *skipped],
         )
-    if found.partial:
-        partial = Absent(found.partial.text, found.partial.remedy)
+    if hotspots.partial:
+        partial = Absent(hotspots.partial.text, hotspots.partial.remedy)
         skipped.insert(0, _skipped("sampling", partial))
-    texts = launch.disassembly if found.by == "instruction" else {}
+    texts = launch.disassembly if hotspots.by == "instruction" else {}
     if isinstance(texts, Absent):
         skipped.insert(0, _skipped("disassembly", texts))
         texts = {}
-    lines, by_row = source_lines(launch), code_by_row(code, found.by)
-    rows = [*found.rows]
+    lines, by_row = source_lines(launch), code_by_row(code, hotspots.by)
+    rows = [*hotspots.rows]
     rows[which] = [
         replace(
             spot,
@@ -108,7 +108,7 @@ def examined(
         "reuse": pointer_rows(code) if code else None,
         "skipped": skipped,
     }
-    return Examined(**{**vars(found), **added}, code=code)
+    return Examined(**{**vars(hotspots), **added}, code=code)
 
 
 def _skipped(check: str, absent: Absent) -> Skipped:
@@ -176,7 +176,7 @@ def _waits_by_row(code: MachineCode, by: Grouping) -> dict[RowKey, list[RowWait]
         line = code.location(producer) if producer is not None else None
         key = (_key_of(code, wait.position, by), wait.reason, line, wait.link)
         groups.setdefault(key, Counter())[producer] += wait.samples
-    found: dict[RowKey, list[RowWait]] = {}
+    by_row: dict[RowKey, list[RowWait]] = {}
     for (row, reason, line, link), counted in groups.items():
         leading = counted.most_common(1)[0][0]
         of_row = RowWait(
@@ -186,10 +186,10 @@ def _waits_by_row(code: MachineCode, by: Grouping) -> dict[RowKey, list[RowWait]
             link=link,
             producer_position=leading,
         )
-        found.setdefault(row, []).append(of_row)
-    for waits in found.values():
-        waits.sort(key=lambda each: -each.samples)
-    return found
+        by_row.setdefault(row, []).append(of_row)
+    for waits in by_row.values():
+        waits.sort(key=lambda wait: -wait.samples)
+    return by_row
 
 
 def first_wait(waits: Iterable[RowWait], reason: str) -> RowWait | None:
@@ -242,4 +242,4 @@ def why_unbounded(accesses: Sequence[Access]) -> str:
 def executed_share(code: MachineCode, positions: Sequence[int]) -> float:
     """Share of the launch's executed warp instructions."""
     total = sum(code.program.counts) or 1
-    return sum(code.program.counts[each] for each in positions) / total
+    return sum(code.program.counts[position] for position in positions) / total

@@ -101,10 +101,10 @@ def _times(view: LaunchView) -> Callable[[str], Sequence[tuple[int, float]]]:
     return on
 
 
-def _time_on(unit: str, each: Instruction) -> int:
-    is_fma = each.opcode in BY_PIPE["FMA"]
+def _time_on(unit: str, instruction: Instruction) -> int:
+    is_fma = instruction.opcode in BY_PIPE["FMA"]
     if unit == "FMA":
-        return is_fma * (2 if each.opcode == "IMAD" and each.has(*_TWICE) else 1)
+        return is_fma * (2 if instruction.opcode == "IMAD" and instruction.has(*_TWICE) else 1)
     return unit == "issue" or (
-        each.role in (Role.INTEGER, Role.PREDICATE, Role.MOVE) and not is_fma
+        instruction.role in (Role.INTEGER, Role.PREDICATE, Role.MOVE) and not is_fma
     )

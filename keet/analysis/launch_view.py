@@ -409,7 +409,9 @@ class LaunchView:
         without reading the code."""
         if self.launch.workload is not Workload.KERNEL:
             return False
-        if any(self.launch.find(metric) is not None for metric in ("inst_executed", "samples_total")):
+        if any(
+            self.launch.find(metric) is not None for metric in ("inst_executed", "samples_total")
+        ):
             return self.code_absent == NO_COUNTS
         return self.launch.disassembly == NO_COUNTS
 

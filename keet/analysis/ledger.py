@@ -54,12 +54,12 @@ class Ledger:
         """Enter a number that keet computed from others, or summed over the code of a line."""
         if not isinstance(quantity, Quantity):
             quantity = Quantity(quantity, "")
-        found = self._entries.get(name if line is None else (name, line))
-        if found is None:
+        evidence = self._entries.get(name if line is None else (name, line))
+        if evidence is None:
             ids = tuple(map(_id_of, sources)) or None
             slug = _slug_of_computed(name)
-            found = self._add(slug, name, quantity.value, quantity.unit, label, line, ids)
-        return found
+            evidence = self._add(slug, name, quantity.value, quantity.unit, label, line, ids)
+        return evidence
 
     def share(
         self, name: str, part: float, label: str, *sources: Evidence, line: str | None = None
@@ -140,17 +140,17 @@ class LaunchLedger(Ledger):
         """A metric of the catalog; None where the report has no value for it."""
         known = self._measured.get(metric_id)
         if known is None and metric_id not in self._measured:
-            found, number = self.launch.look_up(metric_id)
+            metric, number = self.launch.look_up(metric_id)
             label = metric_with_id(metric_id).label
-            known = self._measured[metric_id] = self._enter(found, number, metric_id, label)
+            known = self._measured[metric_id] = self._enter(metric, number, metric_id, label)
         return known
 
     def named(self, name: str, label: str) -> Evidence | None:
         """A metric by ncu's own name, if the catalog has no id for it."""
         if name not in self._named:
-            found = self.launch.metric(name)
-            self._named[name] = found and self._enter(
-                found, found.number, self._slug_of(name), label
+            metric = self.launch.metric(name)
+            self._named[name] = metric and self._enter(
+                metric, metric.number, self._slug_of(name), label
             )
         return self._named[name]
 
@@ -169,18 +169,18 @@ class LaunchLedger(Ledger):
         metric_id, is_preferred = _catalog_id(name)
         if metric_id is None or is_preferred:
             return metric_id or slug_of(name)
-        found = self.launch.find(metric_id)
-        return metric_id if found and found.name == name else slug_of(name)
+        metric = self.launch.find(metric_id)
+        return metric_id if metric and metric.name == name else slug_of(name)
 
     def _enter(
-        self, found: Metric | None, number: Number | None, slug: str, label: str
+        self, metric: Metric | None, number: Number | None, slug: str, label: str
     ) -> Evidence | None:
         """None for texts and for numbers that can't be measurements."""
-        if found is None or number is None:
-            if found is not None and found.quantity is not None:
-                self.refused.add(found.name)
+        if metric is None or number is None:
+            if metric is not None and metric.quantity is not None:
+                self.refused.add(metric.name)
             return None
-        name, _, unit = found
+        name, _, unit = metric
         return self._entries.get(name) or self._add(slug, name, number, unit, label)
 
     def adopt(self, piece: Evidence) -> Evidence:

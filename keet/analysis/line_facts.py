@@ -405,6 +405,10 @@ def _problem(
         names = sorted({file_name(location.file) for location in every})
         files = with_more(", ".join(names[:_NEAREST]), len(names) - _NEAREST)
         return Sentence("no code comes from this file; files with code: {files}", files=files)
-    nearest = sorted(in_file, key=lambda location: (abs(location.line - number), location.line))[:_NEAREST]
-    names = [line_text(location) for location in sorted(nearest, key=lambda location: location.line)]
+    nearest = sorted(in_file, key=lambda location: (abs(location.line - number), location.line))[
+        :_NEAREST
+    ]
+    names = [
+        line_text(location) for location in sorted(nearest, key=lambda location: location.line)
+    ]
     return f"no instruction comes from this line; the nearest with code: {', '.join(names)}"

@@ -33,7 +33,9 @@ def global_addresses(view: LaunchView) -> list[int]:
     out: data scatters them, not the layout."""
     atomics = set(global_atomics(view))
     kinds = view.by_address("memory_type")
-    return [address for address, kind in kinds.items() if kind == _GLOBAL and address not in atomics]
+    return [
+        address for address, kind in kinds.items() if kind == _GLOBAL and address not in atomics
+    ]
 
 
 @cached_per_view
@@ -105,7 +107,11 @@ def widened_share(view: LaunchView) -> float:
     """That part of all executed loads and stores on global memory, 0 to 1."""
     executed, parts = view.table.executed or {}, widened_parts(view)
     every = sum(executed.get(address, 0) for address in parts)
-    return sum(executed.get(address, 0) * part for address, part in parts.items()) / every if every else 1
+    return (
+        sum(executed.get(address, 0) * part for address, part in parts.items()) / every
+        if every
+        else 1
+    )
 
 
 def access_width(view: LaunchView) -> float | None:

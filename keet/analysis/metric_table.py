@@ -25,7 +25,9 @@ def launch_metrics(
     rows: list[tuple[Metric, MetricSpec | None]] = []
     if matches is None and not everything:
         specs = [spec for spec in metrics().values() if spec.key]
-        rows += [(found, spec) for spec in specs if (found := launch.find(spec.id)) is not None]
+        rows += [
+            (collected, spec) for spec in specs if (collected := launch.find(spec.id)) is not None
+        ]
     else:
         for name in launch.metric_names():
             spec = metric_named(name)
@@ -73,7 +75,7 @@ HEADER = ("launch", "kernel", "metric", "id", "label", "value", "unit", "section
 
 def long_rows(launches: Iterable[MetricsLaunch]) -> Iterator[tuple[object, ...]]:
     for launch in launches:
-        for each in launch.metrics:
-            value = each.quantity.value if each.quantity else each.value
-            named = (each.name, each.id, each.label)
-            yield (launch.id, launch.kernel, *named, value, each.unit, each.section)
+        for row in launch.metrics:
+            value = row.quantity.value if row.quantity else row.value
+            named = (row.name, row.id, row.label)
+            yield (launch.id, launch.kernel, *named, value, row.unit, row.section)

@@ -45,7 +45,7 @@ def _modules(package: str) -> tuple[ModuleType, ...]:
     """The package and all modules in it."""
     top = import_module(package)
     inner = walk_packages(top.__path__, f"{package}.")
-    return (top, *(import_module(each.name) for each in inner))
+    return (top, *(import_module(module.name) for module in inner))
 
 
 def collected(*packages: str) -> dict[str, Parameter]:

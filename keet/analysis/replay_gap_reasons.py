@@ -41,12 +41,12 @@ class RunFacts:
     @cached_property
     def ratios(self) -> Mapping[str, list[float]]:
         """Time in the run over time under replay, per kernel and launch."""
-        found: dict[str, list[float]] = {}
+        ratios: dict[str, list[float]] = {}
         for launch in self._profile.launches:
             times = both_times(launch, self.positions.of(launch.id))
             if times and min(times.plain_ns, times.replay_ns) >= LONGEST_START_NS:
-                found.setdefault(launch.name.full, []).append(times.ratio)
-        return found
+                ratios.setdefault(launch.name.full, []).append(times.ratio)
+        return ratios
 
     def rows_of(self, launch: int) -> tuple[KernelRun, ...]:
         """Rows of the run table for the kernel of this launch."""
@@ -58,17 +58,17 @@ class RunFacts:
         """Per kernel name: time in the run beyond that of its replay, in nanoseconds. All of its
         time, if it was not profiled or its replay was not measured."""
         launches = {launch.id: launch for launch in self._profile.launches}
-        found = dict.fromkeys((kernel.name for kernel in self.positions.table.kernels), 0.0)
+        beyond = dict.fromkeys((kernel.name for kernel in self.positions.table.kernels), 0.0)
         for kernel in self.positions.unprofiled:
-            found[kernel.name] += kernel.total_ns
+            beyond[kernel.name] += kernel.total_ns
         for name, ids in self.positions.profiled.items():
-            found[name] = 0.0
+            beyond[name] = 0.0
             for number in ids:
                 if (position := self.positions.of(number)) is not None:
                     times = both_times(launches[number], position)
                     replayed = position.launches * times.replay_ns if times else 0.0
-                    found[name] += max(0.0, position.total_ns - replayed)
-        return found
+                    beyond[name] += max(0.0, position.total_ns - replayed)
+        return beyond
 
 
 REASON_NAMES: Mapping[ReasonId, str] = {
@@ -138,12 +138,12 @@ class ReplayReasons:
             "concurrency": case.concurrency,
             "not_typical": case.not_typical,
         }
-        found = [
+        reasons = [
             ReplayReasonDocument(id=name, how_to_tell=self._how_to_tell(name), **answer()._asdict())
             for name, answer in answers.items()
         ]
         order: tuple[ReasonStatus, ...] = ("likely", "possible", "ruled_out")
-        return tuple(sorted(found, key=lambda reason: order.index(reason.status)))
+        return tuple(sorted(reasons, key=lambda reason: order.index(reason.status)))
 
     def _how_to_tell(self, name: ReasonId) -> Sentence:
         """Leaves out steps that were already done."""
@@ -244,10 +244,14 @@ class _Case:
         if self._facts.ncu_option("cache-control") == "none":
             return _answer("ruled_out", "ncu left the caches as they were (--cache-control none)")
         # A unit above L2 whose work alone takes longer than the launch took in the run.
-        for each in self._view.ceilings.ranked:
-            if each.kind != "link" and each.name not in ("DRAM", "L2") and each.share > self._limit:
+        for ceiling in self._view.ceilings.ranked:
+            if (
+                ceiling.kind != "link"
+                and ceiling.name not in ("DRAM", "L2")
+                and ceiling.share > self._limit
+            ):
                 words = "{unit} was busy for {reached:.0f} of the replay, even with warm caches"
-                return _answer("ruled_out", words, unit=each.spoken, reached=each.reached)
+                return _answer("ruled_out", words, unit=ceiling.spoken, reached=ceiling.reached)
         by_default = "by default, ncu flushes the caches before each pass"
         return self._served_by_l2() or _answer("possible", by_default)
 
@@ -276,8 +280,8 @@ class _Case:
         now = self._view.get("sm_frequency")
         if self._gap.factor > MOST_FROM_CLOCKS:
             return _answer("ruled_out", "clocks differ by less than this factor", now)
-        found = None if self._gap.run_is_longer else self._faster_clock(now)
-        return found or self._same_ratio() or self._clock_control(now)
+        faster = None if self._gap.run_is_longer else self._faster_clock(now)
+        return faster or self._same_ratio() or self._clock_control(now)
 
     def _faster_clock(self, now: Evidence | None) -> _Answer | None:
         """Whether the GPU's highest SM clock explains the gap, if the report has it."""
@@ -297,12 +301,12 @@ class _Case:
 
     def _same_ratio(self) -> _Answer | None:
         """All kernels differ by the same factor, so the reason is not specific to one kernel."""
-        found = self._facts.ratios
-        every = [*(ratio for own in found.values() for ratio in own), self._gap.ratio]
-        if len(found) < SEVERAL or max(every) > SIMILAR * min(every):
+        ratios = self._facts.ratios
+        every = [*(ratio for own in ratios.values() for ratio in own), self._gap.ratio]
+        if len(ratios) < SEVERAL or max(every) > SIMILAR * min(every):
             return None
         label = "kernels with the same ratio"
-        count = self._number("kernels_with_this_ratio", len(found), "", label)
+        count = self._number("kernels_with_this_ratio", len(ratios), "", label)
         words = "all {count} kernels that can be compared differ by about the same factor"
         return _answer("likely", words, count=count)
 
@@ -332,7 +336,7 @@ class _Case:
             "for {less}{share:.0f} of its time in the run, other kernels ran too; on average "
             "{at_once:.1f} ran at a time, this one included",
             less="less than " if share.value < least.value else "",
-            share=max(share, least, key=lambda each: each.value),
+            share=max(share, least, key=lambda evidence: evidence.value),
             at_once=at_once,
         )
         return _Answer(self._overlap_status(float(share.value)), text, (share, at_once))

@@ -292,7 +292,9 @@ class InstructionTable:
     def column(self, metric_id: str) -> Mapping[int, int] | None:
         if metric_id not in self._columns:
             named = map(self._named, metric_with_id(metric_id).names)
-            self._columns[metric_id] = next((column for column in named if column is not None), None)
+            self._columns[metric_id] = next(
+                (column for column in named if column is not None), None
+            )
         return self._columns[metric_id]
 
     def _named(self, name: str) -> Mapping[int, int] | None:

@@ -440,7 +440,7 @@ def _even_atomics(view: LaunchView) -> float:
     slices, usual, least = map(
         view.value, ("device_l2_slices", "l2_slice_sectors_avg", "l2_slice_sectors_min")
     )
-    every = sum(each or 0.0 for each in counted)
+    every = sum(count or 0.0 for count in counted)
     if not every or not slices or usual is None or least is None:
         return 0.0
     return min(1.0, max(0.0, 1 - (usual - least) * slices / every))
@@ -456,9 +456,9 @@ def _by_requests(view: LaunchView) -> HotLine | None:
         return None
     code = view.code
     runs = sum(
-        code.program.counts[each.position]
-        for each in (code.atomics if code is not None else ())
-        if code is not None and each.memory == "global" and each.spread == "one address"
+        code.program.counts[atomic.position]
+        for atomic in (code.atomics if code is not None else ())
+        if code is not None and atomic.memory == "global" and atomic.spread == "one address"
     )
     if not runs:
         return None
@@ -485,10 +485,10 @@ def atomic_rate(view: LaunchView) -> float:
     """Updates of one address per L2 cycle: 0.31 to 0.33 were seen for sums of floats and of
     doubles, 0.4 to 0.8 for others."""
     code, floats, every = view.code, 0, 0
-    for each in code.atomics if code is not None else ():
-        if code is not None and each.memory == "global":
-            runs = code.program.counts[each.position]
-            is_float = not {"F32", "F64"}.isdisjoint(code.program.code[each.position].modifiers)
+    for atomic in code.atomics if code is not None else ():
+        if code is not None and atomic.memory == "global":
+            runs = code.program.counts[atomic.position]
+            is_float = not {"F32", "F64"}.isdisjoint(code.program.code[atomic.position].modifiers)
             every, floats = every + runs, floats + runs * is_float
     part = floats / every if every else 0.0
     return 1 / (part / FLOAT_ATOMIC_RATE + (1 - part) / ATOMIC_RATE)
@@ -501,7 +501,7 @@ def _fullest_slice(view: LaunchView) -> tuple[float, float]:
     units = _slices(view, _ATOMICS, _OF_ATOMICS)
     if slices is None or units is None:
         return 0.0, 1.0
-    most, usual = (float(each.value) for each in slices)
+    most, usual = (float(slice_load.value) for slice_load in slices)
     sure = _is_skewed(*slices) * _is_skewed(*units) * _is_full(view)
     left = usual / most if most else 1.0
     return min(1.0, most / 100 / ATTAINABLE_OTHER) * sure, min(1.0, left)
@@ -518,12 +518,12 @@ def _repeats(view: LaunchView) -> float:
     if code is None or not code.sectors:
         return 1.0
     every = waiting = 0
-    for each in code.atomics:
-        if each.memory == "global":
-            sectors = code.sectors.get(code.program.code[each.position].address, 0)
-            requests = code.program.counts[each.position]
+    for atomic in code.atomics:
+        if atomic.memory == "global":
+            sectors = code.sectors.get(code.program.code[atomic.position].address, 0)
+            requests = code.program.counts[atomic.position]
             every += sectors
-            waiting += min(sectors, requests) if each.spread == "different addresses" else sectors
+            waiting += min(sectors, requests) if atomic.spread == "different addresses" else sectors
     return waiting / every if every else 1.0
 
 
@@ -603,7 +603,7 @@ def _host_line(view: LaunchView) -> HotLine | None:
     shown = load and view.ratio("l2_slice_activity", label, most, usual)
     if not shown:
         return None
-    highest, average = (float(each.value) for each in fills)
+    highest, average = (float(fill.value) for fill in fills)
     atomic = _is_atomic(view, (highest - average) / 100)
     return HotLine(load, shown, most, usual, atomic, is_in_host=True)
 

@@ -54,7 +54,7 @@ def _at_address(view: LaunchView, finding: Finding, facts: Sequence[Fact]) -> st
     if view.code is None or first is None or view.launch.locate([first]):
         return ""
     code = view.code.program.code
-    opcode = next((each.opcode for each in code if each.address == first), "")
+    opcode = next((instruction.opcode for instruction in code if instruction.address == first), "")
     return f" ({opcode} at instruction offset 0x{first - code[0].address:04x})"
 
 

@@ -88,25 +88,25 @@ def diagnose(
     # block or with less work than others, and lanes without a thread.
     by_shape = next(
         (
-            each
-            for each in ranked
-            if is_worth(each) and (each.candidate.id, each.candidate.basis) in _OF_SHAPE
+            cause
+            for cause in ranked
+            if is_worth(cause) and (cause.candidate.id, cause.candidate.basis) in _OF_SHAPE
         ),
         None,
     )
     ranked = [] if is_debug_build(view) or does_nothing(view) else ranked
-    found: dict[str, tuple[Finding, RankedCandidate]] = {}
-    for each in ranked:
-        if is_worth(each) and len(found) < MAX_FINDINGS:
-            finding = _finding(each, model, unknown)
+    by_advice: dict[str, tuple[Finding, RankedCandidate]] = {}
+    for cause in ranked:
+        if is_worth(cause) and len(by_advice) < MAX_FINDINGS:
+            finding = _finding(cause, model, unknown)
             # One with the same advice as an earlier one is another symptom of the same cause.
-            found.setdefault(finding.advice.text if finding.advice else "", (finding, each))
-    reported, worth = (tuple(one) for one in zip(*found.values())) if found else ((), ())
-    rest = [each for each in ranked if not is_worth(each)]
-    rest.sort(key=lambda each: not _wastes_the_busiest(each, model))
-    minor = tuple(_outline(each, model, unknown) for each in rest)
-    wasteful = any(_wastes_the_busiest(each, model) for each in ranked)
-    gains = any(each.gain >= WORTH and each.candidate.basis != "suspected" for each in worth)
+            by_advice.setdefault(finding.advice.text if finding.advice else "", (finding, cause))
+    reported, worth = (tuple(one) for one in zip(*by_advice.values())) if by_advice else ((), ())
+    rest = [cause for cause in ranked if not is_worth(cause)]
+    rest.sort(key=lambda cause: not _wastes_the_busiest(cause, model))
+    minor = tuple(_outline(cause, model, unknown) for cause in rest)
+    wasteful = any(_wastes_the_busiest(cause, model) for cause in ranked)
+    gains = any(cause.gain >= WORTH and cause.candidate.basis != "suspected" for cause in worth)
     limits = (spec.id for spec in findings().values() if spec.is_reached(model))
     is_open = gains or wasteful or is_debug_build(view)
     is_doubtful = bool(reported) and reported[0].cause_certainty == "possible"
@@ -132,31 +132,31 @@ _OF_SHAPE = (
 """Causes that do not depend on the code, with their basis."""
 
 
-def is_worth(each: RankedCandidate) -> bool:
+def is_worth(cause: RankedCandidate) -> bool:
     """Whether a cause is a finding: it gains 10 % if it is there, and half of that is expected."""
-    return each.possible >= WORTH and each.gain >= 1 + SAVED_PART
+    return cause.possible >= WORTH and cause.gain >= 1 + SAVED_PART
 
 
 def _all_fixed(
     worth: Sequence[RankedCandidate], model: TimeModel, unknown: float
 ) -> Forecast | None:
     known = [
-        each.candidate
-        for each in worth
-        if cause_certainty(each.candidate, model.view, unknown, each.gain) != "possible"
-        and each.candidate.variant not in findings()[each.candidate.id].open_gains
+        cause.candidate
+        for cause in worth
+        if cause_certainty(cause.candidate, model.view, unknown, cause.gain) != "possible"
+        and cause.candidate.variant not in findings()[cause.candidate.id].open_gains
     ]
-    effects = [each.effect for each in known if isinstance(each.effect, Effect)]
+    effects = [candidate.effect for candidate in known if isinstance(candidate.effect, Effect)]
     if len(effects) < 2:
         return None
     of_all = known[0]._replace(effect=joined(effects), basis="assumed", likelihood=1.0)
-    most_alone = max(each.possible for each in worth)
+    most_alone = max(cause.possible for cause in worth)
     gain = max(most_alone, possible_gain(of_all, model))
     return forecast(of_all, model, gain, unknown)
 
 
-def _nearly_as_much(each: RankedCandidate, other: RankedCandidate) -> bool:
-    return math.log(each.possible) >= EXPLAINS * math.log(other.possible)
+def _nearly_as_much(cause: RankedCandidate, other: RankedCandidate) -> bool:
+    return math.log(cause.possible) >= EXPLAINS * math.log(other.possible)
 
 
 class CrossLaunchFindings(NamedTuple):
@@ -170,9 +170,11 @@ class CrossLaunchFindings(NamedTuple):
 def cross_launch_findings(launches: Sequence[Launch], ledger: Ledger) -> CrossLaunchFindings:
     from keet.analysis.several_launches.cross_launch import find_cross_launch, shared_traffic
 
-    each_once = sorted({each.id: each for each in launches}.values(), key=lambda each: each.id)
-    found = find_cross_launch(each_once, ledger)
-    return CrossLaunchFindings(found, shared_traffic(found))
+    each_once = sorted(
+        {launch.id: launch for launch in launches}.values(), key=lambda launch: launch.id
+    )
+    documents = find_cross_launch(each_once, ledger)
+    return CrossLaunchFindings(documents, shared_traffic(documents))
 
 
 class Cause(NamedTuple):
@@ -192,9 +194,9 @@ def causes(view: LaunchView) -> tuple[Cause, ...]:
 
 def _worth(made: Iterable[RankedCandidate]) -> tuple[Cause, ...]:
     return tuple(
-        Cause(each.candidate.id, each.candidate.variant, each.possible)
-        for each in made
-        if is_worth(each) and each.candidate.basis != "suspected"
+        Cause(cause.candidate.id, cause.candidate.variant, cause.possible)
+        for cause in made
+        if is_worth(cause) and cause.candidate.basis != "suspected"
     )
 
 
@@ -211,39 +213,41 @@ def ranked_candidates(
     """The best candidate per finding id, sorted by expected gain. `made`: all of them, if they are
     known."""
     best: dict[str, RankedCandidate] = {}
-    for each in _causes(view, model) if made is None else made:
-        known = best.get(each.candidate.id)
+    for cause in _causes(view, model) if made is None else made:
+        known = best.get(cause.candidate.id)
         # Measured waste of the busiest unit saves no time while another unit is equally busy.
-        matters = each.possible > 1 or _wastes_the_busiest(each, model)
-        if matters and (known is None or each.gain > known.gain):
-            best[each.candidate.id] = each
+        matters = cause.possible > 1 or _wastes_the_busiest(cause, model)
+        if matters and (known is None or cause.gain > known.gain):
+            best[cause.candidate.id] = cause
     # Of gains that are limited, the one with more idle SMs or lanes comes first; of equal ones, the
     # more usual cause.
     usual = {spec.id: spec.edit.usual for spec in findings().values()}
     ranked = sorted(
         best.values(),
-        key=lambda each: (
-            -each.gain,
-            each.candidate.effect.longest_sm if isinstance(each.candidate.effect, Effect) else 1.0,
-            usual[each.candidate.id],
+        key=lambda cause: (
+            -cause.gain,
+            cause.candidate.effect.longest_sm
+            if isinstance(cause.candidate.effect, Effect)
+            else 1.0,
+            usual[cause.candidate.id],
         ),
     )
     ranked = _said_once(_idle_sms_first(_empty_lanes_first(_own_causes_first(ranked))), view)
-    return [each for each in ranked if not _is_explained(each, ranked, model)]
+    return [cause for cause in ranked if not _is_explained(cause, ranked, model)]
 
 
 def _own_causes_first(ranked: list[RankedCandidate]) -> list[RankedCandidate]:
     """What launches only may share, as equal amounts of bytes hint, comes after causes that the
     launch itself shows."""
 
-    def is_hint(each: RankedCandidate) -> bool:
-        candidate = each.candidate
+    def is_hint(cause: RankedCandidate) -> bool:
+        candidate = cause.candidate
         return candidate.variant in BETWEEN_LAUNCHES and candidate.likelihood <= POSSIBLE
 
     shown = [
         at
-        for at, each in enumerate(ranked, 1)
-        if not is_hint(each) and each.candidate.basis != "suspected" and each.gain >= WORTH
+        for at, cause in enumerate(ranked, 1)
+        if not is_hint(cause) and cause.candidate.basis != "suspected" and cause.gain >= WORTH
     ]
     last = shown[-1] if shown else 0
     return [*sorted(ranked[:last], key=is_hint), *ranked[last:]]
@@ -253,11 +257,11 @@ def _measured_cause(
     ranked: Sequence[RankedCandidate], shows: Callable[[RankedCandidate, Effect], bool]
 ) -> RankedCandidate | None:
     """The first cause that was measured, is worth a fix and whose effect shows something."""
-    for each in ranked:
-        effect = each.candidate.effect
-        is_sure = each.candidate.basis == "measured" and each.gain >= WORTH
-        if is_sure and isinstance(effect, Effect) and shows(each, effect):
-            return each
+    for cause in ranked:
+        effect = cause.candidate.effect
+        is_sure = cause.candidate.basis == "measured" and cause.gain >= WORTH
+        if is_sure and isinstance(effect, Effect) and shows(cause, effect):
+            return cause
     return None
 
 
@@ -267,8 +271,8 @@ def _moved(
     is_behind: Callable[[RankedCandidate], bool],
 ) -> list[RankedCandidate]:
     """With this one before the first that has to be behind it."""
-    place = next(at for at, each in enumerate(ranked) if each is moved or is_behind(each))
-    others = [each for each in ranked if each is not moved]
+    place = next(at for at, cause in enumerate(ranked) if cause is moved or is_behind(cause))
+    others = [cause for cause in ranked if cause is not moved]
     return [*others[:place], moved, *others[place:]]
 
 
@@ -277,13 +281,13 @@ def _empty_lanes_first(ranked: list[RankedCandidate]) -> list[RankedCandidate]:
     that comes after it, unless it gains clearly more."""
     empty = _measured_cause(
         ranked,
-        lambda each, effect: (
-            each.candidate.id == "warp_divergence" and effect.units.get("issue", 1.0) <= MAJORITY
+        lambda cause, effect: (
+            cause.candidate.id == "warp_divergence" and effect.units.get("issue", 1.0) <= MAJORITY
         ),
     )
     if empty is None:
         return ranked
-    return _moved(ranked, empty, lambda each: _nearly_as_much(empty, each))
+    return _moved(ranked, empty, lambda cause: _nearly_as_much(empty, cause))
 
 
 def _idle_sms_first(ranked: list[RankedCandidate]) -> list[RankedCandidate]:
@@ -292,8 +296,8 @@ def _idle_sms_first(ranked: list[RankedCandidate]) -> list[RankedCandidate]:
     share may limit the launch also if every SM has work."""
     idle = _measured_cause(ranked, lambda _, effect: effect.longest_sm <= MAJORITY)
 
-    def is_within_sms(each: RankedCandidate) -> bool:
-        effect = each.candidate.effect
+    def is_within_sms(cause: RankedCandidate) -> bool:
+        effect = cause.candidate.effect
         return isinstance(effect, Effect) and not BEYOND_SMS & {*effect.units, *effect.moved}
 
     return _moved(ranked, idle, is_within_sms) if idle else ranked
@@ -307,25 +311,25 @@ def _said_once(ranked: list[RankedCandidate], view: LaunchView) -> list[RankedCa
     """Of a launch of a few threads, only the first cause that says so. Where a kernel is too short,
     its waiting is that of its start, so that what was not measured to be waste saves nothing; where
     contended atomics fill the queue of memory instructions, the waiting is that of the atomics."""
-    of_all = [each for each in ranked if each.candidate.id in _TOO_LITTLE_WORK]
-    again = of_all[1:] if any(each.candidate.variant == "tiny" for each in of_all) else []
+    of_all = [cause for cause in ranked if cause.candidate.id in _TOO_LITTLE_WORK]
+    again = of_all[1:] if any(cause.candidate.variant == "tiny" for cause in of_all) else []
     is_start = of_all and of_all[0].candidate.id == "launch_bound" and cold_start.test(view)
     is_atomic = ranked and ranked[0].candidate.id == "atomic_contention"
     if is_start:
         behind = ranked[ranked.index(of_all[0]) + 1 :]
-        again += [each for each in behind if each.candidate.basis == "assumed"]
+        again += [cause for cause in behind if cause.candidate.basis == "assumed"]
     elif is_atomic and waits_for_queue.test(view):
-        again += [each for each in of_all if each.candidate.id == "latency_bound"]
-    return [each for each in ranked if each not in again]
+        again += [cause for cause in of_all if cause.candidate.id == "latency_bound"]
+    return [cause for cause in ranked if cause not in again]
 
 
 WASTEFUL = Parameter(0.8, "kept share of the busiest unit's work: the rest is waste", "judgement")
 
 
-def _wastes_the_busiest(each: RankedCandidate, model: TimeModel) -> bool:
+def _wastes_the_busiest(cause: RankedCandidate, model: TimeModel) -> bool:
     """Whether a notable part of the busiest unit's work is measured waste."""
-    effect = each.candidate.effect
-    if each.candidate.basis != "measured" or not isinstance(effect, Effect):
+    effect = cause.candidate.effect
+    if cause.candidate.basis != "measured" or not isinstance(effect, Effect):
         return False
     return effect.units.get(model.busiest or "", 1.0) <= WASTEFUL
 
@@ -334,47 +338,47 @@ EXPLAINS = Parameter(0.7, "ln(gain) of a cause over that of a symptom it explain
 
 
 def _is_explained(
-    each: RankedCandidate, ranked: Sequence[RankedCandidate], model: TimeModel
+    cause: RankedCandidate, ranked: Sequence[RankedCandidate], model: TimeModel
 ) -> bool:
     """Whether a more specific cause relieves the same saturated unit, which is measured, or removes
     nearly as much time."""
-    is_last_resort = findings()[each.candidate.id].is_last_resort
-    if not is_last_resort or each.possible <= 1 or model.busiest is None:
+    is_last_resort = findings()[cause.candidate.id].is_last_resort
+    if not is_last_resort or cause.possible <= 1 or model.busiest is None:
         return False
     return any(
         isinstance(other.candidate.effect, Effect)
         and other.candidate.effect.units.get(model.busiest, 1.0) < 1
         and (
             (other.candidate.basis == "measured" and other.gain >= WORTH)
-            or _nearly_as_much(other, each)
+            or _nearly_as_much(other, cause)
         )
         for other in ranked
-        if other is not each
+        if other is not cause
     )
 
 
-def _finding(each: RankedCandidate, model: TimeModel, unknown: float) -> Finding:
+def _finding(cause: RankedCandidate, model: TimeModel, unknown: float) -> Finding:
     from keet.diagnosis.advice import advice_for
 
-    candidate, view = each.candidate, model.view
+    candidate, view = cause.candidate, model.view
     spec = findings()[candidate.id]
     places = view.led_places(spec.leading_lines, candidate.places())
     here = view.here(spec.memory, places)
-    finding = _outline(each, model, unknown, places, here)
+    finding = _outline(cause, model, unknown, places, here)
     if candidate.amount is not None:
-        found = candidate.amount()
-        told = [part for part in (finding.text, found.floor) if part]
+        amount = candidate.amount()
+        told = [part for part in (finding.text, amount.floor) if part]
         finding = replace(
             finding,
             text=Sentence(" ").join(told),
-            evidence=tuple(dict.fromkeys((*finding.evidence, *found.evidence))),
-            brief=found.brief,
+            evidence=tuple(dict.fromkeys((*finding.evidence, *amount.evidence))),
+            brief=amount.brief,
         )
     return replace(finding, advice=advice_for(finding, view))
 
 
 def _outline(
-    each: RankedCandidate,
+    cause: RankedCandidate,
     model: TimeModel,
     unknown: float,
     places: tuple[Place, ...] = (),
@@ -382,8 +386,8 @@ def _outline(
 ) -> Finding:
     """A finding without advice. A minor one has no places either, since they are not shown.
     `unknown`: the unexplained share of the time while SMs have blocks."""
-    candidate, relieves = each.candidate, None
-    amount = forecast(candidate, model, each.possible, unknown)
+    candidate, relieves = cause.candidate, None
+    amount = forecast(candidate, model, cause.possible, unknown)
     if isinstance(candidate.effect, Effect):
         left = model.loads_after(candidate.effect)
         relieves = {
@@ -391,14 +395,14 @@ def _outline(
         }
     return Finding(
         id=candidate.id,
-        cause_certainty=cause_certainty(candidate, model.view, unknown, each.gain, amount.low),
+        cause_certainty=cause_certainty(candidate, model.view, unknown, cause.gain, amount.low),
         text=candidate.text,
         forecast=amount,
         evidence=candidate.evidence,
         locations=places,
         variant=candidate.variant,
         here=here,
-        expected=each.gain,
+        expected=cause.gain,
         relieves=relieves,
     )
 

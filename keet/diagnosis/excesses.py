@@ -44,8 +44,8 @@ def excesses(view: LaunchView) -> tuple[ExcessDocument, ...]:
         return ()
     costs = _Costs(view)
     makers = (_arrays, _accesses, _local, _loops, _serial, _instructions)
-    found = [excess for make in makers for excess in make(costs)]
-    return tuple(sorted(found, key=lambda each: -(each.us or 0.0)))
+    documents = [excess for make in makers for excess in make(costs)]
+    return tuple(sorted(documents, key=lambda document: -(document.us or 0.0)))
 
 
 class _Costs:
@@ -58,9 +58,9 @@ class _Costs:
 
     def saved(self, name: str, variants: Sequence[str] | None = None) -> float:
         gains = (
-            each.possible
-            for each in self.worth
-            if each.id == name and (variants is None or each.variant in variants)
+            cause.possible
+            for cause in self.worth
+            if cause.id == name and (variants is None or cause.variant in variants)
         )
         return 1 - 1 / max(gains, default=1.0)
 
@@ -143,9 +143,9 @@ def _accesses(costs: _Costs) -> Iterator[ExcessDocument]:
 def _local(costs: _Costs) -> Iterator[ExcessDocument]:
     """Local memory: spilled registers, and arrays of a thread that are not in registers."""
     saved = costs.saved("local_memory_spill")
-    parts = [each for each in unit_parts(costs.view) if saved and each.part == "local memory"]
+    parts = [part for part in unit_parts(costs.view) if saved and part.part == "local memory"]
     if parts:
-        most = max(parts, key=lambda each: (each.share_pct, each.unit))
+        most = max(parts, key=lambda part: (part.share_pct, part.unit))
         most = replace(most, text=Sentence("{text}, in {unit}", text=most.text, unit=most.unit))
         yield costs.excess(saved, most, "local_memory", "local memory")
 
@@ -155,7 +155,11 @@ def _loops(costs: _Costs) -> Iterator[ExcessDocument]:
     every = [loop for loop in loops(costs.view) if loop.invariant]
     # Shares of the launch's requested bytes, 0 to 1.
     bytes_of = [
-        sum((each.share_pct or 0.0) / 100 for each in loop.invariant if each.kind == "load")
+        sum(
+            (invariant.share_pct or 0.0) / 100
+            for invariant in loop.invariant
+            if invariant.kind == "load"
+        )
         for loop in every
     ]
     for loop, loaded in zip(every, bytes_of):
@@ -164,24 +168,24 @@ def _loops(costs: _Costs) -> Iterator[ExcessDocument]:
             costs.saved("redundant_traffic", _LEVELS["l1_bytes"]) * loaded,
         )
         if part >= SAVED_PART or loaded >= MAJORITY:
-            lines = (line for each in loop.invariant for line in each.lines)
+            lines = (line for invariant in loop.invariant for line in invariant.lines)
             yield costs.excess(part, loop, f"loop.{loop.line}", loop_label(loop.line), lines)
 
 
 def _serial(costs: _Costs) -> Iterator[ExcessDocument]:
     saved = costs.saved("latency_bound")
-    found = serial_loads(costs.view) if saved else None
-    if found is None:
+    loads = serial_loads(costs.view) if saved else None
+    if loads is None:
         return
-    sooner = Effect(every_wait=1 - found.avoidable_pct / 100)
+    sooner = Effect(every_wait=1 - loads.avoidable_pct / 100)
     part = min(saved, 1 - 1 / costs.model.gain(sooner))
     if part >= SAVED_PART:
         places = (
             Location(trip.file, trip.line)
-            for trip in found.trips
+            for trip in loads.trips
             if trip.is_avoidable and trip.file and trip.line
         )
-        yield costs.excess(part, found, "serial_loads", "serial loads", places)
+        yield costs.excess(part, loads, "serial_loads", "serial loads", places)
 
 
 def _instructions(costs: _Costs) -> Iterator[ExcessDocument]:

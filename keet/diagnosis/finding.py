@@ -111,8 +111,8 @@ class Finding(FindingDocument):
         """None if the casebook has no measured gain for this finding."""
         own = {self.variant, self.advice.variant if self.advice else ""}
         is_other = not own.isdisjoint(self.spec.without_cases)
-        found = None if is_other else precedents().get(self.id)
-        return PrecedentsDocument.taken_from(found) if found else None
+        cases = None if is_other else precedents().get(self.id)
+        return PrecedentsDocument.taken_from(cases) if cases else None
 
 
 BETWEEN_LAUNCHES = ("hand_over", "same_input")

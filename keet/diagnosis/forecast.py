@@ -150,9 +150,9 @@ def order_reason(
     """Why the first finding comes first, if another one removes a larger part of the account.
     `is_doubtful`: the first one is only possible, so that it is no more certain than the other."""
     saved = {
-        each.candidate.id: dict(saved_parts(each.candidate.effect, model, account))
-        for each in worth
-        if isinstance(each.candidate.effect, Effect)
+        cause.candidate.id: dict(saved_parts(cause.candidate.effect, model, account))
+        for cause in worth
+        if isinstance(cause.candidate.effect, Effect)
     }
     if not worth or worth[0].candidate.id not in saved:
         return None
@@ -161,16 +161,16 @@ def order_reason(
     if totals[most] <= WORTH * totals[first]:
         return None
     # Both may shorten the same part: the one to name is where the other fix removes more.
-    part = max(saved[most], key=lambda each: saved[most][each] - saved[first].get(each, 0.0))
-    other = next(each for each in worth if each.candidate.id == most)
-    own, their = (f"{each.possible:.1f}" for each in (worth[0], other))
+    part = max(saved[most], key=lambda name: saved[most][name] - saved[first].get(name, 0.0))
+    other = next(cause for cause in worth if cause.candidate.id == most)
+    own, their = (f"{cause.possible:.1f}" for cause in (worth[0], other))
     gains_less = other.possible > worth[0].possible
     if own == their or (gains_less and is_doubtful):
         return None  # neither saves more, or neither is certain
     derived = model.view.ledger.derived
     gains = [
-        derived(f"possible.{each.candidate.id}", each.possible, "times faster if fixed")
-        for each in (worth[0], other)
+        derived(f"possible.{cause.candidate.id}", cause.possible, "times faster if fixed")
+        for cause in (worth[0], other)
     ]
     return Sentence(
         "Ranked before {other}, which takes a larger part of the time ({share:.0f} {part}), "

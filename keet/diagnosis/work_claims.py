@@ -262,8 +262,8 @@ def _distinct(view: LaunchView, traffic: _Traffic, direction: str) -> Evidence |
         known = 0.0 if direction == "written" else known
     else:
         kinds = {"read": ("read", "updated"), "written": ("written", "updated")}.get(direction)
-        exact = [each for each in arrays(view) if each.basis == "exact" and each.distinct_bytes]
-        own = (each.distinct_bytes or 0.0 for each in exact if not kinds or each.access in kinds)
+        exact = [array for array in arrays(view) if array.basis == "exact" and array.distinct_bytes]
+        own = (array.distinct_bytes or 0.0 for array in exact if not kinds or array.access in kinds)
         known = min(sum(own), float(traffic.moved.value))
     if not known:
         return None

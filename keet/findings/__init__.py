@@ -191,22 +191,22 @@ class FindingSpec(NamedTuple):
     def remedy_named(self, name: str) -> str:
         """The text of a variant; the general one if there is no variant of that name."""
         return next(
-            (text for each, text in self.remedies.items() if each.name == name), self.remedy
+            (text for remedy, text in self.remedies.items() if remedy.name == name), self.remedy
         )
 
 
 @cache
 def findings() -> Mapping[str, FindingSpec]:
     """All findings by id: by family, then by name."""
-    found: dict[str, FindingSpec] = {}
+    specs: dict[str, FindingSpec] = {}
     for info in pkgutil.iter_modules(__path__):
         module = import_module(f"{__name__}.{info.name}")
         spec: FindingSpec | None = getattr(module, "FINDING", None)
-        if spec is None or spec.id != info.name or spec.id in found:
+        if spec is None or spec.id != info.name or spec.id in specs:
             raise ValueError(f"{module.__file__}: only findings belong here, named by their ids")
         own = {name: vars(module)[name] for name in _FUNCTIONS if name in vars(module)}
-        found[spec.id] = spec._replace(**own)
-    by_family = sorted(found.values(), key=lambda spec: get_args(Family).index(spec.family))
+        specs[spec.id] = spec._replace(**own)
+    by_family = sorted(specs.values(), key=lambda spec: get_args(Family).index(spec.family))
     return {spec.id: spec for spec in by_family}
 
 

@@ -170,10 +170,10 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         yield crowded
     if not hot and (scattered := _scattered(view, model)):
         yield scattered
-    for found in retries(view):
-        places = partial(_retried, view, found)
-        variant = "retries" if found.memory == "shared" else "global"
-        yield Candidate(*shown_retries(view, model, found), places, variant=variant)
+    for of_memory in retries(view):
+        places = partial(_retried, view, of_memory)
+        variant = "retries" if of_memory.memory == "shared" else "global"
+        yield Candidate(*shown_retries(view, model, of_memory), places, variant=variant)
     conflicts, fronts = view.get("bank_conflicts_atomic"), view.get("shared_atomic_wavefronts")
     if conflicts is None or fronts is None or not conflicts.value:
         return
@@ -206,13 +206,13 @@ _QUEUES = ("lg_throttle", "mio_throttle", "drain")
 def _same_address(view: LaunchView, model: TimeModel) -> Candidate | None:
     """Lanes of a warp that update one address, where other warps update others. Each address is hot
     for a while only, so that all slices of L2 serve as many requests in the end."""
-    found = lane_requests(view)
+    lanes = lane_requests(view)
     cycles, sent = l2_cycles(view), view.value("l2_l1_sectors")
     executed = view.get("global_reduction_inst") or view.get("global_atomic_inst")
-    if found is None or not found.repeated or not cycles or not sent or executed is None:
+    if lanes is None or not lanes.repeated or not cycles or not sent or executed is None:
         return None
     # 1: they take all of the time if one slice serves them, or even if all slices serve as many.
-    takes = found.repeated / atomic_rate(view) / cycles
+    takes = lanes.repeated / atomic_rate(view) / cycles
     serial, in_all = min(1.0, takes), min(1.0, takes / (view.value("device_l2_slices") or math.inf))
     queued = model.waiting_for(*_QUEUES)
     behind = queued / (queued + model.waiting_for("long_scoreboard")) if queued else 0.0
@@ -224,7 +224,7 @@ def _same_address(view: LaunchView, model: TimeModel) -> Candidate | None:
     )
     per = view.ledger.derived(
         "atomic_requests_per_sector",
-        found.made / found.needed,
+        lanes.made / lanes.needed,
         "requests of atomics per sector that the addresses of a warp are in",
         *filter(None, counted),
     )
@@ -233,7 +233,7 @@ def _same_address(view: LaunchView, model: TimeModel) -> Candidate | None:
         "threads of the warp update the same address. Each of them makes a request of its own, and "
         "L2 serves these one after the other."
     )
-    left = 1 - min(1.0, found.repeated / sent)
+    left = 1 - min(1.0, lanes.repeated / sent)
     return Candidate(
         Sentence(text, per=per),
         Effect(dict.fromkeys(("L1", "L2"), left), waits),
@@ -247,10 +247,10 @@ def _same_address(view: LaunchView, model: TimeModel) -> Candidate | None:
 def _scattered(view: LaunchView, model: TimeModel) -> Candidate | None:
     """Sums at addresses from a list of indices: without atomics if each destination sums its own
     items."""
-    found, executed = _scattered_adds(view), view.get("global_reduction_inst")
-    if found is None or executed is None:
+    adds, executed = _scattered_adds(view), view.get("global_reduction_inst")
+    if adds is None or executed is None:
         return None
-    part, again = found
+    part, again = adds
     label = "of the sectors that SMs exchange with L2 are those of scattered additions"
     share = view.ledger.share("scattered_adds", part, label, executed)
     text = (
@@ -301,12 +301,12 @@ def _scattered_adds(view: LaunchView) -> tuple[float, int] | None:
         return None
     program = code.program
     adds = [
-        each.position
-        for each in code.atomics
-        if each.memory == "global"
-        and each.spread in _SPREAD
-        and not each.has_result
-        and not _FLOATS.isdisjoint(program.code[each.position].modifiers)
+        atomic.position
+        for atomic in code.atomics
+        if atomic.memory == "global"
+        and atomic.spread in _SPREAD
+        and not atomic.has_result
+        and not _FLOATS.isdisjoint(program.code[atomic.position].modifiers)
     ]
     sources = {position: _index_loads(program, position) for position in adds}
     requests = {at: code.sectors.get(program.code[at].address, 0) for at in adds}
@@ -323,9 +323,9 @@ def _scattered_adds(view: LaunchView) -> tuple[float, int] | None:
     # Lanes that update one address each make a request.
     threads = view.table.threads or {}
     others = sum(
-        threads.get(program.code[each.position].address, 0)
-        for each in code.atomics
-        if each.memory == "global" and each.spread.startswith("one address")
+        threads.get(program.code[atomic.position].address, 0)
+        for atomic in code.atomics
+        if atomic.memory == "global" and atomic.spread.startswith("one address")
     )
     total = max(sum(requests.values()), (view.value("global_reduction_sectors") or 0.0) - others)
     return min(1.0, total / sent), 2 if again else 1
@@ -339,19 +339,19 @@ def _index_loads(program: SassProgram, position: int) -> frozenset[int] | None:
     read = program.values.read
     spent = address_registers(program.code[position])
     waiting = [read[position][name] for name in spent if name in read[position]]
-    seen, found = set(waiting), set[int]()
+    seen, loads = set(waiting), set[int]()
     while waiting and len(seen) <= _LONGEST_SLICE:
         for at in program.values.definitions(waiting.pop()):
-            each = program.code[at]
-            if each.role in (Role.FLOAT, Role.CONVERSION) and read[at]:
+            instruction = program.code[at]
+            if instruction.role in (Role.FLOAT, Role.CONVERSION) and read[at]:
                 return None
-            if each.role is Role.LOAD:
-                found |= {at} if each.opcode in GLOBAL_LOADS else set()
+            if instruction.role is Role.LOAD:
+                loads |= {at} if instruction.opcode in GLOBAL_LOADS else set()
                 continue
             following = set(read[at].values()) - seen
             seen |= following
             waiting += following
-    return frozenset(found)
+    return frozenset(loads)
 
 
 _COMPUTED = tuple(unit for unit in WITHIN_SM if unit != "L1")
@@ -377,14 +377,16 @@ def _one_by_one(view: LaunchView, model: TimeModel) -> Candidate | None:
     per = view.ratio("atomic_requests_per_inst", label, sectors, executed)
     if per is None:
         return None
-    each = min(float(per.value), float(_LANES))
+    per_instruction = min(float(per.value), float(_LANES))
     # From half a warp up: coalesced updates of different words need at most 8 (of 8 bytes).
-    crowded = 1 - min(1.0, 2 - 2 * each / _LANES) ** 2
+    crowded = 1 - min(1.0, 2 - 2 * per_instruction / _LANES) ** 2
     plain = sum(view.value(f"global_{way}_sectors") or 0.0 for way in ("load", "store"))
     passes = float(sectors.value) / (float(sectors.value) + plain / _SECTORS_PER_PASS)
     busy = max(model.loads.get(unit, 0.0) for unit in ("L1", "L2", "DRAM", HOT_LINE))
     idle = min(1.0, max(0.0, (MAJORITY - busy) / (MAJORITY - NOTABLE_PART)))
-    fewer = min(MOST_REMOVED, passes * (1 - 1 / each)) * crowded * idle if crowded else 0.0
+    fewer = (
+        min(MOST_REMOVED, passes * (1 - 1 / per_instruction)) * crowded * idle if crowded else 0.0
+    )
     if not fewer:
         return None
     text = (
@@ -406,8 +408,10 @@ def _one_by_one(view: LaunchView, model: TimeModel) -> Candidate | None:
 
 def _apart(view: LaunchView) -> bool:
     """Whether the machine code shows that threads update different addresses."""
-    ours = [each for each in view.code.atomics if each.memory == "global"] if view.code else []
-    return bool(ours) and all(each.spread == "different addresses" for each in ours)
+    ours = (
+        [atomic for atomic in view.code.atomics if atomic.memory == "global"] if view.code else []
+    )
+    return bool(ours) and all(atomic.spread == "different addresses" for atomic in ours)
 
 
 def _places(view: LaunchView, spread: str = "") -> tuple[Place, ...]:
@@ -426,24 +430,24 @@ def _places(view: LaunchView, spread: str = "") -> tuple[Place, ...]:
 
 def _with_call(view: LaunchView, places: tuple[Place, ...]) -> tuple[Place, ...]:
     """Whether each thread, warp or block updates is often decided where a helper is called."""
-    return beside(places, *(call_of(view, each) for each in places[:1]))
+    return beside(places, *(call_of(view, place) for place in places[:1]))
 
 
 def _crowded_places(view: LaunchView) -> tuple[Place, ...]:
     """Lines of atomics whose threads outnumber the words of the sectors that they update."""
     column, threads = view.table.column("src_l2_sectors_global") or {}, view.table.threads or {}
     costs = {
-        each: int(threads.get(each, 0) - column.get(each, 0) * SECTOR / _WORD)
-        for each in global_atomics(view)
+        address: int(threads.get(address, 0) - column.get(address, 0) * SECTOR / _WORD)
+        for address in global_atomics(view)
     }
-    crowded = {each: cost for each, cost in costs.items() if cost > 0}
+    crowded = {address: cost for address, cost in costs.items() if cost > 0}
     return _with_call(view, view.places_by("atomics", crowded)) or _places(view)
 
 
-def _retried(view: LaunchView, found: Retries) -> tuple[Place, ...]:
+def _retried(view: LaunchView, retried: Retries) -> tuple[Place, ...]:
     assert view.code is not None
     code = view.code.program.code
-    return view.places_by("retries", {code[at].address: n for at, n in found.repeated.items()})
+    return view.places_by("retries", {code[at].address: n for at, n in retried.repeated.items()})
 
 
 def absent(view: LaunchView, _: TimeModel) -> Absence | None:

@@ -133,7 +133,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         effect, doubt = _by_few_warps(view, code, model, steps, effect), 1 - steps.idle
         if steps.idle >= NOTABLE_PART:
             metrics = ("inst_executed", "thread_inst_executed_pred_on")
-            counts = [each for each in map(view.get, metrics) if each is not None]
+            counts = [count for count in map(view.get, metrics) if count is not None]
             label = "executed in steps in which a part of the block's threads has work"
             share = view.ledger.share("steps_share", steps.executed, label, *counts[:1])
             label = "of the block's threads that have work in such a step"

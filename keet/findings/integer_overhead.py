@@ -149,8 +149,8 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     rest, others = share.value / 100 - divided, list[int]()
     if code:
         known = {*code.expanded(*INTEGER_DIVISIONS), *counted}
-        others = [each for each in _overhead(code) if each not in known]
-        again = {each: passes[each] for each in others if each in passes}
+        others = [position for position in _overhead(code) if position not in known]
+        again = {position: passes[position] for position in others if position in passes}
         rest = code.share(others) - removed_part(view, again, "issue")
     beyond = max(0.0, rest - OVERHEAD_BASE * (1 - certain))
     removed = {
@@ -164,12 +164,16 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         units["XU"] = 1 - removed["ADU"] * of_integers
     of_overhead = min(1.0, removed["ADU"] / (share.value / 100)) if share.value else 0.0
     gone = dict.fromkeys(_overhead(code), of_overhead) if of_overhead and code else {}
-    gone |= {each: OVERHEAD_REMOVED * part for each, part in counted.items()}
-    gone |= {each: max(part, gone.get(each, 0.0)) for each, part in passes.items()}
+    gone |= {position: OVERHEAD_REMOVED * part for position, part in counted.items()}
+    gone |= {position: max(part, gone.get(position, 0.0)) for position, part in passes.items()}
     if passes and code:
-        accesses = [each for each in code.program.ran if code.program.code[each].memory is not None]
+        accesses = [
+            position
+            for position in code.program.ran
+            if code.program.code[position].memory is not None
+        ]
         units |= dict.fromkeys(("L1", "LSU"), 1 - code.part_gone(accesses, passes))
-    gone |= {each: OVERHEAD_REMOVED * (1 - part) for each, part in smaller.items()}
+    gone |= {position: OVERHEAD_REMOVED * (1 - part) for position, part in smaller.items()}
     reloads = _reloads(view, code) if code else []
     if reloads and code and (left := loads_left(view)) is not None:
         # With several results per thread, one set of addresses and one load serve all of them. They
@@ -204,8 +208,8 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
 def _wider_loads(code: MachineCode, taken: float) -> dict[int, float]:
     """By position of a load: the share that goes if a thread takes the items of several, `taken` of
     which go, with wide loads. Those at addresses that depend on data stay."""
-    loads = [each for each in code.accesses if each.kind == "load" and not each.is_gather]
-    return {each.position: min(taken, max(0.0, 1 - each.width / WIDEST_ACCESS)) for each in loads}
+    loads = [access for access in code.accesses if access.kind == "load" and not access.is_gather]
+    return {load.position: min(taken, max(0.0, 1 - load.width / WIDEST_ACCESS)) for load in loads}
 
 
 def _shown(
@@ -266,7 +270,7 @@ def _search(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     units = {unit: 1 - removed_part(view, gone, unit) for unit in (*_PIPES, "issue")}
     accesses = code.with_opcodes(BY_PIPE["LSU"])
     if every := code.share(accesses):
-        own = code.share(each for each in accesses if each in gone)
+        own = code.share(position for position in accesses if position in gone)
         units |= dict.fromkeys(("LSU", "L1"), 1 - MOST_REMOVED * own / every)
     part, hits = code.share(loop.positions), loop.found / loop.iterations
     label = "of the executed instructions search"
@@ -339,7 +343,7 @@ def _overhead(code: MachineCode) -> list[int]:
     """Positions of the instructions for addresses, conditions and conversions, and of divisions of
     integers for any purpose."""
     own = {*code.for_purposes(*_OVERHEAD), *code.expanded(*INTEGER_DIVISIONS)}
-    return [each for each in code.program.ran if each in own]
+    return [position for position in code.program.ran if position in own]
 
 
 def _fewer_passes(view: LaunchView, code: MachineCode) -> dict[int, float]:
@@ -348,18 +352,18 @@ def _fewer_passes(view: LaunchView, code: MachineCode) -> dict[int, float]:
     steps = code.exchange_steps
     if steps is None or steps.left >= 1:
         return {}
-    own = part_of_memory(view, lambda each: each in steps.positions)
+    own = part_of_memory(view, lambda position: position in steps.positions)
     gone = dict.fromkeys(code.for_purposes("address"), own * (1 - steps.left))
     return gone | dict.fromkeys(steps.positions, 1 - steps.left)
 
 
 def _smaller(code: MachineCode) -> dict[int, float]:
     """By position of 128-bit divisions, the share that 64-bit ones in their place would take."""
-    for each in code.expansions:
-        if each.name == HUGE_DIVISION:
-            executed = sum(code.program.counts[position] for position in each.positions)
-            part = min(1.0, PER_LONG_DIVISION * each.calls / executed)
-            return dict.fromkeys(each.positions, part)
+    for expansion in code.expansions:
+        if expansion.name == HUGE_DIVISION:
+            executed = sum(code.program.counts[position] for position in expansion.positions)
+            part = min(1.0, PER_LONG_DIVISION * expansion.calls / executed)
+            return dict.fromkeys(expansion.positions, part)
     return {}
 
 
@@ -387,7 +391,7 @@ def _reloads(view: LaunchView, code: MachineCode) -> list[int]:
     known. Addresses that come from data are no others' addresses."""
     if not mostly_hits(view) or instructions.divides_integers.test(view):
         return []  # without divisions, as many are loaded as before
-    gathered = {each.position for each in code.accesses if each.is_gather}
+    gathered = {access.position for access in code.accesses if access.is_gather}
     loads = code.with_opcodes(["LDG"])
     return [] if code.share(gathered) > MAJORITY * code.share(loads) else loads
 
@@ -398,7 +402,7 @@ def _counted(code: MachineCode) -> dict[int, float]:
     at run time are counted on their own."""
     gone = code.lane_groups | code.packed_bytes.gone | dict.fromkeys(code.wide_integers, 1.0)
     divisions = set(code.expanded(*INTEGER_DIVISIONS))
-    return {each: part for each, part in gone.items() if each not in divisions}
+    return {position: part for position, part in gone.items() if position not in divisions}
 
 
 def leading_lines(code: MachineCode) -> LeadingLines:
@@ -406,15 +410,17 @@ def leading_lines(code: MachineCode) -> LeadingLines:
     if they are a notable part; else lines by executed instructions that compute addresses,
     conditions and conversions."""
     known = {
-        "instructions of a search": [each for s in code.search_loops[:1] for each in s.positions],
+        "instructions of a search": [
+            position for s in code.search_loops[:1] for position in s.positions
+        ],
         "divisions of integers": code.expanded(*INTEGER_DIVISIONS),
         "64-bit integers": sorted(code.wide_integers),
         "bytes taken out of words": sorted(code.packed_bytes.gone),
         "what several threads compute equally": sorted(code.lane_groups),
     }
-    of = max(known, key=lambda each: code.share(known[each]))
+    of = max(known, key=lambda name: code.share(known[name]))
     positions = known[of]
     if code.share(positions) < NOTABLE_PART:
         of = "work on addresses and conditions"
         positions = code.for_purposes(*_OVERHEAD)
-    return LeadingLines(of, [(each, code.program.counts[each]) for each in positions])
+    return LeadingLines(of, [(position, code.program.counts[position]) for position in positions])

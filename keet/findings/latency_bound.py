@@ -325,7 +325,7 @@ def _covered(view: LaunchView, model: TimeModel, trips: Evidence | None) -> dict
     times = float(MORE_IN_FLIGHT)
     if trips is not None:  # issued together, they take one round trip
         times = max(times, min(float(trips.value), MOST_ROUND_TRIPS))
-    if any(each.test(view) for each in _SERIAL):
+    if any(fact.test(view) for fact in _SERIAL):
         times = max(times, min(1 / (1 - _avoidable_part(view)), MOST_ROUND_TRIPS))
     removed = (1 - 1 / times) * (1 - queued) * (1 - needless_loads(model))
     return covered | kept_waits(model, ("long_scoreboard",), removed)
@@ -341,14 +341,14 @@ def _why_apart(
     need; or branches part them (`is_parted`: whether that is known to matter)."""
     if is_parted and waits.branches_part_loads.test(view) and not _SERIAL[0].test(view):
         return Sentence(_PARTED), ()
-    if not any(each.test(view) for each in _SERIAL):
+    if not any(fact.test(view) for fact in _SERIAL):
         return None
     from keet.analysis.amounts.serial_loads import serial_loads  # needed with machine code only
 
-    found = serial_loads(view)
-    if found is None:
+    loads = serial_loads(view)
+    if loads is None:
         return None
-    return Sentence("Threads make {text}.", text=found.summary), found.evidence
+    return Sentence("Threads make {text}.", text=loads.summary), loads.evidence
 
 
 def _avoidable_part(view: LaunchView) -> float:
@@ -370,12 +370,12 @@ def _busiest(view: LaunchView, model: TimeModel, top: Ceiling | None) -> Sentenc
     those."""
     if top is None:
         return Sentence("The report does not say how busy the units were")
-    if (found := while_active(view, model)) is not None:
+    if (while_busy := while_active(view, model)) is not None:
         text = "While SMs are active, the busiest unit is {unit} at {busy:.0f} of its peak"
         if model.busiest == "issue":
             text = "While SMs are active, schedulers issue in {busy:.0f} of the cycles: no unit is "
             text += "busier"
-        return Sentence(text, unit=spoken_unit(model.busiest or ""), busy=found)
+        return Sentence(text, unit=spoken_unit(model.busiest or ""), busy=while_busy)
     if top.name == "issue":
         used = Sentence("{busy:.0f} of which are used", busy=top.reached)
         none = "None of the measured units" if view.ceilings.unmeasured else "No unit"
@@ -472,7 +472,7 @@ def _chained(code: MachineCode, samples: Mapping[int, int]) -> float:
     for position, count in samples.items():
         at[flow.loop_of.get(flow.block_of[position], -1)] += count
     most = max(at, key=at.__getitem__)
-    chain = next((each.load_chain for each in code.chains if each.loop == most), ())
+    chain = next((chains.load_chain for chains in code.chains if chains.loop == most), ())
     chosen = sum(chooses_address(code.program, load, chain[:n]) for n, load in enumerate(chain))
     return 1 + chosen
 

@@ -108,7 +108,7 @@ def _places(view: LaunchView, cause: str) -> tuple[Place, ...]:
 def _own_part(view: LaunchView) -> float:
     """Share of the accesses to local memory in the kernel's own code, 0 to 1: registers do not
     save those of called routines, such as malloc."""
-    requests = sum(view.value(each) or 0.0 for each in _REQUESTS)
+    requests = sum(view.value(metric) or 0.0 for metric in _REQUESTS)
     if not requests or not view.opcodes or not runs_more(view):
         return 1.0
     return min(1.0, view.count("LDL", "STL") / requests)
@@ -123,7 +123,7 @@ def _accesses(view: LaunchView) -> list[int]:
     if view.code is None:
         return []
     program = view.code.program
-    return [each for each in program.ran if program.code[each].opcode in LOCAL]
+    return [position for position in program.ran if program.code[position].opcode in LOCAL]
 
 
 def _index_work(view: LaunchView) -> dict[int, float]:
@@ -134,12 +134,12 @@ def _index_work(view: LaunchView) -> dict[int, float]:
         return {}
     program, purposes = view.code.program, view.code.purposes
     flow = program.flow
-    loops = {flow.loop_of.get(flow.block_of[each]) for each in _accesses(view)} - {None}
+    loops = {flow.loop_of.get(flow.block_of[position]) for position in _accesses(view)} - {None}
     of: dict[str, list[int]] = {purpose: [] for purpose in _OF_INDICES}
-    for each in program.ran:
-        if flow.loop_of.get(flow.block_of[each]) in loops and purposes[each].value in of:
-            of[purposes[each].value].append(each)
-    gone = {each: float(MOST_REMOVED) for own in of.values() for each in own}
+    for position in program.ran:
+        if flow.loop_of.get(flow.block_of[position]) in loops and purposes[position].value in of:
+            of[purposes[position].value].append(position)
+    gone = {position: float(MOST_REMOVED) for own in of.values() for position in own}
     if conditions := view.code.share(of["control"]):
         part = min(1.0, view.code.share(of["address"]) / conditions)
         gone |= dict.fromkeys(of["control"], MOST_REMOVED * part)

@@ -82,8 +82,8 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         effect = in_single_precision(view, model, is_unintended=False)
         text, evidence = measured
         places = partial(_places, view)
-        found = Candidate(text, effect, evidence, places, basis="assumed")
-        yield found._replace(doubt=doubt_if_counted(view))
+        candidate = Candidate(text, effect, evidence, places, basis="assumed")
+        yield candidate._replace(doubt=doubt_if_counted(view))
 
 
 def _places(view: LaunchView) -> tuple[Place, ...]:

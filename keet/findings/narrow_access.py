@@ -189,8 +189,12 @@ def _xu_share(view: LaunchView, below_line: float) -> float:
     if view.code is None:
         return 0.0
     code, purposes = view.code, view.code.purposes
-    own = [each for each in code.program.ran if code.program.code[each].opcode in BY_PIPE["XU"]]
-    of_indices = [each for each in own if purposes[each].value in _PER_ELEMENT]
+    own = [
+        position
+        for position in code.program.ran
+        if code.program.code[position].opcode in BY_PIPE["XU"]
+    ]
+    of_indices = [position for position in own if purposes[position].value in _PER_ELEMENT]
     part = code.share(of_indices) / code.share(own) if own else 0.0
     return below_line * part * global_accesses_part(view)
 
@@ -204,7 +208,9 @@ def _index_share(code: MachineCode) -> float:
     loop_of = {p: flow.loop_of.get(flow.block_of[p]) for p in program.ran}
     moves = GLOBAL - GLOBAL_ATOMICS
     loops = {loop_of[p] for p in program.ran if program.code[p].opcode in moves} | {None}
-    functions = {p for each in code.expansions if each.is_of_floats for p in each.positions}
+    functions = {
+        p for expansion in code.expansions if expansion.is_of_floats for p in expansion.positions
+    }
     per_element = {p for p in program.ran if loop_of[p] in loops} - functions
     of = {
         purpose: {p for p in per_element if code.purposes[p].value == purpose}

@@ -138,10 +138,12 @@ def _places(view: LaunchView) -> tuple[Place, ...]:
         return view.sampled_places()
     from keet.analysis.kernel.library import is_of_toolkit
 
-    lines = {each: code.location(each) for each in code.outer_products.products}
-    own = [each for each, line in lines.items() if line and not is_of_toolkit(line.file)]
+    lines = {position: code.location(position) for position in code.outer_products.products}
+    own = [position for position, line in lines.items() if line and not is_of_toolkit(line.file)]
     program = code.program
-    executed = {program.code[each].address: program.counts[each] for each in own or lines}
+    executed = {
+        program.code[position].address: program.counts[position] for position in own or lines
+    }
     where = " outside of CUDA's headers" if 0 < len(own) < len(lines) else ""
     of = f"multiply-adds of the product{where}"
     return view.places_by(of, executed) or view.sampled_places()

@@ -83,7 +83,7 @@ def _places(view: LaunchView) -> tuple[Place, ...]:
     arrays = in_what_ran(view, view.declared("__shared__", "shared arrays"))[:_MOST_ARRAYS]
     dynamic, every = view.value("shared_memory_dynamic"), view.value("shared_memory_per_block")
     if dynamic and every and dynamic > MAJORITY * every:
-        sized = tuple(each for each in arrays if "extern" in view.text_of(each))
+        sized = tuple(array for array in arrays if "extern" in view.text_of(array))
         return beside((sized or arrays)[:1], *launch_places(view))
     return beside(arrays, *chosen_for(view, arrays))
 

@@ -95,12 +95,12 @@ def _places(view: LaunchView) -> tuple[Place, ...]:
     """The loads of the array in host memory, if the bytes show which one it is; else the loads that
     warps wait for: those from the host take longest. Then the launch, which gets the pointer."""
     array, sectors = _host_array(view), view.table.column("src_l2_sectors_global") or {}
-    found: tuple[Place, ...] = ()
+    places: tuple[Place, ...] = ()
     if array is not None and view.code is not None:
-        own = view.code.addresses([each.position for each in array[0].accesses])
-        found = view.places_by("sectors of that array", {at: sectors.get(at, 0) for at in own})
-    found = found or awaited_places(view, "long_scoreboard") or view.sampled_places()
-    return beside(found, *launch_places(view)[:1])
+        own = view.code.addresses([access.position for access in array[0].accesses])
+        places = view.places_by("sectors of that array", {at: sectors.get(at, 0) for at in own})
+    places = places or awaited_places(view, "long_scoreboard") or view.sampled_places()
+    return beside(places, *launch_places(view)[:1])
 
 
 def _link_load_after_fix(view: LaunchView) -> float:

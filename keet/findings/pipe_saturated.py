@@ -268,32 +268,32 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     if unit is not None and unit.work == "other":
         yield _of_unit(view, model, unit)
     elif unit is not None and unit.work == "conversions" and (converted := conversions(view)):
-        found = unit.candidate(converted.why)
+        candidate = unit.candidate(converted.why)
         if converted.times is not None:  # the repeats are counted
-            evidence = (*found.evidence, converted.times)
-            found = found._replace(evidence=evidence, basis="measured")
-        yield found
+            evidence = (*candidate.evidence, converted.times)
+            candidate = candidate._replace(evidence=evidence, basis="measured")
+        yield candidate
 
 
 def _of_unit(view: LaunchView, model: TimeModel, unit: SaturatedUnit) -> Candidate:
     work = unit_work(view, model, unit.name)
     also, cited = _constants_too(view, model, unit)
     why = Sentence("{why}{also}", why=work.why, also=also)
-    found = unit.candidate(why, *work.evidence, *cited)
+    candidate = unit.candidate(why, *work.evidence, *cited)
     if work.kind:
-        found = found._replace(variant=f"{unit.name}/{work.kind}")
+        candidate = candidate._replace(variant=f"{unit.name}/{work.kind}")
     if accesses := _ACCESSES.get(work.kind):
         places = partial(access_places, view, accesses.places, accesses.opcodes)
-        found = found._replace(places=places)
+        candidate = candidate._replace(places=places)
     if work.left is not None and work.left < PIPE_WORK:
         units = {**unit.effect.units, unit.name: work.left}
         waits = less_queueing(model, unit.name, 1 - work.left)
-        found = found._replace(effect=Effect(units, waits))
+        candidate = candidate._replace(effect=Effect(units, waits))
     if work.left is None:
-        found = found._replace(likelihood=less_work_likelihood(view))
+        candidate = candidate._replace(likelihood=less_work_likelihood(view))
     elif work.kind == "passes":  # of two causes, each with its own remedy
-        found = found._replace(likelihood=LIKELY)
-    return found
+        candidate = candidate._replace(likelihood=LIKELY)
+    return candidate
 
 
 def _constants_too(
@@ -301,8 +301,8 @@ def _constants_too(
 ) -> tuple[Sentence, tuple[Evidence, ...]]:
     """That loads of constants keep the ADU pipe nearly as busy as this unit, so that both limit;
     empty if they don't."""
-    found, reached = indexed_constants(view), view.ceilings.reached("ADU")
-    if found is None or reached is None or unit.name == "ADU" or found.part < MAJORITY:
+    constants, reached = indexed_constants(view), view.ceilings.reached("ADU")
+    if constants is None or reached is None or unit.name == "ADU" or constants.part < MAJORITY:
         return Sentence(), ()
     if model.loads["ADU"] < NEAR_BUSIEST * model.pressure:
         return Sentence(), ()
@@ -311,7 +311,10 @@ def _constants_too(
         "by an index{here} (their cache serves them for {busy:.0f} of the time)"
     )
     here = view.here(None, constant_places(view))
-    return Sentence(words, reached=reached, busy=found.busy, here=here), (reached, found.busy)
+    return Sentence(words, reached=reached, busy=constants.busy, here=here), (
+        reached,
+        constants.busy,
+    )
 
 
 def _random_setup(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
@@ -439,12 +442,12 @@ def _unread(view: LaunchView, work: UnitWork, accesses: float) -> UnitWork | Non
         return None
     program, moved, stores = view.code.program, {"LDS": 0.0, "STS": 0.0}, 0.0
     for position in program.ran:
-        each = program.code[position]
-        if each.opcode in moved:
-            moved[each.opcode] += each.width * threads.get(each.address, 0)
-        elif each.opcode in TENSOR - TENSOR_OF_WARP:
+        instruction = program.code[position]
+        if instruction.opcode in moved:
+            moved[instruction.opcode] += instruction.width * threads.get(instruction.address, 0)
+        elif instruction.opcode in TENSOR - TENSOR_OF_WARP:
             return None
-        stores += program.counts[position] if each.opcode == "STS" else 0
+        stores += program.counts[position] if instruction.opcode == "STS" else 0
     every = accesses + view.count("SHFL")
     if not moved["STS"] or not every:
         return None
@@ -462,8 +465,8 @@ def _unread(view: LaunchView, work: UnitWork, accesses: float) -> UnitWork | Non
 def _many_passes(view: LaunchView, model: TimeModel) -> UnitWork | None:
     """More passes through L1 than the widest access takes: scattered addresses or conflicts."""
     l1, lsu = view.ceilings.reached("L1"), view.ceilings.reached("LSU")
-    found = replays(view, model)
-    if l1 is None or lsu is None or WIDEST * lsu.value >= l1.value or found is None:
+    replayed = replays(view, model)
+    if l1 is None or lsu is None or WIDEST * lsu.value >= l1.value or replayed is None:
         return None
     textures = view.value("l1_tex_wavefronts_pct") or view.value("l1_tex_input_pct") or 0.0
     if textures > lsu.value or view.count("UTMALDG", "UBLKCP"):  # they pass the LSU pipe by
@@ -471,7 +474,7 @@ def _many_passes(view: LaunchView, model: TimeModel) -> UnitWork | None:
     passes = ", while the LSU pipe that feeds it is at {lsu:.0f}: {what}"
     left = WIDEST * float(lsu.value) / float(l1.value)
     sent, returned = view.get("l2_input_pct"), view.get("l2_output_pct")
-    if sent and returned and not found.is_open and global_memory.sends_to_l2.test(view):
+    if sent and returned and not replayed.is_open and global_memory.sends_to_l2.test(view):
         what = Sentence(
             "a store takes several passes through L1, as with scattered addresses (L2 receives "
             "data for {sent:.0f} of the time and sends for {returned:.0f})",
@@ -524,7 +527,7 @@ def _issue_slots(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     if busiest is None or not instruction_limited(model):
         return
     pipes = (view.ceilings.get(unit) for unit in _ARITHMETIC if unit != busiest.name)
-    pipe = max(filter(None, pipes), key=lambda each: model.loads[each.name], default=None)
+    pipe = max(filter(None, pipes), key=lambda pipe: model.loads[pipe.name], default=None)
     mix = _mix_beside(view)
     beside = sum(part for part, _ in mix)
     if not mix:  # each instruction takes a slot and occupies its pipe for a cycle at least
@@ -540,7 +543,7 @@ def _issue_slots(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         others = _beside(view.code, "memory", "sync") if view.code else ()
         waits = kept_waits_without(view, model, others, gone, removed * limit)
         effect = Effect(dict.fromkeys(("issue", "ALU", "ADU"), 1 - removed), waits)
-    leads = all(each.share <= busiest.share for each in view.ceilings.ranked)
+    leads = all(ceiling.share <= busiest.share for ceiling in view.ceilings.ranked)
     said = Sentence(
         "{unit} {verb} {rank}: busy for {busy:.0f} of the time",
         unit=capitalized(busiest.spoken),
@@ -548,7 +551,7 @@ def _issue_slots(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         rank="the busiest unit" if leads else "among the busiest units",
         busy=busiest.reached,
     )
-    shown = [busiest.reached, *(each for _, each in mix)]
+    shown = [busiest.reached, *(evidence for _, evidence in mix)]
     # A kernel that hardly uses the pipes for floats computes on integers.
     is_integer = pipe and alu and pipe.share < INTEGER_KERNEL * alu.share
     if (compared := alu if is_integer else pipe) is not None:
@@ -565,8 +568,8 @@ def _issue_slots(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         sources = [evidence for _, evidence in mix]
         whole = view.ledger.share("instructions_beside", beside, label, *sources)
         parts = (
-            Sentence("{share:.0f} {purpose}", share=each, purpose=each.label)
-            for each in sources[:_NAMED_PURPOSES]
+            Sentence("{share:.0f} {purpose}", share=source, purpose=source.label)
+            for source in sources[:_NAMED_PURPOSES]
         )
         text = Sentence(
             "{said}. {whole:.0f} of the instructions are not arithmetic on data: {parts}.",
@@ -619,7 +622,7 @@ def _mix_beside(view: LaunchView) -> list[tuple[float, Evidence]]:
 def _beside(code: MachineCode, *needed: str) -> list[int]:
     """Positions of the executed instructions that are not arithmetic on data, nor for one of these
     purposes."""
-    return code.for_purposes(*({each.value for each, _ in code.mix} - {"value", *needed}))
+    return code.for_purposes(*({purpose.value for purpose, _ in code.mix} - {"value", *needed}))
 
 
 def _places_beside(view: LaunchView) -> tuple[Place, ...]:

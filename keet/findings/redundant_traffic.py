@@ -217,11 +217,11 @@ def _most_again(view: LaunchView, level: Literal["DRAM", "L2"]) -> Sentence | No
 
     moved, often = f"{level.lower()}_bytes", f"times_from_{level.lower()}"
     known = [
-        (getattr(each, moved) - each.distinct_bytes, each)
-        for each in arrays(view)
-        if each.access == "read" and each.distinct_bytes and getattr(each, moved)
+        (getattr(array, moved) - array.distinct_bytes, array)
+        for array in arrays(view)
+        if array.access == "read" and array.distinct_bytes and getattr(array, moved)
     ]
-    again, array = max(known, key=lambda each: each[0], default=(0.0, None))
+    again, array = max(known, key=lambda pair: pair[0], default=(0.0, None))
     if array is None or again <= 0 or (getattr(array, often) or 0.0) < READ_AGAIN:
         return None
     amount, label = getattr(array, often), f"reads of each byte from {level}"
@@ -315,7 +315,7 @@ def _repeats(
     bounded = [row for row in code.reuse_by_passes if row.sector_bytes_at_most]
     unbounded = [row for row in code.reuse_by_passes if not row.sector_bytes_at_most]
     repeated = [row for row in bounded if (row.times or 0) >= READ_AGAIN]
-    in_loops = {each.access.position: each.times for each in code.repeated_loads}
+    in_loops = {load.access.position: load.times for load in code.repeated_loads}
     distinct = float(sum(row.sector_bytes_at_most or 0 for row in bounded))
     # No more of a gather comes from DRAM than L2 delivers.
     gathered = float(sum(_delivered(row) for row in unbounded))
@@ -419,7 +419,7 @@ def _second_passes(view: LaunchView, model: TimeModel, queue: float) -> Iterator
     own = _sectors(code, (access.position for row in repeats for access in row.accesses))
     # What a loop loads again in each iteration is not among these bytes: see `_in_every_iteration`.
     passes = dict.fromkeys(
-        (each for row in code.reuse_by_passes for each in row.repeats), float(MOST_REMOVED)
+        (position for row in code.reuse_by_passes for position in row.repeats), float(MOST_REMOVED)
     )
     waits = kept_waits(model, MEMORY_WAITS, again / delivered * queue)
     text = (
@@ -446,7 +446,7 @@ def _in_every_iteration(view: LaunchView, model: TimeModel) -> Iterator[Candidat
 
     kept = [(array, set(fits(view, array))) for array in repeated_arrays(view)]
     kept = [(array, places) for array, places in kept if places]
-    loaded = sum(each.requested_bytes or 0 for each in code.accesses if each.kind in _READS)
+    loaded = sum(access.requested_bytes or 0 for access in code.accesses if access.kind in _READS)
     if not kept or sum(array.repeated_bytes for array, _ in kept) < NOTABLE_PART * loaded:
         return
     gone: dict[int, float] = {}
@@ -459,7 +459,7 @@ def _in_every_iteration(view: LaunchView, model: TimeModel) -> Iterator[Candidat
     own = _sectors(code, gone)
     less = sum(map(mul, gone.values(), own.values())) / float(every.value)
     in_registers = [array for array, places in kept if "registers" in places]
-    removed = _without_loads(code, {p: gone[p] for each in in_registers for p in each.positions})
+    removed = _without_loads(code, {p: gone[p] for array in in_registers for p in array.positions})
     rows = {row.pointer: row for row in code.reuse}
     again = sum(
         _again_from_l2(rows[array.pointer], array.repeated_bytes, None)
@@ -519,28 +519,28 @@ def _overwritten(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         return
     from keet.analysis.amounts.loops import named_loop
 
-    found = code.repeated_stores
-    gone = {each.access.position: min(MOST_REMOVED, 1 - 1 / each.times) for each in found}
-    for each in found:
-        gone |= dict.fromkeys(each.loads, gone[each.access.position])
-    positions = [each.position for each in code.accesses]
+    stores = code.repeated_stores
+    gone = {store.access.position: min(MOST_REMOVED, 1 - 1 / store.times) for store in stores}
+    for store in stores:
+        gone |= dict.fromkeys(store.loads, gone[store.access.position])
+    positions = [access.position for access in code.accesses]
     own = dict(zip(positions, _sectors(code, positions).values()))
     every = sum(own.values())
-    less = sum(gone[each] * own[each] for each in gone) / every if every else 0.0
+    less = sum(gone[position] * own[position] for position in gone) / every if every else 0.0
     if less < NEGLIGIBLE:
         return
     removed = _without_loads(code, gone)
     units = dict.fromkeys(("L1", "LSU"), 1 - less * global_part(view))
     # L1 writes each store through to L2, and may serve the loads.
-    written = sum(gone[each.access.position] * own[each.access.position] for each in found)
+    written = sum(gone[store.access.position] * own[store.access.position] for store in stores)
     moved = view.value("l2_l1_sectors") or 0.0
     units["L2"] = 1 - min(MOST_REMOVED, written / moved) if moved else 1.0
     units |= {unit: 1 - removed_part(view, removed, unit) for unit in ("issue", "FMA", "ALU")}
-    largest = max(found, key=lambda each: own[each.access.position])
+    largest = max(stores, key=lambda store: own[store.access.position])
     label = "stores to each address"
     times = view.ledger.derived("loop_stores_per_byte", largest.times, label, executed)
     label = "sectors of global accesses that these stores and the loads of them touch"
-    touched = sum(own[each] for each in (largest.access.position, *largest.loads))
+    touched = sum(own[position] for position in (largest.access.position, *largest.loads))
     counted = view.get("src_l2_sectors_global") or executed
     part = Quantity(100 * touched / every, "%")
     share = view.ledger.derived("loop_stores_share", part, label, counted)
@@ -569,10 +569,10 @@ def _without_loads(code: MachineCode, loads: Mapping[int, float]) -> dict[int, f
     loads, and the arithmetic of their addresses."""
     from keet.analysis.sass.analyses.repeated_work import only_for
 
-    users, found = code.program.values.users(), dict[int, float]()
+    users, gone = code.program.values.users(), dict[int, float]()
     for position, part in loads.items():
-        found |= dict.fromkeys(only_for(code.program, users, {position}), part)
-    return found
+        gone |= dict.fromkeys(only_for(code.program, users, {position}), part)
+    return gone
 
 
 def _from_l2(view: LaunchView, model: TimeModel, queue: float) -> Iterator[Candidate]:

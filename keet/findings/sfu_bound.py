@@ -167,7 +167,7 @@ def _parts(view: LaunchView) -> Iterator[Evidence]:
 
 def _expanded_names(code: MachineCode) -> set[str]:
     """Functions of floats that the compiler expanded."""
-    return {each.name for each in code.expansions if each.is_of_floats}
+    return {expansion.name for expansion in code.expansions if expansion.is_of_floats}
 
 
 def _effect(view: LaunchView, model: TimeModel, functions: float) -> Effect:
@@ -204,29 +204,31 @@ def _gone(code: MachineCode) -> dict[int, float]:
     that follow from others. Of functions whose fast version only loses accuracy, a part."""
     # Also a fast power is more than its two special functions: scaling goes with them.
     gone = dict.fromkeys(code.fast_powers, 1 - PIPE_WORK)
-    for each in code.expansions:
+    for expansion in code.expansions:
         part = 1 - PIPE_WORK
-        if each.name in _SLOW_PATHS:
+        if expansion.name in _SLOW_PATHS:
             part = 1.0
-        elif each.name == POWER:
-            executed = sum(code.program.counts[position] for position in each.positions)
+        elif expansion.name == POWER:
+            executed = sum(code.program.counts[position] for position in expansion.positions)
             stepped = code.multiples.powers  # a product each
-            left = FAST_POWER * max(0.0, each.calls - stepped) + stepped
+            left = FAST_POWER * max(0.0, expansion.calls - stepped) + stepped
             part = max(part, 1 - left / executed)
-        if each.is_of_floats:
-            gone |= dict.fromkeys(each.positions, part)
+        if expansion.is_of_floats:
+            gone |= dict.fromkeys(expansion.positions, part)
     return {**gone, **code.shared_functions, **code.quotients.gone, **code.multiples.gone}
 
 
 def _reads(code: MachineCode) -> float:
     """Warp instructions that read the results of functions that a warp computes once."""
-    found, counts, shared = 0.0, code.program.counts, code.shared_functions.keys()
-    for each in code.expansions:
-        executed = sum(counts[position] for position in each.positions)
-        own = sum(counts[position] for position in shared & each.positions)
-        found += each.calls * own / executed if each.is_of_floats and executed else 0.0
+    reads, counts, shared = 0.0, code.program.counts, code.shared_functions.keys()
+    for expansion in code.expansions:
+        executed = sum(counts[position] for position in expansion.positions)
+        own = sum(counts[position] for position in shared & expansion.positions)
+        reads += expansion.calls * own / executed if expansion.is_of_floats and executed else 0.0
     plain = shared - set(code.expanded(*_expanded_names(code)))
-    return found + sum(counts[each] for each in plain.intersection(code.with_opcodes(["MUFU"])))
+    return reads + sum(
+        counts[position] for position in plain.intersection(code.with_opcodes(["MUFU"]))
+    )
 
 
 def absent(view: LaunchView, model: TimeModel) -> Absence | None:
@@ -243,9 +245,9 @@ def leading_lines(code: MachineCode) -> LeadingLines:
     slow = code.expanded(SLOW_DIVISION)
     if code.share(slow) >= NOTABLE_PART:  # the routine has no line of its own
         of = "slow divisions"
-        positions = [each for each in slow if code.program.code[each].opcode == "CALL"]
+        positions = [position for position in slow if code.program.code[position].opcode == "CALL"]
     elif code.share(functions) >= NOTABLE_PART:
         of, positions = "instructions of expanded functions", functions
     else:
         of, positions = "special functions and conversions", code.with_opcodes(BY_PIPE["XU"])
-    return LeadingLines(of, [(each, code.program.counts[each]) for each in positions])
+    return LeadingLines(of, [(position, code.program.counts[position]) for position in positions])

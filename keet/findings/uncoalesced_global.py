@@ -330,8 +330,8 @@ def _scattered_atomics(view: LaunchView) -> float:
     sectors = view.table.column("src_l2_sectors_global") or {}
     ideal = view.table.column("src_l2_sectors_global_ideal") or {}
     by_data = [access for access in view.code.accesses if access.is_gather]
-    loads = view.code.addresses(each.position for each in by_data if each.kind == "load")
-    atomics = view.code.addresses(each.position for each in by_data if each.kind == "atomic")
+    loads = view.code.addresses(access.position for access in by_data if access.kind == "load")
+    atomics = view.code.addresses(access.position for access in by_data if access.kind == "atomic")
     loaded = sum(sectors.get(at, 0) for at in loads)
     in_order = min(1.0, sum(ideal.get(at, 0) for at in loads) / loaded) if loaded else 1.0
     return sum(

@@ -197,7 +197,9 @@ def _with_loops(
     such loops."""
     trips = uneven_trips(view)
     executed, ideal = 1 - trips.executed, 1 - trips.even
-    waiting = sum(part * (1 - effect.waits.get(each, 1.0)) for each, part in model.waiting.items())
+    waiting = sum(
+        part * (1 - effect.waits.get(state, 1.0)) for state, part in model.waiting.items()
+    )
     if max(executed, waiting) < NOTABLE_PART:
         return text, ()
     less = [

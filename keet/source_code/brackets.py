@@ -12,14 +12,14 @@ _MOST_IN_ANGLES = 2000
 
 def split_commas(text: str, *, angles: bool = False) -> list[str]:
     """The parts between commas outside of brackets; with `angles`, outside of `<>` as well."""
-    found, depth, start = [], 0, 0
+    pieces, depth, start = [], 0, 0
     opening, closing = ("([{<", ")]}>") if angles else ("([{", ")]}")
     for at, sign in enumerate(text):
         depth += (sign in opening) - (sign in closing)
         if sign == "," and depth <= 0:
-            found.append(text[start:at])
+            pieces.append(text[start:at])
             start = at + 1
-    return [each.strip() for each in (*found, text[start:]) if each.strip()]
+    return [piece.strip() for piece in (*pieces, text[start:]) if piece.strip()]
 
 
 def closing_bracket(text: str, at: int) -> int:

@@ -70,23 +70,25 @@ def source_constants(launch: Launch) -> Mapping[str, Constant]:
     arguments = _template_arguments(source, launch)
     bound, unbound = _parameters(source)
     local = [
-        each
+        definition
         for part in scopes
         for statement in scanner.statements_of(part)
         if part.kind != "module" or statement.headers  # others of a module are parts themselves
-        for each in _of_text(part, statement.text)
+        for definition in _of_text(part, statement.text)
     ]
     pending: dict[str, set[_Definition]] = {}
-    outer = [each for part in source.parts for each in _of_part(part)]
+    outer = [definition for part in source.parts for definition in _of_part(part)]
     given = [_Definition(name, value, fixed=True) for name, value in arguments.items()]
-    for each in (*local, *bound, *outer, *given):
-        pending.setdefault(each.name, set()).add(each)
+    for definition in (*local, *bound, *outer, *given):
+        pending.setdefault(definition.name, set()).add(definition)
     changed = {m[m.lastgroup or 0] for p in scopes for m in _CHANGED.finditer(p.text, p.body)}
     assigned = Counter(n for p in scopes if p.in_cpp for n in _ASSIGNED.findall(p.text, p.body))
-    declared = Counter(each.name for each in local)
+    declared = Counter(definition.name for definition in local)
     changed |= {name for name, times in assigned.items() if times > declared[name]}
-    for name, found in list(pending.items()):
-        if name in unbound or (name in changed and not all(each.fixed for each in found)):
+    for name, definitions in list(pending.items()):
+        if name in unbound or (
+            name in changed and not all(definition.fixed for definition in definitions)
+        ):
             del pending[name]
     sizes = {name: size for name, text in arguments.items() if (size := type_size(text, {}))}
     guarded = {name for file in files for name in _GUARDED.findall(launch.source_files[file] or "")}
@@ -113,14 +115,19 @@ def _solve(
         before = len(pending)
         for name, definitions in list(pending.items()):
             values = {
-                converted(evaluate(each.value, numbers, sizes, python=each.python), each.type)
-                for each in definitions
+                converted(
+                    evaluate(definition.value, numbers, sizes, python=definition.python),
+                    definition.type,
+                )
+                for definition in definitions
             }
             if None in values:
                 continue
             del pending[name]
             if len(values) == 1 and (value := values.pop()) is not None:
-                used = set().union(*(scanner.names_of(each.value) for each in definitions))
+                used = set().union(
+                    *(scanner.names_of(definition.value) for definition in definitions)
+                )
                 assumed = name in guarded or any(n in known and known[n].assumed for n in used)
                 numbers[name] = value
                 known[name] = Constant(value, assumed)
@@ -158,8 +165,8 @@ def _of_part(part: CodePart) -> Iterator[_Definition]:
 def _enumerators(part: CodePart) -> Iterator[_Definition]:
     opened = part.text.find("{")
     before = "-1"
-    for each in split_commas(part.text[opened + 1 : closing_bracket(part.text, opened)]):
-        name, _, value = (text.strip() for text in each.partition("="))
+    for enumerator in split_commas(part.text[opened + 1 : closing_bracket(part.text, opened)]):
+        name, _, value = (text.strip() for text in enumerator.partition("="))
         value = value or f"1 + {before}"
         yield _Definition(name, value, "int", fixed=True)
         before = name
@@ -214,11 +221,11 @@ def _parameter_name(text: str) -> str:
 
 def _argument(site: LaunchSite, index: int, name: str) -> str | None:
     plain: list[str] = []
-    for each in site.arguments or ():
-        keyword = re.match(r"(\w+)\s*=(?!=)\s*", each)
+    for argument in site.arguments or ():
+        keyword = re.match(r"(\w+)\s*=(?!=)\s*", argument)
         if keyword and keyword[1] == name:
-            return each[keyword.end() :]
-        plain += [] if keyword else [each]
+            return argument[keyword.end() :]
+        plain += [] if keyword else [argument]
     return plain[index] if index < len(plain) else None
 
 
@@ -230,7 +237,7 @@ def _template_arguments(source: KernelSource, launch: Launch) -> dict[str, str]:
         return {}
     inside = head[match.end() + 1 : after_angles(head, match.end()) - 1]
     inside = re.split(r",?[^,]*\.\.\.", inside)[0]
-    names = [_parameter_name(each) for each in split_commas(inside, angles=True)]
+    names = [_parameter_name(parameter) for parameter in split_commas(inside, angles=True)]
     return dict(zip(names, instance_arguments(launch.name)))
 
 
@@ -333,10 +340,10 @@ def _value(node: ast.expr, names: Mapping[str, Number], *, python: bool) -> Numb
         case ast.UnaryOp(op=sign, operand=operand):
             result = _OPERATORS[type(sign)](0, _value(operand, names, python=python))
         case ast.BinOp(left=left, op=sign, right=right):
-            a, b = (_value(each, names, python=python) for each in (left, right))
+            a, b = (_value(side, names, python=python) for side in (left, right))
             result = _binary(sign, a, b, python=python)
         case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=args, keywords=[]):
-            result = _CALLS[name](*(_value(each, names, python=python) for each in args))
+            result = _CALLS[name](*(_value(argument, names, python=python) for argument in args))
         case _:
             raise ValueError
     if not -_LIMIT < result < _LIMIT:

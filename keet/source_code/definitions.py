@@ -76,7 +76,7 @@ class _TokenStream:
         self._unsure = 0
         """How many do not."""
         matches = [match for match in _TOKEN.finditer(source) if match.lastgroup != "skip"]
-        directives = [_directive(each[0]) for each in matches if each.lastgroup == "directive"]
+        directives = [_directive(match[0]) for match in matches if match.lastgroup == "directive"]
         followed = iter(zip(directives, [*directives[1:], ("", "")], strict=False))
         for match in matches:
             if match.lastgroup == "directive":
@@ -112,26 +112,26 @@ class _TokenStream:
 
     def _define(self, rest: str) -> None:
         """`#define N 4`, `#define real double`."""
-        found = re.match(r"(\w+)(.?)", rest, re.S)
-        if not found:
+        match = re.match(r"(\w+)(.?)", rest, re.S)
+        if not match:
             return
-        value = rest[found.end(1) : found.end(1) + _MOST_TOKENS]
-        tokens = tuple(each[0] for each in _TOKEN.finditer(value) if each.lastgroup != "skip")
+        value = rest[match.end(1) : match.end(1) + _MOST_TOKENS]
+        tokens = tuple(token[0] for token in _TOKEN.finditer(value) if token.lastgroup != "skip")
         if len(tokens) == 3 and (tokens[0], tokens[2]) == ("(", ")"):
             tokens = tokens[1:2]
         # Others may declare anything: with `#define P float*`, the b of `P a, b` is no pointer.
         is_value = len(tokens) == 1 or (bool(tokens) and all(map(NAME.match, tokens)))
         kind: Literal["alias", "number", "macro"] = "macro"
-        if is_value and found[2] != "(":
+        if is_value and match[2] != "(":
             kind = "number" if tokens[0][0].isdigit() else "alias"
         one = Definition(kind, (), tokens)
-        self.macros.append(((found[1],), None if self._unsure else one))
+        self.macros.append(((match[1],), None if self._unsure else one))
 
 
 def _guarded(word: str, rest: str) -> str:
     """The name that a condition asks not to be defined; empty for another condition."""
-    found = re.match(r"!\s*defined\s*\(?\s*(\w+)\s*\)?\Z", rest)
-    return rest if word == "ifndef" else found[1] if word == "if" and found else ""
+    match = re.match(r"!\s*defined\s*\(?\s*(\w+)\s*\)?\Z", rest)
+    return rest if word == "ifndef" else match[1] if word == "if" and match else ""
 
 
 def _directive(text: str) -> tuple[str, str]:
@@ -144,14 +144,14 @@ def _directive(text: str) -> tuple[str, str]:
 
 def matched(tokens: Sequence[str]) -> list[int]:
     """By opening bracket, where it is closed; the number of tokens if it is not."""
-    found = [len(tokens)] * len(tokens)
+    closing = [len(tokens)] * len(tokens)
     opened: list[int] = []
     for at, token in enumerate(tokens):
         if token in _OPENS:
             opened.append(at)
         elif token in _CLOSES and opened and tokens[opened[-1]] == _CLOSES[token]:
-            found[opened.pop()] = at
-    return found
+            closing[opened.pop()] = at
+    return closing
 
 
 class _DefinitionScanner:
@@ -197,21 +197,21 @@ class _DefinitionScanner:
         if opening - start > _MOST_TOKENS or len(self._scopes) > _MOST_SCOPES:
             return
         header, end = self._tokens[start:opening], self._matching[opening]
-        found, scope = _type_header(header), self._scopes[-1]
-        if found is None:
+        declared, scope = _type_header(header), self._scopes[-1]
+        if declared is None:
             if {"const", "constexpr"} & set(header) and "(" not in header:
                 yield (*scope, header[-1]), None  # constexpr int kRows{4}
             return
         after = self._tokens[end + 1 : end + 3]
-        names = [found.name] if found.name else []
+        names = [declared.name] if declared.name else []
         if "typedef" in header and len(after) == 2 and NAME.match(after[0]):
             names = list(dict.fromkeys((*names, after[0])))
         one = None
-        is_plain = found.is_plain and self._text.is_sure[opening] and end < len(self._tokens)
+        is_plain = declared.is_plain and self._text.is_sure[opening] and end < len(self._tokens)
         if is_plain and not self._text.is_packed and "__attribute__" not in after:
             body = tuple(self._tokens[opening + 1 : end])
-            inside = scope if found.kind == "enum" else (*scope, *names[:1])
-            one = Definition(found.kind, inside, body, found.type, found.alignment)
+            inside = scope if declared.kind == "enum" else (*scope, *names[:1])
+            one = Definition(declared.kind, inside, body, declared.type, declared.alignment)
         for name in names:
             yield (*scope, name), one
         if one is not None and one.kind == "enum":
@@ -306,5 +306,5 @@ def _scope_names(header: Sequence[str]) -> ScopedName | None:
         )
     if list(header[:1]) == ["extern"] and len(header) == 2:
         return ()
-    found = _type_header(header)
-    return (found.name,) if found is not None and found.kind == "struct" else None
+    declared = _type_header(header)
+    return (declared.name,) if declared is not None and declared.kind == "struct" else None

@@ -100,7 +100,7 @@ def _kernel_source(
     if kernel is None:
         return KernelSource(parts, None, (), (), ())
     used = _used(kernel, parts, compiled)
-    instance = [re.sub(r"^\(\w[\w ]*\)", "", each) for each in instance_arguments(name)]
+    instance = [re.sub(r"^\(\w[\w ]*\)", "", argument) for argument in instance_arguments(name)]
     mentions = [
         (site, is_launch)
         for site, is_launch in islice(_mentions(parts, (*kernel.names, "")[0]), _MOST_MENTIONS)
@@ -137,12 +137,12 @@ def _used(kernel: CodePart, parts: Sequence[CodePart], compiled: _Compiled) -> l
         and not part.is_kernel
         and (part.kind != "function" or part.on_device or _instructions(part, compiled))
     ]
-    found = reachable(names_in(kernel), usable)
+    reached = reachable(names_in(kernel), usable)
     inlined = [part for part in parts if part.kind == "function" and _instructions(part, compiled)]
     # A class or program around the kernel contains all of its instructions, and much else.
     around = [p for p in inlined if p.file == kernel.file and {*kernel.lines} <= {*p.lines}]
-    inlined = [part for part in inlined if part not in (*found, *around)]
-    return [*found, *inlined][:_MOST_PARTS]
+    inlined = [part for part in inlined if part not in (*reached, *around)]
+    return [*reached, *inlined][:_MOST_PARTS]
 
 
 def reachable(names: Iterable[str], parts: Iterable[CodePart]) -> list[CodePart]:
@@ -151,14 +151,14 @@ def reachable(names: Iterable[str], parts: Iterable[CodePart]) -> list[CodePart]
     for part in parts:
         for name in part.names:
             by_name.setdefault(name, []).append(part)
-    found: dict[int, CodePart] = {}
+    reached: dict[int, CodePart] = {}
     queue = sorted(set(names))
     for name in queue:
         for part in by_name.pop(name, ()):
-            if id(part) not in found and len(found) < _MOST_PARTS:
-                found[id(part)] = part
+            if id(part) not in reached and len(reached) < _MOST_PARTS:
+                reached[id(part)] = part
                 queue += sorted(names_in(part) & by_name.keys())
-    return list(found.values())
+    return list(reached.values())
 
 
 def names_in(part: CodePart) -> set[str]:
@@ -210,7 +210,7 @@ def _launch_path(parts: Sequence[CodePart], sites: Sequence[LaunchSite]) -> list
     for _ in range(_CALLER_LEVELS):
         callers = {name for site in level for name in site.caller.names} - {"main"}
         above = [islice(_mentions(parts, name), _MOST_SITES) for name in sorted(callers)]
-        level = [site for each in above for site, _ in each if site not in path]
+        level = [site for mentions in above for site, _ in mentions if site not in path]
         path += level
     return path[: 2 * _MOST_SITES]
 
@@ -294,7 +294,7 @@ def program_roles(source: KernelSource) -> list[RoleLines]:
     callers = [site.caller for site in source.path]
     names = {name for part in (source.kernel, *callers) if part for name in part.names} - {"main"}
     whole: dict[str, Role] = {}
-    found: list[RoleLines] = []
+    roles: list[RoleLines] = []
     mixed: list[CodePart] = []
     for part in source.parts:
         if part.kind not in ("function", "module") or part in inside:
@@ -303,8 +303,10 @@ def program_roles(source: KernelSource) -> list[RoleLines]:
             mixed.append(part)
         elif role := _function_role(part):
             whole |= dict.fromkeys(part.names, role)
-            found.append(RoleLines(role, part, part.lines))
-    return found + [each for part in mixed for each in _statement_roles(part, names, whole)]
+            roles.append(RoleLines(role, part, part.lines))
+    return roles + [
+        role_lines for part in mixed for role_lines in _statement_roles(part, names, whole)
+    ]
 
 
 def _has_word(words: re.Pattern[str], names: Iterable[str]) -> bool:
@@ -339,12 +341,12 @@ def _statement_roles(
     for index, statement in enumerate(statements):
         is_loop = bool(_LOOP.match(statement.text))
         block = blocks.get(index, [statement]) if is_loop else [statement]
-        text = " ;\n".join(each.text for each in block)
+        text = " ;\n".join(inner.text for inner in block)
         if _CUDA.search(text) or names_of(text) & kernel:
             continue
         role = _text_role(text, whole, is_loop=is_loop)
         if role or (is_loop and _fills(text)):
-            lines = range(statement.first, max(each.last for each in block) + 1)
+            lines = range(statement.first, max(inner.last for inner in block) + 1)
             yield RoleLines(role or "data generator", part, lines)
 
 

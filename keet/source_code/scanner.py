@@ -234,7 +234,7 @@ def _type_names(text: str) -> list[str]:
     before = re.split(r"(?<!:)[:=](?!:)", re.sub(r"<.*>|\([^()]*\)", "", head))[0]
     enumerators = split_commas(text[len(head) + 1 : end]) if re.search(r"\benum\b", head) else []
     names = [*NAME.findall(before)[-1:], *NAME.findall(text[end:])]
-    return names + [name for each in enumerators for name in NAME.findall(each)[:1]]
+    return names + [name for enumerator in enumerators for name in NAME.findall(enumerator)[:1]]
 
 
 def declarators(text: str) -> list[tuple[str, str, str | None]]:
@@ -245,15 +245,15 @@ def declarators(text: str) -> list[tuple[str, str, str | None]]:
     match = _DECLARED.match(text)
     if match is None or names_of(match["type"]) & _NO_TYPES:
         return []
-    found: list[tuple[str, str, str | None]] = []
-    for each in split_commas(text[match.start("name") :].rstrip("; \n\t")):
-        if name := _NEXT_DECLARED.match(each):
-            rest = each[name.end() :]
+    variables: list[tuple[str, str, str | None]] = []
+    for declared in split_commas(text[match.start("name") :].rstrip("; \n\t")):
+        if name := _NEXT_DECLARED.match(declared):
+            rest = declared[name.end() :]
             inside = rest[1 : closing_bracket(rest, 0)] if rest[:1] in ("(", "{") else None
             value = rest[1:] if rest[:1] == "=" else inside
-            kind = match["type"] + (name["pointer"] if found else "")
-            found.append((name["name"], kind, value.strip() if value is not None else None))
-    return found
+            kind = match["type"] + (name["pointer"] if variables else "")
+            variables.append((name["name"], kind, value.strip() if value is not None else None))
+    return variables
 
 
 def _cpp_statements(part: CodePart) -> Iterator[SourceStatement]:
@@ -393,5 +393,5 @@ def _fortran_parts(file: str, code: str) -> Iterator[CodePart]:
 
 def fortran_values(line: str) -> list[tuple[str, str]]:
     """`a` and `1` of `integer, parameter :: a = 1`."""
-    pairs = [each.partition("=") for each in split_commas(line.partition("::")[2])]
+    pairs = [pair.partition("=") for pair in split_commas(line.partition("::")[2])]
     return [(name.strip(), value.strip()) for name, equals, value in pairs if equals]

@@ -75,19 +75,19 @@ class Layout(NamedTuple):
 
 def builtin(names: Sequence[str]) -> Layout | None:
     """Of a type that the compiler knows, by its words: `unsigned long`; None for another one."""
-    found = [name for name in names if name not in _QUALIFIERS]
-    if not found:
+    words = [name for name in names if name not in _QUALIFIERS]
+    if not words:
         return None
-    whole = _WHOLE_NAMES.get(found[-1])
-    if whole and found[:-1] in ([], ["::"], ["std", "::"]):
+    whole = _WHOLE_NAMES.get(words[-1])
+    if whole and words[:-1] in ([], ["::"], ["std", "::"]):
         return _value(whole, whole)
-    vector = _VECTOR.match(found[0]) if len(found) == 1 else None
+    vector = _VECTOR.match(words[0]) if len(words) == 1 else None
     if vector:
         size, count = _SIZES[vector[1].replace("longlong", "long")], int(vector[2])
         return _value(size * count, size if count == 3 else min(size * count, _VECTOR_ALIGNMENT))
-    if not all(name in _SIZES for name in found) or {"long", "double"} <= set(found):
+    if not all(name in _SIZES for name in words) or {"long", "double"} <= set(words):
         return None
-    named = [name for name in found if name not in ("unsigned", "signed", "int")]
+    named = [name for name in words if name not in ("unsigned", "signed", "int")]
     last = named[-1] if named else "int"
     return _value(_SIZES[last], _ALIGNED.get(last, _SIZES[last]))
 
@@ -115,11 +115,15 @@ class SourceTypes:
     def layout(self, qualified: str) -> Layout | None:
         """Of a struct or enum, by its name in a demangled signature."""
         text = re.sub(r"\(anonymous namespace\)::|<unnamed>::|\{anonymous\}::", "", qualified)
-        names = [each for each in text.replace("::", " :: ").split() if each not in _QUALIFIERS]
-        if not names or not all(each == "::" or NAME.match(each) for each in names):
+        names = [word for word in text.replace("::", " :: ").split() if word not in _QUALIFIERS]
+        if not names or not all(word == "::" or NAME.match(word) for word in names):
             return None
-        found = self._lookup(names, ())
-        return self._layout_of(found, 0) if found and found.kind in ("struct", "enum") else None
+        definition = self._lookup(names, ())
+        return (
+            self._layout_of(definition, 0)
+            if definition and definition.kind in ("struct", "enum")
+            else None
+        )
 
     # --- names
 
@@ -139,13 +143,13 @@ class SourceTypes:
 
     def _may_declare(self, names: Sequence[str]) -> bool:
         """Whether the words before `(` may be macros that declare members."""
-        found = self._found.get((names[-1],))
-        is_macro = found is None or (found.kind == "macro" and bool(found.tokens))
+        definition = self._found.get((names[-1],))
+        is_macro = definition is None or (definition.kind == "macro" and bool(definition.tokens))
         if (names[-1],) in self._found and is_macro:
             return True
         others = (self._found.get((name,)) for name in names)
         return any(
-            each is not None and each.kind == "macro" and ";" in each.tokens for each in others
+            macro is not None and macro.kind == "macro" and ";" in macro.tokens for macro in others
         )
 
     def _read_files_with(self, name: str) -> None:
@@ -156,26 +160,26 @@ class SourceTypes:
                 self._found = dict.fromkeys(self._found)
                 self._unread = []
                 return
-            for path, found in definitions(text):
-                known = self._found.get(path, found)
-                self._found[path] = found if found == known else None
+            for path, definition in definitions(text):
+                known = self._found.get(path, definition)
+                self._found[path] = definition if definition == known else None
 
     # --- layouts
 
-    def _layout_of(self, found: Definition, depth: int) -> Layout | None:
+    def _layout_of(self, definition: Definition, depth: int) -> Layout | None:
         if depth > _DEEPEST:
             return None
-        if found.kind == "alias":
-            return self._type(found.tokens, found.scope, depth)
-        if found.kind == "enum":
-            return self._enum(found, depth)
-        if found.kind != "struct":
+        if definition.kind == "alias":
+            return self._type(definition.tokens, definition.scope, depth)
+        if definition.kind == "enum":
+            return self._enum(definition, depth)
+        if definition.kind != "struct":
             return None
-        if id(found) not in self._layouts:
+        if id(definition) not in self._layouts:
             # Until it is known, it is empty: a struct that contains itself is no C++.
-            self._layouts[id(found)] = found, Layout(0, 1, is_whole=False)
-            self._layouts[id(found)] = found, self._struct(found, depth)
-        return self._layouts[id(found)][1]
+            self._layouts[id(definition)] = definition, Layout(0, 1, is_whole=False)
+            self._layouts[id(definition)] = definition, self._struct(definition, depth)
+        return self._layouts[id(definition)][1]
 
     def _type(self, tokens: Sequence[str], scope: ScopedName, depth: int) -> Layout | None:
         """Of `const double *`, `ns::Grid`."""
@@ -199,28 +203,28 @@ class SourceTypes:
         own = [name for name in names if NAME.match(name)]
         if known and not any(self._path([name], scope, reads=False) for name in own):
             return known
-        found = self._lookup(names, scope)
-        return self._layout_of(found, depth + 1) if found is not None else None
+        definition = self._lookup(names, scope)
+        return self._layout_of(definition, depth + 1) if definition is not None else None
 
-    def _enum(self, found: Definition, depth: int) -> Layout | None:
+    def _enum(self, definition: Definition, depth: int) -> Layout | None:
         """As large as the type that it names; else an int, unless its values may be larger."""
-        if found.type:
-            return self._type(found.type, found.scope, depth + 1)
-        numbers = [token for token in found.tokens if token[0].isdigit()]
+        if definition.type:
+            return self._type(definition.type, definition.scope, depth + 1)
+        numbers = [token for token in definition.tokens if token[0].isdigit()]
         is_large = any(len(token) > 9 or token[-1] in "lL" for token in numbers)
-        return None if is_large or "#" in found.tokens else _value(4, 4)
+        return None if is_large or "#" in definition.tokens else _value(4, 4)
 
-    def _struct(self, found: Definition, depth: int) -> Layout:
-        offset, alignment, members = 0, found.alignment, list[Member]()
-        if "virtual" in found.tokens:
+    def _struct(self, definition: Definition, depth: int) -> Layout:
+        offset, alignment, members = 0, definition.alignment, list[Member]()
+        if "virtual" in definition.tokens:
             return Layout(0, alignment, is_whole=False)
-        for name, layout in self._members(found, depth):
+        for name, layout in self._members(definition, depth):
             if layout is None:
                 return Layout(offset, alignment, tuple(members), is_whole=False)
             offset = -(-offset // layout.alignment) * layout.alignment
             members += (
-                each._replace(offset=offset + each.offset, path=f".{name}{each.path}")
-                for each in layout.members
+                member._replace(offset=offset + member.offset, path=f".{name}{member.path}")
+                for member in layout.members
             )
             offset += layout.size
             alignment = max(alignment, layout.alignment)
@@ -228,24 +232,24 @@ class SourceTypes:
                 return Layout(offset, alignment, tuple(members[:_MOST_MEMBERS]), is_whole=False)
         return Layout(-(-max(offset, 1) // alignment) * alignment, alignment, tuple(members))
 
-    def _members(self, found: Definition, depth: int) -> Iterator[tuple[str, Layout | None]]:
+    def _members(self, definition: Definition, depth: int) -> Iterator[tuple[str, Layout | None]]:
         """In their order; the last has the layout None if it is not understood."""
-        for declared in _declarations(found, self._may_declare):
+        for declared in _declarations(definition, self._may_declare):
             if declared is None:
                 yield "", None
                 return
             if declared.body is not None:
                 base = self._layout_of(declared.body, depth + 1)
             else:
-                base = self._type(declared.type, found.scope, depth)
-            for each in declared.names:
+                base = self._type(declared.type, definition.scope, depth)
+            for declarator in declared.names:
                 layout = base
-                if each.stars:
-                    layout = pointer(base if each.stars == 1 else None)
-                layout = self._array(layout, each.sizes, found.scope)
+                if declarator.stars:
+                    layout = pointer(base if declarator.stars == 1 else None)
+                layout = self._array(layout, declarator.sizes, definition.scope)
                 if layout is not None and declared.alignment > layout.alignment:
                     layout = layout._replace(alignment=declared.alignment)
-                yield each.name, layout
+                yield declarator.name, layout
 
     def _array(
         self, one: Layout | None, sizes: Sequence[Sequence[str]], scope: ScopedName
@@ -256,13 +260,13 @@ class SourceTypes:
             if one is None or not one.is_whole or not count or not 0 < one.size * count <= _LARGEST:
                 return None
             size, members = one.size, one.members[:1]
-            if any(each.is_pointer for each in one.members):
+            if any(member.is_pointer for member in one.members):
                 if count * len(one.members) > _MOST_MEMBERS:
                     return None
                 members = tuple(
-                    each._replace(offset=at * size + each.offset, path=f"[{at}]{each.path}")
+                    member._replace(offset=at * size + member.offset, path=f"[{at}]{member.path}")
                     for at in range(count)
-                    for each in one.members
+                    for member in one.members
                 )
             elif members:
                 members = (members[0]._replace(offset=0, path=""),)
@@ -316,10 +320,10 @@ _AFTER_ARGUMENTS = frozenset(
 
 
 def _declarations(
-    found: Definition, may_declare: Callable[[Sequence[str]], bool]
+    definition: Definition, may_declare: Callable[[Sequence[str]], bool]
 ) -> Iterator[_Declaration | None]:
     """Of members, in their order; the last is None if it is not understood."""
-    body = _Body(found)
+    body = _Body(definition)
     at, end = 0, len(body.tokens)
     while at < end:
         if body.tokens[at] == ";":
@@ -355,10 +359,10 @@ def _declares_no_member(own: Sequence[str]) -> bool:
 
 
 class _Body:
-    def __init__(self, found: Definition) -> None:
-        self.scope = found.scope
-        self.tokens = found.tokens
-        self.matching = matched(found.tokens)
+    def __init__(self, definition: Definition) -> None:
+        self.scope = definition.scope
+        self.tokens = definition.tokens
+        self.matching = matched(definition.tokens)
 
     def statement_end(self, at: int) -> int:
         """The place after its semicolon, or after the body of a function."""

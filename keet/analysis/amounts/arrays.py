@@ -222,7 +222,11 @@ def _distinct(footprint: Footprint) -> tuple[float | None, Basis | None]:
     if footprint.is_exact:
         return footprint.at_most, "exact"
     is_near = footprint.at_most <= _LOOSE * footprint.at_least
-    if footprint.is_sure and is_near and AGAIN * footprint.at_most < (footprint.requested or math.inf):
+    if (
+        footprint.is_sure
+        and is_near
+        and AGAIN * footprint.at_most < (footprint.requested or math.inf)
+    ):
         return footprint.at_most, "bound"
     return None, None
 

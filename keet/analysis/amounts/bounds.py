@@ -98,11 +98,17 @@ def _busiest_of_arithmetic(
     slots, of which it has `part`, or a slow pipe."""
     units = [(issue, part)]
     if (fma := measured_stage(view.ledger, "fma")) is not None:
-        values = [position for position in code.program.ran if code.purposes[position].value in _NEEDED]
+        values = [
+            position for position in code.program.ran if code.purposes[position].value in _NEEDED
+        ]
         units.append((fma.busy, removed_part(view, dict.fromkeys(values, 1.0), "FMA")))
     for pipe, opcodes in _SLOW.items():
         stage = measured_stage(view.ledger, pipe)
-        own = [position for position in code.program.ran if code.program.code[position].opcode in opcodes]
+        own = [
+            position
+            for position in code.program.ran
+            if code.program.code[position].opcode in opcodes
+        ]
         needed = [position for position in own if code.purposes[position].value in _NEEDED]
         if stage is not None:
             whole = float(not opcodes)
@@ -155,5 +161,7 @@ def _is_float(code: MachineCode) -> bool:
     """Whether most of the arithmetic on data is in floats or on tensor cores: that of integers is
     hard to tell from indices and conditions, as in a random number that a condition needs."""
     own = [position for position in code.program.ran if code.purposes[position].value in _NEEDED]
-    floats = [position for position in own if code.program.code[position].role.name in ("FLOAT", "TENSOR")]
+    floats = [
+        position for position in own if code.program.code[position].role.name in ("FLOAT", "TENSOR")
+    ]
     return code.share(floats) >= MAJORITY * code.share(own)

@@ -67,7 +67,9 @@ def conditions(view: LaunchView) -> tuple[ConditionDocument, ...]:
     @cache
     def place_of(position: int) -> Location | None:
         """Where the condition of the source stands that a branch or predicate may be for."""
-        lines = (code.location(position_behind) for position_behind in (position, *_made(code, position)))
+        lines = (
+            code.location(position_behind) for position_behind in (position, *_made(code, position))
+        )
         return next((line for line in lines if line and _is_condition(view, line)), None)
 
     by_line: dict[Location, list[Guarded]] = defaultdict(list)
@@ -77,7 +79,9 @@ def conditions(view: LaunchView) -> tuple[ConditionDocument, ...]:
     for place, own in by_line.items():
         # Before the lines of the code are looked at, which takes longer.
         few = [region for region in own if region.entering < PASSED * region.threads]
-        matters = any(region.effects for region in few) or sum(map(_at_stake, few)) >= AT_STAKE * total
+        matters = (
+            any(region.effects for region in few) or sum(map(_at_stake, few)) >= AT_STAKE * total
+        )
         if matters and len(own) <= _MOST_BRANCHES:
             rows.append(_row_of(code, own, 2 * len(_CONDITION.findall(_text(view, place)))))
     ranked = sorted(filter(None, rows), key=lambda row: -row.at_stake)
@@ -136,7 +140,9 @@ class _Copy(NamedTuple):
         """Guarded code apart from what is entered."""
         own = {*entered.blocks}
         return [
-            region for region in self.members if region is not entered and own.isdisjoint(region.blocks)
+            region
+            for region in self.members
+            if region is not entered and own.isdisjoint(region.blocks)
         ]
 
 
@@ -178,7 +184,9 @@ def _row_of(code: MachineCode, own: Sequence[Guarded], most: int) -> _Row | None
     """`most`: branches and sides that one copy can have; a template that calls itself has more."""
     own = [region for region in own if not _is_of_block(code, region)]
     copies = _copies(code, [region for region in own if not _is_around(code, region, own)])
-    if any(sum(region.entering < region.threads for region in copy.members) > most for copy in copies):
+    if any(
+        sum(region.entering < region.threads for region in copy.members) > most for copy in copies
+    ):
         return None
     first = [copy.first for copy in copies]
     rows = [
@@ -223,7 +231,9 @@ def _is_around(code: MachineCode, region: Guarded, own: Sequence[Guarded]) -> bo
         return False
     before = range(max(1, region.place.line - _NEAR), region.place.line)
     inner = {*region.blocks}.intersection(other.block for other in own)
-    if all(code.location(made) != region.place for at in region.decided for made in _made(code, at)):
+    if all(
+        code.location(made) != region.place for at in region.decided for made in _made(code, at)
+    ):
         inner.update(region.blocks)
     blocks = [code.program.flow.blocks[at] for at in inner]
     lines = (code.location(at) for block in blocks for at in range(block.start, block.end))
@@ -338,7 +348,9 @@ def _predicates(code: MachineCode, position: int) -> list[int]:
     values = code.program.values
     is_predicate = _PREDICATE.fullmatch
     return [
-        value for value in values.read[position].values() if is_predicate(values.all[value].register)
+        value
+        for value in values.read[position].values()
+        if is_predicate(values.all[value].register)
     ]
 
 

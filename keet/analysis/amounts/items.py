@@ -280,7 +280,9 @@ def _kinds(instruction: Instruction) -> Iterator[tuple[str, int]]:
     if memory:
         yield memory, 1
     operation = _OPERATIONS.get(instruction.opcode.removesuffix("32I").removesuffix("_"))
-    if operation and not (operation[0] == "fp16" and (is_move(instruction) or instruction.has("F32"))):
+    if operation and not (
+        operation[0] == "fp16" and (is_move(instruction) or instruction.has("F32"))
+    ):
         yield operation
     if instruction.role is Role.TENSOR:
         yield "tensor", 1

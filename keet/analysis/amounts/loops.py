@@ -170,7 +170,9 @@ def _row(view: LaunchView, code: MachineCode, loop: SourceLoop, executed: Eviden
             part = sum(counts[call] for call in calls if call in inside) / every
             called += part * counts[position]
     instructions = sum(counts[position] for position in own) + called
-    loads = sum(counts[position] for position in own if code.program.code[position].opcode in _LOADS)
+    loads = sum(
+        counts[position] for position in own if code.program.code[position].opcode in _LOADS
+    )
     barriers = sum(counts[position] for position in own if code.program.code[position].is_barrier)
     chain = next((chains.recurrence for chains in code.chains if chains.loop == main.index), None)
     where = Place(*place, 1.0, "").where if place else None

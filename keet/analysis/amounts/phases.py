@@ -210,9 +210,12 @@ def _repeated(code: MachineCode) -> Loop | None:
             continue
         spans = [flow.blocks[block] for block in loop.blocks]
         positions = [position for span in spans for position in range(span.start, span.end)]
-        opcodes = {program.code[position].opcode for position in positions if program.counts[position]}
+        opcodes = {
+            program.code[position].opcode for position in positions if program.counts[position]
+        }
         meets = any(
-            program.code[position].is_barrier and flow.loop_of[flow.block_of[position]] == loop.index
+            program.code[position].is_barrier
+            and flow.loop_of[flow.block_of[position]] == loop.index
             for position in positions
             if program.counts[position]
         )

@@ -94,16 +94,16 @@ def _few(view: LaunchView) -> tuple[Evidence, Evidence] | None:
 
 def _shared_memory(view: LaunchView) -> Evidence | None:
     known = [*filter(None, map(view.get, ("shared_memory_static", "shared_memory_dynamic")))]
-    size, label = Quantity(sum(each.value for each in known), "byte"), "shared memory per block"
+    size, label = Quantity(sum(part.value for part in known), "byte"), "shared memory per block"
     return view.ledger.derived("shared_bytes_per_block", size, label, *known) if known else None
 
 
 def _warps(view: LaunchView, blocks: Evidence | None) -> Evidence | None:
-    block, each = view.get("block_size"), warps_of_block(view)
-    if blocks is None or block is None or each is None:
+    block, warps_per_block = view.get("block_size"), warps_of_block(view)
+    if blocks is None or block is None or warps_per_block is None:
         return None
     label = "warps that an SM holds at a time, by its blocks"
-    warps = Quantity(each * float(blocks.value), "")
+    warps = Quantity(warps_per_block * float(blocks.value), "")
     return view.ledger.derived("warps_per_sm_by_blocks", warps, label, blocks, block)
 
 
@@ -183,7 +183,7 @@ def resources(view: LaunchView) -> ResourcesDocument | None:
         blocks_that_fit=finite(known.fit),
         warps_per_sm=finite(known.warps),
         achieved_warps_per_sm=finite(known.achieved),
-        limited_by=tuple("blocks" if each == BLOCK_SLOTS else each for each in known.limits),
+        limited_by=tuple("blocks" if limit == BLOCK_SLOTS else limit for limit in known.limits),
         waves=finite(known.waves),
         barriers_per_block=finite(barriers),
     )
@@ -247,11 +247,15 @@ def _spilled_bytes(view: LaunchView) -> Evidence | None:
     program, slots, executed = view.code.program, set[int](), 0
     moved = [at for at in program.ran if any(name == STACK for name in program.code[at].writes)]
     for position in program.ran:
-        each = program.code[position]
-        if each.opcode not in LOCAL or each.memory is None or each.memory.name != STACK:
+        instruction = program.code[position]
+        if (
+            instruction.opcode not in LOCAL
+            or instruction.memory is None
+            or instruction.memory.name != STACK
+        ):
             continue
         executed += program.counts[position]
-        slots.update(range(each.memory.value, each.memory.value + each.width))
+        slots.update(range(instruction.memory.value, instruction.memory.value + instruction.width))
     is_same = abs(executed - counted.value) <= SAME_COUNT * counted.value
     if len(moved) > _STACK_WRITES_AT_START or not is_same:
         return None

@@ -109,9 +109,9 @@ def _busy(view: LaunchView) -> Ceiling | None:
 def _most_avoidable(view: LaunchView) -> SerialLoads | None:
     if view.code is None:
         return None
-    regions = [each for each in view.code.serial_loads if each.avoidable]
+    regions = [region for region in view.code.serial_loads if region.avoidable]
     every = sum(wait.samples for wait in view.code.waits)
-    region = max(regions, key=lambda each: each.avoidable_samples, default=None)
+    region = max(regions, key=lambda region: region.avoidable_samples, default=None)
     if region is None or every < LEAST_SAMPLES:
         return None
     return region if region.avoidable_samples >= NOTABLE_PART * every else None
@@ -183,7 +183,7 @@ def _remedy(code: MachineCode, region: SerialLoads, language: Language) -> str:
     """What to change, with the lines."""
     reason = first_avoidable(region).reason
     moved = [trip for trip in region.trips if trip.is_avoidable and trip.reason == reason]
-    lines = _lines(code, (load for each in moved for load in each.loads))
+    lines = _lines(code, (load for trip in moved for load in trip.loads))
     earlier = _lines(code, (load for each in region.trips for load in each.loads))
     loads = f"the loads at {_listed(lines)}" if lines else "these loads"
     if region.loop is not None and set(lines) >= set(earlier):
@@ -205,9 +205,9 @@ def _remedy(code: MachineCode, region: SerialLoads, language: Language) -> str:
 
 def _lines(code: MachineCode, positions: Iterable[int]) -> list[str]:
     """Each line once, in the order of the file; of the first file alone."""
-    found = [line for each in positions if (line := _line(code, each)) is not None]
-    own = sorted({line.line for line in found if line.file == found[0].file})[:_MOST_LINES]
-    return [f"{file_name(found[0].file)}:{line}" for line in own]
+    lines = [line for position in positions if (line := _line(code, position)) is not None]
+    own = sorted({line.line for line in lines if line.file == lines[0].file})[:_MOST_LINES]
+    return [f"{file_name(lines[0].file)}:{line}" for line in own]
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -222,5 +222,5 @@ def _pointers(code: MachineCode, region: SerialLoads) -> tuple[str, ...]:
     trips = [trip for trip in region.trips if trip.is_avoidable and trip.reason in reasons]
     ends = [trip.after for trip in trips if trip.after is not None]
     loads = [load for trip in trips for load in trip.loads]
-    pointers = dict.fromkeys(known[each] for each in (*loads, *ends) if each in known)
-    return tuple(code.names[each] for each in pointers if each in code.names)
+    pointers = dict.fromkeys(known[position] for position in (*loads, *ends) if position in known)
+    return tuple(code.names[pointer] for pointer in pointers if pointer in code.names)

@@ -265,7 +265,9 @@ def _passes_of_instructions(view: LaunchView) -> Mapping[Part, float]:
         if access.memory == "global" and access.operation == "load"
     )
     stores = sum(
-        access.cost for access in accesses if access.memory != "shared" and access.operation == "store"
+        access.cost
+        for access in accesses
+        if access.memory != "shared" and access.operation == "store"
     )
     if spread > SAME_COUNT * every and stores > FEW_STORES * every:
         return {}  # two unknown numbers of passes could make up for each other

@@ -25,7 +25,7 @@ class NcuCommandLine(NamedTuple):
 
     def values(self, name: str) -> list[str]:
         """Of all options of this name."""
-        return [each.value for each in self.options if each.name == name]
+        return [option.value for option in self.options if option.name == name]
 
 
 # Patterns are compiled on use: most commands need none of them.

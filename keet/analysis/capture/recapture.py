@@ -44,7 +44,7 @@ def _recorded_parts(profile: Profile) -> CommandParts | None:
         for option in recorded.options
         if not _is_replaced(option) and not (lacks_kernel and option.name in _WHICH_LAUNCHES)
     ]
-    program, options = quoted(recorded.program), [each for each in kept if each is not None]
+    program, options = quoted(recorded.program), [option for option in kept if option is not None]
     if program is None or len(options) < len(kept):
         return None
     return CommandParts(program, (*options, *([f"-k {ANY_KERNEL}"] if lacks_kernel else [])))

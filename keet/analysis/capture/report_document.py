@@ -90,12 +90,12 @@ def _debug_folder(profile: Profile) -> Iterator[Sentence]:
     if first is None or first.find("inst_by_opcode") is not None:
         return
     places = (first.process or "", first_word(recorded_command(profile).program))
-    found = next(filter(None, (re.search(_DEBUG_FOLDER, each) for each in places)), None)
-    if found is not None:
+    match = next(filter(None, (re.search(_DEBUG_FOLDER, place) for place in places)), None)
+    if match is not None:
         yield Sentence(
             "The program is in a folder named {folder}: it may be a debug build. If its "
             "kernels were compiled with -G, build without -G and profile again.",
-            folder=found["folder"],
+            folder=match["folder"],
         )
 
 
@@ -134,7 +134,7 @@ def report_document(profile: Profile) -> ReportDocument:
     provenance = profile.provenance._asdict()
     notes = [*report_cautions(profile), *profile_notes(profile)]
     sentences = [note for note in notes if isinstance(note, Sentence)]
-    numbers = {key: piece for each in sentences for key, piece in each.evidence.items()}
+    numbers = {key: piece for sentence in sentences for key, piece in sentence.evidence.items()}
     provenance |= {"notes": notes, "evidence": numbers or LEFT_OUT}
     if profile.provenance.origin:
         provenance["origin"] = OriginDocument.taken_from(profile.provenance.origin)

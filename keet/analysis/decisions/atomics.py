@@ -97,8 +97,12 @@ def _summed_first(model: TimeModel, l1: float, rounds: float) -> dict[str, float
     sums by shuffles. Only where a sum at one address is all that the kernel stores. `l1`: what else
     is left of L1's work."""
     view, shuffles = model.view, model.view.executed("SHFL")
-    ours = [atomic for atomic in (view.code.atomics if view.code else ()) if atomic.memory == "global"]
-    is_sum = ours and all(atomic.spread == "one address" and not atomic.has_result for atomic in ours)
+    ours = [
+        atomic for atomic in (view.code.atomics if view.code else ()) if atomic.memory == "global"
+    ]
+    is_sum = ours and all(
+        atomic.spread == "one address" and not atomic.has_result for atomic in ours
+    )
     if not shuffles or not is_sum or view.executed("STG"):
         return {}
     fewer, fronts = shuffles * (1 - 1 / rounds), view.value("shared_wavefronts") or math.inf

@@ -162,12 +162,13 @@ def _more_warps(view: LaunchView) -> float:
     if view.code is None or not registers:
         return 1.0
     program = view.code.program
-    made = [program.code[each] for each in program.ran]
+    made = [program.code[position] for position in program.ran]
     pairs = {
-        each.writes[0]
-        for each in made
+        instruction.writes[0]
+        for instruction in made
         # The first modifier of a conversion is the type of its result.
-        if each.writes and (each.opcode in DOUBLE or each.modifiers[:1] == ("F64",))
+        if instruction.writes
+        and (instruction.opcode in DOUBLE or instruction.modifiers[:1] == ("F64",))
     }
     fewer = registers / max(registers - len(pairs), 1.0)
     return min(more_warps(view, "registers"), fewer)
@@ -186,5 +187,5 @@ def _removed(view: LaunchView, *, is_unintended: bool) -> float:
         return min(MOST_REMOVED, doubles * (1 - doubles) + PER_FUNCTION * functions)
     alone = 1 - min(1.0, converted / doubles) ** 2 if doubles else 0.0
     own = doubles + converted
-    each = 1 + (PER_DOUBLE - 1) * alone
-    return min(MOST_REMOVED, each * own, own + (1 - own) * INDIRECT)
+    per_double = 1 + (PER_DOUBLE - 1) * alone
+    return min(MOST_REMOVED, per_double * own, own + (1 - own) * INDIRECT)

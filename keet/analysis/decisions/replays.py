@@ -141,9 +141,9 @@ def sectors_per_lookup(view: LaunchView) -> Evidence | None:
     peak = SLICE_SECTORS.get(view.launch.device.compute_capability or "")
     if sectors is None or lookups is None or not lookups.value or peak is None:
         return None
-    each = Quantity(float(sectors.value) / float(lookups.value) * peak, "sector")
+    per_lookup = Quantity(float(sectors.value) / float(lookups.value) * peak, "sector")
     return view.ledger.derived(
-        "sectors_per_lookup", each, "sectors per lookup of L2", sectors, lookups
+        "sectors_per_lookup", per_lookup, "sectors per lookup of L2", sectors, lookups
     )
 
 

@@ -86,11 +86,11 @@ def conversions(view: LaunchView) -> Conversions | None:
     if code is None or executed is None or times < _SEVERAL:
         return Conversions(named)
     program = code.program
-    found = [at for at in code.with_opcodes(CONVERSIONS) if _is_from_shared(program, at)]
-    own, again = sum(program.counts[at] for at in found), 1 - 1 / times
+    converting = [at for at in code.with_opcodes(CONVERSIONS) if _is_from_shared(program, at)]
+    own, again = sum(program.counts[at] for at in converting), 1 - 1 / times
     if not own:
         return Conversions(named)
-    results = {value for at in found for value in program.values.written[at].values()}
+    results = {value for at in converting for value in program.values.written[at].values()}
     scaled = sum(
         program.counts[at]
         for at in code.with_opcodes(_SCALES)
@@ -107,7 +107,12 @@ def _are_of_functions(view: LaunchView) -> bool:
     expands, which round and convert their arguments."""
     if view.code is None:
         return False
-    own = {p for each in view.code.expansions for p in each.positions if each.is_of_floats}
+    own = {
+        p
+        for expansion in view.code.expansions
+        for p in expansion.positions
+        if expansion.is_of_floats
+    }
     on_xu = view.code.with_opcodes(BY_PIPE["XU"])
     return view.code.share(own.intersection(on_xu)) >= MAJORITY * view.code.share(on_xu) > 0
 
@@ -116,9 +121,9 @@ def _reads_per_store(program: SassProgram) -> float:
     """Bytes that are loaded from shared memory per byte that is stored there; 0: none are."""
     moved = {"LDS": 0.0, "STS": 0.0}
     for position in program.ran:
-        each = program.code[position]
-        if each.opcode in moved:
-            moved[each.opcode] += program.counts[position] * each.width
+        instruction = program.code[position]
+        if instruction.opcode in moved:
+            moved[instruction.opcode] += program.counts[position] * instruction.width
     return moved["LDS"] / moved["STS"] if moved["STS"] else 0.0
 
 
@@ -283,29 +288,29 @@ def indexed_constants(view: LaunchView) -> IndexedConstants | None:
         return None
     per_cycle = loads / (float(cycles.value) * sms)
     label = "cycles of the cache of indexed constants per load"
-    each = share_of(busy) / per_cycle
-    taken = view.ledger.derived("cycles_per_constant", each, label, busy)
+    per_load = share_of(busy) / per_cycle
+    taken = view.ledger.derived("cycles_per_constant", per_load, label, busy)
     part = min(1.0, float(busy.value) / float(reached.value))
     return IndexedConstants(busy, part, taken, per_cycle)
 
 
 def shown_constants(
-    model: TimeModel, found: IndexedConstants
+    model: TimeModel, constants: IndexedConstants
 ) -> tuple[Sentence, Effect, tuple[Evidence, ...]]:
     """Text, effect and evidence of a candidate: the loads go through L1 instead."""
     text = Sentence(
         "The cache of indexed constants is busy for {busy:.0f} of the time: a load from constant "
         "memory takes {cycles:.0f} cycles on average, because the threads of a warp use different "
         "indices. One that is the same for all of them takes two cycles.",
-        busy=found.busy,
-        cycles=found.cycles,
+        busy=constants.busy,
+        cycles=constants.cycles,
     )
-    queued = found.removed * model.loads.get("ADU", 0.0) ** SHARPNESS
-    waits = less_queueing(model, "ADU", found.removed)
+    queued = constants.removed * model.loads.get("ADU", 0.0) ** SHARPNESS
+    waits = less_queueing(model, "ADU", constants.removed)
     waits |= kept_waits(model, ("barrier",), INDIRECT * queued)  # for warps that wait in the queue
-    l1 = min(1.0, model.loads.get("L1", 0.0) + found.loads / attainable("L1"))
-    effect = Effect({"ADU": 1 - found.removed}, waits, moved={"L1": l1})
-    return text, effect, (found.busy, found.cycles)
+    l1 = min(1.0, model.loads.get("L1", 0.0) + constants.loads / attainable("L1"))
+    effect = Effect({"ADU": 1 - constants.removed}, waits, moved={"L1": l1})
+    return text, effect, (constants.busy, constants.cycles)
 
 
 def constant_places(view: LaunchView) -> tuple[Place, ...]:

@@ -118,7 +118,9 @@ def strided_records(view: LaunchView) -> Answer:
     if (
         stride is None and worst.shape is not None
     ):  # an index that is clamped at the edges: as in another access of the array
-        steps = {group_stride.step for group in worst.shape.groups for group_stride in group.strides}
+        steps = {
+            group_stride.step for group in worst.shape.groups for group_stride in group.strides
+        }
         same = [access for access in view.code.accesses if access.pointer == worst.pointer]
         known = (lane_stride(access.offset) for access in same)
         stride = next((lane_step for lane_step in known if lane_step in steps), None)
@@ -170,7 +172,9 @@ def addresses_of(view: LaunchView, operation: int) -> list[int]:
     both, and its load is the global access."""
     kinds = view.by_address("memory_access_type")
     loads_or_stores = ((address, int(kinds.get(address, 0))) for address in _global_addresses(view))
-    return [address for address, kind in loads_or_stores if (kind & LOAD or kind & STORE) == operation]
+    return [
+        address for address, kind in loads_or_stores if (kind & LOAD or kind & STORE) == operation
+    ]
 
 
 def places_of(view: LaunchView, operation: int) -> tuple[Place, ...]:
@@ -384,7 +388,9 @@ def sweeps_until_unchanged(code: MachineCode) -> Answer:
     if any(program.code[at].is_barrier for at in in_loops) or not _changed_by_others(code):
         return False
     flags = (
-        access.position for access in code.accesses if access.kind == "store" and _is_flag(code, access)
+        access.position
+        for access in code.accesses
+        if access.kind == "store" and _is_flag(code, access)
     )
     return code.addresses(flags)
 

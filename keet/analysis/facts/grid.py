@@ -113,11 +113,11 @@ HARDLY_BUSY = Parameter(0.1, "share of peak of the busiest unit: no unit limits"
 def blocks_may_wait(view: LaunchView) -> Answer:
     """Blocks that wait for each other look like this. Units that were not measured may be busy."""
     shares = [view.ceilings.share(unit) for unit in ("issue", "L1", "L2", "DRAM")]
-    occupancy, waves = (view.launch.number(each) or 0.0 for each in blocks_may_wait.metrics)
+    occupancy, waves = (view.launch.number(name) or 0.0 for name in blocks_may_wait.metrics)
     return (
         None not in shares
         and (shares[0] or 0.0) <= HARDLY_ISSUING
-        and max(each.share for each in view.ceilings.ranked) <= HARDLY_BUSY
+        and max(ceiling.share for ceiling in view.ceilings.ranked) <= HARDLY_BUSY
         and occupancy >= NEAR_FULL
         and waves >= SEVERAL_WAVES
     )

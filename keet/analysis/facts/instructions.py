@@ -110,8 +110,8 @@ def divides_integers(view: LaunchView) -> Answer:
     up. The machine code shows all of its instructions, also where the reciprocal was computed
     before a loop."""
     if view.code is not None:
-        found = view.code.expanded(*INTEGER_DIVISIONS)
-        return if_most_run(view.code, found, view.code.program.ran, NOTABLE_PART)
+        divisions = view.code.expanded(*INTEGER_DIVISIONS)
+        return if_most_run(view.code, divisions, view.code.program.ran, NOTABLE_PART)
     return counted_divisions(view) >= NOTABLE_PART
 
 
@@ -150,14 +150,14 @@ def repeats_in_neighbours(code: MachineCode) -> Answer:
 def divides_for_trip_count(view: LaunchView) -> Answer:
     """Only if the text of all lines of the divisions is known, and they are heads of loops: other
     lines may hide a division in a macro."""
-    found = divides_integers.test(view)
-    if not isinstance(found, Sequence):
+    divisions = divides_integers.test(view)
+    if not isinstance(divisions, Sequence):
         return False
-    located = view.launch.locate(found)
+    located = view.launch.locate(divisions)
     whole = {view.text_of(Place(*line, 0.0, "")) for line in located.values()}
     texts = {text.partition("//")[0] for text in whole}
     are_loops = bool(texts) and all(map(_LOOP.search, texts))
-    return found if are_loops and not any(map(_DIVIDES.search, texts)) else False
+    return divisions if are_loops and not any(map(_DIVIDES.search, texts)) else False
 
 
 _LOOP = re.compile(r"\b(?:for|while)\b")
@@ -200,7 +200,7 @@ def exchanges_in_steps(code: MachineCode) -> Answer:
     steps = code.exchange_steps
     if steps is None or steps.left >= 1:
         return False
-    return sorted(code.program.code[each].address for each in steps.positions)
+    return sorted(code.program.code[position].address for position in steps.positions)
 
 
 SEVERAL_RESULTS = (
@@ -336,6 +336,6 @@ unread_stores = _busy_with(
 
 @Fact.of_code("a loop looks at one entry after the other, and nearly all of them are not wanted")
 def searches(code: MachineCode) -> Answer:
-    found = code.search_loops[:1]
-    is_large = found and code.share(found[0].positions) >= NOTABLE_PART
-    return code.addresses(found[0].positions) if is_large else False
+    loops = code.search_loops[:1]
+    is_large = loops and code.share(loops[0].positions) >= NOTABLE_PART
+    return code.addresses(loops[0].positions) if is_large else False

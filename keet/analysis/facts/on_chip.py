@@ -98,7 +98,9 @@ def _conflicted(view: LaunchView) -> list[_Conflicted]:
     if opcode not in SHARED or opcode in ("LDSM", "STSM"):
         return []  # these use one address per row, not per thread
     return [
-        _Conflicted(address_polynomial(program, code.evaluation, position), program.code[position].width)
+        _Conflicted(
+            address_polynomial(program, code.evaluation, position), program.code[position].width
+        )
         for position in ran
         if program.code[position].opcode == opcode
     ]
@@ -239,7 +241,9 @@ def stages_through_shared(code: MachineCode) -> Answer:
             for source in sources
         )
 
-    stores = [position for position in program.ran if program.code[position].opcode in SHARED_STORES]
+    stores = [
+        position for position in program.ran if program.code[position].opcode in SHARED_STORES
+    ]
     return if_most_run(code, list(filter(is_staged, stores)), stores)
 
 
@@ -331,7 +335,9 @@ def atomics_return(view: LaunchView) -> Answer:
     most = MAJORITY * view.count(*GLOBAL_ATOMICS)
     if view.code is None:
         return view.count(*RETURNING_ATOMICS) >= most > 0
-    used = [atomic for atomic in view.code.atomics if atomic.memory == "global" and atomic.has_result]
+    used = [
+        atomic for atomic in view.code.atomics if atomic.memory == "global" and atomic.has_result
+    ]
     return sum(view.code.program.counts[atomic.position] for atomic in used) >= most > 0
 
 

@@ -84,7 +84,7 @@ def one_accumulator(code: MachineCode) -> Answer:
     if loop is None or loop.recurrence is None or loop.recurrence.loads:
         return False
     chain = [code.program.code[position] for position in loop.recurrence.positions]
-    is_arithmetic = any(each.role in (Role.FLOAT, Role.TENSOR) for each in chain)
+    is_arithmetic = any(instruction.role in (Role.FLOAT, Role.TENSOR) for instruction in chain)
     return [instruction.address for instruction in chain] if is_arithmetic else False
 
 
@@ -96,18 +96,22 @@ def dependent_loads(code: MachineCode) -> Answer:
 
     for loop in code.chains:
         if loop.share >= FEW and loop.load_depth > 1:
-            own = {each for load in loop.load_chain for each in index_loads(code.program, load)}
+            own = {
+                index_load
+                for load in loop.load_chain
+                for index_load in index_loads(code.program, load)
+            }
             if own & {*loop.load_chain}:
                 return code.addresses(loop.load_chain)
-    flow, loads = code.program.flow, [each for each in code.accesses if each.kind == "load"]
+    flow, loads = code.program.flow, [access for access in code.accesses if access.kind == "load"]
     gathered = [
-        each.position
-        for each in loads
-        if each.is_gather and flow.block_of[each.position] not in flow.loop_of
-        if index_loads(code.program, each.position)
+        load.position
+        for load in loads
+        if load.is_gather and flow.block_of[load.position] not in flow.loop_of
+        if index_loads(code.program, load.position)
     ]
     # Each gathered value has a load of its index before it.
-    return if_most_run(code, gathered, (each.position for each in loads), FEW)
+    return if_most_run(code, gathered, (load.position for load in loads), FEW)
 
 
 @Fact.of_code("branches to code that never ran stand between the loads of an unrolled loop")
@@ -135,9 +139,9 @@ def parted_loads(code: MachineCode) -> tuple[float, list[int]]:
     awaited.pop(None, None)
     times = dict.fromkeys(samples, 1)
     for line, loads in awaited.items():
-        blocks = sorted({flow.block_of[each] for each in loads})
+        blocks = sorted({flow.block_of[load] for load in loads})
         times[line] += sum(any(a <= gap < b for gap in gaps) for a, b in pairwise(blocks))
-    parted = [each for line, loads in awaited.items() if times[line] > 1 for each in loads]
+    parted = [load for line, loads in awaited.items() if times[line] > 1 for load in loads]
     average = sum(times[line] * count for line, count in samples.items())
     return average / max(1, samples.total()), sorted(parted)
 
@@ -184,15 +188,17 @@ def awaited_iterations(code: MachineCode) -> tuple[float, list[int]]:
     for wait in code.waits:
         if wait.reason in _LONG:
             samples[flow.loop_of.get(flow.block_of[wait.position], -1)] += wait.samples
-    chains = {each.loop for each in code.chains if each.recurrence and each.recurrence.loads}
+    chains = {
+        chains.loop for chains in code.chains if chains.recurrence and chains.recurrence.loads
+    }
     trips, loads = 0.0, list[int]()
     own = 0
     for index, count in samples.items():
         loop = flow.loops[index] if index >= 0 and index not in chains else None
-        found = exit_loads(code.program, loop) if loop is not None and loop.trips else []
-        if loop is not None and found:
+        ending = exit_loads(code.program, loop) if loop is not None and loop.trips else []
+        if loop is not None and ending:
             own, trips = own + count, trips + count * (loop.trips or 0.0)
-            loads += found
+            loads += ending
     return (trips / own, loads) if own > MAJORITY * samples.total() else (0.0, [])
 
 
@@ -252,8 +258,8 @@ def warps_sleep(view: LaunchView) -> Answer:
 @Fact.of_code("the sleep is outside of any loop, so it waits for no lock and no flag")
 def sleeps_on_purpose(code: MachineCode) -> Answer:
     flow, program = code.program.flow, code.program
-    sleeps = [each for each in program.ran if program.code[each].opcode == "NANOSLEEP"]
-    is_looped = any(flow.block_of[each] in flow.loop_of for each in sleeps)
+    sleeps = [position for position in program.ran if program.code[position].opcode == "NANOSLEEP"]
+    is_looped = any(flow.block_of[position] in flow.loop_of for position in sleeps)
     return [] if is_looped else code.addresses(sleeps)
 
 
@@ -353,9 +359,9 @@ different_paths = _inactive(
     opcodes=("CALL",),
 )
 def inactive_in_routines(view: LaunchView) -> Answer:
-    code, found = view.code, inactive_threads(view)
+    code, inactivity = view.code, inactive_threads(view)
     threads = view.table.column("thread_inst_executed")
-    if code is None or threads is None or found is None or found.cause != "paths":
+    if code is None or threads is None or inactivity is None or inactivity.cause != "paths":
         return False
     program = code.program
     inactive = {
@@ -423,14 +429,14 @@ def _awaited(state: str, code: MachineCode) -> LeadingLines:
     finding names, by samples of those waits. For stores that drain: those stores."""
     program = code.program
     if state == "drain":
-        stores = [each for each in program.ran if program.code[each].opcode in _DRAINED]
-        return LeadingLines("stores", [(each, program.counts[each]) for each in stores])
+        stores = [position for position in program.ran if program.code[position].opcode in _DRAINED]
+        return LeadingLines("stores", [(position, program.counts[position]) for position in stores])
     stalled = [wait for wait in code.waits if wait.reason == state]
     waited = [(wait.producers[0], wait.samples) for wait in stalled if wait.producers]
     if state == "wait":
         return LeadingLines("waits for a fixed instruction latency", waited)
     from_memory = (Role.LOAD, Role.ATOMIC, Role.COPY)
-    data = [each for each in waited if program.code[each[0]].role in from_memory]
+    data = [entry for entry in waited if program.code[entry[0]].role in from_memory]
     # What these wait for is not known: they stay at the line that waits.
     unknown = [(wait.position, wait.samples) for wait in stalled if not wait.producers]
     return LeadingLines("waits for data", data + unknown)

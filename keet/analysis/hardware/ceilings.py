@@ -130,13 +130,13 @@ def ceiling_of_rate(  # noqa: PLR0913 - what such a ceiling is made of
 
 
 def known_and_absent(
-    found: Iterable[tuple[str, Ceiling | Absent]],
+    ceilings: Iterable[tuple[str, Ceiling | Absent]],
 ) -> tuple[list[Ceiling], dict[str, Absent]]:
     """Ceilings, and by id why others are not known."""
-    rows = list(found)
+    rows = list(ceilings)
     return (
-        [each for _, each in rows if isinstance(each, Ceiling)],
-        {name: each for name, each in rows if isinstance(each, Absent)},
+        [ceiling for _, ceiling in rows if isinstance(ceiling, Ceiling)],
+        {name: absent for name, absent in rows if isinstance(absent, Absent)},
     )
 
 

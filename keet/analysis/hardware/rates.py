@@ -96,8 +96,8 @@ def uses_host_link(ledger: LaunchLedger) -> bool | None:
     integrated = ledger.launch.get("device_integrated")
     if integrated is not None and integrated.value:
         return None
-    found = [ledger.launch.get(metric_id) for metric_id in (_READ, *_WRITTEN, _ALL)]
-    known = [float(quantity.value) for quantity in found if quantity is not None]
+    counters = [ledger.launch.get(metric_id) for metric_id in (_READ, *_WRITTEN, _ALL)]
+    known = [float(quantity.value) for quantity in counters if quantity is not None]
     if known:
         return any(value > 0 for value in known)
     return True if _fills_from_host(ledger) else None  # writes are not in that counter

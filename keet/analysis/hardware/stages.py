@@ -58,18 +58,18 @@ def measured_stage(ledger: LaunchLedger, unit_id: str) -> UnitStage | None:
     """None where the report has no share of the stage's peak."""
     unit, label = _known_unit(unit_id)
     for name in unit.share_of_peak:
-        found = ledger.named(name, label)
-        if found is not None:
+        share = ledger.named(name, label)
+        if share is not None:
             if unit.basis == "elapsed":
-                return UnitStage(unit_id, unit.label, found)
-            return _over_elapsed(ledger, unit_id, found)
+                return UnitStage(unit_id, unit.label, share)
+            return _over_elapsed(ledger, unit_id, share)
     if unit_id == "issue_slots":
         return _issue_slots(ledger, unit)
     # ComputeWorkloadAnalysis has pipes over the active cycles only.
     for name in unit.share_of_peak if unit.basis == "elapsed" else ():
         if _PER_ELAPSED in name and name.startswith("sm__"):
-            found = ledger.named(name.replace(_PER_ELAPSED, _PER_ACTIVE), f"{label} while active")
-            if found is not None and (stage := _over_elapsed(ledger, unit_id, found)) is not None:
+            share = ledger.named(name.replace(_PER_ELAPSED, _PER_ACTIVE), f"{label} while active")
+            if share is not None and (stage := _over_elapsed(ledger, unit_id, share)) is not None:
                 return stage
     return None
 
@@ -98,20 +98,20 @@ def _issue_slots(ledger: LaunchLedger, unit: HardwareUnit) -> UnitStage | None:
     if not generation.isdecimal():
         return None
     if int(generation) >= _ONE_PER_CYCLE:
-        found = (
+        issued = (
             _issued_per_slot(ledger)
             or _executed_per_cycle(ledger)
             or _executed_per_slot(ledger)
             or _issued_while_active(ledger)
         )
     else:
-        found = _issuing_while_active(ledger) or _issued_while_active(ledger)
-    if found is None:
+        issued = _issuing_while_active(ledger) or _issued_while_active(ledger)
+    if issued is None:
         return None
-    label = f"{unit.label} busy{_IF_ACTIVE if found.is_assumed else ''}"
-    share = Quantity(found.percent, "%")
-    busy = ledger.derived("issue_slots_used", share, label, *found.sources)
-    return UnitStage("issue_slots", unit.label, busy, at_most=found.is_assumed)
+    label = f"{unit.label} busy{_IF_ACTIVE if issued.is_assumed else ''}"
+    share = Quantity(issued.percent, "%")
+    busy = ledger.derived("issue_slots_used", share, label, *issued.sources)
+    return UnitStage("issue_slots", unit.label, busy, at_most=issued.is_assumed)
 
 
 class _Share(NamedTuple):
@@ -206,8 +206,8 @@ def _active_part(ledger: LaunchLedger) -> _ActivePart | None:
 
 def measured_stages(ledger: LaunchLedger, unit_ids: Iterable[str]) -> tuple[UnitStage, ...]:
     """Those that were measured, the busiest first."""
-    found = [measured_stage(ledger, unit_id) for unit_id in unit_ids]
-    stages = [stage for stage in found if stage is not None]
+    measured = [measured_stage(ledger, unit_id) for unit_id in unit_ids]
+    stages = [stage for stage in measured if stage is not None]
     if len(stages) > 1:
         stages.sort(key=lambda stage: -stage.busy.value)
     return tuple(stages)
@@ -234,8 +234,8 @@ def _over_elapsed(ledger: LaunchLedger, unit_id: str, busy: Evidence) -> UnitSta
     share = Quantity(float(busy.value) * active.part, "%")
     label = f"{unit.label.partition(' (')[0]} busy, of peak, over elapsed cycles"
     label += _IF_ACTIVE if active.is_assumed else ""
-    found = ledger.derived(f"{busy.slug}_elapsed", share, label, busy, *active.sources)
-    return UnitStage(unit_id, unit.label, found, at_most=active.is_assumed)
+    busy_elapsed = ledger.derived(f"{busy.slug}_elapsed", share, label, busy, *active.sources)
+    return UnitStage(unit_id, unit.label, busy_elapsed, at_most=active.is_assumed)
 
 
 SAME_CLOCK = Parameter(
@@ -253,11 +253,11 @@ def sm_elapsed_cycles(ledger: LaunchLedger) -> Evidence | None:
     total, sms = ledger.measured("sm_elapsed_cycles_total"), ledger.launch.device.sm_count
     if elapsed is None or total is None or not sms or ledger.measured("sm_active_cycles_max"):
         return elapsed
-    each = float(total.value) / sms
-    if not SAME_CLOCK * elapsed.value <= each <= elapsed.value / SAME_CLOCK:
+    of_sm = float(total.value) / sms
+    if not SAME_CLOCK * elapsed.value <= of_sm <= elapsed.value / SAME_CLOCK:
         return elapsed
     label = "elapsed cycles of an SM"
-    return ledger.derived("sm_elapsed_cycles", Quantity(each, "cycle"), label, total)
+    return ledger.derived("sm_elapsed_cycles", Quantity(of_sm, "cycle"), label, total)
 
 
 # --- the busiest stage of a unit
@@ -320,9 +320,9 @@ def rare_leaders(
 
 def _peek(ledger: LaunchLedger, unit_id: str) -> float | None:
     for name in _known_unit(unit_id)[0].share_of_peak:
-        found = ledger.launch.metric(name)
-        if found is not None and isinstance(found.value, (int, float)):
-            return float(found.value)
+        metric = ledger.launch.metric(name)
+        if metric is not None and isinstance(metric.value, (int, float)):
+            return float(metric.value)
     return None
 
 
@@ -388,8 +388,8 @@ def _over_time(ledger: LaunchLedger, name: str, label: str) -> Evidence | None:
     duration = ledger.measured("duration")
     if duration is None or not duration.value or not _fits(ledger):
         return None
-    found = ledger.launch.instances(name)
-    samples = list(found.measured()) if found is not None else []
+    instances = ledger.launch.instances(name)
+    samples = list(instances.measured()) if instances is not None else []
     times = [at for at, _ in samples if isinstance(at, int)]  # in nanoseconds
     values = [float(value) for _, value in samples]
     if len(times) != len(values) or len(times) < 2 or times[-1] <= times[0]:

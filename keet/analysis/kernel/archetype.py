@@ -244,6 +244,6 @@ def init_places(view: LaunchView) -> tuple[Place, ...]:
     """The program's own calls of `curand_init`, by the source text or by the callers of the
     header's code; else the header's lines."""
     calls = view.declared("curand_init", "calls of curand_init", r"\bcurand_init\s*\(")
-    own = tuple(each for each in calls if not is_of_toolkit(each.file))
-    found = view.places_by("samples that skip ahead", _skipping(view))
-    return own or tuple(sorted(found, key=lambda each: file_name(each.file) == _HEADER))
+    own = tuple(place for place in calls if not is_of_toolkit(place.file))
+    skipping = view.places_by("samples that skip ahead", _skipping(view))
+    return own or tuple(sorted(skipping, key=lambda place: file_name(place.file) == _HEADER))

@@ -48,8 +48,8 @@ def opcode_mix(view: LaunchView) -> list[tuple[str, str, float]]:
     for opcode, count in executed.items():
         counts[_kind(opcode)] += count
     labels = PURPOSES | {"integer": "integer arithmetic (values or addresses)"}
-    found = [(kind, labels[kind], count / every) for kind, count in counts.items() if count]
-    return sorted(found, key=lambda row: -row[2])
+    rows = [(kind, labels[kind], count / every) for kind, count in counts.items() if count]
+    return sorted(rows, key=lambda row: -row[2])
 
 
 @lru_cache(maxsize=1024)
@@ -70,7 +70,7 @@ def called_part(view: LaunchView) -> float:
     every = sum(samples.values())
     if every < LEAST_SAMPLES or not runs_more(view) or view.code is None:
         return 0.0
-    own = {each.address for each in view.code.program.code if each.text}
+    own = {instruction.address for instruction in view.code.program.code if instruction.text}
     inside = sum(count for address, count in samples.items() if address in own)
     return 1 - inside / every
 
@@ -89,5 +89,5 @@ def runs_more(view: LaunchView) -> bool:
     call nothing, so that their code need not be read."""
     own = view.value("inst_executed")
     counts = (view.launch.metric(name) for name in _EVERY)
-    every = max((float(each.number or 0) for each in counts if each), default=0.0)
+    every = max((float(count.number or 0) for count in counts if count), default=0.0)
     return own is not None and own < (1 - NOTABLE_PART) * every

@@ -258,7 +258,9 @@ def short_path_part(view: LaunchView) -> float:
         most[block.loop] = max(most.get(block.loop, 0.0), block.active)
     every = sum(block.executed * (max(most.values()) - block.active) for block in blocks)
     cost = 0.0
-    for has_joined, path in groupby(blocks, lambda block: block.active >= JOINED * most[block.loop]):
+    for has_joined, path in groupby(
+        blocks, lambda block: block.active >= JOINED * most[block.loop]
+    ):
         if not has_joined:
             cost += _cost(list(path), most)
     return min(1.0, cost / every) if every > 0 else 0.0
@@ -368,5 +370,7 @@ def uneven_trips(view: LaunchView) -> UnevenTrips:
             even[position] = min(1.0, max(share, lanes / WARP))
             left[position] = max(left[position], even[position])
     every = sum(program.counts) or 1
-    saved = [sum(program.counts[at] * (1 - x) for at, x in shares.items()) for shares in (left, even)]
+    saved = [
+        sum(program.counts[at] * (1 - x) for at, x in shares.items()) for shares in (left, even)
+    ]
     return UnevenTrips(left, loops, *(1 - part / every for part in saved))

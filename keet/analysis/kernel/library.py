@@ -152,7 +152,7 @@ def users_function(name: str) -> str | None:
     # Template arguments that are lambdas name the function or the first namespace that they are in:
     # `main` of `ParallelForIZ4mainEUlRKiE_`.
     lambdas = re.finditer(r"[IJ]Z(?:NK?)?(\d{1,3})(?=\w*?EUl)", name)
-    around = (name[each.end() : each.end() + int(each[1])] for each in lambdas)
+    around = (name[match.end() : match.end() + int(match[1])] for match in lambdas)
     return "a lambda" if any(first not in known for first in around) else None
 
 

@@ -136,7 +136,7 @@ def occupancy_model(launch: Launch) -> OccupancyModel | Absent:
     if not threads or registers is None or None in per_sm:
         lacks = "the report does not say what a block takes, or what an SM has"
         return Absent(lacks, "profile with `--section LaunchStats`")
-    warps, all_registers, largest = (int(each or 0) for each in per_sm)
+    warps, all_registers, largest = (int(amount or 0) for amount in per_sm)
     driver, *own = (
         int(number(f"shared_memory_{part}") or 0) for part in ("driver", "static", "dynamic")
     )

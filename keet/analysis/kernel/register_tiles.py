@@ -86,7 +86,7 @@ def _exchanges_left(view: LaunchView) -> float | None:
     steps = view.code.exchange_steps if view.code is not None else None
     if steps is None or steps.left >= 1:
         return None
-    return 1 - (1 - steps.left) * part_of_memory(view, lambda each: each in steps.positions)
+    return 1 - (1 - steps.left) * part_of_memory(view, lambda position: position in steps.positions)
 
 
 def exchanges(view: LaunchView) -> bool:
@@ -107,10 +107,10 @@ def loads_per_barrier(view: LaunchView) -> float:
         return 2.0
     program, loads, barriers = view.code.program, 0.0, 0.0
     for position in program.ran:
-        each = program.code[position]
-        executed = float(threads.get(each.address, 0.0))
-        loads += executed * (each.opcode == "LDS")
-        barriers += executed * each.is_barrier
+        instruction = program.code[position]
+        executed = float(threads.get(instruction.address, 0.0))
+        loads += executed * (instruction.opcode == "LDS")
+        barriers += executed * instruction.is_barrier
     return min(2.0, loads / barriers) if barriers else 2.0
 
 
@@ -204,8 +204,8 @@ def part_of_memory(view: LaunchView, is_own: Callable[[int], bool]) -> float:
     if view.code is None:
         return 0.0
     program = view.code.program
-    every = [each for each in program.ran if program.code[each].memory is not None]
-    own = view.code.share(each for each in every if is_own(each))
+    every = [position for position in program.ran if program.code[position].memory is not None]
+    own = view.code.share(position for position in every if is_own(position))
     return own / view.code.share(every) if own else 0.0
 
 
@@ -216,14 +216,14 @@ def _with_code(view: LaunchView, of_loads: float, of_others: float) -> dict[str,
         return {}
     code, purposes = view.code.program.code, view.code.purposes
     moved = LOADS if _exchanges_left(view) is None else _EXCHANGE
-    memory = part_of_memory(view, lambda each: code[each].opcode in moved)
+    memory = part_of_memory(view, lambda position: code[position].opcode in moved)
     gone = {
-        each: of_loads
-        if code[each].opcode in moved
+        position: of_loads
+        if code[position].opcode in moved
         else max(of_others, of_loads * memory)
-        if purposes[each].value == "address"
+        if purposes[position].value == "address"
         else of_others
-        for each in view.code.program.ran
-        if purposes[each].value not in _KEPT
+        for position in view.code.program.ran
+        if purposes[position].value not in _KEPT
     }
     return {unit: 1 - removed_part(view, gone, unit) for unit in ("issue", "ALU", "FMA")}

@@ -130,7 +130,9 @@ def known_constants(view: LaunchView) -> Mapping[str, Number]:
     from keet.source_code.constants import source_constants
 
     known = source_constants(view.launch)
-    return {"warpSize": WARP} | {n: constant.value for n, constant in known.items() if not constant.assumed}
+    return {"warpSize": WARP} | {
+        n: constant.value for n, constant in known.items() if not constant.assumed
+    }
 
 
 def call_of(view: LaunchView, place: Place) -> Place | None:

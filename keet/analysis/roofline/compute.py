@@ -56,16 +56,16 @@ Found = tuple[list[Ceiling], dict[str, Absent]]
 
 def compute_ceilings(ledger: LaunchLedger, units: Ceilings) -> Found:
     """The ceilings whose work and peak are known, and why others are not."""
-    found: list[tuple[str, Ceiling | Absent]] = [
+    ceilings: list[tuple[str, Ceiling | Absent]] = [
         (scalar.id, _scalar_ceiling(ledger, units, scalar)) for scalar in _SCALARS
     ]
     works = tensor_work(ledger)
     if isinstance(works, Absent):
-        return known_and_absent([*found, ("tensor", works)])
+        return known_and_absent([*ceilings, ("tensor", works)])
     is_alone = len(works) == 1 and has_pipe_alone(ledger.launch)
     for work in works:
-        found.append((f"tensor_{work.type}", _tensor_ceiling(ledger, work, is_alone=is_alone)))
-    return known_and_absent(found)
+        ceilings.append((f"tensor_{work.type}", _tensor_ceiling(ledger, work, is_alone=is_alone)))
+    return known_and_absent(ceilings)
 
 
 def _scalar_ceiling(ledger: LaunchLedger, units: Ceilings, scalar: _Scalar) -> Ceiling | Absent:
@@ -135,16 +135,16 @@ def loads_constants(ledger: LaunchLedger, units: Ceilings) -> bool:
     parts = _parts(ledger, _SCALARS[-1], "per_cycle")
     if parts is None or not parts["fma"].value or parts["add"].value or parts["mul"].value:
         return False
-    found = _scalar_ceiling(ledger, units, _SCALARS[-1])
-    return not isinstance(found, Absent) and found.reached.value < 100 * NEGLIGIBLE
+    ceiling = _scalar_ceiling(ledger, units, _SCALARS[-1])
+    return not isinstance(ceiling, Absent) and ceiling.reached.value < 100 * NEGLIGIBLE
 
 
 def _parts(ledger: LaunchLedger, scalar: _Scalar, kind: str) -> Mapping[str, Evidence] | None:
     """Counts of additions, multiplications and multiply-adds; None unless all three are known."""
     if scalar.id == "fp16" and kind == "total":
         return None  # the catalog has no counts of its additions
-    found = {op: ledger.measured(f"inst_{scalar.letter}{op}_{kind}") for op in _OPERATIONS}
-    known = {op: evidence for op, evidence in found.items() if evidence is not None}
+    counts = {op: ledger.measured(f"inst_{scalar.letter}{op}_{kind}") for op in _OPERATIONS}
+    known = {op: evidence for op, evidence in counts.items() if evidence is not None}
     return known if len(known) == len(_OPERATIONS) else None
 
 

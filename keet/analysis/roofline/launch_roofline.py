@@ -114,8 +114,8 @@ def _delivers(model: TimeModel) -> bool:
     A tensor pipe can be busy without delivering, for example with small shapes. True where the
     report does not count operations.
     """
-    found, _ = compute_ceilings(model.view.ledger, model.view.ceilings)
-    delivered = [each.share for each in found if each.id.startswith("tensor_")]
+    ceilings, _ = compute_ceilings(model.view.ledger, model.view.ceilings)
+    delivered = [ceiling.share for ceiling in ceilings if ceiling.id.startswith("tensor_")]
     return not delivered or model.load("tensor", sum(delivered)) >= AT_CEILING
 
 
@@ -135,7 +135,10 @@ class LaunchRoofline(RooflineLaunch):
     FLOP nor bytes."""
 
     def __repr__(self) -> str:
-        near = (f"{each.id} at {each.reached:.0f} of its peak" for each in self.nearest_ceilings)
+        near = (
+            f"{ceiling.id} at {ceiling.reached:.0f} of its peak"
+            for ceiling in self.nearest_ceilings
+        )
         return (
             f"<LaunchRoofline #{self.id} {self.kernel}: {', '.join(near) or 'no ceiling is known'}>"
         )
@@ -154,7 +157,7 @@ def find_roofline(launch: Launch, ledger: LaunchLedger | None = None) -> LaunchR
     intensities = tuple(_intensities(ledger, compute, memory))
     uncounted = next(iter(measured_stages(ledger, _UNCOUNTED)), None)
     link, duration, sm_clock = units.get(HOST_LINK), ledger.measured("duration"), clock(ledger)
-    side = [each for each in intensities if lead and each.arithmetic == lead.id]
+    side = [intensity for intensity in intensities if lead and intensity.arithmetic == lead.id]
     pressed = [(stage, _WHY_BUSIER[c.kind]) for c in ceilings if (stage := c.busier_stage)]
     if uncounted:
         pressed.append((uncounted, "work that the roofline does not count"))
@@ -167,7 +170,7 @@ def find_roofline(launch: Launch, ledger: LaunchLedger | None = None) -> LaunchR
     return LaunchRoofline(
         launch=launch,
         host_link=link,
-        stages=tuple(filter(None, (*(each.stage for each in ceilings), uncounted))),
+        stages=tuple(filter(None, (*(ceiling.stage for ceiling in ceilings), uncounted))),
         id=launch.id,
         kernel=launch.kernel,
         duration=Quantity(duration.value, duration.unit) if duration else None,
@@ -253,7 +256,7 @@ def _notes(
     ledger: LaunchLedger, compute: Sequence[Ceiling], memory: Sequence[Ceiling], *, constants: bool
 ) -> Iterator[str]:
     """Notes about what the counters leave out, and about a peak that is not that of its clock."""
-    if (dram := slow_dram_clock(ledger)) and any(each.id == "dram" for each in memory):
+    if (dram := slow_dram_clock(ledger)) and any(ceiling.id == "dram" for ceiling in memory):
         yield Sentence(
             "the peak of DRAM is that at the device's DRAM clock of {known}; the measured one, "
             "{counted}, is cycles over duration, which is too low for short launches",

@@ -52,8 +52,8 @@ def _level(
 
 def _share_alone(units: Ceilings, level: str) -> Ceiling | None:
     """For reports without bytes: how busy the level was, without a rate."""
-    found = units.get(LABELS[level])
-    return found._replace(source=f"{found.source}, without bytes") if found else None
+    ceiling = units.get(LABELS[level])
+    return ceiling._replace(source=f"{ceiling.source}, without bytes") if ceiling else None
 
 
 # --- DRAM
@@ -243,10 +243,10 @@ def _l1(ledger: LaunchLedger, units: Ceilings) -> Ceiling | Absent:
 
 def _shared(ledger: LaunchLedger, units: Ceilings) -> Ceiling | Absent:
     ids = tuple(f"shared_{kind}_wavefronts" for kind in ("load", "store", "atomic"))
-    parts = {each: ledger.measured(each) for each in ids}
+    parts = {metric_id: ledger.measured(metric_id) for metric_id in ids}
     known = [part for part in parts.values() if part is not None]
     if len(known) < len(ids):
-        missing = tuple(each for each, part in parts.items() if part is None)
+        missing = tuple(metric_id for metric_id, part in parts.items() if part is None)
         return _not_in_tables(ledger, "shared memory traffic", missing)
     total = ledger.derived(
         "roofline.shared.wavefronts",
@@ -259,7 +259,7 @@ def _shared(ledger: LaunchLedger, units: Ceilings) -> Ceiling | Absent:
 
 def _not_in_tables(ledger: LaunchLedger, what: str, missing: Sequence[str]) -> Absent:
     """A section that the report has would not help: then the remedy names the metrics."""
-    names = [metrics()[each].names[0] for each in missing]
+    names = [metrics()[metric_id].names[0] for metric_id in missing]
     chip = ledger.launch.device.compute_capability
     existing = [name for name in names if exists_on(name, chip) is not False]
     if not existing:

@@ -49,8 +49,8 @@ _TYPES = {
 """Modifiers that name the type of the factors; without one, the family decides."""
 _FAMILY_TYPES = {"H": "fp16", "D": "fp64", "I": "int8", "Q": "fp8", "O": "fp4", "B": "int1"}
 LABELS = {
-    each: each.upper()
-    for each in ("fp64", "tf32", "bf16", "fp16", "fp8", "fp6", "fp4", "int8", "int4", "int1")
+    type_id: type_id.upper()
+    for type_id in ("fp64", "tf32", "bf16", "fp16", "fp8", "fp6", "fp4", "int8", "int4", "int1")
 }
 
 
@@ -193,12 +193,12 @@ _COUNTER = re.compile(
 
 def _from_counters(ledger: LaunchLedger) -> tuple[TensorWork, ...]:
     """From `sm__ops_path_tensor_*`: counters of single instructions, else counters of the type."""
-    found: dict[str, dict[str, re.Match[str]]] = {}
+    counters: dict[str, dict[str, re.Match[str]]] = {}
     for name in ledger.launch.metric_names():
         match = _COUNTER.fullmatch(name)
         if match and match["type"] in LABELS and (ledger_value(ledger, name) or 0) > 0:
-            found.setdefault(match["type"], {})[name] = match
-    works = (_counted(ledger, type_id, names) for type_id, names in found.items())
+            counters.setdefault(match["type"], {})[name] = match
+    works = (_counted(ledger, type_id, names) for type_id, names in counters.items())
     return tuple(work for work in works if work)
 
 

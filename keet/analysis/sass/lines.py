@@ -80,11 +80,15 @@ def _outside(code: MachineCode, values: Iterable[int]) -> Location | None:
     seen: set[int] = set()
     level = list(values)
     while level and len(seen) < _MOST_FOLLOWED:
-        behind = {position for value in level for position in code.program.values.definitions(value)} - seen
+        behind = {
+            position for value in level for position in code.program.values.definitions(value)
+        } - seen
         seen |= behind
         lines = {position: code.location(position) for position in sorted(behind)}
         own = [line for line in lines.values() if line is not None and not is_of_toolkit(line.file)]
         if own:
             return own[-1]
-        level = [value for position in behind for value in code.program.values.read[position].values()]
+        level = [
+            value for position in behind for value in code.program.values.read[position].values()
+        ]
     return None

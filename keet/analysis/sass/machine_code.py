@@ -189,7 +189,9 @@ class CountedCode:
     def unknown_share(self) -> float:
         """Share of executed warp instructions whose effect keet does not know."""
         code = enumerate(self.program.code)
-        return self.share(position for position, instruction in code if instruction.role is Role.UNKNOWN)
+        return self.share(
+            position for position, instruction in code if instruction.role is Role.UNKNOWN
+        )
 
 
 @dataclass(frozen=True)
@@ -229,7 +231,9 @@ class MachineCode(CountedCode):
         warp computes equally, and the share that goes if one thread computes them for all. Where
         one thread does already, that is nothing."""
         code = self.program.code
-        own = {position for one in self.expansions if one.is_of_floats for position in one.positions}
+        own = {
+            position for one in self.expansions if one.is_of_floats for position in one.positions
+        }
         own |= {position for position in self.program.ran if code[position].opcode == "MUFU"}
         own -= set(self.expanded(*INTEGER_DIVISIONS))
         shares: dict[int, float] = {}
@@ -322,7 +326,10 @@ class MachineCode(CountedCode):
         flow, written = self.program.flow, set[int]()
         for blocks in {id(blocks): blocks for blocks in flow.routines.values()}.values():
             addresses = self.addresses(flow.positions(blocks))
-            if len({self.locations[address] for address in addresses if address in self.locations}) > 1:
+            if (
+                len({self.locations[address] for address in addresses if address in self.locations})
+                > 1
+            ):
                 written.update(blocks)
         return frozenset(written)
 

@@ -40,13 +40,15 @@ class Signature(NamedTuple):
     def pointers(self) -> frozenset[str]:
         """Pointers, by `param+0x10`. Empty unless all parameters are known."""
         known = self.parameters if self.is_whole else ()
-        return frozenset(f"param+{each.offset:#x}" for each in known if each.is_pointer)
+        return frozenset(
+            f"param+{parameter.offset:#x}" for parameter in known if parameter.is_pointer
+        )
 
     @property
     def element_sizes(self) -> Mapping[str, int]:
         """Bytes of an element behind each pointer, by `param+0x10`, where its type shows them."""
-        known = (each for each in self.parameters if each.element)
-        return {f"param+{each.offset:#x}": each.element for each in known}
+        known = (parameter for parameter in self.parameters if parameter.element)
+        return {f"param+{parameter.offset:#x}": parameter.element for parameter in known}
 
     def names(self, function: str, sources: Iterable[str | None]) -> Mapping[str, str]:
         """The name of each parameter in the source, by `param+0x10`: `in`, `nodes.x`. Empty if
@@ -55,15 +57,15 @@ class Signature(NamedTuple):
         if not known or len(known) <= self.parameters[-1].argument:
             return {}
         return {
-            f"param+{each.offset:#x}": f"{known[each.argument]}{each.path}"
-            for each in self.parameters
-            if known[each.argument]
+            f"param+{parameter.offset:#x}": f"{known[parameter.argument]}{parameter.path}"
+            for parameter in self.parameters
+            if known[parameter.argument]
         }
 
 
 def signature(demangled: str, sources: Iterable[str | None] = ()) -> Signature:
     """`sources`: texts that may define structs. They are only read if some are passed by value."""
-    found: list[KernelParameter] = []
+    parameters: list[KernelParameter] = []
     offset = 0
     types: SourceTypes | None = None
     for argument, text in enumerate(_arguments(demangled)):
@@ -72,16 +74,16 @@ def signature(demangled: str, sources: Iterable[str | None] = ()) -> Signature:
             types = types or SourceTypes(sources)
             layout = types.layout(text)
         if layout is None:
-            return Signature(tuple(found), is_whole=False)
+            return Signature(tuple(parameters), is_whole=False)
         offset = -(-offset // layout.alignment) * layout.alignment
-        found += (
+        parameters += (
             KernelParameter(offset + at, is_pointer, element, argument, path)
             for at, path, is_pointer, element in layout.members
         )
         if not layout.is_whole:
-            return Signature(tuple(found), is_whole=False)
+            return Signature(tuple(parameters), is_whole=False)
         offset += layout.size
-    return Signature(tuple(found), is_whole=True)
+    return Signature(tuple(parameters), is_whole=True)
 
 
 def _arguments(demangled: str) -> list[str]:
@@ -89,9 +91,9 @@ def _arguments(demangled: str) -> list[str]:
     before, inside = _last(demangled, "()")
     types = _split(_last(before, "<>")[1]) if before.endswith(">") else []
 
-    def argument(found: re.Match[str]) -> str:
-        number = int(found[1])
-        return types[number - 1] if 0 < number <= len(types) else found[0]
+    def argument(match: re.Match[str]) -> str:
+        number = int(match[1])
+        return types[number - 1] if 0 < number <= len(types) else match[0]
 
     return [
         part if "..." in part else re.sub(r"(?<![\w:])T(\d{1,3})\b", argument, part)

@@ -57,21 +57,21 @@ def _other_readers(code: MachineCode, dram: int) -> str:
     """Other instructions that may have read DRAM; empty if only the analysed loads did."""
     if sum((code.local_sectors or {}).values()):
         return "local memory is read from DRAM too"
-    ran = [code.program.code[each] for each in code.program.ran]
-    if any(_reads_otherwise(each) for each in ran):
+    ran = [code.program.code[position] for position in code.program.ran]
+    if any(_reads_otherwise(instruction) for instruction in ran):
         return "textures or bulk copies read DRAM too"
     atomics = sum(
-        (code.sectors or {}).get(each.address, 0) * SECTOR
-        for each in ran
-        if each.role is Role.ATOMIC and each.opcode in GLOBAL
+        (code.sectors or {}).get(instruction.address, 0) * SECTOR
+        for instruction in ran
+        if instruction.role is Role.ATOMIC and instruction.opcode in GLOBAL
     )
     return "atomics read DRAM too" if atomics > (1 - NEARLY_ALL) * dram else ""
 
 
-def _reads_otherwise(each: Instruction) -> bool:
+def _reads_otherwise(instruction: Instruction) -> bool:
     """Loads and copies that `reuse` does not analyse: textures, surfaces, TMA."""
-    is_plain = each.opcode in (*GLOBAL, *SHARED, *LOCAL)
-    return each.role in (Role.LOAD, Role.COPY) and not is_plain
+    is_plain = instruction.opcode in (*GLOBAL, *SHARED, *LOCAL)
+    return instruction.role in (Role.LOAD, Role.COPY) and not is_plain
 
 
 def verdict_of(

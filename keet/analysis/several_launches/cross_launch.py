@@ -257,7 +257,9 @@ def _confidence(link: Link) -> Confidence:
 
 
 def _names(launches: Sequence[Traffic]) -> str:
-    named = ", ".join(f"#{traffic.launch.id} {traffic.launch.kernel}" for traffic in launches[:_NAMED])
+    named = ", ".join(
+        f"#{traffic.launch.id} {traffic.launch.kernel}" for traffic in launches[:_NAMED]
+    )
     return f"{named}, …" if len(launches) > _NAMED else named
 
 
@@ -277,7 +279,9 @@ def _repeated(launches: Sequence[Traffic], writer: _Writer) -> Iterator[CrossLau
         # Where the kernel runs with another shape between each two of them, a chain of sizes starts
         # again, such as that of a reduction: these are repetitions, not passes.
         ids, kernel = {traffic.launch.id for traffic in passes}, passes[0].launch.name.full
-        own = [traffic.launch.id in ids for traffic in launches if traffic.launch.name.full == kernel]
+        own = [
+            traffic.launch.id in ids for traffic in launches if traffic.launch.name.full == kernel
+        ]
         if any(map(all, pairwise(own))) and not _are_timed(passes, every):
             yield from _passes(passes, writer)
 
@@ -308,7 +312,9 @@ def _passes(passes: Sequence[Traffic], writer: _Writer) -> Iterator[CrossLaunchD
     name, total = f"{passes[0].launch.id}_passes", sum(traffic.us for traffic in passes)
     if len(known) == len(passes) and _spread(known) <= SAME_BYTES and min(known) >= PASS_BYTES:
         first, *others = passes
-        worth = saved_us([Fused(first, 0.0, 0.0), *(Fused(traffic, 1.0, 1.0) for traffic in others)])
+        worth = saved_us(
+            [Fused(first, 0.0, 0.0), *(Fused(traffic, 1.0, 1.0) for traffic in others)]
+        )
         read = writer.amount(f"{name}_read", median(known), "byte", "read from DRAM by each launch")
         moves = Sentence("reads {read} from DRAM", read=read)
     elif not known and len(passes) >= SEVERAL and _spread(_usual(passes)) <= SAME_BYTES:
@@ -462,7 +468,10 @@ def _clocks(launches: Sequence[Traffic], writer: _Writer) -> Iterator[CrossLaunc
             ("lowest", difference.slow.launch, difference.lowest),
             ("highest", difference.fast.launch, difference.highest),
         ):
-            name, label = f"{difference.label.lower()}_clock_{end}", f"{difference.label} clock of #{launch.id}"
+            name, label = (
+                f"{difference.label.lower()}_clock_{end}",
+                f"{difference.label} clock of #{launch.id}",
+            )
             clock = writer.amount(name, hertz, "hz", label)
             ends.append(Sentence("{clock} (#{id})", clock=clock, id=str(launch.id)))
         words = "the {unit} clock is {low} to {high}"

@@ -162,7 +162,9 @@ def _side(data: MovedData, *, is_written: bool) -> list[DataArray]:
     """The arrays that a launch writes or reads; all of it as one, where they are not known."""
     every = data.written if is_written else data.read
     if data.arrays or every is None:
-        return [array for array in data.arrays if (array.is_written if is_written else array.is_read)]
+        return [
+            array for array in data.arrays if (array.is_written if is_written else array.is_read)
+        ]
     size = float(every.value)
     return [DataArray(None, size, False, is_read=not is_written, is_written=is_written)]
 
@@ -225,4 +227,6 @@ def _rereads_of(one: Candidate) -> Iterator[Reread]:
         is_measured = document.access == "read" and document.traffic_basis == "measured"
         dram = document.dram_bytes or 0.0
         if document.distinct_bytes is None and is_measured and dram >= SMALL:
-            yield Reread(one.writer, one.reader, document.name, written.bytes, dram, document.l2_bytes)
+            yield Reread(
+                one.writer, one.reader, document.name, written.bytes, dram, document.l2_bytes
+            )

@@ -65,7 +65,11 @@ class LaunchSets(NamedTuple):
 
     def share(self, some: Sequence[LaunchSet]) -> float:
         """Per cent of the time."""
-        return 100 * sum(launch_set.busy_ns for launch_set in some) / self.busy_ns if self.busy_ns else 0.0
+        return (
+            100 * sum(launch_set.busy_ns for launch_set in some) / self.busy_ns
+            if self.busy_ns
+            else 0.0
+        )
 
 
 LONGEST_GAP_NS = Parameter(

@@ -171,7 +171,9 @@ class _Maker:
 
     def _group(self, rank: int, launch_set: LaunchSet) -> LaunchGroupDocument:
         key = f"group_{rank}"
-        count = self._number(f"{key}_launches", launch_set.launches, "", f"launches of {launch_set.kernel}")
+        count = self._number(
+            f"{key}_launches", launch_set.launches, "", f"launches of {launch_set.kernel}"
+        )
         total = self._number(f"{key}_time", launch_set.busy_ns, "ns", f"their {self._time}")
         part = self._share(f"{key}_share", total, f"their share of the {self._time}")
         shown: list[Evidence] = [count, total, part]
@@ -314,15 +316,21 @@ class _Maker:
             fixed = self._number(f"{key}_fixed", ns, "ns", label)
             text = "starting and draining the grid{blocks} takes about {fixed} of it ({share:.0f})"
             share = self._number(f"{key}_share", 1e5 * group.fixed_us / usual, "%", label, fixed)
-            clauses.append(Sentence(text, fixed=fixed, share=share, blocks=self._blocks(launch_set)))
+            clauses.append(
+                Sentence(text, fixed=fixed, share=share, blocks=self._blocks(launch_set))
+            )
         if _is_idle(launch_set) and launch_set.gap_ns is not None:
-            gap = self._number(f"{key}_gap", launch_set.gap_ns, "ns", "median time without a kernel")
+            gap = self._number(
+                f"{key}_gap", launch_set.gap_ns, "ns", "median time without a kernel"
+            )
             clauses.append(
                 Sentence(
                     "before each, the GPU runs no kernel for {gap} in the recorded run", gap=gap
                 )
             )
-        launches = self._number(f"{key}_launches", launch_set.launches, "", f"launches of {launch_set.kernel}")
+        launches = self._number(
+            f"{key}_launches", launch_set.launches, "", f"launches of {launch_set.kernel}"
+        )
         return Sentence(
             "{count:count} launches of {kernel} take {took} each: {clauses}",
             count=launches,
@@ -454,7 +462,9 @@ class _Maker:
         """All kernels, where the text names only some."""
         if len(some) <= _OF_TURN + 1:
             return Sentence()
-        return Sentence("A turn: {kernels}. ", kernels=_listed([launch_set.kernel for launch_set in some]))
+        return Sentence(
+            "A turn: {kernels}. ", kernels=_listed([launch_set.kernel for launch_set in some])
+        )
 
     def _size(self, key: str, size: DataSize) -> Sentence:
         return Sentence(
@@ -561,7 +571,10 @@ class _Maker:
         if part < 100 * MAJORITY:
             return
         today = self._number(
-            "bound_today", sum(launch_set.busy_ns for launch_set, _ in known), "ns", "time of these launches"
+            "bound_today",
+            sum(launch_set.busy_ns for launch_set, _ in known),
+            "ns",
+            "time of these launches",
         )
         share = self._share("bound_share", today, "share of the launches that the bound is about")
         of_them = Sentence()
@@ -753,7 +766,11 @@ def _is_idle(launch_set: LaunchSet) -> bool:
 
 def _profiled(launch_set: LaunchSet) -> str:
     if not launch_set.profiled:
-        return "; another shape of it is profiled" if launch_set.is_kernel_profiled else "; not profiled"
+        return (
+            "; another shape of it is profiled"
+            if launch_set.is_kernel_profiled
+            else "; not profiled"
+        )
     if len(launch_set.profiled) == launch_set.launches:
         return ""
     numbers = ", ".join(f"#{number}" for number in launch_set.profiled[: int(SEVERAL)])

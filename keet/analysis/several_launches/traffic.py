@@ -279,7 +279,9 @@ class Link(NamedTuple):
 def find_links(launches: Sequence[Traffic]) -> list[Link]:
     """Each launch and the first later one that may read its output."""
     long_us = _READ_BY_INSTRUCTION * sum(traffic.us for traffic in launches)
-    moving = [traffic for traffic in launches if (traffic.written or 0) + (traffic.read or 0) >= FEW_BYTES]
+    moving = [
+        traffic for traffic in launches if (traffic.written or 0) + (traffic.read or 0) >= FEW_BYTES
+    ]
     timed = repeated_kernels(launches)
     links = []
     for at, writer in enumerate(moving):
@@ -482,7 +484,11 @@ def different_clocks(launches: Sequence[Traffic]) -> list[ClockRange]:
     )
     ranges = []
     for label, clock, least_dram in clocks:
-        long = [traffic for traffic in launches if traffic.us * 1e3 >= LONGEST_START_NS and clock(traffic) > 0]
+        long = [
+            traffic
+            for traffic in launches
+            if traffic.us * 1e3 >= LONGEST_START_NS and clock(traffic) > 0
+        ]
         deciding = [traffic for traffic in long if (traffic.dram_pct or 0.0) >= least_dram]
         if not deciding or len({traffic.launch.device for traffic in long}) != 1:
             continue

@@ -196,10 +196,10 @@ def boxes_of(forms: Sequence[Mapping[Monomial, Row]]) -> list[Box] | None:
     )
     columns: list[list[tuple[tuple[int, int], ...]]] = []
     for factor in factors:
-        found = _on_axis([form.get(factor) for form in forms], is_bytes=not factor)
-        if found is None:
+        column = _on_axis([form.get(factor) for form in forms], is_bytes=not factor)
+        if column is None:
             return None
-        columns.append(found)
+        columns.append(column)
     return [tuple(side for column in columns for side in column[at]) for at in range(len(forms))]
 
 
@@ -209,7 +209,7 @@ def _on_axis(
     steps = sorted({level.step for row in rows if row for level in row.levels}, reverse=True)
     starts = [row.start for row in rows if row]
     origin = min(starts) if is_bytes else 0
-    found: list[tuple[tuple[int, int], ...]] = []
+    intervals: list[tuple[tuple[int, int], ...]] = []
     ends: list[int] = []
     for row in rows:
         start = (row.start if row else 0) - origin
@@ -222,10 +222,10 @@ def _on_axis(
         length = row.length if row else 1
         sides.append((start, start + length))
         ends += [start, start + length]
-        found.append(tuple(sides))
+        intervals.append(tuple(sides))
     if steps and max(ends) - min(ends) > steps[-1]:
         return None  # rows run into each other
-    return found
+    return intervals
 
 
 def volume_of(boxes: Sequence[Box]) -> int:

@@ -40,15 +40,15 @@ def lane_stride(polynomial: Polynomial) -> int | None:
     """Bytes between the accesses of neighbouring lanes; `None` if it is not one number."""
     if polynomial.depends & {"data", "path", "unknown", "exit"}:
         return None
-    found = 0
+    stride = 0
     for product, coefficient in polynomial.terms.items():
         if not any("tid.x" in symbol.depends for symbol in product):
             continue
         inner = _step(product[0]) if len(product) == 1 else None
         if inner is None:
             return None
-        found += coefficient * inner
-    return found
+        stride += coefficient * inner
+    return stride
 
 
 def _step(symbol: Symbol) -> int | None:
@@ -102,10 +102,10 @@ def _has_data(product: Monomial) -> bool:
     return any("data" in symbol.depends for symbol in product)
 
 
-def merges(program: SassProgram, found: Sequence[Access]) -> list[Merge]:
+def merges(program: SassProgram, accesses: Sequence[Access]) -> list[Merge]:
     """Runs of narrow accesses in one block that touch consecutive bytes per thread."""
     groups: dict[object, list[Access]] = {}
-    for access in found:
+    for access in accesses:
         if access.kind not in ("load", "store") or access.width >= WIDEST:
             continue
         block = program.flow.block_of[access.position]
@@ -126,14 +126,14 @@ def _runs(group: Sequence[Access]) -> list[Merge]:
         if not runs or offset != runs[-1][-1] + width:
             runs.append([])
         runs[-1].append(offset)
-    found = []
+    merged = []
     for run in runs:
         wide = min(WIDEST, width * (1 << (len(run).bit_length() - 1)))
         if wide > width:
             own = tuple(by_offset[offset].position for offset in run)
             aligned = _is_aligned(group[0].offset, run[0], wide)
-            found.append(Merge(own, width, wide, aligned))
-    return found
+            merged.append(Merge(own, width, wide, aligned))
+    return merged
 
 
 def _is_aligned(polynomial: Polynomial, offset: int, width: int) -> bool | None:
@@ -163,12 +163,16 @@ def index_loads(program: SassProgram, position: int) -> list[int]:
         origin, is_scaled = every[state[0]], state[1]
         if origin.kind is Kind.DEFINITION:
             return _behind(program, origin.position, is_scaled=is_scaled)
-        return [(each, is_scaled) for each in origin.inputs]
+        return [(source, is_scaled) for source in origin.inputs]
 
     def is_index(origin: SsaValue, *, is_scaled: bool) -> bool:
-        each = program.code[origin.position]
-        is_load = origin.kind is Kind.DEFINITION and each.role is Role.LOAD
-        return is_load and each.opcode not in LOCAL and (is_scaled or not each.has("64", "128"))
+        instruction = program.code[origin.position]
+        is_load = origin.kind is Kind.DEFINITION and instruction.role is Role.LOAD
+        return (
+            is_load
+            and instruction.opcode not in LOCAL
+            and (is_scaled or not instruction.has("64", "128"))
+        )
 
     starts = [(value, False) for value in program.address_values(position)]
     states = reached(starts, following, _MOST_FOLLOWED)
@@ -195,18 +199,18 @@ _ENDS = (Role.LOAD, Role.ATOMIC, Role.CONSTANT, Role.SPECIAL, Role.UNKNOWN)
 def _behind(program: SassProgram, position: int, *, is_scaled: bool) -> list[tuple[int, bool]]:
     """The values that a result is computed from, and whether they are multiplied or shifted on the
     way to the address, as an index is and a pointer is not."""
-    each = program.code[position]
-    if each.role in _ENDS:
+    instruction = program.code[position]
+    if instruction.role in _ENDS:
         return []
-    factors = {"IMAD": 2, "LEA": 1}.get(each.base, 0)
-    is_sum = each.base in ("IADD3", "IADD", "VIADD", "MOV", "R2UR", "IMAD", "LEA", "SEL")
+    factors = {"IMAD": 2, "LEA": 1}.get(instruction.base, 0)
+    is_sum = instruction.base in ("IADD3", "IADD", "VIADD", "MOV", "R2UR", "IMAD", "LEA", "SEL")
     read = program.values.read[position]
-    found = []
-    for place, operand in enumerate(each.sources):
+    values = []
+    for place, operand in enumerate(instruction.sources):
         if operand.is_register and operand.name in read and operand.kind != "predicate":
-            is_factor = place < factors and not is_move(each)
-            found.append((read[operand.name], is_scaled or is_factor or not is_sum))
-    return found
+            is_factor = place < factors and not is_move(instruction)
+            values.append((read[operand.name], is_scaled or is_factor or not is_sum))
+    return values
 
 
 Spread = Literal[
@@ -239,15 +243,15 @@ def atomics(program: SassProgram, evaluation: Evaluation) -> list[Atomic]:
 
 
 def _atomic(program: SassProgram, evaluation: Evaluation, position: int) -> Atomic:
-    each = program.code[position]
+    instruction = program.code[position]
     polynomial = address_polynomial(program, evaluation, position)
     varying = Polynomial(
         {p: c for p, c in polynomial.terms.items() if any(not s.is_uniform for s in p)}
     )
-    shape = shape_of(varying, each.width)
+    shape = shape_of(varying, instruction.width)
     count = math.prod(distinct_values(group.strides) for group in shape.groups) if shape else None
-    memory: Literal["global", "shared"] = "shared" if each.opcode in SHARED else "global"
-    return Atomic(position, memory, _spread(varying), count, bool(each.writes))
+    memory: Literal["global", "shared"] = "shared" if instruction.opcode in SHARED else "global"
+    return Atomic(position, memory, _spread(varying), count, bool(instruction.writes))
 
 
 def _spread(polynomial: Polynomial) -> Spread:

@@ -86,7 +86,9 @@ class _Finder:
         if reason == "wait":
             return self._fixed_latency(position)
         if reason == "drain":
-            stores = self._all("stores", lambda instruction: instruction.role in (Role.STORE, Role.ATOMIC))
+            stores = self._all(
+                "stores", lambda instruction: instruction.role in (Role.STORE, Role.ATOMIC)
+            )
             producers = self._before(position, [stores])
             return (producers, "completion") if producers else ([], "unknown")
         if reason == "barrier":
@@ -119,7 +121,9 @@ class _Finder:
     def _after_wait(self, position: int) -> bool:
         """Whether the instruction is, or follows, one that waits for copies to complete."""
         near = self.program.code[max(0, position - _DEFERRED) : position + 1]
-        return any(instruction.opcode in ("DEPBAR", "LDGDEPBAR", "WARPGROUP") for instruction in near)
+        return any(
+            instruction.opcode in ("DEPBAR", "LDGDEPBAR", "WARPGROUP") for instruction in near
+        )
 
     def _operands(self, position: int, opcodes: frozenset[str], *, only_pending: bool) -> list[int]:
         """Instructions of certain opcodes whose results an instruction reads, nearest first.
@@ -133,9 +137,13 @@ class _Finder:
             if first.get(value, position) >= position:
                 definitions.update(dict.fromkeys(values.definitions(value)))
         wanted = [
-            definition for definition in definitions if definition != position and self.program.code[definition].opcode in opcodes
+            definition
+            for definition in definitions
+            if definition != position and self.program.code[definition].opcode in opcodes
         ]
-        return sorted(wanted, key=lambda definition: (position - definition) % len(self.program.code))
+        return sorted(
+            wanted, key=lambda definition: (position - definition) % len(self.program.code)
+        )
 
     def _fixed_latency(self, position: int) -> tuple[list[int], Link]:
         """The nearest producer within `_LATENCY` instructions; if there is none, no producer."""
@@ -163,7 +171,9 @@ class _Finder:
         """Positions of all instructions that match, cached under `key`."""
         if key not in self.known:
             code = self.program.code
-            self.known[key] = [index for index, instruction in enumerate(code) if matches(instruction)]
+            self.known[key] = [
+                index for index, instruction in enumerate(code) if matches(instruction)
+            ]
         return self.known[key]
 
     def _touched(self, opcodes: frozenset[str]) -> dict[str, list[int]]:
@@ -236,13 +246,19 @@ def barrier_waits(
     for reason, column in stalls.items():
         if reason != "barrier":
             work.update(column)
-    return [_wait(program, work, barrier, samples, warps) for barrier, samples in waiting.most_common()]
+    return [
+        _wait(program, work, barrier, samples, warps) for barrier, samples in waiting.most_common()
+    ]
 
 
 def _at_barriers(program: SassProgram, samples: Mapping[int, int]) -> Counter[int]:
     """Samples by position of the barrier: warps are sampled at the instruction after it."""
     waiting: Counter[int] = Counter()
-    barriers = [n for n, instruction in enumerate(program.code) if instruction.is_barrier] if samples else []
+    barriers = (
+        [n for n, instruction in enumerate(program.code) if instruction.is_barrier]
+        if samples
+        else []
+    )
     for address, count in samples.items():
         position = program.positions.get(address)
         before = 0 if position is None else bisect_right(barriers, position)

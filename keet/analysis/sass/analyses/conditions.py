@@ -98,7 +98,9 @@ class RunConditions:
                 if not self.evaluation.trips(loop)[1]
             )
         )
-        return Conditions(conditions.known, depends, conditions.is_whole and "unknown" not in depends)
+        return Conditions(
+            conditions.known, depends, conditions.is_whole and "unknown" not in depends
+        )
 
     def _between(self, above: int, block: int, branch: Instruction, last: int) -> Conditions:
         """What must hold at the end of a block so that another runs, which it dominates."""
@@ -161,7 +163,9 @@ class RunConditions:
         if instruction.base == "LOP3":  # the predicate says whether the result is not 0
             bits = result_of(self.evaluation, instruction, definition.position)
             return self._compared(bits, "NE", definition.position, holds=holds), bits is not None
-        is_first = next((name for name in instruction.writes if "P" in name), "") == definition.register
+        is_first = (
+            next((name for name in instruction.writes if "P" in name), "") == definition.register
+        )
         if instruction.opcode not in ("ISETP", "UISETP") or instruction.has("EX") or not is_first:
             return [], False
         joined = self._joined(instruction, definition.position, holds=holds, depth=depth)
@@ -169,7 +173,10 @@ class RunConditions:
             return [], False
         more, is_whole = joined
         relation = next((name for name in instruction.modifiers if name in _OPPOSITE), "")
-        left, right = (self.evaluation.operand(operand, definition.position) for operand in instruction.sources[:2])
+        left, right = (
+            self.evaluation.operand(operand, definition.position)
+            for operand in instruction.sources[:2]
+        )
         # Without a sign, a number below 0 is a large one.
         is_wide = instruction.has("U32") and any(
             (range_of(side).low or 0) < 0 for side in (left, right) if side is not None

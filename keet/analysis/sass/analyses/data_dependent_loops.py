@@ -53,11 +53,17 @@ def retry_loops(program: SassProgram) -> list[RetryLoop]:
     loops = []
     for position in program.ran if program.executed else ():
         instruction = program.code[position]
-        if instruction.role is not Role.ATOMIC or not instruction.has("CAS", "CAST") or _only_reads(instruction.text):
+        if (
+            instruction.role is not Role.ATOMIC
+            or not instruction.has("CAS", "CAST")
+            or _only_reads(instruction.text)
+        ):
             continue
         around = program.flow.loops_around(program.flow.block_of[position])
         if around and around[0].entries and _retries(program, around[0], position):
-            memory: Literal["global", "shared"] = "shared" if instruction.opcode in SHARED else "global"
+            memory: Literal["global", "shared"] = (
+                "shared" if instruction.opcode in SHARED else "global"
+            )
             entries = around[0].entries
             repeated = _repeated(program, around[0], entries)
             loops.append(RetryLoop(position, memory, entries, program.counts[position], repeated))
@@ -209,7 +215,9 @@ def _is_same_in_warp(program: SassProgram, loop: Loop, load: int) -> bool:
         program.code[position].role is Role.LOAD and program.flow.block_of[position] in loop.blocks
         for position in written
     )
-    is_known = len(behind) <= _MOST_FOLLOWED and all(value.kind is not Kind.CALL for value in behind)
+    is_known = len(behind) <= _MOST_FOLLOWED and all(
+        value.kind is not Kind.CALL for value in behind
+    )
     return is_known and not is_of_thread and not is_loaded
 
 

@@ -84,8 +84,10 @@ def shape_of(polynomial: Polynomial, width: int) -> AccessShape | None:
         if factor and factor not in strides:
             fixed.append((factor, offset))
     groups = tuple(
-        FactorGroup(factor, merged(found), offsets.get(factor, 0))
-        for factor, found in sorted(strides.items(), key=lambda item: [s.order for s in item[0]])
+        FactorGroup(factor, merged(of_factor), offsets.get(factor, 0))
+        for factor, of_factor in sorted(
+            strides.items(), key=lambda item: [s.order for s in item[0]]
+        )
     )
     return AccessShape(
         tuple(sorted(fixed, key=lambda item: [s.order for s in item[0]])), groups, width
@@ -131,7 +133,7 @@ def distinct_values(strides: Iterable[Stride], offsets: Sequence[int] = (0,)) ->
 
 def distinct_bytes(strides: Sequence[Stride], width: int, offsets: Sequence[int] = (0,)) -> int:
     """Upper bound on the bytes that `width`-byte accesses at these offsets touch."""
-    span = sum(each.span for each in strides) + max(offsets) - min(offsets)
+    span = sum(stride.span for stride in strides) + max(offsets) - min(offsets)
     return min(distinct_values(strides, offsets) * width, span + width)
 
 
@@ -173,7 +175,7 @@ def bound_of(shapes: Iterable[AccessShape]) -> Bound:
         sums = (sum(sizes) for sizes in zip(*apart, strict=True))
         bounds.append(Bound(*map(min, sums, _together(own))))
         every += own
-    total = Bound(*(sum(each[at] for each in bounds) for at in range(3)))
+    total = Bound(*(sum(bound[at] for bound in bounds) for at in range(3)))
     hull = _hull(every)
     if hull is None:
         return total

@@ -39,8 +39,8 @@ class ExchangeSteps(NamedTuple):
 def exchange_steps(program: SassProgram) -> ExchangeSteps | None:
     """None if the kernel has no such steps."""
     code, counts = program.code, program.counts
-    loads = [each for each in program.ran if code[each].opcode == "LDS"]
-    barriers = sum(counts[each] for each in program.ran if code[each].is_barrier)
+    loads = [position for position in program.ran if code[position].opcode == "LDS"]
+    barriers = sum(counts[position] for position in program.ran if code[position].is_barrier)
     if not loads or not barriers:
         return None
     readers = Readers(program)
@@ -48,15 +48,17 @@ def exchange_steps(program: SassProgram) -> ExchangeSteps | None:
     for load in loads:
         for store in _stores(readers, load):
             behind.setdefault(store, set()).add(load)
-    groups = Counter(frozenset(each) for each in behind.values())
+    groups = Counter(frozenset(group) for group in behind.values())
     # As many results as values, which all follow from all of them.
-    own = {each for each, stores in groups.items() if 1 < len(each) == stores}
-    taken = {load for each in own for load in each}
-    stores = {store for store, each in behind.items() if frozenset(each) in own}
-    executed = sum(counts[each] for each in taken)
+    own = {group for group, stores in groups.items() if 1 < len(group) == stores}
+    taken = {load for group in own for load in group}
+    stores = {store for store, group in behind.items() if frozenset(group) in own}
+    executed = sum(counts[load] for load in taken)
     if not executed:
         return None
-    bits = sum(math.log(len(each)) * sum(counts[load] for load in each) for each in own) / executed
+    bits = (
+        sum(math.log(len(group)) * sum(counts[load] for load in group) for group in own) / executed
+    )
     return ExchangeSteps(frozenset(taken | stores), math.exp(bits), executed / barriers)
 
 
@@ -69,4 +71,4 @@ def _stores(readers: Readers, load: int) -> set[int]:
         return readers.of_result(position) if is_passed_on else set()
 
     behind = reached([load], following, _MOST_FOLLOWED)
-    return {each for each in behind if code[each].opcode == "STS"}
+    return {position for position in behind if code[position].opcode == "STS"}

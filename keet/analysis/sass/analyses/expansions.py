@@ -80,7 +80,8 @@ def expansions(program: SassProgram, locate: Locate) -> list[Expansion]:
     calls |= _functions(program, locate, taken, positions)
     ran = set(program.ran)
     kinds = [
-        Expansion(name, frozenset(positions[name] & ran), calls.get(name, 0)) for name in list(positions)
+        Expansion(name, frozenset(positions[name] & ran), calls.get(name, 0))
+        for name in list(positions)
     ]
     return sorted(
         (expansion for expansion in kinds if expansion.positions),
@@ -201,13 +202,18 @@ class _Onwards:
         onwards = {position for one in scaled for position in self.within(one, 2 * _SLICE)}
         around = {loop.index for loop in flow.loops_around(block)}
         products = (position for position in onwards if _is_upper_product(code[position]))
-        inside = {flow.loop_of.get(flow.block_of[product]) for product in products} - {None, *around}
+        inside = {flow.loop_of.get(flow.block_of[product]) for product in products} - {
+            None,
+            *around,
+        }
         digits = set[int]()
         for loop in (flow.loops[index] for index in inside if index is not None):
             own = flow.positions(loop.blocks)
             if not any(code[position].memory for position in own):
                 digits.update(own)
-        before = {position for position in (reciprocal, *onwards) if flow.block_of[position] == block}
+        before = {
+            position for position in (reciprocal, *onwards) if flow.block_of[position] == block
+        }
         return digits | before | self._scaling(reciprocal) if digits else set()
 
     def _scaling(self, reciprocal: int) -> set[int]:
@@ -317,6 +323,10 @@ def _function(instruction: Instruction, constants: Mapping[str, Collection[str]]
     if instruction.role not in (Role.FLOAT, Role.MOVE, Role.INTEGER):
         return ""
     return next(
-        (name for name, spelled in constants.items() if any(one in instruction.text for one in spelled)),
+        (
+            name
+            for name, spelled in constants.items()
+            if any(one in instruction.text for one in spelled)
+        ),
         "",
     )

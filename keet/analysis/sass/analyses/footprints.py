@@ -199,7 +199,11 @@ class Footprints:
         """By the forms of addresses."""
         asked = pointer, frozenset(kinds)
         if asked not in self._closed_forms:
-            own = [access for access in self.found if access.pointer == pointer and access.kind in kinds]
+            own = [
+                access
+                for access in self.found
+                if access.pointer == pointer and access.kind in kinds
+            ]
             self._closed_forms[asked] = self._by_forms(pointer, own) if own else None
         return self._closed_forms[asked]
 
@@ -282,7 +286,9 @@ class Footprints:
             return []
         wanted = [access for access in self.found if _can_replay(access)]
         every = {access.pointer: self._closed(access.pointer, _KINDS) for access in wanted}
-        unknown = {name for name, footprint in every.items() if footprint and self._may_replay(footprint)}
+        unknown = {
+            name for name, footprint in every.items() if footprint and self._may_replay(footprint)
+        }
         tables = Tables(self.index_extents, self.entries)
         exact, least = self._parameters
         values = dict(least)
@@ -513,7 +519,9 @@ class Footprints:
         depends = self.conditions.of(access.position).depends
         if form.is_shifted or "path" in depends:  # paths are chosen by branches
             choices = (symbol for symbol in access.offset.symbols if symbol.kind == "choice")
-            depends |= self.conditions.branches_depend.union(*(choice.depends for choice in choices))
+            depends |= self.conditions.branches_depend.union(
+                *(choice.depends for choice in choices)
+            )
             depends -= {"path"}
         apart = not depends & (form.lacks | {"unknown", "data"})
         once = ran * width / times if apart else ran * width
@@ -940,7 +948,9 @@ class _Reader:
                 ends[factor] = (abs(step), part.values)
         for factor, (step, count) in ends.items():
             # How far the loop goes is not known, unless it fills the distance to the next block.
-            if any(inner_step > step and inner_step != step * count for inner_step, _ in steps[factor]):
+            if any(
+                inner_step > step and inner_step != step * count for inner_step, _ in steps[factor]
+            ):
                 return None
         rows: dict[Monomial, Row] = {}
         for factor in {*steps, *starts}:
@@ -1016,7 +1026,9 @@ def _without_copies(forms: Sequence[_Form | None], owner: Footprints) -> list[_F
             continue
         access = form.access
         conditions = owner.conditions.of(access.position)
-        tested = sorted(f"{form_of(condition.left)} {condition.relation}" for condition in conditions.known)
+        tested = sorted(
+            f"{form_of(condition.left)} {condition.relation}" for condition in conditions.known
+        )
         trips = sorted(loop.trips or 0.0 for loop in owner.loops_around(access))
         form_key = form_of(access.offset)
         key = (form_key, access.width, access.threads, tuple(tested), tuple(trips))

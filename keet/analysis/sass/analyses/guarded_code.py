@@ -63,7 +63,11 @@ class Guarded(NamedTuple):
 
 def is_effect(program: SassProgram, position: int) -> bool:
     instruction = program.code[position]
-    return instruction.role in _EFFECTS and instruction.opcode not in LOCAL and program.counts[position] > 0
+    return (
+        instruction.role in _EFFECTS
+        and instruction.opcode not in LOCAL
+        and program.counts[position] > 0
+    )
 
 
 def global_effects(program: SassProgram) -> Iterator[int]:
@@ -117,7 +121,9 @@ class _Search:
             above = self.flow.blocks[dominator]
             if dominator >= 0 and (decided := self._decided(block, above)):
                 place = self.places(decided[0])
-                if place is not None and all(self.places(position) == place for position in decided):
+                if place is not None and all(
+                    self.places(position) == place for position in decided
+                ):
                     yield from self._behind(block, above, place, decided)
 
     def _decided(self, block: BasicBlock, above: BasicBlock) -> tuple[int, ...]:
@@ -177,11 +183,17 @@ class _Search:
         basic_block = self.flow.blocks[block]
         instruction = self.program.code[basic_block.end - 1]
         loop = self.flow.loop_of.get(block)
-        inside = self.flow.loops[loop].blocks if loop is not None else frozenset(basic_block.successors)
+        inside = (
+            self.flow.loops[loop].blocks if loop is not None else frozenset(basic_block.successors)
+        )
         if instruction.role is not Role.BRANCH or not inside.issuperset(basic_block.successors):
             return False
         is_end = instruction.opcode in _ENDS
-        return instruction.guard is not None and loop is None if is_end else instruction.opcode in _BRANCHES
+        return (
+            instruction.guard is not None and loop is None
+            if is_end
+            else instruction.opcode in _BRANCHES
+        )
 
     def _is_no_choice(self, above: BasicBlock, block: BasicBlock) -> bool:
         """Whether the way that no thread went ends the kernel, as in a part of `a || b`, or calls a

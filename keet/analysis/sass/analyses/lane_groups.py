@@ -75,7 +75,8 @@ def same_in_warp(
     return frozenset(
         position
         for position in positions
-        if written[position] and all(known.of(one).shared == _WARP for one in written[position].values())
+        if written[position]
+        and all(known.of(one).shared == _WARP for one in written[position].values())
     )
 
 
@@ -150,7 +151,12 @@ class _Groups:
         if instruction.base == "SHF" and instruction.has("R"):
             return _shifted_right(instruction, sources)
         amount = instruction.sources[3] if len(sources) > 3 else None
-        if instruction.base == "LEA" and instruction.has("HI") and amount and amount.kind == "immediate":
+        if (
+            instruction.base == "LEA"
+            and instruction.has("HI")
+            and amount
+            and amount.kind == "immediate"
+        ):
             return _sum([_over(sources[0], _ZERO - amount.value), sources[1]])
         if instruction.base == "LOP3":
             return self._masked(instruction, sources)
@@ -194,7 +200,9 @@ class _Groups:
 
     def _masked(self, instruction: Instruction, sources: list[_Lanes]) -> _Lanes:
         masks = [one.value for one in instruction.sources[:3] if one.kind == "immediate"]
-        is_and = any(one.kind == "immediate" and one.value == 0xC0 for one in instruction.sources[3:4])
+        is_and = any(
+            one.kind == "immediate" and one.value == 0xC0 for one in instruction.sources[3:4]
+        )
         if is_and and len(masks) == 1:
             index = next((one for one in sources[:3] if one.is_index), None)
             if index is not None:
@@ -221,7 +229,9 @@ def _leaving(program: SassProgram, loop: Loop) -> list[int]:
     while block in loop.blocks:
         passed.add(block)
         block = flow.dominators.get(block, -1)
-    is_simple = len(loop.latches) == 1 and passed.issuperset(flow.block_of[position] for position in exits)
+    is_simple = len(loop.latches) == 1 and passed.issuperset(
+        flow.block_of[position] for position in exits
+    )
     return exits if is_simple else [flow.blocks[block].end - 1 for block in branching]
 
 

@@ -368,12 +368,18 @@ def _matters(program: SassProgram, chain: Chain) -> bool:
 
 def _load_depth(program: SassProgram, loop: Loop) -> tuple[int, tuple[int, ...]]:
     graph = _Graph(program, loop)
-    loads = [position for position in _own_positions(program, loop) if program.code[position].opcode in FAR]
+    loads = [
+        position
+        for position in _own_positions(program, loop)
+        if program.code[position].opcode in FAR
+    ]
     best = _longest(program, graph, loads, None)
     deepest = max(loads, key=lambda load: (_loads(best, load), -load), default=None)
     if deepest is None:
         return 0, ()
-    path = [position for position in _path(graph, deepest, best) if program.code[position].opcode in FAR]
+    path = [
+        position for position in _path(graph, deepest, best) if program.code[position].opcode in FAR
+    ]
     return _loads(best, deepest), tuple(path)
 
 

@@ -454,7 +454,10 @@ class Steadiness:
 
     def _result_changes(self, position: int, block: int) -> bool:
         instruction = self.program.code[position]
-        if instruction.role in (Role.ATOMIC, Role.UNKNOWN, Role.COPY) or instruction.opcode in _ELSEWHERE:
+        if (
+            instruction.role in (Role.ATOMIC, Role.UNKNOWN, Role.COPY)
+            or instruction.opcode in _ELSEWHERE
+        ):
             return True
         if instruction.role is Role.SPECIAL and not any(
             operand.name.startswith(_OF_THREAD) for operand in instruction.operands
@@ -498,7 +501,11 @@ class Steadiness:
         flow = self.program.flow
         inner = next((loop.blocks for loop in self.inner if loop.header == block), frozenset())
         top = flow.dominators.get(block, -1)
-        before = [predecessor for predecessor in flow.blocks[block].predecessors if predecessor not in inner]
+        before = [
+            predecessor
+            for predecessor in flow.blocks[block].predecessors
+            if predecessor not in inner
+        ]
         branches = tuple(
             flow.blocks[lead].end - 1
             for lead in self._leading_to(before, end=top, without=block)
@@ -531,7 +538,9 @@ class Steadiness:
         return reached(
             starts,
             lambda block: (
-                predecessor for predecessor in blocks[block].predecessors if block != end and predecessor != without
+                predecessor
+                for predecessor in blocks[block].predecessors
+                if block != end and predecessor != without
             ),
         )
 

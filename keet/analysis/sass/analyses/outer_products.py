@@ -103,7 +103,9 @@ class _Products:
         factors = instruction.sources[:3]
         if instruction.opcode not in _PRODUCTS or len(factors) < len("abc") or is_move(instruction):
             return None
-        if not all(o.is_register and o.name for o in factors[:2]) or instruction.has("WIDE", "HI", "X"):
+        if not all(o.is_register and o.name for o in factors[:2]) or instruction.has(
+            "WIDE", "HI", "X"
+        ):
             return None
         read, written = self.values.read[position], self.values.written[position]
         left, right = (self._copied(read[o.name]) for o in factors[:2])
@@ -155,7 +157,8 @@ class _Products:
             kinds[self._kind(product, related)] += counts[product.position]
         widths = (_PRODUCTS[self.code[product.position].opcode] for product in products)
         amount = sum(
-            counts[product.position] * width for product, width in zip(products, widths, strict=True)
+            counts[product.position] * width
+            for product, width in zip(products, widths, strict=True)
         )
         depth = amount / warps / len(sums)
         return OuterProducts(
@@ -222,7 +225,11 @@ class _Products:
                     is_narrow |= instruction.width == 1
                     if instruction.opcode in SHARED_LOADS:
                         path.add(position)
-                elif instruction.opcode in _CHANGES or is_move(instruction) or _widens_half(instruction):
+                elif (
+                    instruction.opcode in _CHANGES
+                    or is_move(instruction)
+                    or _widens_half(instruction)
+                ):
                     path.add(position)
                     is_narrow |= _takes_byte(instruction)
                     is_half |= _widens_half(instruction)

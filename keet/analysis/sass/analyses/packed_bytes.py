@@ -58,7 +58,9 @@ NONE = PackedBytes(frozenset(), frozenset())
 
 def packed_bytes(program: SassProgram, purposes: Sequence[Purpose]) -> PackedBytes:
     single_bytes = _Bytes(program, purposes)
-    return (single_bytes.result() if single_bytes.taken else NONE)._replace(repacked=_repacked(program))
+    return (single_bytes.result() if single_bytes.taken else NONE)._replace(
+        repacked=_repacked(program)
+    )
 
 
 _PACKED = ("IDP", "VABSDIFF4")
@@ -128,7 +130,11 @@ class _Bytes:
     def _byte(self, position: int) -> tuple[int, int, int | None] | None:
         """The word, which of its bytes, and the position of the shift before the mask."""
         instruction = self.code[position]
-        if instruction.opcode == "LOP3" and _MASK in instruction.immediates and ", 0xc0," in instruction.text:
+        if (
+            instruction.opcode == "LOP3"
+            and _MASK in instruction.immediates
+            and ", 0xc0," in instruction.text
+        ):
             value = self._source(position)
             shift = None if value is None else self._shifted(value)
             if shift is not None:
@@ -148,7 +154,12 @@ class _Bytes:
             return None
         instruction = self.code[made.position]
         shift = next(iter(instruction.immediates), 0)
-        if instruction.opcode != "SHF" or not instruction.has("R") or not instruction.has("HI") or shift % _BYTE:
+        if (
+            instruction.opcode != "SHF"
+            or not instruction.has("R")
+            or not instruction.has("HI")
+            or shift % _BYTE
+        ):
             return None
         word = self._source(made.position)
         return None if word is None or not shift else (word, shift, made.position)
@@ -272,5 +283,11 @@ class _Bytes:
 def _top_byte(instruction: Instruction) -> bool:
     """A shift that leaves the highest byte, or `LEA.HI R1, R2, R3, RZ, 0x8`, which adds it."""
     if instruction.opcode == "SHF":
-        return instruction.has("R") and instruction.has("HI") and instruction.immediates == [8 * (BYTES - 1)]
-    return instruction.opcode == "LEA" and instruction.has("HI") and instruction.immediates == [_BYTE]
+        return (
+            instruction.has("R")
+            and instruction.has("HI")
+            and instruction.immediates == [8 * (BYTES - 1)]
+        )
+    return (
+        instruction.opcode == "LEA" and instruction.has("HI") and instruction.immediates == [_BYTE]
+    )

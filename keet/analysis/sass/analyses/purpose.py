@@ -55,7 +55,9 @@ instructions that write predicates only are classified before."""
 def purposes(program: SassProgram) -> list[Purpose]:
     """Purposes by position. Code that never ran is classified by its opcode only."""
     uses = _Uses(program)
-    return [_purpose(instruction, position, uses) for position, instruction in enumerate(program.code)]
+    return [
+        _purpose(instruction, position, uses) for position, instruction in enumerate(program.code)
+    ]
 
 
 def mix(program: SassProgram, purposes: Sequence[Purpose]) -> list[tuple[Purpose, int]]:
@@ -74,7 +76,9 @@ def _purpose(instruction: Instruction, position: int, uses: _Uses) -> Purpose:
         return Purpose.CONTROL
     if _is_conversion(instruction) or uses.unpacks(position):
         return Purpose.CONVERSION
-    if instruction.role is Role.CONSTANT and any(o.kind == "constant" and o.name for o in instruction.operands):
+    if instruction.role is Role.CONSTANT and any(
+        o.kind == "constant" and o.name for o in instruction.operands
+    ):
         return Purpose.ADDRESS if uses.of(position) is Purpose.ADDRESS else Purpose.MEMORY
     if instruction.role in _BY_USE:
         use = uses.of(position)
@@ -94,7 +98,9 @@ def _only_makes_predicates(instruction: Instruction) -> bool:
 
 def _is_conversion(instruction: Instruction) -> bool:
     """`HADD2.F32 R, -RZ, R.H0_H0` turns a half into a float."""
-    return instruction.opcode == "HADD2" and instruction.has("F32") and is_zero(instruction.sources[0])
+    return (
+        instruction.opcode == "HADD2" and instruction.has("F32") and is_zero(instruction.sources[0])
+    )
 
 
 class _Uses:
@@ -216,7 +222,9 @@ def address_registers(instruction: Instruction) -> list[str]:
     registers: list[str] = []
     for operand in instruction.operands:
         if operand.kind == "memory":
-            words = 2 if operand.wide or (instruction.opcode in GLOBAL and instruction.has("E")) else 1
+            words = (
+                2 if operand.wide or (instruction.opcode in GLOBAL and instruction.has("E")) else 1
+            )
             registers += span(operand.name, words) + span(operand.uniform, words)
         if operand.descriptor:
             registers += span(operand.descriptor, 2)
@@ -238,7 +246,9 @@ def _passes_on(instruction: Instruction, purpose: Purpose) -> Iterable[str]:
     It ends at loads, at floating-point arithmetic and at predicates that only select. Compilers
     divide integers with a reciprocal, so the slice of an address continues through conversions.
     """
-    if purpose is Purpose.ADDRESS and (instruction.role is Role.CONVERSION or instruction.opcode == "MUFU"):
+    if purpose is Purpose.ADDRESS and (
+        instruction.role is Role.CONVERSION or instruction.opcode == "MUFU"
+    ):
         return instruction.reads
     if instruction.role not in (Role.INTEGER, Role.MOVE, Role.SHUFFLE, Role.PREDICATE):
         return ()

@@ -171,7 +171,9 @@ def _products(
         instruction = program.code[position]
         if instruction.opcode != "FMUL" or len(set(instruction.reads)) != 2:
             continue
-        calls = [_exponential(readers, read[position][name], position) for name in instruction.reads]
+        calls = [
+            _exponential(readers, read[position][name], position) for name in instruction.reads
+        ]
         if None not in calls and not {*calls} & {*taken, *other}:
             yield position, _call(program, users, calls[1] or 0)
 
@@ -187,7 +189,10 @@ def _exponential(readers: Readers, value: int, product: int) -> int | None:
     if len(calls) != 1 or counts[calls[0]] < counts[product] or {*made} - squares - {*calls}:
         return None
     used = {
-        user for position in made for result in written[position].values() for user in readers.of(result)
+        user
+        for position in made
+        for result in written[position].values()
+        for user in readers.of(result)
     }
     return calls[0] if used - squares <= {product} else None
 
@@ -237,7 +242,11 @@ def only_for(program: SassProgram, users: list[list[int]], own: Collection[int])
     while waiting:
         for value in values.read[waiting.pop()].values():
             made = values.all[value]
-            if made.kind is not Kind.DEFINITION or made.position in positions or made.block != block:
+            if (
+                made.kind is not Kind.DEFINITION
+                or made.position in positions
+                or made.block != block
+            ):
                 continue
             instruction = program.code[made.position]
             results = values.written[made.position].values()
@@ -308,14 +317,22 @@ def _division(readers: Readers, check: int, divisor: int) -> set[int]:
     starts = [
         reader
         for reader in readers.of(divisor)
-        if block.start <= reader < block.end and code[reader].opcode == "MUFU" and code[reader].has("RCP")
+        if block.start <= reader < block.end
+        and code[reader].opcode == "MUFU"
+        and code[reader].has("RCP")
     ]
     if not starts:
         return set()
     positions = _corrected(readers, starts[0])
-    positions |= {position for position in range(block.start, block.end) if code[position].opcode in _DIVISION_FLOW}
+    positions |= {
+        position
+        for position in range(block.start, block.end)
+        if code[position].opcode in _DIVISION_FLOW
+    }
     joined = program.positions.get(code[block.end - 1].target or 0)
-    return positions | ({joined} if joined is not None and code[joined].opcode == "BSYNC" else set())
+    return positions | (
+        {joined} if joined is not None and code[joined].opcode == "BSYNC" else set()
+    )
 
 
 def _corrected(readers: Readers, function: int) -> set[int]:
@@ -340,7 +357,11 @@ def _exact_root(program: SassProgram, value: int) -> set[int]:
         position = waiting.pop()
         if code[position].opcode == "MUFU" and code[position].has("RSQ"):
             is_root = True
-        elif code[position].opcode in _CORRECTIONS and block_of[position] in blocks and position not in positions:
+        elif (
+            code[position].opcode in _CORRECTIONS
+            and block_of[position] in blocks
+            and position not in positions
+        ):
             positions.add(position)
             inputs = (values.all[one] for one in values.read[position].values())
             waiting += [one.position for one in inputs if one.kind is Kind.DEFINITION]
@@ -419,7 +440,11 @@ def _condition(program: SassProgram, position: int) -> list[int]:
 
 def _squares(instruction: Instruction) -> bool:
     """`@!P0 FMUL R4, R4, R4`: undoes the scaling of the argument."""
-    return instruction.opcode == "FMUL" and instruction.guard is not None and len(set(instruction.reads)) == 1
+    return (
+        instruction.opcode == "FMUL"
+        and instruction.guard is not None
+        and len(set(instruction.reads)) == 1
+    )
 
 
 # --- loops
@@ -471,7 +496,9 @@ class _Steps:
             return max(known, default=0)
         factors = [one.name for one in instruction.sources if one.is_register and one.name in reads]
         changing = [name for name in factors if degrees[instruction.reads.index(name)] == 1]
-        is_product = instruction.opcode in _PRODUCTS_OF and None not in degrees and len(changing) == 1
+        is_product = (
+            instruction.opcode in _PRODUCTS_OF and None not in degrees and len(changing) == 1
+        )
         return 1 if is_product else None
 
     def counts(self, value: int) -> bool:
@@ -491,4 +518,6 @@ class _Steps:
         if made.kind is not Kind.DEFINITION or program.code[made.position].opcode not in _SUMS:
             return False
         reads = set(program.values.read[made.position].values())
-        return counter in reads and all(self.degree(summand, 2) == 0 for summand in reads - {counter})
+        return counter in reads and all(
+            self.degree(summand, 2) == 0 for summand in reads - {counter}
+        )

@@ -209,7 +209,10 @@ class _Replay:
             if value.kind is not Kind.DEFINITION:
                 is_call = value.kind is Kind.CALL
                 return () if is_call else self.program.values.behind(value, with_guard=True)
-            place, instruction = self._joined_signs(value.position), self.program.code[value.position]
+            place, instruction = (
+                self._joined_signs(value.position),
+                self.program.code[value.position],
+            )
             is_followed = instruction.role in _FOLLOWED or instruction.opcode in _RECIPROCAL
             own = read[value.position].values() if is_followed else ()
             if place < 0:
@@ -369,7 +372,9 @@ class _Replay:
         block = self.flow.blocks[source]
         last = block.end - 1
         instruction = self.program.code[last]
-        if instruction.role is not Role.BRANCH or (instruction.guard is None and len(block.successors) == 1):
+        if instruction.role is not Role.BRANCH or (
+            instruction.guard is None and len(block.successors) == 1
+        ):
             return ALWAYS
         if instruction.opcode not in ("BRA", "EXIT") or instruction.has("DIV", "CONV"):
             return None
@@ -587,7 +592,11 @@ class _Replay:
         """`(a | b) < 0`, so the compiler joins tests of two borders: the position of the `or`; -1
         if it is something else."""
         instruction = self.program.code[position]
-        if instruction.opcode != "ISETP" or not instruction.has("LT", "GE") or instruction.has("U32", "EX"):
+        if (
+            instruction.opcode != "ISETP"
+            or not instruction.has("LT", "GE")
+            or instruction.has("U32", "EX")
+        ):
             return -1
         one, other = instruction.sources[:2]
         index = self.program.values.read[position].get(one.name) if one.name else None

@@ -34,7 +34,9 @@ def compared_parameters(evaluation: Evaluation) -> frozenset[Symbol]:
     parameters: set[Symbol] = set()
     for position in evaluation.program.ran:
         instruction = evaluation.program.code[position]
-        orders = instruction.opcode in ("ISETP", "UISETP") and instruction.has("LT", "LE", "GT", "GE")
+        orders = instruction.opcode in ("ISETP", "UISETP") and instruction.has(
+            "LT", "LE", "GT", "GE"
+        )
         if not orders and instruction.opcode not in _CLAMPS:
             continue
         polynomials = [evaluation.operand(operand, position) for operand in instruction.sources]
@@ -124,7 +126,9 @@ def is_after(program: SassProgram, one: Access, other: Access) -> bool:
     return last in reached(
         [first],
         lambda block: (
-            successor for successor in blocks[block].successors if rank[block] < rank[successor] <= rank[last]
+            successor
+            for successor in blocks[block].successors
+            if rank[block] < rank[successor] <= rank[last]
         ),
     )
 
@@ -248,7 +252,11 @@ _KINDS: Mapping[Role, Literal["load", "store", "atomic", "copy"]] = {
 
 
 def _access(
-    instruction: Instruction, position: int, polynomial: Polynomial, known: frozenset[str], ran: int | None
+    instruction: Instruction,
+    position: int,
+    polynomial: Polynomial,
+    known: frozenset[str],
+    ran: int | None,
 ) -> Access:
     pointer, offset = _split_pointer(polynomial, known)
     shape = shape_of(offset, instruction.width) if pointer not in (LOADED, SEVERAL) else None

@@ -42,15 +42,15 @@ class RowRanges:
         """`loads`: all that ran. `rows_of`: how often each element is loaded by one of them."""
         self.program = program
         self.conditions = conditions
-        self.loads = {each.position: each for each in loads if each.kind == "load"}
+        self.loads = {load.position: load for load in loads if load.kind == "load"}
         self.locate = locate
         self.rows_of = rows_of
 
     def bytes_of(self, own: Sequence[Access]) -> float | None:
         """Distinct bytes of an array's accesses, if no two rows overlap; None if it is not read in
         rows, or perhaps in several passes."""
-        starts = {self._start(each) for each in own}
-        places = {self.locate(each.position) for each in own}
+        starts = {self._start(access) for access in own}
+        places = {self.locate(access.position) for access in own}
         if len(starts) != 1 or len(places) != 1 or None in starts | places:
             return None
         start = starts.pop()
@@ -59,25 +59,27 @@ class RowRanges:
         rows = self.rows_of(load) if load is not None else None
         if load is None or rows is None or not rows.is_once:
             return None
-        if not all(self._is_in_row(each, start, load) for each in own):
+        if not all(self._is_in_row(access, start, load) for access in own):
             return None
-        shares = {self._share(each, start, rows.times) for each in own}
+        shares = {self._share(access, start, rows.times) for access in own}
         share = shares.pop()
         if shares or share is None:
             return None
-        return sum(each.requested_bytes or 0 for each in own) / share
+        return sum(access.requested_bytes or 0 for access in own) / share
 
     def _start(self, access: Access) -> Symbol | None:
         """The loaded number that an address begins with."""
-        found = [p for p in access.offset.terms if any("data" in symbol.depends for symbol in p)]
-        if len(found) != 1 or len(found[0]) != 1 or "@" not in found[0][0].name:
+        loaded = [p for p in access.offset.terms if any("data" in symbol.depends for symbol in p)]
+        if len(loaded) != 1 or len(loaded[0]) != 1 or "@" not in loaded[0][0].name:
             return None
-        return found[0][0] if access.offset.terms[found[0]] >= access.width else None
+        return loaded[0][0] if access.offset.terms[loaded[0]] >= access.width else None
 
     def _is_in_row(self, access: Access, start: Symbol, load: Access) -> bool:
         """Whether it runs only between a row's first and last index, once for each."""
         flow = self.program.flow
-        around = [flow.loops_around(flow.block_of[each.position]) for each in (access, load)]
+        around = [
+            flow.loops_around(flow.block_of[accessed.position]) for accessed in (access, load)
+        ]
         inner = [loop.index for loop in around[0]]
         outer = [loop.index for loop in around[1]]
         if inner != outer and inner[1:] != outer:

@@ -143,7 +143,9 @@ class _Code:
     @cached_property
     def called(self) -> frozenset[int]:
         """Blocks of called routines."""
-        return frozenset(block for blocks in self.program.flow.routines.values() for block in blocks)
+        return frozenset(
+            block for blocks in self.program.flow.routines.values() for block in blocks
+        )
 
 
 class _Region:
@@ -361,7 +363,11 @@ class _Region:
         """Those on loaded data, in order."""
         code = self.program.code
         branches = (position for position in self.path if code[position].role is Role.BRANCH)
-        conditional = (position for position in branches if code[position].guard is not None or code[position].reads)
+        conditional = (
+            position
+            for position in branches
+            if code[position].guard is not None or code[position].reads
+        )
         return [position for position in conditional if self._behind(self._read(position))]
 
     # --- what stands between
@@ -379,7 +385,10 @@ class _Region:
                 return "volatile", position, True
         if (store := self._clash(load, between)) is not None:
             return store
-        if any(code[position].opcode in _CALLS or self._continues(position, load) for position in between):
+        if any(
+            code[position].opcode in _CALLS or self._continues(position, load)
+            for position in between
+        ):
             return "unknown", None, False
         if any(block_of[position] != block_of[load] for position in between):
             return "branch", self._branch_before(load), True
@@ -388,7 +397,11 @@ class _Region:
     def _clash(self, load: int, between: Sequence[int]) -> tuple[Reason, int, bool] | None:
         """The store or atomic that a load can't be moved across."""
         code = self.program.code
-        written = [position for position in between if code[position].opcode in GLOBAL_STORES | GLOBAL_ATOMICS]
+        written = [
+            position
+            for position in between
+            if code[position].opcode in GLOBAL_STORES | GLOBAL_ATOMICS
+        ]
         if code[load].has("CONSTANT"):  # what it reads is not written in the kernel
             return None
         clashes = {store: self._may_clash(load, store) for store in written}

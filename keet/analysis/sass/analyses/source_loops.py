@@ -218,7 +218,11 @@ class _Unrolled:
             code[position].opcode
             for position in self._own(loop)
             if self.program.counts[position] == trips
-            and (code[position].role in _EFFECTS or code[position].opcode == "BAR" or position in moving)
+            and (
+                code[position].role in _EFFECTS
+                or code[position].opcode == "BAR"
+                or position in moving
+            )
         )
         inner = [nested for nested in self.program.flow.loops if nested.parent == loop.index]
         places = Counter(self.place(nested) for nested in inner)
@@ -236,7 +240,9 @@ class _Unrolled:
 
     def _groups(self, loop: Loop) -> Counter[_Group]:
         code = self.program.code
-        return Counter(self._group(position) for position in self._own(loop) if code[position].role in _WORK)
+        return Counter(
+            self._group(position) for position in self._own(loop) if code[position].role in _WORK
+        )
 
     def _step(self, loop: Loop) -> tuple[int | None, bool]:
         """What a trip adds to the counter that the exit condition compares, and whether the counter

@@ -58,9 +58,13 @@ class _Halves:
             removable |= self._parts_of_product(position)
         for position in self.program.ran:
             removable |= self._correction_of_sign(position, removable)
-        carries = {position for position in self.program.ran if self._is_carry_for(position, removable)}
+        carries = {
+            position for position in self.program.ran if self._is_carry_for(position, removable)
+        }
         return frozenset(
-            position for position in removable | carries if self.purposes[position] is not Purpose.ADDRESS
+            position
+            for position in removable | carries
+            if self.purposes[position] is not Purpose.ADDRESS
         )
 
     # --- upper halves
@@ -148,7 +152,11 @@ class _Halves:
     def _is_upper_shift(self, user: int, value: int) -> bool:
         """The upper half of a right shift: the same value is shifted as a pair, too."""
         instruction = self.code[user]
-        if instruction.base != "SHF" or not instruction.has("S32", "U32") or not instruction.has("HI"):
+        if (
+            instruction.base != "SHF"
+            or not instruction.has("S32", "U32")
+            or not instruction.has("HI")
+        ):
             return False
         shifts = instruction.immediates
         return any(
@@ -202,7 +210,11 @@ class _Halves:
 
     def _is_xor_within(self, position: int, names: set[str]) -> bool:
         instruction = self.code[position]
-        return _is_xor_of_two(instruction) and set(instruction.reads) == names and set(instruction.writes) <= names
+        return (
+            _is_xor_of_two(instruction)
+            and set(instruction.reads) == names
+            and set(instruction.writes) <= names
+        )
 
     # --- what goes
 
@@ -246,7 +258,9 @@ class _Halves:
         if _is_wide(instruction):
             return any(o.kind == "immediate" for o in instruction.sources[:2])
         written = self.values.written[position]
-        return is_move(instruction) or instruction.has("X") or _makes_carry_only(instruction, written)
+        return (
+            is_move(instruction) or instruction.has("X") or _makes_carry_only(instruction, written)
+        )
 
     def _correction_of_sign(self, position: int, gone: set[int]) -> set[int]:
         """The lower half of a division's correction: the product is one of unsigned numbers, so a
@@ -281,7 +295,11 @@ class _Halves:
 
 
 def _is_xor_of_two(instruction: Instruction) -> bool:
-    return instruction.opcode == "LOP3" and ", 0x3c," in instruction.text and len(instruction.reads) == 2
+    return (
+        instruction.opcode == "LOP3"
+        and ", 0x3c," in instruction.text
+        and len(instruction.reads) == 2
+    )
 
 
 def _is_wide(instruction: Instruction) -> bool:

@@ -193,7 +193,9 @@ def _connect(code: Sequence[Instruction], blocks: list[BasicBlock], block_of: li
         elif last.opcode in _ENDS:
             block.returns = last.opcode == "RET"
             successors = [following] if last.guard else []
-        block.successors = list(dict.fromkeys(successor for successor in successors if successor is not None))
+        block.successors = list(
+            dict.fromkeys(successor for successor in successors if successor is not None)
+        )
     for block in blocks:
         for successor in block.successors:
             blocks[successor].predecessors.append(block.index)
@@ -365,7 +367,9 @@ def _edge_count(
     For a block with two successors, the count of the other successor is subtracted, if no other
     block leads there. Otherwise the result is an upper bound.
     """
-    other = next((successor for successor in flow.blocks[before].successors if successor != header), None)
+    other = next(
+        (successor for successor in flow.blocks[before].successors if successor != header), None
+    )
     if other is not None and flow.blocks[other].predecessors == [before]:
         return max(0, runs - count(other))
     return runs
@@ -393,7 +397,9 @@ class _Search:
         self.before = [[0] if node in roots else [] for node in self.node]
         for number, node in enumerate(self.node[1:], start=1):
             self.before[number] += [
-                self.number[predecessor] for predecessor in predecessors[node] if predecessor in self.number
+                self.number[predecessor]
+                for predecessor in predecessors[node]
+                if predecessor in self.number
             ]
         self.semi = list(range(len(self.node)))
         self.best = list(range(len(self.node)))

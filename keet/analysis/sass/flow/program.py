@@ -229,7 +229,11 @@ class _NotTaken:
             successors = self.flow.blocks[block].successors
             last = self.flow.blocks[block].end - 1
             instruction = self.program.code[last]
-            if len({*successors}) != 2 or instruction.opcode != "BRA" or instruction.has("DIV", "CONV"):
+            if (
+                len({*successors}) != 2
+                or instruction.opcode != "BRA"
+                or instruction.has("DIV", "CONV")
+            ):
                 continue
             only = [s for s in successors if self.flow.blocks[s].predecessors == [block]]
             if len(only) == 1 and only[0] not in self.flow.callers:
@@ -320,7 +324,9 @@ class Readers:
             *reached(
                 values,
                 lambda one: (
-                    merge for merge in self.merged[one] if joins or every[merge].kind is Kind.GUARDED
+                    merge
+                    for merge in self.merged[one]
+                    if joins or every[merge].kind is Kind.GUARDED
                 ),
             )
         }

@@ -102,7 +102,11 @@ class _Summary(NamedTuple):
 
 def _summaries(code: Sequence[Instruction], flow: Flow) -> dict[int, _Summary]:
     written = [
-        frozenset(register for instruction in code[block.start : block.end] for register in instruction.writes)
+        frozenset(
+            register
+            for instruction in code[block.start : block.end]
+            for register in instruction.writes
+        )
         for block in flow.blocks
     ]
     known: dict[int, _Summary] = {}

@@ -40,8 +40,8 @@ class Instruction(NamedTuple):
     @property
     def memory(self) -> Operand | None:
         """The memory operand; of an asynchronous copy, the one in global memory (the last)."""
-        found = [each for each in self.operands if each.kind == "memory"]
-        return found[-1] if found else None
+        operands = [operand for operand in self.operands if operand.kind == "memory"]
+        return operands[-1] if operands else None
 
     @property
     def sources(self) -> tuple[Operand, ...]:
@@ -56,15 +56,15 @@ class Instruction(NamedTuple):
     @property
     def immediates(self) -> list[int]:
         """The numbers among its sources."""
-        return [each.value for each in self.sources if each.kind == "immediate"]
+        return [operand.value for operand in self.sources if operand.kind == "immediate"]
 
     @property
     def numbers(self) -> tuple[Operand, ...]:
         """The sources that are no predicates."""
-        return tuple(each for each in self.sources if each.kind != "predicate")
+        return tuple(operand for operand in self.sources if operand.kind != "predicate")
 
     def has(self, *modifiers: str) -> bool:
-        return any(each in self.modifiers for each in modifiers)
+        return any(modifier in self.modifiers for modifier in modifiers)
 
     @property
     def is_barrier(self) -> bool:
@@ -93,10 +93,10 @@ def parse(address: int, text: str) -> Instruction:
 def _parsed(text: str) -> Instruction:
     rest = text.rstrip(" ;")
     guard = None
-    found = _GUARD.match(rest)
-    if found:
-        rest = rest[found.end() :]
-        guard = (found[2], bool(found[1])) if found[2] not in ("PT", "UPT") else None
+    match = _GUARD.match(rest)
+    if match:
+        rest = rest[match.end() :]
+        guard = (match[2], bool(match[1])) if match[2] not in ("PT", "UPT") else None
     head, _, tail = rest.partition(" ")
     opcode, *modifiers = head.split(".")
     mods = tuple(modifiers)
@@ -116,23 +116,23 @@ def _target(opcode: str, tail: str) -> int | None:
     return int(last[0], 16) if last and re.fullmatch(r"0x[0-9a-fA-F]{1,16}", last[0]) else None
 
 
-def is_move(each: Instruction) -> bool:
+def is_move(instruction: Instruction) -> bool:
     """MOV, or arithmetic with zeros that copies one operand unchanged."""
-    if each.role is Role.MOVE:
+    if instruction.role is Role.MOVE:
         return True
-    if each.opcode == "CS2R":
-        return any(operand.name == "SRZ" for operand in each.sources)
-    zeros = [is_zero(operand) for operand in each.sources[:2]]
-    if each.opcode in ("IMAD", "UIMAD"):
-        return zeros == [True, True] and not each.has("X", "WIDE", "HI")
-    if each.opcode in ("HFMA2", "HFMA2_32I"):
+    if instruction.opcode == "CS2R":
+        return any(operand.name == "SRZ" for operand in instruction.sources)
+    zeros = [is_zero(operand) for operand in instruction.sources[:2]]
+    if instruction.opcode in ("IMAD", "UIMAD"):
+        return zeros == [True, True] and not instruction.has("X", "WIDE", "HI")
+    if instruction.opcode in ("HFMA2", "HFMA2_32I"):
         return zeros == [True, True]
-    if each.opcode in ("IADD3", "UIADD3"):
-        others = [operand for operand in each.sources[:3] if not is_zero(operand)]
+    if instruction.opcode in ("IADD3", "UIADD3"):
+        others = [operand for operand in instruction.sources[:3] if not is_zero(operand)]
         return (
             len(others) <= 1
             and not any(o.negated or o.inverted for o in others)
-            and (not each.has("X"))
+            and (not instruction.has("X"))
         )
     return False
 

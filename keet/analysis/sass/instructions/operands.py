@@ -133,7 +133,9 @@ def access_bytes(opcode: str, modifiers: tuple[str, ...]) -> int:
     if "U16" in modifiers or "S16" in modifiers:
         return 2
     if opcode in ("LDSM", "STSM"):
-        return 4 * max([int(modifier) for modifier in modifiers if modifier in ("1", "2", "4")] or [1])
+        return 4 * max(
+            [int(modifier) for modifier in modifiers if modifier in ("1", "2", "4")] or [1]
+        )
     return 4
 
 
@@ -227,7 +229,9 @@ def _read(opcode: str, modifiers: tuple[str, ...], position: int, operand: Opera
         operand.kind == "memory" and opcode in GLOBAL and opcode != "LDGSTS" and "E" in modifiers
     )
     registers = span(operand.name, 2 if wide else 1) if operand.kind != "other" else []
-    registers += span(operand.uniform, _BULK_WORDS if opcode[:3] in ("UTM", "UBL") else 2 - (not wide))
+    registers += span(
+        operand.uniform, _BULK_WORDS if opcode[:3] in ("UTM", "UBL") else 2 - (not wide)
+    )
     return registers + span(operand.descriptor, 4 if opcode.endswith("GMMA") else 2)
 
 
@@ -283,7 +287,9 @@ def written_words(opcode: str, modifiers: tuple[str, ...]) -> int:  # noqa: PLR0
 def _tensor_memory_words(modifiers: tuple[str, ...]) -> int:
     """Registers of a load from tensor memory: `x32` repeats, each of which is wider than a
     register in the shapes of 128 and 256 bits (PTX ISA, `tcgen05.ld`)."""
-    repeats = next((int(modifier[1:]) for modifier in modifiers if re.fullmatch(r"x\d{1,3}", modifier)), 1)
+    repeats = next(
+        (int(modifier[1:]) for modifier in modifiers if re.fullmatch(r"x\d{1,3}", modifier)), 1
+    )
     wide = 4 if any("256bit" in modifier for modifier in modifiers) else 1
     return repeats * (2 if any("128bit" in modifier for modifier in modifiers) else wide)
 
@@ -300,7 +306,9 @@ def _format_bits(opcode: str, modifiers: tuple[str, ...], *, is_written: bool) -
     F2I and I2F name a format only if it is not the default of 32 bits. FRND.F64 names one for both
     sides.
     """
-    formats = [modifier for modifier in modifiers if re.fullmatch(r"[FSU](8|16|32|64)|BF16", modifier)]
+    formats = [
+        modifier for modifier in modifiers if re.fullmatch(r"[FSU](8|16|32|64)|BF16", modifier)
+    ]
     own = formats[:1] if is_written else formats[-1:]
     if opcode in ("F2I", "I2F"):
         letters = "SU" if (opcode == "F2I") == is_written else "F"
@@ -372,7 +380,9 @@ def _tile_words(opcode: str, modifiers: tuple[str, ...], shape: str, operand: st
 
 def _group_words(modifiers: tuple[str, ...], operand: str) -> int:
     """Warp-group MMA of 64 x N: N/2 words of 32-bit accumulators per thread."""
-    shape = next((modifier for modifier in modifiers if re.fullmatch(r"\d+x\d+x\d+", modifier)), "64x256x16")
+    shape = next(
+        (modifier for modifier in modifiers if re.fullmatch(r"\d+x\d+x\d+", modifier)), "64x256x16"
+    )
     columns = int(shape.split("x")[1])
     if operand == "A":
         return 4

@@ -282,7 +282,9 @@ class Evaluation:
             return self.symbols.unknown("either", tuple(unique[:4]), extra=index, depends={"path"})
         merged = unique[0]
         for other in unique[1:]:
-            came = tuple(at for at, polynomial in enumerate(polynomials) if polynomial.key == other.key)
+            came = tuple(
+                at for at, polynomial in enumerate(polynomials) if polynomial.key == other.key
+            )
             merged = self.symbols.either(other, merged, ("path", value.block, came), {"path"})
         return merged
 
@@ -314,7 +316,9 @@ class Evaluation:
             result = self._special(instruction)
         elif instruction.role is Role.CONSTANT:
             result = self._loaded_constant(instruction, position, register)
-        elif "P" not in register and register == next(r for r in instruction.writes if "P" not in r):
+        elif "P" not in register and register == next(
+            r for r in instruction.writes if "P" not in r
+        ):
             result = result_of(self, instruction, position) if not instruction.has("X") else None
         if result is None:
             reads = self.program.values.read[position].values()
@@ -363,9 +367,15 @@ class Evaluation:
             )
         return None
 
-    def _loaded_constant(self, instruction: Instruction, position: int, register: str) -> Polynomial:
+    def _loaded_constant(
+        self, instruction: Instruction, position: int, register: str
+    ) -> Polynomial:
         operand = instruction.sources[0] if instruction.sources else None
-        if operand is None or operand.kind != "constant" or instruction.has("U8", "S8", "U16", "S16"):
+        if (
+            operand is None
+            or operand.kind != "constant"
+            or instruction.has("U8", "S8", "U16", "S16")
+        ):
             return self._opaque(position, register, {"unknown"})
         words = [r for r in instruction.writes if "P" not in r]
         return self._constant(operand, position, 4 * words.index(register))
@@ -437,7 +447,9 @@ class Evaluation:
         if symbol.kind == "loop":
             return self._counter(symbol, block)
         rebuild = REBUILD.get(symbol.kind)
-        polynomials = [argument for argument in symbol.arguments if isinstance(argument, Polynomial)]
+        polynomials = [
+            argument for argument in symbol.arguments if isinstance(argument, Polynomial)
+        ]
         if rebuild is None or not polynomials:
             return of_symbol(self._with_resolved_names(symbol))
         renewed = tuple(self.resolved(polynomial, block, depth + 1) for polynomial in polynomials)

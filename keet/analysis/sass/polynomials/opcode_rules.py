@@ -37,16 +37,16 @@ Rule = Callable[..., Polynomial | None]
 """Of a step and the values of its first sources."""
 
 
-def result_of(of: EvaluationContext, each: Instruction, position: int) -> Polynomial | None:
+def result_of(of: EvaluationContext, instruction: Instruction, position: int) -> Polynomial | None:
     """What an instruction computes. None: there is no rule, or an operand is no integer."""
-    count, rule = RULES.get(each.base, (0, None))
+    count, rule = RULES.get(instruction.base, (0, None))
     if rule is None:
         return None
-    sources = each.numbers if count is None else each.sources[:count]
+    sources = instruction.numbers if count is None else instruction.sources[:count]
     values = [of.operand(operand, position) for operand in sources]
     if None in values or len(values) < (count or 0):
         return None
-    return rule(Step(of, each, position), *values)
+    return rule(Step(of, instruction, position), *values)
 
 
 def _sum(_: Step, *values: Polynomial) -> Polynomial:
@@ -120,14 +120,16 @@ def _shifted_sum(step: Step, *values: Polynomial) -> Polynomial | None:
 
 def _shift(step: Step, low: Polynomial, by: Polynomial, high: Polynomial) -> Polynomial | None:
     """SHF: a funnel shift of two words; in compiled code, one of them is zero or a sign."""
-    each, amount = step.each, by.value
+    instruction, amount = step.each, by.value
     if amount is None:
         return _shift_by_variable(step, low, by)
-    if each.has("L"):
-        return scale(low, 1 << (amount & 31)) if not each.has("HI") else None
-    if amount > 31 or each.has("U64", "S64"):
+    if instruction.has("L"):
+        return scale(low, 1 << (amount & 31)) if not instruction.has("HI") else None
+    if amount > 31 or instruction.has("U64", "S64"):
         return None  # the high word would have to be known
-    return _shift_right(step, high, amount & 31) if each.has("HI") and not low.terms else None
+    return (
+        _shift_right(step, high, amount & 31) if instruction.has("HI") and not low.terms else None
+    )
 
 
 def _shift_right(step: Step, source: Polynomial, amount: int) -> Polynomial:
@@ -164,12 +166,12 @@ def is_divisor(divisor: int, magic: int, shift: int) -> bool:
 def _extreme(step: Step, *values: Polynomial) -> Polynomial | None:
     """VIMNMX, IMNMX: the minimum if the predicate is true, else the maximum; VIADDMNMX: of a sum
     and a number. As of signed integers: unsigned operands must be positive."""
-    each = step.each
-    which = next((operand for operand in each.sources if operand.kind == "predicate"), None)
-    is_packed = any("x2" in modifier or modifier == "RELU" for modifier in each.modifiers)
+    instruction = step.each
+    which = next((operand for operand in instruction.sources if operand.kind == "predicate"), None)
+    is_packed = any("x2" in modifier or modifier == "RELU" for modifier in instruction.modifiers)
     if which is None or which.name or is_packed:
         return None
-    if each.has("U32") and not all(range_of(value).is_positive for value in values):
+    if instruction.has("U32") and not all(range_of(value).is_positive for value in values):
         return None
     *summed, last = values
     return step.of.symbols.extreme(reduce(add, summed), last, is_min=not which.negated)

@@ -127,7 +127,7 @@ class Symbols:
             key=(rest.key, argument),
             range=Range(low, high),
             depends=rest.depends,
-            is_loose=any(each.is_loose for each in rest.symbols),
+            is_loose=any(symbol.is_loose for symbol in rest.symbols),
             arguments=(rest, argument),
         )
         return add(whole, of_symbol(symbol))
@@ -152,7 +152,7 @@ class Symbols:
             key=(rest.key, divisor),
             range=Range(0, high),
             depends=rest.depends,
-            is_loose=not is_power or any(each.is_loose for each in rest.symbols),
+            is_loose=not is_power or any(symbol.is_loose for symbol in rest.symbols),
             arguments=(rest, divisor),
         )
         return of_symbol(symbol)
@@ -202,7 +202,7 @@ class Symbols:
         bounds = _extreme_range(a, b, is_min=is_min)
         # Clamped by an unknown number, a polynomial never takes more values than without.
         sides = ((a, second), (b, first))
-        clamped = [each for each, by in sides if not by.depends and by.value is None]
+        clamped = [side for side, by in sides if not by.depends and by.value is None]
         reach = clamped[0] if clamped else ANY
         is_scattered = reach.size is None
         if is_scattered:
