@@ -139,7 +139,7 @@ _BUSY_UNITS: Mapping[str, tuple[str, ...]] = {
 _WITH_FEW_LANES = ("mio_throttle", "short_scoreboard", "tex_throttle")
 """Warp states in which warps also wait for the FP64 pipe on GPUs with few FP64 lanes: there it is
 fed by the queues of memory instructions."""
-_DOUBLE = ("double", "latency of double-precision instructions")
+_DOUBLE_LATENCY = ("double", "latency of double-precision instructions")
 _SHORT_OPERATIONS = "latency of shared memory, constants, special functions"
 _WITHOUT_SHARED = "latency of the MIO queue, constants, special functions"
 """The same part of the account where no instruction accesses shared memory: the queue has global
@@ -159,7 +159,7 @@ _LATENCIES = {
     "dispatch_stall": ("dispatch", "instruction dispatch"),
 }
 """Warp states that count as latency: the id of their part, and its label."""
-_OTHERS = {
+_OTHER_STATES = {
     "barrier": ("barrier", "waiting at block-wide barriers"),
     "membar": ("membar", "waiting for memory fences"),
     "sleeping": ("sleeping", "sleeping (nanosleep or a spin lock)"),
@@ -167,7 +167,7 @@ _OTHERS = {
     "no_instruction": ("fetch", "waiting for instructions to be fetched"),
     "no_instructions": ("fetch", "waiting for instructions to be fetched"),
 }
-KINDS = {state: kind for state, (kind, _) in (_LATENCIES | _OTHERS).items()}
+KINDS = {state: kind for state, (kind, _) in (_LATENCIES | _OTHER_STATES).items()}
 """Part id by warp state. States that can't be attributed are left out."""
 
 
@@ -351,8 +351,8 @@ class _AccountBuilder:
 
     def _state(self, state: str, share: float) -> Iterator[_Draft]:
         stall, loads, waiting = self.view.stall(state), self.model.loads, self.model.waiting
-        if state in _OTHERS:
-            yield _Draft(*_OTHERS[state], share, (stall,))
+        if state in _OTHER_STATES:
+            yield _Draft(*_OTHER_STATES[state], share, (stall,))
             return
         units = _BUSY_UNITS.get(state, ())
         if state in _WITH_FEW_LANES and single_over_double(self.view) > FULL_RATE:
@@ -372,7 +372,7 @@ class _AccountBuilder:
         name, label = UNKNOWN, "not attributable (other warp states)"
         if state in _LATENCIES:
             queued = unit == "FP64" and state in _WITH_FEW_LANES
-            kind, label = _DOUBLE if queued else _LATENCIES[state]
+            kind, label = _DOUBLE_LATENCY if queued else _LATENCIES[state]
             name = f"latency.{kind}"
             if label == _SHORT_OPERATIONS and not self._may_access_shared:
                 label = _WITHOUT_SHARED

@@ -75,12 +75,12 @@ _PRODUCT = re.compile(r"(?<=[\w)\]]) (?=[\w(\[])")
 _RESULT = re.compile(r"\bU?R\d+@(\d+)")
 _UNKNOWN = re.compile(r"(?:\b(?:lost|cycle) )*\bv\d+\b")
 _CHOICE = re.compile(r"\bchoice\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)")
-_LAST = re.compile(r"\b(last|times) (\w+)")
+_LAST_OR_TIMES = re.compile(r"\b(last|times) (\w+)")
 _PARAMETER = re.compile(r"\bparam\+0x[0-9a-f]+")
 
 
-_WORD = re.compile(r"tid|choice|unknown|loop|last|loaded|result")
-_CUT = "..."
+_EXPLAINED_WORD = re.compile(r"tid|choice|unknown|loop|last|loaded|result")
+_CUT_END = "..."
 """Ends a name that is cut because it is too long."""
 
 
@@ -102,14 +102,14 @@ class FormWords:
 
         terms = [str(Polynomial({product: factor})) for product, factor in form.key]
         text = " + ".join(terms).replace("+ -", "- ") or "0"
-        if _CUT in text:
+        if _CUT_END in text:
             return self._dependences(form)
         text = _CHOICE.sub(lambda match: self._numbered("choice", match[0]), text)
         text = _UNKNOWN.sub(lambda match: self._numbered("unknown", match[0]), text)
-        text = _LAST.sub(r"\1(\2)", text)
+        text = _LAST_OR_TIMES.sub(r"\1(\2)", text)
         text = _PRODUCT.sub("*", text).replace("*mod*", " mod ")
         text = _RESULT.sub(lambda match: self._result(int(match[1])), text)
-        self._used.update(_WORD.findall(text))
+        self._used.update(_EXPLAINED_WORD.findall(text))
         text = _PARAMETER.sub(lambda match: self._code.pointer_name(match[0]), text)
         self._used.update(["param"] if _PARAMETER.search(text) else [])
         return text
@@ -117,7 +117,7 @@ class FormWords:
     def _dependences(self, form: Polynomial) -> str:
         names = {"data": "loaded data", "path": "the path taken", "unknown": "unknown numbers"}
         listed = sorted(names.get(name, name) for name in form.depends)
-        self._used.update(_WORD.findall(" ".join(form.depends)))
+        self._used.update(_EXPLAINED_WORD.findall(" ".join(form.depends)))
         return f"an expression of {', '.join(listed) or 'parameters'}"
 
     def _result(self, position: int) -> str:
@@ -134,10 +134,10 @@ class FormWords:
     @property
     def legend(self) -> list[tuple[str, str]]:
         """The words that were used, and their meaning."""
-        return [(label, text) for word, label, text in _WORDS if word in self._used]
+        return [(label, text) for word, label, text in _WORD_MEANINGS if word in self._used]
 
 
-_WORDS = [
+_WORD_MEANINGS = [
     ("tid", "tid, ctaid", "threadIdx, blockIdx"),
     ("param", "param+X", "the kernel argument at byte X; its name is not known"),
     ("loop", "loopN", "the iteration of that loop, from 0"),

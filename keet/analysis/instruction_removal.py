@@ -71,7 +71,7 @@ def _at_barriers(
     return {BARRIER: left[BARRIER] * min(1.0, rest / sum(others.values()))}
 
 
-_TWICE = ("WIDE", "HI")
+_TWO_CYCLE_PRODUCTS = ("WIDE", "HI")
 """Products of 64 bits take the FMA pipe twice as long."""
 
 
@@ -104,7 +104,9 @@ def _times(view: LaunchView) -> Callable[[str], Sequence[tuple[int, float]]]:
 def _time_on(unit: str, instruction: Instruction) -> int:
     is_fma = instruction.opcode in BY_PIPE["FMA"]
     if unit == "FMA":
-        return is_fma * (2 if instruction.opcode == "IMAD" and instruction.has(*_TWICE) else 1)
+        return is_fma * (
+            2 if instruction.opcode == "IMAD" and instruction.has(*_TWO_CYCLE_PRODUCTS) else 1
+        )
     return unit == "issue" or (
         instruction.role in (Role.INTEGER, Role.PREDICATE, Role.MOVE) and not is_fma
     )

@@ -359,7 +359,7 @@ def known_stride(access: Access) -> int | None:
 
 # --- which line is meant
 
-_NEAREST = 4
+_MOST_SUGGESTED = 4
 """Number of lines or files that an error message suggests."""
 
 
@@ -399,14 +399,14 @@ def _problem(
     if not every:
         return "the code has no source lines; build with nvcc -lineinfo and profile again"
     if matching:
-        paths = ", ".join(sorted(location.file for location in matching)[:_NEAREST])
+        paths = ", ".join(sorted(location.file for location in matching)[:_MOST_SUGGESTED])
         return f"several files have this name; give more of the path: {one_line(paths)}"
     if not in_file:
         names = sorted({file_name(location.file) for location in every})
-        files = with_more(", ".join(names[:_NEAREST]), len(names) - _NEAREST)
+        files = with_more(", ".join(names[:_MOST_SUGGESTED]), len(names) - _MOST_SUGGESTED)
         return Sentence("no code comes from this file; files with code: {files}", files=files)
     nearest = sorted(in_file, key=lambda location: (abs(location.line - number), location.line))[
-        :_NEAREST
+        :_MOST_SUGGESTED
     ]
     names = [
         line_text(location) for location in sorted(nearest, key=lambda location: location.line)

@@ -168,7 +168,7 @@ def _name(access: str) -> str:
     return access.partition("[")[0]
 
 
-_PLAIN = {
+_SPOT_METRICS = {
     "executed": "inst_executed",
     "threads_executed": "thread_inst_executed",
     "sectors_global": "src_l2_sectors_global",
@@ -263,18 +263,18 @@ class InstructionTable:
 
     @cached_property
     def executed(self) -> Mapping[int, int] | None:
-        return self.column(_PLAIN["executed"])
+        return self.column(_SPOT_METRICS["executed"])
 
     @cached_property
     def threads(self) -> Mapping[int, int] | None:
         """Threads by address; without those whose predicate was off, if that was counted."""
         active = self._named("thread_inst_executed_true")
-        return active if active is not None else self.column(_PLAIN["threads_executed"])
+        return active if active is not None else self.column(_SPOT_METRICS["threads_executed"])
 
     @cached_property
     def costs(self) -> Mapping[str, Mapping[int, int] | None]:
         """The plain columns of a spot; `None` for what was not collected."""
-        return {name: self.column(metric_id) for name, metric_id in _PLAIN.items()}
+        return {name: self.column(metric_id) for name, metric_id in _SPOT_METRICS.items()}
 
     @cached_property
     def weight(self) -> Mapping[int, int]:

@@ -120,7 +120,7 @@ def read_claim(  # noqa: PLR0913, PLR0917 - the parts of a claim
     return read
 
 
-_SMALL = 16
+_SMALL_NUMBER = 16
 """Element sizes and unrolled loops: up to here, a number in the source may be any number."""
 
 
@@ -130,8 +130,8 @@ def _is_derived(
     areas = {*claim.spec.rests_on} if claim.finding in findings() else set()
     literals = {*constants_of(node)} - (set() if result.value.has_dimension else {1.0})
     if not result.names:  # sizes that are written in the source or are those of the launch
-        return any(n > _SMALL for n in literals) and all(
-            n <= _SMALL or names.has_literal(n) for n in literals
+        return any(n > _SMALL_NUMBER for n in literals) and all(
+            n <= _SMALL_NUMBER or names.has_literal(n) for n in literals
         )
 
     def counts(named: NamedValue) -> bool:

@@ -162,7 +162,7 @@ def _nearly_as_much(cause: RankedCandidate, other: RankedCandidate) -> bool:
 class CrossLaunchFindings(NamedTuple):
     """Findings about several launches of a report."""
 
-    found: tuple[CrossLaunchDocument, ...]
+    documents: tuple[CrossLaunchDocument, ...]
     shared: Mapping[int, CrossLaunchDocument]
     """By launch: see `shared_traffic`."""
 

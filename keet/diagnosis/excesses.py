@@ -34,7 +34,7 @@ _LEVELS = {
 }
 """Variants of redundant traffic by the level that delivers bytes again: fields of an array."""
 
-_SPREAD = {"uncoalesced_global": "sectors", "shared_bank_conflict": "wavefronts"}
+_SPREAD_COSTS = {"uncoalesced_global": "sectors", "shared_bank_conflict": "wavefronts"}
 """Findings about accesses that are spread too far, and the field of an access that they lower."""
 
 
@@ -120,7 +120,7 @@ def _accesses(costs: _Costs) -> Iterator[ExcessDocument]:
     """Sectors and wavefronts beyond those that the accessed bytes fill. Lines with as many of them
     are one row."""
     rows = line_accesses(costs.view)
-    for finding, cost in _SPREAD.items():
+    for finding, cost in _SPREAD_COSTS.items():
         saved = costs.saved(finding)
         groups: dict[str, list[LineAccessDocument]] = {}
         beyond: dict[str, float] = {}

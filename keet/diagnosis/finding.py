@@ -75,11 +75,11 @@ class Finding(FindingDocument):
     advice: Advice | None = live(default=None)
     """`None` until it is selected; `action` is the general remedy then."""
 
-    confidence: Confidence = computed(lambda each: _CONFIDENCES[each.cause_certainty])
-    confidence_reason: Sentence | None = computed(lambda each: each.certainty_reason)
-    title: str = computed(lambda each: capitalized(each.label))
-    action: Sentence = computed(lambda each: each._action())
-    precedents: PrecedentsDocument | None = computed(lambda each: each._precedents())
+    confidence: Confidence = computed(lambda finding: _CONFIDENCES[finding.cause_certainty])
+    confidence_reason: Sentence | None = computed(lambda finding: finding.certainty_reason)
+    title: str = computed(lambda finding: capitalized(finding.label))
+    action: Sentence = computed(lambda finding: finding._action())
+    precedents: PrecedentsDocument | None = computed(lambda finding: finding._precedents())
 
     @property
     def does_more_work(self) -> bool:

@@ -89,7 +89,7 @@ def explain(  # noqa: PLR0913 - options
         told,
         reads_code=sass,
         whole_run=_whole_run(profile, told, report_scope),
-        across=together.found,
+        across=together.documents,
         build_hint=shared.coverage.build_hint,
         without_profiling=shared.coverage.without_profiling,
         report_scope=report_scope,

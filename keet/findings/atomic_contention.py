@@ -277,7 +277,7 @@ def _scattered(view: LaunchView, model: TimeModel) -> Candidate | None:
 
 
 _FLOATS = {"F32", "F64", "F16", "BF16"}
-_SPREAD = ("chosen by data", "different addresses")
+_SPREADS = ("chosen by data", "different addresses")
 _LONGEST_SLICE = 200
 """Most values that a slice of an address follows; usual addresses need about ten."""
 
@@ -304,7 +304,7 @@ def _scattered_adds(view: LaunchView) -> tuple[float, int] | None:
         atomic.position
         for atomic in code.atomics
         if atomic.memory == "global"
-        and atomic.spread in _SPREAD
+        and atomic.spread in _SPREADS
         and not atomic.has_result
         and not _FLOATS.isdisjoint(program.code[atomic.position].modifiers)
     ]
@@ -318,7 +318,9 @@ def _scattered_adds(view: LaunchView) -> tuple[float, int] | None:
         position not in every and not every.isdisjoint(_index_loads(program, position) or ())
         for position in code.with_opcodes(GLOBAL_LOADS)
     )
-    if not again and sum(requests.values()) > _LANES / 2 * sum(program.counts[at] for at in adds):
+    if not again and sum(requests.values()) > _WARP_LANES / 2 * sum(
+        program.counts[at] for at in adds
+    ):
         return None
     # Lanes that update one address each make a request.
     threads = view.table.threads or {}
@@ -356,10 +358,10 @@ def _index_loads(program: SassProgram, position: int) -> frozenset[int] | None:
 
 _COMPUTED = tuple(unit for unit in WITHIN_SM if unit != "L1")
 """Units that work more if an item is computed at both of its ends."""
-_LANES = 32
+_WARP_LANES = 32
 _SECTORS_PER_PASS = 4
 """A pass of a coalesced access through L1 serves a cache line."""
-_WORD = 4
+_WORD_BYTES = 4
 """Bytes of the smallest word that most atomics update."""
 
 
@@ -377,9 +379,9 @@ def _one_by_one(view: LaunchView, model: TimeModel) -> Candidate | None:
     per = view.ratio("atomic_requests_per_inst", label, sectors, executed)
     if per is None:
         return None
-    per_instruction = min(float(per.value), float(_LANES))
+    per_instruction = min(float(per.value), float(_WARP_LANES))
     # From half a warp up: coalesced updates of different words need at most 8 (of 8 bytes).
-    crowded = 1 - min(1.0, 2 - 2 * per_instruction / _LANES) ** 2
+    crowded = 1 - min(1.0, 2 - 2 * per_instruction / _WARP_LANES) ** 2
     plain = sum(view.value(f"global_{way}_sectors") or 0.0 for way in ("load", "store"))
     passes = float(sectors.value) / (float(sectors.value) + plain / _SECTORS_PER_PASS)
     busy = max(model.loads.get(unit, 0.0) for unit in ("L1", "L2", "DRAM", HOT_LINE))
@@ -437,7 +439,7 @@ def _crowded_places(view: LaunchView) -> tuple[Place, ...]:
     """Lines of atomics whose threads outnumber the words of the sectors that they update."""
     column, threads = view.table.column("src_l2_sectors_global") or {}, view.table.threads or {}
     costs = {
-        address: int(threads.get(address, 0) - column.get(address, 0) * SECTOR / _WORD)
+        address: int(threads.get(address, 0) - column.get(address, 0) * SECTOR / _WORD_BYTES)
         for address in global_atomics(view)
     }
     crowded = {address: cost for address, cost in costs.items() if cost > 0}

@@ -224,7 +224,7 @@ def _shown(
     # Divisions are counted for any purpose, as arithmetic on data, too: they are named where they
     # are a notable part.
     is_notable = divisions is not None and divisions.value / 100 >= NOTABLE_PART
-    words = _WITH_DIVISIONS if is_notable else _OTHERS
+    words = _WITH_DIVISIONS if is_notable else _OTHER_WORK
     text = Sentence(
         "The schedulers issue in {issue:.0f} of the cycles, and {share:.0f} of the instructions "
         "{words}.",
@@ -272,7 +272,7 @@ def _search(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     if every := code.share(accesses):
         own = code.share(position for position in accesses if position in gone)
         units |= dict.fromkeys(("LSU", "L1"), 1 - MOST_REMOVED * own / every)
-    part, hits = code.share(loop.positions), loop.found / loop.iterations
+    part, hits = code.share(loop.positions), loop.finds / loop.iterations
     label = "of the executed instructions search"
     share = view.ledger.share("search_share", part, label, executed)
     label = "iterations of the search that find something"
@@ -303,8 +303,8 @@ def absent(view: LaunchView, _model: TimeModel) -> Absence | None:
     return absence(text, share=share)
 
 
-_OTHERS = "compute addresses, conditions and conversions"
-_WITH_DIVISIONS = f"divide integers or {_OTHERS}"
+_OTHER_WORK = "compute addresses, conditions and conversions"
+_WITH_DIVISIONS = f"divide integers or {_OTHER_WORK}"
 
 
 def _overhead_share(view: LaunchView) -> Evidence | None:

@@ -107,7 +107,7 @@ FINDING = FindingSpec(
 _WIDTH = "bytes per thread and access"
 _PER_ELEMENT = ("memory", "address", "control")
 """Purposes of instructions that are executed for each element."""
-_WORD = 4
+_WORD_BYTES = 4
 """Bytes per thread for which a warp's request is one cache line of 128 bytes."""
 
 
@@ -117,7 +117,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         return
     kept = width / WIDEST_ACCESS
     # A request below a cache line also keeps fewer bytes in flight.
-    below_line = min(1.0, max(0.0, (_WORD - width) / (_WORD - TINY_ACCESS)))
+    below_line = min(1.0, max(0.0, (_WORD_BYTES - width) / (_WORD_BYTES - TINY_ACCESS)))
     fewer = (1 - kept) * NARROW_INSTRUCTIONS
     saved, on_xu = (of(view, below_line) * fewer for of in (_access_share, _xu_share))
     held = _left_of_waits(view, kept)

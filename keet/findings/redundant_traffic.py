@@ -44,7 +44,7 @@ _READS = ("load", "copy")
 _ARITHMETIC = ("FP64", "FP16", "tensor")
 """Pipes that compute on data only. The others also work for addresses, conversions and loads, which
 go with a launch that is fused."""
-_AGAIN = "sectors of repeated loads"
+_REPEATED_SECTORS = "sectors of repeated loads"
 """What places are shares of: loads of data that is read once are left out."""
 _FRAGMENTS = (
     "Load tiles of both operands into shared memory, once for several warps of a block, "
@@ -196,7 +196,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     yield from _between_launches(view, model)
 
 
-_EACH = "each byte is read {times:.1f} times"
+_EACH_BYTE_TEXT = "each byte is read {times:.1f} times"
 
 
 def _amount(view: LaunchView, brief: Sentence | None, *bounds: str) -> Amount:
@@ -278,10 +278,10 @@ def _from_dram(view: LaunchView, model: TimeModel, queue: float) -> Iterator[Can
         Sentence(text, read=read, hedge=hedge, distinct=distinct, times=times),
         Effect(*_without_passes(view, code, model, passes, units, waits)),
         (times, read, distinct),
-        lambda: view.places_by(_AGAIN, sectors),
+        lambda: view.places_by(_REPEATED_SECTORS, sectors),
         variant="passes" if passes else "",
         amount=lambda: _amount(
-            view, _most_again(view, "DRAM") or Sentence(_EACH, times=times), "bytes_once"
+            view, _most_again(view, "DRAM") or Sentence(_EACH_BYTE_TEXT, times=times), "bytes_once"
         ),
     )
 
@@ -430,7 +430,7 @@ def _second_passes(view: LaunchView, model: TimeModel, queue: float) -> Iterator
         Sentence(text, asked=asked, repeated=repeated),
         Effect(*_without_passes(view, code, model, passes, units, waits)),
         (repeated, asked),
-        lambda: view.places_by(_AGAIN, own),
+        lambda: view.places_by(_REPEATED_SECTORS, own),
         variant="passes",
         amount=lambda: _amount(view, _most_again(view, "L2"), "bytes_once"),
     )
@@ -496,7 +496,7 @@ def _in_every_iteration(view: LaunchView, model: TimeModel) -> Iterator[Candidat
         ),
         Effect(units, kept_waits_by(view, model, gone | removed, 1 - units["issue"])),
         (part_of, times, size),
-        lambda: view.places_by(_AGAIN, own),
+        lambda: view.places_by(_REPEATED_SECTORS, own),
         variant="loop",
         amount=lambda: _amount(
             view,

@@ -137,7 +137,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         yield pipe.candidate()._replace(doubt=doubt_if_counted(view))
 
 
-_PARTS = {
+_PART_LABELS = {
     "related_share": "of the instructions compute exponentials, sines or cosines of multiples of "
     "one value, of which the first gives the others by products",
     "divided_share": "of the instructions are exact divisions by one value, of which the "
@@ -156,9 +156,9 @@ def _parts(view: LaunchView) -> Iterator[Evidence]:
     label = f"of the instructions are the code of {' and '.join(sorted(names))}"
     parts: dict[str, tuple[Collection[int], str]] = {
         "expanded_share": (code.expanded(*names), label),
-        "related_share": (code.multiples.gone, _PARTS["related_share"]),
-        "divided_share": (code.quotients.gone, _PARTS["divided_share"]),
-        "shared_function_share": (code.shared_functions, _PARTS["shared_function_share"]),
+        "related_share": (code.multiples.gone, _PART_LABELS["related_share"]),
+        "divided_share": (code.quotients.gone, _PART_LABELS["divided_share"]),
+        "shared_function_share": (code.shared_functions, _PART_LABELS["shared_function_share"]),
     }
     for name, (positions, label) in parts.items():
         if positions:

@@ -92,7 +92,7 @@ FINDING = FindingSpec(
 _CONFLICTS = ("bank_conflicts_load", "bank_conflicts_store")
 _WAVEFRONTS = ("shared_load_wavefronts", "shared_store_wavefronts")
 _EXCESS, _EVERY = "src_shared_wavefronts_excess", "src_shared_wavefronts"
-_SHARE = ("bank_conflict_share", "shared wavefronts lost to bank conflicts")
+_CONFLICT_SHARE = ("bank_conflict_share", "shared wavefronts lost to bank conflicts")
 
 
 def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
@@ -101,7 +101,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         yield Candidate(*replayed.conflicts, view.sampled_places, basis="assumed")
     if conflicts is None or fronts is None or not conflicts.value:
         return
-    share = view.percent(*_SHARE, conflicts, fronts)
+    share = view.percent(*_CONFLICT_SHARE, conflicts, fronts)
     if share is None:
         return
     text = (
@@ -147,7 +147,7 @@ def absent(view: LaunchView, _: TimeModel) -> Absence | None:
     conflicts, fronts = _wavefronts(view)
     if conflicts is None or fronts is None or None in map(view.get, (*_CONFLICTS, *_WAVEFRONTS)):
         return None
-    share = view.percent(*_SHARE, conflicts, fronts)
+    share = view.percent(*_CONFLICT_SHARE, conflicts, fronts)
     if share is None:
         return absence("The kernel does not access shared memory.", fronts=fronts)
     if share.value >= 100 * (1 - MOST_REMOVED):

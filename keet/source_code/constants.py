@@ -243,8 +243,8 @@ def _template_arguments(source: KernelSource, launch: Launch) -> dict[str, str]:
 
 # --- expressions
 
-_LIMIT = 2**64
-_LONGEST = 400
+_LARGEST_NUMBER = 2**64
+_LONGEST_EXPRESSION = 400
 """Characters of an expression."""
 NUMBER = re.compile(
     r"(?<![\w.])(?:0[xX][0-9a-fA-F'_]+|0[bB][01'_]+|(?:\d[\d'_]*\.?\d*|\.\d+)(?:[eEdD][+-]?\d+)?)"
@@ -293,7 +293,7 @@ def number_of(text: str) -> Number | None:
             value = float(re.sub(r"[fl]$", "", plain.replace("d", "e")))
     except ValueError:
         return None
-    return value if value < _LIMIT else None
+    return value if value < _LARGEST_NUMBER else None
 
 
 def evaluate(
@@ -301,7 +301,7 @@ def evaluate(
 ) -> Number | None:
     """None if the text alone does not determine the value. `sizes`: bytes of types by name, besides
     those that are the same on every CUDA platform."""
-    if len(text) > _LONGEST or (not python and re.search(r"\*\s*\*|//", text)):
+    if len(text) > _LONGEST_EXPRESSION or (not python and re.search(r"\*\s*\*|//", text)):
         return None
     try:
         tree = ast.parse(text.strip() if python else _as_python(text, sizes), mode="eval")
@@ -346,7 +346,7 @@ def _value(node: ast.expr, names: Mapping[str, Number], *, python: bool) -> Numb
             result = _CALLS[name](*(_value(argument, names, python=python) for argument in args))
         case _:
             raise ValueError
-    if not -_LIMIT < result < _LIMIT:
+    if not -_LARGEST_NUMBER < result < _LARGEST_NUMBER:
         raise OverflowError
     return result
 

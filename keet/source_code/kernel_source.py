@@ -277,7 +277,7 @@ _DIFFERENCE = re.compile(
 _ERROR = re.compile(r"err|diff|tol|eps|bad|fail|pass|wrong|ok\b|\de-\d", re.IGNORECASE)
 _LOOP = re.compile(r"\s*(?:async\s+)?(?:for|while|do)\b")
 _CUDA = re.compile(r"<<<|\b(?:cuda|cu|hip)[A-Z]\w*")
-_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_NAME_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 
 class RoleLines(NamedTuple):
@@ -310,7 +310,7 @@ def program_roles(source: KernelSource) -> list[RoleLines]:
 
 
 def _has_word(words: re.Pattern[str], names: Iterable[str]) -> bool:
-    return any(words.fullmatch(word.lower()) for name in names for word in _WORD.findall(name))
+    return any(words.fullmatch(word.lower()) for name in names for word in _NAME_WORD.findall(name))
 
 
 def _function_role(part: CodePart) -> Role | None:

@@ -27,7 +27,7 @@ from keet.source_code.type_sizes import SIZES
 POINTER = 8
 _BUILTIN = """bool char short int unsigned float double half half2 __half __half2 __nv_bfloat16
     __nv_bfloat162 dim3"""
-_SIZES = {name: SIZES[name] for name in _BUILTIN.split()} | {"signed": 4, "long": 8}
+_WORD_SIZES = {name: SIZES[name] for name in _BUILTIN.split()} | {"signed": 4, "long": 8}
 """By the words of which a type may have several: `unsigned long`."""
 _ALIASES = """uint ushort size_t ptrdiff_t uintptr_t int8_t int16_t int32_t int64_t uint8_t uint16_t
     uint32_t uint64_t"""
@@ -41,16 +41,16 @@ _VECTOR_ALIGNMENT = 16
 _QUALIFIERS = frozenset(
     ["const", "volatile", "restrict", "__restrict__", "__restrict", "mutable", "typename"]
 )
-TYPE_WORDS = frozenset(_SIZES) | _QUALIFIERS
+TYPE_WORDS = frozenset(_WORD_SIZES) | _QUALIFIERS
 
 _MOST_TEXT = 4_000_000
 """Characters of source that are read for one kernel."""
-_DEEPEST = 8
+_DEEPEST_STRUCTS = 8
 """Structs in structs, and names that stand for other ones."""
 _MOST_MEMBERS = 500
 _MOST_WORDS = 24
 """Of an expression or a type."""
-_LARGEST = 1 << 20
+_LARGEST_STRUCT = 1 << 20
 """Bytes of a struct. All parameters of a kernel have less than that."""
 
 
@@ -83,13 +83,13 @@ def builtin(names: Sequence[str]) -> Layout | None:
         return _value(whole, whole)
     vector = _VECTOR.match(words[0]) if len(words) == 1 else None
     if vector:
-        size, count = _SIZES[vector[1].replace("longlong", "long")], int(vector[2])
+        size, count = _WORD_SIZES[vector[1].replace("longlong", "long")], int(vector[2])
         return _value(size * count, size if count == 3 else min(size * count, _VECTOR_ALIGNMENT))
-    if not all(name in _SIZES for name in words) or {"long", "double"} <= set(words):
+    if not all(name in _WORD_SIZES for name in words) or {"long", "double"} <= set(words):
         return None
     named = [name for name in words if name not in ("unsigned", "signed", "int")]
     last = named[-1] if named else "int"
-    return _value(_SIZES[last], _ALIGNED.get(last, _SIZES[last]))
+    return _value(_WORD_SIZES[last], _ALIGNED.get(last, _WORD_SIZES[last]))
 
 
 def _value(size: int, alignment: int) -> Layout:
@@ -167,7 +167,7 @@ class SourceTypes:
     # --- layouts
 
     def _layout_of(self, definition: Definition, depth: int) -> Layout | None:
-        if depth > _DEEPEST:
+        if depth > _DEEPEST_STRUCTS:
             return None
         if definition.kind == "alias":
             return self._type(definition.tokens, definition.scope, depth)
@@ -228,7 +228,7 @@ class SourceTypes:
             )
             offset += layout.size
             alignment = max(alignment, layout.alignment)
-            if not layout.is_whole or len(members) > _MOST_MEMBERS or offset > _LARGEST:
+            if not layout.is_whole or len(members) > _MOST_MEMBERS or offset > _LARGEST_STRUCT:
                 return Layout(offset, alignment, tuple(members[:_MOST_MEMBERS]), is_whole=False)
         return Layout(-(-max(offset, 1) // alignment) * alignment, alignment, tuple(members))
 
@@ -257,7 +257,12 @@ class SourceTypes:
         """Each pointer in an array is a member; other values are one together."""
         for expression in reversed(sizes):
             count = self._number(expression, scope)
-            if one is None or not one.is_whole or not count or not 0 < one.size * count <= _LARGEST:
+            if (
+                one is None
+                or not one.is_whole
+                or not count
+                or not 0 < one.size * count <= _LARGEST_STRUCT
+            ):
                 return None
             size, members = one.size, one.members[:1]
             if any(member.is_pointer for member in one.members):
@@ -275,7 +280,7 @@ class SourceTypes:
 
     def _number(self, expression: Sequence[str], scope: ScopedName, depth: int = 0) -> int | None:
         """The value of an expression of numbers and constants; None for anything else."""
-        if depth > _DEEPEST or len(expression) > _MOST_WORDS:
+        if depth > _DEEPEST_STRUCTS or len(expression) > _MOST_WORDS:
             return None
         constants: dict[str, Number] = {}
         for name in dict.fromkeys(filter(NAME.match, expression)):
@@ -289,7 +294,7 @@ class SourceTypes:
                 self._numbers[id(constant)] = constant, number
             constants[name] = self._numbers[id(constant)][1]
         value = evaluate(" ".join(expression), constants, {})
-        return value if isinstance(value, int) and abs(value) <= _LARGEST else None
+        return value if isinstance(value, int) and abs(value) <= _LARGEST_STRUCT else None
 
 
 # --- the members that a struct declares

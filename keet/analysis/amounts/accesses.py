@@ -40,15 +40,15 @@ _OPERATIONS: Mapping[int, Operation] = {2: "load", 4: "store", 6: "copy"}
 """By ncu's codes in `memory_access_type`; atomics have others, or none."""
 PASS_BYTES = 128
 """Bytes that a wavefront moves at most."""
-_CHECKED = (9, 0)
+_CHECKED_CAPABILITY = (9, 0)
 """Compute capability of the launches that wide loads were checked with."""
-_WORD = 4
+_WORD_BYTES = 4
 """Bytes per thread that one pass returns to a whole warp."""
 _WHOLE_WARP = 31.5
 """Threads per instruction from which nearly all warps are complete."""
-_ROUNDING = 0.02
+_ROUNDING_ERROR = 0.02
 """Averages that differ by no more are the same."""
-_STEPS = 2
+_ROWS_PER_DOUBLING = 2
 """Rows per factor of two in sectors or wavefronts."""
 MOST_ROWS = 32
 
@@ -80,12 +80,12 @@ class MemoryAccess(NamedTuple):
             return self.shared_wavefronts
         if self.memory != "global" or self.operation != "load" or not self.width:
             return None
-        if self.width > _WORD and capability != _CHECKED:
+        if self.width > _WORD_BYTES and capability != _CHECKED_CAPABILITY:
             return None
         if self.lines is None or self.threads is None:
             return None
         is_whole = self.threads >= _WHOLE_WARP * self.executed
-        is_filled = self.lines <= (1 + _ROUNDING) * self.wavefronts_of_data
+        is_filled = self.lines <= (1 + _ROUNDING_ERROR) * self.wavefronts_of_data
         return self.wavefronts_of_data if is_whole and is_filled else None
 
 
@@ -164,10 +164,10 @@ def _contradicted(access: MemoryAccess) -> bool | None:
     sectors, or that the words of a whole warp share a sector."""
     if access.memory == "shared":
         many = access.shared_wavefronts or 0.0
-        return True if many > (1 + _ROUNDING) * access.wavefronts_of_data else None
+        return True if many > (1 + _ROUNDING_ERROR) * access.wavefronts_of_data else None
     if access.sectors is None:
         return None
-    if access.sectors > (1 + _ROUNDING) * access.executed:
+    if access.sectors > (1 + _ROUNDING_ERROR) * access.executed:
         return True
     is_whole = access.threads is not None and access.threads >= _WHOLE_WARP * access.executed
     return False if is_whole and (access.width or 1) > 1 else None
@@ -207,7 +207,7 @@ def _kind(access: MemoryAccess, located: Mapping[int, Location]) -> object:
     without a line is a row of its own."""
     place = located.get(access.address, access.address)
     moved = (access.sectors or access.shared_wavefronts or 0.0) / access.executed
-    about = round(_STEPS * math.log2(moved)) if moved else 0
+    about = round(_ROWS_PER_DOUBLING * math.log2(moved)) if moved else 0
     return place, access.memory, access.operation, access.width, about
 
 
@@ -289,7 +289,7 @@ def _cost(noun: str, number: Evidence | None, needed: Evidence | None) -> Senten
     if number is None:
         return None
     plural = noun_for(number.value, noun)
-    if needed is None or number.value <= (1 + _ROUNDING) * needed.value:
+    if needed is None or number.value <= (1 + _ROUNDING_ERROR) * needed.value:
         return Sentence("{number:.1f} {noun}", number=number, noun=plural)
     text = "{number:.1f} {noun} ({needed:.1f} needed)"
     return Sentence(text, number=number, noun=plural, needed=needed)

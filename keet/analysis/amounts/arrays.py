@@ -32,23 +32,23 @@ AGAIN = Parameter(
     "reads per byte from which an array is read again; margins of tiles are below",
     "judgement",
 )
-_ONCE = 1.02
+_ABOUT_ONCE = 1.02
 MOST = 0.9
 """Part of the requests from which a level is said to deliver them all."""
 _READS = ("load", "copy")
 _WRITES = ("store", "atomic")
-_LOOSE = 4.0
+_LOOSE_BOUND_FACTOR = 4.0
 """A bound that is farther from the least bytes says nothing."""
-_CLOSE = 1.3
+_CLOSE_BOUNDS_FACTOR = 1.3
 """Least and most bytes of an array that are not farther apart give an estimate."""
 _L1 = 1 << 18
 """Bytes of the largest L1."""
 SMALL = 1 << 22
 """Bytes below which DRAM's counters say little about single arrays."""
-_FEW = 0.01
-_ALONE = 0.98
+_FEW_BYTES_SHARE = 0.01
+_SHARE_OF_ONLY_ARRAY = 0.98
 """An array with this part of the traffic has all of it."""
-_AGREES = 0.03
+_SAME_BYTES_ERROR = 0.03
 """Bytes that DRAM read and bytes that addresses touch are the same if they differ by no more: of 87
 streaming kernels, 67 were within 2 %. A judgement."""
 
@@ -105,7 +105,7 @@ def array_uses(view: LaunchView) -> tuple[ArrayUse, ...]:
     if code is None or code.threads is None:
         return ()
     prints = code.footprints
-    pointers = dict.fromkeys(access.pointer for access in prints.found)
+    pointers = dict.fromkeys(access.pointer for access in prints.accesses)
     wholes = {pointer: prints.of(pointer, (*_READS, *_WRITES)) for pointer in pointers}
     reads = {pointer: prints.of(pointer, _READS) for pointer in pointers}
     rows = _rows(view, [footprint for footprint in reads.values() if footprint is not None])
@@ -121,13 +121,17 @@ def array_uses(view: LaunchView) -> tuple[ArrayUse, ...]:
 def _is_part(code: MachineCode, whole: Footprint) -> bool:
     """Whether other loads of its source lines go through a pointer that keet does not follow: they
     may be copies of its loads, so that the array has more of them."""
-    lost = [access for access in code.accesses if access.pointer in _LOST and access.threads]
+    lost = [
+        access
+        for access in code.accesses
+        if access.pointer in _UNFOLLOWED_POINTERS and access.threads
+    ]
     known = {(code.location(access.position), access.width, access.kind) for access in lost}
     own = ((code.location(access.position), access.width, access.kind) for access in whole.accesses)
-    return whole.pointer not in _LOST and any(key[0] and key in known for key in own)
+    return whole.pointer not in _UNFOLLOWED_POINTERS and any(key[0] and key in known for key in own)
 
 
-_LOST = ("loaded", "several")
+_UNFOLLOWED_POINTERS = ("loaded", "several")
 """Pointers that keet does not follow: see `Access`."""
 
 
@@ -139,7 +143,7 @@ def _estimated(view: LaunchView, uses: Sequence[ArrayUse]) -> Iterator[ArrayUse]
     for use in uses:
         own = least.get(use.pointer, 0.0)
         most = dram - sum(least.values()) + own
-        is_close = SMALL <= own <= most <= _CLOSE * own
+        is_close = SMALL <= own <= most <= _CLOSE_BOUNDS_FACTOR * own
         if use.distinct is None and use.writes is None and is_close:
             yield use._replace(distinct=own, basis="estimate")
         elif use.distinct is None and use.whole.in_rows:
@@ -163,11 +167,11 @@ def _rows(view: LaunchView, reads: Sequence[Footprint]) -> _Rows:
     least = sum(footprint.at_least for footprint in reads)
     if not dram or least < SMALL:
         return _Rows()
-    if dram < (1 - _AGREES) * least:
+    if dram < (1 - _SAME_BYTES_ERROR) * least:
         return _Rows(are_apart=False)
     most = [footprint.at_most for footprint in reads]
     is_known = None not in most and all(footprint.is_sure for footprint in reads)
-    if not is_known or abs(dram / sum(size or 0.0 for size in most) - 1) > _AGREES:
+    if not is_known or abs(dram / sum(size or 0.0 for size in most) - 1) > _SAME_BYTES_ERROR:
         return _Rows()
     return _Rows(are_apart=True, is_proof=l2 is not None and dram <= l2)
 
@@ -221,7 +225,7 @@ def _distinct(footprint: Footprint) -> tuple[float | None, Basis | None]:
         return None, None
     if footprint.is_exact:
         return footprint.at_most, "exact"
-    is_near = footprint.at_most <= _LOOSE * footprint.at_least
+    is_near = footprint.at_most <= _LOOSE_BOUND_FACTOR * footprint.at_least
     if (
         footprint.is_sure
         and is_near
@@ -259,18 +263,18 @@ def _dram_bytes(
             is_small = use.basis == "exact" and (use.distinct or SMALL) < SMALL
             bytes_asked = asked[pointer]
             others += min(bytes_asked, 2 * (use.distinct or 0.0)) if is_small else bytes_asked
-    is_most = asked[largest] >= _ALONE * (sum(asked.values()) + written)
-    if is_most and others <= (1 - _ALONE) * measured:
+    is_most = asked[largest] >= _SHARE_OF_ONLY_ARRAY * (sum(asked.values()) + written)
+    if is_most and others <= (1 - _SHARE_OF_ONLY_ARRAY) * measured:
         return {largest: (measured, "measured")}
     once = {p: size for p, use in readers.items() if (size := _sectors(use, measured)) is not None}
     known = sum(once.values())
-    if len(once) < len(readers) or known > (1 + _AGREES) * measured or measured < SMALL:
+    if len(once) < len(readers) or known > (1 + _SAME_BYTES_ERROR) * measured or measured < SMALL:
         return {}
     more = {pointer: max(0.0, asked[pointer] - size) for pointer, size in once.items()}
     left = max(0.0, measured - known)
-    is_little = left <= _AGREES * measured
+    is_little = left <= _SAME_BYTES_ERROR * measured
     part = left / sum(more.values()) if sum(more.values()) else 0.0
-    if not is_little and not 0 < part <= 1 + _AGREES:
+    if not is_little and not 0 < part <= 1 + _SAME_BYTES_ERROR:
         return {}
     # What is left may be all of one array: no array that is small beside it gets a part.
     large = {pointer for pointer, size in once.items() if size >= 0.1 * known}
@@ -286,7 +290,7 @@ def _sectors(use: ArrayUse, measured: float) -> float | None:
     few beside what DRAM reads."""
     assert use.reads is not None
     most = min(use.reads.at_most or math.inf, use.read_bytes, use.l1_bytes or math.inf)
-    if most <= _FEW * measured:
+    if most <= _FEW_BYTES_SHARE * measured:
         return most
     if use.basis != "exact" or use.distinct is None or use.l1_bytes is None:
         return None
@@ -411,7 +415,7 @@ class _Numbers:
 def _one_address_atomics(view: LaunchView, use: ArrayUse) -> float | None:
     """Atomics of all threads on the address that has most of them, if it depends neither on the
     thread nor on the block."""
-    if not use.has_atomics or view.code is None or use.pointer in _LOST:
+    if not use.has_atomics or view.code is None or use.pointer in _UNFOLLOWED_POINTERS:
         return None
     fixed = {atomic.position for atomic in view.code.atomics if atomic.spread == "one address"}
     sums: Counter[object] = Counter()
@@ -431,7 +435,7 @@ def _again(code: MachineCode, use: ArrayUse) -> Iterator[AgainDocument]:
     left = use.requested / use.distinct
     documents: list[AgainDocument] = []
     for repeat in use.whole.repeats:
-        if AGAIN <= repeat.times <= _ONCE * left:  # else few bytes are accessed so often
+        if AGAIN <= repeat.times <= _ABOUT_ONCE * left:  # else few bytes are accessed so often
             documents.append(_repeated(code, repeat))
             left /= repeat.times
     if left >= AGAIN:
@@ -481,7 +485,7 @@ def _use_text(numbers: _Numbers, use: ArrayUse, again: Sequence[AgainDocument]) 
     size = _size(numbers, use)
     verb = {"read": "read", "written": "written", "updated": "read or written"}[_access(use)]
     if numbers.times.value < AGAIN:
-        is_all = numbers.times.value <= _ONCE and use.basis == "exact"
+        is_all = numbers.times.value <= _ABOUT_ONCE and use.basis == "exact"
         what = "every byte is" if is_all else "most bytes are"
         once = Sentence("{size}, {what} {verb} once", size=size, what=what, verb=verb)
         return Sentence(", ").join((once, *_from_levels(numbers, math.inf)))
@@ -490,7 +494,7 @@ def _use_text(numbers: _Numbers, use: ArrayUse, again: Sequence[AgainDocument]) 
     if (
         use.basis == "exact"
         and not use.has_atomics
-        and all(distinct / _ONCE <= part <= distinct * _ONCE for part in parts)
+        and all(distinct / _ABOUT_ONCE <= part <= distinct * _ABOUT_ONCE for part in parts)
     ):
         return Sentence("{size}, every byte is read once and written once", size=size)
     how = _how_often(numbers, verb, is_bound=use.basis == "bound")

@@ -23,7 +23,7 @@ from keet.units import Quantity
 if TYPE_CHECKING:
     from keet.analysis.sass.machine_code import MachineCode
 
-_NEEDED = ("value",)
+_NEEDED_PURPOSES = ("value",)
 """Purposes of instructions that compute with data."""
 
 
@@ -79,14 +79,16 @@ def _bounds(view: LaunchView) -> Iterator[BoundDocument]:
         busiest = max((issue, *pipes), key=lambda reached: reached.value)
         yield from _bound(view, "same_instructions", said, busiest)
         if view.code is not None and view.code.program.executed:
-            part = sum(share for purpose, share in view.code.mix if purpose.value in _NEEDED)
+            part = sum(
+                share for purpose, share in view.code.mix if purpose.value in _NEEDED_PURPOSES
+            )
             if part and _is_float(view.code):
                 said = "if only the arithmetic on data is executed"
                 busy, part = _busiest_of_arithmetic(view, view.code, issue, part)
                 yield from _bound(view, "arithmetic", said, busy, part)
 
 
-_SLOW = {"fp64": BY_PIPE["FP64"], "tensor": frozenset[str]()}
+_SLOW_PIPES = {"fp64": BY_PIPE["FP64"], "tensor": frozenset[str]()}
 """Pipes beside FMA that an instruction may occupy for several cycles, with the opcodes that they
 execute, all for as long; none where all that they execute is arithmetic on data."""
 
@@ -99,17 +101,19 @@ def _busiest_of_arithmetic(
     units = [(issue, part)]
     if (fma := measured_stage(view.ledger, "fma")) is not None:
         values = [
-            position for position in code.program.ran if code.purposes[position].value in _NEEDED
+            position
+            for position in code.program.ran
+            if code.purposes[position].value in _NEEDED_PURPOSES
         ]
         units.append((fma.busy, removed_part(view, dict.fromkeys(values, 1.0), "FMA")))
-    for pipe, opcodes in _SLOW.items():
+    for pipe, opcodes in _SLOW_PIPES.items():
         stage = measured_stage(view.ledger, pipe)
         own = [
             position
             for position in code.program.ran
             if code.program.code[position].opcode in opcodes
         ]
-        needed = [position for position in own if code.purposes[position].value in _NEEDED]
+        needed = [position for position in own if code.purposes[position].value in _NEEDED_PURPOSES]
         if stage is not None:
             whole = float(not opcodes)
             units.append((stage.busy, code.share(needed) / code.share(own) if own else whole))
@@ -160,7 +164,11 @@ def _bytes_once(view: LaunchView) -> tuple[float, Evidence, Evidence] | None:
 def _is_float(code: MachineCode) -> bool:
     """Whether most of the arithmetic on data is in floats or on tensor cores: that of integers is
     hard to tell from indices and conditions, as in a random number that a condition needs."""
-    own = [position for position in code.program.ran if code.purposes[position].value in _NEEDED]
+    own = [
+        position
+        for position in code.program.ran
+        if code.purposes[position].value in _NEEDED_PURPOSES
+    ]
     floats = [
         position for position in own if code.program.code[position].role.name in ("FLOAT", "TENSOR")
     ]

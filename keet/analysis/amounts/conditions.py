@@ -47,12 +47,12 @@ _CONDITION = re.compile(r"\bif\b|\?|&&|\|\|")
 """Not `switch`: its branches choose between groups of cases."""
 _LOOP = re.compile(r"\b(?:for|while)\b")
 _GOES_ON = re.compile(r"(?:&&|\|\||[(,?:])\s*$")
-_ALL = 99.95
+_PRINTED_AS_ALL = 99.95
 """Per cent that would be printed as a hundred."""
-_NEAR = 20
+_NEAR_LINES = 20
 """Lines around a condition that are taken to belong to its function."""
-_INDEX = ("tid", "ctaid", "loop")
-_LOST = ("loaded", "several")
+_INDEX_NAMES = ("tid", "ctaid", "loop")
+_UNFOLLOWED_POINTERS = ("loaded", "several")
 
 
 @cached_per_view
@@ -157,7 +157,7 @@ class _Side(NamedTuple):
         """The line that names the code behind the condition of this line: the first one after it
         that most copies have."""
         most = [number for number, count in self.lines.items() if 2 * count >= len(self.entered)]
-        later = [number for number in most if line < number <= line + _NEAR]
+        later = [number for number in most if line < number <= line + _NEAR_LINES]
         nearest = line if line in most else self.lines.most_common(1)[0][0]
         return min(later, default=nearest)
 
@@ -229,7 +229,7 @@ def _is_around(code: MachineCode, region: Guarded, own: Sequence[Guarded]) -> bo
     stands elsewhere."""
     if not region.blocks or region.is_one_way:
         return False
-    before = range(max(1, region.place.line - _NEAR), region.place.line)
+    before = range(max(1, region.place.line - _NEAR_LINES), region.place.line)
     inner = {*region.blocks}.intersection(other.block for other in own)
     if all(
         code.location(made) != region.place for at in region.decided for made in _made(code, at)
@@ -356,16 +356,18 @@ def _predicates(code: MachineCode, position: int) -> list[int]:
 
 def _is_by_index(code: MachineCode, entered: _Entered) -> bool:
     """Not what is only computed from the index, such as a random number."""
-    if not all(name.startswith(_INDEX) for name in _depends(code, _deciding(entered))):
+    if not all(name.startswith(_INDEX_NAMES) for name in _depends(code, _deciding(entered))):
         return False
     program, known = code.program, code.evaluation.polynomial
     made = (maker for position in _deciding(entered) for maker in _made(code, position))
     read = (value for maker in made for value in program.values.read[maker].values())
     plain = (value for value in read if "P" not in program.values.all[value].register)
-    return not any(symbol.kind in _COMPUTED for value in plain for symbol in known(value).symbols)
+    return not any(
+        symbol.kind in _COMPUTED_KINDS for value in plain for symbol in known(value).symbols
+    )
 
 
-_COMPUTED = ("opaque", "join", "either", "shuffled", "bits", "table")
+_COMPUTED_KINDS = ("opaque", "join", "either", "shuffled", "bits", "table")
 """Kinds of symbols that are not an index, though they may depend on nothing else."""
 
 
@@ -443,7 +445,7 @@ def _document(view: LaunchView, code: MachineCode, row: _Row) -> ConditionDocume
     text = Sentence("{text}; guarded: {what}", text=text, what=Sentence(", ").join(guarded))
     if effects and not row.is_either and not row.is_by_index:
         words = "{text}; the other {rest:.1f} {do}"
-        if numbers.rest.value >= _ALL:
+        if numbers.rest.value >= _PRINTED_AS_ALL:
             words = "{text}; the others {do}"
         do = "store nothing" if is_all and not is_repeated else "skip them"
         text = Sentence(words, text=text, rest=numbers.rest, do=do)
@@ -516,5 +518,7 @@ def _arrays(code: MachineCode, positions: Sequence[int]) -> tuple[str, ...]:
         if code.program.code[position].opcode in SHARED - SHARED_LOADS:
             names["shared memory"] = None
         else:
-            names["global memory" if pointer in _LOST else code.pointer_name(pointer)] = None
+            names[
+                "global memory" if pointer in _UNFOLLOWED_POINTERS else code.pointer_name(pointer)
+            ] = None
     return tuple(names)

@@ -96,11 +96,11 @@ def _elements(
     array = code.pointer_name(pointer)
     ran = threads_ran(view)
     # Where the type is not known, a wide access may be of one element or of several.
-    is_known = pointer in sizes or widths[pointer] < _WIDE
+    is_known = pointer in sizes or widths[pointer] < _WIDE_STORE
     noun = "element" if is_known else "vector"
     size = sizes.get(pointer, widths[pointer])
     wide = Sentence()
-    if size >= _WIDE:
+    if size >= _WIDE_STORE:
         width = Quantity(size, "byte")
         wide = Sentence(" ({each} each)", each=view.ledger.derived("item_bytes", width, "of one"))
     number = view.ledger.derived(
@@ -119,7 +119,7 @@ def _elements(
     )
 
 
-_WIDE = 16
+_WIDE_STORE = 16
 """Bytes of a store that are more than one number."""
 
 
@@ -183,7 +183,7 @@ def _text(work: _Work, item: ItemDocument, numbers: Mapping[str, Evidence]) -> S
         return Sentence("{number:.1f} per {item}", number=number, item=item.name)
     said = Sentence("{number:.1f} instructions per {item}", number=number, item=item.name)
     purposes = [purpose for purpose in numbers if purpose.startswith(_PURPOSE)]
-    purposes.sort(key=lambda purpose: (purpose != _NEEDED, -numbers[purpose].value))
+    purposes.sort(key=lambda purpose: (purpose != _NEEDED_PURPOSE, -numbers[purpose].value))
     named = {purpose: PURPOSES[purpose.removeprefix(_PURPOSE)] for purpose in purposes}
     parts = _list(numbers, named)
     if not parts:
@@ -197,14 +197,14 @@ def _list(numbers: Mapping[str, Evidence], named: Mapping[str, str]) -> Sentence
     return Sentence(", ").join(
         Sentence("{n:.1f} {what}", n=numbers[name], what=what)
         for name, what in named.items()
-        if name in numbers and numbers[name].value >= _NAMED_FROM.get(name, _NAMED)
+        if name in numbers and numbers[name].value >= _NAMED_FROM.get(name, _NAMED_AMOUNT)
     )
 
 
 _PURPOSE = "instructions."
-_NEEDED = f"{_PURPOSE}value"
+_NEEDED_PURPOSE = f"{_PURPOSE}value"
 """Arithmetic on data is named first, however small: it is what an item needs."""
-_NAMED = 0.05
+_NAMED_AMOUNT = 0.05
 """Per item, from which on it is named."""
 _NAMED_FROM = {"stores": 1.5}
 """An item is stored once."""
@@ -296,7 +296,7 @@ def _kinds(instruction: Instruction) -> Iterator[tuple[str, int]]:
         yield "divisions", 1
 
 
-_GENERIC = ("LD", "ST")
+_GENERIC_ACCESSES = ("LD", "ST")
 """Their addresses may be in any memory; of debug builds, most are in local memory."""
 
 
@@ -308,7 +308,7 @@ def _memory(instruction: Instruction) -> str:
     is_load = instruction.role in (Role.LOAD, Role.COPY)
     if not is_load and instruction.role is not Role.STORE:
         return ""
-    if instruction.opcode in _GENERIC:
+    if instruction.opcode in _GENERIC_ACCESSES:
         return "generic"
     if instruction.opcode in GLOBAL:
         return "loads" if is_load else "stores"

@@ -86,19 +86,19 @@ def _loops_of(view: LaunchView) -> list[SourceLoop]:
         for loop in loops
         if loop.place is None
         or loop.loops[0].index not in swaps
-        or _WAITS.search(_text_at(view, loop.place))
+        or _WAITING_LOOP.search(_text_at(view, loop.place))
     ]
 
 
 # --- the source
 
-_WAITS = re.compile(r"\b(?:while|do)\b|\bfor\s*\([^;]*;\s*;")
+_WAITING_LOOP = re.compile(r"\b(?:while|do)\b|\bfor\s*\([^;]*;\s*;")
 """A loop that a user wrote around a compare-and-swap."""
-_START = re.compile(r"(\w+)\s*=\s*([^=,]+)$")
-_LIMIT = re.compile(r"(\w+)\s*(<=|>=|<|>|!=)\s*([^<>=!&|]+)$")
-_ONE = re.compile(r"(?:\+\+|--)\s*\w+|\w+\s*(?:\+\+|--)")
-_ADDS = re.compile(r"\w+\s*[+-]=\s*([^=,]+)")
-_MOST_LINES = 3
+_LOOP_START = re.compile(r"(\w+)\s*=\s*([^=,]+)$")
+_LOOP_LIMIT = re.compile(r"(\w+)\s*(<=|>=|<|>|!=)\s*([^<>=!&|]+)$")
+_INCREMENT = re.compile(r"(?:\+\+|--)\s*\w+|\w+\s*(?:\+\+|--)")
+_ADDITION = re.compile(r"\w+\s*[+-]=\s*([^=,]+)")
+_MOST_NAMED_LINES = 3
 """Of one `for (…)`."""
 
 
@@ -110,8 +110,8 @@ def _for_at(view: LaunchView, place: Location) -> For | None:
     """The `for` at a line, with the numbers that its text and constants of the source give."""
     from keet.analysis.sass.analyses.source_loops import For
 
-    for first in range(place.line, place.line - _MOST_LINES, -1):
-        numbers = range(first, first + _MOST_LINES)
+    for first in range(place.line, place.line - _MOST_NAMED_LINES, -1):
+        numbers = range(first, first + _MOST_NAMED_LINES)
         lines = [_text_at(view, place._replace(line=number)) for number in numbers]
         begin, text = re.search(r"\bfor\s*\(", lines[0]), " ".join(lines)
         end = closing_bracket(text, begin.end() - 1) if begin else 0
@@ -128,13 +128,13 @@ def _counted(
     view: LaunchView, start: str, limit: str, change: str
 ) -> tuple[int | None, int | None]:
     """Step and iterations."""
-    begins, ends = _START.search(start), _LIMIT.fullmatch(limit)
+    begins, ends = _LOOP_START.search(start), _LOOP_LIMIT.fullmatch(limit)
     changes = [part.strip() for part in change.split(",")]
     if len(changes) > 1 and begins:  # `++i, row += width`
         changes = [part for part in changes if re.search(rf"\b{begins[1]}\b", part)]
     change = changes[0] if len(changes) == 1 else ""
-    more = _ADDS.fullmatch(change)
-    step = 1 if _ONE.fullmatch(change) else _number(view, more[1]) if more else None
+    more = _ADDITION.fullmatch(change)
+    step = 1 if _INCREMENT.fullmatch(change) else _number(view, more[1]) if more else None
     if not step or begins is None or ends is None or begins[1] != ends[1]:
         return step, None
     low, high = _number(view, begins[2]), _number(view, ends[3])
@@ -344,7 +344,7 @@ def fits(view: LaunchView, array: RepeatedArray) -> Iterator[Memory]:
     most = view.value("device_registers_per_thread") or MOST_REGISTERS_PER_THREAD
     if array.thread_bytes is not None and used is not None and every is not None and threads:
         free = min(every / threads, most) - used
-        if array.thread_bytes <= _REGISTER * free:
+        if array.thread_bytes <= _REGISTER_BYTES * free:
             yield "registers"
     limit = view.value("device_shared_memory_per_block_optin")
     taken = view.value("shared_memory_per_block") or 0.0
@@ -352,7 +352,7 @@ def fits(view: LaunchView, array: RepeatedArray) -> Iterator[Memory]:
         yield "shared memory"
 
 
-_REGISTER = 4
+_REGISTER_BYTES = 4
 """Bytes."""
 
 

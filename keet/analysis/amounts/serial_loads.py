@@ -55,7 +55,7 @@ def serial_loads(view: LaunchView) -> SerialLoadsDocument | None:
         label = "trips of the loop that has the round trips"
         cited.append(enter("iterations", region.passes, label))
         words = "one after the other in each of the {n:.0f} trips of the loop{at}"
-        if region.passes < _ONCE:
+        if region.passes < _HARDLY_REPEATED:
             words = "one after the other in a trip of the loop{at}"
         where = Sentence(words, n=cited[-1], at=f" at {line_text(loop)}" if loop else "")
     remedy = _remedy(code, region, language_of(view.launch))
@@ -147,19 +147,19 @@ def _line(code: MachineCode, position: int) -> Location | None:
 
 # --- words
 
-_MOST_LINES = 6
-_ONCE = 1.5
+_MOST_NAMED_LINES = 6
+_HARDLY_REPEATED = 1.5
 """Iterations up to which a loop hardly repeats anything."""
 
 
 def first_avoidable(region: SerialLoads) -> RoundTrip:
-    """The avoidable round trip with most samples among those of the first reason of `_WHY`."""
-    order = [*_WHY]
+    """The avoidable round trip with most samples by the first reason of `_REASON_TEXTS`."""
+    order = [*_REASON_TEXTS]
     trips = [trip for trip in region.trips if trip.is_avoidable and trip.reason in order]
     return min(trips, key=lambda trip: (order.index(str(trip.reason)), -trip.samples))
 
 
-_WHY = {
+_REASON_TEXTS = {
     "store": "the load{at} is issued after the store{there}, which may write what it reads",
     "atomic": "the load{at} is issued after the atomic{there}, which may change what it reads",
     "volatile": "the load{at} stays in its order because of volatile or atomic loads",
@@ -176,7 +176,7 @@ def _why(code: MachineCode, region: SerialLoads) -> Sentence:
         after = _line(code, trip.after)
     at = f" at {line_text(load)}" if load else ""
     there = f" at {line_text(after)}" if after else ""
-    return Sentence(_WHY[str(trip.reason)], at=at, there=there)
+    return Sentence(_REASON_TEXTS[str(trip.reason)], at=at, there=there)
 
 
 def _remedy(code: MachineCode, region: SerialLoads, language: Language) -> str:
@@ -206,7 +206,7 @@ def _remedy(code: MachineCode, region: SerialLoads, language: Language) -> str:
 def _lines(code: MachineCode, positions: Iterable[int]) -> list[str]:
     """Each line once, in the order of the file; of the first file alone."""
     lines = [line for position in positions if (line := _line(code, position)) is not None]
-    own = sorted({line.line for line in lines if line.file == lines[0].file})[:_MOST_LINES]
+    own = sorted({line.line for line in lines if line.file == lines[0].file})[:_MOST_NAMED_LINES]
     return [f"{file_name(lines[0].file)}:{line}" for line in own]
 
 

@@ -121,7 +121,7 @@ Part = Literal[
 FEW_STORES = Parameter(
     0.05, "share of the passes up to which stores do not matter for their range", "judgement"
 )
-_EXACT = 1e-6
+_EXACT_PART = 1e-6
 _ONE_PER_CYCLE = (8, 0)
 """Compute capability from which 100 % of L1's data stage are a pass per cycle, in all reports
 seen."""
@@ -162,7 +162,7 @@ def _rows(
     kept = {name: amount for name, amount in parts.items() if name not in small and name != "other"}
     rest = total - sum(amount.value for amount in kept.values())
     ranked: list[tuple[Part, _Amount]] = sorted(kept.items(), key=lambda pair: -pair[1].value)
-    if rest > _EXACT * total:
+    if rest > _EXACT_PART * total:
         off = sum(parts[name].off for name in small)
         ranked.append(("other", _Amount(rest, off=off)))
     derived = view.ledger.derived

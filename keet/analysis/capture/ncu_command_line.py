@@ -29,9 +29,9 @@ class NcuCommandLine(NamedTuple):
 
 
 # Patterns are compiled on use: most commands need none of them.
-_WORD = r"""(?:"(?:[^"\\]|\\.)*"|'[^']*'|\\.|[^\s"'\\])+"""
+_SHELL_WORD = r"""(?:"(?:[^"\\]|\\.)*"|'[^']*'|\\.|[^\s"'\\])+"""
 """Of a shell. Windows paths contain backslashes."""
-_WORD_OR_MORE = rf"{_WORD}|\S+"
+_WORD_OR_MORE = rf"{_SHELL_WORD}|\S+"
 """Also where quotes are not closed."""
 _OPTION = r"(?s)([^\s=]+)([\s=]*)(.*)"
 _NCU = r'(?s)^\s*(?:"[^"]*[\\/]ncu(?:\.exe)?"|\S*ncu(?:\.exe)?)\s+(?P<rest>.+)$'
@@ -82,9 +82,9 @@ def quoted(recorded: str) -> str | None:
     Security: reports come from untrusted sources, and people and agents run the commands that keet
     prints. A recorded word must not be able to end the command and start another one.
     """
-    if not recorded.isprintable() or re.sub(_WORD, "", recorded).strip():
+    if not recorded.isprintable() or re.sub(_SHELL_WORD, "", recorded).strip():
         return None
-    return " ".join(map(_quoted_word, re.findall(_WORD, recorded)))
+    return " ".join(map(_quoted_word, re.findall(_SHELL_WORD, recorded)))
 
 
 def _quoted_word(word: str) -> str:

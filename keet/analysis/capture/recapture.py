@@ -56,13 +56,13 @@ _WHICH_LAUNCHES = frozenset(
         *("-s", "-c", "--launch-skip", "--launch-count"),
     )
 )
-_REPLACED = frozenset(("--set", "--metrics", "--import-source", "-f", "--force-overwrite"))
+_REPLACED_OPTIONS = frozenset(("--set", "--metrics", "--import-source", "-f", "--force-overwrite"))
 
 
 def _is_replaced(option: NcuOption) -> bool:
     """Whether the recipe, or a report under another name, takes its place."""
     if option.name != "--section":
-        return option.name in _REPLACED
+        return option.name in _REPLACED_OPTIONS
     known = (*collection().recipe_sections, *(c.section for c in capabilities().values()))
     return option.value in known
 

@@ -99,7 +99,7 @@ def _debug_folder(profile: Profile) -> Iterator[Sentence]:
         )
 
 
-_LOOKED_AT = 20
+_MOST_CHECKED = 20
 
 
 def _low_clock(profile: Profile) -> Iterator[Sentence]:
@@ -108,7 +108,7 @@ def _low_clock(profile: Profile) -> Iterator[Sentence]:
     setting = setting_of(profile, "clock-control")
     if setting is None or setting.value != "none":
         return
-    looked_at = profile.launches[:_LOOKED_AT]
+    looked_at = profile.launches[:_MOST_CHECKED]
     longest = max(looked_at, key=lambda launch: launch.rank_time, default=None)
     if longest is None:
         return

@@ -60,7 +60,7 @@ def hot_slice(model: TimeModel) -> HotSlice | None:
     if hot.requests and blocks:
         requests = lanes.warps / lanes.needed * lanes.made if lanes else hot.requests
         kept = min(1.0, blocks / rounds / requests)
-    kept = max(kept, hot.left, hot.of_table / _LANES)
+    kept = max(kept, hot.left, hot.of_table / _WARP_LANES)
     how = "atomics" if hot.is_atomic else "plain loads or stores"
     text = (
         "The busiest slice of L2 looks up {skew:.1f} times the sectors of an average one: "
@@ -118,9 +118,9 @@ def _summed_first(model: TimeModel, l1: float, rounds: float) -> dict[str, float
     }
 
 
-_MEMORY = ("load", "store", "atomic or reduction in memory")
+_MEMORY_ROLES = ("load", "store", "atomic or reduction in memory")
 """Roles of the instructions that the LSU pipe executes."""
-_MATH = ("ALU", "FMA", "FP64", "FP16")
+_MATH_PIPES = ("ALU", "FMA", "FP64", "FP16")
 
 
 class Retries(NamedTuple):
@@ -231,14 +231,14 @@ def shown_retries(
 def _effect(view: LaunchView, model: TimeModel, retries: Retries) -> Effect:
     assert view.code is not None
     code, counts = view.code.program.code, view.code.program.counts
-    loads = {at for at, instruction in enumerate(code) if instruction.role.value in _MEMORY}
+    loads = {at for at, instruction in enumerate(code) if instruction.role.value in _MEMORY_ROLES}
 
     def kept(positions: Set[int]) -> float:
         every = sum(counts[at] for at in positions)
         return 1 - sum(retries.repeated.get(at, 0) for at in positions) / every if every else 1.0
 
     units = {"issue": 1 - retries.share, "LSU": kept(loads)}
-    units |= dict.fromkeys(_MATH, kept(set(range(len(code))) - loads))
+    units |= dict.fromkeys(_MATH_PIPES, kept(set(range(len(code))) - loads))
     if retries.memory == "shared":
         units |= less_shared(model, _needless_wavefronts(view, retries)).units
     else:
@@ -277,7 +277,7 @@ def _by_column(view: LaunchView, retries: Retries, metric: str) -> float:
     return own / every if every else 0.0
 
 
-_LANES = 32
+_WARP_LANES = 32
 
 
 class LaneRequests(NamedTuple):

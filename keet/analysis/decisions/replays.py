@@ -39,7 +39,7 @@ _LOOKUPS = "lts__t_tag_requests.avg.pct_of_peak_sustained_elapsed"
 _SECTORS = "lts__t_sectors.avg.pct_of_peak_sustained_elapsed"
 _PADDED_ROWS = (17, 33, 65, 129)
 """Words of a row of a padded tile."""
-_WORD = 4
+_WORD_BYTES = 4
 
 Shown = tuple[Sentence, Effect, tuple[Evidence, ...]]
 """Text, effect and evidence of a candidate."""
@@ -80,10 +80,10 @@ def replays(view: LaunchView, model: TimeModel) -> Replays | None:
         _effect(model, ("L1",), (), repeated * (1 - single)),
     )
     return Replays(
-        (_text(_SCATTERED, stage, asked, times, sectors), effects[0], evidence)
+        (_text(_SCATTERED_TEXT, stage, asked, times, sectors), effects[0], evidence)
         if effects[0]
         else None,
-        (_text(_CONFLICTS, stage, asked, times, sectors), effects[1], evidence)
+        (_text(_CONFLICTS_TEXT, stage, asked, times, sectors), effects[1], evidence)
         if effects[1] and may_conflict
         else None,
     )
@@ -102,8 +102,8 @@ def _part_in_l2(view: LaunchView, stage: Evidence) -> float:
     return share_of(sectors) * peak * slices * l2 / passes if passes else 0.0
 
 
-_SCATTERED = ": the threads of a warp access scattered addresses"
-_CONFLICTS = (
+_SCATTERED_TEXT = ": the threads of a warp access scattered addresses"
+_CONFLICTS_TEXT = (
     ": global accesses are packed, so the passes are repeats in shared memory, as with bank "
     "conflicts"
 )
@@ -159,5 +159,5 @@ def single_sectors(view: LaunchView) -> float | None:
 def is_padded(view: LaunchView) -> bool:
     """Whether static shared memory has the size of tiles with padded rows: 32 x 33 words."""
     static = int(view.value("shared_memory_static") or 0)
-    words, rest = divmod(static, _WORD)
+    words, rest = divmod(static, _WORD_BYTES)
     return not rest and words > 0 and any(words % row == 0 for row in _PADDED_ROWS)

@@ -45,11 +45,11 @@ from keet.units import Quantity
 if TYPE_CHECKING:
     from keet.analysis.sass.flow.program import SassProgram
 
-_UNPACKS = ("PRMT", "SHF", "LOP3", "SGXT", "I2I")
+_UNPACKING_OPCODES = ("PRMT", "SHF", "LOP3", "SGXT", "I2I")
 """What takes a small value out of a word before it is converted."""
-_SCALES = ("FMUL", "FADD")
+_SCALING_OPCODES = ("FMUL", "FADD")
 """What multiplies the result of a conversion by a factor, or adds an offset."""
-_SEVERAL = 2
+_SEVERAL_TIMES = 2
 
 
 class Conversions(NamedTuple):
@@ -80,10 +80,10 @@ def conversions(view: LaunchView) -> Conversions | None:
     if not mostly_conversions.test(view) or _are_of_functions(view):
         return None
     ran = sorted((-view.count(name), name) for name in CONVERSIONS if view.count(name))
-    named = " and ".join(name for _, name in ran[:_SEVERAL])
+    named = " and ".join(name for _, name in ran[:_SEVERAL_TIMES])
     code, executed = view.code, view.get("inst_executed")
     times = _reads_per_store(code.program) if code else 0.0
-    if code is None or executed is None or times < _SEVERAL:
+    if code is None or executed is None or times < _SEVERAL_TIMES:
         return Conversions(named)
     program = code.program
     converting = [at for at in code.with_opcodes(CONVERSIONS) if _is_from_shared(program, at)]
@@ -93,7 +93,7 @@ def conversions(view: LaunchView) -> Conversions | None:
     results = {value for at in converting for value in program.values.written[at].values()}
     scaled = sum(
         program.counts[at]
-        for at in code.with_opcodes(_SCALES)
+        for at in code.with_opcodes(_SCALING_OPCODES)
         if not results.isdisjoint(program.values.read[at].values())
     )
     label = "times that a value of shared memory is converted, by loads per store"
@@ -136,7 +136,7 @@ def _is_from_shared(program: SassProgram, position: int) -> bool:
                 opcode = program.code[source].opcode
                 if opcode == "LDS":
                     return True
-                if opcode in _UNPACKS and source not in seen:
+                if opcode in _UNPACKING_OPCODES and source not in seen:
                     seen.add(source)
                     waiting.append(source)
     return False

@@ -154,7 +154,7 @@ def consecutive_accesses(code: MachineCode) -> Answer:
 
 # --- operations and widths
 
-_GLOBAL = 4
+_GLOBAL_BIT = 4
 """ncu's code in `memory_type`, a bit field: an asynchronous copy has two bits."""
 LOAD, STORE = 2, 4
 """ncu's codes in `memory_access_type`."""
@@ -164,7 +164,7 @@ LOAD, STORE = 2, 4
 def _global_addresses(view: LaunchView) -> list[int]:
     """Instructions that access global memory; none if the report has no columns of them."""
     kinds = view.by_address("memory_type")
-    return [address for address, kind in kinds.items() if int(kind) & _GLOBAL]
+    return [address for address, kind in kinds.items() if int(kind) & _GLOBAL_BIT]
 
 
 def addresses_of(view: LaunchView, operation: int) -> list[int]:

@@ -79,7 +79,7 @@ class _Conflicted(NamedTuple):
     """Bytes per thread."""
 
 
-_LOOKED_AT = 16
+_MOST_ACCESSES = 16
 """Accesses with conflicts."""
 
 
@@ -92,7 +92,7 @@ def _conflicted(view: LaunchView) -> list[_Conflicted]:
 
     program = code.program
     worst = sorted((a for a in column if column[a] > 0), key=lambda address: -column[address])
-    known = [program.positions[a] for a in worst[:_LOOKED_AT] if a in program.positions]
+    known = [program.positions[a] for a in worst[:_MOST_ACCESSES] if a in program.positions]
     ran = [position for position in known if program.counts[position]]
     opcode = program.code[ran[0]].opcode if ran else ""
     if opcode not in SHARED or opcode in ("LDSM", "STSM"):
@@ -106,7 +106,7 @@ def _conflicted(view: LaunchView) -> list[_Conflicted]:
     ]
 
 
-_CLUSTER = "SR_CgaCtaId"
+_CLUSTER_BASE = "SR_CgaCtaId"
 """Base of a block's shared memory within its cluster: equal for all threads."""
 
 
@@ -114,7 +114,7 @@ def _by_form(form: Polynomial, width: int) -> Rows | None:
     from keet.analysis.sass.analyses.address_patterns import lane_stride
     from keet.analysis.sass.polynomials.polynomial import Polynomial as Sum
 
-    own = {p: c for p, c in form.terms.items() if all(s.name != _CLUSTER for s in p)}
+    own = {p: c for p, c in form.terms.items() if all(s.name != _CLUSTER_BASE for s in p)}
     form = Sum(own)
     if "data" in form.depends:
         return "data"
@@ -247,7 +247,7 @@ def stages_through_shared(code: MachineCode) -> Answer:
     return if_most_run(code, list(filter(is_staged, stores)), stores)
 
 
-_CONFLICTS = (
+_CONFLICT_METRICS = (
     "bank_conflicts",
     "bank_conflicts_load",
     "bank_conflicts_store",
@@ -259,7 +259,7 @@ def _rows(words: str, form: Rows, metrics: tuple[str, ...] = ()) -> Fact:
     """That there are conflicts, and the array with most of them has rows of this form."""
 
     def test(view: LaunchView) -> Answer:
-        conflicts, rows = total(view, *_CONFLICTS), shared_rows(view)
+        conflicts, rows = total(view, *_CONFLICT_METRICS), shared_rows(view)
         if rows != form or not conflicts:
             return False
         column = view.table.column(_EXCESS) or {}
@@ -272,12 +272,12 @@ rows_padded = _rows("the rows of the shared array are padded already", "padded")
 rows_even = _rows(
     "the rows of the shared array are not padded: threads are an even number of words apart",
     "even",
-    _CONFLICTS,
+    _CONFLICT_METRICS,
 )
 rows_in_pieces = _rows(
     "neighbouring threads access pieces of one row that do not lie side by side",
     "within",
-    _CONFLICTS,
+    _CONFLICT_METRICS,
 )
 shared_index_from_data = _rows("the index into shared memory comes from data", "data")
 
@@ -423,8 +423,8 @@ def one_update_per_thread(view: LaunchView) -> Answer:
     return 0 < executed <= (blocks or 0) * math.ceil((threads or 0) / WARP)
 
 
-_COMBINED = ("LDS", "SHFL", "REDUX")
-_STEPS = 3
+_COMBINING_OPCODES = ("LDS", "SHFL", "REDUX")
+_STEPS_TO_ATOMIC = 3
 """Instructions between a combined value and the atomic, such as the last addition."""
 
 
@@ -439,9 +439,9 @@ def adds_block_copies(code: MachineCode) -> Answer:
 
     def is_combined(position: int) -> bool:
         values = _stored_values(program, position)
-        for _ in range(_STEPS):
+        for _ in range(_STEPS_TO_ATOMIC):
             sources = {source for value in values for source in program.values.definitions(value)}
-            if any(program.code[source].opcode in _COMBINED for source in sources):
+            if any(program.code[source].opcode in _COMBINING_OPCODES for source in sources):
                 return True
             values = [v for source in sources for v in program.values.read[source].values()]
         return False

@@ -130,7 +130,7 @@ def parted_loads(code: MachineCode) -> tuple[float, list[int]]:
     samples = Counter[tuple[int, object] | None]()
     awaited = defaultdict[tuple[int, object] | None, set[int]](set)
     for wait in code.waits:
-        if wait.reason in _LONG:
+        if wait.reason in _LONG_WAITS:
             load = wait.producers[0] if wait.producers else wait.position
             loop = flow.loop_of.get(flow.block_of[load])
             place = (loop, code.location(load)) if loop is not None else None
@@ -158,7 +158,7 @@ def _serial(words: str, *reasons: str) -> Fact:
         region = avoidable_loads(view)
         if region is None:
             return False
-        waiting = sum(wait.samples for wait in view.code.waits if wait.reason in _LONG)
+        waiting = sum(wait.samples for wait in view.code.waits if wait.reason in _LONG_WAITS)
         trips = [trip for trip in region.trips if trip.is_avoidable and trip.reason in reasons]
         is_most = 2 * len(trips) >= sum(trip.is_avoidable for trip in region.trips)
         if not is_most or region.avoidable_samples < FEW * waiting:
@@ -186,7 +186,7 @@ def awaited_iterations(code: MachineCode) -> tuple[float, list[int]]:
 
     flow, samples = code.program.flow, Counter[int]()
     for wait in code.waits:
-        if wait.reason in _LONG:
+        if wait.reason in _LONG_WAITS:
             samples[flow.loop_of.get(flow.block_of[wait.position], -1)] += wait.samples
     chains = {
         chains.loop for chains in code.chains if chains.recurrence and chains.recurrence.loads
@@ -218,8 +218,8 @@ def calls_dominate(view: LaunchView) -> Answer:
     return called_part(view) > MAJORITY
 
 
-_LONG = ("long_scoreboard", "long_scoreboard_pipe_l1tex")
-_SHORT = ("short_scoreboard", "mio_throttle", "mio_throttle_pipe_mio")
+_LONG_WAITS = ("long_scoreboard", "long_scoreboard_pipe_l1tex")
+_SHORT_WAITS = ("short_scoreboard", "mio_throttle", "mio_throttle_pipe_mio")
 _ISSUING = ("selected", "not_selected")
 """States in which a warp does not wait."""
 _TEXTURES = TEXTURES | {"SULD"}
@@ -242,7 +242,7 @@ def _waits_for_data(what: str, *opcodes: str) -> Fact:
 
     def test(view: LaunchView) -> Answer:
         own, every = view.count(*opcodes), view.count(*GLOBAL_READS | _RETURNING | _TEXTURES)
-        return _mostly_wait(view, _LONG) and own > MAJORITY * every
+        return _mostly_wait(view, _LONG_WAITS) and own > MAJORITY * every
 
     words, metrics = f"warps mostly wait for {what}", ("stall_long_scoreboard",)
     return Fact(words, test, metrics=metrics, opcodes=opcodes)
@@ -268,7 +268,7 @@ def waits_for_global_loads(view: LaunchView) -> Answer:
     loaded, others = view.count(*GLOBAL_READS), view.count(*_RETURNING | _TEXTURES)
     if not view.opcodes:
         loaded = total(view, "global_load_requests", "global_load_sectors")
-    return _mostly_wait(view, _LONG) and loaded > 0 and loaded >= others
+    return _mostly_wait(view, _LONG_WAITS) and loaded > 0 and loaded >= others
 
 
 waits_for_atomics = _waits_for_data("the old values that atomics return", *RETURNING_ATOMICS)
@@ -283,7 +283,7 @@ def _short_waits(what: str, test: Callable[[float, float], bool]) -> Fact:
     def decided(view: LaunchView) -> Answer:
         shared, special, doubles = _on_short_queues(view)
         is_other = doubles <= max(shared, special)
-        return _mostly_wait(view, _SHORT) and is_other and test(shared, special)
+        return _mostly_wait(view, _SHORT_WAITS) and is_other and test(shared, special)
 
     metrics = ("stall_short_scoreboard", "stall_mio_throttle")
     return Fact(f"warps mostly wait for {what}", decided, metrics=metrics)
@@ -305,7 +305,7 @@ def _on_short_queues(view: LaunchView) -> tuple[float, float, float]:
 def waits_for_doubles(view: LaunchView) -> Answer:
     """On GPUs with few FP64 lanes, the pipe is fed by the queues of memory instructions."""
     shared, special, doubles = _on_short_queues(view)
-    return _mostly_wait(view, _SHORT) and doubles > max(shared, special)
+    return _mostly_wait(view, _SHORT_WAITS) and doubles > max(shared, special)
 
 
 waits_for_shared = _short_waits(
@@ -429,7 +429,11 @@ def _awaited(state: str, code: MachineCode) -> LeadingLines:
     finding names, by samples of those waits. For stores that drain: those stores."""
     program = code.program
     if state == "drain":
-        stores = [position for position in program.ran if program.code[position].opcode in _DRAINED]
+        stores = [
+            position
+            for position in program.ran
+            if program.code[position].opcode in _DRAINED_OPCODES
+        ]
         return LeadingLines("stores", [(position, program.counts[position]) for position in stores])
     stalled = [wait for wait in code.waits if wait.reason == state]
     waited = [(wait.producers[0], wait.samples) for wait in stalled if wait.producers]
@@ -442,5 +446,5 @@ def _awaited(state: str, code: MachineCode) -> LeadingLines:
     return LeadingLines("waits for data", data + unknown)
 
 
-_DRAINED = GLOBAL_STORES | GLOBAL_ATOMICS - RETURNING_ATOMICS
+_DRAINED_OPCODES = GLOBAL_STORES | GLOBAL_ATOMICS - RETURNING_ATOMICS
 """A warp ends only when these have been sent."""

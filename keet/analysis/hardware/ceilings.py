@@ -62,14 +62,18 @@ class Ceiling(NamedTuple):
     def spoken(self) -> str:
         """As in a sentence."""
         stage = self.stage
-        if stage is not None and stage.id in _HEAVY and stage.busy.value == self.reached.value:
-            return _HEAVY[stage.id]
+        if (
+            stage is not None
+            and stage.id in _HEAVY_HALVES
+            and stage.busy.value == self.reached.value
+        ):
+            return _HEAVY_HALVES[stage.id]
         return spoken_unit(self.name)
 
     @property
     def label(self) -> str:
         """As in a table, with the half of the pipe that is meant."""
-        return f"{self.name} (heavy half)" if self.spoken in _HEAVY.values() else self.name
+        return f"{self.name} (heavy half)" if self.spoken in _HEAVY_HALVES.values() else self.name
 
     @property
     def verb(self) -> str:
@@ -204,7 +208,7 @@ WHOLE = (WHOLE_SM, WHOLE_MEMORY)
 _WHOLE_MEMORY = ("memory_throughput_pct", "mem_busy_pct", "mem_max_bandwidth_pct")
 PIPES = ("LSU", "FMA", "ALU", "FP64", "FP16", "XU", "tensor", "ADU")
 
-_SPOKEN = {
+_SPOKEN_UNITS = {
     "issue": "the issue slots",
     "LSU": "the LSU pipe",
     "FMA": "the FMA pipe",
@@ -219,22 +223,22 @@ _SPOKEN = {
     WHOLE_MEMORY: "the busiest unit of the memory system",
 }
 
-_HEAVY = {
+_HEAVY_HALVES = {
     "fmaheavy": "the heavy half of the FMA pipe",
     "aluheavy": "the heavy half of the ALU pipe",
 }
 """Some instructions run on one half of a pipe only: integer multiplications on that of FMA."""
-_PLURAL = ("issue", "tensor")
+_PLURAL_UNITS = ("issue", "tensor")
 
 
 def spoken_unit(name: str) -> str:
     """`the LSU pipe`: a unit as in a sentence."""
-    return _SPOKEN.get(name, name)
+    return _SPOKEN_UNITS.get(name, name)
 
 
 def verb_of(name: str) -> str:
     """`are` for units with a name in the plural."""
-    return "are" if name in _PLURAL else "is"
+    return "are" if name in _PLURAL_UNITS else "is"
 
 
 class Ceilings:

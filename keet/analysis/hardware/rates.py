@@ -53,9 +53,9 @@ def clock(ledger: LaunchLedger) -> Evidence | None:
     return positive(first(ledger, "sm_clock", "sm_frequency"))
 
 
-_READ = "l2_sysmem_read_misses"
-_WRITTEN = ("l2_sysmem_write_sectors", "l2_sysmem_write_misses")
-_ALL = "l2_sysmem_misses"
+_READ_MISSES = "l2_sysmem_read_misses"
+_WRITTEN_SECTORS = ("l2_sysmem_write_sectors", "l2_sysmem_write_misses")
+_MISSES = "l2_sysmem_misses"
 _FILLS, _OWN_FILLS = "sol_l2_fill_sysmem_pct", "l2_fill_device_pct"
 _L2_CYCLES = "l2_elapsed_cycles_total"
 """An L2 slice fills at most one sector per cycle: on an H200, this gives the same number of sectors
@@ -96,7 +96,9 @@ def uses_host_link(ledger: LaunchLedger) -> bool | None:
     integrated = ledger.launch.get("device_integrated")
     if integrated is not None and integrated.value:
         return None
-    counters = [ledger.launch.get(metric_id) for metric_id in (_READ, *_WRITTEN, _ALL)]
+    counters = [
+        ledger.launch.get(metric_id) for metric_id in (_READ_MISSES, *_WRITTEN_SECTORS, _MISSES)
+    ]
     known = [float(quantity.value) for quantity in counters if quantity is not None]
     if known:
         return any(value > 0 for value in known)
@@ -118,8 +120,8 @@ def _fills_from_host(ledger: LaunchLedger) -> bool:
 
 def host_traffic(ledger: LaunchLedger) -> HostTraffic:
     """For a launch that uses the link."""
-    read, written = ledger.measured(_READ), first(ledger, *_WRITTEN)
-    together = ledger.measured(_ALL) if read is None else None
+    read, written = ledger.measured(_READ_MISSES), first(ledger, *_WRITTEN_SECTORS)
+    together = ledger.measured(_MISSES) if read is None else None
     label = "read from host memory"
     if together is not None:
         read, written, label = together, None, "read from and written to host memory"

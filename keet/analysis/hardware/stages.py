@@ -264,7 +264,7 @@ def sm_elapsed_cycles(ledger: LaunchLedger) -> Evidence | None:
 
 SAME_STAGE = Parameter(0.95, "least ratio of a stage to the unit that it explains", "judgement")
 SAME_STAGE_POINTS = Parameter(0.5, "percentage points, in addition", "judgement")
-_FABRIC = "lts__t_sectors_srcunit_ltcfabric"
+_FABRIC_SECTORS = "lts__t_sectors_srcunit_ltcfabric"
 """A counter that only GPUs with two L2 partitions have."""
 
 
@@ -286,7 +286,7 @@ def l2_share_by_sectors(ledger: LaunchLedger, stages: Iterable[UnitStage]) -> fl
     sectors = shares.get("l2_sectors")
     if sectors is None:
         return None
-    has_fabric = exists_on(_FABRIC, ledger.launch.device.compute_capability)
+    has_fabric = exists_on(_FABRIC_SECTORS, ledger.launch.device.compute_capability)
     return max(*shares.values(), FABRIC_PER_SECTOR * sectors if has_fabric else 0.0)
 
 
@@ -334,24 +334,24 @@ def _unseen(
     On GPUs with two L2 partitions, the fabric between them is part of ncu's L2 throughput, but no
     section contains its share.
     """
-    if name == "L2" and exists_on(_FABRIC, ledger.launch.device.compute_capability):
+    if name == "L2" and exists_on(_FABRIC_SECTORS, ledger.launch.device.compute_capability):
         label = hardware_units()["l2_fabric"].label
         return UnitStage("l2_fabric", label, whole.busy, inferred=True)
     for stage in stages:
         distance = abs(2 * stage.busy.value - whole.busy.value)
-        if stage.id in _TWICE and distance <= (1 - SAME_STAGE) * whole.busy.value:
+        if stage.id in _STAGES_COUNTED_TWICE and distance <= (1 - SAME_STAGE) * whole.busy.value:
             return stage._replace(busy=whole.busy, inferred=True)
     return whole._replace(label=f"the busiest stage of {name}", inferred=True)
 
 
-_TWICE = ("l1_to_l2", "l1_data_stage")
+_STAGES_COUNTED_TWICE = ("l1_to_l2", "l1_data_stage")
 """Stages of L1 that ncu counts twice in L1's throughput: their own shares are of twice the peak.
 Seen in reports of 7.0, 7.5, 8.6, 8.9 and 12.0 (the data stage on 7.5 only), not of 9.0."""
 
 
-_SHARE = "pmsampling:{}.avg.pct_of_peak_sustained_elapsed"
-_ACTIVE = "pmsampling:sm__cycles_active.avg"
-_SAMPLED = {
+_SAMPLED_SHARE = "pmsampling:{}.avg.pct_of_peak_sustained_elapsed"
+_SAMPLED_ACTIVE_CYCLES = "pmsampling:sm__cycles_active.avg"
+_SAMPLED_UNITS = {
     "issue": ("issue_slots", "sm__inst_executed_realtime"),
     "ALU": ("alu", "sm__inst_executed_pipe_alu_realtime"),
     "XU": ("xu", "sm__inst_executed_pipe_xu_realtime"),
@@ -363,22 +363,22 @@ _SAMPLED = {
 
 def sampled_stages(ledger: LaunchLedger) -> Iterator[tuple[str, UnitStage]]:
     """Units with the stage that was sampled; nothing where the samples do not fit the launch."""
-    for unit, (stage_id, name) in _SAMPLED.items():
+    for unit, (stage_id, name) in _SAMPLED_UNITS.items():
         label = hardware_units()[stage_id].label
-        share = _over_time(ledger, _SHARE.format(name), f"{label} busy, by PM sampling")
+        share = _over_time(ledger, _SAMPLED_SHARE.format(name), f"{label} busy, by PM sampling")
         if share is not None:
             yield unit, UnitStage(stage_id, label, share)
 
 
 def sampled_dram(ledger: LaunchLedger) -> float:
     """The least share of its peak that DRAM was busy for, 0 to 1; 0: not known."""
-    share = _over_time(ledger, _SHARE.format("dramc__throughput"), "DRAM busy at least")
+    share = _over_time(ledger, _SAMPLED_SHARE.format("dramc__throughput"), "DRAM busy at least")
     return float(share.value) / 100 if share else 0.0
 
 
 def _fits(ledger: LaunchLedger) -> bool:
     """Whether the samples show this launch, and no other work."""
-    active = ledger.named(_ACTIVE, "active cycles by PM sampling")
+    active = ledger.named(_SAMPLED_ACTIVE_CYCLES, "active cycles by PM sampling")
     elapsed = ledger.measured("elapsed_cycles")
     return bool(active and elapsed and 0 < active.value <= SIMILAR * elapsed.value)
 

@@ -37,7 +37,7 @@ UNSHARED = Parameter(
     "judgement",
 )
 
-_WORD = 4
+_WORD_BYTES = 4
 """Bytes that a bank of shared memory delivers at a time."""
 LOADS = ("LDS", "LDG")
 _FLOATS = FLOAT_ARITHMETIC | {"FMNMX"}
@@ -67,7 +67,7 @@ def loads_left(view: LaunchView) -> float | None:
     if not is_reused or not value or not loads:
         return None
     # Narrow loads can be merged; a wide one takes a pass through L1 for each of its words.
-    words = _width(view, *LOADS) / _WORD
+    words = _width(view, *LOADS) / _WORD_BYTES
     return min(1.0, max(LOADS_OF_TILES * value, stores) / loads * min(words, 1 / words))
 
 
@@ -128,7 +128,7 @@ def packable(view: LaunchView) -> float:
     byte by byte."""
     if view.executed(*_FLOATS) > view.executed("LDS"):
         return 0.0
-    return max(0.0, 1 - _width(view, "LDS") / _WORD)
+    return max(0.0, 1 - _width(view, "LDS") / _WORD_BYTES)
 
 
 def less_work_likelihood(view: LaunchView) -> float:
@@ -156,12 +156,12 @@ def _left_by_pipes(view: LaunchView) -> float | None:
 def _width(view: LaunchView, *opcodes: str) -> float:
     """Bytes per thread of these loads, on average; a word if there are none."""
     if view.code is None:
-        return _WORD
+        return _WORD_BYTES
     program = view.code.program
     loads = [at for at in program.ran if program.code[at].opcode in opcodes]
     every = sum(program.counts[at] for at in loads)
     moved = sum(program.code[at].width * program.counts[at] for at in loads)
-    return moved / every if every else _WORD
+    return moved / every if every else _WORD_BYTES
 
 
 def mostly_hits(view: LaunchView) -> bool:
@@ -176,7 +176,7 @@ def mostly_hits(view: LaunchView) -> bool:
 
 
 _EXCHANGE = (*LOADS, "STS", "BAR")
-_KEPT = ("value", "unknown")
+_KEPT_PURPOSES = ("value", "unknown")
 _INTEGER_PRODUCTS = ("IMAD", "XMAD")
 
 
@@ -224,6 +224,6 @@ def _with_code(view: LaunchView, of_loads: float, of_others: float) -> dict[str,
         if purposes[position].value == "address"
         else of_others
         for position in view.code.program.ran
-        if purposes[position].value not in _KEPT
+        if purposes[position].value not in _KEPT_PURPOSES
     }
     return {unit: 1 - removed_part(view, gone, unit) for unit in ("issue", "ALU", "FMA")}

@@ -40,7 +40,7 @@ _LONGEST_TEXT = 1 << 20
 _LONGEST_HEAD = 2000
 """Characters before the body of a function that is understood."""
 _MOST_PLACES = 5
-_SHOWN = 2
+_SHOWN_FIRST = 2
 """Places that stay first."""
 _MOST_CHOICES = 3
 """Lines that choose template arguments; of more, one can't say which it was."""
@@ -50,7 +50,7 @@ _MOST_MENTIONS = 12
 """Lines that name a function; of more, one can't say which it was."""
 _LONGEST_LINE = 400
 """Characters of a line that are read."""
-_DEEPEST = 3
+_DEEPEST_TEMPLATES = 3
 """Function templates that pass arguments on to each other."""
 _OWN_TEXT = re.compile(
     r"""//[^\n]* | /\*.*?(?:\*/|\Z)
@@ -69,7 +69,7 @@ _SHARED_AT = 2
 _LAUNCH = re.compile(r"<<<|\bcudaLaunch")
 _ALIAS = re.compile(r"\b([A-Za-z_]\w*)\s*=(?!=)")
 """A second name of a kernel."""
-_ASKED = re.compile(r"\bcuda(?:Func|Occupancy)\w+")
+_LAUNCHES_NOTHING = re.compile(r"\bcuda(?:Func|Occupancy)\w+")
 """Functions that take a kernel and do not launch it."""
 _ENDS = re.compile(r"[;{}]")
 _SIZE_OF = re.compile(r"sizeof\s*\(\s*(\w+)\s*\)")
@@ -117,11 +117,11 @@ class _Source(NamedTuple):
 
 def beside(places: tuple[Place, ...], *others: Place | None) -> tuple[Place, ...]:
     """The first places, then the others, then the rest: what to change beside where it shows."""
-    known = {(place.file, place.line) for place in places[:_SHOWN]}
+    known = {(place.file, place.line) for place in places[:_SHOWN_FIRST]}
     added = [place for place in others if place and (place.file, place.line) not in known]
     lines = known | {(place.file, place.line) for place in added}
-    rest = [place for place in places[_SHOWN:] if (place.file, place.line) not in lines]
-    return (*places[:_SHOWN], *added, *rest)[:_MOST_PLACES]
+    rest = [place for place in places[_SHOWN_FIRST:] if (place.file, place.line) not in lines]
+    return (*places[:_SHOWN_FIRST], *added, *rest)[:_MOST_PLACES]
 
 
 @cached_per_view
@@ -140,7 +140,7 @@ def call_of(view: LaunchView, place: Place) -> Place | None:
     is in the kernel, or if several lines that ran call the helper."""
     source = _source(view)
     own = source.around(Location(place.file, place.line))
-    for _ in range(_DEEPEST):
+    for _ in range(_DEEPEST_TEMPLATES):
         if own is None or own.name == view.launch.name.function:
             return None
         ran = {*view.launch.locations.values()}
@@ -250,7 +250,7 @@ def launch_places(view: LaunchView) -> tuple[Place, ...]:
     at = list(dict.fromkeys(line for place in own for line in (sizes[place] or _Size()).lines))
     set_at = [Place(*line, 1 / len(at), SIZED) for line in at if len(at) <= _MOST_CHOICES]
     own = [replace(place, share=1 / len(own)) for place in own]
-    every = (*own[:_SHOWN], *set_at, *choices_of(view), *own[_SHOWN:])
+    every = (*own[:_SHOWN_FIRST], *set_at, *choices_of(view), *own[_SHOWN_FIRST:])
     once: dict[tuple[str, int], Place] = {}
     for place in every:
         once.setdefault((place.file, place.line), place)
@@ -289,7 +289,7 @@ def _launching(source: _Source, line: Location) -> Location | None:
         own = re.compile(rf"\b{alias[1]}\s*<<<|cudaLaunch\w*\s*\(.*\b{alias[1]}\b")
         numbers = range(line.line + 1, around.last + 1)
         return next((Location(line.file, n) for n in numbers if own.search(text[n - 1])), None)
-    return None if _ASKED.search(statement) else line
+    return None if _LAUNCHES_NOTHING.search(statement) else line
 
 
 def _statement(text: Sequence[str], number: int) -> str:
@@ -315,10 +315,14 @@ def _sides(
     for expression, shape in zip(expressions, (view.launch.grid, view.launch.block)):
         extents, at = _extents(source, around, expression)
         for extent, size in zip(extents, shape or ()):
-            yield _values(source, around, extent, _DEEPEST), size, at
+            yield _values(source, around, extent, _DEEPEST_TEMPLATES), size, at
     shared = view.launch.number("shared_memory_dynamic")
     if len(expressions) > _SHARED_AT and shared is not None:
-        yield _values(source, around, expressions[_SHARED_AT], _DEEPEST), round(shared), None
+        yield (
+            _values(source, around, expressions[_SHARED_AT], _DEEPEST_TEMPLATES),
+            round(shared),
+            None,
+        )
 
 
 def _size_at(view: LaunchView, source: _Source, line: Location) -> _Size | None:
@@ -441,7 +445,7 @@ def _calls(source: _Source, name: str) -> Iterator[tuple[Location, list[str]]]:
 def _choices(view: LaunchView) -> list[_Choice]:
     name = view.launch.name
     wanted = [argument.replace(" ", "") for argument in template_arguments(name.demangled)]
-    return list(_chosen(_source(view), name.function, wanted, _DEEPEST))
+    return list(_chosen(_source(view), name.function, wanted, _DEEPEST_TEMPLATES))
 
 
 def _chosen(

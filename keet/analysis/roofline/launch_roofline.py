@@ -119,7 +119,7 @@ def _delivers(model: TimeModel) -> bool:
     return not delivered or model.load("tensor", sum(delivered)) >= AT_CEILING
 
 
-_UNCOUNTED = ("xu", "alu", "lsu", "adu", "cbu", "uniform", "tex", "issue_slots", "l2_atomics")
+_UNCOUNTED_UNITS = ("xu", "alu", "lsu", "adu", "cbu", "uniform", "tex", "issue_slots", "l2_atomics")
 
 SHOWN_WORK = Parameter(0.05, "percent of a peak from which arithmetic gets a bar", "judgement")
 
@@ -155,7 +155,7 @@ def find_roofline(launch: Launch, ledger: LaunchLedger | None = None) -> LaunchR
     near = nearest(sorted(ceilings, key=lambda ceiling: -ceiling.share))
     lead = lead_of(compute, constants=constants)
     intensities = tuple(_intensities(ledger, compute, memory))
-    uncounted = next(iter(measured_stages(ledger, _UNCOUNTED)), None)
+    uncounted = next(iter(measured_stages(ledger, _UNCOUNTED_UNITS)), None)
     link, duration, sm_clock = units.get(HOST_LINK), ledger.measured("duration"), clock(ledger)
     side = [intensity for intensity in intensities if lead and intensity.arithmetic == lead.id]
     pressed = [(stage, _WHY_BUSIER[c.kind]) for c in ceilings if (stage := c.busier_stage)]
@@ -336,7 +336,7 @@ def _what_else(
     """A stage that is busier than its bytes explain, what was not measured, or where to look
     instead. `stages`: with why they are busy."""
     top, sms = near[0].reached.value, launch.device.sm_count
-    unknown = [name for ceiling_id, name in _UNSEEN.items() if ceiling_id in absent]
+    unknown = [name for ceiling_id, name in _UNSEEN_CEILINGS.items() if ceiling_id in absent]
     if top >= 100 * AT_CEILING:
         return
     stage, why = max(stages, key=lambda pair: pair[0].busy.value, default=(None, ""))
@@ -381,7 +381,7 @@ _WHY_BUSIER = {
     "compute": "not everything that it executes is a multiply-add",
 }
 
-_UNSEEN = {"fp32": "arithmetic", "tensor": "tensor operations", "dram": "DRAM", "l2": "L2"}
+_UNSEEN_CEILINGS = {"fp32": "arithmetic", "tensor": "tensor operations", "dram": "DRAM", "l2": "L2"}
 """Ceilings that must be known to say that none is near."""
 
 

@@ -114,7 +114,7 @@ def tensor_work(ledger: LaunchLedger) -> tuple[TensorWork, ...] | Absent:
             return tuple(_from_opcodes(ledger, opcodes, known))
     if counted := _from_counters(ledger):
         return counted
-    shares = [share for share in map(ledger.measured, _SHARES) if share is not None]
+    shares = [share for share in map(ledger.measured, _TENSOR_SHARES) if share is not None]
     if opcodes is None and shares and not any(share.value > 0 for share in shares):
         return ()
     return _absent(opcodes)
@@ -231,7 +231,7 @@ def _counted(
     return TensorWork(type_id, families, evidence) if total > 0 else None
 
 
-_SHARES = (
+_TENSOR_SHARES = (
     "pipe_tensor_pct",
     "pipe_tensor_fp_pct",
     "pipe_tensor_int_pct",

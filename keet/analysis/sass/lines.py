@@ -33,7 +33,7 @@ def loop_line(code: MachineCode, loop: Loop) -> Location | None:
 
 
 _ACCESSES = (Role.LOAD, Role.STORE, Role.ATOMIC, Role.COPY)
-_MOST_FOLLOWED = 64
+_MOST_INSTRUCTIONS = 64
 """Most instructions that are followed back from an address."""
 
 
@@ -68,7 +68,7 @@ def calls_of(code: MachineCode, line: Location) -> list[Location]:
 def _before(code: MachineCode, position: int) -> Location | None:
     """The line of the nearest instruction before that is outside of the toolkit: the compiler moves
     little across an atomic."""
-    for at in range(position - 1, max(-1, position - 1 - _MOST_FOLLOWED), -1):
+    for at in range(position - 1, max(-1, position - 1 - _MOST_INSTRUCTIONS), -1):
         line = code.location(at)
         if line is not None and not is_of_toolkit(line.file):
             return line
@@ -79,7 +79,7 @@ def _outside(code: MachineCode, values: Iterable[int]) -> Location | None:
     """The line of the nearest instructions outside of the toolkit that computed these values."""
     seen: set[int] = set()
     level = list(values)
-    while level and len(seen) < _MOST_FOLLOWED:
+    while level and len(seen) < _MOST_INSTRUCTIONS:
         behind = {
             position for value in level for position in code.program.values.definitions(value)
         } - seen

@@ -379,7 +379,9 @@ def machine_code(launch: Launch) -> MachineCode | Absent:
         pointers=parameters.pointers,
     )
     if known:
-        vars(code).update({name: vars(known)[name] for name in _SHARED & vars(known).keys()})
+        vars(code).update(
+            {name: vars(known)[name] for name in _SHARED_RESULTS & vars(known).keys()}
+        )
     else:
         _known[key] = code
     return code
@@ -389,4 +391,4 @@ _known: WeakValueDictionary[Hashable, MachineCode] = WeakValueDictionary()
 """By the code, its counts and the shape. Launches of a kernel mostly have the same counts, and most
 of the analysis follows from them: a further launch takes a third of the time of the first. Nothing
 is kept longer than the launch's explanation."""
-_SHARED = frozenset(name for name in vars(CountedCode) if not name.startswith("_"))
+_SHARED_RESULTS = frozenset(name for name in vars(CountedCode) if not name.startswith("_"))

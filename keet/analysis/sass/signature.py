@@ -138,7 +138,7 @@ def names(function: str, sources: Iterable[str | None]) -> list[str]:
         code = blanked("", text or "")
         calls = re.finditer(rf"\b{re.escape(function)}\s*(?=\()", code)
         for call in islice(calls, _MOST_CALLS):
-            rest = code[call.end() : call.end() + _LONGEST]
+            rest = code[call.end() : call.end() + _LONGEST_PARAMETERS]
             end = closing_bracket(rest, 0)
             if rest[end + 1 :].lstrip()[:1] == "{":
                 return [_name_of(part) for part in _split(rest[1:end])]
@@ -146,7 +146,7 @@ def names(function: str, sources: Iterable[str | None]) -> list[str]:
 
 
 _MOST_CALLS = 500
-_LONGEST = 4000
+_LONGEST_PARAMETERS = 4000
 """Characters of a definition's parameters."""
 
 

@@ -50,7 +50,7 @@ SAVED_ACROSS = Parameter(0.02, "least saving across launches, of their time", "j
 TINY_COUNT = Parameter(8, "number of launches from which tiny ones matter", "judgement")
 PASS_BYTES = Parameter(16e6, "bytes per launch from which a repeated pass is reported", "judgement")
 SWEEP_RANGE = Parameter(4.0, "threads of the largest launch over the smallest one's", "judgement")
-_NAMED = 4
+_MOST_NAMED_LAUNCHES = 4
 """Launches that a text names."""
 
 
@@ -227,9 +227,9 @@ def _relation(link: Link) -> str:
 def _saves(saved: Evidence | None, others: Sequence[Link]) -> Sentence:
     again = "".join(
         f"{', ' if number else ' (also '}#{link.writer.launch.id} and #{link.reader.launch.id}"
-        for number, link in enumerate(others[:_NAMED])
+        for number, link in enumerate(others[:_MOST_NAMED_LAUNCHES])
     )
-    again += (", …)" if len(others) > _NAMED else ")") if others else ""
+    again += (", …)" if len(others) > _MOST_NAMED_LAUNCHES else ")") if others else ""
     if saved is None:
         return Sentence("saves writing it and reading it back{again}", again=again)
     text = "saves up to {saved:base} of writing it, reading it back and starting again{again}"
@@ -258,9 +258,10 @@ def _confidence(link: Link) -> Confidence:
 
 def _names(launches: Sequence[Traffic]) -> str:
     named = ", ".join(
-        f"#{traffic.launch.id} {traffic.launch.kernel}" for traffic in launches[:_NAMED]
+        f"#{traffic.launch.id} {traffic.launch.kernel}"
+        for traffic in launches[:_MOST_NAMED_LAUNCHES]
     )
-    return f"{named}, …" if len(launches) > _NAMED else named
+    return f"{named}, …" if len(launches) > _MOST_NAMED_LAUNCHES else named
 
 
 def _ids(launches: Iterator[Traffic] | Sequence[Traffic]) -> tuple[int, ...]:

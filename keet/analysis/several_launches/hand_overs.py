@@ -18,7 +18,7 @@ from keet.analysis.limits import FEW_BYTES, SAME_BYTES
 from keet.analysis.several_launches.moved_data import DataArray, MovedData
 from keet.analysis.several_launches.traffic import are_variants
 
-_UNNAMED = "param+"
+_UNNAMED_PREFIX = "param+"
 """Begins the names of parameters that are not known by name."""
 
 
@@ -113,7 +113,7 @@ def _readers_of(
             yield one._replace(writers_between=between)
         own = _side(data[other], is_written=True)
         between += any(is_same_size(written.bytes, array.bytes) for array in own)
-        if other != row and not (written.name or _UNNAMED).startswith(_UNNAMED):
+        if other != row and not (written.name or _UNNAMED_PREFIX).startswith(_UNNAMED_PREFIX):
             again = [
                 array.bytes or 0.0 for array in own if array.name == written.name and array.is_exact
             ]
@@ -153,7 +153,7 @@ def _has_name(read: DataArray, written: DataArray, writer: MovedData, reader: Mo
     outer, _, inner = max(one, other, key=len).rpartition(".")
     if one != other and not (outer and inner == min(one, other, key=len)):
         return False
-    is_named = writer is reader or not other.startswith(_UNNAMED)
+    is_named = writer is reader or not other.startswith(_UNNAMED_PREFIX)
     may_be = not read.is_exact or not written.is_exact
     return is_named and (may_be or is_same_size(written.bytes, read.bytes))
 

@@ -243,7 +243,7 @@ def _of_report(launches: Sequence[Launch]) -> LaunchSets:
 
 _MOST_ROWS = 10
 """Kernels and shapes that are compared with each other: those with the most time."""
-_LOOKED_AT = 5_000
+_MOST_LAUNCHES = 5_000
 """Launches whose order is looked at."""
 
 
@@ -257,7 +257,7 @@ def taking_turns(sets: LaunchSets, many: int) -> Iterator[tuple[LaunchSet, ...]]
         if matters and launch_set.launches >= many:
             rows.setdefault(launch_set.row, launch_set)
     chosen = list(rows)[:_MOST_ROWS]
-    order = [row for row in sets.order[:_LOOKED_AT] if row in chosen]
+    order = [row for row in sets.order[:_MOST_LAUNCHES] if row in chosen]
     loops: list[set[int]] = []
     for at, one in enumerate(chosen):
         near = {one, *(other for other in chosen[:at] if _take_turns(order, one, other))}

@@ -18,7 +18,7 @@ from keet.evidence import Evidence
 from keet.profile import Profile
 from keet.units import Quantity
 
-_REGISTER = 4
+_REGISTER_BYTES = 4
 """Bytes."""
 _ATOMICS = ("global_atomic_sectors", "global_reduction_sectors")
 
@@ -145,7 +145,7 @@ class MovedData:
         count = view.get("device_sm_count")
         for name, metric, width in (
             ("shared memory", "device_shared_memory_per_sm", 1),
-            ("registers", "device_registers_per_sm", _REGISTER),
+            ("registers", "device_registers_per_sm", _REGISTER_BYTES),
         ):
             if count and (of_sm := view.get(metric)):
                 amount = Quantity(float(of_sm.value) * float(count.value) * width, "byte")

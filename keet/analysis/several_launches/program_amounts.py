@@ -55,10 +55,10 @@ FEW_STEPS, MANY_STEPS = 4, 10
 STEPPED = 40
 _MOST_GROUPS = 40
 _MOST_CANDIDATES = 40
-_NAMED = 5
-_OF_TURN = 2
+_MOST_NAMED = 5
+_NAMED_OF_TURN = 2
 """Kernels that take turns are named up to one more than these."""
-_S = 1e9
+_NS_PER_SECOND = 1e9
 """Nanoseconds."""
 _ON_CHIP = "the launches work on the same data, which stays on the chip for several steps"
 
@@ -269,7 +269,7 @@ class _Maker:
         took = self._number("not_profiled_time", ns, "ns", "time of kernels not profiled")
         named = []
         ranked = sorted(times, key=lambda kernel: -times[kernel])
-        for at, kernel in enumerate(ranked[:_NAMED], 1):
+        for at, kernel in enumerate(ranked[:_MOST_NAMED], 1):
             key = f"not_profiled_{at}"
             total = self._number(f"{key}_time", times[kernel], "ns", f"time of {kernel}")
             count = self._number(f"{key}_launches", launches[kernel], "", f"launches of {kernel}")
@@ -281,7 +281,7 @@ class _Maker:
             part=self._share("not_profiled_share", took, "share of kernels not profiled"),
             time=self._time,
             named=Sentence(", ").join(named),
-            more=", …" if len(times) > _NAMED else "",
+            more=", …" if len(times) > _MOST_NAMED else "",
         )
 
     # --- what launching costs
@@ -305,7 +305,7 @@ class _Maker:
                 time=self._time,
                 gaps=self._gaps(),
             )
-        for at, (launch_set, group) in enumerate(short[:_NAMED], 1):
+        for at, (launch_set, group) in enumerate(short[:_MOST_NAMED], 1):
             yield self._start(at, launch_set, group)
 
     def _start(self, at: int, launch_set: LaunchSet, group: LaunchGroupDocument) -> Sentence:
@@ -446,9 +446,9 @@ class _Maker:
             return Sentence("{n:count} launches of {kernel} each", n=count, kernel=some[0].kernel)
         kernels: str | Sentence = _listed([launch_set.kernel for launch_set in some])
         more = None
-        if (others := len(some) - _OF_TURN) > 1:
+        if (others := len(some) - _NAMED_OF_TURN) > 1:
             more = self._number(f"{key}_others", others, "", "other kernels")
-            named = ", ".join(launch_set.kernel for launch_set in some[:_OF_TURN])
+            named = ", ".join(launch_set.kernel for launch_set in some[:_NAMED_OF_TURN])
             rest = counted(more, "other kernel")
             kernels = Sentence("{named} and {rest}", named=named, rest=rest)
         turns = min(launch_set.launches for launch_set in some)
@@ -460,7 +460,7 @@ class _Maker:
 
     def _turn(self, some: Sequence[LaunchSet]) -> Sentence:
         """All kernels, where the text names only some."""
-        if len(some) <= _OF_TURN + 1:
+        if len(some) <= _NAMED_OF_TURN + 1:
             return Sentence()
         return Sentence(
             "A turn: {kernels}. ", kernels=_listed([launch_set.kernel for launch_set in some])
@@ -509,7 +509,7 @@ class _Maker:
         rate = data.rate("l2" if in_l2 else "dram")
         if rate is None or not rate.value:
             return None, Sentence()
-        ns = _S * moved * float(fewer.value) / float(rate.value)
+        ns = _NS_PER_SECOND * moved * float(fewer.value) / float(rate.value)
         time = self._number(f"{key}_moving", ns, "ns", "time to move the data", self._own(rate))
         return ns / 1e3, Sentence(
             "; moving it {fewer:count} times takes {time} at {level}'s peak rate",
@@ -525,7 +525,7 @@ class _Maker:
         rate, ns = data.rate("dram"), sum(launch_set.busy_ns for launch_set in some)
         if rate is None or not rate.value or not ns:
             return None
-        share = min(100.0, 100 * _S * moved / float(rate.value) / ns)
+        share = min(100.0, 100 * _NS_PER_SECOND * moved / float(rate.value) / ns)
         label = "time to move the data now at DRAM's peak rate, of the launches' time"
         return self._number(f"{key}_share", share, "%", label, self._own(rate))
 
@@ -620,7 +620,7 @@ class _Maker:
     def _hand_over(self, one: Candidate) -> HandOverDocument:
         writer, reader = one.writer.view.launch, one.reader.view.launch
         names, others = _joined_names(one.written), _joined_names(one.read)
-        shown = _joined_names(one.written, _NAMED)
+        shown = _joined_names(one.written, _MOST_NAMED)
         key = f"hand_over_{writer.id}_{names}_{reader.id}"
         what = Sentence("{names}", names=_listed([array.name or "" for array in one.written]))
         if one.bytes:
@@ -706,7 +706,7 @@ class _Maker:
         rate, l2 = one.writer.rate("dram"), one.writer.capacity.get("L2")
         if rate is None or not rate.value or one.bytes < FEW_BYTES:
             return None, Sentence()
-        ns = 2 * _S * one.bytes / float(rate.value)
+        ns = 2 * _NS_PER_SECOND * one.bytes / float(rate.value)
         may_stay = l2 is not None and one.bytes < l2.value
         return ns / 1e3, Sentence(
             "; writing and reading it takes {time} at DRAM's rate{cached}",
@@ -755,7 +755,12 @@ def _least_ns(launch_set: LaunchSet, data: MovedData, needed: Evidence | None) -
     moved, rate = data.through_dram, data.rate("dram")
     if moved is None or needed is None or rate is None:
         return 0.0
-    return _S * launch_set.launches * float(min(needed.value, moved.value)) / float(rate.value)
+    return (
+        _NS_PER_SECOND
+        * launch_set.launches
+        * float(min(needed.value, moved.value))
+        / float(rate.value)
+    )
 
 
 def _is_idle(launch_set: LaunchSet) -> bool:

@@ -36,14 +36,14 @@ from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import BLOCK_STARTS, SHARPNESS, Effect, TimeModel
 from keet.profile import Launch
 
-_STORE = 4
+_STORE_CODE = 4
 """Code of a store in `memory_access_type`. 2 is a load."""
 VERSION_WORDS = Parameter(0.6, "share of common words in names of two versions", "judgement")
 EQUAL_WORK = Parameter(
     0.02, "relative difference of counts of equal work: they are of different passes", "judgement"
 )
 _OPERATIONS = ("fadd", "fmul", "ffma", "dadd", "dmul", "dfma")
-_NUMBER = re.compile(r"(?<=[a-z])\d{1,2}$")
+_FINAL_NUMBER = re.compile(r"(?<=[a-z])\d{1,2}$")
 """The number at the end of a word at the end of a name."""
 _NUMBERED_STEPS = ("kernel", "step", "stage", "phase", "pass", "part", "layer", "conv", "level")
 """Words that people number where they mean steps of one computation, not versions."""
@@ -84,7 +84,7 @@ def stored_bytes(launch: Launch) -> float | None:
     if kinds is None or sectors is None or kinds.ids is None or sectors.ids is None:
         return None
     kind_of = dict(kinds.measured())
-    stored = [float(n) for address, n in sectors.measured() if kind_of.get(address) == _STORE]
+    stored = [float(n) for address, n in sectors.measured() if kind_of.get(address) == _STORE_CODE]
     return SECTOR * sum(stored)
 
 
@@ -213,7 +213,7 @@ def are_variants(one: Launch, other: Launch) -> bool:
     Names that differ in numbers only are parts of one function: compilers of OpenACC and Julia
     number them. People number versions, without an underscore: `reduce0`, `reduce1`.
     """
-    plain = [_NUMBER.sub("", launch.name.function) for launch in (one, other)]
+    plain = [_FINAL_NUMBER.sub("", launch.name.function) for launch in (one, other)]
     if plain[0] == plain[1] and one.name.function != other.name.function:
         return not plain[0].lower().endswith(_NUMBERED_STEPS)
     words, others = _words(one), _words(other)
@@ -240,7 +240,7 @@ def _words(launch: Launch) -> frozenset[str]:
 
 
 READERS_AFTER = Parameter(3, "launches after the writing one that may read its output", "judgement")
-_LOOKED_AT = 50
+_MOST_LATER_LAUNCHES = 50
 """Launches after the writing one in which others that read as much are looked for."""
 _READ_BY_INSTRUCTION = 0.005
 """Share of the time of all launches. In longer launches the stores are read per instruction, which
@@ -285,7 +285,7 @@ def find_links(launches: Sequence[Traffic]) -> list[Link]:
     timed = repeated_kernels(launches)
     links = []
     for at, writer in enumerate(moving):
-        later = moving[at + 1 : at + 1 + _LOOKED_AT]
+        later = moving[at + 1 : at + 1 + _MOST_LATER_LAUNCHES]
         link = _first_reader(writer, later, long_us) or _shared_input(writer, later, long_us)
         if link and not {writer.launch.name.full, link.reader.launch.name.full} <= timed:
             links.append(link)

@@ -348,7 +348,7 @@ def test_passes_without_byte_counters_move_as_much_each(shorter: float, found: b
 def test_shapes_and_sizes_of_equal_launches(profile_of, wording) -> None:
     relax = profile_of("pipeline_before.ncu-repz").launches[5:8]
     together = cross_launch_findings(relax, Ledger())
-    assert "repeated_passes" in {each.kind for each in together.found}
+    assert "repeated_passes" in {each.kind for each in together.documents}
     diagnosis = diagnose(relax[0], together=together, reads_code=False)
     assert "repeated_passes" not in {each.variant for each in diagnosis.findings}
     # Repetitions for timing look the same, so that no saving is promised.

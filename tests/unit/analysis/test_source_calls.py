@@ -1,7 +1,7 @@
 """The lines of the source that decide what a finding is about, on kernels of the casebook."""
 
 from keet.analysis.kernel.source_calls import (
-    _DEEPEST,
+    _DEEPEST_TEMPLATES,
     _chosen,
     _functions,
     _Source,
@@ -126,4 +126,4 @@ def test_many_callers_are_read_in_a_bounded_time() -> None:
     text = "\n".join(f"{head} {each}(int d) {{ {body} k<N><<<d, N>>>(); }}" for each in names)
     source = _Source({"a.cu": text.split("\n")}, tuple(_functions("a.cu", text)), {})
     assert len(source.functions) == len(names)
-    assert not any(each.equal for each in _chosen(source, "k", ["64"], _DEEPEST))
+    assert not any(each.equal for each in _chosen(source, "k", ["64"], _DEEPEST_TEMPLATES))

@@ -232,7 +232,7 @@ def searches_in(lines: str, iterations: int, hits: int) -> list[SearchLoop]:
 
 def test_a_search_that_seldom_finds_is_counted() -> None:
     (search,) = searches_in(SEARCH, 40_960, 80)
-    assert (search.iterations, search.found, len(search.positions)) == (40_960, 80, 6)
+    assert (search.iterations, search.finds, len(search.positions)) == (40_960, 80, 6)
 
 
 @each_row("lines, iterations, hits", [

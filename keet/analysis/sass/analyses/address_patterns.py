@@ -20,7 +20,7 @@ from keet.analysis.sass.polynomials.symbols import Dim3
 
 WIDEST = 16
 """Bytes of the widest access of one thread, up to Hopper."""
-_ALLOCATION = 256
+_ALLOCATION_ALIGNMENT = 256
 """Alignment of cudaMalloc in bytes: pointer arguments are assumed to have it."""
 
 
@@ -64,7 +64,7 @@ def _step(symbol: Symbol) -> int | None:
     return steps[0][1]
 
 
-_KNOWN = ("tid", "ctaid", "loop")
+_KNOWN_NAMES = ("tid", "ctaid", "loop")
 """What the names of known quantities begin with."""
 
 
@@ -72,7 +72,7 @@ def is_uniform(polynomial: Polynomial, block: Dim3 | None) -> bool | None:
     """Whether all threads of a warp compute the same address; `None` if it is not known, as where
     data or the path decide it."""
     names = polynomial.depends
-    if not all(name.startswith(_KNOWN) for name in names):
+    if not all(name.startswith(_KNOWN_NAMES) for name in names):
         return None
     if not any(name.startswith("tid") for name in names):
         return True
@@ -137,7 +137,7 @@ def _runs(group: Sequence[Access]) -> list[Merge]:
 
 
 def _is_aligned(polynomial: Polynomial, offset: int, width: int) -> bool | None:
-    common, unknown = math.gcd(offset, _ALLOCATION), False
+    common, unknown = math.gcd(offset, _ALLOCATION_ALIGNMENT), False
     for product, coefficient in polynomial.terms.items():
         if not product:
             continue
@@ -150,7 +150,7 @@ def _is_aligned(polynomial: Polynomial, offset: int, width: int) -> bool | None:
     return None if unknown else True
 
 
-_MOST_FOLLOWED = 400
+_MOST_VALUES = 400
 """Most values that are followed back from an address."""
 
 
@@ -175,7 +175,7 @@ def index_loads(program: SassProgram, position: int) -> list[int]:
         )
 
     starts = [(value, False) for value in program.address_values(position)]
-    states = reached(starts, following, _MOST_FOLLOWED)
+    states = reached(starts, following, _MOST_VALUES)
     behind = ((every[value], is_scaled) for value, is_scaled in states)
     return sorted({one.position for one, scaled in behind if is_index(one, is_scaled=scaled)})
 
@@ -188,19 +188,19 @@ def chooses_address(program: SassProgram, position: int, loads: Collection[int])
     behind = reached(
         program.address_values(position),
         lambda value: values.behind(values.all[value], with_guard=True),
-        _MOST_FOLLOWED,
+        _MOST_VALUES,
     )
     return any(value in behind for load in loads for value in values.written[load].values())
 
 
-_ENDS = (Role.LOAD, Role.ATOMIC, Role.CONSTANT, Role.SPECIAL, Role.UNKNOWN)
+_END_ROLES = (Role.LOAD, Role.ATOMIC, Role.CONSTANT, Role.SPECIAL, Role.UNKNOWN)
 
 
 def _behind(program: SassProgram, position: int, *, is_scaled: bool) -> list[tuple[int, bool]]:
     """The values that a result is computed from, and whether they are multiplied or shifted on the
     way to the address, as an index is and a pointer is not."""
     instruction = program.code[position]
-    if instruction.role in _ENDS:
+    if instruction.role in _END_ROLES:
         return []
     factors = {"IMAD": 2, "LEA": 1}.get(instruction.base, 0)
     is_sum = instruction.base in ("IADD3", "IADD", "VIADD", "MOV", "R2UR", "IMAD", "LEA", "SEL")

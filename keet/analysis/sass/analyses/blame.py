@@ -60,18 +60,18 @@ _OWN_UNIT = words(
     membar sleeping imc_miss no_instructions no_instruction branch_resolving misc
     warpgroup_arrive gmma selected not_selected"""
 )
-_DEFERRED = 3
+_DEFERRED_INSTRUCTIONS = 3
 """The stall is still sampled up to this many instructions after a wait for copies."""
-_REACH = 2000
+_MOST_INSTRUCTIONS_BACK = 2000
 """Most instructions that the search for an overwritten register goes back: beyond any latency."""
-_STEPS = 2_000_000
+_MOST_BLOCKS = 2_000_000
 """Most blocks that all searches visit: bounds the time for hostile code."""
 
 
 class _Finder:
     def __init__(self, program: SassProgram) -> None:
         self.program = program
-        self.steps = _STEPS
+        self.steps = _MOST_BLOCKS
         self.known: dict[object, list[int]] = {}
         self.touched: dict[frozenset[str], dict[str, list[int]]] = {}
         self.first_reads: dict[int, dict[int, int]] = {}
@@ -120,7 +120,7 @@ class _Finder:
 
     def _after_wait(self, position: int) -> bool:
         """Whether the instruction is, or follows, one that waits for copies to complete."""
-        near = self.program.code[max(0, position - _DEFERRED) : position + 1]
+        near = self.program.code[max(0, position - _DEFERRED_INSTRUCTIONS) : position + 1]
         return any(
             instruction.opcode in ("DEPBAR", "LDGDEPBAR", "WARPGROUP") for instruction in near
         )
@@ -146,12 +146,12 @@ class _Finder:
         )
 
     def _fixed_latency(self, position: int) -> tuple[list[int], Link]:
-        """The nearest producer within `_LATENCY` instructions; if there is none, no producer."""
+        """The nearest producer within `_FIXED_LATENCY` instructions, or none."""
         near = [
             definition
             for value in self.program.values.read[position].values()
             for definition in self.program.values.definitions(value)
-            if 0 < position - definition <= _LATENCY
+            if 0 < position - definition <= _FIXED_LATENCY
             and self.program.code[definition].opcode not in LONG_SCOREBOARD
         ]
         return ([max(near)], "result") if near else ([], "itself")
@@ -199,7 +199,7 @@ class _Finder:
         nearest: list[int] = []
         seen: set[int] = set()
         waiting = deque([(flow.block_of[position], end)])
-        budget = _REACH
+        budget = _MOST_INSTRUCTIONS_BACK
         while waiting and budget > 0 and self.steps > 0:
             block, end = waiting.popleft()
             first = flow.blocks[block].start
@@ -216,7 +216,7 @@ class _Finder:
         return nearest
 
 
-_LATENCY = 8
+_FIXED_LATENCY = 8
 """Instructions. Fixed latencies are 4 to 6 cycles (measured for Volta to Hopper in the literature),
 so a producer further up has finished."""
 

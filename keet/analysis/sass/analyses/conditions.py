@@ -239,7 +239,7 @@ _ALWAYS = Conditions((), frozenset(), is_whole=True)
 _UNKNOWN = Conditions((), frozenset({"unknown"}), is_whole=False)
 _KEEP_SIZE = ("LOP3", "IADD3", "VIADD", "MOV", "IMAD", "SHF", "LEA", "VIMNMX", "IMNMX", "SEL")
 """Opcodes (without the U of uniform ones) by which a limit is rounded or halved, not divided."""
-_MOST_FOLLOWED = 24
+_MOST_VALUES = 24
 
 
 def limits(evaluation: Evaluation) -> Mapping[Symbol, frozenset[str]]:
@@ -292,7 +292,7 @@ def _parameters(evaluation: Evaluation, polynomial: Polynomial, value: int | Non
     made = values.definitions(value, 8) if value is not None else []
     operands = [
         evaluation.operand(operand, position)
-        for position in filter(keeps_size, reached(made, following, _MOST_FOLLOWED))
+        for position in filter(keeps_size, reached(made, following, _MOST_VALUES))
         for operand in code[position].sources
         if operand.kind == "constant"
     ]

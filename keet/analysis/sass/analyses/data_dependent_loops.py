@@ -32,7 +32,7 @@ from keet.analysis.sass.flow.program import SassProgram
 from keet.analysis.sass.flow.values import Kind, SsaValue
 from keet.analysis.sass.instructions.opcodes import SHARED, Role
 
-_MOST_FOLLOWED = 256
+_MOST_VALUES = 256
 """Most values that are followed back from a loop's exit, an address or a condition."""
 
 
@@ -113,7 +113,7 @@ def _depends(program: SassProgram, loop: Loop, branch: int, swap: int) -> bool:
         chosen = values.read[flow.blocks[above].end - 1].values() if is_chosen else ()
         return [*values.behind(value, with_guard=True), *chosen]
 
-    behind = reached(values.read[branch].values(), following, _MOST_FOLLOWED)
+    behind = reached(values.read[branch].values(), following, _MOST_VALUES)
     return not behind.keys().isdisjoint(values.written[swap].values())
 
 
@@ -141,7 +141,7 @@ def _repeated(program: SassProgram, loop: Loop, entries: int) -> dict[int, int]:
 
 SELDOM = Parameter(0.05, "share of the iterations in which a search finds something", "judgement")
 LEAST_SEARCHED = Parameter(32, "iterations of a search: one per lane of a warp", "judgement")
-_LOOKS = (
+_LOOKING_ROLES = (
     *(Role.INTEGER, Role.PREDICATE, Role.CONVERSION, Role.MOVE, Role.SPECIAL, Role.CONSTANT),
     *(Role.LOAD, Role.BRANCH, Role.CONVERGENCE, Role.NOTHING),
 )
@@ -153,7 +153,7 @@ class SearchLoop(NamedTuple):
     """Instructions of every iteration."""
     iterations: int
     """Executed by all warps together."""
-    found: int
+    finds: int
     """Iterations with something to do."""
 
 
@@ -179,7 +179,7 @@ def _search(program: SassProgram, loop: Loop) -> SearchLoop | None:
     if not times_found or not all(_is_seldom_entered(program, nested, seldom) for nested in inner):
         return None
     positions = flow.positions(usual)
-    if any(program.code[position].role not in _LOOKS for position in positions):
+    if any(program.code[position].role not in _LOOKING_ROLES for position in positions):
         return None
     loads = [position for position in positions if program.code[position].role is Role.LOAD]
     is_same = loads and all(_is_same_in_warp(program, loop, load) for load in loads)
@@ -197,9 +197,9 @@ def _is_seldom_entered(program: SassProgram, inner: Loop, seldom: Collection[int
 
 
 def _behind(program: SassProgram, values: Iterable[int]) -> list[SsaValue]:
-    """All values that these depend on; more than `_MOST_FOLLOWED` if these are not all."""
+    """All values that these depend on; more than `_MOST_VALUES` if these are not all."""
     every = program.values.all
-    followed = reached(values, lambda one: program.values.behind(every[one]), _MOST_FOLLOWED)
+    followed = reached(values, lambda one: program.values.behind(every[one]), _MOST_VALUES)
     return [every[one] for one in followed]
 
 
@@ -215,9 +215,7 @@ def _is_same_in_warp(program: SassProgram, loop: Loop, load: int) -> bool:
         program.code[position].role is Role.LOAD and program.flow.block_of[position] in loop.blocks
         for position in written
     )
-    is_known = len(behind) <= _MOST_FOLLOWED and all(
-        value.kind is not Kind.CALL for value in behind
-    )
+    is_known = len(behind) <= _MOST_VALUES and all(value.kind is not Kind.CALL for value in behind)
     return is_known and not is_of_thread and not is_loaded
 
 

@@ -17,7 +17,7 @@ from keet.analysis.sass.flow.program import Readers, SassProgram
 from keet.analysis.sass.instructions.opcodes import Role
 
 _ARITHMETIC = (Role.FLOAT, Role.INTEGER, Role.MOVE)
-_MOST_FOLLOWED = 64
+_MOST_INSTRUCTIONS = 64
 """Most instructions between a load and the stores of its group."""
 
 
@@ -70,5 +70,5 @@ def _stores(readers: Readers, load: int) -> set[int]:
         is_passed_on = position == load or code[position].role in _ARITHMETIC
         return readers.of_result(position) if is_passed_on else set()
 
-    behind = reached([load], following, _MOST_FOLLOWED)
+    behind = reached([load], following, _MOST_INSTRUCTIONS)
     return {position for position in behind if code[position].opcode == "STS"}

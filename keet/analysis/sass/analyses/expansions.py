@@ -39,18 +39,18 @@ of its polynomial or of its range reduction (CUDA 11 to 13)."""
 _SECOND_HALVES = {POWER: ("0.0013391353422775864601", "0x3aaf85ed")}
 """The same for the exponential that ends a function. Several powers of one base share the logarithm
 that starts it."""
-_BEFORE, _AFTER = 30, 60
+_INSTRUCTIONS_BEFORE, _INSTRUCTIONS_AFTER = 30, 60
 """Executed instructions around the constant that may belong to the same function. A slow path
 between its parts that never ran does not count."""
-_SLICE = 40
+_LONGEST_DIVISION = 40
 """Most instructions from the quotient's product to the end of an integer division."""
 _LARGE_ANGLE = " 105615,"
 """The angle from which sinf, cosf and tanf take the slow path."""
 _LONGEST_PATH = 150
 """Most instructions of this path; 60 to 80 were seen."""
-_LONGEST_ROUTINE = _BEFORE + _AFTER + _LONGEST_PATH
+_LONGEST_ROUTINE = _INSTRUCTIONS_BEFORE + _INSTRUCTIONS_AFTER + _LONGEST_PATH
 """Most instructions of a function that is called: its usual code and its slow path."""
-_EXPONENT, _FIRST = ", 0x17, ", 8
+_EXPONENT, _FIRST_INSTRUCTIONS = ", 0x17, ", 8
 """The routine of a division first shifts out the exponents of its operands."""
 _OF_SCALING = (Role.FLOAT, Role.INTEGER, Role.PREDICATE)
 _NOT_OF_FUNCTIONS = (Role.LOAD, Role.STORE, Role.ATOMIC, Role.COPY, Role.TENSOR)
@@ -109,7 +109,7 @@ def _integer_divisions(
         is_long = any("64" in modifier for modifier in program.code[start].modifiers)
         routine = _routine_of(program, start)
         if is_long:
-            positions[LONG_DIVISION].update(routine or onwards.within(start, 2 * _SLICE))
+            positions[LONG_DIVISION].update(routine or onwards.within(start, 2 * _LONGEST_DIVISION))
             continue
         setup, refined = onwards.reciprocals(start)
         positions[DIVISION].update(setup)
@@ -166,7 +166,7 @@ class _Onwards:
         def following(position: int) -> Iterable[int]:
             return () if _is_upper_product(code[position]) else self.readers(position)
 
-        setup = reached([start], following, _SLICE)
+        setup = reached([start], following, _LONGEST_DIVISION)
         return set(setup), [position for position in setup if _is_upper_product(code[position])]
 
     def quotients(self, reciprocal: int) -> set[int]:
@@ -174,14 +174,14 @@ class _Onwards:
         zero; the divisor's reciprocal may have been computed before a loop."""
         code, positions = self.program.code, set[int]()
         for product in self.products(reciprocal):
-            slice_ = self.within(product, _SLICE)
+            slice_ = self.within(product, _LONGEST_DIVISION)
             written = {name for position in slice_ for name in code[position].writes}
             ends = [
                 position
-                for position in range(product, min(len(code), product + _SLICE))
+                for position in range(product, min(len(code), product + _LONGEST_DIVISION))
                 if _ends_division(code[position]) and written & set(code[position].writes)
             ]
-            last = min(ends, default=product + _SLICE // 2)
+            last = min(ends, default=product + _LONGEST_DIVISION // 2)
             positions |= {position for position in (*slice_, *ends[:1]) if position <= last}
         return positions
 
@@ -199,7 +199,9 @@ class _Onwards:
         if not code[reciprocal].has("RCP"):
             return set()
         scaled = [reader for reader in self.readers(reciprocal) if code[reader].opcode == "FMUL"]
-        onwards = {position for one in scaled for position in self.within(one, 2 * _SLICE)}
+        onwards = {
+            position for one in scaled for position in self.within(one, 2 * _LONGEST_DIVISION)
+        }
         around = {loop.index for loop in flow.loops_around(block)}
         products = (position for position in onwards if _is_upper_product(code[position]))
         inside = {flow.loop_of.get(flow.block_of[product]) for product in products} - {
@@ -261,7 +263,7 @@ def _slow_paths(program: SassProgram, positions: dict[str, set[int]]) -> None:
     for position in program.ran:
         if code[position].opcode != "FSETP" or _LARGE_ANGLE not in code[position].text:
             continue
-        near = range(position + 1, min(len(code), position + _SLICE))
+        near = range(position + 1, min(len(code), position + _LONGEST_DIVISION))
         branch = next((at for at in near if code[at].opcode == "BRA"), None)
         end = program.positions.get(code[branch].target or 0) if branch is not None else None
         if branch is not None and end is not None and branch < end <= branch + _LONGEST_PATH:
@@ -276,8 +278,13 @@ def _slow_divisions(program: SassProgram, positions: dict[str, set[int]]) -> Non
     for entry, blocks in flow.routines.items() if checks else ():
         calls = [flow.blocks[caller].end - 1 for caller in flow.callers[entry]]
         start = flow.blocks[entry].start
-        shifts = any(_EXPONENT in instruction.text for instruction in code[start : start + _FIRST])
-        if shifts and all(any(0 < call - check <= _SLICE for check in checks) for call in calls):
+        shifts = any(
+            _EXPONENT in instruction.text
+            for instruction in code[start : start + _FIRST_INSTRUCTIONS]
+        )
+        if shifts and all(
+            any(0 < call - check <= _LONGEST_DIVISION for check in checks) for call in calls
+        ):
             positions[SLOW_DIVISION].update(calls, flow.positions(blocks))
 
 
@@ -306,7 +313,10 @@ def _functions(
         if len(routine) > _LONGEST_ROUTINE:  # a function of the user that calls this one
             routine = set()
         rank = order[anchor]
-        near = routine or program.ran[max(0, rank - _BEFORE) : rank + _AFTER + 1]
+        near = (
+            routine
+            or program.ran[max(0, rank - _INSTRUCTIONS_BEFORE) : rank + _INSTRUCTIONS_AFTER + 1]
+        )
         for position in near:
             is_same = routine or locate(position) == lines[anchor]
             if position in spent or not is_same or program.code[position].role in _NOT_OF_FUNCTIONS:

@@ -172,7 +172,7 @@ class Footprints:
         locate: Locate,
     ) -> None:
         """`locate`: the source line of a position."""
-        self.found = [access for access in accesses if access.threads]
+        self.accesses = [access for access in accesses if access.threads]
         self.evaluation = evaluation
         self.program = evaluation.program
         self.limits = limits
@@ -201,7 +201,7 @@ class Footprints:
         if asked not in self._closed_forms:
             own = [
                 access
-                for access in self.found
+                for access in self.accesses
                 if access.pointer == pointer and access.kind in kinds
             ]
             self._closed_forms[asked] = self._by_forms(pointer, own) if own else None
@@ -284,7 +284,7 @@ class Footprints:
         """What accesses touch, for each choice of parameters that fits the counters."""
         if not self.evaluation.shape.grid or not self.evaluation.shape.block:
             return []
-        wanted = [access for access in self.found if _can_replay(access)]
+        wanted = [access for access in self.accesses if _can_replay(access)]
         every = {access.pointer: self._closed(access.pointer, _KINDS) for access in wanted}
         unknown = {
             name for name, footprint in every.items() if footprint and self._may_replay(footprint)
@@ -330,7 +330,9 @@ class Footprints:
 
     @cached_property
     def _row_ranges(self) -> RowRanges:
-        return RowRanges(self.program, self.conditions, self.found, self.locate, self._rows_loaded)
+        return RowRanges(
+            self.program, self.conditions, self.accesses, self.locate, self._rows_loaded
+        )
 
     def _rows_loaded(self, access: Access) -> LoadedRows | None:
         form = self._form(access)
@@ -365,7 +367,7 @@ class Footprints:
         threads would write the same bytes. Several stores may make up a row together."""
         lengths: dict[Symbol, float] = {}
         stores: dict[object, list[Row]] = {}
-        for access in self.found:
+        for access in self.accesses:
             form = self._form(access) if access.kind == "store" else None
             for factor, row in form.rows.items() if form is not None else ():
                 if form is None or len(factor) != 1 or row.size < 2:
@@ -424,8 +426,8 @@ class Footprints:
     def _sides(self) -> list[Side]:
         """Sums of indices that are below a number, with how many of them are."""
         flow = self.program.flow
-        places = {access.position: access.threads or 0 for access in self.found}
-        for access in self.found:  # conditions that come before it, too
+        places = {access.position: access.threads or 0 for access in self.accesses}
+        for access in self.accesses:  # conditions that come before it, too
             block = flow.block_of[access.position]
             while block >= 0 and flow.blocks[block].start not in places:
                 start = flow.blocks[block].start
@@ -457,7 +459,7 @@ class Footprints:
         """What is below 0 in all threads: they all passed a condition that says so."""
         below: dict[object, Polynomial] = {}
         every = math.prod(self.index_extents.values())
-        for access in self.found:
+        for access in self.accesses:
             loops = self.loops_around(access)
             if loops or access.threads != every:
                 continue
@@ -482,7 +484,7 @@ class Footprints:
             self._units[pointer, factor] = math.gcd(
                 *(
                     coefficient
-                    for access in self.found
+                    for access in self.accesses
                     if access.pointer == pointer
                     for product, coefficient in access.offset.terms.items()
                     if tuple(symbol for symbol in product if symbol.is_uniform) == factor

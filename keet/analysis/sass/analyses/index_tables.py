@@ -24,11 +24,11 @@ Factor = tuple[str, ...]
 Number = Mapping[Factor, Part]
 Rows = tuple[int, ...]
 Spans = list[tuple[int, int]]
-_LARGEST = 1 << 15
+_LARGEST_TABLE = 1 << 15
 """Entries of one table."""
-_CALL = 2
+_CALL_COST = 2
 """A call of a function costs as much as so many entries."""
-_EACH = 200
+_VALUE_COST = 200
 """And rows for one value of some indices, as so many."""
 _Entry = TypeVar("_Entry", int, bool)
 
@@ -68,7 +68,7 @@ class Tables:
         self._rows: dict[object, tuple[Condition, dict[Rows, Spans]]] = {}
 
     def spend(self, entries: int) -> None:
-        if entries > _LARGEST:
+        if entries > _LARGEST_TABLE:
             raise TooLargeError
         self.left -= entries
         if self.left < 0:
@@ -117,7 +117,7 @@ class Tables:
         for group, table in other.items():
             met = [present for present in total if present == group or {*present} & {*group}]
             size = self.size({*group}.union(*met))
-            if size > _LARGEST:
+            if size > _LARGEST_TABLE:
                 met = [group] if group in total else []
             if met:
                 whole = self.union([group, *met])
@@ -175,7 +175,7 @@ class Tables:
         parts = [number.get((), {}) for number in numbers if number is not None]
         whole = self.union(group for part in parts for group in part)
         results = list(map(function, *(self.table(part, whole) for part in parts)))
-        self.left -= _CALL * len(results)
+        self.left -= _CALL_COST * len(results)
         return {(): {whole: results}} if any(results) else {}
 
     # --- conditions
@@ -289,7 +289,7 @@ class Tables:
             met = [other for other in waiting if other & names]
             if met:
                 waiting = [names.union(*met), *(other for other in waiting if not other & names)]
-            elif self.size(names) > _LARGEST:
+            elif self.size(names) > _LARGEST_TABLE:
                 return self._rows_of_each(names, number, where, width)
             elif names:
                 steps.append(sorted(self._values(names, number, where)))
@@ -347,7 +347,7 @@ class Tables:
             total: Part = {}
             for group, values in numbers:
                 total = self._added(total, {group: values[at]})
-            self.left -= _EACH
+            self.left -= _VALUE_COST
             for rows, spans in self.rows(total, flags, width).items():
                 result.setdefault(rows, []).extend(spans)
         return result
@@ -391,7 +391,7 @@ def bytes_of(by_rows: Mapping[Rows, Spans]) -> int:
         size = row[-1][1] - row[0][0]
         if len(by_rows) == 1 and all(b - a >= size for a, b in pairwise(rows)):
             return len(rows) * sum(b - a for a, b in row)
-        if len(rows) * len(row) > 4 * _LARGEST:
+        if len(rows) * len(row) > 4 * _LARGEST_TABLE:
             raise TooLargeError
         every += [(low + at, high + at) for at in rows for low, high in row]
     return sum(b - a for a, b in joined(every))

@@ -25,10 +25,10 @@ from keet.analysis.sass.instructions.operands import Operand
 from keet.analysis.sass.polynomials.symbols import LaunchShape
 
 _OF_RESULTS = (Purpose.VALUE, Purpose.CONVERSION)
-_WARP = 5
+_WARP_POWER = 5
 """Power of two of the lanes of a warp."""
-_ZERO = 32
-_ROUNDS = 12
+_POWER_IN_ZERO = 32
+_MOST_ROUNDS = 12
 
 
 class _Lanes(NamedTuple):
@@ -40,7 +40,11 @@ class _Lanes(NamedTuple):
     """Whether it is the lane's number and something that is the same in all lanes."""
 
 
-_OWN, _ALL, _NOTHING = _Lanes(0, 0), _Lanes(_WARP, 0), _Lanes(_WARP, _ZERO)
+_OWN_VALUE_PER_LANE, _SAME_IN_WARP, _ZERO = (
+    _Lanes(0, 0),
+    _Lanes(_WARP_POWER, 0),
+    _Lanes(_WARP_POWER, _POWER_IN_ZERO),
+)
 
 
 def lane_groups(
@@ -59,8 +63,8 @@ def lane_groups(
             # A guard only chooses what each lane needs of it.
             block = program.flow.block_of[position]
             seen = (known.seen(read[name], block).shared for name in instruction.reads)
-            shared = min(seen, default=_WARP)
-            if 0 < shared < _WARP:
+            shared = min(seen, default=_WARP_POWER)
+            if 0 < shared < _WARP_POWER:
                 shares[position] = 1 - 1 / 2**shared
     return shares
 
@@ -76,7 +80,7 @@ def same_in_warp(
         position
         for position in positions
         if written[position]
-        and all(known.of(one).shared == _WARP for one in written[position].values())
+        and all(known.of(one).shared == _WARP_POWER for one in written[position].values())
     )
 
 
@@ -89,17 +93,17 @@ class _Groups:
         """By loop: power of two of the neighbouring lanes that go through it together."""
         self.known: dict[int, _Lanes] = {}
         """By value; at first, values have no differences that were not found."""
-        for _ in range(_ROUNDS):
+        for _ in range(_MOST_ROUNDS):
             before = dict(self.known)
             self.together = {loop: self._decided(self.leaving[loop]) for loop in self.leaving}
             for value in program.values.all:
                 self.known[value.index] = self._of(value)
             if before == self.known:
                 return
-        self.known = dict.fromkeys(self.known, _OWN)
+        self.known = dict.fromkeys(self.known, _OWN_VALUE_PER_LANE)
 
     def of(self, value: int) -> _Lanes:
-        return self.known.get(value, _NOTHING)
+        return self.known.get(value, _ZERO)
 
     def seen(self, value: int, block: int) -> _Lanes:
         """A value as an instruction of the block reads it: that of the last iteration of the loops
@@ -107,7 +111,7 @@ class _Groups:
         lanes, made = self.of(value), self.program.values.all[value].block
         for loop in self.program.flow.loops_around(made):
             if block not in loop.blocks:
-                lanes = _within(lanes, self.together.get(loop.index, _WARP))
+                lanes = _within(lanes, self.together.get(loop.index, _WARP_POWER))
         return lanes
 
     def _decided(self, branches: Sequence[int]) -> int:
@@ -119,7 +123,7 @@ class _Groups:
                 for branch in branches
                 for value in values.read[branch].values()
             ),
-            default=_WARP,
+            default=_WARP_POWER,
         )
 
     def _of(self, value: SsaValue) -> _Lanes:
@@ -129,15 +133,17 @@ class _Groups:
             inputs = (*value.inputs, value.guard[0])
             return _Lanes(min(self.seen(source, value.block).shared for source in inputs), 0)
         loop = self.loops.get(value.block)
-        return self._at_head(value, loop) if value.kind is Kind.JOIN and loop else _OWN
+        return (
+            self._at_head(value, loop) if value.kind is Kind.JOIN and loop else _OWN_VALUE_PER_LANE
+        )
 
     def _at_head(self, value: SsaValue, loop: Loop) -> _Lanes:
         """A value at the start of each iteration."""
         values = self.program.values.all
         again = {source for source in value.inputs if values[source].block in loop.blocks}
         if len({*value.inputs} - again) > 1:
-            return _OWN
-        lanes = reduce(_meet, (self.seen(source, value.block) for source in value.inputs), _NOTHING)
+            return _OWN_VALUE_PER_LANE
+        lanes = reduce(_meet, (self.seen(source, value.block) for source in value.inputs), _ZERO)
         # Of several ends of an iteration, each lane has come to one.
         return lanes if len(again) < 2 else _within(lanes, self.together[loop.index])
 
@@ -146,7 +152,7 @@ class _Groups:
         if instruction.role is Role.SPECIAL:
             return self._special(instruction)
         if not is_pure(instruction):
-            return _OWN
+            return _OWN_VALUE_PER_LANE
         sources = [self._source(position, one) for one in instruction.sources]
         if instruction.base == "SHF" and instruction.has("R"):
             return _shifted_right(instruction, sources)
@@ -157,46 +163,50 @@ class _Groups:
             and amount
             and amount.kind == "immediate"
         ):
-            return _sum([_over(sources[0], _ZERO - amount.value), sources[1]])
+            return _sum([_over(sources[0], _POWER_IN_ZERO - amount.value), sources[1]])
         if instruction.base == "LOP3":
             return self._masked(instruction, sources)
         if is_move(instruction) or instruction.role is Role.CONSTANT:
-            return next((one for one in sources if one != _NOTHING), _NOTHING)
+            return next((one for one in sources if one != _ZERO), _ZERO)
         if instruction.opcode in ("IADD3", "VIADD", "IADD", "UIADD3") and not instruction.has("X"):
             return _sum(sources)
         if instruction.base == "IMAD" and not instruction.has("X", "HI", "WIDE"):
-            first, second, third = (*sources, _NOTHING, _NOTHING)[:3]
+            first, second, third = (*sources, _ZERO, _ZERO)[:3]
             return _sum([_product(first, second, instruction), third])
-        return _Lanes(min([one.shared for one in sources], default=_WARP), 0)
+        return _Lanes(min([one.shared for one in sources], default=_WARP_POWER), 0)
 
     def _source(self, position: int, one: Operand) -> _Lanes:
         if one.kind == "immediate":
-            return _Lanes(_WARP, _trailing(one.value))
+            return _Lanes(_WARP_POWER, _trailing(one.value))
         if one.kind == "constant" and not one.name:
             known = self.shape.constants.get(one.value) if one.bank == 0 else None
-            return _ALL if known is None else _Lanes(_WARP, _trailing(known))
+            return _SAME_IN_WARP if known is None else _Lanes(_WARP_POWER, _trailing(known))
         if one.kind in ("register", "predicate", "constant"):
             if not one.name:
-                return _NOTHING
+                return _ZERO
             value = self.program.values.read[position].get(one.name)
             block = self.program.flow.block_of[position]
-            lanes = _OWN if value is None else self.seen(value, block)
+            lanes = _OWN_VALUE_PER_LANE if value is None else self.seen(value, block)
             is_other = lanes.is_index and (one.negated or one.inverted)
             if one.kind == "constant":  # a table: the register is its index
                 return _Lanes(lanes.shared, 0)
-            return _OWN if is_other else lanes
-        return _ALL
+            return _OWN_VALUE_PER_LANE if is_other else lanes
+        return _SAME_IN_WARP
 
     def _special(self, instruction: Instruction) -> _Lanes:
         name = instruction.sources[-1].name if instruction.sources else ""
         x, y, _ = self.shape.block or (1, 1, 1)
         if name == "SR_LANEID":
-            return _Lanes(0, _ZERO, is_index=True)
+            return _Lanes(0, _POWER_IN_ZERO, is_index=True)
         if name == "SR_TID.X":
-            return _Lanes(0, _trailing(x) if x % 32 else _ZERO, is_index=True)
+            return _Lanes(0, _trailing(x) if x % 32 else _POWER_IN_ZERO, is_index=True)
         if name.startswith("SR_TID."):
-            return _Lanes(min(_WARP, _trailing(x if name.endswith("Y") else x * y)), 0)
-        return _ALL if name.startswith(("SR_CTAID", "SR_Cga", "SR_NCTAID", "SR_NTID")) else _OWN
+            return _Lanes(min(_WARP_POWER, _trailing(x if name.endswith("Y") else x * y)), 0)
+        return (
+            _SAME_IN_WARP
+            if name.startswith(("SR_CTAID", "SR_Cga", "SR_NCTAID", "SR_NTID"))
+            else _OWN_VALUE_PER_LANE
+        )
 
     def _masked(self, instruction: Instruction, sources: list[_Lanes]) -> _Lanes:
         masks = [one.value for one in instruction.sources[:3] if one.kind == "immediate"]
@@ -209,14 +219,18 @@ class _Groups:
                 bits = _trailing(masks[0] & 0xFFFFFFFF)
                 ones = _trailing((masks[0] + 1) & 0xFFFFFFFF)
                 if bits:
-                    return _Lanes(min(index.aligned, bits, _WARP), bits)
-                return index._replace(aligned=min(index.aligned, ones)) if ones else _OWN
+                    return _Lanes(min(index.aligned, bits, _WARP_POWER), bits)
+                return (
+                    index._replace(aligned=min(index.aligned, ones))
+                    if ones
+                    else _OWN_VALUE_PER_LANE
+                )
         return _Lanes(min(one.shared for one in sources[:3]), 0)
 
 
 def _trailing(number: int) -> int:
     """Power of two that divides a number."""
-    return (number & -number).bit_length() - 1 if number else _ZERO
+    return (number & -number).bit_length() - 1 if number else _POWER_IN_ZERO
 
 
 def _leaving(program: SassProgram, loop: Loop) -> list[int]:
@@ -237,19 +251,19 @@ def _leaving(program: SassProgram, loop: Loop) -> list[int]:
 
 def _within(one: _Lanes, shared: int) -> _Lanes:
     """A value that only this many neighbouring lanes have at the same time."""
-    if shared >= _WARP or one == _NOTHING:
+    if shared >= _WARP_POWER or one == _ZERO:
         return one
-    return _OWN if one.is_index else one._replace(shared=min(one.shared, shared))
+    return _OWN_VALUE_PER_LANE if one.is_index else one._replace(shared=min(one.shared, shared))
 
 
 def _meet(first: _Lanes, second: _Lanes) -> _Lanes:
-    if _NOTHING in (first, second):
-        return second if first == _NOTHING else first
+    if _ZERO in (first, second):
+        return second if first == _ZERO else first
     if first.is_index == second.is_index:
         return _Lanes(
             min(first.shared, second.shared), min(first.aligned, second.aligned), first.is_index
         )
-    return _OWN
+    return _OWN_VALUE_PER_LANE
 
 
 def _sum(sources: list[_Lanes]) -> _Lanes:
@@ -257,7 +271,9 @@ def _sum(sources: list[_Lanes]) -> _Lanes:
     aligned = min(one.aligned for one in sources)
     if not indices:
         return _Lanes(min(one.shared for one in sources), aligned)
-    is_index = len(indices) == 1 and all(one.shared >= _WARP for one in sources if not one.is_index)
+    is_index = len(indices) == 1 and all(
+        one.shared >= _WARP_POWER for one in sources if not one.is_index
+    )
     return _Lanes(0, aligned if is_index else 0, is_index)
 
 
@@ -265,24 +281,26 @@ def _product(first: _Lanes, second: _Lanes, instruction: Instruction) -> _Lanes:
     for one, source in ((first, instruction.sources[1]), (second, instruction.sources[0])):
         if one.is_index and source.kind == "immediate" and source.value == 1:
             return one
-    if _NOTHING in (first, second):
-        return _NOTHING
-    return _Lanes(min(first.shared, second.shared), min(_ZERO, first.aligned + second.aligned))
+    if _ZERO in (first, second):
+        return _ZERO
+    return _Lanes(
+        min(first.shared, second.shared), min(_POWER_IN_ZERO, first.aligned + second.aligned)
+    )
 
 
 def _shifted_right(instruction: Instruction, sources: list[_Lanes]) -> _Lanes:
     """`SHF.R.S32.HI R17, RZ, 0x1f, R4`: the third source is shifted."""
-    low, _, high = (*sources, _NOTHING, _NOTHING)[:3]
+    low, _, high = (*sources, _ZERO, _ZERO)[:3]
     amount = instruction.sources[1]
-    if low != _NOTHING or not instruction.has("HI") or amount.kind != "immediate":
+    if low != _ZERO or not instruction.has("HI") or amount.kind != "immediate":
         return _Lanes(min(one.shared for one in sources), 0)
     return _over(high, amount.value)
 
 
 def _over(one: _Lanes, bits: int) -> _Lanes:
     """A value without its lowest bits. Thread indices and counters have no sign."""
-    if bits >= _ZERO - 1 or one == _NOTHING:
-        return _NOTHING
+    if bits >= _POWER_IN_ZERO - 1 or one == _ZERO:
+        return _ZERO
     if one.is_index:
-        return _Lanes(min(bits, one.aligned, _WARP), 0)
+        return _Lanes(min(bits, one.aligned, _WARP_POWER), 0)
     return _Lanes(one.shared, max(0, one.aligned - bits))

@@ -356,13 +356,13 @@ def _cycles(graph: _Graph, joins: list[int]) -> list[set[int]]:
     return components
 
 
-_COUNTING = 3
+_COUNTING_STEPS = 3
 
 
 def _matters(program: SassProgram, chain: Chain) -> bool:
     roles = {program.code[position].role for position in chain.positions}
     if roles <= {Role.INTEGER, Role.MOVE, Role.PREDICATE}:
-        return chain.length > _COUNTING
+        return chain.length > _COUNTING_STEPS
     return True
 
 

@@ -285,12 +285,12 @@ def _in_a_block(
     if sectors is not None:
         address = program.code[position].address
         bounds.append(SECTOR * sectors.get(address, 0) / load.times / visits)
-    if access.offset.depends.isdisjoint(_DIFFER):  # all threads load from the same addresses
+    if access.offset.depends.isdisjoint(_THREAD_NAMES):  # all threads load from the same addresses
         bounds.append(access.width * program.counts[position] / (entries * load.times))
     return min(bounds)
 
 
-_DIFFER = frozenset({"tid.x", "tid.y", "tid.z", "data", "unknown", "path"})
+_THREAD_NAMES = frozenset({"tid.x", "tid.y", "tid.z", "data", "unknown", "path"})
 """What addresses of threads of one block may differ by."""
 
 
@@ -456,7 +456,7 @@ class Steadiness:
         instruction = self.program.code[position]
         if (
             instruction.role in (Role.ATOMIC, Role.UNKNOWN, Role.COPY)
-            or instruction.opcode in _ELSEWHERE
+            or instruction.opcode in _UNFOLLOWED_OPCODES
         ):
             return True
         if instruction.role is Role.SPECIAL and not any(
@@ -549,6 +549,6 @@ _NEARLY_ALWAYS = 0.98
 """Part of the iterations: a load behind a condition that nearly always holds."""
 _OF_THREAD = ("SR_TID", "SR_CTAID", "SR_NTID", "SR_NCTAID", "SR_LANEID", "SRZ", "SR_CgaCtaId")
 """Special registers that stay the same as long as a thread lives."""
-_ELSEWHERE = TEXTURES | words("B2R B2UR CS2UR BMOV PCNT SULD ELECT")
+_UNFOLLOWED_OPCODES = TEXTURES | words("B2R B2UR CS2UR BMOV PCNT SULD ELECT")
 """Results that come from a state which is not followed here."""
 SHARED_WRITES = SHARED - SHARED_LOADS | COPIES | words("STAS REDAS ST ATOM SYNCS")

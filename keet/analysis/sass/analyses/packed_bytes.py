@@ -27,12 +27,12 @@ from keet.analysis.sass.instructions.opcodes import Role
 
 _TAKEN_APART = 3
 """Bytes that are taken out of a word that is taken apart: the fourth is often a check or unused."""
-_MASK, _BYTE = 0xFF, 8
+_BYTE_MASK, _BYTE_BITS = 0xFF, 8
 _SUMS = ("IADD3", "IADD", "VIADD", "LEA")
 _LANEWISE = (*_SUMS, "IABS", "VIMNMX", "IMNMX", "VABSDIFF", "VIADDMNMX", "ISETP")
 _SUMMED = (*_SUMS, "IMAD", "IABS")
 """Readers that a packed instruction includes: it sums absolute differences, or products."""
-_ALONE = (Role.CONVERSION, Role.FLOAT, Role.STORE, Role.ATOMIC, Role.SHUFFLE, Role.LOAD)
+_SINGLE_BYTE_ROLES = (Role.CONVERSION, Role.FLOAT, Role.STORE, Role.ATOMIC, Role.SHUFFLE, Role.LOAD)
 """Readers that need each byte on its own."""
 
 
@@ -65,7 +65,7 @@ def packed_bytes(program: SassProgram, purposes: Sequence[Purpose]) -> PackedByt
 
 _PACKED = ("IDP", "VABSDIFF4")
 _REARRANGES = ("SHF", "LOP3", "PRMT", "LEA", "VIADD")
-_USUAL = 2
+_USUAL_PREPARATION = 2
 """Instructions that often prepare an operand: a funnel shift, or a shift and a mask."""
 
 
@@ -94,7 +94,7 @@ def _repacked(program: SassProgram) -> dict[int, float]:
     behind = (values.all[index] for index in reached(operands, following))
     rearranging = {value.position for value in behind if rearranges(value)}
     executed = sum(program.counts[position] for position in rearranging)
-    usual = _USUAL * sum(program.counts[position] for position in packed)
+    usual = _USUAL_PREPARATION * sum(program.counts[position] for position in packed)
     return dict.fromkeys(rearranging, 1 - usual / executed) if executed > usual else {}
 
 
@@ -132,13 +132,13 @@ class _Bytes:
         instruction = self.code[position]
         if (
             instruction.opcode == "LOP3"
-            and _MASK in instruction.immediates
+            and _BYTE_MASK in instruction.immediates
             and ", 0xc0," in instruction.text
         ):
             value = self._source(position)
             shift = None if value is None else self._shifted(value)
             if shift is not None:
-                return shift[0], shift[1] // _BYTE, shift[2]
+                return shift[0], shift[1] // _BYTE_BITS, shift[2]
             return None if value is None else (value, 0, None)
         if instruction.opcode == "PRMT":
             return self._permuted(position)
@@ -158,7 +158,7 @@ class _Bytes:
             instruction.opcode != "SHF"
             or not instruction.has("R")
             or not instruction.has("HI")
-            or shift % _BYTE
+            or shift % _BYTE_BITS
         ):
             return None
         word = self._source(made.position)
@@ -265,7 +265,7 @@ class _Bytes:
 
     def _is_used_alone(self, readers: Readers, value: int) -> bool:
         return any(
-            self.code[user].role in _ALONE or self.purposes[user] is Purpose.ADDRESS
+            self.code[user].role in _SINGLE_BYTE_ROLES or self.purposes[user] is Purpose.ADDRESS
             for user in readers.of(value)
         )
 
@@ -289,5 +289,7 @@ def _top_byte(instruction: Instruction) -> bool:
             and instruction.immediates == [8 * (BYTES - 1)]
         )
     return (
-        instruction.opcode == "LEA" and instruction.has("HI") and instruction.immediates == [_BYTE]
+        instruction.opcode == "LEA"
+        and instruction.has("HI")
+        and instruction.immediates == [_BYTE_BITS]
     )

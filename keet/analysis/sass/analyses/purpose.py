@@ -109,7 +109,7 @@ class _Uses:
     def __init__(self, program: SassProgram) -> None:
         self.program = program
         self.users = program.values.users()
-        self.found: dict[int, Purpose] = {}
+        self.by_position: dict[int, Purpose] = {}
         self.unpacking: dict[int, bool] = {}
         for purpose in (Purpose.ADDRESS, Purpose.VALUE, Purpose.CONTROL, Purpose.UNKNOWN):
             self._mark(self._seeds(purpose), purpose)
@@ -120,7 +120,7 @@ class _Uses:
     def of(self, position: int) -> Purpose:
         """Constants without a reader are the stack pointer and descriptors: both addresses."""
         is_constant = self.program.code[position].role is Role.CONSTANT
-        return self.found.get(position, Purpose.ADDRESS if is_constant else Purpose.CONTROL)
+        return self.by_position.get(position, Purpose.ADDRESS if is_constant else Purpose.CONTROL)
 
     def _seeds(self, purpose: Purpose) -> Iterable[int]:
         for position in self.program.ran:
@@ -138,7 +138,7 @@ class _Uses:
             value = values.all[index]
             if value.kind is not Kind.DEFINITION:
                 return value.inputs
-            self.found.setdefault(value.position, purpose)
+            self.by_position.setdefault(value.position, purpose)
             reads = values.read[value.position]
             passing = _passes_on(self.program.code[value.position], purpose)
             return [reads[register] for register in passing if register in reads]
@@ -179,7 +179,7 @@ class _Uses:
         )
 
 
-_HALF = 16
+_HALF_WORD_BITS = 16
 _MASKS = (0xFFFF0000, -0x10000, 0xFFFF, 0xFF)
 _BIASED = range(0x4B000000, 0x4B000100)
 """2^23 as a float, with a small number in its lowest bits: turns integers into floats."""
@@ -192,7 +192,7 @@ def _takes_bits(instruction: Instruction) -> bool:
     if instruction.opcode == "LOP3":
         return any(value in _MASKS or value in _BIASED for value in values)
     if instruction.opcode in ("IMAD", "SHF", "SHL"):
-        return bool({1 << _HALF, 8, _HALF, 24} & set(values))
+        return bool({1 << _HALF_WORD_BITS, 8, _HALF_WORD_BITS, 24} & set(values))
     return False
 
 
@@ -281,7 +281,7 @@ def decided_by_data(program: SassProgram) -> frozenset[int]:
     return frozenset(at for value in loaded for at in users[value])
 
 
-_MOST_FOLLOWED = 4000
+_MOST_VALUES = 4000
 """Most values that are followed back from an instruction: bounds the time for hostile code."""
 
 
@@ -308,7 +308,7 @@ def loads_behind(program: SassProgram, position: int) -> set[int]:
             own += _read_by_branch(program, program.flow.dominators.get(value.block, -1))
         return own
 
-    behind = (values.all[index] for index in reached(waiting, following, _MOST_FOLLOWED))
+    behind = (values.all[index] for index in reached(waiting, following, _MOST_VALUES))
     return {value.position for value in behind if is_load(value)}
 
 

@@ -102,9 +102,9 @@ def _is_steady(program: SassProgram, loop: Loop, value: int, steady: Collection[
 _PRODUCTS = {"EX2": 1, "SIN": 3, "COS": 3}
 """Instructions for each call that goes, by the MUFU instruction's function. A rotation takes two
 products per value; with the moves that it needs, three were counted."""
-_STEPS = 12
+_MOST_STEPS_BACK = 12
 """Most instructions that are followed backwards from an argument."""
-_ROUNDING = 1e-4
+_ROUNDING_ERROR = 1e-4
 """Relative error of factors that are rounded to floats."""
 
 
@@ -183,7 +183,7 @@ def _exponential(readers: Readers, value: int, product: int) -> int | None:
     as often: a call in front of a loop serves many products."""
     program = readers.program
     code, written, counts = program.code, program.values.written, program.counts
-    made = program.values.definitions(value, _STEPS)
+    made = program.values.definitions(value, _MOST_STEPS_BACK)
     calls = [position for position in made if _function(code[position]) == "EX2"]
     squares = {position for position in made if _squares(code[position])}
     if len(calls) != 1 or counts[calls[0]] < counts[product] or {*made} - squares - {*calls}:
@@ -265,7 +265,7 @@ def _function(instruction: Instruction) -> str:
 
 def _is_multiple(call: _Call, first: _Call) -> bool:
     times = call.factor / first.factor if first.factor else 0.0
-    return round(times) > 1 and abs(times - round(times)) <= _ROUNDING * times
+    return round(times) > 1 and abs(times - round(times)) <= _ROUNDING_ERROR * times
 
 
 class Quotients(NamedTuple):
@@ -377,7 +377,7 @@ def _call(program: SassProgram, users: list[list[int]], position: int) -> _Call:
     guard = code[position].guard
     root = next((reads[name] for name in code[position].reads if name in reads), -1)
     factor, scaling = 1.0, set[int]()
-    for _ in range(_STEPS if root >= 0 and guard is None else 0):
+    for _ in range(_MOST_STEPS_BACK if root >= 0 and guard is None else 0):
         value = values.all[root]
         new, old = _scaled_if_small(program, root)
         if old >= 0:
@@ -475,7 +475,7 @@ class _Steps:
         self.program, self.loop = program, loop
         self.steady = _steady_positions(program, loop)
 
-    def degree(self, value: int, steps: int = _STEPS) -> int | None:
+    def degree(self, value: int, steps: int = _MOST_STEPS_BACK) -> int | None:
         """1 if each iteration adds the same to the value, 0 if it stays the same; None: neither."""
         program, made = self.program, self.program.values.all[value]
         if made.block not in self.loop.blocks or made.kind is Kind.ENTRY:

@@ -43,9 +43,9 @@ from keet.analysis.sass.polynomials.opcode_rules import signed, truth_table
 from keet.analysis.sass.polynomials.polynomial import WORD, Polynomial
 
 _MOST_ITERATIONS = 4096
-_COST = 100
+_INSTRUCTION_COST = 100
 """An instruction costs as much as so many entries of a table, however small its table is."""
-_APART = 1 << 40
+_UNKNOWN_DISTANCE = 1 << 40
 """Stands for a distance that is not known: rows do not overlap."""
 _RELATIONS = {
     "LT": lambda value: value < 0,
@@ -55,7 +55,7 @@ _RELATIONS = {
     "EQ": lambda value: value == 0,
     "NE": lambda value: value != 0,
 }
-_PLAIN = ("tid", "ctaid", "param")
+_PLAIN_SYMBOLS = ("tid", "ctaid", "param")
 
 Value = Number | Condition | None
 """Of a register, or of a predicate; None: not known."""
@@ -120,7 +120,7 @@ def replayed(
     return Replayed(known, sum(more), any(more), run.uses_bits)
 
 
-_LARGE = 4
+_GROWTH = 4
 _MOST_STEPS = 24
 
 
@@ -136,14 +136,14 @@ def fitting(run: Callable[[int, bool], Replayed], low: int) -> dict[int, Replaye
             known[value] = run(value, is_check)
         return known[value]
 
-    high = _LARGE * low
+    high = _GROWTH * low
     if at(low).is_refuted:
         while at(high).excess < 0 and len(known) < _MOST_STEPS:
-            low, high = high, _LARGE * high
+            low, high = high, _GROWTH * high
         while high - low > 1 and at(high).is_refuted and len(known) < _MOST_STEPS:
             middle = (low + high) // 2
             low, high = (middle, high) if at(middle).excess < 0 else (low, middle)
-        low, high = high, _LARGE * high
+        low, high = high, _GROWTH * high
         if at(low).is_refuted or not at(low - 1).is_refuted:
             return {}
     if not at(high, is_check=True).is_refuted:
@@ -448,7 +448,7 @@ class _Replay:
 
     def _access(self, position: int, block: int) -> None:
         ran, access = self.ran[position], self.wanted[position]
-        self.tables.spend(_COST)
+        self.tables.spend(_INSTRUCTION_COST)
         memory = self.program.code[position].memory
         where = self.tables.both(self._relative(self.masks.get(block), ()), self._guard(position))
         if where == NEVER:
@@ -491,7 +491,7 @@ class _Replay:
         for factor, part in rest.items():
             ran.distances |= {*factor}
             place = self._places.setdefault(factor, len(self._places) + 1)
-            apart = self.tables.scaled({(): part}, _APART**place)
+            apart = self.tables.scaled({(): part}, _UNKNOWN_DISTANCE**place)
             whole = self.tables.sum({(): whole}, apart)[()]
         if rest:
             has_planes = any(len(factor) > 1 for factor in rest)
@@ -530,7 +530,7 @@ class _Replay:
 
     def _plain(self, polynomial: Polynomial) -> Number | None:
         """A polynomial of indices and parameters as a number."""
-        if any(symbol.kind not in _PLAIN for symbol in polynomial.symbols):
+        if any(symbol.kind not in _PLAIN_SYMBOLS for symbol in polynomial.symbols):
             return None
         result: Number = {}
         for product, coefficient in polynomial.terms.items():
@@ -549,7 +549,7 @@ class _Replay:
 
     def _written(self, position: int, register: str, value: SsaValue) -> Value:
         instruction = self.program.code[position]
-        self.tables.spend(_COST)
+        self.tables.spend(_INSTRUCTION_COST)
         try:
             if _is_flag(value):
                 return self._compared(instruction, position, register)
@@ -707,7 +707,7 @@ class _Step(NamedTuple):
     """An instruction in its place."""
 
     run: _Replay
-    each: Instruction
+    instruction: Instruction
     position: int
 
 
@@ -719,7 +719,7 @@ def _sum(step: _Step, *numbers: Number | None) -> Number | None:
 def _product(
     step: _Step, first: Number | None, second: Number | None, third: Number | None
 ) -> Number | None:
-    run, instruction, tables = step.run, step.each, step.run.tables
+    run, instruction, tables = step.run, step.instruction, step.run.tables
     if first is None or second is None:
         return None
     is_signed = not instruction.has("U32")
@@ -737,7 +737,7 @@ def _product(
 
 def _shifted_sum(step: _Step, *numbers: Number | None) -> Number | None:
     """LEA: `(a << s) + b`; LEA.HI: `(c:a >> (32 - s)) + b`."""
-    run, instruction, tables = step.run, step.each, step.run.tables
+    run, instruction, tables = step.run, step.instruction, step.run.tables
     if len(numbers) < 3 or instruction.numbers[-1].kind != "immediate":
         return None
     first, second, *high_word, _ = numbers
@@ -755,7 +755,7 @@ def _shifted_sum(step: _Step, *numbers: Number | None) -> Number | None:
 def _shift(
     step: _Step, low: Number | None, by: Number | None, high: Number | None
 ) -> Number | None:
-    run, instruction = step.run, step.each
+    run, instruction = step.run, step.instruction
     if by is None or instruction.has("U64", "S64", "W"):
         return None
     if instruction.has("L") and not instruction.has("HI"):
@@ -770,16 +770,16 @@ def _shift(
 
 def _logic(step: _Step, *numbers: Number | None) -> Number | None:
     """What the table does not depend on need not be known."""
-    if len(numbers) < 4 or step.each.numbers[3].kind != "immediate":
+    if len(numbers) < 4 or step.instruction.numbers[3].kind != "immediate":
         return None
-    used, function = truth_table(step.each.numbers[3].value)
+    used, function = truth_table(step.instruction.numbers[3].value)
     if not used:
         return constant(function())
     return step.run.tables.apply(function, *(step.run.bits(numbers[place]) for place in used))
 
 
 def _extreme(step: _Step, *numbers: Number | None) -> Number | None:
-    run, instruction = step.run, step.each
+    run, instruction = step.run, step.instruction
     which = [one for one in instruction.sources if one.kind == "predicate"]
     is_packed = any("x2" in modifier or modifier == "RELU" for modifier in instruction.modifiers)
     if None in numbers or len(which) != 1 or which[0].name or is_packed:
@@ -791,7 +791,7 @@ def _extreme(step: _Step, *numbers: Number | None) -> Number | None:
 
 
 def _select(step: _Step, first: Number | None, second: Number | None) -> Number | None:
-    which = next((one for one in step.each.sources if one.kind == "predicate"), None)
+    which = next((one for one in step.instruction.sources if one.kind == "predicate"), None)
     if which is None:
         return None
     holds = step.run.flag(which.name, step.position, is_negated=which.negated)
@@ -809,7 +809,7 @@ def _absolute(step: _Step, number: Number | None) -> Number | None:
 def _packed_flags(step: _Step) -> Number | None:
     """P2R: one bit per predicate."""
     run, position = step.run, step.position
-    first, before, mask = (*step.each.sources, None, None, None)[:3]
+    first, before, mask = (*step.instruction.sources, None, None, None)[:3]
     total = run.operand(before, position) if before is not None else None
     if first is None or first.name != "PR" or total != {} or mask is None:
         return None
@@ -823,7 +823,7 @@ def _packed_flags(step: _Step) -> Number | None:
 def _reciprocal(step: _Step, number: Number | None) -> Number | None:
     """The first steps of a division, as bits of numbers in single precision. Its further steps
     correct the last digits, so that rounding does not matter."""
-    run, instruction = step.run, step.each
+    run, instruction = step.run, step.instruction
     function = _FLOATS.get((instruction.opcode, *sorted(instruction.modifiers)))
     if function is None:
         return None

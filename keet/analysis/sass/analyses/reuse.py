@@ -192,7 +192,7 @@ class Access:
         return "estimate" if self.is_estimate else "bound"
 
 
-_CLOSE = ("loop", "exit", "min", "max", "choice")
+_NEARLY_EXACT_KINDS = ("loop", "exit", "min", "max", "choice")
 """Kinds of symbols whose bounds are only a little loose: clamps cut off edges, choices double."""
 
 
@@ -270,7 +270,7 @@ def _access(
         shape,
         is_estimate=bool(loose),
         is_ragged=any(symbol.kind == "loop" and symbol.arguments[1] for symbol in loose),
-        is_vague=any(symbol.kind not in _CLOSE for symbol in loose),
+        is_vague=any(symbol.kind not in _NEARLY_EXACT_KINDS for symbol in loose),
         threads=ran,
     )
 

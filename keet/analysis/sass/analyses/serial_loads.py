@@ -99,7 +99,7 @@ def serial_loads(
             loads.setdefault(flow.loop_of.get(flow.block_of[position]), []).append(position)
     samples = Counter[int]()
     for wait in waits:
-        if wait.reason in _LONG and wait.producers:
+        if wait.reason in _LONG_WAITS and wait.producers:
             samples[wait.producers[0]] += wait.samples
     least = NOTABLE_PART * sum(wait.samples for wait in waits)
     hot = [
@@ -111,18 +111,18 @@ def serial_loads(
         return []
     code = _Code(program, {access.position: access for access in accesses()}, samples)
     regions = [
-        _Region(code, None if index is None else flow.loops[index], own).found()
+        _Region(code, None if index is None else flow.loops[index], own).result()
         for index, own in hot
     ]
     return sorted(regions, key=lambda region: -sum(trip.samples for trip in region.trips))
 
 
-_LONG = ("long_scoreboard", "long_scoreboard_pipe_l1tex")
-_FAR = FAR - words("LDL")
-_ORDERING = words("BAR MEMBAR ERRBAR FENCE CCTL CCTLL SYNCS UCGABAR_WAIT DEPBAR ACQBULK")
+_LONG_WAITS = ("long_scoreboard", "long_scoreboard_pipe_l1tex")
+_FAR_OPCODES = FAR - words("LDL")
+_ORDERING_OPCODES = words("BAR MEMBAR ERRBAR FENCE CCTL CCTLL SYNCS UCGABAR_WAIT DEPBAR ACQBULK")
 """What no load may be moved across: the threads may exchange data there."""
-_CALLS = words("CALL UCALL BRX BRXU JMX JMXU")
-_MOST_FOLLOWED = 3000
+_CALL_OPCODES = words("CALL UCALL BRX BRXU JMX JMXU")
+_MOST_VALUES = 3000
 """Most values that are followed back from an address."""
 _MOST_LOADS = 2000
 """Most loads of a region: bounds the time for hostile code."""
@@ -190,7 +190,7 @@ class _Region:
         own = None if self.loop is None else self.loop.index
         return flow.loop_of.get(flow.block_of[position]) == own
 
-    def found(self) -> SerialLoads:
+    def result(self) -> SerialLoads:
         passes, index = 1.0, None
         if self.loop is not None:
             outermost = self.program.flow.loops_around(self.loop.header)[-1]
@@ -204,7 +204,7 @@ class _Region:
         steps: dict[int, int] = {}
         """By load that is on its way: how often the code had used an earlier result."""
         for place, position in enumerate(self.path):
-            is_far = self.program.code[position].opcode in _FAR
+            is_far = self.program.code[position].opcode in _FAR_OPCODES
             used, is_step = self._used(position, steps)
             step += is_step
             if waited < 0 and (used or (is_far and trip.loads and not self.is_own(position))):
@@ -310,13 +310,13 @@ class _Region:
         def following(one: int) -> Sequence[int]:
             return () if self._is_of_pass_before(values.all[one]) else values.all[one].inputs
 
-        behind = [values.all[index] for index in reached([value], following, _MOST_FOLLOWED)]
+        behind = [values.all[index] for index in reached([value], following, _MOST_VALUES)]
         own = (made.position for made in behind if made.kind is Kind.DEFINITION)
         carried = (made.index for made in behind if self._is_of_pass_before(made))
         before = (position for one in carried for position in values.definitions(one))
         return (
-            [position for position in own if code[position].opcode in _FAR],
-            any(code[position].opcode in _FAR for position in before),
+            [position for position in own if code[position].opcode in _FAR_OPCODES],
+            any(code[position].opcode in _FAR_OPCODES for position in before),
         )
 
     def _is_of_pass_before(self, value: SsaValue) -> bool:
@@ -331,16 +331,18 @@ class _Region:
             value = every[index]
             is_end = self._is_of_pass_before(value)
             if value.kind is Kind.DEFINITION:
-                is_end = value.position not in self.place or code[value.position].opcode in _FAR
+                is_end = (
+                    value.position not in self.place or code[value.position].opcode in _FAR_OPCODES
+                )
             return () if is_end else self.program.values.behind(value)
 
-        behind = reached(values, following, _MOST_FOLLOWED)
+        behind = reached(values, following, _MOST_VALUES)
         made = (every[index] for index in behind if every[index].kind is Kind.DEFINITION)
         own = {value.position for value in made} & self.place.keys()
         return frozenset(
             position
-            for position in (own if len(behind) <= _MOST_FOLLOWED else self.path)
-            if code[position].opcode in _FAR
+            for position in (own if len(behind) <= _MOST_VALUES else self.path)
+            if code[position].opcode in _FAR_OPCODES
         )
 
     def _needs(self, load: int) -> frozenset[int]:
@@ -386,7 +388,7 @@ class _Region:
         if (store := self._clash(load, between)) is not None:
             return store
         if any(
-            code[position].opcode in _CALLS or self._continues(position, load)
+            code[position].opcode in _CALL_OPCODES or self._continues(position, load)
             for position in between
         ):
             return "unknown", None, False
@@ -446,7 +448,9 @@ class _Region:
         other threads write."""
         instruction = self.program.code[position]
         is_exchange = instruction.opcode in GLOBAL_ATOMICS or instruction.has("STRONG")
-        return instruction.opcode in _ORDERING or (is_exchange and not self.is_own(position))
+        return instruction.opcode in _ORDERING_OPCODES or (
+            is_exchange and not self.is_own(position)
+        )
 
     def _may_clash(self, load: int, store: int) -> Literal["aliased", "never", "unknown"]:
         """Whether a load may read what a store before it wrote. `aliased`: only if two pointers or

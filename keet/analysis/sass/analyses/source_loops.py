@@ -81,15 +81,25 @@ def iterations_of(program: SassProgram, loop: Loop) -> float | None:
 def _is_tested_first(program: SassProgram, loop: Loop) -> bool:
     """Whether the head only decides if there is another iteration."""
     head = program.flow.blocks[loop.header]
-    is_work = any(program.code[position].role in _WORK for position in range(head.start, head.end))
+    is_work = any(
+        program.code[position].role in _WORK_ROLES for position in range(head.start, head.end)
+    )
     leaves = any(successor not in loop.blocks for successor in head.successors)
     return leaves and not is_work and loop.header not in loop.latches
 
 
-_WORK = (Role.FLOAT, Role.TENSOR, Role.LOAD, Role.STORE, Role.ATOMIC, Role.SHUFFLE, Role.CONVERSION)
+_WORK_ROLES = (
+    Role.FLOAT,
+    Role.TENSOR,
+    Role.LOAD,
+    Role.STORE,
+    Role.ATOMIC,
+    Role.SHUFFLE,
+    Role.CONVERSION,
+)
 """Instructions that loops exist for; each copy of the body has its own."""
-_EFFECTS = (Role.STORE, Role.ATOMIC, Role.COPY)
-_AGREE = 0.005
+_EFFECT_ROLES = (Role.STORE, Role.ATOMIC, Role.COPY)
+_SAME_COUNT_ERROR = 0.005
 """Counts that differ by no more are the same."""
 _MOST_STEPS = 4
 """From a branch to the comparison: through copies of the predicate."""
@@ -219,7 +229,7 @@ class _Unrolled:
             for position in self._own(loop)
             if self.program.counts[position] == trips
             and (
-                code[position].role in _EFFECTS
+                code[position].role in _EFFECT_ROLES
                 or code[position].opcode == "BAR"
                 or position in moving
             )
@@ -241,7 +251,9 @@ class _Unrolled:
     def _groups(self, loop: Loop) -> Counter[_Group]:
         code = self.program.code
         return Counter(
-            self._group(position) for position in self._own(loop) if code[position].role in _WORK
+            self._group(position)
+            for position in self._own(loop)
+            if code[position].role in _WORK_ROLES
         )
 
     def _step(self, loop: Loop) -> tuple[int | None, bool]:
@@ -318,7 +330,7 @@ class _Unrolled:
         ]
         # Values that the loop starts with are computed at the same lines, too.
         least = min(left_over, default=None)
-        if least is None or max(left_over) - least > _AGREE * max(1.0, least):
+        if least is None or max(left_over) - least > _SAME_COUNT_ERROR * max(1.0, least):
             return None
         return least
 

@@ -22,11 +22,11 @@ from keet.analysis.sass.flow.values import Kind
 from keet.analysis.sass.instructions.instruction import Instruction, is_move, is_zero
 from keet.analysis.sass.instructions.opcodes import Role
 
-_SIGN = 31
+_SIGN_SHIFT = 31
 """Shift that leaves the sign: all bits of it (signed) or one (unsigned)."""
-_PRODUCTS = 3
+_LEAST_WIDE_PRODUCTS = 3
 """Least wide products in the upper half of a 64-bit product: with a constant."""
-_LONGEST = 12
+_LONGEST_PRODUCT = 12
 """Most instructions of such a product."""
 
 
@@ -238,9 +238,11 @@ class _Halves:
         is_needed = any(one in self.full for one in _registers(self.values.written[end]))
         if is_needed or not any(o.kind == "immediate" for o in last.sources[:2]):
             return set()
-        positions = reached([end], lambda one: filter(self._is_part, self._added(one)), _LONGEST)
+        positions = reached(
+            [end], lambda one: filter(self._is_part, self._added(one)), _LONGEST_PRODUCT
+        )
         products = [position for position in positions if _is_wide(self.code[position])]
-        return positions.keys() - {end} if len(products) >= _PRODUCTS else set()
+        return positions.keys() - {end} if len(products) >= _LEAST_WIDE_PRODUCTS else set()
 
     def _added(self, position: int) -> list[int]:
         """Where the addend and the carry of a product come from; of other instructions, all that
@@ -313,7 +315,7 @@ def _is_pair_shift(instruction: Instruction) -> bool:
 
 def _is_sign(instruction: Instruction, kind: str) -> bool:
     is_shift = instruction.base == "SHF" and instruction.has("R") and instruction.has(kind)
-    return is_shift and instruction.immediates == [_SIGN]
+    return is_shift and instruction.immediates == [_SIGN_SHIFT]
 
 
 def _registers(written: dict[str, int]) -> list[int]:

@@ -205,7 +205,7 @@ def _routines(blocks: list[BasicBlock], entries: Iterable[int]) -> dict[int, tup
     """The blocks that each entry reaches. For hostile code with too many large routines, all."""
     routines: dict[int, tuple[int, ...]] = {}
     everything = tuple(range(len(blocks)))
-    budget = _SHARED * len(blocks)
+    budget = _ROUTINES_PER_BLOCK * len(blocks)
     for entry in entries:
         own = reached([entry], lambda block: blocks[block].successors) if budget > 0 else everything
         routines[entry] = tuple(sorted(own))
@@ -213,7 +213,7 @@ def _routines(blocks: list[BasicBlock], entries: Iterable[int]) -> dict[int, tup
     return routines
 
 
-_SHARED = 16
+_ROUTINES_PER_BLOCK = 16
 """Average number of routines per block; beyond it, routines are assumed to have all blocks."""
 
 
@@ -382,7 +382,7 @@ _Graph = Sequence[Sequence[int]]
 
 def dominators(successors: _Graph, predecessors: _Graph, roots: Collection[int]) -> dict[int, int]:
     """Immediate dominators of the nodes that `roots` reach; -1 is the dominator of the roots."""
-    return _Search(successors, predecessors, roots).found()
+    return _Search(successors, predecessors, roots).result()
 
 
 class _Search:
@@ -416,7 +416,7 @@ class _Search:
             self.parent.append(parent)
             stack += [(successor, number) for successor in reversed(successors[node])]
 
-    def found(self) -> dict[int, int]:
+    def result(self) -> dict[int, int]:
         above = [0] * len(self.node)
         bucket: list[list[int]] = [[] for _ in self.node]
         for number in range(len(self.node) - 1, 0, -1):

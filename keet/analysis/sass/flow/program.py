@@ -129,7 +129,7 @@ class SassProgram:
 
 
 _MAY_END = words("EXIT RET KILL BRX BRXU JMX JMXU")
-_MOST_FOLLOWED = 4000
+_MOST_VALUES = 4000
 """Most values that are followed back from a loop's exit; beyond, trips count as uneven."""
 PURE = (Role.INTEGER, Role.PREDICATE, Role.MOVE, Role.CONSTANT, Role.CONVERSION, Role.FLOAT)
 """Roles whose results depend only on their operands, except for the opcodes of `IMPURE`."""
@@ -172,8 +172,8 @@ def _varies(program: SassProgram, value: int, loop: Loop) -> bool:
     def following(one: int) -> Collection[int]:
         return () if may_vary(values.all[one]) else values.behind(values.all[one])
 
-    behind = reached([value], following, _MOST_FOLLOWED)
-    return len(behind) > _MOST_FOLLOWED or any(may_vary(values.all[one]) for one in behind)
+    behind = reached([value], following, _MOST_VALUES)
+    return len(behind) > _MOST_VALUES or any(may_vary(values.all[one]) for one in behind)
 
 
 def is_pure(instruction: Instruction) -> bool:
@@ -211,7 +211,7 @@ def paths_not_taken(program: SassProgram) -> frozenset[Way]:
     thread went past it. Values that would come that way are none: after an unrolled loop and its
     remainder, an index has one value, not two.
     """
-    return _NotTaken(program).found() if program.executed else frozenset()
+    return _NotTaken(program).result() if program.executed else frozenset()
 
 
 class _NotTaken:
@@ -223,7 +223,7 @@ class _NotTaken:
         self.header_loop = {loop.header: loop for loop in self.flow.loops}
         self.is_even: dict[int, bool] = {}
 
-    def found(self) -> frozenset[Way]:
+    def result(self) -> frozenset[Way]:
         """In the order of the control flow: what is known of a branch helps with later ones."""
         for block in self.flow.order:
             successors = self.flow.blocks[block].successors

@@ -86,7 +86,7 @@ class SsaValues:
         return users
 
 
-_ROUNDS = 70
+_MOST_ROUNDS = 70
 """Rounds of replacing joins of equal values: loops nested n times need about n. A join that remains
 is less precise, but not wrong."""
 _MOST_ENDS = 64
@@ -252,7 +252,7 @@ class _Builder:
         rank = {block: place for place, block in enumerate(self.flow.order)}
         joins = [value.index for value in self.all if value.kind is Kind.JOIN]
         joins.sort(key=lambda join: rank[self.all[join].block])
-        for _ in range(_ROUNDS):
+        for _ in range(_MOST_ROUNDS):
             left = []
             for join in joins:
                 inputs = {resolved(source) for source in self.all[join].inputs} - {join}
@@ -268,5 +268,5 @@ class _Builder:
             if value.guard:
                 value.guard = (resolved(value.guard[0]), value.guard[1])
         for reads in self.read:
-            for register, value in reads.items():
-                reads[register] = resolved(value)
+            for register, index in reads.items():
+                reads[register] = resolved(index)

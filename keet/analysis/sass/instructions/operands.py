@@ -127,7 +127,7 @@ Registers = tuple[str, ...]
 
 def access_bytes(opcode: str, modifiers: tuple[str, ...]) -> int:
     """Bytes per thread of a memory access, from the opcode's modifiers; by default a word."""
-    for name, size in _SIZES:
+    for name, size in _ACCESS_SIZES:
         if name in modifiers:
             return size
     if "U16" in modifiers or "S16" in modifiers:
@@ -139,7 +139,7 @@ def access_bytes(opcode: str, modifiers: tuple[str, ...]) -> int:
     return 4
 
 
-_SIZES = (
+_ACCESS_SIZES = (
     *(("256", 32), ("128", 16), ("64", 8), ("U8", 1), ("S8", 1)),
     *(("F64", 8), ("S64", 8), ("U64", 8), ("F32x2", 8), ("F32x4", 16)),
     *(("F16x4", 8), ("F16x8", 16), ("BF16x4", 8), ("BF16x8", 16)),

@@ -194,7 +194,7 @@ class Evaluation:
         for header in self.loop_of_header:
             for index in self._joins.get((header, -1), ()):
                 polynomial = self.resolved(self.polynomial(index), header)
-                if all(symbol.kind in _PLAIN for symbol in polynomial.symbols):
+                if all(symbol.kind in _PLAIN_SYMBOLS for symbol in polynomial.symbols):
                     heads[index] = polynomial  # the second pass may resolve the others better
         return heads
 
@@ -527,7 +527,7 @@ class Evaluation:
         return self._trips[loop.index]
 
 
-_PLAIN = ("tid", "ctaid", "param", "loop")
+_PLAIN_SYMBOLS = ("tid", "ctaid", "param", "loop")
 _MOST_PATHS = 6
 """Most paths into a block whose values are distinguished."""
 _DEEPEST_RECURSION = 40

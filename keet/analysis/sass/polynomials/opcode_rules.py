@@ -29,7 +29,7 @@ class Step(NamedTuple):
     """An instruction in its place."""
 
     of: EvaluationContext
-    each: Instruction
+    instruction: Instruction
     position: int
 
 
@@ -56,7 +56,7 @@ def _sum(_: Step, *values: Polynomial) -> Polynomial:
 def _multiply_add(
     step: Step, first: Polynomial, second: Polynomial, third: Polynomial
 ) -> Polynomial | None:
-    if step.each.has("HI"):
+    if step.instruction.has("HI"):
         return _high_product(step, first, second, third)
     modulo = _remainder(step, first, second, third)
     if modulo is not None:
@@ -70,8 +70,8 @@ def _high_product(
 ) -> Polynomial | None:
     """`(a * b) >> 32` by a constant is a division: by 2^32 / b."""
     for one, other, operand in (
-        (first, second, step.each.sources[1]),
-        (second, first, step.each.sources[0]),
+        (first, second, step.instruction.sources[1]),
+        (second, first, step.instruction.sources[0]),
     ):
         if other.value is not None and not operand.is_register and range_of(one).is_positive:
             return (
@@ -107,11 +107,11 @@ def _remainder(
 
 def _shifted_sum(step: Step, *values: Polynomial) -> Polynomial | None:
     """LEA: `(a << s) + b`; LEA.HI: `(a >> (32 - s)) + b` with the high word as a third operand."""
-    if len(values) < 3 or step.each.numbers[-1].kind != "immediate":
+    if len(values) < 3 or step.instruction.numbers[-1].kind != "immediate":
         return None
     first, second, *high_word, _ = values
-    amount = step.each.numbers[-1].value & 31
-    if not step.each.has("HI"):
+    amount = step.instruction.numbers[-1].value & 31
+    if not step.instruction.has("HI"):
         return add(second, scale(first, 1 << amount))
     if not range_of(first).is_positive or (high_word and high_word[0].terms):
         return None
@@ -120,7 +120,7 @@ def _shifted_sum(step: Step, *values: Polynomial) -> Polynomial | None:
 
 def _shift(step: Step, low: Polynomial, by: Polynomial, high: Polynomial) -> Polynomial | None:
     """SHF: a funnel shift of two words; in compiled code, one of them is zero or a sign."""
-    instruction, amount = step.each, by.value
+    instruction, amount = step.instruction, by.value
     if amount is None:
         return _shift_by_variable(step, low, by)
     if instruction.has("L"):
@@ -134,7 +134,7 @@ def _shift(step: Step, low: Polynomial, by: Polynomial, high: Polynomial) -> Pol
 
 def _shift_right(step: Step, source: Polynomial, amount: int) -> Polynomial:
     symbols, is_positive = step.of.symbols, range_of(source).is_positive
-    if not is_positive and not step.each.has("S32", "S64"):
+    if not is_positive and not step.instruction.has("S32", "S64"):
         high = (1 << (32 - amount)) - 1
         return symbols.unknown("shift", (source,), Range(0, high), extra=("R", amount))
     symbol = next(iter(source.symbols), None)
@@ -146,7 +146,7 @@ def _shift_right(step: Step, source: Polynomial, amount: int) -> Polynomial:
 
 def _shift_by_variable(step: Step, value: Polynomial, by: Polynomial) -> Polynomial | None:
     most = range_of(by).high
-    if not step.each.has("L") or value.value is None or most is None:
+    if not step.instruction.has("L") or value.value is None or most is None:
         return None
     bounds = Range(0, value.value << min(31, most))
     return step.of.symbols.unknown("shift", (by,), bounds, extra=("L", value.key))
@@ -166,7 +166,7 @@ def is_divisor(divisor: int, magic: int, shift: int) -> bool:
 def _extreme(step: Step, *values: Polynomial) -> Polynomial | None:
     """VIMNMX, IMNMX: the minimum if the predicate is true, else the maximum; VIADDMNMX: of a sum
     and a number. As of signed integers: unsigned operands must be positive."""
-    instruction = step.each
+    instruction = step.instruction
     which = next((operand for operand in instruction.sources if operand.kind == "predicate"), None)
     is_packed = any("x2" in modifier or modifier == "RELU" for modifier in instruction.modifiers)
     if which is None or which.name or is_packed:
@@ -178,7 +178,10 @@ def _extreme(step: Step, *values: Polynomial) -> Polynomial | None:
 
 
 def _select(step: Step, first: Polynomial, second: Polynomial) -> Polynomial | None:
-    of, which = step.of, next((one for one in step.each.sources if one.kind == "predicate"), None)
+    of, which = (
+        step.of,
+        next((one for one in step.instruction.sources if one.kind == "predicate"), None),
+    )
     if which is None:
         return None
     if which.negated:
@@ -197,10 +200,10 @@ def _move(_: Step, value: Polynomial) -> Polynomial:
 
 def _packed_constant(step: Step) -> Polynomial | None:
     """`HFMA2 R, -RZ, RZ, 0, 3` loads two half-precision constants: it is used as a MOV."""
-    if not is_move(step.each):
+    if not is_move(step.instruction):
         return None
     words = 0
-    for operand in step.each.sources[2:4]:
+    for operand in step.instruction.sources[2:4]:
         number_text = operand.name or str(operand.value)
         try:
             value = float(number_text) * (-1 if operand.negated else 1)
@@ -227,13 +230,17 @@ def _absolute(step: Step, value: Polynomial) -> Polynomial:
 
 def _bits(step: Step, value: Polynomial, count: Polynomial) -> Polynomial | None:
     """SGXT.U32: the lowest bits."""
-    if count.value is None or not step.each.has("U32") or count.value > 31:
+    if count.value is None or not step.instruction.has("U32") or count.value > 31:
         return None
     return step.of.symbols.masked(value, (1 << (count.value & 31)) - 1)
 
 
 def _counted(step: Step) -> Polynomial:
-    known = step.of.operand(step.each.sources[0], step.position) if step.each.sources else None
+    known = (
+        step.of.operand(step.instruction.sources[0], step.position)
+        if step.instruction.sources
+        else None
+    )
     values = () if known is None else (known,)
     return step.of.symbols.unknown("bits", values, Range(-1, 32), extra=step.position)
 
@@ -303,9 +310,9 @@ def truth_table(table: int) -> tuple[list[int], Callable[..., int]]:
 
 def _logic(step: Step, *values: Polynomial) -> Polynomial | None:
     """Where bits of the result are those of one input, or of inputs without a bit in common."""
-    if len(values) < 4 or step.each.numbers[3].kind != "immediate":
+    if len(values) < 4 or step.instruction.numbers[3].kind != "immediate":
         return None
-    symbols, table = step.of.symbols, step.each.numbers[3].value
+    symbols, table = step.of.symbols, step.instruction.numbers[3].value
     used, function = truth_table(table)
     varying = [values[place] for place in used if values[place].value is None]
 

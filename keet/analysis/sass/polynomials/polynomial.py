@@ -81,7 +81,7 @@ class Symbol:
 
 
 Monomial = tuple[Symbol, ...]
-_NOTHING: frozenset[str] = frozenset()
+_NO_NAMES: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class Polynomial:
     @cached_property
     def depends(self) -> frozenset[str]:
         """Cached: needed for each value that is computed from this one."""
-        return _NOTHING.union(*(symbol.depends for product in self.terms for symbol in product))
+        return _NO_NAMES.union(*(symbol.depends for product in self.terms for symbol in product))
 
     def __str__(self) -> str:
         return text_of(self)
