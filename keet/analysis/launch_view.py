@@ -59,7 +59,10 @@ def _wait_label(reasons: Sequence[str]) -> str:
         ("waits for instructions", {"no_instructions", "no_instruction"}),
         ("warps that wait for data", {"long_scoreboard", "short_scoreboard"}),
     )
-    return next((label for label, own in kinds if own.issuperset(reasons)), "waits of this kind")
+    return next(
+        (label for label, reasons_of in kinds if reasons_of.issuperset(reasons)),
+        "waits of this kind",
+    )
 
 
 _MAX_PLACES = 5
@@ -92,8 +95,8 @@ _COUNTED_AS = {"no_instructions": "no_instruction", "warpgroup_arrive": "gmma"}
 
 
 @lru_cache(maxsize=64)
-def _capability(told: str) -> tuple[int, ...]:
-    return tuple(map(int, told.split("."))) if re.fullmatch(r"\d+\.\d+", told) else ()
+def _capability(text: str) -> tuple[int, ...]:
+    return tuple(map(int, text.split("."))) if re.fullmatch(r"\d+\.\d+", text) else ()
 
 
 CodeState = Literal["analysed", "not_needed", "absent", "off"]
@@ -161,11 +164,11 @@ class LaunchView:
     def total(self, name: str, label: str, *parts: Evidence | str | None) -> Evidence | None:
         """The sum of the parts that are known; `None` if none is. A part may be a metric's id."""
         numbers = (self.get(part) if isinstance(part, str) else part for part in parts)
-        known = [number for number in numbers if number is not None]
-        if not known:
+        collected = [number for number in numbers if number is not None]
+        if not collected:
             return None
-        amount: Number = sum(part.value for part in known)
-        return self.ledger.derived(name, Quantity(amount, known[0].unit), label, *known)
+        amount: Number = sum(part.value for part in collected)
+        return self.ledger.derived(name, Quantity(amount, collected[0].unit), label, *collected)
 
     # --- warps
 
@@ -229,14 +232,14 @@ class LaunchView:
         return self._largest(of, self._by_line(costs or {}))
 
     def _by_line(self, costs: Mapping[int, int]) -> dict[Location | None, int]:
-        known = {address: cost for address, cost in costs.items() if cost}
-        unknown = [address for address in known if address not in self._located]
+        costly = {address: cost for address, cost in costs.items() if cost}
+        unknown = [address for address in costly if address not in self._located]
         if unknown:  # findings share instructions: each is looked up once
             lines = self.launch.locate(unknown)
             self._located.update(dict.fromkeys(unknown))
             self._located.update({at: self._called_at(at, line) for at, line in lines.items()})
         amounts: dict[Location | None, int] = {}
-        for line, cost in zip(map(self._located.__getitem__, known), known.values()):
+        for line, cost in zip(map(self._located.__getitem__, costly), costly.values()):
             amounts[line] = amounts.get(line, 0) + cost
         return amounts
 
@@ -269,8 +272,8 @@ class LaunchView:
         places.sort(key=lambda place: self.text_of(place) == "}")
         places = places[:_MAX_PLACES]
         # Users can't change a line of the toolkit: their own is first, if it has a similar part.
-        own = max((place.share for place in places if not is_of_toolkit(place.file)), default=0.0)
-        places.sort(key=lambda place: is_of_toolkit(place.file) and own >= MAJORITY * place.share)
+        users = max((place.share for place in places if not is_of_toolkit(place.file)), default=0.0)
+        places.sort(key=lambda place: is_of_toolkit(place.file) and users >= MAJORITY * place.share)
         return tuple(places)
 
     def _ranked(self, shares: Mapping[Location, float]) -> list[tuple[Location, float]]:
@@ -386,8 +389,8 @@ class LaunchView:
         if of.startswith("waits") and amounts.total() < LEAST_SAMPLES:
             return places
         leading = self._largest(of, amounts)[: int(LEADING_LINES)]
-        known = {(place.file, place.line) for place in leading}
-        rest = [place for place in places if (place.file, place.line) not in known]
+        shown = {(place.file, place.line) for place in leading}
+        rest = [place for place in places if (place.file, place.line) not in shown]
         return (*leading, *rest)[:_MAX_PLACES]
 
     # --- code

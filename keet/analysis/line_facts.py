@@ -109,7 +109,7 @@ class CodeByLine:
         return self.code.program.code[position].address
 
     def facts(self, line: Location) -> LineFacts:
-        own = self.positions.get(line, [])
+        positions = self.positions.get(line, [])
         calls, callers = self._routines.get(line, ([], []))
         words = FormWords(self.code, self.offset)
         counts = self.code.program.counts
@@ -117,14 +117,14 @@ class CodeByLine:
             offset=self.offset,
             file=line.file,
             line=line.line,
-            executed=sum(counts[position] for position in own),
-            executed_share=executed_share(self.code, own),
-            purposes=self._purposes(own),
-            instructions=[self.instruction(position) for position in own],
+            executed=sum(counts[position] for position in positions),
+            executed_share=executed_share(self.code, positions),
+            purposes=self._purposes(positions),
+            instructions=[self.instruction(position) for position in positions],
             waited_for_by=self._awaited.get(line, []),
             accesses=[
                 self._access(access, words)
-                for access in _at(own, self._accesses, self.code.accesses)
+                for access in _at(positions, self._accesses, self.code.accesses)
             ],
             merges=[
                 MergeDocument(
@@ -133,7 +133,7 @@ class CodeByLine:
                     merged_width=merge.merged_width,
                     is_aligned=merge.is_aligned,
                 )
-                for merge in _at(own, self._merges, self.code.merges)
+                for merge in _at(positions, self._merges, self.code.merges)
             ],
             atomics=[
                 AtomicDocument(
@@ -143,29 +143,29 @@ class CodeByLine:
                     addresses_at_most=atomic.addresses_at_most,
                     has_result=atomic.has_result,
                 )
-                for atomic in _at(own, self._atomics, self.code.atomics)
+                for atomic in _at(positions, self._atomics, self.code.atomics)
             ],
-            loops=self._loops(own),
-            invariants=list(self._invariants(own)),
+            loops=self._loops(positions),
+            invariants=list(self._invariants(positions)),
             calls=calls,
             callers=callers,
         )
 
     def instruction(self, position: int) -> InstructionFacts:
-        known, own = stalls(), self.code.program.code[position]
+        states, instruction = stalls(), self.code.program.code[position]
         waits = self._waits.get(position, [])
         return InstructionFacts(
             position=position,
-            address=own.address,
-            offset=self.offset(own.address),
-            sass=own.text,
+            address=instruction.address,
+            offset=self.offset(instruction.address),
+            sass=instruction.text,
             purpose=self.code.purposes[position].value,
             executed=self.code.program.counts[position],
             samples=sum(wait.samples for wait in waits),
             waits=[
                 self._wait(wait)
                 for wait in waits
-                if wait.reason in known and known[wait.reason].counts_as_stall
+                if wait.reason in states and states[wait.reason].counts_as_stall
             ],
         )
 
@@ -196,9 +196,9 @@ class CodeByLine:
             depends_on_data=access.is_gather,
         )
 
-    def _purposes(self, own: Iterable[int]) -> list[PurposeShare]:
+    def _purposes(self, positions: Iterable[int]) -> list[PurposeShare]:
         counted: Counter[Purpose] = Counter()
-        for position in own:
+        for position in positions:
             if count := self.code.program.counts[position]:
                 counted[self.code.purposes[position]] += count
         return shares(counted)
@@ -232,10 +232,10 @@ class CodeByLine:
 
     @cached_property
     def _awaited(self) -> Mapping[Location | None, list[AwaitedDocument]]:
-        known, code = stalls(), self.code
+        states, code = stalls(), self.code
         sums: dict[Location | None, Counter[tuple[Location | None, str]]] = {}
         for wait in code.waits:
-            if not wait.producers or not known[wait.reason].counts_as_stall:
+            if not wait.producers or not states[wait.reason].counts_as_stall:
                 continue
             waiting, producer = self._counted_at(wait.position), code.location(wait.producers[0])
             if waiting != producer:
@@ -243,42 +243,42 @@ class CodeByLine:
         return {
             line: [
                 AwaitedDocument(**_placed(where), reason=reason, samples=count)
-                for (where, reason), count in own.most_common()
+                for (where, reason), count in counts.most_common()
             ]
-            for line, own in sums.items()
+            for line, counts in sums.items()
         }
 
     @cached_property
     def _routines(self) -> Mapping[Location | None, _Routines]:
         """By line: the routines that it calls, and the lines that call its routines."""
         moved: dict[tuple[Location | None, Location | None], list[int]] = {}
-        for line, own in self.positions.items():
-            for position in own:
+        for line, positions in self.positions.items():
+            for position in positions:
                 caller = self.code.location(position)
                 if caller != line:
                     moved.setdefault((line, caller), []).append(position)
         routines: dict[Location | None, _Routines] = {}
-        for (line, caller), own in moved.items():
-            if not any(self.code.program.code[position].opcode == "RET" for position in own):
+        for (line, caller), positions in moved.items():
+            if not any(self.code.program.code[position].opcode == "RET" for position in positions):
                 continue  # a call that never returns is a jump: compilers end kernels with it
-            routines.setdefault(caller, ([], []))[0].append(self._routine(line, own))
-            routines.setdefault(line, ([], []))[1].append(self._routine(caller, own))
+            routines.setdefault(caller, ([], []))[0].append(self._routine(line, positions))
+            routines.setdefault(line, ([], []))[1].append(self._routine(caller, positions))
         return routines
 
-    def _routine(self, line: Location | None, own: Sequence[int]) -> RoutineDocument:
+    def _routine(self, line: Location | None, positions: Sequence[int]) -> RoutineDocument:
         """`line`: the other one, where the instructions are counted, or which calls them."""
-        waits = [wait for position in own for wait in self._waits.get(position, ())]
+        waits = [wait for position in positions for wait in self._waits.get(position, ())]
         return RoutineDocument(
             **_placed(line),
-            instructions=len(own),
-            executed=sum(self.code.program.counts[position] for position in own),
+            instructions=len(positions),
+            executed=sum(self.code.program.counts[position] for position in positions),
             samples=sum(wait.samples for wait in waits),
         )
 
-    def _loops(self, own: Iterable[int]) -> list[LineLoop]:
+    def _loops(self, positions: Iterable[int]) -> list[LineLoop]:
         """Outermost first."""
         flow = self.code.program.flow
-        blocks = {flow.block_of[position] for position in own}
+        blocks = {flow.block_of[position] for position in positions}
         around = {loop.index: loop for block in blocks for loop in flow.loops_around(block)}
         return [
             self.loop(loop)
@@ -305,10 +305,10 @@ class CodeByLine:
             recurrence_loads=recurrence.loads if recurrence else None,
         )
 
-    def _invariants(self, own: Sequence[int]) -> Iterator[InvariantDocument]:
+    def _invariants(self, positions: Sequence[int]) -> Iterator[InvariantDocument]:
         """Restricted to the instructions of the line; so are the shares."""
-        inside = set(own)
-        for invariant in _at(own, self._invariant_at, self.code.invariants):
+        inside = set(positions)
+        for invariant in _at(positions, self._invariant_at, self.code.invariants):
             part = [position for position in invariant.positions if position in inside]
             trips = self.code.program.flow.loops[invariant.loop].trips
             if trips:
@@ -334,15 +334,15 @@ Numbers = Mapping[int, list[int]]
 def _numbers(positions: Iterable[Iterable[int]]) -> Numbers:
     """`positions`: for each list item, the instructions that it concerns."""
     by_position: dict[int, list[int]] = {}
-    for number, own in enumerate(positions):
-        for position in own:
+    for number, item in enumerate(positions):
+        for position in item:
             by_position.setdefault(position, []).append(number)
     return by_position
 
 
-def _at(own: Iterable[int], numbers: Numbers, items: Sequence[_T]) -> list[_T]:
+def _at(positions: Iterable[int], numbers: Numbers, items: Sequence[_T]) -> list[_T]:
     """The items that concern the given instructions, in the order of the list."""
-    wanted = {number for position in own for number in numbers.get(position, ())}
+    wanted = {number for position in positions for number in numbers.get(position, ())}
     return [items[number] for number in sorted(wanted)]
 
 
@@ -383,7 +383,7 @@ def place_of(launches: Iterable[Launch], wanted: tuple[str, int]) -> tuple[Locat
     matching = {location for location in in_file if location.line == number}
     if len(matching) == 1:
         (place,) = matching
-        return place, [launch for launch, own in lines.items() if place in own]
+        return place, [launch for launch, locations in lines.items() if place in locations]
     problem = _problem(every, in_file, matching, number)
     raise NoSuchLine(wanted, problem, is_empty=bool(in_file) and not matching)
 

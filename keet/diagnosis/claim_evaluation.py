@@ -116,16 +116,16 @@ def own_candidate(finding: str, model: TimeModel) -> Candidate | None:
     """keet's candidate for the finding with the largest gain, even if too small to report. What
     other launches make it suspect is not shown by this one."""
     made = findings()[finding].proposed(model.view, model)
-    own = (candidate for candidate in made if candidate.basis != "suspected")
-    return max(own, key=lambda candidate: possible_gain(candidate, model), default=None)
+    proposed = (candidate for candidate in made if candidate.basis != "suspected")
+    return max(proposed, key=lambda candidate: possible_gain(candidate, model), default=None)
 
 
 def keet_alone(finding: str, model: TimeModel, account: Account) -> Forecast | None:
     """keet's own forecast for a finding; None if the report shows nothing of it."""
-    own = own_candidate(finding, model)
-    if own is None:
+    candidate = own_candidate(finding, model)
+    if candidate is None:
         return None
-    return forecast(own, model, possible_gain(own, model), account.unknown_while_active)
+    return forecast(candidate, model, possible_gain(candidate, model), account.unknown_while_active)
 
 
 def evaluate_claim(claim: WorkClaim, model: TimeModel, account: Account) -> EvaluatedClaim:
@@ -152,10 +152,10 @@ def evaluate_claim(claim: WorkClaim, model: TimeModel, account: Account) -> Eval
         has_amount = claim.needed is not None or claim.removed is not None
         if claim.kind == "precision" or (has_amount and claim.kind != "cause"):
             return _from_amount(claim, model, account)
-        own = own_candidate(claim.finding, model)
-        if own is None:
+        candidate = own_candidate(claim.finding, model)
+        if candidate is None:
             raise Refused("The claim has no amount, and the report shows nothing of this cause.")
-        placed = own._replace(places=lambda: _places(claim, own.places()))
+        placed = candidate._replace(places=lambda: _places(claim, candidate.places()))
         return _computed(claim, placed, model, account, is_backed=True, amounts_by="keet")
     except Refused as why:
         return EvaluatedClaim(
@@ -244,11 +244,16 @@ def _from_amount(claim: WorkClaim, model: TimeModel, account: Account) -> Evalua
     is_backed = (claim.kind == "precision" or claim.is_derived) and not stated.is_doubted
     if not is_backed:
         likelihood = float(INDIRECT)
-        if own := own_candidate(claim.finding, model):  # doubt applies only to what is beyond it
-            possible, known = possible_gain(candidate, model), possible_gain(own, model)
-            is_backed = known >= possible
-            expected = math.log(expected_gain(own, min(known, possible)))
-            beyond = max(0.0, math.log(possible / known)) * INDIRECT
+        if keet_candidate := own_candidate(
+            claim.finding, model
+        ):  # doubt applies only to what is beyond it
+            possible, keet_gain = (
+                possible_gain(candidate, model),
+                possible_gain(keet_candidate, model),
+            )
+            is_backed = keet_gain >= possible
+            expected = math.log(expected_gain(keet_candidate, min(keet_gain, possible)))
+            beyond = max(0.0, math.log(possible / keet_gain)) * INDIRECT
             plain = math.log(possible) * chance(candidate, possible)
             likelihood = min(1.0, (expected + beyond) / plain) if plain else likelihood
         candidate = candidate._replace(likelihood=likelihood)
@@ -278,11 +283,11 @@ def least_time(model: TimeModel, effect: Effect, kinds: set[ClaimKind]) -> float
     return left if kinds == {"waiting"} else max(left, chain_share(model.view))
 
 
-def _places(claim: WorkClaim, own: tuple[Place, ...]) -> tuple[Place, ...]:
+def _places(claim: WorkClaim, places: tuple[Place, ...]) -> tuple[Place, ...]:
     """The model's line, then keet's."""
     if claim.place is None:
-        return own
-    return (claim.place, *(place for place in own if place.at != claim.place.at))
+        return places
+    return (claim.place, *(place for place in places if place.at != claim.place.at))
 
 
 def _computed(  # noqa: PLR0913 - a claim as a candidate, and of what
@@ -399,13 +404,15 @@ def rank_with_claims(
     for claim in sorted(evaluated, key=lambda x: (x.is_backed, x.expected), reverse=True):
         if claim.supported:
             best.setdefault(claim.claim.finding, claim)
-    every = [_refined(diagnosis, own, best.pop(own.id, None)) for own in diagnosis.findings]
+    every = [
+        _refined(diagnosis, finding, best.pop(finding.id, None)) for finding in diagnosis.findings
+    ]
     every += [RankedCause(_finding(diagnosis, claim), "model", claim) for claim in best.values()]
     causes = [cause for cause in every if cause.origin == "keet"]
     claims = [cause for cause in every if cause.origin == "model"]
     claims.sort(key=lambda cause: (cause.is_backed, cause.finding.expected), reverse=True)
     for cause in claims:
-        sure = [position for position, known in enumerate(causes) if known.is_sure]
+        sure = [position for position, ranked in enumerate(causes) if ranked.is_sure]
         first = 0 if cause.is_backed or not sure else sure[-1] + 1
         if cause.claim and cause.claim.rests_on_model:
             certain = (n for n in sure if causes[n].finding.cause_certainty == "certain")
@@ -418,20 +425,22 @@ def rank_with_claims(
     return causes
 
 
-def _refined(diagnosis: Diagnosis, own: Finding, claim: EvaluatedClaim | None) -> RankedCause:
+def _refined(diagnosis: Diagnosis, finding: Finding, claim: EvaluatedClaim | None) -> RankedCause:
     """keet's finding with the evidence of both; its advice stays keet's."""
     if claim is None:
-        return RankedCause(own, "keet")
+        return RankedCause(finding, "keet")
     stated = _finding(diagnosis, claim)
-    is_better = claim.is_backed and claim.expected > own.expected
-    kept = replace(stated, locations=stated.locations or own.locations) if is_better else own
+    is_better = claim.is_backed and claim.expected > finding.expected
+    kept = (
+        replace(stated, locations=stated.locations or finding.locations) if is_better else finding
+    )
     joined = replace(
         kept,
-        evidence=tuple(dict.fromkeys((*kept.evidence, *own.evidence, *stated.evidence))),
-        here=kept.here or own.here,
-        advice=own.advice,
-        variant=own.variant,
-        keet_alone=own.forecast if kept.amounts_by == "model" else None,
+        evidence=tuple(dict.fromkeys((*kept.evidence, *finding.evidence, *stated.evidence))),
+        here=kept.here or finding.here,
+        advice=finding.advice,
+        variant=finding.variant,
+        keet_alone=finding.forecast if kept.amounts_by == "model" else None,
     )
     return RankedCause(joined, "model" if is_better else "keet", claim)
 

@@ -125,13 +125,13 @@ def _traffic(model: TimeModel, name: str, direction: str = "") -> _Traffic | Non
             amount = Quantity(count.value * level.size, "byte")
             counted[key] = view.ledger.derived(f"bytes.{what}", amount, f"bytes {what}", count)
     wanted = [part for key, part in counted.items() if direction in ("", key)]
-    known = [part for part in wanted if part is not None]
-    if not known or len(known) < len(wanted):
+    measured = [part for part in wanted if part is not None]
+    if not measured or len(measured) < len(wanted):
         return None
     whole = sum(float(part.value) for part in counted.values() if part is not None)
     label = f"{direction or 'moved'} by {level.label}"
-    amount = Quantity(sum(part.value for part in known), "byte")
-    moved = view.ledger.derived(f"bytes.{name}.{direction or 'moved'}", amount, label, *known)
+    amount = Quantity(sum(part.value for part in measured), "byte")
+    moved = view.ledger.derived(f"bytes.{name}.{direction or 'moved'}", amount, label, *measured)
     return _Traffic(name, level, moved, whole)
 
 
@@ -245,8 +245,8 @@ def least_kept(model: TimeModel) -> Mapping[str, float]:
         traffic = _traffic(model, name)
         if traffic is None or not traffic.moved.value:
             continue
-        known = (_distinct(model.view, traffic, ""), _stored(model.view, traffic))
-        needed = max((float(amount.value) for amount in known if amount), default=0.0)
+        amounts = (_distinct(model.view, traffic, ""), _stored(model.view, traffic))
+        needed = max((float(amount.value) for amount in amounts if amount), default=0.0)
         if needed:
             least[traffic.level.unit] = min(1.0, needed / float(traffic.moved.value))
     return least
@@ -258,17 +258,19 @@ def _distinct(view: LaunchView, traffic: _Traffic, direction: str) -> Evidence |
     streaming = view.streaming
     if traffic.name == "dram":
         is_known = streaming is not None and streaming.verdict == "once"
-        known = float(streaming.distinct_bytes or 0) if streaming and is_known else 0.0
-        known = 0.0 if direction == "written" else known
+        distinct = float(streaming.distinct_bytes or 0) if streaming and is_known else 0.0
+        distinct = 0.0 if direction == "written" else distinct
     else:
         kinds = {"read": ("read", "updated"), "written": ("written", "updated")}.get(direction)
         exact = [array for array in arrays(view) if array.basis == "exact" and array.distinct_bytes]
-        own = (array.distinct_bytes or 0.0 for array in exact if not kinds or array.access in kinds)
-        known = min(sum(own), float(traffic.moved.value))
-    if not known:
+        of_arrays = (
+            array.distinct_bytes or 0.0 for array in exact if not kinds or array.access in kinds
+        )
+        distinct = min(sum(of_arrays), float(traffic.moved.value))
+    if not distinct:
         return None
     name = f"bytes.{traffic.name}.{direction or 'both'}.distinct"
-    return view.ledger.derived(name, Quantity(known, "byte"), "distinct bytes", traffic.moved)
+    return view.ledger.derived(name, Quantity(distinct, "byte"), "distinct bytes", traffic.moved)
 
 
 def _less_bytes(
@@ -409,10 +411,10 @@ def _class_named(name: str, view: LaunchView) -> _Class:
         spoken = f"instructions for {_PURPOSES[lower]}"
         executed = _count(view, f"for_{lower}", spoken, part * view.all_executed)
         return _Class(lower, spoken, executed, part, pipes)
-    known = {pipe.lower(): (pipe, f"instructions of {spoken_unit(pipe)}") for pipe in BY_PIPE}
-    known |= dict.fromkeys(("atomic", "atomics"), ("atomics", "atomic instructions"))
-    if lower in known:
-        return _by_opcode(view, *known[lower], ("ATOM", "RED"))
+    classes = {pipe.lower(): (pipe, f"instructions of {spoken_unit(pipe)}") for pipe in BY_PIPE}
+    classes |= dict.fromkeys(("atomic", "atomics"), ("atomics", "atomic instructions"))
+    if lower in classes:
+        return _by_opcode(view, *classes[lower], ("ATOM", "RED"))
     if name.isupper() and view.executed(name):
         return _by_opcode(view, name, f"{name} instructions", (name,))
     names = ", ".join((*_PURPOSES, "atomics", *BY_PIPE))
@@ -421,18 +423,18 @@ def _class_named(name: str, view: LaunchView) -> _Class:
 
 def _by_opcode(view: LaunchView, name: str, spoken: str, opcodes: tuple[str, ...]) -> _Class:
     """The opcodes of the pipe `name`, or these if it is no pipe."""
-    own, every = defaultdict[str | None, float](float), defaultdict[str | None, float](float)
+    by_pipe, every = defaultdict[str | None, float](float), defaultdict[str | None, float](float)
     for opcode, count in view.opcodes.items():
         pipe = next((pipe for pipe, names in BY_PIPE.items() if opcode in names), None)
         every[pipe] += count
         if pipe == name or (name not in BY_PIPE and opcode.startswith(opcodes)):
-            own[pipe] += count
+            by_pipe[pipe] += count
     if name == "atomics":
-        own = defaultdict(float, {"LSU": own["LSU"]})
-    pipes = {pipe: count / every[pipe] for pipe, count in own.items() if pipe and count}
+        by_pipe = defaultdict(float, {"LSU": by_pipe["LSU"]})
+    pipes = {pipe: count / every[pipe] for pipe, count in by_pipe.items() if pipe and count}
     if "LSU" in pipes:
         pipes["L1"] = pipes["LSU"]
-    total = sum(own.values())
+    total = sum(by_pipe.values())
     executed = _count(view, name, spoken, total)
     return _Class(name, spoken, executed, min(1.0, total / view.all_executed), pipes)
 

@@ -148,8 +148,8 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     # What is counted can go as a whole; of the other instructions, every kernel needs some.
     rest, others = share.value / 100 - divided, list[int]()
     if code:
-        known = {*code.expanded(*INTEGER_DIVISIONS), *counted}
-        others = [position for position in _overhead(code) if position not in known]
+        counted_apart = {*code.expanded(*INTEGER_DIVISIONS), *counted}
+        others = [position for position in _overhead(code) if position not in counted_apart]
         again = {position: passes[position] for position in others if position in passes}
         rest = code.share(others) - removed_part(view, again, "issue")
     beyond = max(0.0, rest - OVERHEAD_BASE * (1 - certain))
@@ -270,8 +270,8 @@ def _search(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     units = {unit: 1 - removed_part(view, gone, unit) for unit in (*_PIPES, "issue")}
     accesses = code.with_opcodes(BY_PIPE["LSU"])
     if every := code.share(accesses):
-        own = code.share(position for position in accesses if position in gone)
-        units |= dict.fromkeys(("LSU", "L1"), 1 - MOST_REMOVED * own / every)
+        searching = code.share(position for position in accesses if position in gone)
+        units |= dict.fromkeys(("LSU", "L1"), 1 - MOST_REMOVED * searching / every)
     part, hits = code.share(loop.positions), loop.finds / loop.iterations
     label = "of the executed instructions search"
     share = view.ledger.share("search_share", part, label, executed)
@@ -342,8 +342,8 @@ def _divisions(view: LaunchView) -> Evidence | None:
 def _overhead(code: MachineCode) -> list[int]:
     """Positions of the instructions for addresses, conditions and conversions, and of divisions of
     integers for any purpose."""
-    own = {*code.for_purposes(*_OVERHEAD), *code.expanded(*INTEGER_DIVISIONS)}
-    return [position for position in code.program.ran if position in own]
+    positions = {*code.for_purposes(*_OVERHEAD), *code.expanded(*INTEGER_DIVISIONS)}
+    return [position for position in code.program.ran if position in positions]
 
 
 def _fewer_passes(view: LaunchView, code: MachineCode) -> dict[int, float]:
@@ -352,8 +352,8 @@ def _fewer_passes(view: LaunchView, code: MachineCode) -> dict[int, float]:
     steps = code.exchange_steps
     if steps is None or steps.left >= 1:
         return {}
-    own = part_of_memory(view, lambda position: position in steps.positions)
-    gone = dict.fromkeys(code.for_purposes("address"), own * (1 - steps.left))
+    exchanging = part_of_memory(view, lambda position: position in steps.positions)
+    gone = dict.fromkeys(code.for_purposes("address"), exchanging * (1 - steps.left))
     return gone | dict.fromkeys(steps.positions, 1 - steps.left)
 
 
@@ -409,7 +409,7 @@ def leading_lines(code: MachineCode) -> LeadingLines:
     """Lines of what is counted (a search, divisions and the like), whichever are more,
     if they are a notable part; else lines by executed instructions that compute addresses,
     conditions and conversions."""
-    known = {
+    by_work = {
         "instructions of a search": [
             position for s in code.search_loops[:1] for position in s.positions
         ],
@@ -418,8 +418,8 @@ def leading_lines(code: MachineCode) -> LeadingLines:
         "bytes taken out of words": sorted(code.packed_bytes.gone),
         "what several threads compute equally": sorted(code.lane_groups),
     }
-    of = max(known, key=lambda name: code.share(known[name]))
-    positions = known[of]
+    of = max(by_work, key=lambda name: code.share(by_work[name]))
+    positions = by_work[of]
     if code.share(positions) < NOTABLE_PART:
         of = "work on addresses and conditions"
         positions = code.for_purposes(*_OVERHEAD)

@@ -216,12 +216,12 @@ def _most_again(view: LaunchView, level: Literal["DRAM", "L2"]) -> Sentence | No
     from keet.analysis.amounts.arrays import arrays
 
     moved, often = f"{level.lower()}_bytes", f"times_from_{level.lower()}"
-    known = [
+    again_of_arrays = [
         (getattr(array, moved) - array.distinct_bytes, array)
         for array in arrays(view)
         if array.access == "read" and array.distinct_bytes and getattr(array, moved)
     ]
-    again, array = max(known, key=lambda pair: pair[0], default=(0.0, None))
+    again, array = max(again_of_arrays, key=lambda pair: pair[0], default=(0.0, None))
     if array is None or again <= 0 or (getattr(array, often) or 0.0) < READ_AGAIN:
         return None
     amount, label = getattr(array, often), f"reads of each byte from {level}"
@@ -350,16 +350,16 @@ def _repeats(
             times = in_loops.get(access.position, 1.0)
             if 1 < times <= PASSES_OVER_DATA:
                 (touched,) = _sectors(code, [access.position]).values()
-                own = SECTOR * touched
-                again = own * (1 - 1 / times) * _delivered(row) / (row.l1_bytes or 1)
+                loaded = SECTOR * touched
+                again = loaded * (1 - 1 / times) * _delivered(row) / (row.l1_bytes or 1)
                 by_passes, gathered = by_passes + again, gathered - again
                 positions.append(access.position)
                 passes[access.position] = 1 - 1 / times
     # All other reads at addresses without a known bound may be needed.
     bounded_bytes = float(sum(row.l1_bytes or 0 for row in bounded))
-    known = bounded_bytes / (bounded_bytes + gathered) if bounded_bytes else 0.0
+    known_part = bounded_bytes / (bounded_bytes + gathered) if bounded_bytes else 0.0
     left = max(0.0, read - distinct - by_passes)
-    wasted = min(by_passes, max(0.0, read - distinct)) + min(others, known * left)
+    wasted = min(by_passes, max(0.0, read - distinct)) + min(others, known_part * left)
     is_vague = unbounded or any(row.basis == "estimate" for row in bounded)
     hedge = "about" if is_vague else "at most"
     return wasted, hedge, passes if has_passes else {}, _sectors(code, positions)
@@ -381,7 +381,7 @@ def _has_own_addresses(row: PointerReuse) -> bool:
     """Whether each thread has its own addresses."""
     loads = [access for access in row.accesses if access.kind == "load"]
     kinds = [{symbol.kind for symbol in access.offset.symbols} for access in loads]
-    return bool(kinds) and all({"tid", "ctaid"} <= own for own in kinds)
+    return bool(kinds) and all({"tid", "ctaid"} <= names for names in kinds)
 
 
 def _by_passes(code: MachineCode) -> float:
@@ -416,7 +416,9 @@ def _second_passes(view: LaunchView, model: TimeModel, queue: float) -> Iterator
     amount, label = Quantity(again, "byte"), "read from L2 again by a later loop"
     repeated = view.ledger.derived("l2_bytes_repeated", amount, label, asked)
     repeats = [row for row in code.reuse_by_passes if row.repeated_bytes]
-    own = _sectors(code, (access.position for row in repeats for access in row.accesses))
+    touched_sectors = _sectors(
+        code, (access.position for row in repeats for access in row.accesses)
+    )
     # What a loop loads again in each iteration is not among these bytes: see `_in_every_iteration`.
     passes = dict.fromkeys(
         (position for row in code.reuse_by_passes for position in row.repeats), float(MOST_REMOVED)
@@ -430,7 +432,7 @@ def _second_passes(view: LaunchView, model: TimeModel, queue: float) -> Iterator
         Sentence(text, asked=asked, repeated=repeated),
         Effect(*_without_passes(view, code, model, passes, units, waits)),
         (repeated, asked),
-        lambda: view.places_by(_REPEATED_SECTORS, own),
+        lambda: view.places_by(_REPEATED_SECTORS, touched_sectors),
         variant="passes",
         amount=lambda: _amount(view, _most_again(view, "L2"), "bytes_once"),
     )
@@ -456,8 +458,8 @@ def _in_every_iteration(view: LaunchView, model: TimeModel) -> Iterator[Candidat
         left = 1.0 if missed is None else min(1.0, missed / float(every.value))
         part = (1 - 1 / array.times) * left
         gone |= dict.fromkeys(array.positions, min(MOST_REMOVED, part))
-    own = _sectors(code, gone)
-    less = sum(map(mul, gone.values(), own.values())) / float(every.value)
+    sectors_of = _sectors(code, gone)
+    less = sum(map(mul, gone.values(), sectors_of.values())) / float(every.value)
     in_registers = [array for array, places in kept if "registers" in places]
     removed = _without_loads(code, {p: gone[p] for array in in_registers for p in array.positions})
     rows = {row.pointer: row for row in code.reuse}
@@ -496,7 +498,7 @@ def _in_every_iteration(view: LaunchView, model: TimeModel) -> Iterator[Candidat
         ),
         Effect(units, kept_waits_by(view, model, gone | removed, 1 - units["issue"])),
         (part_of, times, size),
-        lambda: view.places_by(_REPEATED_SECTORS, own),
+        lambda: view.places_by(_REPEATED_SECTORS, sectors_of),
         variant="loop",
         amount=lambda: _amount(
             view,
@@ -524,23 +526,25 @@ def _overwritten(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     for store in stores:
         gone |= dict.fromkeys(store.loads, gone[store.access.position])
     positions = [access.position for access in code.accesses]
-    own = dict(zip(positions, _sectors(code, positions).values()))
-    every = sum(own.values())
-    less = sum(gone[position] * own[position] for position in gone) / every if every else 0.0
+    sectors_of = dict(zip(positions, _sectors(code, positions).values()))
+    every = sum(sectors_of.values())
+    less = sum(gone[position] * sectors_of[position] for position in gone) / every if every else 0.0
     if less < NEGLIGIBLE:
         return
     removed = _without_loads(code, gone)
     units = dict.fromkeys(("L1", "LSU"), 1 - less * global_part(view))
     # L1 writes each store through to L2, and may serve the loads.
-    written = sum(gone[store.access.position] * own[store.access.position] for store in stores)
+    written = sum(
+        gone[store.access.position] * sectors_of[store.access.position] for store in stores
+    )
     moved = view.value("l2_l1_sectors") or 0.0
     units["L2"] = 1 - min(MOST_REMOVED, written / moved) if moved else 1.0
     units |= {unit: 1 - removed_part(view, removed, unit) for unit in ("issue", "FMA", "ALU")}
-    largest = max(stores, key=lambda store: own[store.access.position])
+    largest = max(stores, key=lambda store: sectors_of[store.access.position])
     label = "stores to each address"
     times = view.ledger.derived("loop_stores_per_byte", largest.times, label, executed)
     label = "sectors of global accesses that these stores and the loads of them touch"
-    touched = sum(own[position] for position in (largest.access.position, *largest.loads))
+    touched = sum(sectors_of[position] for position in (largest.access.position, *largest.loads))
     counted = view.get("src_l2_sectors_global") or executed
     part = Quantity(100 * touched / every, "%")
     share = view.ledger.derived("loop_stores_share", part, label, counted)
@@ -587,17 +591,17 @@ def _from_l2(view: LaunchView, model: TimeModel, queue: float) -> Iterator[Candi
     # Share of the global loads, 0 to 1, whose values go on to shared memory, for other threads.
     copies = view.count(*COPIES)
     loads = copies + view.count("LDG")
-    known = (1 - _new_part(view, "L2")) * (
+    known_part = (1 - _new_part(view, "L2")) * (
         1 - (min(1.0, (copies + view.count("STS")) / loads) if loads else 0.0)
     )
-    kept = 1 - (1 - _l2_left(view, known)) * (1 - _gathered_share(view))
+    kept = 1 - (1 - _l2_left(view, known_part)) * (1 - _gathered_share(view))
     amount, label = Quantity(delivered, "byte"), "read from L2 by L1"
     asked = view.ledger.derived("l2_bytes_delivered", amount, label, sectors)
     per_byte, label = delivered / read.value, "L2 reads over DRAM reads"
     times = view.ledger.derived("l2_reads_per_byte", per_byte, label, asked, read)
     # A block that works for several others does not execute their loads.
     loaded = max(SECTOR * (view.value("global_load_sectors") or 0.0), delivered)
-    passes = 1 - known * (1 - kept) * delivered / loaded * global_loads_part(view)
+    passes = 1 - known_part * (1 - kept) * delivered / loaded * global_loads_part(view)
     units = {"L2": kept, BLOCK_STARTS: kept, "L1": passes, "LSU": passes}
     text = (
         "L1 reads {asked} from L2, {times:.1f} times the {read} that come from DRAM: blocks or "
@@ -610,7 +614,7 @@ def _from_l2(view: LaunchView, model: TimeModel, queue: float) -> Iterator[Candi
         lambda: global_memory.places_of(view, global_memory.LOAD),
         basis="assumed",
         variant="l2",
-        doubt=1 - known,
+        doubt=1 - known_part,
         amount=lambda: _amount(view, _most_again(view, "L2"), "bytes_once"),
     )
 
@@ -627,7 +631,7 @@ def _new_part(view: LaunchView, level: Literal["L1", "L2"]) -> float:
     return once / delivered if delivered else 1.0
 
 
-def _l2_left(view: LaunchView, known: float = 0.0) -> float:
+def _l2_left(view: LaunchView, known_part: float = 0.0) -> float:
     """Share of the bytes between L1 and L2 that is left if blocks load them once per tile. `known`:
     the share of them that the addresses show to be repeats, all of which can go."""
     read = view.value("dram_bytes_read") or 0.0
@@ -636,7 +640,7 @@ def _l2_left(view: LaunchView, known: float = 0.0) -> float:
     )
     needed = (read + written) / (reads + written) if reads else 1.0
     left = min(1.0, max(needed, L2_READS_KEPT))
-    return known * left + (1 - known) * math.pow(left, REUSE)
+    return known_part * left + (1 - known_part) * math.pow(left, REUSE)
 
 
 def _gathered_share(view: LaunchView) -> float:

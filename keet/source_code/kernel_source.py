@@ -218,10 +218,10 @@ def _launch_path(parts: Sequence[CodePart], sites: Sequence[LaunchSite]) -> list
 def set_up(site: LaunchSite) -> list[SourceStatement]:
     """Statements that a launch depends on, found backwards through the names in the function that
     it is in: what gives grid, block, sizes and arguments first, then allocations and copies."""
-    statements, own = statements_of(site.caller), site.statement
-    sizes = [statements[index] for index in own.headers]
+    statements, statement_of_site = statements_of(site.caller), site.statement
+    sizes = [statements[index] for index in statement_of_site.headers]
     memory: list[SourceStatement] = []
-    needed = names_of(own.text).union(*(names_of(header.text) for header in sizes))
+    needed = names_of(statement_of_site.text).union(*(names_of(header.text) for header in sizes))
     for statement in reversed(statements[: site.at]):
         if _defined(statement, site.caller) & needed and statement not in sizes:
             (memory if _ALLOCATES.search(statement.text) else sizes).append(statement)
@@ -371,10 +371,10 @@ def kernel_files(launch: Launch) -> list[str]:
         for file, count in every.items()
         if launch.source_files.get(file) and not _FOREIGN.search(file)
     }
-    own = sorted(counts, key=lambda file: -counts[file])
-    included, by_name = included_files(launch, own)
+    files = sorted(counts, key=lambda file: -counts[file])
+    included, by_name = included_files(launch, files)
     headers = [by_name[name] for name in included if name in by_name]
-    return own + [path for path in headers if path not in counts]
+    return files + [path for path in headers if path not in counts]
 
 
 def included_files(launch: Launch, files: Iterable[str]) -> tuple[list[str], dict[str, str]]:

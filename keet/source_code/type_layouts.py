@@ -135,10 +135,10 @@ class SourceTypes:
     def _path(
         self, names: Sequence[str], scope: ScopedName, *, reads: bool = True
     ) -> ScopedName | None:
-        own = tuple(name for name in names if name != "::")
+        path_names = tuple(name for name in names if name != "::")
         if reads:
-            self._read_files_with(own[-1])
-        paths = ((*scope[:length], *own) for length in range(len(scope), -1, -1))
+            self._read_files_with(path_names[-1])
+        paths = ((*scope[:length], *path_names) for length in range(len(scope), -1, -1))
         return next((path for path in paths if path in self._found), None)
 
     def _may_declare(self, names: Sequence[str]) -> bool:
@@ -161,8 +161,8 @@ class SourceTypes:
                 self._unread = []
                 return
             for path, definition in definitions(text):
-                known = self._found.get(path, definition)
-                self._found[path] = definition if definition == known else None
+                earlier = self._found.get(path, definition)
+                self._found[path] = definition if definition == earlier else None
 
     # --- layouts
 
@@ -183,26 +183,26 @@ class SourceTypes:
 
     def _type(self, tokens: Sequence[str], scope: ScopedName, depth: int) -> Layout | None:
         """Of `const double *`, `ns::Grid`."""
-        own = [token for token in tokens if token not in _QUALIFIERS]
-        if len(own) > _MOST_WORDS:
+        words = [token for token in tokens if token not in _QUALIFIERS]
+        if len(words) > _MOST_WORDS:
             return None
         stars = 0
-        while own and own[-1] in ("*", "&"):
+        while words and words[-1] in ("*", "&"):
             stars += 1
-            own.pop()
-        if own and (own[0] in CLASSES or own[0] == "enum"):
-            own = own[1:]
-        base = self._named(own, scope, depth)
+            words.pop()
+        if words and (words[0] in CLASSES or words[0] == "enum"):
+            words = words[1:]
+        base = self._named(words, scope, depth)
         return pointer(base if stars == 1 else None) if stars else base
 
     def _named(self, names: Sequence[str], scope: ScopedName, depth: int) -> Layout | None:
         if not names or not all(name == "::" or NAME.match(name) for name in names):
             return None
-        known = builtin(names)
+        layout = builtin(names)
         # A file that is read already may define the word: `#define float double`.
-        own = [name for name in names if NAME.match(name)]
-        if known and not any(self._path([name], scope, reads=False) for name in own):
-            return known
+        identifiers = [name for name in names if NAME.match(name)]
+        if layout and not any(self._path([name], scope, reads=False) for name in identifiers):
+            return layout
         definition = self._lookup(names, scope)
         return self._layout_of(definition, depth + 1) if definition is not None else None
 
@@ -252,31 +252,31 @@ class SourceTypes:
                 yield declarator.name, layout
 
     def _array(
-        self, one: Layout | None, sizes: Sequence[Sequence[str]], scope: ScopedName
+        self, layout: Layout | None, sizes: Sequence[Sequence[str]], scope: ScopedName
     ) -> Layout | None:
         """Each pointer in an array is a member; other values are one together."""
         for expression in reversed(sizes):
             count = self._number(expression, scope)
             if (
-                one is None
-                or not one.is_whole
+                layout is None
+                or not layout.is_whole
                 or not count
-                or not 0 < one.size * count <= _LARGEST_STRUCT
+                or not 0 < layout.size * count <= _LARGEST_STRUCT
             ):
                 return None
-            size, members = one.size, one.members[:1]
-            if any(member.is_pointer for member in one.members):
-                if count * len(one.members) > _MOST_MEMBERS:
+            size, members = layout.size, layout.members[:1]
+            if any(member.is_pointer for member in layout.members):
+                if count * len(layout.members) > _MOST_MEMBERS:
                     return None
                 members = tuple(
                     member._replace(offset=at * size + member.offset, path=f"[{at}]{member.path}")
                     for at in range(count)
-                    for member in one.members
+                    for member in layout.members
                 )
             elif members:
                 members = (members[0]._replace(offset=0, path=""),)
-            one = Layout(size * count, one.alignment, members)
-        return one
+            layout = Layout(size * count, layout.alignment, members)
+        return layout
 
     def _number(self, expression: Sequence[str], scope: ScopedName, depth: int = 0) -> int | None:
         """The value of an expression of numbers and constants; None for anything else."""
@@ -338,29 +338,29 @@ def _declarations(
             at += 2
             continue
         start, at = at, body.statement_end(at)
-        own = body.tokens[start:at]
-        if own[-1] not in (";", "}") or "#" in own:
+        statement = body.tokens[start:at]
+        if statement[-1] not in (";", "}") or "#" in statement:
             yield None
             return
-        if _declares_no_member(own):
+        if _declares_no_member(statement):
             continue
         if (names := body.function(start, at)) and not may_declare(names):
             continue
-        declared = body.declaration(start, at - 1) if own[-1] == ";" else None
+        declared = body.declaration(start, at - 1) if statement[-1] == ";" else None
         yield declared
         if declared is None:
             return
 
 
-def _declares_no_member(own: Sequence[str]) -> bool:
-    if own[0] in _NO_MEMBERS or "static" in own[:4]:
+def _declares_no_member(statement: Sequence[str]) -> bool:
+    if statement[0] in _NO_MEMBERS or "static" in statement[:4]:
         return True
-    if own[0] not in CLASSES and own[0] != "enum":
+    if statement[0] not in CLASSES and statement[0] != "enum":
         return False
-    if "{" not in own:
-        return len(own) == 3  # `struct Other;`
-    has_name = own[0] == "enum" or own[1] != "{"
-    return own[-2] == "}" and has_name  # a type that is only defined here
+    if "{" not in statement:
+        return len(statement) == 3  # `struct Other;`
+    has_name = statement[0] == "enum" or statement[1] != "{"
+    return statement[-2] == "}" and has_name  # a type that is only defined here
 
 
 class _Body:
@@ -397,10 +397,10 @@ class _Body:
 
     def function(self, start: int, end: int) -> Sequence[str]:
         """The words of a function that is declared, its name last; empty if it is a member."""
-        own = self.tokens[start:end]
-        if "(" not in own:
+        tokens = self.tokens[start:end]
+        if "(" not in tokens:
             return ()
-        opening = start + own.index("(")
+        opening = start + tokens.index("(")
         before = self.tokens[start:opening]
         if "operator" in before:
             return ("operator",)
@@ -415,15 +415,15 @@ class _Body:
 
     def declaration(self, start: int, end: int) -> _Declaration | None:
         """`const double *x, *y[3] = {}`."""
-        own, alignment = without_alignment(self.tokens[start:end])
-        start = end - len(own)
+        tokens, alignment = without_alignment(self.tokens[start:end])
+        start = end - len(tokens)
         body = None
-        if own and own[0] in CLASSES and "{" in own:
-            opening = start + own.index("{")
+        if tokens and tokens[0] in CLASSES and "{" in tokens:
+            opening = start + tokens.index("{")
             if opening - start > 2:
                 return None
             inside = self.tokens[opening + 1 : self.matching[opening]]
-            body = Definition("struct", (*self.scope, *own[1:2]), inside)
+            body = Definition("struct", (*self.scope, *tokens[1:2]), inside)
             start = self.matching[opening] + 1
         parts = self._parts(start, end)
         if parts is None or alignment is None:
@@ -485,8 +485,8 @@ class _Body:
 
 def _is_type(tokens: Sequence[str]) -> bool:
     """Whether tokens look like one type: no macro before it, and no pointer to a member."""
-    own = tokens[1:] if tokens and (tokens[0] in CLASSES or tokens[0] == "enum") else tokens
-    plain = [token for token in own if token != "<>"]
+    rest = tokens[1:] if tokens and (tokens[0] in CLASSES or tokens[0] == "enum") else tokens
+    plain = [token for token in rest if token != "<>"]
     is_qualified = all((token == "::") == bool(at % 2) for at, token in enumerate(plain))
     return bool(plain) and ((is_qualified and plain[-1] != "::") or builtin(plain) is not None)
 

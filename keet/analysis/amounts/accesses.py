@@ -117,10 +117,12 @@ def memory_accesses(view: LaunchView) -> tuple[MemoryAccess, ...]:
         threads = None if active is None else float(active.get(address, 0))
         access = MemoryAccess(address, memory, kind, width, float(runs), threads, data)
         if memory == "shared":
-            own = counted("src_shared_wavefronts", address)
+            wavefronts = counted("src_shared_wavefronts", address)
             needed = counted("src_shared_wavefronts_ideal", address)
             access = access._replace(
-                shared_wavefronts=own, shared_wavefronts_needed=needed, cost=own or data
+                shared_wavefronts=wavefronts,
+                shared_wavefronts_needed=needed,
+                cost=wavefronts or data,
             )
         else:
             moved = counted(f"src_l2_sectors_{memory}", address)
@@ -186,19 +188,21 @@ def line_accesses(view: LaunchView) -> tuple[LineAccessDocument, ...]:
     for access in accesses:
         groups[_kind(access, located)].append(access)
     least = NEGLIGIBLE * total
-    large = [own for own in groups.values() if sum([one.cost for one in own]) >= least]
+    large = [group for group in groups.values() if sum([access.cost for access in group]) >= least]
     uniform = uniform_accesses(view, chain.from_iterable(large))
     rows: list[tuple[float, list[MemoryAccess]]] = []
-    for own in large:
+    for group in large:
         by_answer: dict[bool | None, list[MemoryAccess]] = defaultdict(list)
-        for access in own:
+        for access in group:
             by_answer[uniform.get(access.address)].append(access)
-        rows += [(sum([one.cost for one in same]), same) for same in by_answer.values()]
+        rows += [(sum([access.cost for access in same]), same) for same in by_answer.values()]
     rows.sort(key=lambda row: (-row[0], row[1][0].address))
     start = min(view.table.executed or (), default=0)
     return tuple(
-        _row(view, _Group(own, located.get(own[0].address), uniform.get(own[0].address)), start)
-        for _, own in rows[:MOST_ROWS]
+        _row(
+            view, _Group(group, located.get(group[0].address), uniform.get(group[0].address)), start
+        )
+        for _, group in rows[:MOST_ROWS]
     )
 
 
@@ -224,8 +228,8 @@ class _Group(NamedTuple):
 
     def each_run(self, numbers: Iterable[float | None]) -> float | None:
         """Per executed instruction; `None` if one of them is not known."""
-        known = list(numbers)
-        return None if None in known else sum(filter(None, known)) / self.executed
+        amounts = list(numbers)
+        return None if None in amounts else sum(filter(None, amounts)) / self.executed
 
 
 def _row(view: LaunchView, group: _Group, start: int) -> LineAccessDocument:
@@ -255,8 +259,8 @@ def _row(view: LaunchView, group: _Group, start: int) -> LineAccessDocument:
         text = Sentence("{text} of {width} per thread", text=text, width=width)
     if is_uniform:
         text = Sentence("{text}, the same address in all threads of a warp", text=text)
-    if known := [cost for cost in costs if cost is not None]:
-        text = Sentence("{text}: {costs} each", text=text, costs=Sentence(", ").join(known))
+    if shown := [cost for cost in costs if cost is not None]:
+        text = Sentence("{text}: {costs} each", text=text, costs=Sentence(", ").join(shown))
     return LineAccessDocument(
         text=text,
         evidence=tuple(text.evidence.values()),

@@ -126,9 +126,13 @@ def _is_part(code: MachineCode, whole: Footprint) -> bool:
         for access in code.accesses
         if access.pointer in _UNFOLLOWED_POINTERS and access.threads
     ]
-    known = {(code.location(access.position), access.width, access.kind) for access in lost}
-    own = ((code.location(access.position), access.width, access.kind) for access in whole.accesses)
-    return whole.pointer not in _UNFOLLOWED_POINTERS and any(key[0] and key in known for key in own)
+    lost_keys = {(code.location(access.position), access.width, access.kind) for access in lost}
+    keys = (
+        (code.location(access.position), access.width, access.kind) for access in whole.accesses
+    )
+    return whole.pointer not in _UNFOLLOWED_POINTERS and any(
+        key[0] and key in lost_keys for key in keys
+    )
 
 
 _UNFOLLOWED_POINTERS = ("loaded", "several")
@@ -141,11 +145,11 @@ def _estimated(view: LaunchView, uses: Sequence[ArrayUse]) -> Iterator[ArrayUse]
     dram = view.value("dram_bytes_read") or 0.0
     least = {use.pointer: use.reads.at_least for use in uses if use.reads is not None}
     for use in uses:
-        own = least.get(use.pointer, 0.0)
-        most = dram - sum(least.values()) + own
-        is_close = SMALL <= own <= most <= _CLOSE_BOUNDS_FACTOR * own
+        reads = least.get(use.pointer, 0.0)
+        most = dram - sum(least.values()) + reads
+        is_close = SMALL <= reads <= most <= _CLOSE_BOUNDS_FACTOR * reads
         if use.distinct is None and use.writes is None and is_close:
-            yield use._replace(distinct=own, basis="estimate")
+            yield use._replace(distinct=reads, basis="estimate")
         elif use.distinct is None and use.whole.in_rows:
             yield use._replace(distinct=use.whole.in_rows, basis="estimate")
         else:
@@ -187,10 +191,10 @@ def _use(
     is_store = reads is None and all(access.kind == "store" for access in whole.accesses)
     # Rows that overlap would be written by several threads: a race.
     are_apart = rows.are_apart and rows.is_proof  # else DRAM may have read overlaps twice
-    known = whole._replace(may_overlap=False) if are_apart or is_store else whole
+    footprint = whole._replace(may_overlap=False) if are_apart or is_store else whole
     if rows.are_apart is False and whole.has_rows and not is_store:
-        known = whole._replace(may_overlap=True)
-    distinct, basis = _distinct(known)
+        footprint = whole._replace(may_overlap=True)
+    distinct, basis = _distinct(footprint)
     is_read = traffic is not None and traffic.l2_bytes is not None
     if traffic is not None and traffic.l2_basis == "apportioned" and (distinct or _L1) < _L1:
         is_read = False  # it stays in L1 or it does not: requests do not tell
@@ -267,17 +271,21 @@ def _dram_bytes(
     if is_most and others <= (1 - _SHARE_OF_ONLY_ARRAY) * measured:
         return {largest: (measured, "measured")}
     once = {p: size for p, use in readers.items() if (size := _sectors(use, measured)) is not None}
-    known = sum(once.values())
-    if len(once) < len(readers) or known > (1 + _SAME_BYTES_ERROR) * measured or measured < SMALL:
+    attributed = sum(once.values())
+    if (
+        len(once) < len(readers)
+        or attributed > (1 + _SAME_BYTES_ERROR) * measured
+        or measured < SMALL
+    ):
         return {}
     more = {pointer: max(0.0, asked[pointer] - size) for pointer, size in once.items()}
-    left = max(0.0, measured - known)
+    left = max(0.0, measured - attributed)
     is_little = left <= _SAME_BYTES_ERROR * measured
     part = left / sum(more.values()) if sum(more.values()) else 0.0
     if not is_little and not 0 < part <= 1 + _SAME_BYTES_ERROR:
         return {}
     # What is left may be all of one array: no array that is small beside it gets a part.
-    large = {pointer for pointer, size in once.items() if size >= 0.1 * known}
+    large = {pointer for pointer, size in once.items() if size >= 0.1 * attributed}
     return {
         pointer: (size + (part * more[pointer] if pointer in large else 0.0), "apportioned")
         for pointer, size in once.items()

@@ -76,14 +76,14 @@ def conditions(view: LaunchView) -> tuple[ConditionDocument, ...]:
     for region in guarded_code(code.program, reached, passed, place_of):
         by_line[region.place].append(region)
     total, rows = sum(code.program.counts), []
-    for place, own in by_line.items():
+    for place, regions in by_line.items():
         # Before the lines of the code are looked at, which takes longer.
-        few = [region for region in own if region.entering < PASSED * region.threads]
+        few = [region for region in regions if region.entering < PASSED * region.threads]
         matters = (
             any(region.effects for region in few) or sum(map(_at_stake, few)) >= AT_STAKE * total
         )
-        if matters and len(own) <= _MOST_BRANCHES:
-            rows.append(_row_of(code, own, 2 * len(_CONDITION.findall(_text(view, place)))))
+        if matters and len(regions) <= _MOST_BRANCHES:
+            rows.append(_row_of(code, regions, 2 * len(_CONDITION.findall(_text(view, place)))))
     ranked = sorted(filter(None, rows), key=lambda row: -row.at_stake)
     return tuple(_document(view, code, row) for row in ranked[:MOST_ROWS])
 
@@ -138,11 +138,11 @@ class _Copy(NamedTuple):
 
     def beside(self, entered: Guarded) -> list[Guarded]:
         """Guarded code apart from what is entered."""
-        own = {*entered.blocks}
+        blocks = {*entered.blocks}
         return [
             region
             for region in self.members
-            if region is not entered and own.isdisjoint(region.blocks)
+            if region is not entered and blocks.isdisjoint(region.blocks)
         ]
 
 
@@ -180,10 +180,10 @@ class _Row(NamedTuple):
         return any(region.effects for region in self.entered)
 
 
-def _row_of(code: MachineCode, own: Sequence[Guarded], most: int) -> _Row | None:
+def _row_of(code: MachineCode, regions: Sequence[Guarded], most: int) -> _Row | None:
     """`most`: branches and sides that one copy can have; a template that calls itself has more."""
-    own = [region for region in own if not _is_of_block(code, region)]
-    copies = _copies(code, [region for region in own if not _is_around(code, region, own)])
+    regions = [region for region in regions if not _is_of_block(code, region)]
+    copies = _copies(code, [region for region in regions if not _is_around(code, region, regions)])
     if any(
         sum(region.entering < region.threads for region in copy.members) > most for copy in copies
     ):
@@ -191,8 +191,8 @@ def _row_of(code: MachineCode, own: Sequence[Guarded], most: int) -> _Row | None
     first = [copy.first for copy in copies]
     rows = [
         _Row(
-            own[0].place,
-            side.to_line(own[0].place.line),
+            regions[0].place,
+            side.to_line(regions[0].place.line),
             [region for _, region in side.entered],
             len(copies),
             sum(region.threads for region in first),
@@ -207,8 +207,8 @@ def _row_of(code: MachineCode, own: Sequence[Guarded], most: int) -> _Row | None
         if not _is_one_thread(code, side.entered)
     ]
     total = sum(code.program.counts)
-    told = [row for row in rows if _is_told(row, total)]
-    return max(told, key=lambda row: (row.has_effects, row.at_stake), default=None)
+    worth_telling = [row for row in rows if _is_told(row, total)]
+    return max(worth_telling, key=lambda row: (row.has_effects, row.at_stake), default=None)
 
 
 def _is_told(row: _Row, total: float) -> bool:
@@ -223,14 +223,14 @@ def _is_told(row: _Row, total: float) -> bool:
     return row.has_effects or row.at_stake >= AT_STAKE * total
 
 
-def _is_around(code: MachineCode, region: Guarded, own: Sequence[Guarded]) -> bool:
+def _is_around(code: MachineCode, region: Guarded, regions: Sequence[Guarded]) -> bool:
     """Whether it is a branch around copies of a loop's body, to which the compiler gave the line of
     an `if` in it: lines that stand before the `if` follow, and the `if` itself, or what is compared
     stands elsewhere."""
     if not region.blocks or region.is_one_way:
         return False
     before = range(max(1, region.place.line - _NEAR_LINES), region.place.line)
-    inner = {*region.blocks}.intersection(other.block for other in own)
+    inner = {*region.blocks}.intersection(other.block for other in regions)
     if all(
         code.location(made) != region.place for at in region.decided for made in _made(code, at)
     ):
@@ -240,10 +240,10 @@ def _is_around(code: MachineCode, region: Guarded, own: Sequence[Guarded]) -> bo
     return any(at and at.file == region.place.file and at.line in before for at in lines)
 
 
-def _copies(code: MachineCode, own: Sequence[Guarded]) -> list[_Copy]:
+def _copies(code: MachineCode, regions: Sequence[Guarded]) -> list[_Copy]:
     """Branches that stand one within the other, or that one predicate decides, belong together."""
     copies: list[_Copy] = []
-    for region in own:
+    for region in regions:
         values = {value for at in region.decided for value in _predicates(code, at)}
         same = (copy for copy in copies if region.block in copy.blocks or values & copy.values)
         copy = next(same, None)
@@ -280,8 +280,8 @@ def _common(side: _Side, lines: set[int]) -> int:
 
 def _entered(members: Sequence[Guarded]) -> Iterator[Guarded]:
     """The code that a condition leads to: one side or two. Of `a && b`, that behind both."""
-    known = [region for region in members if not region.is_one_way]
-    inner = [region for region in members if any(region.block in other.blocks for other in known)]
+    two_way = [region for region in members if not region.is_one_way]
+    inner = [region for region in members if any(region.block in other.blocks for other in two_way)]
     for outer in members:
         if outer in inner:
             continue
@@ -316,9 +316,9 @@ _Entered = Sequence[tuple[_Copy, "Guarded"]]
 
 def _deciding(entered: _Entered) -> Iterator[int]:
     """Positions of the branches up to the entered code."""
-    for copy, own in entered:
+    for copy, target in entered:
         for region in copy.members:
-            if region is own or own.block in region.blocks:
+            if region is target or target.block in region.blocks:
                 yield from region.decided
 
 
@@ -358,12 +358,12 @@ def _is_by_index(code: MachineCode, entered: _Entered) -> bool:
     """Not what is only computed from the index, such as a random number."""
     if not all(name.startswith(_INDEX_NAMES) for name in _depends(code, _deciding(entered))):
         return False
-    program, known = code.program, code.evaluation.polynomial
+    program, polynomial = code.program, code.evaluation.polynomial
     made = (maker for position in _deciding(entered) for maker in _made(code, position))
     read = (value for maker in made for value in program.values.read[maker].values())
     plain = (value for value in read if "P" not in program.values.all[value].register)
     return not any(
-        symbol.kind in _COMPUTED_KINDS for value in plain for symbol in known(value).symbols
+        symbol.kind in _COMPUTED_KINDS for value in plain for symbol in polynomial(value).symbols
     )
 
 
@@ -421,8 +421,8 @@ class _Numbers:
         samples = view.table.samples or {}
         taken = sum(samples.values())
         if taken >= LEAST_SAMPLES:
-            own = code.addresses(_positions(code, row.entered))
-            part = 100 * sum(samples.get(address, 0) for address in own) / taken
+            addresses = code.addresses(_positions(code, row.entered))
+            part = 100 * sum(samples.get(address, 0) for address in addresses) / taken
             self.samples = enter("samples", part, "share of the samples", "%")
 
 

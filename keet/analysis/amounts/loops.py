@@ -161,19 +161,21 @@ _LOADS = GLOBAL_READS | {"LDL"}
 
 def _row(view: LaunchView, code: MachineCode, loop: SourceLoop, executed: Evidence) -> LoopAmounts:
     main, place, counts = loop.loops[0], loop.place, code.program.counts
-    own = _positions(code, loop)
-    inside, called = frozenset(own), 0.0
+    positions = _positions(code, loop)
+    inside, called = frozenset(positions), 0.0
     # Routines, such as a division, as far as the loop calls them.
     for position, calls in code.program.call_sites.items():
         every = sum(counts[call] for call in calls)
         if every and position not in inside:
             part = sum(counts[call] for call in calls if call in inside) / every
             called += part * counts[position]
-    instructions = sum(counts[position] for position in own) + called
+    instructions = sum(counts[position] for position in positions) + called
     loads = sum(
-        counts[position] for position in own if code.program.code[position].opcode in _LOADS
+        counts[position] for position in positions if code.program.code[position].opcode in _LOADS
     )
-    barriers = sum(counts[position] for position in own if code.program.code[position].is_barrier)
+    barriers = sum(
+        counts[position] for position in positions if code.program.code[position].is_barrier
+    )
     chain = next((chains.recurrence for chains in code.chains if chains.loop == main.index), None)
     where = Place(*place, 1.0, "").where if place else None
     enter = view.ledger.numbers(f"loop{main.index}_", executed, line=where)
@@ -274,8 +276,8 @@ def _with_copies(code: MachineCode, array: RepeatedArray) -> RepeatedArray:
     parent = flow.loops[array.loop].parent
     taken = {p for repeated in code.repeated_arrays for p in repeated.positions}
     lines = {code.location(position) for position in array.positions} - {None}
-    own = {a.position: a for a in code.accesses if a.position in array.positions}
-    forms = {form_of(a.offset) for a in own.values()}
+    copied = {a.position: a for a in code.accesses if a.position in array.positions}
+    forms = {form_of(a.offset) for a in copied.values()}
     again = other = 0.0
     for access in code.accesses:
         is_copy = access.pointer == array.pointer and access.kind == "load"
@@ -303,8 +305,8 @@ def _together(
     if before is None:
         return array._replace(loop=loop, times=times)
 
-    def largest(one: float | None, other: float | None) -> float | None:
-        return None if one is None or other is None else max(one, other)
+    def largest(first: float | None, second: float | None) -> float | None:
+        return None if first is None or second is None else max(first, second)
 
     return before._replace(
         positions=before.positions + array.positions,
@@ -363,24 +365,28 @@ def _computed(code: MachineCode, loop: SourceLoop) -> Iterator[InvariantDocument
 
     indices = {machine_loop.index for machine_loop in loop.loops}
     for invariant in code.invariants:
-        own = [one for one in invariant.positions if code.purposes[one] is Purpose.VALUE]
+        positions = [
+            position for position in invariant.positions if code.purposes[position] is Purpose.VALUE
+        ]
         trips = code.program.flow.loops[invariant.loop].trips or 1.0
         least = TOLD_SHARE / (1 - 1 / trips) if trips > 1 else math.inf
-        if invariant.loop not in indices or code.share(own) < least:
+        if invariant.loop not in indices or code.share(positions) < least:
             continue
-        own = unchanged(code.program, code.accesses, code.evaluation, invariant.loop, own)
-        if code.share(own) < least:
+        positions = unchanged(
+            code.program, code.accesses, code.evaluation, invariant.loop, positions
+        )
+        if code.share(positions) < least:
             continue
-        lines = (code.location(one) for one in own)
+        lines = (code.location(position) for position in positions)
         yield InvariantDocument(
             kind="compute",
             name="arithmetic",
-            lines=tuple(dict.fromkeys(one for one in lines if one)),
+            lines=tuple(dict.fromkeys(line for line in lines if line)),
             times=loop.iterations,
             bytes_per_block=None,
             basis=None,
             fits=(),
-            share_pct=100 * code.share(own),
+            share_pct=100 * code.share(positions),
         )
 
 

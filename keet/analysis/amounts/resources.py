@@ -64,20 +64,20 @@ def block_resources(view: LaunchView) -> BlockResources | None:
     if view.launch.workload is not Workload.KERNEL:
         return None
     resident = resident_blocks(view)
-    fit, given = (resident.fit, resident.given) if resident else (None, None)
-    warps, most = _warps(view, given or fit), view.get("device_warps_per_sm")
+    fit, by_grid = (resident.fit, resident.given) if resident else (None, None)
+    warps, most = _warps(view, by_grid or fit), view.get("device_warps_per_sm")
     limits: tuple[str, ...] = ()
     if resident is not None and warps is not None and (most is None or warps.value < most.value):
-        limits = ("grid",) if given else resident.limits
-    told = view.get("theoretical_warps_per_sm") if given is None else None
-    if warps and told and abs(float(warps.value) - float(told.value)) >= 1:
-        warps, limits = told, ()  # clusters and barriers limit blocks too
+        limits = ("grid",) if by_grid else resident.limits
+    theoretical = view.get("theoretical_warps_per_sm") if by_grid is None else None
+    if warps and theoretical and abs(float(warps.value) - float(theoretical.value)) >= 1:
+        warps, limits = theoretical, ()  # clusters and barriers limit blocks too
     return BlockResources(
         registers=view.get("registers_per_thread"),
         spills=_spills(view),
         shared=_shared_memory(view),
         fit=fit,
-        given=given,
+        given=by_grid,
         warps=warps,
         most_warps=most,
         achieved=view.get("achieved_warps_per_sm"),
@@ -93,9 +93,9 @@ def _few(view: LaunchView) -> tuple[Evidence, Evidence] | None:
 
 
 def _shared_memory(view: LaunchView) -> Evidence | None:
-    known = [*filter(None, map(view.get, ("shared_memory_static", "shared_memory_dynamic")))]
-    size, label = Quantity(sum(part.value for part in known), "byte"), "shared memory per block"
-    return view.ledger.derived("shared_bytes_per_block", size, label, *known) if known else None
+    sizes = [*filter(None, map(view.get, ("shared_memory_static", "shared_memory_dynamic")))]
+    size, label = Quantity(sum(part.value for part in sizes), "byte"), "shared memory per block"
+    return view.ledger.derived("shared_bytes_per_block", size, label, *sizes) if sizes else None
 
 
 def _warps(view: LaunchView, blocks: Evidence | None) -> Evidence | None:
@@ -113,40 +113,40 @@ def _spills(view: LaunchView) -> Evidence | None:
     return counted and per_warp(view, "spills_per_thread", label, float(counted.value), counted)
 
 
-def blocks_text(known: BlockResources) -> Sentence | None:
+def blocks_text(block: BlockResources) -> Sentence | None:
     """`2 blocks per SM`; `1 block per SM (8 fit)` where the grid has no more, `1 block on 132 SMs`
     where it has fewer than there are SMs."""
-    if known.blocks is None:
+    if block.blocks is None:
         return None
-    if known.few is not None:
-        grid, sms = known.few
+    if block.few is not None:
+        grid, sms = block.few
         word = noun_for(grid.value, "block")
         return Sentence("{grid:count} {word} on {sms:count} SMs", grid=grid, word=word, sms=sms)
-    word = noun_for(known.blocks.value, "block")
-    if known.given is None or known.fit is None:
-        return Sentence("{number:.0f} {word} per SM", number=known.blocks, word=word)
+    word = noun_for(block.blocks.value, "block")
+    if block.given is None or block.fit is None:
+        return Sentence("{number:.0f} {word} per SM", number=block.blocks, word=word)
     text = "{number:.0f} {word} per SM ({fit:.0f} fit)"
-    return Sentence(text, number=known.given, word=word, fit=known.fit)
+    return Sentence(text, number=block.given, word=word, fit=block.fit)
 
 
-def warps_text(known: BlockResources, *, averaged: bool = False) -> Sentence | None:
+def warps_text(block: BlockResources, *, averaged: bool = False) -> Sentence | None:
     """`32 warps per SM (of 64; registers; 21 on average)`. Where the grid has no more, `for each
     SM`, because a report's warps per SM are those that fit; `in each block` where it has fewer than
     SMs."""
-    if known.warps is None:
+    if block.warps is None:
         return None
-    per = "in each block" if known.few else "for each SM" if known.given else "per SM"
-    word = noun_for(known.warps.value, "warp")
-    text = Sentence("{warps:number} {word} {per}", warps=known.warps, word=word, per=per)
-    if known.few:
+    per = "in each block" if block.few else "for each SM" if block.given else "per SM"
+    word = noun_for(block.warps.value, "warp")
+    text = Sentence("{warps:number} {word} {per}", warps=block.warps, word=word, per=per)
+    if block.few:
         return text
-    of = Sentence("of {most:number}", most=known.most_warps) if known.most_warps else None
-    held = known.achieved
-    is_less = held is not None and float(held.value) < CLEARLY_FEWER * float(known.warps.value)
+    of = Sentence("of {most:number}", most=block.most_warps) if block.most_warps else None
+    held = block.achieved
+    is_less = held is not None and float(held.value) < CLEARLY_FEWER * float(block.warps.value)
     mean = None
     if averaged and is_less and held is not None:
         mean = Sentence("{held:.0f} on average", held=held._replace(unit=""))
-    by = Sentence("; ").join(filter(None, (of, " and ".join(known.limits), mean)))
+    by = Sentence("; ").join(filter(None, (of, " and ".join(block.limits), mean)))
     return Sentence("{text} ({by})", text=text, by=by) if by else text
 
 
@@ -156,12 +156,12 @@ def warps_text(known: BlockResources, *, averaged: bool = False) -> Sentence | N
 @cached_per_view
 def resources(view: LaunchView) -> ResourcesDocument | None:
     """None where the report says nothing of it, and for ranges and graphs."""
-    known = block_resources(view)
-    if known is None:
+    block = block_resources(view)
+    if block is None:
         return None
     spilled = _spilled_bytes(view)
     barriers, local = _barriers(view), _local_bytes(view)
-    parts = list(_parts(known, spilled))
+    parts = list(_parts(block, spilled))
     if local is not None and local.value:
         parts.insert(1, Sentence("{local} of local memory per thread", local=local))
     if barriers is not None:
@@ -174,39 +174,39 @@ def resources(view: LaunchView) -> ResourcesDocument | None:
     return ResourcesDocument(
         text=text,
         evidence=tuple(text.evidence.values()),
-        registers_per_thread=finite(known.registers),
+        registers_per_thread=finite(block.registers),
         local_bytes_per_thread=finite(local),
-        spilled_bytes_per_thread=finite(spilled if known.has_spills else known.spills),
-        spills_per_thread=finite(known.spills),
-        shared_bytes_per_block=finite(known.shared),
-        blocks_per_sm=finite(known.blocks),
-        blocks_that_fit=finite(known.fit),
-        warps_per_sm=finite(known.warps),
-        achieved_warps_per_sm=finite(known.achieved),
-        limited_by=tuple("blocks" if limit == BLOCK_SLOTS else limit for limit in known.limits),
-        waves=finite(known.waves),
+        spilled_bytes_per_thread=finite(spilled if block.has_spills else block.spills),
+        spills_per_thread=finite(block.spills),
+        shared_bytes_per_block=finite(block.shared),
+        blocks_per_sm=finite(block.blocks),
+        blocks_that_fit=finite(block.fit),
+        warps_per_sm=finite(block.warps),
+        achieved_warps_per_sm=finite(block.achieved),
+        limited_by=tuple("blocks" if limit == BLOCK_SLOTS else limit for limit in block.limits),
+        waves=finite(block.waves),
         barriers_per_block=finite(barriers),
     )
 
 
-def _parts(known: BlockResources, spilled: Evidence | None) -> Iterator[Sentence]:
-    if known.registers is not None:
-        yield Sentence("{registers:number} registers per thread", registers=known.registers)
-    if known.has_spills and known.spills is not None:
-        yield Sentence("{spills:.0f} spills per thread", spills=known.spills)
+def _parts(block: BlockResources, spilled: Evidence | None) -> Iterator[Sentence]:
+    if block.registers is not None:
+        yield Sentence("{registers:number} registers per thread", registers=block.registers)
+    if block.has_spills and block.spills is not None:
+        yield Sentence("{spills:.0f} spills per thread", spills=block.spills)
         if spilled is not None:
             yield Sentence("{spilled} of spilled registers per thread", spilled=spilled)
-    if known.shared is not None:
-        some = Sentence("{shared} of shared memory per block", shared=known.shared)
-        yield some if known.shared.value else Sentence("no shared memory")
-    if (blocks := blocks_text(known)) is not None:
+    if block.shared is not None:
+        some = Sentence("{shared} of shared memory per block", shared=block.shared)
+        yield some if block.shared.value else Sentence("no shared memory")
+    if (blocks := blocks_text(block)) is not None:
         yield blocks
-    if (warps := warps_text(known)) is not None:
+    if (warps := warps_text(block)) is not None:
         yield warps
-    if known.achieved is not None:
-        yield Sentence("{held:number} warps on average", held=known.achieved)
-    if known.waves is not None:
-        yield Sentence("{waves:.1f} waves", waves=known.waves)
+    if block.achieved is not None:
+        yield Sentence("{held:number} warps on average", held=block.achieved)
+    if block.waves is not None:
+        yield Sentence("{waves:.1f} waves", waves=block.waves)
 
 
 def _barriers(view: LaunchView) -> Evidence | None:

@@ -196,10 +196,10 @@ def _rows(
 
 def _counted(view: LaunchView, *metrics: str) -> _Amount | None:
     """The sum of counters; None if one is missing."""
-    known = tuple(filter(None, map(view.get, metrics)))
-    if len(known) < len(metrics):
+    counters = tuple(filter(None, map(view.get, metrics)))
+    if len(counters) < len(metrics):
         return None
-    return _Amount(sum(float(counter.value) for counter in known), known)
+    return _Amount(sum(float(counter.value) for counter in counters), counters)
 
 
 def _textures(view: LaunchView) -> _Amount | None:
@@ -207,8 +207,8 @@ def _textures(view: LaunchView) -> _Amount | None:
     sectors = view.get("texture_sectors")
     if sectors is not None:
         surfaces = map(view.get, ("surface_load_sectors", "surface_store_sectors"))
-        known = (sectors, *filter(None, surfaces))
-        return _Amount(sum(float(counter.value) for counter in known), known)
+        counters = (sectors, *filter(None, surfaces))
+        return _Amount(sum(float(counter.value) for counter in counters), counters)
     used = view.value("inst_pipe_tex_active_pct")
     if used is None and view.opcodes:
         used = view.count(*TEXTURES | SURFACES)
@@ -227,7 +227,9 @@ def _l1_sectors(view: LaunchView) -> Mapping[Part, _Amount]:
     if len(parts) < len(counts):
         return {}
     kinds, loads = _kinds_of_loads(view), parts["loads"]
-    by_kind = {kind: sum(access.sectors or 0.0 for access in own) for kind, own in kinds.items()}
+    by_kind = {
+        kind: sum(access.sectors or 0.0 for access in of_kind) for kind, of_kind in kinds.items()
+    }
     if _are_close(sum(by_kind.values()), loads.value):
         parts |= {kind: _Amount(sectors, loads.sources) for kind, sectors in by_kind.items()}
     return parts
@@ -246,8 +248,11 @@ def _l1_passes(view: LaunchView) -> Mapping[Part, _Amount]:
     shared = view.get("src_shared_wavefronts") or view.get("shared_wavefronts")
     if shared is None or not NEGLIGIBLE * total <= shared.value <= (1 + SAME_COUNT) * total:
         return {}
-    own = _Amount(min(float(shared.value), total), (shared,))
-    return {"shared memory": own, "other": _Amount(total - own.value, (share, cycles))}
+    shared_part = _Amount(min(float(shared.value), total), (shared,))
+    return {
+        "shared memory": shared_part,
+        "other": _Amount(total - shared_part.value, (share, cycles)),
+    }
 
 
 def _passes_of_instructions(view: LaunchView) -> Mapping[Part, float]:
@@ -272,8 +277,8 @@ def _passes_of_instructions(view: LaunchView) -> Mapping[Part, float]:
     if spread > SAME_COUNT * every and stores > FEW_STORES * every:
         return {}  # two unknown numbers of passes could make up for each other
     parts: dict[Part, float] = {"other": float(view.count(*_ADDRESSLESS))}
-    for kind, own in _kinds_of_loads(view).items():
-        parts[kind] = sum(access.cost for access in own)
+    for kind, of_kind in _kinds_of_loads(view).items():
+        parts[kind] = sum(access.cost for access in of_kind)
     for access in accesses:
         part: Part | None = "stores" if access.operation == "store" else None
         if access.memory != "global":
@@ -321,9 +326,9 @@ def _l2_sectors(view: LaunchView) -> Mapping[Part, _Amount]:
     if (atomics := _l2_atomics(view)) is not None:
         parts["atomics"] = atomics
     whole = _counted(view, "l2_l1_sectors")
-    known = sum(amount.value for amount in parts.values())
-    if whole is not None and whole.value > (1 + SAME_COUNT) * known:
-        parts["other"] = _Amount(whole.value - known, whole.sources)
+    counted = sum(amount.value for amount in parts.values())
+    if whole is not None and whole.value > (1 + SAME_COUNT) * counted:
+        parts["other"] = _Amount(whole.value - counted, whole.sources)
     if any(view.value(metric) for metric in ("local_load_sectors", "local_store_sectors")):
         parts |= dict(_local(view, reads, writes)) or {
             "loads": reads._replace(note=_WITH_LOCAL),
@@ -375,7 +380,9 @@ def _gathered(view: LaunchView, loads: _Amount) -> Iterator[tuple[Part, _Amount]
     """Gathers apart from other loads, where it is certain enough how many of either miss L1: if
     nearly all sectors of loads miss, or nearly all sectors are of one kind."""
     kinds = _kinds_of_loads(view)
-    sectors = {kind: sum(access.sectors or 0.0 for access in own) for kind, own in kinds.items()}
+    sectors = {
+        kind: sum(access.sectors or 0.0 for access in of_kind) for kind, of_kind in kinds.items()
+    }
     gathers, every = sectors["gathers"], sum(sectors.values())
     if not gathers:
         return

@@ -276,8 +276,8 @@ def _own_code(view: LaunchView) -> float:
     counters = (f"{unit}__inst_executed.sum" for unit in ("smsp", "sm"))  # of all code that ran
     counts = [view.ledger.named(name, "executed instructions") for name in counters]
     every = max((float(count.value) for count in counts if count is not None), default=0.0)
-    own = sum(view.code.program.counts)
-    return min(1.0, own / every) if own and every else 1.0
+    in_kernel = sum(view.code.program.counts)
+    return min(1.0, in_kernel / every) if in_kernel and every else 1.0
 
 
 def _between_barriers(view: LaunchView) -> float:
@@ -460,10 +460,10 @@ def more_warps(view: LaunchView, by: Resource) -> float:
     held = possible
     if by == "sm":  # such small blocks also end before others start
         held = min(held, view.value("achieved_occupancy_pct") or held)
-    own = view.value(f"block_limit_{by}") or 1.0
+    own_limit = view.value(f"block_limit_{by}") or 1.0
     limits = [view.value(f"block_limit_{other}") or math.inf for other in other_limits(by)]
-    following = min((limit for limit in limits if limit > own), default=math.inf)
-    times = min(min(100.0, possible * (following / own)) / held, MOST_OCCUPANCY)
+    following = min((limit for limit in limits if limit > own_limit), default=math.inf)
+    times = min(min(100.0, possible * (following / own_limit)) / held, MOST_OCCUPANCY)
     if by == "shared_memory":  # smaller tiles are more of them; or more warps share one
         return times
     return min(times, max(1.0, view.value("waves_per_sm") or MOST_OCCUPANCY))
@@ -493,23 +493,23 @@ class ResidentBlocks(NamedTuple):
 
 def resident_blocks(view: LaunchView) -> ResidentBlocks | None:
     """None where the report does not say what fits."""
-    known, limits = _tightest(view.get)
-    if not known or view.launch.workload is not Workload.KERNEL:
+    allowing, limits = _tightest(view.get)
+    if not allowing or view.launch.workload is not Workload.KERNEL:
         return None
     sizes = [view.value(f"shared_memory_{kind}") for kind in ("static", "dynamic")]
     if len(limits) > 1 and not any(sizes) and None not in sizes:
         # What the driver adds to each block is no limit of its own.
         limits = tuple(limit for limit in limits if limit != "shared memory")
     derived, label = view.ledger.derived, "blocks that fit on an SM at a time"
-    least = min(float(allowed.value) for allowed in known)
-    fit = derived("blocks_per_sm", Quantity(least, ""), label, *known)
+    least = min(float(allowed.value) for allowed in allowing)
+    fit = derived("blocks_per_sm", Quantity(least, ""), label, *allowing)
     grid, sms = view.get("grid_size"), view.launch.device.sm_count
     each_gets = math.ceil(float(grid.value) / sms) if grid and sms else 0
     if grid is None or not 0 < each_gets < least:
         return ResidentBlocks(fit, limits, None, 0 < each_gets <= least)
     label = "blocks per SM that the grid has, rounded up"
-    given = derived("blocks_given", Quantity(each_gets, ""), label, grid)
-    return ResidentBlocks(fit, limits, given, True)
+    by_grid = derived("blocks_given", Quantity(each_gets, ""), label, grid)
+    return ResidentBlocks(fit, limits, by_grid, True)
 
 
 _Number = TypeVar("_Number", Evidence, Quantity)
@@ -517,12 +517,12 @@ _Number = TypeVar("_Number", Evidence, Quantity)
 
 def _tightest(get: Callable[[str], _Number | None]) -> tuple[list[_Number], tuple[str, ...]]:
     """The limits that are known, and the names of those that let fewest blocks onto an SM."""
-    known: dict[str, _Number] = {}
+    by_name: dict[str, _Number] = {}
     for name, metric in BLOCK_LIMITS.items():
         if (limit := get(metric)) is not None and limit.value > 0:
-            known[name] = limit
-    least = min((limit.value for limit in known.values()), default=0)
-    return list(known.values()), tuple(name for name in known if known[name].value == least)
+            by_name[name] = limit
+    least = min((limit.value for limit in by_name.values()), default=0)
+    return list(by_name.values()), tuple(name for name in by_name if by_name[name].value == least)
 
 
 def few_warps(view: LaunchView) -> tuple[Sentence, tuple[Evidence, ...]] | None:
@@ -538,12 +538,14 @@ def few_warps(view: LaunchView) -> tuple[Sentence, tuple[Evidence, ...]] | None:
         most = min(most, warps * int(blocks.fit.value))
     label = "warps that an SM can hold"
     can = view.ledger.derived("warps_an_sm_can_hold", Quantity(most, ""), label, held)
-    if (given := _given_warps(view, blocks)) and held.value < MAJORITY * given.value:
+    if (
+        possible_warps := _given_warps(view, blocks)
+    ) and held.value < MAJORITY * possible_warps.value:
         rest = "many of them end early"
         if not blocks.are_all:
             rest = "many of them end before others take their place"
         early = "An SM holds {held:.1f}s of the {given:.0f} that it could have: {rest}."
-        return Sentence(early, held=held, given=given, rest=rest), (held, given)
+        return Sentence(early, held=held, given=possible_warps, rest=rest), (held, possible_warps)
     by = " and ".join(blocks.limits)
     by = by if blocks.given is None else "the number of blocks in the grid"
     more = ", and the grid has no more blocks" if blocks.are_all and not blocks.given else ""
@@ -584,10 +586,10 @@ def occupancy_limit(launch: Launch) -> str:
     """The resource that allows the fewest blocks: `registers allow 2 blocks per SM`. Empty if all
     warps fit, or if the report does not have the data."""
     possible = launch.get("theoretical_occupancy_pct")
-    known, limits = _tightest(launch.get)
+    allowing, limits = _tightest(launch.get)
 
-    if not possible or possible.value >= 100 or not known:
+    if not possible or possible.value >= 100 or not allowing:
         return ""
-    least, names = min(allowed.value for allowed in known), " and ".join(limits)
+    least, names = min(allowed.value for allowed in allowing), " and ".join(limits)
     allow = "allow" if names.endswith("s") or len(limits) > 1 else "allows"
     return f"{names} {allow} {least:.0f} {noun_for(least, 'block')} per SM"

@@ -117,9 +117,9 @@ class _Source(NamedTuple):
 
 def beside(places: tuple[Place, ...], *others: Place | None) -> tuple[Place, ...]:
     """The first places, then the others, then the rest: what to change beside where it shows."""
-    known = {(place.file, place.line) for place in places[:_SHOWN_FIRST]}
-    added = [place for place in others if place and (place.file, place.line) not in known]
-    lines = known | {(place.file, place.line) for place in added}
+    shown = {(place.file, place.line) for place in places[:_SHOWN_FIRST]}
+    added = [place for place in others if place and (place.file, place.line) not in shown]
+    lines = shown | {(place.file, place.line) for place in added}
     rest = [place for place in places[_SHOWN_FIRST:] if (place.file, place.line) not in lines]
     return (*places[:_SHOWN_FIRST], *added, *rest)[:_MOST_PLACES]
 
@@ -129,9 +129,9 @@ def known_constants(view: LaunchView) -> Mapping[str, Number]:
     """Of the source, by name; not those that a build may set to another value."""
     from keet.source_code.constants import source_constants
 
-    known = source_constants(view.launch)
+    constants = source_constants(view.launch)
     return {"warpSize": WARP} | {
-        n: constant.value for n, constant in known.items() if not constant.assumed
+        n: constant.value for n, constant in constants.items() if not constant.assumed
     }
 
 
@@ -139,20 +139,20 @@ def call_of(view: LaunchView, place: Place) -> Place | None:
     """The line that calls the helper around this place, in the kernel itself; `None` if the place
     is in the kernel, or if several lines that ran call the helper."""
     source = _source(view)
-    own = source.around(Location(place.file, place.line))
+    function = source.around(Location(place.file, place.line))
     for _ in range(_DEEPEST_TEMPLATES):
-        if own is None or own.name == view.launch.name.function:
+        if function is None or function.name == view.launch.name.function:
             return None
         ran = {*view.launch.locations.values()}
         calls = [
             (line, around)
-            for line, _ in _mentions(source, own.name, r"\(")
-            if line in ran and (around := source.around(line)) and around != own
+            for line, _ in _mentions(source, function.name, r"\(")
+            if line in ran and (around := source.around(line)) and around != function
         ]
         if len(calls) != 1:
             return None
-        (line, own), *_ = calls
-        if own.name == view.launch.name.function:
+        (line, function), *_ = calls
+        if function.name == view.launch.name.function:
             return Place(*line, place.share, CALLED)
     return None
 
@@ -160,8 +160,10 @@ def call_of(view: LaunchView, place: Place) -> Place | None:
 def in_what_ran(view: LaunchView, places: tuple[Place, ...]) -> tuple[Place, ...]:
     """Those in functions of which the kernel has an instruction; all, if there is none."""
     source, ran = _source(view), {*view.launch.locations.values()}
-    own = {source.around(line) for line in ran} - {None}
-    kept = [place for place in places if source.around(Location(place.file, place.line)) in own]
+    executed = {source.around(line) for line in ran} - {None}
+    kept = [
+        place for place in places if source.around(Location(place.file, place.line)) in executed
+    ]
     return tuple(replace(place, share=1 / len(kept)) for place in kept) or places
 
 
@@ -169,13 +171,13 @@ def bounds_of(view: LaunchView) -> tuple[Place, ...]:
     """The line of the kernel's launch bounds; if they are parameters of its template, the lines
     that choose these."""
     name = view.launch.name.function
-    own = [e for e in _source(view).functions if e.name == name and _BOUNDS in e.declaration]
-    if len(own) != 1:
+    bounded = [e for e in _source(view).functions if e.name == name and _BOUNDS in e.declaration]
+    if len(bounded) != 1:
         return ()
-    before, _, after = own[0].declaration.partition(_BOUNDS)
-    if not {*own[0].template}.isdisjoint(_NAME.findall(after.partition(name)[0])):
+    before, _, after = bounded[0].declaration.partition(_BOUNDS)
+    if not {*bounded[0].template}.isdisjoint(_NAME.findall(after.partition(name)[0])):
         return choices_of(view)
-    return (Place(own[0].file, own[0].head + before.count("\n"), 1.0, BOUNDED),)
+    return (Place(bounded[0].file, bounded[0].head + before.count("\n"), 1.0, BOUNDED),)
 
 
 def chosen_for(view: LaunchView, places: Iterable[Place]) -> tuple[Place, ...]:
@@ -183,17 +185,19 @@ def chosen_for(view: LaunchView, places: Iterable[Place]) -> tuple[Place, ...]:
     template around it."""
     source = _source(view)
     for place in places:
-        own = source.around(Location(place.file, place.line))
-        text = source.lines[place.file][place.line - 1] if own else ""
-        if own is not None and not {*own.template}.isdisjoint(_NAME.findall(text)):
+        function = source.around(Location(place.file, place.line))
+        text = source.lines[place.file][place.line - 1] if function else ""
+        if function is not None and not {*function.template}.isdisjoint(_NAME.findall(text)):
             return choices_of(view)
     return ()
 
 
 def chosen_type(view: LaunchView, name: str) -> tuple[Place, ...]:
     """The choice of template arguments, if one of them has this type."""
-    given = template_arguments(view.launch.name.demangled)
-    return choices_of(view) if any(name in _NAME.findall(argument) for argument in given) else ()
+    arguments = template_arguments(view.launch.name.demangled)
+    return (
+        choices_of(view) if any(name in _NAME.findall(argument) for argument in arguments) else ()
+    )
 
 
 class _Choice(NamedTuple):
@@ -211,12 +215,12 @@ def choices_of(view: LaunchView) -> tuple[Place, ...]:
     choose most of them first. Empty if the kernel is no template, or if no line has one of the
     arguments as it is in the kernel's name. If several calls may have been the one, only the lines
     that all of them share."""
-    own = Counter[Location]()
+    shared = Counter[Location]()
     for index, choice in enumerate(_possible(view)):
         lines = Counter({line: equal for line, equal in choice.lines if equal})
-        own = own & lines if index else lines
-    ranked = sorted(own, key=lambda line: (-own[line], line))
-    return tuple(Place(*line, 1 / len(own), CHOSEN) for line in ranked)
+        shared = shared & lines if index else lines
+    ranked = sorted(shared, key=lambda line: (-shared[line], line))
+    return tuple(Place(*line, 1 / len(shared), CHOSEN) for line in ranked)
 
 
 @cached_per_view
@@ -226,9 +230,9 @@ def _possible(view: LaunchView) -> list[_Choice]:
     source, every = _source(view), _choices(view)
     most = max((choice.equal for choice in every), default=0)
     equal = [choice for choice in every if most and choice.equal == most]
-    known = [(_fitting(view, source, choice), choice) for choice in equal]
-    best = max((numbers for numbers, _ in known if numbers is not None), default=None)
-    return [choice for numbers, choice in known if numbers == best]
+    rated = [(_fitting(view, source, choice), choice) for choice in equal]
+    best = max((numbers for numbers, _ in rated if numbers is not None), default=None)
+    return [choice for numbers, choice in rated if numbers == best]
 
 
 def launch_places(view: LaunchView) -> tuple[Place, ...]:
@@ -240,17 +244,25 @@ def launch_places(view: LaunchView) -> tuple[Place, ...]:
     written = view.declared(view.launch.name.function, LAUNCHED, pattern)
     source, named = _source(view), sorted({choice.lines[0][0] for choice in _choices(view)})
     exact = {(*line,) for choice in _possible(view) for line, equal in choice.lines if equal}
-    own = [place for place in written if (place.file, place.line) in exact]
-    own = own or [place for place in written if (place.file, place.line) in named] or list(written)
+    launching = [place for place in written if (place.file, place.line) in exact]
+    launching = (
+        launching
+        or [place for place in written if (place.file, place.line) in named]
+        or list(written)
+    )
     lines = [line for line in map(partial(_launching, source), named) if line is not None]
-    own = own or [Place(*line, 1 / len(lines), LAUNCHED) for line in dict.fromkeys(lines)]
-    sizes = {place: _size_at(view, source, Location(place.file, place.line)) for place in own}
-    own = [place for place in own if sizes[place] is not None] or own
-    own.sort(key=lambda place: -(sizes[place] or _Size()).known)
-    at = list(dict.fromkeys(line for place in own for line in (sizes[place] or _Size()).lines))
+    launching = launching or [
+        Place(*line, 1 / len(lines), LAUNCHED) for line in dict.fromkeys(lines)
+    ]
+    sizes = {place: _size_at(view, source, Location(place.file, place.line)) for place in launching}
+    launching = [place for place in launching if sizes[place] is not None] or launching
+    launching.sort(key=lambda place: -(sizes[place] or _Size()).known)
+    at = list(
+        dict.fromkeys(line for place in launching for line in (sizes[place] or _Size()).lines)
+    )
     set_at = [Place(*line, 1 / len(at), SIZED) for line in at if len(at) <= _MOST_CHOICES]
-    own = [replace(place, share=1 / len(own)) for place in own]
-    every = (*own[:_SHOWN_FIRST], *set_at, *choices_of(view), *own[_SHOWN_FIRST:])
+    launching = [replace(place, share=1 / len(launching)) for place in launching]
+    every = (*launching[:_SHOWN_FIRST], *set_at, *choices_of(view), *launching[_SHOWN_FIRST:])
     once: dict[tuple[str, int], Place] = {}
     for place in every:
         once.setdefault((place.file, place.line), place)
@@ -286,9 +298,9 @@ def _launching(source: _Source, line: Location) -> Location | None:
         return line
     alias = _ALIAS.search(statement)
     if alias is not None:
-        own = re.compile(rf"\b{alias[1]}\s*<<<|cudaLaunch\w*\s*\(.*\b{alias[1]}\b")
+        launch = re.compile(rf"\b{alias[1]}\s*<<<|cudaLaunch\w*\s*\(.*\b{alias[1]}\b")
         numbers = range(line.line + 1, around.last + 1)
-        return next((Location(line.file, n) for n in numbers if own.search(text[n - 1])), None)
+        return next((Location(line.file, n) for n in numbers if launch.search(text[n - 1])), None)
     return None if _LAUNCHES_NOTHING.search(statement) else line
 
 
@@ -332,12 +344,17 @@ def _size_at(view: LaunchView, source: _Source, line: Location) -> _Size | None:
         fitting = [value for value in values if value.number in (None, size)]
         if not fitting:
             return None
-        known = [value for value in fitting if value.number is not None] or fitting
-        equal += known[0].number is not None
+        numbered = [value for value in fitting if value.number is not None] or fitting
+        equal += numbered[0].number is not None
         if at is not None:
             lines += [
                 *at,
-                *(line for value in known for line in value.lines if len(known) <= _MOST_CHOICES),
+                *(
+                    line
+                    for value in numbered
+                    for line in value.lines
+                    if len(numbered) <= _MOST_CHOICES
+                ),
             ]
     return _Size(tuple(dict.fromkeys(lines)), equal)
 
@@ -349,10 +366,10 @@ def _fitting(view: LaunchView, source: _Source, choice: _Choice) -> int | None:
     launch = _launching(source, choice.lines[0][0])
     equal = 0
     for values, size, _ in _sides(view, source, launch) if launch else ():
-        own = [value for value in values if not lines.isdisjoint(value.lines)] or values
-        if all(value.number not in (None, size) for value in own):
+        of_choice = [value for value in values if not lines.isdisjoint(value.lines)] or values
+        if all(value.number not in (None, size) for value in of_choice):
             return None
-        equal += any(value.number == size for value in own)
+        equal += any(value.number == size for value in of_choice)
     return equal
 
 
@@ -381,15 +398,15 @@ def _values(source: _Source, around: _Function, expression: str, depth: int) -> 
         return [unknown]
     if not _NAME.fullmatch(expression):  # the lines that give what it is computed from
         names = {name for name in _NAME.findall(expression) if name not in around.template}
-        own = [_defined(source, around, name) for name in sorted(names)]
-        lines = tuple(line for line, _ in filter(None, own))
+        definitions = [_defined(source, around, name) for name in sorted(names)]
+        lines = tuple(line for line, _ in filter(None, definitions))
         return [_Value(None if lines else _product(source, around, expression), lines)]
-    given = []
+    passed = []
     if (defined := _defined(source, around, expression)) is not None:
-        given = [(defined[0], around, defined[1])]
+        passed = [(defined[0], around, defined[1])]
     elif expression in around.parameters:
         at = around.parameters.index(expression)
-        given = [
+        passed = [
             (line, caller, arguments[at])
             for line, arguments in _calls(source, around.name)
             if at < len(arguments) and (caller := source.around(line)) is not None
@@ -399,7 +416,7 @@ def _values(source: _Source, around: _Function, expression: str, depth: int) -> 
         return [_Value(int(constant), ())] if constant.isdigit() else [unknown]
     return [
         _Value(value.number, (line, *value.lines))
-        for line, function, text in given
+        for line, function, text in passed
         for value in _values(source, function, text, depth - 1)
     ] or [unknown]
 
@@ -459,26 +476,26 @@ def _chosen(
             continue
         passed: dict[str, str] = {}
         equal, elsewhere = 0, list[tuple[Location, int]]()
-        for given, want in zip(arguments, wanted):
+        for argument, want in zip(arguments, wanted):
             if want is None:
                 continue
-            if given in around.template:
-                passed[given] = want
+            if argument in around.template:
+                passed[argument] = want
                 continue
-            local = _defined(source, around, given) if _NAME.fullmatch(given) else None
-            value = local[1] if local else _value(source, line.file, given)
+            local = _defined(source, around, argument) if _NAME.fullmatch(argument) else None
+            value = local[1] if local else _value(source, line.file, argument)
             if value.replace(" ", "") == want:
                 equal += local is None
                 elsewhere += [(local[0], 1)] if local else []
             if value != want and value.isdigit() and want.isdigit():
                 break
         else:
-            own, outer = ((line, equal), *elsewhere), [*map(passed.get, around.template)]
+            lines, outer = ((line, equal), *elsewhere), [*map(passed.get, around.template)]
             equal += len(elsewhere)
-            yield _Choice(equal, own)
+            yield _Choice(equal, lines)
             if passed and depth:
                 for choice in _chosen(source, around.name, outer, depth - 1):
-                    yield _Choice(equal + choice.equal, (*own, *choice.lines))
+                    yield _Choice(equal + choice.equal, (*lines, *choice.lines))
 
 
 def _mentions(source: _Source, name: str, then: str) -> list[_Mention]:
@@ -509,13 +526,13 @@ def _arguments(line: str, at: int) -> tuple[list[str], int]:
     return split_commas(line[at + 1 : end - 1], angles=True), end
 
 
-def _value(source: _Source, file: str, given: str) -> str:
+def _value(source: _Source, file: str, text: str) -> str:
     """The number that a constant stands for; else the text as it is."""
-    if not _NAME.fullmatch(given):
-        return given
-    pattern = re.compile(rf"\b{given}\s*=\s*(\d+)\s*[,;]")
+    if not _NAME.fullmatch(text):
+        return text
+    pattern = re.compile(rf"\b{text}\s*=\s*(\d+)\s*[,;]")
     values = {match[1] for line in source.lines[file] for match in pattern.finditer(line)}
-    return values.pop() if len(values) == 1 else given
+    return values.pop() if len(values) == 1 else text
 
 
 @cached_per_view
@@ -536,19 +553,19 @@ def _functions(file: str, text: str) -> Iterator[_Function]:
     """The functions in namespaces and classes. What is in a body is passed over."""
     start = line_at = line = 0
     body = 0
-    own: _Function | None = None
+    function: _Function | None = None
     for match in re.finditer(r"[{};]", text):
         line += text.count("\n", line_at, match.start())
         line_at = match.start()
         if body:
             body += (match[0] == "{") - (match[0] == "}")
-            if not body and own is not None:
-                yield own._replace(last=line + 1)
+            if not body and function is not None:
+                yield function._replace(last=line + 1)
         elif match[0] == "{":
             head = text[start : match.start()]
             if len(head) <= _LONGEST_HEAD and "(" in head:
                 body = 1
-                own = _function(file, head, line + 1)
+                function = _function(file, head, line + 1)
         start = match.end()
 
 
@@ -562,8 +579,10 @@ def _function(file: str, head: str, body: int) -> _Function | None:
     match = next((m for m in _CALLABLE.finditer(rest) if m[1] not in _NO_FUNCTION), None)
     if match is None:
         return None
-    given = split_commas(rest[match.end() : closing_bracket(rest, match.end() - 1)])
-    names = [[_NAME.findall(part.partition("=")[0]) for part in own] for own in (template, given)]
+    listed = split_commas(rest[match.end() : closing_bracket(rest, match.end() - 1)])
+    names = [
+        [_NAME.findall(part.partition("=")[0]) for part in group] for group in (template, listed)
+    ]
     template_names = tuple(words[-1] for words in names[0] if words)
     parameters = tuple(words[-1] if words else "" for words in names[1])
     return _Function(match[1], template_names, parameters, file, first, body, body, kept)

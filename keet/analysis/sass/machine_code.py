@@ -231,13 +231,16 @@ class MachineCode(CountedCode):
         warp computes equally, and the share that goes if one thread computes them for all. Where
         one thread does already, that is nothing."""
         code = self.program.code
-        own = {
-            position for one in self.expansions if one.is_of_floats for position in one.positions
+        positions = {
+            position
+            for expansion in self.expansions
+            if expansion.is_of_floats
+            for position in expansion.positions
         }
-        own |= {position for position in self.program.ran if code[position].opcode == "MUFU"}
-        own -= set(self.expanded(*INTEGER_DIVISIONS))
+        positions |= {position for position in self.program.ran if code[position].opcode == "MUFU"}
+        positions -= set(self.expanded(*INTEGER_DIVISIONS))
         shares: dict[int, float] = {}
-        for position in same_in_warp(self.program, self.shape, own):
+        for position in same_in_warp(self.program, self.shape, positions):
             runs, lanes = self.program.counts[position], float(WARP)
             if self.threads is not None and runs:
                 lanes = self.threads.get(code[position].address, 0) / runs
@@ -290,8 +293,8 @@ class MachineCode(CountedCode):
 
     def for_purposes(self, *purposes: str) -> list[int]:
         """Positions of the executed instructions for these purposes."""
-        own = self.purposes
-        return [position for position in self.program.ran if own[position].value in purposes]
+        purpose_of = self.purposes
+        return [position for position in self.program.ran if purpose_of[position].value in purposes]
 
     def executions(self, positions: Iterable[int]) -> dict[int, int]:
         """By address, as `places_by` takes them."""
@@ -311,11 +314,11 @@ class MachineCode(CountedCode):
 
     def location(self, position: int) -> Location | None:
         """The source line; in a routine that the compiler added, the line of its only caller."""
-        own = self.locations.get(self.program.code[position].address)
+        line = self.locations.get(self.program.code[position].address)
         calls = self.program.call_sites.get(position, ())
         if len(calls) == 1 and self.program.flow.block_of[position] not in self._written:
-            return self.locations.get(self.program.code[calls[0]].address, own)
-        return own
+            return self.locations.get(self.program.code[calls[0]].address, line)
+        return line
 
     @cached_property
     def _written(self) -> frozenset[int]:
@@ -364,9 +367,9 @@ def machine_code(launch: Launch) -> MachineCode | Absent:
         *(parameters.pointers, table.threads is None),
     )
     l2_sectors = launch.get("l2_l1_read_sectors")
-    known = _known.get(key)
+    earlier = _known.get(key)
     code = MachineCode(
-        known.program if known else SassProgram.of(texts, counts[0]),
+        earlier.program if earlier else SassProgram.of(texts, counts[0]),
         shape,
         table.threads,
         table.stall_samples,
@@ -378,9 +381,9 @@ def machine_code(launch: Launch) -> MachineCode | Absent:
         parameters.element_sizes,
         pointers=parameters.pointers,
     )
-    if known:
+    if earlier:
         vars(code).update(
-            {name: vars(known)[name] for name in _SHARED_RESULTS & vars(known).keys()}
+            {name: vars(earlier)[name] for name in _SHARED_RESULTS & vars(earlier).keys()}
         )
     else:
         _known[key] = code

@@ -73,9 +73,9 @@ def find_cross_launch(
     writer = _Writer(ledger, total_us)
     links = find_links(traffic)
     trips = [trip for trip in round_trips(links) if writer.is_worth(trip.saved_us, *_moved(trip))]
-    told = [link for trip in trips for link in trip.links]
-    told += [link for link in links if not link.is_shared]
-    linked = {(link.writer.launch.id, link.reader.launch.id) for link in told}
+    shown_links = [link for trip in trips for link in trip.links]
+    shown_links += [link for link in links if not link.is_shared]
+    linked = {(link.writer.launch.id, link.reader.launch.id) for link in shown_links}
     documents = [
         *(writer.chain(trip) if trip.chain else writer.pair(trip) for trip in trips),
         *_repeated(traffic, writer),
@@ -129,10 +129,10 @@ class _Writer:
 
     def pair(self, trip: RoundTrip) -> CrossLaunchDocument:
         first, others = trip.links[0], trip.links[1:]
-        one, other = first.writer.launch, first.reader.launch
-        name = f"{one.id}_{other.id}"
-        written = self.amount(f"{name}_written", first.written, "byte", f"written by #{one.id}")
-        read = self.amount(f"{name}_read", first.read, "byte", f"read by #{other.id}")
+        sender, receiver = first.writer.launch, first.reader.launch
+        name = f"{sender.id}_{receiver.id}"
+        written = self.amount(f"{name}_written", first.written, "byte", f"written by #{sender.id}")
+        read = self.amount(f"{name}_read", first.read, "byte", f"read by #{receiver.id}")
         saved = self.saved(name, trip.saved_us, written, read)
         is_plain = first.inputs == 1 and not first.same_input and not first.others
         likely = "Likely" if is_plain else "Possible"
@@ -141,14 +141,14 @@ class _Writer:
             "{likely} round trip through memory: {one} writes {written}, and then {other} reads "
             "{read}{relation}{one_of}. If that is the same data, fusing them {saves}{cached}.",
             likely=likely,
-            one=_named(one),
+            one=_named(sender),
             written=written,
-            other=_named(other),
+            other=_named(receiver),
             read=read,
             relation=_relation(first),
             one_of=one_of,
             saves=_saves(saved, others),
-            cached=_cached(first.written, other),
+            cached=_cached(first.written, receiver),
         )
         launches = _ids(end for link in trip.links for end in (link.writer, link.reader))
         cited = (written, read, *one_of.evidence.values())
@@ -280,10 +280,10 @@ def _repeated(launches: Sequence[Traffic], writer: _Writer) -> Iterator[CrossLau
         # Where the kernel runs with another shape between each two of them, a chain of sizes starts
         # again, such as that of a reduction: these are repetitions, not passes.
         ids, kernel = {traffic.launch.id for traffic in passes}, passes[0].launch.name.full
-        own = [
+        is_pass = [
             traffic.launch.id in ids for traffic in launches if traffic.launch.name.full == kernel
         ]
-        if any(map(all, pairwise(own))) and not _are_timed(passes, every):
+        if any(map(all, pairwise(is_pass))) and not _are_timed(passes, every):
             yield from _passes(passes, writer)
 
 
@@ -309,16 +309,22 @@ def _are_timed(passes: Sequence[Traffic], every: Sequence[Sequence[Traffic]]) ->
 def _passes(passes: Sequence[Traffic], writer: _Writer) -> Iterator[CrossLaunchDocument]:
     """A question without a saving: repetitions for timing look the same in a report."""
     reads = [traffic.dram_read for traffic in passes]
-    known = [amount for amount in reads if amount]
+    collected = [amount for amount in reads if amount]
     name, total = f"{passes[0].launch.id}_passes", sum(traffic.us for traffic in passes)
-    if len(known) == len(passes) and _spread(known) <= SAME_BYTES and min(known) >= PASS_BYTES:
+    if (
+        len(collected) == len(passes)
+        and _spread(collected) <= SAME_BYTES
+        and min(collected) >= PASS_BYTES
+    ):
         first, *others = passes
         worth = saved_us(
             [Fused(first, 0.0, 0.0), *(Fused(traffic, 1.0, 1.0) for traffic in others)]
         )
-        read = writer.amount(f"{name}_read", median(known), "byte", "read from DRAM by each launch")
+        read = writer.amount(
+            f"{name}_read", median(collected), "byte", "read from DRAM by each launch"
+        )
         moves = Sentence("reads {read} from DRAM", read=read)
-    elif not known and len(passes) >= SEVERAL and _spread(_usual(passes)) <= SAME_BYTES:
+    elif not collected and len(passes) >= SEVERAL and _spread(_usual(passes)) <= SAME_BYTES:
         worth, reached = total, median(traffic.dram_pct or 0.0 for traffic in passes)
         if reached < 100 * MAJORITY:
             return
@@ -327,7 +333,7 @@ def _passes(passes: Sequence[Traffic], writer: _Writer) -> Iterator[CrossLaunchD
     else:
         return
     launch = passes[0].launch
-    if not writer.is_worth(worth, median(known) if known else math.inf, launch):
+    if not writer.is_worth(worth, median(collected) if collected else math.inf, launch):
         return
     count = writer.amount(f"{name}_count", len(passes), "", "equal launches")
     took = writer.amount(f"{name}_time", total, "us", "time of these launches")
@@ -363,32 +369,32 @@ def _same_input(
     big = [traffic for traffic in launches if (traffic.dram_read or 0) >= PASS_BYTES]
     timed = repeated_kernels(launches)
     seen: set[tuple[str, str]] = set()
-    for one, other in pairwise(big):
-        pair = (one.launch.name.full, other.launch.name.full)
-        if pair in seen or pair[0] == pair[1] or (one.launch.id, other.launch.id) in linked:
+    for first, second in pairwise(big):
+        pair = (first.launch.name.full, second.launch.name.full)
+        if pair in seen or pair[0] == pair[1] or (first.launch.id, second.launch.id) in linked:
             continue
-        moved = other.dram_read or 0.0
-        alike = _spread([one.dram_read or 0, moved]) <= SAME_BYTES
-        versions = are_variants(one.launch, other.launch) or {*pair} <= timed
-        if not alike or versions or are_alternatives(one, other):
+        moved = second.dram_read or 0.0
+        alike = _spread([first.dram_read or 0, moved]) <= SAME_BYTES
+        versions = are_variants(first.launch, second.launch) or {*pair} <= timed
+        if not alike or versions or are_alternatives(first, second):
             continue
         seen.add(pair)
-        us = saved_us([Fused(one, 0.0, 0.0), Fused(other, 1.0, 0.0)])
-        if not writer.is_worth(us, moved, other.launch):
+        us = saved_us([Fused(first, 0.0, 0.0), Fused(second, 1.0, 0.0)])
+        if not writer.is_worth(us, moved, second.launch):
             continue
-        name = f"{one.launch.id}_{other.launch.id}_input"
+        name = f"{first.launch.id}_{second.launch.id}_input"
         read = writer.amount(f"{name}_read", moved, "byte", "read from DRAM by both")
         saved = writer.saved(name, us, read)
         text = Sentence(
             "Same input: {one} and {other} both read {read} from DRAM. If that is the same data, "
             "doing both in one kernel saves {gain}{cached}.",
-            one=_named(one.launch),
-            other=_named(other.launch),
+            one=_named(first.launch),
+            other=_named(second.launch),
             read=read,
             gain=Sentence("up to {saved:base}", saved=saved) if saved else "one of the reads",
-            cached=_cached(moved, other.launch),
+            cached=_cached(moved, second.launch),
         )
-        yield _finding("same_input", text, _ids([one, other]), (read,), "low", saved)
+        yield _finding("same_input", text, _ids([first, second]), (read,), "low", saved)
 
 
 # --- many launches

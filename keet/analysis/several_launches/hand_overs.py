@@ -59,18 +59,18 @@ def candidates(data: Mapping[int, MovedData], order: Sequence[int]) -> list[Cand
     hand_overs: list[Candidate] = []
     for row, readers in _later(order, data).items():
         for written in _side(data[row], is_written=True):
-            own = list(_readers_of(written, data, row, readers))
-            if any(candidate.same_name and candidate.is_between_kernels for candidate in own):
-                own = [candidate for candidate in own if candidate.same_name]
-            hand_overs += (candidate._replace(readers=len(own)) for candidate in own)
+            of_array = list(_readers_of(written, data, row, readers))
+            if any(candidate.same_name and candidate.is_between_kernels for candidate in of_array):
+                of_array = [candidate for candidate in of_array if candidate.same_name]
+            hand_overs += (candidate._replace(readers=len(of_array)) for candidate in of_array)
     joined = [_joined(list(some)) for _, some in groupby(sorted(hand_overs, key=_key), key=_key)]
     return sorted(joined, key=lambda x: (not x.same_name, -round(x.bytes, -3), x.writers_between))
 
 
 def _key(candidate: Candidate) -> tuple[object, ...]:
     """Equal for candidates that are told together: arrays with the same names."""
-    one, other = candidate.writer.view.launch.id, candidate.reader.view.launch.id
-    return (one, other, "" if candidate.same_name else candidate.written[0].name or "")
+    writer, reader = candidate.writer.view.launch.id, candidate.reader.view.launch.id
+    return (writer, reader, "" if candidate.same_name else candidate.written[0].name or "")
 
 
 def _joined(some: Sequence[Candidate]) -> Candidate:
@@ -105,25 +105,27 @@ def _readers_of(
 ) -> Iterator[Candidate]:
     between, later = 0, 0.0
     for other in readers:
-        one = _between(data[row], data[other], written)
-        if one and one.same_name:
-            if later < (one.read[0].bytes or math.inf):  # else all of it was written again
-                yield one
-        elif one:
-            yield one._replace(writers_between=between)
-        own = _side(data[other], is_written=True)
-        between += any(is_same_size(written.bytes, array.bytes) for array in own)
+        candidate = _between(data[row], data[other], written)
+        if candidate and candidate.same_name:
+            if later < (candidate.read[0].bytes or math.inf):  # else all of it was written again
+                yield candidate
+        elif candidate:
+            yield candidate._replace(writers_between=between)
+        stored = _side(data[other], is_written=True)
+        between += any(is_same_size(written.bytes, array.bytes) for array in stored)
         if other != row and not (written.name or _UNNAMED_PREFIX).startswith(_UNNAMED_PREFIX):
             again = [
-                array.bytes or 0.0 for array in own if array.name == written.name and array.is_exact
+                array.bytes or 0.0
+                for array in stored
+                if array.name == written.name and array.is_exact
             ]
             later = max([later, *again])
 
 
 def _between(writer: MovedData, reader: MovedData, written: DataArray) -> Candidate | None:
-    one, other = writer.view.launch, reader.view.launch
-    is_other = one.name.full != other.name.full and one.device == other.device
-    may_hand_over = is_other and not are_variants(one, other)  # two kernels, no versions of one
+    first, second = writer.view.launch, reader.view.launch
+    is_other = first.name.full != second.name.full and first.device == second.device
+    may_hand_over = is_other and not are_variants(first, second)  # two kernels, no versions of one
     if not (writer.arrays if reader is writer else may_hand_over):
         return None
     every = _side(reader, is_written=False)
@@ -147,13 +149,13 @@ def _between(writer: MovedData, reader: MovedData, written: DataArray) -> Candid
 def _has_name(read: DataArray, written: DataArray, writer: MovedData, reader: MovedData) -> bool:
     """An array of the same name whose size is the same, or not known exactly. `elements.stress` and
     `stress` may be the same array; `nodes.x` and `cells.x` are not."""
-    one, other = read.name, written.name
-    if one is None or other is None:
+    first, second = read.name, written.name
+    if first is None or second is None:
         return False
-    outer, _, inner = max(one, other, key=len).rpartition(".")
-    if one != other and not (outer and inner == min(one, other, key=len)):
+    outer, _, inner = max(first, second, key=len).rpartition(".")
+    if first != second and not (outer and inner == min(first, second, key=len)):
         return False
-    is_named = writer is reader or not other.startswith(_UNNAMED_PREFIX)
+    is_named = writer is reader or not second.startswith(_UNNAMED_PREFIX)
     may_be = not read.is_exact or not written.is_exact
     return is_named and (may_be or is_same_size(written.bytes, read.bytes))
 
@@ -169,9 +171,9 @@ def _side(data: MovedData, *, is_written: bool) -> list[DataArray]:
     return [DataArray(None, size, False, is_read=not is_written, is_written=is_written)]
 
 
-def is_same_size(one: float | None, other: float | None) -> bool:
+def is_same_size(first: float | None, second: float | None) -> bool:
     """False if one is not known."""
-    return bool(one and other) and abs(math.log((one or 1) / (other or 1))) <= SAME_BYTES
+    return bool(first and second) and abs(math.log((first or 1) / (second or 1))) <= SAME_BYTES
 
 
 # --- arrays that are read many times
@@ -204,9 +206,9 @@ class Reread(NamedTuple):
 def rereads(candidates: Sequence[Candidate]) -> list[Reread]:
     """The most often read one first. None of an array that several kernels write in part."""
     by_array: dict[tuple[int, str], list[Reread]] = {}
-    for one in candidates:
-        if one.same_name and one.is_between_kernels:
-            for reread in _rereads_of(one):
+    for candidate in candidates:
+        if candidate.same_name and candidate.is_between_kernels:
+            for reread in _rereads_of(candidate):
                 by_array.setdefault((reread.reader.view.launch.id, reread.array), []).append(reread)
     agreed = [
         some[0]
@@ -217,10 +219,10 @@ def rereads(candidates: Sequence[Candidate]) -> list[Reread]:
     return sorted(agreed, key=lambda reread: (-reread.times, -(reread.times_from_l2 or 0.0)))
 
 
-def _rereads_of(one: Candidate) -> Iterator[Reread]:
+def _rereads_of(candidate: Candidate) -> Iterator[Reread]:
     """Of arrays whose size the reader does not tell, and whose traffic is that of its launch."""
-    documents = {document.name: document for document in one.reader.documents}
-    for written, read in zip(one.written, one.read, strict=True):
+    documents = {document.name: document for document in candidate.reader.documents}
+    for written, read in zip(candidate.written, candidate.read, strict=True):
         document = documents.get(read.name or "")
         if document is None or not written.is_exact or not written.bytes:
             continue
@@ -228,5 +230,10 @@ def _rereads_of(one: Candidate) -> Iterator[Reread]:
         dram = document.dram_bytes or 0.0
         if document.distinct_bytes is None and is_measured and dram >= SMALL:
             yield Reread(
-                one.writer, one.reader, document.name, written.bytes, dram, document.l2_bytes
+                candidate.writer,
+                candidate.reader,
+                document.name,
+                written.bytes,
+                dram,
+                document.l2_bytes,
             )

@@ -100,13 +100,13 @@ def _of_run(profile: Profile, positions: RunPositions) -> LaunchSets:
     sets: list[LaunchSet] = []
     for at, kernel in enumerate(table.kernels):
         ids = positions.profiled.get(kernel.name, ())
-        own = [profile.launches[number] for number in ids]
+        launches = [profile.launches[number] for number in ids]
         if kernel.grid:
             shape = (kernel.grid, kernel.block)
-            own = [launch for launch in own if (launch.grid, launch.block) == shape]
+            launches = [launch for launch in launches if (launch.grid, launch.block) == shape]
 
-        times = {launch.id: exact.get(launch.id) or launch.rank_time for launch in own}
-        one = LaunchSet(
+        times = {launch.id: exact.get(launch.id) or launch.rank_time for launch in launches}
+        launch_set = LaunchSet(
             kernel.short,
             kernel.grid,
             kernel.block,
@@ -122,7 +122,7 @@ def _of_run(profile: Profile, positions: RunPositions) -> LaunchSets:
         durations = durations or [
             (float(ns), -1) for ns, count in kernel.times for _ in range(count)
         ]
-        sets += _divided(one, durations, times, gaps)
+        sets += _divided(launch_set, durations, times, gaps)
     short = [gap for gap in gaps.values() if gap <= LONGEST_GAP_NS]
     return LaunchSets(
         tuple(sorted(sets, key=lambda launch_set: -launch_set.busy_ns)),
@@ -151,7 +151,7 @@ def _gaps(table: RunTable) -> Mapping[int, float]:
 
 
 def _divided(
-    one: LaunchSet,
+    launch_set: LaunchSet,
     durations: Sequence[_Timed],
     profiled: Mapping[int, float],
     gaps: Mapping[int, float],
@@ -161,7 +161,7 @@ def _divided(
     clusters = _clusters(sorted(durations))
     whole = sum(ns for ns, _ in durations)
     if not clusters or not whole:
-        yield one
+        yield launch_set
         return
     typical = [median(ns for ns, _ in cluster) for cluster in clusters]
     of: dict[int, list[int]] = defaultdict(list)
@@ -171,9 +171,9 @@ def _divided(
 
     for at, cluster in enumerate(clusters):
         idle = [gaps[number] for _, number in cluster if number in gaps]
-        yield one._replace(
+        yield launch_set._replace(
             launches=len(cluster),
-            busy_ns=one.busy_ns * sum(ns for ns, _ in cluster) / whole,
+            busy_ns=launch_set.busy_ns * sum(ns for ns, _ in cluster) / whole,
             median_ns=typical[at],
             profiled=tuple(of[at]),
             gap_ns=median(idle) if idle else None,
@@ -183,7 +183,8 @@ def _divided(
 def _clusters(durations: Sequence[_Timed]) -> list[Sequence[_Timed]]:
     """Of sorted durations. A few launches that take hardly any of the time are no cluster."""
     steps = (
-        (later[0] / max(one[0], 1.0), at) for at, (one, later) in enumerate(pairwise(durations), 1)
+        (later[0] / max(earlier[0], 1.0), at)
+        for at, (earlier, later) in enumerate(pairwise(durations), 1)
     )
     widest = sorted(step for step in steps if step[0] >= APART)[-(MOST_CLUSTERS - 1) :]
     edges = (0, *sorted(at for _, at in widest), len(durations))
@@ -216,7 +217,7 @@ def _of_report(launches: Sequence[Launch]) -> LaunchSets:
         timed: list[_Timed] = [(launch.rank_time, launch.id) for launch in group]
         is_known = all(ns for ns, _ in timed)
         for cluster in _clusters(sorted(timed)) if is_known else [timed]:
-            own = LaunchSet(
+            launch_set = LaunchSet(
                 first.kernel,
                 first.grid,
                 first.block,
@@ -228,7 +229,7 @@ def _of_report(launches: Sequence[Launch]) -> LaunchSets:
                 is_kernel_profiled=True,
                 row=row,
             )
-            sets.append(own)
+            sets.append(launch_set)
     return LaunchSets(
         tuple(sorted(sets, key=lambda launch_set: -launch_set.busy_ns)),
         sum(launch_set.busy_ns for launch_set in sets),
@@ -259,8 +260,8 @@ def taking_turns(sets: LaunchSets, many: int) -> Iterator[tuple[LaunchSet, ...]]
     chosen = list(rows)[:_MOST_ROWS]
     order = [row for row in sets.order[:_MOST_LAUNCHES] if row in chosen]
     loops: list[set[int]] = []
-    for at, one in enumerate(chosen):
-        near = {one, *(other for other in chosen[:at] if _take_turns(order, one, other))}
+    for at, row in enumerate(chosen):
+        near = {row, *(other for other in chosen[:at] if _take_turns(order, row, other))}
         apart = [loop for loop in loops if not loop & near]
         loops = [*apart, near.union(*(loop for loop in loops if loop & near))]
     for loop in loops:
@@ -269,7 +270,7 @@ def taking_turns(sets: LaunchSets, many: int) -> Iterator[tuple[LaunchSet, ...]]
             yield tuple(rows[row] for row in dict.fromkeys(order) if row in loop)
 
 
-def _take_turns(order: Sequence[int], one: int, other: int) -> bool:
-    own = [row for row in order if row in (one, other)]
-    turns = sum(a != b for a, b in pairwise(own))
-    return turns >= min(own.count(one), own.count(other)) > 1
+def _take_turns(order: Sequence[int], first: int, second: int) -> bool:
+    turns_of_both = [row for row in order if row in (first, second)]
+    turns = sum(a != b for a, b in pairwise(turns_of_both))
+    return turns >= min(turns_of_both.count(first), turns_of_both.count(second)) > 1

@@ -135,13 +135,13 @@ class _Maker:
 
     def _launch(self, launch_set: LaunchSet) -> Launch | None:
         """One that is explained with machine code, if there is any; else the typical one."""
-        own = [self._profile.launches[number] for number in launch_set.profiled]
-        own = [launch for launch in own if launch.workload is Workload.KERNEL]
-        if not own:
+        launches = [self._profile.launches[number] for number in launch_set.profiled]
+        launches = [launch for launch in launches if launch.workload is Workload.KERNEL]
+        if not launches:
             return None
-        seen = [launch for launch in own if launch.id in self._views]
+        seen = [launch for launch in launches if launch.id in self._views]
         coded = [launch for launch in seen if self._views[launch.id].code is not None]
-        return representative(coded or seen or own)
+        return representative(coded or seen or launches)
 
     def _as_in_run(self, launch_set: LaunchSet) -> MovedData | None:
         """Its data, unless the launch takes much longer in the run than under ncu: page faults, or
@@ -344,9 +344,9 @@ class _Maker:
         blocks = data.view.get("grid_size") if data else None
         if blocks is None:
             return Sentence()
-        own = self._own(blocks._replace(unit=""))
-        s = "" if own.value == 1 else "s"
-        return Sentence(" of {blocks:count} block{s}", blocks=own, s=s)
+        grid = self._own(blocks._replace(unit=""))
+        s = "" if grid.value == 1 else "s"
+        return Sentence(" of {blocks:count} block{s}", blocks=grid, s=s)
 
     def _gaps(self) -> Sentence:
         if not self._sets.gaps_ns:
@@ -379,14 +379,16 @@ class _Maker:
     def _state(self, some: Sequence[LaunchSet]) -> StateDocument | None:
         """What a launch moves each time; of kernels that take turns, what a turn moves."""
         data = [self._as_in_run(launch_set) for launch_set in some]
-        known = [launch_data for launch_data in data if launch_data and launch_data.moved]
-        if len(known) < len(data) or not known:
+        moved_data = [launch_data for launch_data in data if launch_data and launch_data.moved]
+        if len(moved_data) < len(data) or not moved_data:
             return None
         turns = min(launch_set.launches for launch_set in some)
         often = [launch_set.launches / turns for launch_set in some]
-        key = "_".join(("state", *(str(launch_data.view.launch.id) for launch_data in known)))
-        reads = [self._own(launch_data.read) for launch_data in known if launch_data.read]
-        writes = [self._own(launch_data.written) for launch_data in known if launch_data.written]
+        key = "_".join(("state", *(str(launch_data.view.launch.id) for launch_data in moved_data)))
+        reads = [self._own(launch_data.read) for launch_data in moved_data if launch_data.read]
+        writes = [
+            self._own(launch_data.written) for launch_data in moved_data if launch_data.written
+        ]
         read, written = (
             self._number(f"{key}_{name}", _sum(pieces, often), "byte", f"bytes {name}", *pieces)
             for name, pieces in (("read", reads), ("written", writes))
@@ -394,14 +396,14 @@ class _Maker:
         moved = float(read.value) + float(written.value)
         if moved < FEW_BYTES:
             return None
-        size = data_size(known)
+        size = data_size(moved_data)
         steps = MANY_STEPS if turns >= STEPPED else FEW_STEPS
         per = self._number(f"{key}_steps", steps, "", "steps per launch")
         left = math.ceil(turns / steps)
         fewer = self._number(f"{key}_fewer", left, "", "times with so many steps")
-        holds, fits = self._capacity(known[0], size)
-        us, time = self._moving(key, known[0], moved, fewer, in_l2="L2" in fits)
-        part, of_time = self._moving_share(key, known[0], moved * turns, some), Sentence()
+        holds, fits = self._capacity(moved_data[0], size)
+        us, time = self._moving(key, moved_data[0], moved, fewer, in_l2="L2" in fits)
+        part, of_time = self._moving_share(key, moved_data[0], moved * turns, some), Sentence()
         if part:
             of_time = Sentence(", {part:share} of their time at DRAM's peak rate", part=part)
         text = Sentence(
@@ -417,7 +419,7 @@ class _Maker:
             about="" if fits else "about ",
             fewer=fewer,
         )
-        has_atomics = any(launch_data.has_atomics for launch_data in known)
+        has_atomics = any(launch_data.has_atomics for launch_data in moved_data)
         detail = Sentence(
             "{turn}{size}{atomics}{holds}{time}",
             turn=self._turn(some),
@@ -562,17 +564,17 @@ class _Maker:
 
     def _bounds(self) -> Iterator[BoundDocument]:
         """Of the profiled launches together: the same bytes at DRAM's peak, and each byte once."""
-        known = [
+        movers = [
             (launch_set, data)
             for launch_set in self._sets.sets[:_MOST_GROUPS]
             if (data := self._as_in_run(launch_set)) and data.through_dram and data.rate("dram")
         ]
-        part = self._sets.share([launch_set for launch_set, _ in known])
+        part = self._sets.share([launch_set for launch_set, _ in movers])
         if part < 100 * MAJORITY:
             return
         today = self._number(
             "bound_today",
-            sum(launch_set.busy_ns for launch_set, _ in known),
+            sum(launch_set.busy_ns for launch_set, _ in movers),
             "ns",
             "time of these launches",
         )
@@ -582,10 +584,10 @@ class _Maker:
             of_them = Sentence(
                 " (launches with {share:share} of the {what})", share=share, what=self._time
             )
-        same = sum(_least_ns(launch_set, data, data.through_dram) for launch_set, data in known)
+        same = sum(_least_ns(launch_set, data, data.through_dram) for launch_set, data in movers)
         rows = [("same_bytes", same, "every launch moves as many bytes through DRAM as under ncu")]
-        if all(data.distinct for _, data in known):
-            once = sum(_least_ns(launch_set, data, data.distinct) for launch_set, data in known)
+        if all(data.distinct for _, data in movers):
+            once = sum(_least_ns(launch_set, data, data.distinct) for launch_set, data in movers)
             if once < same / SIMILAR:
                 rows.append(("bytes_once", once, "every launch moves each byte once"))
         for name, ns, assumption in rows:
@@ -617,28 +619,30 @@ class _Maker:
                 data[launch_set.row] = moved
         return candidates(data, self._sets.order)
 
-    def _hand_over(self, one: Candidate) -> HandOverDocument:
-        writer, reader = one.writer.view.launch, one.reader.view.launch
-        names, others = _joined_names(one.written), _joined_names(one.read)
-        shown = _joined_names(one.written, _MOST_NAMED)
+    def _hand_over(self, candidate: Candidate) -> HandOverDocument:
+        writer, reader = candidate.writer.view.launch, candidate.reader.view.launch
+        names, others = _joined_names(candidate.written), _joined_names(candidate.read)
+        shown = _joined_names(candidate.written, _MOST_NAMED)
         key = f"hand_over_{writer.id}_{names}_{reader.id}"
-        what = Sentence("{names}", names=_listed([array.name or "" for array in one.written]))
-        if one.bytes:
-            written = self._number(f"{key}_bytes", one.bytes, "byte", f"written by #{writer.id}")
+        what = Sentence("{names}", names=_listed([array.name or "" for array in candidate.written]))
+        if candidate.bytes:
+            written = self._number(
+                f"{key}_bytes", candidate.bytes, "byte", f"written by #{writer.id}"
+            )
             named = f" ({shown})" if shown else ""
             what = Sentence("{written}{names}", written=written, names=named)
-        us, cost = self._round_trip(key, one)
-        much = "it" if one.bytes or len(one.written) == 1 else "them"
-        if not one.same_name:
+        us, cost = self._round_trip(key, candidate)
+        much = "it" if candidate.bytes or len(candidate.written) == 1 else "them"
+        if not candidate.same_name:
             much = f"as much ({others})" if others else "as much"
         text = Sentence(
             "candidate by {by}: {writer} writes {what}, {reader} reads {much}{others}{cost}",
-            by="name" if one.same_name else "size",
+            by="name" if candidate.same_name else "size",
             writer=_with_id(writer),
             what=what,
-            reader=_with_id(reader) if one.is_between_kernels else "a later launch",
+            reader=_with_id(reader) if candidate.is_between_kernels else "a later launch",
             much=much,
-            others=self._other_readers(key, one),
+            others=self._other_readers(key, candidate),
             cost=cost,
         )
         return HandOverDocument(
@@ -648,21 +652,21 @@ class _Maker:
             reader=reader.kernel,
             writer_array=names or None,
             reader_array=others or None,
-            bytes=one.bytes or None,
+            bytes=candidate.bytes or None,
             us=us,
         )
 
-    def _reread(self, one: Reread) -> RereadDocument:
-        writer, reader = one.writer.view.launch, one.reader.view.launch
-        key = f"reread_{writer.id}_{reader.id}_{one.array}"
-        written = self._number(f"{key}_bytes", one.written, "byte", f"written by #{writer.id}")
+    def _reread(self, reread: Reread) -> RereadDocument:
+        writer, reader = reread.writer.view.launch, reread.reader.view.launch
+        key = f"reread_{writer.id}_{reader.id}_{reread.array}"
+        written = self._number(f"{key}_bytes", reread.written, "byte", f"written by #{writer.id}")
         clauses = []
-        levels = (("DRAM", one.dram, one.times), ("L2", one.l2, one.times_from_l2))
+        levels = (("DRAM", reread.dram, reread.times), ("L2", reread.l2, reread.times_from_l2))
         for level, size, often in levels:
             if size and often and often >= AGAIN:
                 label = f"read by #{reader.id} from {level}"
                 read = self._number(f"{key}_{level}", size, "byte", label)
-                label = f"times that {one.array} is read from {level}"
+                label = f"times that {reread.array} is read from {level}"
                 times = self._number(f"{key}_{level}_times", often, "", label, read, written)
                 words = "{read} come from {level}, {times:.1f} times as much"
                 clauses.append(Sentence(words, read=read, level=level, times=times))
@@ -670,7 +674,7 @@ class _Maker:
             "{reader} reads `{array}`, of which {writer} writes {written}, if that is the same "
             "array: {clauses}",
             reader=reader.kernel,
-            array=one.array,
+            array=reread.array,
             writer=writer.kernel,
             written=written,
             clauses=Sentence("; ").join(clauses),
@@ -680,34 +684,36 @@ class _Maker:
             evidence=tuple(text.evidence.values()),
             writer=writer.kernel,
             reader=reader.kernel,
-            array=one.array,
-            bytes=one.written,
-            dram_bytes=one.dram,
-            l2_bytes=one.l2,
-            times_from_dram=one.times,
-            times_from_l2=one.times_from_l2,
+            array=reread.array,
+            bytes=reread.written,
+            dram_bytes=reread.dram,
+            l2_bytes=reread.l2,
+            times_from_dram=reread.times,
+            times_from_l2=reread.times_from_l2,
         )
 
-    def _other_readers(self, key: str, one: Candidate) -> Sentence:
+    def _other_readers(self, key: str, candidate: Candidate) -> Sentence:
         several = between = Sentence()
-        if one.readers > 1:
-            count = self._number(f"{key}_readers", one.readers, "", "kernels that may read it")
+        if candidate.readers > 1:
+            count = self._number(
+                f"{key}_readers", candidate.readers, "", "kernels that may read it"
+            )
             several = Sentence(", one of {count:count} that may read it", count=count)
-        if one.writers_between:
+        if candidate.writers_between:
             label = "other writers of as much in between"
-            count = self._number(f"{key}_between", one.writers_between, "", label)
+            count = self._number(f"{key}_between", candidate.writers_between, "", label)
             between = Sentence(
                 ", after {writers} wrote as much", writers=counted(count, "other kernel")
             )
         return Sentence("{several}{between}", several=several, between=between)
 
-    def _round_trip(self, key: str, one: Candidate) -> tuple[float | None, Sentence]:
+    def _round_trip(self, key: str, candidate: Candidate) -> tuple[float | None, Sentence]:
         """The time to write and read it, unless it is too little to matter."""
-        rate, l2 = one.writer.rate("dram"), one.writer.capacity.get("L2")
-        if rate is None or not rate.value or one.bytes < FEW_BYTES:
+        rate, l2 = candidate.writer.rate("dram"), candidate.writer.capacity.get("L2")
+        if rate is None or not rate.value or candidate.bytes < FEW_BYTES:
             return None, Sentence()
-        ns = 2 * _NS_PER_SECOND * one.bytes / float(rate.value)
-        may_stay = l2 is not None and one.bytes < l2.value
+        ns = 2 * _NS_PER_SECOND * candidate.bytes / float(rate.value)
+        may_stay = l2 is not None and candidate.bytes < l2.value
         return ns / 1e3, Sentence(
             "; writing and reading it takes {time} at DRAM's rate{cached}",
             time=self._number(f"{key}_time", ns, "ns", "writing and reading it", self._own(rate)),

@@ -141,10 +141,10 @@ class Fused(NamedTuple):
         """Loads that go take their waiting with them; other loads wait in a shorter queue. All
         other instructions stay. Dirty lines that are still in L2 when the launch ends are written
         to DRAM later, and cost this launch no DRAM time."""
-        one, units = self.launch, dict[str, float]()
+        traffic, units = self.launch, dict[str, float]()
         for unit, read, written in (
-            ("DRAM", one.dram_read, one.dram_written),
-            ("L2", one.read, one.written),
+            ("DRAM", traffic.dram_read, traffic.dram_written),
+            ("L2", traffic.read, traffic.written),
         ):
             if every := (read or 0.0) + (written or 0.0):
                 gone = self.reads * (read or 0.0) + self.writes * (written or 0.0)
@@ -161,15 +161,15 @@ def saved_us(parts: Sequence[Fused]) -> float | None:
     loads: dict[str, float] = defaultdict(float)
     exposed = start = 0.0
     for part in parts:
-        one, model = part.launch, part.launch.model
-        if model is None or one.dram_read is None or one.dram_written is None:
+        traffic, model = part.launch, part.launch.model
+        if model is None or traffic.dram_read is None or traffic.dram_written is None:
             return None
-        effect, active = part.effect(model), one.us * (1 - model.fixed)
+        effect, active = part.effect(model), traffic.us * (1 - model.fixed)
         for unit, load in model.loads_after(effect).items():
             taken = active * load
             loads[unit] = max(loads[unit], taken) if unit == BLOCK_STARTS else loads[unit] + taken
         exposed += active * model.exposed_after(effect)
-        start = max(start, one.us * model.fixed)
+        start = max(start, traffic.us * model.fixed)
     busiest = max(loads.values(), default=0.0)
     fused = start + math.pow(busiest**SHARPNESS + exposed**SHARPNESS, 1 / SHARPNESS)
     return max(0.0, sum(part.launch.us for part in parts) - fused)
@@ -179,44 +179,44 @@ def repeated_kernels(launches: Sequence[Traffic]) -> set[str]:
     """Names of kernels that run several times in a row, as in a program that times several
     versions. Steps of one computation take turns."""
     names = [traffic.launch.name.full for traffic in launches]
-    return {one for one, other in pairwise(names) if one == other}
+    return {name for name, following in pairwise(names) if name == following}
 
 
-def _are_twins(one: Traffic, other: Traffic) -> bool:
+def _are_twins(first: Traffic, second: Traffic) -> bool:
     """Whether two kernels read and write the same amounts and execute as many operations of each
     type: two versions of one computation, or two steps that are alike."""
-    amounts = (one.dram_read, other.dram_read), (one.written, other.written)
-    return _agree(one, other, EQUAL_WORK, *amounts)
+    amounts = (first.dram_read, second.dram_read), (first.written, second.written)
+    return _agree(first, second, EQUAL_WORK, *amounts)
 
 
 def _agree(
-    one: Traffic, other: Traffic, within: float, *amounts: tuple[float | None, float | None]
+    first: Traffic, second: Traffic, within: float, *amounts: tuple[float | None, float | None]
 ) -> bool:
     """Whether these amounts, and the operations of each type, are about equal."""
-    pairs = [(a or 0.0, b or 0.0) for a, b in (*amounts, *zip(one.operations, other.operations))]
-    counted = len(one.operations) == len(other.operations) and any(one.operations)
+    pairs = [(a or 0.0, b or 0.0) for a, b in (*amounts, *zip(first.operations, second.operations))]
+    counted = len(first.operations) == len(second.operations) and any(first.operations)
     return counted and all(abs(a - b) <= within * max(a, b) for a, b in pairs)
 
 
-def are_alternatives(one: Traffic, other: Traffic) -> bool:
+def are_alternatives(first: Traffic, second: Traffic) -> bool:
     """Whether two kernels read and write about the same amounts and execute about as many
     operations of each type: two ways to compute one result. Looser than `_are_twins`: partial
     results, which differ between two ways, are small beside what both read."""
-    partial = EQUAL_WORK * max(one.dram_read or 0.0, other.dram_read or 0.0)
-    written = abs((one.written or 0.0) - (other.written or 0.0)) <= partial
-    return written and _agree(one, other, SAME_BYTES, (one.dram_read, other.dram_read))
+    partial = EQUAL_WORK * max(first.dram_read or 0.0, second.dram_read or 0.0)
+    written = abs((first.written or 0.0) - (second.written or 0.0)) <= partial
+    return written and _agree(first, second, SAME_BYTES, (first.dram_read, second.dram_read))
 
 
-def are_variants(one: Launch, other: Launch) -> bool:
+def are_variants(first: Launch, second: Launch) -> bool:
     """Whether two kernels are probably two versions of one kernel, by their names.
 
     Names that differ in numbers only are parts of one function: compilers of OpenACC and Julia
     number them. People number versions, without an underscore: `reduce0`, `reduce1`.
     """
-    plain = [_FINAL_NUMBER.sub("", launch.name.function) for launch in (one, other)]
-    if plain[0] == plain[1] and one.name.function != other.name.function:
+    plain = [_FINAL_NUMBER.sub("", launch.name.function) for launch in (first, second)]
+    if plain[0] == plain[1] and first.name.function != second.name.function:
         return not plain[0].lower().endswith(_NUMBERED_STEPS)
-    words, others = _words(one), _words(other)
+    words, others = _words(first), _words(second)
     if words == others or not words or not others:
         return words == others
     if all(word.isdigit() for word in words ^ others):
@@ -316,20 +316,20 @@ def _other_readers(link: Link, later: Sequence[Traffic], long_us: float) -> Iter
             yield reader
 
 
-def _shared_input(one: Traffic, later: Sequence[Traffic], long_us: float) -> Link | None:
+def _shared_input(first: Traffic, later: Sequence[Traffic], long_us: float) -> Link | None:
     """The next launch, if it reads what this one reads (and writes)."""
-    if not later or not _may_link(one, later[0]):
+    if not later or not _may_link(first, later[0]):
         return None
-    other = later[0]
-    inputs, written = _read(one), _written(one, long_us) or [0.0]
+    second = later[0]
+    inputs, written = _read(first), _written(first, long_us) or [0.0]
     for mine in inputs:
         if mine < FEW_BYTES:
             continue
         needed = mine + (min(written) if min(written) > NOTABLE_PART * mine else 0.0)
-        near = [read for read in _read(other) if _distance(needed, read, 1) <= SAME_BYTES]
+        near = [read for read in _read(second) if _distance(needed, read, 1) <= SAME_BYTES]
         if near and min(written) <= mine * math.exp(-SAME_BYTES):
             read = min(near, key=lambda amount: _distance(needed, amount, 1))
-            return Link(one, other, mine, read, 1, same_input=False, is_shared=True)
+            return Link(first, second, mine, read, 1, same_input=False, is_shared=True)
     return None
 
 
@@ -355,8 +355,8 @@ def _link(writer: Traffic, reader: Traffic, inputs: int, long_us: float) -> Link
 
 
 def _may_link(writer: Traffic, reader: Traffic) -> bool:
-    one, other = writer.launch, reader.launch
-    return one.name.full != other.name.full and one.device == other.device
+    first, second = writer.launch, reader.launch
+    return first.name.full != second.name.full and first.device == second.device
 
 
 def _written(writer: Traffic, long_us: float) -> list[float]:
@@ -381,8 +381,8 @@ def _distance(written: float, read: float, inputs: int) -> float:
     return abs(math.log(read / (inputs * written)))
 
 
-def _is_same(one: float | None, other: float | None) -> bool:
-    return bool(one and other) and _distance(one or 1, other or 1, 1) <= SAME_BYTES
+def _is_same(first: float | None, second: float | None) -> bool:
+    return bool(first and second) and _distance(first or 1, second or 1, 1) <= SAME_BYTES
 
 
 class RoundTrip(NamedTuple):
@@ -399,8 +399,8 @@ class RoundTrip(NamedTuple):
             first, *inner, last = self.chain
             ends = Fused(first, 0.0, 1.0), Fused(last, 1.0, 0.0)
             return saved_us([ends[0], *(Fused(traffic, 1.0, 1.0) for traffic in inner), ends[1]])
-        known = [link.saved_us for link in self.links if link.saved_us is not None]
-        return sum(known) if known else None
+        savings = [link.saved_us for link in self.links if link.saved_us is not None]
+        return sum(savings) if savings else None
 
 
 def round_trips(links: Sequence[Link]) -> list[RoundTrip]:

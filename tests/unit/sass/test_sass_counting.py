@@ -127,7 +127,7 @@ def test_sums_of_tables_that_share_indices(data, largest: int) -> None:
     on the thread and on the other one. One table of both may be too large."""
     every = [*product(*(range(size) for size in EXTENTS.values()))]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(index_tables, "_LARGEST", largest)
+        patch.setattr(index_tables, "_LARGEST_TABLE", largest)
         tables = Tables(EXTENTS, 1_000_000)
         address, values = {}, [0] * len(every)
         for group in GROUPS:

@@ -55,8 +55,8 @@ class Conditions(NamedTuple):
 
     def also(self, other: Conditions) -> Conditions:
         """Both."""
-        known, depends = (*self.known, *other.known), self.depends | other.depends
-        return Conditions(known, depends, self.is_whole and other.is_whole)
+        comparisons, depends = (*self.known, *other.known), self.depends | other.depends
+        return Conditions(comparisons, depends, self.is_whole and other.is_whole)
 
 
 class RunConditions:
@@ -73,8 +73,8 @@ class RunConditions:
         if block not in self._of_block:
             self._of_block[block] = self._block(block)
         guard = self.program.code[position].guard
-        own = _ALWAYS if guard is None else self._guard(position, guard, is_true=True)
-        return self._of_block[block].also(own)
+        of_guard = _ALWAYS if guard is None else self._guard(position, guard, is_true=True)
+        return self._of_block[block].also(of_guard)
 
     def _block(self, block: int) -> Conditions:
         flow, conditions, current = self.program.flow, _ALWAYS, block
@@ -146,10 +146,10 @@ class RunConditions:
         value = self.program.values.read[position].get(guard[0])
         if value is None:
             return _UNKNOWN
-        known, is_whole = self._comparisons(value, holds=is_true != guard[1])
+        comparisons, is_whole = self._comparisons(value, holds=is_true != guard[1])
         depends = self.evaluation.predicate_dependences(value)
         # A condition on parameters only holds for all threads or for none.
-        return Conditions(tuple(known), depends, is_whole or not depends)
+        return Conditions(tuple(comparisons), depends, is_whole or not depends)
 
     def _comparisons(
         self, value: int, *, holds: bool, depth: int = 0
@@ -184,8 +184,8 @@ class RunConditions:
         if left is None or right is None or not relation or is_wide:
             return more, False
         difference = add(left, right, -1)
-        own = self._compared(difference, relation, definition.position, holds=holds)
-        return [*own, *more], is_whole
+        compared = self._compared(difference, relation, definition.position, holds=holds)
+        return [*compared, *more], is_whole
 
     def _compared(
         self, left: Polynomial | None, relation: str, position: int, *, holds: bool
@@ -200,7 +200,9 @@ class RunConditions:
     ) -> tuple[list[Comparison], bool] | None:
         """Comparisons that hold because of the predicate that a comparison is joined with, and
         whether they say it all; None if the comparison itself need not hold."""
-        other = next((one for one in instruction.sources[2:] if one.kind == "predicate"), None)
+        other = next(
+            (operand for operand in instruction.sources[2:] if operand.kind == "predicate"), None
+        )
         if other is None:
             return [], True
         if not other.name:  # `AND true` or `OR false`: the comparison alone decides
@@ -220,8 +222,8 @@ class RunConditions:
         for block in flow.blocks:
             last = block.end - 1
             if self.program.code[last].role is Role.BRANCH:
-                own = {f"loop{e.index}" for e in flow.loops if block.index in e.latches}
-                names |= self._branch_depends(last) - own
+                counters = {f"loop{e.index}" for e in flow.loops if block.index in e.latches}
+                names |= self._branch_depends(last) - counters
         return frozenset(names - {"path"})
 
     def exits_depend(self, loop: Loop) -> frozenset[str]:
@@ -296,7 +298,7 @@ def _parameters(evaluation: Evaluation, polynomial: Polynomial, value: int | Non
         for operand in code[position].sources
         if operand.kind == "constant"
     ]
-    parts = (part for one in (polynomial, *operands) if one is not None for part in one.symbols)
+    parts = (part for side in (polynomial, *operands) if side is not None for part in side.symbols)
     return {
         *reached(
             parts,
@@ -386,20 +388,20 @@ def _ranges(conditions: Conditions, extents: Mapping[str, int]) -> dict[Places, 
     for comparison in conditions.known:
         if not comparison.left.depends:
             continue
-        one = _range(comparison, extents)
-        if one is None:
+        restricted = _range(comparison, extents)
+        if restricted is None:
             return None
-        places, first, end = one
-        known = ranges.get(places, _Range(0, math.prod(extents[name] for name, _ in places)))
+        places, first, end = restricted
+        span = ranges.get(places, _Range(0, math.prod(extents[name] for name, _ in places)))
         if first is not None:
-            known = known._replace(first=max(first, known.first))
+            span = span._replace(first=max(first, span.first))
         elif end is not None and end.value is not None:
-            if end.value < known.end:
-                known = known._replace(end=end.value, is_cut=True)
+            if end.value < span.end:
+                span = span._replace(end=end.value, is_cut=True)
         elif end is not None:
-            limits = known.limits + 1
-            known = known._replace(limits=limits, limit=end if limits == 1 else None)
-        ranges[places] = known
+            limits = span.limits + 1
+            span = span._replace(limits=limits, limit=end if limits == 1 else None)
+        ranges[places] = span
     return None if any(span.first >= span.end for span in ranges.values()) else ranges
 
 

@@ -102,8 +102,8 @@ def _integer_divisions(
         return
     onwards = _Onwards(program)
     for reciprocal in reciprocals:
-        if own := onwards.digits(reciprocal):
-            positions[HUGE_DIVISION].update(own)
+        if digits := onwards.digits(reciprocal):
+            positions[HUGE_DIVISION].update(digits)
             calls[HUGE_DIVISION] += program.counts[reciprocal]
     for start in starts:
         is_long = any("64" in modifier for modifier in program.code[start].modifiers)
@@ -200,7 +200,7 @@ class _Onwards:
             return set()
         scaled = [reader for reader in self.readers(reciprocal) if code[reader].opcode == "FMUL"]
         onwards = {
-            position for one in scaled for position in self.within(one, 2 * _LONGEST_DIVISION)
+            position for reader in scaled for position in self.within(reader, 2 * _LONGEST_DIVISION)
         }
         around = {loop.index for loop in flow.loops_around(block)}
         products = (position for position in onwards if _is_upper_product(code[position]))
@@ -210,9 +210,9 @@ class _Onwards:
         }
         digits = set[int]()
         for loop in (flow.loops[index] for index in inside if index is not None):
-            own = flow.positions(loop.blocks)
-            if not any(code[position].memory for position in own):
-                digits.update(own)
+            in_loop = flow.positions(loop.blocks)
+            if not any(code[position].memory for position in in_loop):
+                digits.update(in_loop)
         before = {
             position for position in (reciprocal, *onwards) if flow.block_of[position] == block
         }
@@ -234,8 +234,10 @@ class _Onwards:
         """The forward slice through at most so many instructions of code."""
         near = range(position + 1, position + most + 1)
 
-        def following(one: int) -> Iterator[int]:
-            return (e for e in self.readers(one) if e in near and not _leaves(self.program.code[e]))
+        def following(index: int) -> Iterator[int]:
+            return (
+                e for e in self.readers(index) if e in near and not _leaves(self.program.code[e])
+            )
 
         return set(reached([position], following))
 
@@ -300,10 +302,10 @@ def _functions(
     }
     calls = Counter[str]()
     for constants in (_CONSTANTS, _SECOND_HALVES):
-        own = Counter[str]()
+        counts = Counter[str]()
         for anchor in anchors:
-            own[_function(program.code[anchor], constants)] += program.counts[anchor]
-        calls |= own
+            counts[_function(program.code[anchor], constants)] += program.counts[anchor]
+        calls |= counts
     lines = {anchor: locate(anchor) for anchor in anchors}
     order = {position: rank for rank, position in enumerate(program.ran)}
     nearest: dict[int, tuple[int, int]] = {}
@@ -336,7 +338,7 @@ def _function(instruction: Instruction, constants: Mapping[str, Collection[str]]
         (
             name
             for name, spelled in constants.items()
-            if any(one in instruction.text for one in spelled)
+            if any(number in instruction.text for number in spelled)
         ),
         "",
     )

@@ -199,24 +199,24 @@ class Footprints:
         """By the forms of addresses."""
         asked = pointer, frozenset(kinds)
         if asked not in self._closed_forms:
-            own = [
+            accesses = [
                 access
                 for access in self.accesses
                 if access.pointer == pointer and access.kind in kinds
             ]
-            self._closed_forms[asked] = self._by_forms(pointer, own) if own else None
+            self._closed_forms[asked] = self._by_forms(pointer, accesses) if accesses else None
         return self._closed_forms[asked]
 
-    def _by_forms(self, pointer: str, own: Sequence[Access]) -> Footprint:
-        requested = sum(access.requested_bytes or 0 for access in own)
-        largest = max(own, key=lambda access: access.requested_bytes or 0)
+    def _by_forms(self, pointer: str, accesses: Sequence[Access]) -> Footprint:
+        requested = sum(access.requested_bytes or 0 for access in accesses)
+        largest = max(accesses, key=lambda access: access.requested_bytes or 0)
         form = self._form(largest)
         repeats = form.missing if form is not None else ()
-        forms = [form for form in map(self._form, own) if form is not None]
-        least, most, is_sure = self._union(own)
+        forms = [form for form in map(self._form, accesses) if form is not None]
+        least, most, is_sure = self._union(accesses)
         return Footprint(
             pointer,
-            tuple(own),
+            tuple(accesses),
             requested,
             least,
             None if most is None else min(most, requested),
@@ -224,7 +224,7 @@ class Footprints:
             self._may_overlap(forms),
             any(len(form.rows) > 1 for form in forms),
             tuple(sorted(repeats, key=lambda repeat: -repeat.times)),
-            self._row_ranges.bytes_of(own) if most is None else None,
+            self._row_ranges.bytes_of(accesses) if most is None else None,
         )
 
     # --- by running the integer instructions again
@@ -234,19 +234,19 @@ class Footprints:
         must be known."""
         if footprint.is_exact or not all(_can_replay(access) for access in footprint.accesses):
             return False
-        known = {name for values in self._parameters for name in values}
+        parameters = {name for values in self._parameters for name in values}
         used = {symbol.name for access in footprint.accesses for symbol in access.offset.symbols}
-        return bool(known & used) or not footprint._replace(may_overlap=False).is_exact
+        return bool(parameters & used) or not footprint._replace(may_overlap=False).is_exact
 
     def _replayed(self, footprint: Footprint) -> Footprint | None:
         """The footprint by the addresses of all threads; None if these are not known."""
-        own = footprint.accesses
+        accesses = footprint.accesses
         sizes: list[int] = []
         touched: list[tuple[Access, Touched]] = []
         for run in self._replays:
-            if any(access.position not in run.touched for access in own):
+            if any(access.position not in run.touched for access in accesses):
                 return None
-            touched = [(access, run.touched[access.position]) for access in own]
+            touched = [(access, run.touched[access.position]) for access in accesses]
             rows: dict[Rows, Spans] = {}
             for _, touch in touched:
                 for start, spans in touch.rows.items():
@@ -372,9 +372,16 @@ class Footprints:
             for factor, row in form.rows.items() if form is not None else ():
                 if form is None or len(factor) != 1 or row.size < 2:
                     continue
-                own = form.rows[()]
-                key = (access.pointer, factor, row, own.levels, own.length, access.threads)
-                stores.setdefault(key, []).append(own)
+                byte_row = form.rows[()]
+                key = (
+                    access.pointer,
+                    factor,
+                    row,
+                    byte_row.levels,
+                    byte_row.length,
+                    access.threads,
+                )
+                stores.setdefault(key, []).append(byte_row)
                 first, end = min(e.start for e in stores[key]), max(e.end for e in stores[key])
                 if self._length(form, factor[0]) < math.inf:
                     length = (end - first) / self.unit(access.pointer, factor)
@@ -497,10 +504,10 @@ class Footprints:
     def _form(self, access: Access) -> _Form | None:
         key = (access.position, id(access.offset))
         if key not in self._forms:
-            known = None
+            form = None
             if access.pointer not in (LOADED, SEVERAL):
-                known = _Reader(self, access).form()
-            self._forms[key] = known
+                form = _Reader(self, access).form()
+            self._forms[key] = form
         return self._forms[key]
 
     def _bounds(self, form: _Form) -> tuple[float, float, bool]:
@@ -534,27 +541,27 @@ class Footprints:
 
     # --- several accesses
 
-    def _union(self, own: Sequence[Access]) -> tuple[float, float | None, bool]:
-        forms = [self._form(access) for access in self._before_branches(own)]
-        known = [form for form in _without_copies(forms, self) if form is not None]
-        if not known:
+    def _union(self, accesses: Sequence[Access]) -> tuple[float, float | None, bool]:
+        forms = [self._form(access) for access in self._before_branches(accesses)]
+        known_forms = [form for form in _without_copies(forms, self) if form is not None]
+        if not known_forms:
             return 0.0, None, False
         is_whole = all(form is not None for form in forms)
-        joined = _joined(known, self.program)
+        joined = _joined(known_forms, self.program)
         least, most, is_sure = self._of_systems(_systems(joined))
-        if len(joined) < len(known) <= MOST_BOXES and (1 + PRECISION) * least < most:
+        if len(joined) < len(known_forms) <= MOST_BOXES and (1 + PRECISION) * least < most:
             # Joined in part, accesses may not lie in one grid, and one by one they do.
-            single = self._of_systems(_systems(known))
+            single = self._of_systems(_systems(known_forms))
             least = max(least, single[0])
             if single[2] and (not is_sure or single[1] < most):
                 most, is_sure = single[1], True
         return min(least, most), most if is_whole else None, is_sure
 
-    def _before_branches(self, own: Sequence[Access]) -> Iterator[Access]:
+    def _before_branches(self, accesses: Sequence[Access]) -> Iterator[Access]:
         """Accesses to the same address in branches of which each thread takes one are one access,
         which all of them make before the branches: `if (solid[i]) out[i] = 0; else out[i] = x;`."""
         groups: dict[object, list[Access]] = {}
-        for access in own:
+        for access in accesses:
             groups.setdefault((access.offset.key, access.width), []).append(access)
         for group in groups.values():
             start = self._common_start(group) if len(group) > 1 else None
@@ -569,10 +576,13 @@ class Footprints:
         flow, conditions = self.program.flow, self.conditions
         around = self.loops_around(group[0])
         if any(
-            self.program.code[one.position].guard is not None or self.loops_around(one) != around
-            for one in group
+            self.program.code[access.position].guard is not None
+            or self.loops_around(access) != around
+            for access in group
         ) or any(
-            one is not two and is_after(self.program, one, two) for one in group for two in group
+            first is not second and is_after(self.program, first, second)
+            for first in group
+            for second in group
         ):
             return None
         above = flow.block_of[group[0].position]
@@ -661,9 +671,9 @@ class _Reader:
         digits = self._digits(self.access.offset)
         if digits is None:
             return None
-        known, constants = digits
+        indices, constants = digits
         limited = self._limits()
-        parts = self._parts(known, limited, constants)
+        parts = self._parts(indices, limited, constants)
         if parts is None:
             return None
         rows = self._rows(parts, constants)
@@ -870,13 +880,13 @@ class _Reader:
                     continue
                 if digit.low != 1 or digit.high is not None:
                     return None
-                own = coefficients.setdefault(factor, {})
-                own[digit.base] = own.get(digit.base, 0) + coefficient
+                by_place = coefficients.setdefault(factor, {})
+                by_place[digit.base] = by_place.get(digit.base, 0) + coefficient
             elif {*self._names(digit.base)} & places.keys():
                 return None
         steps: dict[Monomial, int] = {}
-        for factor, own in coefficients.items():
-            ratios = {own.get(name, 0) / place for name, place in places.items()}
+        for factor, by_place in coefficients.items():
+            ratios = {by_place.get(name, 0) / place for name, place in places.items()}
             if len(ratios) != 1 or (ratio := ratios.pop()) != int(ratio):
                 return None
             if ratio:
@@ -905,9 +915,9 @@ class _Reader:
             return None
         parts: list[Part] = []
         for base in bases:
-            own = [(digit, f, c) for digit, f, c in moved if digit.base == base]
+            of_base = [(digit, f, c) for digit, f, c in moved if digit.base == base]
             only = [(digit, count) for digit, count in kept if digit.base == base]
-            split = split_index(base, self.extents[base], own, only)
+            split = split_index(base, self.extents[base], of_base, only)
             if split is None:
                 return None
             parts += split

@@ -110,11 +110,11 @@ class Tables:
 
     # --- numbers
 
-    def _added(self, one: Part, other: Part) -> Part:
-        if not one or not other:
-            return one or other
-        total = dict(one)
-        for group, table in other.items():
+    def _added(self, first: Part, second: Part) -> Part:
+        if not first or not second:
+            return first or second
+        total = dict(first)
+        for group, table in second.items():
             met = [present for present in total if present == group or {*present} & {*group}]
             size = self.size({*group}.union(*met))
             if size > _LARGEST_TABLE:
@@ -122,19 +122,19 @@ class Tables:
             if met:
                 whole = self.union([group, *met])
                 parts = [*((present, total.pop(present)) for present in met), (group, table)]
-                tables = [self.spread(table, own, whole) for own, table in parts]
+                tables = [self.spread(table, group, whole) for group, table in parts]
                 total[whole] = _merged(operator.add, tables)
             else:
                 total[group] = table
         return {group: table for group, table in total.items() if any(table)}
 
-    def add(self, one: Number | None, other: Number | None) -> Number | None:
+    def add(self, first: Number | None, second: Number | None) -> Number | None:
         """None if one of them is not known."""
-        return None if one is None or other is None else self.sum(one, other)
+        return None if first is None or second is None else self.sum(first, second)
 
-    def sum(self, one: Number, other: Number) -> Number:
-        total = dict(one)
-        for factor, part in other.items():
+    def sum(self, first: Number, second: Number) -> Number:
+        total = dict(first)
+        for factor, part in second.items():
             total[factor] = self._added(total.get(factor, {}), part)
         return {factor: part for factor, part in total.items() if part}
 
@@ -151,9 +151,9 @@ class Tables:
             for factor, part in number.items()
         }
 
-    def multiply(self, one: Number, other: Number) -> Number:
+    def multiply(self, first: Number, other: Number) -> Number:
         result: Number = {}
-        for factor, part in one.items():
+        for factor, part in first.items():
             for further, second in other.items():
                 joined = tuple(sorted((*factor, *further)))
                 for group, table in part.items():
@@ -188,45 +188,47 @@ class Tables:
         table = list(map(holds, self.table(part, whole)))
         return _simple({whole: table})
 
-    def both(self, one: Condition | None, other: Condition | None) -> Condition | None:
-        if NEVER in (one, other):
+    def both(self, first: Condition | None, second: Condition | None) -> Condition | None:
+        if NEVER in (first, second):
             return NEVER
-        if one is None or other is None:
+        if first is None or second is None:
             return None
-        if not one.tables or not other.tables:
-            return one if one.tables else other
-        key = (id(one), id(other))
+        if not first.tables or not second.tables:
+            return first if first.tables else second
+        key = (id(first), id(second))
         if key not in self._joined:  # together with them: no other object gets their addresses
-            self._joined[key] = (one, other, self._both(self._whole(one), self._whole(other)))
+            self._joined[key] = (first, second, self._both(self._whole(first), self._whole(second)))
         return self._joined[key][2]
 
-    def _both(self, one: Condition, other: Condition) -> Condition:
-        tables = dict(one.tables)
-        for group, table in other.tables.items():
+    def _both(self, first: Condition, second: Condition) -> Condition:
+        tables = dict(first.tables)
+        for group, table in second.tables.items():
             met = [present for present in tables if {*present} & {*group}]
             whole = self.union([group, *met])
             parts = [*((present, tables.pop(present)) for present in met), (group, table)]
-            flags = [self.spread(table, own, whole) for own, table in parts]
+            flags = [self.spread(table, group, whole) for group, table in parts]
             tables[whole] = _merged(operator.and_, flags)
         return _simple(tables)
 
-    def _whole(self, one: Condition) -> Condition:
+    def _whole(self, condition: Condition) -> Condition:
         """A condition as one table."""
-        if not one.is_opposite:
-            return one
-        whole = self.union(one.tables)
-        tables = [self.spread(table, group, whole) for group, table in one.tables.items()]
+        if not condition.is_opposite:
+            return condition
+        whole = self.union(condition.tables)
+        tables = [self.spread(table, group, whole) for group, table in condition.tables.items()]
         return Condition({whole: [not flag for flag in _merged(operator.and_, tables)]})
 
-    def opposite(self, one: Condition | None) -> Condition | None:
-        if one is None:
+    def opposite(self, condition: Condition | None) -> Condition | None:
+        if condition is None:
             return None
-        if len(one.tables) == 1 and not one.is_opposite:
-            return _simple({g: [not flag for flag in table] for g, table in one.tables.items()})
-        return Condition(one.tables, not one.is_opposite)
+        if len(condition.tables) == 1 and not condition.is_opposite:
+            return _simple(
+                {g: [not flag for flag in table] for g, table in condition.tables.items()}
+            )
+        return Condition(condition.tables, not condition.is_opposite)
 
-    def either(self, one: Condition | None, other: Condition | None) -> Condition | None:
-        return self.opposite(self.both(self.opposite(one), self.opposite(other)))
+    def either(self, first: Condition | None, second: Condition | None) -> Condition | None:
+        return self.opposite(self.both(self.opposite(first), self.opposite(second)))
 
     def all_of(self, conditions: Iterable[Condition | None]) -> Condition | None:
         start: Condition | None = ALWAYS
@@ -236,35 +238,38 @@ class Tables:
         start: Condition | None = NEVER
         return reduce(self.either, conditions, start)
 
-    def choose(self, one: Condition | None, yes: Number | None, no: Number | None) -> Number | None:
+    def choose(
+        self, condition: Condition | None, yes: Number | None, no: Number | None
+    ) -> Number | None:
         """`one ? yes : no`, as `no + one * (yes - no)`."""
-        if one == ALWAYS:
+        if condition == ALWAYS:
             return yes
-        if one == NEVER:
+        if condition == NEVER:
             return no
-        if one is None or yes is None or no is None:
+        if condition is None or yes is None or no is None:
             return yes if yes == no else None
         difference = self.sum(yes, self.scaled(no, -1))
         chosen = no
         for factor, part in difference.items():
-            whole = self.union([*one.tables, *part])
-            flags = [self.spread(table, group, whole) for group, table in one.tables.items()]
+            whole = self.union([*condition.tables, *part])
+            flags = [self.spread(table, group, whole) for group, table in condition.tables.items()]
             values = self.table(part, whole)
             which = _merged(operator.and_, flags)
             gated = [
-                v if flag != one.is_opposite else 0 for v, flag in zip(values, which, strict=True)
+                v if flag != condition.is_opposite else 0
+                for v, flag in zip(values, which, strict=True)
             ]
             chosen = self.sum(chosen, {factor: {whole: gated}})
         return chosen
 
-    def count(self, one: Condition) -> int:
+    def count(self, condition: Condition) -> int:
         """Threads that meet a condition."""
-        names = {name for group in one.tables for name in group}
+        names = {name for group in condition.tables for name in group}
         whole = math.prod(self.extents.values())
-        inside = math.prod(sum(table) for table in one.tables.values()) * math.prod(
+        inside = math.prod(sum(table) for table in condition.tables.values()) * math.prod(
             size for name, size in self.extents.items() if name not in names
         )
-        return whole - inside if one.is_opposite else inside
+        return whole - inside if condition.is_opposite else inside
 
     # --- bytes
 
@@ -275,8 +280,8 @@ class Tables:
         tables = tuple((group, tuple(table)) for group, table in number.items() if group)
         key = (tables, id(where), width)
         if key not in self._rows:
-            own = {group: table for group, table in number.items() if group}
-            self._rows[key] = (where, self._rows_from_0(own, self._whole(where), width))
+            varying = {group: table for group, table in number.items() if group}
+            self._rows[key] = (where, self._rows_from_0(varying, self._whole(where), width))
         return {
             rows: [(low + start, high + start) for low, high in spans]
             for rows, spans in self._rows[key][1].items()
@@ -308,14 +313,16 @@ class Tables:
 
     def _values(self, names: Collection[str], number: Part, where: Condition) -> set[int]:
         """The values of a part of a sum that does not depend on the others."""
-        own = {group: table for group, table in number.items() if {*group} <= {*names} and group}
+        of_names = {
+            group: table for group, table in number.items() if {*group} <= {*names} and group
+        }
         whole = self.union([tuple(names)])
         flags = [
             self.spread(table, group, whole)
             for group, table in where.tables.items()
             if {*group} <= {*names}
         ]
-        values = self.table(own, whole)
+        values = self.table(of_names, whole)
         return {*compress(values, _merged(operator.and_, flags))} if flags else {*values}
 
     def _rows_of_each(
@@ -356,7 +363,7 @@ class Tables:
 def _merged(
     function: Callable[[_Entry, _Entry], _Entry], tables: list[list[_Entry]]
 ) -> list[_Entry]:
-    return reduce(lambda one, other: list(map(function, one, other)), tables)
+    return reduce(lambda first, second: list(map(function, first, second)), tables)
 
 
 def _simple(tables: Mapping[Group, list[bool]]) -> Condition:

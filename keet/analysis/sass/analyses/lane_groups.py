@@ -55,14 +55,14 @@ def lane_groups(
     warp is not listed. Nor are addresses and conditions: lanes that share an item need them."""
     if shape.block is None:
         return {}
-    known = _Groups(program, shape)
+    groups = _Groups(program, shape)
     shares: dict[int, float] = {}
     for position in program.ran:
         instruction, read = program.code[position], program.values.read[position]
         if instruction.role is Role.INTEGER and purposes[position] in _OF_RESULTS:
             # A guard only chooses what each lane needs of it.
             block = program.flow.block_of[position]
-            seen = (known.seen(read[name], block).shared for name in instruction.reads)
+            seen = (groups.seen(read[name], block).shared for name in instruction.reads)
             shared = min(seen, default=_WARP_POWER)
             if 0 < shared < _WARP_POWER:
                 shares[position] = 1 - 1 / 2**shared
@@ -75,12 +75,12 @@ def same_in_warp(
     """Those of the positions whose results are the same in all lanes of a warp."""
     if shape.block is None or not positions:
         return frozenset()
-    known, written = _Groups(program, shape), program.values.written
+    groups, written = _Groups(program, shape), program.values.written
     return frozenset(
         position
         for position in positions
         if written[position]
-        and all(known.of(one).shared == _WARP_POWER for one in written[position].values())
+        and all(groups.of(value).shared == _WARP_POWER for value in written[position].values())
     )
 
 
@@ -153,7 +153,7 @@ class _Groups:
             return self._special(instruction)
         if not is_pure(instruction):
             return _OWN_VALUE_PER_LANE
-        sources = [self._source(position, one) for one in instruction.sources]
+        sources = [self._source(position, operand) for operand in instruction.sources]
         if instruction.base == "SHF" and instruction.has("R"):
             return _shifted_right(instruction, sources)
         amount = instruction.sources[3] if len(sources) > 3 else None
@@ -167,28 +167,28 @@ class _Groups:
         if instruction.base == "LOP3":
             return self._masked(instruction, sources)
         if is_move(instruction) or instruction.role is Role.CONSTANT:
-            return next((one for one in sources if one != _ZERO), _ZERO)
+            return next((source for source in sources if source != _ZERO), _ZERO)
         if instruction.opcode in ("IADD3", "VIADD", "IADD", "UIADD3") and not instruction.has("X"):
             return _sum(sources)
         if instruction.base == "IMAD" and not instruction.has("X", "HI", "WIDE"):
             first, second, third = (*sources, _ZERO, _ZERO)[:3]
             return _sum([_product(first, second, instruction), third])
-        return _Lanes(min([one.shared for one in sources], default=_WARP_POWER), 0)
+        return _Lanes(min([source.shared for source in sources], default=_WARP_POWER), 0)
 
-    def _source(self, position: int, one: Operand) -> _Lanes:
-        if one.kind == "immediate":
-            return _Lanes(_WARP_POWER, _trailing(one.value))
-        if one.kind == "constant" and not one.name:
-            known = self.shape.constants.get(one.value) if one.bank == 0 else None
-            return _SAME_IN_WARP if known is None else _Lanes(_WARP_POWER, _trailing(known))
-        if one.kind in ("register", "predicate", "constant"):
-            if not one.name:
+    def _source(self, position: int, operand: Operand) -> _Lanes:
+        if operand.kind == "immediate":
+            return _Lanes(_WARP_POWER, _trailing(operand.value))
+        if operand.kind == "constant" and not operand.name:
+            constant = self.shape.constants.get(operand.value) if operand.bank == 0 else None
+            return _SAME_IN_WARP if constant is None else _Lanes(_WARP_POWER, _trailing(constant))
+        if operand.kind in ("register", "predicate", "constant"):
+            if not operand.name:
                 return _ZERO
-            value = self.program.values.read[position].get(one.name)
+            value = self.program.values.read[position].get(operand.name)
             block = self.program.flow.block_of[position]
             lanes = _OWN_VALUE_PER_LANE if value is None else self.seen(value, block)
-            is_other = lanes.is_index and (one.negated or one.inverted)
-            if one.kind == "constant":  # a table: the register is its index
+            is_other = lanes.is_index and (operand.negated or operand.inverted)
+            if operand.kind == "constant":  # a table: the register is its index
                 return _Lanes(lanes.shared, 0)
             return _OWN_VALUE_PER_LANE if is_other else lanes
         return _SAME_IN_WARP
@@ -209,12 +209,15 @@ class _Groups:
         )
 
     def _masked(self, instruction: Instruction, sources: list[_Lanes]) -> _Lanes:
-        masks = [one.value for one in instruction.sources[:3] if one.kind == "immediate"]
+        masks = [
+            operand.value for operand in instruction.sources[:3] if operand.kind == "immediate"
+        ]
         is_and = any(
-            one.kind == "immediate" and one.value == 0xC0 for one in instruction.sources[3:4]
+            operand.kind == "immediate" and operand.value == 0xC0
+            for operand in instruction.sources[3:4]
         )
         if is_and and len(masks) == 1:
-            index = next((one for one in sources[:3] if one.is_index), None)
+            index = next((source for source in sources[:3] if source.is_index), None)
             if index is not None:
                 bits = _trailing(masks[0] & 0xFFFFFFFF)
                 ones = _trailing((masks[0] + 1) & 0xFFFFFFFF)
@@ -225,7 +228,7 @@ class _Groups:
                     if ones
                     else _OWN_VALUE_PER_LANE
                 )
-        return _Lanes(min(one.shared for one in sources[:3]), 0)
+        return _Lanes(min(source.shared for source in sources[:3]), 0)
 
 
 def _trailing(number: int) -> int:
@@ -249,11 +252,13 @@ def _leaving(program: SassProgram, loop: Loop) -> list[int]:
     return exits if is_simple else [flow.blocks[block].end - 1 for block in branching]
 
 
-def _within(one: _Lanes, shared: int) -> _Lanes:
+def _within(lanes: _Lanes, shared: int) -> _Lanes:
     """A value that only this many neighbouring lanes have at the same time."""
-    if shared >= _WARP_POWER or one == _ZERO:
-        return one
-    return _OWN_VALUE_PER_LANE if one.is_index else one._replace(shared=min(one.shared, shared))
+    if shared >= _WARP_POWER or lanes == _ZERO:
+        return lanes
+    return (
+        _OWN_VALUE_PER_LANE if lanes.is_index else lanes._replace(shared=min(lanes.shared, shared))
+    )
 
 
 def _meet(first: _Lanes, second: _Lanes) -> _Lanes:
@@ -267,20 +272,20 @@ def _meet(first: _Lanes, second: _Lanes) -> _Lanes:
 
 
 def _sum(sources: list[_Lanes]) -> _Lanes:
-    indices = [one for one in sources if one.is_index]
-    aligned = min(one.aligned for one in sources)
+    indices = [source for source in sources if source.is_index]
+    aligned = min(source.aligned for source in sources)
     if not indices:
-        return _Lanes(min(one.shared for one in sources), aligned)
+        return _Lanes(min(source.shared for source in sources), aligned)
     is_index = len(indices) == 1 and all(
-        one.shared >= _WARP_POWER for one in sources if not one.is_index
+        source.shared >= _WARP_POWER for source in sources if not source.is_index
     )
     return _Lanes(0, aligned if is_index else 0, is_index)
 
 
 def _product(first: _Lanes, second: _Lanes, instruction: Instruction) -> _Lanes:
-    for one, source in ((first, instruction.sources[1]), (second, instruction.sources[0])):
-        if one.is_index and source.kind == "immediate" and source.value == 1:
-            return one
+    for lanes, source in ((first, instruction.sources[1]), (second, instruction.sources[0])):
+        if lanes.is_index and source.kind == "immediate" and source.value == 1:
+            return lanes
     if _ZERO in (first, second):
         return _ZERO
     return _Lanes(
@@ -293,14 +298,14 @@ def _shifted_right(instruction: Instruction, sources: list[_Lanes]) -> _Lanes:
     low, _, high = (*sources, _ZERO, _ZERO)[:3]
     amount = instruction.sources[1]
     if low != _ZERO or not instruction.has("HI") or amount.kind != "immediate":
-        return _Lanes(min(one.shared for one in sources), 0)
+        return _Lanes(min(source.shared for source in sources), 0)
     return _over(high, amount.value)
 
 
-def _over(one: _Lanes, bits: int) -> _Lanes:
+def _over(lanes: _Lanes, bits: int) -> _Lanes:
     """A value without its lowest bits. Thread indices and counters have no sign."""
-    if bits >= _POWER_IN_ZERO - 1 or one == _ZERO:
+    if bits >= _POWER_IN_ZERO - 1 or lanes == _ZERO:
         return _ZERO
-    if one.is_index:
-        return _Lanes(min(bits, one.aligned, _WARP_POWER), 0)
-    return _Lanes(one.shared, max(0, one.aligned - bits))
+    if lanes.is_index:
+        return _Lanes(min(bits, lanes.aligned, _WARP_POWER), 0)
+    return _Lanes(lanes.shared, max(0, lanes.aligned - bits))

@@ -86,16 +86,16 @@ class _Repetition:
     def of(self, position: int, *, only_address: bool = False) -> tuple[list[Loop], float]:
         """The loops that repeat it, the outermost first, and how often a thread accesses each of
         its addresses because of them."""
-        own, times, flow = list[Loop](), 1.0, self.program.flow
+        repeating, times, flow = list[Loop](), 1.0, self.program.flow
         around = flow.loops_around(flow.block_of[position]) if self.is_known else []
         for loop in reversed(around if self.program.counts[position] else []):
             trips = iterations_of(self.program, loop)
             steady = self._steadiness(loop) if trips is not None and trips >= LEAST_TIMES else None
             part = steady.repeats(position, only_address=only_address) if steady else 0.0
             if part * (trips or 0.0) >= LEAST_TIMES:
-                own.append(loop)
+                repeating.append(loop)
                 times *= part * (trips or 0.0)
-        return own, times
+        return repeating, times
 
     def _steadiness(self, loop: Loop) -> Steadiness | None:
         if loop.index not in self.known and len(self.known) < _MOST_LOOPS:
@@ -144,7 +144,7 @@ def _read_back(
 ) -> tuple[int, ...] | None:
     """Loads of the loop from the address that the store writes; None if others may read it."""
     form, written = (form_of(store.offset), store.width), _pointers(store)
-    own = []
+    positions = []
     for access in accesses:
         inside = program.flow.block_of[access.position] in loop.blocks
         if access is store or not inside or access.kind == "store":
@@ -154,8 +154,8 @@ def _read_back(
         is_same = access.pointer == store.pointer and (form_of(access.offset), access.width) == form
         if access.kind != "load" or not is_same or store.pointer in (LOADED, SEVERAL):
             return None
-        own.append(access.position)
-    return tuple(own)
+        positions.append(access.position)
+    return tuple(positions)
 
 
 def unchanged(
@@ -210,8 +210,8 @@ def repeated_arrays(
         if load.access.requested_bytes:
             groups.setdefault((load.access.pointer, load.loops[0]), []).append(load)
     arrays = [
-        _array(program, pointer, loop, own, shape, sectors)
-        for (pointer, loop), own in groups.items()
+        _array(program, pointer, loop, of_array, shape, sectors)
+        for (pointer, loop), of_array in groups.items()
     ]
     return sorted(arrays, key=lambda array: (-array.repeated_bytes, array.pointer, array.loop))
 
@@ -220,19 +220,19 @@ def _array(  # noqa: PLR0913, PLR0917 - what it is made of
     program: SassProgram,
     pointer: str,
     loop: int,
-    own: Sequence[RepeatedLoad],
+    loads: Sequence[RepeatedLoad],
     shape: LaunchShape,
     sectors: Mapping[int, int] | None,
 ) -> RepeatedArray:
-    requested = sum(float(load.access.requested_bytes or 0) for load in own)
+    requested = sum(float(load.access.requested_bytes or 0) for load in loads)
     # Two loads from the same addresses, such as two copies of the body, need one of them.
     first: dict[object, RepeatedLoad] = {}
-    for load in own:
+    for load in loads:
         form = (*form_of(load.access.offset), load.access.width)
         is_cut = any(str(term).endswith("...") for term in form)
         key: object = load.access.position if is_cut else form
-        known = first.get(key)
-        if known is None or _once(load) > _once(known):
+        earlier = first.get(key)
+        if earlier is None or _once(load) > _once(earlier):
             first[key] = load
     once = sum(map(_once, first.values()))
     bytes_of_block = bytes_of_thread = None
@@ -257,13 +257,13 @@ def _array(  # noqa: PLR0913, PLR0917 - what it is made of
     return RepeatedArray(
         pointer,
         loop,
-        tuple(load.access.position for load in own),
+        tuple(load.access.position for load in loads),
         requested / once,
         requested,
         requested - once,
         bytes_of_block,
         bytes_of_thread,
-        any(load.access.is_gather for load in own),
+        any(load.access.is_gather for load in loads),
     )
 
 
@@ -523,9 +523,13 @@ class Steadiness:
         avoids = self._leading_to(others, end=head, without=block)
         branches = []
         for lead in leads:
-            after = [one for one in flow.blocks[lead].successors if one in self.loop.blocks]
-            comes = any(one in leads and one != head for one in after)
-            misses = any(one in avoids or one == head for one in after)
+            after = [
+                successor
+                for successor in flow.blocks[lead].successors
+                if successor in self.loop.blocks
+            ]
+            comes = any(successor in leads and successor != head for successor in after)
+            misses = any(successor in avoids or successor == head for successor in after)
             if comes and misses:
                 branches.append(flow.blocks[lead].end - 1)
         return branches

@@ -205,8 +205,12 @@ def _registers_for(instruction: Instruction, purpose: Purpose) -> list[str]:
     if purpose is Purpose.CONTROL:
         guard = [instruction.guard[0]] if instruction.guard else []
         is_control = instruction.role in (Role.PREDICATE, Role.BRANCH, Role.CONVERGENCE, Role.SYNC)
-        own = instruction.reads if is_control or _only_makes_predicates(instruction) else ()
-        return [*guard, *own, *(register for register in instruction.reads if "P" in register)]
+        controlling = instruction.reads if is_control or _only_makes_predicates(instruction) else ()
+        return [
+            *guard,
+            *controlling,
+            *(register for register in instruction.reads if "P" in register),
+        ]
     if instruction.role in (Role.STORE, Role.ATOMIC):
         spent = set(address_registers(instruction))
         return [register for register in instruction.reads if register not in spent]
@@ -267,17 +271,17 @@ def decided_by_data(program: SassProgram) -> frozenset[int]:
     also by the path on which a value was chosen under such a condition."""
     values, users = program.values, program.values.users()
     merged: dict[int, list[int]] = defaultdict(list)
-    for one in values.all:
-        guard = () if one.guard is None else (one.guard[0],)
-        for source in (*one.inputs, *guard):
-            merged[source].append(one.index)
+    for value in values.all:
+        guard = () if value.guard is None else (value.guard[0],)
+        for source in (*value.inputs, *guard):
+            merged[source].append(value.index)
     loads = (at for at in program.ran if program.code[at].role in _FROM_MEMORY)
 
     def following(value: int) -> list[int]:
-        results = (one for at in users[value] for one in values.written[at].values())
+        results = (result for at in users[value] for result in values.written[at].values())
         return [*results, *merged[value]]
 
-    loaded = reached((one for at in loads for one in values.written[at].values()), following)
+    loaded = reached((result for at in loads for result in values.written[at].values()), following)
     return frozenset(at for value in loaded for at in users[value])
 
 
@@ -303,10 +307,10 @@ def loads_behind(program: SassProgram, position: int) -> set[int]:
 
     def following(index: int) -> list[int]:
         value = values.all[index]
-        own = [] if is_load(value) else [*values.behind(value, with_guard=True)]
+        sources = [] if is_load(value) else [*values.behind(value, with_guard=True)]
         if value.kind is Kind.JOIN:  # which path was taken
-            own += _read_by_branch(program, program.flow.dominators.get(value.block, -1))
-        return own
+            sources += _read_by_branch(program, program.flow.dominators.get(value.block, -1))
+        return sources
 
     behind = (values.all[index] for index in reached(waiting, following, _MOST_VALUES))
     return {value.position for value in behind if is_load(value)}

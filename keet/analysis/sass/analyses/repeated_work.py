@@ -47,12 +47,14 @@ def invariants(program: SassProgram, rewritten: Collection[int] = ()) -> list[In
         if loop.trips is None or loop.trips <= 1:
             continue
         steady = _invariant_positions(program, loop, rewritten)
-        own = [position for position in steady if position not in taken]
-        taken.update(own)
-        spent = sum(program.counts[position] for position in own) * (1 - 1 / loop.trips) / total
-        if own:
-            loads = sum(program.code[position].role is Role.LOAD for position in own)
-            entries.append(Invariant(loop.index, tuple(own), spent, loads))
+        positions = [position for position in steady if position not in taken]
+        taken.update(positions)
+        spent = (
+            sum(program.counts[position] for position in positions) * (1 - 1 / loop.trips) / total
+        )
+        if positions:
+            loads = sum(program.code[position].role is Role.LOAD for position in positions)
+            entries.append(Invariant(loop.index, tuple(positions), spent, loads))
     return sorted(entries, key=lambda entry: (-entry.share, entry.loop))
 
 
@@ -71,9 +73,9 @@ def _steady_positions(
     """Positions in the loop of instructions whose result is the same in every iteration, in the
     order of the blocks."""
     steady: dict[int, None] = {}
-    own = program.ran_in(sorted(loop.blocks, key=program.flow_rank.__getitem__))
-    opcodes = {program.code[position].opcode for position in own}
-    for position in own:
+    positions = program.ran_in(sorted(loop.blocks, key=program.flow_rank.__getitem__))
+    opcodes = {program.code[position].opcode for position in positions}
+    for position in positions:
         instruction = program.code[position]
         if not instruction.writes or instruction.role not in _REPEATABLE or position in rewritten:
             continue
@@ -146,14 +148,14 @@ def multiples(
     for (function, _), calls in groups.items():
         first = min(calls, key=lambda call: abs(call.factor))
         for multiple in calls:
-            own = {*multiple.scaling, multiple.position}
+            positions = {*multiple.scaling, multiple.position}
             if _is_multiple(multiple, first):
-                part, own = 1.0, own - first.scaling
+                part, positions = 1.0, positions - first.scaling
             elif part := _repeated(program, multiple.position, multiple.root, steps):
-                own |= only_for(program, users, own)
+                positions |= only_for(program, users, positions)
             else:
                 continue
-            gone |= dict.fromkeys(own, part)
+            gone |= dict.fromkeys(positions, part)
             products += part * _PRODUCTS[function] * program.counts[multiple.position]
     for product, call in _products(program, users, gone, other):
         gone |= dict.fromkeys((product, call.position, *call.scaling), 1.0)
@@ -233,12 +235,12 @@ def _stepped_powers(
     return total
 
 
-def only_for(program: SassProgram, users: list[list[int]], own: Collection[int]) -> set[int]:
+def only_for(program: SassProgram, users: list[list[int]], using: Collection[int]) -> set[int]:
     """Positions of the instructions in the same block whose results only these use: the argument's
     own arithmetic."""
-    values, positions = program.values, set(own)
-    block = program.flow.block_of[max(own)]
-    waiting = list(own)
+    values, positions = program.values, set(using)
+    block = program.flow.block_of[max(using)]
+    waiting = list(using)
     while waiting:
         for value in values.read[waiting.pop()].values():
             made = values.all[value]
@@ -293,17 +295,17 @@ def quotients(program: SassProgram) -> Quotients:
         if instruction.opcode != "FCHK" or not instruction.reads or instruction.guard is not None:
             continue
         divisor = read[instruction.reads[-1]]
-        if own := _division(readers, check, divisor):
-            divisions[divisor].append((check, own))
+        if of_check := _division(readers, check, divisor):
+            divisions[divisor].append((check, of_check))
     gone, products = set[int](), 0.0
     for divisor, of_divisor in divisions.items():
         root = _exact_root(program, divisor)
         if root and readers.of(divisor) <= set().union(*(own for _, own in of_divisor)):
             gone |= root
         first = max(of_divisor, key=lambda division: program.counts[division[0]])
-        for check, own in of_divisor:
+        for check, of_check in of_divisor:
             if root or check != first[0]:
-                gone |= own
+                gone |= of_check
                 products += program.counts[check]
     return Quotients(dict.fromkeys(gone, 1.0), products)
 
@@ -363,8 +365,8 @@ def _exact_root(program: SassProgram, value: int) -> set[int]:
             and position not in positions
         ):
             positions.add(position)
-            inputs = (values.all[one] for one in values.read[position].values())
-            waiting += [one.position for one in inputs if one.kind is Kind.DEFINITION]
+            inputs = (values.all[read] for read in values.read[position].values())
+            waiting += [made.position for made in inputs if made.kind is Kind.DEFINITION]
     return positions if is_root and len(positions) <= _MOST_CORRECTIONS else set()
 
 
@@ -405,7 +407,9 @@ def _scaled_if_small(program: SassProgram, value: int) -> tuple[int, int]:
     elif chosen.kind is Kind.DEFINITION and program.code[chosen.position].opcode == "FSEL":
         reads = values.read[chosen.position]
         pair = [
-            reads[one.name] for one in program.code[chosen.position].sources if one.name in reads
+            reads[operand.name]
+            for operand in program.code[chosen.position].sources
+            if operand.name in reads
         ]
     else:
         return -1, -1
@@ -490,11 +494,15 @@ class _Steps:
             return None
         reads = program.values.read[made.position]
         degrees = [self.degree(reads[name], steps - 1) for name in instruction.reads]
-        known = [degree for degree in degrees if degree is not None]
+        known_degrees = [degree for degree in degrees if degree is not None]
         is_linear = instruction.opcode in (*_SUMS, *_CONVERTS) or is_move(instruction)
-        if len(known) == len(degrees) and (is_linear or not any(known)):
-            return max(known, default=0)
-        factors = [one.name for one in instruction.sources if one.is_register and one.name in reads]
+        if len(known_degrees) == len(degrees) and (is_linear or not any(known_degrees)):
+            return max(known_degrees, default=0)
+        factors = [
+            operand.name
+            for operand in instruction.sources
+            if operand.is_register and operand.name in reads
+        ]
         changing = [name for name in factors if degrees[instruction.reads.index(name)] == 1]
         is_product = (
             instruction.opcode in _PRODUCTS_OF and None not in degrees and len(changing) == 1

@@ -115,9 +115,9 @@ def replayed(
         return Replayed({}, 0, True, run.uses_bits)
     except TooMuchError:
         return Replayed({})
-    known = {position: ran for position, ran in run.ran.items() if ran.is_known}
-    more = [ran.threads - (run.wanted[position].threads or 0) for position, ran in known.items()]
-    return Replayed(known, sum(more), any(more), run.uses_bits)
+    certain = {position: ran for position, ran in run.ran.items() if ran.is_known}
+    more = [ran.threads - (run.wanted[position].threads or 0) for position, ran in certain.items()]
+    return Replayed(certain, sum(more), any(more), run.uses_bits)
 
 
 _GROWTH = 4
@@ -129,18 +129,18 @@ def fitting(run: Callable[[int, bool], Replayed], low: int) -> dict[int, Replaye
     if its neighbours are refuted, or the least and a large one if neither is. More threads run the
     larger it is. Empty if that does not decide it. `run`: for a value, and whether it is a check
     alone."""
-    known: dict[int, Replayed] = {}
+    tried: dict[int, Replayed] = {}
 
     def at(value: int, *, is_check: bool = False) -> Replayed:
-        if value not in known:
-            known[value] = run(value, is_check)
-        return known[value]
+        if value not in tried:
+            tried[value] = run(value, is_check)
+        return tried[value]
 
     high = _GROWTH * low
     if at(low).is_refuted:
-        while at(high).excess < 0 and len(known) < _MOST_STEPS:
+        while at(high).excess < 0 and len(tried) < _MOST_STEPS:
             low, high = high, _GROWTH * high
-        while high - low > 1 and at(high).is_refuted and len(known) < _MOST_STEPS:
+        while high - low > 1 and at(high).is_refuted and len(tried) < _MOST_STEPS:
             middle = (low + high) // 2
             low, high = (middle, high) if at(middle).excess < 0 else (low, middle)
         low, high = high, _GROWTH * high
@@ -214,10 +214,13 @@ class _Replay:
                 self.program.code[value.position],
             )
             is_followed = instruction.role in _FOLLOWED or instruction.opcode in _RECIPROCAL
-            own = read[value.position].values() if is_followed else ()
+            sources = read[value.position].values() if is_followed else ()
             if place < 0:
-                return own
-            return [*(one for one in own if self.all[one].position != place), *read[place].values()]
+                return sources
+            return [
+                *(source for source in sources if self.all[source].position != place),
+                *read[place].values(),
+            ]
 
         return set(reached(starts, following))
 
@@ -242,14 +245,14 @@ class _Replay:
         heads = self.merges.get((loop.header, -1), ())
         before = {*self.flow.blocks[loop.header].predecessors} - loop.blocks
         values = {value.index: self._merged(value, before) for value in heads}
-        own, outlive = self._values_of(loop)
+        of_loop, outlive = self._values_of(loop)
         last: dict[int, Value] = {}
         exits: dict[tuple[int, int], Condition | None] = {}
         active: Condition | None = ALWAYS if entered is not None else None
         trips, is_even = self.evaluation.trips(loop)
         left_before = self.tables.left
         for iteration in range(_MOST_ITERATIONS):
-            for index in own:
+            for index in of_loop:
                 self.known.pop(index, None)
             self.known |= values
             self.masks[loop.header] = (
@@ -269,7 +272,7 @@ class _Replay:
             if following is None and is_even and trips is not None and active == ALWAYS:
                 following = ALWAYS if iteration + 1 < trips else NEVER
             if following is None or entered is None:
-                self._lose(loop, own)
+                self._lose(loop, of_loop)
                 return
             if self.tables.all_of((*entered, following)) == NEVER:
                 break
@@ -284,7 +287,7 @@ class _Replay:
     def _values_of(self, loop: Loop) -> tuple[list[int], list[int]]:
         """The values of a loop, and those that are read after it."""
         if loop.index not in self._own:
-            own = [i for i in self.needed if self.all[i].block in loop.blocks]
+            of_loop = [i for i in self.needed if self.all[i].block in loop.blocks]
             read: set[int] = set()
             for index in self.needed:
                 value = self.all[index]
@@ -293,7 +296,7 @@ class _Replay:
             for position in (*self.wanted, *(block.end - 1 for block in self.flow.blocks)):
                 if self.flow.block_of[position] not in loop.blocks:
                     read |= {*self.program.values.read[position].values()}
-            self._own[loop.index] = own, [index for index in own if index in read]
+            self._own[loop.index] = of_loop, [index for index in of_loop if index in read]
         return self._own[loop.index]
 
     def _exits(self, loop: Loop) -> list[tuple[int, int]]:
@@ -308,9 +311,9 @@ class _Replay:
         edges = (self._edge(latch, loop.header) for latch in loop.latches)
         return self.tables.any_of(self._relative(e, entered) for e in edges)
 
-    def _lose(self, loop: Loop, own: Iterable[int]) -> None:
+    def _lose(self, loop: Loop, values: Iterable[int]) -> None:
         """Nothing is known of a loop whose iterations are not."""
-        self.known |= dict.fromkeys(own)
+        self.known |= dict.fromkeys(values)
         for position, ran in self.ran.items():
             if self.flow.block_of[position] in loop.blocks:
                 self._give_up(ran, self.wanted[position])
@@ -379,9 +382,9 @@ class _Replay:
         if instruction.opcode not in ("BRA", "EXIT") or instruction.has("DIV", "CONV"):
             return None
         holds = self._guard(last)
-        for one in instruction.sources:
-            if one.kind == "predicate":
-                more = self.flag(one.name, last, is_negated=one.negated)
+        for operand in instruction.sources:
+            if operand.kind == "predicate":
+                more = self.flag(operand.name, last, is_negated=operand.negated)
                 holds = self.tables.both(holds, more)
         start = self.program.code[self.flow.blocks[target].start].address
         if instruction.opcode == "EXIT" or start != instruction.target:
@@ -419,8 +422,8 @@ class _Replay:
             return tables.choose(holds, yes, no)  # type: ignore[arg-type]
         if yes == no:
             return yes
-        one = tables.both(holds, yes)  # type: ignore[arg-type]
-        return tables.either(one, tables.both(tables.opposite(holds), no))  # type: ignore[arg-type]
+        if_holds = tables.both(holds, yes)  # type: ignore[arg-type]
+        return tables.either(if_holds, tables.both(tables.opposite(holds), no))  # type: ignore[arg-type]
 
     def _merged(self, value: SsaValue, sources: Collection[int]) -> Value:
         """The value of the way that a thread takes into a block, from some blocks before it."""
@@ -536,14 +539,14 @@ class _Replay:
         for product, coefficient in polynomial.terms.items():
             part = constant(coefficient)
             for symbol in product:
-                own: Number
+                factor: Number
                 if symbol.kind == "param":
-                    known = self.parameters.get(symbol.name)
-                    own = {(symbol.name,): {(): [1]}} if known is None else constant(known)
+                    value = self.parameters.get(symbol.name)
+                    factor = {(symbol.name,): {(): [1]}} if value is None else constant(value)
                 else:
                     group = self.tables.union([(symbol.name,)])  # not too large
-                    own = {(): {group: [*range(self.tables.extents[symbol.name])]}}
-                part = self.tables.multiply(part, own)
+                    factor = {(): {group: [*range(self.tables.extents[symbol.name])]}}
+                part = self.tables.multiply(part, factor)
             result = self.tables.sum(result, part)
         return result
 
@@ -567,7 +570,7 @@ class _Replay:
         if rule is None or len(operands) < (count or 0):
             return None
         step = _Step(self, instruction, position)
-        return rule(step, *(self.operand(one, position) for one in operands))
+        return rule(step, *(self.operand(operand, position) for operand in operands))
 
     def _compared(self, instruction: Instruction, position: int, register: str) -> Condition | None:
         flags = [name for name in instruction.writes if "P" in name]
@@ -582,7 +585,7 @@ class _Replay:
             return None
         condition = self._signs(position, relation)
         if condition is None:
-            sides = (self.operand(one, position) for one in instruction.sources[:2])
+            sides = (self.operand(operand, position) for operand in instruction.sources[:2])
             left, right = (self.word(side, is_signed=not instruction.has("U32")) for side in sides)
             difference = self.tables.add(left, self.tables.scale(right, -1))
             condition = self.tables.compare(_RELATIONS[relation], difference)
@@ -598,9 +601,9 @@ class _Replay:
             or instruction.has("U32", "EX")
         ):
             return -1
-        one, other = instruction.sources[:2]
-        index = self.program.values.read[position].get(one.name) if one.name else None
-        if index is None or one.negated or not is_zero(other):
+        first, second = instruction.sources[:2]
+        index = self.program.values.read[position].get(first.name) if first.name else None
+        if index is None or first.negated or not is_zero(second):
             return -1
         value = self.all[index]
         source = self.program.code[value.position]
@@ -625,7 +628,9 @@ class _Replay:
         self, instruction: Instruction, position: int, condition: Condition | None
     ) -> Condition | None:
         """A comparison with the predicate that it is joined with."""
-        other = next((one for one in instruction.sources[2:] if one.kind == "predicate"), None)
+        other = next(
+            (operand for operand in instruction.sources[2:] if operand.kind == "predicate"), None
+        )
         if other is None:
             return condition
         joined_with = self.flag(other.name, position, is_negated=other.negated)
@@ -667,11 +672,13 @@ class _Replay:
         return self.tables.apply(signed if is_signed else lambda value: value % WORD, number)
 
     def _of_flags(self, instruction: Instruction, position: int) -> Condition | None:
-        inputs = [one for one in instruction.sources if one.kind == "predicate"]
+        inputs = [operand for operand in instruction.sources if operand.kind == "predicate"]
         if len(inputs) != 3 or not instruction.immediates:
             return None
         table, tables = instruction.immediates[0], self.tables
-        flags = [self.flag(one.name, position, is_negated=one.negated) for one in inputs]
+        flags = [
+            self.flag(operand.name, position, is_negated=operand.negated) for operand in inputs
+        ]
         both_ways = [(tables.opposite(flag), flag) for flag in flags]
         rows = (row for row in range(8) if table >> row & 1)
         parts = (
@@ -690,10 +697,10 @@ def _is_flag(value: SsaValue) -> bool:
     return "P" in value.register
 
 
-def _common(one: Sequence[Condition], other: Sequence[Condition]) -> int:
+def _common(mask: Sequence[Condition], other: Sequence[Condition]) -> int:
     """How many conditions two masks begin with together."""
     count = 0
-    for first, second in zip(one, other, strict=False):
+    for first, second in zip(mask, other, strict=False):
         if first is not second:
             break
         count += 1
@@ -727,12 +734,12 @@ def _product(
         high = third if third == {} else None
         if high == {} and instruction.numbers[2].name:
             high = run.high_word(instruction.numbers[2], step.position)
-        one, other = (run.bits(side, is_signed=is_signed) for side in (first, second))
-        return tables.apply(lambda a, b, c: (a * b >> 32) + c, one, other, high)
-    one, other = (run.product_side(side, is_signed=is_signed) for side in (first, second))
-    if one is None or other is None or third is None:
+        left, right = (run.bits(side, is_signed=is_signed) for side in (first, second))
+        return tables.apply(lambda a, b, c: (a * b >> 32) + c, left, right, high)
+    left, right = (run.product_side(side, is_signed=is_signed) for side in (first, second))
+    if left is None or right is None or third is None:
         return None
-    return tables.add(tables.multiply(one, other), third)
+    return tables.add(tables.multiply(left, right), third)
 
 
 def _shifted_sum(step: _Step, *numbers: Number | None) -> Number | None:
@@ -780,7 +787,7 @@ def _logic(step: _Step, *numbers: Number | None) -> Number | None:
 
 def _extreme(step: _Step, *numbers: Number | None) -> Number | None:
     run, instruction = step.run, step.instruction
-    which = [one for one in instruction.sources if one.kind == "predicate"]
+    which = [operand for operand in instruction.sources if operand.kind == "predicate"]
     is_packed = any("x2" in modifier or modifier == "RELU" for modifier in instruction.modifiers)
     if None in numbers or len(which) != 1 or which[0].name or is_packed:
         return None
@@ -791,7 +798,9 @@ def _extreme(step: _Step, *numbers: Number | None) -> Number | None:
 
 
 def _select(step: _Step, first: Number | None, second: Number | None) -> Number | None:
-    which = next((one for one in step.instruction.sources if one.kind == "predicate"), None)
+    which = next(
+        (operand for operand in step.instruction.sources if operand.kind == "predicate"), None
+    )
     if which is None:
         return None
     holds = step.run.flag(which.name, step.position, is_negated=which.negated)

@@ -79,8 +79,8 @@ def _one_pass(row: PointerReuse, program: SassProgram) -> PointerReuse:
             form = form_of(access.offset)
             groups.setdefault((form, access.width, access.threads), []).append(access)
     pairs = [pair for same in groups.values() for pair in pairwise(same)]
-    pairs = [(one, other) for one, other in pairs if is_after(program, one, other)]
-    if not any(_are_in_two_loops(program, one, other) for one, other in pairs):
+    pairs = [(first, second) for first, second in pairs if is_after(program, first, second)]
+    if not any(_are_in_two_loops(program, first, second) for first, second in pairs):
         return row
     again = {other.position: other for _, other in pairs}
     repeated = sum(access.requested_bytes or 0 for access in again.values())
@@ -111,17 +111,17 @@ def form_of(offset: Polynomial) -> tuple[str, ...]:
     return tuple(sorted(terms))
 
 
-def _are_in_two_loops(program: SassProgram, one: Access, other: Access) -> bool:
+def _are_in_two_loops(program: SassProgram, first: Access, second: Access) -> bool:
     """What is loaded twice in one iteration comes from L1 the second time."""
     flow = program.flow
-    loops = [flow.loop_of.get(flow.block_of[access.position]) for access in (one, other)]
+    loops = [flow.loop_of.get(flow.block_of[access.position]) for access in (first, second)]
     return None not in loops and loops[0] != loops[1]
 
 
-def is_after(program: SassProgram, one: Access, other: Access) -> bool:
+def is_after(program: SassProgram, earlier: Access, later: Access) -> bool:
     """Whether an access can run after another without the next iteration of a loop. Two branches
     of a condition do not."""
-    first, last = (program.flow.block_of[access.position] for access in (one, other))
+    first, last = (program.flow.block_of[access.position] for access in (earlier, later))
     rank, blocks = program.flow_rank, program.flow.blocks
     return last in reached(
         [first],
@@ -196,19 +196,19 @@ _NEARLY_EXACT_KINDS = ("loop", "exit", "min", "max", "choice")
 """Kinds of symbols whose bounds are only a little loose: clamps cut off edges, choices double."""
 
 
-def at_most(own: Sequence[Access]) -> int | None:
+def at_most(accesses: Sequence[Access]) -> int | None:
     """Upper bound on the distinct bytes of accesses through one pointer; never more than requested.
 
     `None` if there is no bound, or if it is vague and not below the requested bytes.
     """
-    if any(access.shape is None for access in own):
+    if any(access.shape is None for access in accesses):
         return None
-    distinct = bound_of([access.shape for access in own if access.shape is not None]).bytes
-    sizes = [access.requested_bytes for access in own]
+    distinct = bound_of([access.shape for access in accesses if access.shape is not None]).bytes
+    sizes = [access.requested_bytes for access in accesses]
     if None in sizes:
         return distinct
     requested = sum(size or 0 for size in sizes)
-    if distinct >= requested and any(access.is_vague for access in own):
+    if distinct >= requested and any(access.is_vague for access in accesses):
         return None
     return min(distinct, requested)
 
@@ -234,12 +234,12 @@ def accesses(
         for polynomial in polynomials.values()
         if len(bases := _bases(polynomial)) == 1
     }
-    known = frozenset(pointers) or frozenset(alone)
+    known_pointers = frozenset(pointers) or frozenset(alone)
     executed = []
     for position, polynomial in polynomials.items():
         instruction = program.code[position]
         ran = None if threads is None else threads.get(instruction.address, 0)
-        executed.append(_access(instruction, position, polynomial, known, ran))
+        executed.append(_access(instruction, position, polynomial, known_pointers, ran))
     return executed
 
 
@@ -255,10 +255,10 @@ def _access(
     instruction: Instruction,
     position: int,
     polynomial: Polynomial,
-    known: frozenset[str],
+    pointers: frozenset[str],
     ran: int | None,
 ) -> Access:
-    pointer, offset = _split_pointer(polynomial, known)
+    pointer, offset = _split_pointer(polynomial, pointers)
     shape = shape_of(offset, instruction.width) if pointer not in (LOADED, SEVERAL) else None
     loose = [symbol for symbol in offset.symbols if symbol.is_loose and not symbol.is_uniform]
     return Access(
@@ -296,15 +296,15 @@ def _bases(polynomial: Polynomial) -> list[Symbol]:
     ]
 
 
-def _split_pointer(polynomial: Polynomial, known: frozenset[str]) -> tuple[str, Polynomial]:
+def _split_pointer(polynomial: Polynomial, pointers: frozenset[str]) -> tuple[str, Polynomial]:
     """The pointer that an address starts from, and the rest."""
     bases = _bases(polynomial)
     mixed = any(
-        symbol.kind == "choice" and any(other.name in known for other in product)
+        symbol.kind == "choice" and any(other.name in pointers for other in product)
         for product in polynomial.terms
         for symbol in product
     )
-    base = next((symbol for symbol in bases if symbol.name in known), None)
+    base = next((symbol for symbol in bases if symbol.name in pointers), None)
     if base is not None and not mixed:
         return base.name, Polynomial({p: c for p, c in polynomial.terms.items() if p != (base,)})
     return (SEVERAL if mixed or bases else LOADED), polynomial
@@ -360,17 +360,21 @@ def reuse_by_pointer(
     for access in accesses:
         if access.kind in READS:
             by_pointer.setdefault(access.pointer, []).append(access)
-    rows = [_pointer_reuse(pointer, own, limits) for pointer, own in by_pointer.items()]
+    rows = [
+        _pointer_reuse(pointer, of_pointer, limits) for pointer, of_pointer in by_pointer.items()
+    ]
     return sorted(rows, key=lambda row: (-(row.requested_bytes or 0), row.pointer))
 
 
-def _pointer_reuse(pointer: str, own: Sequence[Access], limits: Collection[Symbol]) -> PointerReuse:
-    sizes = [access.requested_bytes for access in own]
+def _pointer_reuse(
+    pointer: str, accesses: Sequence[Access], limits: Collection[Symbol]
+) -> PointerReuse:
+    sizes = [access.requested_bytes for access in accesses]
     requested = sum(size or 0 for size in sizes) if None not in sizes else None
-    ran = [access for access in own if access.threads is None or access.threads]
+    ran = [access for access in accesses if access.threads is None or access.threads]
     distinct = at_most(ran) if ran else None
     if distinct is None:
-        return PointerReuse(pointer, tuple(own), requested, None, None, None)
+        return PointerReuse(pointer, tuple(accesses), requested, None, None, None)
     bound = bound_of([access.shape for access in ran if access.shape is not None])
     is_bound = all(access.basis == "bound" for access in ran)
     basis: Basis = "bound" if is_bound else "estimate"
@@ -383,7 +387,7 @@ def _pointer_reuse(pointer: str, own: Sequence[Access], limits: Collection[Symbo
     }
     return PointerReuse(
         pointer,
-        tuple(own),
+        tuple(accesses),
         requested,
         distinct,
         bound.sector_bytes,
@@ -409,8 +413,8 @@ def with_traffic(
     rows_with_l1 = []
     for row in rows:
         asked = SECTOR * sum(sectors.get(program.code[a.position].address, 0) for a in row.accesses)
-        known = row.sector_bytes_at_most
-        least = None if known is None else min(known, asked)
+        bound = row.sector_bytes_at_most
+        least = None if bound is None else min(bound, asked)
         rows_with_l1.append(replace(row, l1_bytes=asked, sector_bytes_at_most=least))
     return _apportioned(rows_with_l1, l2_read_bytes) if l2_read_bytes is not None else rows_with_l1
 

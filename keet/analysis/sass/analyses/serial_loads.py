@@ -103,16 +103,16 @@ def serial_loads(
             samples[wait.producers[0]] += wait.samples
     least = NOTABLE_PART * sum(wait.samples for wait in waits)
     hot = [
-        (index, own)
-        for index, own in loads.items()
-        if len(own) > 1 and sum(samples[load] for load in own) >= least > 0
+        (index, positions)
+        for index, positions in loads.items()
+        if len(positions) > 1 and sum(samples[load] for load in positions) >= least > 0
     ]
     if not hot:
         return []
     code = _Code(program, {access.position: access for access in accesses()}, samples)
     regions = [
-        _Region(code, None if index is None else flow.loops[index], own).result()
-        for index, own in hot
+        _Region(code, None if index is None else flow.loops[index], positions).result()
+        for index, positions in hot
     ]
     return sorted(regions, key=lambda region: -sum(trip.samples for trip in region.trips))
 
@@ -187,8 +187,8 @@ class _Region:
     def is_own(self, position: int) -> bool:
         """Whether it is in the region itself, not in an inner loop."""
         flow = self.program.flow
-        own = None if self.loop is None else self.loop.index
-        return flow.loop_of.get(flow.block_of[position]) == own
+        index = None if self.loop is None else self.loop.index
+        return flow.loop_of.get(flow.block_of[position]) == index
 
     def result(self) -> SerialLoads:
         passes, index = 1.0, None
@@ -253,8 +253,8 @@ class _Region:
 
     def _joined(self, load: int, trip: RoundTrip) -> RoundTrip:
         """The round trip with one more load. It may be needed for that one."""
-        own = set(trip.loads)
-        highest = max((self.levels[e] for e in self.levels if e not in own), default=0)
+        loads = set(trip.loads)
+        highest = max((self.levels[e] for e in self.levels if e not in loads), default=0)
         needs = self._needs(load)
         level = max([self.floor, *(self.levels[needed] for needed in needs)]) + 1
         self.levels[load] = level
@@ -307,15 +307,15 @@ class _Region:
     def _written(self, value: int) -> tuple[list[int], bool]:
         values, code = self.program.values, self.program.code
 
-        def following(one: int) -> Sequence[int]:
-            return () if self._is_of_pass_before(values.all[one]) else values.all[one].inputs
+        def following(index: int) -> Sequence[int]:
+            return () if self._is_of_pass_before(values.all[index]) else values.all[index].inputs
 
         behind = [values.all[index] for index in reached([value], following, _MOST_VALUES)]
-        own = (made.position for made in behind if made.kind is Kind.DEFINITION)
+        positions = (made.position for made in behind if made.kind is Kind.DEFINITION)
         carried = (made.index for made in behind if self._is_of_pass_before(made))
-        before = (position for one in carried for position in values.definitions(one))
+        before = (position for index in carried for position in values.definitions(index))
         return (
-            [position for position in own if code[position].opcode in _FAR_OPCODES],
+            [position for position in positions if code[position].opcode in _FAR_OPCODES],
             any(code[position].opcode in _FAR_OPCODES for position in before),
         )
 
@@ -338,10 +338,10 @@ class _Region:
 
         behind = reached(values, following, _MOST_VALUES)
         made = (every[index] for index in behind if every[index].kind is Kind.DEFINITION)
-        own = {value.position for value in made} & self.place.keys()
+        positions = {value.position for value in made} & self.place.keys()
         return frozenset(
             position
-            for position in (own if len(behind) <= _MOST_VALUES else self.path)
+            for position in (positions if len(behind) <= _MOST_VALUES else self.path)
             if code[position].opcode in _FAR_OPCODES
         )
 
@@ -351,8 +351,8 @@ class _Region:
         needed = self._behind(self._read(load))
         for branch in self._deciding(load):
             needed |= self._behind(self._read(branch))
-        own = needed & self.levels.keys()
-        return frozenset(self.levels) if len(own) < len(needed) else own
+        in_region = needed & self.levels.keys()
+        return frozenset(self.levels) if len(in_region) < len(needed) else in_region
 
     def _deciding(self, load: int) -> Iterator[int]:
         """Branches on loaded data that decide whether a load runs, the nearest first."""
@@ -425,10 +425,10 @@ class _Region:
         the iterations."""
         if self.is_own(position) or self.program.code[position].opcode not in GLOBAL_LOADS:
             return False
-        one, other = (self.shared.accesses.get(at) for at in (position, load))
-        if one is None or other is None:
+        first, second = (self.shared.accesses.get(at) for at in (position, load))
+        if first is None or second is None:
             return True
-        return one.pointer == other.pointer or SEVERAL in (one.pointer, other.pointer)
+        return first.pointer == second.pointer or SEVERAL in (first.pointer, second.pointer)
 
     def _is_after(self, position: int, load: int) -> bool:
         """Whether a path of this pass leads from a position to a load."""
@@ -456,16 +456,16 @@ class _Region:
         """Whether a load may read what a store before it wrote. `aliased`: only if two pointers or
         two indices lead to the same data, which the compiler has to expect. `unknown`: it may be
         meant."""
-        one, other = (self.shared.accesses.get(at) for at in (load, store))
-        if one is None or other is None or SEVERAL in (one.pointer, other.pointer):
+        first, second = (self.shared.accesses.get(at) for at in (load, store))
+        if first is None or second is None or SEVERAL in (first.pointer, second.pointer):
             return "unknown"
-        if one.pointer != other.pointer:
+        if first.pointer != second.pointer:
             return "aliased"
-        if one.pointer == LOADED:
+        if first.pointer == LOADED:
             addresses = (values_of_address(self.program, at) for at in (load, store))
             bases = [self._behind(address) for address in addresses]
             return "unknown" if bases[0] == bases[1] else "aliased"
-        apart = add(one.offset, other.offset, -1)
+        apart = add(first.offset, second.offset, -1)
         if apart.value is not None:
-            return "unknown" if -one.width < apart.value < other.width else "never"
+            return "unknown" if -first.width < apart.value < second.width else "never"
         return "aliased" if all(symbol.is_uniform for symbol in apart.symbols) else "unknown"

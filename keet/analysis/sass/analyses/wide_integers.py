@@ -73,10 +73,10 @@ class _Halves:
         """Upper halves, from where they begin to all that is computed from them."""
         waiting: list[int] = []
         for position in self.program.ran:
-            own = self._begins(position)
-            waiting += own
-            if own and self._may_be_full(position):
-                self.full.update(own)
+            begun = self._begins(position)
+            waiting += begun
+            if begun and self._may_be_full(position):
+                self.full.update(begun)
         self.upper.update(waiting)
         while waiting:
             value = waiting.pop()
@@ -95,17 +95,19 @@ class _Halves:
     def _begins(self, position: int) -> list[int]:
         """The upper half that an instruction computes from 32-bit values."""
         instruction, written = self.code[position], self.values.written[position]
-        own = _registers(written)
-        if _is_wide(instruction) and len(own) == 2:
+        registers = _registers(written)
+        if _is_wide(instruction) and len(registers) == 2:
             # If only the upper half is read, it is a division by a constant in 32 bits.
-            return own[1:] if instruction.has("X") or self.readers.of(own[0]) else []
-        if len(own) != 1:
+            return registers[1:] if instruction.has("X") or self.readers.of(registers[0]) else []
+        if len(registers) != 1:
             return []
         if instruction.has("X") and instruction.role is Role.INTEGER:
-            return own
+            return registers
         if instruction.base == "SHF" and instruction.has("L") and instruction.has("U64"):
-            return own if instruction.has("HI") else []
-        return own if _is_sign(instruction, "S32") and self._is_extension(own[0]) else []
+            return registers if instruction.has("HI") else []
+        return (
+            registers if _is_sign(instruction, "S32") and self._is_extension(registers[0]) else []
+        )
 
     def _is_extension(self, sign: int) -> bool:
         """Whether 64-bit arithmetic reads the sign as the upper half of a number."""
@@ -132,9 +134,9 @@ class _Halves:
             return False
         carry_in = (value for name, value in self.values.read[position].items() if "P" in name)
         carry_out = (value for name, value in self.values.written[position].items() if "P" in name)
-        beside = [one for value in carry_in for one in self.values.definitions(value)]
+        beside = [position for value in carry_in for position in self.values.definitions(value)]
         beside += [user for value in carry_out for user in self.readers.of(value)]
-        return any(self.code[one].has("X") for one in beside)
+        return any(self.code[position].has("X") for position in beside)
 
     def _passes_on(self, user: int, value: int) -> bool:
         """Whether the result of the user is an upper half if the value is one."""
@@ -171,7 +173,9 @@ class _Halves:
         every, upper = self.values.all, self.upper
         starts = [value for value in upper if value in self.full or self._leaves(value)]
         return {
-            *reached(starts, lambda one: (e for e in self.values.behind(every[one]) if e in upper))
+            *reached(
+                starts, lambda value: (e for e in self.values.behind(every[value]) if e in upper)
+            )
         }
 
     def _leaves(self, value: int) -> bool:
@@ -223,8 +227,10 @@ class _Halves:
         if instruction.base == "ISETP" and instruction.has("EX"):
             # Numbers of 64 bits that were loaded are compared as they are.
             return self._reads(position, self.upper) and not self._reads(position, self.needed)
-        own = _registers(self.values.written[position])
-        return len(own) == 1 and own[0] in self.upper and own[0] not in self.needed
+        registers = _registers(self.values.written[position])
+        return (
+            len(registers) == 1 and registers[0] in self.upper and registers[0] not in self.needed
+        )
 
     def _reads(self, position: int, values: set[int]) -> bool:
         return any(value in values for value in self.values.read[position].values())
@@ -235,11 +241,11 @@ class _Halves:
         last = self.code[end]
         if not (_is_wide(last) and last.has("X")):
             return set()
-        is_needed = any(one in self.full for one in _registers(self.values.written[end]))
+        is_needed = any(value in self.full for value in _registers(self.values.written[end]))
         if is_needed or not any(o.kind == "immediate" for o in last.sources[:2]):
             return set()
         positions = reached(
-            [end], lambda one: filter(self._is_part, self._added(one)), _LONGEST_PRODUCT
+            [end], lambda position: filter(self._is_part, self._added(position)), _LONGEST_PRODUCT
         )
         products = [position for position in positions if _is_wide(self.code[position])]
         return positions.keys() - {end} if len(products) >= _LEAST_WIDE_PRODUCTS else set()

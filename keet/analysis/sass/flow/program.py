@@ -95,8 +95,8 @@ class SassProgram:
             calls = tuple(self.flow.blocks[caller].end - 1 for caller in self.flow.callers[entry])
             seen[id(blocks)] += 1
             for block in blocks if seen[id(blocks)] <= 2 else ():
-                known = by_block.get(block)
-                by_block[block] = calls if known is None else known[:1] + calls[:1]
+                callers = by_block.get(block)
+                by_block[block] = calls if callers is None else callers[:1] + calls[:1]
         return {
             position: calls
             for block, calls in by_block.items()
@@ -164,16 +164,18 @@ def _varies(program: SassProgram, value: int, loop: Loop) -> bool:
     """Whether a value depends on anything but constants, parameters and this loop's counter."""
     values, heads = program.values, program.loop_headers - {loop.header}
 
-    def may_vary(one: SsaValue) -> bool:
-        if one.kind is Kind.DEFINITION:
-            return not is_pure(program.code[one.position])
-        return one.kind is not Kind.GUARDED and (one.kind is not Kind.JOIN or one.block in heads)
+    def may_vary(origin: SsaValue) -> bool:
+        if origin.kind is Kind.DEFINITION:
+            return not is_pure(program.code[origin.position])
+        return origin.kind is not Kind.GUARDED and (
+            origin.kind is not Kind.JOIN or origin.block in heads
+        )
 
-    def following(one: int) -> Collection[int]:
-        return () if may_vary(values.all[one]) else values.behind(values.all[one])
+    def following(index: int) -> Collection[int]:
+        return () if may_vary(values.all[index]) else values.behind(values.all[index])
 
     behind = reached([value], following, _MOST_VALUES)
-    return len(behind) > _MOST_VALUES or any(may_vary(values.all[one]) for one in behind)
+    return len(behind) > _MOST_VALUES or any(may_vary(values.all[index]) for index in behind)
 
 
 def is_pure(instruction: Instruction) -> bool:
@@ -314,8 +316,8 @@ class Readers:
         """By value: the values that may be equal to it, depending on a predicate or the path."""
         for value in program.values.all:
             if value.kind is not Kind.DEFINITION:
-                for one in value.inputs:
-                    self.merged[one].append(value.index)
+                for source in value.inputs:
+                    self.merged[source].append(value.index)
 
     def same(self, *values: int, joins: bool = True) -> set[int]:
         """The values, and all that may be equal to them. `joins`: also where paths join."""
@@ -323,9 +325,9 @@ class Readers:
         return {
             *reached(
                 values,
-                lambda one: (
+                lambda index: (
                     merge
-                    for merge in self.merged[one]
+                    for merge in self.merged[index]
                     if joins or every[merge].kind is Kind.GUARDED
                 ),
             )
@@ -338,4 +340,6 @@ class Readers:
 
     def of_result(self, position: int) -> set[int]:
         """The same for all that an instruction writes."""
-        return {user for one in self.values.written[position].values() for user in self.of(one)}
+        return {
+            user for result in self.values.written[position].values() for user in self.of(result)
+        }
