@@ -292,8 +292,8 @@ class _AccountBuilder:
             return
         unit = max(loads, key=lambda name: loads[name])
         busy = whole * loads[unit] ** SHARPNESS
-        told = label.format(unit=spoken_load(unit), verb=verb_of(unit))
-        yield _Draft(f"busy.{slug(unit)}", told, busy, (self._reached(unit),))
+        description = label.format(unit=spoken_load(unit), verb=verb_of(unit))
+        yield _Draft(f"busy.{slug(unit)}", description, busy, (self._reached(unit),))
 
     def _reached(self, unit: str) -> Evidence | None:
         if unit == HOT_LINE:
@@ -334,14 +334,14 @@ class _AccountBuilder:
         # Waiting that more resident blocks would hide: as far as their start rate limits the launch
         # more than any unit does.
         loads = dict(self.model.loads)
-        own, following = loads.pop(BLOCK_STARTS, 0.0), max(loads.values(), default=1.0)
-        started = float(max(0.0, own**SHARPNESS - following**SHARPNESS))
+        starts, following = loads.pop(BLOCK_STARTS, 0.0), max(loads.values(), default=1.0)
+        started = float(max(0.0, starts**SHARPNESS - following**SHARPNESS))
         for state, share in self.model.waiting.items():
             for draft in self._state(state, share * whole * (1 - started)):
-                known = drafts.setdefault(draft.name, draft)
-                if known is not draft:
-                    known.share += draft.share
-                    known.evidence += draft.evidence
+                same_name = drafts.setdefault(draft.name, draft)
+                if same_name is not draft:
+                    same_name.share += draft.share
+                    same_name.evidence += draft.evidence
         children = list(drafts.values())
         if started:
             name, reached = f"busy.{slug(BLOCK_STARTS)}", self._reached(BLOCK_STARTS)
@@ -357,8 +357,8 @@ class _AccountBuilder:
         units = _BUSY_UNITS.get(state, ())
         if state in _WITH_FEW_LANES and single_over_double(self.view) > FULL_RATE:
             units = (*units, "FP64")
-        known = [unit for unit in units if unit in loads]
-        busy, unit = 0.0, max(known, key=loads.__getitem__, default="")
+        known_units = [unit for unit in units if unit in loads]
+        busy, unit = 0.0, max(known_units, key=loads.__getitem__, default="")
         if unit:
             # Where warps mostly wait for a math pipe, and the tensor cores are the busiest one,
             # they are taken, however small the share of a peak that is not theirs (half rates on

@@ -49,5 +49,7 @@ def areas_of(ids: Iterable[str]) -> frozenset[Area]:
     keet forecasts was not measured of the launch: it is in no area."""
     slugs = {re.split(r"[@#]", name)[0] for name in ids}
     measured = [slug for slug in slugs if not slug.startswith(("device_", "claimed_", "forecast_"))]
-    areas = (area for area, own in _AREAS.items() if any(re.search(own, id_) for id_ in measured))
+    areas = (
+        area for area, pattern in _AREAS.items() if any(re.search(pattern, id_) for id_ in measured)
+    )
     return frozenset(areas)

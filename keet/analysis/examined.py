@@ -152,9 +152,9 @@ def _key_of(code: MachineCode, position: int, by: Grouping) -> RowKey:
 def _purposes_by_row(code: MachineCode, by: Grouping) -> dict[RowKey, list[PurposeShare]]:
     counted: dict[RowKey, Counter[Purpose]] = {}
     for position in code.program.ran:
-        own = counted.setdefault(_key_of(code, position, by), Counter())
-        own[code.purposes[position]] += code.program.counts[position]
-    return {key: shares(own) for key, own in counted.items()}
+        counts = counted.setdefault(_key_of(code, position, by), Counter())
+        counts[code.purposes[position]] += code.program.counts[position]
+    return {key: shares(counts) for key, counts in counted.items()}
 
 
 def shares(counted: Counter[Purpose]) -> list[PurposeShare]:
@@ -167,10 +167,10 @@ def purpose_shares(purposes: Iterable[tuple[Purpose, float]]) -> list[PurposeSha
 
 
 def _waits_by_row(code: MachineCode, by: Grouping) -> dict[RowKey, list[RowWait]]:
-    known = stalls()
+    states = stalls()
     groups: dict[tuple[RowKey, str, Location | None, Link], Counter[int | None]] = {}
     for wait in code.waits:
-        if wait.reason not in known or not known[wait.reason].counts_as_stall:
+        if wait.reason not in states or not states[wait.reason].counts_as_stall:
             continue
         producer = wait.producers[0] if wait.producers else None
         line = code.location(producer) if producer is not None else None

@@ -39,12 +39,12 @@ def kept_waits_by(
     if view.code is None or not view.code.stalls:
         states = tuple(state for state in model.waiting if state not in MEMORY_WAITS)
         return kept_waits(model, states, INDIRECT * removed)
-    own, every = defaultdict[str, float](float), Counter[str]()
+    going, every = defaultdict[str, float](float), Counter[str]()
     for wait in view.code.waits:
         every[wait.reason] += wait.samples
         cause = wait.producers[0] if wait.producers else wait.position
-        own[wait.reason] += wait.samples * gone.get(cause, 0.0)
-    kept = {state: 1 - own[state] / every[state] for state in model.waiting if every.get(state)}
+        going[wait.reason] += wait.samples * gone.get(cause, 0.0)
+    kept = {state: 1 - going[state] / every[state] for state in model.waiting if every.get(state)}
     # Warps with fewer instructions send their next loads sooner: as far as a pipe held them up, and
     # their loads are enough to keep DRAM busy. What is left of the waiting is the queue of a busy
     # memory then, and that is its load.

@@ -138,12 +138,12 @@ class LaunchLedger(Ledger):
 
     def measured(self, metric_id: str) -> Evidence | None:
         """A metric of the catalog; None where the report has no value for it."""
-        known = self._measured.get(metric_id)
-        if known is None and metric_id not in self._measured:
+        evidence = self._measured.get(metric_id)
+        if evidence is None and metric_id not in self._measured:
             metric, number = self.launch.look_up(metric_id)
             label = metric_with_id(metric_id).label
-            known = self._measured[metric_id] = self._enter(metric, number, metric_id, label)
-        return known
+            evidence = self._measured[metric_id] = self._enter(metric, number, metric_id, label)
+        return evidence
 
     def named(self, name: str, label: str) -> Evidence | None:
         """A metric by ncu's own name, if the catalog has no id for it."""

@@ -82,8 +82,10 @@ def global_accesses(view: LaunchView) -> list[tuple[int, float]]:
 def requested_bytes(view: LaunchView, addresses: Iterable[int] | None = None) -> float:
     """Bytes that threads load and store on global memory; only those of the instructions at
     `addresses`, if given. 0: not known."""
-    own = global_addresses(view) if addresses is None else addresses
-    return sum(size * threads for size, threads in map(_widths(view).get, own, repeat((0, 0.0))))
+    read_at = global_addresses(view) if addresses is None else addresses
+    return sum(
+        size * threads for size, threads in map(_widths(view).get, read_at, repeat((0, 0.0)))
+    )
 
 
 @cached_per_view
@@ -125,10 +127,10 @@ def accesses_saved(view: LaunchView, widest: float) -> dict[int, int]:
     """By address: executions of a load or store on global memory that accesses of `widest` bytes
     per thread would save, times threads. None of a word that all threads of a warp load."""
     parts, widths = widened_parts(view), _widths(view)
-    own = ((address, *widths[address]) for address in global_addresses(view) if address in widths)
+    sized = ((address, *widths[address]) for address in global_addresses(view) if address in widths)
     return {
         address: int(threads * (1 - width / widest) * parts[address])
-        for address, width, threads in own
+        for address, width, threads in sized
         if 0 < width < widest
     }
 

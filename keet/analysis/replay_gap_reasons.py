@@ -50,8 +50,8 @@ class RunFacts:
 
     def rows_of(self, launch: int) -> tuple[KernelRun, ...]:
         """Rows of the run table for the kernel of this launch."""
-        own = {name for name, ids in self.positions.profiled.items() if launch in ids}
-        return tuple(k for k in self.positions.table.kernels if k.name in own)
+        names = {name for name, ids in self.positions.profiled.items() if launch in ids}
+        return tuple(k for k in self.positions.table.kernels if k.name in names)
 
     @cached_property
     def beyond_replay(self) -> Mapping[str, float]:
@@ -204,9 +204,9 @@ class _Case:
         """Whether this kernel lost at least the time that so many faults take, and all others
         together lost less."""
         needed, beyond = fault_groups * FAULT_NS, self._facts.beyond_replay
-        own = {kernel.name for kernel in self._facts.rows_of(self._view.launch.id)}
-        others = sum(time for name, time in beyond.items() if name not in own)
-        return sum(beyond[name] for name in own) >= needed > others
+        names = {kernel.name for kernel in self._facts.rows_of(self._view.launch.id)}
+        others = sum(time for name, time in beyond.items() if name not in names)
+        return sum(beyond[name] for name in names) >= needed > others
 
     def _host_reads(self) -> _Answer | None:
         host, every = self._view.get("l2_sysmem_misses"), self._view.get("l2_l1_sectors")
@@ -302,7 +302,7 @@ class _Case:
     def _same_ratio(self) -> _Answer | None:
         """All kernels differ by the same factor, so the reason is not specific to one kernel."""
         ratios = self._facts.ratios
-        every = [*(ratio for own in ratios.values() for ratio in own), self._gap.ratio]
+        every = [*(ratio for of_kernel in ratios.values() for ratio in of_kernel), self._gap.ratio]
         if len(ratios) < SEVERAL or max(every) > SIMILAR * min(every):
             return None
         label = "kernels with the same ratio"
@@ -369,17 +369,17 @@ class _Case:
     def _same_number(self) -> _Answer:
         """The run is another execution: launch n may do other work there if launches differ."""
         launch, rows = self._view.launch, self._facts.rows_of(self._view.launch.id)
-        own = next((k for k in rows if (k.grid, k.block) == (launch.grid, launch.block)), None)
-        known = "the table has the time of the launch with this number, kernel and shape"
-        if own is None or not own.shortest_ns or own.longest_ns is None:
-            return _answer("ruled_out", known)
-        differ = own.longest_ns > REPLAY_DIFFERS * own.shortest_ns
-        if not differ or not self._is_between(own.shortest_ns, own.longest_ns):
-            return _answer("ruled_out", known)
-        shortest = self._number("shape_shortest", own.shortest_ns, "ns", "shortest of this shape")
-        longest = self._number("shape_longest", own.longest_ns, "ns", "longest of this shape")
+        row = next((k for k in rows if (k.grid, k.block) == (launch.grid, launch.block)), None)
+        why = "the table has the time of the launch with this number, kernel and shape"
+        if row is None or not row.shortest_ns or row.longest_ns is None:
+            return _answer("ruled_out", why)
+        differ = row.longest_ns > REPLAY_DIFFERS * row.shortest_ns
+        if not differ or not self._is_between(row.shortest_ns, row.longest_ns):
+            return _answer("ruled_out", why)
+        shortest = self._number("shape_shortest", row.shortest_ns, "ns", "shortest of this shape")
+        longest = self._number("shape_longest", row.longest_ns, "ns", "longest of this shape")
         words = " in another execution, and launches of this shape took {shortest} to {longest}"
-        return _answer("possible", known + words, shortest=shortest, longest=longest)
+        return _answer("possible", why + words, shortest=shortest, longest=longest)
 
     def _is_between(self, shortest: float, longest: float) -> bool:
         """Whether a launch of the run may have taken as long as the replay."""

@@ -98,8 +98,8 @@ _LONGER_INTERVAL = "profile again with a longer interval between warp samples (s
 
 def _interval_option(ncu_version: str | None) -> str | None:
     """ncu renamed it after 2022.3 and before 2025.3; None where the name is not known."""
-    known = re.match(r"(\d+)\.(\d+)", ncu_version or "")
-    version = (int(known[1]), int(known[2])) if known else (2023, 0)
+    version_match = re.match(r"(\d+)\.(\d+)", ncu_version or "")
+    version = (int(version_match[1]), int(version_match[2])) if version_match else (2023, 0)
     if version <= (2022, 3):
         return "--sampling-interval"
     return "--warp-sampling-interval" if version >= (2025, 3) else None
@@ -389,8 +389,8 @@ def rows_at(spots: Hotspots | Absent, place: Location) -> Hotspots | Absent:
     """Only the rows of one line."""
     if isinstance(spots, Absent):
         return spots
-    own = tuple(spot for spot in spots.rows if spot.location == place)
-    return replace(spots, rows=own, rows_total=len(own))
+    rows = tuple(spot for spot in spots.rows if spot.location == place)
+    return replace(spots, rows=rows, rows_total=len(rows))
 
 
 def line_order(

@@ -101,7 +101,9 @@ def diagnose(
             finding = _finding(cause, model, unknown)
             # One with the same advice as an earlier one is another symptom of the same cause.
             by_advice.setdefault(finding.advice.text if finding.advice else "", (finding, cause))
-    reported, worth = (tuple(one) for one in zip(*by_advice.values())) if by_advice else ((), ())
+    reported, worth = (
+        (tuple(column) for column in zip(*by_advice.values())) if by_advice else ((), ())
+    )
     rest = [cause for cause in ranked if not is_worth(cause)]
     rest.sort(key=lambda cause: not _wastes_the_busiest(cause, model))
     minor = tuple(_outline(cause, model, unknown) for cause in rest)
@@ -140,16 +142,16 @@ def is_worth(cause: RankedCandidate) -> bool:
 def _all_fixed(
     worth: Sequence[RankedCandidate], model: TimeModel, unknown: float
 ) -> Forecast | None:
-    known = [
+    sure = [
         cause.candidate
         for cause in worth
         if cause_certainty(cause.candidate, model.view, unknown, cause.gain) != "possible"
         and cause.candidate.variant not in findings()[cause.candidate.id].open_gains
     ]
-    effects = [candidate.effect for candidate in known if isinstance(candidate.effect, Effect)]
+    effects = [candidate.effect for candidate in sure if isinstance(candidate.effect, Effect)]
     if len(effects) < 2:
         return None
-    of_all = known[0]._replace(effect=joined(effects), basis="assumed", likelihood=1.0)
+    of_all = sure[0]._replace(effect=joined(effects), basis="assumed", likelihood=1.0)
     most_alone = max(cause.possible for cause in worth)
     gain = max(most_alone, possible_gain(of_all, model))
     return forecast(of_all, model, gain, unknown)
@@ -214,10 +216,10 @@ def ranked_candidates(
     known."""
     best: dict[str, RankedCandidate] = {}
     for cause in _causes(view, model) if made is None else made:
-        known = best.get(cause.candidate.id)
+        best_so_far = best.get(cause.candidate.id)
         # Measured waste of the busiest unit saves no time while another unit is equally busy.
         matters = cause.possible > 1 or _wastes_the_busiest(cause, model)
-        if matters and (known is None or cause.gain > known.gain):
+        if matters and (best_so_far is None or cause.gain > best_so_far.gain):
             best[cause.candidate.id] = cause
     # Of gains that are limited, the one with more idle SMs or lanes comes first; of equal ones, the
     # more usual cause.
@@ -367,10 +369,10 @@ def _finding(cause: RankedCandidate, model: TimeModel, unknown: float) -> Findin
     finding = _outline(cause, model, unknown, places, here)
     if candidate.amount is not None:
         amount = candidate.amount()
-        told = [part for part in (finding.text, amount.floor) if part]
+        sentences = [part for part in (finding.text, amount.floor) if part]
         finding = replace(
             finding,
-            text=Sentence(" ").join(told),
+            text=Sentence(" ").join(sentences),
             evidence=tuple(dict.fromkeys((*finding.evidence, *amount.evidence))),
             brief=amount.brief,
         )

@@ -92,7 +92,10 @@ def _arrays(costs: _Costs) -> Iterator[ExcessDocument]:
         saved = costs.saved("redundant_traffic", variants)
         again = [_again(array, level) for array in every]
         if saved and (total := sum(again)):
-            parts = [max(part, saved * own / total) for part, own in zip(parts, again)]
+            parts = [
+                max(part, saved * again_of_array / total)
+                for part, again_of_array in zip(parts, again)
+            ]
     busy = min(1.0, costs.view.ceilings.share("DRAM") or 0.0)
     moved = sum(array.dram_bytes or 0.0 for array in every)
     for array, delivered in zip(every, parts):
@@ -129,14 +132,14 @@ def _accesses(costs: _Costs) -> Iterator[ExcessDocument]:
             if done is not None and needed is not None and row.executed * (done - needed) > 0:
                 groups.setdefault(row.text, []).append(row)
                 beyond[row.text] = beyond.get(row.text, 0.0) + row.executed * (done - needed)
-        for text, own in groups.items():
+        for text, alike in groups.items():
             part = saved * beyond[text] / sum(beyond.values())
             if part >= SAVED_PART or beyond[text] == max(beyond.values()):
-                first, label = own[0], place_of(own[0])
-                places = (Location(row.file, row.line) for row in own if row.file and row.line)
-                if len(own) > 1:
+                first, label = alike[0], place_of(alike[0])
+                places = (Location(row.file, row.line) for row in alike if row.file and row.line)
+                if len(alike) > 1:
                     first = replace(first, text=Sentence("at each line {text}", text=first.text))
-                more = ", …" if len(own) > 1 else ""
+                more = ", …" if len(alike) > 1 else ""
                 yield costs.excess(part, first, f"access.{label}", f"{label}{more}", places)
 
 

@@ -109,8 +109,8 @@ class Finding(FindingDocument):
 
     def _precedents(self) -> PrecedentsDocument | None:
         """None if the casebook has no measured gain for this finding."""
-        own = {self.variant, self.advice.variant if self.advice else ""}
-        is_other = not own.isdisjoint(self.spec.without_cases)
+        variants = {self.variant, self.advice.variant if self.advice else ""}
+        is_other = not variants.isdisjoint(self.spec.without_cases)
         cases = None if is_other else precedents().get(self.id)
         return PrecedentsDocument.taken_from(cases) if cases else None
 

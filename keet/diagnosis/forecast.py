@@ -163,9 +163,9 @@ def order_reason(
     # Both may shorten the same part: the one to name is where the other fix removes more.
     part = max(saved[most], key=lambda name: saved[most][name] - saved[first].get(name, 0.0))
     other = next(cause for cause in worth if cause.candidate.id == most)
-    own, their = (f"{cause.possible:.1f}" for cause in (worth[0], other))
+    first_gain, other_gain = (f"{cause.possible:.1f}" for cause in (worth[0], other))
     gains_less = other.possible > worth[0].possible
-    if own == their or (gains_less and is_doubtful):
+    if first_gain == other_gain or (gains_less and is_doubtful):
         return None  # neither saves more, or neither is certain
     derived = model.view.ledger.derived
     gains = [

@@ -204,8 +204,8 @@ def findings() -> Mapping[str, FindingSpec]:
         spec: FindingSpec | None = getattr(module, "FINDING", None)
         if spec is None or spec.id != info.name or spec.id in specs:
             raise ValueError(f"{module.__file__}: only findings belong here, named by their ids")
-        own = {name: vars(module)[name] for name in _FUNCTIONS if name in vars(module)}
-        specs[spec.id] = spec._replace(**own)
+        functions = {name: vars(module)[name] for name in _FUNCTIONS if name in vars(module)}
+        specs[spec.id] = spec._replace(**functions)
     by_family = sorted(specs.values(), key=lambda spec: get_args(Family).index(spec.family))
     return {spec.id: spec for spec in by_family}
 

@@ -455,8 +455,8 @@ def _retried(view: LaunchView, retried: Retries) -> tuple[Place, ...]:
 def absent(view: LaunchView, _: TimeModel) -> Absence | None:
     kinds = ("global_atomic", "global_cas", "global_reduction", "shared_atomic")
     counted = [view.get(f"{kind}_inst") for kind in kinds]
-    known = tuple(filter(None, counted))
-    executes = len(known) < len(counted) or any(count.value for count in known)
+    collected = tuple(filter(None, counted))
+    executes = len(collected) < len(counted) or any(count.value for count in collected)
     if view.opcodes:
         executes = view.count(*ATOMICS) > 0
-    return None if executes else (Sentence("The kernel executes no atomics."), known)
+    return None if executes else (Sentence("The kernel executes no atomics."), collected)

@@ -78,12 +78,12 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     local, every, share = _sectors(view)
     if local is None or every is None or share is None:
         return
-    own = _own_part(view)
-    wasted = share.value / 100 * own
-    units = {unit: 1 - (1 - left) * own for unit, left in without_local(view).items()}
+    kernels_part = _own_part(view)
+    wasted = share.value / 100 * kernels_part
+    units = {unit: 1 - (1 - left) * kernels_part for unit, left in without_local(view).items()}
     cause = local_cause(view)
     waits = kept_waits(model, MEMORY_WAITS, wasted)
-    gone = dict.fromkeys(_accesses(view), own)
+    gone = dict.fromkeys(_accesses(view), kernels_part)
     if cause == "array":
         gone |= _index_work(view)
     units |= {unit: 1 - removed_part(view, gone, unit) for unit in ("issue", "ALU", "FMA")}
@@ -139,7 +139,7 @@ def _index_work(view: LaunchView) -> dict[int, float]:
     for position in program.ran:
         if flow.loop_of.get(flow.block_of[position]) in loops and purposes[position].value in of:
             of[purposes[position].value].append(position)
-    gone = {position: float(MOST_REMOVED) for own in of.values() for position in own}
+    gone = {position: float(MOST_REMOVED) for positions in of.values() for position in positions}
     if conditions := view.code.share(of["control"]):
         part = min(1.0, view.code.share(of["address"]) / conditions)
         gone |= dict.fromkeys(of["control"], MOST_REMOVED * part)

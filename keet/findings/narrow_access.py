@@ -189,13 +189,13 @@ def _xu_share(view: LaunchView, below_line: float) -> float:
     if view.code is None:
         return 0.0
     code, purposes = view.code, view.code.purposes
-    own = [
+    on_xu = [
         position
         for position in code.program.ran
         if code.program.code[position].opcode in BY_PIPE["XU"]
     ]
-    of_indices = [position for position in own if purposes[position].value in _PER_ELEMENT]
-    part = code.share(of_indices) / code.share(own) if own else 0.0
+    of_indices = [position for position in on_xu if purposes[position].value in _PER_ELEMENT]
+    part = code.share(of_indices) / code.share(on_xu) if on_xu else 0.0
     return below_line * part * global_accesses_part(view)
 
 

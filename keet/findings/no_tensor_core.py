@@ -139,12 +139,14 @@ def _places(view: LaunchView) -> tuple[Place, ...]:
     from keet.analysis.kernel.library import is_of_toolkit
 
     lines = {position: code.location(position) for position in code.outer_products.products}
-    own = [position for position, line in lines.items() if line and not is_of_toolkit(line.file)]
+    outside = [
+        position for position, line in lines.items() if line and not is_of_toolkit(line.file)
+    ]
     program = code.program
     executed = {
-        program.code[position].address: program.counts[position] for position in own or lines
+        program.code[position].address: program.counts[position] for position in outside or lines
     }
-    where = " outside of CUDA's headers" if 0 < len(own) < len(lines) else ""
+    where = " outside of CUDA's headers" if 0 < len(outside) < len(lines) else ""
     of = f"multiply-adds of the product{where}"
     return view.places_by(of, executed) or view.sampled_places()
 

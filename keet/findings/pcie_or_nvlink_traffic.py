@@ -97,8 +97,10 @@ def _places(view: LaunchView) -> tuple[Place, ...]:
     array, sectors = _host_array(view), view.table.column("src_l2_sectors_global") or {}
     places: tuple[Place, ...] = ()
     if array is not None and view.code is not None:
-        own = view.code.addresses([access.position for access in array[0].accesses])
-        places = view.places_by("sectors of that array", {at: sectors.get(at, 0) for at in own})
+        addresses = view.code.addresses([access.position for access in array[0].accesses])
+        places = view.places_by(
+            "sectors of that array", {at: sectors.get(at, 0) for at in addresses}
+        )
     places = places or awaited_places(view, "long_scoreboard") or view.sampled_places()
     return beside(places, *launch_places(view)[:1])
 

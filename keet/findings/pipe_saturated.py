@@ -605,16 +605,16 @@ def _mix_beside(view: LaunchView) -> list[tuple[float, Evidence]]:
         return []
     data: tuple[str, ...] = ("value", "unknown")
     if view.code is not None and any(view.code.program.counts):
-        known = [(kind.value, PURPOSES[kind.value], share) for kind, share in view.code.mix]
+        shares = [(kind.value, PURPOSES[kind.value], share) for kind, share in view.code.mix]
     elif view.opcodes:
-        known = opcode_mix(view)
+        shares = opcode_mix(view)
         # Integers of a kernel that computes with floats are mostly indices.
         data += () if view.count(*FLOAT_ARITHMETIC) else ("integer",)
     else:
         return []
     return [
         (share, view.ledger.share(f"beside.{kind}", share, label, executed))
-        for kind, label, share in known
+        for kind, label, share in shares
         if kind not in data
     ]
 

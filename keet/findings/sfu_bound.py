@@ -223,8 +223,10 @@ def _reads(code: MachineCode) -> float:
     reads, counts, shared = 0.0, code.program.counts, code.shared_functions.keys()
     for expansion in code.expansions:
         executed = sum(counts[position] for position in expansion.positions)
-        own = sum(counts[position] for position in shared & expansion.positions)
-        reads += expansion.calls * own / executed if expansion.is_of_floats and executed else 0.0
+        shared_runs = sum(counts[position] for position in shared & expansion.positions)
+        reads += (
+            expansion.calls * shared_runs / executed if expansion.is_of_floats and executed else 0.0
+        )
     plain = shared - set(code.expanded(*_expanded_names(code)))
     return reads + sum(
         counts[position] for position in plain.intersection(code.with_opcodes(["MUFU"]))

@@ -131,8 +131,8 @@ def _wavefronts(view: LaunchView) -> tuple[Evidence | None, Evidence | None]:
         return conflicts, fronts
     plain = shared_addresses(view)
     if not plain:  # exports have the totals only
-        known = not view.by_address("memory_type")
-        return (view.get(_EXCESS), view.get(_EVERY)) if known else (None, None)
+        has_totals_only = not view.by_address("memory_type")
+        return (view.get(_EXCESS), view.get(_EVERY)) if has_totals_only else (None, None)
     label = "wavefronts of shared loads and stores"
     return (
         view.sum_over("load_store_conflicts", _EXCESS, plain, f"excess {label}"),

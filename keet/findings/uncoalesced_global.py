@@ -398,9 +398,9 @@ def _places(view: LaunchView, *, with_atomics: bool) -> tuple[Place, ...]:
         excess = view.table.column("src_l2_sectors_global_excess") or {}
     every = view.places_by("excess sectors", excess)
     for operation in (global_memory.STORE, global_memory.LOAD):
-        own = {at: excess.get(at, 0) for at in global_memory.addresses_of(view, operation)}
-        if sum(own.values()) > MAJORITY * sum(excess.values()):
-            first = view.places_by("excess sectors", own)[:1]
+        of_operation = {at: excess.get(at, 0) for at in global_memory.addresses_of(view, operation)}
+        if sum(of_operation.values()) > MAJORITY * sum(excess.values()):
+            first = view.places_by("excess sectors", of_operation)[:1]
             lines = {(place.file, place.line) for place in first}
             leading = [place for place in every if (place.file, place.line) in lines]
             return (*leading, *(place for place in every if place not in leading))

@@ -314,8 +314,8 @@ def _loops(view: LaunchView, lost: int, code: MachineCode) -> LeadingLines:
     program, trips = code.program, uneven_trips(view)
     costs, every = Counter[int](), 0
     for loop in program.flow.loops:
-        own = [at for at, of in trips.loops.items() if of == loop.index]
-        cost = sum(int(WARP * program.counts[at] * (1 - trips.left[at])) for at in own)
+        positions = [at for at, of in trips.loops.items() if of == loop.index]
+        cost = sum(int(WARP * program.counts[at] * (1 - trips.left[at])) for at in positions)
         every += cost
         ends = {max(program.flow.blocks[latch].end for latch in loop.latches) - 1}
         costs.update(dict.fromkeys(ends.union(uneven_exits(program, loop)), cost))

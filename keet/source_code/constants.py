@@ -78,8 +78,8 @@ def source_constants(launch: Launch) -> Mapping[str, Constant]:
     ]
     pending: dict[str, set[_Definition]] = {}
     outer = [definition for part in source.parts for definition in _of_part(part)]
-    given = [_Definition(name, value, fixed=True) for name, value in arguments.items()]
-    for definition in (*local, *bound, *outer, *given):
+    fixed = [_Definition(name, value, fixed=True) for name, value in arguments.items()]
+    for definition in (*local, *bound, *outer, *fixed):
         pending.setdefault(definition.name, set()).add(definition)
     changed = {m[m.lastgroup or 0] for p in scopes for m in _CHANGED.finditer(p.text, p.body)}
     assigned = Counter(n for p in scopes if p.in_cpp for n in _ASSIGNED.findall(p.text, p.body))
@@ -109,7 +109,7 @@ def _solve(
 ) -> dict[str, Constant]:
     """Gives values to the names whose definitions can be computed and agree, until no more can.
     What is built from an assumed value is assumed as well."""
-    known: dict[str, Constant] = {}
+    constants: dict[str, Constant] = {}
     numbers: dict[str, Number] = {}
     for _ in range(_MOST_PASSES):
         before = len(pending)
@@ -128,12 +128,14 @@ def _solve(
                 used = set().union(
                     *(scanner.names_of(definition.value) for definition in definitions)
                 )
-                assumed = name in guarded or any(n in known and known[n].assumed for n in used)
+                assumed = name in guarded or any(
+                    n in constants and constants[n].assumed for n in used
+                )
                 numbers[name] = value
-                known[name] = Constant(value, assumed)
+                constants[name] = Constant(value, assumed)
         if len(pending) == before:
             break
-    return known
+    return constants
 
 
 def _scopes(source: KernelSource) -> list[CodePart]:

@@ -124,8 +124,8 @@ class _TokenStream:
         kind: Literal["alias", "number", "macro"] = "macro"
         if is_value and match[2] != "(":
             kind = "number" if tokens[0][0].isdigit() else "alias"
-        one = Definition(kind, (), tokens)
-        self.macros.append(((match[1],), None if self._unsure else one))
+        definition = Definition(kind, (), tokens)
+        self.macros.append(((match[1],), None if self._unsure else definition))
 
 
 def _guarded(word: str, rest: str) -> str:
@@ -206,43 +206,43 @@ class _DefinitionScanner:
         names = [declared.name] if declared.name else []
         if "typedef" in header and len(after) == 2 and NAME.match(after[0]):
             names = list(dict.fromkeys((*names, after[0])))
-        one = None
+        definition = None
         is_plain = declared.is_plain and self._text.is_sure[opening] and end < len(self._tokens)
         if is_plain and not self._text.is_packed and "__attribute__" not in after:
             body = tuple(self._tokens[opening + 1 : end])
             inside = scope if declared.kind == "enum" else (*scope, *names[:1])
-            one = Definition(declared.kind, inside, body, declared.type, declared.alignment)
+            definition = Definition(declared.kind, inside, body, declared.type, declared.alignment)
         for name in names:
-            yield (*scope, name), one
-        if one is not None and one.kind == "enum":
-            for part in _parts(one.tokens):
+            yield (*scope, name), definition
+        if definition is not None and definition.kind == "enum":
+            for part in _parts(definition.tokens):
                 number = Definition("number", scope, tuple(part[2:]))
                 yield (*scope, *part[:1]), number if "=" in part[1:2] else None
 
     def _statement(self, start: int, end: int) -> Iterator[tuple[ScopedName, Definition | None]]:
         if not 3 <= end - start <= _MOST_TOKENS:
             return
-        own, scope = self._tokens[start:end], self._scopes[-1]
-        for name, kind, tokens in _declared_names(own):
-            one = Definition(kind, scope, tokens) if self._text.is_sure[start] else None
-            yield (*scope, name), one
+        tokens_of_statement, scope = self._tokens[start:end], self._scopes[-1]
+        for name, kind, tokens in _declared_names(tokens_of_statement):
+            definition = Definition(kind, scope, tokens) if self._text.is_sure[start] else None
+            yield (*scope, name), definition
 
 
 def _declared_names(
-    own: Sequence[str],
+    statement: Sequence[str],
 ) -> Iterator[tuple[str, Literal["alias", "number"], tuple[str, ...]]]:
     """Of `using real = double`, `typedef double real` and `constexpr int kRows = 4`."""
-    if own[0] == "using" and own[2] == "=":
-        yield own[1], "alias", tuple(own[3:])
-    elif own[0] == "typedef" and NAME.match(own[-1]):
-        tokens = tuple(own[1:-1])
-        if tokens[-1] != own[-1]:  # typedef struct Grid Grid
-            yield own[-1], "alias", tokens
-    elif "=" in own:
-        before = own[: own.index("=")]
+    if statement[0] == "using" and statement[2] == "=":
+        yield statement[1], "alias", tuple(statement[3:])
+    elif statement[0] == "typedef" and NAME.match(statement[-1]):
+        tokens = tuple(statement[1:-1])
+        if tokens[-1] != statement[-1]:  # typedef struct Grid Grid
+            yield statement[-1], "alias", tokens
+    elif "=" in statement:
+        before = statement[: statement.index("=")]
         if {"const", "constexpr"} & set(before) and not {"(", "<", "["} & set(before):
             start = len(before) - 1
-            for part in _parts(own[start:]):
+            for part in _parts(statement[start:]):
                 if len(part) > 2 and part[1] == "=":
                     yield part[0], "number", tuple(part[2:])
 

@@ -169,8 +169,8 @@ def _cpp_parts(file: str, text: str) -> Iterator[CodePart]:
 
     def part(kind: PartKind, names: Sequence[str], at: int, end: int, body: int = 0) -> CodePart:
         first, last = bisect_right(starts, at), bisect_right(starts, max(end - 1, at))
-        own = text[at:end] if kind == "macro" else code[at:end]
-        return CodePart(kind, tuple(names), file, first, last, own, body and body - at)
+        part_text = text[at:end] if kind == "macro" else code[at:end]
+        return CodePart(kind, tuple(names), file, first, last, part_text, body and body - at)
 
     for match in DIRECTIVE.finditer(text):
         if macro := _DEFINE.match(match[0]):

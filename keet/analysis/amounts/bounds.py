@@ -49,15 +49,15 @@ def floor(view: LaunchView, *names: str) -> Floor:
     """Of the first of these bounds that is known. Empty if none is, or if it is nearly all of the
     time."""
     by_id = {bound.id: bound for bound in bounds(view)}
-    known = next((by_id[name] for name in names if name in by_id), None)
-    if known is None:
+    bound = next((by_id[name] for name in names if name in by_id), None)
+    if bound is None:
         return Floor(None, ())
-    time, _, duration = known.evidence
+    time, _, duration = bound.evidence
     if float(time.value) * 1e3 > NEARLY_ALL * float(duration.value):
         return Floor(None, ())
     text = Sentence(
         "{said} {time:base} of the {duration:base}.",
-        said=_FLOORS[known.id],
+        said=_FLOORS[bound.id],
         time=time,
         duration=duration,
     )
@@ -108,15 +108,19 @@ def _busiest_of_arithmetic(
         units.append((fma.busy, removed_part(view, dict.fromkeys(values, 1.0), "FMA")))
     for pipe, opcodes in _SLOW_PIPES.items():
         stage = measured_stage(view.ledger, pipe)
-        own = [
+        positions = [
             position
             for position in code.program.ran
             if code.program.code[position].opcode in opcodes
         ]
-        needed = [position for position in own if code.purposes[position].value in _NEEDED_PURPOSES]
+        needed = [
+            position for position in positions if code.purposes[position].value in _NEEDED_PURPOSES
+        ]
         if stage is not None:
             whole = float(not opcodes)
-            units.append((stage.busy, code.share(needed) / code.share(own) if own else whole))
+            units.append(
+                (stage.busy, code.share(needed) / code.share(positions) if positions else whole)
+            )
     return max(units, key=lambda unit: float(unit[0].value) * unit[1])
 
 
@@ -145,16 +149,16 @@ def _bytes_once(view: LaunchView) -> tuple[float, Evidence, Evidence] | None:
     every = arrays(view)
     if moved is None or not moved.value or not every:
         return None
-    known = [
+    distinct = [
         array.distinct_bytes * (2 if array.access == "updated" else 1)  # read, then written
         for array in every
         if array.distinct_bytes is not None
     ]
     asked = sum(array.l1_bytes or 0.0 for array in every)
     bounded = sum(array.l1_bytes or 0.0 for array in every if array.distinct_bytes is not None)
-    if not known or not asked or bounded < NEARLY_ALL * asked:
+    if not distinct or not asked or bounded < NEARLY_ALL * asked:
         return None
-    needed = sum(known)
+    needed = sum(distinct)
     once = view.ledger.derived(
         "bytes_once", Quantity(needed, "byte"), "distinct bytes of all arrays", moved
     )
@@ -164,12 +168,14 @@ def _bytes_once(view: LaunchView) -> tuple[float, Evidence, Evidence] | None:
 def _is_float(code: MachineCode) -> bool:
     """Whether most of the arithmetic on data is in floats or on tensor cores: that of integers is
     hard to tell from indices and conditions, as in a random number that a condition needs."""
-    own = [
+    positions = [
         position
         for position in code.program.ran
         if code.purposes[position].value in _NEEDED_PURPOSES
     ]
     floats = [
-        position for position in own if code.program.code[position].role.name in ("FLOAT", "TENSOR")
+        position
+        for position in positions
+        if code.program.code[position].role.name in ("FLOAT", "TENSOR")
     ]
-    return code.share(floats) >= MAJORITY * code.share(own)
+    return code.share(floats) >= MAJORITY * code.share(positions)

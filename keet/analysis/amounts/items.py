@@ -78,15 +78,15 @@ def _elements(
     elements: dict[str, float] = {}
     widths: dict[str, int] = {}
     others = 0.0
-    for pointer, side, known in sides:
+    for pointer, side, distinct in sides:
         if side is None:
             continue
         widths[pointer] = min(access.width for access in side.accesses)
         size = sizes.get(pointer, widths[pointer])
-        if known is None:
+        if distinct is None:
             others = max(others, (side.at_most or side.requested or 0.0) / size)
         else:
-            elements[pointer] = known / size
+            elements[pointer] = distinct / size
     count = max(elements.values(), default=0.0)
     if not elements or others > count:  # the largest array may be another one
         return None
@@ -324,11 +324,11 @@ def _counted(view: LaunchView) -> Iterator[_Work]:
     if total is not None:
         yield _Work("instructions", "instructions", float(total.value), "", (total,))
     for kind, factors in _COUNTERS.items():
-        known = tuple(filter(None, map(view.get, factors)))
-        if len(known) == len(factors):
-            counts = zip(factors.values(), known)
+        counters = tuple(filter(None, map(view.get, factors)))
+        if len(counters) == len(factors):
+            counts = zip(factors.values(), counters)
             amount = sum(factor * float(number.value) for factor, number in counts)
-            yield _Work(kind, _KINDS[kind], amount, "", known)
+            yield _Work(kind, _KINDS[kind], amount, "", counters)
 
 
 _COUNTERS = {
@@ -345,10 +345,10 @@ def _bytes(view: LaunchView) -> Iterator[_Work]:
         ("dram_bytes", "bytes of DRAM", 1, ("dram_bytes_read", "dram_bytes_written")),
     )
     for name, label, size, metrics in levels:
-        known = tuple(filter(None, map(view.get, metrics)))
-        if len(known) == len(metrics):
-            amount = size * sum(float(number.value) for number in known)
-            yield _Work(name, label, amount, "byte", known)
+        counters = tuple(filter(None, map(view.get, metrics)))
+        if len(counters) == len(metrics):
+            amount = size * sum(float(number.value) for number in counters)
+            yield _Work(name, label, amount, "byte", counters)
 
 
 _AT_L1 = ("global_load_sectors", "global_store_sectors")

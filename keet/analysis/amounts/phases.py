@@ -191,8 +191,8 @@ def _ordered(code: MachineCode) -> Iterator[int]:
                 continue
             inner = [loop for loop in flow.loops_around(block) if loop.depth == depth + 1]
             if inner:
-                own = sorted(inner[0].blocks, key=code.program.flow_rank.__getitem__)
-                yield from of(own, depth + 1)
+                inside = sorted(inner[0].blocks, key=code.program.flow_rank.__getitem__)
+                yield from of(inside, depth + 1)
                 continue
             done.add(block)
             yield from range(flow.blocks[block].start, flow.blocks[block].end)
@@ -228,8 +228,8 @@ def _repeated(code: MachineCode) -> Loop | None:
 def _is_clear(code: MachineCode, phase: Mapping[int, Phase]) -> bool:
     """Whether nearly all arithmetic on data is in the compute phase."""
     work = Counter[Phase]()
-    for position, own in phase.items():
+    for position, phase_of_position in phase.items():
         if code.purposes[position].value == "value":
-            work[own] += code.program.counts[position]
+            work[phase_of_position] += code.program.counts[position]
     whole = work.total()
     return bool(whole) and work["load"] <= NOTABLE_PART * whole and work["store"] <= FEW * whole

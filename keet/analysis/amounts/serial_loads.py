@@ -196,18 +196,20 @@ def _remedy(code: MachineCode, region: SerialLoads, language: Language) -> str:
     at = f" at {line_text(line)}" if line else ""
     if reason == "branch":
         return f"issue {loads} before the branch{at}"
-    told = f"issue {loads} before the first {reason}{at}"
+    advice = f"issue {loads} before the first {reason}{at}"
     if language != "CUDA C++":
-        return told
+        return advice
     declared = _listed(_pointers(code, region) or ("the pointers",))
-    return f"{told}, or declare {declared} __restrict__"
+    return f"{advice}, or declare {declared} __restrict__"
 
 
 def _lines(code: MachineCode, positions: Iterable[int]) -> list[str]:
     """Each line once, in the order of the file; of the first file alone."""
     lines = [line for position in positions if (line := _line(code, position)) is not None]
-    own = sorted({line.line for line in lines if line.file == lines[0].file})[:_MOST_NAMED_LINES]
-    return [f"{file_name(lines[0].file)}:{line}" for line in own]
+    numbers = sorted({line.line for line in lines if line.file == lines[0].file})[
+        :_MOST_NAMED_LINES
+    ]
+    return [f"{file_name(lines[0].file)}:{line}" for line in numbers]
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -217,10 +219,12 @@ def _listed(names: Sequence[str]) -> str:
 def _pointers(code: MachineCode, region: SerialLoads) -> tuple[str, ...]:
     """Names of the pointers of avoidable loads and of the stores before them, as far as the source
     has them."""
-    known = {access.position: access.pointer for access in code.accesses}
+    pointer_of = {access.position: access.pointer for access in code.accesses}
     reasons = ("store", "atomic")
     trips = [trip for trip in region.trips if trip.is_avoidable and trip.reason in reasons]
     ends = [trip.after for trip in trips if trip.after is not None]
     loads = [load for trip in trips for load in trip.loads]
-    pointers = dict.fromkeys(known[position] for position in (*loads, *ends) if position in known)
+    pointers = dict.fromkeys(
+        pointer_of[position] for position in (*loads, *ends) if position in pointer_of
+    )
     return tuple(code.names[pointer] for pointer in pointers if pointer in code.names)

@@ -20,9 +20,9 @@ def recipe_options(
     `is_complete`: everything that `keet profile` collects. `has_code`: False for ranges and graphs.
     `is_light`: without warp samples and source text.
     """
-    known = collection()
-    sections = known.sections if is_complete else known.recipe_sections
-    metrics = known.metrics if is_complete else known.recipe_metrics
+    recipe = collection()
+    sections = recipe.sections if is_complete else recipe.recipe_sections
+    metrics = recipe.metrics if is_complete else recipe.recipe_metrics
     if not has_code:
         metrics = tuple(name for name in metrics if not name.startswith(PER_INSTRUCTION))
     is_short = is_light or not has_code

@@ -120,7 +120,7 @@ def setting_of(profile: Profile, option: str) -> NcuSetting | None:
 def _default(option: str, ncu_version: str | None) -> str | None:
     if option != "clock-control":
         return _DEFAULTS[option]
-    known = re.match(r"(\d+)\.(\d+)", ncu_version or "")
-    if known is None:
+    version = re.match(r"(\d+)\.(\d+)", ncu_version or "")
+    if version is None:
         return None
-    return "boost" if (int(known[1]), int(known[2])) >= _BOOST_SINCE else "base"
+    return "boost" if (int(version[1]), int(version[2])) >= _BOOST_SINCE else "base"

@@ -63,8 +63,8 @@ def _is_replaced(option: NcuOption) -> bool:
     """Whether the recipe, or a report under another name, takes its place."""
     if option.name != "--section":
         return option.name in _REPLACED_OPTIONS
-    known = (*collection().recipe_sections, *(c.section for c in capabilities().values()))
-    return option.value in known
+    sections = (*collection().recipe_sections, *(c.section for c in capabilities().values()))
+    return option.value in sections
 
 
 def _under_another_name(option: NcuOption) -> NcuOption:

@@ -270,11 +270,11 @@ def _by_column(view: LaunchView, retries: Retries, metric: str) -> float:
     assert view.code is not None
     program, column = view.code.program, view.table.column(metric) or {}
     every = sum(column.values())
-    own = sum(
+    of_retries = sum(
         column.get(program.code[at].address, 0) * n / program.counts[at]
         for at, n in retries.repeated.items()
     )
-    return own / every if every else 0.0
+    return of_retries / every if every else 0.0
 
 
 _WARP_LANES = 32

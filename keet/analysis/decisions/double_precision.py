@@ -117,10 +117,10 @@ def _busy_pipe(view: LaunchView, model: TimeModel) -> tuple[Sentence | None, tup
 def single_over_double(view: LaunchView) -> float:
     """The GPU's FP32 over FP64 rate by the driver and by NVIDIA's documentation: the larger one,
     because the driver counts half of the FP32 lanes where an SM has 128 of them."""
-    told = view.value("device_fp32_fp64_ratio") or 0.0
-    known = throughputs().get(view.launch.device.compute_capability or "")
-    rates = known.per_cycle if known else {}
-    return max(told, rates.get("fp32", 0.0) / (rates.get("fp64") or math.inf)) or FULL_RATE
+    by_driver = view.value("device_fp32_fp64_ratio") or 0.0
+    published = throughputs().get(view.launch.device.compute_capability or "")
+    rates = published.per_cycle if published else {}
+    return max(by_driver, rates.get("fp32", 0.0) / (rates.get("fp64") or math.inf)) or FULL_RATE
 
 
 def in_single_precision(view: LaunchView, model: TimeModel, *, is_unintended: bool) -> Effect:
@@ -186,6 +186,6 @@ def _removed(view: LaunchView, *, is_unintended: bool) -> float:
         functions = view.matching(r"MUFU\.\w*64H") / (view.all_executed or 1.0)
         return min(MOST_REMOVED, doubles * (1 - doubles) + PER_FUNCTION * functions)
     alone = 1 - min(1.0, converted / doubles) ** 2 if doubles else 0.0
-    own = doubles + converted
+    of_doubles = doubles + converted
     per_double = 1 + (PER_DOUBLE - 1) * alone
-    return min(MOST_REMOVED, per_double * own, own + (1 - own) * INDIRECT)
+    return min(MOST_REMOVED, per_double * of_doubles, of_doubles + (1 - of_doubles) * INDIRECT)

@@ -88,10 +88,15 @@ def not_limited_by(view: LaunchView, by: Resource) -> tuple[Sentence, tuple[Evid
     if possible is not None and possible.value >= 100:
         text = Sentence("Occupancy is not limited: {share:.0f} is possible.", share=possible)
         return text, (possible,)
-    own, limits = view.get(f"block_limit_{by}"), tightest_limits(view)
+    own_limit, limits = view.get(f"block_limit_{by}"), tightest_limits(view)
     tightest = view.get(f"block_limit_{limits[-1]}") if limits else None
-    if possible is None or own is None or tightest is None or own.value <= tightest.value:
+    if (
+        possible is None
+        or own_limit is None
+        or tightest is None
+        or own_limit.value <= tightest.value
+    ):
         return None
-    would_be = Sentence("{label} would be {own:.0f}", label=own.label, own=own)
+    would_be = Sentence("{label} would be {own:.0f}", label=own_limit.label, own=own_limit)
     is_now = Sentence("{label} is {limit:.0f}", label=tightest.label, limit=tightest)
-    return Sentence("{one}, and {other}.", one=would_be, other=is_now), (own, tightest)
+    return Sentence("{one}, and {other}.", one=would_be, other=is_now), (own_limit, tightest)

@@ -87,8 +87,8 @@ def conversions(view: LaunchView) -> Conversions | None:
         return Conversions(named)
     program = code.program
     converting = [at for at in code.with_opcodes(CONVERSIONS) if _is_from_shared(program, at)]
-    own, again = sum(program.counts[at] for at in converting), 1 - 1 / times
-    if not own:
+    converted, again = sum(program.counts[at] for at in converting), 1 - 1 / times
+    if not converted:
         return Conversions(named)
     results = {value for at in converting for value in program.values.written[at].values()}
     scaled = sum(
@@ -98,8 +98,8 @@ def conversions(view: LaunchView) -> Conversions | None:
     )
     label = "times that a value of shared memory is converted, by loads per store"
     shown = view.ledger.derived("converted_again", times, label, executed)
-    gone = again * (own + scaled) / sum(program.counts)
-    return Conversions(named, 1 - again * own / view.count(*BY_PIPE["XU"]), shown, gone)
+    gone = again * (converted + scaled) / sum(program.counts)
+    return Conversions(named, 1 - again * converted / view.count(*BY_PIPE["XU"]), shown, gone)
 
 
 def _are_of_functions(view: LaunchView) -> bool:
@@ -107,14 +107,14 @@ def _are_of_functions(view: LaunchView) -> bool:
     expands, which round and convert their arguments."""
     if view.code is None:
         return False
-    own = {
+    positions = {
         p
         for expansion in view.code.expansions
         for p in expansion.positions
         if expansion.is_of_floats
     }
     on_xu = view.code.with_opcodes(BY_PIPE["XU"])
-    return view.code.share(own.intersection(on_xu)) >= MAJORITY * view.code.share(on_xu) > 0
+    return view.code.share(positions.intersection(on_xu)) >= MAJORITY * view.code.share(on_xu) > 0
 
 
 def _reads_per_store(program: SassProgram) -> float:

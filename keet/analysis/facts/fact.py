@@ -100,8 +100,8 @@ class Fact:
         `half`: half of them is enough."""
 
         def test(view: LaunchView) -> Answer:
-            own, most = view.count(*opcodes), MAJORITY * view.count(*among)
-            return own > most or (half and own == most > 0)
+            executed, most = view.count(*opcodes), MAJORITY * view.count(*among)
+            return executed > most or (half and executed == most > 0)
 
         return cls(words, test, opcodes=opcodes)
 

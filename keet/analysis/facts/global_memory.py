@@ -122,8 +122,8 @@ def strided_records(view: LaunchView) -> Answer:
             group_stride.step for group in worst.shape.groups for group_stride in group.strides
         }
         same = [access for access in view.code.accesses if access.pointer == worst.pointer]
-        known = (lane_stride(access.offset) for access in same)
-        stride = next((lane_step for lane_step in known if lane_step in steps), None)
+        lane_steps = (lane_stride(access.offset) for access in same)
+        stride = next((lane_step for lane_step in lane_steps if lane_step in steps), None)
     is_record = stride is not None and worst.width < abs(stride) <= LARGEST_RECORD
     return view.code.addresses([worst.position]) if is_record else False
 
@@ -181,18 +181,20 @@ def places_of(view: LaunchView, operation: int) -> tuple[Place, ...]:
     """Lines by the global sectors of their loads, or of their stores; by all if the report does
     not distinguish them."""
     sectors = view.table.column("src_l2_sectors_global") or {}
-    own = addresses_of(view, operation)
-    if not own:
+    addresses = addresses_of(view, operation)
+    if not addresses:
         return view.column_places("global sectors", "src_l2_sectors_global")
     words = "sectors of global loads" if operation == LOAD else "sectors of global stores"
-    return view.places_by(words, {address: sectors.get(address, 0) for address in own})
+    return view.places_by(words, {address: sectors.get(address, 0) for address in addresses})
 
 
 def _excess_in(operations: str, code: int, negated: str = "") -> Fact:
     def test(view: LaunchView) -> Answer:
         excess = view.table.column("src_l2_sectors_global_excess") or {}
-        own = addresses_of(view, code)
-        return sum(excess.get(address, 0) for address in own) > MAJORITY * sum(excess.values())
+        addresses = addresses_of(view, code)
+        return sum(excess.get(address, 0) for address in addresses) > MAJORITY * sum(
+            excess.values()
+        )
 
     words = f"most of the sectors beyond the ideal belong to {operations}"
     metrics = ("src_l2_sectors_global_excess",)

@@ -284,8 +284,8 @@ def _unit(view: LaunchView, finding: RaisedFinding) -> str | None:
         return unit
     cited = {piece.metric for piece in finding.evidence}
     ranked = view.ceilings.ranked
-    own = [ceiling.name for ceiling in ranked if ceiling.reached.metric in cited]
-    return own[0] if own else ranked[0].name if ranked else None
+    named = [ceiling.name for ceiling in ranked if ceiling.reached.metric in cited]
+    return named[0] if named else ranked[0].name if ranked else None
 
 
 def _limited_by(words: str, *units: str) -> Fact:

@@ -92,8 +92,8 @@ def _conflicted(view: LaunchView) -> list[_Conflicted]:
 
     program = code.program
     worst = sorted((a for a in column if column[a] > 0), key=lambda address: -column[address])
-    known = [program.positions[a] for a in worst[:_MOST_ACCESSES] if a in program.positions]
-    ran = [position for position in known if program.counts[position]]
+    positions = [program.positions[a] for a in worst[:_MOST_ACCESSES] if a in program.positions]
+    ran = [position for position in positions if program.counts[position]]
     opcode = program.code[ran[0]].opcode if ran else ""
     if opcode not in SHARED or opcode in ("LDSM", "STSM"):
         return []  # these use one address per row, not per thread
@@ -114,8 +114,8 @@ def _by_form(form: Polynomial, width: int) -> Rows | None:
     from keet.analysis.sass.analyses.address_patterns import lane_stride
     from keet.analysis.sass.polynomials.polynomial import Polynomial as Sum
 
-    own = {p: c for p, c in form.terms.items() if all(s.name != _CLUSTER_BASE for s in p)}
-    form = Sum(own)
+    terms = {p: c for p, c in form.terms.items() if all(s.name != _CLUSTER_BASE for s in p)}
+    form = Sum(terms)
     if "data" in form.depends:
         return "data"
     stride = lane_stride(form)

@@ -96,12 +96,12 @@ def dependent_loads(code: MachineCode) -> Answer:
 
     for loop in code.chains:
         if loop.share >= FEW and loop.load_depth > 1:
-            own = {
+            indices = {
                 index_load
                 for load in loop.load_chain
                 for index_load in index_loads(code.program, load)
             }
-            if own & {*loop.load_chain}:
+            if indices & {*loop.load_chain}:
                 return code.addresses(loop.load_chain)
     flow, loads = code.program.flow, [access for access in code.accesses if access.kind == "load"]
     gathered = [
@@ -192,14 +192,14 @@ def awaited_iterations(code: MachineCode) -> tuple[float, list[int]]:
         chains.loop for chains in code.chains if chains.recurrence and chains.recurrence.loads
     }
     trips, loads = 0.0, list[int]()
-    own = 0
+    of_loops = 0
     for index, count in samples.items():
         loop = flow.loops[index] if index >= 0 and index not in chains else None
         ending = exit_loads(code.program, loop) if loop is not None and loop.trips else []
         if loop is not None and ending:
-            own, trips = own + count, trips + count * (loop.trips or 0.0)
+            of_loops, trips = of_loops + count, trips + count * (loop.trips or 0.0)
             loads += ending
-    return (trips / own, loads) if own > MAJORITY * samples.total() else (0.0, [])
+    return (trips / of_loops, loads) if of_loops > MAJORITY * samples.total() else (0.0, [])
 
 
 @Fact.of_code("a load decides whether the loop with most waits for loads goes on")
@@ -241,8 +241,8 @@ def _waits_for_data(what: str, *opcodes: str) -> Fact:
     """That most waits are long ones, and most instructions that can cause them are these."""
 
     def test(view: LaunchView) -> Answer:
-        own, every = view.count(*opcodes), view.count(*GLOBAL_READS | _RETURNING | _TEXTURES)
-        return _mostly_wait(view, _LONG_WAITS) and own > MAJORITY * every
+        possible, every = view.count(*opcodes), view.count(*GLOBAL_READS | _RETURNING | _TEXTURES)
+        return _mostly_wait(view, _LONG_WAITS) and possible > MAJORITY * every
 
     words, metrics = f"warps mostly wait for {what}", ("stall_long_scoreboard",)
     return Fact(words, test, metrics=metrics, opcodes=opcodes)

@@ -274,8 +274,8 @@ class Ceilings:
         self, name: str, kind: Kind, busy: Evidence | None, units: Iterable[str]
     ) -> None:
         """The share of the busiest of several units, unless one that was measured explains it."""
-        known = (self._by_name[unit].share for unit in units if unit in self._by_name)
-        if busy is not None and max(known, default=0.0) < share_of(busy) - SAME_PIPE:
+        shares = (self._by_name[unit].share for unit in units if unit in self._by_name)
+        if busy is not None and max(shares, default=0.0) < share_of(busy) - SAME_PIPE:
             self._add(name, Ceiling(name.lower(), name, kind, busy, f"report: {busy.metric}"))
 
     def _add_host_link(self) -> None:

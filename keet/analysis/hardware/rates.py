@@ -99,9 +99,9 @@ def uses_host_link(ledger: LaunchLedger) -> bool | None:
     counters = [
         ledger.launch.get(metric_id) for metric_id in (_READ_MISSES, *_WRITTEN_SECTORS, _MISSES)
     ]
-    known = [float(quantity.value) for quantity in counters if quantity is not None]
-    if known:
-        return any(value > 0 for value in known)
+    sectors = [float(quantity.value) for quantity in counters if quantity is not None]
+    if sectors:
+        return any(value > 0 for value in sectors)
     return True if _fills_from_host(ledger) else None  # writes are not in that counter
 
 
@@ -145,11 +145,13 @@ def _filled(ledger: LaunchLedger) -> Evidence | None:
 
 def from_host(ledger: LaunchLedger) -> Evidence | None:
     """Percent of the sectors that L2 fetches that come from host memory."""
-    host, own = ledger.measured(_FILLS), ledger.measured(_OWN_FILLS)
-    if host is None or own is None or host.value + own.value <= 0:
+    host, of_device = ledger.measured(_FILLS), ledger.measured(_OWN_FILLS)
+    if host is None or of_device is None or host.value + of_device.value <= 0:
         return None
-    share = Quantity(100 * host.value / (host.value + own.value), "%")
-    return ledger.derived("host_link.fills", share, "of L2's fills are from host memory", host, own)
+    share = Quantity(100 * host.value / (host.value + of_device.value), "%")
+    return ledger.derived(
+        "host_link.fills", share, "of L2's fills are from host memory", host, of_device
+    )
 
 
 def _rate(ledger: LaunchLedger, name: str, label: str, sectors: Evidence | None) -> Evidence | None:

@@ -244,6 +244,8 @@ def init_places(view: LaunchView) -> tuple[Place, ...]:
     """The program's own calls of `curand_init`, by the source text or by the callers of the
     header's code; else the header's lines."""
     calls = view.declared("curand_init", "calls of curand_init", r"\bcurand_init\s*\(")
-    own = tuple(place for place in calls if not is_of_toolkit(place.file))
+    users_calls = tuple(place for place in calls if not is_of_toolkit(place.file))
     skipping = view.places_by("samples that skip ahead", _skipping(view))
-    return own or tuple(sorted(skipping, key=lambda place: file_name(place.file) == _HEADER))
+    return users_calls or tuple(
+        sorted(skipping, key=lambda place: file_name(place.file) == _HEADER)
+    )

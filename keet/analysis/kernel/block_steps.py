@@ -84,13 +84,13 @@ def block_steps(view: LaunchView) -> BlockSteps | None:
     runs_of = program.counts
     runs = [sum(runs_of[at] for at in step.positions) for step in steps]
     executed = sum(runs) / sum(runs_of)
-    own = _own_values(view, program)
+    of_own_threads = _own_values(view, program)
     for stretch in stretches:
         near = max((idle[barrier] for barrier in stretch.barriers), default=0.0)
         needed = max(stretch.part, fewest)
         for at in stretch.positions:
             opcode, purpose, runs_at = program.code[at].opcode, code.purposes[at].value, runs_of[at]
-            in_registers = opcode == "STS" or at in own
+            in_registers = opcode == "STS" or at in of_own_threads
             if needed < 1:
                 times = max(stretch.rounds, runs_at) / runs_at
                 less, alone = 1 - min(1.0, needed * times), 1 - min(1.0, fewest * times)
@@ -247,8 +247,8 @@ class _WorkingThreads:
                 current = waiting.pop()
                 if current in self.ends and current != block:
                     continue
-                one = flow.blocks[current]
-                for neighbour in one.successors if is_after else one.predecessors:
+                basic_block = flow.blocks[current]
+                for neighbour in basic_block.successors if is_after else basic_block.predecessors:
                     edge = (current, neighbour) if is_after else (neighbour, current)
                     if neighbour in inside and neighbour not in seen and edge not in again:
                         seen.add(neighbour)

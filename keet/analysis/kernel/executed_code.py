@@ -70,8 +70,8 @@ def called_part(view: LaunchView) -> float:
     every = sum(samples.values())
     if every < LEAST_SAMPLES or not runs_more(view) or view.code is None:
         return 0.0
-    own = {instruction.address for instruction in view.code.program.code if instruction.text}
-    inside = sum(count for address, count in samples.items() if address in own)
+    of_kernel = {instruction.address for instruction in view.code.program.code if instruction.text}
+    inside = sum(count for address, count in samples.items() if address in of_kernel)
     return 1 - inside / every
 
 
@@ -87,7 +87,7 @@ def called_share(view: LaunchView) -> Evidence | None:
 def runs_more(view: LaunchView) -> bool:
     """Whether the SMs executed notably more instructions than the kernel's code has. Most kernels
     call nothing, so that their code need not be read."""
-    own = view.value("inst_executed")
+    in_kernel = view.value("inst_executed")
     counts = (view.launch.metric(name) for name in _EVERY)
     every = max((float(count.number or 0) for count in counts if count), default=0.0)
-    return own is not None and own < (1 - NOTABLE_PART) * every
+    return in_kernel is not None and in_kernel < (1 - NOTABLE_PART) * every

@@ -146,14 +146,14 @@ def users_function(name: str) -> str | None:
     for kernels of users, and where the name does not show one."""
     if launched_by(name) not in _RUN_FUNCTIONS:
         return None
-    known = {*_NAMESPACES, *(first for first, _ in _NESTED)}
+    namespaces = {*_NAMESPACES, *(first for first, _ in _NESTED)}
     if not name.startswith("_Z"):
-        return next(_functions_in(name, known), None)
+        return next(_functions_in(name, namespaces), None)
     # Template arguments that are lambdas name the function or the first namespace that they are in:
     # `main` of `ParallelForIZ4mainEUlRKiE_`.
     lambdas = re.finditer(r"[IJ]Z(?:NK?)?(\d{1,3})(?=\w*?EUl)", name)
     around = (name[match.end() : match.end() + int(match[1])] for match in lambdas)
-    return "a lambda" if any(first not in known for first in around) else None
+    return "a lambda" if any(first not in namespaces for first in around) else None
 
 
 @lru_cache(maxsize=4096)
@@ -162,18 +162,18 @@ def launched_by(name: str) -> str | None:
     path = _path(name)
     if not path:
         return None
-    own = path[-1].lower()
+    last = path[-1].lower()
     by_namespace = _by_namespace(path)
     if by_namespace:
         return by_namespace
-    if own in _WRAPPERS and "cutlass" in name and re.search(_CUTLASS_ARGUMENT, name):
+    if last in _WRAPPERS and "cutlass" in name and re.search(_CUTLASS_ARGUMENT, name):
         return "CUTLASS"
     if re.search(_ATEN_ARGUMENT, name):
         return "PyTorch ATen"
     if "cublas" in name and re.search(_CUBLAS_ARGUMENT, name):
         return "cuBLAS"
     fitting = (
-        library for part, form, library in _PATTERNS if part in own and re.fullmatch(form, own)
+        library for part, form, library in _PATTERNS if part in last and re.fullmatch(form, last)
     )
     return next(fitting, None)
 
@@ -266,8 +266,8 @@ class _Argument(NamedTuple):
 def _functions_in(name: str, libraries: Collection[str]) -> Iterator[str]:
     """Names of functions of the user, in the order of the kernel's name. `libraries`: namespaces
     that are not the user's."""
-    own = name.replace("(anonymous namespace)::", "").replace("<unnamed>::", "")
-    arguments = list(_arguments(own, is_data=False, depth=0))
+    plain = name.replace("(anonymous namespace)::", "").replace("<unnamed>::", "")
+    arguments = list(_arguments(plain, is_data=False, depth=0))
     data = {_head(argument.text) for argument in arguments if argument.is_data}
     for text, is_data in arguments:
         head = _head(text)

@@ -137,27 +137,27 @@ def occupancy_model(launch: Launch) -> OccupancyModel | Absent:
         lacks = "the report does not say what a block takes, or what an SM has"
         return Absent(lacks, "profile with `--section LaunchStats`")
     warps, all_registers, largest = (int(amount or 0) for amount in per_sm)
-    driver, *own = (
+    driver, *of_launch = (
         int(number(f"shared_memory_{part}") or 0) for part in ("driver", "static", "dynamic")
     )
-    block = Configuration(int(threads), int(registers), driver + sum(own))
+    block = Configuration(int(threads), int(registers), driver + sum(of_launch))
     barriers = int(number("block_limit_barriers") or 0) or None
     unit = shared_unit(launch.device.compute_capability)
     blocks = int(number("device_blocks_per_sm") or block_limits[3] or 0)
     roomy = Machine(warps, blocks, all_registers, largest, unit)
-    given = roomy._replace(shared=int(number("shared_memory_config") or largest))
+    configured = roomy._replace(shared=int(number("shared_memory_config") or largest))
     # Up to 2021.2, ncu took the largest shared memory, whatever the launch was given.
-    if block_limits not in {limits(given, block)[:4], limits(roomy, block)[:4]}:
+    if block_limits not in {limits(configured, block)[:4], limits(roomy, block)[:4]}:
         return _DIFFERS
     reported = round(float(possible) / 100 * warps, 3)
-    for machine in (roomy, given):
+    for machine in (roomy, configured):
         if limits(machine, block, barriers).least * block.warps == reported:
             most = Configuration(
                 int(number("device_threads_per_block") or 1024),
                 int(number("device_registers_per_thread") or 255),
                 int(number("device_shared_memory_per_block_optin") or machine.shared - driver),
             )
-            return OccupancyModel(machine, given.shared, block, driver, barriers, most)
+            return OccupancyModel(machine, configured.shared, block, driver, barriers, most)
     return _DIFFERS
 
 
@@ -171,7 +171,7 @@ def occupancy_curves(model: OccupancyModel) -> OccupancyDocument:
     fewest = model.limits(block._replace(shared=0)).least
     # The most that each number of blocks leaves to one.
     sizes = (shared // blocks // unit * unit - driver for blocks in range(fewest, 0, -1))
-    own, per_register = block.shared - driver, _REGISTER_UNIT // WARP
+    of_block, per_register = block.shared - driver, _REGISTER_UNIT // WARP
     return OccupancyDocument(
         warps=model.warps(block),
         most_warps=model.machine.warps,
@@ -186,7 +186,7 @@ def occupancy_curves(model: OccupancyModel) -> OccupancyDocument:
             ),
             _curve(
                 "shared_memory",
-                own,
+                of_block,
                 (*(size for size in sizes if 0 <= size < most.shared), most.shared),
                 lambda size: model.warps(block._replace(shared=size + driver)),
                 0,

@@ -205,8 +205,8 @@ def part_of_memory(view: LaunchView, is_own: Callable[[int], bool]) -> float:
         return 0.0
     program = view.code.program
     every = [position for position in program.ran if program.code[position].memory is not None]
-    own = view.code.share(position for position in every if is_own(position))
-    return own / view.code.share(every) if own else 0.0
+    share = view.code.share(position for position in every if is_own(position))
+    return share / view.code.share(every) if share else 0.0
 
 
 def _with_code(view: LaunchView, of_loads: float, of_others: float) -> dict[str, float]:

@@ -144,8 +144,8 @@ def _parts(ledger: LaunchLedger, scalar: _Scalar, kind: str) -> Mapping[str, Evi
     if scalar.id == "fp16" and kind == "total":
         return None  # the catalog has no counts of its additions
     counts = {op: ledger.measured(f"inst_{scalar.letter}{op}_{kind}") for op in _OPERATIONS}
-    known = {op: evidence for op, evidence in counts.items() if evidence is not None}
-    return known if len(known) == len(_OPERATIONS) else None
+    measured = {op: evidence for op, evidence in counts.items() if evidence is not None}
+    return measured if len(measured) == len(_OPERATIONS) else None
 
 
 def _weighted(parts: Mapping[str, Evidence], scalar: _Scalar) -> float:
@@ -174,10 +174,10 @@ def _catalog_peak(
 ) -> Peak | None:
     """From the results per cycle and SM that NVIDIA publishes, at the measured clock."""
     device = ledger.launch.device
-    known = throughputs().get(device.compute_capability or "")
-    results = known.per_cycle.get(throughput) if known else None
+    peaks = throughputs().get(device.compute_capability or "")
+    results = peaks.per_cycle.get(throughput) if peaks else None
     speed = clock(ledger)
-    if known is None or results is None or speed is None or not device.sm_count:
+    if peaks is None or results is None or speed is None or not device.sm_count:
         return None
     unit = "op/s" if "int" in ceiling_id else "flop/s"
     rate = ledger.derived(
@@ -236,8 +236,8 @@ def _tensor_peak(
     if share is not None and (alone or share is path) and achieved.value > 0:
         rate = Quantity(achieved.value * 100 / share.value, achieved.unit)
         derived = ledger.derived(name, rate, f"{label} ({family})", achieved, share)
-        told = _PATH_SHARE if share is path else _PIPE_SHARE if share is busy else _HALF_SHARE
-        return Peak(derived, f"report: {family} rate / {told}")
+        basis = _PATH_SHARE if share is path else _PIPE_SHARE if share is busy else _HALF_SHARE
+        return Peak(derived, f"report: {family} rate / {basis}")
     factor = _CATALOG_FACTORS.get(work.type)
     if factor is None or ledger.launch.device.compute_capability not in _HALF_RATES_KNOWN:
         return None

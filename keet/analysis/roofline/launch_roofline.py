@@ -319,8 +319,8 @@ def _and(words: Sequence[str]) -> Sentence:
 def _way_out(nearest: Sequence[Ceiling]) -> str:
     kinds = {ceiling.kind for ceiling in nearest}
     if kinds == {"memory"}:
-        known = all(ceiling.achieved for ceiling in nearest)
-        return f"{'moving fewer bytes there' if known else 'fewer requests to it'} would help"
+        has_rates = all(ceiling.achieved for ceiling in nearest)
+        return f"{'moving fewer bytes there' if has_rates else 'fewer requests to it'} would help"
     if kinds == {"compute"}:
         return "fewer operations or a faster data type would help"
     return "bytes and operations are in balance, so both would have to be reduced"

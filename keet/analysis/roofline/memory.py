@@ -244,15 +244,15 @@ def _l1(ledger: LaunchLedger, units: Ceilings) -> Ceiling | Absent:
 def _shared(ledger: LaunchLedger, units: Ceilings) -> Ceiling | Absent:
     ids = tuple(f"shared_{kind}_wavefronts" for kind in ("load", "store", "atomic"))
     parts = {metric_id: ledger.measured(metric_id) for metric_id in ids}
-    known = [part for part in parts.values() if part is not None]
-    if len(known) < len(ids):
+    measured = [part for part in parts.values() if part is not None]
+    if len(measured) < len(ids):
         missing = tuple(metric_id for metric_id, part in parts.items() if part is None)
         return _not_in_tables(ledger, "shared memory traffic", missing)
     total = ledger.derived(
         "roofline.shared.wavefronts",
-        Quantity(sum(part.value for part in known), "wavefront"),
+        Quantity(sum(part.value for part in measured), "wavefront"),
         "shared memory wavefronts",
-        *known,
+        *measured,
     )
     return _lines(ledger, units, "shared", "bytes of shared memory wavefronts", total)
 

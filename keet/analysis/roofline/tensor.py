@@ -110,8 +110,8 @@ def tensor_work(ledger: LaunchLedger) -> tuple[TensorWork, ...] | Absent:
     if opcodes is not None:
         parsed = {opcode: parse_opcode(opcode) for opcode in opcodes}
         if None not in parsed.values():
-            known = {opcode: matrix for opcode, matrix in parsed.items() if matrix is not None}
-            return tuple(_from_opcodes(ledger, opcodes, known))
+            matrices = {opcode: matrix for opcode, matrix in parsed.items() if matrix is not None}
+            return tuple(_from_opcodes(ledger, opcodes, matrices))
     if counted := _from_counters(ledger):
         return counted
     shares = [share for share in map(ledger.measured, _TENSOR_SHARES) if share is not None]
@@ -165,11 +165,11 @@ def _matrix_opcodes(launch: Launch) -> Mapping[str, float] | None:
 
 
 def _from_opcodes(
-    ledger: LaunchLedger, counts: Mapping[str, float], known: Mapping[str, Matrix]
+    ledger: LaunchLedger, counts: Mapping[str, float], matrices: Mapping[str, Matrix]
 ) -> Iterator[TensorWork]:
     executed = ledger.named(_OPCODES, "instructions executed, by opcode")
-    for type_id in dict.fromkeys(matrix.type for matrix in known.values()):
-        of_type = {o: matrix for o, matrix in known.items() if matrix.type == type_id}
+    for type_id in dict.fromkeys(matrix.type for matrix in matrices.values()):
+        of_type = {o: matrix for o, matrix in matrices.items() if matrix.type == type_id}
         total = sum(counts[o] * matrix.operations for o, matrix in of_type.items())
         evidence = ledger.derived(
             f"roofline.tensor_{type_id}.operations",

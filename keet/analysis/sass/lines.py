@@ -39,18 +39,18 @@ _MOST_INSTRUCTIONS = 64
 
 def calling_line(code: MachineCode, position: int) -> Location | None:
     """The line of the instruction; for an access within the toolkit, the line of the call."""
-    own = code.location(position)
+    line = code.location(position)
     instruction = code.program.code[position]
-    if own is None or not is_of_toolkit(own.file) or instruction.role not in _ACCESSES:
-        return own
+    if line is None or not is_of_toolkit(line.file) or instruction.role not in _ACCESSES:
+        return line
     # A memory descriptor is loaded at the kernel's start: it does not show the call.
-    descriptors = {name for one in instruction.operands for name in span(one.descriptor, 2)}
+    descriptors = {name for operand in instruction.operands for name in span(operand.descriptor, 2)}
     spent = set(address_registers(instruction)) - descriptors
     read = code.program.values.read[position]
     call = _outside(code, [value for name, value in read.items() if name in spent])
     if call is None and instruction.role is Role.ATOMIC:  # the address is an argument of the kernel
         call = _before(code, position)
-    return own if call is None else call
+    return line if call is None else call
 
 
 def calls_of(code: MachineCode, line: Location) -> list[Location]:
@@ -85,9 +85,11 @@ def _outside(code: MachineCode, values: Iterable[int]) -> Location | None:
         } - seen
         seen |= behind
         lines = {position: code.location(position) for position in sorted(behind)}
-        own = [line for line in lines.values() if line is not None and not is_of_toolkit(line.file)]
-        if own:
-            return own[-1]
+        outside = [
+            line for line in lines.values() if line is not None and not is_of_toolkit(line.file)
+        ]
+        if outside:
+            return outside[-1]
         level = [
             value for position in behind for value in code.program.values.read[position].values()
         ]

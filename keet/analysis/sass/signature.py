@@ -39,27 +39,27 @@ class Signature(NamedTuple):
     @property
     def pointers(self) -> frozenset[str]:
         """Pointers, by `param+0x10`. Empty unless all parameters are known."""
-        known = self.parameters if self.is_whole else ()
+        parameters = self.parameters if self.is_whole else ()
         return frozenset(
-            f"param+{parameter.offset:#x}" for parameter in known if parameter.is_pointer
+            f"param+{parameter.offset:#x}" for parameter in parameters if parameter.is_pointer
         )
 
     @property
     def element_sizes(self) -> Mapping[str, int]:
         """Bytes of an element behind each pointer, by `param+0x10`, where its type shows them."""
-        known = (parameter for parameter in self.parameters if parameter.element)
-        return {f"param+{parameter.offset:#x}": parameter.element for parameter in known}
+        typed = (parameter for parameter in self.parameters if parameter.element)
+        return {f"param+{parameter.offset:#x}": parameter.element for parameter in typed}
 
     def names(self, function: str, sources: Iterable[str | None]) -> Mapping[str, str]:
         """The name of each parameter in the source, by `param+0x10`: `in`, `nodes.x`. Empty if
         names are missing."""
-        known = names(function, sources) if self.parameters else []
-        if not known or len(known) <= self.parameters[-1].argument:
+        argument_names = names(function, sources) if self.parameters else []
+        if not argument_names or len(argument_names) <= self.parameters[-1].argument:
             return {}
         return {
-            f"param+{parameter.offset:#x}": f"{known[parameter.argument]}{parameter.path}"
+            f"param+{parameter.offset:#x}": f"{argument_names[parameter.argument]}{parameter.path}"
             for parameter in self.parameters
-            if known[parameter.argument]
+            if argument_names[parameter.argument]
         }
 
 

@@ -235,11 +235,11 @@ def volume_of(boxes: Sequence[Box]) -> int:
         return 1
     cuts = sorted({end for box in distinct for end in box[0]})
     total = 0
-    known: dict[tuple[Box, ...], int] = {}
+    volumes: dict[tuple[Box, ...], int] = {}
     for low, high in pairwise(cuts):
         inside = tuple(box[1:] for box in distinct if box[0][0] <= low and high <= box[0][1])
         if inside:
-            if inside not in known:
-                known[inside] = volume_of(inside)
-            total += (high - low) * known[inside]
+            if inside not in volumes:
+                volumes[inside] = volume_of(inside)
+            total += (high - low) * volumes[inside]
     return total

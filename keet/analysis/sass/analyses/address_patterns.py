@@ -92,10 +92,10 @@ def is_gather(access: Access) -> bool:
     loaded, and to which threads add their own index, is none."""
     if not access.is_gather:
         return False
-    own = {p: c for p, c in access.offset.terms.items() if not _has_data(p)}
+    index_terms = {p: c for p, c in access.offset.terms.items() if not _has_data(p)}
     bases = [(p, c) for p, c in access.offset.terms.items() if _has_data(p)]
     is_pointer = access.pointer == LOADED and len(bases) == 1 and bases[0][1] == 1
-    return not (is_pointer and len(bases[0][0]) == 1 and lane_stride(Polynomial(own)))
+    return not (is_pointer and len(bases[0][0]) == 1 and lane_stride(Polynomial(index_terms)))
 
 
 def _has_data(product: Monomial) -> bool:
@@ -130,9 +130,9 @@ def _runs(group: Sequence[Access]) -> list[Merge]:
     for run in runs:
         wide = min(WIDEST, width * (1 << (len(run).bit_length() - 1)))
         if wide > width:
-            own = tuple(by_offset[offset].position for offset in run)
+            positions = tuple(by_offset[offset].position for offset in run)
             aligned = _is_aligned(group[0].offset, run[0], wide)
-            merged.append(Merge(own, width, wide, aligned))
+            merged.append(Merge(positions, width, wide, aligned))
     return merged
 
 
@@ -177,7 +177,9 @@ def index_loads(program: SassProgram, position: int) -> list[int]:
     starts = [(value, False) for value in program.address_values(position)]
     states = reached(starts, following, _MOST_VALUES)
     behind = ((every[value], is_scaled) for value, is_scaled in states)
-    return sorted({one.position for one, scaled in behind if is_index(one, is_scaled=scaled)})
+    return sorted(
+        {origin.position for origin, scaled in behind if is_index(origin, is_scaled=scaled)}
+    )
 
 
 def chooses_address(program: SassProgram, position: int, loads: Collection[int]) -> bool:

@@ -106,7 +106,10 @@ class _Finder:
         instruction = self.program.code[position]
         if self._after_wait(position):
             started = self._all(
-                opcodes, lambda one: one.role in (Role.COPY, Role.LOAD) and one.opcode in opcodes
+                opcodes,
+                lambda instruction: (
+                    instruction.role in (Role.COPY, Role.LOAD) and instruction.opcode in opcodes
+                ),
             )
             copies = self._before(position, [started])
             if copies:

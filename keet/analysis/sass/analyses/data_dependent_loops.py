@@ -169,11 +169,11 @@ def _search(program: SassProgram, loop: Loop) -> SearchLoop | None:
     iterations = counts[flow.blocks[loop.header].start]
     if not iterations or (loop.trips or 0) < LEAST_SEARCHED:
         return None
-    own = [block for block in sorted(loop.blocks) if flow.loop_of.get(block) == loop.index]
-    times = {block: counts[flow.blocks[block].start] for block in own}
-    usual = [block for block in own if times[block] > SELDOM * iterations]
+    blocks = [block for block in sorted(loop.blocks) if flow.loop_of.get(block) == loop.index]
+    times = {block: counts[flow.blocks[block].start] for block in blocks}
+    usual = [block for block in blocks if times[block] > SELDOM * iterations]
     seldom = {block for block in loop.blocks if block not in usual}
-    times_found = max((times[block] for block in own if block in seldom), default=0)
+    times_found = max((times[block] for block in blocks if block in seldom), default=0)
     # An inner loop belongs to what is done when something is found.
     inner = [nested for nested in flow.loops if nested.parent == loop.index]
     if not times_found or not all(_is_seldom_entered(program, nested, seldom) for nested in inner):
@@ -199,8 +199,8 @@ def _is_seldom_entered(program: SassProgram, inner: Loop, seldom: Collection[int
 def _behind(program: SassProgram, values: Iterable[int]) -> list[SsaValue]:
     """All values that these depend on; more than `_MOST_VALUES` if these are not all."""
     every = program.values.all
-    followed = reached(values, lambda one: program.values.behind(every[one]), _MOST_VALUES)
-    return [every[one] for one in followed]
+    followed = reached(values, lambda index: program.values.behind(every[index]), _MOST_VALUES)
+    return [every[index] for index in followed]
 
 
 def _is_same_in_warp(program: SassProgram, loop: Loop, load: int) -> bool:
@@ -243,7 +243,9 @@ def exit_loads(program: SassProgram, loop: Loop) -> list[int]:
         is_end = is_earlier or value.block not in loop.blocks or is_load(value)
         return () if is_end else values.behind(value)
 
-    tested = (one for exit_ in program.flow.leaving(loop) for one in values.read[exit_].values())
+    tested = (
+        index for exit_ in program.flow.leaving(loop) for index in values.read[exit_].values()
+    )
     behind = (values.all[index] for index in reached(tested, following))
     loads = {value.position for value in behind if is_load(value)}
     return sorted(load for load in loads if not _has_one_address(program, loop, load))

@@ -171,10 +171,10 @@ def bound_of(shapes: Iterable[AccessShape]) -> Bound:
     every: list[AccessShape] = []
     for alike in skeletons.values():
         apart = [_together(same) for same in alike.values()]
-        own = [shape for same in alike.values() for shape in same]
+        shapes_alike = [shape for same in alike.values() for shape in same]
         sums = (sum(sizes) for sizes in zip(*apart, strict=True))
-        bounds.append(Bound(*map(min, sums, _together(own))))
-        every += own
+        bounds.append(Bound(*map(min, sums, _together(shapes_alike))))
+        every += shapes_alike
     total = Bound(*(sum(bound[at] for bound in bounds) for at in range(3)))
     hull = _hull(every)
     if hull is None:
@@ -217,6 +217,8 @@ def _hull(shapes: Sequence[AccessShape]) -> int | None:
     """Bytes from the first to the last, if all offsets are known; else `None`."""
     if any(shape.fixed or len(shape.groups) > 1 for shape in shapes):
         return None
-    own = [(shape.groups[0], shape.width) for shape in shapes]
-    ends = (group.offset + sum(s.span for s in group.strides) + width for group, width in own)
-    return max(ends, default=0) - min((group.offset for group, _ in own), default=0)
+    group_widths = [(shape.groups[0], shape.width) for shape in shapes]
+    ends = (
+        group.offset + sum(s.span for s in group.strides) + width for group, width in group_widths
+    )
+    return max(ends, default=0) - min((group.offset for group, _ in group_widths), default=0)

@@ -50,14 +50,15 @@ def exchange_steps(program: SassProgram) -> ExchangeSteps | None:
             behind.setdefault(store, set()).add(load)
     groups = Counter(frozenset(group) for group in behind.values())
     # As many results as values, which all follow from all of them.
-    own = {group for group, stores in groups.items() if 1 < len(group) == stores}
-    taken = {load for group in own for load in group}
-    stores = {store for store, group in behind.items() if frozenset(group) in own}
+    exchanged = {group for group, stores in groups.items() if 1 < len(group) == stores}
+    taken = {load for group in exchanged for load in group}
+    stores = {store for store, group in behind.items() if frozenset(group) in exchanged}
     executed = sum(counts[load] for load in taken)
     if not executed:
         return None
     bits = (
-        sum(math.log(len(group)) * sum(counts[load] for load in group) for group in own) / executed
+        sum(math.log(len(group)) * sum(counts[load] for load in group) for group in exchanged)
+        / executed
     )
     return ExchangeSteps(frozenset(taken | stores), math.exp(bits), executed / barriers)
 

@@ -227,8 +227,8 @@ class _Search:
                 value = self.program.values.read[position].get(guard[0])
                 key = self.flow.block_of[position], value, guard
                 groups.setdefault(key, []).append(position)
-        for own in groups.values():
-            first, block = own[0], self.flow.block_of[own[0]]
+        for positions in groups.values():
+            first, block = positions[0], self.flow.block_of[positions[0]]
             place, threads = self.places(first), self.threads(first)
             entering = self.passed.get(self.program.code[first].address, 0)
             if place is None or not threads:
@@ -242,7 +242,7 @@ class _Search:
                 None,
                 block,
                 (),
-                tuple(own),
-                sum(self.program.counts[position] for position in own),
+                tuple(positions),
+                sum(self.program.counts[position] for position in positions),
                 self.flow.loop_of.get(block),
             )

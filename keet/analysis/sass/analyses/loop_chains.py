@@ -122,15 +122,15 @@ def _own_positions(program: SassProgram, loop: Loop) -> list[int]:
 
 
 def _chains(program: SassProgram, loop: Loop, total: int, heads: list[int]) -> LoopChains:
-    own = _own_positions(program, loop)
+    positions = _own_positions(program, loop)
     depth, chain = _load_depth(program, loop)
     recurrence, exchanges = _recurrence(program, loop, heads), _exchanges(program, loop)
     return LoopChains(
         loop.index,
         loop.trips,
-        len(own),
-        sum(program.code[position].opcode in FAR for position in own),
-        sum(program.counts[position] for position in own) / total,
+        len(positions),
+        sum(program.code[position].opcode in FAR for position in positions),
+        sum(program.counts[position] for position in positions) / total,
         recurrence,
         depth,
         chain,

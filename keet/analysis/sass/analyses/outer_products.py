@@ -136,13 +136,18 @@ class _Products:
             partners[product.right].add(product.left)
         first = products[0].left
         others = partners[first]
-        own = partners[next(iter(others))]
-        is_outer = not own & others and all(
-            partners[value] == (others if value in own else own) for value in partners
+        partners_of_other = partners[next(iter(others))]
+        is_outer = not partners_of_other & others and all(
+            partners[value] == (others if value in partners_of_other else partners_of_other)
+            for value in partners
         )
         sums = {_root(self.root, product.sum) for product in products}
-        is_once = len(products) == len(own) * len(others) == len(sums)
-        return products if is_outer and is_once and min(len(own), len(others)) > 1 else []
+        is_once = len(products) == len(partners_of_other) * len(others) == len(sums)
+        return (
+            products
+            if is_outer and is_once and min(len(partners_of_other), len(others)) > 1
+            else []
+        )
 
     # --- what is multiplied
 
@@ -264,5 +269,5 @@ def _root(sets: dict[int, int], value: int) -> int:
     return value
 
 
-def _join(sets: dict[int, int], one: int, other: int) -> None:
-    sets[_root(sets, one)] = _root(sets, other)
+def _join(sets: dict[int, int], first: int, second: int) -> None:
+    sets[_root(sets, first)] = _root(sets, second)

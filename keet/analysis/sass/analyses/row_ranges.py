@@ -46,11 +46,11 @@ class RowRanges:
         self.locate = locate
         self.rows_of = rows_of
 
-    def bytes_of(self, own: Sequence[Access]) -> float | None:
+    def bytes_of(self, accesses: Sequence[Access]) -> float | None:
         """Distinct bytes of an array's accesses, if no two rows overlap; None if it is not read in
         rows, or perhaps in several passes."""
-        starts = {self._start(access) for access in own}
-        places = {self.locate(access.position) for access in own}
+        starts = {self._start(access) for access in accesses}
+        places = {self.locate(access.position) for access in accesses}
         if len(starts) != 1 or len(places) != 1 or None in starts | places:
             return None
         start = starts.pop()
@@ -59,13 +59,13 @@ class RowRanges:
         rows = self.rows_of(load) if load is not None else None
         if load is None or rows is None or not rows.is_once:
             return None
-        if not all(self._is_in_row(access, start, load) for access in own):
+        if not all(self._is_in_row(access, start, load) for access in accesses):
             return None
-        shares = {self._share(access, start, rows.times) for access in own}
+        shares = {self._share(access, start, rows.times) for access in accesses}
         share = shares.pop()
         if shares or share is None:
             return None
-        return sum(access.requested_bytes or 0 for access in own) / share
+        return sum(access.requested_bytes or 0 for access in accesses) / share
 
     def _start(self, access: Access) -> Symbol | None:
         """The loaded number that an address begins with."""
@@ -84,10 +84,10 @@ class RowRanges:
         outer = [loop.index for loop in around[1]]
         if inner != outer and inner[1:] != outer:
             return False  # a loop around the row: it is read again and again
-        known = self.conditions.of(access.position).known
+        comparisons = self.conditions.of(access.position).known
         return any(
             self._is_next(other, load)
-            for comparison in known
+            for comparison in comparisons
             if (start,) in comparison.left.terms
             for other in comparison.left.symbols
             if other is not start

@@ -154,7 +154,9 @@ class _Unrolled:
                 if copies == most:
                     groups.append([])
                 groups[-1:] = [[*(groups[-1] if groups else ()), (loop, copies)]]
-        return [one for group in groups for one in self._whole(group, is_alone=len(groups) == 1)]
+        return [
+            whole for group in groups for whole in self._whole(group, is_alone=len(groups) == 1)
+        ]
 
     def _whole(
         self, group: Sequence[tuple[Loop, int | None]], *, is_alone: bool
@@ -263,15 +265,19 @@ class _Unrolled:
         if position is None:
             return None, False
         instruction = self.program.code[position]
-        numbers = [self.evaluation.operand(one, position) for one in instruction.sources[:2]]
+        numbers = [
+            self.evaluation.operand(operand, position) for operand in instruction.sources[:2]
+        ]
         if len(numbers) < 2 or numbers[0] is None or numbers[1] is None:
             return None, False
         block = self.program.flow.block_of[position]
         apart = self.evaluation.resolved(add(numbers[0], numbers[1], -1), block)
         name, counter = f"loop{loop.index}", self.evaluation.counter(loop)
-        changing = [one for one in apart.terms if any(name in symbol.depends for symbol in one)]
-        limits = [one for one in apart.terms if one not in changing and one]
-        is_plain = any(len(one) == 1 and abs(apart.terms[one]) == 1 for one in limits)
+        changing = [
+            product for product in apart.terms if any(name in symbol.depends for symbol in product)
+        ]
+        limits = [product for product in apart.terms if product not in changing and product]
+        is_plain = any(len(product) == 1 and abs(apart.terms[product]) == 1 for product in limits)
         pointers = {access.pointer for access in self.accesses}
         is_address = any(symbol.name in pointers for symbol in apart.symbols)
         if changing != [(counter,)]:

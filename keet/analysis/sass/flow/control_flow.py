@@ -207,8 +207,10 @@ def _routines(blocks: list[BasicBlock], entries: Iterable[int]) -> dict[int, tup
     everything = tuple(range(len(blocks)))
     budget = _ROUTINES_PER_BLOCK * len(blocks)
     for entry in entries:
-        own = reached([entry], lambda block: blocks[block].successors) if budget > 0 else everything
-        routines[entry] = tuple(sorted(own))
+        of_entry = (
+            reached([entry], lambda block: blocks[block].successors) if budget > 0 else everything
+        )
+        routines[entry] = tuple(sorted(of_entry))
         budget -= len(routines[entry])
     return routines
 
@@ -306,8 +308,8 @@ def _not_too_deep(
 
 
 def _body(blocks: list[BasicBlock], header: int, latches: Sequence[int]) -> frozenset[int]:
-    own = reached(latches, lambda block: blocks[block].predecessors if block != header else ())
-    return frozenset({header, *own})
+    inside = reached(latches, lambda block: blocks[block].predecessors if block != header else ())
+    return frozenset({header, *inside})
 
 
 def _count_trips(flow: Flow, code: Sequence[Instruction], executed: Mapping[int, int]) -> None:
@@ -421,8 +423,8 @@ class _Search:
         bucket: list[list[int]] = [[] for _ in self.node]
         for number in range(len(self.node) - 1, 0, -1):
             parent = self.parent[number]
-            known = [self.semi[self._lowest(before)] for before in self.before[number]]
-            self.semi[number] = min([self.semi[number], *known])
+            lowest_before = [self.semi[self._lowest(before)] for before in self.before[number]]
+            self.semi[number] = min([self.semi[number], *lowest_before])
             bucket[self.semi[number]].append(number)
             self.ancestor[number] = parent
             for below in bucket[parent]:

@@ -56,8 +56,8 @@ class SsaValues:
         """What a value is made of: the values that its instruction reads, or that it merges.
         `with_guard`: also the predicate that chooses one of these."""
         is_written = value.kind is Kind.DEFINITION
-        own = self.read[value.position].values() if is_written else value.inputs
-        return [*own, value.guard[0]] if with_guard and value.guard else own
+        sources = self.read[value.position].values() if is_written else value.inputs
+        return [*sources, value.guard[0]] if with_guard and value.guard else sources
 
     def definitions(self, value: int, limit: int = 64) -> list[int]:
         """Positions of the instructions that may have produced a value, through joins and calls."""
@@ -109,13 +109,13 @@ def _summaries(code: Sequence[Instruction], flow: Flow) -> dict[int, _Summary]:
         )
         for block in flow.blocks
     ]
-    known: dict[int, _Summary] = {}
+    summaries: dict[int, _Summary] = {}
     for blocks in flow.routines.values():  # routines of hostile code may share one object
-        if id(blocks) not in known:
+        if id(blocks) not in summaries:
             ends = tuple(block for block in blocks if flow.blocks[block].returns)
             writes = frozenset().union(*(written[block] for block in blocks))
-            known[id(blocks)] = _Summary(writes, ends)
-    return {entry: known[id(blocks)] for entry, blocks in flow.routines.items()}
+            summaries[id(blocks)] = _Summary(writes, ends)
+    return {entry: summaries[id(blocks)] for entry, blocks in flow.routines.items()}
 
 
 def values_of(code: Sequence[Instruction], flow: Flow) -> SsaValues:
@@ -185,10 +185,10 @@ class _Builder:
         if value is None:
             return self._entry(block, register)
         while guard and self.all[value].kind is Kind.GUARDED:
-            known = self.all[value].guard
-            if known == guard:
+            other_guard = self.all[value].guard
+            if other_guard == guard:
                 value = self.all[value].inputs[0]
-            elif known == (guard[0], not guard[1]):
+            elif other_guard == (guard[0], not guard[1]):
                 value = self.all[value].inputs[1]
             else:
                 break

@@ -309,11 +309,11 @@ def _format_bits(opcode: str, modifiers: tuple[str, ...], *, is_written: bool) -
     formats = [
         modifier for modifier in modifiers if re.fullmatch(r"[FSU](8|16|32|64)|BF16", modifier)
     ]
-    own = formats[:1] if is_written else formats[-1:]
+    chosen = formats[:1] if is_written else formats[-1:]
     if opcode in ("F2I", "I2F"):
         letters = "SU" if (opcode == "F2I") == is_written else "F"
-        own = [number_format for number_format in formats if number_format[0] in letters]
-    return own[0].lstrip("BFSU") if own else "32"
+        chosen = [number_format for number_format in formats if number_format[0] in letters]
+    return chosen[0].lstrip("BFSU") if chosen else "32"
 
 
 @lru_cache(maxsize=5_000)

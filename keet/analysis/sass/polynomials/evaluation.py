@@ -51,8 +51,8 @@ class LoopHeads:
     def of(self, symbol: Symbol, depth: int) -> Polynomial:
         """The value at a loop's head as start and step."""
         if symbol in self._resolved:
-            known = self._resolved[symbol]
-            return known if known is not None else self._lost(symbol)
+            resolved = self._resolved[symbol]
+            return resolved if resolved is not None else self._lost(symbol)
         self._resolved[symbol] = None
         value = self.program.values.all[int(str(symbol.arguments[0]))]
         loop = self.evaluation.loop_of_header[value.block]
@@ -297,8 +297,8 @@ class Evaluation:
             names.add("unknown")
         for position in values.definitions(predicate, 8):
             for value in self.program.values.read[position].values():
-                known = self._polynomials.get(value)
-                names |= known.depends if known else {"unknown"}
+                polynomial = self._polynomials.get(value)
+                names |= polynomial.depends if polynomial else {"unknown"}
         return frozenset(names)
 
     # --- one instruction

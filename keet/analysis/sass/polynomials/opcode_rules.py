@@ -69,13 +69,15 @@ def _high_product(
     step: Step, first: Polynomial, second: Polynomial, third: Polynomial
 ) -> Polynomial | None:
     """`(a * b) >> 32` by a constant is a division: by 2^32 / b."""
-    for one, other, operand in (
+    for factor, other, operand in (
         (first, second, step.instruction.sources[1]),
         (second, first, step.instruction.sources[0]),
     ):
-        if other.value is not None and not operand.is_register and range_of(one).is_positive:
+        if other.value is not None and not operand.is_register and range_of(factor).is_positive:
             return (
-                _scaled(step.of.symbols, one, other.value % WORD, 32) if not third.terms else None
+                _scaled(step.of.symbols, factor, other.value % WORD, 32)
+                if not third.terms
+                else None
             )
     return None
 
@@ -180,7 +182,9 @@ def _extreme(step: Step, *values: Polynomial) -> Polynomial | None:
 def _select(step: Step, first: Polynomial, second: Polynomial) -> Polynomial | None:
     of, which = (
         step.of,
-        next((one for one in step.instruction.sources if one.kind == "predicate"), None),
+        next(
+            (operand for operand in step.instruction.sources if operand.kind == "predicate"), None
+        ),
     )
     if which is None:
         return None
@@ -236,12 +240,12 @@ def _bits(step: Step, value: Polynomial, count: Polynomial) -> Polynomial | None
 
 
 def _counted(step: Step) -> Polynomial:
-    known = (
+    counted = (
         step.of.operand(step.instruction.sources[0], step.position)
         if step.instruction.sources
         else None
     )
-    values = () if known is None else (known,)
+    values = () if counted is None else (counted,)
     return step.of.symbols.unknown("bits", values, Range(-1, 32), extra=step.position)
 
 

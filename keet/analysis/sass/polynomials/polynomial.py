@@ -160,9 +160,9 @@ def scale(polynomial: Polynomial, factor: int) -> Polynomial:
 
 def multiply(first: Polynomial, second: Polynomial) -> Polynomial | None:
     """`None` if the product is too large to be useful."""
-    for one, other in ((first, second), (second, first)):
-        if one.value is not None:
-            return scale(other, one.value)
+    for factor, other in ((first, second), (second, first)):
+        if factor.value is not None:
+            return scale(other, factor.value)
     terms: dict[Monomial, int] = {}
     for left, a in first.terms.items():
         for right, b in second.terms.items():

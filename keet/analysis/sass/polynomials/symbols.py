@@ -195,8 +195,8 @@ class Symbols:
     def extreme(self, first: Polynomial, second: Polynomial, *, is_min: bool) -> Polynomial:
         """The smaller or larger of two."""
         a, b = range_of(first), range_of(second)
-        for one, other, polynomial in ((a, b, first), (b, a, second)):
-            low, high = (one, other) if is_min else (other, one)
+        for first_range, other, polynomial in ((a, b, first), (b, a, second)):
+            low, high = (first_range, other) if is_min else (other, first_range)
             if low.high is not None and high.low is not None and low.high <= high.low:
                 return polynomial
         bounds = _extreme_range(a, b, is_min=is_min)
@@ -258,9 +258,9 @@ def _extreme_range(a: Range, b: Range, *, is_min: bool) -> Range:
     pick = min if is_min else max
     both = [(a.low, b.low), (a.high, b.high)]
     sure = [pick(x, y) if x is not None and y is not None else None for x, y in both]
-    known = [[end for end in pair if end is not None] for pair in both]
-    low = sure[0] if is_min or not known[0] else max(known[0])
-    high = sure[1] if not is_min or not known[1] else min(known[1])
+    known_ends = [[end for end in pair if end is not None] for pair in both]
+    low = sure[0] if is_min or not known_ends[0] else max(known_ends[0])
+    high = sure[1] if not is_min or not known_ends[1] else min(known_ends[1])
     return Range(low, high)
 
 
