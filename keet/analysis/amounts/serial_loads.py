@@ -184,7 +184,7 @@ def _remedy(code: MachineCode, region: SerialLoads, language: Language) -> str:
     reason = first_avoidable(region).reason
     moved = [trip for trip in region.trips if trip.is_avoidable and trip.reason == reason]
     lines = _lines(code, (load for trip in moved for load in trip.loads))
-    earlier = _lines(code, (load for each in region.trips for load in each.loads))
+    earlier = _lines(code, (load for trip in region.trips for load in trip.loads))
     loads = f"the loads at {_listed(lines)}" if lines else "these loads"
     if region.loop is not None and set(lines) >= set(earlier):
         loads = f"{loads} for all iterations that are unrolled"
