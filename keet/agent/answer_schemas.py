@@ -58,8 +58,8 @@ def expressions_of(value: object) -> list[str]:
 
 
 def _line(value: object) -> int | None:
-    found = re.search(r"\d+", str(value or ""))
-    return int(found[0]) if found and len(found[0]) < 9 else None
+    match = re.search(r"\d+", str(value or ""))
+    return int(match[0]) if match and len(match[0]) < 9 else None
 
 
 def _changes(value: object) -> object:

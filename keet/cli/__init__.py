@@ -260,7 +260,7 @@ def run_command(module: ModuleType, prog: str, rest: list[str]) -> int:
     parser = make_parser(module, prog, asks_for_help=any(map(_may_ask_for_help, rest)))
     parser.program_missing = takes_program and not after_dashes
     parser.given = rest
-    operands = [] if takes_program else [_Operand(each) for each in after_dashes]
+    operands = [] if takes_program else [_Operand(dash) for dash in after_dashes]
     parser.is_short = True
     try:
         parsed = parser.parse_intermixed_args([*rest, *operands])

@@ -87,4 +87,4 @@ def _charts(profile: Profile, args: Namespace) -> list[MemoryChart]:
     shown: Sequence[Launch] = selected_launches(profile, args)
     if args.launch is None:
         shown = profile.representatives(shown)[:1]
-    return [memory_chart(each) for each in explain(profile, shown, top=5).launches]
+    return [memory_chart(launch) for launch in explain(profile, shown, top=5).launches]

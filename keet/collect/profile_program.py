@@ -80,7 +80,7 @@ def _expected(launches: Sequence[Launch], plan: ProfilePlan, plain: PlainRun) ->
     """Numbers of the launches that ncu was told to profile, as far as keet can know."""
     request = plan.request
     if plan.choice:
-        return [each.number for each in plan.choice.launches]
+        return [launch.number for launch in plan.choice.launches]
     if request.as_range:
         return []
     if request.launch_skip is None and request.launch_count is None:
@@ -304,7 +304,7 @@ class _Profiling:
 
     def _best(self) -> _WrittenReport | None:
         """The report with the most launches."""
-        found = [each._replace(launches=count_launches(each.path)) for each in self._reports]
+        found = [report._replace(launches=count_launches(report.path)) for report in self._reports]
         best = max(found, key=lambda each: each.launches, default=None)
         return best if best and best.launches else None
 

@@ -425,7 +425,9 @@ def _writes_as_much(pairing: Pairing) -> bool:
     launches, which writes its result once, too."""
     one, other = pairing.counts
     changes = [_growth_of_one(pairing, metric) for metric in _WRITTEN]
-    return one == other and any(each is not None and abs(each) <= SAME_WORK for each in changes)
+    return one == other and any(
+        change is not None and abs(change) <= SAME_WORK for change in changes
+    )
 
 
 def _growth_of_one(pairing: Pairing, metric_id: str) -> float | None:

@@ -370,7 +370,7 @@ class _Comparer:
             explains = not (gaps or unknown)
             pair = self._accounted(pair, numbers, explains=explains, splits=not unscaled)
         counts = (pair.launches.before, pair.launches.after)
-        known = [each for each in counts if each is not None]
+        known = [count for count in counts if count is not None]
         launches = numbers.both("launches", "launch", known) if len(known) == 2 else None
         return replace(
             pair,

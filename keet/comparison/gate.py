@@ -185,7 +185,7 @@ def _regression(  # noqa: PLR0913, PLR0917 - what a regression is made of
         else "from nothing",
         noise=numbers("noise", 100 * noise, "%"),
     )
-    before, after = (Quantity(each.value, each.unit) for each in sides)
+    before, after = (Quantity(side.value, side.unit) for side in sides)
     return Regression(
         kernel=kernel,
         metric=metric,
@@ -287,7 +287,7 @@ def known_metric(difference: Difference, name: str) -> bool:
 
 
 def _gate_metric(difference: Difference, metric: GatedMetric, percent: float) -> _Gated:
-    found: list[Regression] = []
+    regressions: list[Regression] = []
     missing: list[str] = []
     pairs = [
         (number, pair)
@@ -304,8 +304,8 @@ def _gate_metric(difference: Difference, metric: GatedMetric, percent: float) ->
             continue
         numbers = Numbers(difference.book, f"gate: {metric.name} of pair {number}")
         if regression := _metric_regression(pair, metric, values, percent, numbers):
-            found.append(regression)
-    return _Gated(found, len(pairs), missing=missing)
+            regressions.append(regression)
+    return _Gated(regressions, len(pairs), missing=missing)
 
 
 def _values(runs: Sequence[SideCapture], group: KernelGroup, name: str) -> list[Quantity]:

@@ -312,7 +312,7 @@ def _shapes(groups: Sequence[KernelGroup]) -> Sentence:
     """`grid 64×64, block 32×8`; each distinct shape once."""
     keys = (group.key for group in groups)
     shapes = list(dict.fromkeys(shapes_text(key.grid, key.block) for key in keys))
-    text = Sentence("; ").join(Sentence.of((Reference(each, ()),)) for each in shapes[:_SHAPES])
+    text = Sentence("; ").join(Sentence.of((Reference(shape, ()),)) for shape in shapes[:_SHAPES])
     if len(shapes) <= _SHAPES:
         return text
     more = constant(len(shapes) - _SHAPES, "", "shapes that are not listed")

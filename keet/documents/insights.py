@@ -330,8 +330,8 @@ class InsightsDocument(CommandResult):
     def first_of_each_kind(self, most: int) -> list[InsightDocument]:
         found: Counter[str] = Counter()
         first = []
-        for each in self.insights:
-            found[each.kind] += 1
-            if found[each.kind] <= most:
-                first.append(each)
+        for insight in self.insights:
+            found[insight.kind] += 1
+            if found[insight.kind] <= most:
+                first.append(insight)
         return first

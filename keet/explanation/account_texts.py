@@ -191,15 +191,15 @@ def _labelled(pieces: Iterable[Evidence]) -> Sentence:
 
 def _expanded(view: LaunchView, code: MachineCode, executed: Evidence) -> Iterator[Evidence]:
     """Shares of functions without an instruction of their own, with the line of most of each."""
-    for each in code.expansions:
-        share = 100 * code.share(each.positions)
+    for expansion in code.expansions:
+        share = 100 * code.share(expansion.positions)
         lines = Counter[str]()
-        for position in each.positions:
+        for position in expansion.positions:
             lines[_line(code.location(position))] += code.program.counts[position]
         line = max((name for name in lines if name), key=lines.__getitem__, default="")
         if share >= NAMED_PART:
-            label = f"{each.name} ({line})" if line else each.name
-            name = f"instructions.expanded.{each.name.split()[0].strip(',')}"
+            label = f"{expansion.name} ({line})" if line else expansion.name
+            name = f"instructions.expanded.{expansion.name.split()[0].strip(',')}"
             percent = Quantity(share, "%")
             yield view.ledger.derived(name, percent, label, executed, line=line or None)
 

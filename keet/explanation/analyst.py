@@ -186,7 +186,7 @@ class LazyExplanations(Sequence[LaunchExplanation]):
 
 def with_first(explanation: Explanation, top: int) -> Explanation:
     """The explanation with at most `top` findings per launch."""
-    told = tuple(_with_first(each, top) for each in explanation.launches)
+    told = tuple(_with_first(launch, top) for launch in explanation.launches)
     return explanation._replace(launches=told)
 
 
@@ -358,7 +358,7 @@ def _is_large(finding: Finding, ceilings: Ceilings) -> bool:
 
 def _why(finding: Finding, ceilings: Sequence[Ceiling]) -> Sentence:
     """The busiest unit that keeps its work, if it explains the time."""
-    others = [each for each in ceilings if each.name not in (finding.relieves or ())]
+    others = [ceiling for ceiling in ceilings if ceiling.name not in (finding.relieves or ())]
     busiest = max(others, key=lambda each: each.share, default=None)
     if busiest is None or busiest.reached.value < NEAR_PEAK:
         return Sentence()

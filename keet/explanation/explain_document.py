@@ -40,7 +40,7 @@ def explain_fields(explanation: Explanation) -> Iterator[tuple[str, Any]]:
     """Fields after the launches are computed when the launches have been written."""
     profile, author = explanation.profile, explanation.author
     if author:
-        some = any(each.model for each in explanation.launches)
+        some = any(launch.model for launch in explanation.launches)
         yield "author", author.author if some else "analyst"
     devices = [DeviceDocument.taken_from(device) for device in profile.devices]
     yield "report", report_document(profile)

@@ -134,7 +134,7 @@ class Explanation(NamedTuple):
     @property
     def asked(self) -> tuple[Launch, ...]:
         """All requested launches: more than `launches` if these are a sample of a large report."""
-        return self.chosen or tuple(each.launch for each in self.launches)
+        return self.chosen or tuple(launch.launch for launch in self.launches)
 
     def only(self, *launches: LaunchExplanation) -> Explanation:
         """The explanation as if only these launches had been requested."""

@@ -76,7 +76,7 @@ def brief_facts(facts: Iterable[KnownFact]) -> Iterator[Sentence]:
     for fact in facts:
         if fact.topic.startswith(_TOLD_ELSEWHERE) or (fact.topic == "coalescing"):
             continue
-        numbers = [each for each in fact.text.references if each.ids][:2]
+        numbers = [reference for reference in fact.text.references if reference.ids][:2]
         if fact.topic.startswith("uses.") or fact.topic == "limiter":
             numbers = []
         parts = [part for number in numbers for part in (" ", number)]
@@ -506,8 +506,8 @@ def _hit_rates(view: LaunchView) -> Iterator[KnownFact]:
         ]
         yield replace(
             first,
-            true=first.true.intersection(*(each.true for each in others)),
-            false=first.false.intersection(*(each.false for each in others)),
+            true=first.true.intersection(*(other.true for other in others)),
+            false=first.false.intersection(*(other.false for other in others)),
         )
 
 

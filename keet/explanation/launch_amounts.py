@@ -134,9 +134,9 @@ def amount_rows(amounts: LaunchAmounts) -> Iterator[AmountRow]:
 
 def told_bounds(bounds: Sequence[BoundDocument]) -> tuple[BoundDocument, ...]:
     """Without that of bytes that move once where they do so already."""
-    same = next((each.us for each in bounds if each.id == "same_bytes"), 0.0)
+    same = next((bound.us for bound in bounds if bound.id == "same_bytes"), 0.0)
     less = (1 - SAME_COUNT) * same
-    return tuple(each for each in bounds if each.id != "bytes_once" or each.us < less)
+    return tuple(bound for bound in bounds if bound.id != "bytes_once" or bound.us < less)
 
 
 def _label(row: AmountText) -> str:  # noqa: PLR0911 - one per kind of row

@@ -42,7 +42,9 @@ _LESS_TELLING = (
 
 def figures_text(view: LaunchView) -> Sentence:
     """On one line, without those that are too many for it; empty if the report has none."""
-    figures = {each.id: each.text for each in launch_figures(view) if not _is_negligible(each)}
+    figures = {
+        figure.id: figure.text for figure in launch_figures(view) if not _is_negligible(figure)
+    }
     for name in _LESS_TELLING:
         if sum(map(len, figures.values())) + 2 * len(figures) > _LONGEST:
             figures.pop(name, None)

@@ -102,7 +102,7 @@ class LaunchGroup:
         """How long its representative takes."""
         if len(self.launches) == 2:
             return "the longer"
-        own, times = self.first.launch.rank_time, [each.rank_time for each in self.launches]
+        own, times = self.first.launch.rank_time, [launch.rank_time for launch in self.launches]
         if own <= sorted(times)[len(times) // 2]:
             return "the median"
         return "the longest" if own == max(times) else "one of the longer"
@@ -156,7 +156,7 @@ class LaunchGroup:
         Machine code changes findings, so only members that are explained as the representative is,
         with it or without it, are compared."""
         shown = answer_of(self.first)
-        compared = [each for each in self.members if each.without_code == shown.without_code]
+        compared = [member for member in self.members if member.without_code == shown.without_code]
         if len(compared) < SEVERAL:
             return ()
         return tuple(each for each in compared if each.id != shown.id)

@@ -307,7 +307,7 @@ def _wastes(
     for way, operation in _OPERATIONS.items():
         # By the addresses of single instructions: the counter of the hardware takes in waits for
         # other traffic.
-        own = [each for each in shared_addresses(view) if kinds[each] == operation]
+        own = [address for address in shared_addresses(view) if kinds[address] == operation]
         name, label = f"chart.shared_{way}.conflicts", f"shared {way}: bank conflicts"
         conflicts = view.sum_over(name, "src_shared_wavefronts_excess", own, label)
         conflicts = conflicts or view.get(f"bank_conflicts_{way[:-1]}")
@@ -459,7 +459,7 @@ def _busiest(view: LaunchView, node: NodeId) -> tuple[str, Evidence] | None:
 def _shared_busy(view: LaunchView) -> Evidence | None:
     """Of the data stage of L1, which can do a wavefront per cycle."""
     rooflines, _ = memory_ceilings(view.ledger, view.ceilings)
-    counted = (each.reached for each in rooflines if each.id == "shared")
+    counted = (roofline.reached for roofline in rooflines if roofline.id == "shared")
     return view.get("shared_wavefronts_pct") or next(counted, None)
 
 

@@ -93,7 +93,9 @@ def _key_sentences(message: str) -> str:
     secret.
     """
     sentences = re.split(r"(?<=[.!?]) (?=[A-Z])", message)
-    measured = [each for each in sentences if re.search(r"\d", each) and "@" not in each]
+    measured = [
+        sentence for sentence in sentences if re.search(r"\d", sentence) and "@" not in sentence
+    ]
     kept = ""
     for each in measured:
         if kept and len(kept) + len(each) >= _LONGEST_QUOTE:

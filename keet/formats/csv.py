@@ -55,10 +55,10 @@ def top_csv(top: TopDocument) -> str:
     rows: list[list[object]] = [
         [*names, "forecast_low", "forecast_likely", "forecast_high", *added]
     ]
-    for each in top.opportunities:
-        gain = each.forecast
+    for opportunity in top.opportunities:
+        gain = opportunity.forecast
         forecast = (gain.low, gain.likely, gain.high) if gain else (None,) * 3
-        before, after = ([getattr(each, name) for name in part] for part in (names, added))
+        before, after = ([getattr(opportunity, name) for name in part] for part in (names, added))
         rows.append([*before, *forecast, *after])
     return _csv_text(rows)
 

@@ -77,8 +77,8 @@ class _Lists:
     def add(self, ids: list[Any] | None) -> int | None:
         if ids is None:
             return None
-        whole = all(type(each) is int for each in ids)
-        key = tuple((type(each), each) for each in ids)
+        whole = all(type(id_) is int for id_ in ids)
+        key = tuple((type(id_), id_) for id_ in ids)
         if key not in self._known:
             self._known[key] = len(self.stored)
             # Differences of neighbours: instruction addresses are mostly 16 bytes apart.
@@ -97,8 +97,8 @@ def _packed_launch(launch: Document) -> Document:
         "metrics": {"names": list(launch["metrics"]), "values": list(launch["metrics"].values())},
         "instances": {
             "names": list(instances),
-            "ids": [lists.add(each["ids"]) for each in instances.values()],
-            "values": [each["values"] for each in instances.values()],
+            "ids": [lists.add(instance["ids"]) for instance in instances.values()],
+            "values": [instance["values"] for instance in instances.values()],
         },
         "locations": {
             "ids": lists.add([int(address) for address in places]),

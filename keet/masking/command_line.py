@@ -194,9 +194,9 @@ def _closing(text: str, start: int, quote: str, limit: int) -> int | None:
     """ncu writes a word with spaces in double quotes, and does not escape quotes in it: one that
     ends a word closes."""
     if quote in _CLOSES:
-        found = _CLOSES[quote].search(text, start, min(limit, start + _LONGEST_QUOTED))
-        if found:
-            return found.start()
+        match = _CLOSES[quote].search(text, start, min(limit, start + _LONGEST_QUOTED))
+        if match:
+            return match.start()
     at = text.find(quote, start, limit)
     return at if at >= 0 else None
 
@@ -412,10 +412,10 @@ def _is_token(before: Sequence[str], value: str) -> bool:
 
 def _has_password(value: str) -> bool:
     """`user:password`, but not `1000:1000` (user and group) or `C:\\path`."""
-    found = _USER.fullmatch(value)
-    if found is None or (found["user"] + found["password"]).isdigit():
+    match = _USER.fullmatch(value)
+    if match is None or (match["user"] + match["password"]).isdigit():
         return False
-    return not (len(found["user"]) == 1 and found["password"][0] in "\\/")
+    return not (len(match["user"]) == 1 and match["password"][0] in "\\/")
 
 
 def _is_random(value: str, shortest: int) -> bool:

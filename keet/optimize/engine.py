@@ -348,7 +348,7 @@ class Engine:
         request = place / "request"
 
         def prepare() -> Document:
-            prepared = {each: place / f"{each}.prepared" for each in variants}
+            prepared = {variant: place / f"{variant}.prepared" for variant in variants}
             for each, overlay in variants.items():
                 copy_with(self.task, self.original, overlay, prepared[each])
             check = place / "check.prepared"

@@ -69,13 +69,13 @@ def adopt_orphans() -> None:
 def kill_orphans() -> None:
     """All children of this process: it has none of its own at this point."""
     for _ in range(50 if _adopts else 0):
-        found = [number for number, parent in processes() if parent == os.getpid()]
-        if not found:
+        numbers = [number for number, parent in processes() if parent == os.getpid()]
+        if not numbers:
             return
-        for number in found:
+        for number in numbers:
             with contextlib.suppress(OSError):
                 os.kill(number, signal.SIGKILL)
-        for number in found:
+        for number in numbers:
             with contextlib.suppress(OSError):
                 os.waitpid(number, 0)
 
@@ -383,9 +383,9 @@ def kernel_times(launches: Sequence[Launch]) -> list[list[Any]]:
 def busy_time(launches: Sequence[Launch]) -> int:
     """Nanoseconds in which kernels ran, of all GPUs together."""
     total = 0
-    for gpu in {each[4] for each in launches}:
+    for gpu in {launch[4] for launch in launches}:
         until = 0
-        for start, end in sorted((each[2], each[3]) for each in launches if each[4] == gpu):
+        for start, end in sorted((launch[2], launch[3]) for launch in launches if launch[4] == gpu):
             total += max(0, end - max(start, until))
             until = max(until, end)
     return total
@@ -670,9 +670,9 @@ def goal_launches(
     if pattern is None:
         return launches
     found = [
-        each
-        for each in launches
-        if not known.intersection(each[:2]) or any(re.search(pattern, n) for n in each[:2])
+        launch
+        for launch in launches
+        if not known.intersection(launch[:2]) or any(re.search(pattern, n) for n in launch[:2])
     ]
     return found or launches
 
@@ -788,12 +788,14 @@ def main(arguments: list[str]) -> int:
         at = arguments.index("-o")
         output = Path(arguments[at + 1]).resolve()
         arguments = arguments[:at] + arguments[at + 2 :]
-    named = [Path(each).resolve() for each in arguments] or [Path(__file__).resolve().parent]
+    named = [Path(argument).resolve() for argument in arguments] or [
+        Path(__file__).resolve().parent
+    ]
     folders = []
     for each in named:
         inner = sorted(path.parent for path in each.glob("*/request.json"))
         folders += [each] if (each / "request.json").is_file() else inner
-    waiting = [each for each in folders if output or not (each / "result").exists()]
+    waiting = [folder for folder in folders if output or not (folder / "result").exists()]
     if not folders or (output and len(folders) > 1):
         tell("name one request with -o RESULT, or folders with requests")
         return 2

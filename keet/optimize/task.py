@@ -111,7 +111,7 @@ class Task(NamedTuple):
         return any(matches(path, each) for each in self.may_change)
 
     def is_hidden(self, path: str) -> bool:
-        return any(matches(path, each) for each in self.check_files)
+        return any(matches(path, file) for file in self.check_files)
 
     def is_excluded(self, path: str) -> bool:
         if any(part in _EXCLUDED for part in path.split("/")):

@@ -167,7 +167,7 @@ class _Writer:
             yield from (Gap(), *self._closing())
         rows = [each for pair in self.in_full for each in pair.attribution]
         estimates = ""
-        if any(each.percent and each.kind == "cause" for each in rows):
+        if any(row.percent and row.kind == "cause" for row in rows):
             estimates = " The percentages of causes (why) are estimates, each taken on its own."
         yield Foot(f"keet {__version__}: {verified_text(difference)}.{estimates}")
 
@@ -188,7 +188,7 @@ class _Writer:
         about = (remedy, basis_text(difference), span_text(difference))
         yield from (Text(each) for each in about if each)
         if gate:
-            items = [Item(each.text) for each in gate.regressions]
+            items = [Item(regression.text) for regression in gate.regressions]
             items += [Item(Span(line, "warn")) for line in gate_notes(gate)]
             if items:
                 yield Items(items, indent=2)
@@ -301,7 +301,7 @@ class _Writer:
             # `-` if a side has no such kernel, or no time
             row[column] = Cell(str(end) if end and ns is not None else "-", value=_rounded(ns))
         change, noise = Span(change_of(pair), _LOOKS[word]), pair.verdict.noise
-        why = "; ".join(each.what for each in main_reasons(pair))
+        why = "; ".join(reason.what for reason in main_reasons(pair))
         why = shortened(one_line(why), _LONGEST_WHY) if self.is_html else why
         return {
             **row,
@@ -409,10 +409,10 @@ class _Writer:
             yield Text(forecast)
         items: list[Item] = []
         for word, ids in finding_groups(pair):
-            for each in ids:
+            for id_ in ids:
                 badge = Span(word, f"badge {looks.get(word, '')}")
-                items.append(Item((badge, " ", Span(findings()[each].label, "strong"))))
-                items += [Item(words, depth=1) for words in _gains(pair, each, word)]
+                items.append(Item((badge, " ", Span(findings()[id_].label, "strong"))))
+                items += [Item(words, depth=1) for words in _gains(pair, id_, word)]
         if items:
             yield Items(items, kind="outcome")
 
@@ -424,7 +424,7 @@ def _rounded(ns: float | None) -> str:
 def _leading_line(pair: PairDifference) -> Attribution | None:
     """At the end of a function, finished warps wait for their stores: another line says more."""
     lines = [each for each in pair.attribution if each.kind == "line"]
-    telling = (each for each in lines if not (each.code or "").startswith("}"))
+    telling = (line for line in lines if not (line.code or "").startswith("}"))
     return next(telling, next(iter(lines), None))
 
 
@@ -589,7 +589,7 @@ def main_reasons(pair: PairDifference) -> list[Attribution]:
     leading = _largest(causes)
     if leading is None or (leading.share or 0.0) < _MAIN_REASON:
         leading = _largest(found)
-    unweighed = [each for each in causes if each.share is None]
+    unweighed = [cause for cause in causes if cause.share is None]
     enough = leading is not None and leading.kind == "cause"
     return [*([leading] if leading else []), *([] if enough else unweighed[:1])]
 
@@ -653,7 +653,7 @@ def finding_groups(pair: PairDifference) -> Iterator[tuple[str, Sequence[str]]]:
 def finding_words(pair: PairDifference) -> list[tuple[str, str]]:
     """The same in words."""
     return [
-        (word, ", ".join(findings()[each].label for each in ids))
+        (word, ", ".join(findings()[id_].label for id_ in ids))
         for word, ids in finding_groups(pair)
     ]
 

@@ -478,7 +478,7 @@ def purposes_text(
     labels: Mapping[str, str] | None = None,
 ) -> Sentence:
     """The largest purposes of a row: `address 54%, value 46%`."""
-    kept = [each for each in purposes if each.share >= _LEAST_SHARE]
+    kept = [purpose for purpose in purposes if purpose.share >= _LEAST_SHARE]
     number = numbers or plain_numbers
     return Sentence(", ").join(
         Sentence(

@@ -83,11 +83,11 @@ def line_page(
     whether forms of addresses are printed, which have names of the source."""
     shown: list[Block] = []
     opaque: dict[Skipped, list[Launch]] = {}
-    for each in launches:
+    for launch in launches:
         shown += [Gap()] if shown else []
-        shown += _launch(each, place, instructions, addresses=addresses)
-        if isinstance(each, Examined) and (missing := each.opaque):
-            opaque.setdefault(missing, []).append(each.launch)
+        shown += _launch(launch, place, instructions, addresses=addresses)
+        if isinstance(launch, Examined) and (missing := launch.opaque):
+            opaque.setdefault(missing, []).append(launch.launch)
     if others:
         shown += [Gap(), Text(others, "muted")]
     return Page([*shown, *opaque_notes(opaque)], line_text(place))
@@ -272,30 +272,30 @@ def line_items(code: MachineCode, facts: LineFacts) -> list[tuple[str, str, Sequ
     words = FormWords(code, facts.offset)
     offset = facts.offset
     drained = [  # samples at an instruction that no warp executes
-        (each.offset, BEHIND_EXIT)
-        for each in facts.instructions
-        if any(wait.reason == "drain" for wait in each.waits)
-        and is_behind_exit(code, each.position)
+        (instruction.offset, BEHIND_EXIT)
+        for instruction in facts.instructions
+        if any(wait.reason == "drain" for wait in instruction.waits)
+        and is_behind_exit(code, instruction.position)
     ]
     sections: list[tuple[str, str, Sequence[Item]]] = [
         ("Memory accesses", "Memory accesses", _access_items(code, facts, words)),
         (
             "Accesses that could be wider",
             "Could be wider",
-            [_merge_item(each, code, offset) for each in facts.merges],
+            [_merge_item(merge, code, offset) for merge in facts.merges],
         ),
-        ("Atomics", "Atomics", [_atomic_item(each, offset) for each in facts.atomics]),
+        ("Atomics", "Atomics", [_atomic_item(atomic, offset) for atomic in facts.atomics]),
         ("Drain", "Drain", drained),
         ("Routines", "Routines", routine_items(facts)),
         (
             "Loops around the line",
             "Loops around it",
-            [loop_item(each, offset) for each in facts.loops],
+            [loop_item(loop, offset) for loop in facts.loops],
         ),
         (
             "The same in every iteration",
             "Same every iteration",
-            [_invariant_item(each, offset) for each in facts.invariants],
+            [_invariant_item(invariant, offset) for invariant in facts.invariants],
         ),
     ]
     # The accesses decide which words have to be explained.
@@ -497,9 +497,9 @@ def routine_items(facts: LineDocument) -> list[Item]:
     calls = "calls a routine counted at {line} ({routine}), not here"
     callers = "{routine}: a routine that only {line} calls"
     return [
-        ("", Sentence(text, line=line_text(each.location), routine=_routine(each)))
+        ("", Sentence(text, line=line_text(routine.location), routine=_routine(routine)))
         for text, routines in ((calls, facts.calls), (callers, facts.callers))
-        for each in routines
+        for routine in routines
     ]
 
 

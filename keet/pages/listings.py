@@ -120,16 +120,16 @@ def listing_block(
     """The listing, or why the report has none."""
     from keet.pages.hotspots import hotspots_notes, hotspots_summary  # HTML only
 
-    found = find_hotspots(each.launch, table=each.view.table)
-    if isinstance(found, Absent):
-        return Text(f"{capitalized(found.reason)}. {capitalized(found.remedy)}.")
-    warnings, summary = [*listing_warnings(found)], hotspots_summary(found)
+    hotspots = find_hotspots(each.launch, table=each.view.table)
+    if isinstance(hotspots, Absent):
+        return Text(f"{capitalized(hotspots.reason)}. {capitalized(hotspots.remedy)}.")
+    warnings, summary = [*listing_warnings(hotspots)], hotspots_summary(hotspots)
     # What the report does not have, and how to get it.
-    missing = hotspots_notes(each.launch, found, source_lines(each.launch))
+    missing = hotspots_notes(each.launch, hotspots, source_lines(each.launch))
     notes = [f"{capitalized(text)}." for text in missing]
     if absent := each.view.code_absent:
         notes.append(f"Machine code not analysed: {absent.reason}; {absent.remedy}.")
-    return ListingFigure(each, anchors, room, found, summary, warnings, notes, counts_text)
+    return ListingFigure(each, anchors, room, hotspots, summary, warnings, notes, counts_text)
 
 
 def listing_warnings(found: Hotspots) -> Iterator[str]:
@@ -188,10 +188,10 @@ def shared_room(
     """Bytes per launch, for launches that take enough of the time: a part is shared equally, the
     rest in proportion to time. The launch that takes most time always has a listing."""
     times: dict[int, float] = {}
-    for each in owners.values():
-        group = groups.get(each.launch.id)
-        time = (group.time_ns or group.report_ns) if group else each.launch.rank_time
-        times[each.launch.id] = time
+    for owner in owners.values():
+        group = groups.get(owner.launch.id)
+        time = (group.time_ns or group.report_ns) if group else owner.launch.rank_time
+        times[owner.launch.id] = time
     total = sum(times.values())
     shares = {number: time / total if total else 1 / len(times) for number, time in times.items()}
     most = max(shares, key=lambda number: shares[number], default=None)

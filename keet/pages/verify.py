@@ -44,7 +44,7 @@ def verify_page(
     if items:
         blocks += [Items(items, label_width=_MARK_WIDTH), Gap()]
     numbers = Counter[str](check.verdict for check in verified.checks)
-    relations = Counter[str](each.verdict for each in verified.relations)
+    relations = Counter[str](relation.verdict for relation in verified.relations)
     if not numbers and not relations:
         blocks.append(Text("the text contains no number to check"))
     if numbers:
@@ -75,7 +75,7 @@ def _sentence(checked: CheckedSentence) -> Iterator[Item]:
     alone = [
         check
         for check in checked.checks
-        if not any(each.start <= check.start < each.end for each in checked.relations)
+        if not any(relation.start <= check.start < relation.end for relation in checked.relations)
     ]
     found: list[CheckedNumber | RelationDocument] = [*alone, *checked.relations]
     begin, text, position = checked.sentence.start, checked.sentence.text, 0

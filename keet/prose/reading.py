@@ -240,7 +240,7 @@ def _wrong_label(part: str, label: str, found: NamedValue, names: Names) -> str 
     """The problem if the sentence gives a number the label of another: `L2 hit rate is {l2_busy}`.
     A part of the label, or another label of the same number, is allowed."""
     mine = found.label.lower()
-    slugs = {each.partition("#")[0] for each in found.ids}
+    slugs = {id_.partition("#")[0] for id_ in found.ids}
     if label in mine or mine in label or slugs & names.labels[label]:
         return None
     return f"{{{part}}} is {found.label}, not {label}"

@@ -191,7 +191,7 @@ class ReportCache:
             # Those that were not used for longest are dropped; a call that uses one keeps its own.
             while len(self._reports) > 1 and (
                 len(self._reports) > MOST_REPORTS
-                or sum(each.size for each in self._reports) > MOST_BYTES
+                or sum(report.size for report in self._reports) > MOST_BYTES
             ):
                 self._reports.popitem(last=False)
             return self._reports[key]

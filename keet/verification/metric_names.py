@@ -91,17 +91,17 @@ def find_terms(text: str) -> list[Term]:
     """The metric names in `text`, at each position the longest."""
     text = _OPTION.sub(lambda match: "," * len(match[0]), text)
     tokens = [_Token(_normal(m[0]), m.start(), m.end()) for m in _TOKEN.finditer(text)]
-    found: list[Term] = []
+    terms: list[Term] = []
     index = 0
     while index < len(tokens):
         term = _at(text, tokens, index)
         if term is None:
             index += 1
             continue
-        found += _coordinated(text, tokens, index, term, found)
-        found.append(term)
+        terms += _coordinated(text, tokens, index, term, terms)
+        terms.append(term)
         index += term.words
-    return sorted(found)
+    return sorted(terms)
 
 
 def _normal(word: str) -> str:

@@ -129,7 +129,7 @@ class RelationChecker:
             return _check_ranking(relation, text, self._facts, spoken_of)
         left, right = self._sides(relation, text, claims)
         pairs = self._pairs(relation, left, right, spoken_of)
-        verdicts = [verdict for each in pairs if (verdict := _judge(relation, each)) is not None]
+        verdicts = [verdict for pair in pairs if (verdict := _judge(relation, pair)) is not None]
         # Else it is true for one launch and false for another.
         return verdicts[0] if len({verdict for verdict, _ in verdicts}) == 1 else None
 
@@ -272,7 +272,7 @@ def _judge(relation: Relation, pairs: Sequence[_Pair]) -> _Verdict | None:
     if not pairs or holds[0] is None:
         return None
     reason = Sentence("; ").join(map(str, pairs[0]))
-    right = [each is not relation.is_negated for each in holds if each is not None]
+    right = [hold is not relation.is_negated for hold in holds if hold is not None]
     if right[0]:
         return "confirmed", reason
     return None if any(right) else ("contradicted", reason)

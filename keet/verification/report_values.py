@@ -90,8 +90,8 @@ class ReportValues:
         self, metric_ids: Iterable[str], launch: Launch, *, complement: bool = False
     ) -> list[ReportValue]:
         """The launch's values for these ids, without those that were not measured."""
-        found = [report_value for one in metric_ids for report_value in self._cached(one, launch)]
-        return [_complement(report_value) for report_value in found] if complement else found
+        values = [value for metric in metric_ids for value in self._cached(metric, launch)]
+        return [_complement(value) for value in values] if complement else values
 
     def read_each(
         self, metric_ids: Sequence[str], launches: Iterable[Launch]
@@ -169,7 +169,7 @@ class ReportValues:
         if hotspots is None or spot is None or column is None:
             return []
         part = getattr(spot, column)
-        whole = sum(getattr(each, column) or 0 for each in hotspots.rows)
+        whole = sum(getattr(row, column) or 0 for row in hotspots.rows)
         if part is None or not whole:
             return []
         return [_computed(launch, f"Share of the {of}", 100 * part / whole, line=_name(place))]

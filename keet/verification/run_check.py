@@ -296,7 +296,7 @@ class _RunChecker:
             values += self._topic.of(*kinds)
         is_kernel = subject is not None and subject.launch is None
         if (is_kernel and _REPRESENTS.search(said.before)) or "factor" in kinds:
-            values += [value for each in self._launches.values() for value in each.of(*kinds)]
+            values += [value for launch in self._launches.values() for value in launch.of(*kinds)]
         elif is_kernel and subject is not self._run and "launches" in kinds:
             values = [value for value in values if value.launch is None]
         if subject and any(each.start > said.number.start for each in named[:1]):

@@ -129,12 +129,12 @@ class LaunchLookup(tuple[Launch, ...]):
         beyond the last launch name none, nor do those of two reports, nor `A in its first`."""
         if len(self._by_number) < len(self):  # of two reports
             return names
-        found: list[LaunchName] = []
+        launch_names: list[LaunchName] = []
 
         def add(start: int, end: int, launches: Sequence[Launch], ordinal: str) -> None:
             place = _place(ordinal.lower(), len(launches))
             if place is not None:
-                found.append(LaunchName(start, end, (launches[place],)))
+                launch_names.append(LaunchName(start, end, (launches[place],)))
 
         kernels = [name for name in names if not LAUNCH_NUMBER.match(text, name.start)]
         for match in _ORDINALS.finditer(text):
@@ -149,14 +149,16 @@ class LaunchLookup(tuple[Launch, ...]):
             end = owner.end if owner is behind and owner else match.end("noun")
             for ordinal in _ORDINAL.finditer(text, match.start(), match.end("ordinals")):
                 add(ordinal.start(), ordinal.end(), launches, ordinal[0])
-            if found and found[-1].start >= match.start():
-                found[-1] = found[-1]._replace(end=end)
+            if launch_names and launch_names[-1].start >= match.start():
+                launch_names[-1] = launch_names[-1]._replace(end=end)
         for name in names:
             if said := _ORDINAL_BEFORE.search(text[max(0, name.start - 16) : name.start]):
                 add(name.start - len(said[0]), name.end, name.launches, said[1])
-        taken = [n for n in names if not any(o.start <= n.start < o.end for o in found)]
-        taken = [n for n in taken if not any(_OWNS.fullmatch(text, n.end, o.start) for o in found)]
-        return sorted([*taken, *found], key=lambda each: each.start)
+        taken = [n for n in names if not any(o.start <= n.start < o.end for o in launch_names)]
+        taken = [
+            n for n in taken if not any(_OWNS.fullmatch(text, n.end, o.start) for o in launch_names)
+        ]
+        return sorted([*taken, *launch_names], key=lambda each: each.start)
 
     @cached_property
     def _by_name(self) -> dict[KernelName, list[int]]:
@@ -291,15 +293,15 @@ class TextPlace(NamedTuple):
 
 def find_places(text: str, files: Collection[str] = ()) -> list[TextPlace]:
     """In order. `files`: names of source files that look like words (`cmath`)."""
-    found = list(_lines(text))
+    lines = list(_lines(text))
     for name in files:
         odd = re.finditer(rf"(?<![\w./]){re.escape(name)}:(\d{{1,9}})(?!\d)", text)
-        found += [TextPlace(m.start(), m.end(), name, int(m[1])) for m in odd]
-    found += [
+        lines += [TextPlace(m.start(), m.end(), name, int(m[1])) for m in odd]
+    lines += [
         TextPlace(m.start(), m.end(), None, NO_LINE, int(m["at"], 16) if m["at"] else None)
         for m in _NO_LINE.finditer(text)
     ]
-    return sorted(found, key=lambda place: place.start)
+    return sorted(lines, key=lambda place: place.start)
 
 
 def _lines(text: str) -> Iterator[TextPlace]:

@@ -63,7 +63,7 @@ class WordChecker:
         else:
             is_open = is_about_run(text)
         supports = (each for each in found if not (each.topic or "").startswith(_EXISTENCE))
-        is_supported = any(each.verdict == "confirmed" for each in supports)
+        is_supported = any(support.verdict == "confirmed" for support in supports)
         if sentence.problem or not is_open or is_supported:
             return sentence
         return Sentence.of(sentence.parts, OPEN, sentence.ends, "undecided")

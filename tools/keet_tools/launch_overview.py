@@ -159,32 +159,37 @@ _LINES = 7
 def source_hotspots(tool_input: ToolInput, launch: int | None = None, report: int = 0) -> Answer:
     """Hottest source lines (SASS without lines): sample share, stall reasons, wasted traffic."""
     each = tool_input.launch(launch, report)
-    found = find_hotspots(each.launch)
-    if isinstance(found, Absent):
-        raise Abstention(f"{found.reason}; {found.remedy}")
+    hotspots = find_hotspots(each.launch)
+    if isinstance(hotspots, Absent):
+        raise Abstention(f"{hotspots.reason}; {hotspots.remedy}")
     say = AnswerText(tool_input.names, each.view.ledger.scope)
-    what = "samples" if found.ranked_by == "samples" else "executed instructions, none sampled,"
-    unit = "source line" if found.by == "line" else "instruction"
+    what = "samples" if hotspots.ranked_by == "samples" else "executed instructions, none sampled,"
+    unit = "source line" if hotspots.by == "line" else "instruction"
     heading = Sentence(
         "Share of {what} ({total}) by {unit}; waits are shares of its own samples:",
         what=what,
-        total=hotspots_summary(found),
+        total=hotspots_summary(hotspots),
         unit=unit,
     )
-    partial = found.partial.text if found.partial else ""
-    sass = each.launch.disassembly if found.by != "line" and tool_input.show_source else {}
+    partial = hotspots.partial.text if hotspots.partial else ""
+    sass = each.launch.disassembly if hotspots.by != "line" and tool_input.show_source else {}
     rows = []
-    for spot in found.rows[:_LINES]:
-        number = row_numbers(found, spot)
+    for spot in hotspots.rows[:_LINES]:
+        number = row_numbers(hotspots, spot)
         local = Sentence()
         if spot.sectors_local:
             count = number("local sectors", spot.sectors_local, "sector")
             local = Sentence("local memory {count}s", count=count)
-        waits = waiting_for(spot, found)
-        facts = [Sentence("waits {waits}", waits=waits) if waits else "", excess_text(spot, found)]
+        waits = waiting_for(spot, hotspots)
+        facts = [
+            Sentence("waits {waits}", waits=waits) if waits else "",
+            excess_text(spot, hotspots),
+        ]
         code = "" if isinstance(sass, Absent) else sass.get(spot.address or -1, "")
         shown = f" {quote(code)}" if code else ""
-        row = "; ".join(map(say.sentence, filter(None, [share_words(spot, found), *facts, local])))
+        row = "; ".join(
+            map(say.sentence, filter(None, [share_words(spot, hotspots), *facts, local]))
+        )
         rows.append(f"{place_name(spot_place(spot, each.launch))} {row}{shown}")
     return say.answer(say.sentence(heading), say.sentence(partial), *rows)
 

@@ -200,8 +200,8 @@ def _metric_line(ledger: LaunchLedger, metric: MetricDocument, *, explain: bool)
 
 def _roofline(launch: Launch, ledger: LaunchLedger) -> Iterator[Sentence]:
     """The share of peak of arithmetic and memory levels, the largest first."""
-    found = find_roofline(launch, ledger)
-    for ceiling in sorted(found.ceilings, key=lambda each: -each.share):
+    roofline = find_roofline(launch, ledger)
+    for ceiling in sorted(roofline.ceilings, key=lambda each: -each.share):
         if ceiling.reached_pct < SHOWN_WORK and not ceiling.busiest:
             continue
         reached, *rates = ceiling.evidence
@@ -211,7 +211,7 @@ def _roofline(launch: Launch, ledger: LaunchLedger) -> Iterator[Sentence]:
         if stage := ceiling.busiest:
             busy = Sentence("{part} {busy:.1f} busy", part=stage.part, busy=stage.evidence)
             words = Sentence("{unit}, {stage}", unit=words, stage=busy)
-        for entry in found.lead_intensities():
+        for entry in roofline.lead_intensities():
             if entry.level == ceiling.id:
                 value, ridge, *_ = entry.evidence
                 about = Sentence("intensity {value}, ridge {ridge}", value=value, ridge=ridge)

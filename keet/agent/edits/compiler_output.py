@@ -63,17 +63,17 @@ def kernels_in(output: str) -> dict[str, KernelResources]:
     entry = function = ""
     stacks: dict[str, list[int]] = {}
     for line in output.splitlines():
-        if found := _ENTRY.search(line):
-            entry = found[1]
-        elif found := _PROPERTIES.search(line):
-            function = found[1]
-        elif found := _STACK.search(line):
-            stacks[function] = list(map(int, found.groups()))
-        elif entry and (found := _USED.search(line)):
+        if match := _ENTRY.search(line):
+            entry = match[1]
+        elif match := _PROPERTIES.search(line):
+            function = match[1]
+        elif match := _STACK.search(line):
+            stacks[function] = list(map(int, match.groups()))
+        elif entry and (match := _USED.search(line)):
             stack, *spilled = stacks.get(entry, (0, 0))
             shared = _SHARED.search(line)
             size = sum(int(part) for part in shared.groups(default="0")) if shared else 0
-            result[entry] = KernelResources(int(found[1]), sum(spilled), stack, size)
+            result[entry] = KernelResources(int(match[1]), sum(spilled), stack, size)
             entry = ""
     return result
 

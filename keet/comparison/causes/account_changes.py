@@ -83,8 +83,8 @@ def _weight(part: PartChange) -> float:
 
 def _is_finite(sides: ExplainedPair) -> bool:
     launches = (*sides.before, *sides.after)
-    shares = (p.percent.value for each in launches for p in each.explanation.account.all())
-    return all(map(math.isfinite, (*shares, *(each.time or math.nan for each in launches))))
+    shares = (p.percent.value for launch in launches for p in launch.explanation.account.all())
+    return all(map(math.isfinite, (*shares, *(launch.time or math.nan for launch in launches))))
 
 
 # --- how accounts split the time
@@ -162,7 +162,7 @@ class _AccountComparison:
         self._unlike = {
             split
             for split, basis_of in _SPLITS.items()
-            if len({basis_of(each) for each in launches}) > 1
+            if len({basis_of(launch) for launch in launches}) > 1
         }
         """Splits that not all accounts make in the same way."""
         self._tops: dict[str, _Sum] = {}
@@ -171,8 +171,8 @@ class _AccountComparison:
     def parts(self) -> tuple[PartChange, ...]:
         for side, launches in self._sides.sides:
             scale = self._scale(side, launches)
-            for each in launches:
-                self._add(side, each, scale)
+            for launch in launches:
+                self._add(side, launch, scale)
         return tuple(
             self._change(
                 name,
@@ -186,7 +186,7 @@ class _AccountComparison:
     def _scale(self, side: str, launches: Sequence[WeightedLaunch]) -> float:
         """The explained launches are those of the first capture; with several captures, the time of
         the pair is an average."""
-        own, whole = sum(each.time or 0.0 for each in launches), self._times[side]
+        own, whole = sum(launch.time or 0.0 for launch in launches), self._times[side]
         return whole / own if whole and own else 1.0
 
     def _add(self, side: str, each: WeightedLaunch, scale: float) -> None:
@@ -284,7 +284,7 @@ _NEEDS = {
 
 def _durations(launches: Sequence[WeightedLaunch]) -> list[Evidence]:
     """Evidence for a time of zero: the accounts of these launches have no such part."""
-    return [each.duration for each in launches if each.duration is not None]
+    return [launch.duration for launch in launches if launch.duration is not None]
 
 
 def _by_change(sums: dict[str, _Sum]) -> list[tuple[str, _Sum]]:

@@ -205,14 +205,14 @@ class _Units:
 
     def _volumes(self, unit: str, time: NumberChange) -> list[NumberChange]:
         """What the unit had to do: counts that changed in the same direction as the time."""
-        found = [
+        volumes = [
             volume
             for volume in self._sides.volumes(unit)
             if volume.fell * time.fell > 0
             and volume.moved >= _MOVED
             and volume.label not in self._reported
         ]
-        return sorted(found, key=lambda volume: -volume.moved)[:2]
+        return sorted(volumes, key=lambda volume: -volume.moved)[:2]
 
     def _report(
         self,

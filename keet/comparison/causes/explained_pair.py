@@ -133,8 +133,8 @@ class ExplainedPair:
         launches = (*self.before, *self.after)
         reached = (
             c.share
-            for each in launches
-            for c in each.explanation.view.ceilings.ranked
+            for launch in launches
+            for c in launch.explanation.view.ceilings.ranked
             if c.name == unit
         )
         return max(reached, default=0.0)
@@ -149,8 +149,8 @@ class ExplainedPair:
         self, side: str, launches: Sequence[WeightedLaunch], what: str, label: str, share: Share
     ) -> Evidence | None:
         total, sources = 0.0, []
-        for each in launches:
-            found, duration, time = share(each), each.duration, each.time
+        for launch in launches:
+            found, duration, time = share(launch), launch.duration, launch.time
             if found is None or duration is None or time is None:
                 return None
             total += found[0] * time
@@ -178,12 +178,12 @@ class ExplainedPair:
         self, side: str, launches: Sequence[WeightedLaunch], label: str, metric_ids: Sequence[str]
     ) -> Evidence | None:
         total, sources = 0.0, []
-        for each in launches:
-            found = [each.explanation.view.get(metric) for metric in metric_ids]
+        for launch in launches:
+            found = [launch.explanation.view.get(metric) for metric in metric_ids]
             known = [number for number in found if number is not None]
-            if len(known) != len(metric_ids) or each.volume is None:
+            if len(known) != len(metric_ids) or launch.volume is None:
                 return None
-            total += each.volume * sum(float(number.value) for number in known)
+            total += launch.volume * sum(float(number.value) for number in known)
             sources += known
         if len(sources) == 1 and total == sources[0].value:
             return sources[0]

@@ -125,16 +125,16 @@ def _problems(side: Side, which: int) -> Iterator[str]:
 
 
 def no_pair_caveat(pairings: Sequence[Pairing]) -> Iterator[Caveat]:
-    if not any(each.before and each.after for each in pairings):
+    if not any(pairing.before and pairing.after for pairing in pairings):
         what = "no kernel was found on both sides by name, source or position"
         how = "compare two launches of one report with"
         yield advised("no_pair", what, how, DiffOption("--launch A:B"))
 
 
 def guessed_pair_caveats(pairings: Sequence[Pairing], sure: Sequence[Pairing]) -> Iterator[Caveat]:
-    for each in pairings:
-        if each not in sure and each.before and each.after:
-            text = f"{each.kernel}: matched by position only; these may be different kernels"
+    for pairing in pairings:
+        if pairing not in sure and pairing.before and pairing.after:
+            text = f"{pairing.kernel}: matched by position only; these may be different kernels"
             yield note("guessed", text)
 
 

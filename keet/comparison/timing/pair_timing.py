@@ -229,7 +229,7 @@ def _scale(sides: Sequence[MeasuredSide]) -> float:
     for side in sides:
         logs = [math.log(time) for time in side.times]
         middle = statistics.fmean(logs)
-        squares += sum((each - middle) ** 2 for each in logs) / side.spread
+        squares += sum((log - middle) ** 2 for log in logs) / side.spread
         degrees += len(logs) - 1
     return (_ASSUMED_RUNS + squares) / (_ASSUMED_RUNS + degrees)
 

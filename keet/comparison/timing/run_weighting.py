@@ -203,7 +203,7 @@ class RunWeighting(Weighting):
 
     def _timing(self, spent: Sequence[Sequence[TimeSum]], doubt: float = 0.0) -> Timing:
         one, other = (
-            measured_runs(side, [self._ns(each) for each in runs])
+            measured_runs(side, [self._ns(run) for run in runs])
             for side, runs in zip(self.sides, spent, strict=True)
         )
         before, after = map(self._mean_ns, spent)
@@ -271,7 +271,7 @@ class RunWeighting(Weighting):
     ) -> LaunchWeight:
         del pairing
         positions = [self._position(which, each) for each in group.launches]
-        known = [each for each in positions if each is not None]
+        known = [position for position in positions if position is not None]
         own = duration_of(launch)
         count = sum(each.launches for each in known)
         volume = count if all(each.shapes <= 1 for each in known) else None
@@ -292,7 +292,7 @@ class RunWeighting(Weighting):
         """Share of the time of a pair, 0 to 1, in launches about as long as the profiled ones; None
         if it is half or more."""
         positions = [self._position(which, launch) for launch in pairing.launches(which)]
-        alike = _alike([each for each in positions if each is not None])
+        alike = _alike([position for position in positions if position is not None])
         return alike if alike is not None and alike < ALIKE else None
 
     def mixed(self, pairings: Sequence[Pairing]) -> bool:
@@ -414,8 +414,8 @@ class RunWeighting(Weighting):
 
 def _alike(positions: Sequence[Position]) -> float | None:
     """Share of their time in launches about as long; None if the table does not record it."""
-    known = [each.alike_ns for each in positions if each.alike_ns is not None]
-    busy = sum(each.busy_ns for each in positions)
+    known = [position.alike_ns for position in positions if position.alike_ns is not None]
+    busy = sum(position.busy_ns for position in positions)
     if len(known) != len(positions) or not busy:
         return None
     return min(1.0, sum(known) / busy)

@@ -113,7 +113,7 @@ def replay_differs(runs: RunWeighting, pairing: Pairing, numbers: Numbers) -> It
     """Launches whose replay does not show what happened in the run."""
     for which in (0, 1):
         launches = pairing.launches(which)
-        gaps = [(each, gap) for each in launches if (gap := runs.replay_gap(which, each))]
+        gaps = [(launch, gap) for launch in launches if (gap := runs.replay_gap(which, launch))]
         if gaps:
             one = len(gaps) == 1 and not runs.average_times(which, *gaps[0])
             text = Sentence(
@@ -128,7 +128,7 @@ def replay_not_scaled(runs: RunWeighting, pairing: Pairing, numbers: Numbers) ->
     """Launches so short that the profiler's overhead is a large part of the replay."""
     for which in (0, 1):
         launches = pairing.launches(which)
-        found = [(each, gap) for each in launches if (gap := runs.replay_ratio(which, each))]
+        found = [(launch, gap) for launch in launches if (gap := runs.replay_ratio(which, launch))]
         if found:
             text = Sentence(
                 "{took}: too short to scale the replay's counters to the run",

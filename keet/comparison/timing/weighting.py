@@ -234,7 +234,7 @@ def _is_whole(pairing: Pairing, before: Side, after: Side) -> bool:
 
 
 def _changes(pairs: Sequence[tuple[Pairing, Sequence[Caveat]]]) -> Iterator[NoTotal]:
-    sized = [p for p, caveats in pairs if any(each.id in _SIZE_CHANGED for each in caveats)]
+    sized = [p for p, caveats in pairs if any(caveat.id in _SIZE_CHANGED for caveat in caveats)]
     for cause, pairings in (
         ("the number of launches changed", [p for p, _ in pairs if _other_count(p)]),
         ("kernels were fused or split", [p for p, _ in pairs if p.has_parts]),

@@ -115,11 +115,11 @@ def _find_files(
         for place in options.places
         if options.prune and not os.path.lexists(place) and find_gone(options.output, [place], ())
     }
-    found = find_reports([p for p in options.places if p not in lost], options.output, shard)
-    gone = find_gone(options.output, options.places, found.reports, shard)
+    reports = find_reports([p for p in options.places if p not in lost], options.output, shard)
+    gone = find_gone(options.output, options.places, reports.reports, shard)
     if not (options.prune and gone):
-        _check_found(options, found, warn)
-    return found, gone
+        _check_found(options, reports, warn)
+    return reports, gone
 
 
 def _check_store(options: BatchOptions) -> None:

@@ -174,7 +174,7 @@ def shortest_paths(paths: Iterable[str]) -> dict[str, str]:
     """The last parts of each path, as many as make all different; at least file and folder."""
     parts = {path: path.replace("\\", "/").split("/") for path in paths}
     depth, most = 2, max(map(len, parts.values()), default=0)
-    while depth < most and len({tuple(each[-depth:]) for each in parts.values()}) < len(parts):
+    while depth < most and len({tuple(part[-depth:]) for part in parts.values()}) < len(parts):
         depth += 1
     return {path: "/".join(each[-depth:]) for path, each in parts.items()}
 

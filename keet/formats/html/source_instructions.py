@@ -188,8 +188,8 @@ class InstructionListing:
                 threads=threads_text(spot),
             )
             yield "Executed", text
-        for each in self._data.row(spot).purposes:
-            yield "Purpose", one_line(each.purpose)
+        for purpose in self._data.row(spot).purposes:
+            yield "Purpose", one_line(purpose.purpose)
         yield from traffic_facts(spot)
 
     @cached_property

@@ -52,13 +52,13 @@ def analysed_rows(data: SourceData, facts: Iterable[InstructionFacts]) -> list[S
     assert data.code is not None
     return [
         SassRow(
-            each.offset,
-            each.executed,
-            each.samples if data.table.samples else None,
-            data.sass_line(data.code.program.code[each.position]),
-            _wait(data, each) if each.waits else "",
+            fact.offset,
+            fact.executed,
+            fact.samples if data.table.samples else None,
+            data.sass_line(data.code.program.code[fact.position]),
+            _wait(data, fact) if fact.waits else "",
         )
-        for each in facts
+        for fact in facts
     ]
 
 
@@ -142,7 +142,7 @@ def _columns(rows: Sequence[SassRow]) -> list[list[str]]:
 
 def _line(mark: str, columns: Sequence[Sequence[str]], number: int) -> str:
     return "  ".join(
-        [f"{mark:1} {columns[0][number]}", *(each[number] for each in columns[1:]), ""]
+        [f"{mark:1} {columns[0][number]}", *(column[number] for column in columns[1:]), ""]
     )
 
 
@@ -232,10 +232,10 @@ def _reasons(data: SourceData, spot: Spot) -> Iterator[Html]:
 def _findings(data: SourceData, mentions: Sequence[Mention]) -> Iterator[Fact]:
     links = [
         [
-            data.finding_link(each, f"{each.number}. {one_line(each.finding.title)}"),
-            f" ({each.share})" if each.share else None,
+            data.finding_link(mention, f"{mention.number}. {one_line(mention.finding.title)}"),
+            f" ({mention.share})" if mention.share else None,
         ]
-        for each in mentions
+        for mention in mentions
     ]
     if links:
         yield "Finding" if len(links) == 1 else "Findings", joined(links, element("br"))
@@ -246,7 +246,7 @@ def _awaited(data: SourceData, facts: LineFacts | None) -> Iterator[Fact]:
     if facts is None or not facts.waited_for_by:
         return
     waits = facts.waited_for_by
-    listed = [(data.line_link(each.location), each.reason, each.samples) for each in waits]
+    listed = [(data.line_link(wait.location), wait.reason, wait.samples) for wait in waits]
     yield awaited_fact(data, listed, "lines")
 
 

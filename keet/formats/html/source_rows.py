@@ -105,7 +105,7 @@ def extents_within(files: Mapping[str, FileLines], room: int) -> tuple[dict[str,
     used = 0
     for path, file in files.items():
         left = room - used
-        fitting = (each for each in file.extents() if file.size(each.numbers) <= left)
+        fitting = (extent for extent in file.extents() if file.size(extent.numbers) <= left)
         chosen = next(fitting, None) or file.hottest(left)
         if chosen.numbers:
             found[path] = chosen
@@ -244,7 +244,7 @@ class Mention(NamedTuple):
 
 
 def _stalled(spot: Spot) -> int | None:
-    counted = (each for each in spot.stalls if stalls()[each.reason].counts_as_stall)
+    counted = (stall for stall in spot.stalls if stalls()[stall.reason].counts_as_stall)
     return spot.samples and sum(each.samples for each in counted)
 
 
@@ -526,9 +526,9 @@ def waiting(data: SourceData, spot: Spot) -> str:
 def badges(data: SourceData, mentions: Sequence[Mention]) -> list[Html]:
     """Links to the findings that name the row; where it is their first place, they stand out."""
     links = []
-    for each in mentions:
-        look = "badge warn" if each.is_first else "badge"
-        title = f"Finding {each.number}: {one_line(each.finding.title)}"
-        link = data.finding_link(each, f"finding {each.number}", class_=look, title=title)
+    for mention in mentions:
+        look = "badge warn" if mention.is_first else "badge"
+        title = f"Finding {mention.number}: {one_line(mention.finding.title)}"
+        link = data.finding_link(mention, f"finding {mention.number}", class_=look, title=title)
         links.append(link)
     return links

@@ -89,7 +89,7 @@ def subtitle(device: str, rooflines: Sequence[RooflineLaunch], left_out: int) ->
     words = [device, counted(len(rooflines), "launch")]
     if clocks:
         ends = (constant(clock, "", "SM clock") for clock in (min(clocks), max(clocks)))
-        told = dict.fromkeys(Sentence("{clock:.2f}", clock=each) for each in ends)
+        told = dict.fromkeys(Sentence("{clock:.2f}", clock=end) for end in ends)
         clock = Sentence(" to ").join(told)
         words.append(Sentence("SM clock {clock} GHz", clock=clock))
     if left_out:

@@ -329,5 +329,5 @@ def _addresses_in(columns: frozenset[tuple[MetricId, ...]]) -> tuple[int, ...]:
     known = _known_addresses.get(columns)
     if known is not None:
         return known
-    found = {part for column in columns for part in column if isinstance(part, int)}
-    return _known_addresses.put(columns, tuple(sorted(found)), len(found))
+    parts = {part for column in columns for part in column if isinstance(part, int)}
+    return _known_addresses.put(columns, tuple(sorted(parts)), len(parts))

@@ -241,7 +241,9 @@ class _Fetch:
         self._missing = missing
         self._numbers = report.numbers
         questions = {
-            report.numbers[number]: [address for each in functions for address in each.addresses]
+            report.numbers[number]: [
+                address for function in functions for address in function.addresses
+            ]
             for number, functions in missing.items()
         }
         self._disassembly = Disassembly(report.data, questions)
