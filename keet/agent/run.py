@@ -253,7 +253,7 @@ def ask(
     if not answer:
         return author
     pieces = {piece.id: piece for piece in tool_input.evidence()}
-    cited = (pieces[found] for found in answer.ids if found in pieces)
+    cited = (pieces[evidence_id] for evidence_id in answer.ids if evidence_id in pieces)
     return AnsweredQuestion(
         question=question,
         answer=answer,

@@ -241,7 +241,7 @@ def _changes(
 
 
 def _each_once(lists: Iterable[Sequence[str]]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(each for found in lists for each in found))
+    return tuple(dict.fromkeys(each for texts in lists for each in texts))
 
 
 def change_text(verdict: str, speedup: float | None) -> str:

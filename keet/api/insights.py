@@ -48,13 +48,13 @@ def insights(
     top = None if top is None else positive(top, "top")
     opened = nullcontext(store) if isinstance(store, Store) else open_store(store)
     with opened as source, source.explaining_damage():
-        found = find_insights(source, pattern, top)
-    if pattern is not None and not found.launches:
+        document = find_insights(source, pattern, top)
+    if pattern is not None and not document.launches:
         raise UsageError(
-            f"kernel {pattern.pattern!r} matches no launch; see: keet top {found.store}"
+            f"kernel {pattern.pattern!r} matches no launch; see: keet top {document.store}"
         )
-    name = found.store if isinstance(store, Store) else str(store)
-    return InsightsResult(**{**vars(found), "store": name})
+    name = document.store if isinstance(store, Store) else str(store)
+    return InsightsResult(**{**vars(document), "store": name})
 
 
 class InsightsResult(PageResult, InsightsDocument):

@@ -86,8 +86,8 @@ def recognise(log: str) -> NcuError | None:
 
 def first_error(log: str) -> str | None:
     """The first error message of ncu; a failed program is not an error of ncu."""
-    found = re.findall(r"^==ERROR==\s*(.+)$", log, re.MULTILINE)
-    error = next((words for words in found if not _RETURNED.search(words)), None)
+    errors = re.findall(r"^==ERROR==\s*(.+)$", log, re.MULTILINE)
+    error = next((words for words in errors if not _RETURNED.search(words)), None)
     return error.strip().rstrip(".") if error else None
 
 

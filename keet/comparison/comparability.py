@@ -360,9 +360,9 @@ def _growth(one: Sequence[float], other: Sequence[float]) -> float:
 
 def _values(groups: Sequence[KernelGroup], metric_id: str) -> list[float]:
     """One value per launch; empty if a launch has none."""
-    found = [launch.get(metric_id) for group in groups for launch in group.launches]
-    known = [float(each.value) for each in found if each]
-    return known if len(known) == len(found) else []
+    measured = [launch.get(metric_id) for group in groups for launch in group.launches]
+    known = [float(each.value) for each in measured if each]
+    return known if len(known) == len(measured) else []
 
 
 def _other_launches(one: Launch, other: Launch, numbers: Numbers) -> Iterator[Caveat]:

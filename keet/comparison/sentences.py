@@ -368,14 +368,14 @@ def check_comparable(
     raise NotComparable(f"{'; '.join(texts)}; to compare anyway: {force}")
 
 
-def name_keet_diff_options(found: Difference) -> Difference:
+def name_keet_diff_options(difference: Difference) -> Difference:
     """Texts that name `keet diff` together with its options."""
-    why = found.no_total
+    why = difference.no_total
     return with_sentences(
         replace(
-            found,
-            caveats=_named(found.caveats),
-            pairs=[replace(pair, caveats=_named(pair.caveats)) for pair in found.pairs],
+            difference,
+            caveats=_named(difference.caveats),
+            pairs=[replace(pair, caveats=_named(pair.caveats)) for pair in difference.pairs],
             no_total=why and why._replace(remedy=naming_keet_diff(why.remedy)),
         )
     )

@@ -179,16 +179,16 @@ class _Search:
         folders: list[_Entry] = []
         for entry in entries:
             relative = f"{folder.relative}/{entry.name}" if folder.relative else entry.name
-            found = _Entry(entry.path, relative, has_table)
+            item = _Entry(entry.path, relative, has_table)
             if entry.is_symlink():
-                self._links.append(found)
+                self._links.append(item)
             elif entry.is_dir(follow_symlinks=False):
-                folders.append(found)
+                folders.append(item)
                 # A folder named like a report is reported as a failed file, and searched as well.
-                if found.path.lower().endswith(BINARY_SUFFIXES):
-                    self._add(found)
+                if item.path.lower().endswith(BINARY_SUFFIXES):
+                    self._add(item)
             else:
-                self._add(found)
+                self._add(item)
         return folders
 
     def _add(self, entry: _Entry, *, named: bool = False) -> None:

@@ -138,8 +138,8 @@ def _stated(plain: str, allowed: Allowed) -> str | None:
     words = NAME.sub(unnamed, plain)
     for text in (words, words.replace("_", " "), words.replace("_", "")):
         for pattern in (words_for.RATIO, words_for.COUNT, words_for.ROMAN):
-            if found := pattern.search(text):
-                return f"`{found[0].strip()}` is {_A_NUMBER}; {HOW}"
+            if stated := pattern.search(text):
+                return f"`{stated[0].strip()}` is {_A_NUMBER}; {HOW}"
     if digits := unknown_digits(plain, source):
         is_name = NAME.match(digits)
         return f"`{digits}` is {'not a name of the source' if is_name else _A_NUMBER}; {HOW}"

@@ -322,30 +322,30 @@ def bytes_moved(view: LaunchView) -> Note | None:
     dram = view.ceilings.share("DRAM")
     if view.code is None or dram is None or dram < FEW:
         return None
-    found = view.streaming
-    if found is None or found.verdict == "unknown" or not found.times:
+    streaming = view.streaming
+    if streaming is None or streaming.verdict == "unknown" or not streaming.times:
         return None
     read = view.get("dram_bytes_read")
     delivered = view.ledger.derived(
         "dram_bytes_for_loads",
-        Quantity(found.dram_bytes or 0, "byte"),
+        Quantity(streaming.dram_bytes or 0, "byte"),
         "bytes that DRAM delivers for loads",
         *([read] if read else []),
     )
     needed = view.ledger.derived(
         "dram_bytes_needed",
-        Quantity(found.distinct_bytes or 0, "byte"),
+        Quantity(streaming.distinct_bytes or 0, "byte"),
         "bytes that the loads touch",
     )
     times = view.ledger.derived(
         "dram_reads_per_needed_byte",
-        found.times,
+        streaming.times,
         "DRAM reads of each byte that the loads touch",
         delivered,
         needed,
     )
-    hedge = "about" if found.basis == "estimate" else "at most"
-    often = "once" if found.verdict == "once" else Sentence("{times:.1f} times", times=times)
+    hedge = "about" if streaming.basis == "estimate" else "at most"
+    often = "once" if streaming.verdict == "once" else Sentence("{times:.1f} times", times=times)
     text = Sentence(
         "DRAM delivers {delivered}, and by their addresses the loads touch {hedge} {needed}: "
         "each byte is read {often}.",

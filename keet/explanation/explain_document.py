@@ -110,8 +110,10 @@ def cited_numbers(
     cited = {}
     every = [(n, each) for n, told in enumerate(explanations) for each in told.launches]
     for entry in evidence:
-        found = next(((n, each.launch) for n, each in every if entry in each.view.ledger), None)
-        report, launch = found or (None, None)
+        entry_place = next(
+            ((n, each.launch) for n, each in every if entry in each.view.ledger), None
+        )
+        report, launch = entry_place or (None, None)
         cited[entry.id] = CitedNumber(
             **number_fields(entry),
             report=report,

@@ -85,8 +85,8 @@ class LaunchExplanation(ExplainLaunch):
         return f"<LaunchExplanation #{self.id} {self.kernel}>"
 
     def _duration(self) -> Quantity | None:
-        found = self.launch.get("duration")
-        return found.to("us") if found else None
+        duration = self.launch.get("duration")
+        return duration.to("us") if duration else None
 
     def _amounts(self) -> LaunchAmounts | None:
         """None without machine code (`--no-sass`, short launches), where they would cost more than

@@ -530,11 +530,11 @@ _NOTHING_LEFT = Sentence("no speed-up is left")
 def _busy(diagnosis: Diagnosis, units: tuple[Ceiling, ...]) -> Sentence:
     """How busy the units are. Where few SMs work, the busiest unit of those: its share of the whole
     GPU is that of idle SMs."""
-    found = while_active(diagnosis.view, diagnosis.model) if units else None
-    if found is None or units[0].name != diagnosis.model.busiest:
+    reached = while_active(diagnosis.view, diagnosis.model) if units else None
+    if reached is None or units[0].name != diagnosis.model.busiest:
         return _at_peak(units)
     text = "{unit} {verb} at {reached:.0f} of its peak on the SMs that work"
-    return Sentence(text, unit=units[0].spoken, verb=units[0].verb, reached=found)
+    return Sentence(text, unit=units[0].spoken, verb=units[0].verb, reached=reached)
 
 
 def _at_peak(units: tuple[Ceiling, ...]) -> Sentence:

@@ -345,10 +345,10 @@ _LOCAL = ("local_load_inst", "local_store_inst", "local_load_requests", "local_s
 
 
 def _on_chip(each: LaunchExplanation) -> Iterator[KnownFact]:
-    view, found = each.view, {finding.id for finding in each.findings}
+    view, finding_ids = each.view, {finding.id for finding in each.findings}
     local = [piece for name in _LOCAL if (piece := view.get(name))]
     spilled, cause = view.get("spilling_requests"), local_cause(view)
-    many = " many" if "local_memory_spill" in found else ""
+    many = " many" if "local_memory_spill" in finding_ids else ""
     amount = max(local, key=lambda piece: piece.value, default=None)
     if amount is not None:
         text = Sentence(

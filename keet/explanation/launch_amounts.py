@@ -127,8 +127,8 @@ def amount_rows(amounts: LaunchAmounts) -> Iterator[AmountRow]:
     if amounts.item and amounts.per_item:
         yield AmountRow("per_item", "item", amounts.item.text, amounts.item.evidence)
     for part in PARTS:
-        found = getattr(amounts, part) if part != "bounds" else told_bounds(amounts.bounds)
-        for row in found if isinstance(found, tuple) else filter(None, (found,)):
+        rows = getattr(amounts, part) if part != "bounds" else told_bounds(amounts.bounds)
+        for row in rows if isinstance(rows, tuple) else filter(None, (rows,)):
             yield AmountRow(part, _label(row), row.text, row.evidence)
 
 

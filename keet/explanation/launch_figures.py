@@ -81,8 +81,8 @@ def _lone_figures(ledger: LaunchLedger) -> Iterator[FigureDocument]:
     if rate is not None:
         yield _made("l2", Sentence("L2 {rate}", rate=rate), rate)
     hit, missed = (
-        ledger.named(f"lts__t_sectors_op_read_lookup_{found}.sum", f"L2 sectors read, {found}")
-        for found in ("hit", "miss")
+        ledger.named(f"lts__t_sectors_op_read_lookup_{result}.sum", f"L2 sectors read, {result}")
+        for result in ("hit", "miss")
     )
     if hit is None or missed is None or hit.value + missed.value <= 0:
         return

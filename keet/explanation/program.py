@@ -199,10 +199,10 @@ _ONE_REMAINS = Sentence(
 
 def _is_merged(group: LaunchGroup) -> bool:
     """Whether the row of the group prints a lower gain than its finding."""
-    found, gain = group.finding, gain_of([group], group.time_ns)
-    if found is None or not found.does_more_work or gain is None:
+    finding, gain = group.finding, gain_of([group], group.time_ns)
+    if finding is None or not finding.does_more_work or gain is None:
         return False
-    return times_text(gain.likely) != times_text(found.forecast.likely)
+    return times_text(gain.likely) != times_text(finding.forecast.likely)
 
 
 def program_of(explanation: Explanation) -> ProgramExplanation | None:

@@ -73,7 +73,7 @@ HOTSPOTS_HEADER = (
 _BYTES_IN_MEMORY = 32 << 20
 
 
-def hotspots_csv(found: Iterable[HotspotsLaunch], top: int | None) -> Iterator[str]:
+def hotspots_csv(launches: Iterable[HotspotsLaunch], top: int | None) -> Iterator[str]:
     """One row per spot; after the fixed columns, one with the samples of each stall reason.
 
     Which reasons there are is known after the last launch. Until then rows wait in a temporary
@@ -83,7 +83,7 @@ def hotspots_csv(found: Iterable[HotspotsLaunch], top: int | None) -> Iterator[s
 
     reasons: set[str] = set()
     with SpooledTemporaryFile(_BYTES_IN_MEMORY, "w+", encoding="ascii") as rows:
-        for each in found:
+        for each in launches:
             for spot in each.rows[:top]:
                 reasons.update(spot.samples_by_reason)
                 cells = [each.id, each.kernel, *spot_cells(spot)]

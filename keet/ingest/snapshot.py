@@ -217,7 +217,7 @@ def _launch_document(launch: Launch) -> dict[str, Any]:
     data = launch.data
     names = sorted(launch.metric_names())
     raw = {name: metric for name in names if (metric := data.metric(name)) is not None}
-    parts = {name: found for name in names if (found := data.instances(name)) is not None}
+    parts = {name: instances for name in names if (instances := data.instances(name)) is not None}
     code = launch.disassembly
     return {
         "id": launch.id,
@@ -234,10 +234,10 @@ def _launch_document(launch: Launch) -> dict[str, Any]:
         "units": {name: metric.unit for name, metric in raw.items() if metric.unit is not None},
         "instances": {
             name: {
-                "ids": None if found.ids is None else list(found.ids),
-                "values": list(map(_cell, found.values)),
+                "ids": None if instances.ids is None else list(instances.ids),
+                "values": list(map(_cell, instances.values)),
             }
-            for name, found in parts.items()
+            for name, instances in parts.items()
         },
         "rules": [_rule_document(rule) for rule in launch.rules],
         "markers": [marker._asdict() for marker in launch.markers],
@@ -394,10 +394,10 @@ def _launch(stored: _StoredLaunch) -> Launch:
         },
         stored_instances={
             bounded_line(name): Instances(
-                _each(_value, found.values),
-                None if found.ids is None else _each(_bounded_id, found.ids),
+                _each(_value, instances.values),
+                None if instances.ids is None else _each(_bounded_id, instances.ids),
             )
-            for name, found in stored.instances.items()
+            for name, instances in stored.instances.items()
         },
         stored_sections=bounded(tuple(stored.sections)),
         stored_rules=bounded(tuple(stored.rules)),

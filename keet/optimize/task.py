@@ -135,8 +135,10 @@ class Task(NamedTuple):
         free = ("rounds", "repeats", "limits", "profiles", "wall_check", "exports", "only_rounds")
         values = {name: value for name, value in self._asdict().items() if name not in free}
         values["outputs"] = [rule._asdict() for rule in self.outputs]
-        found: Mapping[str, Any] = json.loads(json.dumps({**values, "source": str(self.source)}))
-        return found
+        values_as_json: Mapping[str, Any] = json.loads(
+            json.dumps({**values, "source": str(self.source)})
+        )
+        return values_as_json
 
     @property
     def digest(self) -> str:

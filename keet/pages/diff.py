@@ -219,9 +219,13 @@ class _Writer:
             whose = named if len(self.difference.pairs) > 1 else ()
             where = _leading_line(pair)
             reasons = {"Why": main_reasons(pair), "Where": [where] if where else []}
-            for word, found in reasons.items():
-                shares = [f" ({a.percent:.0f} of the change)" if a.percent else "" for a in found]
-                told = [(self._said(each, pair), share) for each, share in zip(found, shares)]
+            for word, attributions in reasons.items():
+                shares = [
+                    f" ({a.percent:.0f} of the change)" if a.percent else "" for a in attributions
+                ]
+                told = [
+                    (self._said(each, pair), share) for each, share in zip(attributions, shares)
+                ]
                 if told:
                     yield Item((whose, joined(told, "; ")), word)
             if pair.limiter:
@@ -447,9 +451,9 @@ def _forecast_and_gain(pair: PairDifference) -> str:
     """What was forecast for the findings that were fixed, against what was measured."""
     raised = [(each, _raised(pair.weighted[0], each)) for each in pair.fixed]
     told = [
-        f"{findings()[name].label} {times_text(found[1].forecast.likely)}"
-        for name, found in raised
-        if found
+        f"{findings()[name].label} {times_text(finding[1].forecast.likely)}"
+        for name, finding in raised
+        if finding
     ]
     if not told or pair.speedup is None or pair.verdict.word != "faster":
         return ""
@@ -482,8 +486,8 @@ def _raised(
     """Of the launch that takes longest among those that have it."""
     ranked = sorted(launches, key=lambda each: -(each.time or 0.0))
     told = (each.explanation for each in ranked)
-    found = ((each, f) for each in told for f in (*each.findings, *each.lesser))
-    return next(((each, f) for each, f in found if f.id == finding_id), None)
+    findings_of = ((each, f) for each in told for f in (*each.findings, *each.lesser))
+    return next(((each, f) for each, f in findings_of if f.id == finding_id), None)
 
 
 # --- how the two sides were captured
@@ -582,21 +586,21 @@ def main_reasons(pair: PairDifference) -> list[Attribution]:
     the part of the time that it affects, but only if it explains most of the change."""
     if pair.verdict.word not in ("faster", "slower"):
         return []
-    found = [each for each in pair.attribution if each.kind in _EXPLAINS]
-    if fusion := [each for each in found if each.kind == "fusion"]:
+    explaining = [each for each in pair.attribution if each.kind in _EXPLAINS]
+    if fusion := [each for each in explaining if each.kind == "fusion"]:
         return fusion
-    causes = [each for each in found if each.kind == "cause"]
+    causes = [each for each in explaining if each.kind == "cause"]
     leading = _largest(causes)
     if leading is None or (leading.share or 0.0) < _MAIN_REASON:
-        leading = _largest(found)
+        leading = _largest(explaining)
     unweighed = [cause for cause in causes if cause.share is None]
     enough = leading is not None and leading.kind == "cause"
     return [*([leading] if leading else []), *([] if enough else unweighed[:1])]
 
 
-def _largest(found: Sequence[Attribution]) -> Attribution | None:
+def _largest(attributions: Sequence[Attribution]) -> Attribution | None:
     """The largest one with the same sign as the change."""
-    helping = [each for each in found if each.share and each.share > 0]
+    helping = [each for each in attributions if each.share and each.share > 0]
     return max(helping, key=lambda each: each.share or 0.0, default=None)
 
 

@@ -132,32 +132,32 @@ def listing_block(
     return ListingFigure(each, anchors, room, hotspots, summary, warnings, notes, counts_text)
 
 
-def listing_warnings(found: Hotspots) -> Iterator[str]:
+def listing_warnings(hotspots: Hotspots) -> Iterator[str]:
     """Why the shares may be misleading."""
-    if found.partial:
-        text, remedy = found.partial.text.capitalized(), found.partial.remedy
+    if hotspots.partial:
+        text, remedy = hotspots.partial.text.capitalized(), hotspots.partial.remedy
         yield Sentence("{text}; {remedy}.", text=text, remedy=remedy)
-    if few := few_samples(found):
+    if few := few_samples(hotspots):
         yield few
-    if found.ranked_by != "samples":
+    if hotspots.ranked_by != "samples":
         yield "The report has no warp samples: shares are of executed warp instructions."
 
 
-def few_samples(found: Hotspots) -> str | None:
+def few_samples(hotspots: Hotspots) -> str | None:
     """The sampling error of the hottest row's share, if it is one percentage point or more."""
-    leading = found.rows[0].share if found.rows else None
-    if found.ranked_by != "samples" or found.total >= _FEW_SAMPLES or not leading:
+    leading = hotspots.rows[0].share if hotspots.rows else None
+    if hotspots.ranked_by != "samples" or hotspots.total >= _FEW_SAMPLES or not leading:
         return None
     from keet.pages.hotspots import chance_error
 
-    points = round(100 * chance_error(leading, found.total))
+    points = round(100 * chance_error(leading, hotspots.total))
     if not points:
         return None
     return Sentence(
         "Only {total:,d} samples: the share of the hottest row may be off by up to about {points} "
         "by chance, more if samples of different SMs are not independent.",
-        total=found.number("all samples", found.total),
-        points=counted(found.number("error of the hottest share", points), "percentage point"),
+        total=hotspots.number("all samples", hotspots.total),
+        points=counted(hotspots.number("error of the hottest share", points), "percentage point"),
     )
 
 

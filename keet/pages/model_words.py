@@ -231,7 +231,7 @@ def leading_edits(each: LaunchExplanation) -> list[EditDocument]:
 def edit_replaces_advice(each: LaunchExplanation, finding: str) -> bool:
     """Whether the printed edit replaces keet's own advice, which may contradict it. For a cause
     that a model claims, that advice is general anyway."""
-    claimed = any(found.id == finding and found.origin == "model" for found in each.findings)
+    claimed = any(listed.id == finding and listed.origin == "model" for listed in each.findings)
     return any(
         edit.finding == finding or (claimed and bool(edit.diff)) for edit in leading_edits(each)
     )

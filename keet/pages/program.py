@@ -83,7 +83,7 @@ def program_blocks(
     if reader.format == "html" and any(map(gain_text, program.rows)):
         yield Text(_GAIN_NOTE, "muted")
     if across := listed_across(program):
-        yield from (Gap(), Items([Item(found.text) for found in across]))
+        yield from (Gap(), Items([Item(finding.text) for finding in across]))
     if program.amounts:
         from keet.pages.amounts import program_summary
 
@@ -369,7 +369,7 @@ def shown_launches(
 def finding_text(finding: Finding, program: ProgramExplanation | None) -> str:
     """Cross-launch findings are not repeated after the program."""
     across = listed_across(program) if program else ()
-    if all(finding.text != found.text for found in across):
+    if all(finding.text != other.text for other in across):
         return finding.text
     return f"{finding.text.partition(':')[0]}: see above."
 

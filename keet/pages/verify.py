@@ -77,16 +77,18 @@ def _sentence(checked: CheckedSentence) -> Iterator[Item]:
         for check in checked.checks
         if not any(relation.start <= check.start < relation.end for relation in checked.relations)
     ]
-    found: list[CheckedNumber | RelationDocument] = [*alone, *checked.relations]
+    verdicts: list[CheckedNumber | RelationDocument] = [*alone, *checked.relations]
     begin, text, position = checked.sentence.start, checked.sentence.text, 0
     words: list[Words] = []
-    for start, end, verdict in sorted((e.start - begin, e.end - begin, e.verdict) for e in found):
+    for start, end, verdict in sorted(
+        (e.start - begin, e.end - begin, e.verdict) for e in verdicts
+    ):
         if start >= position:
             words.append(_flat(text[position:start]))
             words.append(Span(_flat(text[start:end]), _MARKS[verdict][1]))
             position = end
     yield Item((*words, _flat(text[position:])), Span(mark, look))
-    for each in found:
+    for each in verdicts:
         if each.verdict != "confirmed":
             name = Span(_flat(each.text), _MARKS[each.verdict][1])
             yield Item((name, f": {each.reason}"), depth=1)

@@ -253,6 +253,6 @@ def _extreme(
     of_kernel: Callable[[KernelRun], float | None],
 ) -> float | None:
     """Time of the shortest or longest launch; None if only totals are known for a kernel."""
-    found = [pick(share.times) if share.times else of_kernel(share.kernel) for share in shares]
-    known = [each for each in found if each is not None]
-    return pick(known) if known and len(known) == len(found) else None
+    times = [pick(share.times) if share.times else of_kernel(share.kernel) for share in shares]
+    known = [each for each in times if each is not None]
+    return pick(known) if known and len(known) == len(times) else None

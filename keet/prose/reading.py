@@ -108,8 +108,8 @@ class _Reader:
             node = parse(part)
             result = evaluate(node, self._names.lookup)
             problem = self._wrong(part, node, result)
-        except ValueProblem as found:
-            return _Read(f"{{{part}}}", f"{{{part}}}: {found}")
+        except ValueProblem as mistake:
+            return _Read(f"{{{part}}}", f"{{{part}}}: {mistake}")
         if problem is not None:
             return _Read(f"{{{part}}}", problem)
         said = _label_before(text[max(0, span[0] - _NEAR) : span[0]], self._names)
@@ -236,14 +236,14 @@ def _label_before(before: str, names: Names) -> str | None:
     return None
 
 
-def _wrong_label(part: str, label: str, found: NamedValue, names: Names) -> str | None:
+def _wrong_label(part: str, label: str, named: NamedValue, names: Names) -> str | None:
     """The problem if the sentence gives a number the label of another: `L2 hit rate is {l2_busy}`.
     A part of the label, or another label of the same number, is allowed."""
-    mine = found.label.lower()
-    slugs = {id_.partition("#")[0] for id_ in found.ids}
+    mine = named.label.lower()
+    slugs = {id_.partition("#")[0] for id_ in named.ids}
     if label in mine or mine in label or slugs & names.labels[label]:
         return None
-    return f"{{{part}}} is {found.label}, not {label}"
+    return f"{{{part}}} is {named.label}, not {label}"
 
 
 # --- sentences of a text
@@ -333,10 +333,10 @@ class Names:
         """Raises ValueProblem for an unknown name."""
         if name not in self._known:
             self._known[name] = self._looked_up(name)
-        found = self._known[name]
-        if isinstance(found, str):
-            raise ValueProblem(found)
-        return found
+        named = self._known[name]
+        if isinstance(named, str):
+            raise ValueProblem(named)
+        return named
 
     def _looked_up(self, name: str) -> NamedValue | str:
         """The number, or the problem."""

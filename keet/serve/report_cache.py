@@ -152,10 +152,10 @@ class ReportCache:
             for report, launch in zip(sides, (asked.before_launch, asked.after_launch), strict=True)
         )
         guess = asked.force or asked.before_launch is not None
-        found = compare(one, other, guess=guess, on_launch=call.steps("explaining launch"))
+        difference = compare(one, other, guess=guess, on_launch=call.steps("explaining launch"))
         if not asked.force:
-            check_comparable(found, "force", _OPTIONS)
-        return found
+            check_comparable(difference, "force", _OPTIONS)
+        return difference
 
     @contextmanager
     def _turns(

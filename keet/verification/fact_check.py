@@ -116,13 +116,13 @@ _PROPOSAL = re.compile(
 
 
 def assertions_in(text: str) -> list[Assertion]:
-    found = [
+    assertions = [
         each._replace(start=each.start + begin, end=each.end + begin)
         for begin, clause in _asserting_clauses(text)
         for rule in _rules()
         for each in rule.find(clause)
     ]
-    return sorted(found, key=lambda each: each.start)
+    return sorted(assertions, key=lambda each: each.start)
 
 
 def is_about_run(text: str) -> bool:
@@ -244,8 +244,10 @@ def _any(table: Mapping[str, str]) -> str:
 
 def _units_in(words: str, units: Mapping[str, str]) -> list[str]:
     """In their order."""
-    found = re.finditer("|".join(rf"\b(?P<{name}>{p})\b" for name, p in units.items()), words, re.I)
-    return [match.lastgroup for match in found if match.lastgroup]
+    matches = re.finditer(
+        "|".join(rf"\b(?P<{name}>{p})\b" for name, p in units.items()), words, re.I
+    )
+    return [match.lastgroup for match in matches if match.lastgroup]
 
 
 def _ranked(noun: str) -> str:

@@ -227,29 +227,29 @@ class LaunchValues:
 
     def code(self, launch: Launch) -> Iterator[ComputedValue]:
         """Numbers about the purpose of executed instructions, in `keet hotspots`."""
-        found = self._code(launch)
-        if found is None:
+        code = self._code(launch)
+        if code is None:
             return
-        for purpose, share in found.mix:
+        for purpose, share in code.mix:
             label = f"instructions for {purpose.value}"
             yield computed(label, 100 * share, "%", PURPOSES[purpose.value], "cell")
-        yield from _purposes(found)
-        yield from _wait_values(found)
-        yield from _loop_values(found)
+        yield from _purposes(code)
+        yield from _wait_values(code)
+        yield from _loop_values(code)
 
     def pointers(self, launch: Launch) -> Iterator[ComputedValue]:
         """Bytes read per pointer, in `keet hotspots`: the slowest source."""
-        found = self._code(launch)
-        if found:
-            yield from _pointers(found)
-            yield from _access_values(found, launch.function_starts)
+        code = self._code(launch)
+        if code:
+            yield from _pointers(code)
+            yield from _access_values(code, launch.function_starts)
 
     def _code(self, launch: Launch) -> MachineCode | None:
         from keet.analysis.sass.machine_code import machine_code
 
         if launch not in self._codes:
-            found = machine_code(launch) if launch.find("inst_executed") else None
-            self._codes[launch] = None if isinstance(found, Absent) else found
+            code = machine_code(launch) if launch.find("inst_executed") else None
+            self._codes[launch] = None if isinstance(code, Absent) else code
         return self._codes[launch]
 
 
@@ -291,8 +291,8 @@ class ComputedValues:
             return value.report_value(None)
         if len(launches) > MAX_DECODED:
             launches = [launch for report in self._reports for launch in report.of_view(launches)]
-        found = (report.find(number, around, launches, exact=exact) for report in self._reports)
-        return next(filter(None, found), None)
+        values = (report.find(number, around, launches, exact=exact) for report in self._reports)
+        return next(filter(None, values), None)
 
     @cached_property
     def _of_no_launch(self) -> ValueIndex:
@@ -332,20 +332,20 @@ def forecast_values(finding: Finding) -> Iterator[ComputedValue]:
 
 
 def _precedents(finding: Finding) -> Iterator[ComputedValue]:
-    found = finding.precedents
-    if found is None:
+    precedents = finding.precedents
+    if precedents is None:
         return
-    label, lookalikes = f"measured cases of {finding.label}", found.lookalikes
-    for factor in (found.low, found.high):
+    label, lookalikes = f"measured cases of {finding.label}", precedents.lookalikes
+    for factor in (precedents.low, precedents.high):
         yield computed(label, factor, "x", "fixing gained", "sentence")
-    yield _count(label, found.cases, "measured case")
+    yield _count(label, precedents.cases, "measured case")
     alike = f"look-alikes among the {label}"
     yield computed(alike, lookalikes, "", "look-alike fix gained", "sentence")
     takes = f"time that {finding.label} takes"
     for factor, which in (
         (finding.forecast.likely, "here"),
-        (found.low, "those"),
-        (found.high, "those"),
+        (precedents.low, "those"),
+        (precedents.high, "those"),
     ):
         taken = 100 * (1 - 1 / max(factor, 1.0))
         yield computed(f"{takes} {which}", taken, "%", f"cause takes {which}", "sentence")
@@ -431,11 +431,11 @@ def row_key(location: Location | None) -> RowKey:
     return (file_name(location.file), location.line) if location else ("", NO_LINE)
 
 
-def _executed_shares(found: Hotspots) -> Iterator[ComputedValue]:
+def _executed_shares(hotspots: Hotspots) -> Iterator[ComputedValue]:
     """`18,874,368 executed warp instructions (39.1% of all)`."""
-    total = sum(spot.executed or 0 for spot in found.rows)
+    total = sum(spot.executed or 0 for spot in hotspots.rows)
     label = "share of the executed instructions"
-    for spot in found.rows if total and found.by == "line" else ():
+    for spot in hotspots.rows if total and hotspots.by == "line" else ():
         share, row = 100 * (spot.executed or 0) / total, row_key(spot.location)
         yield computed(label, share, "%", "instruction", "window", row)
 
@@ -518,8 +518,8 @@ def program_values(program: ProgramExplanation) -> Iterator[ComputedValue]:
         yield _count("launches", len(group.members), "launches")
     owners = {p.id: frozenset(row.launches) for row in program.rows for p in row.evidence}
     yield from values_in_texts(program.texts, [*program.book], owners)
-    for found in program.cross_launch:
-        yield from values_in_texts([found.text], found.evidence)
+    for finding in program.cross_launch:
+        yield from values_in_texts([finding.text], finding.evidence)
     if program.run:
         yield from values_in_texts(program.run.text, [*program.run.book])
     across = (piece for each in program.cross_launch for piece in each.evidence)
@@ -535,7 +535,7 @@ def program_values(program: ProgramExplanation) -> Iterator[ComputedValue]:
 
 def program_texts(program: ProgramExplanation) -> Iterator[str]:
     yield from program.all_texts
-    yield from (found.text for found in program.cross_launch)
+    yield from (finding.text for finding in program.cross_launch)
     yield from (program.represents_text(group) for group in program.groups if group.is_uneven)
 
 

@@ -195,10 +195,10 @@ class RelationChecker:
 
     def _read(self, term: Term, side: _Side, launch: Launch) -> list[ReportValue]:
         ids = qualified(term.metric_ids, side.text)
-        found = self._facts.read(ids, launch, complement=term.entry.complement)
+        values = self._facts.read(ids, launch, complement=term.entry.complement)
         said = [claim.number for claim in side.said if claim.term and claim.term[:2] == term[:2]]
-        exact = [r for r in found if any(agrees(n, r.quantity, lenient=True) for n in said)]
-        return exact or found
+        exact = [r for r in values if any(agrees(n, r.quantity, lenient=True) for n in said)]
+        return exact or values
 
 
 def _of_words(text: str, judged: Sequence[Judgement]) -> RelationDocument:
@@ -397,9 +397,9 @@ def _ranked(
     if named is None or len(launches) != 1:
         return None
     values = {
-        label: found[0].quantity.value
+        label: shares[0].quantity.value
         for id_, label in labels.items()
-        if id_ != STALL_SHARE + _NO_STALL and (found := facts.read([id_], launches[0]))
+        if id_ != STALL_SHARE + _NO_STALL and (shares := facts.read([id_], launches[0]))
     }
     unsure = [label for id_, label in labels.items() if {id_, label}.intersection(_UNSURE)]
     return _Ranked(values, labels[named.metric_ids[0]], unsure)
@@ -414,9 +414,9 @@ def _ranked_launches(relation: Relation, text: str, facts: ReportValues) -> _Ran
         return None
     ids = ("duration",) if is_time or term is None else qualified(term.metric_ids, text)
     values = {
-        f"#{launch.id}": found[0].quantity.value
+        f"#{launch.id}": measured[0].quantity.value
         for launch in facts.launches
-        if (found := facts.read(ids, launch))
+        if (measured := facts.read(ids, launch))
     }
     return _Ranked(values, f"#{before[-1].launches[0].id}")
 

@@ -71,9 +71,9 @@ class ScopeChecker:
     def _check(self, claim: Claim) -> CheckedNumber:
         if self._scope.how == "unclear" or claim.place or claim.number.unit == "x":
             return not_found(claim.number, _NOT_CHECKED)
-        found = [self._over(claim, launches) for launches in self._scope.sets]
-        same = {check.verdict for check in found} == {found[0].verdict}
-        return found[0] if same else not_found(claim.number, _NOT_CHECKED)
+        checks = [self._over(claim, launches) for launches in self._scope.sets]
+        same = {check.verdict for check in checks} == {checks[0].verdict}
+        return checks[0] if same else not_found(claim.number, _NOT_CHECKED)
 
     def _over(self, claim: Claim, launches: Sequence[Launch]) -> CheckedNumber:
         how = self._scope.how

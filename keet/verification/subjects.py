@@ -103,7 +103,7 @@ class LaunchLookup(tuple[Launch, ...]):
         return self._found[text]
 
     def _find(self, text: str) -> list[LaunchName]:
-        found = [
+        names = [
             LaunchName(m.start(), m.end(), self._by_number[number])
             for m in LAUNCH_NUMBER.finditer(text)
             if (number := int(m[1] or m[2])) in self._by_number
@@ -116,13 +116,13 @@ class LaunchLookup(tuple[Launch, ...]):
             said = [
                 LaunchName(m.start(), m.end(), self._owners[name])
                 for m in _as_word(name).finditer(text)
-                if not any(other.start <= m.start() < other.end for other in found)
+                if not any(other.start <= m.start() < other.end for other in names)
             ]
-            (words if _is_word(name) else found).extend(said)
-        found += _meant(text, words)
-        found.sort(key=lambda each: each.start)
-        found = _consistent(text, found)
-        return self._with_ordinals(text, found) if _ORDINAL.search(text) else found
+            (words if _is_word(name) else names).extend(said)
+        names += _meant(text, words)
+        names.sort(key=lambda each: each.start)
+        names = _consistent(text, names)
+        return self._with_ordinals(text, names) if _ORDINAL.search(text) else names
 
     def _with_ordinals(self, text: str, names: list[LaunchName]) -> list[LaunchName]:
         """`the first launch of A`, `A's last launch`, `the first and the second launch`. Those
@@ -163,18 +163,18 @@ class LaunchLookup(tuple[Launch, ...]):
     @cached_property
     def _by_name(self) -> dict[KernelName, list[int]]:
         """Indices of launches."""
-        found: dict[KernelName, list[int]] = {}
+        places: dict[KernelName, list[int]] = {}
         for place, launch in enumerate(self):
-            found.setdefault(launch.name, []).append(place)
-        return found
+            places.setdefault(launch.name, []).append(place)
+        return places
 
     @cached_property
     def _by_number(self) -> dict[int, tuple[Launch, ...]]:
         """Launches of two reports may have the same number."""
-        found: dict[int, tuple[Launch, ...]] = {}
+        by_number: dict[int, tuple[Launch, ...]] = {}
         for launch in self:
-            found[launch.id] = (*found.get(launch.id, ()), launch)
-        return found
+            by_number[launch.id] = (*by_number.get(launch.id, ()), launch)
+        return by_number
 
     @cached_property
     def of_second_report(self) -> frozenset[Launch]:

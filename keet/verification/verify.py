@@ -398,8 +398,8 @@ class _ExportLabels:
             self._made[launch] = _labels(launch)
         labels = self._made[launch]
         text, number, term = claim.sentence.text, claim.number, claim.term or claim.misfit
-        if term and (found := labels.get(words_of(text[term.start : term.end]))):
-            return found
+        if term and (values := labels.get(words_of(text[term.start : term.end]))):
+            return values
         words = list(words_of(text[max(0, number.start - _REACH) : number.start]))
         while words and words[-1] in _LINKS:
             words.pop()

@@ -66,13 +66,13 @@ def list_launches(tool_input: ToolInput, report: int = 0) -> Answer:
 
 def _run(each: LaunchExplanation, say: AnswerText) -> str:
     """What the launch represents in the run, where that is known."""
-    found = each.in_run
-    if not found:
+    in_run = each.in_run
+    if not in_run:
         return ""
-    launches, share, *_ = found.evidence
+    launches, share, *_ = in_run.evidence
     represented = f", represents {say(launches)} launches, {say(share)} of the run"
-    if found.warning:
-        alike = next(each for each in found.evidence if each.metric == "run_alike_share")
+    if in_run.warning:
+        alike = next(each for each in in_run.evidence if each.metric == "run_alike_share")
         represented += f", of which {say(alike)} is in launches about as long"
     if not each.replay:
         return represented

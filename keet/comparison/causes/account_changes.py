@@ -60,9 +60,9 @@ def account_changes(
     accounts have no split in common. `changed`: the time changed, so shares of it are computed."""
     if not (sides.before and sides.after) or not _is_finite(sides):
         return ()
-    found = _AccountComparison(sides, timing, changed=changed).parts()
-    known = [each for part in found for each in part.children or (part,) if _is_known(each)]
-    return found if known and (len(found) > 1 or len(found[0].children) > 1) else ()
+    changes = _AccountComparison(sides, timing, changed=changed).parts()
+    known = [each for part in changes for each in part.children or (part,) if _is_known(each)]
+    return changes if known and (len(changes) > 1 or len(changes[0].children) > 1) else ()
 
 
 def _is_known(part: PartChange) -> bool:
@@ -231,23 +231,23 @@ class _AccountComparison:
         return child.id
 
     def _change(
-        self, name: str, found: _Sum, children: Sequence[PartChange] = (), not_split: str = ""
+        self, name: str, total: _Sum, children: Sequence[PartChange] = (), not_split: str = ""
     ) -> PartChange:
         what = f"account {name}"
         before, after = (
             self._sides.time_entry(
-                side, what, found.label, found.ns[side], found.sources[side] or _durations(launches)
+                side, what, total.label, total.ns[side], total.sources[side] or _durations(launches)
             )
             for side, launches in self._sides.sides
         )
-        change = NumberChange(found.label, before, after)
+        change = NumberChange(total.label, before, after)
         share = self._sides.percent(
             f"share of {what}", "of the difference", change.fell, self._saved
         )
         before_us, after_us = (float(each.value) / 1e3 for each in change.evidence)
         return PartChange(
             id=name,
-            part=found.label,
+            part=total.label,
             before_us=before_us,
             after_us=after_us,
             change_us=after_us - before_us,

@@ -192,14 +192,14 @@ class _Units:
             yield self._report("account", part.text, unit, part.percent, [part.time, *moved])
 
     def busy(self, saved: float) -> Iterator[Attribution]:
-        found = []
+        busier = []
         for unit, change in self._times.items():
             is_busy = self._sides.busiest(unit) >= _BUSY.get(unit, _BUSY_PIPE)
             share = self._sides.percent(f"share of {unit}", "of the difference", change.fell, saved)
             large = share is not None and abs(share.value) >= 100 * _LEAST
             if unit not in self._reported and is_busy and large:
-                found.append((unit, change, share))
-        for unit, change, share in sorted(found, key=lambda each: -abs(each[1].fell))[:_UNITS]:
+                busier.append((unit, change, share))
+        for unit, change, share in sorted(busier, key=lambda each: -abs(each[1].fell))[:_UNITS]:
             moved = self._volumes(unit, change)
             yield self._report("unit", change.text, unit, share, [change, *moved])
 
@@ -232,10 +232,10 @@ class _Units:
 
 
 def _lines(sides: ExplainedPair, saved: float) -> Iterator[Attribution]:
-    found = changed_lines(sides.before, sides.after)
-    if isinstance(found, str):
+    changes = changed_lines(sides.before, sides.after)
+    if isinstance(changes, str):
         return
-    for change in found[:_LINES]:
+    for change in changes[:_LINES]:
         yield _line(sides, change, saved)
 
 

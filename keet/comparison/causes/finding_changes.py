@@ -164,9 +164,9 @@ def _lacks(each: WeightedLaunch) -> set[str]:
 
 def _has(launch: Launch, name: str) -> bool:
     """Under this name or the name in other versions of ncu."""
-    found = launch.metric(name)
+    metric = launch.metric(name)
     spec = metric_named(name)
-    if found is not None and found.value is not None:
+    if metric is not None and metric.value is not None:
         return True
     return spec is not None and launch.find(spec.id) is not None
 
@@ -304,8 +304,8 @@ def _stall_share(view: LaunchView, evidence: Evidence) -> Evidence | None:
     reason = evidence.metric.removeprefix(_STALL_SHARE)
     if share := view.stall(reason):
         return share
-    found = (view.ledger.named(name, evidence.label) for name in stalls()[reason].metrics)
-    cycles = next((each for each in found if each is not None), None)
+    measured = (view.ledger.named(name, evidence.label) for name in stalls()[reason].metrics)
+    cycles = next((each for each in measured if each is not None), None)
     if not view.stalls or cycles is None or cycles.value:
         return None
     return view.ledger.derived(evidence.metric, Quantity(0.0, "%"), evidence.label, cycles)

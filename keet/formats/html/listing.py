@@ -315,9 +315,9 @@ def draw_listing(block: ListingFigure) -> Html:
 
 def source_listing(block: ListingFigure) -> Listing:
     """The hottest lines get their rows, and what these show when they are opened, first."""
-    found, room = block.hotspots, block.room
-    data = SourceData(block.each, found, block.anchors)
-    if found.by == "instruction":
+    hotspots, room = block.hotspots, block.room
+    data = SourceData(block.each, hotspots, block.anchors)
+    if hotspots.by == "instruction":
         from keet.formats.html.source_instructions import InstructionListing
 
         rows, note = InstructionListing(data, room).drawn()
@@ -383,9 +383,9 @@ def _ended(data: SourceData, spot: Spot) -> Content:
     return [f" ({brace}warps have ended and wait", awaited or " for their stores", ")"]
 
 
-def _touched(found: Hotspots) -> Content:
+def _touched(hotspots: Hotspots) -> Content:
     """Says what the bytes of rows are, because they look like traffic and are not."""
-    if not any(spot.sectors_global or spot.sectors_local for spot in found.rows):
+    if not any(spot.sectors_global or spot.sectors_local for spot in hotspots.rows):
         return None
     text = (
         "Sectors (32 bytes each) are those that accesses touch, before hits in L1; not the traffic "

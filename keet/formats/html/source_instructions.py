@@ -62,14 +62,14 @@ class InstructionListing:
         if len(self._order) <= most:
             return set(self._order)
         at = {address: n for n, address in enumerate(self._order)}
-        found: set[int] = set()
+        chosen: set[int] = set()
         for address in self._spots:  # the hottest first
             near = around([at[address] + 1], _CONTEXT, len(self._order))
             new = {self._order[n - 1] for n in near}
-            if len(found | new) > most:
+            if len(chosen | new) > most:
                 break
-            found |= new
-        return found
+            chosen |= new
+        return chosen
 
     def drawn(self) -> tuple[Html, str]:
         """The listing, and what was left out."""
@@ -157,7 +157,7 @@ class InstructionListing:
     # --- what rows show when they are opened
 
     def _with_room(self, room: int) -> dict[int, Html]:
-        found: dict[int, Html] = {}
+        panels: dict[int, Html] = {}
         for address, spot in self._spots.items():
             if address not in self._data.listed:
                 continue
@@ -166,8 +166,8 @@ class InstructionListing:
             if size > room:
                 break
             room -= size
-            found[address] = panel
-        return found
+            panels[address] = panel
+        return panels
 
     def _facts(self, address: int, spot: Spot) -> Iterator[Fact]:
         yield from cost_facts(self._data, spot)
@@ -196,12 +196,12 @@ class InstructionListing:
     def _awaited(self) -> Mapping[int, Counter[tuple[int, str]]]:
         """By instruction: which others wait for it, and why."""
         code, known = self._data.code, stalls()
-        found: dict[int, Counter[tuple[int, str]]] = {}
+        awaited: dict[int, Counter[tuple[int, str]]] = {}
         for wait in code.waits if code else ():
             if code is None or not wait.producers or not known[wait.reason].counts_as_stall:
                 continue
             producer = code.program.code[wait.producers[0]].address
             waiting = code.program.code[wait.position].address
             if producer != waiting:
-                found.setdefault(producer, Counter())[waiting, wait.reason] += wait.samples
-        return found
+                awaited.setdefault(producer, Counter())[waiting, wait.reason] += wait.samples
+        return awaited

@@ -187,13 +187,13 @@ def _percent(share: float) -> Evidence:
 
 def cost_facts(data: SourceData, spot: Spot) -> Iterator[Fact]:
     """Samples, and what their warps wait for."""
-    found = data.found
-    if spot.samples is not None and found.ranked_by == "samples":
-        share = _percent(spot.samples / found.total) if found.total else None
+    hotspots = data.found
+    if spot.samples is not None and hotspots.ranked_by == "samples":
+        share = _percent(spot.samples / hotspots.total) if hotspots.total else None
         text = Sentence(
             "{samples:,d} of the {total:,d} samples of this launch{share}",
             samples=constant(spot.samples, "", "samples of the row"),
-            total=found.number("all samples", found.total),
+            total=hotspots.number("all samples", hotspots.total),
             share=Sentence(" ({share:cell})", share=share) if share else "",
         )
         yield "Samples", text
@@ -251,17 +251,17 @@ def _awaited(data: SourceData, facts: LineFacts | None) -> Iterator[Fact]:
 
 
 def awaited_fact(data: SourceData, listed: Sequence[tuple[Content, str, int]], rows: str) -> Fact:
-    found, total = data.found, sum(samples for _, _, samples in listed)
+    hotspots, total = data.found, sum(samples for _, _, samples in listed)
     named = []
     for link, reason, samples in listed[:_AWAITED]:
         count, label = constant(samples, "", "samples"), stalls()[reason].label
         text = Sentence(" {samples:,d} ({reason})", samples=count, reason=label)
         named.append([link, text])
-    share = _percent(total / found.total)
+    share = _percent(total / hotspots.total)
     head = Sentence(
         "{samples}{share} at other {rows} {wait} for this one: ",
         samples=counted(total, "sample"),
-        share=Sentence(" ({share:cell})", share=share) if found.ranked_by == "samples" else "",
+        share=Sentence(" ({share:cell})", share=share) if hotspots.ranked_by == "samples" else "",
         rows=rows,
         wait="waits" if total == 1 else "wait",
     )

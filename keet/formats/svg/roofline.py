@@ -44,10 +44,10 @@ def roofline_svg(rooflines: Sequence[LaunchRoofline]) -> str:
 
 def by_device(launches: Sequence[Launch]) -> Mapping[str, Sequence[Launch]]:
     """The launches of each GPU: peaks of two do not belong on one chart."""
-    found: dict[str, list[Launch]] = {}
+    launches_of: dict[str, list[Launch]] = {}
     for launch in launches:
-        found.setdefault(describe_device(launch.device), []).append(launch)
-    return found
+        launches_of.setdefault(describe_device(launch.device), []).append(launch)
+    return launches_of
 
 
 def longest(launches: Sequence[Launch]) -> list[Launch]:
