@@ -99,7 +99,7 @@ _OPTIONS_OF_NCU = {
     "-c": "--launch-count",
 }
 """Those of keet that mean the same."""
-_NEAR = 0.75
+_LEAST_SIMILARITY = 0.75
 """Least similarity of a word and an option that was meant."""
 _HELP_ALL = "--help-all"
 
@@ -161,7 +161,9 @@ class _Parser(ArgumentParser):
         if (same := _OPTIONS_OF_NCU.get(name)) in known:
             return f"did you mean {same}? "
         words = [each.removeprefix("--") for each in known if each.startswith("--")]
-        near = difflib.get_close_matches(name.removeprefix("--"), words, n=1, cutoff=_NEAR)
+        near = difflib.get_close_matches(
+            name.removeprefix("--"), words, n=1, cutoff=_LEAST_SIMILARITY
+        )
         return f"did you mean --{near[0]}? " if near else ""
 
 

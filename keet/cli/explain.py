@@ -60,7 +60,7 @@ examples:
   keet explain report.ncu-rep --show-prompt
 """
 NO_MODEL = "Explained without a model. Add --model PROVIDER:NAME for code-level causes and patches."
-MOST = 50
+MOST_REPORTS = 50
 """Reports in one output; more are for `keet batch`."""
 _SILENT = 2
 """Reports without a single reply, after which the model is not asked again. One may be bad luck;
@@ -313,9 +313,9 @@ def _report_paths(places: list[Path]) -> list[Path]:
     paths = [path for path in dict.fromkeys(reports_at(places)) if not path.name.endswith(SUFFIX)]
     if not paths:
         raise UsageError(f"{places[0]} is a run table; name a report")
-    if len(paths) > MOST:
+    if len(paths) > MOST_REPORTS:
         raise UsageError(
-            f"{len(paths)} reports are too many to print (at most {MOST}); "
+            f"{len(paths)} reports are too many to print (at most {MOST_REPORTS}); "
             f"analyse them together with: keet batch {places[0]} -o STORE"
         )
     return paths

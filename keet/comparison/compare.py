@@ -60,7 +60,7 @@ _MOST_EXPLAINED = 12
 _FINDINGS = 5
 _IDLE = 0.2
 """Share of idle time from which the length of the run is printed too."""
-_MOST = 0.5
+_MOST_UNPROFILED = 0.5
 """Share of the time in unprofiled kernels from which it is printed with the next step."""
 _LATER = ComparabilityDocument(ok=False, notes=())
 _NO_NUMBERS = GroundingDocument(numbers=0, verified=0, unchecked=[])
@@ -427,7 +427,7 @@ def _span(runs: RunWeighting, numbers: Numbers) -> TimeChange | None:
 def _unprofiled_share(
     rest: NumberChange | None, time: NumberChange | None, numbers: Numbers
 ) -> Evidence | None:
-    if rest is None or time is None or rest.after.value <= _MOST * time.after.value:
+    if rest is None or time is None or rest.after.value <= _MOST_UNPROFILED * time.after.value:
         return None
     what = "share of the kernels that were not profiled after"
     return numbers.share(what, rest.after, time.after)

@@ -21,7 +21,7 @@ from keet.files import BINARY_SUFFIXES, REPORT_SUFFIXES
 from keet.ingest.input.files import nearest_paths
 from keet.ingest.run_table import MARK, SUFFIX, table_path
 
-_MOST = 1_000_000
+_MOST_SHARDS = 1_000_000
 
 
 class Shard(NamedTuple):
@@ -47,7 +47,7 @@ def shard_of(relative: str, count: int) -> int:
 def parse_shard(text: str) -> Shard:
     """`3/16`. Raises `UsageError`."""
     match = re.fullmatch(r"([0-9]{1,7})/([0-9]{1,7})", text)
-    if not match or not 0 < int(match[2]) <= _MOST:
+    if not match or not 0 < int(match[2]) <= _MOST_SHARDS:
         raise UsageError(f"--shard {text!r}: give part and number of parts: --shard 0/16")
     number, total = int(match[1]), int(match[2])
     if number >= total:

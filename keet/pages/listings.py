@@ -18,7 +18,7 @@ from keet.profile import Absent
 _ONE_LAUNCH, _SMALL_PAGE, _LARGE_PAGE = 400_000, 1_500_000, 6_000_000
 """Bytes of a page with one launch, with up to five (source text not counted), and of one with 150:
 what the project promises (the row `HTML page` of its targets)."""
-_FEW = 5
+_FEW_LAUNCHES = 5
 _OF_PAGE = 100_000
 """Bytes of what all pages have: style, script, index, capture; 70 to 90 kB in pages of samples."""
 _OF_LAUNCH = 30_000
@@ -51,7 +51,7 @@ class PageRoom(NamedTuple):
 def page_room(launches: int, in_full: int, reports: int = 1) -> PageRoom:
     """For the listings of each of `reports`, on a page with so many launches, some of them in
     full."""
-    is_large = launches > _FEW
+    is_large = launches > _FEW_LAUNCHES
     page = _LARGE_PAGE if is_large else min(launches * _ONE_LAUNCH, _SMALL_PAGE)
     rest = max(_OF_PAGE, (1 - _MOST) * page) + in_full * _OF_LAUNCH
     size = round(max(_LEAST * page, page - rest))

@@ -38,7 +38,7 @@ _LINKING = re.compile(
 """Words that may be between a label and its number."""
 _EQUATING = re.compile(r"\s*(?:=|:|\b(?:is|are|was)\b)\s*(?:(?:only|just|about)\s+)?", re.I)
 """The same for labels of one word, which often mean something else: `threads at {x}`."""
-_NEAR = 160
+_LABEL_REACH = 160
 """Characters before a reference in which its label is searched: longer than any label."""
 _MOST_REFERENCES = 400
 """Per text; more are not resolved. An answer has a few dozen."""
@@ -112,11 +112,11 @@ class _Reader:
             return _Read(f"{{{part}}}", f"{{{part}}}: {mistake}")
         if problem is not None:
             return _Read(f"{{{part}}}", problem)
-        said = _label_before(text[max(0, span[0] - _NEAR) : span[0]], self._names)
+        said = _label_before(text[max(0, span[0] - _LABEL_REACH) : span[0]], self._names)
         if node.kind == "name" and said is not None:
             problem = _wrong_label(part, said, result.names[0], self._names)
         ids = tuple(dict.fromkeys(i for named in result.names for i in named.ids))
-        after = text[span[1] : span[1] + _NEAR]
+        after = text[span[1] : span[1] + _LABEL_REACH]
         shown = _printed(node, result, said, after, text)
         return _Read(
             Reference(shown, ids, part, result.alone if result.names else ""), problem, result

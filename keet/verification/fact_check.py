@@ -298,7 +298,7 @@ _HAS_NEITHER = re.compile(
     r"\s+neither\b",
     re.IGNORECASE,
 )
-_FEW = (
+_LITTLE = (
     r"\b(?:hardly any|almost no|nearly no|few|little|negligible|minor|small|rare|rarely|barely"
     r"|hardly|insignificant|slight|slightly|virtually no|practically no)\b"
 )
@@ -327,8 +327,8 @@ def _degree(match: re.Match[str]) -> tuple[str, bool]:
         said = "none"
     elif re.search(r"\bnot (?:only|just|merely)\s*\Z", before, re.IGNORECASE):
         said = "some"
-    elif re.search(rf"{_FEW}(?:\s+\w+)?\s*\Z", before, re.I) or re.match(
-        rf"\s*(?:is|are)\s+(?:\w+\s+)?{_FEW}", after, re.I
+    elif re.search(rf"{_LITTLE}(?:\s+\w+)?\s*\Z", before, re.I) or re.match(
+        rf"\s*(?:is|are)\s+(?:\w+\s+)?{_LITTLE}", after, re.I
     ):
         said = "few"
     elif re.search(r"(?:\bor|/|\bshuffles and)\s*\Z", before, re.IGNORECASE):

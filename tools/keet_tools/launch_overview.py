@@ -40,7 +40,7 @@ from keet_tools.answers import (
 
 _LAUNCHES = 20
 """That are listed; a tool has all."""
-_PARTS = 2
+_LEADING_PARTS = 2
 """Of the time of a launch."""
 
 
@@ -56,7 +56,9 @@ def list_launches(tool_input: ToolInput, report: int = 0) -> Answer:
         shapes = f"grid {shape_text(launch.grid)} block {shape_text(launch.block)}"
         headline = say.sentence(shorten(each.verdict.headline, 150))
         what = f"#{launch.id} {quote(launch.kernel, 50)} {quote(shapes)}"
-        parts = [f"{say(part.percent)} {part.part}" for part in each.account.leading(_PARTS)]
+        parts = [
+            f"{say(part.percent)} {part.part}" for part in each.account.leading(_LEADING_PARTS)
+        ]
         time = f" Time: {'; '.join(parts)}." if parts else ""
         rows.append(f"{what}{took}{_run(each, say)}: {headline}{time}")
     left = len(launches) - len(rows)

@@ -25,8 +25,8 @@ from keet_tools.calls import ToolCall, ToolReply
 from keet_tools.reports import Reports, about_launch, main_launch
 from keet_tools.results import WhatIfFinding, WhatIfToolResult
 
-_PARTS = ("finding", "kind", "of", "needed", "removed")
-_MOST = 12
+_FIELDS = ("finding", "kind", "of", "needed", "removed")
+_MOST_CLAIMS = 12
 
 
 def what_if(reports: Reports, asked: WhatIfArguments, call: ToolCall) -> ToolReply:
@@ -62,7 +62,7 @@ def claimed_findings(
 ) -> list[WhatIfFinding]:
     """In the order in which they were claimed; claims of one finding count together. Raises
     Abstention for one without a known finding."""
-    read = [_read(claim, names) for claim in claims[:_MOST]]
+    read = [_read(claim, names) for claim in claims[:_MOST_CLAIMS]]
     order = {claim.finding: place for place, claim in reversed([*enumerate(read)])}
     read.sort(key=lambda claim: order[claim.finding])
     model, results = TimeModel(each.view), list[WhatIfFinding]()
@@ -85,7 +85,7 @@ def claimed_findings(
 
 
 def _read(claim: Mapping[str, Any], names: Names) -> WorkClaim:
-    finding, kind, of, needed, removed = (str(claim.get(part) or "") for part in _PARTS)
+    finding, kind, of, needed, removed = (str(claim.get(part) or "") for part in _FIELDS)
     if finding not in findings():
         kinds = {name: spec.claims for name, spec in findings().items() if spec.claims}
         fitting = [name for name, own in kinds.items() if kind in own] or [*kinds]

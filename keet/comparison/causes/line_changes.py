@@ -167,7 +167,7 @@ def _common_words(one: str, other: str) -> float:
     return 2 * (bags[0] & bags[1]).total() / max(1, bags[0].total() + bags[1].total())
 
 
-_LEAST = 0.03
+_LEAST_CHANGE = 0.03
 """Smallest change of a line that is reported, as a share of the longer side's time."""
 SURE = 2.0
 """Standard deviations of sampling that a difference must exceed."""
@@ -272,7 +272,7 @@ def changed_lines(
     changes = [
         change
         for change, deviation in _pairs(one, other, matched)
-        if abs(change.fell) > max(SURE * deviation, _LEAST * whole)
+        if abs(change.fell) > max(SURE * deviation, _LEAST_CHANGE * whole)
     ]
     return sorted(changes, key=lambda change: -abs(change.fell))
 

@@ -293,7 +293,7 @@ def _size(html: Html) -> int:
 # --- the listing
 
 _HOTTEST = 5
-_LEAST = 0.01
+_LEAST_SHARE = 0.01
 """Share of the samples below which a line is not mentioned."""
 _TEXT = 0.5
 """Share of a listing's room that source text may take, if text is counted. A judgement."""
@@ -360,11 +360,11 @@ def _hottest(block: ListingFigure, data: SourceData) -> Html:
     for spot in data.found.rows[:_HOTTEST]:
         link: Content = data.line_link(spot.location) if spot.location else None
         link = link if spot.address is None else data.address_link(spot.address)
-        if link and (spot.share or 0.0) >= _LEAST:
+        if link and (spot.share or 0.0) >= _LEAST_SHARE:
             links.append(fragment(link, " ", spot_share(spot), _ended(data, spot)))
     counted = f"{block.summary}."
     unplaced = data.unplaced if data.found.by == "line" else None
-    if unplaced and (unplaced.share or 0.0) >= _LEAST:
+    if unplaced and (unplaced.share or 0.0) >= _LEAST_SHARE:
         counted += f" {spot_share(unplaced)} of {data.shares_of} have no source line."
     if not links:
         return element("p", counted)

@@ -28,7 +28,7 @@ from keet.pages.source_text import around
 from keet.profile import Absent
 from keet.safe_text import one_line
 
-_MOST = 400
+_MOST_INSTRUCTIONS = 400
 """Instructions that are listed: those near the hottest ones. A judgement: nobody reads more."""
 _FEWEST = 40
 """Instructions that are listed of any kernel, room or not."""
@@ -53,7 +53,7 @@ class InstructionListing:
             spot.address: spot for spot in data.found.rows if spot.address is not None
         }
         self._order = sorted(self._spots)
-        rows = max(_FEWEST, min(_MOST, round(room * _ROWS) // _OF_ROW))
+        rows = max(_FEWEST, min(_MOST_INSTRUCTIONS, round(room * _ROWS) // _OF_ROW))
         data.listed = frozenset(self._chosen(rows))
         self._panels = self._with_room(room - len(data.listed) * _OF_ROW)
 
