@@ -148,7 +148,7 @@ def uncapitalized(text: str) -> str:
     return text[:1].lower() + text[1:]
 
 
-_WORD = r"""(?x)
+_SHELL_WORD = r"""(?x)
     --(?:section|set|import-source|metrics)\ \S+ | (?: "[^"]*" | '[^']*' | [^\s"'] )+ | \S+"""
 """A word of a command: quoted text stays together, and an option keeps its value."""
 
@@ -159,7 +159,7 @@ def command_lines(command: str, width: int) -> Iterator[str]:
     than a line and no list stays whole."""
     room = width - 2
     line = " "
-    for word in re.findall(_WORD, command):
+    for word in re.findall(_SHELL_WORD, command):
         is_list = "," in word and len(word) > room - 5 and not {*"'\""} & {*word}
         first, *more = re.findall("[^,]*,|[^,]+", word) if is_list else [word]
         if len(line) + 1 + len(first) > room and line.strip():

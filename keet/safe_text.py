@@ -47,7 +47,7 @@ def visible(text: str) -> str:
     others = text.encode("utf-8", "surrogatepass").translate(None, _SAFE_ASCII)
     if _TAGS not in others and others.decode("utf-8", "surrogatepass").isprintable():
         return text
-    return _UNSAFE.sub(lambda found: _escaped(found[0]), text)
+    return _UNSAFE.sub(lambda match: _escaped(match[0]), text)
 
 
 @lru_cache(maxsize=1024)
@@ -99,7 +99,7 @@ def bounded_line(text: str) -> str:
 def _as_one_line(text: str) -> str:
     if text.isprintable():
         return text
-    return _UNSAFE_IN_LINE.sub(lambda found: ascii(found[0])[1:-1], text)
+    return _UNSAFE_IN_LINE.sub(lambda match: ascii(match[0])[1:-1], text)
 
 
 _Value = TypeVar("_Value")

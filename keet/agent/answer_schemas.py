@@ -58,8 +58,8 @@ def expressions_of(value: object) -> list[str]:
 
 
 def _line(value: object) -> int | None:
-    found = re.search(r"\d+", str(value or ""))
-    return int(found[0]) if found and len(found[0]) < 9 else None
+    match = re.search(r"\d+", str(value or ""))
+    return int(match[0]) if match and len(match[0]) < 9 else None
 
 
 def _changes(value: object) -> object:
@@ -179,11 +179,11 @@ def _json_object(text: str) -> dict[str, Any]:
     starts = [match.start() for match in islice(re.finditer(r"\{", text), _TRIED)]
     for start in [*([fenced.end()] if fenced else []), *starts]:
         try:
-            found, _ = json.JSONDecoder(strict=False).raw_decode(text, start)
+            parsed, _ = json.JSONDecoder(strict=False).raw_decode(text, start)
         except (ValueError, RecursionError):  # a number of 5,000 digits is a ValueError too
             continue
-        if isinstance(found, dict):
-            return found
+        if isinstance(parsed, dict):
+            return parsed
     raise NoAnswer("there is no JSON object in it")
 
 

@@ -284,7 +284,12 @@ class CauseJudge:
         Numbers of keet's own lines of the finding are about it."""
         name = known_finding(said.finding)
         rests_on = findings()[name].rests_on if name else ()
-        own = [place for each in self._each.findings if each.id == name for place in each.locations]
+        own = [
+            place
+            for finding in self._each.findings
+            if finding.id == name
+            for place in finding.locations
+        ]
         is_there = any(f"@{place.where}#" in known for place in own for known in ids)
         if not ids or not rests_on or is_there or areas_of(ids) & {*rests_on}:
             return ""
@@ -430,7 +435,7 @@ def _reordered(
     its own causes that has a supported amount."""
     # If the model also names the finding as a cause, it objects to its place or remedy only.
     named = {cause.finding for cause in causes}
-    disputed = {each.finding for each in objections if not each.problem} - named
+    disputed = {objection.finding for objection in objections if not objection.problem} - named
     own = [entry for entry in ranked if entry.claim and entry.claim.has_backed_amount]
     if not own or ranked[0].finding.id not in disputed:
         return list(ranked)

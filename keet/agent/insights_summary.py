@@ -84,7 +84,7 @@ def summarise_insights(
 
 def shown_insight_prompts(insights: Sequence[InsightDocument], options: ModelOptions) -> str:
     """What would be sent, word for word."""
-    texts = [request_text(_request(each, options)) for each in insights]
+    texts = [request_text(_request(insight, options)) for insight in insights]
     return "\n\n".join([_estimate_line(insights, options), *texts]) + "\n"
 
 
@@ -117,7 +117,7 @@ def _names(insight: InsightDocument) -> set[str]:
     parts = (insight.sweep, insight.outliers, insight.change)
     kernels = {part.kernel for part in parts if part}
     if insight.cluster:
-        kernels |= {each.kernel for each in insight.cluster.kernels}
+        kernels |= {kernel.kernel for kernel in insight.cluster.kernels}
     if insight.sweep:
         kernels |= {insight.sweep.kernel.removesuffix("<…>")}
     paths = {fact.path for fact in insight.facts.values() if fact.path}
@@ -149,7 +149,7 @@ def _request(insight: InsightDocument, options: ModelOptions) -> ChatRequest:
 
 def _estimate_line(insights: Sequence[InsightDocument], options: ModelOptions) -> str:
     """Tokens and cost, printed before anything is sent."""
-    needed = sum(estimate(_request(each, options)) for each in insights)
+    needed = sum(estimate(_request(insight, options)) for insight in insights)
     answers = _ANSWER_TOKENS * len(insights)
     calls = f"{count_noun(len(insights), 'insight')}, one call each"
     tokens = f"{calls}: about {needed:,} tokens in, {answers:,} out"

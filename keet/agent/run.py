@@ -153,7 +153,7 @@ def repair(session: ModelSession, tool_input: ToolInput, faults: Sequence[Answer
         session.interrupted = isinstance(problem, KeyboardInterrupt)
         session.transcript.event("note", repair=str(problem) or "interrupted")
         return 0
-    given = {each.number: each for each in repaired.corrections}
+    given = {correction.number: correction for correction in repaired.corrections}
     for number, fault in enumerate(faults, 1):
         if number in given:
             fault.correct(given[number])
@@ -253,7 +253,7 @@ def ask(
     if not answer:
         return author
     pieces = {piece.id: piece for piece in tool_input.evidence()}
-    cited = (pieces[found] for found in answer.ids if found in pieces)
+    cited = (pieces[evidence_id] for evidence_id in answer.ids if evidence_id in pieces)
     return AnsweredQuestion(
         question=question,
         answer=answer,

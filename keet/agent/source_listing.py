@@ -79,8 +79,8 @@ def _excerpts(source: KernelSource, launch: Launch, hot: Hot, room: int) -> Iter
     names: set[str] = set()
     for site in source.path:
         statements = [site.statement, *set_up(site)]
-        names = names.union(*(names_of(each.text) for each in statements))
-        yield from ((site.caller.file, each.lines) for each in statements)
+        names = names.union(*(names_of(statement.text) for statement in statements))
+        yield from ((site.caller.file, statement.lines) for statement in statements)
         yield site.caller.file, site.caller.head_lines
     values = [part for part in source.parts if part.kind in ("value", "macro")]
     values = [part for part in values if not _HOST_CALL.search(part.text)]
@@ -105,10 +105,10 @@ def _definition(part: CodePart, launch: Launch) -> _Excerpt:
 def _generators(source: KernelSource) -> list[_Excerpt]:
     """What makes the data: all of it if no launch is found, else what the functions that lead to
     the launch contain or call, directly or indirectly."""
-    roles = [each for each in program_roles(source) if each.role == "data generator"]
+    roles = [role for role in program_roles(source) if role.role == "data generator"]
     callers = [site.caller for site in source.path]
     names = [name for part in callers for name in names_of(part.text[part.body :])]
-    called = reachable(names, [each.part for each in roles if each.part not in callers])
+    called = reachable(names, [role.part for role in roles if role.part not in callers])
     return [(e.part.file, e.lines) for e in roles if not callers or e.part in (*callers, *called)]
 
 

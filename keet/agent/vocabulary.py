@@ -96,12 +96,12 @@ def _named(tool_input: ToolInput) -> Iterator[tuple[str, Evidence]]:
 
 def _lines(launches: Iterable[Launch]) -> Mapping[str, int] | None:
     """Line count per source file; 10**6 if the report has no text of the file."""
-    found: dict[str, int] = {}
+    line_counts: dict[str, int] = {}
     for launch in launches:
         for path, text in launch.source_files.items():
             count = 10**6 if text is None else text.count("\n") + 1
-            found[file_name(path)] = max(count, found.get(file_name(path), 0))
-    return found or None
+            line_counts[file_name(path)] = max(count, line_counts.get(file_name(path), 0))
+    return line_counts or None
 
 
 _LAUNCH = (
@@ -187,8 +187,8 @@ def _metrics(
     each: LaunchExplanation, say: AnswerText, ids: Sequence[str], known: Container[str] = ()
 ) -> Iterator[str]:
     """Without labels: the names say what they are. `known`: metrics that are told already."""
-    found = (each.view.get(metric) for metric in ids)
-    return (say(piece) for piece in found if piece is not None and piece.metric not in known)
+    measured = (each.view.get(metric) for metric in ids)
+    return (say(piece) for piece in measured if piece is not None and piece.metric not in known)
 
 
 def _units(each: LaunchExplanation, say: AnswerText) -> Iterator[str]:

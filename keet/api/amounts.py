@@ -52,8 +52,8 @@ def amounts(  # noqa: PLR0913 - options
     """
     profile = as_profile(report, source, run_table)
     chosen = selected_launches(profile, launches, kernel)
-    found = amounts_document(profile, chosen, per, sass=sass).document()
-    return AmountsResult(**vars(found), profile=profile)
+    document = amounts_document(profile, chosen, per, sass=sass).document()
+    return AmountsResult(**vars(document), profile=profile)
 
 
 class AmountsResult(PageResult, AmountsDocument):

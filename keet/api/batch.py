@@ -121,7 +121,7 @@ class BatchResult(ApiResult, Document):
 
         outcome = self.outcome
         counts = summary_text(outcome.progress, outcome.unchanged, outcome.found)
-        failed = (f"failed: {each.path}: {each.reason}\n" for each in self.failures)
+        failed = (f"failed: {failure.path}: {failure.reason}\n" for failure in self.failures)
         return counts + "".join(failed)
 
     def to_pandas(self) -> pd.DataFrame:

@@ -135,7 +135,9 @@ def _side_of(
     times: tuple[int, int] | None,
 ) -> Side:
     number = launches[which] if launches else None
-    runs = [SideCapture(each, selected_launches(each, number, kernel)) for each in profiles]
+    runs = [
+        SideCapture(profile, selected_launches(profile, number, kernel)) for profile in profiles
+    ]
     return Side(distinct_captures(runs), times[which] if times else None)
 
 
@@ -156,7 +158,7 @@ def _are_two(value: object, least: int) -> bool:
     if not isinstance(value, Sequence) or isinstance(value, str) or len(value) != 2:
         return False
     numbers = [each.id if isinstance(each, Launch) else each for each in value]
-    return all(isinstance(each, SupportsIndex) and index(each) >= least for each in numbers)
+    return all(isinstance(number, SupportsIndex) and index(number) >= least for number in numbers)
 
 
 PAIR_COLUMNS = (
@@ -239,7 +241,7 @@ def _changes(
 
 
 def _each_once(lists: Iterable[Sequence[str]]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(each for found in lists for each in found))
+    return tuple(dict.fromkeys(each for texts in lists for each in texts))
 
 
 def change_text(verdict: str, speedup: float | None) -> str:
@@ -294,7 +296,7 @@ class DiffResult(ApiResult):
         self.remaining = _each_once(pair.remaining for pair in self.pairs)
         """Ids of findings on both sides."""
         self.findings = {"fixed": self.fixed, "new": self.new, "remaining": self.remaining}
-        reasons = [each.text for each in difference.comparability.notes]
+        reasons = [note.text for note in difference.comparability.notes]
         self.notes = _each_once([reasons, difference.before.notes, difference.after.notes])
         """Why the comparison is weak or not allowed, and notes on either report."""
 

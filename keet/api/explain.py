@@ -132,7 +132,9 @@ class LaunchFinding(FindingDocument):
     @property
     def where(self) -> str:
         """The first source line without its folders; empty if unknown."""
-        return next((f"{file_name(each.file)}:{each.line}" for each in self.locations), "")
+        return next(
+            (f"{file_name(location.file)}:{location.line}" for location in self.locations), ""
+        )
 
     def row(self) -> tuple[object, ...]:
         """Of the data frame: see `FINDING_COLUMNS`."""
@@ -369,23 +371,23 @@ class ExplainResult(ApiResult):
         for each in self.launches:
             if each.id == number:
                 return each
-        known = listed([str(each.id) for each in self.launches], 10)
+        known = listed([str(launch.id) for launch in self.launches], 10)
         raise KeyError(f"launch {number} is not explained here; these are: {known}")
 
     @cached_property
     def findings(self) -> FindingTable:
         """Of all launches."""
-        return FindingTable([finding for each in self.launches for finding in each.findings])
+        return FindingTable([finding for launch in self.launches for finding in launch.findings])
 
     @cached_property
     def account(self) -> AccountTable:
         """Where the time of all launches goes; shares are of each launch's own time."""
-        return AccountTable([part for each in self.launches for part in each.account])
+        return AccountTable([part for launch in self.launches for part in launch.account])
 
     @property
     def evidence(self) -> dict[str, Evidence]:
         """Of all launches, by id."""
-        return {key: value for each in self.launches for key, value in each.evidence.items()}
+        return {key: value for launch in self.launches for key, value in launch.evidence.items()}
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -445,7 +447,7 @@ class ExplainResult(ApiResult):
         >>> float(metrics.value["dram_bytes_read"]), metrics.unit["dram_bytes_read"]
         (292313344.0, 'byte')
         """
-        launches = (each.row() for each in self.launches)
+        launches = (launch.row() for launch in self.launches)
         tables = {
             "findings": self.findings.to_pandas,
             "account": self.account.to_pandas,
@@ -460,13 +462,13 @@ class ExplainResult(ApiResult):
         from keet.api.hotspots import lines_frame
 
         has_sass = self.explanation.reads_code
-        launches = [each.launch for each in self.launches]
+        launches = [launch.launch for launch in self.launches]
         ranked = ranked_launches(self.profile, launches, "line", None, has_sass=has_sass)
         return lines_frame(examined_launches(ranked, None, None, has_sass=has_sass))
 
     def _metrics(self) -> pd.DataFrame:
         """Numbers are in the column `value`, texts in `text`."""
-        tables = (launch_metrics(each.launch, everything=True) for each in self.launches)
+        tables = (launch_metrics(launch.launch, everything=True) for launch in self.launches)
         rows: list[tuple[object, ...]] = []
         for *named, value, unit, section in long_rows(tables):
             is_text = isinstance(value, str)

@@ -138,7 +138,7 @@ class HotspotsResult(PageResult, HotspotsDocument):
 
 def lines_frame(launches: Iterable[HotspotsLaunch]) -> pd.DataFrame:
     """What was not counted is missing (`pandas.NA`), never zero."""
-    spots = [(each, spot) for each in launches for spot in each.rows]
+    spots = [(launch, spot) for launch in launches for spot in launch.rows]
     reasons = sorted({stall.reason for _, spot in spots for stall in spot.stalls})
     rows = []
     for each, spot in spots:

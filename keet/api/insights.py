@@ -48,13 +48,13 @@ def insights(
     top = None if top is None else positive(top, "top")
     opened = nullcontext(store) if isinstance(store, Store) else open_store(store)
     with opened as source, source.explaining_damage():
-        found = find_insights(source, pattern, top)
-    if pattern is not None and not found.launches:
+        document = find_insights(source, pattern, top)
+    if pattern is not None and not document.launches:
         raise UsageError(
-            f"kernel {pattern.pattern!r} matches no launch; see: keet top {found.store}"
+            f"kernel {pattern.pattern!r} matches no launch; see: keet top {document.store}"
         )
-    name = found.store if isinstance(store, Store) else str(store)
-    return InsightsResult(**{**vars(found), "store": name})
+    name = document.store if isinstance(store, Store) else str(store)
+    return InsightsResult(**{**vars(document), "store": name})
 
 
 class InsightsResult(PageResult, InsightsDocument):
@@ -83,9 +83,18 @@ class InsightsResult(PageResult, InsightsDocument):
     def to_pandas(self, table: Literal["insights", "facts", "points"] = "insights") -> pd.DataFrame:
         """One row per insight, per number in their texts, or per point of a sweep."""
         facts = (
-            (each.id, key, fact.label, fact.value, fact.unit, fact.metric, fact.path, fact.launch)
-            for each in self.insights
-            for key, fact in each.facts.items()
+            (
+                insight.id,
+                key,
+                fact.label,
+                fact.value,
+                fact.unit,
+                fact.metric,
+                fact.path,
+                fact.launch,
+            )
+            for insight in self.insights
+            for key, fact in insight.facts.items()
         )
         tables = {
             "insights": lambda: data_frame(map(_row, self.insights), INSIGHT_COLUMNS),
@@ -95,12 +104,12 @@ class InsightsResult(PageResult, InsightsDocument):
         return chosen_table(table, tables)
 
     def _points(self) -> Iterator[tuple[object, ...]]:
-        for each in self.insights:
-            if (sweep := each.sweep) is None:
+        for insight in self.insights:
+            if (sweep := insight.sweep) is None:
                 continue
             for point in sweep.points:
                 yield (
-                    *(each.id, sweep.kernel, sweep.device, sweep.knob, point.value),
+                    *(insight.id, sweep.kernel, sweep.device, sweep.knob, point.value),
                     *(point.time_us, point.cost, sweep.work_unit, point.tied),
                     *(point.limiter, point.reached_pct, point.path, point.launch),
                 )

@@ -50,7 +50,7 @@ _STYLE = """
 """Classes are repeated to be more specific than the rules of notebooks for tables."""
 _ROWS = 12
 """Rows of a table of launches, findings or parts; `.to_pandas()` has all."""
-_PARTS = 24
+_MOST_PARTS = 24
 
 
 def profile_html(profile: Profile) -> str:
@@ -97,10 +97,10 @@ def findings_html(findings: Sequence[tuple[str, str, str, str, str, str]]) -> st
 def account_html(parts: Sequence[tuple[str, int, float, float | None]]) -> str:
     """Of each part: label, depth, share of the launch's time (0 to 1), microseconds."""
     bars = []
-    for label, depth, share, us in parts[:_PARTS]:
+    for label, depth, share, us in parts[:_MOST_PARTS]:
         time = "" if us is None else str(Quantity(us, "us").to_base())
         bars.append(Bar(share, share_text(share), label, time, depth))
-    more = _more(len(parts) - _PARTS, "parts", ".to_pandas()")
+    more = _more(len(parts) - _MOST_PARTS, "parts", ".to_pandas()")
     return _whole([Bars(bars, name="Where the time goes"), Text(more, "muted")])
 
 

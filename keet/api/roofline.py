@@ -88,13 +88,13 @@ class RooflineResult(PageResult, RooflineDocument):
         """One row per launch and ceiling."""
         rows = []
         for launch in self.launches:
-            for each in launch.ceilings:
-                rates = (each.achieved, each.peak)
+            for ceiling in launch.ceilings:
+                rates = (ceiling.achieved, ceiling.peak)
                 values = (rate.value if rate else None for rate in rates)
                 unit = next((rate.unit for rate in rates if rate), None)
-                known = (launch.id, launch.kernel, each.id, each.label, each.kind)
-                share = (each.id in launch.nearest, each.reached_pct)
-                rows.append((*known, *share, *values, unit, each.source))
+                known = (launch.id, launch.kernel, ceiling.id, ceiling.label, ceiling.kind)
+                share = (ceiling.id in launch.nearest, ceiling.reached_pct)
+                rows.append((*known, *share, *values, unit, ceiling.source))
         return data_frame(rows, COLUMNS)
 
     def _repr_html_(self) -> str:

@@ -42,7 +42,9 @@ def verify(  # noqa: PLR0913 - options
     profiles = [as_profile(report, None, run_table)]
     if before is not None:
         profiles.insert(0, as_profile(before))
-    chosen = [launch for each in profiles for launch in selected_launches(each, launches, kernel)]
+    chosen = [
+        launch for profile in profiles for launch in selected_launches(profile, launches, kernel)
+    ]
     return VerifyResult(**vars(verify_against(profiles, text, chosen)))
 
 

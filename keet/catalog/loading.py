@@ -227,8 +227,8 @@ def metric_named(name: str) -> MetricSpec | None:
 
 def all_names(name: str) -> tuple[str, ...]:
     """The metric's names in all versions of ncu, `name` first."""
-    found = metric_named(name)
-    return (name, *(each for each in found.names if each != name)) if found else (name,)
+    metric = metric_named(name)
+    return (name, *(each for each in metric.names if each != name)) if metric else (name,)
 
 
 @cache

@@ -99,7 +99,7 @@ _OPTIONS_OF_NCU = {
     "-c": "--launch-count",
 }
 """Those of keet that mean the same."""
-_NEAR = 0.75
+_LEAST_SIMILARITY = 0.75
 """Least similarity of a word and an option that was meant."""
 _HELP_ALL = "--help-all"
 
@@ -161,7 +161,9 @@ class _Parser(ArgumentParser):
         if (same := _OPTIONS_OF_NCU.get(name)) in known:
             return f"did you mean {same}? "
         words = [each.removeprefix("--") for each in known if each.startswith("--")]
-        near = difflib.get_close_matches(name.removeprefix("--"), words, n=1, cutoff=_NEAR)
+        near = difflib.get_close_matches(
+            name.removeprefix("--"), words, n=1, cutoff=_LEAST_SIMILARITY
+        )
         return f"did you mean --{near[0]}? " if near else ""
 
 
@@ -260,7 +262,7 @@ def run_command(module: ModuleType, prog: str, rest: list[str]) -> int:
     parser = make_parser(module, prog, asks_for_help=any(map(_may_ask_for_help, rest)))
     parser.program_missing = takes_program and not after_dashes
     parser.given = rest
-    operands = [] if takes_program else [_Operand(each) for each in after_dashes]
+    operands = [] if takes_program else [_Operand(dash) for dash in after_dashes]
     parser.is_short = True
     try:
         parsed = parser.parse_intermixed_args([*rest, *operands])

@@ -212,7 +212,7 @@ def _print_lost(options: BatchOptions, failures: Sequence[Failure]) -> None:
     from keet.corpus.batch.coordinator import QUARANTINE
     from keet.corpus.batch.stored_files import LOST, is_gone
 
-    if lost := sum(each.reason == LOST and not is_gone(each.path) for each in failures):
+    if lost := sum(failure.reason == LOST and not is_gone(failure.path) for failure in failures):
         reports = count_noun(lost, "report of damaged parts is", "reports of damaged parts are")
         folders = f"run keet batch for their folders, {options.output / QUARANTINE} lists them"
         print_problem(f"{reports} still missing from the store; {folders}")

@@ -33,7 +33,7 @@ examples:
   keet chart before.ncu-rep after.ncu-rep -o both.svg
   keet chart report.ncu-rep --format json | jq '.launches[0].links[].bytes'
 """
-_MOST = 2
+_MOST_REPORTS = 2
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -52,7 +52,7 @@ def run(args: Namespace) -> None:
     from keet.ingest import read_profile
 
     check_page(args)
-    if len(args.reports) > _MOST:
+    if len(args.reports) > _MOST_REPORTS:
         raise UsageError("keet chart takes one report, or two to compare")
     is_pair = len(args.reports) > 1
     if is_pair and args.format == "json":
@@ -60,7 +60,7 @@ def run(args: Namespace) -> None:
     out = Destination(args)
     profiles = [read_profile(path) for path in args.reports]
     charts = [chart for profile in profiles for chart in _charts(profile, args)]
-    if is_pair and len(charts) > _MOST:
+    if is_pair and len(charts) > _MOST_REPORTS:
         raise UsageError("of two reports, --launch takes one number, which both have")
     if args.format == "json":
         from keet.documents.memory_chart import MemoryChartDocument
@@ -87,4 +87,4 @@ def _charts(profile: Profile, args: Namespace) -> list[MemoryChart]:
     shown: Sequence[Launch] = selected_launches(profile, args)
     if args.launch is None:
         shown = profile.representatives(shown)[:1]
-    return [memory_chart(each) for each in explain(profile, shown, top=5).launches]
+    return [memory_chart(launch) for launch in explain(profile, shown, top=5).launches]

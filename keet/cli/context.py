@@ -35,7 +35,7 @@ MAX_TOKENS = 2000
 """Default of --max-tokens."""
 CAUSES = 5
 """At most, if they fit."""
-_LEAST = 30
+_LEAST_TOKENS = 30
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -57,8 +57,10 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def _budget(text: str) -> int:
-    if (count := positive(text)) < _LEAST:
-        raise ArgumentTypeError(f"{text} is too few for a verdict; it must be {_LEAST} or more")
+    if (count := positive(text)) < _LEAST_TOKENS:
+        raise ArgumentTypeError(
+            f"{text} is too few for a verdict; it must be {_LEAST_TOKENS} or more"
+        )
     return count
 
 

@@ -230,18 +230,18 @@ def _side(args: Namespace, paths: Sequence[Path], which: int) -> Side:
 def _run_table(args: Namespace, which: int, reports: int) -> Path | None:
     """The table that was named for a side. Two launches of one report have one table."""
     alone = args.after is None
-    found: Path | None = args.run_table_before if which == 0 and not alone else args.run_table
+    table: Path | None = args.run_table_before if which == 0 and not alone else args.run_table
     if alone and args.run_table_before is not None:
         raise UsageError(
             "--run-table-before needs two reports; for one report use --run-table FILE"
         )
-    if found is not None and reports > 1:
+    if table is not None and reports > 1:
         option = "--run-table-before" if which == 0 else "--run-table"
         raise UsageError(
             f"{option} is the run table of one report, and this side has {reports} reports: store "
             "each table next to its report"
         )
-    return found
+    return table
 
 
 # --- output

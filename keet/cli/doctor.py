@@ -142,20 +142,20 @@ def _ncu() -> CheckDocument:
         remedy = "only profiling on this machine needs it: install Nsight Compute"
         return _check("ncu", "missing", "not on the PATH", remedy)
     output = _output([path, "--version"])
-    found = next((line for line in output.splitlines() if line.startswith("Version")), "")
-    if not found:
+    version = next((line for line in output.splitlines() if line.startswith("Version")), "")
+    if not version:
         return _check("ncu", "broken", f"{path} does not run", "reinstall Nsight Compute")
-    return _check("ncu", "ok", f"{found.removeprefix('Version ')} at {path}")
+    return _check("ncu", "ok", f"{version.removeprefix('Version ')} at {path}")
 
 
 def _gpu() -> CheckDocument:
     path = _program("nvidia-smi")
     query = ["--query-gpu=name,driver_version", "--format=csv,noheader"]
-    found = _first_line([path, *query]) if path else ""
-    if not found or "failed" in found.lower() or "error" in found.lower():
+    answer = _first_line([path, *query]) if path else ""
+    if not answer or "failed" in answer.lower() or "error" in answer.lower():
         remedy = "only profiling needs a GPU; reports can be read without one"
-        return _check("GPU", "missing", found or "none found", remedy)
-    return _check("GPU", "ok", found)
+        return _check("GPU", "missing", answer or "none found", remedy)
+    return _check("GPU", "ok", answer)
 
 
 def _model() -> CheckDocument:
@@ -178,7 +178,7 @@ def _server(name: str, url: str) -> CheckDocument:
     from keet.masking.encoded_keys import quotable
     from keet.masking.keys import scrub
 
-    found = scrub(f"{name or 'its first model'} at {url}")
+    asked = scrub(f"{name or 'its first model'} at {url}")
     answers: list[str | OSError | ValueError] = []
     # In a thread that can be abandoned: the timeout of a socket restarts with every byte.
     asking = Thread(target=lambda: answers.append(_first_words(url)), daemon=True)
@@ -186,9 +186,9 @@ def _server(name: str, url: str) -> CheckDocument:
     asking.join(_SERVER_SECONDS)
     answer = answers[0] if answers else OSError(f"no complete answer within {_SERVER_SECONDS:g} s")
     if isinstance(answer, str):
-        return _check("model", "ok", f"{found}, which answers{quotable(answer)}")
+        return _check("model", "ok", f"{asked}, which answers{quotable(answer)}")
     remedy = "start the server, or name another with KEET_BASE_URL"
-    return _check("model", "broken", f"{found}: {quotable(str(answer))}", remedy)
+    return _check("model", "broken", f"{asked}: {quotable(str(answer))}", remedy)
 
 
 def _first_words(url: str) -> str | OSError | ValueError:

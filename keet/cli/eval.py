@@ -106,9 +106,9 @@ def _is_clone(folder: Path) -> bool:
 def _check_version(clone: Path) -> None:
     """Evals use internal functions, so both must have the same version."""
     text = (clone / _VERSION_FILE).read_text(encoding="utf-8", errors="replace")
-    found = re.search(r'__version__ = "([^"]*)"', text)
-    if found is None or found[1] != __version__:
-        theirs = one_line(found[1]) if found else "of an unknown version"
+    match = re.search(r'__version__ = "([^"]*)"', text)
+    if match is None or match[1] != __version__:
+        theirs = one_line(match[1]) if match else "of an unknown version"
         raise NotAvailable(
             f"the clone at {one_line(str(clone))} is keet {theirs}, and keet {__version__} is "
             "installed; install the clone: pip install . (in that folder)"

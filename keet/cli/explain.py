@@ -60,7 +60,7 @@ examples:
   keet explain report.ncu-rep --show-prompt
 """
 NO_MODEL = "Explained without a model. Add --model PROVIDER:NAME for code-level causes and patches."
-MOST = 50
+MOST_REPORTS = 50
 """Reports in one output; more are for `keet batch`."""
 _SILENT = 2
 """Reports without a single reply, after which the model is not asked again. One may be bad luck;
@@ -261,7 +261,7 @@ def _with_model(
     announce(args)
     explained = explain_with_model(explanation, chosen, print_progress, against)
     if explained.author and explained.author.problem:
-        has_part = any(each.model for each in explained.launches)
+        has_part = any(launch.model for launch in explained.launches)
         left = "with what the model said before that" if has_part else "without a model"
         print_problem(f"{explained.author.problem}; explained {left}")
     return explained
@@ -269,7 +269,7 @@ def _with_model(
 
 def _model_exit_code(explanation: Explanation) -> int:
     """The analysis succeeded, but the model failed: exit 3 so that scripts notice."""
-    failed = explanation.author and not any(each.model for each in explanation.launches)
+    failed = explanation.author and not any(launch.model for launch in explanation.launches)
     return ExitCode.NOT_AVAILABLE if failed else 0
 
 
@@ -313,9 +313,9 @@ def _report_paths(places: list[Path]) -> list[Path]:
     paths = [path for path in dict.fromkeys(reports_at(places)) if not path.name.endswith(SUFFIX)]
     if not paths:
         raise UsageError(f"{places[0]} is a run table; name a report")
-    if len(paths) > MOST:
+    if len(paths) > MOST_REPORTS:
         raise UsageError(
-            f"{len(paths)} reports are too many to print (at most {MOST}); "
+            f"{len(paths)} reports are too many to print (at most {MOST_REPORTS}); "
             f"analyse them together with: keet batch {places[0]} -o STORE"
         )
     return paths
@@ -379,7 +379,9 @@ def print_explanation(
         from keet.explanation.explain_document import explain_stream
 
         is_line = several or len(explanations) > 1
-        documents = (json_pieces(explain_stream(each), line=is_line) for each in explanations)
+        documents = (
+            json_pieces(explain_stream(explanation), line=is_line) for explanation in explanations
+        )
         out.write_pieces(chain.from_iterable(documents))
     else:
         asked = _asked(args)._replace(several=several, unread=[*map(str, unread)])

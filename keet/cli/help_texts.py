@@ -71,7 +71,7 @@ def help_text(groups: Mapping[str, Mapping[str, str]], *, is_complete: bool) -> 
 def short_usage(parser: ArgumentParser) -> str:
     """The usage line of a command: required options and arguments, and `[options]`."""
     formatter = RawDescriptionHelpFormatter(parser.prog, width=1000)
-    needed = [each for each in parser._actions if each.required or not each.option_strings]
+    needed = [action for action in parser._actions if action.required or not action.option_strings]
     formatter.add_usage(None, needed, [], "")
     usage = formatter.format_help().strip().removeprefix(parser.prog)
     return f"{parser.prog} [options]{usage}".replace("%", "%%")
@@ -79,7 +79,9 @@ def short_usage(parser: ArgumentParser) -> str:
 
 def short_help(parser: ArgumentParser) -> str:
     """The help of a command without the options that are rarely used."""
-    rare = [each for each in parser._actions if RARE_OPTIONS.intersection(each.option_strings)]
+    rare = [
+        action for action in parser._actions if RARE_OPTIONS.intersection(action.option_strings)
+    ]
     for each in rare:
         each.help = SUPPRESS
     text = ArgumentParser.format_help(parser)

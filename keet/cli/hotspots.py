@@ -101,7 +101,7 @@ def run(args: Namespace) -> None:
 
 def _line_page(
     profile: Profile,
-    found: Sequence[tuple[Launch, Hotspots | Absent]],
+    hotspots: Sequence[tuple[Launch, Hotspots | Absent]],
     place: Location,
     args: Namespace,
 ) -> Page:
@@ -111,10 +111,10 @@ def _line_page(
     from keet.analysis.line_facts import samples_at, with_line
     from keet.pages.hotspots_line import line_page, other_launches
 
-    shown, rest = found, found[:0]
+    shown, rest = hotspots, hotspots[:0]
     if args.launch is None and args.kernel is None:
-        standing = set(profile.representatives(launch for launch, _ in found))
-        ranked = sorted(found, key=lambda each: (each[0] not in standing, -samples_at(each[1])))
+        standing = set(profile.representatives(launch for launch, _ in hotspots))
+        ranked = sorted(hotspots, key=lambda each: (each[0] not in standing, -samples_at(each[1])))
         shown, rest = ranked[:1], ranked[1:]
     has_sass = not args.no_sass
     launches = [

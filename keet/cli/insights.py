@@ -116,8 +116,8 @@ def _written(prose: Prose | None) -> WrittenDocument | None:
     if prose is None:
         return None
     unchecked = [
-        UncheckedSentenceDocument(text=str(each), reason=each.problem or "")
-        for each in prose.problems
+        UncheckedSentenceDocument(text=str(problem), reason=problem.problem or "")
+        for problem in prose.problems
     ]
     return WrittenDocument(text=str(prose), unchecked=unchecked)
 

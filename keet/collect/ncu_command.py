@@ -24,13 +24,13 @@ _INSTALL = (
 def find_ncu(asked_for: str | None = None) -> str:
     """The ncu to run: the one that was named, else on the PATH, else where installers put it."""
     if asked_for is not None:
-        found = shutil.which(asked_for)
-        if found is None:
+        path = shutil.which(asked_for)
+        if path is None:
             raise NotAvailable(f"there is no program {asked_for}; {_INSTALL}")
-        return found
+        return path
     for place in ("ncu", *_usual_places()):
-        if found := shutil.which(place):
-            return found
+        if path := shutil.which(place):
+            return path
     raise NotAvailable(f"ncu is not on the PATH; {_INSTALL}")
 
 
@@ -174,7 +174,9 @@ def _pattern(name: str) -> str:
         half = _LONG_NAME // 2
         between = len(name) - 2 * half
         return f"{_pattern(name[:half])}.{{{between}}}{_pattern(name[-half:])}"
-    return re.sub(r"[^A-Za-z0-9_]", lambda found: "." if found[0].isascii() else ".{1,4}", name)
+    return re.sub(
+        r"[^A-Za-z0-9_]", lambda character: "." if character[0].isascii() else ".{1,4}", name
+    )
 
 
 def _name_in_id(kernel: str | None) -> str:

@@ -86,8 +86,8 @@ def recognise(log: str) -> NcuError | None:
 
 def first_error(log: str) -> str | None:
     """The first error message of ncu; a failed program is not an error of ncu."""
-    found = re.findall(r"^==ERROR==\s*(.+)$", log, re.MULTILINE)
-    error = next((words for words in found if not _RETURNED.search(words)), None)
+    errors = re.findall(r"^==ERROR==\s*(.+)$", log, re.MULTILINE)
+    error = next((words for words in errors if not _RETURNED.search(words)), None)
     return error.strip().rstrip(".") if error else None
 
 
@@ -120,8 +120,8 @@ _RETURNED = re.compile(r"application returned an error code \((-?\d+)\)")
 
 def program_status(log: str) -> int | None:
     """The exit code of the program, where it failed."""
-    found = _RETURNED.search(log)
-    return int(found[1]) if found else None
+    match = _RETURNED.search(log)
+    return int(match[1]) if match else None
 
 
 _POLL_SECONDS = 0.1
@@ -236,7 +236,7 @@ class _LogWatch:
             return
         self._size, self._changed = size, time.monotonic()
         launches = text_of(self._log).split("==PROF== Profiling ")[1:]
-        passes = [_FINISHED.search(each) for each in launches]
+        passes = [_FINISHED.search(launch) for launch in launches]
         done = [(each, count[1]) for each, count in zip(launches, passes, strict=True) if count]
         for each, count in done[self._told :]:
             words = "pass" if count == "1" else "passes"
@@ -259,8 +259,8 @@ class _LogWatch:
 
 
 def _name_in(text: str) -> str:
-    found = _STARTED.search(f"==PROF== Profiling {text}")
-    return found[1] if found else "?"
+    match = _STARTED.search(f"==PROF== Profiling {text}")
+    return match[1] if match else "?"
 
 
 def _end_program(process: subprocess.Popen[bytes]) -> None:

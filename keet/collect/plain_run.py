@@ -55,13 +55,13 @@ def _chains() -> dict[int, list[int]]:
 
 def _processes() -> dict[int, tuple[str, int]]:
     """Name and parent of each, from /proc."""
-    found: dict[int, tuple[str, int]] = {}
+    processes: dict[int, tuple[str, int]] = {}
     for entry in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError, ValueError, IndexError):
             head, _, rest = entry.read_text(errors="replace").rpartition(")")
             number, _, name = head.partition(" (")
-            found[int(number)] = (name, int(rest.split()[1]))
-    return found
+            processes[int(number)] = (name, int(rest.split()[1]))
+    return processes
 
 
 _KERNELS = """
@@ -131,12 +131,12 @@ def record_plain_run(
     reasons: list[str] = []
     for name, record in {"CUPTI": _with_cupti, "nsys": _with_nsys}.items():
         try:
-            found = record(program, folder)
+            run = record(program, folder)
         except NoRecorder as reason:
             reasons.append(str(reason))
             continue
-        if found.records:
-            return found
+        if run.records:
+            return run
         reasons.append(f"{name} saw no kernel launch")
     progress(f"{'; '.join(reasons)}; running the program again under ncu to time each launch")
     return otherwise()
@@ -155,49 +155,50 @@ def _with_cupti(program: Sequence[str], folder: Path) -> PlainRun:
     try:
         status, seconds = run_program(program, own)
     except KeyboardInterrupt:
-        found = read_recording(records)._replace(complete=False)
-        raise InterruptedRun(_recorded_by_cupti(found, 130, None)) from None
-    found = read_recording(records)
-    if not found.records and found.failures and not status:
-        raise NoRecorder(f"CUPTI refused to record (error {found.failures[0]})")
-    return _recorded_by_cupti(found, status, seconds)
+        recording = read_recording(records)._replace(complete=False)
+        raise InterruptedRun(_recorded_by_cupti(recording, 130, None)) from None
+    recording = read_recording(records)
+    if not recording.records and recording.failures and not status:
+        raise NoRecorder(f"CUPTI refused to record (error {recording.failures[0]})")
+    return _recorded_by_cupti(recording, status, seconds)
 
 
-def _recorded_by_cupti(found: Recording, status: int, seconds: float | None) -> PlainRun:
-    lost = found.unfinished or found.dropped or found.failures or not found.complete
+def _recorded_by_cupti(recording: Recording, status: int, seconds: float | None) -> PlainRun:
+    lost = recording.unfinished or recording.dropped or recording.failures or not recording.complete
     about = RunTable(
         (),
         "cupti",
         wall_s=seconds,
         exit_code=status,
         complete=not lost,
-        managed_bytes=found.managed_bytes,
-        migrations=found.migrations,
-        notes=_notes(found),
+        managed_bytes=recording.managed_bytes,
+        migrations=recording.migrations,
+        notes=_notes(recording),
     )
-    return recorded_run(found.records, about)
+    return recorded_run(recording.records, about)
 
 
-def _notes(found: Recording) -> tuple[str, ...]:
+def _notes(recording: Recording) -> tuple[str, ...]:
     notes = []
-    if found.unfinished:
+    if recording.unfinished:
         notes.append(
-            f"{found.unfinished:,} launches had not finished when the program ended: not counted"
+            f"{recording.unfinished:,} launches had not finished when the program ended: "
+            "not counted"
         )
-    if found.dropped:
-        notes.append(f"CUPTI lost {found.dropped:,} launches: not counted")
-    if found.failures:
+    if recording.dropped:
+        notes.append(f"CUPTI lost {recording.dropped:,} launches: not counted")
+    if recording.failures:
         notes.append(
-            f"CUPTI refused to record {len(found.failures)} of {found.processes} processes "
-            f"(error {found.failures[0]}): their launches are not counted"
+            f"CUPTI refused to record {len(recording.failures)} of {recording.processes} processes "
+            f"(error {recording.failures[0]}): their launches are not counted"
         )
-    if not found.complete:
+    if not recording.complete:
         notes.append(
             "a process did not finish its record (it crashed, was killed, called _exit, still "
             "runs, or the disk is full): its last launches may be missing"
         )
-    if found.processes > 1:
-        notes.append(f"{found.processes} processes used the GPU; their launches are added up")
+    if recording.processes > 1:
+        notes.append(f"{recording.processes} processes used the GPU; their launches are added up")
     return tuple(notes)
 
 
@@ -205,9 +206,12 @@ def recorded_run(records: Sequence[Record], about: RunTable) -> PlainRun:
     """The launches in order, and their run table. `about`: the other fields of the table."""
     ordered = tuple(in_order(records))
     parts = busy_parts(ordered)
-    found = table_of(ordered, parts, about.recorder)
+    run_table = table_of(ordered, parts, about.recorder)
     table = about._replace(
-        kernels=found.kernels, launches=found.launches, span_ns=found.span_ns, gpus=found.gpus
+        kernels=run_table.kernels,
+        launches=run_table.launches,
+        span_ns=run_table.span_ns,
+        gpus=run_table.gpus,
     )
     return PlainRun(ordered, parts.busy, table, about.exit_code or 0, about.wall_s or 0.0)
 

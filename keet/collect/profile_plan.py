@@ -76,7 +76,7 @@ class LaunchChoice(NamedTuple):
 
     @property
     def invocations(self) -> tuple[int, ...]:
-        return tuple(sorted({each.invocation for each in self.launches}))
+        return tuple(sorted({launch.invocation for launch in self.launches}))
 
 
 Affordable = Callable[[Sequence[ChosenLaunch]], bool]
@@ -205,14 +205,14 @@ def _alike(  # noqa: PLR0913, PLR0917 - a launch among others
     """The launch, with the invocations that are equivalent to it: whose times differ by at most
     the share `within`."""
     one = records[number]
-    found = {
+    invocations = {
         invocation
         for invocation, other in enumerate(numbers[:MOST_ALIKE], 1)
         if records[other].grid == one.grid
         and records[other].block == one.block
         and abs(_ns(records[other]) - _ns(one)) <= within * _ns(one)
     }
-    return WantedLaunch(name, why, _ns(one), frozenset({*found, numbers.index(number) + 1}))
+    return WantedLaunch(name, why, _ns(one), frozenset({*invocations, numbers.index(number) + 1}))
 
 
 def _ns(record: Record) -> int:
@@ -225,14 +225,14 @@ def _launches(
     """Every kernel at every chosen invocation number, as ncu combines them."""
     taken = _fewest_numbers(wanted)
     why = {(each.name, n): each.why for each in reversed(wanted) for n in taken & each.numbers}
-    found = [
+    chosen_launches = [
         ChosenLaunch(name, invocation, number, records[number], why.get((name, invocation)))
         for name in dict.fromkeys(each.name for each in wanted)
         for invocation in taken
         if invocation <= len(by_kernel[name])
         for number in [by_kernel[name][invocation - 1]]
     ]
-    return tuple(sorted(found, key=lambda each: each.number))
+    return tuple(sorted(chosen_launches, key=lambda each: each.number))
 
 
 def _fewest_numbers(wanted: Sequence[WantedLaunch]) -> set[int]:
@@ -305,7 +305,7 @@ def make_plan(
         return (
             passes_of(launches) <= options.max_passes
             and seconds_of(launches, plain) <= 60 * options.max_minutes
-            and sum(len(name) for name in {each.name for each in launches}) <= _LONGEST_NAMES
+            and sum(len(name) for name in {launch.name for launch in launches}) <= _LONGEST_NAMES
         )
 
     choice = choose(plain.records, plain.busy, affordable, matches)
@@ -327,7 +327,7 @@ def passes_of(launches: Sequence[ChosenLaunch]) -> int:
 
 def seconds_of(launches: Sequence[ChosenLaunch], plain: PlainRun) -> float:
     """An estimate, rather too high: the program runs again, and each launch once per pass."""
-    replayed = sum(each.record.end - each.record.start for each in launches) / 1e9
+    replayed = sum(launch.record.end - launch.record.start for launch in launches) / 1e9
     replayed *= _REPLAY * collection().passes
     return _START_SECONDS + plain.seconds + _LAUNCH_SECONDS * len(launches) + replayed
 
@@ -375,15 +375,16 @@ def plan_lines(plan: ProfilePlan, plain: PlainRun, options: ProfileOptions) -> I
     # Launches of each kernel in the profiled process, as ncu counts them.
     process = launches[0].record.process
     counts = Counter(record.name for record in plain.records if record.process == process)
-    for each in launches:
+    for launch in launches:
         why = (
-            f", the {each.why} one"
-            if each.why
+            f", the {launch.why} one"
+            if launch.why
             else ", because another kernel is profiled at the same number"
         )
+        duration = Quantity(launch.record.end - launch.record.start, "ns")
         yield (
-            f"  {short_name(each.record.full)}: launch {each.invocation:,} of "
-            f"{counts[each.name]:,}, {Quantity(each.record.end - each.record.start, 'ns')}{why}"
+            f"  {short_name(launch.record.full)}: launch {launch.invocation:,} of "
+            f"{counts[launch.name]:,}, {duration}{why}"
         )
     if choice.left_out:
         full = {record.name: record.full for record in reversed(plain.records)}

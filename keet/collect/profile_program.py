@@ -65,11 +65,11 @@ def profiled_launches(
     expected: dict[str, list[int]] = defaultdict(list)
     for number in _expected(launches, plan, plain):
         expected[plain.records[number].name].append(number)
-    found: dict[str, list[Launch]] = defaultdict(list)
+    by_name: dict[str, list[Launch]] = defaultdict(list)
     for launch in launches:
-        found[launch.name.mangled or launch.name.full].append(launch)
+        by_name[launch.name.mangled or launch.name.full].append(launch)
     for name, numbers in expected.items():
-        pairs = zip(found[name], numbers) if len(numbers) == len(found[name]) else ()
+        pairs = zip(by_name[name], numbers) if len(numbers) == len(by_name[name]) else ()
         for launch, number in pairs:
             record = plain.records[number]
             if (record.grid, record.block) == (launch.grid, launch.block):
@@ -80,7 +80,7 @@ def _expected(launches: Sequence[Launch], plan: ProfilePlan, plain: PlainRun) ->
     """Numbers of the launches that ncu was told to profile, as far as keet can know."""
     request = plan.request
     if plan.choice:
-        return [each.number for each in plan.choice.launches]
+        return [launch.number for launch in plan.choice.launches]
     if request.as_range:
         return []
     if request.launch_skip is None and request.launch_count is None:
@@ -263,12 +263,12 @@ class _Profiling:
     @cached_property
     def _kernels(self) -> dict[str, tuple[str, float]]:
         """Mangled name and longest launch in seconds, by each form of the name."""
-        found: dict[str, tuple[str, float]] = {}
+        longest_by_form: dict[str, tuple[str, float]] = {}
         for kernel in self._plain.table.kernels if self._plain else ():
             for form in (kernel.short, kernel.name):
-                longest = max(kernel.longest_ns or 0.0, found.get(form, ("", 0.0))[1])
-                found[form] = (kernel.name, longest)
-        return found
+                longest = max(kernel.longest_ns or 0.0, longest_by_form.get(form, ("", 0.0))[1])
+                longest_by_form[form] = (kernel.name, longest)
+        return longest_by_form
 
     @cached_property
     def _short_names(self) -> dict[str, str]:
@@ -304,8 +304,10 @@ class _Profiling:
 
     def _best(self) -> _WrittenReport | None:
         """The report with the most launches."""
-        found = [each._replace(launches=count_launches(each.path)) for each in self._reports]
-        best = max(found, key=lambda each: each.launches, default=None)
+        reports = [
+            report._replace(launches=count_launches(report.path)) for report in self._reports
+        ]
+        best = max(reports, key=lambda each: each.launches, default=None)
         return best if best and best.launches else None
 
     def _keep(self) -> int:
@@ -389,5 +391,5 @@ def _not_replayed(attempt: NcuRun) -> str | None:
     """The kernel that ncu could not profile, or that made no progress."""
     if attempt.stuck:
         return attempt.stuck
-    found = None if attempt.ended else _FAILED.search(attempt.log)
-    return found[1] if found else None
+    failure = None if attempt.ended else _FAILED.search(attempt.log)
+    return failure[1] if failure else None

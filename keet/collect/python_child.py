@@ -48,8 +48,8 @@ def load(file: Path, name: str) -> Callable[[], Any]:
     sys.path.insert(0, str(file.parent))
     sys.modules[file.stem] = module
     spec.loader.exec_module(module)
-    found: Callable[[], Any] = getattr(module, name)
-    return found
+    function: Callable[[], Any] = getattr(module, name)
+    return function
 
 
 def profile(nsight: Any, function: Callable[[], Any], prefix: str, options: Any) -> None:

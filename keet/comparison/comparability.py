@@ -360,9 +360,9 @@ def _growth(one: Sequence[float], other: Sequence[float]) -> float:
 
 def _values(groups: Sequence[KernelGroup], metric_id: str) -> list[float]:
     """One value per launch; empty if a launch has none."""
-    found = [launch.get(metric_id) for group in groups for launch in group.launches]
-    known = [float(each.value) for each in found if each]
-    return known if len(known) == len(found) else []
+    measured = [launch.get(metric_id) for group in groups for launch in group.launches]
+    known = [float(each.value) for each in measured if each]
+    return known if len(known) == len(measured) else []
 
 
 def _other_launches(one: Launch, other: Launch, numbers: Numbers) -> Iterator[Caveat]:
@@ -425,7 +425,9 @@ def _writes_as_much(pairing: Pairing) -> bool:
     launches, which writes its result once, too."""
     one, other = pairing.counts
     changes = [_growth_of_one(pairing, metric) for metric in _WRITTEN]
-    return one == other and any(each is not None and abs(each) <= SAME_WORK for each in changes)
+    return one == other and any(
+        change is not None and abs(change) <= SAME_WORK for change in changes
+    )
 
 
 def _growth_of_one(pairing: Pairing, metric_id: str) -> float | None:

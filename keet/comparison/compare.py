@@ -60,7 +60,7 @@ _MOST_EXPLAINED = 12
 _FINDINGS = 5
 _IDLE = 0.2
 """Share of idle time from which the length of the run is printed too."""
-_MOST = 0.5
+_MOST_UNPROFILED = 0.5
 """Share of the time in unprofiled kernels from which it is printed with the next step."""
 _LATER = ComparabilityDocument(ok=False, notes=())
 _NO_NUMBERS = GroundingDocument(numbers=0, verified=0, unchecked=[])
@@ -98,10 +98,10 @@ def compare_explanations(
         raise ValueError("evidence of two reports needs different ids: explain with report_scope")
     known = {id(each.launch): each for side in (before, after) for each in side.launches}
     sides = (Side((SideCapture(each.profile, each.asked),)) for each in (before, after))
-    found = compare(
+    difference = compare(
         *sides, guess=guess, scope=scope, explained=lambda launch: known.get(id(launch))
     )
-    return name_keet_diff_options(found)
+    return name_keet_diff_options(difference)
 
 
 class _Comparer:
@@ -121,18 +121,18 @@ class _Comparer:
         pairings = pair_groups(*groups, guess=guess)
         sure = pair_groups(*groups) if guess else pairings
         numbers = [Numbers(self._book, f"pair {n}") for n in range(len(pairings))]
-        found = [
+        caveats_of_pairs = [
             pair_caveats(each, *self._sides, own)
             for each, own in zip(pairings, numbers, strict=True)
         ]
-        self._weighting = choose_weighting(pairings, found, *self._sides)
+        self._weighting = choose_weighting(pairings, caveats_of_pairs, *self._sides)
         captures = self._weighting.applicable(compare_captures(*self._sides))
         caveats = [*captures, *no_pair_caveat(pairings), *guessed_pair_caveats(pairings, sure)]
         caveats += table_caveats(self._weighting, pairings)
         doubt = doubt_of(caveats)
         timed = [
             self._timed(each, own, doubt, captures, cited)
-            for each, own, cited in zip(pairings, found, numbers, strict=True)
+            for each, own, cited in zip(pairings, caveats_of_pairs, numbers, strict=True)
         ]
         timings = [timing for *_, timing in timed]
         whole = self._without_noise_if_same(self._weighting.total(pairings, timings), captures)
@@ -175,8 +175,8 @@ class _Comparer:
             pair_overlap_caveat(runs, pairing, timing, numbers),
             mixed_launches_caveat(runs, pairing, of=pairing.kernel),
         )
-        found = tuple(caveat for caveat in both if caveat)
-        return pairing, (*caveats, *found), timing._replace(undecided=bool(found))
+        undecided = tuple(caveat for caveat in both if caveat)
+        return pairing, (*caveats, *undecided), timing._replace(undecided=bool(undecided))
 
     def _undecided_total_caveat(
         self, timed: Sequence[tuple[Pairing, tuple[Caveat, ...], Timing]], whole: Timing
@@ -184,7 +184,7 @@ class _Comparer:
         runs = self._runs
         if runs is None:
             return None
-        overlapping = [(p, t) for p, found, t in timed if any(r.id == "overlap" for r in found)]
+        overlapping = [(p, t) for p, reasons, t in timed if any(r.id == "overlap" for r in reasons)]
         counted = [pairing for pairing, *_ in timed if runs.counts(pairing)]
         mixed = mixed_launches_caveat(runs, *counted, of="the total")
         return total_overlap_caveat(runs, overlapping, whole) or mixed
@@ -209,7 +209,7 @@ class _Comparer:
         speedup = numbers.speedup(whole, time)
         noise = Quantity(100 * whole.noise, "%")
         said = self._book.derived("noise of the total", noise, "what chance may change")
-        found = Difference(
+        difference = Difference(
             before=_side_document(self._sides[0]),
             after=_side_document(self._sides[1]),
             comparability=_LATER,
@@ -227,12 +227,12 @@ class _Comparer:
             book=self._book,
         )
         if self._runs:
-            found = self._with_run_facts(self._runs, found, numbers)
-        whole_ns = None if found.no_total or found.run_unknown else whole.after or 0.0
+            difference = self._with_run_facts(self._runs, difference, numbers)
+        whole_ns = None if difference.no_total or difference.run_unknown else whole.after or 0.0
         left = (each for pair in pairs for each in pair.weighted[1])
         of = self._runs.named if self._runs else "the total time"
         step = find_next_step(left, whole_ns, of, self._book)
-        return with_sentences(replace(found, next=step, evidence=self._all_evidence()))
+        return with_sentences(replace(difference, next=step, evidence=self._all_evidence()))
 
     def _verdict(self, timing: Timing) -> ChangeVerdictDocument:
         """Its headline follows: it is made from the whole result."""
@@ -251,24 +251,24 @@ class _Comparer:
         )
 
     def _with_run_facts(
-        self, runs: RunWeighting, found: Difference, numbers: Numbers
+        self, runs: RunWeighting, difference: Difference, numbers: Numbers
     ) -> Difference:
         """Adds what is known for whole runs only."""
-        launches = runs.all_launches([pair.pairing for pair in found.pairs])
+        launches = runs.all_launches([pair.pairing for pair in difference.pairs])
         unprofiled = Numbers(self._book, "kernels not profiled")
         rest = unprofiled.times(runs.rest) if runs.rest else None
-        caveats = found.caveats
+        caveats = difference.caveats
         if not (runs.chosen_only or runs.no_total):
-            caveats = (*caveats, *opposite_durations_caveat(runs, found.timing, numbers))
+            caveats = (*caveats, *opposite_durations_caveat(runs, difference.timing, numbers))
         return replace(
-            found,
+            difference,
             caveats=caveats,
             chosen_only=runs.chosen_only,
             launches=numbers.both("launches", "launch", launches),
             not_profiled=_time_change(rest) if rest else None,
             shared=any((runs.concurrency(which, None) or 1.0) > 1 for which in (0, 1)),
             span=_span(runs, numbers),
-            unprofiled_share=_unprofiled_share(rest, found.time, numbers),
+            unprofiled_share=_unprofiled_share(rest, difference.time, numbers),
         )
 
     def _all_evidence(self) -> dict[str, Evidence]:
@@ -370,7 +370,7 @@ class _Comparer:
             explains = not (gaps or unknown)
             pair = self._accounted(pair, numbers, explains=explains, splits=not unscaled)
         counts = (pair.launches.before, pair.launches.after)
-        known = [each for each in counts if each is not None]
+        known = [count for count in counts if count is not None]
         launches = numbers.both("launches", "launch", known) if len(known) == 2 else None
         return replace(
             pair,
@@ -427,7 +427,7 @@ def _span(runs: RunWeighting, numbers: Numbers) -> TimeChange | None:
 def _unprofiled_share(
     rest: NumberChange | None, time: NumberChange | None, numbers: Numbers
 ) -> Evidence | None:
-    if rest is None or time is None or rest.after.value <= _MOST * time.after.value:
+    if rest is None or time is None or rest.after.value <= _MOST_UNPROFILED * time.after.value:
         return None
     what = "share of the kernels that were not profiled after"
     return numbers.share(what, rest.after, time.after)

@@ -65,7 +65,7 @@ def gate_difference(
     checked = sum(each.checked for each in gated)
     if not checked:
         raise NotComparable(_nothing_gated(difference))
-    regressions = [found for each in gated for found in each.regressions]
+    regressions = [regression for each in gated for regression in each.regressions]
     gate = Gate(
         percent=percent,
         failed=bool(regressions),
@@ -148,7 +148,7 @@ def _gate_time(difference: Difference, percent: float) -> _Gated:
         [(ALL_KERNELS, difference)] if total else []
     )
     rows += [(f"pair {number}", pair) for number, pair in judged]
-    found, blurred, checked = [], [], 0
+    regressions, blurred, checked = [], [], 0
     for name, row in rows:
         timing, time = row.timing, row.time
         if timing.before is None or timing.after is None or time is None:
@@ -159,11 +159,11 @@ def _gate_time(difference: Difference, percent: float) -> _Gated:
         if worse > percent / 100 and math.log1p(worse) > noise:
             entered = Numbers(difference.book, f"gate: {name}")
             metric = _metric(difference)
-            found.append(_regression(kernel, metric, time.evidence, worse, noise, entered))
+            regressions.append(_regression(kernel, metric, time.evidence, worse, noise, entered))
         elif worse + noise > percent / 100 and noise > percent / 100:
             blurred.append(kernel or ALL_KERNELS)
     alone, not_gated = _alone(difference), list(_not_gated(difference))
-    return _Gated(found, checked, blurred, alone=alone, not_gated=not_gated, total=total)
+    return _Gated(regressions, checked, blurred, alone=alone, not_gated=not_gated, total=total)
 
 
 def _regression(  # noqa: PLR0913, PLR0917 - what a regression is made of
@@ -185,7 +185,7 @@ def _regression(  # noqa: PLR0913, PLR0917 - what a regression is made of
         else "from nothing",
         noise=numbers("noise", 100 * noise, "%"),
     )
-    before, after = (Quantity(each.value, each.unit) for each in sides)
+    before, after = (Quantity(side.value, side.unit) for side in sides)
     return Regression(
         kernel=kernel,
         metric=metric,
@@ -287,7 +287,7 @@ def known_metric(difference: Difference, name: str) -> bool:
 
 
 def _gate_metric(difference: Difference, metric: GatedMetric, percent: float) -> _Gated:
-    found: list[Regression] = []
+    regressions: list[Regression] = []
     missing: list[str] = []
     pairs = [
         (number, pair)
@@ -304,26 +304,26 @@ def _gate_metric(difference: Difference, metric: GatedMetric, percent: float) ->
             continue
         numbers = Numbers(difference.book, f"gate: {metric.name} of pair {number}")
         if regression := _metric_regression(pair, metric, values, percent, numbers):
-            found.append(regression)
-    return _Gated(found, len(pairs), missing=missing)
+            regressions.append(regression)
+    return _Gated(regressions, len(pairs), missing=missing)
 
 
 def _values(runs: Sequence[SideCapture], group: KernelGroup, name: str) -> list[Quantity]:
     """Value of the typical launch in each capture that has the kernel."""
-    found = []
+    quantities = []
     for run in runs:
         same = run.groups.get(group.key)
         value = _value(same.typical, name) if same else None
         if value is not None:
-            found.append(value)
-    return found
+            quantities.append(value)
+    return quantities
 
 
 def _value(launch: Launch, name: str) -> Quantity | None:
     if name in metrics():
         return launch.get(name)
-    found = launch.metric(name)
-    return found.measured if found else None
+    value = launch.metric(name)
+    return value.measured if value else None
 
 
 def _metric_regression(

@@ -176,13 +176,13 @@ class _Matcher:
             for number, pair in enumerate(self._pairs)
             for group in (*pair.before, *pair.after)
         }
-        found: dict[int, _Gap] = {}
+        gaps: dict[int, _Gap] = {}
         for here, side in enumerate(self._sides):
             for group, around in _neighbours(side, number_of):
-                gap = found.setdefault(around[0], _Gap([], [], []))
+                gap = gaps.setdefault(around[0], _Gap([], [], []))
                 (gap.after if here else gap.before).append(group)
                 gap.neighbours.extend(each for each in around if each >= 0)
-        return [found[number] for number in sorted(found, key=self._position)]
+        return [gaps[number] for number in sorted(gaps, key=self._position)]
 
     def _position(self, number: int) -> int:
         """Sort key of a pair: its first launches on both sides."""
@@ -240,10 +240,10 @@ class _Matcher:
 def _by(
     key: Callable[[KernelGroup], Hashable], groups: Iterable[KernelGroup]
 ) -> Mapping[Hashable, list[KernelGroup]]:
-    found: dict[Hashable, list[KernelGroup]] = defaultdict(list)
+    by_key: dict[Hashable, list[KernelGroup]] = defaultdict(list)
     for group in groups:
-        found[key(group)].append(group)
-    return found
+        by_key[key(group)].append(group)
+    return by_key
 
 
 def _neighbours(

@@ -48,13 +48,13 @@ def same_code(one: Launch, other: Launch) -> bool | None:
 
 
 def _registers(launch: Launch) -> float | None:
-    found = launch.get("registers_per_thread")
-    return float(found.value) if found else None
+    registers = launch.get("registers_per_thread")
+    return float(registers.value) if registers else None
 
 
 def _opcodes(launch: Launch) -> frozenset[str] | None:
-    found = launch.find("inst_by_opcode")
-    parts = launch.instances(found.name) if found else None
+    opcodes = launch.find("inst_by_opcode")
+    parts = launch.instances(opcodes.name) if opcodes else None
     if parts is None or parts.ids is None:
         return None
     return frozenset(opcode for opcode, count in parts.by_name().items() if count)

@@ -312,7 +312,7 @@ def _shapes(groups: Sequence[KernelGroup]) -> Sentence:
     """`grid 64×64, block 32×8`; each distinct shape once."""
     keys = (group.key for group in groups)
     shapes = list(dict.fromkeys(shapes_text(key.grid, key.block) for key in keys))
-    text = Sentence("; ").join(Sentence.of((Reference(each, ()),)) for each in shapes[:_SHAPES])
+    text = Sentence("; ").join(Sentence.of((Reference(shape, ()),)) for shape in shapes[:_SHAPES])
     if len(shapes) <= _SHAPES:
         return text
     more = constant(len(shapes) - _SHAPES, "", "shapes that are not listed")
@@ -368,14 +368,14 @@ def check_comparable(
     raise NotComparable(f"{'; '.join(texts)}; to compare anyway: {force}")
 
 
-def name_keet_diff_options(found: Difference) -> Difference:
+def name_keet_diff_options(difference: Difference) -> Difference:
     """Texts that name `keet diff` together with its options."""
-    why = found.no_total
+    why = difference.no_total
     return with_sentences(
         replace(
-            found,
-            caveats=_named(found.caveats),
-            pairs=[replace(pair, caveats=_named(pair.caveats)) for pair in found.pairs],
+            difference,
+            caveats=_named(difference.caveats),
+            pairs=[replace(pair, caveats=_named(pair.caveats)) for pair in difference.pairs],
             no_total=why and why._replace(remedy=naming_keet_diff(why.remedy)),
         )
     )

@@ -144,9 +144,9 @@ class KernelGroup(_KernelGroup):
     @cached_property
     def times(self) -> list[float] | None:
         """Nanoseconds of each launch; `None` where one was not measured."""
-        found = [duration_of(launch) for launch in self.launches]
-        known = [time for time in found if time is not None]
-        return known if len(known) == len(found) else None
+        durations = [duration_of(launch) for launch in self.launches]
+        known = [time for time in durations if time is not None]
+        return known if len(known) == len(durations) else None
 
 
 def duration_of(launch: Launch) -> float | None:
@@ -162,10 +162,10 @@ def threads_of(group: KernelGroup) -> int:
 
 def groups_of(launches: Sequence[Launch]) -> tuple[KernelGroup, ...]:
     """In the order in which they are first launched."""
-    found: dict[LaunchKey, list[Launch]] = {}
+    by_key: dict[LaunchKey, list[Launch]] = {}
     for launch in launches:
-        found.setdefault(key_of(launch), []).append(launch)
-    return tuple(KernelGroup(tuple(members)) for members in found.values())
+        by_key.setdefault(key_of(launch), []).append(launch)
+    return tuple(KernelGroup(tuple(members)) for members in by_key.values())
 
 
 def time_in(run: SideCapture, groups: Sequence[KernelGroup]) -> float | None:

@@ -21,7 +21,7 @@ from keet.files import BINARY_SUFFIXES, REPORT_SUFFIXES
 from keet.ingest.input.files import nearest_paths
 from keet.ingest.run_table import MARK, SUFFIX, table_path
 
-_MOST = 1_000_000
+_MOST_SHARDS = 1_000_000
 
 
 class Shard(NamedTuple):
@@ -47,7 +47,7 @@ def shard_of(relative: str, count: int) -> int:
 def parse_shard(text: str) -> Shard:
     """`3/16`. Raises `UsageError`."""
     match = re.fullmatch(r"([0-9]{1,7})/([0-9]{1,7})", text)
-    if not match or not 0 < int(match[2]) <= _MOST:
+    if not match or not 0 < int(match[2]) <= _MOST_SHARDS:
         raise UsageError(f"--shard {text!r}: give part and number of parts: --shard 0/16")
     number, total = int(match[1]), int(match[2])
     if number >= total:
@@ -179,16 +179,16 @@ class _Search:
         folders: list[_Entry] = []
         for entry in entries:
             relative = f"{folder.relative}/{entry.name}" if folder.relative else entry.name
-            found = _Entry(entry.path, relative, has_table)
+            item = _Entry(entry.path, relative, has_table)
             if entry.is_symlink():
-                self._links.append(found)
+                self._links.append(item)
             elif entry.is_dir(follow_symlinks=False):
-                folders.append(found)
+                folders.append(item)
                 # A folder named like a report is reported as a failed file, and searched as well.
-                if found.path.lower().endswith(BINARY_SUFFIXES):
-                    self._add(found)
+                if item.path.lower().endswith(BINARY_SUFFIXES):
+                    self._add(item)
             else:
-                self._add(found)
+                self._add(item)
         return folders
 
     def _add(self, entry: _Entry, *, named: bool = False) -> None:

@@ -242,7 +242,7 @@ def find_members(
     """The launches of the leading groups, and the number of their reports, by key."""
     keys = _keys(by)
     names = {"keys": ", ".join(keys), "first": keys[0], "source": chosen.source}
-    parameters = {**chosen.parameters, "firsts": list({each.key[0] or "" for each in leaders})}
+    parameters = {**chosen.parameters, "firsts": list({leader.key[0] or "" for leader in leaders})}
     members: Members = defaultdict(list)
     sql = _MEMBERS.format(**names, debug=DEBUG_BUILD_STARTS, key=_KEY)
     for row in store.query(sql, parameters).rows:

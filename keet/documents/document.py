@@ -110,8 +110,8 @@ class Document(LazyDataclass):
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON types: numbers, texts, lists and dicts."""
-        found: dict[str, Any] = plain(self)
-        return found
+        values: dict[str, Any] = plain(self)
+        return values
 
 
 D = TypeVar("D", bound=Document)

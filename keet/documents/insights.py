@@ -328,10 +328,10 @@ class InsightsDocument(CommandResult):
     """Why a model's part is missing or incomplete."""
 
     def first_of_each_kind(self, most: int) -> list[InsightDocument]:
-        found: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         first = []
-        for each in self.insights:
-            found[each.kind] += 1
-            if found[each.kind] <= most:
-                first.append(each)
+        for insight in self.insights:
+            counts[insight.kind] += 1
+            if counts[insight.kind] <= most:
+                first.append(insight)
         return first

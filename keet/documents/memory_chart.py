@@ -98,14 +98,14 @@ class MemoryChart(LaunchResult):
         return any(n.is_limit for n in self.nodes) or any(link.is_limit for link in self.links)
 
     def node(self, node_id: NodeId) -> MemoryNode:
-        return next(each for each in self.nodes if each.id == node_id)
+        return next(node for node in self.nodes if node.id == node_id)
 
     def link(self, link_id: str) -> MemoryLink | None:
-        return next((each for each in self.links if each.id == link_id), None)
+        return next((link for link in self.links if link.id == link_id), None)
 
     def between(self, *nodes: NodeId) -> tuple[MemoryLink, ...]:
         """The links of these two units, in either direction."""
-        return tuple(each for each in self.links if {each.source, each.target} == {*nodes})
+        return tuple(link for link in self.links if {link.source, link.target} == {*nodes})
 
 
 class MemoryChartDocument(ReportResult):

@@ -211,7 +211,9 @@ class ModelExplanation(ModelDocument):
         known = frozenset(findings)
 
         def marked(causes: Iterable[CauseDocument]) -> tuple[CauseDocument, ...]:
-            return tuple(replace(each, raised_by_analyst=each.finding in known) for each in causes)
+            return tuple(
+                replace(cause, raised_by_analyst=cause.finding in known) for cause in causes
+            )
 
         return replace(self, causes=marked(self.causes), objections=marked(self.objections))
 

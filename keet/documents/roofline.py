@@ -83,7 +83,7 @@ class RooflineLaunch(LaunchResult):
     evidence: NumbersById
 
     def ceiling(self, ceiling_id: str) -> CeilingDocument:
-        return next(each for each in self.ceilings if each.id == ceiling_id)
+        return next(ceiling for ceiling in self.ceilings if ceiling.id == ceiling_id)
 
     @property
     def nearest_ceilings(self) -> tuple[CeilingDocument, ...]:
@@ -95,10 +95,12 @@ class RooflineLaunch(LaunchResult):
         return None if self.lead is None else self.ceiling(self.lead)
 
     def of_kind(self, kind: str) -> tuple[CeilingDocument, ...]:
-        return tuple(each for each in self.ceilings if each.kind == kind)
+        return tuple(ceiling for ceiling in self.ceilings if ceiling.kind == kind)
 
     def lead_intensities(self) -> tuple[IntensityDocument, ...]:
-        return tuple(each for each in self.intensities if each.arithmetic == self.lead)
+        return tuple(
+            intensity for intensity in self.intensities if intensity.arithmetic == self.lead
+        )
 
     def lacks(self, ceiling_id: str) -> bool:
         """Whether `skipped` says why this ceiling is not known."""

@@ -325,7 +325,7 @@ class Prose(str):
 
     def __new__(cls, sentences: Iterable[Sentence] = ()) -> Self:
         sentences = tuple(sentences)
-        marks = (f"{each.mark} " if each.problem else "" for each in sentences)
+        marks = (f"{sentence.mark} " if sentence.problem else "" for sentence in sentences)
         told = "".join(f"{mark}{each}{each.ends}" for mark, each in zip(marks, sentences))
         prose = super().__new__(cls, re.sub(r"\n{3,}", "\n\n", told).strip())
         prose.sentences = sentences
@@ -342,12 +342,12 @@ class Prose(str):
     @property
     def problems(self) -> tuple[Sentence, ...]:
         """The marked sentences."""
-        return tuple(each for each in self.sentences if each.problem)
+        return tuple(sentence for sentence in self.sentences if sentence.problem)
 
     @property
     def numbers(self) -> int:
         """Number of references in checked sentences."""
-        return sum(each.numbers for each in self.sentences)
+        return sum(sentence.numbers for sentence in self.sentences)
 
     def replaced(self, at: int, other: Prose) -> Prose:
         """With one sentence replaced by another text."""

@@ -124,8 +124,8 @@ def without_places(plain: str, lines: Mapping[str, int] | None) -> tuple[str, st
     plain = PLACE.sub(" place ", plain)
     for file in (file for file in lines or () if file in plain):
         plain = re.sub(rf"(?<![\w./]){re.escape(file)}(?!\w)", " file ", plain)
-    if found := _COUNTED_PLACE.search(plain):
-        return plain, f"`{found[0]}` counts with the number of a line; {HOW}"
+    if counted := _COUNTED_PLACE.search(plain):
+        return plain, f"`{counted[0]}` counts with the number of a line; {HOW}"
     return plain, None
 
 

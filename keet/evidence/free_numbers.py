@@ -96,9 +96,11 @@ def _unreadable(plain: str) -> str | None:
         return "it contains a link; write text without links"
     if "\\" in plain:
         return "it contains a backslash; write plain text, and code in backticks"
-    found = _strange(plain)
-    if found or (len(re.findall(r"[^\W\d_]+", plain)) > 5 and not words_for.ENGLISH.search(plain)):
-        return f"`{found or plain[:20]}` is not plain English text; {HOW}"
+    strange = _strange(plain)
+    if strange or (
+        len(re.findall(r"[^\W\d_]+", plain)) > 5 and not words_for.ENGLISH.search(plain)
+    ):
+        return f"`{strange or plain[:20]}` is not plain English text; {HOW}"
     return None
 
 
@@ -136,8 +138,8 @@ def _stated(plain: str, allowed: Allowed) -> str | None:
     words = NAME.sub(unnamed, plain)
     for text in (words, words.replace("_", " "), words.replace("_", "")):
         for pattern in (words_for.RATIO, words_for.COUNT, words_for.ROMAN):
-            if found := pattern.search(text):
-                return f"`{found[0].strip()}` is {_A_NUMBER}; {HOW}"
+            if stated := pattern.search(text):
+                return f"`{stated[0].strip()}` is {_A_NUMBER}; {HOW}"
     if digits := unknown_digits(plain, source):
         is_name = NAME.match(digits)
         return f"`{digits}` is {'not a name of the source' if is_name else _A_NUMBER}; {HOW}"
@@ -155,7 +157,7 @@ def _without_names(plain: str, names: frozenset[str]) -> str:
 def _compared(plain: str, allowed: Allowed, compares: bool) -> str | None:  # noqa: FBT001
     if compares or allowed.is_proposal:
         return None
-    found = words_for.COMPARED.search(words_for.NO_COMPARISON.sub(" ", plain))
-    if found and words_for.MEASURED.search(plain):
-        return f"`{found[0]}` compares amounts; {HOW_TO_COMPARE}"
+    match = words_for.COMPARED.search(words_for.NO_COMPARISON.sub(" ", plain))
+    if match and words_for.MEASURED.search(plain):
+        return f"`{match[0]}` compares amounts; {HOW_TO_COMPARE}"
     return None

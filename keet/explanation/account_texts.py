@@ -191,15 +191,15 @@ def _labelled(pieces: Iterable[Evidence]) -> Sentence:
 
 def _expanded(view: LaunchView, code: MachineCode, executed: Evidence) -> Iterator[Evidence]:
     """Shares of functions without an instruction of their own, with the line of most of each."""
-    for each in code.expansions:
-        share = 100 * code.share(each.positions)
+    for expansion in code.expansions:
+        share = 100 * code.share(expansion.positions)
         lines = Counter[str]()
-        for position in each.positions:
+        for position in expansion.positions:
             lines[_line(code.location(position))] += code.program.counts[position]
         line = max((name for name in lines if name), key=lines.__getitem__, default="")
         if share >= NAMED_PART:
-            label = f"{each.name} ({line})" if line else each.name
-            name = f"instructions.expanded.{each.name.split()[0].strip(',')}"
+            label = f"{expansion.name} ({line})" if line else expansion.name
+            name = f"instructions.expanded.{expansion.name.split()[0].strip(',')}"
             percent = Quantity(share, "%")
             yield view.ledger.derived(name, percent, label, executed, line=line or None)
 
@@ -322,30 +322,30 @@ def bytes_moved(view: LaunchView) -> Note | None:
     dram = view.ceilings.share("DRAM")
     if view.code is None or dram is None or dram < FEW:
         return None
-    found = view.streaming
-    if found is None or found.verdict == "unknown" or not found.times:
+    streaming = view.streaming
+    if streaming is None or streaming.verdict == "unknown" or not streaming.times:
         return None
     read = view.get("dram_bytes_read")
     delivered = view.ledger.derived(
         "dram_bytes_for_loads",
-        Quantity(found.dram_bytes or 0, "byte"),
+        Quantity(streaming.dram_bytes or 0, "byte"),
         "bytes that DRAM delivers for loads",
         *([read] if read else []),
     )
     needed = view.ledger.derived(
         "dram_bytes_needed",
-        Quantity(found.distinct_bytes or 0, "byte"),
+        Quantity(streaming.distinct_bytes or 0, "byte"),
         "bytes that the loads touch",
     )
     times = view.ledger.derived(
         "dram_reads_per_needed_byte",
-        found.times,
+        streaming.times,
         "DRAM reads of each byte that the loads touch",
         delivered,
         needed,
     )
-    hedge = "about" if found.basis == "estimate" else "at most"
-    often = "once" if found.verdict == "once" else Sentence("{times:.1f} times", times=times)
+    hedge = "about" if streaming.basis == "estimate" else "at most"
+    often = "once" if streaming.verdict == "once" else Sentence("{times:.1f} times", times=times)
     text = Sentence(
         "DRAM delivers {delivered}, and by their addresses the loads touch {hedge} {needed}: "
         "each byte is read {often}.",

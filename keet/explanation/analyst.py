@@ -129,12 +129,12 @@ def _instead(
     """By launch whose machine code is left out though that of others is analysed: the launch of its
     kernel and shape to look at, if there is one."""
     rank = {launch.id: place for place, launch in enumerate(read)}
-    found: dict[int, int | None] = {}
+    replaced: dict[int, int | None] = {}
     for group in profile.groups_by_time(asked) if rank else ():
         of_group = (each.id for each in group if each.id in rank)
         first = min(of_group, key=rank.__getitem__, default=None)
-        found |= {each.id: first for each in group if each.id not in rank}
-    return found
+        replaced |= {each.id: first for each in group if each.id not in rank}
+    return replaced
 
 
 class _Shared(NamedTuple):
@@ -186,7 +186,7 @@ class LazyExplanations(Sequence[LaunchExplanation]):
 
 def with_first(explanation: Explanation, top: int) -> Explanation:
     """The explanation with at most `top` findings per launch."""
-    told = tuple(_with_first(each, top) for each in explanation.launches)
+    told = tuple(_with_first(launch, top) for launch in explanation.launches)
     return explanation._replace(launches=told)
 
 
@@ -203,7 +203,7 @@ def _explain(launch: Launch, shared: _Shared) -> LaunchExplanation:
         reads_code=launch.id in shared.with_code,
         together=shared.together,
     )
-    view, found = diagnosis.view, listed(diagnosis.findings, diagnosis.view, diagnosis.account)
+    view, findings = diagnosis.view, listed(diagnosis.findings, diagnosis.view, diagnosis.account)
     verdict = verdict_of(diagnosis)
     if launch.id in shared.instead and not (launch.is_printed or view.lacks_counts):
         verdict = without_code(verdict, launch, shared.instead[launch.id])
@@ -214,14 +214,14 @@ def _explain(launch: Launch, shared: _Shared) -> LaunchExplanation:
         profile=shared.profile,
         make_facts=known_facts,
         verdict=verdict,
-        findings=found[:top],
-        unlisted=found[top:],
+        findings=findings[:top],
+        unlisted=findings[top:],
         lesser=diagnosis.minor,
         minor_defect=minor_defect(view, diagnosis.minor),
         all_fixed=diagnosis.all_fixed,
         order_reason=diagnosis.order_reason,
         account=diagnosis.account,
-        healthy=tuple(_healthy(view, {finding.id for finding in found[:top]})),
+        healthy=tuple(_healthy(view, {finding.id for finding in findings[:top]})),
         skipped=(
             *_debug(view),
             *_partial(view),
@@ -247,12 +247,12 @@ def _second_opinion(diagnosis: Diagnosis) -> Sentence | None:
 # --- what looks good, and what can't be judged
 
 
-def _healthy(view: LaunchView, found: set[str]) -> list[HealthyNote]:
+def _healthy(view: LaunchView, finding_ids: set[str]) -> list[HealthyNote]:
     by_frequency = sorted(findings().values(), key=lambda spec: spec.edit.usual)
     notes = [
         note
         for spec in by_frequency
-        if spec.looks_good and spec.id not in found
+        if spec.looks_good and spec.id not in finding_ids
         if (note := _small_share(view, spec, spec.looks_good))
     ]
     # A thread whose predicate is off does no work either.
@@ -335,14 +335,14 @@ def _skipped(gap: GapDocument, coverage: Coverage, view: LaunchView) -> Skipped:
 def minor_defect(view: LaunchView, minor: Sequence[Finding]) -> Sentence | None:
     """The first of them that wastes a notable part of a unit's work, and why fixing it gains
     little. None if there is none."""
-    found = next((each for each in minor if _is_large(each, view.ceilings)), None)
-    if found is None:
+    defect = next((each for each in minor if _is_large(each, view.ceilings)), None)
+    if defect is None:
         return None
     return Sentence(
         "{text} Fixing only that would gain less than {least:.0f}{why}.",
-        text=found.text,
+        text=defect.text,
         least=least_gain(view),
-        why=_why(found, view.ceilings.ranked),
+        why=_why(defect, view.ceilings.ranked),
     )
 
 
@@ -358,7 +358,7 @@ def _is_large(finding: Finding, ceilings: Ceilings) -> bool:
 
 def _why(finding: Finding, ceilings: Sequence[Ceiling]) -> Sentence:
     """The busiest unit that keeps its work, if it explains the time."""
-    others = [each for each in ceilings if each.name not in (finding.relieves or ())]
+    others = [ceiling for ceiling in ceilings if ceiling.name not in (finding.relieves or ())]
     busiest = max(others, key=lambda each: each.share, default=None)
     if busiest is None or busiest.reached.value < NEAR_PEAK:
         return Sentence()
@@ -400,15 +400,15 @@ def _launch_with_run(
     position = positions.of(each.launch.id)
     if position is None:
         return each
-    found = in_run_of(each.view, position, shapes)
+    in_run = in_run_of(each.view, position, shapes)
     gap = replay_gap(each.launch, position)
-    differs = gap and replay_difference(each.view, gap, position, found, (reasons, shapes))
-    told = replace(each, in_run=found, replay=differs)
-    if found.plain is None or not is_shorter(each.launch, position, found.plain):
+    differs = gap and replay_difference(each.view, gap, position, in_run, (reasons, shapes))
+    told = replace(each, in_run=in_run, replay=differs)
+    if in_run.plain is None or not is_shorter(each.launch, position, in_run.plain):
         return told
     # The finding about a short kernel names the time under ncu; add the one in the run.
     duration = each.view.get("duration")
-    added = Sentence(" under ncu ({plain} in the run)", plain=found.plain).parts
+    added = Sentence(" under ncu ({plain} in the run)", plain=in_run.plain).parts
     named = (
         replace(f, text=Sentence.of((*f.text.parts[:2], *added, *f.text.parts[2:])))
         if f.id == "launch_bound" and duration and f.text.ids[0] == duration.id

@@ -38,7 +38,7 @@ def whose(check: str, launches: Sequence[int], every: int) -> Sentence:
             some=report_number(name, len(launches), label),
             every=report_number("explained_launches", every, "explained launches"),
         )
-    named = enumerated([f"#{each}" for each in launches])
+    named = enumerated([f"#{launch}" for launch in launches])
     text = "Launch {named} lacks" if len(launches) == 1 else "Launches {named} lack"
     return Sentence(text, named=named)
 
@@ -140,7 +140,7 @@ def capture_hints(
         first |= {check: {} for check in lacking}
         lacking = {}
     elif options:
-        more = [each.text for each in options if each.name not in _IN_RECIPE]
+        more = [option.text for option in options if option.name not in _IN_RECIPE]
         command = (command or CaptureCommand(NEW_COMMAND)).with_options(*more)
     sentences = []
     for remedy, checks in others.items():

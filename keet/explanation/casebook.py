@@ -95,9 +95,12 @@ def finding_reference(finding: str) -> FindingReferenceDocument:
         rules=list(spec.rules),
         parameters=[
             ParameterDocument(
-                name=each.name, value=float(each), meaning=each.meaning, source=each.source
+                name=parameter.name,
+                value=float(parameter),
+                meaning=parameter.meaning,
+                source=parameter.source,
             )
-            for each in spec.parameters
+            for parameter in spec.parameters
         ],
         similar=[
             SimilarDocument(id=other, label=findings()[other].label, difference=text)

@@ -40,7 +40,7 @@ def explain_fields(explanation: Explanation) -> Iterator[tuple[str, Any]]:
     """Fields after the launches are computed when the launches have been written."""
     profile, author = explanation.profile, explanation.author
     if author:
-        some = any(each.model for each in explanation.launches)
+        some = any(launch.model for launch in explanation.launches)
         yield "author", author.author if some else "analyst"
     devices = [DeviceDocument.taken_from(device) for device in profile.devices]
     yield "report", report_document(profile)
@@ -110,8 +110,10 @@ def cited_numbers(
     cited = {}
     every = [(n, each) for n, told in enumerate(explanations) for each in told.launches]
     for entry in evidence:
-        found = next(((n, each.launch) for n, each in every if entry in each.view.ledger), None)
-        report, launch = found or (None, None)
+        entry_place = next(
+            ((n, each.launch) for n, each in every if entry in each.view.ledger), None
+        )
+        report, launch = entry_place or (None, None)
         cited[entry.id] = CitedNumber(
             **number_fields(entry),
             report=report,

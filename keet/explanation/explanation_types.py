@@ -85,8 +85,8 @@ class LaunchExplanation(ExplainLaunch):
         return f"<LaunchExplanation #{self.id} {self.kernel}>"
 
     def _duration(self) -> Quantity | None:
-        found = self.launch.get("duration")
-        return found.to("us") if found else None
+        duration = self.launch.get("duration")
+        return duration.to("us") if duration else None
 
     def _amounts(self) -> LaunchAmounts | None:
         """None without machine code (`--no-sass`, short launches), where they would cost more than
@@ -134,7 +134,7 @@ class Explanation(NamedTuple):
     @property
     def asked(self) -> tuple[Launch, ...]:
         """All requested launches: more than `launches` if these are a sample of a large report."""
-        return self.chosen or tuple(each.launch for each in self.launches)
+        return self.chosen or tuple(launch.launch for launch in self.launches)
 
     def only(self, *launches: LaunchExplanation) -> Explanation:
         """The explanation as if only these launches had been requested."""

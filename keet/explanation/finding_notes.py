@@ -41,38 +41,40 @@ def listed(findings: Iterable[Finding], view: LaunchView, account: Account) -> t
 def precedents_text(finding: Finding, ledger: Ledger) -> Sentence:
     """Empty if no case of this finding was measured. Says so if the measured gains do not include
     the forecast, and why. Numbers of the casebook are constants."""
-    found = finding.precedents
-    if found is None:
+    precedents = finding.precedents
+    if precedents is None:
         return Sentence()
     is_variant = finding.label != finding.spec.label
-    measured = measured_text(found, "of this kind" if is_variant else "with this cause")
-    return Sentence("").join([measured, _disagreement(found, finding, ledger)])
+    measured = measured_text(precedents, "of this kind" if is_variant else "with this cause")
+    return Sentence("").join([measured, _disagreement(precedents, finding, ledger)])
 
 
 def measured_text(
-    found: Precedents | PrecedentsDocument, which: str = "with this cause"
+    precedents: Precedents | PrecedentsDocument, which: str = "with this cause"
 ) -> Sentence:
     """What fixing a finding gained in the casebook. `which`: a variant with a label of its own is
     one of several causes, and the cases are those of all of them."""
-    low, high = (constant(gain, "", "gain in the casebook") for gain in (found.low, found.high))
-    form = "{low:times} to {high:times}" if found.cases > 1 else "{high:times}"
+    low, high = (
+        constant(gain, "", "gain in the casebook") for gain in (precedents.low, precedents.high)
+    )
+    form = "{low:times} to {high:times}" if precedents.cases > 1 else "{high:times}"
     return Sentence(
         "In {cases} {which} ({gpu}), fixing it gained {gained}.{alike}",
-        cases=counted(constant(found.cases, "", "cases"), "measured case"),
+        cases=counted(constant(precedents.cases, "", "cases"), "measured case"),
         which=which,
         gpu=MEASURED_ON,
         gained=Sentence(form, low=low, high=high),
-        alike=_lookalikes_text(found.lookalikes),
+        alike=_lookalikes_text(precedents.lookalikes),
     )
 
 
-def _disagreement(found: PrecedentsDocument, finding: Finding, ledger: Ledger) -> Sentence:
+def _disagreement(precedents: PrecedentsDocument, finding: Finding, ledger: Ledger) -> Sentence:
     """A gain of 2x means that the cause takes half of the time."""
     likely = finding.forecast.likely
-    if likely * SIMILAR < found.low:
-        which, form, bound = "smaller", "{share:.0f} or more", found.low
-    elif likely > SIMILAR * found.high:
-        which, form, bound = "larger", "at most {share:.0f}", found.high
+    if likely * SIMILAR < precedents.low:
+        which, form, bound = "smaller", "{share:.0f} or more", precedents.low
+    elif likely > SIMILAR * precedents.high:
+        which, form, bound = "larger", "at most {share:.0f}", precedents.high
     else:
         return Sentence()
     own, others = (f"{100 * (1 - 1 / gain):.0f}" for gain in (likely, bound))
@@ -127,8 +129,8 @@ def _nearest_case(finding: Finding, view: LaunchView) -> NearestDocument | None:
             abs(math.log(case.gain / max(1.0, finding.forecast.likely))),
         )
 
-    found = min(alike, key=distance, default=None)
-    return NearestDocument.taken_from(found) if found else None
+    nearest = min(alike, key=distance, default=None)
+    return NearestDocument.taken_from(nearest) if nearest else None
 
 
 _CASEBOOK_NAMES = {"sparse": "spmv"}

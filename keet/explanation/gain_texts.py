@@ -38,13 +38,13 @@ def forecast_evidence(
 
     def entered(bound: str, gain: float) -> Evidence:
         number, words = Quantity(gain, ""), f"times faster without {label}, {bound}"
-        found = ledger.derived(f"forecast.{name}.{bound}", number, words)
+        piece = ledger.derived(f"forecast.{name}.{bound}", number, words)
         # Two claims of a model may be about the same finding.
-        is_other = found.value != gain
+        is_other = piece.value != gain
         return (
             ledger.derived(f"forecast.{name}.{bound}.{gain!r}", number, words)
             if is_other
-            else found
+            else piece
         )
 
     low, likely, high = forecast

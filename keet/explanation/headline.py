@@ -64,10 +64,10 @@ def leading_units(diagnosis: Diagnosis) -> tuple[Ceiling, ...]:
     if model.pressure < LEADS or model.busiest == BLOCK_STARTS:
         return ()
     if model.busiest in WHOLE:
-        return tuple(each for each in units if each.name == model.busiest)
+        return tuple(unit for unit in units if unit.name == model.busiest)
     if model.busiest == HOT_LINE:
-        return tuple(each for each in units if each.name == "L2")
-    loads = {each.name: model.loads.get(each.name, 0.0) for each in units}
+        return tuple(unit for unit in units if unit.name == "L2")
+    loads = {unit.name: model.loads.get(unit.name, 0.0) for unit in units}
     by_load = sorted(units, key=lambda each: -loads[each.name])
     first = by_load[0]
     leading = [
@@ -76,7 +76,7 @@ def leading_units(diagnosis: Diagnosis) -> tuple[Ceiling, ...]:
         if loads[each.name] >= loads[first.name] - TIE / 100
         or each.share >= first.share - TIE / 100
     ]
-    names = [each.name for each in units]
+    names = [unit.name for unit in units]
     if first.name == "L2" and "DRAM" in names[: names.index("L2")]:
         # L2 only passes on what DRAM delivers.
         dram = units[names.index("DRAM")]
@@ -530,11 +530,11 @@ _NOTHING_LEFT = Sentence("no speed-up is left")
 def _busy(diagnosis: Diagnosis, units: tuple[Ceiling, ...]) -> Sentence:
     """How busy the units are. Where few SMs work, the busiest unit of those: its share of the whole
     GPU is that of idle SMs."""
-    found = while_active(diagnosis.view, diagnosis.model) if units else None
-    if found is None or units[0].name != diagnosis.model.busiest:
+    reached = while_active(diagnosis.view, diagnosis.model) if units else None
+    if reached is None or units[0].name != diagnosis.model.busiest:
         return _at_peak(units)
     text = "{unit} {verb} at {reached:.0f} of its peak on the SMs that work"
-    return Sentence(text, unit=units[0].spoken, verb=units[0].verb, reached=found)
+    return Sentence(text, unit=units[0].spoken, verb=units[0].verb, reached=reached)
 
 
 def _at_peak(units: tuple[Ceiling, ...]) -> Sentence:
@@ -542,12 +542,12 @@ def _at_peak(units: tuple[Ceiling, ...]) -> Sentence:
     return Sentence(" and ").join(
         Sentence(
             "{unit} {verb} {most}at {reached:.0f} of peak",
-            unit=each.spoken,
-            verb=each.verb,
-            most="at most " if each.stage is not None and each.stage.at_most else "",
-            reached=each.reached,
+            unit=unit.spoken,
+            verb=unit.verb,
+            most="at most " if unit.stage is not None and unit.stage.at_most else "",
+            reached=unit.reached,
         )
-        for each in units[:2]
+        for unit in units[:2]
     )
 
 

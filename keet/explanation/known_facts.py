@@ -76,7 +76,7 @@ def brief_facts(facts: Iterable[KnownFact]) -> Iterator[Sentence]:
     for fact in facts:
         if fact.topic.startswith(_TOLD_ELSEWHERE) or (fact.topic == "coalescing"):
             continue
-        numbers = [each for each in fact.text.references if each.ids][:2]
+        numbers = [reference for reference in fact.text.references if reference.ids][:2]
         if fact.topic.startswith("uses.") or fact.topic == "limiter":
             numbers = []
         parts = [part for number in numbers for part in (" ", number)]
@@ -345,10 +345,10 @@ _LOCAL = ("local_load_inst", "local_store_inst", "local_load_requests", "local_s
 
 
 def _on_chip(each: LaunchExplanation) -> Iterator[KnownFact]:
-    view, found = each.view, {finding.id for finding in each.findings}
+    view, finding_ids = each.view, {finding.id for finding in each.findings}
     local = [piece for name in _LOCAL if (piece := view.get(name))]
     spilled, cause = view.get("spilling_requests"), local_cause(view)
-    many = " many" if "local_memory_spill" in found else ""
+    many = " many" if "local_memory_spill" in finding_ids else ""
     amount = max(local, key=lambda piece: piece.value, default=None)
     if amount is not None:
         text = Sentence(
@@ -506,8 +506,8 @@ def _hit_rates(view: LaunchView) -> Iterator[KnownFact]:
         ]
         yield replace(
             first,
-            true=first.true.intersection(*(each.true for each in others)),
-            false=first.false.intersection(*(each.false for each in others)),
+            true=first.true.intersection(*(other.true for other in others)),
+            false=first.false.intersection(*(other.false for other in others)),
         )
 
 

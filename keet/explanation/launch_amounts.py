@@ -127,16 +127,16 @@ def amount_rows(amounts: LaunchAmounts) -> Iterator[AmountRow]:
     if amounts.item and amounts.per_item:
         yield AmountRow("per_item", "item", amounts.item.text, amounts.item.evidence)
     for part in PARTS:
-        found = getattr(amounts, part) if part != "bounds" else told_bounds(amounts.bounds)
-        for row in found if isinstance(found, tuple) else filter(None, (found,)):
+        rows = getattr(amounts, part) if part != "bounds" else told_bounds(amounts.bounds)
+        for row in rows if isinstance(rows, tuple) else filter(None, (rows,)):
             yield AmountRow(part, _label(row), row.text, row.evidence)
 
 
 def told_bounds(bounds: Sequence[BoundDocument]) -> tuple[BoundDocument, ...]:
     """Without that of bytes that move once where they do so already."""
-    same = next((each.us for each in bounds if each.id == "same_bytes"), 0.0)
+    same = next((bound.us for bound in bounds if bound.id == "same_bytes"), 0.0)
     less = (1 - SAME_COUNT) * same
-    return tuple(each for each in bounds if each.id != "bytes_once" or each.us < less)
+    return tuple(bound for bound in bounds if bound.id != "bytes_once" or bound.us < less)
 
 
 def _label(row: AmountText) -> str:  # noqa: PLR0911 - one per kind of row

@@ -42,7 +42,9 @@ _LESS_TELLING = (
 
 def figures_text(view: LaunchView) -> Sentence:
     """On one line, without those that are too many for it; empty if the report has none."""
-    figures = {each.id: each.text for each in launch_figures(view) if not _is_negligible(each)}
+    figures = {
+        figure.id: figure.text for figure in launch_figures(view) if not _is_negligible(figure)
+    }
     for name in _LESS_TELLING:
         if sum(map(len, figures.values())) + 2 * len(figures) > _LONGEST:
             figures.pop(name, None)
@@ -79,8 +81,8 @@ def _lone_figures(ledger: LaunchLedger) -> Iterator[FigureDocument]:
     if rate is not None:
         yield _made("l2", Sentence("L2 {rate}", rate=rate), rate)
     hit, missed = (
-        ledger.named(f"lts__t_sectors_op_read_lookup_{found}.sum", f"L2 sectors read, {found}")
-        for found in ("hit", "miss")
+        ledger.named(f"lts__t_sectors_op_read_lookup_{result}.sum", f"L2 sectors read, {result}")
+        for result in ("hit", "miss")
     )
     if hit is None or missed is None or hit.value + missed.value <= 0:
         return

@@ -102,7 +102,7 @@ class LaunchGroup:
         """How long its representative takes."""
         if len(self.launches) == 2:
             return "the longer"
-        own, times = self.first.launch.rank_time, [each.rank_time for each in self.launches]
+        own, times = self.first.launch.rank_time, [launch.rank_time for launch in self.launches]
         if own <= sorted(times)[len(times) // 2]:
             return "the median"
         return "the longest" if own == max(times) else "one of the longer"
@@ -132,22 +132,24 @@ class LaunchGroup:
         launches are merged into one, which remains. What launches may share is saved once, not by
         each of them.
         """
-        found, every_fixed = self.finding, self.first.all_fixed if every else None
-        if found is None or found.has_open_gain or self.first.replay:
+        finding, every_fixed = self.finding, self.first.all_fixed if every else None
+        if finding is None or finding.has_open_gain or self.first.replay:
             return 0.0
-        if not found.forecast.is_known or (found.variant in BETWEEN_LAUNCHES and not every_fixed):
+        if not finding.forecast.is_known or (
+            finding.variant in BETWEEN_LAUNCHES and not every_fixed
+        ):
             return 0.0
-        forecast = every_fixed or found.forecast
+        forecast = every_fixed or finding.forecast
         part: float = 1 - 1 / max(1.0, [*forecast][bound])
-        if found.does_more_work and self.stands_for:
+        if finding.does_more_work and self.stands_for:
             part *= 1 - 1 / max(1.0, self.stands_for)
         return self.time_ns * part
 
     def is_all(self, total_ns: float) -> bool:
         """Whether this group is the whole time, so that the gain of its first finding is that of
         the total."""
-        found = self.finding
-        is_own = found is not None and not found.does_more_work and not found.has_open_gain
+        finding = self.finding
+        is_own = finding is not None and not finding.does_more_work and not finding.has_open_gain
         return is_own and self.time_ns == total_ns
 
     @cached_property
@@ -156,7 +158,7 @@ class LaunchGroup:
         Machine code changes findings, so only members that are explained as the representative is,
         with it or without it, are compared."""
         shown = answer_of(self.first)
-        compared = [each for each in self.members if each.without_code == shown.without_code]
+        compared = [member for member in self.members if member.without_code == shown.without_code]
         if len(compared) < SEVERAL:
             return ()
         return tuple(each for each in compared if each.id != shown.id)

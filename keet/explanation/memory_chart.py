@@ -183,14 +183,14 @@ def memory_chart(each: LaunchExplanation) -> MemoryChart:
 
 def _with_sources(view: LaunchView, numbers: Sequence[Evidence]) -> dict[str, Evidence]:
     known = {number.id: number for number in view.ledger}
-    found: dict[str, Evidence] = {}
+    by_id: dict[str, Evidence] = {}
     waiting = [*numbers]
     while waiting:
         number = waiting.pop(0)
-        if number.id and number.id not in found:
-            found[number.id] = number
+        if number.id and number.id not in by_id:
+            by_id[number.id] = number
             waiting += [known[source] for source in number.derived_from or () if source in known]
-    return found
+    return by_id
 
 
 # --- links
@@ -307,7 +307,7 @@ def _wastes(
     for way, operation in _OPERATIONS.items():
         # By the addresses of single instructions: the counter of the hardware takes in waits for
         # other traffic.
-        own = [each for each in shared_addresses(view) if kinds[each] == operation]
+        own = [address for address in shared_addresses(view) if kinds[address] == operation]
         name, label = f"chart.shared_{way}.conflicts", f"shared {way}: bank conflicts"
         conflicts = view.sum_over(name, "src_shared_wavefronts_excess", own, label)
         conflicts = conflicts or view.get(f"bank_conflicts_{way[:-1]}")
@@ -316,10 +316,10 @@ def _wastes(
             yield from _waste(view, link, link.wavefronts, conflicts, "bank conflicts")
     for way, operation in _OPERATIONS.items():
         link_id = f"global_{way}"
-        if found := _uncoalesced(view, link_id, operation):
+        if wasted := _uncoalesced(view, link_id, operation):
             if links[link_id].bytes is None:  # the same sectors, by code patching
-                yield link_id, {"bytes": found[0]}
-            yield from _waste(view, links[link_id], *found, _UNCOALESCED)
+                yield link_id, {"bytes": wasted[0]}
+            yield from _waste(view, links[link_id], *wasted, _UNCOALESCED)
     local = _LOCAL[local_cause(view)]
     moved = {
         space: sum(
@@ -459,15 +459,15 @@ def _busiest(view: LaunchView, node: NodeId) -> tuple[str, Evidence] | None:
 def _shared_busy(view: LaunchView) -> Evidence | None:
     """Of the data stage of L1, which can do a wavefront per cycle."""
     rooflines, _ = memory_ceilings(view.ledger, view.ceilings)
-    counted = (each.reached for each in rooflines if each.id == "shared")
+    counted = (roofline.reached for roofline in rooflines if roofline.id == "shared")
     return view.get("shared_wavefronts_pct") or next(counted, None)
 
 
 def _load_hits(view: LaunchView) -> Evidence | None:
-    found = view.get("global_load_hit_rate_pct")
+    hit_rate = view.get("global_load_hit_rate_pct")
     every, missed = view.get("global_load_sectors"), view.get("global_load_sectors_missed")
-    if found is not None or every is None or missed is None or not every.value:
-        return found if every is None or every.value else None
+    if hit_rate is not None or every is None or missed is None or not every.value:
+        return hit_rate if every is None or every.value else None
     share = Quantity(100 * max(0.0, 1 - missed.value / every.value), "%")
     return view.ledger.derived("chart.load_hits", share, "hit rate of global loads", every, missed)
 
@@ -482,24 +482,24 @@ def _limiting(
     view: LaunchView, limits: Sequence[Ceiling], links: Mapping[str, MemoryLink]
 ) -> set[str]:
     """Ids of the nodes and links that limit the launch."""
-    found, shared = set(), _shared_busy(view)
+    limiting, shared = set(), _shared_busy(view)
     for ceiling in limits:
         node = _UNITS.get(ceiling.name, "sm")
         stage = ceiling.stage
         port = _STAGE_LINKS.get(stage.id, "") if stage and not stage.inferred else ""
         if ceiling.share >= LEADS and port in links:
-            found.add(port)
+            limiting.add(port)
         elif node == "l1" and shared and shared.value > MAJORITY * ceiling.reached.value:
-            found.add("shared")
+            limiting.add("shared")
         else:
-            found.add(node)
+            limiting.add(node)
         own = [link for link in links.values() if node in (link.source, link.target)]
         if ceiling.kind == "link":  # each direction has its own peak
             least = ceiling.reached.value - TIE
-            found |= {link.id for link in own if link.share and link.share.value >= least}
+            limiting |= {link.id for link in own if link.share and link.share.value >= least}
         if node == "dram":  # one bus for both directions
-            found.add(max(own, key=lambda link: link.bytes.value if link.bytes else 0).id)
-    return found
+            limiting.add(max(own, key=lambda link: link.bytes.value if link.bytes else 0).id)
+    return limiting
 
 
 def _notes(view: LaunchView, links: Sequence[MemoryLink]) -> Iterator[Sentence]:

@@ -40,7 +40,7 @@ compute does not change how many there are."""
 
 
 def second_opinion(
-    ledger: LaunchLedger, found: Sequence[Finding], minor: Sequence[Finding], unknown: float
+    ledger: LaunchLedger, findings: Sequence[Finding], minor: Sequence[Finding], unknown: float
 ) -> Sentence | None:
     """None if no rule estimates a gain for the whole launch that would be large enough for a
     finding.
@@ -51,7 +51,7 @@ def second_opinion(
     least = 100 * (1 - 1 / WORTH)  # the limit of findings as a percentage of the time
     if first is None or first.global_estimate < least:
         return None
-    judged = judge_rule(first, found, minor, unknown)
+    judged = judge_rule(first, findings, minor, unknown)
     if judged is NOT_JUDGED and (words := _key_sentences(first.message)):
         return _quoted(first, words, ledger)
     rule, name = "The Nsight Compute rule with the largest estimate", rule_name(first)
@@ -93,7 +93,9 @@ def _key_sentences(message: str) -> str:
     secret.
     """
     sentences = re.split(r"(?<=[.!?]) (?=[A-Z])", message)
-    measured = [each for each in sentences if re.search(r"\d", each) and "@" not in each]
+    measured = [
+        sentence for sentence in sentences if re.search(r"\d", sentence) and "@" not in sentence
+    ]
     kept = ""
     for each in measured:
         if kept and len(kept) + len(each) >= _LONGEST_QUOTE:
@@ -121,25 +123,25 @@ NOT_JUDGED = RuleAssessment(Sentence("keet cannot judge it: much of the time is 
 
 
 def judge_rule(
-    rule: RuleResult, found: Sequence[Finding], minor: Sequence[Finding], unknown: float
+    rule: RuleResult, ranked: Sequence[Finding], minor: Sequence[Finding], unknown: float
 ) -> RuleAssessment:
     """`unknown`: percentage of the time that the account could not attribute."""
-    about = [n for n, finding in enumerate(found, 1) if _is_about(rule, finding)]
+    about = [n for n, finding in enumerate(ranked, 1) if _is_about(rule, finding)]
     # A short kernel has a small grid too: the rule is about the finding that it is a rule of; of
     # two such findings, in whatever order, about the more usual one.
-    specs = {n: found[n - 1].spec for n in about}
+    specs = {n: ranked[n - 1].spec for n in about}
     rank = min(
         about, key=lambda n: (rule.rule not in specs[n].rules, specs[n].edit.usual), default=None
     )
     if rank is not None:
         text = Sentence("It agrees with finding {rank}.", rank=str(rank))
         return RuleAssessment(text, rank, agrees=True)
-    if found and rule.rule == _OF_OCCUPANCY:
-        return _of_occupancy(found)
-    follows = rule.rule != _OF_ACCESSES or (found and rule.rule in found[0].spec.credited_rules)
-    credited = [n for n, each in enumerate(found, 1) if rule.rule in each.spec.credited_rules]
+    if ranked and rule.rule == _OF_OCCUPANCY:
+        return _of_occupancy(ranked)
+    follows = rule.rule != _OF_ACCESSES or (ranked and rule.rule in ranked[0].spec.credited_rules)
+    credited = [n for n, each in enumerate(ranked, 1) if rule.rule in each.spec.credited_rules]
     cause = credited[0] if credited and rule.rule == _OF_BALANCE else 1
-    if found and ((rule.rule in _SYMPTOMS and follows) or (credited and rule.rule == _OF_BALANCE)):
+    if ranked and ((rule.rule in _SYMPTOMS and follows) or (credited and rule.rule == _OF_BALANCE)):
         text = Sentence("keet considers it a consequence of finding {rank}.", rank=str(cause))
         return RuleAssessment(text, cause)
     if rule.rule not in _SYMPTOMS and not any(rule.rule in s.rules for s in findings().values()):
@@ -155,8 +157,8 @@ def judge_rule(
     return RuleAssessment(Sentence(words, least=LEAST_GAIN))
 
 
-def _of_occupancy(found: Sequence[Finding]) -> RuleAssessment:
-    for n, each in enumerate(found, 1):
+def _of_occupancy(findings: Sequence[Finding]) -> RuleAssessment:
+    for n, each in enumerate(findings, 1):
         ends_early = each.variant in (SHORT_BLOCKS, EARLY_WARPS)
         if ends_early or _OF_OCCUPANCY in each.spec.credited_rules:
             # Of exposed latency, few warps are a cause, not a consequence.

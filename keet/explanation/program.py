@@ -199,10 +199,10 @@ _ONE_REMAINS = Sentence(
 
 def _is_merged(group: LaunchGroup) -> bool:
     """Whether the row of the group prints a lower gain than its finding."""
-    found, gain = group.finding, gain_of([group], group.time_ns)
-    if found is None or not found.does_more_work or gain is None:
+    finding, gain = group.finding, gain_of([group], group.time_ns)
+    if finding is None or not finding.does_more_work or gain is None:
         return False
-    return times_text(gain.likely) != times_text(found.forecast.likely)
+    return times_text(gain.likely) != times_text(finding.forecast.likely)
 
 
 def program_of(explanation: Explanation) -> ProgramExplanation | None:
@@ -225,12 +225,12 @@ class ProgramCollector:
         self._answers: dict[int, LaunchResult] = {}
 
     def __iter__(self) -> Iterator[LaunchExplanation]:
-        for each in self._explanation.launches:
-            yield each
-            number = each.launch.id
-            self._answers[number] = answer_of(each)
+        for launch in self._explanation.launches:
+            yield launch
+            number = launch.launch.id
+            self._answers[number] = answer_of(launch)
             if number in self._firsts:
-                self._firsts[number] = each
+                self._firsts[number] = launch
 
     def program(self) -> ProgramExplanation | None:
         """None if there is one launch and its run is not known. To be called after the pass."""
@@ -249,7 +249,7 @@ class ProgramCollector:
                 left_out.append(launches)
                 continue
             answers = self._answers
-            members = [answers[each.id] for each in launches if each.id in answers]
+            members = [answers[launch.id] for launch in launches if launch.id in answers]
             groups.append(LaunchGroup(launches, first, members, positions))
         run = explanation.whole_run
         total = float(run.busy_time.value) if run else sum(group.time_ns for group in groups)

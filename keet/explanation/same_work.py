@@ -150,11 +150,11 @@ def same_work_texts(groups: Sequence[LaunchGroup], book: Ledger) -> Iterator[Sen
     told: set[LaunchGroup] = set()
     for same_code, (place, fast) in product((True, False), tuple(enumerate(kernels))):
         slow = [
-            each
-            for each in kernels[place + 1 :]
-            if each.group not in told
-            and each.is_same_code(fast) is same_code
-            and _is_slower(each, fast, total_ns)
+            kernel
+            for kernel in kernels[place + 1 :]
+            if kernel.group not in told
+            and kernel.is_same_code(fast) is same_code
+            and _is_slower(kernel, fast, total_ns)
         ]
         if slow:
             told |= {each.group for each in slow}

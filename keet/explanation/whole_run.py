@@ -217,10 +217,10 @@ def replay_difference(
     view: LaunchView,
     gap: ReplayGap,
     position: Position,
-    found: LaunchInRun,
+    in_run: LaunchInRun,
     known: tuple[ReplayReasons, RunShapes],
 ) -> ReplayDiffers | None:
-    replay, plain = view.get("duration"), found.plain
+    replay, plain = view.get("duration"), in_run.plain
     if replay is None or plain is None:
         return None
     reasons, shapes = known
@@ -468,7 +468,7 @@ def _gaps(
     by_kernel: dict[str, list[tuple[Launch, ReplayDiffers]]] = defaultdict(list)
     for launch, replay in replays:
         by_kernel[launch.kernel].append((launch, replay))
-    named = [_gap(found, book, table) for found in list(by_kernel.values())[:_NAMED_GAPS]]
+    named = [_gap(gaps, book, table) for gaps in list(by_kernel.values())[:_NAMED_GAPS]]
     if len(by_kernel) <= _NAMED_GAPS:
         return tuple(named), ()
     more = book.derived("run_more_gaps", len(by_kernel) - _NAMED_GAPS, "kernels")
@@ -476,12 +476,14 @@ def _gaps(
     return tuple(named), (Sentence(text, more=more),)
 
 
-def _gap(found: Sequence[tuple[Launch, ReplayDiffers]], book: Ledger, table: RunTable) -> Sentence:
-    launch, gap = found[0]
+def _gap(
+    differing: Sequence[tuple[Launch, ReplayDiffers]], book: Ledger, table: RunTable
+) -> Sentence:
+    launch, gap = differing[0]
     key, (replay, plain, _) = f"launch_{launch.id}", gap.evidence
     likely = " and ".join(REASON_NAMES[reason.id] for reason in gap.likely_reasons)
-    others = ", ".join(f"#{each.id}" for each, _ in found[1 : 1 + _NAMED_LAUNCHES])
-    others += ", …" if len(found) > 1 + _NAMED_LAUNCHES else ""
+    others = ", ".join(f"#{each.id}" for each, _ in differing[1 : 1 + _NAMED_LAUNCHES])
+    others += ", …" if len(differing) > 1 + _NAMED_LAUNCHES else ""
     return Sentence(
         "{kernel} (#{id}) took {replay} under ncu's replay and {plain} {where}{likely}. What is "
         "said of it below is of the replay{others}.",

@@ -55,10 +55,10 @@ def top_csv(top: TopDocument) -> str:
     rows: list[list[object]] = [
         [*names, "forecast_low", "forecast_likely", "forecast_high", *added]
     ]
-    for each in top.opportunities:
-        gain = each.forecast
+    for opportunity in top.opportunities:
+        gain = opportunity.forecast
         forecast = (gain.low, gain.likely, gain.high) if gain else (None,) * 3
-        before, after = ([getattr(each, name) for name in part] for part in (names, added))
+        before, after = ([getattr(opportunity, name) for name in part] for part in (names, added))
         rows.append([*before, *forecast, *after])
     return _csv_text(rows)
 
@@ -73,7 +73,7 @@ HOTSPOTS_HEADER = (
 _BYTES_IN_MEMORY = 32 << 20
 
 
-def hotspots_csv(found: Iterable[HotspotsLaunch], top: int | None) -> Iterator[str]:
+def hotspots_csv(launches: Iterable[HotspotsLaunch], top: int | None) -> Iterator[str]:
     """One row per spot; after the fixed columns, one with the samples of each stall reason.
 
     Which reasons there are is known after the last launch. Until then rows wait in a temporary
@@ -83,7 +83,7 @@ def hotspots_csv(found: Iterable[HotspotsLaunch], top: int | None) -> Iterator[s
 
     reasons: set[str] = set()
     with SpooledTemporaryFile(_BYTES_IN_MEMORY, "w+", encoding="ascii") as rows:
-        for each in found:
+        for each in launches:
             for spot in each.rows[:top]:
                 reasons.update(spot.samples_by_reason)
                 cells = [each.id, each.kernel, *spot_cells(spot)]

@@ -11,7 +11,7 @@ from keet.comparison.result import Difference
 from keet.errors import one_line
 from keet.profile.launch import Location
 
-MOST = 10
+MOST_ANNOTATIONS = 10
 """What GitHub shows of one step, of each kind."""
 _WALKED = 50_000
 """Files of a checkout that are looked through for a source."""
@@ -34,7 +34,7 @@ def github_annotations(difference: Difference) -> list[str]:
                 where = f"file={_property(place.file)},line={place.line}," if place else ""
                 text = f"{pair.kernel}: {each.what}, {each.percent:.0f} of the time lost"
                 annotations.append(f"::warning {where}title=keet::{_data(text)}")
-    return annotations[:MOST]
+    return annotations[:MOST_ANNOTATIONS]
 
 
 def github_error(message: str) -> str:

@@ -64,16 +64,16 @@ class _Generator(GenerateJsonSchema):
 
     def dataclass_schema(self, schema: Any) -> Any:
         """Pydantic finds the docstrings of a class's own fields only."""
-        found = super().dataclass_schema(schema)
+        schema_of_class = super().dataclass_schema(schema)
         kind: type[Document] = schema["cls"]
         bases = [base for base in kind.__mro__[1:-1] if issubclass(base, Document)]
-        for name, field in found["properties"].items():
+        for name, field in schema_of_class["properties"].items():
             for base in (*bases, kind.described_by.get(name)):
                 other: Any = base  # mypy takes the class for one of its instances, which has a hash
                 described = {} if other in (None, Document) else _descriptions(other)
                 if text := described.get(name):
                     field.setdefault("description", text)
-        return found
+        return schema_of_class
 
 
 @cache
@@ -84,9 +84,9 @@ def adapter(kind: Any) -> TypeAdapter[Any]:
 
 def schema_of(kind: type[Document]) -> dict[str, Any]:
     """The JSON Schema of the written document."""
-    found: TypeAdapter[Any] = adapter(kind)  # type: ignore[arg-type]
+    described: TypeAdapter[Any] = adapter(kind)  # type: ignore[arg-type]
     schema: dict[str, Any] = _finished(
-        found.json_schema(mode="serialization", schema_generator=_Generator)
+        described.json_schema(mode="serialization", schema_generator=_Generator)
     )
     return schema
 

@@ -116,7 +116,7 @@ class LineTable:
         return {address: known[address] for address in addresses if address in known}
 
     def _looked_up(self, addresses: Iterable[int]) -> dict[int, Location]:
-        found: dict[int, Location] = {}
+        locations: dict[int, Location] = {}
         start = stop = base = 0
         for address in addresses:
             if not start <= address < stop:  # neighbours are of one function
@@ -125,8 +125,8 @@ class LineTable:
             row = bisect_right(rows, address - base)
             where = lines[row - 1] if row else None
             if where is not None:
-                found[address] = where
-        return found
+                locations[address] = where
+        return locations
 
     def _function_at(self, address: int) -> _Function:
         """The last function that starts at or before the address, cut at the start of the next
@@ -179,8 +179,8 @@ class _Locations(dict[tuple[int, int], Location | None]):
         file, line = row
         # In DWARF, line 0 means that an instruction belongs to no source line.
         known = 0 < line < _MAX_LINE and 0 < file < len(self._files)
-        found = self[row] = Location(self._files[file], line) if known else None
-        return found
+        location = self[row] = Location(self._files[file], line) if known else None
+        return location
 
 
 class _Program:

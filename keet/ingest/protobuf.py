@@ -141,7 +141,7 @@ def _index(  # noqa: C901, PLR0912, PLR0915 - one loop, written out
 
 def spans_of(wanted: int, data: bytes, at: int, end: int) -> list[tuple[int, int]]:
     """The spans of one field with a number below 16, skipping all others."""
-    found = []
+    spans = []
     wanted_key = wanted << 3 | BYTES
     while at < end:
         key = data[at]
@@ -154,10 +154,10 @@ def spans_of(wanted: int, data: bytes, at: int, end: int) -> list[tuple[int, int
             length, start = varint(data, at + 1)
         at = start + length
         if key == wanted_key:
-            found.append((start, at))
+            spans.append((start, at))
     if at != end:
         raise Malformed("a field exceeds its message")
-    return found
+    return spans
 
 
 def _add_run(

@@ -162,8 +162,8 @@ def _bounded(table: RunTable) -> RunTable:
     """Shortens names as the report reader does, so that launches of both still match."""
     return table._replace(
         kernels=tuple(
-            each._replace(name=bounded_line(each.name), full=bounded_line(each.full))
-            for each in table.kernels
+            kernel._replace(name=bounded_line(kernel.name), full=bounded_line(kernel.full))
+            for kernel in table.kernels
         ),
         command=masked_words(bounded(table.command)),
         skipped=bounded(table.skipped),

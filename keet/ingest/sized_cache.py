@@ -20,11 +20,11 @@ class SizedCache(Generic[_Result]):
         self._results: dict[Hashable, tuple[_Result, int]] = {}
 
     def get(self, key: Hashable) -> _Result | None:
-        found = self._results.pop(key, None)
-        if found is None:
+        entry = self._results.pop(key, None)
+        if entry is None:
             return None
-        self._results[key] = found  # the most recently used one is last
-        return found[0]
+        self._results[key] = entry  # the most recently used one is last
+        return entry[0]
 
     def put(self, key: Hashable, result: _Result, size: int) -> _Result:
         """Returns the result. One that is larger than the limit is not cached."""

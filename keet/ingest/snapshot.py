@@ -77,8 +77,8 @@ class _Lists:
     def add(self, ids: list[Any] | None) -> int | None:
         if ids is None:
             return None
-        whole = all(type(each) is int for each in ids)
-        key = tuple((type(each), each) for each in ids)
+        whole = all(type(id_) is int for id_ in ids)
+        key = tuple((type(id_), id_) for id_ in ids)
         if key not in self._known:
             self._known[key] = len(self.stored)
             # Differences of neighbours: instruction addresses are mostly 16 bytes apart.
@@ -97,8 +97,8 @@ def _packed_launch(launch: Document) -> Document:
         "metrics": {"names": list(launch["metrics"]), "values": list(launch["metrics"].values())},
         "instances": {
             "names": list(instances),
-            "ids": [lists.add(each["ids"]) for each in instances.values()],
-            "values": [each["values"] for each in instances.values()],
+            "ids": [lists.add(instance["ids"]) for instance in instances.values()],
+            "values": [instance["values"] for instance in instances.values()],
         },
         "locations": {
             "ids": lists.add([int(address) for address in places]),
@@ -217,7 +217,7 @@ def _launch_document(launch: Launch) -> dict[str, Any]:
     data = launch.data
     names = sorted(launch.metric_names())
     raw = {name: metric for name in names if (metric := data.metric(name)) is not None}
-    parts = {name: found for name in names if (found := data.instances(name)) is not None}
+    parts = {name: instances for name in names if (instances := data.instances(name)) is not None}
     code = launch.disassembly
     return {
         "id": launch.id,
@@ -234,10 +234,10 @@ def _launch_document(launch: Launch) -> dict[str, Any]:
         "units": {name: metric.unit for name, metric in raw.items() if metric.unit is not None},
         "instances": {
             name: {
-                "ids": None if found.ids is None else list(found.ids),
-                "values": list(map(_cell, found.values)),
+                "ids": None if instances.ids is None else list(instances.ids),
+                "values": list(map(_cell, instances.values)),
             }
-            for name, found in parts.items()
+            for name, instances in parts.items()
         },
         "rules": [_rule_document(rule) for rule in launch.rules],
         "markers": [marker._asdict() for marker in launch.markers],
@@ -394,10 +394,10 @@ def _launch(stored: _StoredLaunch) -> Launch:
         },
         stored_instances={
             bounded_line(name): Instances(
-                _each(_value, found.values),
-                None if found.ids is None else _each(_bounded_id, found.ids),
+                _each(_value, instances.values),
+                None if instances.ids is None else _each(_bounded_id, instances.ids),
             )
-            for name, found in stored.instances.items()
+            for name, instances in stored.instances.items()
         },
         stored_sections=bounded(tuple(stored.sections)),
         stored_rules=bounded(tuple(stored.rules)),

@@ -191,11 +191,11 @@ def _annotated(kind: Any, holds: Callable[[Any], bool], words: str) -> _Check:
 
     def convert(value: Any) -> Any:
         if not holds(check.convert(value)):
-            raise found.wrong(value)
+            raise annotated.wrong(value)
         return value
 
-    found = _Check(words, check.types, convert)
-    return found
+    annotated = _Check(words, check.types, convert)
+    return annotated
 
 
 def _literal(*values: str) -> _Check:
@@ -205,11 +205,11 @@ def _literal(*values: str) -> _Check:
 def _one_of(members: Mapping[object, object]) -> _Check:
     def convert(value: object) -> object:
         if value not in members:
-            raise found.wrong(value)
+            raise one_of.wrong(value)
         return members[value]
 
-    found = _Check(f"one of {', '.join(map(str, members))}", (str,), convert)
-    return found
+    one_of = _Check(f"one of {', '.join(map(str, members))}", (str,), convert)
+    return one_of
 
 
 def _union(*kinds: Any) -> _Check:

@@ -118,24 +118,24 @@ def secret_spans(text: str, mark: str) -> Iterator[Span]:
 
 def _named_values(text: str, mark: str) -> Iterator[Span]:
     end = 0
-    for found in _NAMED.finditer(text):
-        if found.end() < end or not _takes_value(text, found):
+    for option in _NAMED.finditer(text):
+        if option.end() < end or not _takes_value(text, option):
             continue
-        start = found.end()
+        start = option.end()
         if scheme := _SCHEME.match(text, start):
             start = scheme.end()
         # Decided by the beginning: reading a long value for each name would take quadratic time.
-        begin, stop = _value(text, start, found, min(len(text), start + _DECISIVE))
+        begin, stop = _value(text, start, option, min(len(text), start + _DECISIVE))
         value = text[begin:stop]
-        if not value.startswith(mark) and _is_secret(text, found, value):
-            begin, end = _value(text, start, found, len(text))
+        if not value.startswith(mark) and _is_secret(text, option, value):
+            begin, end = _value(text, start, option, len(text))
             yield begin, end
 
 
-def _is_secret(text: str, found: re.Match[str], value: str) -> bool:
+def _is_secret(text: str, option: re.Match[str], value: str) -> bool:
     """After a name with neither dash nor `=`, a word is not secret: `./app password check`."""
-    name = _ENCODED.sub("_", found["name"])
-    if not found["dash"] and _is_space(found["separator"]) and not _is_set(text, found):
+    name = _ENCODED.sub("_", option["name"])
+    if not option["dash"] and _is_space(option["separator"]) and not _is_set(text, option):
         if not _BARE.fullmatch(name) and not _SETTING_VALUE.fullmatch(value):
             return False
         if value.isalpha() or (name.lower() == "login" and not _is_random(value, 16)):
@@ -143,13 +143,13 @@ def _is_secret(text: str, found: re.Match[str], value: str) -> bool:
     return _says_secret(name, value)
 
 
-def _is_set(text: str, found: re.Match[str]) -> bool:
+def _is_set(text: str, option: re.Match[str]) -> bool:
     """Whether a command sets this name: `npm config set //host/:_authToken v`."""
-    return _word_before(text, found) in _SETTERS and _PART.search(found["name"]) is not None
+    return _word_before(text, option) in _SETTERS and _PART.search(option["name"]) is not None
 
 
-def _word_before(text: str, found: re.Match[str]) -> str:
-    *words, _ = ["", *text[max(0, found.start() - _DECISIVE) : found.start()].split(" ")]
+def _word_before(text: str, option: re.Match[str]) -> str:
+    *words, _ = ["", *text[max(0, option.start() - _DECISIVE) : option.start()].split(" ")]
     return words[-1]
 
 
@@ -157,33 +157,35 @@ def _is_space(separator: str) -> bool:
     return not separator.strip("\"' \t\n")
 
 
-def _takes_value(text: str, found: re.Match[str]) -> bool:
+def _takes_value(text: str, option: re.Match[str]) -> bool:
     """Whether what follows may be the value of this name."""
-    if not _is_space(found["separator"]):  # `/password:x`, but not `/data/token=x/file`
-        return found["dash"] != "/" or text[found.start() - 1].isspace()
-    if not found["dash"] and not _BARE.fullmatch(found["name"]):
-        is_path = text[max(0, found.start() - 1) : found.start()] in ("/", "\\")
-        if is_path or not _PART.search(found["name"]) or _word_before(text, found)[:1] == "-":
-            return _is_set(text, found)
-    if not text.startswith("-", found.end()):
+    if not _is_space(option["separator"]):  # `/password:x`, but not `/data/token=x/file`
+        return option["dash"] != "/" or text[option.start() - 1].isspace()
+    if not option["dash"] and not _BARE.fullmatch(option["name"]):
+        is_path = text[max(0, option.start() - 1) : option.start()] in ("/", "\\")
+        if is_path or not _PART.search(option["name"]) or _word_before(text, option)[:1] == "-":
+            return _is_set(text, option)
+    if not text.startswith("-", option.end()):
         return True
-    word = _RUN.match(text, found.end(), found.end() + _DECISIVE)  # the next option, usually
+    word = _RUN.match(text, option.end(), option.end() + _DECISIVE)  # the next option, usually
     return word is not None and _is_random(word[0], 8)
 
 
-def _value(text: str, start: int, found: re.Match[str], limit: int) -> Span:
+def _value(text: str, start: int, option: re.Match[str], limit: int) -> Span:
     """Of a quoted value, what is between the quotes, or behind the first where the second is
     missing. Nothing after `limit` is read."""
     if quote := _QUOTE.match(text, start, limit):
         close = _closing(text, quote.end(), quote[0], limit)
         return quote.end(), limit if close is None else close
-    opener = text[found.start() - 1] if found.start() else ""
-    if opener in _PLAIN_QUOTES and not found["separator"].startswith(("\\", *_PLAIN_QUOTES)):
+    opener = text[option.start() - 1] if option.start() else ""
+    if opener in _PLAIN_QUOTES and not option["separator"].startswith(("\\", *_PLAIN_QUOTES)):
         close = _closing(text, start, opener, limit)
-        if close is not None and not _SHELL.search(text, max(0, found.start() - 20), found.start()):
+        if close is not None and not _SHELL.search(
+            text, max(0, option.start() - 20), option.start()
+        ):
             return start, close
     # Other fields may follow in the same word: in a URL, JSON or a list of settings.
-    in_list = not found["dash"] and ((opener or " ") in "?&;,{=\"'" or "%" in found["separator"])
+    in_list = not option["dash"] and ((opener or " ") in "?&;,{=\"'" or "%" in option["separator"])
     run = (_RUN_IN_LIST if in_list else _RUN).match(text, start, limit)
     end = run.end() if run else start
     following = _NEXT_FIELD.search(text, start, end) if in_list else None
@@ -194,9 +196,9 @@ def _closing(text: str, start: int, quote: str, limit: int) -> int | None:
     """ncu writes a word with spaces in double quotes, and does not escape quotes in it: one that
     ends a word closes."""
     if quote in _CLOSES:
-        found = _CLOSES[quote].search(text, start, min(limit, start + _LONGEST_QUOTED))
-        if found:
-            return found.start()
+        match = _CLOSES[quote].search(text, start, min(limit, start + _LONGEST_QUOTED))
+        if match:
+            return match.start()
     at = text.find(quote, start, limit)
     return at if at >= 0 else None
 
@@ -210,40 +212,40 @@ def _url_users(text: str) -> Iterator[Span]:
         at = text.rfind("@", *url.span("rest"))
         if at >= 0 and not _HOST.match(text, *url.span("rest")):
             yield url.start("rest"), at
-    yield from (found.span("user") for found in _QUOTED_URL.finditer(text))
-    for found in _AT_HOST.finditer(text):
-        if not found["password"].isdigit():
-            yield found.span("user")
-    yield from (found.span(found.lastgroup or 0) for found in _ORACLE.finditer(text))
+    yield from (match.span("user") for match in _QUOTED_URL.finditer(text))
+    for match in _AT_HOST.finditer(text):
+        if not match["password"].isdigit():
+            yield match.span("user")
+    yield from (match.span(match.lastgroup or 0) for match in _ORACLE.finditer(text))
 
 
 def _short_options(text: str) -> Iterator[Span]:
     """`-u user:password` of any program; `-p secret` of commands that log in."""
-    for found in _IDENTIFIED.finditer(text):
-        yield found.span("value")
+    for match in _IDENTIFIED.finditer(text):
+        yield match.span("value")
     logins, seen, user_end = list(_LOGIN.finditer(text))[::-1], set[str](), -1
-    for found in _SHORT.finditer(text):
-        while logins and logins[-1].start() < found.start():
+    for match in _SHORT.finditer(text):
+        while logins and logins[-1].start() < match.start():
             seen.add(logins.pop().lastgroup or "")
-        start, end = found.span("value")
-        if found["option"] in "uU":
-            value = found["value"].strip("\"'")
-            share = _SHARE_USER.fullmatch(value) if found["option"] == "U" else None
+        start, end = match.span("value")
+        if match["option"] in "uU":
+            value = match["value"].strip("\"'")
+            share = _SHARE_USER.fullmatch(value) if match["option"] == "U" else None
             if share or _has_password(value):
                 sign = "%" if share else ":"
                 yield text.index(sign, start) + 1, end - (text[end - 1] in _PLAIN_QUOTES)
-            user_end = end if _USER_NAME.fullmatch(found["value"]) else -1
-        elif _is_password(seen, found, after_user=found.start() - user_end == 1):
+            user_end = end if _USER_NAME.fullmatch(match["value"]) else -1
+        elif _is_password(seen, match, after_user=match.start() - user_end == 1):
             yield start, end
 
 
-def _is_password(seen: set[str], found: re.Match[str], *, after_user: bool) -> bool:
+def _is_password(seen: set[str], match: re.Match[str], *, after_user: bool) -> bool:
     """Not a port; glued to its letter only where the command allows it. `seen`: the
     kinds of login commands before it."""
-    value, option = found["value"], found["option"]
+    value, option = match["value"], match["option"]
     if option in _OWN:
         return _OWN[option] in seen and (option != "b" or "=" in value)
-    if not found["space"]:
+    if not match["space"]:
         return any(_GLUED.get(kind) == option for kind in seen)
     is_port = value.isdigit() and len(value) < 6
     if is_port:
@@ -412,10 +414,10 @@ def _is_token(before: Sequence[str], value: str) -> bool:
 
 def _has_password(value: str) -> bool:
     """`user:password`, but not `1000:1000` (user and group) or `C:\\path`."""
-    found = _USER.fullmatch(value)
-    if found is None or (found["user"] + found["password"]).isdigit():
+    match = _USER.fullmatch(value)
+    if match is None or (match["user"] + match["password"]).isdigit():
         return False
-    return not (len(found["user"]) == 1 and found["password"][0] in "\\/")
+    return not (len(match["user"]) == 1 and match["password"][0] in "\\/")
 
 
 def _is_random(value: str, shortest: int) -> bool:

@@ -67,10 +67,10 @@ def _parts(value: str) -> frozenset[bytes]:
         return frozenset()
     starts = {*range(0, len(held) - _SHORTEST_PART + 1, _STEP), len(held) - _SHORTEST_PART}
     parts = [held[at : at + _SHORTEST_PART] for at in starts]
-    found = {letters(part) for part in parts if _is_no_word(part)} or {letters(held)}
+    secrets = {letters(part) for part in parts if _is_no_word(part)} or {letters(held)}
     return frozenset(
         each.translate(rotation)
-        for part in found
+        for part in secrets
         for each in (part, part[::-1])
         for rotation in _ROTATIONS
     )
@@ -203,10 +203,10 @@ def _from_base64(data: bytes) -> Iterator[bytes]:
 
 
 def _from_bits(data: bytes, base: int, alphabet: bytes, digits: bytes) -> Iterator[bytes]:
-    found = data.translate(bytes.maketrans(alphabet, digits), _BYTES.translate(None, alphabet))
-    if len(found) < _SHORTEST_PART:
+    translated = data.translate(bytes.maketrans(alphabet, digits), _BYTES.translate(None, alphabet))
+    if len(translated) < _SHORTEST_PART:
         return
-    number, size = int(found, base), len(found)  # linear: the base is a power of two
+    number, size = int(translated, base), len(translated)  # linear: the base is a power of two
     for offset in range(0, 8, 4 if base == 16 else 1):
         yield (number << offset).to_bytes(size + 1, "big").lstrip(b"\0")
 
@@ -216,8 +216,8 @@ def _from_base85(words: bytes, alphabet: bytes) -> Iterator[bytes]:
     digits = words.translate(values, _BYTES.translate(None, alphabet)) + b"\x54" * 4
     for offset in range(5):
         five = [iter(digits[offset:])] * 5
-        found = [(((a * 85 + b) * 85 + c) * 85 + d) * 85 + e for a, b, c, d, e in zip(*five)]
-        yield struct.pack(f">{len(found)}I", *[each if each < 2**32 else 0 for each in found])
+        numbers = [(((a * 85 + b) * 85 + c) * 85 + d) * 85 + e for a, b, c, d, e in zip(*five)]
+        yield struct.pack(f">{len(numbers)}I", *[each if each < 2**32 else 0 for each in numbers])
 
 
 def _from_numbers(data: bytes) -> Iterator[bytes]:

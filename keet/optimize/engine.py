@@ -276,7 +276,7 @@ class Engine:
         about = Round(number, text, self.folder / name / "prompt.md", folder, self.task)
         proposal = self.proposer.propose(about)
         changes = read_changes(self.task, self._files, folder)
-        found: Document = {
+        entry: Document = {
             "summary": proposal.summary,
             "usage": proposal.usage.to_dict(),
             "overlay": changes.overlay,
@@ -284,21 +284,21 @@ class Engine:
         }
         word = forbidden_word(self.original, changes.overlay)
         if proposal.problem:
-            return found | {"outcome": "no_proposal", "reason": proposal.problem}
+            return entry | {"outcome": "no_proposal", "reason": proposal.problem}
         if changes.problem:
-            return found | {"outcome": "refused", "reason": changes.problem}
+            return entry | {"outcome": "refused", "reason": changes.problem}
         if not patch_text(self.original, state.overlay, changes.overlay):
-            return found | {"outcome": "no_change", "reason": "it changes nothing"}
+            return entry | {"outcome": "no_change", "reason": "it changes nothing"}
         self._write_patch(f"{name}/change.patch", state.overlay, changes.overlay)
         if word:
             why = f"it names {word}, with which programs work around the measurement"
-            return found | {"outcome": "refused", "reason": why}
+            return entry | {"outcome": "refused", "reason": why}
         for each in state.rounds:
             known = self.journal.read(f"rounds/{each.number:02}/proposal") or {}
             if known.get("overlay") == changes.overlay and each.outcome != "not_measured":
                 same = f"it is the same as round {each.number}"
-                return found | {"outcome": "no_change", "reason": same}
-        return found
+                return entry | {"outcome": "no_change", "reason": same}
+        return entry
 
     def _judged(self, number: int, state: State) -> Document:
         name = f"rounds/{number:02}"
@@ -348,7 +348,7 @@ class Engine:
         request = place / "request"
 
         def prepare() -> Document:
-            prepared = {each: place / f"{each}.prepared" for each in variants}
+            prepared = {variant: place / f"{variant}.prepared" for variant in variants}
             for each, overlay in variants.items():
                 copy_with(self.task, self.original, overlay, prepared[each])
             check = place / "check.prepared"
@@ -435,8 +435,8 @@ class Engine:
     def _facts(self, state: State) -> Facts:
         """Of the best program."""
         if state.best not in self._known:
-            found = self._result_of(state.best)
-            self._known[state.best] = facts_of(self.task, *found, self._kernels)
+            result = self._result_of(state.best)
+            self._known[state.best] = facts_of(self.task, *result, self._kernels)
         return self._known[state.best]
 
     def shown_prompt(self) -> str:
@@ -521,8 +521,8 @@ class Engine:
 
     def _applied(self) -> Overlay:
         """What the source folder was changed into, against the original."""
-        found: Overlay = (self.journal.read("applied") or {}).get("overlay", {})
-        return found
+        overlay: Overlay = (self.journal.read("applied") or {}).get("overlay", {})
+        return overlay
 
     def _write_patch(self, name: str, before: Overlay, after: Overlay) -> None:
         self.journal.write_file(name, patch_text(self.original, before, after))

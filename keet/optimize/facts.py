@@ -93,9 +93,9 @@ def read_report(
         kernels = {kernel[:2] for run in variant.runs for kernel in run.kernels}
         is_goal = {names[0]: counts(task, *names, known) for names in kernels}
         launches = [
-            each
-            for each in profile.launches
-            if is_goal.get(each.name.mangled, task.is_goal(each.name.mangled, each.name.full))
+            launch
+            for launch in profile.launches
+            if is_goal.get(launch.name.mangled, task.is_goal(launch.name.mangled, launch.name.full))
         ]
         return ReadReport(profile, explain(profile, launches, _FINDINGS)) if launches else None
     except (KeetError, OSError, ValueError):
@@ -136,7 +136,7 @@ def kernel_list(task: Task, runs: Sequence[Run], known: set[str]) -> str:
 def _amounts(task: Task, report: ReadReport) -> str:
     lines: list[str] = []
     launches = report.explanation.launches
-    views = [each.view for each in launches if each.view.code is not None]
+    views = [launch.view for launch in launches if launch.view.code is not None]
     program = program_amounts(report.profile, views, Ledger())
     if program is not None:
         of_data = (program.states, program.rereads, program.hand_overs)
@@ -145,7 +145,7 @@ def _amounts(task: Task, report: ReadReport) -> str:
             every = every[-1:]
         for texts in every:
             lines += [f"- {text}" for text in texts[:_OF_PROGRAM]]
-    for each in {each.launch.name: each for each in reversed(launches)}.values():
+    for each in {launch.launch.name: launch for launch in reversed(launches)}.values():
         amounts = each.main_amounts
         rows = [*short_rows(amounts)] if amounts else []
         if rows:
@@ -157,7 +157,7 @@ def _amounts(task: Task, report: ReadReport) -> str:
 def _limits(report: ReadReport) -> str:
     """Of each kernel that takes much of the time: as many tokens as its share of it."""
     explanation, texts = report.explanation, list[str]()
-    explained = {each.launch.id: each for each in explanation.launches}
+    explained = {launch.launch.id: launch for launch in explanation.launches}
     total = sum(map(_weight, explained.values()))
     for group in report.profile.groups_by_time(each.launch for each in explained.values()):
         share = sum(_weight(explained[each.id]) for each in group) / (total or 1)
@@ -181,13 +181,13 @@ def _weight(each: LaunchExplanation) -> float:
 def left_to_gain(explanation: Explanation) -> Left | None:
     """None if no explained launch has a duration."""
     weights, saved, above = [], [], []
-    for each in explanation.launches:
-        duration = each.view.value("duration")
+    for launch in explanation.launches:
+        duration = launch.view.value("duration")
         if not duration:
             continue
-        weights.append(_weight(each))
-        saved.append(_saved_by_findings(each))
-        above.append(_above_least_time(each, duration))
+        weights.append(_weight(launch))
+        saved.append(_saved_by_findings(launch))
+        above.append(_above_least_time(launch, duration))
     total = sum(weights)
     if not total:
         return None

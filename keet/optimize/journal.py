@@ -69,8 +69,8 @@ class Journal:
         try:
             if path.stat().st_size > _LARGEST:
                 raise ValueError
-            found = json.loads(path.read_text(encoding="utf-8"))
-            if not isinstance(found, dict):
+            document = json.loads(path.read_text(encoding="utf-8"))
+            if not isinstance(document, dict):
                 raise ValueError
         except FileNotFoundError:
             return None
@@ -78,7 +78,7 @@ class Journal:
             raise UsageError(
                 f"{path}: it is damaged; remove it to repeat this step, then run the command again"
             ) from None
-        return found
+        return document
 
     def write(self, name: str, document: Mapping[str, Any]) -> None:
         self.write_file(f"{name}.json", json.dumps(document, indent=1) + "\n")

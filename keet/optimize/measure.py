@@ -69,13 +69,13 @@ def adopt_orphans() -> None:
 def kill_orphans() -> None:
     """All children of this process: it has none of its own at this point."""
     for _ in range(50 if _adopts else 0):
-        found = [number for number, parent in processes() if parent == os.getpid()]
-        if not found:
+        numbers = [number for number, parent in processes() if parent == os.getpid()]
+        if not numbers:
             return
-        for number in found:
+        for number in numbers:
             with contextlib.suppress(OSError):
                 os.kill(number, signal.SIGKILL)
-        for number in found:
+        for number in numbers:
             with contextlib.suppress(OSError):
                 os.waitpid(number, 0)
 
@@ -192,11 +192,11 @@ def digest_of(path: Path) -> str | None:
             return "link:" + os.readlink(path)
         if not stat.S_ISREG(mode):
             return None
-        found = hashlib.sha256()
+        digest = hashlib.sha256()
         with open(path, "rb") as file:
             for block in iter(lambda: file.read(1 << 20), b""):
-                found.update(block)
-        return found.hexdigest()
+                digest.update(block)
+        return digest.hexdigest()
     except OSError:
         return None
 
@@ -211,12 +211,12 @@ def paths_in(folder: Path) -> Iterator[str]:
 
 def states_of(folder: Path) -> dict[str, tuple[int, ...]]:
     """What changes with every change of a file; ctime cannot be set by programs."""
-    found: dict[str, tuple[int, ...]] = {}
+    states: dict[str, tuple[int, ...]] = {}
     for path in paths_in(folder):
         with contextlib.suppress(OSError):
             about = os.lstat(os.path.join(str(folder), path))
-            found[path] = (about.st_size, about.st_mtime_ns, about.st_ctime_ns, about.st_ino)
-    return found
+            states[path] = (about.st_size, about.st_mtime_ns, about.st_ctime_ns, about.st_ino)
+    return states
 
 
 def copy_folder(source: Path, target: Path) -> None:
@@ -317,8 +317,8 @@ def toolkits() -> Iterator[Path]:
     nvcc = shutil.which("nvcc")
     named = [os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH")]
     named += [str(Path(nvcc).resolve().parent.parent)] if nvcc else []
-    found = [Path(each) for each in named if each] + [Path("/usr/local/cuda")]
-    for home in found + sorted(Path("/usr/local").glob("cuda-*"), reverse=True):
+    homes = [Path(each) for each in named if each] + [Path("/usr/local/cuda")]
+    for home in homes + sorted(Path("/usr/local").glob("cuda-*"), reverse=True):
         yield home
         yield from sorted(home.glob("targets/*-linux"))
 
@@ -338,7 +338,7 @@ def compiled(
 
 def read_records(folder: Path) -> list[Launch]:
     """In their order per process. The format is that of keet/collect/recorder/recorder.c."""
-    found = []
+    launches = []
     for path in sorted(Path(str(folder)).glob("*.rec")):
         data, names, gpus, own = path.read_bytes(), {}, {}, []
         at = 0
@@ -358,11 +358,11 @@ def read_records(folder: Path) -> list[Launch]:
             elif tag == ord("d") and length == 20:
                 gpus[struct.unpack_from("=I", content)[0]] = content[4:]
         own.sort(key=lambda each: each[4])
-        found += [
+        launches += [
             (*names.get(name, ("?", "?")), start, end, gpus.get(gpu, gpu))
             for name, start, end, gpu, _ in own
         ]
-    return found
+    return launches
 
 
 def kernel_times(launches: Sequence[Launch]) -> list[list[Any]]:
@@ -383,9 +383,9 @@ def kernel_times(launches: Sequence[Launch]) -> list[list[Any]]:
 def busy_time(launches: Sequence[Launch]) -> int:
     """Nanoseconds in which kernels ran, of all GPUs together."""
     total = 0
-    for gpu in {each[4] for each in launches}:
+    for gpu in {launch[4] for launch in launches}:
         until = 0
-        for start, end in sorted((each[2], each[3]) for each in launches if each[4] == gpu):
+        for start, end in sorted((launch[2], launch[3]) for launch in launches if launch[4] == gpu):
             total += max(0, end - max(start, until))
             until = max(until, end)
     return total
@@ -546,8 +546,8 @@ class Measurement:
                 (variant.here / path).unlink()
         suspects = sorted(changed - written)
         built = variant.built
-        found = [p for p in suspects if digest_of(variant.here / p) != digest_of(built / p)]
-        return (found + list(self.changed_elsewhere()))[:20]
+        replaced = [p for p in suspects if digest_of(variant.here / p) != digest_of(built / p)]
+        return (replaced + list(self.changed_elsewhere()))[:20]
 
     def changed_elsewhere(self) -> Iterator[str]:
         """What a run changed beside its folder: it could leave results there for the next one, or
@@ -563,7 +563,7 @@ class Measurement:
             yield "../../recorder"
 
     def compare(self, variant: Variant, log: Path) -> list[dict[str, str]]:
-        found = []
+        problems = []
         for rule in self.request["compare"]:
             given = read_output(variant.here, rule["file"], log)
             name = rule["file"]
@@ -571,8 +571,8 @@ class Measurement:
                 self.reference[name] = given
             wanted = self.reference.get(name)
             problem = "it was not written" if wanted is None else difference(wanted, given, rule)
-            found.append({"file": name, "problem": problem[:500]})
-        return found
+            problems.append({"file": name, "problem": problem[:500]})
+        return problems
 
     def check(self, variant: Variant) -> dict[str, Any]:
         """With the files that only the check has."""
@@ -669,12 +669,12 @@ def goal_launches(
     """Those of kernels that match, or that are not known; all if there are none."""
     if pattern is None:
         return launches
-    found = [
-        each
-        for each in launches
-        if not known.intersection(each[:2]) or any(re.search(pattern, n) for n in each[:2])
+    chosen = [
+        launch
+        for launch in launches
+        if not known.intersection(launch[:2]) or any(re.search(pattern, n) for n in launch[:2])
     ]
-    return found or launches
+    return chosen or launches
 
 
 def typical_launches(launches: Sequence[Launch]) -> str:
@@ -687,13 +687,13 @@ def typical_launches(launches: Sequence[Launch]) -> str:
     names: list[str] = []
     typical: list[set[int]] = []
     covered = 0
-    for name, found in sorted(times.items(), key=lambda item: -sum(item[1])):
+    for name, times_of in sorted(times.items(), key=lambda item: -sum(item[1])):
         if names and (covered >= 0.9 * total or len(names) == 4):
             break
-        middle = statistics.median_low(found)
-        typical.append({n for n, t in enumerate(found, 1) if abs(t - middle) <= 0.05 * middle})
+        middle = statistics.median_low(times_of)
+        typical.append({n for n, t in enumerate(times_of, 1) if abs(t - middle) <= 0.05 * middle})
         names.append(re.sub(r"[^A-Za-z0-9_]", ".", name))
-        covered += sum(found)
+        covered += sum(times_of)
     numbers: set[int] = set()
     while left := [own for own in typical if not own & numbers]:
         served = collections.Counter(number for own in left for number in own)
@@ -720,10 +720,10 @@ def gpu_lock() -> Iterator[None]:
 def gpu_name() -> str | None:
     words = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
     try:
-        found = subprocess.check_output(words, stderr=subprocess.DEVNULL, timeout=30)
+        answer = subprocess.check_output(words, stderr=subprocess.DEVNULL, timeout=30)
     except (OSError, subprocess.SubprocessError):
         return None
-    return found.decode("utf-8", "replace").split("\n")[0].strip()[:200] or None
+    return answer.decode("utf-8", "replace").split("\n")[0].strip()[:200] or None
 
 
 BEGAN = time.monotonic()
@@ -746,10 +746,10 @@ def build_all(folders: Sequence[Path], works: Sequence[Path]) -> list[Measuremen
     """In processes of their own: `run` kills all children of the one that calls it."""
     count = min(len(folders), len(os.sched_getaffinity(0)))
     with multiprocessing.get_context("fork").Pool(count, begin_building) as pool:
-        found = pool.starmap(built, zip(folders, works), chunksize=1)
+        measurements = pool.starmap(built, zip(folders, works), chunksize=1)
         pool.close()
         pool.join()
-    return found
+    return measurements
 
 
 def begin_building() -> None:
@@ -788,12 +788,14 @@ def main(arguments: list[str]) -> int:
         at = arguments.index("-o")
         output = Path(arguments[at + 1]).resolve()
         arguments = arguments[:at] + arguments[at + 2 :]
-    named = [Path(each).resolve() for each in arguments] or [Path(__file__).resolve().parent]
+    named = [Path(argument).resolve() for argument in arguments] or [
+        Path(__file__).resolve().parent
+    ]
     folders = []
     for each in named:
         inner = sorted(path.parent for path in each.glob("*/request.json"))
         folders += [each] if (each / "request.json").is_file() else inner
-    waiting = [each for each in folders if output or not (each / "result").exists()]
+    waiting = [folder for folder in folders if output or not (folder / "result").exists()]
     if not folders or (output and len(folders) > 1):
         tell("name one request with -o RESULT, or folders with requests")
         return 2
@@ -812,12 +814,12 @@ def main(arguments: list[str]) -> int:
 def measure_all(folders: Sequence[Path], works: Sequence[Path], output: Path | None) -> int:
     """Returns how many failed."""
     failures = 0
-    for folder, found in zip(folders, build_all(folders, works) if folders else []):
+    for folder, measurement in zip(folders, build_all(folders, works) if folders else []):
         try:
-            if isinstance(found, Exception):
-                raise found
+            if isinstance(measurement, Exception):
+                raise measurement
             tell(f"{folder.name}: measuring")
-            measure(found, output or folder / "result")
+            measure(measurement, output or folder / "result")
         except UNUSABLE as problem:
             tell(f"{folder.name}: {problem}")
             failures += 1

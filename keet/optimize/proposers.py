@@ -152,8 +152,8 @@ def apply_reply(about: Round, text: str) -> str:
     blocks = list(_BLOCK.finditer(text))
     if not blocks:
         return "it has no `FILE: path` with a code block"
-    for found in blocks:
-        path, kind, body = found[1].strip(), found[3], found[4]
+    for block in blocks:
+        path, kind, body = block[1].strip(), block[3], block[4]
         if not about.task.is_changeable(path):
             return f"{one_line(path[:200])} is not among the files that may change"
         if kind != "diff":

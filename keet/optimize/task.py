@@ -111,7 +111,7 @@ class Task(NamedTuple):
         return any(matches(path, each) for each in self.may_change)
 
     def is_hidden(self, path: str) -> bool:
-        return any(matches(path, each) for each in self.check_files)
+        return any(matches(path, file) for file in self.check_files)
 
     def is_excluded(self, path: str) -> bool:
         if any(part in _EXCLUDED for part in path.split("/")):
@@ -135,8 +135,10 @@ class Task(NamedTuple):
         free = ("rounds", "repeats", "limits", "profiles", "wall_check", "exports", "only_rounds")
         values = {name: value for name, value in self._asdict().items() if name not in free}
         values["outputs"] = [rule._asdict() for rule in self.outputs]
-        found: Mapping[str, Any] = json.loads(json.dumps({**values, "source": str(self.source)}))
-        return found
+        values_as_json: Mapping[str, Any] = json.loads(
+            json.dumps({**values, "source": str(self.source)})
+        )
+        return values_as_json
 
     @property
     def digest(self) -> str:

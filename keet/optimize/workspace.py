@@ -106,8 +106,8 @@ def safe_path(path: str) -> str:
 
 
 def digests(folder: Path) -> dict[str, str]:
-    found = {path: digest_of(folder / path) for path in paths_in(folder)}
-    return {path: digest for path, digest in sorted(found.items()) if digest is not None}
+    digests_of = {path: digest_of(folder / path) for path in paths_in(folder)}
+    return {path: digest for path, digest in sorted(digests_of.items()) if digest is not None}
 
 
 def text_of(path: Path, errors: str = "strict") -> str | None:

@@ -71,8 +71,8 @@ def short_amounts(amounts: MainAmounts, reader: Reader, most: int) -> Iterator[B
 
 def short_rows(amounts: MainAmounts) -> Iterator[tuple[str, Sentence]]:
     """Labels and texts, the most important first; the bounds are the last."""
-    listed = {each.id for each in amounts.excesses}
-    yield from ((each.label, each.text) for each in amounts.excesses)
+    listed = {excess.id for excess in amounts.excesses}
+    yield from ((excess.label, excess.text) for excess in amounts.excesses)
     for row in amounts.per_item:
         if row.id == "instructions" and "per_item" not in listed:
             yield "per item", row.text
@@ -99,7 +99,7 @@ def amounts_page(document: AmountsDocument, reader: Reader) -> Page:
 
 def _answer(launches: Sequence[AmountsLaunch]) -> Iterator[Block]:
     """The largest excesses of all launches, by the time that they cost."""
-    rows = [(launch, each) for launch in launches for each in launch.amounts.excesses]
+    rows = [(launch, excess) for launch in launches for excess in launch.amounts.excesses]
     rows.sort(key=lambda row: -(row[1].us or 0))
     items = [
         Item((f"#{launch.id} ", Span(launch.kernel, "name"), ": ", each.text), each.label)
@@ -176,7 +176,7 @@ def _launch(launch: AmountsLaunch, reader: Reader) -> Iterator[Block]:
             if part not in ("per_item", "accesses"):
                 yield Items(items, indent=2)
         if part == "bounds":
-            figures = Sentence(", ").join(each.text for each in launch.figures)
+            figures = Sentence(", ").join(figure.text for figure in launch.figures)
             resources = amounts.resources.text if amounts.resources else Sentence()
             if texts := [*filter(None, (figures, resources))]:
                 yield from (Gap(), *(Text(text, "muted", indent=2) for text in texts))

@@ -105,7 +105,7 @@ class Paragraph(NamedTuple):
 def paragraphs_of(text: Prose) -> Iterator[Paragraph]:
     lines: list[Line] = []
     for sentences, ends_block in _lines(text):
-        code = _FENCED.fullmatch("".join(f"{each}{each.ends}" for each in sentences))
+        code = _FENCED.fullmatch("".join(f"{sentence}{sentence.ends}" for sentence in sentences))
         if code is None:
             lines.append(_line(sentences))
         if lines and (code or ends_block):

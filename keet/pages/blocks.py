@@ -54,10 +54,10 @@ def spans(words: Words) -> Iterator[Span]:
 
 def joined(parts: Iterable[Words], between: Words) -> list[Words]:
     """The parts with something between them; empty ones are left out."""
-    found: list[Words] = []
+    wordses: list[Words] = []
     for part in filter(None, parts):
-        found += [between, part] if found else [part]
-    return found
+        wordses += [between, part] if wordses else [part]
+    return wordses
 
 
 def plain(words: Words) -> str:

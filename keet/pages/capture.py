@@ -149,17 +149,17 @@ def _of_launches(shown: Sequence[LaunchExplanation]) -> Iterator[tuple[str, Word
         yield "Sections", ", ".join(sections)
 
 
-def range_text(found: Iterable[Quantity | None]) -> str:
+def range_text(quantities: Iterable[Quantity | None]) -> str:
     """`1.98 GHz`, or `1.2 GHz to 1.98 GHz` if launches differ; empty if none is known."""
-    known = sorted((each for each in found if each is not None), key=lambda each: each.value)
+    known = sorted((each for each in quantities if each is not None), key=lambda each: each.value)
     texts = dict.fromkeys(str(each) for each in (known[:1] + known[-1:]))
     return " to ".join(texts)
 
 
 def clock_warning(launches: Sequence[Launch]) -> Sentence:
     """Empty if the SM clocks are about the same, or not known."""
-    found = [(launch, launch.get("sm_frequency")) for launch in launches]
-    known = [(clock.value, launch) for launch, clock in found if clock and clock.value > 0]
+    frequencies = [(launch, launch.get("sm_frequency")) for launch in launches]
+    known = [(clock.value, launch) for launch, clock in frequencies if clock and clock.value > 0]
     clocks = [clock for clock, _ in known]
     if not clocks or max(clocks) <= _ALIKE * min(clocks):
         return Sentence()

@@ -144,9 +144,9 @@ def _pieces(
         yield from _lines(finding.locations[:2])
     # Findings across launches that concern this one, unless a cause already states them.
     stated = {finding.text for finding in each.findings}
-    for found in explanation.across:
-        if each.launch.id in found.launches and found.text not in stated:
-            yield TextPiece(_ACROSS, f"- {one_line(found.text)}", group="across")
+    for joint in explanation.across:
+        if each.launch.id in joint.launches and joint.text not in stated:
+            yield TextPiece(_ACROSS, f"- {one_line(joint.text)}", group="across")
     yield from _check(each)
     most = max(hot, source.lines_with_most)
     yield from _hot_lines(source, slice(hot, most))
@@ -418,8 +418,8 @@ def _rings(
 class CostedSource:
     """The source lines of one launch, with their costs."""
 
-    def __init__(self, each: LaunchExplanation, found: Hotspots | Absent) -> None:
-        self._found = found
+    def __init__(self, each: LaunchExplanation, hotspots: Hotspots | Absent) -> None:
+        self._found = hotspots
         self._text = source_lines(each.launch)
         self._code = each.view.code
         self._written: dict[frozenset[tuple[str, int]], list[str]] = {}
@@ -471,12 +471,12 @@ class CostedSource:
         return notes
 
     def around(self, places: Sequence[Place], radius: int) -> list[tuple[str, int]]:
-        found = []
+        nearby = []
         for file in dict.fromkeys(place.file for place in places):
             centres = [place.line for place in places if place.file == file]
             length = len(self._text.get(file, ()))
-            found += [(file, n) for n in around(centres, radius, length)]
-        return found
+            nearby += [(file, n) for n in around(centres, radius, length)]
+        return nearby
 
     def text(self, lines: Collection[tuple[str, int]]) -> list[str]:
         """The given lines, file by file, each with its share of the samples and its other costs."""

@@ -167,7 +167,7 @@ class _Writer:
             yield from (Gap(), *self._closing())
         rows = [each for pair in self.in_full for each in pair.attribution]
         estimates = ""
-        if any(each.percent and each.kind == "cause" for each in rows):
+        if any(row.percent and row.kind == "cause" for row in rows):
             estimates = " The percentages of causes (why) are estimates, each taken on its own."
         yield Foot(f"keet {__version__}: {verified_text(difference)}.{estimates}")
 
@@ -188,7 +188,7 @@ class _Writer:
         about = (remedy, basis_text(difference), span_text(difference))
         yield from (Text(each) for each in about if each)
         if gate:
-            items = [Item(each.text) for each in gate.regressions]
+            items = [Item(regression.text) for regression in gate.regressions]
             items += [Item(Span(line, "warn")) for line in gate_notes(gate)]
             if items:
                 yield Items(items, indent=2)
@@ -219,9 +219,13 @@ class _Writer:
             whose = named if len(self.difference.pairs) > 1 else ()
             where = _leading_line(pair)
             reasons = {"Why": main_reasons(pair), "Where": [where] if where else []}
-            for word, found in reasons.items():
-                shares = [f" ({a.percent:.0f} of the change)" if a.percent else "" for a in found]
-                told = [(self._said(each, pair), share) for each, share in zip(found, shares)]
+            for word, attributions in reasons.items():
+                shares = [
+                    f" ({a.percent:.0f} of the change)" if a.percent else "" for a in attributions
+                ]
+                told = [
+                    (self._said(each, pair), share) for each, share in zip(attributions, shares)
+                ]
                 if told:
                     yield Item((whose, joined(told, "; ")), word)
             if pair.limiter:
@@ -301,7 +305,7 @@ class _Writer:
             # `-` if a side has no such kernel, or no time
             row[column] = Cell(str(end) if end and ns is not None else "-", value=_rounded(ns))
         change, noise = Span(change_of(pair), _LOOKS[word]), pair.verdict.noise
-        why = "; ".join(each.what for each in main_reasons(pair))
+        why = "; ".join(reason.what for reason in main_reasons(pair))
         why = shortened(one_line(why), _LONGEST_WHY) if self.is_html else why
         return {
             **row,
@@ -409,10 +413,10 @@ class _Writer:
             yield Text(forecast)
         items: list[Item] = []
         for word, ids in finding_groups(pair):
-            for each in ids:
+            for id_ in ids:
                 badge = Span(word, f"badge {looks.get(word, '')}")
-                items.append(Item((badge, " ", Span(findings()[each].label, "strong"))))
-                items += [Item(words, depth=1) for words in _gains(pair, each, word)]
+                items.append(Item((badge, " ", Span(findings()[id_].label, "strong"))))
+                items += [Item(words, depth=1) for words in _gains(pair, id_, word)]
         if items:
             yield Items(items, kind="outcome")
 
@@ -424,7 +428,7 @@ def _rounded(ns: float | None) -> str:
 def _leading_line(pair: PairDifference) -> Attribution | None:
     """At the end of a function, finished warps wait for their stores: another line says more."""
     lines = [each for each in pair.attribution if each.kind == "line"]
-    telling = (each for each in lines if not (each.code or "").startswith("}"))
+    telling = (line for line in lines if not (line.code or "").startswith("}"))
     return next(telling, next(iter(lines), None))
 
 
@@ -447,9 +451,9 @@ def _forecast_and_gain(pair: PairDifference) -> str:
     """What was forecast for the findings that were fixed, against what was measured."""
     raised = [(each, _raised(pair.weighted[0], each)) for each in pair.fixed]
     told = [
-        f"{findings()[name].label} {times_text(found[1].forecast.likely)}"
-        for name, found in raised
-        if found
+        f"{findings()[name].label} {times_text(finding[1].forecast.likely)}"
+        for name, finding in raised
+        if finding
     ]
     if not told or pair.speedup is None or pair.verdict.word != "faster":
         return ""
@@ -482,8 +486,8 @@ def _raised(
     """Of the launch that takes longest among those that have it."""
     ranked = sorted(launches, key=lambda each: -(each.time or 0.0))
     told = (each.explanation for each in ranked)
-    found = ((each, f) for each in told for f in (*each.findings, *each.lesser))
-    return next(((each, f) for each, f in found if f.id == finding_id), None)
+    findings_of = ((each, f) for each in told for f in (*each.findings, *each.lesser))
+    return next(((each, f) for each, f in findings_of if f.id == finding_id), None)
 
 
 # --- how the two sides were captured
@@ -582,21 +586,21 @@ def main_reasons(pair: PairDifference) -> list[Attribution]:
     the part of the time that it affects, but only if it explains most of the change."""
     if pair.verdict.word not in ("faster", "slower"):
         return []
-    found = [each for each in pair.attribution if each.kind in _EXPLAINS]
-    if fusion := [each for each in found if each.kind == "fusion"]:
+    explaining = [each for each in pair.attribution if each.kind in _EXPLAINS]
+    if fusion := [each for each in explaining if each.kind == "fusion"]:
         return fusion
-    causes = [each for each in found if each.kind == "cause"]
+    causes = [each for each in explaining if each.kind == "cause"]
     leading = _largest(causes)
     if leading is None or (leading.share or 0.0) < _MAIN_REASON:
-        leading = _largest(found)
-    unweighed = [each for each in causes if each.share is None]
+        leading = _largest(explaining)
+    unweighed = [cause for cause in causes if cause.share is None]
     enough = leading is not None and leading.kind == "cause"
     return [*([leading] if leading else []), *([] if enough else unweighed[:1])]
 
 
-def _largest(found: Sequence[Attribution]) -> Attribution | None:
+def _largest(attributions: Sequence[Attribution]) -> Attribution | None:
     """The largest one with the same sign as the change."""
-    helping = [each for each in found if each.share and each.share > 0]
+    helping = [each for each in attributions if each.share and each.share > 0]
     return max(helping, key=lambda each: each.share or 0.0, default=None)
 
 
@@ -653,7 +657,7 @@ def finding_groups(pair: PairDifference) -> Iterator[tuple[str, Sequence[str]]]:
 def finding_words(pair: PairDifference) -> list[tuple[str, str]]:
     """The same in words."""
     return [
-        (word, ", ".join(findings()[each].label for each in ids))
+        (word, ", ".join(findings()[id_].label for id_ in ids))
         for word, ids in finding_groups(pair)
     ]
 

@@ -109,7 +109,7 @@ def few_samples(*sides: SideLines) -> Sentence | None:
 
 def _of_both(numbers: Iterable[str]) -> Sentence:
     """Of the samples of both sides, which have no ledger."""
-    before, after = (Reference(each, ()) for each in numbers)
+    before, after = (Reference(number, ()) for number in numbers)
     return Sentence.of((before, " before and ", after, " after"))
 
 
@@ -119,26 +119,26 @@ def _of_both(numbers: Iterable[str]) -> Sentence:
 def _hottest(each: WeightedLaunch, word: str) -> Iterator[Block]:
     """The hottest lines or instructions of one launch."""
     launch = each.explanation.launch
-    found = find_hotspots(launch)
+    hotspots = find_hotspots(launch)
     yield Text((Span(f"Hottest {word}", "strong"), ": ", Span(launch.kernel, "break")))
-    if isinstance(found, Absent):
-        yield Text(f"{found.reason}; {found.remedy}")
+    if isinstance(hotspots, Absent):
+        yield Text(f"{hotspots.reason}; {hotspots.remedy}")
         return
-    is_sampled = found.ranked_by == "samples"
-    is_timed = is_sampled and not found.partial
+    is_sampled = hotspots.ranked_by == "samples"
+    is_timed = is_sampled and not hotspots.partial
     columns = [
-        Column("Line" if found.by == "line" else "Instruction"),
+        Column("Line" if hotspots.by == "line" else "Instruction"),
         Column("Samples" if is_sampled else "Executed", is_number=True),
         *([Column("Time", is_number=True)] if is_timed else []),
         Column("Waits for"),
     ]
     lines, starts = source_lines(launch), launch.function_starts
     # Code that was not analysed is not fetched for a table.
-    analysed = found.by == "instruction" and each.explanation.view.code is not None
+    analysed = hotspots.by == "instruction" and each.explanation.view.code is not None
     texts = launch.disassembly if analysed else {}
     code = {} if isinstance(texts, Absent) else texts
     rows: list[list[Words | Cell]] = []
-    for spot in found.rows[:_HOTTEST]:
+    for spot in hotspots.rows[:_HOTTEST]:
         text = source_line(spot, lines) if spot.address is None else code.get(spot.address)
         share = spot.share or 0.0
         shown = shortened(" ".join((text or "").split()), _LONGEST_ROW)
@@ -150,8 +150,8 @@ def _hottest(each: WeightedLaunch, word: str) -> Iterator[Block]:
             waiting_for(spot),
         ])  # fmt: skip
     yield Table(columns, rows, name=f"Hottest {word}: {launch.kernel}", is_sortable=False)
-    notes = [found.partial.text] if found.partial else []
-    yield from (Text(note, "muted") for note in (*notes, *hotspots_notes(launch, found, lines)))
+    notes = [hotspots.partial.text] if hotspots.partial else []
+    yield from (Text(note, "muted") for note in (*notes, *hotspots_notes(launch, hotspots, lines)))
 
 
 def _place(spot: Spot, starts: Sequence[int]) -> str:

@@ -239,9 +239,9 @@ def _not_checked(
         yield Notice(hints.lacking_text)
     if reader.format != "terminal":
         lacking: dict[tuple[str, str], list[int]] = {}
-        for each in explanation.launches:
-            for skipped in each.skipped:
-                lacking.setdefault((skipped.check, skipped.reason), []).append(each.launch.id)
+        for launch in explanation.launches:
+            for skipped in launch.skipped:
+                lacking.setdefault((skipped.check, skipped.reason), []).append(launch.launch.id)
         rows = [
             Item(f"{check}{whose_text(ids, explanation)}: {reason}")
             for (check, reason), ids in lacking.items()
@@ -271,7 +271,7 @@ def _foot(
 
     if is_screen:
         yield Text("Everything the model wrote, and the numbers it refers to: --verbose", "muted")
-    answered = any(each.model for each in explanation.launches)
+    answered = any(launch.model for launch in explanation.launches)
     yield from author_blocks(author, _texts(launches), verified, answered=answered, part="part")
 
 
@@ -330,9 +330,11 @@ class _Report:
         self.program = program_of(explanation)
         self.shown = shown_launches(explanation, self.program, everything=everything)
         groups = self.program.groups if self.program else ()
-        self.groups = {each.launch.id: group for group in groups for each in group.members}
+        self.groups = {member.launch.id: group for group in groups for member in group.members}
         in_full = {each.launch.id for each in self.shown}
-        self.others = [g for g in groups if not in_full & {each.launch.id for each in g.members}]
+        self.others = [
+            g for g in groups if not in_full & {member.launch.id for member in g.members}
+        ]
         """Groups of launches of which none is shown in full, those with most time first."""
         self.placed = in_full | {group.first.launch.id for group in self.others[:_OTHERS]}
         """Launches that have a place on the page."""
@@ -356,7 +358,7 @@ class _Report:
         if (author := explanation.author) and author.problem:  # the answer is then the analyst's
             from keet.pages.model_words import problem_text
 
-            answered = any(each.model for each in explanation.launches)
+            answered = any(launch.model for launch in explanation.launches)
             blocks.append(Notice(problem_text(author.problem, answered=answered)))
         if self.program:
             first = first_change(self.program, reader, anchors, listings.owner)
@@ -503,7 +505,7 @@ def _html_page(explanations: Sequence[Explanation], reader: Reader, asked: Asked
         _Report(each, Anchors(f"r{n}" if several else ""), everything=asked.everything)
         for n, each in enumerate(explanations, 1)
     ]
-    launches = sum(len(each.launches) for each in explanations)
+    launches = sum(len(explanation.launches) for explanation in explanations)
     room = page_room(launches, sum(len(report.shown) for report in reports), len(reports))
     listings = [report.listings(room) for report in reports]
     level = 2 if several else 1

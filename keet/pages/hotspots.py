@@ -85,7 +85,7 @@ _POINTER_LINES = 3
 
 
 def hotspots_page(
-    found: Iterable[HotspotsLaunch],
+    results: Iterable[HotspotsLaunch],
     reader: Reader,
     top: int,
     *,
@@ -100,7 +100,7 @@ def hotspots_page(
     first = page_at or 0
     rows = slice(first, first + (top if reader.rows is None else min(top, reader.rows)))
     printed = 0
-    for each in found:
+    for each in results:
         if not isinstance(each, Examined):
             silent.setdefault(each.skipped[0], []).append(each)
             continue
@@ -142,35 +142,41 @@ def _launch_list(launches: Sequence[Launch | HotspotsLaunch]) -> Sentence:
     return with_more(names, len(launches) - _LAUNCHES_NAMED)
 
 
-def _launch(found: Examined, reader: Reader, rows: slice, *, is_page: bool) -> Iterator[Block]:
-    summary = Sentence(": {summary}", summary=hotspots_summary(found))
-    words = (Span(f"#{found.id} ", "muted"), Span(found.kernel, "name"), Span(summary, "muted"))
+def _launch(hotspots: Examined, reader: Reader, rows: slice, *, is_page: bool) -> Iterator[Block]:
+    summary = Sentence(": {summary}", summary=hotspots_summary(hotspots))
+    words = (
+        Span(f"#{hotspots.id} ", "muted"),
+        Span(hotspots.kernel, "name"),
+        Span(summary, "muted"),
+    )
     yield Heading(words, 2, "")
-    if found.partial:
-        yield Notice(Sentence("; ").join([found.partial.text, found.partial.remedy]))
-    if few := few_samples_text(found):
+    if hotspots.partial:
+        yield Notice(Sentence("; ").join([hotspots.partial.text, hotspots.partial.remedy]))
+    if few := few_samples_text(hotspots):
         yield Notice(few)
-    if found.instruction_mix is not None:
+    if hotspots.instruction_mix is not None:
         head = Span("What the executed instructions are for: ", "muted")
-        yield Text((head, mix_text(found.instruction_mix, found)))
-    yield _table(found, found.rows[rows], reader)
+        yield Text((head, mix_text(hotspots.instruction_mix, hotspots)))
+    yield _table(hotspots, hotspots.rows[rows], reader)
     if not is_page:
-        yield from _left_out(found, len(found.rows[rows]), reader)
-    if any(_called_at(spot, found) for spot in found.rows[rows]):
+        yield from _left_out(hotspots, len(hotspots.rows[rows]), reader)
+    if any(_called_at(spot, hotspots) for spot in hotspots.rows[rows]):
         yield Text(_OF_CALLS, "muted")
-    yield from _pointers(found)
-    notes = hotspots_notes(found.launch, found, source_lines(found.launch), for_tool=is_page)
+    yield from _pointers(hotspots)
+    notes = hotspots_notes(
+        hotspots.launch, hotspots, source_lines(hotspots.launch), for_tool=is_page
+    )
     yield from (Text(note, "muted") for note in notes)
 
 
-def _table(found: Examined, spots: Sequence[Spot], reader: Reader) -> Table:
-    of_lines, is_sampled = found.by == "line", found.ranked_by == "samples"
+def _table(hotspots: Examined, spots: Sequence[Spot], reader: Reader) -> Table:
+    of_lines, is_sampled = hotspots.by == "line", hotspots.ranked_by == "samples"
     heading = "Line" if of_lines else "Offset and line"
     heading += ": what its samples wait for (%)" if is_sampled else ""
     below = ["code" if of_lines else "instruction"]
     below += ["purpose"] * any(spot.purposes for spot in spots)
     counts = [_count(spot.samples if is_sampled else spot.executed) for spot in spots]
-    shares = [share_words(spot, found) for spot in spots]
+    shares = [share_words(spot, hotspots) for spot in spots]
     numbers = {"Share": shares, "Samples" if is_sampled else "Count": counts}
     traffic = {
         name: [_count(getattr(spot, field)) for spot in spots]
@@ -190,27 +196,29 @@ def _table(found: Examined, spots: Sequence[Spot], reader: Reader) -> Table:
     rows: list[list[Words | Cell]] = [
         [
             *(column[at] for column in numbers.values()),
-            _spot_cell(spot, found, room, reader, is_leading=at < _LEADING),
+            _spot_cell(spot, hotspots, room, reader, is_leading=at < _LEADING),
             *(column[at] for column in traffic.values()),
         ]
         for at, spot in enumerate(spots)
     ]
-    return Table(columns, rows, name=f"Hotspots of launch {found.id}")
+    return Table(columns, rows, name=f"Hotspots of launch {hotspots.id}")
 
 
 def _width_of(columns: Mapping[str, Sequence[str]]) -> int:
     return sum(_GAP + max(map(len, (name, *cells))) for name, cells in columns.items())
 
 
-def _spot_cell(spot: Spot, found: Examined, room: int, reader: Reader, *, is_leading: bool) -> Cell:
+def _spot_cell(
+    spot: Spot, hotspots: Examined, room: int, reader: Reader, *, is_leading: bool
+) -> Cell:
     """Place and stall reasons; below: code, purpose and excess traffic."""
     text = spot.source
     if spot.address is not None:
         from keet.analysis.sass.instructions.instruction import parse
 
-        text = sass_text(parse(spot.address, spot.sass or ""), found.launch.function_starts)
+        text = sass_text(parse(spot.address, spot.sass or ""), hotspots.launch.function_starts)
     code = " ".join((text or "").split())
-    purposes: str = purposes_text(spot.purposes, numbers=row_numbers(found, spot))
+    purposes: str = purposes_text(spot.purposes, numbers=row_numbers(hotspots, spot))
     if spot.address is not None and spot.purposes:
         purposes = spot.purposes[0].purpose  # the only one of a single instruction
     for_code = room if is_leading or not purposes else room - len(purposes) - len(_APART)
@@ -221,9 +229,9 @@ def _spot_cell(spot: Spot, found: Examined, room: int, reader: Reader, *, is_lea
     left = room
     for words in (
         Span(code, "code strong"),
-        Span(_called_at(spot, found)),
+        Span(_called_at(spot, hotspots)),
         Span(purposes),
-        Span(excess_text(spot, found), "warn"),
+        Span(excess_text(spot, hotspots), "warn"),
     ):
         if words.text and below:
             fits = len(_APART) + len(words.text) <= left
@@ -231,20 +239,20 @@ def _spot_cell(spot: Spot, found: Examined, room: int, reader: Reader, *, is_lea
             left = left - len(_APART) if fits else room
         left -= len(words.text)
         below += [words] if words.text else []
-    waiting = _waiting(spot, found, producers=_STALLS_SHOWN if reader.width >= _WIDE else 1)
-    link = file_link(found.launch, spot.location.file, reader) if spot.location else ""
-    place = Span(spot_place(spot, found.launch), "place", link)
+    waiting = _waiting(spot, hotspots, producers=_STALLS_SHOWN if reader.width >= _WIDE else 1)
+    link = file_link(hotspots.launch, spot.location.file, reader) if spot.location else ""
+    place = Span(spot_place(spot, hotspots.launch), "place", link)
     return Cell(joined((place, waiting), "  "), below)
 
 
-def _called_at(spot: Spot, found: Examined) -> str:
+def _called_at(spot: Spot, hotspots: Examined) -> str:
     """The user's lines that call a line of the CUDA toolkit, whose accesses findings count for
     them."""
-    if found.code is None or spot.location is None or spot.address is not None:
+    if hotspots.code is None or spot.location is None or spot.address is not None:
         return ""
     from keet.analysis.sass.lines import calls_of
 
-    calls = [line_text(each) for each in calls_of(found.code, spot.location)]
+    calls = [line_text(each) for each in calls_of(hotspots.code, spot.location)]
     return f"called at {listed(calls, _CALLS_SHOWN)}" if calls else ""
 
 
@@ -258,11 +266,11 @@ def spot_place(spot: Spot, launch: Launch) -> str:
     return f"{offset} {line}" if spot.location else offset
 
 
-def _waiting(spot: Spot, found: Examined, producers: int) -> Sentence:
+def _waiting(spot: Spot, hotspots: Examined, producers: int) -> Sentence:
     """The largest stall reasons; the first ones with what they wait for."""
-    texts = stall_texts(spot, found)
-    if code := found.code:
-        offset = None if spot.address is None else offset_in_function(found.launch)
+    texts = stall_texts(spot, hotspots)
+    if code := hotspots.code:
+        offset = None if spot.address is None else offset_in_function(hotspots.launch)
         waits = [first_wait(spot.waits, reason) for reason in stall_reasons(spot)[: len(texts)]]
         texts[:producers] = [
             Sentence(
@@ -273,25 +281,25 @@ def _waiting(spot: Spot, found: Examined, producers: int) -> Sentence:
     return Sentence(", ").join(texts)
 
 
-def share_words(spot: Spot, found: Hotspots) -> str:
+def share_words(spot: Spot, hotspots: Hotspots) -> str:
     if spot.share is None:
         return "-"
-    name = f"{found.ranked_by} share"
-    return Sentence("{share:cell}", share=row_numbers(found, spot)(name, 100 * spot.share, "%"))
+    name = f"{hotspots.ranked_by} share"
+    return Sentence("{share:cell}", share=row_numbers(hotspots, spot)(name, 100 * spot.share, "%"))
 
 
-def row_numbers(found: Hotspots | None, spot: SpotDocument) -> Numbers:
+def row_numbers(hotspots: Hotspots | None, spot: SpotDocument) -> Numbers:
     """Of one row: evidence with the line, and the offset of an instruction."""
-    if found is None:
+    if hotspots is None:
         return plain_numbers
-    at = "" if spot.address is None else f" {offset_in_function(found.launch)(spot.address)}"
+    at = "" if spot.address is None else f" {offset_in_function(hotspots.launch)(spot.address)}"
     line = line_text(spot.location) if spot.location else ""
-    return lambda label, value, unit="": found.number(f"{label}{at}", value, unit, line)
+    return lambda label, value, unit="": hotspots.number(f"{label}{at}", value, unit, line)
 
 
-def excess_text(spot: Spot, found: Hotspots) -> Sentence:
+def excess_text(spot: Spot, hotspots: Hotspots) -> Sentence:
     """The cost of uncoalesced accesses and bank conflicts; empty if there is none."""
-    numbers = row_numbers(found, spot)
+    numbers = row_numbers(hotspots, spot)
     amounts = {
         "global sectors": (spot.sectors_global_excess, spot.sectors_global),
         "shared wavefronts": (spot.wavefronts_shared_excess, spot.wavefronts_shared),
@@ -312,40 +320,40 @@ def _count(value: int | None) -> str:
     return "-" if value is None else format_number(value)
 
 
-def _left_out(found: Hotspots, shown: int, reader: Reader) -> Iterator[Block]:
-    every = len(found.rows)
+def _left_out(hotspots: Hotspots, shown: int, reader: Reader) -> Iterator[Block]:
+    every = len(hotspots.rows)
     if every <= shown:
         return
     fits = reader.rows is None or every <= reader.rows
-    share = sum(spot.share or 0.0 for spot in found.rows[shown:])
+    share = sum(spot.share or 0.0 for spot in hotspots.rows[shown:])
     text = Sentence(
         "{more} ({rest:cell} of {whole}): {option}",
-        more=counted(every - shown, "more line" if found.by == "line" else "more instruction"),
-        rest=found.number("share of the rest", 100 * share, "%"),
-        whole="samples" if found.ranked_by == "samples" else "executed instructions",
+        more=counted(every - shown, "more line" if hotspots.by == "line" else "more instruction"),
+        rest=hotspots.number("share of the rest", 100 * share, "%"),
+        whole="samples" if hotspots.ranked_by == "samples" else "executed instructions",
         option=f"--top {every}" if fits else "--format csv",
     )
     yield Text(text, "muted")
 
 
-def _pointers(found: Examined) -> Iterator[Block]:
+def _pointers(hotspots: Examined) -> Iterator[Block]:
     """One row per pointer that is read, most requested bytes first; none if none is read."""
-    if not found.reuse:
+    if not hotspots.reuse:
         return
-    shown = found.reuse[:_POINTERS]
+    shown = hotspots.reuse[:_POINTERS]
     has_l2 = any(row.l2_basis == "measured" for row in shown)
-    rows = [_pointer_row(row, found, has_l2=has_l2) for row in shown]
+    rows = [_pointer_row(row, hotspots, has_l2=has_l2) for row in shown]
     yield from (Gap(), table_of(rows, name="Bytes read per pointer", is_ruled=False))
-    if left := len(found.reuse) - len(shown):
+    if left := len(hotspots.reuse) - len(shown):
         text = Sentence("{pointers}: --format json", pointers=counted(left, "more pointer"))
         yield Text(text, "muted")
 
 
 def _pointer_row(
-    row: PointerDocument, found: Hotspots, *, has_l2: bool
+    row: PointerDocument, hotspots: Hotspots, *, has_l2: bool
 ) -> dict[Column, Words | Cell]:
     def numbers(label: str, value: float, unit: str = "") -> Evidence:
-        return found.number(f"{label} {row.parameter or row.pointer}", value, unit)
+        return hotspots.number(f"{label} {row.parameter or row.pointer}", value, unit)
 
     distinct = row.distinct_bytes_at_most
     l2_bytes = size_text(row.l2_bytes, numbers, "l2 bytes") if row.l2_basis == "measured" else "-"
@@ -375,37 +383,37 @@ def lines_text(lines: Sequence[Location]) -> str:
 # --- words that other pages and HTML's listing of the source share
 
 
-def hotspots_summary(found: Hotspots) -> Sentence:
-    is_sampled = found.ranked_by == "samples"
+def hotspots_summary(hotspots: Hotspots) -> Sentence:
+    is_sampled = hotspots.ranked_by == "samples"
     return Sentence(
         "{total}{none} in {rows}",
         total=counted(
-            found.number(f"all {found.ranked_by}", found.total),
+            hotspots.number(f"all {hotspots.ranked_by}", hotspots.total),
             "sample" if is_sampled else "executed instruction",
         ),
         none="" if is_sampled else ", none sampled,",
-        rows=_rows(found),
+        rows=_rows(hotspots),
     )
 
 
-def few_samples_text(found: Hotspots) -> Sentence:
+def few_samples_text(hotspots: Hotspots) -> Sentence:
     """Empty if there are enough samples."""
-    if found.ranked_by != "samples" or found.total >= _FEW_SAMPLES:
+    if hotspots.ranked_by != "samples" or hotspots.total >= _FEW_SAMPLES:
         return Sentence()
-    samples = counted(found.number("all samples", found.total), "sample")
+    samples = counted(hotspots.number("all samples", hotspots.total), "sample")
     return Sentence("Only {samples}: shares are rough.", samples=samples)
 
 
-def _rows(found: Hotspots) -> Sentence:
+def _rows(hotspots: Hotspots) -> Sentence:
     """All instructions without a line are one row, but not a line."""
-    if found.by == "instruction":
-        return counted(found.number("instructions", found.rows_total), "instruction")
-    lines = sum(spot.location is not None for spot in found.rows)
-    unplaced = sum(spot.instructions for spot in found.rows if spot.location is None)
-    placed = counted(found.number("source lines", lines), "source line")
+    if hotspots.by == "instruction":
+        return counted(hotspots.number("instructions", hotspots.rows_total), "instruction")
+    lines = sum(spot.location is not None for spot in hotspots.rows)
+    unplaced = sum(spot.instructions for spot in hotspots.rows if spot.location is None)
+    placed = counted(hotspots.number("source lines", lines), "source line")
     if not unplaced:
         return placed
-    rest = counted(found.number("instructions without a line", unplaced), "instruction")
+    rest = counted(hotspots.number("instructions without a line", unplaced), "instruction")
     return Sentence("{placed} and {rest} without a line", placed=placed, rest=rest)
 
 
@@ -422,13 +430,17 @@ def chance_error(share: float, total: int) -> float:
 
 
 def hotspots_notes(
-    launch: Launch, found: Hotspots, lines: Mapping[str, Sequence[str]], *, for_tool: bool = False
+    launch: Launch,
+    hotspots: Hotspots,
+    lines: Mapping[str, Sequence[str]],
+    *,
+    for_tool: bool = False,
 ) -> list[str]:
     """How to get the data that is missing. `for_tool`: without command-line options."""
     if not launch.locations:
         see = "list_reports" if for_tool else "keet show"
         return [f"no line information: build with nvcc -lineinfo, and see: {see}"]
-    if found.by != "line" or lines:
+    if hotspots.by != "line" or lines:
         return []
     if launch.find_source is None:
         option = "source" if for_tool else "--source DIR"
@@ -444,10 +456,10 @@ def stall_reasons(spot: SpotDocument) -> list[str]:
     return [reason for reason in large if stalls()[reason].counts_as_stall]
 
 
-def stall_texts(spot: SpotDocument, found: Hotspots | None = None) -> list[Sentence]:
+def stall_texts(spot: SpotDocument, hotspots: Hotspots | None = None) -> list[Sentence]:
     """`Long Scoreboard 92%`: the largest stall reasons with their share of the row's samples.
     `found`: what the row is part of, if its numbers are to be evidence."""
-    numbers = row_numbers(found, spot)
+    numbers = row_numbers(hotspots, spot)
     return [
         Sentence(
             "{label} {share:.0f}",
@@ -458,17 +470,17 @@ def stall_texts(spot: SpotDocument, found: Hotspots | None = None) -> list[Sente
     ]
 
 
-def waiting_for(spot: SpotDocument, found: Hotspots | None = None) -> Sentence:
-    return Sentence(", ").join(stall_texts(spot, found))
+def waiting_for(spot: SpotDocument, hotspots: Hotspots | None = None) -> Sentence:
+    return Sentence(", ").join(stall_texts(spot, hotspots))
 
 
 _LEAST_SHARE = 0.005
 """Smaller shares would be printed as 0 %."""
 
 
-def mix_text(mix: Iterable[PurposeShare], found: Hotspots | None = None) -> Sentence:
+def mix_text(mix: Iterable[PurposeShare], hotspots: Hotspots | None = None) -> Sentence:
     """With the labels of the account: `addresses and indices 77%, loads and stores 10%`."""
-    return purposes_text(mix, None, found.number if found else None, PURPOSES)
+    return purposes_text(mix, None, hotspots.number if hotspots else None, PURPOSES)
 
 
 def purposes_text(
@@ -478,7 +490,7 @@ def purposes_text(
     labels: Mapping[str, str] | None = None,
 ) -> Sentence:
     """The largest purposes of a row: `address 54%, value 46%`."""
-    kept = [each for each in purposes if each.share >= _LEAST_SHARE]
+    kept = [purpose for purpose in purposes if purpose.share >= _LEAST_SHARE]
     number = numbers or plain_numbers
     return Sentence(", ").join(
         Sentence(

@@ -83,11 +83,11 @@ def line_page(
     whether forms of addresses are printed, which have names of the source."""
     shown: list[Block] = []
     opaque: dict[Skipped, list[Launch]] = {}
-    for each in launches:
+    for launch in launches:
         shown += [Gap()] if shown else []
-        shown += _launch(each, place, instructions, addresses=addresses)
-        if isinstance(each, Examined) and (missing := each.opaque):
-            opaque.setdefault(missing, []).append(each.launch)
+        shown += _launch(launch, place, instructions, addresses=addresses)
+        if isinstance(launch, Examined) and (missing := launch.opaque):
+            opaque.setdefault(missing, []).append(launch.launch)
     if others:
         shown += [Gap(), Text(others, "muted")]
     return Page([*shown, *opaque_notes(opaque)], line_text(place))
@@ -113,22 +113,22 @@ def other_launches(rest: Sequence[tuple[Launch, Hotspots | Absent]], how: str) -
 
 
 def _launch(
-    found: HotspotsLaunch, place: Location, listed: slice, *, addresses: bool
+    hotspots: HotspotsLaunch, place: Location, listed: slice, *, addresses: bool
 ) -> Iterator[Block]:
-    words = (Span(f"#{found.id} ", "muted"), Span(found.kernel, "name"), " ")
+    words = (Span(f"#{hotspots.id} ", "muted"), Span(hotspots.kernel, "name"), " ")
     yield Heading((words, Span(line_text(place), "place")), 2, "")
-    if not isinstance(found, Examined):
-        why = found.skipped[0]
+    if not isinstance(hotspots, Examined):
+        why = hotspots.skipped[0]
         yield Notice(f"{why.reason}; {why.remedy}")
         return
-    if found.rows and (text := found.rows[0].source):
+    if hotspots.rows and (text := hotspots.rows[0].source):
         yield Code([" ".join(text.split())], "cuda", has_bar=False, indent=2)
-    facts, code = found.line, found.code
+    facts, code = hotspots.line, hotspots.code
     if not isinstance(facts, LineFacts) or code is None:
-        yield from map(Text, _summary(found, None))
+        yield from map(Text, _summary(hotspots, None))
         return
-    yield from map(Text, (*_summary(found, facts), *_awaited(facts, found)))
-    yield from (Gap(), _instructions(code, facts, listed, found.launch.function_starts))
+    yield from map(Text, (*_summary(hotspots, facts), *_awaited(facts, hotspots)))
+    yield from (Gap(), _instructions(code, facts, listed, hotspots.launch.function_starts))
     for heading, _, items in line_items(code, facts if addresses else replace(facts, accesses=[])):
         yield from (Gap(), Heading(heading, 3))
         yield Items(
@@ -154,26 +154,26 @@ def _lines(text: str) -> list[str]:
     return [Sentence.of(parts) for parts in lines]
 
 
-def _summary(found: Hotspots, facts: LineFacts | None) -> list[Sentence]:
-    if not found.rows:
+def _summary(hotspots: Hotspots, facts: LineFacts | None) -> list[Sentence]:
+    if not hotspots.rows:
         return [Sentence("No warp executed this line.")]
-    where = line_text(found.rows[0].location)
+    where = line_text(hotspots.rows[0].location)
 
     def number(label: str, value: float, unit: str = "") -> Evidence:
-        return found.number(label, value, unit, where)
+        return hotspots.number(label, value, unit, where)
 
-    samples = sum(spot.samples or 0 for spot in found.rows)
-    executed = sum(spot.executed or 0 for spot in found.rows)
+    samples = sum(spot.samples or 0 for spot in hotspots.rows)
+    executed = sum(spot.executed or 0 for spot in hotspots.rows)
     first = Sentence("The report has no warp samples.")
-    if found.ranked_by == "samples":
-        share = number("samples share", 100 * (samples / found.total), "%")
+    if hotspots.ranked_by == "samples":
+        share = number("samples share", 100 * (samples / hotspots.total), "%")
         first = Sentence(
             "{samples:,d} of {total:,d} samples ({share:cell})",
             samples=number("samples", samples),
-            total=found.number("all samples", found.total),
+            total=hotspots.number("all samples", hotspots.total),
             share=share,
         )
-    if len(found.rows) == 1 and (waiting := waiting_for(found.rows[0], found)):
+    if len(hotspots.rows) == 1 and (waiting := waiting_for(hotspots.rows[0], hotspots)):
         first = Sentence("{first}; waiting: {waiting}", first=first, waiting=waiting)
     second = Sentence(
         "{executed:,d} executed warp instructions",
@@ -190,7 +190,7 @@ def _summary(found: Hotspots, facts: LineFacts | None) -> list[Sentence]:
     return [first, second]
 
 
-def _awaited(facts: LineFacts, found: Hotspots) -> list[Sentence]:
+def _awaited(facts: LineFacts, hotspots: Hotspots) -> list[Sentence]:
     if not facts.waited_for_by:
         return []
     place = f"{file_name(facts.file)}:{facts.line}"
@@ -198,7 +198,7 @@ def _awaited(facts: LineFacts, found: Hotspots) -> list[Sentence]:
         Sentence(
             "{line} {samples:,d} ({reason})",
             line=line_text(each.location),
-            samples=found.number(
+            samples=hotspots.number(
                 f"samples {each.reason} for {place}", each.samples, "", line_text(each.location)
             ),
             reason=stalls()[each.reason].label,
@@ -206,13 +206,13 @@ def _awaited(facts: LineFacts, found: Hotspots) -> list[Sentence]:
         for each in facts.waited_for_by[:_AWAITED]
     ]
     total = sum(each.samples for each in facts.waited_for_by)
-    share = found.number(
-        "share of samples that wait for it", 100 * (total / found.total), "%", place
+    share = hotspots.number(
+        "share of samples that wait for it", 100 * (total / hotspots.total), "%", place
     )
     text = Sentence(
         "{samples}{share} at other lines {wait} for this line: {listed}{more}",
-        samples=counted(found.number("samples that wait for it", total, "", place), "sample"),
-        share=Sentence(" ({share:cell})", share=share) if found.ranked_by == "samples" else "",
+        samples=counted(hotspots.number("samples that wait for it", total, "", place), "sample"),
+        share=Sentence(" ({share:cell})", share=share) if hotspots.ranked_by == "samples" else "",
         wait="waits" if total == 1 else "wait",
         listed=Sentence(", ").join(listed),
         more=", …" if len(facts.waited_for_by) > _AWAITED else "",
@@ -272,30 +272,30 @@ def line_items(code: MachineCode, facts: LineFacts) -> list[tuple[str, str, Sequ
     words = FormWords(code, facts.offset)
     offset = facts.offset
     drained = [  # samples at an instruction that no warp executes
-        (each.offset, BEHIND_EXIT)
-        for each in facts.instructions
-        if any(wait.reason == "drain" for wait in each.waits)
-        and is_behind_exit(code, each.position)
+        (instruction.offset, BEHIND_EXIT)
+        for instruction in facts.instructions
+        if any(wait.reason == "drain" for wait in instruction.waits)
+        and is_behind_exit(code, instruction.position)
     ]
     sections: list[tuple[str, str, Sequence[Item]]] = [
         ("Memory accesses", "Memory accesses", _access_items(code, facts, words)),
         (
             "Accesses that could be wider",
             "Could be wider",
-            [_merge_item(each, code, offset) for each in facts.merges],
+            [_merge_item(merge, code, offset) for merge in facts.merges],
         ),
-        ("Atomics", "Atomics", [_atomic_item(each, offset) for each in facts.atomics]),
+        ("Atomics", "Atomics", [_atomic_item(atomic, offset) for atomic in facts.atomics]),
         ("Drain", "Drain", drained),
         ("Routines", "Routines", routine_items(facts)),
         (
             "Loops around the line",
             "Loops around it",
-            [loop_item(each, offset) for each in facts.loops],
+            [loop_item(loop, offset) for loop in facts.loops],
         ),
         (
             "The same in every iteration",
             "Same every iteration",
-            [_invariant_item(each, offset) for each in facts.invariants],
+            [_invariant_item(invariant, offset) for invariant in facts.invariants],
         ),
     ]
     # The accesses decide which words have to be explained.
@@ -497,9 +497,9 @@ def routine_items(facts: LineDocument) -> list[Item]:
     calls = "calls a routine counted at {line} ({routine}), not here"
     callers = "{routine}: a routine that only {line} calls"
     return [
-        ("", Sentence(text, line=line_text(each.location), routine=_routine(each)))
+        ("", Sentence(text, line=line_text(routine.location), routine=_routine(routine)))
         for text, routines in ((calls, facts.calls), (callers, facts.callers))
-        for each in routines
+        for routine in routines
     ]
 
 

@@ -86,7 +86,7 @@ _LEVELS = "▁▂▃▄▅▆▇█"
 
 def insights_page(document: InsightsDocument, reader: Reader) -> Page:
     first = document.insights[0].title if document.insights else summary_line(document)
-    kinds = [kind for kind in _KINDS if any(each.kind == kind for each in document.insights)]
+    kinds = [kind for kind in _KINDS if any(insight.kind == kind for insight in document.insights)]
     links = [(f"kind-{kind}", _KINDS[kind].split()[0].rstrip(":")) for kind in kinds]
     return Page(
         [*_blocks(document, kinds, reader)],
@@ -101,7 +101,9 @@ def _blocks(document: InsightsDocument, kinds: Sequence[str], reader: Reader) ->
     yield Heading(TITLE)
     yield Text(summary_line(document), "muted")
     if len(document.devices) > 3:
-        yield Fold("All GPUs", [Items([Item(each) for each in document.devices])], only=("html",))
+        yield Fold(
+            "All GPUs", [Items([Item(device) for device in document.devices])], only=("html",)
+        )
     yield from _answers(insights)
     if not insights:
         yield from (Gap(), Text(NOTHING))
@@ -112,7 +114,7 @@ def _blocks(document: InsightsDocument, kinds: Sequence[str], reader: Reader) ->
         yield Heading(_KINDS[kind], 2, "strong underline", anchor=f"kind-{kind}")
         if kind in _ABOUT:
             yield Text(_ABOUT[kind], "muted")
-        for number, each in enumerate(each for each in insights if each.kind == kind):
+        for number, each in enumerate(insight for insight in insights if insight.kind == kind):
             body = [*_insight(each, reports, reader)]
             title: Words = (Span(each.id, "muted"), "  ", each.title)
             yield Gap()
@@ -148,9 +150,9 @@ def summary_line(document: InsightsDocument) -> str:
 def _answers(insights: Sequence[InsightDocument]) -> Iterator[Block]:
     """What each insight adds over single profiles, at the top of a page in HTML."""
     items = [
-        Item((Span(each.title, "strong", each.id), " ", each.adds or _IN_ONE_FILE))
-        for each in insights
-        if each.adds or each.cluster
+        Item((Span(insight.title, "strong", insight.id), " ", insight.adds or _IN_ONE_FILE))
+        for insight in insights
+        if insight.adds or insight.cluster
     ]
     blocks: list[Block] = [Heading(ADDS, 2), Items(items[:_OPEN], kind="answers")]
     if more := items[_OPEN:]:
@@ -246,7 +248,7 @@ def _left_out(sweep: SweepDocument, reports: CitedReports) -> Iterator[Block]:
 
 def _kernels(cluster: ClusterDocument, reports: CitedReports) -> Table:
     """A narrow table has fewer columns; the text has the ranges."""
-    most = max((each.saved_likely_us for each in cluster.kernels), default=0.0) or 1.0
+    most = max((kernel.saved_likely_us for kernel in cluster.kernels), default=0.0) or 1.0
     rows: list[dict[Column, Words | Cell]] = []
     for each in cluster.kernels:
         more = f" (slowest of {each.versions} versions)" if each.versions > 1 else ""
@@ -302,7 +304,7 @@ def _history(change: ChangeDocument, reports: CitedReports) -> Iterator[Block]:
 
 
 def _outliers(outliers: OutliersDocument, reports: CitedReports) -> Table:
-    longest = max((each.time_us for each in outliers.launches), default=0.0) or 1.0
+    longest = max((launch.time_us for launch in outliers.launches), default=0.0) or 1.0
     rows: list[dict[Column, Words | Cell]] = []
     for each in outliers.launches:
         moved = (f"{m.label} {_amount(m.usual, m)} → {_amount(m.here, m)}" for m in each.moved)
@@ -399,9 +401,9 @@ def _paths(insight: InsightDocument) -> Iterator[str]:
         yield from (point.path for point in insight.sweep.points)
         yield from (each.path for each in insight.sweep.left_out)
     if insight.cluster:
-        yield from (each.path for each in insight.cluster.kernels)
+        yield from (kernel.path for kernel in insight.cluster.kernels)
     if insight.outliers:
-        yield from (each.path for each in insight.outliers.launches)
+        yield from (launch.path for launch in insight.outliers.launches)
     if insight.change:
         yield from (insight.change.history[i].path for i in shown_history(insight.change))
     yield from (fact.path for fact in insight.facts.values() if fact.path)

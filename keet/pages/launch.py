@@ -188,7 +188,7 @@ def launch_section(
     yield from head_blocks(shown)
     numbered = enumerate(each.findings, 1)
     findings = [block for one in numbered for block in finding_blocks(shown, *one)]
-    found = [
+    findings_line = [
         Heading("Findings", 3),
         *(findings or [Text(_nothing_found(each))]),
         *last_findings(shown),
@@ -200,7 +200,7 @@ def launch_section(
     words: list[Block] = [Items([*_answer(shown)], kind="answer card")]
     if shown.program is None:  # the answer and all pictures are on the first screen
         words.append(pictures.pop())
-    words += [*said, Part(found, "findings later", shown.anchor("findings"))]
+    words += [*said, Part(findings_line, "findings later", shown.anchor("findings"))]
     few = _FEW_FINDINGS if len(pictures) == _ALL_PICTURES else 0
     is_short = shown.program and len(each.findings) <= few and not said
     (words if is_short else pictures).extend(_about(shown))  # so that both are about as long

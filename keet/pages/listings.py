@@ -18,7 +18,7 @@ from keet.profile import Absent
 _ONE_LAUNCH, _SMALL_PAGE, _LARGE_PAGE = 400_000, 1_500_000, 6_000_000
 """Bytes of a page with one launch, with up to five (source text not counted), and of one with 150:
 what the project promises (the row `HTML page` of its targets)."""
-_FEW = 5
+_FEW_LAUNCHES = 5
 _OF_PAGE = 100_000
 """Bytes of what all pages have: style, script, index, capture; 70 to 90 kB in pages of samples."""
 _OF_LAUNCH = 30_000
@@ -51,7 +51,7 @@ class PageRoom(NamedTuple):
 def page_room(launches: int, in_full: int, reports: int = 1) -> PageRoom:
     """For the listings of each of `reports`, on a page with so many launches, some of them in
     full."""
-    is_large = launches > _FEW
+    is_large = launches > _FEW_LAUNCHES
     page = _LARGE_PAGE if is_large else min(launches * _ONE_LAUNCH, _SMALL_PAGE)
     rest = max(_OF_PAGE, (1 - _MOST) * page) + in_full * _OF_LAUNCH
     size = round(max(_LEAST * page, page - rest))
@@ -120,44 +120,44 @@ def listing_block(
     """The listing, or why the report has none."""
     from keet.pages.hotspots import hotspots_notes, hotspots_summary  # HTML only
 
-    found = find_hotspots(each.launch, table=each.view.table)
-    if isinstance(found, Absent):
-        return Text(f"{capitalized(found.reason)}. {capitalized(found.remedy)}.")
-    warnings, summary = [*listing_warnings(found)], hotspots_summary(found)
+    hotspots = find_hotspots(each.launch, table=each.view.table)
+    if isinstance(hotspots, Absent):
+        return Text(f"{capitalized(hotspots.reason)}. {capitalized(hotspots.remedy)}.")
+    warnings, summary = [*listing_warnings(hotspots)], hotspots_summary(hotspots)
     # What the report does not have, and how to get it.
-    missing = hotspots_notes(each.launch, found, source_lines(each.launch))
+    missing = hotspots_notes(each.launch, hotspots, source_lines(each.launch))
     notes = [f"{capitalized(text)}." for text in missing]
     if absent := each.view.code_absent:
         notes.append(f"Machine code not analysed: {absent.reason}; {absent.remedy}.")
-    return ListingFigure(each, anchors, room, found, summary, warnings, notes, counts_text)
+    return ListingFigure(each, anchors, room, hotspots, summary, warnings, notes, counts_text)
 
 
-def listing_warnings(found: Hotspots) -> Iterator[str]:
+def listing_warnings(hotspots: Hotspots) -> Iterator[str]:
     """Why the shares may be misleading."""
-    if found.partial:
-        text, remedy = found.partial.text.capitalized(), found.partial.remedy
+    if hotspots.partial:
+        text, remedy = hotspots.partial.text.capitalized(), hotspots.partial.remedy
         yield Sentence("{text}; {remedy}.", text=text, remedy=remedy)
-    if few := few_samples(found):
+    if few := few_samples(hotspots):
         yield few
-    if found.ranked_by != "samples":
+    if hotspots.ranked_by != "samples":
         yield "The report has no warp samples: shares are of executed warp instructions."
 
 
-def few_samples(found: Hotspots) -> str | None:
+def few_samples(hotspots: Hotspots) -> str | None:
     """The sampling error of the hottest row's share, if it is one percentage point or more."""
-    leading = found.rows[0].share if found.rows else None
-    if found.ranked_by != "samples" or found.total >= _FEW_SAMPLES or not leading:
+    leading = hotspots.rows[0].share if hotspots.rows else None
+    if hotspots.ranked_by != "samples" or hotspots.total >= _FEW_SAMPLES or not leading:
         return None
     from keet.pages.hotspots import chance_error
 
-    points = round(100 * chance_error(leading, found.total))
+    points = round(100 * chance_error(leading, hotspots.total))
     if not points:
         return None
     return Sentence(
         "Only {total:,d} samples: the share of the hottest row may be off by up to about {points} "
         "by chance, more if samples of different SMs are not independent.",
-        total=found.number("all samples", found.total),
-        points=counted(found.number("error of the hottest share", points), "percentage point"),
+        total=hotspots.number("all samples", hotspots.total),
+        points=counted(hotspots.number("error of the hottest share", points), "percentage point"),
     )
 
 
@@ -188,10 +188,10 @@ def shared_room(
     """Bytes per launch, for launches that take enough of the time: a part is shared equally, the
     rest in proportion to time. The launch that takes most time always has a listing."""
     times: dict[int, float] = {}
-    for each in owners.values():
-        group = groups.get(each.launch.id)
-        time = (group.time_ns or group.report_ns) if group else each.launch.rank_time
-        times[each.launch.id] = time
+    for owner in owners.values():
+        group = groups.get(owner.launch.id)
+        time = (group.time_ns or group.report_ns) if group else owner.launch.rank_time
+        times[owner.launch.id] = time
     total = sum(times.values())
     shares = {number: time / total if total else 1 / len(times) for number, time in times.items()}
     most = max(shares, key=lambda number: shares[number], default=None)

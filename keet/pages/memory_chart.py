@@ -179,16 +179,16 @@ def table_blocks(chart: MemoryChart) -> Iterator[Block]:
 
 def _names(links: Sequence[MemoryLink]) -> Iterable[str]:
     """Both directions beyond L1 are one name: `L2 ↔ DRAM`."""
-    found: dict[str, None] = {}
+    link_names: dict[str, None] = {}
     for link in links:
         turned = any((each.source, each.target) == (link.target, link.source) for each in links)
         if "sm" in (link.source, link.target):
-            found[link.label] = None
+            link_names[link.label] = None
         elif turned or link.is_both:
-            found[_ends(link, is_both=True)] = None
+            link_names[_ends(link, is_both=True)] = None
         else:
-            found[f"{_ends(link)} {link.label}"] = None
-    return found
+            link_names[f"{_ends(link)} {link.label}"] = None
+    return link_names
 
 
 def _row(link: MemoryLink) -> dict[Column, Words | Cell]:

@@ -134,7 +134,9 @@ class _Statement:
         causes = those_about(self.said.causes, finding)
         told = [("Why (model): ", cause, standing(cause, self.each)) for cause in causes]
         objections = those_about(self.said.objections, finding)
-        told += [("The model objects: ", each, not_confirmed(each)) for each in objections]
+        told += [
+            ("The model objects: ", objection, not_confirmed(objection)) for objection in objections
+        ]
         for name, cause, known in told:
             words = (Span(name, "model"), self.words(cause.text), self._notes(cause, known))
             yield Text(words, indent=INDENT)
@@ -168,7 +170,7 @@ class _Statement:
         for number, edit in enumerate(ranked, 1):
             if number == sure + 1:
                 yield from (Gap(), *_titled(OTHER_EDITS))
-            places = joined((self.place(each) for each in edit.places), ", ")
+            places = joined((self.place(place) for place in edit.places), ", ")
             head = edit_head(number, edit, self.each, places if self.shown.is_html else None)
             anchor = self.shown.anchor(f"edit-{number}")
             blocks: list[Block] = [Text((head, ": ", self.words(edit.what)), indent=INDENT)]

@@ -76,7 +76,7 @@ def _linked(sentence: Sentence, links: Mapping[str, str]) -> Words:
 
 def first_sentences(text: Prose, most: int) -> Prose:
     """Whole sentences only."""
-    sentences = [each for each in text.sentences if each.strip()]
+    sentences = [sentence for sentence in text.sentences if sentence.strip()]
     return Prose(sentences[:most])
 
 
@@ -90,7 +90,9 @@ def short(sentence: Sentence) -> Sentence:
 
 def computations(texts: Iterable[Prose]) -> dict[str, Reference]:
     """`DRAM bytes read 537 MB / (N 4,096 × 4 B)` and its result, in the order of the texts."""
-    references = (ref for text in texts for each in text.sentences for ref in each.references)
+    references = (
+        ref for text in texts for sentence in text.sentences for ref in sentence.references
+    )
     computed: dict[str, Reference] = {}
     for reference in references:
         if reference.result:  # the text is `RESULT (COMPUTATION)`
@@ -169,8 +171,8 @@ def not_confirmed(cause: CauseDocument) -> str:
 def unused_notes(cause: CauseDocument) -> list[str]:
     """Claims that do not count, and why."""
     return [
-        f"claim not used: {flat(each.claim)}: {flat(each.reason).rstrip('.')}"
-        for each in cause.unused_claims
+        f"claim not used: {flat(claim.claim)}: {flat(claim.reason).rstrip('.')}"
+        for claim in cause.unused_claims
     ]
 
 
@@ -229,7 +231,7 @@ def leading_edits(each: LaunchExplanation) -> list[EditDocument]:
 def edit_replaces_advice(each: LaunchExplanation, finding: str) -> bool:
     """Whether the printed edit replaces keet's own advice, which may contradict it. For a cause
     that a model claims, that advice is general anyway."""
-    claimed = any(found.id == finding and found.origin == "model" for found in each.findings)
+    claimed = any(listed.id == finding and listed.origin == "model" for listed in each.findings)
     return any(
         edit.finding == finding or (claimed and bool(edit.diff)) for edit in leading_edits(each)
     )

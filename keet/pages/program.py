@@ -83,7 +83,7 @@ def program_blocks(
     if reader.format == "html" and any(map(gain_text, program.rows)):
         yield Text(_GAIN_NOTE, "muted")
     if across := listed_across(program):
-        yield from (Gap(), Items([Item(found.text) for found in across]))
+        yield from (Gap(), Items([Item(finding.text) for finding in across]))
     if program.amounts:
         from keet.pages.amounts import program_summary
 
@@ -174,8 +174,8 @@ def _program_table(program: ProgramExplanation, reader: Reader, links: Mapping[i
 
 def linked_name(row: ProgramRow, name: str, links: Mapping[int, str], look: Look = "name") -> Span:
     """The name of a row, with a link to the first of its launches that has a place on the page."""
-    members = (row.first, *(each for group in row.groups for each in group.members))
-    to = (links[each.launch.id] for each in members if each and each.launch.id in links)
+    members = (row.first, *(member for group in row.groups for member in group.members))
+    to = (links[member.launch.id] for member in members if member and member.launch.id in links)
     return Span(name, look, next(to, ""), full_name(row.first.launch) if row.first else "")
 
 
@@ -191,8 +191,8 @@ def members_blocks(each: LaunchExplanation, program: ProgramExplanation | None) 
     ranked = longest_first(group.launches)
     has_code = group.first.view.code_state != "off"
     labels = {
-        each.launch.id: f"{each.label}{_WITHOUT_CODE * (each.without_code and has_code)}"
-        for each in group.members
+        member.launch.id: f"{member.label}{_WITHOUT_CODE * (member.without_code and has_code)}"
+        for member in group.members
     }
     others = {other.launch.id for other in group.different}
     rows: list[list[Words | Cell]] = []
@@ -369,7 +369,7 @@ def shown_launches(
 def finding_text(finding: Finding, program: ProgramExplanation | None) -> str:
     """Cross-launch findings are not repeated after the program."""
     across = listed_across(program) if program else ()
-    if all(finding.text != found.text for found in across):
+    if all(finding.text != other.text for other in across):
         return finding.text
     return f"{finding.text.partition(':')[0]}: see above."
 

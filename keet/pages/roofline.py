@@ -52,9 +52,11 @@ def _launch(roofline: LaunchRoofline, length: int) -> Iterator[Block]:
 def _shown(roofline: RooflineLaunch) -> list[CeilingDocument]:
     """Arithmetic that was not executed has no bar; an idle memory level has one."""
     return [
-        each
-        for each in roofline.ceilings
-        if each.kind == "memory" or each.reached_pct >= SHOWN_WORK or each.id == roofline.lead
+        ceiling
+        for ceiling in roofline.ceilings
+        if ceiling.kind == "memory"
+        or ceiling.reached_pct >= SHOWN_WORK
+        or ceiling.id == roofline.lead
     ]
 
 

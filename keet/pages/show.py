@@ -124,7 +124,7 @@ def _launch_table(profile: Profile, launches: Sequence[ShownLaunch], reader: Rea
         *(Column(name, is_number=True) for name in numbers),
     ]
     is_wide = reader.width >= _WIDE
-    rows = [_launch_row(each, is_wide=is_wide) for each in launches[: reader.rows]]
+    rows = [_launch_row(launch, is_wide=is_wide) for launch in launches[: reader.rows]]
     return Table(columns, rows, limited(launches, reader, "--format json"), "Launches")
 
 

@@ -87,7 +87,7 @@ def _blocks(top: TopDocument, reader: Reader, detailed: int | None) -> Iterator[
         yield Text(f"Details are of {whose}; of all: {command}", "muted")
     yield from (Text(note, "muted") for note in _notes(top))
     yield from _gap_note(top)
-    there = [each for each in top.opportunities if not each.gone]
+    there = [opportunity for opportunity in top.opportunities if not opportunity.gone]
     command = _example_command(there[0]) if there else _prune(top)
     words = ("next: ", Span(command, "code"))
     yield Text(words if top.opportunities else "There is no launch to rank.", is_unbroken=True)
@@ -380,7 +380,7 @@ def _about_runs(top: TopDocument) -> Iterator[str]:
             f"{table} not record which kernels ran at the same time: the times are sums of "
             "durations, which may be more than the GPU time."
         )
-    if any(each.unknown_us for each in top.opportunities):
+    if any(opportunity.unknown_us for opportunity in top.opportunities):
         yield "In the ranking, time with an unknown saving counts in full."
 
 
@@ -454,7 +454,7 @@ def _notes(top: TopDocument) -> Iterator[str]:
         yield without_code_text(top.without_code, top.reports)
     if top.kernel is not None:
         yield "Shares are of the time of all kernels on that GPU."
-    if gone := sum(each.gone for each in top.opportunities):
+    if gone := sum(opportunity.gone for opportunity in top.opportunities):
         reports = count_noun(gone, "report was", "reports were")
         yield f"{reports} moved or deleted; remove such reports from the store: {_prune(top)}"
     if top.groups > len(top.opportunities):

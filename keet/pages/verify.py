@@ -44,7 +44,7 @@ def verify_page(
     if items:
         blocks += [Items(items, label_width=_MARK_WIDTH), Gap()]
     numbers = Counter[str](check.verdict for check in verified.checks)
-    relations = Counter[str](each.verdict for each in verified.relations)
+    relations = Counter[str](relation.verdict for relation in verified.relations)
     if not numbers and not relations:
         blocks.append(Text("the text contains no number to check"))
     if numbers:
@@ -75,18 +75,20 @@ def _sentence(checked: CheckedSentence) -> Iterator[Item]:
     alone = [
         check
         for check in checked.checks
-        if not any(each.start <= check.start < each.end for each in checked.relations)
+        if not any(relation.start <= check.start < relation.end for relation in checked.relations)
     ]
-    found: list[CheckedNumber | RelationDocument] = [*alone, *checked.relations]
+    verdicts: list[CheckedNumber | RelationDocument] = [*alone, *checked.relations]
     begin, text, position = checked.sentence.start, checked.sentence.text, 0
     words: list[Words] = []
-    for start, end, verdict in sorted((e.start - begin, e.end - begin, e.verdict) for e in found):
+    for start, end, verdict in sorted(
+        (e.start - begin, e.end - begin, e.verdict) for e in verdicts
+    ):
         if start >= position:
             words.append(_flat(text[position:start]))
             words.append(Span(_flat(text[start:end]), _MARKS[verdict][1]))
             position = end
     yield Item((*words, _flat(text[position:])), Span(mark, look))
-    for each in found:
+    for each in verdicts:
         if each.verdict != "confirmed":
             name = Span(_flat(each.text), _MARKS[each.verdict][1])
             yield Item((name, f": {each.reason}"), depth=1)

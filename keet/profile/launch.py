@@ -239,29 +239,29 @@ class Launch:
 
     def look_up(self, metric_id: str) -> tuple[Metric | None, Number | None]:
         """The metric, and its number if it is a valid measurement. Cached."""
-        found = self._found.get(metric_id)
-        if found is None:
-            found = self._found[metric_id] = self._find(metric_id)
-        return found
+        known = self._found.get(metric_id)
+        if known is None:
+            known = self._found[metric_id] = self._find(metric_id)
+        return known
 
     def _find(self, metric_id: str) -> tuple[Metric | None, Number | None]:
         first: Metric | None = None
         for name in metric_with_id(metric_id).names:
-            found = self.metric(name)
-            if found is None:
+            metric = self.metric(name)
+            if metric is None:
                 continue
-            number = found.number
-            if number is not None or isinstance(found.value, str):
-                return found, number
-            if found.value is not None:
-                first = first or found
+            number = metric.number
+            if number is not None or isinstance(metric.value, str):
+                return metric, number
+            if metric.value is not None:
+                first = first or metric
         return first, None
 
     def get(self, metric_id: str) -> Quantity | None:
         """The value of a catalog id; `None` if it was not measured, or if the number in the report
         is not a valid measurement."""
-        found, number = self.look_up(metric_id)
-        return None if found is None or number is None else Quantity(number, found.unit)
+        metric, number = self.look_up(metric_id)
+        return None if metric is None or number is None else Quantity(number, metric.unit)
 
     def number(self, metric_id: str) -> Number | None:
         """The same as `get`, without the unit."""
@@ -269,8 +269,8 @@ class Launch:
 
     def reported(self, metric_id: str) -> Quantity | None:
         """The number as it is in the report, NaN included: for display, not for computing."""
-        found = self.find(metric_id)
-        return found.quantity if found else None
+        metric = self.find(metric_id)
+        return metric.quantity if metric else None
 
     def require(self, metric_id: str) -> Quantity:
         quantity = self.get(metric_id)
@@ -313,8 +313,8 @@ class Launch:
     def rank_cycles(self) -> float:
         """GPU cycles of a launch without a duration, for sorting only: 0 if they are not known, or
         not needed. The clock is not known, so that they are no time."""
-        found = () if self.rank_time else map(self.metric, _ELAPSED)
-        return next((float(each.number) for each in found if each and each.number), 0.0)
+        cycles = () if self.rank_time else map(self.metric, _ELAPSED)
+        return next((float(each.number) for each in cycles if each and each.number), 0.0)
 
     @cached_property
     def markers(self) -> tuple[SourceMarker, ...]:

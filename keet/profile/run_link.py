@@ -122,11 +122,13 @@ class _Linker:
             for launch, share in self._divided(kernel, ranked):
                 shares[launch.id].append(share)
         times = _PlainTimes(kernels, members, self._exact)
-        return {each.id: _position(each, times, shares[each.id]) for each in members}
+        return {member.id: _position(member, times, shares[member.id]) for member in members}
 
     def _ranked(self, members: Sequence[Launch]) -> _Ranked:
         """By the time in the run if a launch is identified there; else by that under replay."""
-        return _Ranked(members, [self._exact.get(each.id) or each.rank_time for each in members])
+        return _Ranked(
+            members, [self._exact.get(member.id) or member.rank_time for member in members]
+        )
 
     def _divided(self, kernel: KernelRun, ranked: _Ranked) -> Iterable[tuple[Launch, _Share]]:
         members, times = ranked.launches, self._times.get(_key(kernel), [])
@@ -251,6 +253,6 @@ def _extreme(
     of_kernel: Callable[[KernelRun], float | None],
 ) -> float | None:
     """Time of the shortest or longest launch; None if only totals are known for a kernel."""
-    found = [pick(share.times) if share.times else of_kernel(share.kernel) for share in shares]
-    known = [each for each in found if each is not None]
-    return pick(known) if known and len(known) == len(found) else None
+    times = [pick(share.times) if share.times else of_kernel(share.kernel) for share in shares]
+    known = [each for each in times if each is not None]
+    return pick(known) if known and len(known) == len(times) else None

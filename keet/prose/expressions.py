@@ -71,8 +71,8 @@ def value_of(number: float, unit: str) -> UnitValue:
     return UnitValue(number * scale, _powers(dimensions), _powers(powers))
 
 
-def _powers(found: Mapping[str, int]) -> Powers:
-    return tuple(sorted((name, power) for name, power in found.items() if power))
+def _powers(degrees: Mapping[str, int]) -> Powers:
+    return tuple(sorted((name, power) for name, power in degrees.items() if power))
 
 
 def bare(number: float) -> UnitValue:
@@ -156,10 +156,10 @@ def _product(one: UnitValue, other: UnitValue, sign: int) -> UnitValue:
 
 
 def _combined(one: Powers, other: Powers, sign: int) -> Powers:
-    found = Counter(dict(one))
+    degrees = Counter(dict(one))
     for name, degree in other:
-        found[name] += sign * degree
-    return _powers(found)
+        degrees[name] += sign * degree
+    return _powers(degrees)
 
 
 def checked(value: UnitValue) -> UnitValue:
@@ -298,11 +298,11 @@ def _tokens(text: str) -> Iterator[Token]:
         match = (_TOKEN_IN_BRACKETS if depth else _TOKEN).match(text, place)
         if match is None:
             raise ValueProblem(f"`{text[place : place + 20].strip()}` cannot be read")
-        kind, found = next((k, match[k]) for k in ("number", "size", "name", "op") if match[k])
-        depth += found == "(" or bool(match["call"])
-        depth -= found == ")"
+        kind, token = next((k, match[k]) for k in ("number", "size", "name", "op") if match[k])
+        depth += token == "(" or bool(match["call"])
+        depth -= token == ")"
         unit = f" {match['unit']}" if match["unit"] else ""
-        yield Token("call" if match["call"] else kind, _SAME.get(found, found) + unit)  # type: ignore[arg-type]
+        yield Token("call" if match["call"] else kind, _SAME.get(token, token) + unit)  # type: ignore[arg-type]
         place = match.end()
 
 
@@ -429,12 +429,12 @@ def is_telling(expression: Expression, lookup: Lookup) -> bool:
     `grid_size > 0` says nothing about a grid."""
 
     def scaled(name: str, factor: float) -> Lookup:
-        def found(other: str) -> NamedValue:
+        def looked_up(other: str) -> NamedValue:
             known = lookup(other)
             value = known.value._replace(number=known.value.number * factor)
             return known._replace(value=value) if other == name else known
 
-        return found
+        return looked_up
 
     names = {token.text for token in expression.tokens if token.kind == "name"}
     others = [scaled(name, factor) for name in names for factor in (0.1, 10.0)]
@@ -484,8 +484,8 @@ def _value(side: Side, lookup: Lookup) -> UnitValue:
             case ast.BinOp(left, operator, right):
                 return _OPERATIONS[type(operator)](value(left), value(right))
             case ast.UnaryOp(operand=operand):
-                found = value(operand)
-                return found._replace(number=-found.number)
+                positive = value(operand)
+                return positive._replace(number=-positive.number)
             case ast.Call(ast.Name(place), arguments):
                 return _called(side.tokens[int(place[1:])].text, [*map(value, arguments)])
             case ast.Name(place):
@@ -513,11 +513,11 @@ _FUNCTIONS: Mapping[str, Callable[[float], float]] = {
 
 def _called(name: str, parts: list[UnitValue]) -> UnitValue:
     if name in ("min", "max"):
-        found = parts[0]
+        result = parts[0]
         for other in parts[1:]:
-            one, two = _same_things(found, other)
-            found = one if (one.number <= two.number) == (name == "min") else two
-        return found
+            one, two = _same_things(result, other)
+            result = one if (one.number <= two.number) == (name == "min") else two
+        return result
     if name == "abs" and len(parts) == 1:
         return parts[0]._replace(number=abs(parts[0].number))
     function = _FUNCTIONS.get(name)

@@ -38,7 +38,7 @@ _LINKING = re.compile(
 """Words that may be between a label and its number."""
 _EQUATING = re.compile(r"\s*(?:=|:|\b(?:is|are|was)\b)\s*(?:(?:only|just|about)\s+)?", re.I)
 """The same for labels of one word, which often mean something else: `threads at {x}`."""
-_NEAR = 160
+_LABEL_REACH = 160
 """Characters before a reference in which its label is searched: longer than any label."""
 _MOST_REFERENCES = 400
 """Per text; more are not resolved. An answer has a few dozen."""
@@ -108,15 +108,15 @@ class _Reader:
             node = parse(part)
             result = evaluate(node, self._names.lookup)
             problem = self._wrong(part, node, result)
-        except ValueProblem as found:
-            return _Read(f"{{{part}}}", f"{{{part}}}: {found}")
+        except ValueProblem as mistake:
+            return _Read(f"{{{part}}}", f"{{{part}}}: {mistake}")
         if problem is not None:
             return _Read(f"{{{part}}}", problem)
-        said = _label_before(text[max(0, span[0] - _NEAR) : span[0]], self._names)
+        said = _label_before(text[max(0, span[0] - _LABEL_REACH) : span[0]], self._names)
         if node.kind == "name" and said is not None:
             problem = _wrong_label(part, said, result.names[0], self._names)
         ids = tuple(dict.fromkeys(i for named in result.names for i in named.ids))
-        after = text[span[1] : span[1] + _NEAR]
+        after = text[span[1] : span[1] + _LABEL_REACH]
         shown = _printed(node, result, said, after, text)
         return _Read(
             Reference(shown, ids, part, result.alone if result.names else ""), problem, result
@@ -236,14 +236,14 @@ def _label_before(before: str, names: Names) -> str | None:
     return None
 
 
-def _wrong_label(part: str, label: str, found: NamedValue, names: Names) -> str | None:
+def _wrong_label(part: str, label: str, named: NamedValue, names: Names) -> str | None:
     """The problem if the sentence gives a number the label of another: `L2 hit rate is {l2_busy}`.
     A part of the label, or another label of the same number, is allowed."""
-    mine = found.label.lower()
-    slugs = {each.partition("#")[0] for each in found.ids}
+    mine = named.label.lower()
+    slugs = {id_.partition("#")[0] for id_ in named.ids}
     if label in mine or mine in label or slugs & names.labels[label]:
         return None
-    return f"{{{part}}} is {found.label}, not {label}"
+    return f"{{{part}}} is {named.label}, not {label}"
 
 
 # --- sentences of a text
@@ -333,10 +333,10 @@ class Names:
         """Raises ValueProblem for an unknown name."""
         if name not in self._known:
             self._known[name] = self._looked_up(name)
-        found = self._known[name]
-        if isinstance(found, str):
-            raise ValueProblem(found)
-        return found
+        named = self._known[name]
+        if isinstance(named, str):
+            raise ValueProblem(named)
+        return named
 
     def _looked_up(self, name: str) -> NamedValue | str:
         """The number, or the problem."""

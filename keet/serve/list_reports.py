@@ -82,18 +82,18 @@ def _reports(roots: AllowedFolders, asked: ListReportsArguments, call: ToolCall)
     call.begin("looking for reports")
     matches = matcher(asked.match, "match") if asked.match else lambda _: True
     notes: list[str] = []
-    found = [file for file in _walk(roots, call, notes) if matches(file.name)]
-    found.sort(key=lambda file: file.mtime_ns, reverse=True)  # newest first
-    if asked.match and not found:
+    files = [file for file in _walk(roots, call, notes) if matches(file.name)]
+    files.sort(key=lambda file: file.mtime_ns, reverse=True)  # newest first
+    if asked.match and not files:
         raise UsageError(
             f"match {quoted(asked.match)}: no report has such a path; leave it out"
             f"{about_regexes(asked.match)}"
         )
     listed = (
         ListedReport(path=roots.name_of(file.path), size=file.size, modified=file.modified)
-        for file in found[asked.offset :]
+        for file in files[asked.offset :]
     )
-    page = page_of(listed, len(found), asked.offset, _PER_PAGE)
+    page = page_of(listed, len(files), asked.offset, _PER_PAGE)
     lines = [f"{file['path']}  {file['size']:,} bytes" for file in page.entries]
 
     def text_of(count: int) -> str:
@@ -114,7 +114,9 @@ def _walk(roots: AllowedFolders, call: ToolCall, notes: list[str]) -> Iterator[_
     looked, began, seen = 0, monotonic(), set[str]()
     for root in roots.folders:
         for folder, subfolders, names in os.walk(root):
-            subfolders[:] = sorted(each for each in subfolders if not each.startswith("."))
+            subfolders[:] = sorted(
+                subfolder for subfolder in subfolders if not subfolder.startswith(".")
+            )
             for name in sorted(names):
                 looked += 1
                 if not looked % _OFTEN:

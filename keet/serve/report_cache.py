@@ -152,10 +152,10 @@ class ReportCache:
             for report, launch in zip(sides, (asked.before_launch, asked.after_launch), strict=True)
         )
         guess = asked.force or asked.before_launch is not None
-        found = compare(one, other, guess=guess, on_launch=call.steps("explaining launch"))
+        difference = compare(one, other, guess=guess, on_launch=call.steps("explaining launch"))
         if not asked.force:
-            check_comparable(found, "force", _OPTIONS)
-        return found
+            check_comparable(difference, "force", _OPTIONS)
+        return difference
 
     @contextmanager
     def _turns(
@@ -191,7 +191,7 @@ class ReportCache:
             # Those that were not used for longest are dropped; a call that uses one keeps its own.
             while len(self._reports) > 1 and (
                 len(self._reports) > MOST_REPORTS
-                or sum(each.size for each in self._reports) > MOST_BYTES
+                or sum(report.size for report in self._reports) > MOST_BYTES
             ):
                 self._reports.popitem(last=False)
             return self._reports[key]

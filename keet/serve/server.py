@@ -137,9 +137,9 @@ def _error(message: str) -> CallToolResult:
 def _wrong_arguments(problem: ValidationError) -> str:
     """One line: which argument, what is wrong with it."""
     problems = []
-    for each in problem.errors(include_url=False, include_input=False, include_context=False)[:3]:
-        where = ".".join(quoted(str(part)) for part in each["loc"])
-        problems.append(f"{where}: {each['msg']}" if where else each["msg"])
+    for error in problem.errors(include_url=False, include_input=False, include_context=False)[:3]:
+        where = ".".join(quoted(str(part)) for part in error["loc"])
+        problems.append(f"{where}: {error['msg']}" if where else error["msg"])
     more = f" (and {problem.error_count() - 3} more)" if problem.error_count() > 3 else ""
     return f"wrong arguments: {'; '.join(problems)}{more}; see the tool's input schema"
 
@@ -203,7 +203,7 @@ class AnsweredRequests:
 
 def _refused(problem: ValidationError) -> str:
     """What was refused: the line, or the document that is no message of MCP, as JSON again."""
-    inputs = [each["input"] for each in problem.errors(include_url=False, include_context=False)]
+    inputs = [error["input"] for error in problem.errors(include_url=False, include_context=False)]
     whole = next((each for each in inputs if isinstance(each, dict)), inputs[0])
     return whole if isinstance(whole, str) else json.dumps(whole, default=str)
 

@@ -116,13 +116,13 @@ _PROPOSAL = re.compile(
 
 
 def assertions_in(text: str) -> list[Assertion]:
-    found = [
+    assertions = [
         each._replace(start=each.start + begin, end=each.end + begin)
         for begin, clause in _asserting_clauses(text)
         for rule in _rules()
         for each in rule.find(clause)
     ]
-    return sorted(found, key=lambda each: each.start)
+    return sorted(assertions, key=lambda each: each.start)
 
 
 def is_about_run(text: str) -> bool:
@@ -244,8 +244,10 @@ def _any(table: Mapping[str, str]) -> str:
 
 def _units_in(words: str, units: Mapping[str, str]) -> list[str]:
     """In their order."""
-    found = re.finditer("|".join(rf"\b(?P<{name}>{p})\b" for name, p in units.items()), words, re.I)
-    return [match.lastgroup for match in found if match.lastgroup]
+    matches = re.finditer(
+        "|".join(rf"\b(?P<{name}>{p})\b" for name, p in units.items()), words, re.I
+    )
+    return [match.lastgroup for match in matches if match.lastgroup]
 
 
 def _ranked(noun: str) -> str:
@@ -296,7 +298,7 @@ _HAS_NEITHER = re.compile(
     r"\s+neither\b",
     re.IGNORECASE,
 )
-_FEW = (
+_LITTLE = (
     r"\b(?:hardly any|almost no|nearly no|few|little|negligible|minor|small|rare|rarely|barely"
     r"|hardly|insignificant|slight|slightly|virtually no|practically no)\b"
 )
@@ -325,8 +327,8 @@ def _degree(match: re.Match[str]) -> tuple[str, bool]:
         said = "none"
     elif re.search(r"\bnot (?:only|just|merely)\s*\Z", before, re.IGNORECASE):
         said = "some"
-    elif re.search(rf"{_FEW}(?:\s+\w+)?\s*\Z", before, re.I) or re.match(
-        rf"\s*(?:is|are)\s+(?:\w+\s+)?{_FEW}", after, re.I
+    elif re.search(rf"{_LITTLE}(?:\s+\w+)?\s*\Z", before, re.I) or re.match(
+        rf"\s*(?:is|are)\s+(?:\w+\s+)?{_LITTLE}", after, re.I
     ):
         said = "few"
     elif re.search(r"(?:\bor|/|\bshuffles and)\s*\Z", before, re.IGNORECASE):

@@ -70,7 +70,7 @@ class LaunchValues:
 
     @cached_property
     def _explained(self) -> dict[Launch, LaunchExplanation]:
-        return {each.launch: each for each in self._explanation.launches}
+        return {launch.launch: launch for launch in self._explanation.launches}
 
     def _explanation_of(self, launch: Launch) -> LaunchExplanation:
         """Also for other launches of a large report, if a text names them or they were selected."""
@@ -172,9 +172,9 @@ class LaunchValues:
         """The sentences of `keet explain`."""
         from keet.explanation.explanation_types import texts_of
 
-        for each in self._explanation.launches:
-            yield from texts_of(each)
-            yield from (f"{piece.label}: {piece}" for piece in each.view.ledger)
+        for launch in self._explanation.launches:
+            yield from texts_of(launch)
+            yield from (f"{piece.label}: {piece}" for piece in launch.view.ledger)
         if self._program:
             yield from program_texts(self._program)
 
@@ -182,19 +182,19 @@ class LaunchValues:
         """Rows and sentences of `keet roofline`."""
         from keet.analysis.roofline.launch_roofline import find_roofline
 
-        found = find_roofline(launch)
-        for ceiling in found.ceilings:
+        roofline = find_roofline(launch)
+        for ceiling in roofline.ceilings:
             yield from _named({ceiling.label, spoken_unit(ceiling.label)}, *ceiling.evidence)
-        for stage in found.stages:
+        for stage in roofline.stages:
             yield from _named({stage.label, _SPOKEN.get(stage.id, stage.label)}, stage.busy)
-        for entry in found.intensities:
+        for entry in roofline.intensities:
             for piece in entry.evidence[:2]:
                 of_piece = (piece.label, piece.value, piece.unit)
                 yield computed(*of_piece, f"{entry.level} ridge", "sentence")
                 yield computed(*of_piece, entry.level, "cell")
-        evidence = [*found.evidence.values()]
-        yield from values_in_texts([found.reading, *found.notes], evidence)
-        near = found.nearest_ceilings
+        evidence = [*roofline.evidence.values()]
+        yield from values_in_texts([roofline.reading, *roofline.notes], evidence)
+        near = roofline.nearest_ceilings
         together = " ".join(ceiling.label for ceiling in near)
         for ceiling in near:
             yield computed(ceiling.reached.label, ceiling.reached.value, "%", together, "cell")
@@ -203,50 +203,53 @@ class LaunchValues:
     def rows(self, launch: Launch) -> Iterator[ComputedValue]:
         """Rows of `keet hotspots`."""
         for by in ("line", "instruction"):
-            found = find_hotspots(launch, by)
-            if isinstance(found, Absent):
+            hotspots = find_hotspots(launch, by)
+            if isinstance(hotspots, Absent):
                 return
             noun = "source line" if by == "line" else "instruction"
-            yield _count(f"{noun}s with numbers", len(found.rows), noun)
-            total = "sample" if found.ranked_by == "samples" else "executed instruction"
-            yield _count(f"{total}s", found.total, total)
-            if found.partial:
-                covered, of_launch = 100 * found.partial.share, "share of the launch with samples"
+            yield _count(f"{noun}s with numbers", len(hotspots.rows), noun)
+            total = "sample" if hotspots.ranked_by == "samples" else "executed instruction"
+            yield _count(f"{total}s", hotspots.total, total)
+            if hotspots.partial:
+                covered, of_launch = (
+                    100 * hotspots.partial.share,
+                    "share of the launch with samples",
+                )
                 yield computed(of_launch, covered, "%", "samples cover launch", "sentence")
             left = 0.0
-            for spot in reversed(found.rows):  # `10 more lines: 0.4%`, for any number of rows
+            for spot in reversed(hotspots.rows):  # `10 more lines: 0.4%`, for any number of rows
                 left += 100 * (spot.share or 0.0)
                 yield computed("share of the rows left out", left, "%", f"more {by}", "cell")
-            yield from _executed_shares(found)
-            for spot in found.rows:
+            yield from _executed_shares(hotspots)
+            for spot in hotspots.rows:
                 if (row := _row_of(spot, launch.function_starts)) is not None:
                     yield from _spot(spot, row)
 
     def code(self, launch: Launch) -> Iterator[ComputedValue]:
         """Numbers about the purpose of executed instructions, in `keet hotspots`."""
-        found = self._code(launch)
-        if found is None:
+        code = self._code(launch)
+        if code is None:
             return
-        for purpose, share in found.mix:
+        for purpose, share in code.mix:
             label = f"instructions for {purpose.value}"
             yield computed(label, 100 * share, "%", PURPOSES[purpose.value], "cell")
-        yield from _purposes(found)
-        yield from _wait_values(found)
-        yield from _loop_values(found)
+        yield from _purposes(code)
+        yield from _wait_values(code)
+        yield from _loop_values(code)
 
     def pointers(self, launch: Launch) -> Iterator[ComputedValue]:
         """Bytes read per pointer, in `keet hotspots`: the slowest source."""
-        found = self._code(launch)
-        if found:
-            yield from _pointers(found)
-            yield from _access_values(found, launch.function_starts)
+        code = self._code(launch)
+        if code:
+            yield from _pointers(code)
+            yield from _access_values(code, launch.function_starts)
 
     def _code(self, launch: Launch) -> MachineCode | None:
         from keet.analysis.sass.machine_code import machine_code
 
         if launch not in self._codes:
-            found = machine_code(launch) if launch.find("inst_executed") else None
-            self._codes[launch] = None if isinstance(found, Absent) else found
+            code = machine_code(launch) if launch.find("inst_executed") else None
+            self._codes[launch] = None if isinstance(code, Absent) else code
         return self._codes[launch]
 
 
@@ -267,7 +270,7 @@ class ComputedValues:
         self.facts_of = self._facts_of if reports else None
 
     def _facts_of(self, launch: Launch) -> Sequence[KnownFact]:
-        return next((each.facts(launch) for each in self._reports if each.has(launch)), ())
+        return next((report.facts(launch) for report in self._reports if report.has(launch)), ())
 
     def find(
         self,
@@ -287,13 +290,13 @@ class ComputedValues:
         if value := self._of_no_launch.find(number, around, about):
             return value.report_value(None)
         if len(launches) > MAX_DECODED:
-            launches = [launch for each in self._reports for launch in each.of_view(launches)]
-        found = (each.find(number, around, launches, exact=exact) for each in self._reports)
-        return next(filter(None, found), None)
+            launches = [launch for report in self._reports for launch in report.of_view(launches)]
+        values = (report.find(number, around, launches, exact=exact) for report in self._reports)
+        return next(filter(None, values), None)
 
     @cached_property
     def _of_no_launch(self) -> ValueIndex:
-        programs = (value for each in self._reports for value in each.program())
+        programs = (value for report in self._reports for value in report.program())
         return ValueIndex(chain(programs, self._more()))
 
     def quotes(self, sentence: str) -> bool:
@@ -303,7 +306,7 @@ class ComputedValues:
 
     @cached_property
     def _printed(self) -> frozenset[str]:
-        texts = chain(*(each.sentences() for each in self._reports), self._more_sentences())
+        texts = chain(*(report.sentences() for report in self._reports), self._more_sentences())
         return frozenset(plain_words(part.text) for text in texts for part in split_sentences(text))
 
 
@@ -329,20 +332,20 @@ def forecast_values(finding: Finding) -> Iterator[ComputedValue]:
 
 
 def _precedents(finding: Finding) -> Iterator[ComputedValue]:
-    found = finding.precedents
-    if found is None:
+    precedents = finding.precedents
+    if precedents is None:
         return
-    label, lookalikes = f"measured cases of {finding.label}", found.lookalikes
-    for factor in (found.low, found.high):
+    label, lookalikes = f"measured cases of {finding.label}", precedents.lookalikes
+    for factor in (precedents.low, precedents.high):
         yield computed(label, factor, "x", "fixing gained", "sentence")
-    yield _count(label, found.cases, "measured case")
+    yield _count(label, precedents.cases, "measured case")
     alike = f"look-alikes among the {label}"
     yield computed(alike, lookalikes, "", "look-alike fix gained", "sentence")
     takes = f"time that {finding.label} takes"
     for factor, which in (
         (finding.forecast.likely, "here"),
-        (found.low, "those"),
-        (found.high, "those"),
+        (precedents.low, "those"),
+        (precedents.high, "those"),
     ):
         taken = 100 * (1 - 1 / max(factor, 1.0))
         yield computed(f"{takes} {which}", taken, "%", f"cause takes {which}", "sentence")
@@ -428,11 +431,11 @@ def row_key(location: Location | None) -> RowKey:
     return (file_name(location.file), location.line) if location else ("", NO_LINE)
 
 
-def _executed_shares(found: Hotspots) -> Iterator[ComputedValue]:
+def _executed_shares(hotspots: Hotspots) -> Iterator[ComputedValue]:
     """`18,874,368 executed warp instructions (39.1% of all)`."""
-    total = sum(spot.executed or 0 for spot in found.rows)
+    total = sum(spot.executed or 0 for spot in hotspots.rows)
     label = "share of the executed instructions"
-    for spot in found.rows if total and found.by == "line" else ():
+    for spot in hotspots.rows if total and hotspots.by == "line" else ():
         share, row = 100 * (spot.executed or 0) / total, row_key(spot.location)
         yield computed(label, share, "%", "instruction", "window", row)
 
@@ -515,8 +518,8 @@ def program_values(program: ProgramExplanation) -> Iterator[ComputedValue]:
         yield _count("launches", len(group.members), "launches")
     owners = {p.id: frozenset(row.launches) for row in program.rows for p in row.evidence}
     yield from values_in_texts(program.texts, [*program.book], owners)
-    for found in program.cross_launch:
-        yield from values_in_texts([found.text], found.evidence)
+    for finding in program.cross_launch:
+        yield from values_in_texts([finding.text], finding.evidence)
     if program.run:
         yield from values_in_texts(program.run.text, [*program.run.book])
     across = (piece for each in program.cross_launch for piece in each.evidence)
@@ -532,7 +535,7 @@ def program_values(program: ProgramExplanation) -> Iterator[ComputedValue]:
 
 def program_texts(program: ProgramExplanation) -> Iterator[str]:
     yield from program.all_texts
-    yield from (found.text for found in program.cross_launch)
+    yield from (finding.text for finding in program.cross_launch)
     yield from (program.represents_text(group) for group in program.groups if group.is_uneven)
 
 

@@ -91,17 +91,17 @@ def find_terms(text: str) -> list[Term]:
     """The metric names in `text`, at each position the longest."""
     text = _OPTION.sub(lambda match: "," * len(match[0]), text)
     tokens = [_Token(_normal(m[0]), m.start(), m.end()) for m in _TOKEN.finditer(text)]
-    found: list[Term] = []
+    terms: list[Term] = []
     index = 0
     while index < len(tokens):
         term = _at(text, tokens, index)
         if term is None:
             index += 1
             continue
-        found += _coordinated(text, tokens, index, term, found)
-        found.append(term)
+        terms += _coordinated(text, tokens, index, term, terms)
+        terms.append(term)
         index += term.words
-    return sorted(found)
+    return sorted(terms)
 
 
 def _normal(word: str) -> str:
@@ -153,7 +153,7 @@ def _run(text: str, tokens: list[_Token], index: int) -> int:
 
 
 def _coordinated(
-    text: str, tokens: list[_Token], index: int, term: Term, found: list[Term]
+    text: str, tokens: list[_Token], index: int, term: Term, terms: list[Term]
 ) -> list[Term]:
     """`L1 and L2 hit rates`: the words after L2 apply to L1 too."""
     head = tuple(t.word for t in tokens[index + 1 : index + term.words])
@@ -166,7 +166,7 @@ def _coordinated(
             break
         index -= step
         first = tokens[index]
-        found[:] = [other for other in found if other.end <= first.start]
+        terms[:] = [other for other in terms if other.end <= first.start]
         added.append(Term(first.start, first.end, entry, term.words))
     return added
 
@@ -283,16 +283,16 @@ _SHARED = re.compile(r"\bshared\b|\bbytes?\b|\bkB\b", re.IGNORECASE)
 def terms_in(text: str) -> tuple[Term, ...]:
     """The metric names in a sentence. A name found by context replaces weak names that overlap
     it."""
-    found = find_terms(text)
+    terms = find_terms(text)
     added: list[Term] = []
     for term in _by_context(text):
         over = [
-            other for other in (*found, *added) if term.start < other.end and other.start < term.end
+            other for other in (*terms, *added) if term.start < other.end and other.start < term.end
         ]
         if all(other.entry.weak or other.entry.part for other in over):
-            found = [other for other in found if other not in over]
+            terms = [other for other in terms if other not in over]
             added.append(term)
-    return tuple(sorted([*found, *added]))
+    return tuple(sorted([*terms, *added]))
 
 
 def _by_context(text: str) -> Iterator[Term]:

@@ -131,8 +131,8 @@ class WordsAround(NamedTuple):
         near = self.window if known.scope == "window" else self.sentence
         if _names_opposite(known.words, near) or _names_one_way(known.words, near):
             return False
-        found = len(known.words & near)
-        return found >= min(2, len(known.words)) and found >= known.covered * len(known.words)
+        shared = len(known.words & near)
+        return shared >= min(2, len(known.words)) and shared >= known.covered * len(known.words)
 
 
 def _names_opposite(words: frozenset[str], near: frozenset[str]) -> bool:
@@ -165,7 +165,7 @@ class SentenceWords:
         self._starts = sorted(n.start for n in numbers)
         self._ends = sorted(n.end for n in numbers)
         self._all = content_words(text)
-        masked = list(_BARS.sub(lambda found: " " * len(found[0]), text))
+        masked = list(_BARS.sub(lambda bar: " " * len(bar[0]), text))
         for n in numbers:
             masked[n.start : n.end] = ";" * (n.end - n.start)
         self._masked = "".join(masked)

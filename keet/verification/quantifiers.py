@@ -199,14 +199,16 @@ _AS_UNIT = re.compile(r"(?:\bper|\ba|/|\d)\s*\Z", re.IGNORECASE)
 @lru_cache(maxsize=8)
 def find_quantifiers(text: str) -> tuple[Quantifier, ...]:
     """In order, without overlaps."""
-    found: list[Quantifier] = []
+    quantifiers: list[Quantifier] = []
     for kind, pattern in _PATTERNS:
         for match in pattern.finditer(text):
             start, end = match.span()
-            inside = any(start < each.end and each.start < end for each in found)
+            inside = any(
+                start < quantifier.end and quantifier.start < end for quantifier in quantifiers
+            )
             if not inside and not _is_harmless(kind, match):
-                found.append(_quantifier(kind, match))
-    return tuple(sorted(found))
+                quantifiers.append(_quantifier(kind, match))
+    return tuple(sorted(quantifiers))
 
 
 _PATTERNS = tuple(

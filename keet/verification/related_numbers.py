@@ -217,7 +217,7 @@ def without_unknown_sides(checked: CheckedSentence) -> CheckedSentence:
     return checked.unchecked(_OTHER_SIDE, only=("contradicted",))
 
 
-_NEAR = 0.1
+_ROUNDED_TOO_FAR = 0.1
 """Relative error up to which a number counts as rounded too far."""
 
 
@@ -291,7 +291,7 @@ def _other_metrics(
 
 def _too_rounded(number: TextNumber, right: ReportValue) -> Iterator[str]:
     for value, _ in amounts(number, right.quantity.unit, lenient=True):
-        if right.quantity.value and abs(value / right.quantity.value - 1) <= _NEAR:
+        if right.quantity.value and abs(value / right.quantity.value - 1) <= _ROUNDED_TOO_FAR:
             yield "rounded too far"
 
 

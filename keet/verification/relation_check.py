@@ -129,7 +129,7 @@ class RelationChecker:
             return _check_ranking(relation, text, self._facts, spoken_of)
         left, right = self._sides(relation, text, claims)
         pairs = self._pairs(relation, left, right, spoken_of)
-        verdicts = [verdict for each in pairs if (verdict := _judge(relation, each)) is not None]
+        verdicts = [verdict for pair in pairs if (verdict := _judge(relation, pair)) is not None]
         # Else it is true for one launch and false for another.
         return verdicts[0] if len({verdict for verdict, _ in verdicts}) == 1 else None
 
@@ -195,10 +195,10 @@ class RelationChecker:
 
     def _read(self, term: Term, side: _Side, launch: Launch) -> list[ReportValue]:
         ids = qualified(term.metric_ids, side.text)
-        found = self._facts.read(ids, launch, complement=term.entry.complement)
+        values = self._facts.read(ids, launch, complement=term.entry.complement)
         said = [claim.number for claim in side.said if claim.term and claim.term[:2] == term[:2]]
-        exact = [r for r in found if any(agrees(n, r.quantity, lenient=True) for n in said)]
-        return exact or found
+        exact = [r for r in values if any(agrees(n, r.quantity, lenient=True) for n in said)]
+        return exact or values
 
 
 def _of_words(text: str, judged: Sequence[Judgement]) -> RelationDocument:
@@ -272,7 +272,7 @@ def _judge(relation: Relation, pairs: Sequence[_Pair]) -> _Verdict | None:
     if not pairs or holds[0] is None:
         return None
     reason = Sentence("; ").join(map(str, pairs[0]))
-    right = [each is not relation.is_negated for each in holds if each is not None]
+    right = [hold is not relation.is_negated for hold in holds if hold is not None]
     if right[0]:
         return "confirmed", reason
     return None if any(right) else ("contradicted", reason)
@@ -397,9 +397,9 @@ def _ranked(
     if named is None or len(launches) != 1:
         return None
     values = {
-        label: found[0].quantity.value
+        label: shares[0].quantity.value
         for id_, label in labels.items()
-        if id_ != STALL_SHARE + _NO_STALL and (found := facts.read([id_], launches[0]))
+        if id_ != STALL_SHARE + _NO_STALL and (shares := facts.read([id_], launches[0]))
     }
     unsure = [label for id_, label in labels.items() if {id_, label}.intersection(_UNSURE)]
     return _Ranked(values, labels[named.metric_ids[0]], unsure)
@@ -414,9 +414,9 @@ def _ranked_launches(relation: Relation, text: str, facts: ReportValues) -> _Ran
         return None
     ids = ("duration",) if is_time or term is None else qualified(term.metric_ids, text)
     values = {
-        f"#{launch.id}": found[0].quantity.value
+        f"#{launch.id}": measured[0].quantity.value
         for launch in facts.launches
-        if (found := facts.read(ids, launch))
+        if (measured := facts.read(ids, launch))
     }
     return _Ranked(values, f"#{before[-1].launches[0].id}")
 

@@ -123,13 +123,13 @@ class Relation(NamedTuple):
 
 def find_relations(text: str) -> list[Relation]:
     """In order, without those inside another."""
-    found: list[Relation] = []
+    relations: list[Relation] = []
     if not _ANY.search(text):
-        return found
+        return relations
     for relation in sorted(_all(text), key=lambda each: (each.start, -each.end)):
-        if not found or relation.start >= found[-1].end:
-            found.append(relation)
-    return found
+        if not relations or relation.start >= relations[-1].end:
+            relations.append(relation)
+    return relations
 
 
 def _all(text: str) -> Iterator[Relation]:
@@ -251,5 +251,5 @@ def qualified(ids: tuple[str, ...], clause: str) -> tuple[str, ...]:
     """The metric ids that the clause may mean; all if it would exclude all."""
     for words, others, drops in _QUALIFIERS:
         if re.search(words, clause, re.I) and not re.search(others, clause, re.I):
-            ids = tuple(each for each in ids if not re.search(drops, each)) or ids
+            ids = tuple(id_ for id_ in ids if not re.search(drops, id_)) or ids
     return ids

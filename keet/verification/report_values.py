@@ -90,8 +90,8 @@ class ReportValues:
         self, metric_ids: Iterable[str], launch: Launch, *, complement: bool = False
     ) -> list[ReportValue]:
         """The launch's values for these ids, without those that were not measured."""
-        found = [report_value for one in metric_ids for report_value in self._cached(one, launch)]
-        return [_complement(report_value) for report_value in found] if complement else found
+        values = [value for metric in metric_ids for value in self._cached(metric, launch)]
+        return [_complement(value) for value in values] if complement else values
 
     def read_each(
         self, metric_ids: Sequence[str], launches: Iterable[Launch]
@@ -109,10 +109,10 @@ class ReportValues:
         return known[launch]
 
     def _now(self, metric_id: str, launch: Launch) -> list[ReportValue]:
-        found = [r for r in self._one(metric_id, launch) if math.isfinite(r.quantity.value)]
+        values = [r for r in self._one(metric_id, launch) if math.isfinite(r.quantity.value)]
         if launch.is_printed:
-            found = [r._replace(rounding=_rounding(r, launch)) for r in found]
-        return found
+            values = [r._replace(rounding=_rounding(r, launch)) for r in values]
+        return values
 
     def _read_all(self, launch: Launch) -> None:
         for metric_id in self._text_asks_for:
@@ -144,21 +144,21 @@ class ReportValues:
         if self.launches.are_many:  # `rank_time` stays in memory, metrics do not
             times: list[Number] = [x.rank_time for x in self.launches if x.rank_time]
         else:
-            times = [found.value for x in self.launches if (found := x.get("duration"))]
+            times = [duration.value for x in self.launches if (duration := x.get("duration"))]
         return Quantity(sum(times), "ns") if len(times) > 1 else None
 
     def spot(self, launch: Launch, place: TextPlace) -> Spot | None:
         """The hotspot row of a place; `None` if it has no samples."""
         hotspots = self.hotspots(launch, _grouping(place))
         starts = launch.function_starts if place.offset is not None else ()
-        found = (s for s in (hotspots.rows if hotspots else ()) if _is_at(s, place, starts))
-        return next(found, None)
+        spots = (s for s in (hotspots.rows if hotspots else ()) if _is_at(s, place, starts))
+        return next(spots, None)
 
     def hotspots(self, launch: Launch, by: Grouping = "line") -> Hotspots | None:
         key = launch, by
         if key not in self._hotspots:
-            found = find_hotspots(launch, by) if launch.locations or by != "line" else None
-            self._hotspots[key] = None if isinstance(found, Absent) else found
+            hotspots = find_hotspots(launch, by) if launch.locations or by != "line" else None
+            self._hotspots[key] = None if isinstance(hotspots, Absent) else hotspots
         return self._hotspots[key]
 
     def read_share(self, of: str, launch: Launch, place: TextPlace) -> list[ReportValue]:
@@ -169,7 +169,7 @@ class ReportValues:
         if hotspots is None or spot is None or column is None:
             return []
         part = getattr(spot, column)
-        whole = sum(getattr(each, column) or 0 for each in hotspots.rows)
+        whole = sum(getattr(row, column) or 0 for row in hotspots.rows)
         if part is None or not whole:
             return []
         return [_computed(launch, f"Share of the {of}", 100 * part / whole, line=_name(place))]
@@ -257,9 +257,9 @@ def _complement(report_value: ReportValue) -> ReportValue:
 
 def _measured(launch: Launch, metric_id: str) -> Iterator[ReportValue]:
     spec = metric_with_id(metric_id)
-    found = launch.find(metric_id)
-    if found is not None and found.quantity is not None and spec.total:
-        yield ReportValue(spec.label, found.quantity, found.name, launch.id)
+    metric = launch.find(metric_id)
+    if metric is not None and metric.quantity is not None and spec.total:
+        yield ReportValue(spec.label, metric.quantity, metric.name, launch.id)
     elif (fact := _of_launch(launch, metric_id)) is not None:
         yield _computed(launch, spec.label, fact, spec.unit)
 
@@ -297,10 +297,10 @@ def _of_launch(launch: Launch, metric_id: str) -> int | None:
 
 
 def _named(launch: Launch, name: str) -> Iterator[ReportValue]:
-    found = launch.metric(name)
-    if found is not None and found.quantity is not None:
+    metric = launch.metric(name)
+    if metric is not None and metric.quantity is not None:
         spec = metric_named(name)
-        yield ReportValue(spec.label if spec else name, found.quantity, name, launch.id)
+        yield ReportValue(spec.label if spec else name, metric.quantity, name, launch.id)
 
 
 def _stall_shares(launch: Launch, reason: str) -> Iterator[ReportValue]:

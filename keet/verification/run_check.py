@@ -125,14 +125,16 @@ _OF_RUN = "not checked: the sentence is about the run"
 """Of a relation, which was checked against times under replay."""
 
 
-def with_run_checks(found: Iterable[CheckedSentence], profile: Profile) -> list[CheckedSentence]:
+def with_run_checks(
+    sentences: Iterable[CheckedSentence], profile: Profile
+) -> list[CheckedSentence]:
     """The results of `verify_text`, with numbers about the run checked against the run table: times
     under replay are different."""
     subjects = _run_subjects(profile)
     if not subjects:
-        return list(found)
+        return list(sentences)
     checker = _RunChecker(*subjects)
-    return [checker.checked(each) for each in found]
+    return [checker.checked(each) for each in sentences]
 
 
 class _Said(NamedTuple):
@@ -226,15 +228,15 @@ class _RunChecker:
 
     def _named(self, text: str) -> list[_Named]:
         """Kernels and launches of the run that a sentence names; `#0 (relax)` is the launch."""
-        found = [
+        named = [
             _Named(m.start(), m.end(), self._launches[number])
             for m in LAUNCH_NUMBER.finditer(text)
             if (number := int(m[1] or m[2])) in self._launches
         ]
         for match in self._names.finditer(text) if self._names else ():
-            if not any(0 <= match.start() - launch.end <= 2 for launch in found):
-                found.append(_Named(match.start(), match.end(), self._kernels[match[0]]))
-        return sorted(found)
+            if not any(0 <= match.start() - launch.end <= 2 for launch in named):
+                named.append(_Named(match.start(), match.end(), self._kernels[match[0]]))
+        return sorted(named)
 
     def _check(self, check: CheckedNumber, said: _Said, named: Sequence[_Named]) -> CheckedNumber:
         kinds = said.kinds
@@ -296,7 +298,7 @@ class _RunChecker:
             values += self._topic.of(*kinds)
         is_kernel = subject is not None and subject.launch is None
         if (is_kernel and _REPRESENTS.search(said.before)) or "factor" in kinds:
-            values += [value for each in self._launches.values() for value in each.of(*kinds)]
+            values += [value for launch in self._launches.values() for value in launch.of(*kinds)]
         elif is_kernel and subject is not self._run and "launches" in kinds:
             values = [value for value in values if value.launch is None]
         if subject and any(each.start > said.number.start for each in named[:1]):

@@ -73,7 +73,9 @@ def of_same_launch(
         launches = subjects(group[-1])
         if len(group) > 1 and len(launches) > 1:
             owners = [_owners(claim, launches, readings) for claim in group]
-            known = [each for each in owners if each]  # a number that no launch has is of several
+            known = [
+                owner for owner in owners if owner
+            ]  # a number that no launch has is of several
             are_apart = len(known) > 1 and not set.intersection(*known)
             wrong = _are_swapped(group, owners, second) if second else are_apart
             if wrong and (second or not _are_in_order(group, owners, launches)):

@@ -288,8 +288,8 @@ def _is_understood(sentence: Sentence) -> bool:
 def _bounds(sentence: Sentence) -> Iterator[Span]:
     for number in sentence.numbers:
         first = max(0, number.start - 32)
-        if found := _BEFORE_NUMBER.search(sentence.text[first : number.start]):
-            yield Span(first + found.start(), number.start)
+        if match := _BEFORE_NUMBER.search(sentence.text[first : number.start]):
+            yield Span(first + match.start(), number.start)
 
 
 def _is_restricted(sentence: Sentence) -> bool:

@@ -71,9 +71,9 @@ class ScopeChecker:
     def _check(self, claim: Claim) -> CheckedNumber:
         if self._scope.how == "unclear" or claim.place or claim.number.unit == "x":
             return not_found(claim.number, _NOT_CHECKED)
-        found = [self._over(claim, launches) for launches in self._scope.sets]
-        same = {check.verdict for check in found} == {found[0].verdict}
-        return found[0] if same else not_found(claim.number, _NOT_CHECKED)
+        checks = [self._over(claim, launches) for launches in self._scope.sets]
+        same = {check.verdict for check in checks} == {checks[0].verdict}
+        return checks[0] if same else not_found(claim.number, _NOT_CHECKED)
 
     def _over(self, claim: Claim, launches: Sequence[Launch]) -> CheckedNumber:
         how = self._scope.how
@@ -83,7 +83,7 @@ class ScopeChecker:
                 return not_found(claim.number, _LISTS)
             launches = [launches[numbers.index(claim.number)]]
         elif how in ("longest", "shortest"):
-            times = [time.value for each in launches if (time := each.get("duration"))]
+            times = [time.value for launch in launches if (time := launch.get("duration"))]
             if len(times) != len(launches):
                 return not_found(claim.number, _NOT_MEASURED)
             right = max(times) if how == "longest" else min(times)
@@ -170,17 +170,19 @@ def relations_in_scope(
 ) -> list[RelationDocument]:
     """A ranking (`A is the slowest of all launches`) compares all launches already; `the slowest
     launch takes` chooses one. Other comparisons of several launches are not checked."""
-    found: list[RelationDocument] = []
-    for each in relations:
+    relation_documents: list[RelationDocument] = []
+    for relation in relations:
         about = [
-            q for q in scope.quantifiers if q.start < each.end + _RANKED and each.start <= q.end
+            q
+            for q in scope.quantifiers
+            if q.start < relation.end + _RANKED and relation.start <= q.end
         ]
         if scope.how in ("longest", "shortest") and about:
             continue
         is_ranking = all(q.kind in ("longest", "shortest", "ranked") for q in scope.quantifiers)
-        unchecked = replace(each, verdict="not_found", reason=_NOT_CHECKED)
-        found.append(each if is_ranking and scope.quantifiers else unchecked)
-    return found
+        unchecked = replace(relation, verdict="not_found", reason=_NOT_CHECKED)
+        relation_documents.append(relation if is_ranking and scope.quantifiers else unchecked)
+    return relation_documents
 
 
 def unchecked_sentence(checked: CheckedSentence) -> CheckedSentence:

@@ -181,12 +181,12 @@ _REACH = 600
 def without_citations(text: str) -> str:
     """The text with blanks for ids of evidence, whose words must not be taken for metric names. The
     length is the same."""
-    return _CITATION.sub(lambda found: _blank(found[0]), text)
+    return _CITATION.sub(lambda citation: _blank(citation[0]), text)
 
 
 def without_asides(text: str) -> str:
     """The text with blanks for commands and the like. The length is the same."""
-    return _ASIDE.sub(lambda found: _blank(found[0]), text)
+    return _ASIDE.sub(lambda aside: _blank(aside[0]), text)
 
 
 def _blank(passage: str) -> str:
@@ -229,8 +229,8 @@ class _Source:
         if name not in self._files:
             self._files[name] = list(self._texts(name))
         texts = (lines for lines in self._files[name] if 1 <= place.line <= len(lines))
-        found = {lines[place.line - 1].strip() for lines in texts}
-        return {line for line in found if len(line) >= _SHORTEST_CODE_LINE}
+        cited = {lines[place.line - 1].strip() for lines in texts}
+        return {line for line in cited if len(line) >= _SHORTEST_CODE_LINE}
 
     def _texts(self, name: str) -> Iterator[list[str]]:
         texts = {

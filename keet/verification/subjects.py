@@ -103,7 +103,7 @@ class LaunchLookup(tuple[Launch, ...]):
         return self._found[text]
 
     def _find(self, text: str) -> list[LaunchName]:
-        found = [
+        names = [
             LaunchName(m.start(), m.end(), self._by_number[number])
             for m in LAUNCH_NUMBER.finditer(text)
             if (number := int(m[1] or m[2])) in self._by_number
@@ -116,25 +116,25 @@ class LaunchLookup(tuple[Launch, ...]):
             said = [
                 LaunchName(m.start(), m.end(), self._owners[name])
                 for m in _as_word(name).finditer(text)
-                if not any(other.start <= m.start() < other.end for other in found)
+                if not any(other.start <= m.start() < other.end for other in names)
             ]
-            (words if _is_word(name) else found).extend(said)
-        found += _meant(text, words)
-        found.sort(key=lambda each: each.start)
-        found = _consistent(text, found)
-        return self._with_ordinals(text, found) if _ORDINAL.search(text) else found
+            (words if _is_word(name) else names).extend(said)
+        names += _meant(text, words)
+        names.sort(key=lambda each: each.start)
+        names = _consistent(text, names)
+        return self._with_ordinals(text, names) if _ORDINAL.search(text) else names
 
     def _with_ordinals(self, text: str, names: list[LaunchName]) -> list[LaunchName]:
         """`the first launch of A`, `A's last launch`, `the first and the second launch`. Those
         beyond the last launch name none, nor do those of two reports, nor `A in its first`."""
         if len(self._by_number) < len(self):  # of two reports
             return names
-        found: list[LaunchName] = []
+        launch_names: list[LaunchName] = []
 
         def add(start: int, end: int, launches: Sequence[Launch], ordinal: str) -> None:
             place = _place(ordinal.lower(), len(launches))
             if place is not None:
-                found.append(LaunchName(start, end, (launches[place],)))
+                launch_names.append(LaunchName(start, end, (launches[place],)))
 
         kernels = [name for name in names if not LAUNCH_NUMBER.match(text, name.start)]
         for match in _ORDINALS.finditer(text):
@@ -149,30 +149,32 @@ class LaunchLookup(tuple[Launch, ...]):
             end = owner.end if owner is behind and owner else match.end("noun")
             for ordinal in _ORDINAL.finditer(text, match.start(), match.end("ordinals")):
                 add(ordinal.start(), ordinal.end(), launches, ordinal[0])
-            if found and found[-1].start >= match.start():
-                found[-1] = found[-1]._replace(end=end)
+            if launch_names and launch_names[-1].start >= match.start():
+                launch_names[-1] = launch_names[-1]._replace(end=end)
         for name in names:
             if said := _ORDINAL_BEFORE.search(text[max(0, name.start - 16) : name.start]):
                 add(name.start - len(said[0]), name.end, name.launches, said[1])
-        taken = [n for n in names if not any(o.start <= n.start < o.end for o in found)]
-        taken = [n for n in taken if not any(_OWNS.fullmatch(text, n.end, o.start) for o in found)]
-        return sorted([*taken, *found], key=lambda each: each.start)
+        taken = [n for n in names if not any(o.start <= n.start < o.end for o in launch_names)]
+        taken = [
+            n for n in taken if not any(_OWNS.fullmatch(text, n.end, o.start) for o in launch_names)
+        ]
+        return sorted([*taken, *launch_names], key=lambda each: each.start)
 
     @cached_property
     def _by_name(self) -> dict[KernelName, list[int]]:
         """Indices of launches."""
-        found: dict[KernelName, list[int]] = {}
+        places: dict[KernelName, list[int]] = {}
         for place, launch in enumerate(self):
-            found.setdefault(launch.name, []).append(place)
-        return found
+            places.setdefault(launch.name, []).append(place)
+        return places
 
     @cached_property
     def _by_number(self) -> dict[int, tuple[Launch, ...]]:
         """Launches of two reports may have the same number."""
-        found: dict[int, tuple[Launch, ...]] = {}
+        by_number: dict[int, tuple[Launch, ...]] = {}
         for launch in self:
-            found[launch.id] = (*found.get(launch.id, ()), launch)
-        return found
+            by_number[launch.id] = (*by_number.get(launch.id, ()), launch)
+        return by_number
 
     @cached_property
     def of_second_report(self) -> frozenset[Launch]:
@@ -291,15 +293,15 @@ class TextPlace(NamedTuple):
 
 def find_places(text: str, files: Collection[str] = ()) -> list[TextPlace]:
     """In order. `files`: names of source files that look like words (`cmath`)."""
-    found = list(_lines(text))
+    lines = list(_lines(text))
     for name in files:
         odd = re.finditer(rf"(?<![\w./]){re.escape(name)}:(\d{{1,9}})(?!\d)", text)
-        found += [TextPlace(m.start(), m.end(), name, int(m[1])) for m in odd]
-    found += [
+        lines += [TextPlace(m.start(), m.end(), name, int(m[1])) for m in odd]
+    lines += [
         TextPlace(m.start(), m.end(), None, NO_LINE, int(m["at"], 16) if m["at"] else None)
         for m in _NO_LINE.finditer(text)
     ]
-    return sorted(found, key=lambda place: place.start)
+    return sorted(lines, key=lambda place: place.start)
 
 
 def _lines(text: str) -> Iterator[TextPlace]:

@@ -96,12 +96,14 @@ class CheckedSentence(NamedTuple):
         """With `not_found` instead of its verdicts. `only`: of these."""
         return self._replace(
             checks=tuple(
-                not_found(each.number, reason) if each.verdict in only else each
-                for each in self.checks
+                not_found(check.number, reason) if check.verdict in only else check
+                for check in self.checks
             ),
             relations=tuple(
-                replace(each, verdict="not_found", reason=reason) if each.verdict in only else each
-                for each in self.relations
+                replace(relation, verdict="not_found", reason=reason)
+                if relation.verdict in only
+                else relation
+                for relation in self.relations
             ),
         )
 

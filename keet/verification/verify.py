@@ -114,16 +114,16 @@ def verify_text(  # noqa: PLR0913
     """
     plain = without_citations(text)
     verifier = _Verifier(plain, launches, everything or launches, known or ComputedValues())
-    found: list[CheckedSentence] = []
+    checked_sentences: list[CheckedSentence] = []
     for sentence in verifier.sentences():
         if before_sentence is not None:
             before_sentence()
         written = SentenceSpan(text[sentence.start : sentence.end], sentence.start)
         checked = verifier.sentence(sentence)._replace(sentence=written)
-        if found and verifier.refers_back:
-            found[-1] = unchecked_sentence(found[-1])
-        found.append(checked if both_sides else without_unknown_sides(checked))
-    return found
+        if checked_sentences and verifier.refers_back:
+            checked_sentences[-1] = unchecked_sentence(checked_sentences[-1])
+        checked_sentences.append(checked if both_sides else without_unknown_sides(checked))
+    return checked_sentences
 
 
 class _Verifier:
@@ -152,13 +152,13 @@ class _Verifier:
 
     def sentences(self) -> Iterator[SentenceSpan]:
         """Split without quoted code: a semicolon there does not end a sentence."""
-        for each in split_sentences(self._unquoted):
-            yield SentenceSpan(self._text[each.start : each.end], each.start)
+        for sentence in split_sentences(self._unquoted):
+            yield SentenceSpan(self._text[sentence.start : sentence.end], sentence.start)
 
     def _metric_ids_asked(self) -> Iterator[str]:
         """Metrics that the text names."""
         for sentence in self.sentences():
-            yield from (each for term in terms_in(sentence.text) for each in term.metric_ids)
+            yield from (id_ for term in terms_in(sentence.text) for id_ in term.metric_ids)
         yield "duration"
 
     def sentence(self, sentence: SentenceSpan) -> CheckedSentence:
@@ -398,8 +398,8 @@ class _ExportLabels:
             self._made[launch] = _labels(launch)
         labels = self._made[launch]
         text, number, term = claim.sentence.text, claim.number, claim.term or claim.misfit
-        if term and (found := labels.get(words_of(text[term.start : term.end]))):
-            return found
+        if term and (values := labels.get(words_of(text[term.start : term.end]))):
+            return values
         words = list(words_of(text[max(0, number.start - _REACH) : number.start]))
         while words and words[-1] in _LINKS:
             words.pop()

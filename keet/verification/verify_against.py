@@ -56,7 +56,7 @@ def verify_against(  # noqa: PLR0913
     """`profiles`: one report, or the two that the text compares. `launches`: those that it may be
     about. `name`: of the text's file."""
     both_sides = len(profiles) > 1
-    found = verify_text(
+    sentences = verify_text(
         text,
         launches,
         [launch for profile in profiles for launch in profile.launches],
@@ -65,9 +65,11 @@ def verify_against(  # noqa: PLR0913
         before_sentence=before_sentence,
     )
     for profile in profiles:
-        found = with_run_checks(found, profile) if profile.run else found
-    checks = [check.within(each.sentence.text) for each in found for check in each.checks]
-    relations = [replace(r, sentence=each.sentence.text) for each in found for r in each.relations]
+        sentences = with_run_checks(sentences, profile) if profile.run else sentences
+    checks = [check.within(each.sentence.text) for each in sentences for check in each.checks]
+    relations = [
+        replace(r, sentence=each.sentence.text) for each in sentences for r in each.relations
+    ]
     counts, related = (Counter(each.verdict for each in some) for some in (checks, relations))
     return VerifiedText(
         report=report_document(profiles[-1]),
@@ -86,8 +88,8 @@ def verify_against(  # noqa: PLR0913
         ),
         checks=checks,
         relations=relations,
-        not_checked=[each.sentence.text for each in found if is_unchecked(each)],
-        sentences=found,
+        not_checked=[each.sentence.text for each in sentences if is_unchecked(each)],
+        sentences=sentences,
     )
 
 
@@ -110,14 +112,14 @@ def computed_values(
         return difference or (_difference(profiles) if len(profiles) > 1 else None)
 
     def general() -> Iterator[ComputedValue]:
-        if found := compared():
-            yield from difference_values(found)
+        if comparison := compared():
+            yield from difference_values(comparison)
 
     def sentences() -> Iterator[str]:
-        if found := compared():
+        if comparison := compared():
             from keet.comparison.sentences import texts_of
 
-            yield from texts_of(found)
+            yield from texts_of(comparison)
 
     return ComputedValues([LaunchValues(p, on_launch) for p in profiles], general, sentences)
 

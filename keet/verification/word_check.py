@@ -48,22 +48,22 @@ class WordChecker:
         text = "".join(
             p if isinstance(p, str) else "{" + "_" * len(p.text) + "}" for p in sentence.parts
         )
-        found = self._checker.check(SentenceSpan(text, 0), (), [self._launch])
+        sentences = self._checker.check(SentenceSpan(text, 0), (), [self._launch])
         # Other comparisons are written as references: {a > 2 * b}.
-        checked = [each for each in found if each.topic or _SUPERLATIVE.search(each.text)]
+        checked = [each for each in sentences if each.topic or _SUPERLATIVE.search(each.text)]
         wrong = [each.reason for each in checked if each.verdict == "contradicted"]
         wrong += filter(None, [_other_line(sentence)])
         if wrong:
             also = f"; {sentence.problem}" if sentence.problem else ""
             return Sentence.of(sentence.parts, f"{wrong[0]}{also}", sentence.ends, "contradicted")
         if sentence.references:
-            open_topics = (each.topic or "" for each in found if each.verdict == "not_found")
+            open_topics = (each.topic or "" for each in sentences if each.verdict == "not_found")
             is_open = any(topic.startswith(_NEEDS_SUPPORT) for topic in open_topics)
-            is_open = is_open or (not found and bool(_LIMITS.search(text)))
+            is_open = is_open or (not sentences and bool(_LIMITS.search(text)))
         else:
             is_open = is_about_run(text)
-        supports = (each for each in found if not (each.topic or "").startswith(_EXISTENCE))
-        is_supported = any(each.verdict == "confirmed" for each in supports)
+        supports = (each for each in sentences if not (each.topic or "").startswith(_EXISTENCE))
+        is_supported = any(support.verdict == "confirmed" for support in supports)
         if sentence.problem or not is_open or is_supported:
             return sentence
         return Sentence.of(sentence.parts, OPEN, sentence.ends, "undecided")

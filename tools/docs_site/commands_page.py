@@ -178,11 +178,11 @@ def _section(module: ModuleType, prog: str, heading: str) -> Iterator[str]:
 
 def _usage(parser: ArgumentParser, *, takes_program: bool) -> str:
     """argparse's usage line depends on the Python version and repeats every option."""
-    given = [_positional(each) for each in _actions(parser) if not each.option_strings]
+    given = [_positional(action) for action in _actions(parser) if not action.option_strings]
     needed = [
-        f"{each.option_strings[-1]} {_value(each)}"
-        for each in _actions(parser)
-        if each.option_strings and each.required
+        f"{action.option_strings[-1]} {_value(action)}"
+        for action in _actions(parser)
+        if action.option_strings and action.required
     ]
     program = ["--", "COMMAND…"] if takes_program else []
     return " ".join([parser.prog, *given, *needed, "[options]", *program])
@@ -199,7 +199,7 @@ def _options(parser: ArgumentParser) -> Iterator[str]:
     """One table of arguments and options, and one per named group."""
     plain, *named = _groups(parser)
     for title, actions in (("argument", [*plain[1], *named.pop(0)[1]]), *named):
-        rows = [f"| {_name(each)} | {_cell(_help(each))} |" for each in actions]
+        rows = [f"| {_name(action)} | {_cell(_help(action))} |" for action in actions]
         if rows:
             yield f"| {title} | meaning |\n|---|---|\n" + "\n".join(rows) + "\n"
 
@@ -227,7 +227,7 @@ def _name(action: Action) -> str:
     if not action.option_strings:
         return f"`{_cell(_value(action))}`"
     value = "" if action.nargs == 0 else f" {_metavar(action)}"
-    return ", ".join(f"`{_cell(each + value)}`" for each in action.option_strings)
+    return ", ".join(f"`{_cell(string + value)}`" for string in action.option_strings)
 
 
 def _value(action: Action) -> str:
@@ -251,7 +251,7 @@ def _choices(action: Action) -> str:
     """The values of an option, before its meaning; those of a positional argument are its name."""
     if not action.option_strings or not action.choices or action.metavar is not None:
         return ""
-    *others, last = [f"`{each}`" for each in action.choices]
+    *others, last = [f"`{choice}`" for choice in action.choices]
     return f"{', '.join(others)} or {last}: " if others else f"{last}: "
 
 

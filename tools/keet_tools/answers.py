@@ -69,7 +69,7 @@ class ExplainedReport:
     def explained(self, launches: Sequence[Launch], top: int, call: ToolCall) -> Explanation:
         """Without quotations of the source, if it is not shown."""
         call.check()
-        known = [each for each in self._explanation.launches if each.launch in launches]
+        known = [launch for launch in self._explanation.launches if launch.launch in launches]
         cut = [
             replace(each, findings=tuple(map(self._tool_input.shown, each.findings[:top])))
             for each in known
@@ -85,7 +85,7 @@ class ToolInput:
         self, explanations: Sequence[Explanation], *, focus: int = 0, show_source: bool = True
     ) -> None:
         self.explanations = tuple(explanations)
-        if len({each.report_scope for each in explanations}) < len(explanations):
+        if len({explanation.report_scope for explanation in explanations}) < len(explanations):
             raise ValueError("reports of one ToolInput need different scopes; see scope_of")
         self.focus = focus
         """Position of the launch, within the first report, that a tool means by default."""
@@ -180,8 +180,8 @@ class ToolInput:
         slug, _, scope = name.partition("#")
         scope = scope or self.launch().view.ledger.scope
         for explanation in self.explanations:
-            for each in explanation.launches:
-                ledger = each.view.ledger
+            for launch in explanation.launches:
+                ledger = launch.view.ledger
                 if ledger.scope == scope and (known := ledger.look_up(slug)):
                     return known
         wanted = (name, f"{slug}#{scope}")
@@ -192,8 +192,8 @@ class ToolInput:
         used = {
             piece.id: piece
             for explanation in self.explanations
-            for each in explanation.launches
-            for piece in each.view.ledger
+            for launch in explanation.launches
+            for piece in launch.view.ledger
         }
         for difference in self._differences.values():
             used |= difference.evidence

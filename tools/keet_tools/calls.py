@@ -172,7 +172,7 @@ class EvidenceNames:
 
     def back(self, text: str) -> str:
         names = [*self.known]
-        return _MARK.sub(lambda found: f"{{{names[int(found[1])]}}}", text)
+        return _MARK.sub(lambda mark: f"{{{names[int(mark[1])]}}}", text)
 
 
 _SIGN = "¤"

@@ -143,8 +143,8 @@ def _cropped(checked: CheckedSentence, starts: set[int]) -> CheckedSentence:
     sentence = checked.sentence
     if len(sentence.text) <= _LONGEST_SENTENCE and len(checked.verdicts) <= _MOST_CHECKS:
         return checked
-    checks = tuple(each for each in checked.checks if each.start in starts)
-    relations = tuple(each for each in checked.relations if each.start in starts)
+    checks = tuple(check for check in checked.checks if check.start in starts)
+    relations = tuple(relation for relation in checked.relations if relation.start in starts)
     first = max(min(starts) - sentence.start - _AROUND, 0)
     last = max(each.end for each in checked.all if each.start in starts)
     part = sentence.text[first : last - sentence.start + _AROUND]

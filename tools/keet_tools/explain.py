@@ -140,7 +140,7 @@ def _code(each: LaunchExplanation) -> Iterator[CodeLine]:
     from keet.analysis.source_lines import source_lines
 
     lines = source_lines(each.launch)
-    places = ((place.file, place.line) for found in each.findings for place in found.locations)
+    places = ((place.file, place.line) for finding in each.findings for place in finding.locations)
     for file, number in dict.fromkeys(places):
         text = lines.get(file, ())
         if 0 < number <= len(text):

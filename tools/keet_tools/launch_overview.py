@@ -40,7 +40,7 @@ from keet_tools.answers import (
 
 _LAUNCHES = 20
 """That are listed; a tool has all."""
-_PARTS = 2
+_LEADING_PARTS = 2
 """Of the time of a launch."""
 
 
@@ -56,7 +56,9 @@ def list_launches(tool_input: ToolInput, report: int = 0) -> Answer:
         shapes = f"grid {shape_text(launch.grid)} block {shape_text(launch.block)}"
         headline = say.sentence(shorten(each.verdict.headline, 150))
         what = f"#{launch.id} {quote(launch.kernel, 50)} {quote(shapes)}"
-        parts = [f"{say(part.percent)} {part.part}" for part in each.account.leading(_PARTS)]
+        parts = [
+            f"{say(part.percent)} {part.part}" for part in each.account.leading(_LEADING_PARTS)
+        ]
         time = f" Time: {'; '.join(parts)}." if parts else ""
         rows.append(f"{what}{took}{_run(each, say)}: {headline}{time}")
     left = len(launches) - len(rows)
@@ -66,13 +68,13 @@ def list_launches(tool_input: ToolInput, report: int = 0) -> Answer:
 
 def _run(each: LaunchExplanation, say: AnswerText) -> str:
     """What the launch represents in the run, where that is known."""
-    found = each.in_run
-    if not found:
+    in_run = each.in_run
+    if not in_run:
         return ""
-    launches, share, *_ = found.evidence
+    launches, share, *_ = in_run.evidence
     represented = f", represents {say(launches)} launches, {say(share)} of the run"
-    if found.warning:
-        alike = next(each for each in found.evidence if each.metric == "run_alike_share")
+    if in_run.warning:
+        alike = next(each for each in in_run.evidence if each.metric == "run_alike_share")
         represented += f", of which {say(alike)} is in launches about as long"
     if not each.replay:
         return represented
@@ -159,32 +161,37 @@ _LINES = 7
 def source_hotspots(tool_input: ToolInput, launch: int | None = None, report: int = 0) -> Answer:
     """Hottest source lines (SASS without lines): sample share, stall reasons, wasted traffic."""
     each = tool_input.launch(launch, report)
-    found = find_hotspots(each.launch)
-    if isinstance(found, Absent):
-        raise Abstention(f"{found.reason}; {found.remedy}")
+    hotspots = find_hotspots(each.launch)
+    if isinstance(hotspots, Absent):
+        raise Abstention(f"{hotspots.reason}; {hotspots.remedy}")
     say = AnswerText(tool_input.names, each.view.ledger.scope)
-    what = "samples" if found.ranked_by == "samples" else "executed instructions, none sampled,"
-    unit = "source line" if found.by == "line" else "instruction"
+    what = "samples" if hotspots.ranked_by == "samples" else "executed instructions, none sampled,"
+    unit = "source line" if hotspots.by == "line" else "instruction"
     heading = Sentence(
         "Share of {what} ({total}) by {unit}; waits are shares of its own samples:",
         what=what,
-        total=hotspots_summary(found),
+        total=hotspots_summary(hotspots),
         unit=unit,
     )
-    partial = found.partial.text if found.partial else ""
-    sass = each.launch.disassembly if found.by != "line" and tool_input.show_source else {}
+    partial = hotspots.partial.text if hotspots.partial else ""
+    sass = each.launch.disassembly if hotspots.by != "line" and tool_input.show_source else {}
     rows = []
-    for spot in found.rows[:_LINES]:
-        number = row_numbers(found, spot)
+    for spot in hotspots.rows[:_LINES]:
+        number = row_numbers(hotspots, spot)
         local = Sentence()
         if spot.sectors_local:
             count = number("local sectors", spot.sectors_local, "sector")
             local = Sentence("local memory {count}s", count=count)
-        waits = waiting_for(spot, found)
-        facts = [Sentence("waits {waits}", waits=waits) if waits else "", excess_text(spot, found)]
+        waits = waiting_for(spot, hotspots)
+        facts = [
+            Sentence("waits {waits}", waits=waits) if waits else "",
+            excess_text(spot, hotspots),
+        ]
         code = "" if isinstance(sass, Absent) else sass.get(spot.address or -1, "")
         shown = f" {quote(code)}" if code else ""
-        row = "; ".join(map(say.sentence, filter(None, [share_words(spot, found), *facts, local])))
+        row = "; ".join(
+            map(say.sentence, filter(None, [share_words(spot, hotspots), *facts, local]))
+        )
         rows.append(f"{place_name(spot_place(spot, each.launch))} {row}{shown}")
     return say.answer(say.sentence(heading), say.sentence(partial), *rows)
 

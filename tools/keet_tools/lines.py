@@ -47,8 +47,8 @@ def line(reports: Reports, asked: LineArguments, call: ToolCall) -> ToolReply:
 
 
 def _hottest_file(launch: Launch) -> str:
-    found = find_hotspots(launch, "line")
-    rows = () if isinstance(found, Absent) else found.rows
+    hotspots = find_hotspots(launch, "line")
+    rows = () if isinstance(hotspots, Absent) else hotspots.rows
     files = [spot.location.file for spot in rows if spot.location]
     return (files or [*source_lines(launch)] or ["source"])[0]
 
@@ -170,11 +170,11 @@ def _place(
     except NoSuchLine as wrong:
         host = "; host code, such as a launch, has none" if wrong.is_empty else ""
         raise UsageError(f"line {quoted(wrong.place)}: {wrong.problem}{host}") from None
-    found: list[Found] = []
+    founds: list[Found] = []
     for launch in call.each(own, "looking at launch", len(own)):
-        found.append((launch, rows_at(find_hotspots(launch, None), place)))
+        founds.append((launch, rows_at(find_hotspots(launch, None), place)))
     return place, sorted(
-        found, key=lambda each: (each[0] is not report.focus, -samples_at(each[1]))
+        founds, key=lambda each: (each[0] is not report.focus, -samples_at(each[1]))
     )
 
 
@@ -211,7 +211,7 @@ def _with_offsets(value: Any, starts: Sequence[int]) -> Any:
 def _offset(address: Any, starts: Sequence[int]) -> Any:
     if not isinstance(address, int):
         return address and [_offset(each, starts) for each in address]
-    return f"{address - max((each for each in starts if each <= address), default=0):#06x}"
+    return f"{address - max((start for start in starts if start <= address), default=0):#06x}"
 
 
 def _summary(document: HotspotsLaunch, place: Location, starts: Sequence[int]) -> LineSummary:
@@ -259,8 +259,10 @@ def source(reports: Reports, asked: SourceArguments, call: ToolCall) -> ToolRepl
         if not 0 <= first < len(lines):
             last = constant(len(lines), "", "lines of the file")
             raise UsageError(Sentence("there is no such line; the last is {last:d}", last=last))
-        found = find_hotspots(launch, "line")
-        spots = {} if isinstance(found, Absent) else {spot.location: spot for spot in found.rows}
+        hotspots = find_hotspots(launch, "line")
+        spots = (
+            {} if isinstance(hotspots, Absent) else {spot.location: spot for spot in hotspots.rows}
+        )
         entries = []
         for number, text in enumerate(lines[first : first + _SOURCE_LINES], first + 1):
             spot = spots.get(Location(path, number))
@@ -271,9 +273,11 @@ def source(reports: Reports, asked: SourceArguments, call: ToolCall) -> ToolRepl
 
         def row(entry: dict[str, Any]) -> str:
             cost = ""
-            if entry["share"] is not None and not isinstance(found, Absent):
+            if entry["share"] is not None and not isinstance(hotspots, Absent):
                 where = f"{file_name(path)}:{entry['line']}"
-                part = found.number(f"{found.ranked_by} share", 100 * entry["share"], "%", where)
+                part = hotspots.number(
+                    f"{hotspots.ranked_by} share", 100 * entry["share"], "%", where
+                )
                 share = Sentence(" {share:cell}", share=part)
                 cost = call.words(share, scope_in(report.scope, launch.id))
             text = entry["text"].expandtabs(4).rstrip().replace("`", "'")

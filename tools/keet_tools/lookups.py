@@ -60,15 +60,17 @@ def amounts(reports: Reports, asked: AmountsArguments, call: ToolCall) -> ToolRe
         call.begin(f"counting the work of {launch.kernel}")
         per, sass = counted_per(asked.per), report.reads_code
         document = amounts_document(report.profile, [launch], per, sass=sass).document()
-        (found,) = document.launches
-        rows = [row for row in amount_rows(found.amounts) if asked.part in (None, row.part)]
+        (launch_document,) = document.launches
+        rows = [
+            row for row in amount_rows(launch_document.amounts) if asked.part in (None, row.part)
+        ]
         entries = (
             {"part": row.part, "label": row.label, "text": row.text, "evidence": [*row.text.ids]}
             for row in rows[asked.offset :]
         )
         page = page_of(entries, len(rows), asked.offset, _AMOUNTS_PER_PAGE)
         program = [*document.program.texts] if document.program else []
-        unknown = [f"{each.reason}: {each.remedy}" for each in found.amounts.unknown]
+        unknown = [f"{each.reason}: {each.remedy}" for each in launch_document.amounts.unknown]
 
         scope = scope_in(report.scope, launch.id)
 
@@ -82,7 +84,7 @@ def amounts(reports: Reports, asked: AmountsArguments, call: ToolCall) -> ToolRe
 
         def cited(page: ResultPage) -> dict[str, Evidence]:
             ids = {id_ for entry in page.entries for id_ in entry["evidence"]}
-            return {id_: each for id_, each in found.evidence.items() if id_ in ids}
+            return {id_: each for id_, each in launch_document.evidence.items() if id_ in ids}
 
         return paged_reply(
             call,
@@ -152,8 +154,8 @@ def _metrics(launch: Launch, pattern: str | None) -> Sequence[MetricDocument]:
     if pattern is None:
         return launch_metrics(launch).metrics
     is_wanted = matcher(pattern, "pattern")
-    found = launch_metrics(launch, is_wanted).metrics
-    rows = [metric for metric in found if not metric.name.startswith(INTERNAL)]
+    measured = launch_metrics(launch, is_wanted).metrics
+    rows = [metric for metric in measured if not metric.name.startswith(INTERNAL)]
     if rows:
         return rows
     ids = {id_ for term in find_terms(pattern) for id_ in term.metric_ids}
@@ -200,8 +202,8 @@ def _metric_line(ledger: LaunchLedger, metric: MetricDocument, *, explain: bool)
 
 def _roofline(launch: Launch, ledger: LaunchLedger) -> Iterator[Sentence]:
     """The share of peak of arithmetic and memory levels, the largest first."""
-    found = find_roofline(launch, ledger)
-    for ceiling in sorted(found.ceilings, key=lambda each: -each.share):
+    roofline = find_roofline(launch, ledger)
+    for ceiling in sorted(roofline.ceilings, key=lambda each: -each.share):
         if ceiling.reached_pct < SHOWN_WORK and not ceiling.busiest:
             continue
         reached, *rates = ceiling.evidence
@@ -211,7 +213,7 @@ def _roofline(launch: Launch, ledger: LaunchLedger) -> Iterator[Sentence]:
         if stage := ceiling.busiest:
             busy = Sentence("{part} {busy:.1f} busy", part=stage.part, busy=stage.evidence)
             words = Sentence("{unit}, {stage}", unit=words, stage=busy)
-        for entry in found.lead_intensities():
+        for entry in roofline.lead_intensities():
             if entry.level == ceiling.id:
                 value, ridge, *_ = entry.evidence
                 about = Sentence("intensity {value}, ridge {ridge}", value=value, ridge=ridge)
@@ -285,15 +287,15 @@ def _changed(known: OccupancyModel, wanted: Configuration) -> ChangedOccupancy:
     for name, value, least, limit in ranges:
         if not least <= value <= limit:
             raise UsageError(f"{name} {value}: must be {least} to {limit} here")
-    found = known.limits(wanted)
-    if not found.least:
-        by = " and ".join(LIMIT_NAMES[limit] for limit in found.binding)
+    limits = known.limits(wanted)
+    if not limits.least:
+        by = " and ".join(LIMIT_NAMES[limit] for limit in limits.binding)
         raise UsageError(f"not one block would fit ({by}): the kernel could not be launched")
     warps = known.warps(wanted)
     return ChangedOccupancy(
         theoretical_pct=100 * warps / known.machine.warps,
         warps=warps,
-        limited_by=list(found.binding),
+        limited_by=list(limits.binding),
     )
 
 
@@ -327,14 +329,14 @@ def cases(_: Reports, asked: CasesArguments, call: ToolCall) -> ToolReply:
 def _one_case(name: str, call: ToolCall) -> ToolReply:
     from keet.pages.cases import case_page
 
-    found = cases_named(name)
-    if len(found) == 1:
+    cases = cases_named(name)
+    if len(cases) == 1:
         result = CasesToolResult(
-            case=found[0], cases=[], total=1, offset=0, more=0, next_offset=None
+            case=cases[0], cases=[], total=1, offset=0, more=0, next_offset=None
         )
-        return ToolReply(result, call.page(lambda _: case_page(found[0])))
-    if found:
-        why = f"several cases have this name: {', '.join(each.id for each in found[:5])}"
+        return ToolReply(result, call.page(lambda _: case_page(cases[0])))
+    if cases:
+        why = f"several cases have this name: {', '.join(each.id for each in cases[:5])}"
         raise UsageError(f"case {quoted(name)}: {why}")
     close = difflib.get_close_matches(name[:100], [each.id for each in casebook()], n=3, cutoff=0.6)
     hint = f"did you mean {', '.join(close)}?" if close else "call cases without it for a list"

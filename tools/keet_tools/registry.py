@@ -90,7 +90,7 @@ TOOLS: Mapping[str, Tool] = {name: _tool(name) for name in _DESCRIPTIONS}
 def offered_tools(tool_input: ToolInput) -> tuple[Tool, ...]:
     """The useful tools for these reports, without arguments that can have only one value."""
     is_one_report = len(tool_input.explanations) < 2
-    is_one_launch = all(len(each.launches) < 2 for each in tool_input.explanations)
+    is_one_launch = all(len(explanation.launches) < 2 for explanation in tool_input.explanations)
     hidden = set() if tool_input.show_source else {"source", "amounts"}
     hidden |= {"diff"} if is_one_report else set()
     hidden |= {"explain"} if is_one_launch else set()  # its answer is in the first prompt

@@ -84,9 +84,9 @@ def matcher(pattern: str, argument: str) -> Callable[[str], bool]:
     def has_in_order(text: str, parts: Sequence[str]) -> bool:
         at = 0
         for part in parts:
-            if (found := text.find(part, at)) < 0:
+            if (place := text.find(part, at)) < 0:
                 return False
-            at = found + len(part)
+            at = place + len(part)
         return True
 
     return lambda text: any(has_in_order(text.casefold(), parts) for parts in alternatives)
@@ -105,14 +105,14 @@ def selected_launches(
     """The launches that the arguments of a call select; raises `UsageError` if there are none.
     `argument`: the name of the argument `kernel` in messages."""
     matches = None if kernel is None else matcher(kernel, argument)
-    found = launches_with(profile, None if launch is None else {launch}, matches)
-    if kernel is not None and not found:
+    launches = launches_with(profile, None if launch is None else {launch}, matches)
+    if kernel is not None and not launches:
         without = "" if argument == "kernel" else f" without {argument}"
         raise UsageError(
             f"{argument} {quoted(kernel)} matches no launch; list_reports with this "
             f"report{without} lists them{about_regexes(kernel)}"
         )
-    return found
+    return launches
 
 
 def about_launch(report: ReadReport, launch: Launch) -> dict[str, Any]:

@@ -57,7 +57,7 @@ def _brief(schema: dict[str, Any]) -> dict[str, Any]:
 def _kind(schema: dict[str, Any]) -> dict[str, Any]:
     kinds = [_kind(each) for each in schema.get("anyOf", [])]
     if kinds:
-        names = list(dict.fromkeys(each["type"] for each in kinds))
+        names = list(dict.fromkeys(kind["type"] for kind in kinds))
         return {"type": names if len(names) > 1 else names[0]}
     return {"type": schema.get("type", "object")}
 

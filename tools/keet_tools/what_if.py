@@ -25,8 +25,8 @@ from keet_tools.calls import ToolCall, ToolReply
 from keet_tools.reports import Reports, about_launch, main_launch
 from keet_tools.results import WhatIfFinding, WhatIfToolResult
 
-_PARTS = ("finding", "kind", "of", "needed", "removed")
-_MOST = 12
+_FIELDS = ("finding", "kind", "of", "needed", "removed")
+_MOST_CLAIMS = 12
 
 
 def what_if(reports: Reports, asked: WhatIfArguments, call: ToolCall) -> ToolReply:
@@ -35,9 +35,10 @@ def what_if(reports: Reports, asked: WhatIfArguments, call: ToolCall) -> ToolRep
         (each,) = report.explained([launch], 5, call).launches
         known = call.names.known.values() if call.names else ()
         names = names_of([*known, *each.view.ledger], each, _numbers(asked.constants))
-        found = claimed_findings(each, _listed(asked.claims), names)
-        result = WhatIfToolResult(**about_launch(report, launch), findings=found)
-        return ToolReply(result, "\n".join(call.words(line) for one in found for line in one.text))
+        claimed = claimed_findings(each, _listed(asked.claims), names)
+        result = WhatIfToolResult(**about_launch(report, launch), findings=claimed)
+        lines = (call.words(line) for finding in claimed for line in finding.text)
+        return ToolReply(result, "\n".join(lines))
 
 
 def names_of(
@@ -61,16 +62,16 @@ def claimed_findings(
 ) -> list[WhatIfFinding]:
     """In the order in which they were claimed; claims of one finding count together. Raises
     Abstention for one without a known finding."""
-    read = [_read(claim, names) for claim in claims[:_MOST]]
+    read = [_read(claim, names) for claim in claims[:_MOST_CLAIMS]]
     order = {claim.finding: place for place, claim in reversed([*enumerate(read)])}
     read.sort(key=lambda claim: order[claim.finding])
-    model, found = TimeModel(each.view), list[WhatIfFinding]()
+    model, results = TimeModel(each.view), list[WhatIfFinding]()
     for finding, some in groupby(read, key=lambda claim: claim.finding):
         group = [*some]
         result = evaluate_claims(group, model, each.account)
         text = tuple(_lines(each, group, result))
         pieces = {piece.id: piece for line in text for piece in line.evidence.values()}
-        found.append(
+        results.append(
             WhatIfFinding(
                 finding=finding,
                 claims=tuple(claim.written for claim in group),
@@ -80,11 +81,11 @@ def claimed_findings(
                 evidence=tuple(pieces.values()),
             )
         )
-    return found
+    return results
 
 
 def _read(claim: Mapping[str, Any], names: Names) -> WorkClaim:
-    finding, kind, of, needed, removed = (str(claim.get(part) or "") for part in _PARTS)
+    finding, kind, of, needed, removed = (str(claim.get(part) or "") for part in _FIELDS)
     if finding not in findings():
         kinds = {name: spec.claims for name, spec in findings().items() if spec.claims}
         fitting = [name for name, own in kinds.items() if kind in own] or [*kinds]

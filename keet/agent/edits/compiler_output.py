@@ -63,17 +63,17 @@ def kernels_in(output: str) -> dict[str, KernelResources]:
     entry = function = ""
     stacks: dict[str, list[int]] = {}
     for line in output.splitlines():
-        if found := _ENTRY.search(line):
-            entry = found[1]
-        elif found := _PROPERTIES.search(line):
-            function = found[1]
-        elif found := _STACK.search(line):
-            stacks[function] = list(map(int, found.groups()))
-        elif entry and (found := _USED.search(line)):
+        if match := _ENTRY.search(line):
+            entry = match[1]
+        elif match := _PROPERTIES.search(line):
+            function = match[1]
+        elif match := _STACK.search(line):
+            stacks[function] = list(map(int, match.groups()))
+        elif entry and (match := _USED.search(line)):
             stack, *spilled = stacks.get(entry, (0, 0))
             shared = _SHARED.search(line)
             size = sum(int(part) for part in shared.groups(default="0")) if shared else 0
-            result[entry] = KernelResources(int(found[1]), sum(spilled), stack, size)
+            result[entry] = KernelResources(int(match[1]), sum(spilled), stack, size)
             entry = ""
     return result
 
@@ -89,24 +89,24 @@ def messages_in(
     errors: dict[CompilerMessage, None] = {}
     warnings: dict[CompilerMessage, None] = {}
     for line in output.splitlines():
-        found = next(
+        parsed = next(
             (match for form in _MESSAGES if (match := re.fullmatch(form, line[:2000]))), None
         )
-        if found is None:
+        if parsed is None:
             continue
-        place = posixpath.normpath(found["file"]) if found["file"] else ""
-        text = found["text"].replace(inside, "").strip()
+        place = posixpath.normpath(parsed["file"]) if parsed["file"] else ""
+        text = parsed["text"].replace(inside, "").strip()
         if place.endswith(".ptx"):
             place = ""  # an intermediate file
         elif place and not place.startswith(inside):
-            if found["kind"] == "warning":
+            if parsed["kind"] == "warning":
                 continue
             place = place.rsplit("/", 1)[-1]
-            text = f"error{found.groupdict().get('number') or ''} in a file outside of the sources"
+            text = f"error{parsed.groupdict().get('number') or ''} in a file outside of the sources"
         file = one_line(place.replace(inside, ""))[:120]
-        number = int(found["line"] or 0) if file else 0
+        number = int(parsed["line"] or 0) if file else 0
         message = CompilerMessage(file, number, one_line(text)[:LONGEST_MESSAGE])
-        (warnings if found["kind"] == "warning" else errors)[message] = None
+        (warnings if parsed["kind"] == "warning" else errors)[message] = None
     return tuple(errors)[:MOST_ERRORS], tuple(warnings)
 
 

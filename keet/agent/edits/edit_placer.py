@@ -87,17 +87,17 @@ class EditPlacer:
             for said in changes
             for change in replacements(said)
         ]
-        found: Patch | Misfit = "it has no changes with old and new lines"
+        placed: Patch | Misfit = "it has no changes with old and new lines"
         if not self._files:
-            found = "the report has no source to change"
+            placed = "the report has no source to change"
         elif wanted:
-            found = place_changes(self._files, wanted)
-        if isinstance(found, Patch) and (problem := self._forbidden(found)):
-            found = problem
-        if isinstance(found, Misfit):
-            told = found if self._quotes_source else found.partition("\n")[0]
+            placed = place_changes(self._files, wanted)
+        if isinstance(placed, Patch) and (problem := self._forbidden(placed)):
+            placed = problem
+        if isinstance(placed, Misfit):
+            told = placed if self._quotes_source else placed.partition("\n")[0]
             return PlacedEdit(None, told, BuildComparison("not checked", ""))
-        return PlacedEdit(found, None, self._compiled(found))
+        return PlacedEdit(placed, None, self._compiled(placed))
 
     def _forbidden(self, patch: Patch) -> str | None:
         """Why the edit may not change these lines: other data or weaker checks are no speed-up."""

@@ -199,7 +199,7 @@ def _placed(
     known = ", ".join(map(one_line, list(diff_names([s.path for s in sources])[1].values())[:8]))
     if fitting:
         return f"The old lines are in several files ({known}): name one of them in `file`."
-    problems = [found for found in located.values() if isinstance(found, Misfit)]
+    problems = [place for place in located.values() if isinstance(place, Misfit)]
     if named and len(problems) == 1:
         return problems[0]
     file = one_line(change.file)[:100]
@@ -211,9 +211,9 @@ def _named(sources: Sequence[SourceText], name: str) -> list[SourceText]:
     wanted = [part for part in plain_path(name.strip()).split("/") if part not in ("", ".", "..")]
     ends = (wanted, wanted[1:] if wanted[:1] in (["a"], ["b"]) else [], wanted[-1:])
     for end in filter(None, ends):
-        found = [s for s in sources if plain_path(s.path).split("/")[-len(end) :] == end]
-        if found:
-            return [source for source in found if source.path == name] or found
+        ending = [s for s in sources if plain_path(s.path).split("/")[-len(end) :] == end]
+        if ending:
+            return [source for source in ending if source.path == name] or ending
     return list(sources) if not wanted and len(sources) == 1 else []
 
 

@@ -203,7 +203,7 @@ def with_patch(told: ModelExplanation, findings: Iterable[str]) -> ModelExplanat
 def patch_file(explanation: Explanation, *, confirmed: bool = True) -> PatchFile:
     """Every edit that applies and does not fail to compile, earlier ones first. `confirmed`: of the
     edits whose cause is confirmed, or of the others."""
-    told = [each.model for each in explanation.launches]
+    told = [launch.model for launch in explanation.launches]
     edits = [e for said in told if said for e in said.edits if e.cause_confirmed is confirmed]
     patch, reasons = _left_out(edits)
     left_out = tuple((edit, reason) for edit, reason in zip(edits, reasons) if reason)

@@ -51,7 +51,7 @@ class ReplyCache:
     def get(self, key: str) -> ChatReply | None:
         """None also if keet did not write the row."""
         rows = self._run((_FIND, key)) if self.path.exists() else ()
-        with suppress(ValueError):
+        with suppress(ValueError, RecursionError):
             return reply_from(json.loads(str(rows[0][0]))) if rows else None
         return None
 

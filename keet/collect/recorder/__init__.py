@@ -84,8 +84,8 @@ def _roots() -> Iterator[Path]:
 
 def _compiler() -> str:
     for name in (os.environ.get("CC"), "cc", "gcc", "clang"):
-        if name and (found := shutil.which(name)):
-            return found
+        if name and (path := shutil.which(name)):
+            return path
     raise NoRecorder("there is no C compiler (cc, gcc or clang)")
 
 

@@ -60,9 +60,9 @@ def account_changes(
     accounts have no split in common. `changed`: the time changed, so shares of it are computed."""
     if not (sides.before and sides.after) or not _is_finite(sides):
         return ()
-    found = _AccountComparison(sides, timing, changed=changed).parts()
-    known = [each for part in found for each in part.children or (part,) if _is_known(each)]
-    return found if known and (len(found) > 1 or len(found[0].children) > 1) else ()
+    changes = _AccountComparison(sides, timing, changed=changed).parts()
+    known = [each for part in changes for each in part.children or (part,) if _is_known(each)]
+    return changes if known and (len(changes) > 1 or len(changes[0].children) > 1) else ()
 
 
 def _is_known(part: PartChange) -> bool:
@@ -83,8 +83,8 @@ def _weight(part: PartChange) -> float:
 
 def _is_finite(sides: ExplainedPair) -> bool:
     launches = (*sides.before, *sides.after)
-    shares = (p.percent.value for each in launches for p in each.explanation.account.all())
-    return all(map(math.isfinite, (*shares, *(each.time or math.nan for each in launches))))
+    shares = (p.percent.value for launch in launches for p in launch.explanation.account.all())
+    return all(map(math.isfinite, (*shares, *(launch.time or math.nan for launch in launches))))
 
 
 # --- how accounts split the time
@@ -162,7 +162,7 @@ class _AccountComparison:
         self._unlike = {
             split
             for split, basis_of in _SPLITS.items()
-            if len({basis_of(each) for each in launches}) > 1
+            if len({basis_of(launch) for launch in launches}) > 1
         }
         """Splits that not all accounts make in the same way."""
         self._tops: dict[str, _Sum] = {}
@@ -171,8 +171,8 @@ class _AccountComparison:
     def parts(self) -> tuple[PartChange, ...]:
         for side, launches in self._sides.sides:
             scale = self._scale(side, launches)
-            for each in launches:
-                self._add(side, each, scale)
+            for launch in launches:
+                self._add(side, launch, scale)
         return tuple(
             self._change(
                 name,
@@ -186,7 +186,7 @@ class _AccountComparison:
     def _scale(self, side: str, launches: Sequence[WeightedLaunch]) -> float:
         """The explained launches are those of the first capture; with several captures, the time of
         the pair is an average."""
-        own, whole = sum(each.time or 0.0 for each in launches), self._times[side]
+        own, whole = sum(launch.time or 0.0 for launch in launches), self._times[side]
         return whole / own if whole and own else 1.0
 
     def _add(self, side: str, each: WeightedLaunch, scale: float) -> None:
@@ -231,23 +231,23 @@ class _AccountComparison:
         return child.id
 
     def _change(
-        self, name: str, found: _Sum, children: Sequence[PartChange] = (), not_split: str = ""
+        self, name: str, total: _Sum, children: Sequence[PartChange] = (), not_split: str = ""
     ) -> PartChange:
         what = f"account {name}"
         before, after = (
             self._sides.time_entry(
-                side, what, found.label, found.ns[side], found.sources[side] or _durations(launches)
+                side, what, total.label, total.ns[side], total.sources[side] or _durations(launches)
             )
             for side, launches in self._sides.sides
         )
-        change = NumberChange(found.label, before, after)
+        change = NumberChange(total.label, before, after)
         share = self._sides.percent(
             f"share of {what}", "of the difference", change.fell, self._saved
         )
         before_us, after_us = (float(each.value) / 1e3 for each in change.evidence)
         return PartChange(
             id=name,
-            part=found.label,
+            part=total.label,
             before_us=before_us,
             after_us=after_us,
             change_us=after_us - before_us,
@@ -284,7 +284,7 @@ _NEEDS = {
 
 def _durations(launches: Sequence[WeightedLaunch]) -> list[Evidence]:
     """Evidence for a time of zero: the accounts of these launches have no such part."""
-    return [each.duration for each in launches if each.duration is not None]
+    return [launch.duration for launch in launches if launch.duration is not None]
 
 
 def _by_change(sums: dict[str, _Sum]) -> list[tuple[str, _Sum]]:

@@ -15,7 +15,7 @@ from keet.profile.launch import Location
 
 HOT = 0.005
 """Share of a side's samples from which a line is shown and not folded: HTML colours it."""
-_LEAST = 0.01
+_LEAST_SHARE = 0.01
 """Share of the samples from which a file is shown, on either side. A judgement: headers of the
 toolkit often have a line or two with a sample."""
 _CONTEXT = 3
@@ -25,7 +25,7 @@ _FOLDED_FROM = 6
 WHOLE_FILE = 1_500
 """Rows up to which all text of a file is on the page, folded; of longer files, only what is around
 changed and hot lines."""
-_MOST = 3_000
+_MOST_ROWS = 3_000
 """Rows of a file that are shown. Beyond that only what is hot: at most 200 lines a side have 0.5 %
 of the samples each."""
 
@@ -86,7 +86,7 @@ class FilePair(NamedTuple):
     @property
     def matters(self) -> bool:
         sides = (side for side in (self.before, self.after) if side)
-        return any(side.time >= _LEAST * side.of.whole for side in sides)
+        return any(side.time >= _LEAST_SHARE * side.of.whole for side in sides)
 
     def is_edited(self, row: AlignedRow) -> bool:
         if not row.matched:
@@ -165,7 +165,7 @@ def _shown(files: FilePair) -> set[int]:
     both = files.before is not None and files.after is not None
     edited = [n for n, row in enumerate(files.rows) if files.is_edited(row)] if both else []
     shown = _around((*hot, *edited), len(files.rows))
-    return shown if len(shown) <= _MOST else _around(hot, len(files.rows))
+    return shown if len(shown) <= _MOST_ROWS else _around(hot, len(files.rows))
 
 
 def _around(numbers: Sequence[int], count: int) -> set[int]:

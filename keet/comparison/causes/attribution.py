@@ -23,7 +23,7 @@ from keet.profile.names import file_name
 from keet.units import Quantity
 
 _CAUSES, _PARTS, _UNITS, _LINES = 3, 4, 2, 4
-_LEAST = 0.1
+_LEAST_SHARE = 0.1
 """Smallest share of the difference that is reported."""
 _BUSY = {"DRAM": 0.4, "L2": 0.4, "L1": 0.4}
 """Share of its peak that a unit must reach on a side to be reported. Lower for memories, whose
@@ -128,7 +128,7 @@ def _causes(sides: ExplainedPair, saved: float) -> Iterator[Attribution]:
         # Forecasts are estimates: limit the share to 100 %.
         most = max(-abs(saved), min(abs(saved), cause.saved))
         share = sides.percent(f"share of {cause.id}", "of the difference (estimated)", most, saved)
-        if (share.value < 100 * _LEAST) if share is not None else not cause.worth:
+        if (share.value < 100 * _LEAST_SHARE) if share is not None else not cause.worth:
             continue
         if reported and not cause.worth:
             return  # minor findings are listed only if there is no larger one
@@ -182,7 +182,7 @@ class _Units:
         self._reported: set[str] = set()
 
     def parts(self, account: Sequence[PartChange]) -> Iterator[Attribution]:
-        leading = leading_parts(account, 100 * _LEAST)
+        leading = leading_parts(account, 100 * _LEAST_SHARE)
         names = {name.lower().replace(" ", "_"): name for name in self._times}
         for part in sorted(leading, key=lambda part: -abs(part.time.fell))[:_PARTS]:
             _, is_busy, slug = part.id.rpartition("busy.")
@@ -192,27 +192,27 @@ class _Units:
             yield self._report("account", part.text, unit, part.percent, [part.time, *moved])
 
     def busy(self, saved: float) -> Iterator[Attribution]:
-        found = []
+        busier = []
         for unit, change in self._times.items():
             is_busy = self._sides.busiest(unit) >= _BUSY.get(unit, _BUSY_PIPE)
             share = self._sides.percent(f"share of {unit}", "of the difference", change.fell, saved)
-            large = share is not None and abs(share.value) >= 100 * _LEAST
+            large = share is not None and abs(share.value) >= 100 * _LEAST_SHARE
             if unit not in self._reported and is_busy and large:
-                found.append((unit, change, share))
-        for unit, change, share in sorted(found, key=lambda each: -abs(each[1].fell))[:_UNITS]:
+                busier.append((unit, change, share))
+        for unit, change, share in sorted(busier, key=lambda each: -abs(each[1].fell))[:_UNITS]:
             moved = self._volumes(unit, change)
             yield self._report("unit", change.text, unit, share, [change, *moved])
 
     def _volumes(self, unit: str, time: NumberChange) -> list[NumberChange]:
         """What the unit had to do: counts that changed in the same direction as the time."""
-        found = [
+        volumes = [
             volume
             for volume in self._sides.volumes(unit)
             if volume.fell * time.fell > 0
             and volume.moved >= _MOVED
             and volume.label not in self._reported
         ]
-        return sorted(found, key=lambda volume: -volume.moved)[:2]
+        return sorted(volumes, key=lambda volume: -volume.moved)[:2]
 
     def _report(
         self,
@@ -232,10 +232,10 @@ class _Units:
 
 
 def _lines(sides: ExplainedPair, saved: float) -> Iterator[Attribution]:
-    found = changed_lines(sides.before, sides.after)
-    if isinstance(found, str):
+    changes = changed_lines(sides.before, sides.after)
+    if isinstance(changes, str):
         return
-    for change in found[:_LINES]:
+    for change in changes[:_LINES]:
         yield _line(sides, change, saved)
 
 

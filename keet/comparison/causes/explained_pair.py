@@ -133,8 +133,8 @@ class ExplainedPair:
         launches = (*self.before, *self.after)
         reached = (
             c.share
-            for each in launches
-            for c in each.explanation.view.ceilings.ranked
+            for launch in launches
+            for c in launch.explanation.view.ceilings.ranked
             if c.name == unit
         )
         return max(reached, default=0.0)
@@ -149,12 +149,12 @@ class ExplainedPair:
         self, side: str, launches: Sequence[WeightedLaunch], what: str, label: str, share: Share
     ) -> Evidence | None:
         total, sources = 0.0, []
-        for each in launches:
-            found, duration, time = share(each), each.duration, each.time
-            if found is None or duration is None or time is None:
+        for launch in launches:
+            portion, duration, time = share(launch), launch.duration, launch.time
+            if portion is None or duration is None or time is None:
                 return None
-            total += found[0] * time
-            sources += [*found[1], duration]
+            total += portion[0] * time
+            sources += [*portion[1], duration]
         return self.time_entry(side, what, label, total, sources)
 
     # --- volumes
@@ -164,8 +164,8 @@ class ExplainedPair:
         is not known, because ncu flushes the caches before each replay."""
         if self.whole_run and unit == "DRAM":
             return []
-        found = [self.summed(*metrics) for metrics in _VOLUMES.get(unit, ())]
-        return [change for change in found if change]
+        changes = [self.summed(*metrics) for metrics in _VOLUMES.get(unit, ())]
+        return [change for change in changes if change]
 
     def summed(self, *metric_ids: str) -> NumberChange | None:
         label = _LABELS.get(metric_ids[0]) or metric_with_id(metric_ids[0]).label
@@ -178,12 +178,12 @@ class ExplainedPair:
         self, side: str, launches: Sequence[WeightedLaunch], label: str, metric_ids: Sequence[str]
     ) -> Evidence | None:
         total, sources = 0.0, []
-        for each in launches:
-            found = [each.explanation.view.get(metric) for metric in metric_ids]
-            known = [number for number in found if number is not None]
-            if len(known) != len(metric_ids) or each.volume is None:
+        for launch in launches:
+            numbers = [launch.explanation.view.get(metric) for metric in metric_ids]
+            known = [number for number in numbers if number is not None]
+            if len(known) != len(metric_ids) or launch.volume is None:
                 return None
-            total += each.volume * sum(float(number.value) for number in known)
+            total += launch.volume * sum(float(number.value) for number in known)
             sources += known
         if len(sources) == 1 and total == sources[0].value:
             return sources[0]
@@ -216,9 +216,9 @@ class ExplainedPair:
 
 def _busy_share(unit: str) -> Share:
     def share(each: WeightedLaunch) -> tuple[float, tuple[Evidence, ...]] | None:
-        found = next((c for c in each.explanation.view.ceilings.ranked if c.name == unit), None)
+        ceiling = next((c for c in each.explanation.view.ceilings.ranked if c.name == unit), None)
         # A share above 100 % comes from clocks that differ between passes: no unit is busy for
         # longer than the launch takes.
-        return (min(1.0, found.share), (found.reached,)) if found else None
+        return (min(1.0, ceiling.share), (ceiling.reached,)) if ceiling else None
 
     return share

@@ -124,15 +124,15 @@ def _has_moved(changes: Sequence[NumberChange]) -> bool:
 
 def _may_be_cut_off(launches: Sequence[WeightedLaunch]) -> bool:
     """A launch has the maximum number of findings, so another one may have been cut off."""
-    return any(len(each.explanation.findings) >= MAX_FINDINGS for each in launches)
+    return any(len(launch.explanation.findings) >= MAX_FINDINGS for launch in launches)
 
 
 def _worth(launches: Sequence[WeightedLaunch]) -> list[str]:
     """Findings that would gain 10 % or more, the costliest first."""
     costs: dict[str, float] = {}
-    for each in launches:
-        for finding in each.explanation.findings:
-            costs[finding.id] = costs.get(finding.id, 0.0) + _cost(each, finding)
+    for launch in launches:
+        for finding in launch.explanation.findings:
+            costs[finding.id] = costs.get(finding.id, 0.0) + _cost(launch, finding)
     return sorted(costs, key=lambda finding_id: -costs[finding_id])
 
 
@@ -164,9 +164,9 @@ def _lacks(each: WeightedLaunch) -> set[str]:
 
 def _has(launch: Launch, name: str) -> bool:
     """Under this name or the name in other versions of ncu."""
-    found = launch.metric(name)
+    metric = launch.metric(name)
     spec = metric_named(name)
-    if found is not None and found.value is not None:
+    if metric is not None and metric.value is not None:
         return True
     return spec is not None and launch.find(spec.id) is not None
 
@@ -180,13 +180,13 @@ def _cost(each: WeightedLaunch, finding: Finding) -> float:
 
 
 def _side_cost(finding_id: str, launches: Sequence[WeightedLaunch]) -> float:
-    raised = ((each, f) for each in launches for f in _raised(each) if f.id == finding_id)
+    raised = ((launch, f) for launch in launches for f in _raised(launch) if f.id == finding_id)
     return sum(_cost(each, finding) for each, finding in raised)
 
 
 def _cost_share(finding_id: str, launches: Sequence[WeightedLaunch]) -> float:
     """Of the time of the side, 0 to 1."""
-    whole = sum(each.time or 0.0 for each in launches)
+    whole = sum(launch.time or 0.0 for launch in launches)
     return _side_cost(finding_id, launches) / whole if whole else 0.0
 
 
@@ -304,8 +304,8 @@ def _stall_share(view: LaunchView, evidence: Evidence) -> Evidence | None:
     reason = evidence.metric.removeprefix(_STALL_SHARE)
     if share := view.stall(reason):
         return share
-    found = (view.ledger.named(name, evidence.label) for name in stalls()[reason].metrics)
-    cycles = next((each for each in found if each is not None), None)
+    measured = (view.ledger.named(name, evidence.label) for name in stalls()[reason].metrics)
+    cycles = next((each for each in measured if each is not None), None)
     if not view.stalls or cycles is None or cycles.value:
         return None
     return view.ledger.derived(evidence.metric, Quantity(0.0, "%"), evidence.label, cycles)

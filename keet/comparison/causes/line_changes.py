@@ -40,39 +40,39 @@ def align(one: Sequence[str], other: Sequence[str]) -> list[tuple[int, int]]:
     """Pairs of line numbers, from 0: lines that are equal except for indentation, or versions of
     one another. Each line is in at most one pair."""
     before, after = [line.strip() for line in one], [line.strip() for line in other]
-    found: dict[int, int] = {}
+    partners: dict[int, int] = {}
     edited: list[_Range] = []
     open_ranges = [_Range(0, len(before), 0, len(after))]
     while open_ranges:
-        place = _trim(before, after, open_ranges.pop(), found)
+        place = _trim(before, after, open_ranges.pop(), partners)
         if place.b1 == place.b2 or place.a1 == place.a2:
             continue
         # The longest sequence of such lines that has the same order on both sides.
         if landmarks := in_order(_once(before, after, place)):
             open_ranges += _between(place, landmarks)
         else:
-            edited += _patch(before, after, place, found)
-    taken = set(found.values())
+            edited += _patch(before, after, place, partners)
+    taken = set(partners.values())
     whole = _Range(0, len(before), 0, len(after))
-    moved = [(b, a) for b, a in _once(before, after, whole) if b not in found and a not in taken]
-    found |= dict(moved)
-    taken = set(found.values())
+    moved = [(b, a) for b, a in _once(before, after, whole) if b not in partners and a not in taken]
+    partners |= dict(moved)
+    taken = set(partners.values())
     for place in edited:
-        found |= _versions(before, after, place, found, taken)
-    return sorted(found.items())
+        partners |= _versions(before, after, place, partners, taken)
+    return sorted(partners.items())
 
 
 def _trim(
-    before: Sequence[str], after: Sequence[str], place: _Range, found: dict[int, int]
+    before: Sequence[str], after: Sequence[str], place: _Range, partners: dict[int, int]
 ) -> _Range:
     """Matches equal lines at both ends, and returns the middle."""
     b1, b2, a1, a2 = place
     while b1 < b2 and a1 < a2 and before[b1] == after[a1]:
-        found[b1] = a1
+        partners[b1] = a1
         b1, a1 = b1 + 1, a1 + 1
     while b1 < b2 and a1 < a2 and before[b2 - 1] == after[a2 - 1]:
         b2, a2 = b2 - 1, a2 - 1
-        found[b2] = a2
+        partners[b2] = a2
     return _Range(b1, b2, a1, a2)
 
 
@@ -113,7 +113,7 @@ def _between(place: _Range, landmarks: Sequence[tuple[int, int]]) -> Iterator[_R
 
 
 def _patch(
-    before: Sequence[str], after: Sequence[str], place: _Range, found: dict[int, int]
+    before: Sequence[str], after: Sequence[str], place: _Range, partners: dict[int, int]
 ) -> Iterator[_Range]:
     """Aligns a range without landmarks, and yields the ranges where lines were replaced."""
     b1, b2, a1, a2 = place
@@ -122,7 +122,7 @@ def _patch(
     matcher = difflib.SequenceMatcher(None, before[b1:b2], after[a1:a2], autojunk=False)
     for tag, i1, i2, j1, j2 in matcher.get_opcodes():
         if tag == "equal":
-            found |= dict(zip(range(b1 + i1, b1 + i2), range(a1 + j1, a1 + j2), strict=True))
+            partners |= dict(zip(range(b1 + i1, b1 + i2), range(a1 + j1, a1 + j2), strict=True))
         elif tag == "replace" and max(i2 - i1, j2 - j1) <= _BLOCK:
             yield _Range(b1 + i1, b1 + i2, a1 + j1, a1 + j2)
 
@@ -131,7 +131,7 @@ def _versions(
     before: Sequence[str],
     after: Sequence[str],
     place: _Range,
-    found: Container[int],
+    partners: Container[int],
     taken: set[int],
 ) -> dict[int, int]:
     """Similar lines in an edited range, the most similar first. Adds to `taken`."""
@@ -139,7 +139,7 @@ def _versions(
         (-ratio, abs(b - place.b1 - a + place.a1), b, a)
         for b in range(place.b1, place.b2)
         for a in range(place.a1, place.a2)
-        if b not in found and a not in taken and (ratio := _likeness(before[b], after[a]))
+        if b not in partners and a not in taken and (ratio := _likeness(before[b], after[a]))
     ]
     versions: dict[int, int] = {}
     for *_, b, a in sorted(likeness):
@@ -167,7 +167,7 @@ def _common_words(one: str, other: str) -> float:
     return 2 * (bags[0] & bags[1]).total() / max(1, bags[0].total() + bags[1].total())
 
 
-_LEAST = 0.03
+_LEAST_CHANGE = 0.03
 """Smallest change of a line that is reported, as a share of the longer side's time."""
 SURE = 2.0
 """Standard deviations of sampling that a difference must exceed."""
@@ -272,7 +272,7 @@ def changed_lines(
     changes = [
         change
         for change, deviation in _pairs(one, other, matched)
-        if abs(change.fell) > max(SURE * deviation, _LEAST * whole)
+        if abs(change.fell) > max(SURE * deviation, _LEAST_CHANGE * whole)
     ]
     return sorted(changes, key=lambda change: -abs(change.fell))
 
@@ -284,14 +284,14 @@ def read_lines(launches: Sequence[WeightedLaunch]) -> SideLines | str:
     costs: dict[Location, LineCost] = {}
     for each in launches:
         launch = each.explanation.launch
-        found = find_hotspots(launch, "line") if launch.locations else None
-        if not isinstance(found, Hotspots):
+        hotspots = find_hotspots(launch, "line") if launch.locations else None
+        if not isinstance(hotspots, Hotspots):
             return "no source lines"
-        sampled = sampled and found.ranked_by == "samples" and not found.partial
-        samples += found.total
-        per_sample = max(per_sample, (each.time or 0.0) / found.total if found.total else 0.0)
+        sampled = sampled and hotspots.ranked_by == "samples" and not hotspots.partial
+        samples += hotspots.total
+        per_sample = max(per_sample, (each.time or 0.0) / hotspots.total if hotspots.total else 0.0)
         files |= {path: bounded_lines(text) for path, text in launch.source_files.items() if text}
-        for location, cost in _costs(each, found):
+        for location, cost in _costs(each, hotspots):
             costs[location] = _added(costs.get(location), cost)
     if not any(location.file in files for location in costs):
         return "no text of the sources (--source DIR)"
@@ -299,11 +299,11 @@ def read_lines(launches: Sequence[WeightedLaunch]) -> SideLines | str:
     return SideLines(files, costs, whole, sampled, samples, per_sample)
 
 
-def _costs(each: WeightedLaunch, found: Hotspots) -> Iterator[tuple[Location, LineCost]]:
+def _costs(each: WeightedLaunch, hotspots: Hotspots) -> Iterator[tuple[Location, LineCost]]:
     whole = each.time or 0.0
-    for spot in found.rows:
+    for spot in hotspots.rows:
         if spot.location and spot.share:
-            deviation = math.sqrt(spot.share * (1 - spot.share) / found.total)
+            deviation = math.sqrt(spot.share * (1 - spot.share) / hotspots.total)
             count = spot.samples or 0
             yield spot.location, LineCost(whole * spot.share, whole * deviation, count)
 

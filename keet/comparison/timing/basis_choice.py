@@ -37,8 +37,8 @@ def pair_caveats(
     pairing: Pairing, before: Side, after: Side, numbers: Numbers
 ) -> tuple[Caveat, ...]:
     profiles = (before.first.profile, after.first.profile)
-    found = compare_launches(pairing, *profiles, numbers=numbers)
-    return with_suspected_work(pairing, found, before, after, numbers)
+    caveats = compare_launches(pairing, *profiles, numbers=numbers)
+    return with_suspected_work(pairing, caveats, before, after, numbers)
 
 
 def choose_weighting(
@@ -92,7 +92,7 @@ def _not_used(before: Side, after: Side) -> Iterator[str]:
     sides = (before, after)
     problems = [list(_problems(side, which)) for which, side in enumerate(sides)]
     if not _within_report(before, after):
-        yield from (text for found in problems for text in found)
+        yield from (text for texts in problems for text in texts)
     if before.has_tables == after.has_tables or before.cut_short or after.cut_short:
         return
     lacks = 1 if before.has_tables else 0
@@ -113,8 +113,8 @@ def _not_used(before: Side, after: Side) -> Iterator[str]:
 
 def _problems(side: Side, which: int) -> Iterator[str]:
     """Why run tables next to the reports of a side are not used, with the option of this side."""
-    found = [run.profile.run_problem for run in side.captures if run.profile.run_problem]
-    for problem in dict.fromkeys(found):
+    problems = [run.profile.run_problem for run in side.captures if run.profile.run_problem]
+    for problem in dict.fromkeys(problems):
         what, use_anyway, advice = problem.partition(USE_ANYWAY)
         text = Sentence("{side}: {what}", side=SIDES[which], what=what)
         if advice and len(side.captures) == 1:
@@ -125,16 +125,16 @@ def _problems(side: Side, which: int) -> Iterator[str]:
 
 
 def no_pair_caveat(pairings: Sequence[Pairing]) -> Iterator[Caveat]:
-    if not any(each.before and each.after for each in pairings):
+    if not any(pairing.before and pairing.after for pairing in pairings):
         what = "no kernel was found on both sides by name, source or position"
         how = "compare two launches of one report with"
         yield advised("no_pair", what, how, DiffOption("--launch A:B"))
 
 
 def guessed_pair_caveats(pairings: Sequence[Pairing], sure: Sequence[Pairing]) -> Iterator[Caveat]:
-    for each in pairings:
-        if each not in sure and each.before and each.after:
-            text = f"{each.kernel}: matched by position only; these may be different kernels"
+    for pairing in pairings:
+        if pairing not in sure and pairing.before and pairing.after:
+            text = f"{pairing.kernel}: matched by position only; these may be different kernels"
             yield note("guessed", text)
 
 

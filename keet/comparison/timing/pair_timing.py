@@ -176,8 +176,8 @@ def _mean(side: MeasuredSide | None) -> float | None:
 def _measure(
     side: Side, groups: Sequence[KernelGroup], weights: Sequence[float]
 ) -> MeasuredSide | None:
-    found = [_weighted_time(run, groups, weights) for run in side.captures] if groups else []
-    times = [time for time in found if time is not None]
+    run_times = [_weighted_time(run, groups, weights) for run in side.captures] if groups else []
+    times = [time for time in run_times if time is not None]
     if not times:
         return None
     launches = sum(w * len(group.launches) for w, group in zip(weights, groups, strict=True))
@@ -187,9 +187,9 @@ def _measure(
 def _weighted_time(
     run: SideCapture, groups: Sequence[KernelGroup], weights: Sequence[float]
 ) -> float | None:
-    found = [time_in(run, [group]) for group in groups]
-    known = [time for time in found if time is not None]
-    if len(known) != len(found):
+    group_times = [time_in(run, [group]) for group in groups]
+    known = [time for time in group_times if time is not None]
+    if len(known) != len(group_times):
         return None
     return sum(weight * time for weight, time in zip(weights, known, strict=True))
 
@@ -229,7 +229,7 @@ def _scale(sides: Sequence[MeasuredSide]) -> float:
     for side in sides:
         logs = [math.log(time) for time in side.times]
         middle = statistics.fmean(logs)
-        squares += sum((each - middle) ** 2 for each in logs) / side.spread
+        squares += sum((log - middle) ** 2 for log in logs) / side.spread
         degrees += len(logs) - 1
     return (_ASSUMED_RUNS + squares) / (_ASSUMED_RUNS + degrees)
 

@@ -150,8 +150,8 @@ class RunWeighting(Weighting):
 
     def _no_total(self, pairings: Sequence[Pairing]) -> NoTotal | None:
         for which, word in enumerate(SIDES):
-            found = [pairings[n] for n in self.missing(which)]
-            lacking = tuple(pairing.kernel for pairing in found if self.counts(pairing))
+            missing = [pairings[n] for n in self.missing(which)]
+            lacking = tuple(pairing.kernel for pairing in missing if self.counts(pairing))
             if lacking:
                 return NoTotal(
                     Sentence(
@@ -174,10 +174,10 @@ class RunWeighting(Weighting):
         self, pairing: Pairing, caveats: Sequence[Caveat], numbers: Numbers
     ) -> tuple[Caveat, ...]:
         del numbers
-        found = self.applicable(caveats)
+        applicable = self.applicable(caveats)
         if not self._same_problem(pairing):
-            return found
-        return tuple(caveat for caveat in found if caveat.id != "problem_size")
+            return applicable
+        return tuple(caveat for caveat in applicable if caveat.id != "problem_size")
 
     def _same_problem(self, pairing: Pairing) -> bool:
         """Launches changed in number and in size, but the total work stayed about the same."""
@@ -203,7 +203,7 @@ class RunWeighting(Weighting):
 
     def _timing(self, spent: Sequence[Sequence[TimeSum]], doubt: float = 0.0) -> Timing:
         one, other = (
-            measured_runs(side, [self._ns(each) for each in runs])
+            measured_runs(side, [self._ns(run) for run in runs])
             for side, runs in zip(self.sides, spent, strict=True)
         )
         before, after = map(self._mean_ns, spent)
@@ -221,8 +221,8 @@ class RunWeighting(Weighting):
         some launches were chosen."""
         if self.chosen_only:
             return None
-        found = self._timing([side.rest for side in self._spent])
-        return found if found.before or found.after else None
+        timing = self._timing([side.rest for side in self._spent])
+        return timing if timing.before or timing.after else None
 
     @property
     def named(self) -> str:
@@ -271,7 +271,7 @@ class RunWeighting(Weighting):
     ) -> LaunchWeight:
         del pairing
         positions = [self._position(which, each) for each in group.launches]
-        known = [each for each in positions if each is not None]
+        known = [position for position in positions if position is not None]
         own = duration_of(launch)
         count = sum(each.launches for each in known)
         volume = count if all(each.shapes <= 1 for each in known) else None
@@ -292,7 +292,7 @@ class RunWeighting(Weighting):
         """Share of the time of a pair, 0 to 1, in launches about as long as the profiled ones; None
         if it is half or more."""
         positions = [self._position(which, launch) for launch in pairing.launches(which)]
-        alike = _alike([each for each in positions if each is not None])
+        alike = _alike([position for position in positions if position is not None])
         return alike if alike is not None and alike < ALIKE else None
 
     def mixed(self, pairings: Sequence[Pairing]) -> bool:
@@ -302,7 +302,7 @@ class RunWeighting(Weighting):
     def _mixed(self, which: int, pairings: Sequence[Pairing]) -> bool:
         positions = run_positions(self.sides[which].first)
         own = {launch.id for pairing in pairings for launch in pairing.launches(which)}
-        assumed = {n for n in own if (found := positions.of(n)) and found.assumed}
+        assumed = {n for n in own if (position := positions.of(n)) and position.assumed}
         return any(
             not assumed.isdisjoint(sharing) and not own.issuperset(sharing)
             for sharing in positions.profiled.values()
@@ -356,8 +356,8 @@ class RunWeighting(Weighting):
         """Of the kernels of a pair, or of all; None: not known."""
         if not self.overlap_known(which):
             return None
-        found = self._spent_on(which, pairing).concurrency
-        return found if found > _OVERLAPS else 1.0
+        concurrency = self._spent_on(which, pairing).concurrency
+        return concurrency if concurrency > _OVERLAPS else 1.0
 
     def overlaps_others(self, which: int, pairing: Pairing) -> bool:
         """Kernels outside the pair overlapped others. If they did not, the busy time of the pair is
@@ -376,9 +376,11 @@ class RunWeighting(Weighting):
 
     def spans(self) -> tuple[float, float] | None:
         """Nanoseconds from the first to the last kernel; None if a table does not record it."""
-        found = [[run_positions(run).table.span_ns for run in side.captures] for side in self.sides]
-        known = [[span for span in spans if span] for spans in found]
-        if any(len(a) != len(b) for a, b in zip(known, found, strict=True)):
+        run_spans = [
+            [run_positions(run).table.span_ns for run in side.captures] for side in self.sides
+        ]
+        known = [[span for span in spans if span] for spans in run_spans]
+        if any(len(a) != len(b) for a, b in zip(known, run_spans, strict=True)):
             return None
         one, other = map(statistics.fmean, known)
         return one, other
@@ -414,8 +416,8 @@ class RunWeighting(Weighting):
 
 def _alike(positions: Sequence[Position]) -> float | None:
     """Share of their time in launches about as long; None if the table does not record it."""
-    known = [each.alike_ns for each in positions if each.alike_ns is not None]
-    busy = sum(each.busy_ns for each in positions)
+    known = [position.alike_ns for position in positions if position.alike_ns is not None]
+    busy = sum(position.busy_ns for position in positions)
     if len(known) != len(positions) or not busy:
         return None
     return min(1.0, sum(known) / busy)

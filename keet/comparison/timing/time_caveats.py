@@ -113,7 +113,7 @@ def replay_differs(runs: RunWeighting, pairing: Pairing, numbers: Numbers) -> It
     """Launches whose replay does not show what happened in the run."""
     for which in (0, 1):
         launches = pairing.launches(which)
-        gaps = [(each, gap) for each in launches if (gap := runs.replay_gap(which, each))]
+        gaps = [(launch, gap) for launch in launches if (gap := runs.replay_gap(which, launch))]
         if gaps:
             one = len(gaps) == 1 and not runs.average_times(which, *gaps[0])
             text = Sentence(
@@ -128,11 +128,11 @@ def replay_not_scaled(runs: RunWeighting, pairing: Pairing, numbers: Numbers) ->
     """Launches so short that the profiler's overhead is a large part of the replay."""
     for which in (0, 1):
         launches = pairing.launches(which)
-        found = [(each, gap) for each in launches if (gap := runs.replay_ratio(which, each))]
-        if found:
+        scaled = [(launch, gap) for launch in launches if (gap := runs.replay_ratio(which, launch))]
+        if scaled:
             text = Sentence(
                 "{took}: too short to scale the replay's counters to the run",
-                took=_took(runs, which, found, numbers),
+                took=_took(runs, which, scaled, numbers),
             )
             yield note("replay_not_scaled", text)
 
@@ -209,8 +209,8 @@ def pair_overlap_caveat(
     if timing.speedup is None:
         return None
     why = _of_durations if runs.by_durations else _shared
-    found = why(runs, pairing, timing, numbers)
-    return no_verdict("overlap", pairing.kernel, found) if found else None
+    reason = why(runs, pairing, timing, numbers)
+    return no_verdict("overlap", pairing.kernel, reason) if reason else None
 
 
 def mixed_launches_caveat(runs: RunWeighting, *pairings: Pairing, of: str) -> Caveat | None:
@@ -296,17 +296,17 @@ def total_overlap_caveat(
     `open_pairs`: those whose launches may overlap."""
     if not runs.by_durations or whole.speedup is None:
         return None
-    found: str | None = None
+    reason: str | None = None
     if not runs.chosen_only:
-        found = next(_overlapping(runs, None, whole), None)
-    if found is None:
+        reason = next(_overlapping(runs, None, whole), None)
+    if reason is None:
         if _part(open_pairs, whole) <= whole.noise:
             return None
-        found = Sentence(
+        reason = Sentence(
             "launches of {names} may have overlapped, and the tables do not record that",
             names=listed([pairing.kernel for pairing, _ in open_pairs]),
         )
-    return no_verdict("overlap", "the total", found)
+    return no_verdict("overlap", "the total", reason)
 
 
 def _part(pairs: Sequence[tuple[Pairing, Timing]], whole: Timing) -> float:

@@ -132,9 +132,9 @@ class Weighting:
     def caveats_of_pair(
         self, pairing: Pairing, caveats: Sequence[Caveat], numbers: Numbers
     ) -> tuple[Caveat, ...]:
-        found = self.applicable(caveats)
+        applicable = self.applicable(caveats)
         more = short_launches(pairing, self._weights(pairing), numbers)
-        return (*found, more) if more else found
+        return (*applicable, more) if more else applicable
 
     def timing(self, pairing: Pairing, doubt: float) -> Timing:
         return time_pair(pairing, *self.sides, doubt, self._weights(pairing))
@@ -207,23 +207,23 @@ def weighting_without_tables(
     if before.times is not None or after.times is not None:
         return Weighting(before, after)
     paired = zip(pairings, caveats, strict=True)
-    open_pairs = [(p, found) for p, found in paired if not _is_whole(p, before, after)]
+    open_pairs = [(p, timing) for p, timing in paired if not _is_whole(p, before, after)]
     why = next(_changes(open_pairs), None)
     return PerLaunchWeighting(before, after, why) if why else Weighting(before, after)
 
 
 def with_suspected_work(
-    pairing: Pairing, found: Sequence[Caveat], before: Side, after: Side, numbers: Numbers
+    pairing: Pairing, caveats: Sequence[Caveat], before: Side, after: Side, numbers: Numbers
 ) -> tuple[Caveat, ...]:
     """The caveats of a pair, and one if a launch may do the work of several. This does not matter
     if the reports contain all launches or the launch counts are given."""
     counts_given = before.times is not None or after.times is not None
-    sized = any(caveat.id in _SIZE_CHANGED for caveat in found)
+    sized = any(caveat.id in _SIZE_CHANGED for caveat in caveats)
     alone = not (pairing.before and pairing.after)
     if counts_given or sized or alone or _is_whole(pairing, before, after):
-        return tuple(found)
+        return tuple(caveats)
     more = work_of_many_caveat(pairing, numbers)
-    return (*found, more) if more else tuple(found)
+    return (*caveats, more) if more else tuple(caveats)
 
 
 def _is_whole(pairing: Pairing, before: Side, after: Side) -> bool:
@@ -234,7 +234,7 @@ def _is_whole(pairing: Pairing, before: Side, after: Side) -> bool:
 
 
 def _changes(pairs: Sequence[tuple[Pairing, Sequence[Caveat]]]) -> Iterator[NoTotal]:
-    sized = [p for p, caveats in pairs if any(each.id in _SIZE_CHANGED for each in caveats)]
+    sized = [p for p, caveats in pairs if any(caveat.id in _SIZE_CHANGED for caveat in caveats)]
     for cause, pairings in (
         ("the number of launches changed", [p for p, _ in pairs if _other_count(p)]),
         ("kernels were fused or split", [p for p, _ in pairs if p.has_parts]),

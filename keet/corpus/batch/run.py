@@ -87,19 +87,19 @@ def run_batch(
     _check_store(options)
     for problem in set_damaged_aside(options.output):
         warn(problem)
-    found, gone = _find_files(options, warn)
-    with nullcontext() if options.dask else _pool(options, found) as pool:
+    searched, gone = _find_files(options, warn)
+    with nullcontext() if options.dask else _pool(options, searched) as pool:
         make_store(options.output)
         remove_abandoned(options.output)
         if options.prune:
             record_gone(options.output, gone)
-        state = resume_state(options.output, found.reports, retry_failed=options.retry_failed)
+        state = resume_state(options.output, searched.reports, retry_failed=options.retry_failed)
         if pool is None:
             progress = _run_on_dask(options, options.dask or "", state, update)
         else:
             progress = _run_here(options, state, update, pool)
     failures = write_quarantine(options.output)
-    return BatchOutcome(found, state, progress, len(gone), failures)
+    return BatchOutcome(searched, state, progress, len(gone), failures)
 
 
 def _find_files(
@@ -115,11 +115,11 @@ def _find_files(
         for place in options.places
         if options.prune and not os.path.lexists(place) and find_gone(options.output, [place], ())
     }
-    found = find_reports([p for p in options.places if p not in lost], options.output, shard)
-    gone = find_gone(options.output, options.places, found.reports, shard)
+    reports = find_reports([p for p in options.places if p not in lost], options.output, shard)
+    gone = find_gone(options.output, options.places, reports.reports, shard)
     if not (options.prune and gone):
-        _check_found(options, found, warn)
-    return found, gone
+        _check_found(options, reports, warn)
+    return reports, gone
 
 
 def _check_store(options: BatchOptions) -> None:
@@ -136,16 +136,18 @@ def _check_store(options: BatchOptions) -> None:
     check_writable(out, options.command)
 
 
-def _check_found(options: BatchOptions, found: SearchResult, warn: Callable[[str], None]) -> None:
-    for folder in found.unreadable_folders:
+def _check_found(
+    options: BatchOptions, searched: SearchResult, warn: Callable[[str], None]
+) -> None:
+    for folder in searched.unreadable_folders:
         warn(f"skipped {folder}; check its permissions")
-    if found.reports or found.in_other_shards:
+    if searched.reports or searched.in_other_shards:
         return
     where = ", ".join(map(str, options.places))
-    files = count_noun(found.other_files, "CSV or JSON file is", "CSV or JSON files are")
-    other_files = f" ({files} not from ncu or keet)" if found.other_files else ""
-    if found.skipped_exports:
-        files = count_noun(found.skipped_exports, ".txt or .log file", ".txt or .log files")
+    files = count_noun(searched.other_files, "CSV or JSON file is", "CSV or JSON files are")
+    other_files = f" ({files} not from ncu or keet)" if searched.other_files else ""
+    if searched.skipped_exports:
+        files = count_noun(searched.skipped_exports, ".txt or .log file", ".txt or .log files")
         other_files += f" ({files} with output of ncu; name them to read them)"
     raise UsageError(
         f"no report found in {where}{other_files}; keet reads .ncu-rep, .ncu-repz, .keet.json and "
@@ -153,15 +155,15 @@ def _check_found(options: BatchOptions, found: SearchResult, warn: Callable[[str
     )
 
 
-def _pool(options: BatchOptions, found: SearchResult) -> Pool:
+def _pool(options: BatchOptions, searched: SearchResult) -> Pool:
     """In a new store all files have to be analysed, so the workers start at once and do their
     imports while this process does its own."""
     from keet.corpus.batch.worker_pool import Pool, WorkerLimits
     from keet.corpus.store.schema import part_folders
 
-    jobs = min(options.jobs or _cores(), max(len(found.reports), 1))
+    jobs = min(options.jobs or _cores(), max(len(searched.reports), 1))
     pool = Pool(_analysis(options), jobs, WorkerLimits(seconds=options.timeout))
-    if found.reports and not part_folders(options.output):
+    if searched.reports and not part_folders(options.output):
         pool.start_workers()
     return pool
 

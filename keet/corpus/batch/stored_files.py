@@ -300,14 +300,14 @@ def _keep_records(out: Path, damaged: DamagedPart, version: StoreVersion) -> str
     if "files" in damaged.problems:
         return "its reports are"
     with Store(out.absolute(), [damaged.path.absolute()], version, files_only=True) as store:
-        records = [_without_rows(each) for each in store.files()]
+        records = [_without_rows(file) for file in store.files()]
     part_id = replacement_id(damaged.path.name)
     try:
         write_part(out, records, [], part_id=part_id)
     except OSError:
         if not (out / PARTS / part_id).is_dir():  # else another process has written it
             raise
-    lost = sum(each.reason == LOST for each in records)
+    lost = sum(record.reason == LOST for record in records)
     return count_noun(lost, "report of it is", "reports of it are")
 
 

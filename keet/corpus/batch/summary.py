@@ -27,7 +27,7 @@ def duration_text(seconds: float) -> str:
     return f"{hours} h {minutes:02} min" if hours < 48 else f"{hours / 24:.1f} days"
 
 
-def summary_text(counts: BatchProgress, unchanged: int, found: SearchResult) -> str:
+def summary_text(counts: BatchProgress, unchanged: int, searched: SearchResult) -> str:
     """What a batch did. `unchanged`: files that an earlier batch had finished."""
     outcomes = [f"{counts.done:,} done"]
     outcomes += [count_noun(counts.duplicates, "duplicate")] if counts.duplicates else []
@@ -42,22 +42,22 @@ def summary_text(counts: BatchProgress, unchanged: int, found: SearchResult) -> 
     if counts.runs:
         files = count_noun(counts.done, "file")
         lines.append(known_runs_text(counts.runs, counts.timed_runs, files))
-    lines += _remarks(counts, found)
+    lines += _remarks(counts, searched)
     return "\n".join(lines) + "\n"
 
 
-def _remarks(counts: BatchProgress, found: SearchResult) -> Iterator[str]:
+def _remarks(counts: BatchProgress, searched: SearchResult) -> Iterator[str]:
     if counts.unused_tables:
         tables = count_noun(counts.unused_tables, "run table was", "run tables were")
         yield f"{tables} not used; the column `reason` of `files` says why"
     if counts.noted:
         files = count_noun(counts.noted, "file has a note", "files have notes")
         yield f"{files}, in the column `reason` of `files`"
-    if other_files := found.other_files:
+    if other_files := searched.other_files:
         files = count_noun(other_files, "CSV or JSON file", "CSV and JSON files")
         yield f"skipped {files} that {'is' if other_files == 1 else 'are'} not from ncu or keet"
-    if found.skipped_exports:
-        files = count_noun(found.skipped_exports, ".txt or .log file", ".txt and .log files")
+    if searched.skipped_exports:
+        files = count_noun(searched.skipped_exports, ".txt or .log file", ".txt and .log files")
         yield f"skipped {files} with output of ncu: name them on the command line to read them"
 
 

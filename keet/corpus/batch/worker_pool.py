@@ -148,7 +148,7 @@ GATHER_SECONDS = 0.01
 """Wait after an answer for others to arrive: handling several together costs less."""
 _SAMPLE_BYTES = 64 << 10
 """What sampling a file counts for, however large the file is."""
-LARGE = 256 << 20
+SIZE_FOR_TIMEOUT = 256 << 20
 """Bytes of the largest file with the limit of --timeout; larger ones get more in proportion."""
 MOST_FILES = 2_000
 MOST_MEMORY = 512 << 20
@@ -163,7 +163,7 @@ class WorkerLimits(NamedTuple):
 
     def seconds_for(self, task: Task) -> float:
         """A large file gets more time: all its launches are read before the first slice."""
-        return self.seconds * max(1.0, task.size / LARGE)
+        return self.seconds * max(1.0, task.size / SIZE_FOR_TIMEOUT)
 
 
 class Pool:

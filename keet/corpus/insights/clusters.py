@@ -174,7 +174,7 @@ def shortest_paths(paths: Iterable[str]) -> dict[str, str]:
     """The last parts of each path, as many as make all different; at least file and folder."""
     parts = {path: path.replace("\\", "/").split("/") for path in paths}
     depth, most = 2, max(map(len, parts.values()), default=0)
-    while depth < most and len({tuple(each[-depth:]) for each in parts.values()}) < len(parts):
+    while depth < most and len({tuple(part[-depth:]) for part in parts.values()}) < len(parts):
         depth += 1
     return {path: "/".join(each[-depth:]) for path, each in parts.items()}
 
@@ -182,36 +182,36 @@ def shortest_paths(paths: Iterable[str]) -> dict[str, str]:
 # --- words
 
 
-def _insight(found: _CountedCluster) -> InsightDocument:
-    book, cluster = FactBook(), found.cluster
+def _insight(counted: _CountedCluster) -> InsightDocument:
+    book, cluster = FactBook(), counted.cluster
     kernels = book.computed("kernels", cluster.kernel_count, "")
     share = book.computed("share of the GPU's time", cluster.share_pct, "%")
     title = Sentence(
         "{kernels:.0f} kernels, {share:.0f} of {whole} on {device}: {label}",
         kernels=kernels,
         share=share,
-        whole=found.whole,
+        whole=counted.whole,
         label=cluster.label,
         device=cluster.device,
     )
     remedy = Sentence("{remedy}", remedy=cluster.remedy).capitalized()
-    text = (_extent(found, book, share), _saving(cluster, book), remedy)
+    text = (_extent(counted, book, share), _saving(cluster, book), remedy)
     return book.insight(title, filter(None, text), _adds(cluster, book), cluster=cluster)
 
 
-def _extent(found: _CountedCluster, book: FactBook, share: Evidence) -> Sentence:
-    cluster, who = found.cluster, Sentence("They take")
+def _extent(seen: _CountedCluster, book: FactBook, share: Evidence) -> Sentence:
+    cluster, who = seen.cluster, Sentence("They take")
     launches = book.computed("launches", cluster.launches, "")
     files = book.computed("files", cluster.files, "")
     time = book.computed("their time", cluster.time_us, "us")
     total = book.computed("all time", cluster.total_us, "us")
     if cluster.versions:
-        rest = cluster.launches - found.counted
+        rest = cluster.launches - seen.counted
         who = Sentence(
             "If a kernel is in several files of one folder, only the file in which it takes "
             "longest counts: {counted:,.0f} launches count, {others:,.0f} {do} not. Those that "
             "count take",
-            counted=book.computed("launches that count", found.counted, ""),
+            counted=book.computed("launches that count", seen.counted, ""),
             others=book.computed("launches that do not count", rest, ""),
             do="does" if rest == 1 else "do",
         )
@@ -225,7 +225,7 @@ def _extent(found: _CountedCluster, book: FactBook, share: Evidence) -> Sentence
         who=who,
         time=time,
         share=share,
-        whole=found.whole,
+        whole=seen.whole,
         total=total,
     )
 

@@ -167,7 +167,7 @@ def family_of(kernel_full: str) -> Family:
         numbers.append(int(match[1]))
         return "#"
 
-    name = _ARGUMENTS.sub(lambda found: _NUMBER.sub(take, found[0]), kernel_full)
+    name = _ARGUMENTS.sub(lambda arguments: _NUMBER.sub(take, arguments[0]), kernel_full)
     return Family(name, tuple(numbers))
 
 

@@ -227,14 +227,14 @@ def with_distinguishing(sweeps: Sequence[MeasuredSweep]) -> list[MeasuredSweep]:
         groups[each.sweep.kernel, each.sweep.knob].append(set(each.sweep.fixed))
     shared = {key: set.intersection(*fixed) for key, fixed in groups.items()}
     return [
-        each._replace(
+        sweep._replace(
             distinguishing=tuple(
                 value
-                for value in each.sweep.fixed
-                if value not in shared[each.sweep.kernel, each.sweep.knob]
+                for value in sweep.sweep.fixed
+                if value not in shared[sweep.sweep.kernel, sweep.sweep.knob]
             )
         )
-        for each in sweeps
+        for sweep in sweeps
     ]
 
 

@@ -79,17 +79,17 @@ def file_problem(path: Path, known: TableChecksum | None) -> str | None:
     """What can be seen without reading the file; None: nothing. Raises PermissionError: a file that
     this user may not read is not damaged."""
     try:
-        found = path.lstat()
+        status = path.lstat()
     except FileNotFoundError:
         return "is missing"
     except PermissionError:
         raise
     except OSError as problem:
         return f"can't be read ({problem.strerror})"
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         return "is not a regular file"  # duckdb reads no link that leaves the store
-    if known is not None and found.st_size != known.size:
-        return f"has {count_noun(found.st_size, 'byte')} instead of {known.size:,}"
+    if known is not None and status.st_size != known.size:
+        return f"has {count_noun(status.st_size, 'byte')} instead of {known.size:,}"
     if not os.access(path, os.R_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
     return None
@@ -156,8 +156,8 @@ class DamagedPart(NamedTuple):
 
 def visibly_damaged(parts: Sequence[Path], version: int) -> DamagedPart | None:
     """The first part whose damage shows without reading its tables: cheap enough for readers."""
-    found = (DamagedPart(part, visible_problems(part, version)) for part in parts)
-    return next((each for each in found if each.problems), None)
+    damaged = (DamagedPart(part, visible_problems(part, version)) for part in parts)
+    return next((each for each in damaged if each.problems), None)
 
 
 def visible_problems(part: Path, version: int) -> dict[str, str]:
@@ -181,10 +181,10 @@ def damaged_parts(
     UnreadableFile as `visible_problems`."""
     with ThreadPoolExecutor(os.cpu_count()) as threads:
         by_checksum = threads.map(lambda part: _part_problems(part, version), parts)
-        found = dict(zip(parts, by_checksum))
-    unknown = [part for part, problems in found.items() if problems is None]
-    found.update(_problems_by_reading(unknown, version, writes=writes))
-    return [DamagedPart(part, problems) for part, problems in found.items() if problems]
+        problems_of = dict(zip(parts, by_checksum))
+    unknown = [part for part, problems in problems_of.items() if problems is None]
+    problems_of.update(_problems_by_reading(unknown, version, writes=writes))
+    return [DamagedPart(part, problems) for part, problems in problems_of.items() if problems]
 
 
 def _part_problems(part: Path, version: int) -> dict[str, str] | None:
@@ -198,8 +198,8 @@ def _part_problems(part: Path, version: int) -> dict[str, str] | None:
 
 
 def _by_table(version: int, problem: Callable[[str], str | None]) -> dict[str, str]:
-    found = {name: problem(name) for name in tables_of(version)}
-    return {name: text for name, text in found.items() if text is not None}
+    problems = {name: problem(name) for name in tables_of(version)}
+    return {name: text for name, text in problems.items() if text is not None}
 
 
 # --- parts without checksums
@@ -253,10 +253,10 @@ def _read_problem(
     return None
 
 
-def _has_columns(name: str, found: Mapping[str, str], needed: Sequence[str], mark: str) -> bool:
+def _has_columns(name: str, columns: Mapping[str, str], needed: Sequence[str], mark: str) -> bool:
     known = {column.name: column.type for column in TABLES[name]}
     if mark == columns_mark():
-        return found == known
-    return set(needed) <= set(found) and all(
-        found[column] == known[column] for column in set(found) & set(known)
+        return columns == known
+    return set(needed) <= set(columns) and all(
+        columns[column] == known[column] for column in set(columns) & set(known)
     )

@@ -192,7 +192,7 @@ def write_part(
     unfinished.mkdir()
     try:
         # The last rows of each content may have run times that earlier ones lack.
-        distinct = {each.sha256: each for each in rows if each.sha256 is not None}
+        distinct = {row.sha256: row for row in rows if row.sha256 is not None}
         _write_rows(unfinished, [*distinct.values()], large_report)
         write_tables(unfinished, {"files": records})
         write_checksums(unfinished, tuple(TABLES))

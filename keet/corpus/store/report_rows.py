@@ -79,19 +79,19 @@ def slices_of(
     launches: list[Row] = []
     findings: list[Row] = []
     account: list[Row] = []
-    for each in explanation.launches:
+    for launch in explanation.launches:
         if len(launches) == most:
             yield FileRows(tuple(launches), tuple(findings), tuple(account), run)
             launches, findings, account = [], [], []
-        in_run = _in_run(profile.in_run, run, each.launch)
-        head = _launch_row(profile.provenance, each, in_run)
+        in_run = _in_run(profile.in_run, run, launch.launch)
+        head = _launch_row(profile.provenance, launch, in_run)
         # Plausible values only: all are finite.
-        numbers = map(each.launch.number, _METRIC_IDS)
+        numbers = map(launch.launch.number, _METRIC_IDS)
         metrics = [None if number is None else float(number) for number in numbers]
-        launches.append((*head, document(each), *metrics))
-        findings += _finding_rows(sha256, each)
-        for part in each.account:  # all parts, so that sums over launches are complete
-            account += _part_rows(part, None, (sha256, each.launch.id))
+        launches.append((*head, document(launch), *metrics))
+        findings += _finding_rows(sha256, launch)
+        for part in launch.account:  # all parts, so that sums over launches are complete
+            account += _part_rows(part, None, (sha256, launch.launch.id))
     yield FileRows(tuple(launches), tuple(findings), tuple(account), run)
 
 

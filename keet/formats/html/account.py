@@ -25,7 +25,7 @@ _FONT, _PADDING = 12, 14
 """Pixels of a label: the size of its letters, and what is kept free beside it."""
 _STEPS = (280, 340, 420, 520, 640, 800, 1000, 1300)
 """Widths of the bar, in pixels, from which labels appear: `.from-N` and `.until-N` of the style."""
-_LEAST = 0.05
+_LEAST_VISIBLE = 0.05
 """Percent of the time. Less is not visible, and may come from rounding of sums."""
 
 
@@ -215,7 +215,9 @@ def segments_of(rows: Sequence[AccountRow]) -> list[Segment]:
         share = float(row.share.value)
         segments.append(Segment(row.label, share, row.time, kind, tooltip, tint=tint))
     left = 100.0 - sum(segment.share for segment in segments)
-    return [*segments, Segment("", left, "", OTHER, _SMALLER)] if left >= _LEAST else segments
+    return (
+        [*segments, Segment("", left, "", OTHER, _SMALLER)] if left >= _LEAST_VISIBLE else segments
+    )
 
 
 def _looks(rows: Sequence[AccountRow]) -> list[tuple[str, int]]:

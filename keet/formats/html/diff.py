@@ -46,7 +46,7 @@ _SIDES = ("before", "after")
 
 
 def draw_sides(block: SidesFigure) -> Html:
-    return fragment([_listing(each, block) for each in block.files])
+    return fragment([_listing(file, block) for file in block.files])
 
 
 # --- a file on both sides
@@ -59,7 +59,7 @@ def _listing(files: FilePair, block: SidesFigure) -> Html:
     caption = f"{one} (only before)" if one else f"{other} (only after)"
     if one and other:
         caption = one if one == other else f"{one} → {other}"
-    rows = [listing.stretch(each) for each in stretches(files)]
+    rows = [listing.stretch(stretch) for stretch in stretches(files)]
     kind = "scroll sides" if times else "scroll sides no-times"
     box = scrolling(f"Source before and after: {caption}", listing.head(), rows, kind=kind)
     return element("figure", element("figcaption", caption), box)

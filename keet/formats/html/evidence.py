@@ -37,12 +37,12 @@ def draw_evidence(block: EvidenceFigure) -> Html | None:
 
 def with_sources(cited: Sequence[Evidence], known: Mapping[str, Evidence]) -> list[Evidence]:
     """The numbers that a text cites, then all that they were computed from, each once."""
-    found = {piece.id: piece for piece in cited}
-    queue = list(found.values())
+    by_id = {piece.id: piece for piece in cited}
+    queue = list(by_id.values())
     for piece in queue:
         for name in piece.derived_from or ():
-            if name not in found and name in known:
-                found[name] = known[name]
+            if name not in by_id and name in known:
+                by_id[name] = known[name]
                 queue.append(known[name])
     return queue
 

@@ -293,7 +293,7 @@ def _size(html: Html) -> int:
 # --- the listing
 
 _HOTTEST = 5
-_LEAST = 0.01
+_LEAST_SHARE = 0.01
 """Share of the samples below which a line is not mentioned."""
 _TEXT = 0.5
 """Share of a listing's room that source text may take, if text is counted. A judgement."""
@@ -315,9 +315,9 @@ def draw_listing(block: ListingFigure) -> Html:
 
 def source_listing(block: ListingFigure) -> Listing:
     """The hottest lines get their rows, and what these show when they are opened, first."""
-    found, room = block.hotspots, block.room
-    data = SourceData(block.each, found, block.anchors)
-    if found.by == "instruction":
+    hotspots, room = block.hotspots, block.room
+    data = SourceData(block.each, hotspots, block.anchors)
+    if hotspots.by == "instruction":
         from keet.formats.html.source_instructions import InstructionListing
 
         rows, note = InstructionListing(data, room).drawn()
@@ -360,11 +360,11 @@ def _hottest(block: ListingFigure, data: SourceData) -> Html:
     for spot in data.found.rows[:_HOTTEST]:
         link: Content = data.line_link(spot.location) if spot.location else None
         link = link if spot.address is None else data.address_link(spot.address)
-        if link and (spot.share or 0.0) >= _LEAST:
+        if link and (spot.share or 0.0) >= _LEAST_SHARE:
             links.append(fragment(link, " ", spot_share(spot), _ended(data, spot)))
     counted = f"{block.summary}."
     unplaced = data.unplaced if data.found.by == "line" else None
-    if unplaced and (unplaced.share or 0.0) >= _LEAST:
+    if unplaced and (unplaced.share or 0.0) >= _LEAST_SHARE:
         counted += f" {spot_share(unplaced)} of {data.shares_of} have no source line."
     if not links:
         return element("p", counted)
@@ -383,9 +383,9 @@ def _ended(data: SourceData, spot: Spot) -> Content:
     return [f" ({brace}warps have ended and wait", awaited or " for their stores", ")"]
 
 
-def _touched(found: Hotspots) -> Content:
+def _touched(hotspots: Hotspots) -> Content:
     """Says what the bytes of rows are, because they look like traffic and are not."""
-    if not any(spot.sectors_global or spot.sectors_local for spot in found.rows):
+    if not any(spot.sectors_global or spot.sectors_local for spot in hotspots.rows):
         return None
     text = (
         "Sectors (32 bytes each) are those that accesses touch, before hits in L1; not the traffic "

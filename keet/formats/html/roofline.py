@@ -111,10 +111,10 @@ def _subtitle(device: str, launches: Sequence[Launch], shown: int) -> str:
 def _clock_note(rooflines: Sequence[LaunchRoofline]) -> str:
     """A note if peaks were computed at another clock than the one on the page."""
     others = [
-        each.sm_clock
-        for each in rooflines
-        if each.sm_clock and (clock := each.launch.get("sm_frequency")) and clock.value > 0
-        if abs(each.sm_clock.value / clock.value - 1) > _SAME_CLOCK
+        roofline.sm_clock
+        for roofline in rooflines
+        if roofline.sm_clock and (clock := roofline.launch.get("sm_frequency")) and clock.value > 0
+        if abs(roofline.sm_clock.value / clock.value - 1) > _SAME_CLOCK
     ]
     if not others:
         return ""
@@ -190,8 +190,8 @@ class _PageTitles(Titles):
 def _nearest_line(roofline: RooflineLaunch) -> Iterator[str]:
     if roofline.nearest:
         reached = [
-            Sentence("{name} {reached:.0f}", name=each.label, reached=each.reached)
-            for each in roofline.nearest_ceilings
+            Sentence("{name} {reached:.0f}", name=ceiling.label, reached=ceiling.reached)
+            for ceiling in roofline.nearest_ceilings
         ]
         text = "Nearest ceiling: {reached} of peak"
         yield Sentence(text, reached=Sentence(", ").join(reached))

@@ -28,7 +28,7 @@ from keet.pages.source_text import around
 from keet.profile import Absent
 from keet.safe_text import one_line
 
-_MOST = 400
+_MOST_INSTRUCTIONS = 400
 """Instructions that are listed: those near the hottest ones. A judgement: nobody reads more."""
 _FEWEST = 40
 """Instructions that are listed of any kernel, room or not."""
@@ -53,7 +53,7 @@ class InstructionListing:
             spot.address: spot for spot in data.found.rows if spot.address is not None
         }
         self._order = sorted(self._spots)
-        rows = max(_FEWEST, min(_MOST, round(room * _ROWS) // _OF_ROW))
+        rows = max(_FEWEST, min(_MOST_INSTRUCTIONS, round(room * _ROWS) // _OF_ROW))
         data.listed = frozenset(self._chosen(rows))
         self._panels = self._with_room(room - len(data.listed) * _OF_ROW)
 
@@ -62,14 +62,14 @@ class InstructionListing:
         if len(self._order) <= most:
             return set(self._order)
         at = {address: n for n, address in enumerate(self._order)}
-        found: set[int] = set()
+        chosen: set[int] = set()
         for address in self._spots:  # the hottest first
             near = around([at[address] + 1], _CONTEXT, len(self._order))
             new = {self._order[n - 1] for n in near}
-            if len(found | new) > most:
+            if len(chosen | new) > most:
                 break
-            found |= new
-        return found
+            chosen |= new
+        return chosen
 
     def drawn(self) -> tuple[Html, str]:
         """The listing, and what was left out."""
@@ -157,7 +157,7 @@ class InstructionListing:
     # --- what rows show when they are opened
 
     def _with_room(self, room: int) -> dict[int, Html]:
-        found: dict[int, Html] = {}
+        panels: dict[int, Html] = {}
         for address, spot in self._spots.items():
             if address not in self._data.listed:
                 continue
@@ -166,8 +166,8 @@ class InstructionListing:
             if size > room:
                 break
             room -= size
-            found[address] = panel
-        return found
+            panels[address] = panel
+        return panels
 
     def _facts(self, address: int, spot: Spot) -> Iterator[Fact]:
         yield from cost_facts(self._data, spot)
@@ -188,20 +188,20 @@ class InstructionListing:
                 threads=threads_text(spot),
             )
             yield "Executed", text
-        for each in self._data.row(spot).purposes:
-            yield "Purpose", one_line(each.purpose)
+        for purpose in self._data.row(spot).purposes:
+            yield "Purpose", one_line(purpose.purpose)
         yield from traffic_facts(spot)
 
     @cached_property
     def _awaited(self) -> Mapping[int, Counter[tuple[int, str]]]:
         """By instruction: which others wait for it, and why."""
         code, known = self._data.code, stalls()
-        found: dict[int, Counter[tuple[int, str]]] = {}
+        awaited: dict[int, Counter[tuple[int, str]]] = {}
         for wait in code.waits if code else ():
             if code is None or not wait.producers or not known[wait.reason].counts_as_stall:
                 continue
             producer = code.program.code[wait.producers[0]].address
             waiting = code.program.code[wait.position].address
             if producer != waiting:
-                found.setdefault(producer, Counter())[waiting, wait.reason] += wait.samples
-        return found
+                awaited.setdefault(producer, Counter())[waiting, wait.reason] += wait.samples
+        return awaited

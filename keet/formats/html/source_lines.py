@@ -52,13 +52,13 @@ def analysed_rows(data: SourceData, facts: Iterable[InstructionFacts]) -> list[S
     assert data.code is not None
     return [
         SassRow(
-            each.offset,
-            each.executed,
-            each.samples if data.table.samples else None,
-            data.sass_line(data.code.program.code[each.position]),
-            _wait(data, each) if each.waits else "",
+            fact.offset,
+            fact.executed,
+            fact.samples if data.table.samples else None,
+            data.sass_line(data.code.program.code[fact.position]),
+            _wait(data, fact) if fact.waits else "",
         )
-        for each in facts
+        for fact in facts
     ]
 
 
@@ -142,7 +142,7 @@ def _columns(rows: Sequence[SassRow]) -> list[list[str]]:
 
 def _line(mark: str, columns: Sequence[Sequence[str]], number: int) -> str:
     return "  ".join(
-        [f"{mark:1} {columns[0][number]}", *(each[number] for each in columns[1:]), ""]
+        [f"{mark:1} {columns[0][number]}", *(column[number] for column in columns[1:]), ""]
     )
 
 
@@ -187,13 +187,13 @@ def _percent(share: float) -> Evidence:
 
 def cost_facts(data: SourceData, spot: Spot) -> Iterator[Fact]:
     """Samples, and what their warps wait for."""
-    found = data.found
-    if spot.samples is not None and found.ranked_by == "samples":
-        share = _percent(spot.samples / found.total) if found.total else None
+    hotspots = data.found
+    if spot.samples is not None and hotspots.ranked_by == "samples":
+        share = _percent(spot.samples / hotspots.total) if hotspots.total else None
         text = Sentence(
             "{samples:,d} of the {total:,d} samples of this launch{share}",
             samples=constant(spot.samples, "", "samples of the row"),
-            total=found.number("all samples", found.total),
+            total=hotspots.number("all samples", hotspots.total),
             share=Sentence(" ({share:cell})", share=share) if share else "",
         )
         yield "Samples", text
@@ -232,10 +232,10 @@ def _reasons(data: SourceData, spot: Spot) -> Iterator[Html]:
 def _findings(data: SourceData, mentions: Sequence[Mention]) -> Iterator[Fact]:
     links = [
         [
-            data.finding_link(each, f"{each.number}. {one_line(each.finding.title)}"),
-            f" ({each.share})" if each.share else None,
+            data.finding_link(mention, f"{mention.number}. {one_line(mention.finding.title)}"),
+            f" ({mention.share})" if mention.share else None,
         ]
-        for each in mentions
+        for mention in mentions
     ]
     if links:
         yield "Finding" if len(links) == 1 else "Findings", joined(links, element("br"))
@@ -246,22 +246,22 @@ def _awaited(data: SourceData, facts: LineFacts | None) -> Iterator[Fact]:
     if facts is None or not facts.waited_for_by:
         return
     waits = facts.waited_for_by
-    listed = [(data.line_link(each.location), each.reason, each.samples) for each in waits]
+    listed = [(data.line_link(wait.location), wait.reason, wait.samples) for wait in waits]
     yield awaited_fact(data, listed, "lines")
 
 
 def awaited_fact(data: SourceData, listed: Sequence[tuple[Content, str, int]], rows: str) -> Fact:
-    found, total = data.found, sum(samples for _, _, samples in listed)
+    hotspots, total = data.found, sum(samples for _, _, samples in listed)
     named = []
     for link, reason, samples in listed[:_AWAITED]:
         count, label = constant(samples, "", "samples"), stalls()[reason].label
         text = Sentence(" {samples:,d} ({reason})", samples=count, reason=label)
         named.append([link, text])
-    share = _percent(total / found.total)
+    share = _percent(total / hotspots.total)
     head = Sentence(
         "{samples}{share} at other {rows} {wait} for this one: ",
         samples=counted(total, "sample"),
-        share=Sentence(" ({share:cell})", share=share) if found.ranked_by == "samples" else "",
+        share=Sentence(" ({share:cell})", share=share) if hotspots.ranked_by == "samples" else "",
         rows=rows,
         wait="waits" if total == 1 else "wait",
     )

@@ -101,16 +101,16 @@ class FileLines(NamedTuple):
 def extents_within(files: Mapping[str, FileLines], room: int) -> tuple[dict[str, ShownLines], int]:
     """What fits, starting with the first file, and how many bytes it takes. A file for which not
     even one line fits is left out."""
-    found: dict[str, ShownLines] = {}
+    extents: dict[str, ShownLines] = {}
     used = 0
     for path, file in files.items():
         left = room - used
-        fitting = (each for each in file.extents() if file.size(each.numbers) <= left)
+        fitting = (extent for extent in file.extents() if file.size(extent.numbers) <= left)
         chosen = next(fitting, None) or file.hottest(left)
         if chosen.numbers:
-            found[path] = chosen
+            extents[path] = chosen
             used += file.size(chosen.numbers)
-    return found, used
+    return extents, used
 
 
 # --- stall reasons
@@ -244,7 +244,7 @@ class Mention(NamedTuple):
 
 
 def _stalled(spot: Spot) -> int | None:
-    counted = (each for each in spot.stalls if stalls()[each.reason].counts_as_stall)
+    counted = (stall for stall in spot.stalls if stalls()[stall.reason].counts_as_stall)
     return spot.samples and sum(each.samples for each in counted)
 
 
@@ -268,8 +268,8 @@ COLUMNS: Mapping[str, Callable[[Spot], int | None]] = {
 class SourceData:
     """The code of one launch: costs, text, machine code and findings, by line."""
 
-    def __init__(self, each: LaunchExplanation, found: Hotspots, anchors: Anchors) -> None:
-        self.each, self.launch, self.found, self.anchors = each, each.launch, found, anchors
+    def __init__(self, each: LaunchExplanation, hotspots: Hotspots, anchors: Anchors) -> None:
+        self.each, self.launch, self.found, self.anchors = each, each.launch, hotspots, anchors
         self.text: Mapping[str, Sequence[str]] = source_lines(each.launch)
         self.table: InstructionTable = each.view.table
 
@@ -300,13 +300,13 @@ class SourceData:
 
     @cached_property
     def mentions(self) -> Mapping[tuple[str, int], list[Mention]]:
-        found: dict[tuple[str, int], list[Mention]] = {}
+        mentions: dict[tuple[str, int], list[Mention]] = {}
         for number, finding in enumerate(self.each.findings, 1):
             for at, share in enumerate(place_shares(finding.locations)):
                 place = finding.locations[at]
                 mention = Mention(number, finding, share, at == 0)
-                found.setdefault((place.file, place.line), []).append(mention)
-        return found
+                mentions.setdefault((place.file, place.line), []).append(mention)
+        return mentions
 
     # --- columns
 
@@ -327,11 +327,11 @@ class SourceData:
     @cached_property
     def spots_by_file(self) -> Mapping[str, Mapping[int, Spot]]:
         """The executed lines of each file by number, the file with most samples first."""
-        found: dict[str, dict[int, Spot]] = {}
+        by_file: dict[str, dict[int, Spot]] = {}
         for line, spot in self.spots.items():
-            found.setdefault(line.file, {})[line.line] = spot
-        shares = {path: total_share(spots) for path, spots in found.items()}
-        return {path: found[path] for path in sorted(found, key=lambda path: -shares[path])}
+            by_file.setdefault(line.file, {})[line.line] = spot
+        shares = {path: total_share(spots) for path, spots in by_file.items()}
+        return {path: by_file[path] for path in sorted(by_file, key=lambda path: -shares[path])}
 
     @cached_property
     def files(self) -> Mapping[str, FileLines]:
@@ -369,10 +369,10 @@ class SourceData:
     @cached_property
     def addresses(self) -> Mapping[Location | None, list[int]]:
         """Instructions of each line, in the order of the code."""
-        located, found = self.launch.locations, dict[Location | None, list[int]]()
+        located, addresses = self.launch.locations, dict[Location | None, list[int]]()
         for address in self.table.addresses:
-            found.setdefault(located.get(address), []).append(address)
-        return found
+            addresses.setdefault(located.get(address), []).append(address)
+        return addresses
 
     @cached_property
     def sass(self) -> Mapping[int, str] | Absent:
@@ -459,8 +459,8 @@ class SourceData:
         else:
             address = self.code.program.code[wait.producer_position].address
             place, link = self.offset(address), self.address_link(address)
-        before, found, after = text.rpartition(one_line(place))
-        return [before, link, after] if found and after in ("", ")") else text
+        before, separator, after = text.rpartition(one_line(place))
+        return [before, link, after] if separator and after in ("", ")") else text
 
     def finding_link(self, mention: Mention, content: Content, **attributes: object) -> Html:
         href = f"#{self.anchors.finding(self.launch.id, mention.number)}"
@@ -526,9 +526,9 @@ def waiting(data: SourceData, spot: Spot) -> str:
 def badges(data: SourceData, mentions: Sequence[Mention]) -> list[Html]:
     """Links to the findings that name the row; where it is their first place, they stand out."""
     links = []
-    for each in mentions:
-        look = "badge warn" if each.is_first else "badge"
-        title = f"Finding {each.number}: {one_line(each.finding.title)}"
-        link = data.finding_link(each, f"finding {each.number}", class_=look, title=title)
+    for mention in mentions:
+        look = "badge warn" if mention.is_first else "badge"
+        title = f"Finding {mention.number}: {one_line(mention.finding.title)}"
+        link = data.finding_link(mention, f"finding {mention.number}", class_=look, title=title)
         links.append(link)
     return links

@@ -169,7 +169,7 @@ _INKS = ("#2563eb", "#c2410c", "#0d9488", "#9333ea")
 
 def insights_svg(document: InsightsDocument) -> str:
     """Sweeps only: the rest is words and tables."""
-    sweeps = [(each.title, each.sweep) for each in document.insights if each.sweep]
+    sweeps = [(insight.title, insight.sweep) for insight in document.insights if insight.sweep]
     height = _TOP + _PANEL * len(sweeps) + (0 if sweeps else 30)
     drawn = [tag("text", text_of(summary_line(document)), x=24, y=24, class_="muted")]
     if not sweeps:

@@ -24,7 +24,7 @@ from keet.units import format_number
 
 _HEAD = 88
 _ROW = 22
-_MOST = 30
+_MOST_LAUNCHES = 30
 """Most launches on one chart, the longest ones: more cannot be distinguished."""
 
 
@@ -38,22 +38,22 @@ def roofline_svg(rooflines: Sequence[LaunchRoofline]) -> str:
         drawn, height = _chart(device, [by_launch[launch.id] for launch in group], shown)
         parts.append(tag("g", drawn, transform=f"translate(0 {top:g})"))
         top += height
-    names = "; ".join(f"#{r.id} {r.kernel}: {r.reading}" for r in rooflines[:_MOST])
+    names = "; ".join(f"#{r.id} {r.kernel}: {r.reading}" for r in rooflines[:_MOST_LAUNCHES])
     return drawing_file("Roofline", names, "roofline", (WIDTH, top), parts)
 
 
 def by_device(launches: Sequence[Launch]) -> Mapping[str, Sequence[Launch]]:
     """The launches of each GPU: peaks of two do not belong on one chart."""
-    found: dict[str, list[Launch]] = {}
+    launches_of: dict[str, list[Launch]] = {}
     for launch in launches:
-        found.setdefault(describe_device(launch.device), []).append(launch)
-    return found
+        launches_of.setdefault(describe_device(launch.device), []).append(launch)
+    return launches_of
 
 
 def longest(launches: Sequence[Launch]) -> list[Launch]:
     """The launches that one chart has room for, in the order of the report."""
     by_time = longest_first(launches)
-    return sorted(by_time[:_MOST], key=lambda launch: launch.id)
+    return sorted(by_time[:_MOST_LAUNCHES], key=lambda launch: launch.id)
 
 
 def _chart(
@@ -89,11 +89,11 @@ def subtitle(device: str, rooflines: Sequence[RooflineLaunch], left_out: int) ->
     words = [device, counted(len(rooflines), "launch")]
     if clocks:
         ends = (constant(clock, "", "SM clock") for clock in (min(clocks), max(clocks)))
-        told = dict.fromkeys(Sentence("{clock:.2f}", clock=each) for each in ends)
+        told = dict.fromkeys(Sentence("{clock:.2f}", clock=end) for end in ends)
         clock = Sentence(" to ").join(told)
         words.append(Sentence("SM clock {clock} GHz", clock=clock))
     if left_out:
-        most = constant(_MOST, "", "launches on one chart")
+        most = constant(_MOST_LAUNCHES, "", "launches on one chart")
         words.append(Sentence("the {most:d} longest are shown", most=most))
     return Sentence(", ").join(words)
 

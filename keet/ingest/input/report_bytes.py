@@ -122,10 +122,10 @@ class DiskBytes:
                 stage.advance(_CHUNK)
 
     def sha256(self) -> str:
-        found = hashlib.sha256()
+        digest = hashlib.sha256()
         for chunk in self.chunks():
-            found.update(chunk)
-        return found.hexdigest()
+            digest.update(chunk)
+        return digest.hexdigest()
 
     def open(self) -> BinaryIO:
         return cast(BinaryIO, io.BufferedReader(_Stream(self), _CHUNK))

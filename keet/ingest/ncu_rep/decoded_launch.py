@@ -78,14 +78,14 @@ def read_rules(messages: Iterable[ProtoMessage]) -> tuple[RuleResult, ...]:
 def read_leading_rule(data: bytes, spans: Iterable[Span]) -> RuleResult | None:
     """See `leading_rule`. `spans`: positions of the rules. Of other rules only the estimate is
     parsed."""
-    most, found = 0.0, None
+    most, leading = 0.0, None
     for rule in spans:
         for item in _item_spans(data, rule):
             for estimate in spans_of(10, data, *item)[-1:]:
                 speedup = _speedup(ProtoMessage(data, *estimate))
                 if speedup and speedup.scope is SpeedupScope.GLOBAL and speedup.percent > most:
-                    most, found = speedup.percent, (rule, item)
-    return _result(*(ProtoMessage(data, *span) for span in found)) if found else None
+                    most, leading = speedup.percent, (rule, item)
+    return _result(*(ProtoMessage(data, *span) for span in leading)) if leading else None
 
 
 def _item_spans(data: bytes, rule: Span) -> list[Span]:
@@ -223,13 +223,13 @@ class DecodedLaunch:
             return self.message.number(stream) if stream else None, self.message.number(context)
 
     def device(self) -> Device:
-        found = device_from_metrics(self.metric)
-        if found.name is not None:
-            return found
+        measured = device_from_metrics(self.metric)
+        if measured.name is not None:
+            return measured
         with self._damage_named():
             recorded = self._file.devices
         # Before 2020.2, only the session had the attributes.
-        return recorded[0] if len(recorded) == 1 else found
+        return recorded[0] if len(recorded) == 1 else measured
 
     def instances(self, name: str) -> Instances | None:
         with self._damage_named():
@@ -297,11 +297,11 @@ class DecodedLaunch:
         return [table for table in tables if table is not None and table.functions]
 
     def locate(self, addresses: Iterable[int]) -> Mapping[int, Location]:
-        found: dict[int, Location] = {}
+        locations: dict[int, Location] = {}
         asked = tuple(addresses)
         for table in self._line_tables:
-            found = {**found, **table.locate(asked)} if found else table.locate(asked)
-        return found
+            locations = {**locations, **table.locate(asked)} if locations else table.locate(asked)
+        return locations
 
     def has_lines(self) -> bool:
         """Checks the first instructions, which usually have lines, and all others only if not."""
@@ -329,5 +329,5 @@ def _addresses_in(columns: frozenset[tuple[MetricId, ...]]) -> tuple[int, ...]:
     known = _known_addresses.get(columns)
     if known is not None:
         return known
-    found = {part for column in columns for part in column if isinstance(part, int)}
-    return _known_addresses.put(columns, tuple(sorted(found)), len(found))
+    parts = {part for column in columns for part in column if isinstance(part, int)}
+    return _known_addresses.put(columns, tuple(sorted(parts)), len(parts))

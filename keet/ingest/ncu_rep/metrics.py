@@ -54,8 +54,8 @@ def read_instances(data: bytes, start: int, stop: int) -> Instances | None:
     known = _columns.get(raw)
     if known is not None:
         return known
-    found = _decoded(raw)
-    return _columns.put(raw, found, len(raw)) if found else None
+    instances = _decoded(raw)
+    return _columns.put(raw, instances, len(raw)) if instances else None
 
 
 def first_addresses(data: bytes, start: int, stop: int) -> list[int]:

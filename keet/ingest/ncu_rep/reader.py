@@ -95,7 +95,7 @@ def _first_fields(file: NcuRepFile, entry: ContainerEntry) -> dict[int, bytes] |
     length = min(entry.stop - entry.start, _WINDOW)
     data, at = file.source.piece(entry.start, entry.start + length)
     stop = at + length
-    found: dict[int, bytes] = {}
+    fields: dict[int, bytes] = {}
     try:
         while at < stop and (key := data[at]) != _METRICS_KEY:
             at += 1
@@ -106,13 +106,13 @@ def _first_fields(file: NcuRepFile, entry: ContainerEntry) -> dict[int, bytes] |
             elif key & 7 == BYTES and key < 0x80:
                 size, at = (data[at], at + 1) if data[at] < 0x80 else varint(data, at)
                 if key in _WANTED:
-                    found[key >> 3] = data[at : at + size]
+                    fields[key >> 3] = data[at : at + size]
                 at += size
             else:
                 return None
     except (IndexError, Malformed):
         return None
-    return found if at <= stop and len(found) == len(_WANTED) else None
+    return fields if at <= stop and len(fields) == len(_WANTED) else None
 
 
 def _kernel_name(*raw: bytes) -> KernelName:
@@ -265,11 +265,11 @@ class FileLaunch:
         return self.decoded.metrics.names()
 
     def metric(self, name: str) -> RawMetric | None:
-        found = self._report.kept.get(self.number) or self.decoded  # called hundreds of times
+        launch = self._report.kept.get(self.number) or self.decoded  # called hundreds of times
         try:
-            return found.metrics.get(name)
+            return launch.metrics.get(name)
         except Malformed as problem:
-            raise found.damaged(problem) from None
+            raise launch.damaged(problem) from None
 
     def instances(self, name: str) -> Instances | None:
         return self.decoded.instances(name)

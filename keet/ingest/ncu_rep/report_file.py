@@ -94,11 +94,11 @@ class NcuRepFile:
     @cached_property
     def code_entries(self) -> dict[CodeKey, list[ContainerEntry]]:
         """Entries by the code that they belong to; ncu splits one code over several entries."""
-        found: dict[CodeKey, list[ContainerEntry]] = {}
+        by_key: dict[CodeKey, list[ContainerEntry]] = {}
         for block, entry in self._sources():
             key = (self.process_id(block), self._reference(entry))
-            found.setdefault(key, []).append(entry)
-        return found
+            by_key.setdefault(key, []).append(entry)
+        return by_key
 
     def _sources(self) -> Iterator[tuple[ContainerBlock, ContainerEntry]]:
         for block in self.blocks:

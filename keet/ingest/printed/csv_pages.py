@@ -82,7 +82,7 @@ class _DetailsTable(NamedTuple):
 
 
 def has_details(text: str) -> bool:
-    return any(_is_details_header(found[0]) for found in _DETAILS_HEADER.finditer(text))
+    return any(_is_details_header(header[0]) for header in _DETAILS_HEADER.finditer(text))
 
 
 def _is_details_header(line: str) -> bool:
@@ -240,14 +240,14 @@ def read_csv_launches(text: str, path: Path) -> tuple[Launch, ...]:
     table: _RawTable | None = None
     number, counted = 1, 0  # line number, and the position up to which lines are counted
     lines = _LINE.finditer(text)
-    for found in lines:
-        line = found[0]
+    for match in lines:
+        line = match[0]
         if line.startswith(('"ID",', "ID,")):
             below = next(lines, None)
             table = _raw_header(line, below[0] if below else "", path)
         elif table is not None and _starts_raw(line, table):
-            number += text.count("\n", counted, found.start())
-            counted = found.start()
+            number += text.count("\n", counted, match.start())
+            counted = match.start()
             row = _raw_row(line, number, table, path)
             launches.append(_launch(len(launches), row, table, path, number))
             check_count(launches, path)
@@ -317,7 +317,7 @@ def _launch(number: int, row: list[str], table: _RawTable, path: Path, line: int
 
 
 def _device(cells: dict[str, str], metrics: dict[str, RawMetric]) -> Device:
-    found = device_from_metrics(metrics.get, index=whole(cells.get("Device")))
-    if found.compute_capability is None and cells.get("CC"):
-        return Device(found.name, cells["CC"], found.sm_count, found.index)
-    return found
+    device = device_from_metrics(metrics.get, index=whole(cells.get("Device")))
+    if device.compute_capability is None and cells.get("CC"):
+        return Device(device.name, cells["CC"], device.sm_count, device.index)
+    return device

@@ -339,17 +339,17 @@ def _name_from_label(row: PrintedRow, value: Value, metrics: dict[str, RawMetric
     are different metrics, so each gets its own name."""
     name = kept = f"{row.section}: {row.label}"
     number = 1
-    while (found := metrics.get(kept)) is not None and found != RawMetric(value, row.unit):
+    while (metric := metrics.get(kept)) is not None and metric != RawMetric(value, row.unit):
         number += 1
         kept = f"{name} ({number})"
     return kept
 
 
 def _device(printed: PrintedLaunch, metrics: dict[str, RawMetric]) -> Device:
-    found = device_from_metrics(metrics.get, index=printed.device)
-    sms = found.sm_count if found.sm_count is not None else _all_sms(metrics)
-    capability = found.compute_capability or printed.compute_capability
-    return Device(found.name, capability, sms, found.index)
+    device = device_from_metrics(metrics.get, index=printed.device)
+    sms = device.sm_count if device.sm_count is not None else _all_sms(metrics)
+    capability = device.compute_capability or printed.compute_capability
+    return Device(device.name, capability, sms, device.index)
 
 
 def _all_sms(metrics: dict[str, RawMetric]) -> int | None:

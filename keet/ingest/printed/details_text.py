@@ -201,22 +201,22 @@ def _launch_line(text: str, previous: str = "") -> re.Match[str] | None:
     return _LAUNCH.fullmatch(f"{previous or 'unknown'} {text}" if is_wrapped else text)
 
 
-def _printed_launch(found: re.Match[str], process: str | None) -> PrintedLaunch:
-    sizes = [int(size) for size in found.groups()[1:7] if size and len(size) <= 10]
+def _printed_launch(match: re.Match[str], process: str | None) -> PrintedLaunch:
+    sizes = [int(size) for size in match.groups()[1:7] if size and len(size) <= 10]
     x, y, z, *block = sizes if len(sizes) == 6 else [0] * 6
     # ncu loses brackets where it drops namespaces: it prints `unnamed>::f` for `at::<unnamed>::f`,
     # and `lambda() (instance 2)]` without its `[`.
-    name = _LOST_LAMBDA.sub("[lambda(", _LOST_NAMESPACE.sub("", found["name"]))
+    name = _LOST_LAMBDA.sub("[lambda(", _LOST_NAMESPACE.sub("", match["name"]))
     return PrintedLaunch(
         name=bounded_line(name),
         grid=(x, y, z),
         block=(block[0], block[1], block[2]),
         process=process,
-        stream=whole(found["stream"]),
-        context=whole(found["context"]),
-        device=whole(found["device"]),
-        compute_capability=found["cc"],
-        invocations=whole((found["times"] or "").replace(",", "")),
+        stream=whole(match["stream"]),
+        context=whole(match["context"]),
+        device=whole(match["device"]),
+        compute_capability=match["cc"],
+        invocations=whole((match["times"] or "").replace(",", "")),
     )
 
 
@@ -229,5 +229,5 @@ def _table_cells(line: str, columns: list[_Column]) -> tuple[str, str, str] | No
         label, unit, *values = (line[start:end].strip() for start, end in columns)
         return (label, unit, values[-1]) if label and values[-1] else None
     # A name may be longer than its column. It has no spaces, so the other cells can be found.
-    found = _OVERFLOWING.fullmatch(line.strip()) if len(columns) == len(_FIXED) else None
-    return (found[1], found[2] or "", found[3]) if found and "__" in found[1] else None
+    cells = _OVERFLOWING.fullmatch(line.strip()) if len(columns) == len(_FIXED) else None
+    return (cells[1], cells[2] or "", cells[3]) if cells and "__" in cells[1] else None

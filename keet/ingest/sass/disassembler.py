@@ -241,7 +241,9 @@ class _Fetch:
         self._missing = missing
         self._numbers = report.numbers
         questions = {
-            report.numbers[number]: [address for each in functions for address in each.addresses]
+            report.numbers[number]: [
+                address for function in functions for address in function.addresses
+            ]
             for number, functions in missing.items()
         }
         self._disassembly = Disassembly(report.data, questions)
@@ -249,13 +251,13 @@ class _Fetch:
     def finish(self, cache: SassCache | None) -> Mapping[int, Code]:
         """Waits for the child."""
         told = self._disassembly.texts()
-        found = {number: told[self._numbers[number]] for number in self._missing}
+        code_of = {number: told[self._numbers[number]] for number in self._missing}
         for number, functions in self._missing.items():
-            texts = found[number]
+            texts = code_of[number]
             if cache is not None and not isinstance(texts, Absent):
                 for function in functions:
                     cache.store(function, texts)
-        return found
+        return code_of
 
 
 class Disassembler:
@@ -320,11 +322,11 @@ class Disassembler:
         texts: dict[int, str] = {}
         missing = []
         for function in launch.functions:
-            found = self._cache.find(function) if self._cache else None
-            if found is None:
+            cached = self._cache.find(function) if self._cache else None
+            if cached is None:
                 missing.append(function)
             else:
-                texts |= found
+                texts |= cached
         if missing:
             self._cached[key] = texts
         else:
@@ -334,9 +336,9 @@ class Disassembler:
     def _finish(self, fetch: _Fetch, launches: Mapping[Hashable, CodeUser]) -> None:
         for key in launches:
             del self._running[key]
-        found = fetch.finish(self._cache)
+        code_of = fetch.finish(self._cache)
         for key, launch in launches.items():
-            texts, cached = found[launch.number], self._cached.pop(key)
+            texts, cached = code_of[launch.number], self._cached.pop(key)
             self._known[key] = (
                 texts if isinstance(texts, Absent) else _of_launch(launch, cached | dict(texts))
             )

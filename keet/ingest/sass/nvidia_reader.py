@@ -203,8 +203,8 @@ def reader_identity() -> str | None:
     except OSError:
         return None
     start, end = "ncu_report-", ".dist-info"
-    found = [n for n in names if n.startswith(start) and n.endswith(end)]
-    return found[0][len(start) : -len(end)] if found else f"{known.st_size}-{known.st_mtime_ns}"
+    folders = [n for n in names if n.startswith(start) and n.endswith(end)]
+    return folders[0][len(start) : -len(end)] if folders else f"{known.st_size}-{known.st_mtime_ns}"
 
 
 class Disassembly:
@@ -224,15 +224,15 @@ class Disassembly:
 
     def texts(self) -> dict[int, Mapping[int, str] | Absent]:
         """Wait for the answer. A failure of the reader gives `Absent` and raises nothing."""
-        found: dict[int, dict[int, str]] = {launch: {} for launch in self._launches}
+        texts_of: dict[int, dict[int, str]] = {launch: {} for launch in self._launches}
         failures: dict[int, Absent] = {}
         for launches, process in self._running:
             try:
                 for launch, texts in _by_address(process.answer(), launches).items():
-                    found[launch] |= texts
+                    texts_of[launch] |= texts
             except ReaderFailed as failure:
                 failures |= dict.fromkeys(launches, Absent(failure.problem, failure.remedy))
-        return {**found, **failures}
+        return {**texts_of, **failures}
 
 
 def _parts(questions: Mapping[int, Sequence[int]]) -> list[dict[int, list[int]]]:
@@ -251,10 +251,10 @@ def _processors() -> int:
     return os.cpu_count() or 1
 
 
-def _by_address(found: Any, launches: Iterable[int]) -> dict[int, dict[int, str]]:
+def _by_address(answer: Any, launches: Iterable[int]) -> dict[int, dict[int, str]]:
     try:
         return {
-            launch: {int(key): text.strip() for key, text in found[str(launch)].items()}
+            launch: {int(key): text.strip() for key, text in answer[str(launch)].items()}
             for launch in launches
         }
     except (KeyError, TypeError, ValueError, AttributeError):

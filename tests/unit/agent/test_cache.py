@@ -160,7 +160,10 @@ def test_an_unwritable_cache_folder_is_reported(tmp_path: Path) -> None:
     assert "KEET_CACHE" in (cache.problem or "")
 
 
-@pytest.mark.parametrize("text", ["{", "[]", "{}", '{"text": 1, "calls": 3}', "null"])
+@pytest.mark.parametrize(
+    "text",
+    ["{", "[]", "{}", '{"text": 1, "calls": 3}', "null", pytest.param("[" * 99_999, id="deep")],
+)
 def test_a_row_that_keet_did_not_write_is_ignored(path: Path, text: str) -> None:
     ReplyCache(path).put("k", REPLY)
     with closing(sqlite3.connect(path)) as base, base:
