@@ -241,7 +241,7 @@ class Tables:
     def choose(
         self, condition: Condition | None, yes: Number | None, no: Number | None
     ) -> Number | None:
-        """`one ? yes : no`, as `no + one * (yes - no)`."""
+        """`condition ? yes : no`, as `no + condition * (yes - no)`."""
         if condition == ALWAYS:
             return yes
         if condition == NEVER:
