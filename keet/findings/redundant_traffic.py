@@ -632,8 +632,8 @@ def _new_part(view: LaunchView, level: Literal["L1", "L2"]) -> float:
 
 
 def _l2_left(view: LaunchView, known_part: float = 0.0) -> float:
-    """Share of the bytes between L1 and L2 that is left if blocks load them once per tile. `known_part`:
-    the share of them that the addresses show to be repeats, all of which can go."""
+    """Share of the bytes between L1 and L2 that is left if blocks load them once per tile.
+    `known_part`: the share of them that the addresses show to be repeats, all of which can go."""
     read = view.value("dram_bytes_read") or 0.0
     reads, written = (
         SECTOR * (view.value(f"l2_l1_{of}_sectors") or 0.0) for of in ("read", "write")
