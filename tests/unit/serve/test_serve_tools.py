@@ -85,10 +85,10 @@ def test_commands_of_a_report_can_not_start_others(tmp_path: Path) -> None:
     assert "ncu --" not in context["_text"]  # there is no room for the command
 
 
-def hostile(folder: Path, name: str = "evil.ncu-rep", **attacks: Any) -> ReportCache:
+def hostile(folder: Path, report: str = "evil.ncu-rep", **attacks: Any) -> ReportCache:
     real = unpacked(REPORTS / "tour_lines.ncu-repz")
     nvtx = nvtx_of(unpacked(REPORTS / "nvtx.ncu-repz"))
-    (folder / name).write_bytes(attacked(real, nvtx, **attacks))
+    (folder / report).write_bytes(attacked(real, nvtx, **attacks))
     return ReportCache(AllowedFolders([folder]))
 
 
@@ -272,9 +272,9 @@ def test_cases(call: Call) -> None:
 
 @pytest.mark.slow
 def test_results_of_a_large_report_are_within_the_limits(tmp_path: Path) -> None:
-    """Every tool, every page of launches. 300 launches are more than any page shows."""
+    """Every tool, every page of launches. 120 launches are more than any page shows."""
     (tmp_path / "big.ncu-rep").write_bytes(
-        combined([unpacked(REPORTS / "tour_full.ncu-repz")], 100)
+        combined([unpacked(REPORTS / "tour_full.ncu-repz")], 40)
     )
     cache = ReportCache(AllowedFolders([tmp_path]))
     text = "The kernel takes 12.3 us and 99 % of the time.\n" * 100
