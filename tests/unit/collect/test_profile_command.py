@@ -147,9 +147,9 @@ def test_no_gpu(fake_ncu: FakeNcu, profile, wording) -> None:
 @each_row(
     ("log", "code", "says"),
     [
-        (PROFILED + UNKNOWN, 1, "Something new; "),
-        (PROFILED + FAILED + UNKNOWN, 7, "Something new; "),
-        (PROFILED, 139, "exit code 139 and no message; "),
+        (PROFILED + UNKNOWN, 1, "keet: ncu ended with an error: Something new; "),
+        (PROFILED + FAILED + UNKNOWN, 7, "keet: ncu ended with an error: Something new; "),
+        (PROFILED, 139, "keet: ncu ended with an error: exit code 139 and no message; "),
     ],
 )
 def test_an_error_of_ncu_is_printed_even_with_a_report(
@@ -159,7 +159,7 @@ def test_an_error_of_ncu_is_printed_even_with_a_report(
     done = profile("--force")
     assert done.code == (7 if FAILED in log else 0)
     assert "normalise" in done.out
-    assert f"keet: ncu ended with an error: {says}launches may be missing" in done.err
+    assert says + "launches may be missing" in done.err
 
 
 @pytest.mark.slow
