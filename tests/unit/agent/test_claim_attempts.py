@@ -25,10 +25,6 @@ def claim(kind: str, of: str = "", needed: str = "", removed: str = "") -> dict[
 
 SHARE = "achieved_occupancy_pct"
 ATTEMPTS = {
-    "a wrong finding with facts about something else": Attempt(
-        "score_tiles/slow", "redundant_traffic", ["grid_size", "waves_per_sm > 1"],
-        [claim("redundant", removed="1 - 1 / kTile")],
-    ),
     "the blocks are even, because there are many": Attempt(
         "sparse_apply/slow", "latency_bound", ["grid_size"],
         [claim("waiting", "all", removed="0.9")], "load_imbalance", ["grid_size > 100"],
@@ -36,10 +32,6 @@ ATTEMPTS = {
     "a large share made of names that do not matter": Attempt(
         "decay_ratios/slow", "integer_overhead", ["inst_executed"],
         [claim("instructions", "all", removed="l2_hit_rate_pct")],
-    ),
-    "far too few bytes from DRAM": Attempt(
-        "pair_reduce/slow", "redundant_traffic", ["dram_bytes_read"],
-        [claim("bytes", "DRAM", "dram_bytes_read / 8"), claim("bytes", "L2", "dram_bytes_read / 8")],
     ),
     "far too few bytes from L1": Attempt(
         "matrix_flip/slow", "uncoalesced_global", ["global_load_sectors"],
@@ -49,15 +41,6 @@ ATTEMPTS = {
         "lookup_records/slow", "latency_bound", ["stall_share_long_scoreboard > 10"],
         [claim("waiting", "long_scoreboard", removed="0.5 * stall_share_long_scoreboard")],
         "uncoalesced_global", ["grid_size > 100", "duration > 1 us"],
-    ),
-    "an objection with a comparison that says nothing": Attempt(
-        "window_median/slow", "narrow_access", ["inst_executed"], [],
-        "occupancy_limited_shared", ["theoretical_occupancy_pct > 0"],
-    ),
-    "an objection to what is measured": Attempt(
-        "score_tiles/slow", "latency_bound", ["stall_share_long_scoreboard"],
-        [claim("waiting", "all", removed="0.9")],
-        "shared_bank_conflict", ["bank_conflict_share < 70"],
     ),
     "most work of a pipe that is idle": Attempt(
         "matrix_flip/slow", "pipe_saturated", ["pipe_fma_pct"],
@@ -82,10 +65,6 @@ ATTEMPTS = {
     "nearly all work is redundant, by a constant that has nothing to do with it": Attempt(
         "score_tiles/slow", "redundant_traffic", ["dram_bytes_read"],
         [claim("redundant", removed="1 - 1 / kTile")],
-    ),
-    "a measured number times a bare one": Attempt(
-        "phase_sum/slow", "integer_overhead", ["inst_executed"],
-        [claim("instructions", "all", "inst_executed / 20")],
     ),
     "a byte per sector": Attempt(
         "xs_lookup/slow", "redundant_traffic", ["l2_hit_rate_pct > 20"],

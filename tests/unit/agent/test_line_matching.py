@@ -139,18 +139,16 @@ def test_lines_with_other_white_space_are_found(spelling: str) -> None:
         assert list(patch.files.values()) == [CHANGED.replace("\n", end)]
 
 
-def test_a_diff_that_skips_lines_silently_is_several_changes() -> None:
-    constant = "-constexpr int kThreads = 256;\n+constexpr int kThreads = 128;\n"
-    patch = placed(change(diff=f"{constant}-{LINE}\n+{BETTER}\n"))
-    assert list(patch.files.values()) == [CHANGED.replace("256", "128")]
-
-
 def test_new_lines_get_the_indentation_of_a_file_with_tabs() -> None:
+    """And a diff that skips lines silently is several changes."""
     files = {"k.cu": "void f() {\n\tif (a) {\n\t\tx = 1;\n\t}\n}\n"}
     new = "    if (a) {\n        if (b) {\n            x = 2;\n        }"
     patch = placed(change("    if (a) {\n        x = 1;", new, file="k.cu"), files=files)
     expected = "void f() {\n\tif (a) {\n\t\tif (b) {\n\t\t\tx = 2;\n\t\t}\n\t}\n}\n"
     assert patch.files["k.cu"] == expected
+    constant = "-constexpr int kThreads = 256;\n+constexpr int kThreads = 128;\n"
+    patch = placed(change(diff=f"{constant}-{LINE}\n+{BETTER}\n"))
+    assert list(patch.files.values()) == [CHANGED.replace("256", "128")]
 
 
 def test_lines_in_two_places_need_more_context_or_a_line() -> None:
@@ -167,7 +165,7 @@ ONE_RIGHT = "It has no line 'y[i] = a * x[i] + z[i];'.\nThe nearest lines:\n6|  
 DOTS = "    if (i < n) {\n    // ...\n    }"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("said", "quoted"),
     [
         (change("    if (i < n) {\n        y[i] = a * x[i] + z[i];", "x"), ONE_RIGHT),
@@ -196,12 +194,10 @@ def test_braces_opened_by_one_change_and_closed_by_another_are_whole() -> None:
     assert len(placed(one, two).places) == 2
 
 
-@each_row(
-    "name",
-    ["slow.cu", "./slow.cu", "demo/slow.cu", "b/slow.cu", "/work/demo/slow.cu", "", "other.cu"],
-)
-def test_a_file_is_found_by_any_of_its_names(name: str) -> None:
-    assert placed(change(OLD, NEW, file=name)).files == {"/work/demo/slow.cu": CHANGED}
+def test_a_file_is_found_by_any_of_its_names() -> None:
+    of_path = ("slow.cu", "./slow.cu", "demo/slow.cu", "b/slow.cu", "/work/demo/slow.cu")
+    for name in (*of_path, "", "other.cu"):
+        assert placed(change(OLD, NEW, file=name)).files == {"/work/demo/slow.cu": CHANGED}
 
 
 def test_two_files_of_one_name(folder: Path) -> None:
@@ -215,63 +211,57 @@ def test_two_files_of_one_name(folder: Path) -> None:
     assert "one/k.h, two/k.h" in misfit(change("int a = 1;", "x", file="k.h"), files=files)
 
 
-@pytest.mark.parametrize(
-    ("text", "old", "new", "expected"),
-    [
-        ("a;\nb;", "b;", "c;", "a;\nc;"),
-        ("a;\nb;", "a;", "c;", "c;\nb;"),
-        ("a;\nb;", "b;", "b;\nc;", "a;\nb;\nc;"),
-        ("a;\nb;", "b;", "", "a;"),
-        ("a;\nb;\n", "a;\nb;\n", "", ""),
-        ("a;\r\nb;", "b;", "b;\nc;", "a;\r\nb;\r\nc;"),
-        ("a;\x0cx\nb;\n", "b;", "c;", "a;\x0cx\nc;\n"),
-        ("a;\u2028x\nb;\n", "b;", "c;", "a;\u2028x\nc;\n"),
-        ("\udcffa;\nb;\n", "b;", "c;", "\udcffa;\nc;\n"),
-    ],
-)
-def test_ends_of_files_and_odd_characters(
-    text: str, old: str, new: str, expected: str, folder: Path
-) -> None:
-    patch = placed(change(old, new, file="k.txt"), files={"k.txt": text})
-    assert patch.files == {"k.txt": expected}
+def test_ends_of_files_and_odd_characters(folder: Path) -> None:
+    texts = {
+        "1.txt": ("a;\nb;", "b;", "c;", "a;\nc;"),
+        "2.txt": ("a;\nb;", "a;", "c;", "c;\nb;"),
+        "3.txt": ("a;\nb;", "b;", "b;\nc;", "a;\nb;\nc;"),
+        "4.txt": ("a;\nb;", "b;", "", "a;"),
+        "5.txt": ("a;\nb;\n", "a;\nb;\n", "", ""),
+        "6.txt": ("a;\r\nb;", "b;", "b;\nc;", "a;\r\nb;\r\nc;"),
+        "7.txt": ("a;\x0cx\nb;\n", "b;", "c;", "a;\x0cx\nc;\n"),
+        "8.txt": ("a;\u2028x\nb;\n", "b;", "c;", "a;\u2028x\nc;\n"),
+        "9.txt": ("\udcffa;\nb;\n", "b;", "c;", "\udcffa;\nc;\n"),
+    }
+    changes = [change(old, new, file=name) for name, (_, old, new, _) in texts.items()]
+    patch = placed(*changes, files={name: text for name, (text, *_) in texts.items()})
+    assert patch.files == {name: expected for name, (*_, expected) in texts.items()}
     check_with_git(patch, folder)
 
 
-@pytest.mark.parametrize(
-    "name", ["my kernel.cu", 'quo"ted.cu', "back\nline.cu", "tab\t.cu", "ü.cu"]
-)
-def test_odd_file_names_apply(name: str, folder: Path) -> None:
-    patch = placed(change(OLD, NEW, file=f"/p/{name}"), files={f"/p/{name}": SAXPY})
+def test_odd_file_names_apply(folder: Path) -> None:
+    names = [f"/p/{name}.cu" for name in ("my kernel", 'quo"ted', "back\nline", "tab\t", "ü")]
+    patch = placed(
+        *(change(OLD, NEW, file=name) for name in names), files=dict.fromkeys(names, SAXPY)
+    )
     check_with_git(patch, folder)
 
 
-@each_row(
-    ("paths", "root", "names"),
-    [
+def test_names_in_a_diff_stay_in_the_folder() -> None:
+    for paths, root, names in (
         (["/a/b/k.cu"], "/a/b", ["k.cu"]),
         (["k.cu"], "", ["k.cu"]),
         (["C:\\work\\src\\k.cu", "C:\\work\\k.h"], "/C/work", ["src/k.cu", "k.h"]),
         (["/a/b/../c/k.cu"], "/a/c", ["k.cu"]),
         (["../../etc/passwd"], "", ["passwd"]),
         (["/a/k.h", "../k.h"], "", ["a/k.h", "k.h"]),
-    ],
-)
-def test_names_in_a_diff_stay_in_the_folder(paths: list[str], root: str, names: list[str]) -> None:
-    assert diff_names(paths) == (root, dict(zip(paths, names)))
+    ):
+        assert diff_names(paths) == (root, dict(zip(paths, names)))
 
 
-@pytest.mark.parametrize(
+@pytest.mark.slow
+@each_row(
     ("text", "old"),
     [
         ("a" * 200_000 + "\n", "a" * 5000),
-        ("a b\n" * 50_000, "a b\n" * 300 + "c\n"),
-        ("x = y;\n" * 20_000, "x = z;\n" * 300),
+        ("a b\n" * 20_000, "a b\n" * 300 + "c\n"),
+        ("x = y;\n" * 10_000, "x = z;\n" * 300),
         ("/*" * 100_000, "/*" * 1000 + "\nq"),
         ("...\n" * 5000, "...\n...\n"),
         ("\n" * 1000, "\n\n\n"),
     ],
+    ids=lambda text: text[:6],
 )
-@pytest.mark.slow
 def test_texts_made_to_be_slow_are_answered(text: str, old: str) -> None:
     """None makes it fail. How the time grows with the text, `make bench` tells."""
     found = place(change(old, "new", file="k.cu"), files={"k.cu": text})

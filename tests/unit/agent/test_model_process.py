@@ -51,8 +51,8 @@ def spec(url: str, timeout_s: float = 600.0, retries: int = 0) -> ModelSpec:
     return ModelSpec("m", url, timeout_s, None, retries)
 
 
-def first_good_then_silent(to: Connection) -> None:
-    (reply(answer()) if to.number != 1 else never_answers)(to)
+def good_and_silent_in_turn(to: Connection) -> None:
+    (never_answers if to.number % 2 else reply(answer()))(to)
 
 
 def children() -> list[int]:
@@ -70,10 +70,11 @@ def none_is_left() -> Iterator[None]:
 
 @pytest.mark.slow
 def test_a_late_call_is_ended_and_the_next_is_answered(none_is_left: None) -> None:
-    """One process, a new one after it was killed, and none in the end."""
-    before = set(children())
-    with serving(Behaviour("", first_good_then_silent)) as url:
-        chat = ModelProcess(spec(url))
+    """One process, a new one after it was killed, and none in the end. The time limit of a run
+    covers the calls of all."""
+    before, limit = set(children()), TimeLimit(3600.0)
+    with serving(Behaviour("", good_and_silent_in_turn)) as url:
+        chat = ModelProcess(spec(url), limit)
         assert "coalesced" in chat.ask(ASK).text
         assert chat.name == "m"
         chat._spec = spec(url, timeout_s=0.5)  # only where nobody answers: machines can be slow
@@ -82,17 +83,9 @@ def test_a_late_call_is_ended_and_the_next_is_answered(none_is_left: None) -> No
         assert caught.value.kind == "timeout"
         chat._spec = spec(url)
         assert "coalesced" in chat.ask(ASK).text
-    assert len(set(children()) - before) == 1
-
-
-@pytest.mark.slow
-def test_the_time_limit_of_a_run_covers_all_calls() -> None:
-    limit = TimeLimit(3600.0)
-    used_up = r"the time limit of .* s for all calls to .* is used up; raise --time-limit"
-    with serving(Behaviour("", first_good_then_silent)) as url:
-        chat = ModelProcess(spec(url), limit)
-        chat.ask(ASK)
+        assert len(set(children()) - before) == 1
         limit.seconds -= limit.left - 0.5
+        used_up = r"the time limit of .* s for all calls to .* is used up; raise --time-limit"
         for each in (chat, chat, ModelProcess(spec(url), limit)):
             with pytest.raises(ModelFault, match=used_up):
                 each.ask(ASK)
@@ -175,7 +168,7 @@ def saying(line: bytes) -> str:
     return _SAYS.format(text=b"\n" + MARK + line)
 
 
-def test_output_before_the_first_answer_is_skipped(
+def test_output_before_the_first_answer_is_skipped_and_nonsense_ends_the_process(
     none_is_left: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Such as of a site hook."""
@@ -183,11 +176,6 @@ def test_output_before_the_first_answer_is_skipped(
     worker = model_process._Worker()
     assert worker.exchange({}, 600.0) == {"loaded": True}
     worker.kill()
-
-
-def test_a_process_that_sends_nonsense_is_ended(
-    none_is_left: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
     for nonsense in (b"hello\n", b"[1]\n", b"\xff\n", b'{"loaded"', b""):
         monkeypatch.setattr(model_process, "_CODE", saying(nonsense))
         assert "be started" in fault_of_start(ModelProcess(NOWHERE)), nonsense
@@ -255,13 +243,9 @@ def test_a_client_that_takes_too_much_memory(wording) -> None:
 
 def test_a_request_comes_back_from_its_document() -> None:
     call = ModelToolCall("c1", "read_source", {"line": 3}, "")
-    messages = (
-        ChatMessage("system", "a"),
-        ChatMessage("assistant", "b", (call,)),
-        ChatMessage("tool", "c", answers="c1"),
-    )
+    called, told = ChatMessage("assistant", "b", (call,)), ChatMessage("tool", "c", answers="c1")
     tools = (ToolSpec("read_source", "Lines.", {"type": "object"}),)
-    request = ChatRequest(messages, tools, {"type": "object"}, 99)
+    request = ChatRequest((*ASK.messages, called, told), tools, {"type": "object"}, 99)
     assert request_from(json.loads(json.dumps(request_document(request)))) == request
 
 

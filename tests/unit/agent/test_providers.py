@@ -31,14 +31,14 @@ from keet.agent.model.messages import (
     ToolSpec,
 )
 from keet.agent.model.settings import ModelSpec
+from tests.rows import each_row
 
 KEY = "my-own-secret-key-0123"
 TOOLS = (ToolSpec("read_source", "Lines of the source.", {"type": "object", "properties": {}}),)
 SCHEMA = {"type": "object", "properties": {"cause": {"type": "string"}}}
 ASK = ChatRequest((ChatMessage("system", "You explain."), ChatMessage("user", "Why?")))
-Answer = (
-    tuple[int, Any] | tuple[int, Any, dict[str, str]] | Callable[[BaseHTTPRequestHandler], None]
-)
+Answer = tuple[Any, ...] | Callable[[BaseHTTPRequestHandler], None]
+"""The status, the body, and headers if there are some."""
 
 
 class Server:
@@ -66,8 +66,7 @@ class Server:
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                listed = [{"id": "first", "object": "model"}, {"id": "second", "object": "model"}]
-                server.keys.append(self.headers.get("Authorization"))
+                listed = [{"id": name, "object": "model"} for name in ("first", "second")]
                 send(self, 200, {"object": "list", "data": listed})
 
             def do_POST(self) -> None:
@@ -86,14 +85,12 @@ class Server:
         return Handler
 
 
-def send(
-    handler: BaseHTTPRequestHandler, status: int, body: Any, headers: dict[str, str] | None = None
-) -> None:
+def send(handler: BaseHTTPRequestHandler, status: int, body: Any, headers: Any = ()) -> None:
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
     handler.send_response(status)
-    for name, value in {"Content-Type": "application/json", **(headers or {})}.items():
+    given = {"Content-Type": "application/json", "Content-Length": str(len(data)), **dict(headers)}
+    for name, value in given.items():
         handler.send_header(name, value)
-    handler.send_header("Content-Length", str(len(data)))
     handler.end_headers()
     handler.wfile.write(data)
 
@@ -146,15 +143,13 @@ def fault_at(url: str, request: ChatRequest = ASK, timeout_s: float = 600.0) -> 
 
 
 def test_a_request_and_its_reply(server: Server) -> None:
-    chat, _ = chat_with(server.url)
+    chat = chat_with(server.url)[0]
     reply = chat.ask(ASK._replace(max_output=77))
     assert reply == ("because", (), TokenCount(90, 7), False, False)
     assert chat.name == "qwen"
     sent = server.asked[0]
-    assert sent["messages"] == [
-        {"role": "system", "content": "You explain."},
-        {"role": "user", "content": "Why?"},
-    ]
+    texts = [(each["role"], each["content"]) for each in sent["messages"]]
+    assert texts == [("system", "You explain."), ("user", "Why?")]
     assert (sent["model"], sent["max_tokens"]) == ("qwen", 77)
     assert not {"temperature", "tools", "response_format", "max_completion_tokens"} & set(sent)
     assert server.keys == [f"Bearer {KEY}"]
@@ -163,56 +158,46 @@ def test_a_request_and_its_reply(server: Server) -> None:
 def test_a_conversation_with_tools(server: Server) -> None:
     said = completion(None, "tool_calls", tool_calls=[call("read_source", '{"line": 3}')])
     server.answers = [(200, said)]
-    chat, _ = chat_with(server.url)
+    chat = chat_with(server.url)[0]
     reply = chat.ask(ASK._replace(tools=TOOLS))
     assert reply.calls == (ModelToolCall("c1", "read_source", {"line": 3}),)
     unreadable = ModelToolCall("c2", "read_source", None, "{line")
-    talk = (
-        *(*ASK.messages, ChatMessage("assistant", "let me see", (*reply.calls, unreadable))),
-        ChatMessage("tool", "3: a[i]", answers="c1"),
-        ChatMessage("tool", "no JSON", answers="c2"),
-    )
-    chat.ask(ASK._replace(messages=talk, tools=TOOLS))
+    called = ChatMessage("assistant", "let me see", (*reply.calls, unreadable))
+    tools = (ChatMessage("tool", "a[i]", answers="c1"), ChatMessage("tool", "no", answers="c2"))
+    chat.ask(ASK._replace(messages=(*ASK.messages, called, *tools), tools=TOOLS))
     assert server.asked[0]["tools"][0]["function"]["name"] == "read_source"
     assistant, first, second = server.asked[1]["messages"][2:]
     arguments = [json.loads(c["function"]["arguments"]) for c in assistant["tool_calls"]]
     assert arguments == [{"line": 3}, {"not_json": "{line"}]
-    assert (first["role"], first["tool_call_id"], first["content"]) == ("tool", "c1", "3: a[i]")
+    assert (first["role"], first["tool_call_id"], first["content"]) == ("tool", "c1", "a[i]")
     assert second["tool_call_id"] == "c2"
 
 
-@pytest.mark.parametrize(
-    ("calls", "expected"),
-    [
+def test_calls_of_all_shapes(server: Server) -> None:
+    for calls, expected in (
         ([call("f", "{bad")], [("c1", "f", None, "{bad")]),
         ([call("f", "")], [("c1", "f", {}, "")]),
         (
-            [call("f", "{}", None), call("g", "no", None)],
-            [("call_2_0", "f", {}, ""), ("call_2_1", "g", None, "not a JSON object: no")],
+            [call("f", "{}", None), call("g", "[1]", None)],
+            [("call_2_0", "f", {}, ""), ("call_2_1", "g", None, "not a JSON object: [1]")],
         ),
-        ([call("f", "[1]")], [("c1", "f", None, "not a JSON object: [1]")]),
-        ([call("f", '"word"')], [("c1", "f", None, 'not a JSON object: "word"')]),
-    ],
-)
-def test_calls_of_all_shapes(server: Server, calls: list[Any], expected: list[Any]) -> None:
-    server.answers = [(200, completion("", tool_calls=calls))]
-    reply = chat_with(server.url)[0].ask(ASK._replace(tools=TOOLS))
-    assert list(reply.calls) == [ModelToolCall(*each) for each in expected]
+    ):
+        server.answers = [(200, completion("", tool_calls=calls))]
+        reply = chat_with(server.url)[0].ask(ASK._replace(tools=TOOLS))
+        assert list(reply.calls) == [ModelToolCall(*each) for each in expected]
 
 
-def test_text_in_blocks_with_thoughts_and_an_answer_that_was_cut(server: Server) -> None:
+def test_text_in_blocks_with_thoughts_an_answer_that_was_cut_and_one_without_usage(
+    server: Server,
+) -> None:
     texts = ("<think>hm\n", "</think> be", "cause")
     blocks = [{"type": "text", "text": text} for text in texts]
     server.answers = [(200, completion(blocks)), (200, completion('{"cause": "beca', "length"))]
-    chat, _ = chat_with(server.url)
+    chat = chat_with(server.url)[0]
     assert chat.ask(ASK).text == "because"
     reply = chat.ask(ASK._replace(schema=SCHEMA, tools=TOOLS))
     assert (reply.cut, reply.text) == (True, '{"cause": "beca')
-
-
-def test_no_usage_is_estimated(server: Server) -> None:
     server.answers = [(200, completion("because of this", no_usage=True))]
-    chat = chat_with(server.url)[0]
     spent = chat.ask(ASK).spent
     assert spent.estimated
     assert 4 < spent.input_tokens < 40
@@ -231,30 +216,24 @@ def test_no_key_is_needed_at_a_server_of_ones_own(
 
 
 def test_names_that_servers_list() -> None:
-    spec = ModelSpec("", "http://h/v1", 5.0, None)
-    wrong = []
-    for name, is_one in {
-        "C:\\models\\x.gguf": True,
-        "/home/me/my models/Qwen (2.5) ~q4=k_m.gguf": True,
-        "模型-7b": True,
-        "a" * 200: True,
-        "a" * 201: False,
-        "": False,
-        "  ": False,
-        "two\nlines": False,
-        "\x1b[31mred": False,
-        "sk-proj-Ab12_cd34-ef56GH78": False,
-    }.items():
+    def first(name: str) -> str | None:
         listed = SimpleNamespace(data=[SimpleNamespace(id=name)])
-        client = SimpleNamespace(models=SimpleNamespace(list=lambda listed=listed, **_: listed))
+        models = SimpleNamespace(list=lambda **_: listed)
+        model: Any = SimpleNamespace(root_client=SimpleNamespace(models=models))
         try:
-            model: Any = SimpleNamespace(root_client=client)
-            found = langchain_chat._first_model(model, AskedModel(spec)) == name
+            asked = AskedModel(ModelSpec("", "http://h/v1", 5.0, None))
+            return langchain_chat._first_model(model, asked)
         except ModelFault:
-            found = False
-        if found is not is_one:
-            wrong.append(name)
-    assert wrong == []
+            return None
+
+    good = (
+        "C:\\models\\x.gguf",
+        "/home/me/my models/Qwen (2.5) ~q4=k_m.gguf",
+        "模型-7b",
+        "a" * 200,
+    )
+    bad = ("a" * 201, "", "  ", "two\nlines", "\x1b[31mred", "sk-proj-Ab12_cd34-ef56GH78")
+    assert [first(name) for name in (*good, *bad)] == [*good, *[None] * len(bad)]
 
 
 def test_the_first_model_of_a_server_and_the_prefix_of_openai(server: Server) -> None:
@@ -279,12 +258,19 @@ def test_a_proxy_of_openai(server: Server, monkeypatch: pytest.MonkeyPatch) -> N
 # What servers refuse
 
 
-@pytest.mark.parametrize("tools", [(), TOOLS])
-def test_the_schema_is_sent_in_the_body(server: Server, tools: tuple[ToolSpec, ...]) -> None:
-    chat_with(server.url)[0].ask(ASK._replace(schema=SCHEMA, tools=tools))
-    held = server.asked[0]["response_format"]
-    assert held["type"] == "json_schema"
-    assert (held["json_schema"]["schema"], held["json_schema"]["strict"]) == (SCHEMA, True)
+def test_the_schema_is_sent_in_the_body(server: Server) -> None:
+    """Where it is rejected, after a tool, it is a message of its own."""
+    for tools in ((), TOOLS):
+        chat_with(server.url)[0].ask(ASK._replace(schema=SCHEMA, tools=tools))
+        held = server.asked[-1]["response_format"]
+        assert held["type"] == "json_schema"
+        assert (held["json_schema"]["schema"], held["json_schema"]["strict"]) == (SCHEMA, True)
+    server.answers = [(400, failure("response_format")), (200, completion("{}"))]
+    called = ChatMessage("assistant", "", (ModelToolCall("c", "read_source", {}),))
+    talk = (*ASK.messages, called, ChatMessage("tool", "data", answers="c"))
+    chat_with(server.url)[0].ask(ChatRequest(talk, schema=SCHEMA))
+    tool, wish = server.asked[-1]["messages"][-2:]
+    assert (tool["content"], wish["role"]) == ("data", "user")
 
 
 @pytest.mark.parametrize(
@@ -300,8 +286,7 @@ def test_a_rejected_schema_is_sent_as_text(server: Server, status: int, message:
     request = ASK._replace(schema=SCHEMA, tools=TOOLS)
     server.answers = [(status, failure(message)), (200, completion("{}"))]
     chat, _ = chat_with(server.url)
-    assert chat.ask(request).text == "{}"
-    assert chat.ask(request).text == "{}"
+    assert [chat.ask(request).text for _ in range(2)] == ["{}", "{}"]
     assert len(server.asked) == 3, "it is not tried again"
     for sent in server.asked[1:]:
         assert "response_format" not in sent
@@ -310,16 +295,6 @@ def test_a_rejected_schema_is_sent_as_text(server: Server, status: int, message:
         assert sent["tools"]
     chat.ask(ASK._replace(schema=SCHEMA))
     assert "response_format" in server.asked[3], "without tools it may be taken"
-
-
-def test_after_a_tool_the_schema_is_a_message_of_its_own(server: Server) -> None:
-    server.answers = [(400, failure("response_format")), (200, completion("{}"))]
-    called = ChatMessage("assistant", "", (ModelToolCall("c", "read_source", {}),))
-    talk = (*ASK.messages, called, ChatMessage("tool", "data", answers="c"))
-    chat_with(server.url)[0].ask(ChatRequest(talk, schema=SCHEMA))
-    tool, wish = server.asked[1]["messages"][-2:]
-    assert tool["content"] == "data"
-    assert wish["role"] == "user"
 
 
 @pytest.mark.parametrize(
@@ -335,10 +310,9 @@ def test_rejected_tools_are_not_offered_again(server: Server, status: int, messa
     """The schema still is."""
     server.answers = [(status, failure(message))]
     chat, waits = chat_with(server.url)
-    with pytest.raises(ModelFault, match=r"does not support tools .*; name a model that can"):
-        chat.ask(ASK._replace(tools=TOOLS))
-    with pytest.raises(ModelFault, match="does not support tools"):
-        chat.ask(ASK._replace(tools=TOOLS, schema=SCHEMA))
+    for request in (ASK._replace(tools=TOOLS), ASK._replace(tools=TOOLS, schema=SCHEMA)):
+        with pytest.raises(ModelFault, match=r"does not support tools .*; name a model that can"):
+            chat.ask(request)
     assert (len(server.asked), waits) == (1, []), "it is not tried again"
     server.answers = [(200, completion("so"))]
     assert chat.ask(ASK._replace(schema=SCHEMA)).text == "so"
@@ -370,12 +344,9 @@ def test_the_newer_name_of_the_limit(server: Server) -> None:
         (400, failure("the request exceeds the available context size."), "too_long", "too long"),
         (413, b"", "too_long", "too long"),
         (400, failure(f"bad thing {KEY}"), "other", "HTTP 400: [removed: it contains a key]"),
-        (402, failure("pay"), "other", "HTTP 402"),
         (500, failure("broken"), "server", "HTTP 500: broken"),
-        (503, b"<html>busy</html>", "server", "HTTP 503"),
         (504, b"", "timeout", "HTTP 504"),
         (429, failure("the quota is used up", code="insufficient_quota"), "no_quota", "billing"),
-        (200, b"<html>hello</html>", "bad_reply", "not a model's reply"),
         (200, b'{"choices": nul', "bad_reply", "not a model's reply"),
         (200, {"hello": 1}, "bad_reply", "--base-url"),
         (200, {"choices": []}, "bad_reply", "not a model's reply"),
@@ -387,11 +358,10 @@ def test_the_newer_name_of_the_limit(server: Server) -> None:
 def test_faults_of_the_server(server: Server, status: int, body: Any, kind: str, said: str) -> None:
     server.answers = [(status, body)]
     fault = fault_at(server.url)
-    assert fault.kind == kind
+    assert (fault.kind, len(server.asked)) == (kind, 3 if kind == "server" else 1)
     assert said in str(fault)
     assert "qwen" in str(fault)
     assert len(str(fault)) < 500
-    assert len(server.asked) == (3 if kind == "server" else 1)
 
 
 def test_what_is_temporary_is_retried_after_its_wait(server: Server) -> None:
@@ -404,14 +374,14 @@ def test_what_is_temporary_is_retried_after_its_wait(server: Server) -> None:
     assert chat.ask(ASK).text == "so"
 
 
-@pytest.mark.parametrize(("wait", "calls"), [({"-Ms": "1"}, 3), ({"": "3600"}, 1)])
-def test_a_lasting_rate_limit_is_a_fault(wait: dict[str, str], calls: int, server: Server) -> None:
+def test_a_lasting_rate_limit_is_a_fault(server: Server) -> None:
     """A very long time is not waited for."""
-    headers = {f"Retry-After{unit}": value for unit, value in wait.items()}
-    server.answers = [(429, failure("slow down"), headers)]
-    fault = fault_at(server.url, ASK._replace(schema=SCHEMA))
-    assert (fault.kind, len(server.asked)) == ("rate_limit", calls)
-    assert "slow down" in str(fault)
+    for headers, calls in (({"Retry-After-Ms": "1"}, 3), ({"Retry-After": "3600"}, 1)):
+        server.asked.clear()
+        server.answers = [(429, failure("slow down"), headers)]
+        fault = fault_at(server.url, ASK._replace(schema=SCHEMA))
+        assert (fault.kind, len(server.asked)) == ("rate_limit", calls)
+        assert "slow down" in str(fault)
 
 
 def test_a_server_that_hangs(server: Server, wording) -> None:
@@ -436,10 +406,9 @@ def test_no_server_listens_at_the_url() -> None:
         held.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{held.getsockname()[1]}/v1"
         fault = fault_at(url)
+        assert (fault.kind, "no server listens" in str(fault)) == ("unreachable", True)
         with pytest.raises(ModelFault, match="no server listens") as caught:
             connect(ModelSpec("", url, 5.0, None))  # which asks for the models
-    assert fault.kind == "unreachable"
-    assert "no server listens" in str(fault)
     assert caught.value.__context__ is None
 
 
@@ -460,7 +429,7 @@ def test_interrupts_are_not_caught(server: Server) -> None:
 # Providers
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "kind", "said"),
     [
         ("openai:gpt-5", "no_key", "no key for openai:gpt-5: OPENAI_API_KEY is not set; set it"),
@@ -474,12 +443,11 @@ def test_interrupts_are_not_caught(server: Server) -> None:
 def test_faults_before_anything_is_sent(
     name: str, kind: str, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("OPENAI_API_KEY")
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     with pytest.raises(ModelFault) as caught:
         connect(ModelSpec(name, None, 5.0, None))
-    assert caught.value.kind == kind
+    assert (caught.value.kind, "\n" in str(caught.value)) == (kind, False)
     assert said in str(caught.value)
-    assert "\n" not in str(caught.value)
 
 
 def test_openai_gets_a_larger_limit_for_thinking_if_its_model_can(
@@ -504,16 +472,11 @@ def test_tracing_is_announced(monkeypatch: pytest.MonkeyPatch) -> None:
     assert announce_tracing() is None
     monkeypatch.setenv("LANGSMITH_TRACING", "false")
     assert announce_tracing() is None
-    monkeypatch.setenv("LANGSMITH_TRACING", "true")
-    line = announce_tracing()
-    assert line
+    for name in ("LANGSMITH_TRACING", "LANGCHAIN_TRACING_V2", "LANGSMITH_GATEWAY"):
+        monkeypatch.setenv(name, "true")
+    line = str(announce_tracing())
     assert "LangSmith" in line
-    assert line.endswith("unset LANGSMITH_TRACING")
-    monkeypatch.setenv("LANGCHAIN_TRACING_V2", "true")
-    monkeypatch.setenv("LANGSMITH_GATEWAY", "true")
-    assert str(announce_tracing()).endswith(
-        "unset LANGCHAIN_TRACING_V2 LANGSMITH_TRACING LANGSMITH_GATEWAY"
-    )
+    assert line.endswith("unset LANGCHAIN_TRACING_V2 LANGSMITH_TRACING LANGSMITH_GATEWAY")
 
 
 def test_imports_are_lazy() -> None:

@@ -45,54 +45,32 @@ SOURCE_LINE = "43|             for (int j = 0; j < kPerThread; ++j) from_item[j]
 
 
 def test_source_and_evidence_are_one_request() -> None:
-    """What all kernels share comes first, then the source: servers cache the beginning."""
-    done = talk(conclusion())
-    (only,) = done.chat.requests
-    assert [m.role for m in only.messages] == ["system", "user"]
-    text = only.messages[1].text
+    """What all kernels share comes first, then the source: servers cache the beginning. Corrections
+    are asked for in a short request: neither source nor evidence are paid for again."""
+    done = talk(conclusion(summary=f"{SUMMARY} {FREE}"), corrections("L1 waits."))
+    first, second = done.chat.requests
+    for request in (first, second):
+        assert [m.role for m in request.messages] == ["system", "user"]
+    assert estimate(first) < 6_000  # the target: at most 8,000 tokens and 3 calls in the median
+    text = first.messages[1].text
     assert text.count(SOURCE_LINE) == 1
     assert text.index("Finding ids") < text.index(SOURCE_LINE) < text.index("{bank_conflict_share}")
     other = talk(conclusion(), sample="row_norms/slow").chat.requests[0].messages[1].text
     assert other[: other.index("[data")] == text[: text.index("[data")]
-
-
-def test_corrections_are_asked_for_by_themselves() -> None:
-    """A short request: neither source nor evidence are paid for again."""
-    done = talk(conclusion(summary=f"{SUMMARY} {FREE}"), corrections("L1 waits."))
-    first, second = done.chat.requests
-    assert [m.role for m in second.messages] == ["system", "user"]
     assert SOURCE_LINE not in second.messages[1].text
     assert estimate(second) < estimate(first) / 3
 
 
-def test_each_step_sends_its_schema() -> None:
-    done = talk(Said((WAITS,)), conclusion())
-    calls, last = done.chat.requests
-    assert calls.schema is None  # tools may be called
-    assert "causes" in last.schema["properties"]
-
-
-@each_row("said", ["", "no json", "[]", '{"summary": ', "{}"])
 @pytest.mark.slow
-def test_an_unreadable_answer_is_requested_once_more(said: str, wording) -> None:
-    done = talk(said, conclusion())
-    assert done.found.fault is None
-    wording(done.chat.requests[1].messages[-1].text, case=said)
-    assert any("asking again" in line for line in done.told)
-    twice = talk(said, said, conclusion())
+def test_an_unreadable_answer_is_requested_once_more(wording) -> None:
+    for said in ("", "no json", "[]", '{"summary": ', "{}"):
+        done = talk(said, conclusion())
+        assert done.found.fault is None
+        wording(done.chat.requests[1].messages[-1].text, case=said)
+        assert any("asking again" in line for line in done.told)
+    twice = talk("[]", "{}", conclusion())
     assert fault_of(twice).kind == "answer"
     assert len(twice.chat.requests) == 2
-
-
-@pytest.mark.slow
-def test_no_more_calls_than_allowed() -> None:
-    calls = Said((WAITS,))
-    for most in (1, 2, 3):
-        done = talk(calls, calls, conclusion(), limits=ModelLimits(most, 90_000))
-        assert len(done.chat.requests) <= most
-    done = talk(calls, "no", conclusion(summary=FREE), limits=ModelLimits(3, 90_000))
-    assert len(done.chat.requests) == 3
-    assert done.model_explanation.unchecked
 
 
 def fault_of(done: Talk) -> ModelFault:
@@ -111,18 +89,6 @@ def test_the_token_budget_is_not_exceeded() -> None:
     for most, offered in ((40_000, True), (estimate(request) + 300, False)):
         done = talk(conclusion(), limits=ModelLimits(6, most))
         assert bool(done.chat.requests[0].tools) is offered
-
-
-def test_a_typical_run_stays_within_its_targets() -> None:
-    """At most 8,000 tokens of input and 3 calls in the median."""
-    (only,) = talk(conclusion(causes=[cause()], edits=[edit(change())])).chat.requests
-    assert estimate(only) < 6_000
-
-
-def test_an_interrupt_is_reported() -> None:
-    done = talk(KeyboardInterrupt())
-    assert fault_of(done).kind == "interrupted"
-    assert not done.found.each.model
 
 
 # --- redaction
@@ -156,21 +122,15 @@ def test_names_inside_evidence_ids_are_replaced_and_restored() -> None:
     assert [each.places for each in told.edits] == [("slow.cu:43",)]
 
 
-@pytest.mark.parametrize("redact", ["source", "all"])
-def test_redacted_source_is_not_sent(redact: Redaction) -> None:
+def test_redacted_source_is_not_sent() -> None:
     """No tools of code; no constants; no compiler."""
-    said = conclusion(edits=[edit(change())])
-    done = talk(said, {"corrections": []}, redact=redact, compiles=True)
-    assert not any(name in sent(done) for name in ("item_tile", "kPerThread"))
-    offered = {tool.name for request in done.chat.requests for tool in request.tools}
-    assert not offered & {"read_source", "read_sass", "compile_edit"}
-
-
-def test_the_models_words_are_redacted_when_sent_again() -> None:
-    done = talk("The kernel of slow.cu", conclusion(), redact="names")
-    again = done.chat.requests[1].messages[2]
-    assert again == ChatMessage("assistant", again.text)
-    assert "slow.cu" not in again.text
+    modes: tuple[Redaction, ...] = ("source", "all")
+    for redact in modes:
+        said = conclusion(edits=[edit(change())])
+        done = talk(said, {"corrections": []}, redact=redact, compiles=True)
+        assert not any(name in sent(done) for name in ("item_tile", "kPerThread"))
+        offered = {tool.name for request in done.chat.requests for tool in request.tools}
+        assert not offered & {"read_source", "read_sass", "compile_edit"}
 
 
 def box(*, compiles: bool = True, sample: str = "score_tiles/slow") -> Toolbox:
@@ -196,38 +156,38 @@ def names(toolbox: Toolbox) -> set[str]:
     return {spec.name for spec in toolbox.specs}
 
 
-def test_tools_whose_answer_is_in_the_summary_are_not_offered() -> None:
-    offered = names(box(compiles=False))
-    assert {"line", "source", "amounts", "metrics", "occupancy", "what_if"} <= offered
-    assert not offered & {"explain", "diff"}
-
-
 def test_edits_are_tried_only_where_a_compiler_is(
     nvcc: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Tools whose answer is in the summary are not offered in any case."""
+    offered = names(box(compiles=False))
+    assert {"line", "source", "amounts", "metrics", "occupancy", "what_if"} <= offered
+    assert not offered & {"explain", "diff", "compile_edit"}
     assert "compile_edit" in names(box())
-    assert "compile_edit" not in names(box(compiles=False))
-    tool_input = ToolInput(explained("score_tiles/slow"))
-    assert "compile_edit" not in names(Toolbox(tool_input))
-    assert Toolbox(tool_input).call("compile_edit", {"changes": [change()]}).abstained
-    monkeypatch.setattr(edit_placer, "find_nvcc", lambda: None)
-    assert "compile_edit" not in names(box())
-
-
-def test_an_edit_is_tried(nvcc: list[Any]) -> None:
     answer = box().call("compile_edit", {"changes": [change()]})
     assert answer.text == "applies; registers 128 → 96"
     ((_, patch, *_), _) = nvcc[0]
     assert "item_tile[item + 16 * j][k]" in patch.diff
+    without = Toolbox(ToolInput(explained("score_tiles/slow")))
+    assert "compile_edit" not in names(without)
+    assert without.call("compile_edit", {"changes": [change()]}).abstained
+    monkeypatch.setattr(edit_placer, "find_nvcc", lambda: None)
+    assert "compile_edit" not in names(box())
 
 
 @each_row(
     "arguments",
     [
-        *(None, {}, {"changes": []}, {"changes": 7}, {"changes": ["a"] * 50}),
+        *(
+            None,
+            {},
+            {"changes": []},
+            {"changes": 7},
+            {"changes": ["a"] * 50},
+            {"path": "/etc/passwd"},
+        ),
         {"changes": [{"file": "slow.cu", "old": "no such line at all;", "new": "x"}]},
         {"changes": [{"file": "/etc/passwd", "old": "root", "new": "x"}]},
-        {"path": "/etc/passwd"},
     ],
 )
 def test_an_edit_that_can_not_be_compiled_says_why(arguments: Any, nvcc: list[Any]) -> None:
@@ -239,11 +199,11 @@ def test_an_edit_that_can_not_be_compiled_says_why(arguments: Any, nvcc: list[An
 
 @pytest.mark.slow
 @pytest.mark.skipif(find_nvcc() is None, reason="nvcc is not installed")
-@pytest.mark.parametrize("before", ["", "int z;\r", "\ufeff"])
-def test_no_line_of_another_file_reaches_the_model(before: str, tmp_path: Path) -> None:
+def test_no_line_of_another_file_reaches_the_model(tmp_path: Path) -> None:
+    """In whatever way it is included: test_compiling.py."""
     secret = tmp_path / "secret.h"
     secret.write_text("int a = swordfish;\n")
-    hostile = change(new=f'{before}#include "{secret}"\n{OTHER}')
+    hostile = change(new=f'#include "{secret}"\n{OTHER}')
     tool_input = ToolInput(explained("score_tiles/slow"))
     named = [str((SAMPLES / name).resolve()) for name in ("score_tiles", "harness")]
     placer = EditPlacer(tool_input.launch().launch, compiles=True, include=named)
@@ -256,6 +216,8 @@ def test_a_round_of_tools_comes_before_the_answer() -> None:
     done = talk(Said((WAITS, ("no_such_tool", {}))), conclusion())
     with_tools, last = done.chat.requests
     assert with_tools.tools
+    assert with_tools.schema is None  # tools may be called
+    assert "causes" in last.schema["properties"]
     results = "\n".join(m.text for m in last.messages if "result of" in m.text)
     for part in ("result of why_waiting", "there is no tool `no_such_tool`"):
         assert part in results
@@ -275,6 +237,12 @@ def test_no_more_rounds_than_allowed_and_none_of_more_than_a_few_calls(wording) 
     assert offered == [True, True, False, False]
     told = json.dumps([m.text for m in done.chat.requests[1].messages])
     assert told.count("not run: ") == 4
+    done = talk(Said((WAITS,)), "no", conclusion(summary=FREE), limits=ModelLimits(3, 90_000))
+    assert len(done.chat.requests) == 3  # no call is left for a correction
+    assert done.model_explanation.unchecked
+    for most in (1, 2):
+        done = talk(many, many, conclusion(), limits=ModelLimits(most, 90_000))
+        assert len(done.chat.requests) <= most
 
 
 def test_a_model_without_tool_support_answers_without_tools() -> None:
@@ -321,9 +289,11 @@ def test_names_in_the_models_words_are_hidden_everywhere(explanation: Explanatio
     echo = f"step_columns:\n{prompts.fenced('the GPU', 'step_columns')}\nslow.cu and step_columns"
     assert "step_columns" in redactor.out(echo)
     hidden = redactor.hide(echo)
-    assert "step_columns" not in hidden
-    assert "slow.cu" not in hidden
+    assert not any(name in hidden for name in ("step_columns", "slow.cu"))
     assert redactor.back(hidden) == echo
+    again = talk("The kernel of slow.cu", conclusion(), redact="names").chat.requests[1].messages[2]
+    assert again == ChatMessage("assistant", again.text)
+    assert "slow.cu" not in again.text
 
 
 def with_source(explanation: Explanation, path: str, text: str) -> Redactor:
@@ -333,16 +303,17 @@ def with_source(explanation: Explanation, path: str, text: str) -> Redactor:
     return Redactor([explanation._replace(launches=(replace(each, launch=launch),))], "names")
 
 
-def test_names_of_headers_are_redacted(explanation: Explanation) -> None:
+def test_names_of_headers_and_of_files_with_odd_names_are_redacted(
+    explanation: Explanation,
+) -> None:
+    """In ids white space and quotes are underscores: that form is a name, too."""
     source = 'int a;\n  # include "secret/plan_b.cuh"\n#include <vector>\n'
-    redactor = with_source(explanation, "/src/slow.cu", source)
-    sent = restored(redactor, "plan_b.cuh, that is secret/plan_b.cuh, needs <vector>")
+    sent = restored(
+        with_source(explanation, "/src/slow.cu", source),
+        "plan_b.cuh, that is secret/plan_b.cuh, needs <vector>",
+    )
     assert not any(name in sent for name in ("plan_b", "secret"))
     assert "<vector>" in sent
-
-
-def test_a_file_whose_name_is_escaped_in_ids(explanation: Explanation) -> None:
-    """In ids white space and quotes are underscores: that form is a name, too."""
     redactor = with_source(explanation, "/src/my secret\tfile.cu", "int a;")
     assert "secret" not in restored(redactor, "{samples_share@my_secret_file.cu:7}")
 

@@ -54,8 +54,11 @@ def run(path: Path) -> None:
 
 
 def test_events_in_order_with_their_times(path: Path) -> None:
-    """A request event has only new messages."""
+    """A request event has only new messages. Only the owner can read them."""
+    path.parent.mkdir(parents=True)
+    path.touch(0o644)
     run(path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
     events = read_transcript(path)
     words = [event["event"] for event in events]
     assert words == ["start", "request", "reply", "tool", "request", "reply", "note", "end"]
@@ -75,20 +78,12 @@ def test_events_in_order_with_their_times(path: Path) -> None:
 
 def test_a_new_phase_or_run_is_written_completely(path: Path) -> None:
     transcript = Transcript(path)
-    transcript.request("a", messages.ChatRequest((SYSTEM, ASKED)))
-    transcript.request("b", messages.ChatRequest((SYSTEM, ASKED)))
+    for phase in "ab":
+        transcript.request(phase, messages.ChatRequest((SYSTEM, ASKED)))
     transcript.request("a", messages.ChatRequest((SYSTEM, TOLD, ASKED), TOOLS))
     events = read_transcript(path)
     assert [event["kept"] for event in events] == [0, 0, 1]
-    assert len(events[2]["messages"]) == 2
-    assert events[2]["tools"][0]["name"] == "read_source"
-
-
-def test_only_the_owner_can_read_it(path: Path) -> None:
-    path.parent.mkdir(parents=True)
-    path.touch(0o644)
-    run(path)
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert (len(events[2]["messages"]), events[2]["tools"][0]["name"]) == (2, "read_source")
 
 
 def test_no_key_is_written(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,7 +123,7 @@ def test_an_incomplete_last_line_is_skipped_and_a_broken_one_before_is_an_error(
         read_transcript(path)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "said"),
     [
         *((text, "line 1") for text in ("hello", "[1]\n", '{"a": 1}\n', "[" * 100_000)),
@@ -139,7 +134,8 @@ def test_an_incomplete_last_line_is_skipped_and_a_broken_one_before_is_an_error(
 def test_a_file_that_is_not_a_transcript_is_an_error(
     path: Path, text: str | None, said: str
 ) -> None:
-    path.parent.mkdir(parents=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
     if text is not None:
         path.write_text(text)
     with pytest.raises(UsageError, match=said):
@@ -169,24 +165,21 @@ def test_a_full_disk_does_not_fail_the_run() -> None:
 
 def test_the_text_of_a_request_is_complete() -> None:
     text = request_text(messages.ChatRequest((SYSTEM, ASKED, CALLED, TOLD), TOOLS, SCHEMA, 700))
-    for part in (SYSTEM.text, ASKED.text, TOLD.text, "calls read_source", '{"line": 3}'):
-        assert part in text
-    assert "--- tool (answers c1) ---" in text
-    assert "--- tool read_source ---\nLines of the source." in text
-    assert json.dumps(SCHEMA) in text
-    assert "700" in text
+    told = ("--- tool (answers c1) ---", "--- tool read_source ---\nLines of the source.", "700")
+    sent = (SYSTEM.text, ASKED.text, TOLD.text, "calls read_source", '{"line": 3}')
+    assert [part for part in (*sent, *told, json.dumps(SCHEMA)) if part not in text] == []
 
 
 def test_the_reading_step_of_older_runs_is_skipped(tmp_path: Path) -> None:
     """There the model was asked about the source first, by itself."""
     path = tmp_path / "old.jsonl"
-    lines = [{"event": "start"}]
-    for phase, text in (("read", '{"purpose": "p"}'), ("inspect", '{"summary": "s"}')):
-        spent = {"input_tokens": 1, "output_tokens": 1, "estimated": False}
+    spent = {"input_tokens": 1, "output_tokens": 1, "estimated": False}
+    lines: list[dict[str, object]] = [{"event": "start"}]
+    for phase in ("read", "inspect"):
         lines += [{"event": "request", "phase": phase}]
-        lines += [{"event": "reply", "text": text, "calls": [], "spent": spent}]
+        lines += [{"event": "reply", "text": phase, "calls": [], "spent": spent}]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    assert [reply.text for reply in replies_of(path)] == ['{"summary": "s"}']
+    assert [reply.text for reply in replies_of(path)] == ["inspect"]
 
 
 # --- scripts and transcripts as models
@@ -199,45 +192,41 @@ def write(path: Path, *lines: object) -> str:
 
 
 def test_a_script_from_end_to_end(tmp_path: Path) -> None:
-    call = {"name": "read_source", "arguments": {"line": 3}}
     path = write(
         tmp_path / "script.jsonl",
-        {"tool_calls": [call], "usage": {"input": 9, "output": 4}},
+        {
+            "tool_calls": [{"name": "read_source", "arguments": {"line": 3}}],
+            "usage": {"input": 9, "output": 4},
+        },
         {"content": [{"type": "text", "text": "be"}, {"type": "text", "text": "cause"}]},
         {"content": "cut", "cut": True},
         {"tool_calls": [{"name": "read_source", "arguments": "{bad"}]},
     )
     chat = open_chat(ModelSpec(f"scripted:{path}", None, 5.0, None))
+    assert chat.name == f"scripted:{path}"
     first = chat.ask(REQUEST._replace(tools=TOOLS, schema=SCHEMA))
-    called = messages.ModelToolCall("call_1_0", "read_source", {"line": 3})
+    called = CALL._replace(id="call_1_0")
     assert first == ("", (called,), messages.TokenCount(9, 4), False, False)
     second = chat.ask(REQUEST)
     assert (second.text, second.spent.estimated) == ("because", True)
     assert chat.ask(REQUEST).cut
-    assert chat.ask(REQUEST).calls == (
-        messages.ModelToolCall("call_4_0", "read_source", None, "{bad"),
-    )
+    assert chat.ask(REQUEST).calls == (BAD_CALL._replace(id="call_4_0", raw="{bad"),)
     with pytest.raises(messages.ModelFault, match="used up after 4 replies; add") as caught:
         chat.ask(REQUEST)
     assert caught.value.kind == "script"
-    assert chat.name == f"scripted:{path}"
 
 
-FAULTS = "timeout unreachable rate_limit no_quota wrong_key unknown_model too_long server bad_reply other"
-
-
-@each_row("kind", FAULTS.split())
-def test_faults(kind: str) -> None:
-    chat = ScriptedChat([{"fault": kind}, {"content": "so"}], "m")
-    with pytest.raises(messages.ModelFault) as caught:
-        chat.ask(REQUEST)
-    assert caught.value.kind == kind
-    assert kind in KINDS
-    assert ";" in str(caught.value)
-    assert chat.ask(REQUEST).text == "so"
-
-
-def test_refusals_and_interrupts() -> None:
+def test_faults_refusals_and_interrupts() -> None:
+    kinds = (
+        "timeout unreachable rate_limit no_quota wrong_key unknown_model too_long server bad_reply"
+    )
+    for kind in (*kinds.split(), "other"):
+        chat = ScriptedChat([{"fault": kind}, {"content": "so"}], "m")
+        with pytest.raises(messages.ModelFault, match=";") as caught:
+            chat.ask(REQUEST)
+        assert caught.value.kind == kind
+        assert kind in KINDS
+        assert chat.ask(REQUEST).text == "so"
     chat = ScriptedChat([{"fault": "no_tools"}, {"fault": "interrupt"}], "m")
     with pytest.raises(messages.ModelFault, match="does not support tools"):
         chat.ask(REQUEST._replace(tools=TOOLS))
@@ -246,29 +235,15 @@ def test_refusals_and_interrupts() -> None:
     assert [len(request.tools) for request in chat.asked] == [1, 0]
 
 
-def test_a_transcript_can_be_used_as_a_script(tmp_path: Path) -> None:
-    calls = (
-        messages.ModelToolCall("c1", "f", {"a": 1}),
-        messages.ModelToolCall("c2", "g", None, "{"),
-    )
-    replies = [
-        messages.ChatReply("", calls, messages.TokenCount(5, 6)),
-        messages.ChatReply("because", (), messages.TokenCount(7, 8), cut=True),
-    ]
-    path = tmp_path / "run.jsonl"
-    transcript = Transcript(path)
-    transcript.event("start", model="m")
-    for reply in replies:
-        transcript.request("ask", REQUEST)
-        transcript.reply(reply, 1)
-    transcript.event("end", outcome="done", usage=None)
-    transcript.close()
+def test_a_transcript_can_be_used_as_a_script(path: Path) -> None:
+    """Also one that was cut."""
+    run(path)
     path.write_bytes(path.read_bytes()[:-5])
     chat = open_script(path)
-    assert [chat.ask(REQUEST), chat.ask(REQUEST)] == replies
+    assert [chat.ask(REQUEST) for _ in range(2)] == [REPLY, REPLY._replace(calls=())]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("lines", "said"),
     [
         (["hello"], "line 1 is not a JSON object"),
@@ -281,6 +256,7 @@ def test_a_transcript_can_be_used_as_a_script(tmp_path: Path) -> None:
 )
 def test_a_file_that_is_not_a_script(tmp_path: Path, lines: list[object] | None, said: str) -> None:
     path = tmp_path / "script.jsonl"
+    path.unlink(missing_ok=True)
     if lines:
         write(path, *lines)
     with pytest.raises(messages.ModelFault) as caught:

@@ -11,7 +11,7 @@ from keet.agent.vocabulary import Vocabulary, evidence_summary, overview, vocabu
 from keet.prose.expressions import parse
 from keet.token_count import guess_tokens
 from tests.rows import each_row
-from tests.unit.agent.conversations import asked, explained
+from tests.unit.agent.conversations import explained
 
 TILES, FLIP = "score_tiles/slow", ("matrix_flip/slow", "matrix_flip/fast")
 TOUR = "tests/data/reports/tour_full.ncu-repz"
@@ -38,6 +38,7 @@ def test_a_name_without_a_launch_is_of_the_one_in_focus() -> None:
     assert ids_in(words, "It takes {duration}; the third takes {duration#2}.") == both
     assert ids_in(words, "It takes {duration#0}.") == both[:1]
     assert ids_in(words_of(TOUR, focus=2), "It takes {duration}.") == both[1:]
+    assert "#2}" not in evidence_summary(ToolInput(explained(TOUR), focus=2))
 
 
 def test_names_of_two_reports_are_told_apart() -> None:
@@ -76,12 +77,11 @@ def test_what_a_text_may_quote() -> None:
     words = words_of(TILES)
     assert not words.read("It loads `float4` at slow.cu:17, from `from_item[kPerThread]`.").problems
     assert words.read("It loads `item_tile[777]`.").problems
-    suggested = vocabulary(ToolInput(explained(TILES)), ["item_tile[777]"])
-    assert not suggested.read("It loads `item_tile[777]`.").problems
-
-
-def test_a_proposal_may_choose_sizes_of_the_suggested_code() -> None:
-    words = vocabulary(ToolInput(explained(TILES)), ["constexpr int kPitch = 777;"])
+    words = vocabulary(
+        ToolInput(explained(TILES)), ["item_tile[777]", "constexpr int kPitch = 777;"]
+    )
+    assert not words.read("It loads `item_tile[777]`.").problems
+    # a proposal may choose sizes of the suggested code
     assert not words.read("Use a pitch of 777.", is_proposal=True).problems
     assert words.read("The pitch is 777.").problems
     assert words.read("Use a pitch of 778.", is_proposal=True).problems
@@ -100,11 +100,6 @@ def test_every_evidence_id_can_be_parsed_and_resolved(names: tuple[str, ...]) ->
     for piece in pieces:
         assert parse(piece.id).kind == "name", piece.id
         assert words.names.lookup(piece.id).ids == (piece.id,)
-
-
-def test_an_answer_refers_to_several_reports() -> None:
-    said = {"answer": "It took {duration#0} before and takes {duration#1.0} now."}
-    assert asked(said, samples=FLIP).ids == ("duration#0", "duration#1.0")
 
 
 SAMPLES = ["score_tiles/slow", "matrix_flip/slow", "gas_state/slow", "stencil_march/slow"]
@@ -128,14 +123,10 @@ def test_the_summary_has_all_sections_and_key_metrics(sample: str) -> None:
     text = evidence_summary(tool_input)
     needed = [*NEEDED, *(finding.id for finding in tool_input.launch().findings)]
     assert [each for each in needed if each not in text] == []
+    assert "#0}" not in text  # names of the launch in focus are short
     assert guess_tokens(text) < 5000
     assert len(names_in(text)) > 40
     assert_all_are_known(tool_input, text)
-
-
-def test_names_of_the_launch_in_focus_are_short() -> None:
-    assert "#0}" not in evidence_summary(ToolInput(explained(TILES)))
-    assert "#2}" not in evidence_summary(ToolInput(explained(TOUR), focus=2))
 
 
 def test_without_source_the_machine_code_is_given() -> None:
@@ -148,16 +139,12 @@ def test_without_source_the_machine_code_is_given() -> None:
 
 
 def test_against_another_report_the_difference_is_given() -> None:
+    """A question gets every report."""
     tool_input = ToolInput(explained(*reversed(FLIP)))
-    text = evidence_summary(tool_input)
+    text, every = evidence_summary(tool_input), overview(tool_input)
     assert "report 1 is before" in text
     assert "7.02x {all_kernels_speedup#1.0-0.0} faster" in text
-    assert_all_are_known(tool_input, text)
-
-
-def test_a_question_gets_every_report() -> None:
-    tool_input = ToolInput(explained(*FLIP))
-    text = overview(tool_input)
-    for part in ("report 0:", "report 1:", "{duration}", "{duration#1.0}"):
-        assert part in text
-    assert_all_are_known(tool_input, text)
+    parts = ("report 0:", "report 1:", "{duration}", "{duration#1.0}")
+    assert [part for part in parts if part not in every] == []
+    for each in (text, every):
+        assert_all_are_known(tool_input, each)

@@ -6,11 +6,14 @@ from pathlib import Path
 
 import pytest
 
+import keet
 from keet.cli import main
+from tests.conftest import REPORTS
 from tests.unit.corpus.pool_in_process import PoolInProcess
 
 ROOT = Path(__file__).parents[3]
 SAMPLE = "kernels_samples/matrix_flip"
+TOUR = REPORTS / "tour_full.ncu-repz"
 
 
 @pytest.fixture(scope="session")
@@ -36,3 +39,8 @@ def with_store(in_clone: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             patch.setattr("keet.corpus.batch.worker_pool.Pool", PoolInProcess)
             assert main(["batch", SAMPLE, "-o", "store"]) == 0
     return in_clone
+
+
+@pytest.fixture(scope="session")
+def tour() -> keet.ExplainResult:
+    return keet.explain(TOUR, sass=False)

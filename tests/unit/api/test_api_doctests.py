@@ -5,10 +5,8 @@ from __future__ import annotations
 import doctest
 import inspect
 import re
-from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
@@ -31,38 +29,24 @@ def failures(test: doctest.DocTest) -> str:
     return "".join(told)
 
 
-def examples_of(module: ModuleType) -> Iterator[doctest.DocTest]:
-    return (test for test in doctest.DocTestFinder().find(module) if test.examples)
-
-
 @pytest.mark.slow
 @each_row("name", MODULES)
 def test_docstrings(name: str, in_clone: Path) -> None:
-    tests = list(examples_of(import_module(name)))
+    tests = [each for each in doctest.DocTestFinder().find(import_module(name)) if each.examples]
     assert tests
-    assert [failed for test in tests if (failed := failures(test))] == []
+    assert "".join(map(failures, tests)) == ""
 
 
 @pytest.mark.slow
-def test_the_docstring_of_a_store(with_store: Path) -> None:
+def test_the_page_about_python_and_the_docstring_of_a_store(with_store: Path) -> None:
     (test,) = doctest.DocTestFinder(recurse=False).find(keet.open_store)
     assert test.examples
     assert failures(test) == ""
-
-
-@pytest.mark.slow
-def test_the_page_about_python(with_store: Path) -> None:
     text = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
     without_fences = re.sub(r"^```.*$", "", text, flags=re.MULTILINE)
     test = doctest.DocTestParser().get_doctest(without_fences, {}, "python.md", "python.md", 0)
     assert len(test.examples) > 30
     assert failures(test) == ""
-
-
-def test_a_wrong_example_fails() -> None:
-    """The tests above can fail."""
-    test = doctest.DocTestParser().get_doctest(">>> 1 + 1\n3\n", {}, "wrong", None, 0)
-    assert "Failed example" in failures(test)
 
 
 def test_all_that_is_public_has_an_example_and_is_on_the_page() -> None:

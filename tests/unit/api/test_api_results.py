@@ -17,12 +17,9 @@ from tests import insights_sets
 from tests.conftest import REPORTS, Keet
 from tests.many_launches import copied
 from tests.rows import each_row
-from tests.unit.api.conftest import ROOT
+from tests.unit.api.conftest import ROOT, TOUR
 
-TOUR = REPORTS / "tour_full.ncu-repz"
-SLOW, FAST = (
-    ROOT / "kernels_samples" / "matrix_flip" / name for name in ("slow.ncu-rep", "fast.ncu-rep")
-)
+SLOW, FAST = (ROOT / f"kernels_samples/matrix_flip/{name}.ncu-rep" for name in ("slow", "fast"))
 EXPLAINED: list[tuple[dict[str, Any], tuple[str, ...]]] = [
     ({}, ()),
     ({"launches": 1}, ("--launch", "1")),
@@ -66,9 +63,21 @@ def test_a_difference(keet: Keet) -> None:
     assert made.to_markdown() == printed(keet, *command, "--format", "markdown")
     assert made.to_html() == printed(keet, *command, "--format", "html")
     assert made.to_text() == printed(keet, *command)
+    pairs, account = made.to_pandas(), made.to_pandas("account")
+    assert pairs["verdict"].tolist() == ["faster"]
+    assert made.findings == {"fixed": ("uncoalesced_global",), "new": (), "remaining": ()}
+    outermost = account[account.parent.isna()]
+    assert outermost["before_us"].sum() == pytest.approx(pairs["before_us"][0], rel=1e-3)
+    assert made.to_pandas("attribution")["finding"][0] == "uncoalesced_global"
+    with pytest.raises(ValueError, match="it has: pairs, account, attribution"):
+        made.to_pandas("launches")  # type: ignore[arg-type]
     launches = api.diff(TOUR, launches=(0, 1))
     told = printed(keet, "diff", TOUR, "--launch", "0:1", "--format", "json")
     assert launches.to_dict() == json.loads(told)
+    slower = api.diff(FAST, SLOW, gate=5)
+    assert repr(slower).endswith("7.02x slower, 1 kernel, gate failed>")
+    assert slower.failed
+    assert slower.gate.regressions[0].kernel == "flip"
 
 
 def test_a_roofline(keet: Keet) -> None:
@@ -79,11 +88,6 @@ def test_a_roofline(keet: Keet) -> None:
     assert made.to_text() == printed(keet, *command)
     assert "dram" in {each.id for each in made.launches[0].ceilings}
     assert made.launches[0].to_dict() == made.to_dict()["launches"][0]
-
-
-@pytest.fixture(scope="module")
-def tour() -> api.ExplainResult:
-    return api.explain(TOUR, sass=False)
 
 
 def test_objects_are_those_of_the_document(tour: api.ExplainResult) -> None:
@@ -105,18 +109,13 @@ def test_objects_are_those_of_the_document(tour: api.ExplainResult) -> None:
 
 
 def test_frames(tour: api.ExplainResult) -> None:
-    findings, account, launches = (
-        tour.to_pandas("findings"),
-        tour.to_pandas("account"),
-        tour.to_pandas("launches"),
-    )
+    names = ("findings", "account", "launches")
+    findings, account, launches = (tour.to_pandas(name) for name in names)
     assert findings["id"].tolist() == [each.id for each in tour.findings]
     assert account.groupby("launch_id")["share"].sum().size == 3
     assert launches["headline"].tolist() == [each.headline for each in tour.launches]
-    with_findings = [each for each in tour.launches if each.findings]
-    first = launches["top_finding"].dropna()
-    assert first.index.tolist() == [each.id for each in with_findings]
-    assert first.tolist() == [each.findings[0].id for each in with_findings]
+    first = {each.id: each.findings[0].id for each in tour.launches if each.findings}
+    assert launches["top_finding"].dropna().to_dict() == first
     with pytest.raises(ValueError, match="it has: findings, account, launches, lines, metrics"):
         tour.to_pandas("launch")  # type: ignore[arg-type]
 
@@ -183,15 +182,14 @@ def test_a_batch_and_its_insights(keet: Keet, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_points_of_a_sweep(tmp_path: Path) -> None:
+    times = {64: 300.0, 128: 200.0, 256: 100.0, 512: 150.0}
     made = [
-        insights_sets.launch(
-            f"/runs/step_block{block}.ncu-rep", duration_us=us, block=(block, 1, 1)
-        )
-        for block, us in ((64, 300.0), (128, 200.0), (256, 100.0), (512, 150.0))
+        insights_sets.launch(f"/runs/step_block{n}.ncu-rep", duration_us=us, block=(n, 1, 1))
+        for n, us in times.items()
     ]
     points = api.insights(insights_sets.make_set(tmp_path / "store", made)).to_pandas("points")
-    assert points.value.tolist() == [64, 128, 256, 512]
-    assert points.time_us.tolist() == [300, 200, 100, 150]
+    assert points.value.tolist() == [*times]
+    assert points.time_us.tolist() == [*times.values()]
     assert points.launch_id.tolist() == [0, 0, 0, 0]
 
 
@@ -202,19 +200,6 @@ def test_frames_have_the_columns_of_a_store() -> None:
     assert {*frames.FINDING_COLUMNS} - {*store.FINDING_COLUMNS} == {"kernel", "action"}
     assert {*frames.ACCOUNT_COLUMNS} - {*store.ACCOUNT_COLUMNS} == {"kernel"}
     assert {*frames.LAUNCH_COLUMNS} <= {*store.LAUNCH_COLUMNS}
-
-
-@pytest.mark.slow
-def test_frames_of_a_difference() -> None:
-    made = api.diff(SLOW, FAST)
-    pairs, account = made.to_pandas(), made.to_pandas("account")
-    assert pairs["verdict"].tolist() == ["faster"]
-    assert made.findings == {"fixed": ("uncoalesced_global",), "new": (), "remaining": ()}
-    outermost = account[account.parent.isna()]
-    assert outermost["before_us"].sum() == pytest.approx(pairs["before_us"][0], rel=1e-3)
-    assert made.to_pandas("attribution")["finding"][0] == "uncoalesced_global"
-    with pytest.raises(ValueError, match="it has: pairs, account, attribution"):
-        made.to_pandas("launches")  # type: ignore[arg-type]
 
 
 def test_launches_are_found_by_number_and_reprs_are_short(tour: api.ExplainResult) -> None:
@@ -252,14 +237,6 @@ def test_reprs_never_raise(tour: api.ExplainResult) -> None:
     profile = replace(tour.profile, launches=(launch,))
     assert repr(profile) == "<Profile tour_full.ncu-repz: 1 launch>"
     assert "transpose_rows" in (profile._repr_html_() or "")
-
-
-@pytest.mark.slow
-def test_a_gate_that_fails() -> None:
-    made = api.diff(FAST, SLOW, gate=5)
-    assert repr(made).endswith("7.02x slower, 1 kernel, gate failed>")
-    assert made.failed
-    assert made.gate.regressions[0].kernel == "flip"
 
 
 def test_a_missing_extra_is_named(tour: api.ExplainResult, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,11 +26,6 @@ def after(words: list[str], option: str) -> str:
     return words[words.index(option) + 1]
 
 
-def test_the_first_launch_of_each_kernel_by_default() -> None:
-    assert after(command(), "--kernel-id") == "::regex:.:1"
-    assert after(command(kernel="gemm|norm"), "--kernel-id") == "::regex:gemm|norm:1"
-
-
 @each_row(
     ("options", "words"),
     [
@@ -55,13 +50,13 @@ def test_a_colon_would_end_the_name_in_a_kernel_id() -> None:
 
 
 def test_the_program_comes_last_and_as_it_was_given() -> None:
+    """By default, the first launch of each kernel is profiled, with source counters."""
     words = command(clock_control="base", ncu_options=("--nvtx",))
     assert words[-len(PROGRAM) - 2 :] == ["--export", "out.ncu-rep", *PROGRAM]
     assert (after(words, "--import-source"), after(words, "--clock-control")) == ("yes", "base")
     assert "--nvtx" in words[: words.index("--export")]
-
-
-def test_light_collects_no_source_counters() -> None:
+    assert after(words, "--kernel-id") == "::regex:.:1"
+    assert after(command(kernel="gemm|norm"), "--kernel-id") == "::regex:gemm|norm:1"
     assert ["SourceCounters" in command(light=light) for light in (True, False)] == [False, True]
     assert after(command(light=True), "--import-source") == "no"
 
@@ -102,11 +97,11 @@ def test_the_recipe_is_the_same_everywhere(keet: Keet) -> None:
     assert complete == shlex.join(ncu_command("ncu", request, Path("app.ncu-rep"))) + "\n"
 
 
-@pytest.mark.parametrize("name", ["explain", "show"])
-def test_verbose_prints_the_complete_command(name: str, keet: Keet) -> None:
-    shown = keet(name, REPORTS / "tour_basic.ncu-repz", "--verbose", width=5000).out
-    assert recipe_options(is_complete=True) in shown
-    assert recipe_options() not in shown
+def test_verbose_prints_the_complete_command(keet: Keet) -> None:
+    for name in ("explain", "show"):
+        shown = keet(name, REPORTS / "tour_basic.ncu-repz", "--verbose", width=5000).out
+        assert recipe_options(is_complete=True) in shown
+        assert recipe_options() not in shown
 
 
 def test_ncu_is_found_where_installers_put_it(

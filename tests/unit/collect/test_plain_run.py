@@ -38,22 +38,17 @@ def nothing_else() -> PlainRun:
 
 @needs_compiler
 def test_every_launch_is_recorded(program: Path, tmp_path: Path) -> None:
-    found = record(program, tmp_path, *STEP, *OTHER)
+    """Also in a program whose forked children write nothing, with the memory that it manages."""
+    words = ("managed", "4096", "migrate", "1", "100", "migrate", "2", "7", "migrate", "4", "31")
+    found = record(program, tmp_path, *words, "fork", "fork", *STEP, "fork", *OTHER)
     table = found.table
     assert [(k.name, k.full, k.launches, k.total_ns) for k in table.kernels] == [
         ("_Z11smooth_stepPKfPf", "smooth_step(float const*, float*)", 400, 480_000),
         ("_Z4fillPfi", "fill(float*, int)", 2, 1_800),
     ]
     assert (table.kernels[0].grid, table.recorder) == ((132, 1, 1), "cupti")
-    assert (found.status, table.notes, table.managed_bytes) == (0, (), 0)
-
-
-@needs_compiler
-def test_managed_memory_is_seen(program: Path, tmp_path: Path) -> None:
-    words = ("managed", "4096", "migrate", "1", "100", "migrate", "2", "7", "migrate", "4", "31")
-    table = record(program, tmp_path, *words, *STEP).table
-    assert table.migrations == Migrations(100, 7, 1)
-    assert table.managed_bytes == 4096
+    assert (found.status, table.notes, table.launch_count) == (0, (), 402)
+    assert (table.migrations, table.managed_bytes) == (Migrations(100, 7, 1), 4096)
 
 
 @needs_compiler
@@ -63,13 +58,6 @@ def test_a_program_that_ends_badly(end: str, status: int, program: Path, tmp_pat
     found = record(program, tmp_path, *STEP, "delivered", *end.split())
     assert (found.status, found.table.launch_count) == (status, 400)
     assert bool(found.table.notes) == (end != "exit 3")
-
-
-@needs_compiler
-def test_children_that_were_forked_write_nothing(program: Path, tmp_path: Path) -> None:
-    words = ("managed", "1000", "fork", "fork", *STEP, "fork", *OTHER)
-    table = record(program, tmp_path, *words).table
-    assert (table.launch_count, table.managed_bytes) == (402, 1000)
 
 
 def test_one_gpu_has_other_numbers_in_other_processes(tmp_path: Path) -> None:

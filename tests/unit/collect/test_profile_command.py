@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import REPORTS, Keet, Result
+from tests.rows import each_row
 
 REPORT = REPORTS / "tour_basic.ncu-repz"
 PROFILED = '==PROF== Profiling "1:7:transpose_rows:1": 0%....50%....100% - 23 passes\n'
@@ -84,7 +85,8 @@ def test_a_report_is_written_and_shown(fake_ncu: FakeNcu, profile, tmp_path: Pat
     assert profile("-f", "--format", "path").out == f"{out}\n"
 
 
-@pytest.mark.parametrize(
+@pytest.mark.slow
+@each_row(
     ("log", "code", "exit_code", "says"),
     [
         (PERMISSION, 1, 3, "run as root"),
@@ -97,7 +99,6 @@ def test_a_report_is_written_and_shown(fake_ncu: FakeNcu, profile, tmp_path: Pat
         ("", 139, 3, "it ended with exit code 139"),
     ],
 )
-@pytest.mark.slow
 def test_no_report(
     log: str, code: int, exit_code: int, says: str, fake_ncu: FakeNcu, profile, tmp_path: Path
 ) -> None:
@@ -142,7 +143,8 @@ def test_no_gpu(fake_ncu: FakeNcu, profile, wording) -> None:
     wording(done.err)
 
 
-@pytest.mark.parametrize(
+@pytest.mark.slow
+@each_row(
     ("log", "code", "says"),
     [
         (PROFILED + UNKNOWN, 1, "keet: ncu ended with an error: Something new; "),
@@ -150,12 +152,11 @@ def test_no_gpu(fake_ncu: FakeNcu, profile, wording) -> None:
         (PROFILED, 139, "keet: ncu ended with an error: exit code 139 and no message; "),
     ],
 )
-@pytest.mark.slow
 def test_an_error_of_ncu_is_printed_even_with_a_report(
     log: str, code: int, says: str, fake_ncu: FakeNcu, profile
 ) -> None:
     fake_ncu(log, report=REPORT, code=code)
-    done = profile()
+    done = profile("--force")
     assert done.code == (7 if FAILED in log else 0)
     assert "normalise" in done.out
     assert says + "launches may be missing" in done.err
@@ -174,13 +175,12 @@ def test_existing_files_are_replaced_only_with_force(
     assert kept.read_text() == "mine"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("words", "says"),
     [
         ([], "name one program after --"),
         (["./app"], "put the program after --"),
         (["--", "/nowhere/app"], "there is no program /nowhere/app: "),
-        (["--", "./nothing"], "there is no program ./nothing: "),
         (["--", "nothing-of-this-name"], "e.g. ./nothing-of-this-name"),
         (["-o", "/nowhere/x.ncu-rep", "--", "ls"], "there is no folder /nowhere"),
         (["-o", "/", "--", "ls"], "this is a folder"),
@@ -190,6 +190,10 @@ def test_existing_files_are_replaced_only_with_force(
         (["--function", "a.py:f", "--kernel", "k"], "every kernel of the function"),
         (["--function", "a.py:f", "--ncu", "/opt/ncu"], "every kernel of the function"),
         (["--dry-run", "--kernel", "(?:a|b)", "--", "ls"], "--kernel (?:a|b): "),
+        *(
+            (["--dry-run", "--function", spec], "FILE.py:NAME")
+            for spec in ("bench.py", "bench.py:", ":step", "bench.py:a b")
+        ),
     ],
 )
 def test_wrong_usage(words: list[str], says: str, keet: Keet) -> None:
@@ -208,9 +212,8 @@ def test_without_ncu_the_command_to_copy_is_named(
     assert f"keet profile --dry-run -- {sys.executable} 'a b'" in done.err
 
 
-@pytest.mark.parametrize("clocks", ["none", "base"])
-def test_a_dry_run_says_what_the_command_does_with_the_clocks(clocks: str, keet: Keet) -> None:
-    done = keet("profile", "--dry-run", "--clock-control", clocks, "--", "./app")
-    assert f"--clock-control {clocks} " in done.out
-    said = {"none": "leaves the clocks unchanged", "base": "locks the clocks"}
-    assert f"and {said[clocks]} " in done.err
+def test_a_dry_run_says_what_the_command_does_with_the_clocks(keet: Keet) -> None:
+    for clocks, said in {"none": "leaves the clocks unchanged", "base": "locks the clocks"}.items():
+        done = keet("profile", "--dry-run", "--clock-control", clocks, "--", "./app")
+        assert f"--clock-control {clocks} " in done.out
+        assert f"and {said} " in done.err

@@ -64,13 +64,10 @@ def linked(plan: ProfilePlan, plain: PlainRun, most: int = 3) -> list[tuple[int,
     return [(each.launch, each.number, each.ns) for each in found]
 
 
-def test_by_kernel_number_and_shape() -> None:
+def test_by_kernel_number_and_shape_or_the_first_of_each_kernel() -> None:
+    """Behind a skip alone is one launch."""
     plain = plain_of(*run_of((FILL, 40), (BEFORE, 57), (AFTER, 58)))
     assert linked(plan_of(plain), plain) == [(0, 0, 40), (1, 1, 57), (2, 2, 58)]
-
-
-def test_the_first_of_each_kernel_or_behind_a_skip() -> None:
-    """A skip alone is one launch."""
     plain = plain_of(*run_of((FILL, 10), (FILL, 5000), (BEFORE, 57), (AFTER, 58)))
     assert linked(FIRST, plain) == [(0, 0, 10), (1, 2, 57), (2, 3, 58)]
     skip = ProfilePlan(ProfileRequest(("./waits",), launch_skip=1))
@@ -221,29 +218,22 @@ def test_what_is_told(name: str, bench: Bench, wording) -> None:
     wording(without_times(done.err))
 
 
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        (["--max-minutes", "0.01"], "stopped after --max-minutes"),
-        (["--kernel-timeout", "0.3"], "made no progress under ncu"),
-    ],
-)
 @pytest.mark.slow
-def test_a_run_that_does_not_end(options: list[str], says: str, bench: Bench) -> None:
+def test_a_run_that_does_not_end(bench: Bench) -> None:
     """A program that forks may hang under ncu when it is done."""
     bench.answers({"log": PROFILED.format(STEP), "hangs": True, **MANY})
-    done = bench.profile(*STEPS, options=options)
-    assert says in done.err
+    done = bench.profile(*STEPS, options=["--max-minutes", "0.01"])
+    assert "stopped after --max-minutes" in done.err
     assert (done.code, bench.left()) == (0, BOTH)
 
 
-@pytest.mark.parametrize(("end", "code"), [(("exit", 3), 3), (("delivered", "abort"), 134)])
 @pytest.mark.slow
-def test_the_programs_exit_code_is_kept(end: tuple[object, ...], code: int, bench: Bench) -> None:
+def test_the_programs_exit_code_is_kept_and_what_recording_costs_is_told(bench: Bench) -> None:
     bench.answers(MANY)
-    done = bench.profile(*STEPS, *end)
-    assert f"exit code {code}" in done.err
-    assert (done.code, bench.left()) == (code, BOTH)
+    done = bench.profile(*STEPS, "delivered", "abort", options=["--check-overhead"])
+    for part in ("exit code 134", "s recorded, ", "s in all, "):
+        assert part in done.err
+    assert (done.code, bench.left()) == (134, BOTH)
 
 
 @pytest.mark.slow
@@ -258,31 +248,21 @@ def test_without_a_recorder_ncu_times_the_launches(
     assert "transpose_rows" in bench.chosen(1)
 
 
-@pytest.mark.parametrize(
-    ("options", "passed"),
-    [
-        ("--first", "--kernel-id ::regex:.:1 "),
-        ("--launch-skip 3 --launch-count 2", "--launch-skip 3 "),
-        ("--range", "--replay-mode app-range "),
-    ],
-)
-def test_selection_options_are_passed_to_ncu(options: str, passed: str, bench: Bench) -> None:
+def test_selection_options_are_passed_to_ncu(bench: Bench) -> None:
+    """What ncu does not collect for ranges is left out."""
     bench.answers(MANY)
-    assert bench.profile(*STEPS, options=options.split()).code == 0
-    words = bench.asked()[0]
-    assert passed in " ".join(words)
-    assert bench.left() == BOTH
-    if options == "--range":  # what ncu does not collect for them is left out
-        assert "SourceCounters" not in words
-        assert "smsp__sass_" not in words[words.index("--metrics") + 1]
-
-
-@pytest.mark.slow
-def test_what_recording_costs(bench: Bench) -> None:
-    bench.answers(MANY)
-    said = bench.profile(*STEPS, options=["--check-overhead"]).err
-    assert "s recorded, " in said
-    assert "s in all, " in said
+    passed = {
+        "--first": "--kernel-id ::regex:.:1 ",
+        "--launch-skip 3 --launch-count 2": "--launch-skip 3 ",
+        "--range": "--replay-mode app-range ",
+    }
+    for call, (options, words) in enumerate(passed.items()):
+        assert bench.profile(*STEPS, options=["--force", *options.split()]).code == 0
+        assert words in " ".join(bench.asked()[call])
+        assert bench.left() == BOTH
+    of_range = bench.asked()[-1]
+    assert "SourceCounters" not in of_range
+    assert "smsp__sass_" not in of_range[of_range.index("--metrics") + 1]
 
 
 @pytest.mark.slow
@@ -302,13 +282,8 @@ KEET = (sys.executable, "-m", "keet", "profile")
 def stopped(bench: Bench, ready: Callable[[], bool], *program: object, alone: bool = False) -> str:
     """Ctrl-C, or SIGTERM to keet `alone`, once it is `ready`; what it says on stderr."""
     words = [*KEET, "--kernel-timeout", "0.3", "-o", bench.report, "--", bench.program, *program]
-    process = subprocess.Popen(
-        list(map(str, words)),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    given = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "start_new_session": True}
+    process: Any = subprocess.Popen([*map(str, words)], text=True, **given)  # type: ignore[call-overload]
     while not ready():
         assert process.poll() is None
         time.sleep(0.02)
@@ -319,9 +294,7 @@ def stopped(bench: Bench, ready: Callable[[], bool], *program: object, alone: bo
 
 
 def is_left(path: Path) -> bool:
-    return (
-        subprocess.run(["pgrep", "-f", str(path)], capture_output=True, check=False).stdout != b""
-    )
+    return subprocess.run(["pgrep", "-f", path], capture_output=True, check=False).stdout != b""
 
 
 @pytest.mark.parametrize("alone", [False, pytest.param(True, marks=pytest.mark.slow)])
@@ -370,34 +343,36 @@ SLEEPS = (
 )
 
 
-@pytest.mark.parametrize(
-    ("calls", "kept"),
-    [
-        ([{"sleeps": True}], ["r.run.json"]),
-        ([HANGS, {"report": report("waits"), "sleeps": True}], BOTH),
-    ],
-)
 @pytest.mark.slow
-def test_ctrl_c_under_ncu_keeps_what_is_there(
-    calls: list[dict[str, Any]], kept: list[str], bench: Bench
-) -> None:
+def test_ctrl_c_under_ncu_keeps_what_is_there(bench: Bench) -> None:
     """Of any run of ncu, and the table in any case."""
     ncu = bench.tools / "ncu"
     ncu.write_text(ncu.read_text().replace("sys.exit(abs(code))", SLEEPS))
-    bench.answers(*calls)
-    said = stopped(bench, (bench.tools / "ready").exists, *WAITS)
-    assert bench.left() == kept
-    assert (f"interrupted; {bench.report} has " in said) == (kept == BOTH)
+    for calls, kept in (
+        ([{"sleeps": True}], ["r.run.json"]),
+        ([HANGS, {"report": report("waits"), "sleeps": True}], BOTH),
+    ):
+        for path in (*bench.folder.glob("r.*"), *bench.tools.glob("ready")):
+            path.unlink()
+        bench.answers(*calls)
+        said = stopped(bench, (bench.tools / "ready").exists, *WAITS)
+        assert bench.left() == kept
+        assert (f"interrupted; {bench.report} has " in said) == (kept == BOTH)
 
 
 @pytest.mark.slow
 def test_a_failed_profile_leaves_an_older_one_alone(bench: Bench) -> None:
+    """And after a failure the same command works."""
+    fails, table = {"log": "==ERROR== Something new.\n"}, bench.folder / "r.run.json"
+    bench.answers(fails)
+    assert bench.profile(*STEPS).code == 3
+    assert bench.left() == ["r.run.json"]
     bench.answers(MANY)
-    bench.profile(*STEPS)
-    before = (bench.folder / "r.run.json").read_bytes()
-    bench.answers({"log": "==ERROR== Something new.\n"})
+    assert bench.profile(*STEPS).code == 0
+    before = table.read_bytes()
+    bench.answers(fails)
     assert bench.profile(*STEPS, options=["--force"]).code == 3
-    assert (bench.folder / "r.run.json").read_bytes() == before
+    assert table.read_bytes() == before
     assert bench.left() == [*BOTH, "r_failed.run.json"]
     assert read_profile(bench.report).run is not None
 
@@ -407,15 +382,6 @@ def test_a_report_without_a_plain_run_does_not_inherit_a_table(bench: Bench) -> 
     bench.profile(*STEPS)
     assert bench.profile(*STEPS, options=["--force", "--no-plain-run"]).code == 0
     assert bench.left() == ["r.ncu-rep"]
-
-
-@pytest.mark.slow
-def test_after_a_failure_the_same_command_works(bench: Bench) -> None:
-    bench.answers({"log": "==ERROR== Something new.\n"})
-    assert bench.profile(*STEPS).code == 3
-    assert bench.left() == ["r.run.json"]
-    bench.answers(MANY)
-    assert bench.profile(*STEPS).code == 0
 
 
 @pytest.mark.slow
@@ -436,6 +402,7 @@ def test_the_program_is_ended_whatever_it_is_called(bench: Bench) -> None:
     bench.answers({"log": PROFILED.format(STEP), "hangs": True, **MANY})
     done = bench.profile(*STEPS, options=["--kernel-timeout", "0.3"])
     assert "made no progress" in done.err
+    assert (done.code, bench.left()) == (0, BOTH)
     assert not is_left(waits)
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from keet.collect.python_function import metric_names
 from tests.conftest import REPORTS, Keet, Result
+from tests.rows import each_row
 
 NSIGHT = """\
     import json, pathlib, shutil
@@ -76,7 +77,7 @@ def test_the_function_is_profiled(script: Path, profile) -> None:
     assert not list(script.parent.glob(".keet-profile-*"))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "code", "says"),
     [
         ("step", 3, "nsight-python wrote no report: RuntimeError: ncu 2026.2.1 or later"),
@@ -96,8 +97,10 @@ def test_what_the_function_prints_is_not_taken_for_an_answer(ending: str, profil
     done = profile("says", ending)
     last = done.err.splitlines()[-1]
     assert (done.code, done.out) == (3, "")
-    assert "nsight-python wrote no report" in last
-    assert ("ncu 2026.2.1" in last) == (ending == REFUSES)
+    assert ("nsight-python wrote no report" in last, "ncu 2026.2.1" in last) == (
+        True,
+        ending == REFUSES,
+    )
 
 
 def test_what_the_function_prints_goes_to_stderr(script: Path, profile) -> None:
@@ -117,13 +120,6 @@ def test_without_nsight_python(profile, wording) -> None:
     done = profile("step", None)
     assert done.code == 3
     wording(done.err)
-
-
-@pytest.mark.parametrize("spec", ["bench.py", "bench.py:", ":step", "bench.py:a b"])
-def test_a_function_is_named_with_its_file(spec: str, keet: Keet) -> None:
-    done = keet("profile", "--dry-run", "--function", spec)
-    assert done.code == 2
-    assert "FILE.py:NAME" in done.err
 
 
 def test_metrics_have_names_that_ncu_collects() -> None:

@@ -3,8 +3,6 @@
 import base64
 import json
 import re
-import subprocess
-import sys
 from itertools import product
 from pathlib import Path
 
@@ -16,31 +14,20 @@ from keet.masking import keys, shapes
 from keet.masking.encoded_keys import key_in, quotable
 from keet.masking.keys import remember_url, scrub, scrub_document
 from tests.hostile_behaviours import HIDDEN, in_base64
+from tests.long_texts import growth
 from tests.rows import each_row
 
 KEY = "corp/key+with=odd&signs"
 
 
-@each_row(
-    "name",
-    [
-        "OPENAI_API_KEY",
-        "HF_TOKEN",
-        "DB_PASSWORD",
-        "AWS_SECRET_ACCESS_KEY",
-        "MY_SECRET",
-        "my_apikey",
-    ],
-)
-def test_values_of_the_environment(name: str) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(name, KEY)
-        assert scrub(f"a {KEY} b") == "a [key] b"
-        assert key_in("?q=corp%2Fkey%2Bwith%3Dodd%26signs") == f"the value of {name}"
-
-
-def test_values_of_other_variables_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And a key inside a key is removed completely."""
+def test_values_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key inside a key is removed completely; values of other variables are kept."""
+    names = "OPENAI_API_KEY HF_TOKEN DB_PASSWORD AWS_SECRET_ACCESS_KEY MY_SECRET my_apikey"
+    for name in names.split():
+        with monkeypatch.context() as patch:
+            patch.setenv(name, KEY)
+            assert scrub(f"a {KEY} b") == "a [key] b"
+            assert key_in("?q=corp%2Fkey%2Bwith%3Dodd%26signs") == f"the value of {name}"
     for name, value in {"C_TOKEN": "short", "HOME_FOLDER": "mnopqrstuvwx"}.items():
         monkeypatch.setenv(name, value)
         assert scrub(f"a {value} b") == f"a {value} b"
@@ -145,8 +132,10 @@ AROUND = ("The key is {}, after all.", '{{"summary": "{}\\nIt waits."}}')
 def test_a_hidden_key_is_found(form: str, around: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("A_TOKEN", SECRET)
     text = around.format(FORMS[form])
-    assert key_in(text) == "the value of A_TOKEN"
-    assert quotable(text) == "[removed: it contains a key]"
+    assert (key_in(text), quotable(text)) == (
+        "the value of A_TOKEN",
+        "[removed: it contains a key]",
+    )
 
 
 INNER = sorted(HIDDEN.keys() - {"base64 twice", "base64 of gzip"})
@@ -160,7 +149,7 @@ def test_two_encodings(inner: str, outer: str, monkeypatch: pytest.MonkeyPatch) 
 
 
 HONEST = (
-    *sorted(Path("tests/transcripts").glob("*.jsonl"))[:3],
+    *sorted(Path("tests/transcripts").glob("*.jsonl"))[:2],
     *(Path("docs/agent.md"), Path("keet/units.py")),
 )
 VALUES = {
@@ -177,12 +166,12 @@ VALUES = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", HONEST, ids=lambda path: path.name)
+@each_row("path", HONEST)
 def test_honest_texts_contain_no_key(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also with values that are words, as other programs set them."""
     for name, value in VALUES.items():
         monkeypatch.setenv(name, value)
-    assert key_in(path.read_text()[:60_000]) is None
+    assert key_in(path.read_text()[:20_000]) is None
 
 
 def test_a_key_with_an_escape_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -264,7 +253,7 @@ PUMPS = (
 
 
 @pytest.mark.slow
-def test_no_text_takes_quadratic_time() -> None:
-    """They take a second each; by the square, they would take hours."""
-    code = f"import os; os.environ['A_TOKEN'] = {SECRET!r}\nfrom keet.masking.encoded_keys import key_in, scrub\nfor pump in {PUMPS!r}: scrub(pump * (300_000 // len(pump))); key_in(pump * (15_000 // len(pump)))"
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=600)
+def test_no_text_takes_quadratic_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("A_TOKEN", SECRET)
+    assert [pump for pump in PUMPS if growth(scrub, pump, 4000) > 4] == []
+    assert [pump for pump in PUMPS if growth(key_in, pump, 200) > 4] == []

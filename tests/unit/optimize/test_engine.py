@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,19 +24,28 @@ from keet.optimize.task import Limits, Waiting
 from tests.unit.optimize.bench import (
     FASTER,
     KERNEL,
+    Edit,
     ScriptedProposer,
     added,
-    make_source,
     outcomes,
     replaced,
     task_of,
 )
 from tests.unit.optimize.fake_runner import FakeRunner
 
+MakeEngine = Callable[..., Engine]
+
 
 @pytest.fixture
-def source(tmp_path: Path) -> Path:
-    return make_source(tmp_path, Path("/nowhere"))
+def make(source: Path, tmp_path: Path) -> MakeEngine:
+    """An engine for the folder `rounds`, with a proposer or the edits of one; `values` of the task."""
+
+    def engine(*by: Any, runner: FakeRunner | None = None, **values: object) -> Engine:
+        proposer = ScriptedProposer(*by) if not by or callable(by[0]) else by[0]
+        task = task_of(source, **values)
+        return Engine(task, tmp_path / "rounds", proposer, runner or FakeRunner())
+
+    return engine
 
 
 def story(folder: Path) -> dict[str, Any]:
@@ -52,9 +62,8 @@ def story(folder: Path) -> dict[str, Any]:
 TASK, WORK, TIMES = "# Task\n", "# How much work is needed\n", "# Where the GPU time goes\n"
 FILES, ANSWER = "# Files\n", "# Answer\n"
 NEW, OTHER = "// no line end", "// by the user\n"
-EDITS = (
+EDITS: tuple[Edit, ...] = (
     FASTER,
-    replaced("VALUE=42.0", "VALUE=41.0"),
     replaced("TIME=1000", "TIME=400"),
     lambda folder: (folder / "check.sh").unlink(),
 )
@@ -96,7 +105,7 @@ def test_killed_at_every_file_of_the_journal(source: Path, tmp_path: Path) -> No
     """Before it is written, and when the run goes on, once more after it is."""
     engine_of(source, tmp_path / "whole").run()
     whole = story(tmp_path / "whole")
-    for files in range(100):
+    for files in range(0, 100, 2):
         folder = tmp_path / f"killed_{files}"
         if not run_killed(source, folder, files, is_written=False):
             break
@@ -104,70 +113,52 @@ def test_killed_at_every_file_of_the_journal(source: Path, tmp_path: Path) -> No
         engine_of(source, folder).run()
         assert story(folder) == whole, files
         shutil.rmtree(folder)
-    assert files > 25
+    assert files > 20
 
 
-def test_what_earlier_rounds_did_is_told(source: Path, tmp_path: Path) -> None:
+def test_what_earlier_rounds_did_is_told(make: MakeEngine) -> None:
+    """The work that is needed comes before the limits."""
     proposer = ScriptedProposer(FASTER, replaced("42.0", "41.0"), added("X=1"), FASTER)
-    task = task_of(source, rounds=3)
-    found = Engine(task, tmp_path / "rounds", proposer, FakeRunner()).run()
-    assert outcomes(found) == ["kept", "wrong", "no_gain"]
+    assert outcomes(make(proposer, rounds=3).run()) == ["kept", "wrong", "no_gain"]
     first, second, third = proposer.prompts
+    order = [first.index(heading) for heading in (TASK, WORK, TIMES, FILES, ANSWER)]
+    assert order == sorted(order)
     assert "TIME=2000" in first
     assert "TIME=1000" in files_of(second)  # the best program so far
     assert "-VALUE=42.0" in third
     assert "VALUE=42.0" in files_of(third)
 
 
-def test_odd_names_of_files(source: Path, tmp_path: Path) -> None:
-    """Not UTF-8, with control characters, quotes and spaces."""
-    for name in (b"\xff.cu", b"\x1b[1m.cu", b'it\'s "one".cu'):
-        Path(os.fsdecode(bytes(source) + b"/" + name)).write_text("x\n")
-    proposer = ScriptedProposer(FASTER)
-    found = Engine(task_of(source), tmp_path / "rounds", proposer, FakeRunner()).run()
-    assert outcomes(found) == ["kept"]
-    assert "\x1b" not in proposer.prompts[0]
-
-
 def files_of(prompt: str) -> str:
     return prompt.partition("# Files")[2]
 
 
-def test_the_work_that_is_needed_comes_before_the_limits(source: Path, tmp_path: Path) -> None:
+def test_odd_names_of_files(source: Path, make: MakeEngine) -> None:
+    """Not UTF-8, with control characters, quotes and spaces."""
+    for name in (b"\xff.cu", b"\x1b[1m.cu", b'it\'s "one".cu'):
+        Path(os.fsdecode(bytes(source) + b"/" + name)).write_text("x\n")
     proposer = ScriptedProposer(FASTER)
-    Engine(task_of(source), tmp_path / "rounds", proposer, FakeRunner()).run()
-    (prompt,) = proposer.prompts
-    order = [prompt.index(heading) for heading in (TASK, WORK, TIMES, FILES, ANSWER)]
-    assert order == sorted(order)
+    assert outcomes(make(proposer).run()) == ["kept"]
+    assert "\x1b" not in proposer.prompts[0]
 
 
-def test_the_same_proposal_is_not_measured_again(source: Path, tmp_path: Path) -> None:
+def test_the_same_proposal_is_not_measured_again(make: MakeEngine) -> None:
     slower, runner = replaced("TIME=2000", "TIME=3000"), FakeRunner()
-    engine = Engine(
-        task_of(source, rounds=2), tmp_path / "rounds", ScriptedProposer(slower, slower), runner
-    )
+    engine = make(slower, slower, runner=runner, rounds=2)
     assert outcomes(engine.run()) == ["slower", "no_change"]
     assert len(runner.asked) == 2  # the original, and round 1
 
 
-def test_more_rounds_can_be_added(source: Path, tmp_path: Path) -> None:
+def test_more_rounds_can_be_added_and_another_task_needs_another_folder(make: MakeEngine) -> None:
     proposer = ScriptedProposer(FASTER, replaced("TIME=1000", "TIME=400"))
-    folder = tmp_path / "rounds"
-    assert len(Engine(task_of(source), folder, proposer, FakeRunner()).run().rounds) == 1
-    found = Engine(task_of(source, rounds=2, repeats=9), folder, proposer, FakeRunner()).run()
-    assert outcomes(found) == ["kept", "kept"]
-
-
-def test_another_task_needs_another_folder(source: Path, tmp_path: Path) -> None:
-    Engine(task_of(source), tmp_path / "rounds", ScriptedProposer(FASTER), FakeRunner()).run()
+    assert len(make(proposer).run().rounds) == 1
+    assert outcomes(make(proposer, rounds=2, repeats=9).run()) == ["kept", "kept"]
     with pytest.raises(UsageError):
-        Engine(
-            task_of(source, kernel="x"), tmp_path / "rounds", ScriptedProposer(), FakeRunner()
-        ).run()
+        make(kernel="x").run()
 
 
-def test_two_at_a_time_do_not_share_a_folder(source: Path, tmp_path: Path) -> None:
-    engine = Engine(task_of(source), tmp_path / "rounds", ScriptedProposer(FASTER), FakeRunner())
+def test_two_at_a_time_do_not_share_a_folder(make: MakeEngine) -> None:
+    engine = make(FASTER)
     with engine.journal.locked(), pytest.raises(UsageError):
         engine.run()
 
@@ -189,12 +180,10 @@ class Costly(ScriptedProposer):
         (Limits(minutes=1e-9), "minutes"),
     ],
 )
-def test_limits(limits: Limits, stopped: str, source: Path, tmp_path: Path) -> None:
+def test_limits(limits: Limits, stopped: str, make: MakeEngine) -> None:
     edits = [added(f"// {number}") for number in range(5)]
-    task = task_of(source, rounds=5, limits=limits)
-    found = Engine(task, tmp_path / "rounds", Costly(*edits), FakeRunner()).run()
-    assert found.stopped == stopped
-    assert len(found.rounds) == (0 if stopped == "minutes" else 2)
+    found = make(Costly(*edits), rounds=5, limits=limits).run()
+    assert (found.stopped, len(found.rounds)) == (stopped, 0 if stopped == "minutes" else 2)
 
 
 class Dying(ScriptedProposer):
@@ -210,21 +199,19 @@ class Dying(ScriptedProposer):
 
 
 @pytest.mark.parametrize("problem", [Dying.problem, KeyboardInterrupt()])
-def test_a_dead_model_and_ctrl_c(problem: BaseException, source: Path, tmp_path: Path) -> None:
+def test_a_dead_model_and_ctrl_c(problem: BaseException, make: MakeEngine) -> None:
     """What was found is the result, and the next call continues with the same round."""
     proposer = Dying(FASTER, replaced("TIME=1000", "TIME=400"))
     proposer.problem = problem
-    engine = Engine(task_of(source, rounds=2), tmp_path / "rounds", proposer, FakeRunner())
+    engine = make(proposer, rounds=2)
     found = engine.run()
     assert found.stopped == ("model" if isinstance(problem, ModelFault) else "interrupted")
     assert found.best is not None
     assert outcomes(engine.run()) == ["kept", "kept"]
 
 
-@pytest.mark.parametrize("files", range(0, 12, 3))
-def test_a_full_disk(
-    files: int, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("files", [0, 6])
+def test_a_full_disk(files: int, make: MakeEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     left = files
     write = Journal.write_file
 
@@ -235,7 +222,7 @@ def test_a_full_disk(
             raise OSError(errno.ENOSPC, "No space left on device")
         write(self, *arguments)
 
-    engine = Engine(task_of(source), tmp_path / "rounds", ScriptedProposer(FASTER), FakeRunner())
+    engine = make(FASTER)
     with monkeypatch.context() as full:
         full.setattr(Journal, "write_file", write_file)
         with pytest.raises(NotAvailable):
@@ -243,8 +230,8 @@ def test_a_full_disk(
     assert outcomes(engine.run()) == ["kept"]
 
 
-def test_a_damaged_step_is_named(source: Path, tmp_path: Path) -> None:
-    engine = Engine(task_of(source), tmp_path / "rounds", ScriptedProposer(FASTER), FakeRunner())
+def test_a_damaged_step_is_named(make: MakeEngine, tmp_path: Path) -> None:
+    engine = make(FASTER)
     engine.run()
     step = tmp_path / "rounds/rounds/01/outcome.json"
     step.write_text("{")
@@ -259,96 +246,89 @@ def test_a_damaged_step_is_named(source: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("values", [{}, {"may_change": ("*.cu", "*.txt")}, {"kernel": "step"}])
 def test_an_original_that_fails_can_be_corrected(
-    values: dict[str, Any], source: Path, tmp_path: Path
+    values: dict[str, Any], source: Path, make: MakeEngine
 ) -> None:
     """The source, or the commands: nothing of the failed start is used again."""
     if not values:
         (source / "kernel.cu").write_text(KERNEL.replace("42.0", "41.0"))
     nothing: dict[str, Any] = {"may_change": ("x",), "kernel": "other"}
-    wrong = task_of(source)._replace(**{name: nothing[name] for name in values})
+    engine = make(FASTER)
+    right, wrong = engine.task._replace(**values), {name: nothing[name] for name in values}
+    engine.task = engine.task._replace(**wrong)
     with pytest.raises(UsageError):
-        Engine(wrong, tmp_path / "rounds", ScriptedProposer(FASTER), FakeRunner()).run()
+        engine.run()
     (source / "kernel.cu").write_text(KERNEL)
-    task = task_of(source)._replace(**values)
-    found = Engine(task, tmp_path / "rounds", ScriptedProposer(FASTER), FakeRunner()).run()
-    assert outcomes(found) == ["kept"]
+    engine.task = right
+    assert outcomes(engine.run()) == ["kept"]
 
 
-@pytest.mark.parametrize("step", ["prompt", "proposal", "request_made", "measured", "outcome"])
-@pytest.mark.parametrize("number", [1, 3])
+@pytest.mark.parametrize(
+    ("step", "number"),
+    [("prompt", 1), ("measured", 1), ("proposal", 3), ("request_made", 3), ("outcome", 3)],
+)
 def test_a_step_is_repeated_with_all_that_follows(
-    step: str, number: int, source: Path, tmp_path: Path
+    step: str, number: int, make: MakeEngine, tmp_path: Path
 ) -> None:
     """When its file is removed. Here the proposer has other ideas the second time."""
     edits = (FASTER, added("X=1"), replaced("TIME=1000", "TIME=400"))
-    task, folder, runner = task_of(source, rounds=3), tmp_path / "rounds", FakeRunner()
-    first = Engine(task, folder, ScriptedProposer(*edits), runner).run()
+    runner = FakeRunner()
+    first = make(*edits, runner=runner, rounds=3).run()
     assert outcomes(first) == ["kept", "no_gain", "kept"]
-    (folder / f"rounds/{number:02}/{step}.json").unlink()
+    (tmp_path / f"rounds/rounds/{number:02}/{step}.json").unlink()
     runner.asked.clear()
     edits = (replaced("TIME=2000", "TIME=500"), added("Y=1"), added("Z=1"))
-    found = Engine(task, folder, ScriptedProposer(*edits), runner).run()
+    found = make(*edits, runner=runner, rounds=3).run()
     is_new = step in ("prompt", "proposal")
     if number == 1:
-        wanted = ["kept", "no_gain", "no_gain"]
-        speedup = 4.0 if is_new else 2.0
+        wanted, speedup = ["kept", "no_gain", "no_gain"], 4.0 if is_new else 2.0
     else:
-        wanted = ["kept", "no_gain", "no_gain" if is_new else "kept"]
-        speedup = 2.0 if is_new else 5.0
+        wanted, speedup = (
+            ["kept", "no_gain", "no_gain" if is_new else "kept"],
+            2.0 if is_new else 5.0,
+        )
     assert outcomes(found) == wanted
     assert found.best is not None
     assert found.best.times.speedup == pytest.approx(speedup)
-    patch = Path(found.best.patch).read_text()
-    assert f"+TIME={2000 / speedup:.0f}" in patch
+    assert f"+TIME={2000 / speedup:.0f}" in Path(found.best.patch).read_text()
     assert (f"app-rounds_{number:02}" in str(runner.asked)) == (step != "outcome")
 
 
-def test_nothing_is_left_of_a_proposal_that_is_repeated(source: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "rounds"
-    Engine(task_of(source), folder, ScriptedProposer(added("VALUE=1")), FakeRunner()).run()
-    (folder / "rounds/01/proposal.json").unlink()
-    nothing = ScriptedProposer(lambda _: None)
-    (found,) = Engine(task_of(source), folder, nothing, FakeRunner()).run().rounds
+def test_nothing_is_left_of_a_proposal_that_is_repeated(make: MakeEngine, tmp_path: Path) -> None:
+    make(added("VALUE=1")).run()
+    (tmp_path / "rounds/rounds/01/proposal.json").unlink()
+    (found,) = make(lambda _: None).run().rounds
     assert (found.outcome, found.lines_added) == ("no_change", 0)
 
 
-def test_another_proposer_gets_a_prompt_of_its_own(source: Path, tmp_path: Path) -> None:
+def test_another_proposer_gets_a_prompt_of_its_own(make: MakeEngine) -> None:
     """It has another way to answer."""
-    person = PersonProposer()
     with pytest.raises(Waiting):
-        Engine(task_of(source), tmp_path / "rounds", person, FakeRunner()).run()
+        make(PersonProposer()).run()
     proposer = ScriptedProposer(FASTER)
-    Engine(task_of(source), tmp_path / "rounds", proposer, FakeRunner()).run()
+    make(proposer).run()
     assert proposer.prompts[0].rstrip().endswith("# Answer")
 
 
-def test_a_kernel_that_was_new_counts_in_later_rounds(source: Path, tmp_path: Path) -> None:
+def test_a_kernel_that_was_new_counts_in_later_rounds(make: MakeEngine) -> None:
     moved = replaced("TIME=2000", "TIME=500\nHELPER=500")
     again = replaced("TIME=500\nHELPER=500", "TIME=400\nHELPER=590")
-    task = task_of(source, rounds=2, kernel="step")
-    engine = Engine(task, tmp_path / "rounds", ScriptedProposer(moved, again), FakeRunner())
-    found = engine.run()
-    assert [each.times and each.times.speedup for each in found.rounds] == pytest.approx(
-        [2.0, 1000 / 990]
-    )
+    found = make(moved, again, rounds=2, kernel="step").run()
+    speedups = [each.times and each.times.speedup for each in found.rounds]
+    assert speedups == pytest.approx([2.0, 1000 / 990])
 
 
-def test_another_kernel_of_the_original_does_not_count(source: Path, tmp_path: Path) -> None:
+def test_another_kernel_of_the_original_does_not_count(source: Path, make: MakeEngine) -> None:
     """Whatever its mangled name is in the new build."""
     (source / "kernel.cu").write_text(KERNEL + "HELPER=1000\n")
-    task = task_of(source, kernel="step")
-    found = Engine(task, tmp_path / "rounds", ScriptedProposer(FASTER), FakeRunner()).run()
+    found = make(FASTER, kernel="step").run()
     assert found.best is not None
     assert found.best.times.speedup == pytest.approx(2.0)
 
 
 def test_gains_that_are_not_seen_in_the_end(
-    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    make: MakeEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    edits = (replaced("TIME=2000", "TIME=1900"), replaced("TIME=1900", "TIME=1800"))
-    engine = Engine(
-        task_of(source, rounds=2), tmp_path / "rounds", ScriptedProposer(*edits), FakeRunner()
-    )
+    engine = make(replaced("TIME=2000", "TIME=1900"), replaced("TIME=1900", "TIME=1800"), rounds=2)
     times = Times(800.0, 801.0, 0.999, 0.01)
     monkeypatch.setattr("keet.optimize.engine.compare_times", lambda *_: times)
     found = engine.run()
@@ -357,33 +337,18 @@ def test_gains_that_are_not_seen_in_the_end(
     assert not found.best.is_faster
 
 
-# --- parts that are passed in
-
-
-def test_the_prompt_can_be_replaced(source: Path, tmp_path: Path) -> None:
-    """As evals do."""
-    proposer = ScriptedProposer(FASTER)
-    engine = Engine(
-        task_of(source),
-        tmp_path / "rounds",
-        proposer,
-        FakeRunner(),
-        prompt=lambda facts: f"condition none, round {facts.number}\n",
-    )
-    assert outcomes(engine.run()) == ["kept"]
-    assert [prompt.split()[-1] for prompt in proposer.prompts] == ["1"]
-
-
 # --- the patch
 
 
-def test_the_patch_is_applied_on_request_only(source: Path, tmp_path: Path) -> None:
+def test_the_patch_is_applied_on_request_only(
+    source: Path, make: MakeEngine, tmp_path: Path
+) -> None:
     def edit(folder: Path) -> None:
         FASTER(folder)
         (folder / "sub dir").mkdir()
         (folder / "sub dir/new.cu").write_text(NEW)
 
-    engine = Engine(task_of(source), tmp_path / "rounds", ScriptedProposer(edit), FakeRunner())
+    engine = make(edit)
     found = engine.run()
     assert (source / "kernel.cu").read_text() == KERNEL
     assert engine.apply(found).applied
@@ -396,19 +361,18 @@ def test_the_patch_is_applied_on_request_only(source: Path, tmp_path: Path) -> N
     assert (source / "sub dir/new.cu").read_text() == NEW
 
 
-def test_a_better_patch_can_be_applied_later(source: Path, tmp_path: Path) -> None:
+def test_a_better_patch_can_be_applied_later(source: Path, make: MakeEngine) -> None:
     proposer = ScriptedProposer(FASTER, replaced("TIME=1000", "TIME=400"))
     for rounds, wanted in ((1, "TIME=1000"), (2, "TIME=400")):
-        task = task_of(source, rounds=rounds)
-        engine = Engine(task, tmp_path / "rounds", proposer, FakeRunner())
+        engine = make(proposer, rounds=rounds)
         found = engine.run()
         assert not found.applied
         assert engine.apply(found).applied
         assert wanted in (source / "kernel.cu").read_text()
 
 
-def test_a_patch_that_does_not_apply_changes_nothing(source: Path, tmp_path: Path) -> None:
-    engine = Engine(task_of(source), tmp_path / "rounds", ScriptedProposer(FASTER), FakeRunner())
+def test_a_patch_that_does_not_apply_changes_nothing(source: Path, make: MakeEngine) -> None:
+    engine = make(FASTER)
     found = engine.run()
     (source / "kernel.cu").write_text(OTHER)
     with pytest.raises(UsageError):

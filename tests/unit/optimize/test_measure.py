@@ -9,6 +9,7 @@ import os
 import struct
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,19 +17,9 @@ from keet.collect.plain_run import record_plain_run
 from keet.collect.recorder import read_recording
 from keet.optimize import measure
 from keet.optimize.judging import compare_times, judge
-from keet.optimize.measure import (
-    Damaged,
-    Measurement,
-    build_all,
-    busy_time,
-    difference,
-    ends_of,
-    goal_launches,
-    kernel_times,
-    read_records,
-    typical_launches,
-)
+from keet.optimize.measure import Measurement, difference, goal_launches, typical_launches
 from keet.optimize.protocol import Command, Result, Run, VariantResult, export_commands
+from tests.rows import each_row
 from tests.unit.collect.toolkit import needs_compiler, use_toolkit
 from tests.unit.optimize.bench import task_of
 
@@ -41,7 +32,7 @@ def values(*numbers: float) -> bytes:
     return struct.pack(f"{len(numbers)}f", *numbers)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("wanted", "given", "how", "is_right"),
     [
         (b"x 1.0\n", b"x  1.0", rule("text"), True),
@@ -64,9 +55,7 @@ def values(*numbers: float) -> bytes:
         (b"ab", None, rule("bytes"), False),
     ],
 )
-def test_outputs(
-    wanted: bytes, given: bytes | None, how: dict[str, object], is_right: bool
-) -> None:
+def test_outputs(wanted: bytes, given: bytes | None, how: Any, is_right: bool) -> None:
     assert (difference(wanted, given, how) == "") == is_right
 
 
@@ -79,16 +68,16 @@ def test_records_are_read_as_keet_profile_reads_them(
     words += ["launch", "_Z4fillPfi", "5000", "9000", "64", "256", "2"]
     record_plain_run([str(program), *words], tmp_path, lambda _: None, lambda: pytest.fail("ncu"))
     known = read_recording(tmp_path / "records").records
-    launches = read_records(tmp_path / "records")
+    launches = measure.read_records(tmp_path / "records")
     assert [each[:4] for each in launches] == [(r.name, r.full, r.start, r.end) for r in known]
-    assert busy_time(launches) == sum(each.end - each.start for each in known) - 800
-    assert kernel_times(launches)[0] == ["_Z4fillPfi", "fill(float*, int)", 2, 8000]
+    assert measure.busy_time(launches) == sum(each.end - each.start for each in known) - 800
+    assert measure.kernel_times(launches)[0] == ["_Z4fillPfi", "fill(float*, int)", 2, 8000]
     damaged = tmp_path / "damaged"
     damaged.mkdir()
     whole = next((tmp_path / "records").glob("*.rec")).read_bytes()
     for length in range(0, len(whole), 7):
         (damaged / "1.rec").write_bytes(whole[:length])
-        assert len(read_records(damaged)) <= len(launches)
+        assert len(measure.read_records(damaged)) <= len(launches)
 
 
 def test_the_launches_that_are_profiled() -> None:
@@ -103,12 +92,10 @@ def test_the_launches_that_are_profiled() -> None:
 
 def test_kernels_that_are_not_the_goal_are_not_profiled() -> None:
     """The mangled name of a kernel in an anonymous namespace is another one in each build."""
-    launches = [
-        ("_ZN12_GLOBAL__N__1fillEv", "(anonymous namespace)::fill()", 0, 900, 0),
-        ("_Z4stepv", "step()", 0, 100, 0),
-        ("_Z3newv", "new()", 0, 50, 0),
-    ]
-    known = {"_ZN12_GLOBAL__N__2fillEv", "(anonymous namespace)::fill()", "_Z4stepv", "step()"}
+    hidden = "(anonymous namespace)::fill()"
+    launches = [("_ZN12_GLOBAL__N__1fillEv", hidden, 0, 900, 0)]
+    launches += [("_Z4stepv", "step()", 0, 100, 0), ("_Z3newv", "new()", 0, 50, 0)]
+    known = {"_ZN12_GLOBAL__N__2fillEv", hidden, "_Z4stepv", "step()"}
     assert goal_launches(launches, "step", known) == launches[1:]
     assert goal_launches(launches[:1], "step", known) == launches[:1]
     assert goal_launches(launches, None, known) == launches
@@ -140,8 +127,8 @@ def test_builds_of_several_requests_run_at_one_time(
     works = [tmp_path / f"work_{number}" for number in range(3)]
     for work in works:
         work.mkdir()
-    *built, damaged = build_all(folders, works)
-    assert isinstance(damaged, Damaged)
+    *built, damaged = measure.build_all(folders, works)
+    assert isinstance(damaged, measure.Damaged)
     for found in built:
         assert isinstance(found, Measurement)
         assert found.variants[0].is_built
@@ -175,7 +162,7 @@ def test_texts_of_ncus_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_long_outputs_keep_both_ends() -> None:
-    text = ends_of(b"first error" + b"." * 10_000 + b"last line", 100)
+    text = measure.ends_of(b"first error" + b"." * 10_000 + b"last line", 100)
     assert text.startswith("first error")
     assert text.endswith("last line")
     assert len(text) < 120
@@ -207,11 +194,8 @@ def test_times(before: list[float], after: list[float], is_faster: bool, is_slow
     times = compare_times(before, after)
     assert times is not None
     assert (times.is_faster, times.is_slower) == (is_faster, is_slower)
-
-
-@pytest.mark.parametrize("after", [[], [50, 51], [0, 50, 51]])
-def test_times_that_are_missing(after: list[float]) -> None:
-    assert compare_times([100, 101, 99], after) is None
+    for missing in ([], after[1:], [0, *after[1:]]):
+        assert compare_times(before, missing) is None
 
 
 @pytest.mark.parametrize(

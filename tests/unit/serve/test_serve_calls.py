@@ -47,12 +47,11 @@ def test_any_result_fits_and_loses_no_entry_of_its_page(
 def test_pages() -> None:
     entries = [{"id": number, "text": "y" * (number % 700)} for number in range(500)]
     seen: list[object] = []
-    offset: int | None = 0
-    while offset is not None:
-        page = page_of(entries[offset:], len(entries), offset, 60)
+    while len(seen) < len(entries):
+        page = page_of(entries[len(seen) :], len(entries), len(seen), 60)
         assert json_size(page.entries) <= PAGE + len(page.entries) * 2 + 2
         seen += page.entries
-        offset = page.next_offset
+        assert page.next_offset == (len(seen) if len(seen) < len(entries) else None)
     assert seen == entries
     with pytest.raises(UsageError, match="offset 3: there are 3"):
         page_of([], 3, 3, 10)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,6 @@ from tests.conftest import REPORTS
 from tests.kept_reports import unpacked
 from tests.unit.serve.conftest import called
 
-Ids = Callable[[Any], Any]
 SAMPLES = Path(__file__).parents[3] / "kernels_samples"
 
 
@@ -43,9 +42,9 @@ def pages(cache: ReportCache, tool: str, **arguments: Any) -> Iterator[dict[str,
         yield page
 
 
-def same(page: dict[str, Any], field: str, ids: Ids, in_text: str) -> list[Any]:
-    """Ids of the page, which are those of its text."""
-    found = [str(ids(each)) for each in page[field]]
+def same(page: dict[str, Any], field: str, key: str, in_text: str) -> list[str]:
+    """The key of each entry of the page: the text has the same ones."""
+    found = [str(each[key]) for each in page[field]]
     assert re.findall(in_text, page["_text"], re.MULTILINE) == found
     return found
 
@@ -53,7 +52,7 @@ def same(page: dict[str, Any], field: str, ids: Ids, in_text: str) -> list[Any]:
 @pytest.mark.slow
 def test_pages_of_explain(reports: ReportCache) -> None:
     every = list(pages(reports, "explain", report="zoo.ncu-repz", kernel="*", top=5))
-    ids = [same(page, "launches", lambda each: each["id"], r"^### Launch (\d+)") for page in every]
+    ids = [same(page, "launches", "id", r"^### Launch (\d+)") for page in every]
     assert sorted([*chain(*ids)]) == [str(n) for n in range(8)]
     assert len(every) > 1
     assert "8 kernels take" in every[0]["_text"]
@@ -62,7 +61,7 @@ def test_pages_of_explain(reports: ReportCache) -> None:
 
 def test_pages_of_explain_without_selection(reports: ReportCache) -> None:
     every = list(pages(reports, "explain", report="pipeline_before.ncu-repz"))
-    told = [same(page, "launches", lambda each: each["id"], r"^### Launch (\d+)") for page in every]
+    told = [same(page, "launches", "id", r"^### Launch (\d+)") for page in every]
     assert sum(map(len, told)) == every[0]["total"] < 8
     hidden = 8 - every[0]["total"]
     for page in every:
@@ -72,20 +71,17 @@ def test_pages_of_explain_without_selection(reports: ReportCache) -> None:
     assert all(set(row) & {"launches"} == set() for row in every[0]["program"]["rows"])
 
 
-def test_hottest_lines(reports: ReportCache) -> None:
+def test_hottest_lines_and_the_instructions_of_one(reports: ReportCache) -> None:
+    """Instructions have the offsets of the text."""
     every = list(pages(reports, "line", report="norms.ncu-rep"))
-    name = r"^ *[\d.]+%\s+\d+\s+\S+:(\d+)"
-    lines = [same(page, "entries", lambda each: each["line"], name) for page in every]
+    lines = [same(page, "entries", "line", r"^ *[\d.]+%\s+\d+\s+\S+:(\d+)") for page in every]
     assert len(every) == 2
     assert sum(map(len, lines)) == every[0]["total"]
     for page in every:
         assert f"24 samples in {page['total']} source lines" in page["_text"]
-
-
-def test_instructions_have_the_offsets_of_the_text(reports: ReportCache) -> None:
     every = list(pages(reports, "line", report="norms.ncu-rep", line="slow.cu:58"))
     for page in every:
-        same(page, "entries", lambda each: each["offset"], r"^(0x[0-9a-f]{4}) ")
+        same(page, "entries", "offset", r"^(0x[0-9a-f]{4}) ")
         assert "address':" not in str([*page["entries"], page["line"]["loops"]])
     assert len(every) == 2
     assert f"from {every[0]['line']['loops'][0]['offset']}, slow.cu:59" in every[0]["_text"]
@@ -99,18 +95,15 @@ def test_metrics_and_launches(reports: ReportCache) -> None:
         text = "".join(page["_text"].split())  # long names are wrapped
         assert [each["name"] for each in page["metrics"] if each["name"] not in text] == []
     (page,) = pages(reports, "list_reports", report="zoo.ncu-repz")
-    same(page, "entries", lambda each: each["id"], r"^#(\d+) ")
+    same(page, "entries", "id", r"^#(\d+) ")
     (page,) = pages(reports, "list_reports")
-    same(page, "entries", lambda each: each["path"], r"^(\S+)  [\d,]+ bytes$")
+    same(page, "entries", "path", r"^(\S+)  [\d,]+ bytes$")
 
 
 @pytest.mark.slow
 def test_kernels_that_are_compared(reports: ReportCache) -> None:
-    both = dict.fromkeys(("before", "after"), "zoo.ncu-repz")
-    every = list(pages(reports, "diff", **both))
-    kernels = [
-        same(page, "pairs", lambda each: each["kernel"], r"^\|[^`]*\| `(\w+)`") for page in every
-    ]
+    every = pages(reports, "diff", before="zoo.ncu-repz", after="zoo.ncu-repz")
+    kernels = [same(page, "pairs", "kernel", r"^\|[^`]*\| `(\w+)`") for page in every]
     assert len([*chain(*kernels)]) == 8
 
 
@@ -119,7 +112,7 @@ def test_checks(reports: ReportCache) -> None:
     text = "".join(f"The L2 hit rate is {number}.25 %.\n" for number in range(20, 120))
     every = list(pages(reports, "verify", report="norms.ncu-rep", text=text))
     assert len(every) > 1
-    found = [same(page, "checks", lambda each: each["text"], r"is ([\d.]+ %)\.") for page in every]
+    found = [same(page, "checks", "text", r"is ([\d.]+ %)\.") for page in every]
     assert sorted([*chain(*found)]) == sorted(f"{number}.25 %" for number in range(20, 120))
     for page in every:
         assert "100 numbers: " in page["_text"]
@@ -142,7 +135,7 @@ def test_cases_on_all_pages(reports: ReportCache) -> None:
     every = list(pages(reports, "cases", finding="uncoalesced_global"))
     assert len(every) > 1
     name = r"^  ([a-z]\w*/\w+) "
-    found = [same(page, "cases", lambda each: each["id"], name) for page in every]
+    found = [same(page, "cases", "id", name) for page in every]
     assert len([*chain(*found)]) == every[0]["total"]
     alike = sum(each["lookalike"] for page in every for each in page["cases"])
     for page in every:
