@@ -58,12 +58,12 @@ class TestSourceText:
     @pytest.mark.slow
     def test_many_kernels_of_one_long_file_stay_below_the_page_size(self) -> None:
         """Listing the file once per kernel would take 13 MB."""
-        assert 45 * 4_800 * len(COLD) > 13_000_000
-        page = explain_html(explained(PHYSICS, 45, 4_800, sass=True), everything=True)
+        assert 20 * 11_000 * len(COLD) > 13_000_000
+        page = explain_html(explained(PHYSICS, 20, 11_000, sass=True), everything=True)
         assert len(page.encode()) < 6_000_000
         parts = PageParts(page)
         assert broken_links(parts) == []
-        assert parts.text.count("lines, of which the text near") == 45
+        assert parts.text.count("lines, of which the text near") == 20
 
     def test_page_of_few_launches_lists_the_whole_file(self) -> None:
         page = explain_html(explained(FLIP, 2, 1_000), everything=True)
