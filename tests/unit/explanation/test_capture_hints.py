@@ -4,8 +4,6 @@ import pickle
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
 from keet.analysis.capture.capture_command import (
     NEW_COMMAND,
     CaptureCommand,
@@ -40,6 +38,11 @@ def test_options_are_added_to_the_command(wording) -> None:
     assert found.lacking == ("all samples", "machine code", "warp states", "roofline")
     wording(found.lacking_text)
     assert found.sentences == ()
+    assert caution_about(CaptureCommand(CommandParts("../your_program"))) is not None
+    assert caution_about(CaptureCommand(NEW_COMMAND)) is caution_about(None) is None
+    for remedy in (LONGER, COMMAND.in_full.with_options("--interval 6")):
+        sent = pickle.loads(pickle.dumps(remedy))  # to another process
+        assert (sent, vars(sent)) == (remedy, vars(remedy))
 
 
 def test_how_much_was_sampled_is_stated_if_it_is_the_same_in_all_launches() -> None:
@@ -82,14 +85,7 @@ def test_explain_and_show_print_the_same_command(name: str) -> None:
 
 
 @needs_corpus
-@pytest.mark.parametrize(
-    ("name", "build"),
-    [
-        ("suhithr", "nvcc -lineinfo instead of -G"),
-        ("victor-lvsy", "nvcc -lineinfo instead of -G"),
-        ("Swagatam1812", None),
-    ],
-)
+@each_row(("name", "build"), [("suhithr", "nvcc -lineinfo instead of -G"), ("Swagatam1812", None)])
 def test_text_of_sources_at_hand_needs_no_new_profile(name: str, build: str | None) -> None:
     """These reports have files and lines. The lines of a debug build came from -G."""
     profile = public_profile(name)
@@ -137,16 +133,3 @@ def test_what_only_some_launches_lack_is_said_of_them() -> None:
         assert found.lacking_text.endswith(text)
         assert found.lacking_text.startswith(told.capture_hints.lacking_text)
         assert "--interval 6" in (found.command or "")
-
-
-def test_a_caution_is_about_what_the_report_recorded() -> None:
-    recorded = CommandParts("../your_program")
-    assert caution_about(CaptureCommand(recorded)) is not None
-    assert caution_about(CaptureCommand(NEW_COMMAND)) is None
-    assert caution_about(None) is None
-
-
-def test_remedies_keep_their_values_when_they_are_sent_to_another_process() -> None:
-    for remedy in (LONGER, COMMAND.in_full.with_options("--interval 6")):
-        sent = pickle.loads(pickle.dumps(remedy))
-        assert (sent, vars(sent)) == (remedy, vars(remedy))

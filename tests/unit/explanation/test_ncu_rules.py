@@ -11,7 +11,7 @@ from keet.analysis.facts.grid import SHORT_BLOCKS
 from keet.analysis.ledger import LaunchLedger
 from keet.analysis.time_model import WORTH
 from keet.diagnosis.diagnosis import diagnose
-from keet.documents.finding import CauseCertainty
+from keet.diagnosis.finding import Finding
 from keet.explanation.finding_notes import why_only_possible
 from keet.explanation.ncu_rules import judge_rule, precedes_findings, second_opinion
 from keet.ingest.in_memory_launch import InMemoryLaunch
@@ -31,13 +31,14 @@ from tests.unit.analysis.real_launches import launch_of, profile_of, public_laun
 from tests.unit.explanation.made_finding import finding as made_finding
 
 finding = partial(made_finding, cause_certainty="possible")
+TAIL = finding("tail_effect")
 FLIP, PHYSICS = launch_of("matrix_flip"), launch_of("column_physics")
 
 LARGEST = "The Nsight Compute rule with the largest estimate"
 
 
 def test_which_finding_a_rule_agrees_with() -> None:
-    first, second = finding("tail_effect"), finding("uncoalesced_global")
+    first, second = TAIL, finding("uncoalesced_global")
     said = "The Nsight Compute rule with the largest estimate, UncoalescedGlobalAccess, agrees"
     assert second_opinion(LaunchLedger(FLIP), [second], [], 0) == f"{said} with finding 1."
     assert second_opinion(LaunchLedger(FLIP), [first, second], [], 0) == f"{said} with finding 2."
@@ -53,68 +54,47 @@ def test_which_finding_a_rule_agrees_with() -> None:
     assert judge_rule(rule, both[::-1], [], 0).finding == 1
 
 
-def test_consequences_of_a_cause(wording) -> None:
-    told = second_opinion(LaunchLedger(PHYSICS), [finding("local_memory_spill")], [], 0)
-    wording(told)
-    found = [
-        finding("uncoalesced_global"),
-        finding("occupancy_limited_block", variant=SHORT_BLOCKS),
-    ]
-    judged = judge_rule(OCCUPANCY, found, [], 0)
-    assert judged.finding == 2
-    assert "consequence" in judged.text
-    judged = judge_rule(OCCUPANCY, [finding("latency_bound")], [], 0)
-    assert judged.finding == 1
-    assert "consequence" not in judged.text
-
-
-OCCUPANCY = rule_result("Occupancy", "OPT", "", rule="AchievedOccupancy")
+BLOCKS = finding("occupancy_limited_block", variant=SHORT_BLOCKS)
 
 
 @each_row(
-    ("names", "finding_of_rule"),
+    ("found", "number", "is_consequence"),
     [
-        (("uncoalesced_global", "warp_divergence"), None),
-        (("uncoalesced_global", "small_grid"), 2),
-        (("warp_divergence", "load_imbalance", "latency_bound"), 2),
+        ([finding("uncoalesced_global"), finding("warp_divergence")], None, False),
+        ([finding("uncoalesced_global"), finding("small_grid")], 2, True),
+        ([*map(finding, ("warp_divergence", "load_imbalance", "latency_bound"))], 2, True),
+        ([finding("uncoalesced_global"), BLOCKS], 2, True),
+        ([finding("latency_bound")], 1, False),
     ],
 )
 def test_low_occupancy_is_a_consequence_of_too_few_or_unequal_blocks_only(
-    names: tuple[str, ...], finding_of_rule: int | None
+    found: list[Finding], number: int | None, is_consequence: bool
 ) -> None:
-    judged = judge_rule(OCCUPANCY, [*map(finding, names)], [], 0)
-    assert judged.finding == finding_of_rule
-    assert ("consequence" in judged.text) == (finding_of_rule is not None)
-
-
-def test_a_checked_rule_without_a_finding_would_gain_little() -> None:
-    little = "keet estimates that fixing it would gain less than 10%."
-    for found, minor in (
-        ([finding("tail_effect")], [finding("uncoalesced_global", likely=1.05)]),
-        ([], [finding("uncoalesced_global", likely=1.05)]),
-        ([], []),
-    ):
-        told = second_opinion(LaunchLedger(FLIP), found, minor, 5)
-        assert told.endswith(little)
+    judged = judge_rule(rule_result("Occupancy", "OPT", "", rule="AchievedOccupancy"), found, [], 0)
+    assert judged.finding == number
+    assert ("consequence" in judged.text) == is_consequence
 
 
 def test_rules_that_are_not_judged(wording) -> None:
+    """A checked rule without a finding would gain little; what was not attributed may gain more."""
+    little = [finding("uncoalesced_global", likely=1.05)]
+    opinions = [
+        *(second_opinion(LaunchLedger(FLIP), some, little, 5) for some in ([TAIL], [])),
+        second_opinion(LaunchLedger(FLIP), [], [], 5),
+    ]
+    assert len({*map(str, opinions)}) == 1
+    wording(opinions[0])
     for found in ([], [finding("integer_overhead")]):
         told = second_opinion(LaunchLedger(launch_of("stencil_march")), found, [], 0)
         assert told.startswith(f"{LARGEST} is FPInstructions (FP32 Non-Fused")
         wording(told)
-    told = second_opinion(LaunchLedger(FLIP), [], [], 60)
-    assert told is not None
-    wording(told)
-    known = second_opinion(LaunchLedger(FLIP), [], [finding("uncoalesced_global", likely=1.05)], 60)
-    assert known is not None
-    wording(known)
+    wording(second_opinion(LaunchLedger(FLIP), [], [], 60))
+    wording(second_opinion(LaunchLedger(FLIP), [], little, 60))
     # The headline says that the cause would gain 20 % if it is there.
-    told = second_opinion(LaunchLedger(FLIP), [], [finding("uncoalesced_global")], 5)
-    assert told is not None
-    wording(told)
+    wording(second_opinion(LaunchLedger(FLIP), [], [finding("uncoalesced_global")], 5))
+    wording(second_opinion(LaunchLedger(PHYSICS), [finding("local_memory_spill")], [], 0))
     launch = profile_of(REPORTS / "metrics_only.ncu-repz").launches[0]
-    assert second_opinion(LaunchLedger(launch), [finding("tail_effect")], [], 0) is None
+    assert second_opinion(LaunchLedger(launch), [TAIL], [], 0) is None
 
 
 def ruled(message: str, percent: float = 74.14) -> Launch:
@@ -130,11 +110,9 @@ def test_a_rule_that_can_not_be_judged_is_quoted(wording) -> None:
     told = second_opinion(LaunchLedger(ruled(message)), [finding("latency_bound")], [], 60)
     wording(told)
     assert precedes_findings(told)
-    for known in (
-        second_opinion(LaunchLedger(ruled(message)), [finding("uncoalesced_global")], [], 60),
-        None,
-    ):
-        assert not precedes_findings(known)
+    known = second_opinion(LaunchLedger(ruled(message)), [finding("uncoalesced_global")], [], 60)
+    assert not precedes_findings(known)
+    assert not precedes_findings(None)
     for message in ("It is 1 of 2. " * 200, "7" * 5000):
         told = second_opinion(LaunchLedger(ruled(message.strip())), [], [], 60)
         assert told is not None
@@ -179,26 +157,18 @@ def test_a_rule_with_a_small_estimate_is_not_mentioned() -> None:
     assert second_opinion(LaunchLedger(public_launch("PriyanshuRS", 1)), [], [], 0) is None
 
 
-@pytest.mark.parametrize("certainty", ["likely", "certain"])
-def test_certainty_is_explained_only_where_it_is_low(certainty: CauseCertainty) -> None:
-    found = diagnose(FLIP, reads_code=False)
-    sure = replace(finding("tail_effect"), cause_certainty=certainty)
-    assert why_only_possible(sure, found.view, found.account) is None
-
-
 def test_why_a_cause_is_only_possible(wording) -> None:
     flip = diagnose(FLIP, reads_code=False)
     low = finding("redundant_traffic")
-    suspicion = why_only_possible(replace(low, variant="hand_over"), flip.view, flip.account)
-    wording(suspicion)
-    told = why_only_possible(low, flip.view, flip.account)
-    wording(told)
-    told = why_only_possible(replace(low, expected=WORTH), flip.view, flip.account)
-    wording(told)
+    for certainty in ("likely", "certain"):
+        sure = replace(TAIL, cause_certainty=certainty)
+        assert why_only_possible(sure, flip.view, flip.account) is None
+    wording(why_only_possible(replace(low, variant="hand_over"), flip.view, flip.account))
+    wording(why_only_possible(low, flip.view, flip.account))
+    wording(why_only_possible(replace(low, expected=WORTH), flip.view, flip.account))
     basic = diagnose(profile_of(REPORTS / "tour_basic.ncu-repz").launches[2], reads_code=False)
     told = why_only_possible(low, basic.view, basic.account)
     assert f" {basic.account.unknown:.0f}% of the time" in told
     wording(told)
     blind = diagnose(made_up({}, {"barrier": 9.0, "selected": 1.0}), reads_code=False)
-    told = why_only_possible(low, blind.view, blind.account)
-    wording(told)
+    wording(why_only_possible(low, blind.view, blind.account))

@@ -11,11 +11,10 @@ import pytest
 from keet.analysis.ledger import Ledger
 from keet.explanation.analyst import explain
 from keet.explanation.launch_groups import LaunchGroup
-from keet.explanation.program import program_of
+from keet.explanation.program import ProgramExplanation, program_of
 from keet.explanation.same_work import same_work_texts, versions_of_same_work
-from keet.ingest import read_profile
 from keet.profile.metric import Value
-from tests.conftest import REPORTS, TESTS, corpus_files, needs_corpus
+from tests.conftest import CORPUS, REPORTS, TESTS, needs_corpus
 from tests.rows import each_row
 from tests.unit.analysis.real_launches import SAMPLES, changed, profile_of
 
@@ -24,6 +23,12 @@ def group_of(path: Path) -> LaunchGroup:
     profile = profile_of(path)
     told = explain(profile, profile.launches[:1], 5, sass=False).launches[0]
     return LaunchGroup([told.launch], told, [])
+
+
+def program_at(folder: Path, start: str) -> ProgramExplanation:
+    """Of the first report whose name starts like that."""
+    profile = profile_of(min(folder.glob(f"{start}*.ncu-rep*")))
+    return program_of(explain(profile, profile.launches, 5, sass=False))
 
 
 def times(factors: Mapping[str, float]) -> Callable[[str, Value], Value]:
@@ -66,12 +71,8 @@ def test_other_work_is_not_compared() -> None:
     told = explain(profile, profile.launches, 5, sass=False).launches
     assert texts_of(*(LaunchGroup([each.launch], each, []) for each in told)) == []
     # A product in FP32, and a transposition that computes nothing.
-    assert (
-        texts_of(
-            *(group_of(SAMPLES[name].report("slow")) for name in ("score_tiles", "matrix_flip"))
-        )
-        == []
-    )
+    two = (group_of(SAMPLES[name].report("slow")) for name in ("score_tiles", "matrix_flip"))
+    assert texts_of(*two) == []
 
 
 @each_row(
@@ -83,19 +84,18 @@ def test_other_work_is_not_compared() -> None:
     ],
 )
 def test_programs(report: str, text: str) -> None:
-    profile = profile_of(next(REPORTS.glob(f"{report}.ncu-rep*")))
-    program = program_of(explain(profile, profile.launches, 5, sass=False))
-    found = [each for each in program.texts if "in less time" in each]
+    found = [each for each in program_at(REPORTS, report).texts if "in less time" in each]
     assert len(found) == bool(text)
     assert all(each.startswith(text) for each in found)
 
 
-def test_few_bytes_are_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same report is not compared by bytes if its bytes count as few."""
-    profile = profile_of(next(REPORTS.glob("pipeline_after.ncu-rep*")))
-    told = explain(profile, profile.launches, 5, sass=False)
+def test_few_bytes_and_two_passes_are_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Passes have as many operations; a report's bytes are not compared if they count as few."""
+    family = TESTS.parent / "kernels_samples" / "casebook" / "families" / "edge_detect"
+    passes = program_at(family / "profiles", "smooth.two_passes")
+    assert versions_of_same_work(passes.groups) == []
     monkeypatch.setattr("keet.explanation.same_work.FEW_BYTES", 1e15)
-    program = program_of(told)
+    program = program_at(REPORTS, "pipeline_after")
     assert not any("moves as many bytes" in each for each in program.texts)
 
 
@@ -114,14 +114,8 @@ def test_blocks_of_another_size(wording) -> None:
     assert texts_of(slower(fast.first.launch.block or (0, 0, 0)), fast) == []
 
 
-@each_row(("registers", "text"), [(0, "with several launch shapes"), (8, "in less time")])
-def test_another_launch_shape(registers: int, text: str) -> None:
-    _check_other_shape(registers, text)
-
-
-def _check_other_shape(registers: int, text: str) -> None:
-    """An edited snapshot: the same launch with another grid takes twice the time. With other
-    registers it is other code."""
+def texts_of_other_shape(registers: int) -> list[str]:
+    """An edited snapshot: the same launch with another grid takes twice the time."""
     fast = group_of(SAMPLES["matrix_flip"].report("fast"))
 
     def change(name: str, value: Value) -> Value:
@@ -132,8 +126,13 @@ def _check_other_shape(registers: int, text: str) -> None:
 
     launch = changed(fast.first.launch, change)
     launch.grid = (7, 1, 1)
-    told = replace(fast.first, launch=launch)
-    (said,) = texts_of(LaunchGroup([launch], told, []), fast)
+    return texts_of(LaunchGroup([launch], replace(fast.first, launch=launch), []), fast)
+
+
+@each_row(("registers", "text"), [(0, "with several launch shapes"), (8, "in less time")])
+def test_another_launch_shape(registers: int, text: str) -> None:
+    """With other registers it is other code."""
+    (said,) = texts_of_other_shape(registers)
     assert text in said
     assert "2.00x faster than" in said
     assert ("with grid 7, block" in said) is not bool(registers)
@@ -143,7 +142,8 @@ def test_kernels_that_store_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """An edited snapshot: both kernels only add to memory by atomics."""
     monkeypatch.setattr("keet.explanation.same_work.stored_bytes", lambda _: 0)
     monkeypatch.setattr("keet.explanation.same_work.written_and_read", lambda _: (0, 0))
-    _check_other_shape(8, "moves as many bytes from and to DRAM")
+    (said,) = texts_of_other_shape(8)
+    assert "moves as many bytes from and to DRAM" in said
 
 
 @needs_corpus
@@ -155,8 +155,7 @@ def test_savings_of_versions_of_the_same_work_are_not_added_up(
     name: str, fastest_first: tuple[int, ...]
 ) -> None:
     """Three versions of a product, by threads and DRAM traffic; four, by FP32 operations."""
-    profile = read_profile(next(path for path in corpus_files() if path.name.startswith(name)))
-    program = program_of(explain(profile, profile.launches, 5, sass=False))
+    program = program_at(CORPUS, name)
     (versions,) = versions_of_same_work(program.groups)
     assert tuple(group.first.launch.id for group in versions) == fastest_first
     assert program.gain is None
@@ -166,9 +165,7 @@ def test_savings_of_versions_of_the_same_work_are_not_added_up(
 
 @needs_corpus
 def test_kernels_with_other_parameters_names_or_traffic_are_no_versions() -> None:
-    profile = read_profile(next(path for path in corpus_files() if path.name.startswith("hzchen")))
-    program = program_of(explain(profile, profile.launches, 5, sass=False))
-    *others, two = program.groups
+    *others, two = program_at(CORPUS, "hzchen").groups
     assert versions_of_same_work([*others, two])
 
     def other(change: Callable[[str, Value], Value] = lambda _, value: value, **name: str) -> None:
@@ -186,14 +183,4 @@ def test_kernels_with_other_parameters_names_or_traffic_are_no_versions() -> Non
 @needs_corpus
 def test_parts_of_one_work_are_no_versions() -> None:
     """Launches of one kernel with as many operations but for 1 %, on grids of other sizes."""
-    report = next(path for path in corpus_files() if path.name.startswith("bwd29"))
-    profile = read_profile(report)
-    program = program_of(explain(profile, profile.launches, 5, sass=False))
-    assert versions_of_same_work(program.groups) == []
-
-
-def test_two_passes_with_as_many_operations_are_no_versions() -> None:
-    family = TESTS.parent / "kernels_samples" / "casebook" / "families" / "edge_detect"
-    path = next(family.glob("profiles/smooth.two_passes*"))
-    program = program_of(explain(profile := profile_of(path), profile.launches, 5, sass=False))
-    assert versions_of_same_work(program.groups) == []
+    assert versions_of_same_work(program_at(CORPUS, "bwd29").groups) == []

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import pytest
@@ -14,16 +14,23 @@ from keet.evidence import Sentence, constant
 from keet.explanation.analyst import explain
 from keet.explanation.explanation_types import Explanation
 from keet.explanation.run_texts import launches_text
+from keet.explanation.whole_run import whole_run
 from keet.formatting import time_share_text
+from keet.ingest import read_profile
 from keet.pages.program import profiled_text, run_rows, spread_text
-from keet.profile import KernelRun, Profile, RunTable
+from keet.profile import KernelRun, Launch, Profile, RunTable
 from keet.profile.run_table import Migrations, ProfiledLaunch, Recorder, SkippedKernel
+from tests.conftest import REPORTS
 from tests.rows import each_row
 
 MS, US = 1e6, 1e3
 TOUR = "tour_full.ncu-repz"
 SHAPE = {"grid": (2048, 1, 1), "block": (256, 1, 1)}
-ProfileOf = Callable[[str], Profile]
+
+
+@cache
+def read(name: str) -> Profile:
+    return read_profile(REPORTS / name)
 
 
 def kernel(name: str, launches: int, busy_ms: float, **fields: object) -> KernelRun:
@@ -40,15 +47,14 @@ PLAIN = (
 
 
 def explained(
-    profile: Profile, *kernels: KernelRun, recorder: Recorder = "cupti", **table: object
+    *kernels: KernelRun, report: str = TOUR, recorder: Recorder = "cupti", **table: object
 ) -> Explanation:
-    run = RunTable(kernels, recorder)._replace(**table)
+    run, profile = RunTable(kernels, recorder)._replace(**table), read(report)
     return explain(replace(profile, run=run), profile.launches, 5)
 
 
 def said(explanation: Explanation) -> list[str]:
-    run = explanation.whole_run
-    return [*run.text]
+    return [*explanation.whole_run.text]
 
 
 def assert_numbers_are_evidence(explanation: Explanation) -> int:
@@ -66,17 +72,15 @@ def assert_numbers_are_evidence(explanation: Explanation) -> int:
     return sum(len(text.references) for text, _ in texts if isinstance(text, Sentence))
 
 
-def test_launches_are_ordered_by_the_run_time_that_they_represent(
-    profile_of: ProfileOf, wording
-) -> None:
-    told = explained(profile_of(TOUR), *PLAIN)
+def test_launches_are_ordered_by_the_run_time_that_they_represent(wording) -> None:
+    told = explained(*PLAIN)
     assert [each.launch.id for each in told.launches] == [1, 2, 0]
     texts = [each.in_run.text for each in told.launches if each.in_run]
     wording(texts)
     assert all(each.replay is None for each in told.launches)
-    told = explained(profile_of(TOUR), *PLAIN, kernel("far", 3, 100.0, longest_ns=90 * MS))
+    told = explained(*PLAIN, kernel("far", 3, 100.0, longest_ns=90 * MS))
     assert assert_numbers_are_evidence(told) == 4 + 3 * 2
-    told = explained(profile_of(TOUR), *PLAIN)
+    told = explained(*PLAIN)
     first, run = told.launches[0], told.whole_run
     books = ((tuple(first.view.ledger), "run_share"), (tuple(run.book), "run_covered"))
     for book, metric in books:
@@ -85,36 +89,29 @@ def test_launches_are_ordered_by_the_run_time_that_they_represent(
         assert piece.value == pytest.approx(100 * part.value / whole.value)
 
 
-def test_ids_of_evidence(profile_of: ProfileOf) -> None:
+def test_ids_of_evidence() -> None:
     """Numbers of the run come behind those of the report; ids are unique."""
-    # Numbers of the run come behind those of the report.
-    without = explain(profile_of(TOUR), profile_of(TOUR).launches, 5)
-    told = explained(profile_of(TOUR), *PLAIN)
+    without = explain(read(TOUR), read(TOUR).launches, 5)
+    told = explained(*PLAIN)
     before = {each.launch.id: tuple(each.view.ledger) for each in without.launches}
     for each in told.launches:
         own = before[each.launch.id]
         assert tuple(each.view.ledger)[: len(own)] == own
-    profile = replace(profile_of(TOUR), run=RunTable(PLAIN, "cupti"))
-    told = explain(profile, profile.launches, 5)
     # What launches show together is evidence of each of them.
     pieces = {piece for each in told.launches for piece in each.view.ledger}
     pieces |= set(told.whole_run.book)
     assert len({piece.id for piece in pieces}) == len(pieces)
 
 
-@each_row(("span_ms", "gpus"), [(7.05, 1), (7.2, 1), (5.0, 1), (20, None), (20, 2)])
-def test_idle_time_is_not_mentioned(
-    span_ms: float, gpus: int | None, profile_of: ProfileOf
-) -> None:
+@each_row(("span_ms", "gpus"), [(7.2, 1), (5.0, 1), (20, None), (20, 2)])
+def test_idle_time_is_not_mentioned(span_ms: float, gpus: int | None) -> None:
     """Little, and that of several GPUs: a span may be below the busy time."""
-    assert len(said(explained(profile_of(TOUR), *PLAIN, span_ns=span_ms * MS, gpus=gpus))) == 1
+    assert len(said(explained(*PLAIN, span_ns=span_ms * MS, gpus=gpus))) == 1
 
 
-def test_a_table_that_does_not_know_what_ran_at_the_same_time(
-    profile_of: ProfileOf, wording
-) -> None:
+def test_a_table_that_does_not_know_what_ran_at_the_same_time(wording) -> None:
     kernels = [each._replace(overlapped_ns=None) for each in PLAIN]
-    told = explained(profile_of(TOUR), *kernels, recorder="file", span_ns=20 * MS, gpus=1)
+    told = explained(*kernels, recorder="file", span_ns=20 * MS, gpus=1)
     wording(said(told))
     texts = [each.in_run.text for each in told.launches if each.in_run]
     wording(texts[0])
@@ -131,71 +128,60 @@ SOLVED = {
 }
 
 
-def test_the_run_in_sentences(profile_of: ProfileOf, wording) -> None:
+def test_the_run_in_sentences(wording) -> None:
     """How much of it the report represents, overlap and idle time."""
-    wording(said(explained(profile_of(TOUR), *PLAIN)), case="all")
+    wording(said(explained(*PLAIN)), case="all")
     for case, solve in SOLVED.items():
-        wording(said(explained(profile_of(TOUR), *PLAIN, solve)), case=case)
+        wording(said(explained(*PLAIN, solve)), case=case)
     overlapping = PLAIN[1]._replace(total_ns=9 * MS, overlapped_ns=8 * MS)
     kernels = (PLAIN[0], overlapping, PLAIN[2])
-    wording(said(explained(profile_of(TOUR), *kernels, span_ns=14.1 * MS, gpus=1)), case="overlap")
+    wording(said(explained(*kernels, span_ns=14.1 * MS, gpus=1)), case="overlap")
 
 
-def test_tables_without_use(profile_of: ProfileOf, wording) -> None:
-    told = explained(profile_of(TOUR), kernel("solve", 2, 20), recorder="file")
+def test_tables_without_use(wording) -> None:
+    told = explained(kernel("solve", 2, 20), recorder="file")
     wording(said(told))
     assert all(each.in_run is None for each in told.launches)
     for kernels in ((), (kernel("transpose_rows", 1, 0.0),)):
-        told = explained(profile_of(TOUR), *kernels)
+        told = explained(*kernels)
         assert told.whole_run is None
         assert all(each.in_run is None for each in told.launches)
-    told = explain(profile_of(TOUR), profile_of(TOUR).launches, 5)
+    told = explain(read(TOUR), read(TOUR).launches, 5)
     assert told.whole_run is None
     assert [each.launch.id for each in told.launches] == [0, 1, 2]
     assert not any(each.in_run or each.replay for each in told.launches)
 
 
-def shaped(
-    blocks: int, median: float, shortest: float | None = None, longest: float | None = None
-) -> dict[str, Any]:
+def shaped(blocks: int, shortest_us: float, median_us: float, longest_us: float) -> dict[str, Any]:
     """Launches of a size, and how long they take."""
-    times = {
-        "shortest_ns": shortest or median,
-        "median_ns": median,
-        "longest_ns": longest or median,
-    }
-    return {"grid": (blocks, 1, 1), "block": (256, 1, 1), **times}
+    times = zip(("shortest_ns", "median_ns", "longest_ns"), (shortest_us, median_us, longest_us))
+    return {"grid": (blocks, 1, 1), "block": (256, 1, 1)} | {name: us * US for name, us in times}
 
 
-LIKE = {**SHAPE, "overlapped_ns": 0.0}
-TIMES = {"shortest_ns": 14 * US, "median_ns": 14.7 * US, "longest_ns": 15 * US}
-
-
-def test_launches_that_stand_for_others(profile_of: ProfileOf, wording) -> None:
-    large = kernel("tour::normalise", 10, 5000, **shaped(8192, 500 * MS))
-    own = kernel("tour::normalise", 160, 2.352, **LIKE, **TIMES)
-    told = explained(profile_of(TOUR), own, large)
+def test_launches_that_stand_for_others(wording) -> None:
+    like = {**shaped(2048, 14, 14.7, 15), "overlapped_ns": 0.0}
+    own = kernel("tour::normalise", 160, 2.352, **like)
+    large = kernel("tour::normalise", 10, 5000, **shaped(8192, 5e5, 5e5, 5e5))
+    told = explained(own, large)
     found = next(each.in_run for each in told.launches if each.in_run)
     wording(found.text, found.warning)
     assert_numbers_are_evidence(told)
-    other = kernel("tour::normalise", 40, 0.8, **shaped(4096, 20 * US, 19 * US, 21 * US))
-    own = kernel("tour::normalise", 160, 2.352, **LIKE, **TIMES)
-    told = explained(profile_of(TOUR), own, other)
+    other = kernel("tour::normalise", 40, 0.8, **shaped(4096, 19, 20, 21))
+    told = explained(own, other)
     found = next(each.in_run for each in told.launches if each.in_run)
     wording(found.text)
     assert found.warning is None
     assert found.alike_pct == pytest.approx(100)
     assert_numbers_are_evidence(told)
     other = kernel("tour::normalise", 40, 8, grid=(4096, 1, 1), block=(256, 1, 1))
-    told = explained(profile_of(TOUR), other)
+    told = explained(other)
     first = next(each for each in told.launches if each.in_run)
     wording(first.in_run.text)
     wording(first.replay.text, [r.text for r in first.replay.likely_reasons])
 
 
-def test_a_launch_that_differs_is_named_first(profile_of: ProfileOf, wording) -> None:
+def test_a_launch_that_differs_is_named_first(wording) -> None:
     told = explained(
-        profile_of(TOUR),
         *PLAIN[:2],
         kernel("tour::normalise", 100, 241, overlapped_ns=0.0),
         profiled=(ProfiledLaunch(2, 40, 2410 * US),),
@@ -210,9 +196,9 @@ def test_a_launch_that_differs_is_named_first(profile_of: ProfileOf, wording) ->
     assert_numbers_are_evidence(told)
 
 
-def test_a_replay_with_cold_caches(profile_of: ProfileOf, wording) -> None:
+def test_a_replay_with_cold_caches(wording) -> None:
     table = (*PLAIN[:2], kernel("tour::normalise", 100, 0.9, **SHAPE))
-    told = explained(profile_of(TOUR), *table)
+    told = explained(*table)
     replay = next(each.replay for each in told.launches if each.replay)
     wording(replay.text)
     likely = [reason for reason in replay.reasons if reason.status == "likely"]
@@ -223,36 +209,36 @@ def test_a_replay_with_cold_caches(profile_of: ProfileOf, wording) -> None:
     assert_numbers_are_evidence(told)
 
 
-def test_more_gaps_than_are_named(profile_of: ProfileOf, wording) -> None:
-    profile = profile_of("pipeline_before.ncu-repz")
-    kernels = [
-        kernel(each.name.full, 1, 10.0, grid=each.grid, block=each.block)
-        for each in profile.launches[:5]
-    ]
-    texts = said(explained(profile, *kernels))
+def test_more_gaps_than_are_named(wording) -> None:
+    report = "pipeline_before.ncu-repz"
+    texts = said(explained(*map(ten_ms, read(report).launches[:5]), report=report))
     named = ["under ncu's replay" in text for text in texts]
     assert named == [False, True, True, True, False]
     wording(texts[-1])
 
 
-def test_launches_with_the_same_reasons(profile_of: ProfileOf, wording) -> None:
+def ten_ms(launch: Launch) -> KernelRun:
+    return kernel(launch.name.full, 1, 10.0, grid=launch.grid, block=launch.block)
+
+
+LINES = "tour_lines.ncu-repz"
+
+
+def test_launches_with_the_same_reasons(wording) -> None:
     """They are named in one sentence, and the reasons are given once."""
-    profile = profile_of("tour_lines.ncu-repz")
-    same = [each for each in profile.launches if each.kernel == "normalise"]
+    same = [each for each in read(LINES).launches if each.kernel == "normalise"]
     assert len(same) == 2
-    rows = [kernel(each.name.full, 1, 10.0, grid=each.grid, block=each.block) for each in same]
-    told = explained(profile, *rows)
+    told = explained(*map(ten_ms, same), report=LINES)
     first, second = (each.replay for each in told.launches if each.replay)
     assert (first.as_for, second.as_for) == (None, same[0].id)
     wording(said(told)[-1])
 
 
-def test_a_table_with_one_time_for_launches_of_two_sizes(profile_of: ProfileOf, wording) -> None:
+def test_a_table_with_one_time_for_launches_of_two_sizes(wording) -> None:
     """14.69 us and 6.43 us under replay, 10.5 us on average in the run: nothing differs."""
-    profile = profile_of("tour_lines.ncu-repz")
-    told = explained(profile, kernel("tour::normalise", 100, 1.05), recorder="file")
+    told = explained(kernel("tour::normalise", 100, 1.05), report=LINES, recorder="file")
     assert all(each.replay is None for each in told.launches)
-    told = explained(profile, kernel("tour::normalise", 100, 105), recorder="file")
+    told = explained(kernel("tour::normalise", 100, 105), report=LINES, recorder="file")
     assert [each.launch.id for each in told.launches if each.replay] == [2, 3]
     small = told.launches[1].replay
     wording(small.text)
@@ -262,36 +248,30 @@ def test_a_table_with_one_time_for_launches_of_two_sizes(profile_of: ProfileOf, 
     assert_numbers_are_evidence(told)
 
 
-def test_rows_of_a_table(profile_of: ProfileOf, wording) -> None:
+def test_rows_of_a_table(wording) -> None:
     told = explained(
-        profile_of(TOUR),
         *PLAIN[:2],
-        kernel("tour::normalise", 90, 1.0, **shaped(2048, 14 * US, 10 * US, 20 * US)),
-        kernel("tour::normalise", 10, 0.47, **shaped(256, 6 * US, 4 * US, 8 * US)),
+        kernel("tour::normalise", 90, 1.0, **shaped(2048, 10, 14, 20)),
+        kernel("tour::normalise", 10, 0.47, **shaped(256, 4, 6, 8)),
         kernel("solve", 3, 60),
         skipped=(SkippedKernel("solve", "it did not end under replay", "try --replay-mode range"),),
     )
-    run = told.whole_run
-    assert [
-        (row.kernel, time_share_text(row.share_pct), profiled_text(row)) for row in run.kernels
-    ] == [
+    rows = told.whole_run.kernels
+    assert [(row.kernel, time_share_text(row.share_pct), profiled_text(row)) for row in rows] == [
         ("solve", "89%", "not profiled"),
         ("transpose_tiles", "7.3%", "#1"),
         ("normalise", "2.2%", "#2"),
         ("transpose_rows", "1.0%", "#0"),
     ]
-    wording([spread_text(row) for row in run.kernels])
+    wording([spread_text(row) for row in rows])
 
 
 @given(
     busy=st.lists(st.floats(0.001, 1000), min_size=1, max_size=40), most=st.sampled_from([8, 20])
 )
 def test_rows_add_up_to_the_run(busy: list[float], most: int) -> None:
-    from keet.explanation.whole_run import whole_run
-    from tests.unit.explanation.test_analyst import profile_with
-
     kernels = tuple(kernel(f"kernel{n}", n + 1, time) for n, time in enumerate(busy))
-    run = whole_run(replace(profile_with(), run=RunTable(kernels, "cupti")))
+    run = whole_run(replace(read(TOUR), run=RunTable(kernels, "cupti")))
     rows = run_rows(run, most)
     assert 1 <= len(rows) <= most
     assert sum(row.busy.value for row in rows) == pytest.approx(run.busy.value)
