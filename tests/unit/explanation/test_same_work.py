@@ -27,7 +27,7 @@ def group_of(path: Path) -> LaunchGroup:
 
 def program_at(folder: Path, start: str) -> ProgramExplanation:
     """Of the first report whose name starts like that."""
-    profile = profile_of(min(folder.glob(f"{start}*.ncu-rep*")))
+    profile = profile_of(min(folder.glob(f"{start}*")))
     return program_of(explain(profile, profile.launches, 5, sass=False))
 
 

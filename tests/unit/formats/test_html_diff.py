@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import re
-import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
-from typing import NamedTuple
 
 import pytest
 
@@ -24,7 +20,6 @@ from keet.comparison.causes.line_changes import (
     LineCost,
     SideLines,
     in_order,
-    match_lines,
     read_lines,
 )
 from keet.comparison.caveat import Caveat, forbids, no_verdict, note, weakens
@@ -41,7 +36,6 @@ from keet.pages.diff_source import few_samples, source_blocks
 from keet.pages.figures import AccountsFigure
 from keet.profile import Launch, Location, Profile
 from keet.profile.names import KernelName
-from keet.units import Quantity
 from tests.conftest import REPORTS
 from tests.diff_pages import (
     BEFORE,
@@ -362,10 +356,6 @@ def _of_150(base: Profile, factor: float) -> Profile:
     return replace(base, launches=tuple(named), code_loader=None)
 
 
-HOT = 0.005
-"""Share of a side's samples from which its line has a time on the page."""
-
-
 def test_kernels_are_sorted_and_limited_by_the_times_of_the_document() -> None:
     found = difference("pipeline")
     rows = tables(html_blocks_of(found))["Kernels before and after"].rows
@@ -389,116 +379,15 @@ def _times(pair: PairDocument) -> list[float]:
     return [1000 * time.value if time and time.value is not None else 0.0 for time in both]
 
 
-class Listed(NamedTuple):
-    """A row of the only listing of a page."""
-
-    numbers: tuple[int | None, int | None]
-    """Of the lines before and after."""
-    marks: tuple[str, str]
-    codes: tuple[str, str]
-    changes: list[tuple[float, str]]
-    """Nanoseconds, and the class that colours them."""
-
-
-class Lines(NamedTuple):
-    """The times of one side's lines, from its samples."""
-
-    file: str
-    ns: dict[int, float]
-    whole: float
-    of: SideLines
-
-    def time(self, line: int | None) -> float:
-        return self.ns.get(line or 0, 0.0)
-
-    def is_hot(self, line: int | None) -> bool:
-        return self.time(line) >= HOT * self.whole
-
-    def text(self, line: int | None) -> str:
-        return self.of.files[self.file][line - 1] if line else ""
-
-    def deviation(self, line: int | None) -> float:
-        return self.of.cost(Location(self.file, line)).deviation if line else 0.0
-
-
-def listed(name: str) -> list[Listed]:
-    page = page_text(lambda reader: diff_page(difference(name), reader, 5), "html")
-    (listing,) = with_class(page_tree(page), "sides")
-    return [_row(row) for row in with_class(listing, "row") if "head" not in row.get("class", "")]
-
-
-def _row(row: ET.Element) -> Listed:
-    numbers, marks, codes = [], [], []
-    for side in ("before", "after"):
-        number = next(with_class(row, "no", side), None)
-        code = next(with_class(row, "code", side), None)
-        numbers.append(None if number is None else int(words(number)))
-        marks.append("" if code is None else words(next(code.iter("i"))))
-        codes.append("" if code is None else words(next(code.iter("code"))))
-    (change,) = with_class(row, "change")
-    changes = [(_nanoseconds(words(each)), each.get("class", "")) for each in change]
-    return Listed((numbers[0], numbers[1]), (marks[0], marks[1]), (codes[0], codes[1]), changes)
-
-
-def _nanoseconds(text: str) -> float:
-    found = re.fullmatch(r"([+−]?)([\d.,]+) (\w+)", text)
-    assert found, text
-    size = Quantity(float(found[2].replace(",", "")), found[3]).to("ns").value
-    return -size if found[1] == "−" else size
-
-
-def sides(name: str) -> tuple[Lines, Lines]:
-    before, after = (_side_of_numbers(each) for each in difference(name).pairs[0].weighted)
-    return before, after
-
-
-def _side_of_numbers(launches: Sequence[WeightedLaunch]) -> Lines:
-    (each,) = launches
-    found, lines = find_hotspots(each.explanation.launch, "line"), read_lines([each])
-    assert isinstance(lines, SideLines)
-    (file,) = {spot.location.file for spot in found.rows if spot.location}
-    whole = each.time or 0.0
-    times = {s.location.line: (s.share or 0.0) * whole for s in found.rows if s.location}
-    return Lines(file, times, whole, lines)
-
-
-@cache
-def matched(name: str) -> set[tuple[int, int]]:
-    """Numbers of matched lines, edited or not."""
-    before, after = sides(name)
-    return {(one.line, other.line) for one, other in match_lines(before.of, after.of).items()}
-
-
-@pytest.mark.slow
 @each_row("name", ["matrix_flip", "column_physics"])
-def test_rows_of_the_listing(name: str) -> None:
+def test_rows_of_the_listing(name: str, wording) -> None:
     """Removed and added lines are marked on their side. The change of a line is its time after less
-    its time before, computed from the times of both sides, even if one is too short to be shown."""
-    before, after = sides(name)
-    seen, looks = set(), set()
-    for row in listed(name):
-        one, other = row.numbers
-        for side, number, code in zip((before, after), row.numbers, row.codes, strict=True):
-            text = " ".join(side.text(number).split())
-            assert code == text or (code.endswith("…") and text.startswith(code[:-1]))
-        is_matched = row.numbers in matched(name)
-        is_same = is_matched and before.text(one).strip() == after.text(other).strip()
-        marks = tuple(m if n and not is_same else "" for m, n in zip("−+", row.numbers))
-        assert row.marks == marks
-        seen.add(marks)
-        hot = (before.is_hot(one), after.is_hot(other))
-        if is_matched:
-            wanted = [(after.time(other) - before.time(one), one, other)] if any(hot) else []
-        else:
-            wanted = [(-before.time(one), one, None)] if hot[0] else []
-            wanted += [(after.time(other), None, other)] if hot[1] else []
-        for (shown, look), (true, one, other) in zip(row.changes, wanted, strict=True):
-            assert shown == pytest.approx(true, rel=0.06), row
-            deviation = math.hypot(before.deviation(one), after.deviation(other))
-            word = "good" if true < 0 else "bad"
-            assert look == (word if abs(true) > 2 * deviation else "muted"), row
-            looks.add(look)
-    assert {("−", "+"), ("", "")} <= seen
-    assert {("−", ""), ("", "+")} & seen
-    assert "good" in looks
-    assert len(looks) > 1
+    its time before, even if one is too short to be shown, and has a colour if it is no chance."""
+    (listing,) = with_class(page_tree(page_of(difference(name))), "sides")
+    told = []
+    for row in with_class(listing, "row"):
+        (change,) = with_class(row, "change")
+        looks = [each.get("class", "") for each in change]
+        if looks or any(words(mark) for mark in row.iter("i")):
+            told.append(f"{words(row)} | {', '.join(looks)}")
+    wording(told, case=name)
