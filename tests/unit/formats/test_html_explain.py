@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import replace
 from functools import cache
-from itertools import pairwise
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -524,21 +523,14 @@ def test_places_of_a_finding_show_their_code(path: Path) -> None:
 
 
 @each_row("path", [FLIP, PHYSICS, TOUR])
-def test_rules_with_the_largest_estimate_come_first(path: Path) -> None:
+def test_rules_with_the_largest_estimate_come_first(path: Path, wording) -> None:
     """Estimates for the whole launch come before estimates for a part."""
+    titles = []
     for each in explained(path).launches:
-        folds = [b for b in every_block(rules_blocks(each, Anchors())) if isinstance(b, Fold)]
-        told = texts_of(folds[0].blocks)
-        rules = {message_text(rule.message): rule.speedup for rule in each.launch.rules}
-        order = []
-        for title, text in pairwise(told):
-            if text in rules:
-                of = rules[text]
-                assert of is None or f"{of.percent:.0f}%" in title
-                is_global = of is not None and of.scope is SpeedupScope.GLOBAL
-                order.append((is_global, of.percent if of else 0.0))
-        assert order == sorted(order, key=lambda found: (not found[0], -found[1]))
-        assert len({percent for is_global, percent in order if is_global}) > 1
+        fold = next(b for b in every_block(rules_blocks(each, Anchors())) if isinstance(b, Fold))
+        messages = {message_text(rule.message) for rule in each.launch.rules}
+        titles += [text for text in texts_of(fold.blocks) if text not in messages]
+    wording(titles, case=path.parent.name)
 
 
 @each_row("path", [TOUR, ZOO])

@@ -365,24 +365,10 @@ def one_sentence(words: int) -> Prose:
     return Prose((Sentence.of((f"{'word ' * words}end.",)),))
 
 
-@each_row("words", [10, 60, 120, 300])
-def test_no_sentence_is_cut(words: int) -> None:
-    """Each text is printed with whole sentences, or not at all; the summary always is."""
-    sentence = one_sentence(words)
-    both = Prose((*sentence.sentences, Sentence.of(("A second one ends here.",))))
-    edits = tuple(replace(each, what=both, risk=both, check=both) for each in physics().edits)
-    causes = tuple(replace(cause, text=both) for cause in physics().causes)
-    objections = tuple(replace(cause, text=both) for cause in physics().objections)
-    long = replace(physics(), summary=both, causes=causes, objections=objections, edits=edits)
-    texts = told(long, width=100)
-    assert f"Model: {both}" in texts
-    text = "\n".join(texts)
-    assert text.count("word ") == text.count(str(sentence)) * words
-
-
 @pytest.mark.slow
 def test_order_in_which_elements_are_left_out() -> None:
-    """The second sentences of risk and check go first, then that of the cause, then the diff."""
+    """The second sentences of risk and check go first, then that of the cause, then the diff. The
+    summary stays, and no sentence is cut."""
     two = Prose(tuple(Sentence.of((f"{'word ' * 18}{end}.",)) for end in ("one", "two")))
     diff = "--- a/x.cu\n+++ b/x.cu\n@@ -0,0 +1,10 @@\n" + "+line();\n" * 10
     edit = replace(physics().edits[1], risk=two, check=two, diff=diff)
@@ -393,10 +379,13 @@ def test_order_in_which_elements_are_left_out() -> None:
         statement = replace(base, summary=one_sentence(words))
         text = explain_terminal(with_model("column_physics", statement), 100)
         assert text.count("\n") <= 45
+        said = " ".join(text.split())
+        assert f"Model: {statement.summary}" in said
+        assert said.count("word ") == words + 18 * (said.count(" one.") + said.count(" two."))
         texts = [f"{name}: {two}" for name in ("Check", "Risk", "Why (model)")]
-        return [*(each in " ".join(text.split()) for each in texts), text.count("+line();") == 10]
+        return [*(each in said for each in texts), text.count("+line();") == 10]
 
-    seen = [whole(words) for words in range(10, 300, 10)]
+    seen = [whole(words) for words in range(10, 300, 20)]
     first_cut = [parts.index(False) for parts in zip(*seen)]
     assert all(seen[0])
     assert first_cut == sorted(first_cut)
