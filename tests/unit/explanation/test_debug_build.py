@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 
 from keet.analysis.kernel.archetype import is_debug_build
-from keet.diagnosis.diagnosis import Diagnosis, diagnose
+from keet.diagnosis.diagnosis import diagnose
 from keet.explanation.analyst import explain
 from keet.explanation.capture_hints import DEBUG_CODE
 from keet.explanation.explanation_types import LaunchExplanation
-from keet.explanation.headline import verdict_of
 from keet.explanation.launch_amounts import launch_amounts
 from keet.explanation.launch_groups import answer_label
 from keet.explanation.program import ProgramExplanation, program_of
@@ -22,7 +21,6 @@ from keet.pages.blocks import Reader
 from keet.pages.launch import Shown, launch_section
 from keet.pages.program import answer_text, figures, gain_text
 from keet.profile import (
-    Device,
     Launch,
     Profile,
     Provenance,
@@ -136,56 +134,6 @@ def test_a_launch_without_a_measurement_has_no_time() -> None:
     assert figures(row) == ("-", "1", "not measured")
     assert row.first is not None
     assert answer_label(row.first) == "not measured"
-
-
-def roofline_alone(dfma: float, dram: float, units: dict[str, float] | None = None) -> Diagnosis:
-    """`dfma`, `dram`: shares of the peak."""
-    per_cycle = dict.fromkeys(("dmul", "fadd", "fmul", "ffma"), 0.0)
-    per_cycle |= dict.fromkeys(("dadd", "dfma"), 0.5 * dfma * 48)
-    launch = made_up(
-        units or {},
-        device=Device("NVIDIA GeForce RTX 4060 Laptop GPU", "8.9", 24),  # with few FP64 lanes
-        duration=349_800.0,
-        sm_clock=1.1e9,
-        **{f"inst_{name}_per_cycle": value for name, value in per_cycle.items()},
-        inst_dfma_peak_per_cycle=48.0,
-        inst_ffma_peak_per_cycle=3072.0,
-        dram_bytes_per_second=dram * 32 * 7e9,
-        dram_peak_bytes_per_cycle=32.0,
-        dram_frequency=7e9,
-    )
-    return diagnose(launch, reads_code=False)
-
-
-def headline_of(diagnosis: Diagnosis) -> str:
-    headline = verdict_of(diagnosis).headline
-    assert set(headline.ids) <= {piece.id for piece in diagnosis.view.ledger}
-    return headline
-
-
-def test_double_precision_with_few_lanes_is_a_possible_cause(wording) -> None:
-    """An addition keeps the pipe as busy as a multiply-add, so 40 % of the instructions' peak are
-    less of the peak of operations."""
-    diagnosis = roofline_alone(0.4, 0.1)
-    assert diagnosis.view.ceilings.share("FP64") == pytest.approx(0.4)
-    assert diagnosis.view.ceilings.share("DRAM") == pytest.approx(0.1)
-    (first,) = diagnosis.findings
-    assert (first.id, first.cause_certainty) == ("low_precision_possible", "possible")
-    assert "at least 40%" in first.text
-    wording(headline_of(diagnosis))
-
-
-def test_lower_bounds(wording) -> None:
-    """Nothing else was measured, so other units may be at their peak."""
-    diagnosis = roofline_alone(0.0, 0.3)
-    assert not diagnosis.findings
-    wording(headline_of(diagnosis))
-    diagnosis = roofline_alone(0.0, 0.93)
-    assert diagnosis.healthy == "at_dram_roofline"
-    wording(headline_of(diagnosis))
-    diagnosis = roofline_alone(0.4, 0.1, {"dram": 12.0, "fp64": 55.0})
-    assert not diagnosis.view.ceilings.are_counted
-    assert diagnosis.view.ceilings.share("FP64") == pytest.approx(0.55)
 
 
 def test_lone_counters_of_l2_are_shown(wording) -> None:

@@ -23,7 +23,7 @@ from keet.explanation.headline import (
     verdict_of,
 )
 from keet.pages.explain import without_code_text
-from keet.profile import Launch
+from keet.profile import Device, Launch
 from tests.conftest import REPORTS, needs_corpus
 from tests.rows import each_row
 from tests.unit.analysis.made_up_launch import ELAPSED, launches, made_up
@@ -128,6 +128,24 @@ def asleep(cycles: float) -> Launch:
     return made({"l2": 1.0, "issue_slots": 0.1}, waits)
 
 
+def roofline_alone(dfma: float, dram: float, units: dict[str, float] | None = None) -> Launch:
+    """`dfma`, `dram`: shares of the peak."""
+    per_cycle = dict.fromkeys(("dmul", "fadd", "fmul", "ffma"), 0.0)
+    per_cycle |= dict.fromkeys(("dadd", "dfma"), 0.5 * dfma * 48)
+    return made_up(
+        units or {},
+        device=Device("NVIDIA GeForce RTX 4060 Laptop GPU", "8.9", 24),  # with few FP64 lanes
+        duration=349_800.0,
+        sm_clock=1.1e9,
+        **{f"inst_{name}_per_cycle": value for name, value in per_cycle.items()},
+        inst_dfma_peak_per_cycle=48.0,
+        inst_ffma_peak_per_cycle=3072.0,
+        dram_bytes_per_second=dram * 32 * 7e9,
+        dram_peak_bytes_per_cycle=32.0,
+        dram_frequency=7e9,
+    )
+
+
 KEPT = ("gpc__cycles_elapsed.max", "launch__")
 
 
@@ -160,6 +178,13 @@ LAUNCHES: dict[str, Callable[[], Launch]] = {
     # The unit behind a busy slice of L2.
     "a slice of L2": lambda: slice_with_dram_at(30.0),
     "a slice of L2, and DRAM": lambda: slice_with_dram_at(72.0),
+    # An addition keeps the pipe as busy as a multiply-add, so 40 % of the instructions' peak are
+    # less of the peak of operations.
+    "few FP64 lanes": lambda: roofline_alone(0.4, 0.1),
+    # Nothing else was measured, so other units may be at their peak.
+    "a lower bound": lambda: roofline_alone(0.0, 0.3),
+    "a lower bound near the peak": lambda: roofline_alone(0.0, 0.93),
+    "measured units beside it": lambda: roofline_alone(0.4, 0.1, {"dram": 12.0, "fp64": 55.0}),
     # Several kernels were profiled as one: time between them is not attributed to a unit.
     "a graph": lambda: profile_of(REPORTS / "graph.ncu-repz").launches[0],
     "a range": lambda: profile_of(REPORTS / "range.ncu-rep").launches[0],
@@ -173,7 +198,8 @@ def test_headlines(case: str, wording) -> None:
         check(diagnosis, verdict)
     state = "not judged" if verdict.not_judged else verdict.healthy
     left = [piece.metric for piece in _ceilings_left(diagnosis)]
-    wording(f"{verdict.limiter} | {state} | {left}", verdict.headline, case=case)
+    found = [f"{each.id}: {each.cause_certainty}" for each in diagnosis.findings]
+    wording(f"{verdict.limiter} | {state} | {left} | {found}", verdict.headline, case=case)
 
 
 def test_at_a_ceiling_only_fewer_bytes_help(wording) -> None:

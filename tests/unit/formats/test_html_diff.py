@@ -389,5 +389,5 @@ def test_rows_of_the_listing(name: str, wording) -> None:
         (change,) = with_class(row, "change")
         looks = [each.get("class", "") for each in change]
         if looks or any(words(mark) for mark in row.iter("i")):
-            told.append(f"{words(row)} | {', '.join(looks)}")
+            told.append(" ".join([*map(words, row), *looks]))
     wording(told, case=name)
