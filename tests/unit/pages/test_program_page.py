@@ -56,12 +56,12 @@ def explained_report(name: str) -> Explanation:
 
 @cache
 def many() -> Explanation:
-    """76 launches of 16 kernels."""
+    """152 launches of 16 kernels."""
     names = ("tour_full.ncu-repz", "pipeline_before.ncu-repz", "zoo.ncu-repz")
     profiles = [read_profile(REPORTS / name) for name in names]
     launches = [launch for profile in profiles for launch in profile.launches]
     mixed = tuple(copied(launch, number) for number, launch in enumerate(launches))
-    profile = repeated(replace(profiles[0], launches=mixed, code_loader=None), 4)
+    profile = repeated(replace(profiles[0], launches=mixed, code_loader=None), 8)
     return explain(profile, profile.launches, 5, sass=False)
 
 
@@ -109,7 +109,7 @@ def test_many_launches_fit_on_sixty_lines() -> None:
 @pytest.mark.slow
 def test_json_and_the_table_keep_every_launch() -> None:
     """A long table is combined, its times add up, and `keet verify` knows its numbers."""
-    every, document = [*range(76)], explain_document(many()).to_dict()
+    every, document = [*range(152)], explain_document(many()).to_dict()
     assert [each["id"] for each in document["launches"]] == every
     rows = document["program"]["rows"]
     assert sum(row["count"] for row in rows) == len(every)
