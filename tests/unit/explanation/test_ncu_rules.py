@@ -85,7 +85,7 @@ OPINIONS: dict[str, tuple[Launch, list[Finding], list[Finding], float]] = {
     "of the finding": (FLIP, [finding("uncoalesced_global")], [], 0),
     "checked, and little": (FLIP, [TAIL], LITTLE, 5),
     "checked, and nothing": (FLIP, [], [], 5),
-    "much is not attributed": (FLIP, [], [], 60),
+    "unknown time": (FLIP, [], [], 60),
     "little, and much is not attributed": (FLIP, [], LITTLE, 60),
     # The headline says that the cause would gain 20 % if it is there.
     "possible": (FLIP, [], [finding("uncoalesced_global")], 5),
@@ -104,7 +104,7 @@ def test_what_is_said_of_the_rule_with_the_largest_estimate(case: str, wording) 
     launch, found, minor, unknown = OPINIONS[case]
     told = second_opinion(LaunchLedger(launch), found, minor, unknown)
     wording(told, case=case)
-    assert precedes_findings(told) == (case in ("quoted", "much is not attributed"))
+    assert precedes_findings(told) == (case in ("quoted", "unknown time"))
 
 
 def test_no_rule_and_long_messages() -> None:
