@@ -189,6 +189,7 @@ def test_details_are_reduced_until_launches_fit(sizes: list[list[int]], room: in
 
 
 @needs_corpus
+@pytest.mark.slow
 def test_public_reports_with_many_launches() -> None:
     """105 identical launches have one answer. Launches of one shape are not called identical: their
     times differ by a third."""
