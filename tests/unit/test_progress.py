@@ -50,19 +50,13 @@ def test_the_line_shows_the_time_left(clock: list[float]) -> None:
     assert "keet: reading launches: 500 of 2,000, 25 min left" in text
 
 
-def test_quick_work_prints_nothing(clock: list[float]) -> None:
+def test_when_nothing_is_printed(clock: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
+    """For quick work, to a file, by a library, and on a terminal that can't clear a line."""
     assert shown_on(Terminal(), 100, clock, 0.009) == ""
-
-
-def test_a_library_prints_nothing(clock: list[float]) -> None:
+    assert shown_on(io.StringIO(), 100, clock, 1.0) == ""
     with redirect_stderr(Terminal()) as terminal:
         count_to(100, clock, 1.0)
     assert terminal.getvalue() == ""
-
-
-def test_nothing_is_printed_to_a_dumb_terminal(
-    clock: list[float], monkeypatch: pytest.MonkeyPatch
-) -> None:
     monkeypatch.setenv("TERM", "dumb")
     assert shown_on(Terminal(), 100, clock, 1.0) == ""
 
@@ -74,10 +68,6 @@ def test_the_line_fits_a_narrow_terminal(
     monkeypatch.setattr("os.get_terminal_size", lambda _: os.terminal_size((20, 10)))
     lines = shown_on(Terminal(), 100, clock, 1.0).split("\r\x1b[2K")
     assert max(map(len, lines)) == 19
-
-
-def test_nothing_is_printed_to_a_file(clock: list[float]) -> None:
-    assert shown_on(io.StringIO(), 100, clock, 1.0) == ""
 
 
 def test_the_line_is_cleared_before_other_output(clock: list[float]) -> None:

@@ -19,10 +19,8 @@ finite = st.floats(allow_nan=False, allow_infinity=False, width=32)
     [
         ("nsecond", "ns"),
         ("usecond", "ns"),
-        ("cycle/second", "hz"),
         ("cycle/nsecond", "hz"),
         ("Ghz", "hz"),
-        ("byte/second", "byte/s"),
         ("Gbyte/second", "byte/s"),
         ("Kbyte/block", "byte/block"),
         ("sectors", "sector"),
@@ -64,16 +62,6 @@ def test_a_round_trip_is_exact(value: float, here: str, there: str) -> None:
     if parse_unit(here).kind == parse_unit(there).kind:
         back = Quantity(value, here).to(there).to(here)
         assert back.value == pytest.approx(value, rel=1e-12, abs=1e-300)
-
-
-@given(finite, st.sampled_from(SCALED))
-def test_the_text_has_the_value_to_the_digits_shown(value: float, unit: str) -> None:
-    """The printed number is the value, to the digits shown."""
-    quantity = Quantity(value, unit)
-    number, _ = quantity.parts()
-    shown = float(number.replace(",", ""))
-    scaled = quantity.to(quantity.scaled_unit()).value
-    assert shown == pytest.approx(scaled, rel=5.1e-3, abs=1e-300)
 
 
 @each_row(
@@ -121,8 +109,10 @@ def test_numbers_are_formatted(value: float, text: str) -> None:
     ),
 )
 def test_parts_equal_a_conversion_to_the_scaled_unit(value: float, unit: str) -> None:
-    """The short way of `parts` gives what `to` gives."""
+    """The short way of `parts` gives what `to` gives: the value, to the digits shown."""
     quantity = Quantity(value, unit)
     scaled = quantity.to(quantity.scaled_unit())
-    assert quantity.parts()[0] == format_number(scaled.value)
+    number, _ = quantity.parts()
+    assert number == format_number(scaled.value)
+    assert float(number.replace(",", "")) == pytest.approx(scaled.value, rel=5.1e-3, abs=1e-300)
     assert scaled.parts()[1] == quantity.parts()[1] or scaled.unit == quantity.unit

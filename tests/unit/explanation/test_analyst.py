@@ -49,28 +49,27 @@ def test_every_number_of_an_explanation_has_evidence(
         assert sum(shares) == pytest.approx(100, abs=0.1)
 
 
-def _praised(**metrics: float) -> list[str]:
-    """Findings whose absence is praised in a made-up launch; metrics by catalog id."""
+LOADS = {"bank_conflicts_load": 0, "shared_load_wavefronts": 400, "shared_store_wavefronts": 80}
+SECTORS = {
+    "src_l2_sectors_global_excess": 0,
+    "src_l2_sectors_global": 140,
+    "global_load_sectors": 125,
+}
+
+
+@each_row(
+    ("metrics", "praised"),
+    [
+        (LOADS | {"bank_conflicts_store": 0}, ["shared_bank_conflict"]),
+        (LOADS | {"bank_conflicts_store": 50}, []),
+        (SECTORS | {"global_reduction_sectors": 10}, ["uncoalesced_global"]),
+        (SECTORS | {"global_reduction_sectors": 500}, []),
+    ],
+)
+def test_what_is_praised(metrics: dict[str, float], praised: list[str]) -> None:
+    """Shared memory if loads and stores are clean, coalescing unless reductions dominate."""
     view = LaunchView(made_up({"dram": 20.0}, None, None, **metrics))
-    return [note.id for note in _healthy(view, set())]
-
-
-@each_row("conflicts, praised", [(0, ["shared_bank_conflict"]), (50, [])])
-def test_shared_memory_is_praised_if_loads_and_stores_are_clean(
-    conflicts: int, praised: list[str]
-) -> None:
-    loads = {"bank_conflicts_load": 0, "shared_load_wavefronts": 400}
-    stores = {"bank_conflicts_store": conflicts, "shared_store_wavefronts": 80}
-    assert _praised(**loads, **stores) == praised
-
-
-@each_row("reductions, praised", [(10, ["uncoalesced_global"]), (500, [])])
-def test_coalescing_is_not_praised_where_reductions_dominate(
-    reductions: int, praised: list[str]
-) -> None:
-    columns = {"src_l2_sectors_global_excess": 0, "src_l2_sectors_global": 140}
-    sectors = {"global_load_sectors": 125, "global_reduction_sectors": reductions}
-    assert _praised(**columns, **sectors) == praised
+    assert [note.id for note in _healthy(view, set())] == praised
 
 
 def test_findings_beyond_top_are_not_listed(

@@ -4,13 +4,10 @@ import pickle
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
 from keet.analysis.capture.capture_command import (
     NEW_COMMAND,
     CaptureCommand,
     CommandParts,
-    recipe_options,
 )
 from keet.analysis.capture.coverage import find_coverage
 from keet.documents.shared_types import Skipped
@@ -31,47 +28,45 @@ EARLY = Skipped(WHOLE_LAUNCH, "the first 6%", LONGER)
 CODE = Skipped("machine code", "none", NO_COUNTS.remedy)
 
 
-def test_options_are_added_to_the_command(wording) -> None:
-    states = Skipped("warp states", "not collected", COMMAND)
-    roofline = Skipped("roofline", "this GPU has none", "nothing to do")
-    found = capture_hints([SAMPLES, CODE, states, roofline], "nvcc -lineinfo")
-    assert found.command == f"ncu --interval 6 {recipe_options()} -o x ./app"
-    wording(*(introduction for introduction, _ in found.commands))
-    assert found.lacking == ("all samples", "machine code", "warp states", "roofline")
-    wording(found.lacking_text)
-    assert found.sentences == ()
+STATES = Skipped("warp states", "not collected", COMMAND)
+TEXT = Skipped("source text", "not collected", COMMAND)
+HALF, THIRD = (Skipped(WHOLE_LAUNCH, f"the first {n}%", LONGER) for n in (50, 33))
+OLD = [Skipped(what, "not collected", "this GPU is too old") for what in ("roofline", "pipes")]
+BY_KEET = CaptureCommand(CommandParts("./app", is_of_keet=True))
+LACKING: dict[str, tuple[list[Skipped], dict[str, str]]] = {
+    "options are added to the command": (
+        [SAMPLES, CODE, STATES, Skipped("roofline", "this GPU has none", "nothing to do")],
+        {"build": "nvcc -lineinfo"},
+    ),
+    "as much was sampled of all launches": ([HALF, HALF], {}),
+    "not as much was sampled": ([HALF, THIRD], {}),
+    "the source is at hand": ([TEXT], {"without_profiling": SOURCE}),
+    "the source is at hand, and numbers lack": ([EARLY, TEXT], {"without_profiling": SOURCE}),
+    "no command collects it": (
+        [Skipped("machine code", "the reader is too new", "install another one"), TEXT],
+        {},
+    ),
+    "what prevents one capture prevents all": ([CODE, *OLD], {"build": "nvcc -lineinfo"}),
+    "a report of keet profile": ([SAMPLES, Skipped("warp states", "none", BY_KEET)], {}),
+}
 
 
-def test_how_much_was_sampled_is_stated_if_it_is_the_same_in_all_launches() -> None:
-    half, third = (Skipped(WHOLE_LAUNCH, f"the first {n}%", LONGER) for n in (50, 33))
-    assert capture_hints([half, half], None).lacking_text == "The first 50%."
-    assert capture_hints([half, third], None).lacking_text == f"The report lacks {WHOLE_LAUNCH}."
-    text = Skipped("source text", "not collected", COMMAND)
-    assert len([*capture_hints([EARLY, text], None, without_profiling=SOURCE).commands]) == 1
-    assert len([*capture_hints([text], None, without_profiling=SOURCE).commands]) == 2
+@each_row("case", LACKING)
+def test_what_to_do_about_what_lacks(case: str, wording) -> None:
+    skipped, options = LACKING[case]
+    found = capture_hints(skipped, **{"build": None, **options})
+    assert (found.command or "") == ([command for _, command in found.commands] or [""])[-1]
+    told = [text for introduction in found.commands for text in introduction]
+    wording(", ".join(found.lacking), found.lacking_text, told, found.sentences, case=case)
 
 
-def test_what_no_command_collects_is_a_sentence(wording) -> None:
-    code = Skipped("machine code", "the reader is too new", "install another one")
-    found = capture_hints([code, Skipped("source text", "not collected", COMMAND)], None)
-    assert found.lacking == ("source text",)
-    assert found.command == COMMAND
-    wording(*(introduction for introduction, _ in found.commands), found.sentences)
-
-
-def test_what_prevents_one_capture_prevents_all(wording) -> None:
-    old = [Skipped(w, "not collected", "this GPU is too old") for w in ("roofline", "pipes")]
-    found = capture_hints([CODE, *old], "nvcc -lineinfo")
-    assert found.command is None
-    assert [*found.commands] == []
-    wording(found.sentences)
-
-
-def test_a_report_of_keet_profile_is_collected_with_keet_profile_again() -> None:
-    by_keet = CaptureCommand(CommandParts("./app", is_of_keet=True))
-    again = Skipped("warp states", "not collected", by_keet)
-    found = capture_hints([SAMPLES, again], None)
-    assert found.command == "keet profile --ncu-options '--interval 6' -- ./app"
+def test_cautions_and_remedies() -> None:
+    """A caution is about what the report recorded. Remedies keep their values in other processes."""
+    assert caution_about(CaptureCommand(CommandParts("../your_program"))) is not None
+    assert caution_about(CaptureCommand(NEW_COMMAND)) is caution_about(None) is None
+    for remedy in (LONGER, COMMAND.in_full.with_options("--interval 6")):
+        sent = pickle.loads(pickle.dumps(remedy))
+        assert (sent, vars(sent)) == (remedy, vars(remedy))
 
 
 @each_row("name", ["tour_basic.ncu-repz", "metrics_only.ncu-repz", "zoo.ncu-repz"])
@@ -82,14 +77,7 @@ def test_explain_and_show_print_the_same_command(name: str) -> None:
 
 
 @needs_corpus
-@pytest.mark.parametrize(
-    ("name", "build"),
-    [
-        ("suhithr", "nvcc -lineinfo instead of -G"),
-        ("victor-lvsy", "nvcc -lineinfo instead of -G"),
-        ("Swagatam1812", None),
-    ],
-)
+@each_row(("name", "build"), [("suhithr", "nvcc -lineinfo instead of -G"), ("Swagatam1812", None)])
 def test_text_of_sources_at_hand_needs_no_new_profile(name: str, build: str | None) -> None:
     """These reports have files and lines. The lines of a debug build came from -G."""
     profile = public_profile(name)
@@ -137,16 +125,3 @@ def test_what_only_some_launches_lack_is_said_of_them() -> None:
         assert found.lacking_text.endswith(text)
         assert found.lacking_text.startswith(told.capture_hints.lacking_text)
         assert "--interval 6" in (found.command or "")
-
-
-def test_a_caution_is_about_what_the_report_recorded() -> None:
-    recorded = CommandParts("../your_program")
-    assert caution_about(CaptureCommand(recorded)) is not None
-    assert caution_about(CaptureCommand(NEW_COMMAND)) is None
-    assert caution_about(None) is None
-
-
-def test_remedies_keep_their_values_when_they_are_sent_to_another_process() -> None:
-    for remedy in (LONGER, COMMAND.in_full.with_options("--interval 6")):
-        sent = pickle.loads(pickle.dumps(remedy))
-        assert (sent, vars(sent)) == (remedy, vars(remedy))

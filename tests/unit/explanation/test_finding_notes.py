@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from statistics import median
 from typing import Any
 
 import pytest
@@ -147,46 +146,26 @@ def test_gains_are_of_the_finding_alone_and_look_alikes_are_not_among_them() -> 
         entry("small_grid", 1.01, lookalike=True),
     ]
     assert json.loads(file_text(entries)) == {
-        "tail_effect": {
-            "cases": 3,
-            "low": 1.5,
-            "median": median([2.0, 3.0, 1.5]),
-            "high": 3.0,
-            "lookalikes": 1,
-        }
+        "tail_effect": {"cases": 3, "low": 1.5, "median": 2.0, "high": 3.0, "lookalikes": 1}
     }
 
 
-@pytest.mark.parametrize(
-    ("row", "text"),
+@each_row(
+    "row",
     [
-        (None, ""),
-        (
-            Precedents(1, 2.15, 2.15, 2.15, 0),
-            "In 1 measured case with this cause (H200), fixing it gained 2.1x.",
-        ),
-        (
-            Precedents(23, 1.42, 2.31, 13.7, 1),
-            "In 23 measured cases with this cause (H200), fixing it gained 1.4x to 14x. In 1 "
-            "look-alike, the fix gained less than 10%.",
-        ),
-        (
-            Precedents(9, 2.8, 8.0, 12.0, 0),
-            "In 9 measured cases with this cause (H200), fixing it gained 2.8x to 12x. The forecast is "
-            "smaller: here the cause takes about 50% of the time, in those cases 64% or more.",
-        ),
-        (
-            Precedents(9, 1.1, 1.2, 1.5, 0),
-            "In 9 measured cases with this cause (H200), fixing it gained 1.10x to 1.5x. The forecast "
-            "is larger: here the cause takes about 50% of the time, in those cases at most 33%.",
-        ),
+        Precedents(1, 2.15, 2.15, 2.15, 0),
+        Precedents(23, 1.42, 2.31, 13.7, 1),
+        Precedents(9, 2.8, 8.0, 12.0, 0),
+        Precedents(9, 1.1, 1.2, 1.5, 0),
     ],
 )
 def test_the_sentence_has_the_range_of_measured_gains(
-    row: Precedents | None, text: str, monkeypatch: pytest.MonkeyPatch
+    row: Precedents, monkeypatch: pytest.MonkeyPatch, wording
 ) -> None:
-    monkeypatch.setattr(finding_module, "precedents", lambda: {"tail_effect": row} if row else {})
-    assert told.precedents_text(finding("tail_effect", 1, 2, 3), Ledger()) == text
+    """And says where the forecast is outside of it."""
+    monkeypatch.setattr(finding_module, "precedents", lambda: {"tail_effect": row})
+    wording(told.precedents_text(finding("tail_effect", 1, 2, 3), Ledger()), case=row.median)
+    assert told.precedents_text(finding("small_grid", 1, 2, 3), Ledger()) == ""
 
 
 @each_row("variant", ["", "LSU/shared"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,16 +16,14 @@ from keet.catalog import hardware_units
 from keet.diagnosis.diagnosis import Diagnosis, diagnose
 from keet.diagnosis.finding import Finding
 from keet.explanation.analyst import explain
-from keet.explanation.explanation_types import Explanation
 from keet.explanation.headline import (
     Verdict,
     distinct_units,
     leading_units,
-    nearest_units,
     verdict_of,
 )
 from keet.pages.explain import without_code_text
-from keet.profile import Launch, Profile
+from keet.profile import Device, Launch
 from tests.conftest import REPORTS, needs_corpus
 from tests.rows import each_row
 from tests.unit.analysis.made_up_launch import ELAPSED, launches, made_up
@@ -36,7 +34,6 @@ from tests.unit.analysis.real_launches import (
     profile_of,
     public_profile,
 )
-from tests.unit.analysis.real_launches import profile_of as read_once
 
 ACTIVE = dict.fromkeys(("elapsed_cycles", "sm_active_cycles", "sm_active_cycles_max"), ELAPSED)
 BARE = ("healthy", "nothing to fix", "no waste", "not worth")
@@ -54,12 +51,6 @@ REAL = [
     *(sample.report(variant) for sample in SAMPLES.values() for variant in sample.variants),
 ]
 """Every report of the test data and of the samples."""
-
-
-def real_launches() -> Iterator[Launch]:
-    """Two of each."""
-    for path in REAL:
-        yield from read_once(path).launches[:2]
 
 
 def check(diagnosis: Diagnosis, verdict: Verdict) -> None:
@@ -85,13 +76,24 @@ def _ceilings_left(diagnosis: Diagnosis) -> list:
     return found
 
 
-@each_row("path", REAL, ids=lambda path: f"{path.parent.name}/{path.name}", few=12)
+@each_row("path", REAL[::2], ids=lambda path: f"{path.parent.name}/{path.name}", few=12)
 def test_every_headline_of_a_real_report_is_grounded_and_says_something(path: Path) -> None:
-    for launch in read_once(path).launches[:2]:
+    for launch in profile_of(path).launches[:2]:
         diagnosis, verdict = judged(launch)
         check(diagnosis, verdict)
+        check_limiter(diagnosis)
         if diagnosis.findings and diagnosis.findings[0].cause_certainty == "possible":
             assert "main cause" not in verdict.headline
+
+
+def check_limiter(diagnosis: Diagnosis) -> None:
+    """It is the busiest unit of the model. Of DRAM and L2, which passes its bytes on, either may be."""
+    leading, model = leading_units(diagnosis), diagnosis.model
+    is_unit = model.is_measured and model.busiest != BLOCK_STARTS
+    assert bool(leading) == (is_unit and model.pressure >= LEADS)
+    if leading and model.busiest not in (HOT_LINE, WHOLE_SM):
+        names = [each.name for each in leading]
+        assert model.busiest in (names[:2] if names[0] in DEVICE_WIDE else names[:1])
 
 
 @settings(max_examples=60)
@@ -104,64 +106,127 @@ def test_any_combination_of_counters_gives_a_headline(launch: Launch) -> None:
     assert verdict.not_judged != is_known or launch.get("duration") is None
 
 
-def _without_blocks() -> Launch:
+def made(units: dict[str, float], states: dict[str, float] | None = None, **more: float) -> Launch:
+    return made_up(units, states, duration=1e6, **more)
+
+
+def without_blocks() -> Launch:
     launch = made_up({"dram": 0.0}, duration=2000.0)
     launch.grid = (0, 1, 1)
     return launch
 
 
+def slice_with_dram_at(percent: float) -> Launch:
+    """A report of ours, as if DRAM were as busy as that."""
+    (metric, *_) = hardware_units()["dram"].share_of_peak
+    launch = launch_of("vote_grid/peaks_in_one_line")
+    return changed(launch, lambda name, value: percent if name == metric else value)
+
+
+def asleep(cycles: float) -> Launch:
+    waits = {"sleeping": cycles, "long_scoreboard": 20.0, "selected": 1.0}
+    return made({"l2": 1.0, "issue_slots": 0.1}, waits)
+
+
+def roofline_alone(dfma: float, dram: float, units: dict[str, float] | None = None) -> Launch:
+    """`dfma`, `dram`: shares of the peak."""
+    per_cycle = dict.fromkeys(("dmul", "fadd", "fmul", "ffma"), 0.0)
+    per_cycle |= dict.fromkeys(("dadd", "dfma"), 0.5 * dfma * 48)
+    return made_up(
+        units or {},
+        device=Device("NVIDIA GeForce RTX 4060 Laptop GPU", "8.9", 24),  # with few FP64 lanes
+        duration=349_800.0,
+        sm_clock=1.1e9,
+        **{f"inst_{name}_per_cycle": value for name, value in per_cycle.items()},
+        inst_dfma_peak_per_cycle=48.0,
+        inst_ffma_peak_per_cycle=3072.0,
+        dram_bytes_per_second=dram * 32 * 7e9,
+        dram_peak_bytes_per_cycle=32.0,
+        dram_frequency=7e9,
+    )
+
+
 KEPT = ("gpc__cycles_elapsed.max", "launch__")
-NOT_JUDGED = {
-    "no blocks": _without_blocks,
+
+
+SOME, MEMORY = {"fma": 20.0, "alu": 18.0}, {"dram": 9.0, "l2": 9.0, "l1": 9.0}
+ONE_WAY = {"l2": 93.0, "sm_to_l2": 93.0, "l2_to_sm": 30.0, "dram": 10.0, "issue_slots": 20.0}
+LAUNCHES: dict[str, Callable[[], Launch]] = {
+    "no blocks": without_blocks,
     "no metrics": lambda: made_up({}),
     "no metrics of a report": lambda: changed(launch_of("matrix_flip"), lambda *_: None),
-    "a duration alone": lambda: made_up({}, duration=1e6),
+    "a duration alone": lambda: made({}),
     "its cycles alone": lambda: changed(  # an edited snapshot; it did not fail
         launch_of("matrix_flip"), lambda name, value: value if name.startswith(KEPT) else None
     ),
+    "two pipes": lambda: made({"fma": 80.0, "alu": 78.0, "dram": 10.0}, **ACTIVE),
+    "no unit is busy": lambda: made(SOME | MEMORY, **ACTIVE),
+    "memory was not measured": lambda: made(SOME, **ACTIVE),
+    # Without a counter of any pipe; memory units that idle are not what limits it.
+    "pipes were not measured": lambda: made({"dram": 12.0, "l2": 16.0}, sm_throughput_pct=86.0),
+    # Issue slots reach less of their peak than L1 does.
+    "a unit that leads by load": lambda: made({"l1": 86.0, "issue_slots": 84.0}, **ACTIVE),
+    "nothing is left": lambda: made({"fma": 97.0}),
+    "a tenth is left": lambda: made({"fma": 91.0}),
+    "more goes to L2 than comes back": lambda: made(ONE_WAY, l2_requests=5e6),
+    # The sleep explains the idle units, unless it is short.
+    "warps sleep": lambda: asleep(4000.0),
+    "warps sleep a little": lambda: asleep(5.0),
+    "at the DRAM roofline": lambda: launch_of("field_axpy"),
+    "at the compute roofline": lambda: launch_of("series_eval"),
+    "row by row": lambda: launch_of("quant_dense/row_by_row"),
+    # The unit behind a busy slice of L2.
+    "a slice of L2": lambda: slice_with_dram_at(30.0),
+    "a slice of L2, and DRAM": lambda: slice_with_dram_at(72.0),
+    # An addition keeps the pipe as busy as a multiply-add, so 40 % of the instructions' peak are
+    # less of the peak of operations.
+    "few FP64 lanes": lambda: roofline_alone(0.4, 0.1),
+    # Nothing else was measured, so other units may be at their peak.
+    "a lower bound": lambda: roofline_alone(0.0, 0.3),
+    "a lower bound near the peak": lambda: roofline_alone(0.0, 0.93),
+    "measured units beside it": lambda: roofline_alone(0.4, 0.1, {"dram": 12.0, "fp64": 55.0}),
+    # Several kernels were profiled as one: time between them is not attributed to a unit.
+    "a graph": lambda: profile_of(REPORTS / "graph.ncu-repz").launches[0],
+    "a range": lambda: profile_of(REPORTS / "range.ncu-rep").launches[0],
 }
 
 
-@each_row("what", NOT_JUDGED)
-def test_launches_that_failed_or_have_too_few_numbers(what: str, wording) -> None:
-    _, verdict = judged(NOT_JUDGED[what]())
-    wording(verdict.headline, case=what)
-    assert verdict.not_judged or what == "its cycles alone"
-    if what == "no blocks":
-        assert (verdict.limiter, verdict.reached) == (None, None)
+@each_row("case", LAUNCHES)
+def test_headlines(case: str, wording) -> None:
+    diagnosis, verdict = judged(LAUNCHES[case]())
+    if not verdict.not_judged:
+        check(diagnosis, verdict)
+    state = "not judged" if verdict.not_judged else verdict.healthy
+    left = [piece.metric for piece in _ceilings_left(diagnosis)]
+    found = [f"{each.id}: {each.cause_certainty}" for each in diagnosis.findings]
+    wording(f"{verdict.limiter} | {state} | {left} | {found}", verdict.headline, case=case)
 
 
-@pytest.mark.parametrize("name", ["tour_basic.ncu-repz", "tour_basic.live.csv"])
-def test_a_report_of_the_basic_set_has_a_limiter(
-    name: str, profile_of: Callable[[str], Profile]
-) -> None:
+def test_at_a_ceiling_only_fewer_bytes_help(wording) -> None:
+    """With the machine code, keet knows whether bytes are read twice."""
+    wording(verdict_of(diagnose(launch_of("field_axpy"))).headline)
+    # What good kernels reach of a peak is less than all of it: more could be left.
+    diagnosis, verdict = judged(launch_of("quant_dense/row_by_row"))
+    (first, *_) = diagnosis.view.ceilings.ranked
+    said = f"With the same work of {first.spoken}, a speed-up of at most {1 / first.share:.1f}x is "
+    assert said in verdict.headline
+    # Made up: L1 is nearer to its peak, but can come nearer than its LSU pipe.
+    units = {"lsu": 84.0, "l1": 86.0, "l2": 20.0, "dram": 10.0, "issue_slots": 20.0}
+    diagnosis = diagnose(made(units))._replace(findings=(), minor=())
+    assert (diagnosis.view.ceilings.ranked[0].name, diagnosis.model.busiest) == ("L1", "LSU")
+    check(diagnosis, verdict_of(diagnosis))
+    assert [piece.metric for piece in _ceilings_left(diagnosis)] == ["left.LSU"]
+
+
+@each_row("name", ["tour_basic.ncu-repz", "tour_basic.live.csv"])
+def test_a_report_of_the_basic_set_has_a_limiter(name: str) -> None:
     """A unit with its share, and a cause with what fixing it gains or that it gains little."""
-    for launch in profile_of(name).launches[:3]:
+    for launch in profile_of(REPORTS / name).launches[:3]:
         diagnosis, verdict = judged(launch)
         assert verdict.reached is not None
         assert f"{verdict.reached:.0f}" in verdict.headline
         told = "The report does not show whether a change would gain 10%."
         assert diagnosis.findings or told in verdict.headline
-
-
-def test_at_a_ceiling_fewer_bytes_or_instructions_help(wording) -> None:
-    launch = launch_of("field_axpy")
-    unknown, known = judged(launch)[1], verdict_of(diagnose(launch))
-    assert unknown.healthy == known.healthy == "at_dram_roofline"
-    wording(unknown.headline, known.headline)
-    assert _LEFT.search(unknown.headline)
-    assert _LEFT.search(known.headline)
-    _, compute = judged(launch_of("series_eval"))
-    assert compute.healthy == "at_compute_roofline"
-    wording(compute.headline)
-
-
-@pytest.mark.parametrize(
-    ("share", "says"), [(97.0, "no speed-up is left"), (91.0, "at most 1.1x is left")]
-)
-def test_the_possible_speed_up_follows_from_the_share_of_peak(share: float, says: str) -> None:
-    _, verdict = judged(made_up({"fma": share}, duration=1e6))
-    assert says in verdict.headline
 
 
 def test_the_headline_has_the_idle_share_and_the_part_of_its_cause(wording) -> None:
@@ -178,42 +243,14 @@ def test_the_headline_has_the_idle_share_and_the_part_of_its_cause(wording) -> N
     wording(verdict.headline)
 
 
-@pytest.mark.parametrize("name", ["graph.ncu-repz", "range.ncu-rep"])
-def test_time_between_kernels_is_not_attributed_to_a_unit(
-    name: str, profile_of: Callable[[str], Profile]
-) -> None:
-    """Several kernels were profiled as one: SMs are idle for most of it."""
-    _, verdict = judged(profile_of(name).launches[0])
-    assert verdict.limiter == "latency"
-    assert verdict.headline.startswith("For 99.")
-
-
-def test_units_are_named(wording) -> None:
-    _, verdict = judged(made_up({"fma": 80.0, "alu": 78.0, "dram": 10.0}, duration=1e6, **ACTIVE))
-    assert verdict.limiter == "FMA+ALU"
-    some, memory = {"fma": 20.0, "alu": 18.0}, {"dram": 9.0, "l2": 9.0, "l1": 9.0}
-    _, verdict = judged(made_up(some | memory, duration=1e6, **ACTIVE))
-    assert verdict.limiter == "latency"
-    wording(verdict.headline)
-    _, verdict = judged(made_up(some, duration=1e6, **ACTIVE))
-    wording(verdict.headline)
-    # Without a counter of any pipe; memory units that idle are not what limits it.
-    units = {"dram": 12.0, "l2": 16.0}
-    diagnosis, verdict = judged(made_up(units, duration=1e6, sm_throughput_pct=86.0))
-    assert verdict.limiter == "SM"
-    assert diagnosis.healthy == "at_compute_roofline"
-    wording(verdict.headline)
-
-
-def test_the_place_is_named() -> None:
+def test_the_place_is_named(wording) -> None:
     """Of the first finding; without one, the line with most samples."""
     diagnosis, verdict = judged(launch_of("matrix_flip"))
     first: Finding = diagnosis.findings[0]
     assert verdict.headline.endswith(f" at {first.locations[0].where}.")
     nowhere = diagnosis._replace(findings=(replace(first, locations=()),))
     assert verdict_of(nowhere).headline.endswith(f"{first.label}.")
-    launch = launch_of("quant_dense/row_by_row")
-    diagnosis = diagnose(launch)
+    diagnosis = diagnose(launch_of("quant_dense/row_by_row"))
     assert not diagnosis.findings
     (first, *_) = diagnosis.view.sampled_places()
     said = re.search(
@@ -221,61 +258,8 @@ def test_the_place_is_named() -> None:
         verdict_of(diagnosis).headline,
     )
     assert (said[1], int(said[2])) == (first.where, round(100 * first.share))
-
-
-def test_made_up_launches(wording) -> None:
-    """More goes to L2 than comes back; a sleep explains the idle units, unless it is short."""
-    # A made-up launch: more goes to L2 than comes back.
-    units = {"l2": 93.0, "sm_to_l2": 93.0, "l2_to_sm": 30.0, "dram": 10.0, "issue_slots": 20.0}
-    launch = made_up(units, None, None, duration=1e6, l2_requests=5e6)
-    diagnosis = diagnose(launch)
-    assert not diagnosis.findings
-    headline = verdict_of(diagnosis).headline
-    wording(headline)
-    # Made up: the sleep explains the idle units. A short sleep is not named.
-    for asleep, is_named in ((4000.0, True), (5.0, False)):
-        states = {"sleeping": asleep, "long_scoreboard": 20.0, "selected": 1.0}
-        _, verdict = judged(made_up({"l2": 1.0, "issue_slots": 0.1}, states, duration=1e6))
-        assert verdict.headline.startswith("Warps sleep") == is_named
-        wording(verdict.headline)
-
-
-def test_the_bound_is_that_of_the_unit_that_the_advice_is_about() -> None:
-    """Made up: L1 is nearer to its peak, but can come nearer than its LSU pipe."""
-    units = {"lsu": 84.0, "l1": 86.0, "l2": 20.0, "dram": 10.0, "issue_slots": 20.0}
-    diagnosis = diagnose(made_up(units, None, None, duration=1e6))._replace(findings=(), minor=())
-    assert (diagnosis.view.ceilings.ranked[0].name, diagnosis.model.busiest) == ("L1", "LSU")
-    check(diagnosis, verdict_of(diagnosis))
-    assert [piece.metric for piece in _ceilings_left(diagnosis)] == ["left.LSU"]
-    # What good kernels reach of a peak is less: more could be left.
-    diagnosis = diagnose(launch_of("quant_dense/row_by_row"), reads_code=False)
-    assert not diagnosis.findings
-    (first, *_) = diagnosis.view.ceilings.ranked
-    said = f"With the same work of {first.spoken}, a speed-up of at most {1 / first.share:.1f}x is "
-    assert said in verdict_of(diagnosis).headline
-
-
-DRAM_SHARE = hardware_units()["dram"].share_of_peak[0]
-
-
-@each_row("dram, said", [(30.0, False), (72.0, True)])
-def test_the_unit_behind_a_busy_slice_of_l2_is_named(dram: float, said: bool, wording) -> None:
-    """A report of ours, as if DRAM were as busy as that."""
-    launch = changed(
-        launch_of("vote_grid/peaks_in_one_line"),
-        lambda name, value: dram if name == DRAM_SHARE else value,
-    )
-    _, verdict = judged(launch)
-    assert verdict.headline.startswith("One slice of L2")
-    assert (f"(DRAM is at {dram:.0f}%" in verdict.headline) == said
-    wording(verdict.headline, case=dram)
-
-
-@pytest.mark.slow
-@each_row("case", ["decimal_columns/three_kinds", "quant_dense/row_by_row"])
-def test_warps_mostly_wait_for_what_most_samples_of_a_line_wait_for(case: str, wording) -> None:
-    """Of the first, 41 % of the samples at its line wait for data."""
-    wording(verdict_of(diagnose(launch_of(case))).headline, case=case)
+    # What most samples of a line wait for: of the first here, 41 % wait for data.
+    wording(verdict_of(diagnose(launch_of("decimal_columns/three_kinds"))).headline)
 
 
 def test_a_cause_that_is_more_often_not_there_is_called_that(wording) -> None:
@@ -286,30 +270,6 @@ def test_a_cause_that_is_more_often_not_there_is_called_that(wording) -> None:
     assert diagnosis.findings == ()
     assert f" {nearest.label}, {nearest.forecast.likely:.2f}x if it is. {nearest.text}" in headline
     wording(headline)
-
-
-@pytest.mark.slow
-def test_the_limiter_is_the_busiest_unit_of_the_model() -> None:
-    """Of DRAM and L2, which passes its bytes on, either may be."""
-    for launch in real_launches():
-        diagnosis = diagnose(launch, reads_code=False)
-        leading = leading_units(diagnosis)
-        model = diagnosis.model
-        is_unit = model.is_measured and model.busiest != BLOCK_STARTS
-        assert bool(leading) == (is_unit and model.pressure >= LEADS)
-        if not leading or model.busiest in (HOT_LINE, WHOLE_SM):
-            continue
-        names = [each.name for each in leading]
-        assert model.busiest in (names[:2] if names[0] in DEVICE_WIDE else names[:1])
-
-
-def test_a_unit_that_leads_by_load_leads_the_headline() -> None:
-    """Issue slots reach less of their peak than L1 does."""
-    launch = made_up({"l1": 86.0, "issue_slots": 84.0}, duration=1e6, **ACTIVE)
-    diagnosis = diagnose(launch, reads_code=False)
-    assert diagnosis.model.busiest == "issue"
-    assert verdict_of(diagnosis).limiter.split("+") == ["issue", "L1"]
-    assert nearest_units(diagnosis)[0].name == "L1"
 
 
 @needs_corpus
@@ -324,16 +284,15 @@ def test_two_units_with_one_counter_are_named_once() -> None:
 _BASIC = profile_of(REPORTS / "tour_basic.ncu-repz")
 
 
-def _lacking(told: Explanation) -> str:
-    return told.capture_hints.lacking_text
-
-
 def test_the_counts_lack_and_not_the_code(wording) -> None:
     told = explain(_BASIC, _BASIC.launches, 5)
-    wording(_lacking(told))
+    wording(told.capture_hints.lacking_text)
     assert without_code_text(told, told.launches) == ""
     for each in told.launches:
         assert "the machine code" not in each.verdict.headline
+        for sass in (True, False):  # one launch is told the same as all of them
+            alone = explain(_BASIC, [each.launch], 5, sass=sass)
+            assert alone.capture_hints.lacking_text == told.capture_hints.lacking_text
     launch = launch_of("field_axpy")
     for reads_code in (False, True):
         diagnosis = diagnose(launch, reads_code=reads_code)
@@ -342,11 +301,4 @@ def test_the_counts_lack_and_not_the_code(wording) -> None:
     profile = profile_of(REPORTS / "tour_lines.csv")
     told = explain(profile, profile.launches, 5)
     assert not any(each.view.lacks_counts for each in told.launches)
-    assert "counts per instruction" not in _lacking(told)
-
-
-def test_one_launch_is_told_the_same_as_all_of_them() -> None:
-    every = _lacking(explain(_BASIC, _BASIC.launches, 5))
-    for launch in _BASIC.launches:
-        assert _lacking(explain(_BASIC, [launch], 5)) == every
-        assert _lacking(explain(_BASIC, [launch], 5, sass=False)) == every
+    assert "counts per instruction" not in told.capture_hints.lacking_text

@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-import pytest
-
 from keet.analysis.facts.grid import SHORT_BLOCKS
 from keet.analysis.ledger import LaunchLedger
 from keet.analysis.time_model import WORTH
 from keet.diagnosis.diagnosis import diagnose
-from keet.documents.finding import CauseCertainty
+from keet.diagnosis.finding import Finding
 from keet.explanation.finding_notes import why_only_possible
 from keet.explanation.ncu_rules import judge_rule, precedes_findings, second_opinion
 from keet.ingest.in_memory_launch import InMemoryLaunch
@@ -31,16 +29,15 @@ from tests.unit.analysis.real_launches import launch_of, profile_of, public_laun
 from tests.unit.explanation.made_finding import finding as made_finding
 
 finding = partial(made_finding, cause_certainty="possible")
+TAIL = finding("tail_effect")
 FLIP, PHYSICS = launch_of("matrix_flip"), launch_of("column_physics")
-
-LARGEST = "The Nsight Compute rule with the largest estimate"
 
 
 def test_which_finding_a_rule_agrees_with() -> None:
-    first, second = finding("tail_effect"), finding("uncoalesced_global")
-    said = "The Nsight Compute rule with the largest estimate, UncoalescedGlobalAccess, agrees"
-    assert second_opinion(LaunchLedger(FLIP), [second], [], 0) == f"{said} with finding 1."
-    assert second_opinion(LaunchLedger(FLIP), [first, second], [], 0) == f"{said} with finding 2."
+    first, second = TAIL, finding("uncoalesced_global")
+    rule = LaunchLedger(FLIP).launch.leading_rule
+    assert judge_rule(rule, [second], [], 0).finding == 1
+    assert judge_rule(rule, [first, second], [], 0).finding == 2
     # A kernel that is too short has a small grid as well, and comes first.
     made = rule_result("LaunchStats", "OPT", "", rule="LaunchConfiguration")
     rule = made._replace(title="Small Grid")
@@ -53,68 +50,25 @@ def test_which_finding_a_rule_agrees_with() -> None:
     assert judge_rule(rule, both[::-1], [], 0).finding == 1
 
 
-def test_consequences_of_a_cause(wording) -> None:
-    told = second_opinion(LaunchLedger(PHYSICS), [finding("local_memory_spill")], [], 0)
-    wording(told)
-    found = [
-        finding("uncoalesced_global"),
-        finding("occupancy_limited_block", variant=SHORT_BLOCKS),
-    ]
-    judged = judge_rule(OCCUPANCY, found, [], 0)
-    assert judged.finding == 2
-    assert "consequence" in judged.text
-    judged = judge_rule(OCCUPANCY, [finding("latency_bound")], [], 0)
-    assert judged.finding == 1
-    assert "consequence" not in judged.text
-
-
-OCCUPANCY = rule_result("Occupancy", "OPT", "", rule="AchievedOccupancy")
+BLOCKS = finding("occupancy_limited_block", variant=SHORT_BLOCKS)
 
 
 @each_row(
-    ("names", "finding_of_rule"),
+    ("found", "number", "is_consequence"),
     [
-        (("uncoalesced_global", "warp_divergence"), None),
-        (("uncoalesced_global", "small_grid"), 2),
-        (("warp_divergence", "load_imbalance", "latency_bound"), 2),
+        ([finding("uncoalesced_global"), finding("warp_divergence")], None, False),
+        ([finding("uncoalesced_global"), finding("small_grid")], 2, True),
+        ([*map(finding, ("warp_divergence", "load_imbalance", "latency_bound"))], 2, True),
+        ([finding("uncoalesced_global"), BLOCKS], 2, True),
+        ([finding("latency_bound")], 1, False),
     ],
 )
 def test_low_occupancy_is_a_consequence_of_too_few_or_unequal_blocks_only(
-    names: tuple[str, ...], finding_of_rule: int | None
+    found: list[Finding], number: int | None, is_consequence: bool
 ) -> None:
-    judged = judge_rule(OCCUPANCY, [*map(finding, names)], [], 0)
-    assert judged.finding == finding_of_rule
-    assert ("consequence" in judged.text) == (finding_of_rule is not None)
-
-
-def test_a_checked_rule_without_a_finding_would_gain_little() -> None:
-    little = "keet estimates that fixing it would gain less than 10%."
-    for found, minor in (
-        ([finding("tail_effect")], [finding("uncoalesced_global", likely=1.05)]),
-        ([], [finding("uncoalesced_global", likely=1.05)]),
-        ([], []),
-    ):
-        told = second_opinion(LaunchLedger(FLIP), found, minor, 5)
-        assert told.endswith(little)
-
-
-def test_rules_that_are_not_judged(wording) -> None:
-    for found in ([], [finding("integer_overhead")]):
-        told = second_opinion(LaunchLedger(launch_of("stencil_march")), found, [], 0)
-        assert told.startswith(f"{LARGEST} is FPInstructions (FP32 Non-Fused")
-        wording(told)
-    told = second_opinion(LaunchLedger(FLIP), [], [], 60)
-    assert told is not None
-    wording(told)
-    known = second_opinion(LaunchLedger(FLIP), [], [finding("uncoalesced_global", likely=1.05)], 60)
-    assert known is not None
-    wording(known)
-    # The headline says that the cause would gain 20 % if it is there.
-    told = second_opinion(LaunchLedger(FLIP), [], [finding("uncoalesced_global")], 5)
-    assert told is not None
-    wording(told)
-    launch = profile_of(REPORTS / "metrics_only.ncu-repz").launches[0]
-    assert second_opinion(LaunchLedger(launch), [finding("tail_effect")], [], 0) is None
+    judged = judge_rule(rule_result("Occupancy", "OPT", "", rule="AchievedOccupancy"), found, [], 0)
+    assert judged.finding == number
+    assert ("consequence" in judged.text) == is_consequence
 
 
 def ruled(message: str, percent: float = 74.14) -> Launch:
@@ -125,30 +79,42 @@ def ruled(message: str, percent: float = 74.14) -> Launch:
     return Launch(number=0, name=name, workload=Workload.KERNEL, grid=None, block=None, data=data)
 
 
-def test_a_rule_that_can_not_be_judged_is_quoted(wording) -> None:
-    message = "A sector has bytes. This kernel has 75 excessive sectors. Check the table."
-    told = second_opinion(LaunchLedger(ruled(message)), [finding("latency_bound")], [], 60)
-    wording(told)
-    assert precedes_findings(told)
-    for known in (
-        second_opinion(LaunchLedger(ruled(message)), [finding("uncoalesced_global")], [], 60),
-        None,
-    ):
-        assert not precedes_findings(known)
+SECTORS = "A sector has bytes. This kernel has 75 excessive sectors. Check the table."
+LITTLE = [finding("uncoalesced_global", likely=1.05)]
+OPINIONS: dict[str, tuple[Launch, list[Finding], list[Finding], float]] = {
+    "of the finding": (FLIP, [finding("uncoalesced_global")], [], 0),
+    "checked, and little": (FLIP, [TAIL], LITTLE, 5),
+    "checked, and nothing": (FLIP, [], [], 5),
+    "unknown time": (FLIP, [], [], 60),
+    "little, and much is not attributed": (FLIP, [], LITTLE, 60),
+    # The headline says that the cause would gain 20 % if it is there.
+    "possible": (FLIP, [], [finding("uncoalesced_global")], 5),
+    "a consequence": (PHYSICS, [finding("local_memory_spill")], [], 0),
+    "no check": (launch_of("stencil_march"), [finding("integer_overhead")], [], 0),
+    "quoted": (ruled(SECTORS), [finding("latency_bound")], [], 60),
+    "known, and not quoted": (ruled(SECTORS), [finding("uncoalesced_global")], [], 60),
+    "nothing is counted": (ruled("Nothing is counted."), [], [], 60),
+    "addresses": (ruled("got 8 sectors at PC @source:0:0x7f@ at /home/me/k.cu:3"), [], [], 60),
+}
+
+
+@each_row("case", OPINIONS)
+def test_what_is_said_of_the_rule_with_the_largest_estimate(case: str, wording) -> None:
+    """A rule that can't be judged is quoted, unless it only advises or names addresses."""
+    launch, found, minor, unknown = OPINIONS[case]
+    told = second_opinion(LaunchLedger(launch), found, minor, unknown)
+    wording(told, case=case)
+    assert precedes_findings(told) == (case in ("quoted", "unknown time"))
+
+
+def test_no_rule_and_long_messages() -> None:
+    launch = profile_of(REPORTS / "metrics_only.ncu-repz").launches[0]
+    assert second_opinion(LaunchLedger(launch), [TAIL], [], 0) is None
+    assert not precedes_findings(None)
     for message in ("It is 1 of 2. " * 200, "7" * 5000):
         told = second_opinion(LaunchLedger(ruled(message.strip())), [], [], 60)
         assert told is not None
         assert len(told) < 600
-
-
-@pytest.mark.parametrize(
-    "message", ["Nothing is counted.", "got 8 sectors at PC @source:0:0x7f@ at /home/me/k.cu:3"]
-)
-def test_addresses_and_plain_advice_are_not_quoted(message: str) -> None:
-    told = second_opinion(LaunchLedger(ruled(message)), [], [], 60)
-    assert told.startswith(f"{LARGEST} is UncoalescedGlobalAccess")
-    assert message not in told
-    assert not precedes_findings(told)
 
 
 @needs_corpus
@@ -179,26 +145,18 @@ def test_a_rule_with_a_small_estimate_is_not_mentioned() -> None:
     assert second_opinion(LaunchLedger(public_launch("PriyanshuRS", 1)), [], [], 0) is None
 
 
-@pytest.mark.parametrize("certainty", ["likely", "certain"])
-def test_certainty_is_explained_only_where_it_is_low(certainty: CauseCertainty) -> None:
-    found = diagnose(FLIP, reads_code=False)
-    sure = replace(finding("tail_effect"), cause_certainty=certainty)
-    assert why_only_possible(sure, found.view, found.account) is None
-
-
 def test_why_a_cause_is_only_possible(wording) -> None:
     flip = diagnose(FLIP, reads_code=False)
     low = finding("redundant_traffic")
-    suspicion = why_only_possible(replace(low, variant="hand_over"), flip.view, flip.account)
-    wording(suspicion)
-    told = why_only_possible(low, flip.view, flip.account)
-    wording(told)
-    told = why_only_possible(replace(low, expected=WORTH), flip.view, flip.account)
-    wording(told)
+    for certainty in ("likely", "certain"):
+        sure = replace(TAIL, cause_certainty=certainty)
+        assert why_only_possible(sure, flip.view, flip.account) is None
+    wording(why_only_possible(replace(low, variant="hand_over"), flip.view, flip.account))
+    wording(why_only_possible(low, flip.view, flip.account))
+    wording(why_only_possible(replace(low, expected=WORTH), flip.view, flip.account))
     basic = diagnose(profile_of(REPORTS / "tour_basic.ncu-repz").launches[2], reads_code=False)
     told = why_only_possible(low, basic.view, basic.account)
     assert f" {basic.account.unknown:.0f}% of the time" in told
     wording(told)
     blind = diagnose(made_up({}, {"barrier": 9.0, "selected": 1.0}), reads_code=False)
-    told = why_only_possible(low, blind.view, blind.account)
-    wording(told)
+    wording(why_only_possible(low, blind.view, blind.account))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,13 +11,13 @@ import pytest
 from keet.analysis.ledger import Ledger
 from keet.explanation.analyst import explain
 from keet.explanation.launch_groups import LaunchGroup
-from keet.explanation.program import program_of
+from keet.explanation.program import ProgramExplanation, program_of
 from keet.explanation.same_work import same_work_texts, versions_of_same_work
-from keet.ingest import read_profile
-from keet.profile.metric import Value
-from tests.conftest import REPORTS, TESTS, corpus_files, needs_corpus
+from tests.conftest import CORPUS, REPORTS, TESTS, needs_corpus
 from tests.rows import each_row
 from tests.unit.analysis.real_launches import SAMPLES, changed, profile_of
+
+Shape = tuple[int, int, int]
 
 
 def group_of(path: Path) -> LaunchGroup:
@@ -26,52 +26,72 @@ def group_of(path: Path) -> LaunchGroup:
     return LaunchGroup([told.launch], told, [])
 
 
-def times(factors: Mapping[str, float]) -> Callable[[str, Value], Value]:
-    """Changes these metrics."""
-    return lambda name, value: float(value) * factors[name] if name in factors else value
+def program_at(folder: Path, start: str) -> ProgramExplanation:
+    """Of the first report whose name starts like that."""
+    profile = profile_of(min(folder.glob(f"{start}*")))
+    return program_of(explain(profile, profile.launches, 5, sass=False))
+
+
+def side(name: str, variant: str = "slow") -> LaunchGroup:
+    return group_of(SAMPLES[name].report(variant))
+
+
+def edited(group: LaunchGroup, factors: Mapping[str, float], **shape: Shape) -> LaunchGroup:
+    """With these metrics so many times as large, and another grid or block."""
+    launch = changed(
+        group.first.launch,
+        lambda name, value: float(value) * factors[name] if name in factors else value,
+    )
+    for name, size in shape.items():
+        setattr(launch, name, size)
+    return LaunchGroup([launch], replace(group.first, launch=launch), [])
 
 
 def texts_of(*groups: LaunchGroup) -> list[str]:
     return [str(text) for text in same_work_texts(groups, Ledger())]
 
 
-def test_two_versions_of_a_product(wording) -> None:
-    """Both sides of a sample, as if one report had both."""
-    slow, fast = (group_of(SAMPLES["score_tiles"].report(side)) for side in ("slow", "fast"))
-    (text,) = texts_of(slow, fast)
-    wording(text)
-    assert texts_of(fast, slow) == [text]
-    assert texts_of(slow, slow) == []
-
-
-def test_other_clocks_are_compared_by_cycles(wording) -> None:
-    """An edited snapshot: the slower kernel ran at 80 % of its clock."""
-    slow, fast = (group_of(SAMPLES["score_tiles"].report(side)) for side in ("slow", "fast"))
-    (before,) = texts_of(slow, fast)
-
-    clock = times({"gpc__cycles_elapsed.avg.per_second": 0.8})
-    told = replace(slow.first, launch=changed(slow.first.launch, clock))
-    (after,) = texts_of(LaunchGroup([told.launch], told, []), fast)
-    factors = [
-        float(text.partition("less time: ")[2].partition("x")[0]) for text in (before, after)
-    ]
-    assert factors[1] == pytest.approx(0.8 * factors[0], rel=0.01)
-    wording(after)
-    assert "by cycles" not in before
-
-
-def test_other_work_is_not_compared() -> None:
-    """Chemistry and transport of one program: 368.7 and 357.0 MFLOP in FP64."""
+def reactive() -> list[LaunchGroup]:
     profile = profile_of(Path("evals/amounts/programs/reactive.ncu-repz"))
     told = explain(profile, profile.launches, 5, sass=False).launches
-    assert texts_of(*(LaunchGroup([each.launch], each, []) for each in told)) == []
+    return [LaunchGroup([each.launch], each, []) for each in told]
+
+
+def basic() -> LaunchGroup:
+    """It counts neither operations nor bytes."""
+    return group_of(REPORTS / "tour_basic.ncu-repz")
+
+
+TWICE = {"gpu__time_duration.sum": 2.0}
+OTHER_CODE = {**TWICE, "launch__registers_per_thread": 1.5}
+CLOCK = {"gpc__cycles_elapsed.avg.per_second": 0.8}
+GROUPS: dict[str, Callable[[], Sequence[LaunchGroup]]] = {
+    # Both sides of a sample, as if one report had both.
+    "two versions": lambda: [side("score_tiles"), side("score_tiles", "fast")],
+    "two versions, the faster first": lambda: [side("score_tiles", "fast"), side("score_tiles")],
+    "the same version": lambda: [side("score_tiles")] * 2,
+    # They are compared by cycles.
+    "other clocks": lambda: [edited(side("score_tiles"), CLOCK), side("score_tiles", "fast")],
     # A product in FP32, and a transposition that computes nothing.
-    assert (
-        texts_of(
-            *(group_of(SAMPLES[name].report("slow")) for name in ("score_tiles", "matrix_flip"))
-        )
-        == []
-    )
+    "other work": lambda: [side("score_tiles"), side("matrix_flip")],
+    # Chemistry and transport of one program: 368.7 and 357.0 MFLOP in FP64.
+    "nearly as many operations": reactive,
+    "other blocks": lambda: [edited(basic(), TWICE, block=(1, 1, 1)), basic()],
+    "the same blocks": lambda: [edited(basic(), TWICE), basic()],
+    "another grid": lambda: [
+        edited(side("matrix_flip", "fast"), TWICE, grid=(7, 1, 1)),
+        side("matrix_flip", "fast"),
+    ],
+    "another grid and other code": lambda: [
+        edited(side("matrix_flip", "fast"), OTHER_CODE, grid=(7, 1, 1)),
+        side("matrix_flip", "fast"),
+    ],
+}
+
+
+@each_row("case", GROUPS)
+def test_what_is_said_of_two_kernels(case: str, wording) -> None:
+    wording(texts_of(*GROUPS[case]()) or "nothing", case=case)
 
 
 @each_row(
@@ -83,67 +103,27 @@ def test_other_work_is_not_compared() -> None:
     ],
 )
 def test_programs(report: str, text: str) -> None:
-    profile = profile_of(next(REPORTS.glob(f"{report}.ncu-rep*")))
-    program = program_of(explain(profile, profile.launches, 5, sass=False))
-    found = [each for each in program.texts if "in less time" in each]
+    found = [each for each in program_at(REPORTS, report).texts if "in less time" in each]
     assert len(found) == bool(text)
     assert all(each.startswith(text) for each in found)
 
 
-def test_few_bytes_are_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same report is not compared by bytes if its bytes count as few."""
-    profile = profile_of(next(REPORTS.glob("pipeline_after.ncu-rep*")))
-    told = explain(profile, profile.launches, 5, sass=False)
+def test_few_bytes_and_two_passes_are_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Passes have as many operations; a report's bytes are not compared if they count as few."""
+    family = TESTS.parent / "kernels_samples" / "casebook" / "families" / "edge_detect"
+    passes = program_at(family / "profiles", "smooth.two_passes")
+    assert versions_of_same_work(passes.groups) == []
     monkeypatch.setattr("keet.explanation.same_work.FEW_BYTES", 1e15)
-    program = program_of(told)
+    program = program_at(REPORTS, "pipeline_after")
     assert not any("moves as many bytes" in each for each in program.texts)
-
-
-def test_blocks_of_another_size(wording) -> None:
-    """An edited snapshot of a report that counts neither operations nor bytes: the same launch in
-    blocks of another size takes twice the time."""
-    fast = group_of(next(REPORTS.glob("tour_basic.ncu-repz*")))
-
-    def slower(block: tuple[int, int, int]) -> LaunchGroup:
-        launch = changed(fast.first.launch, times({"gpu__time_duration.sum": 2}))
-        launch.block = block
-        return LaunchGroup([launch], replace(fast.first, launch=launch), [])
-
-    (text,) = texts_of(slower((1, 1, 1)), fast)
-    wording(text)
-    assert texts_of(slower(fast.first.launch.block or (0, 0, 0)), fast) == []
-
-
-@each_row(("registers", "text"), [(0, "with several launch shapes"), (8, "in less time")])
-def test_another_launch_shape(registers: int, text: str) -> None:
-    _check_other_shape(registers, text)
-
-
-def _check_other_shape(registers: int, text: str) -> None:
-    """An edited snapshot: the same launch with another grid takes twice the time. With other
-    registers it is other code."""
-    fast = group_of(SAMPLES["matrix_flip"].report("fast"))
-
-    def change(name: str, value: Value) -> Value:
-        if name == "gpu__time_duration.sum" and isinstance(value, int | float):
-            return 2 * float(value)
-        is_count = name == "launch__registers_per_thread" and isinstance(value, int | float)
-        return float(value or 0) + registers if is_count else value
-
-    launch = changed(fast.first.launch, change)
-    launch.grid = (7, 1, 1)
-    told = replace(fast.first, launch=launch)
-    (said,) = texts_of(LaunchGroup([launch], told, []), fast)
-    assert text in said
-    assert "2.00x faster than" in said
-    assert ("with grid 7, block" in said) is not bool(registers)
 
 
 def test_kernels_that_store_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """An edited snapshot: both kernels only add to memory by atomics."""
     monkeypatch.setattr("keet.explanation.same_work.stored_bytes", lambda _: 0)
     monkeypatch.setattr("keet.explanation.same_work.written_and_read", lambda _: (0, 0))
-    _check_other_shape(8, "moves as many bytes from and to DRAM")
+    (said,) = texts_of(*GROUPS["another grid and other code"]())
+    assert " as many bytes " in said
 
 
 @needs_corpus
@@ -155,8 +135,7 @@ def test_savings_of_versions_of_the_same_work_are_not_added_up(
     name: str, fastest_first: tuple[int, ...]
 ) -> None:
     """Three versions of a product, by threads and DRAM traffic; four, by FP32 operations."""
-    profile = read_profile(next(path for path in corpus_files() if path.name.startswith(name)))
-    program = program_of(explain(profile, profile.launches, 5, sass=False))
+    program = program_at(CORPUS, name)
     (versions,) = versions_of_same_work(program.groups)
     assert tuple(group.first.launch.id for group in versions) == fastest_first
     assert program.gain is None
@@ -166,34 +145,21 @@ def test_savings_of_versions_of_the_same_work_are_not_added_up(
 
 @needs_corpus
 def test_kernels_with_other_parameters_names_or_traffic_are_no_versions() -> None:
-    profile = read_profile(next(path for path in corpus_files() if path.name.startswith("hzchen")))
-    program = program_of(explain(profile, profile.launches, 5, sass=False))
-    *others, two = program.groups
+    *others, two = program_at(CORPUS, "hzchen").groups
     assert versions_of_same_work([*others, two])
 
-    def other(change: Callable[[str, Value], Value] = lambda _, value: value, **name: str) -> None:
-        launch = changed(two.first.launch, change)
-        launch.name = launch.name._replace(**name)
-        group = LaunchGroup([launch], replace(two.first, launch=launch), [])
+    def other(factors: Mapping[str, float], **name: str) -> None:
+        group = edited(two, factors)
+        group.first.launch.name = group.first.launch.name._replace(**name)
         assert not versions_of_same_work([*others, group])
 
     signature = two.first.launch.name.full
-    other(demangled=signature.replace("matmul_", "softmax_"))
-    other(demangled=signature.replace("const float *, ", "", 1))
-    other(times({"dram__cycles_active.avg": 2}))
+    other({}, demangled=signature.replace("matmul_", "softmax_"))
+    other({}, demangled=signature.replace("const float *, ", "", 1))
+    other({"dram__cycles_active.avg": 2})
 
 
 @needs_corpus
 def test_parts_of_one_work_are_no_versions() -> None:
     """Launches of one kernel with as many operations but for 1 %, on grids of other sizes."""
-    report = next(path for path in corpus_files() if path.name.startswith("bwd29"))
-    profile = read_profile(report)
-    program = program_of(explain(profile, profile.launches, 5, sass=False))
-    assert versions_of_same_work(program.groups) == []
-
-
-def test_two_passes_with_as_many_operations_are_no_versions() -> None:
-    family = TESTS.parent / "kernels_samples" / "casebook" / "families" / "edge_detect"
-    path = next(family.glob("profiles/smooth.two_passes*"))
-    program = program_of(explain(profile := profile_of(path), profile.launches, 5, sass=False))
-    assert versions_of_same_work(program.groups) == []
+    assert versions_of_same_work(program_at(CORPUS, "bwd29").groups) == []

@@ -58,12 +58,12 @@ class TestSourceText:
     @pytest.mark.slow
     def test_many_kernels_of_one_long_file_stay_below_the_page_size(self) -> None:
         """Listing the file once per kernel would take 13 MB."""
-        assert 45 * 4_800 * len(COLD) > 13_000_000
-        page = explain_html(explained(PHYSICS, 45, 4_800, sass=True), everything=True)
+        assert 20 * 11_000 * len(COLD) > 13_000_000
+        page = explain_html(explained(PHYSICS, 20, 11_000, sass=True), everything=True)
         assert len(page.encode()) < 6_000_000
         parts = PageParts(page)
         assert broken_links(parts) == []
-        assert parts.text.count("lines, of which the text near") == 45
+        assert parts.text.count("lines, of which the text near") == 20
 
     def test_page_of_few_launches_lists_the_whole_file(self) -> None:
         page = explain_html(explained(FLIP, 2, 1_000), everything=True)
@@ -79,9 +79,7 @@ class TestSourceText:
             sizes.append(len(listing.html))
         assert sizes == sorted(sizes)
 
-    def test_without_room_only_the_hottest_lines_have_a_row(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_without_room_only_the_hottest_lines_have_a_row(self, monkeypatch) -> None:
         monkeypatch.setattr(listings, "_FEWEST", 5)
         each = one(PHYSICS, 0)
         found = find_hotspots(each.launch)
@@ -112,10 +110,8 @@ class TestWork:
     """Counts calls instead of measuring time."""
 
     @pytest.mark.slow
-    def test_a_file_is_split_once_and_only_if_it_is_shown(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        explanation = explained(FLIP, 12, 2_001)
+    def test_a_file_is_split_once_and_only_if_it_is_shown(self, monkeypatch) -> None:
+        explanation = explained(FLIP, 6, 2_001)
         bounded_lines.cache_clear()
         split = _counted(monkeypatch, safe_text, "code_lines")
         explain_html(explanation, everything=True)
@@ -138,18 +134,13 @@ class TestWork:
         assert found == [0, 0x100, 0x100, 0x200, 0x300]
         assert function_start([], 5) == 0
 
-    @pytest.mark.slow
-    def test_only_drawn_launches_compute_a_roofline(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        found = _counted(monkeypatch, roofline, "find_roofline")
-        page = PageParts(explain_html(explained(FLIP, 40)))
-        assert len(found) == 30
-        assert "30 longest" in page.text_of("roofline")
-
 
 class TestMany:
     @pytest.mark.slow
     def test_counts_cover_all_launches(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Only drawn ones compute a roofline."""
         monkeypatch.setattr(explain_module, "_OTHERS", 10)
+        found = _counted(monkeypatch, roofline, "find_roofline")
         page = PageParts(explain_html(explained(FLIP, 40)))
         left = 40 - sum(key.endswith("-source") for key in page.ids)
         assert left > 10
@@ -157,6 +148,8 @@ class TestMany:
         entries = [each for each in page.attributes("article") if each.get("class") == "brief"]
         assert len(entries) == 10
         assert broken_links(page) == []
+        assert len(found) == 30
+        assert "30 longest" in page.text_of("roofline")
 
     @pytest.mark.slow
     def test_long_names_are_cut(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,11 +157,10 @@ class TestMany:
         searched = _counted(monkeypatch, finding_notes, "language_of")
         templated, plain = explained(FLIP, 6, template=TEMPLATES), explained(FLIP, 6)
         assert len(templated.launches[0].launch.name.full) > 30_000
-        for everything in (False, True):
-            page, short = (explain_html(each, everything=everything) for each in (templated, plain))
-            assert len(page) < len(short) + 6 * 4_000
-            titles = [found.get("title") or "" for _, found in PageParts(page).elements]
-            assert max(map(len, titles)) == 500
+        page, short = (explain_html(each, everything=True) for each in (templated, plain))
+        assert len(page) < len(short) + 6 * 4_000
+        titles = [found.get("title") or "" for _, found in PageParts(page).elements]
+        assert max(map(len, titles)) == 500
         assert 0 < len(searched) < 100
 
 

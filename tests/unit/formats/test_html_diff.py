@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import re
-import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
-from typing import NamedTuple
 
 import pytest
 
@@ -24,7 +20,6 @@ from keet.comparison.causes.line_changes import (
     LineCost,
     SideLines,
     in_order,
-    match_lines,
     read_lines,
 )
 from keet.comparison.caveat import Caveat, forbids, no_verdict, note, weakens
@@ -41,7 +36,6 @@ from keet.pages.diff_source import few_samples, source_blocks
 from keet.pages.figures import AccountsFigure
 from keet.profile import Launch, Location, Profile
 from keet.profile.names import KernelName
-from keet.units import Quantity
 from tests.conftest import REPORTS
 from tests.diff_pages import (
     BEFORE,
@@ -134,18 +128,13 @@ def test_accounts() -> None:
     ratio = (found.timing.after or 0) / (found.timing.before or 1)
     assert rights[1] / rights[0] == pytest.approx(ratio, rel=0.01)
     # Parts of one kind differ in their tint.
-    html = draw_accounts(AccountsFigure(difference("matrix_flip").pairs[0].account))
     drawn = re.findall(r'<rect class="part ([^"]*)"[^>]*><title>([^\n<]*)\n', html)
     listed = re.findall(r'<span class="swatch ([^"]*)"[^>]*></span>([^<]*)<', html)
     looks = {label: look for look, label in listed}
     assert all(look == looks[label] for look, label in drawn)
-    assert {look for look in looks.values() if "k-latency" in look} == {
-        "k-latency",
-        "k-latency tint-1",
-        "k-latency tint-2",
-    }
-    found = difference("matrix_flip").pairs[0]
-    root = page_tree(draw_accounts(AccountsFigure(found.account)))
+    tints = {look for look in looks.values() if "k-latency" in look}
+    assert tints == {"k-latency", "k-latency tint-1", "k-latency tint-2"}
+    root = page_tree(html)
     columns = ("Before, us", "After, us", "Change, us")
     shown = [words(row[name]) for row in table_rows(root) for name in columns]
     assert len(shown) > 40
@@ -273,22 +262,20 @@ def test_why_names_what_explains_most_of_the_change() -> None:
     assert [each.kind for each in main] == ["account", "cause"]
     assert main[1].what == "fewer instructions"
     found = difference("pipeline")
-    undecided = replace(
-        found.pairs[1], verdict=replace(found.pairs[1].verdict, word="inconclusive")
-    )
-    blocks = html_blocks_of(replace(found, pairs=(found.pairs[0], undecided)))
+    first, second, *_ = found.pairs
+    undecided = replace(second, verdict=replace(second.verdict, word="inconclusive"))
+    blocks = html_blocks_of(replace(found, pairs=(first, undecided)))
     table = tables(blocks)["Kernels before and after"]
     assert [bool(cells(row)[-1]) for row in table.rows] == [True, False]
 
 
 def test_what_the_page_says_of_the_reports(wording) -> None:
-    told = labelled(html_blocks_of(difference("matrix_flip")))
-    wording(told["Not compared"])
-    assert "Assumed, not measured" in told["Noise"]
-    told = labelled(html_blocks_of(difference("pipeline")))  # all launches are in the reports
-    assert "Not compared" not in told
-    wording(told["Noise"])
-    told = tables(html_blocks_of(difference("matrix_flip")))
+    flip, pipeline = (html_blocks_of(difference(name)) for name in ("matrix_flip", "pipeline"))
+    wording(labelled(flip)["Not compared"])
+    assert "Assumed, not measured" in labelled(flip)["Noise"]
+    assert "Not compared" not in labelled(pipeline)  # all launches are in the reports
+    wording(labelled(pipeline)["Noise"])
+    told = tables(flip)
     assert [cells(row) for row in told["Launch of flip"].rows] == [
         ["Grid", "256×1024", "256×256"],
         ["Block", "32×8", "32×8"],
@@ -298,7 +285,7 @@ def test_what_the_page_says_of_the_reports(wording) -> None:
     ]
     reports = {name: rest for name, *rest in map(cells, told["Reports"].rows)}
     assert all(re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", x) for x in reports["Captured"])
-    told = (spans(each.words) for each in items(html_blocks_of(difference("pipeline"))))
+    told = (spans(each.words) for each in items(pipeline))
     badges = {span.text for each in told for span in each if span.look.startswith("badge")}
     assert badges == {"fixed", "now reported", "remaining"}
     said = texts_of(html_blocks_of(difference("hydro_element")))
@@ -369,21 +356,16 @@ def _of_150(base: Profile, factor: float) -> Profile:
     return replace(base, launches=tuple(named), code_loader=None)
 
 
-HOT = 0.005
-"""Share of a side's samples from which its line has a time on the page."""
-
-
 def test_kernels_are_sorted_and_limited_by_the_times_of_the_document() -> None:
-    pairs = difference("pipeline").pairs
-    rows = tables(html_blocks_of(difference("pipeline")))["Kernels before and after"].rows
-    assert len(rows) == len(pairs) > 3
-    for row, each in zip(rows, pairs, strict=True):
+    found = difference("pipeline")
+    rows = tables(html_blocks_of(found))["Kernels before and after"].rows
+    assert len(rows) > 3
+    for row, each in zip(rows, found.pairs, strict=True):
         times = _times(each)
         assert cells(row)[2] == each.kernel
         *shown, change = (float(cell.value or 0) for cell in row[3:6] if isinstance(cell, Cell))
         assert shown == [pytest.approx(time, abs=0.6) for time in times]
         assert change == pytest.approx(times[1] - times[0], abs=0.6)
-    found = difference("pipeline")
     page = diff_page(found, reader()._replace(rows=2), 5)
     table = tables([*every_block(page.blocks)])["Kernels before and after"]
     longest = sorted(found.pairs, key=lambda pair: -max(_times(pair)))
@@ -397,128 +379,15 @@ def _times(pair: PairDocument) -> list[float]:
     return [1000 * time.value if time and time.value is not None else 0.0 for time in both]
 
 
-class Listed(NamedTuple):
-    """A row of the only listing of a page."""
-
-    numbers: tuple[int | None, int | None]
-    """Of the lines before and after."""
-    marks: tuple[str, str]
-    codes: tuple[str, str]
-    changes: list[tuple[float, str]]
-    """Nanoseconds, and the class that colours them."""
-
-
-class Lines(NamedTuple):
-    """The times of one side's lines, from its samples."""
-
-    file: str
-    ns: dict[int, float]
-    whole: float
-    of: SideLines
-
-    def time(self, line: int | None) -> float:
-        return self.ns.get(line or 0, 0.0)
-
-    def is_hot(self, line: int | None) -> bool:
-        return self.time(line) >= HOT * self.whole
-
-    def text(self, line: int | None) -> str:
-        return self.of.files[self.file][line - 1] if line else ""
-
-    def deviation(self, line: int | None) -> float:
-        return self.of.cost(Location(self.file, line)).deviation if line else 0.0
-
-
-@cache
-def listed(name: str) -> list[Listed]:
-    page = page_text(lambda reader: diff_page(difference(name), reader, 5), "html")
-    (listing,) = with_class(page_tree(page), "sides")
-    return [_row(row) for row in with_class(listing, "row") if "head" not in row.get("class", "")]
-
-
-def _row(row: ET.Element) -> Listed:
-    numbers, marks, codes = [], [], []
-    for side in ("before", "after"):
-        number = next(with_class(row, "no", side), None)
-        code = next(with_class(row, "code", side), None)
-        numbers.append(None if number is None else int(words(number)))
-        marks.append("" if code is None else words(next(code.iter("i"))))
-        codes.append("" if code is None else words(next(code.iter("code"))))
-    (change,) = with_class(row, "change")
-    changes = [(_nanoseconds(words(each)), each.get("class", "")) for each in change]
-    return Listed((numbers[0], numbers[1]), (marks[0], marks[1]), (codes[0], codes[1]), changes)
-
-
-def _nanoseconds(text: str) -> float:
-    found = re.fullmatch(r"([+−]?)([\d.,]+) (\w+)", text)
-    assert found, text
-    size = Quantity(float(found[2].replace(",", "")), found[3]).to("ns").value
-    return -size if found[1] == "−" else size
-
-
-@cache
-def sides(name: str) -> tuple[Lines, Lines]:
-    before, after = (_side_of_numbers(each) for each in difference(name).pairs[0].weighted)
-    return before, after
-
-
-def _side_of_numbers(launches: Sequence[WeightedLaunch]) -> Lines:
-    (each,) = launches
-    found, lines = find_hotspots(each.explanation.launch, "line"), read_lines([each])
-    assert isinstance(lines, SideLines)
-    (file,) = {spot.location.file for spot in found.rows if spot.location}
-    whole = each.time or 0.0
-    times = {s.location.line: (s.share or 0.0) * whole for s in found.rows if s.location}
-    return Lines(file, times, whole, lines)
-
-
-@cache
-def matched(name: str) -> set[tuple[int, int]]:
-    """Numbers of matched lines, edited or not."""
-    before, after = sides(name)
-    return {(one.line, other.line) for one, other in match_lines(before.of, after.of).items()}
-
-
-NAMES = ["matrix_flip", "column_physics", "score_tiles"]
-
-
-@pytest.mark.slow
-@each_row("name", NAMES)
-def test_removed_and_added_lines_are_marked_on_their_side(name: str) -> None:
-    both, seen = sides(name), set()
-    for row in listed(name):
-        for side, number, code in zip(both, row.numbers, row.codes, strict=True):
-            text = " ".join(side.text(number).split())
-            assert code == text or (code.endswith("…") and text.startswith(code[:-1]))
-        texts = {side.text(n).strip() for side, n in zip(both, row.numbers, strict=True)}
-        is_same = row.numbers in matched(name) and len(texts) == 1
-        wanted = tuple(m if n and not is_same else "" for m, n in zip("−+", row.numbers))
-        assert row.marks == wanted
-        seen.add(wanted)
-    assert {("−", "+"), ("", "")} <= seen
-    assert {("−", ""), ("", "+")} & seen
-
-
-@pytest.mark.slow
-@each_row("name", NAMES)
-def test_the_change_of_a_line_is_its_time_after_less_its_time_before(name: str) -> None:
-    """Computed from the times of both sides, even if one is too short to be shown."""
-    before, after = sides(name)
-    words_seen: set[str] = set()
-    for row in listed(name):
-        one, other = row.numbers
-        hot = (before.is_hot(one), after.is_hot(other))
-        if row.numbers in matched(name):
-            wanted = [(after.time(other) - before.time(one), one, other)] if any(hot) else []
-        else:
-            wanted = [(-before.time(one), one, None)] if hot[0] else []
-            wanted += [(after.time(other), None, other)] if hot[1] else []
-        assert len(row.changes) == len(wanted), row
-        for (shown, look), (true, one, other) in zip(row.changes, wanted, strict=True):
-            assert shown == pytest.approx(true, rel=0.06), row
-            deviation = math.hypot(before.deviation(one), after.deviation(other))
-            word = "good" if true < 0 else "bad"
-            assert look == (word if abs(true) > 2 * deviation else "muted"), row
-            words_seen.add(look)
-    assert "good" in words_seen
-    assert len(words_seen) > 1
+@each_row("name", ["matrix_flip", "column_physics"])
+def test_rows_of_the_listing(name: str, wording) -> None:
+    """Removed and added lines are marked on their side. The change of a line is its time after less
+    its time before, even if one is too short to be shown, and has a colour if it is no chance."""
+    (listing,) = with_class(page_tree(page_of(difference(name))), "sides")
+    told = []
+    for row in with_class(listing, "row"):
+        (change,) = with_class(row, "change")
+        looks = [each.get("class", "") for each in change]
+        if looks or any(words(mark) for mark in row.iter("i")):
+            told.append(" ".join([*map(words, row), *looks]))
+    wording(told, case=name)

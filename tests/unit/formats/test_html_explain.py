@@ -1,8 +1,10 @@
-"""Parts of the page of `keet explain`: evidence, rules, listings that launches share, sizes."""
+"""Parts of the page of `keet explain`: evidence, rules, listings that launches share, sizes; and its
+numbers, which match the JSON documents and the analysis."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import xml.etree.ElementTree as ET
+from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import replace
 from functools import cache
@@ -12,16 +14,33 @@ from typing import Any
 
 import pytest
 
+from keet.analysis.roofline.launch_roofline import find_roofline
+from keet.analysis.source_lines import source_lines
+from keet.documents.explain import ExplainDocument
 from keet.documents.finding import Forecast
 from keet.evidence import Evidence
 from keet.explanation.analyst import explain, with_first
+from keet.explanation.explain_document import explain_document
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.ncu_rules import second_opinion
 from keet.explanation.program import program_of
 from keet.formats.html.blocks import reader
 from keet.formats.html.evidence import draw_evidence, with_sources
+from keet.formats.html.roofline import draw_roofline
+from keet.formatting import first_sentence, times_text
 from keet.ingest import read_profile
-from keet.pages.blocks import Anchors, Block, Command, Fold, Heading, Items, Part, plain
+from keet.pages.blocks import (
+    Anchors,
+    Block,
+    Cell,
+    Code,
+    Command,
+    Fold,
+    Heading,
+    Items,
+    Part,
+    plain,
+)
 from keet.pages.capture import (
     capture_part,
     clock_warning,
@@ -31,41 +50,67 @@ from keet.pages.capture import (
     rules_blocks,
 )
 from keet.pages.explain import _not_checked
-from keet.pages.figures import EvidenceFigure
+from keet.pages.figures import EvidenceFigure, RooflineFigure
 from keet.pages.launch import Shown, launch_section
 from keet.pages.listings import listing_owners, page_room, shared_room
 from keet.pages.program import members_blocks
-from keet.profile import Launch, Profile
+from keet.profile import KernelRun, Launch, Profile, RunTable
 from keet.profile.rules import RuleKind, RuleResult, SpeedupEstimate, SpeedupScope
+from keet.profile.run_table import ProfiledLaunch
 from keet.units import Quantity
 from tests.explain_pages import explain_html
 from tests.explained_reports import explained
 from tests.kept_reports import sample_report
 from tests.many_launches import repeated
 from tests.page_blocks import (
-    anchors_of,
     every_block,
     explain_html_page,
     facts_of,
     links_of,
     part_of,
+    table_of,
     texts_of,
 )
-from tests.page_parts import PageParts, broken_links
+from tests.page_parts import (
+    PageParts,
+    broken_links,
+    links_in,
+    page_tree,
+    table_rows,
+    value_of,
+    with_class,
+    with_id,
+    words,
+)
 from tests.rows import each_row
 
 REPORTS = Path("tests/data/reports")
+FLIP = sample_report("matrix_flip")
+PHYSICS = sample_report("column_physics")
+DECAY = sample_report("decay_ratios")
+TOUR = REPORTS / "tour_full.ncu-repz"
+ZOO = REPORTS / "zoo.ncu-repz"
 
 
 @cache
 def zoo_thrice() -> Explanation:
     """Eight kernels, each launched three times."""
-    profile = repeated(read_profile(REPORTS / "zoo.ncu-repz"), 3)
+    profile = repeated(read_profile(ZOO), 3)
     return explain(profile, profile.launches, 5)
 
 
+@cache
+def document(path: Path) -> ExplainDocument:
+    return explain_document(explained(path))
+
+
+@cache
+def page_of(path: Path) -> ET.Element:
+    return page_tree(explain_html(explained(path), everything=True))
+
+
 def flip() -> Explanation:
-    return explained(Path("kernels_samples/matrix_flip/slow.ncu-rep"))
+    return explained(FLIP)
 
 
 def section_of(each: LaunchExplanation) -> list[Block]:
@@ -185,7 +230,11 @@ def test_reports_without_a_finding(name: str, wording) -> None:
     none = [text for text in texts if text.startswith("None: ")]
     assert none
     if kind != "metrics_only":
-        wording(none[0], case=kind)
+        told = texts_of([capture_of(explanation)])
+        (samples,) = [text for text in told if text.startswith("warp samples: ")]
+        assert "not collected" not in samples
+        code = [text for text in told if text.startswith("machine code: ")]
+        wording(none[0], code, case=kind)
         assert [text for text in texts if f"1 {kind} · " in text]
         assert not [text for text in texts if "1 launch" in text or "smaller effect" in text]
         source = part_of(page, "launch-0-source")
@@ -199,14 +248,20 @@ def test_the_heading_is_the_file_and_the_folder_is_beside_it() -> None:
     assert plain(heading.words) == "slow.ncu-rep in kernels_samples/matrix_flip/"
 
 
-@pytest.mark.slow
-def test_launches_of_a_kernel_show_their_spread() -> None:
-    program = program_of(zoo_thrice())
+def test_what_launches_of_a_kernel_do_not_have_in_common_are_ranges() -> None:
+    found = zoo_thrice()
+    program = program_of(found)
     group = max(program.groups, key=lambda group: len(group.members))
     times = sorted(each.launch.rank_time for each in group.members)
     low, middle, high = (Quantity(n, "ns") for n in (times[0], median(times), times[-1]))
     told = " ".join(texts_of(members_blocks(group.first, program)))
     assert f"shortest {low}, median {middle}, longest {high}." in told
+    facts = facts_of([capture_part(found, found.launches, Anchors())])
+    for name, metric in (("SM clock", "sm_frequency"), ("DRAM clock", "dram_frequency")):
+        clocks = [clock for launch in found.profile.launches if (clock := launch.get(metric))]
+        low, *_, high = sorted(clocks, key=lambda clock: clock.value)
+        assert str(low) != str(high)
+        assert facts[name].startswith(f"{low} to {high}")
 
 
 def test_room_for_listings() -> None:
@@ -234,19 +289,6 @@ def test_room_for_listings() -> None:
     assert [page_room(n, n).counts_text for n in (5, 6)] == [False, True]
 
 
-@pytest.mark.slow
-def test_all_launches_are_on_the_page_and_links_lead_somewhere(wording) -> None:
-    explanation = zoo_thrice()
-    assert broken_links(PageParts(explain_html(explanation, everything=True))) == []
-    page = explain_html_page(explanation, everything=True)
-    assert {f"launch-{each.launch.id}" for each in explanation.launches} <= anchors_of(page)
-    program = program_of(explanation)
-    first = program.groups[0].first.launch.id
-    other = next(e.launch.id for e in program.groups[0].members if e.launch.id != first)
-    source = " ".join(texts_of([part_of(page, f"launch-{other}-source")]))
-    wording(source)
-
-
 def test_less_important_launches_are_short_and_have_anchors() -> None:
     explanation = zoo_thrice()
     assert broken_links(PageParts(explain_html(explanation))) == []
@@ -261,17 +303,20 @@ def test_less_important_launches_are_short_and_have_anchors() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("everything", [False, True])
-def test_a_page_of_150_launches_is_at_most_6_mb(*, everything: bool) -> None:
-    profile = repeated(read_profile(REPORTS / "zoo.ncu-repz"), 19)
+def test_a_page_with_all_of_150_launches_is_at_most_6_mb(wording) -> None:
+    profile = repeated(read_profile(ZOO), 19)
     explanation = explain(profile, profile.launches, 5)
-    page = explain_html(explanation, everything=everything)
+    html = explain_html(explanation, everything=True)
     assert len(explanation.launches) >= 150
-    assert len(page.encode()) <= 6_000_000
-    assert broken_links(PageParts(page)) == []
+    assert len(html.encode()) <= 6_000_000
+    page = PageParts(html)
+    assert broken_links(page) == []
+    assert {f"launch-{each.launch.id}" for each in explanation.launches} <= {*page.ids}
+    group = program_of(explanation).groups[0]
+    other = next(n for each in group.members if (n := each.launch.id) != group.first.launch.id)
+    wording(page.text_of(f"launch-{other}-source"))
 
 
-FLIP = Path("kernels_samples/matrix_flip/slow.ncu-rep")
 ProfileOf = Callable[[str], Profile]
 
 
@@ -345,34 +390,169 @@ def test_clocks(wording) -> None:
     assert range_text([None]) == ""
 
 
-def test_the_launch_in_a_few_facts(profile_of: ProfileOf) -> None:
-    assert facts_of(facts_blocks(read_profile(FLIP).launches[0])) == {
-        "Grid": "256×1024",
-        "Block": "32×8",
-        "Waves per SM": "248.2",
-        "Registers per thread": "16",
-        "Shared memory per block": "0 B static, 0 B dynamic",
-        "Occupancy": "100% theoretical, 74.78% achieved",
-        "SM clock": "1.98 GHz",
-        "DRAM clock": "3.20 GHz",
-    }
-    (launch, *_) = read_profile(sample_report("window_median")).launches
-    assert "shared memory allow" in facts_of(facts_blocks(launch))["Occupancy"]
-    # Ranges have no shape.
-    bare = facts_of(facts_blocks(profile_of("metrics_only.ncu-repz").launches[0]))
-    assert bare["Occupancy"] == "100% theoretical"
-    assert not {"SM clock", "DRAM clock"} & {*bare}
-    blocks = [*facts_blocks(profile_of("range.ncu-rep").launches[0])]
-    assert texts_of(blocks)[0] == "Range"
-    assert {*facts_of(blocks)} <= {"SM clock", "DRAM clock"}
+@each_row(
+    "path",
+    [
+        FLIP,
+        sample_report("window_median"),
+        REPORTS / "metrics_only.ncu-repz",
+        REPORTS / "range.ncu-rep",  # ranges have no shape
+    ],
+)
+def test_the_launch_in_a_few_facts(path: Path, wording) -> None:
+    blocks = [*facts_blocks(read_profile(path).launches[0])]
+    wording(texts_of(blocks), case=path.parent.name + path.name)
 
 
-@each_row("name", ["range.ncu-rep", "graph.ncu-repz"])
-def test_numbers_that_ranges_lack_are_not_requested(
-    name: str, profile_of: ProfileOf, wording
-) -> None:
-    profile = profile_of(name)
-    told = texts_of([capture_of(explain(profile, profile.launches, 5))])
-    (samples,) = [text for text in told if text.startswith("warp samples: ")]
-    assert "not collected" not in samples
-    wording([text for text in told if text.startswith("machine code: ")], case=name)
+@each_row("everything", [True, False])
+def test_rows_of_the_program_sort_by_the_numbers_of_the_document(everything: bool) -> None:
+    explanation = explained(TOUR) if everything else zoo_thrice()
+    page = explain_html_page(explanation, everything=everything)
+    rows = table_of(part_of(page, "program"))
+    wanted = explain_document(explanation).program.rows
+    assert len(rows) == len(wanted) > 2
+    for row, expected in zip(rows, wanted, strict=True):
+        assert row["Kernel"].value == expected.kernel
+        assert links_of(row["Kernel"].words) == [f"launch-{expected.representative}"]
+        assert row["Share"].value == pytest.approx(100 * expected.share)
+        assert row["Share"].share == pytest.approx(expected.share)
+        assert row["Time"].value == pytest.approx(1000 * expected.us_total)
+        assert row["Launches"].value == expected.count == int(plain(row["Launches"].words))
+        gain = expected.gain.likely if expected.gain and expected.gain.likely >= 1.02 else None
+        assert row["Gain"].value == (pytest.approx(gain) if gain else "")
+        assert row["Gain"].words == (times_text(gain) if gain else "")
+    shares = [each.share for each in wanted]
+    assert sorted(shares, reverse=True) == shares
+    assert len({*shares}) > 2
+    # The button copies the prompt of the launch that takes most time.
+    most = max(wanted, key=lambda row: row.us_total)
+    assert page.copies[0] == f"launch-{most.representative}-context"
+    codes = [block for block in every_block(page.blocks) if isinstance(block, Code)]
+    (copied,) = [code for code in codes if code.anchor == page.copies[0]]
+    assert most.kernel in "\n".join(copied.lines)
+    assert len([code for code in codes if code.anchor.endswith("-context")]) > 1
+
+
+def index_of(*explanations: Explanation) -> list[dict[str, Cell]]:
+    return table_of(part_of(explain_html_page(*explanations, several=True), "reports"))
+
+
+def test_a_gain_that_is_no_finding_is_not_printed() -> None:
+    """As in the table of the program and on a terminal."""
+    wanted, (row,) = document(FLIP).launches[0], index_of(flip())
+    assert row["Gain"].value == pytest.approx(wanted.findings[0].forecast.likely)
+    assert row["Time"].value == pytest.approx(1000 * wanted.duration.value)
+    assert row["Answer"].words == wanted.verdict.headline
+    shown = {}
+    for likely in (1.0, 1.02, 1.09, 1.1):
+        (each,) = flip().launches
+        forecast = replace(each.findings[0].forecast, low=1.0, likely=likely)
+        changed = replace(each, findings=(replace(each.findings[0], forecast=forecast),))
+        (row,) = index_of(flip()._replace(launches=(changed,)))
+        shown[likely] = row["Gain"].words
+    assert shown == {1.0: "", 1.02: "", 1.09: "", 1.1: times_text(1.1)}
+
+
+@each_row("path", [FLIP, PHYSICS, TOUR], few=1)
+def test_numbers_are_linked_to_those_they_were_computed_from(path: Path) -> None:
+    followed = 0
+    for each, expected in zip(explained(path).launches, document(path).launches, strict=True):
+        values = {piece.id: str(piece) for piece in each.view.ledger}
+        for finding in expected.findings:
+            article = with_id(page_of(path), f"launch-{expected.id}-finding-{finding.rank}")
+            rows = list(_evidence_rows(article))
+            keys = {name: key for name, key, *_ in rows}
+            assert {piece.id for piece in finding.evidence} <= {*keys}
+            for name, _, value, links in rows:
+                assert value == values[name]
+                sources = expected.evidence[name].derived_from or []
+                assert {*sources} <= {*keys}
+                assert links == [keys[source] for source in dict.fromkeys(sources)]
+                followed += len(links)
+    assert followed > 5
+
+
+def _evidence_rows(finding: ET.Element) -> Iterator[tuple[str, str, str, list[str]]]:
+    """Ids of a number and of its row, its value, and where the row links to."""
+    (fold,) = with_class(finding, "evidence")
+    for row in next(fold.iter("tbody")).iter("tr"):
+        value, what, source = row
+        (name,) = what.iter("code")
+        yield words(name), row.get("id", ""), words(value), links_in(source)
+
+
+RUN = RunTable(
+    (KernelRun("tour::normalise", "tour::normalise", None, None, 100, 241e6, 241e6, 0.0),),
+    recorder="cupti",
+    profiled=(ProfiledLaunch(2, 40, 2_410_000.0),),
+)
+"""A kernel that takes 14.69 us under replay, and 2.41 ms in the run."""
+
+
+def test_replay_gap_is_printed_before_the_answer() -> None:
+    profile = replace(read_profile(TOUR), run=RUN)
+    explanation = explain(profile, profile.launches, 5)
+    page = explain_html_page(explanation, everything=True)
+    for each in explanation.launches:
+        told = texts_of([part_of(page, f"launch-{each.launch.id}")])
+        before = "\n".join(told[: told.index(f"Limit {first_sentence(each.verdict.headline)[0]}")])
+        assert (each.replay is not None) == ("2.41 ms" in before)
+        if each.replay:
+            assert each.replay.text in before
+            assert each.replay.open_reasons
+            assert all(reason.text[1:] in before for reason in each.replay.open_reasons)
+    assert [each.launch.id for each in explanation.launches if each.replay] == [2]
+
+
+@pytest.mark.slow
+@each_row("path", [PHYSICS, DECAY])
+def test_places_of_a_finding_show_their_code(path: Path) -> None:
+    """A closing brace is not informative on its own."""
+    braces = 0
+    for each in explained(path).launches:
+        for number, finding in enumerate(each.findings, 1):
+            article = with_id(page_of(path), f"launch-{each.launch.id}-finding-{number}")
+            listed = [item for places in with_class(article, "places") for item in places]
+            for place, item in zip(finding.locations, listed, strict=False):
+                code = source_lines(each.launch)[place.file][place.line - 1].strip()
+                (shown,) = item.iter("code")
+                assert words(shown).startswith(" ".join(code.split()))
+                braces += code == "}"
+                assert code != "}" or len(words(shown)) > 20
+    assert braces == (1 if path is DECAY else 0)
+
+
+@each_row("path", [FLIP, PHYSICS, TOUR])
+def test_rules_with_the_largest_estimate_come_first(path: Path, wording) -> None:
+    """Estimates for the whole launch come before estimates for a part."""
+    titles = []
+    for each in explained(path).launches:
+        fold = next(b for b in every_block(rules_blocks(each, Anchors())) if isinstance(b, Fold))
+        messages = {message_text(rule.message) for rule in each.launch.rules}
+        titles += [text for text in texts_of(fold.blocks) if text not in messages]
+    wording(titles, case=path.parent.name)
+
+
+@each_row("path", [TOUR, ZOO])
+def test_the_roofline_is_sorted_by_the_numbers_of_the_document(path: Path) -> None:
+    profile = read_profile(path)
+    figure = page_tree(draw_roofline(RooflineFigure(profile.launches, Anchors())))
+    launches = [find_roofline(launch) for launch in profile.launches]
+    rows = {int(words(r["#"])): r for r in table_rows(figure)}
+    assert {*rows} == {each.id for each in launches}
+    for each in launches:
+        row = rows[each.id]
+        reached = {ceiling.id: ceiling.reached_pct for ceiling in each.ceilings}
+        at_dram = [
+            i.value for i in each.intensities if (i.arithmetic, i.level) == (each.lead, "dram")
+        ]
+        nearest = reached[each.nearest[0]] / 100 if each.nearest else None
+        assert value_of(row["#"]) == each.id
+        assert each.duration.unit == "ns"
+        assert value_of(row["Time"]) == pytest.approx(each.duration.value)
+        assert value_of(row["Arithmetic"]) == (
+            pytest.approx(reached[each.lead] / 100) if each.lead else None
+        )
+        assert value_of(row["Per DRAM byte"]) == (pytest.approx(at_dram[0]) if at_dram else None)
+        assert value_of(row["Nearest ceiling"]) == pytest.approx(nearest)
+        assert words(row["Nearest ceiling"]).startswith(f"{100 * (nearest or 0):.0f}%")

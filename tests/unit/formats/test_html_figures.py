@@ -62,47 +62,42 @@ def rows_of(name: str) -> Sequence[AccountRow]:
     return account_rows(sample(name).view, sample(name).account)
 
 
-def table_of(name: str) -> list[list[str]]:
-    """The cells of each row below the heading."""
-    (table,) = with_class(page_tree(draw_account(account_figure(sample(name)))), "account-table")
-    _, *rows = table.iter("tr")
-    return [[*map(words, row)] for row in rows]
-
-
-@each_row("name", EVERY, few=6)
-def test_the_bar_adds_up(name: str) -> None:
-    """A part begins where the previous one ends."""
-    segments = segments_of(rows_of(name))
+@each_row("name", EVERY[::2], few=6)
+def test_the_bar_and_the_table_of_the_account(name: str) -> None:
+    """A part begins where the previous one ends. None falls back to the colour of unknown ids, and
+    each colour exists."""
+    each, rows = sample(name), rows_of(name)
+    segments = segments_of(rows)
     assert sum(segment.share for segment in segments) == pytest.approx(100, abs=0.06)
     marks = with_class(bar_of(name), "part")
     ends = [(percent(m.get("x")), percent(m.get("width"))) for m in marks]
     for (start, width), (following, _) in pairwise(ends):
         assert following == pytest.approx(start + width, abs=0.01)
+    (table,) = with_class(page_tree(draw_account(account_figure(each))), "account-table")
+    _, *shown, whole = ([*map(words, row)] for row in table.iter("tr"))
+    assert shown == [[str(r.label), f"{r.share:.0f}", str(r.time)] for r in rows]
+    assert whole == ["Whole launch", "100%", str(each.launch.get("duration"))]
+    for part in each.account.all():
+        kind = kind_of(part.id)
+        assert kind != OTHER, part.id
+        assert f".k-{kind} " in STYLE
 
 
-@each_row("name", EVERY, few=6)
-def test_the_table_has_the_numbers_of_the_terminal(name: str) -> None:
-    *rows, whole = table_of(name)
-    assert rows == [[str(r.label), f"{r.share:.0f}", str(r.time)] for r in rows_of(name)]
-    assert whole == ["Whole launch", "100%", str(sample(name).launch.get("duration"))]
-
-
-def test_the_table_of_the_account() -> None:
+def test_the_parts_of_an_account_and_the_busy_units() -> None:
+    """Neither is drawn of a launch that was not judged."""
     each = sample("column_physics")
     fold = page_tree(draw_tree(account_tree(each)) or "")
     rows = [words(row) for row in fold.iter("tr")]
     for part in each.account.all():
         assert any(part.part in row and part.percent.id in row for row in rows), part.id
-    figure = page_tree(draw_account(account_figure(sample("column_physics"))))
-    (units,) = with_class(figure, "units")
+    (units,) = with_class(page_tree(draw_account(account_figure(each))), "units")
     assert words(units).startswith("L282%busiest stage: Crossbar to L2")
     first = next(with_class(units, "fill"))
     assert percent(first.get("width")) == pytest.approx(82.3, abs=0.1)
     assert "near" in first.get("class", "")  # from 60 % of its peak
-    each = sample("column_physics")
-    verdict = replace(each.verdict, not_judged=True)
-    assert draw_account(account_figure(replace(each, verdict=verdict))) == ""
-    assert draw_tree(account_tree(replace(each, verdict=verdict))) is None
+    each = replace(each, verdict=replace(each.verdict, not_judged=True))
+    assert draw_account(account_figure(each)) == ""
+    assert draw_tree(account_tree(each)) is None
 
 
 def test_a_part_has_the_same_colour_in_the_bar_and_in_both_tables() -> None:
@@ -120,15 +115,6 @@ def test_a_part_has_the_same_colour_in_the_bar_and_in_both_tables() -> None:
     assert sum("tint-" in looks[0][label] for label in shared) >= 2
     for label in shared:
         assert looks[0][label] == looks[1][label] == in_bar[label]
-
-
-@each_row("name", EVERY, few=6)
-def test_every_part_has_a_colour(name: str) -> None:
-    """No part of a sample falls back to the colour of unknown ids, and each colour exists."""
-    for part in sample(name).account.all():
-        kind = kind_of(part.id)
-        assert kind != OTHER, part.id
-        assert f".k-{kind} " in STYLE
 
 
 def test_unknown_parts_have_a_neutral_colour() -> None:
@@ -159,16 +145,14 @@ def labels_at(bar: ET.Element, width: int) -> list[tuple[str, float]]:
     return found
 
 
-@each_row("width", [330, 560, 1100, 1700])
-def test_labels_fit_into_their_parts(width: int) -> None:
-    """At 6.5 pixels per letter, as in a wide font of 12 pixels."""
+def test_labels_fit_into_their_parts(wording) -> None:
+    """At 6.5 pixels per letter, as in a wide font of 12 pixels. Wider bars have longer labels."""
     for name in ("column_physics", "score_tiles", "half_dense", "xs_lookup"):
-        shown = labels_at(bar_of(name), width)
-        assert shown
-        assert all(6.5 * len(text) + 7 <= room for text, room in shown)
-
-
-def test_wider_bars_have_longer_labels(wording) -> None:
+        bar = bar_of(name)
+        for width in (330, 560, 1100, 1700):
+            shown = labels_at(bar, width)
+            assert shown
+            assert all(6.5 * len(text) + 7 <= room for text, room in shown)
     bar = bar_of("column_physics")
     short, long = ({text for text, _ in labels_at(bar, width)} for width in (300, 1100))
     assert "63%" in short
@@ -183,8 +167,7 @@ def drawn(
 
 def test_the_roofline_says_what_it_is(profile_of: ProfileOf, wording) -> None:
     launches = profile_of("tour_full.ncu-repz").launches
-    figure = drawn(launches)
-    (wide,) = with_class(figure, "wide")
+    (wide,) = with_class(drawn(launches), "wide")
     titles = [title.text or "" for title in wide.iter("title")]
     (mark,) = (title for title in titles if title.startswith("#"))
     wording(mark)
@@ -192,22 +175,24 @@ def test_the_roofline_says_what_it_is(profile_of: ProfileOf, wording) -> None:
     plot = Plot([find_roofline(launch) for launch in launches])
     assert len(roofs) == len(plot.flat) + len(plot.slopes)
     assert all("reached by #" in roof for roof in roofs)
-    launches = profile_of("tour_full.ncu-repz").launches
-    figure = drawn(launches, Anchors("r"), [1])
-    assert links_in(figure) == ["r-launch-1"]
-
-
-def test_the_small_chart_stays_in_its_frame(profile_of: ProfileOf) -> None:
+    assert links_in(drawn(launches, Anchors("r"), [1])) == ["r-launch-1"]
+    # The small chart stays in its frame.
     rooflines = [find_roofline(launch) for launch in profile_of("zoo.ncu-repz").launches]
     root = ET.fromstring(f"<svg>{Plot(rooflines, frame=SMALL).draw()}</svg>")
     for text in root.iter("text"):
         if (x := text.get("x")) is not None:
             assert 0 <= float(x) <= SMALL.width
             assert 0 <= float(text.get("y", "0")) <= SMALL.height
+    # In the tour, cycles of SMs and of GPCs over one duration give 1.98 and 1.96 GHz: if peaks are
+    # at another clock than the page's, it says so.
+    for launch, is_other in ((sample("half_dense").launch, False), (launches[2], True)):
+        told = words(drawn([launch]))
+        assert f"SM clock {launch.get('sm_frequency')}" in told
+        at_peak = told.partition("Peaks of arithmetic")[2]
+        assert (f" at {launch.get('sm_clock')}" in at_peak) == bool(at_peak) == is_other
 
 
-def test_what_the_roofline_says_of_a_launch(profile_of: ProfileOf, wording) -> None:
-    """And no empty chart."""
+def test_a_roofline_without_its_numbers_is_no_empty_chart(profile_of: ProfileOf, wording) -> None:
     lacking = drawn(profile_of("tour_basic.ncu-repz").launches)
     assert "profile with: ncu --section SpeedOfLight_RooflineChart" in words(lacking)
     assert "FP64 operations" in words(lacking)
@@ -215,18 +200,5 @@ def test_what_the_roofline_says_of_a_launch(profile_of: ProfileOf, wording) -> N
     assert "No chart: " in words(nothing)
     assert not [*with_class(lacking, "wide"), *with_class(nothing, "wide")]
     # L2 is at 83 % on the same page: its busiest stage, not its bytes.
-    (row,) = table_rows(drawn([sample("matrix_flip").launch]))
+    (row,) = table_rows(nothing)
     wording(words(row["Nearest ceiling"]))
-
-
-def test_the_page_has_one_sm_clock(profile_of: ProfileOf) -> None:
-    """If peaks are at another clock, the page says so. In the tour, cycles of SMs and of GPCs over
-    one duration give 1.98 and 1.96 GHz."""
-    other = profile_of("tour_full.ncu-repz").launches[2]
-    for launch, is_other in ((sample("half_dense").launch, False), (other, True)):
-        told = words(drawn([launch]))
-        assert f"SM clock {launch.get('sm_frequency')}" in told
-        assert (
-            f" at {launch.get('sm_clock')}" in told.partition("Peaks of arithmetic")[2]
-        ) == is_other
-        assert ("Peaks of arithmetic" in told) == is_other

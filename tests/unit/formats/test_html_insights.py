@@ -76,14 +76,6 @@ def every_kind() -> InsightsDocument:
         return replaced(insights_of(store), store="store")
 
 
-def changed(document: InsightsDocument, **sweep: object) -> InsightsDocument:
-    """With the first sweep only, and some of its fields replaced."""
-    first = next(each for each in document.insights if each.sweep)
-    assert first.sweep is not None
-    other = replaced(first, sweep=replaced(first.sweep, **sweep))
-    return replaced(document, insights=[other])
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("document", mostly_slow([every_kind, samples], few=1))
 def test_every_insight_is_on_the_page_with_its_texts(document) -> None:
@@ -108,6 +100,10 @@ def test_every_insight_is_on_the_page_with_its_texts(document) -> None:
     assert not re.search(r"<[^>]* style=", insights_page(made))
 
 
+def percent(text: str | None) -> float:
+    return float(text.removesuffix("%"))
+
+
 def squeezed(text: str) -> str:
     """Without backticks and white space, which the page replaces by elements."""
     return re.sub(r"[\s`]", "", text)
@@ -116,50 +112,46 @@ def squeezed(text: str) -> str:
 def test_kinds_of_insights() -> None:
     kinds = {each.kind for each in every_kind().insights}
     assert kinds == {"sweep", "cluster", "change", "outliers"}
-    ids = PageParts(insights_page(every_kind())).ids
-    assert [f"kind-{kind}" for kind in kinds if f"kind-{kind}" not in ids] == []
-    none = replaced(samples(), insights=[])
-    words = NO_SWEEP.partition("`")[0].strip()
-    assert words in (text := PageParts(insights_page(none)).text)
-    assert NOTHING in text
+    page = PageParts(insights_page(every_kind()))
+    assert {f"kind-{kind}" for kind in kinds} <= {*page.ids}
+    no_sweep = NO_SWEEP.partition("`")[0].strip()
     others = [each for each in every_kind().insights if not each.sweep]
-    text = PageParts(insights_page(replaced(every_kind(), insights=others))).text
-    assert words in text
-    assert NOTHING not in text
-    assert words not in PageParts(insights_page(every_kind())).text
+    texts = [page.text]
+    for insights in (others, []):
+        texts.append(PageParts(insights_page(replaced(every_kind(), insights=insights))).text)
+    assert [(no_sweep in text, NOTHING in text) for text in texts] == [
+        (False, False),
+        (True, False),
+        (True, True),
+    ]
 
 
 def test_a_chart_has_a_bar_and_a_tooltip_per_point_and_a_line_per_unit() -> None:
-    document = samples()
-    page = PageParts(insights_page(document))
-    sweeps = [each.sweep for each in document.insights if each.sweep]
-    points = sum(len(sweep.points) for sweep in sweeps)
-    assert len(of_class(page, "time-bar")) == points
-    assert len(of_class(page, "column")) == points
-    units = [len({unit for point in sweep.points for unit in point.units}) for sweep in sweeps]
-    assert len(of_class(page, "unit")) == sum(units)
-    assert [sweep.best for sweep in sweeps if sweep.best is None] == []
-    assert len(of_class(page, "best")) == 2 * len(sweeps)  # a bar and its key
-
-
-def test_what_a_chart_says() -> None:
-    (dot,) = [
-        each.sweep for each in samples().insights if each.sweep and each.sweep.knob == "BLOCK"
-    ]
-    assert dot.best is not None
-    point = dot.points[dot.best]
-    page = insights_page(samples())
-    (tip,) = [t for t in re.findall(r"<title>(.*?)</title>", page, re.S) if "BLOCK 1024" in t]
+    (sweep,) = [each.sweep for each in samples().insights if each.sweep]
+    html = insights_page(samples())
+    page = PageParts(html)
+    assert len(of_class(page, "time-bar")) == len(of_class(page, "column")) == len(sweep.points)
+    units = {unit for point in sweep.points for unit in point.units}
+    assert len(of_class(page, "unit")) == len(units)
+    assert len(of_class(page, "best")) == 2  # a bar and its key
+    point = sweep.points[sweep.best]
+    (tip,) = [t for t in re.findall(r"<title>(.*?)</title>", html, re.S) if "BLOCK 1024" in t]
     expected = [f"BLOCK {point.shown} (best)", f"time {time_text(point.time_us)}"]
     expected += [f"limiter: {point.limiter}", f"BLOCK_1024.ncu-repz #{point.launch}", "DRAM 93%"]
     assert [words for words in expected if words not in tip] == []
-    sweeps = [each.sweep for each in samples().insights if each.sweep]
-    page = PageParts(insights_page(samples()))
-    changes = [change for sweep in sweeps for change in sweep.changes]
-    assert len(changes) == 3
-    assert len(of_class(page, "change")) == len(changes)
-    expected = [f"between {c.after} and {c.until}: the limiter was {c.was}" for c in changes]
-    assert [words for words in expected if words not in page.text] == []
+    assert len(sweep.changes) == len(of_class(page, "change")) == 3
+    for change in sweep.changes:
+        between = f"between {change.after} and {change.until}: the limiter was {change.was}"
+        assert between in page.text
+    # A sweep of one point without units is drawn, too.
+    alone = replaced(sweep.points[0], units={}, limiter=None)
+    sweep = replaced(sweep, points=[alone], best=None, changes=[])
+    insight = replaced(samples().insights[0], sweep=sweep)
+    page = PageParts(insights_page(replaced(samples(), insights=[insight])))
+    assert len(of_class(page, "column")) == 1
+    assert of_class(page, "unit") == []
+    assert "limiter: not known" in page.text
+    assert len(of_class(page, "heading")) == 1  # of the times
 
 
 def test_names() -> None:
@@ -169,20 +161,9 @@ def test_names() -> None:
     assert sorted(names) == ["fast.ncu-rep", "slow.ncu-rep", "x/slow.ncu-rep", "y/slow.ncu-rep"]
 
 
-def test_a_sweep_of_one_point_without_units_is_drawn() -> None:
-    first = samples().insights[0].sweep
-    alone = replaced(first.points[0], units={}, limiter=None)
-    document = changed(samples(), points=[alone], best=None, changes=[])
-    page = PageParts(insights_page(document))
-    assert len(of_class(page, "column")) == 1
-    assert of_class(page, "unit") == []
-    assert "limiter: not known" in page.text
-    assert len(of_class(page, "heading")) == 1  # of the times
-
-
 @pytest.mark.slow
 def test_many_insights_are_folded_but_complete() -> None:
-    (one,) = [each for each in samples().insights if each.sweep and each.sweep.knob == "BLOCK"]
+    (one,) = [each for each in samples().insights if each.sweep]
     many = [replaced(one, id=f"sweep-{number}") for number in range(1, 21)]
     page = PageParts(insights_page(replaced(samples(), insights=many)))
     assert len(of_class(page, "folded")) == 14
@@ -204,19 +185,12 @@ def test_model_text_is_marked_and_its_problems_are_listed(wording) -> None:
     wording([text for text in texts if "unchecked" in text or "model" in text.lower()])
 
 
-def _percent(text: str | None) -> float:
-    return float(text.removesuffix("%"))
-
-
 def test_meters_of_a_sweep_are_as_long_as_the_times() -> None:
     (sweep,) = [each.sweep for each in samples().insights if each.sweep]
     page = page_tree(insights_page(samples()))
-    (box,) = [
-        node
-        for node in with_class(page, "scroll")
-        if node.get("aria-label", "").startswith(f"Points of {sweep.kernel}")
-    ]
-    rows = table_rows(box)
+    boxes = {node.get("aria-label", ""): node for node in with_class(page, "scroll")}
+    (points,) = [name for name in boxes if name.startswith(f"Points of {sweep.kernel}")]
+    rows = table_rows(boxes[points])
     assert sweep.work_unit is None
     longest = max(point.time_us for point in sweep.points)
     for row, point in zip(rows, sweep.points, strict=True):
@@ -224,7 +198,7 @@ def test_meters_of_a_sweep_are_as_long_as_the_times() -> None:
         assert value_of(row["time"]) == pytest.approx(point.time_us)
         assert value_of(row[sweep.knob]) == point.value
         share = 100 * point.time_us / longest
-        assert _percent(mark.get("width")) == pytest.approx(share, abs=0.06)
+        assert percent(mark.get("width")) == pytest.approx(share, abs=0.06)
         units = {unit: value_of(row[unit]) for unit in point.units}
         assert units == pytest.approx(point.units)
     assert len({point.time_us for point in sweep.points}) > 2
@@ -236,8 +210,8 @@ def test_change_is_drawn_between_its_two_files() -> None:
     bars, (line,) = [*with_class(drawing, "time-bar")], with_class(drawing, "change")
     before, after = ([*with_class(drawing, "time-bar", side)] for side in ("before", "after"))
     assert bars == [*before, *after]
-    ends = [_percent(bar.get("x")) + _percent(bar.get("width")) for bar in before]
-    assert max(ends) <= _percent(line.get("x1")) <= _percent(after[0].get("x"))
+    ends = [percent(bar.get("x")) + percent(bar.get("width")) for bar in before]
+    assert max(ends) <= percent(line.get("x1")) <= percent(after[0].get("x"))
     assert line.get("x1") == line.get("x2")
     last, first = change.history[change.last_before], change.history[change.last_before + 1]
     assert last.path in words(before[-1])

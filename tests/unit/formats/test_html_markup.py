@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from base64 import b64encode
 from hashlib import sha256
-from html.parser import HTMLParser
 
 import pytest
 from hypothesis import given
@@ -14,59 +13,30 @@ from hypothesis import strategies as st
 from keet.formats.html.markup import ELEMENTS, Html, element, fragment, joined, prose
 from keet.formats.html.page import STYLES, page
 from keet.pages.blocks import Anchors
+from tests.page_parts import page_tree
 from tests.rows import each_row
 
-ANY_TEXT = st.text(max_size=60) | st.sampled_from(
-    [
-        "<script>alert(1)</script>",
-        '"><img src=x onerror=alert(1)>',
-        "&lt;",
-        "</pre><h1>",
-        "]]>",
-        "'",
-    ]
-)
+ATTACKS = ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "&lt;", "</pre><h1>"]
+ANY_TEXT = st.text(max_size=60) | st.sampled_from([*ATTACKS, "]]>", "'"])
 
 
-class Parsed(HTMLParser):
-    """The elements of a parsed text."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(convert_charrefs=True)
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.text = ""
-        self.feed(text)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
+def parsed(markup: str) -> tuple[str, dict[str, str], str]:
+    """Tag, attributes and text of the only element."""
+    (found,) = page_tree(markup)
+    assert len(found) == 0
+    return found.tag, found.attrib, found.text or ""
 
 
 @given(ANY_TEXT)
 def test_text_stays_text(text: str) -> None:
-    parsed = Parsed(element("p", text))
-    assert [tag for tag, _ in parsed.tags] == ["p"]
-    assert parsed.text == text
-
-
-@given(ANY_TEXT)
-def test_attributes_keep_their_value(text: str) -> None:
-    [(tag, attributes)] = Parsed(element("p", title=text, data_value=text)).tags
-    assert tag == "p"
-    assert attributes == {"title": text, "data-value": text}
-
-
-@given(ANY_TEXT)
-def test_markup_that_was_formatted_is_text_again(text: str) -> None:
-    """`f"{html}{text}"` is a mistake: the result is escaped, so that the text is not markup."""
+    """Also in an attribute, and markup that was formatted: `f"{html}{text}"` is a mistake, and its
+    result is escaped, so that the text is not markup."""
+    assert parsed(element("p", text)) == ("p", {}, text)
+    attributes = {"title": text, "data-value": text}
+    assert parsed(element("p", title=text, data_value=text)) == ("p", attributes, "")
     inner = element("b", "bold")
     for mistake in (f"{inner}{text}", inner + text, "".join([inner, text])):
-        parsed = Parsed(element("p", mistake))
-        assert [tag for tag, _ in parsed.tags] == ["p"]
-        assert parsed.text == mistake
+        assert parsed(element("p", mistake)) == ("p", {}, mistake)
 
 
 def test_pieces_and_attributes() -> None:

@@ -1,31 +1,31 @@
 """Texts about the machine-code analysis."""
 
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
 from keet.analysis.code_names import FormWords, sass_text
 from keet.analysis.examined import purpose_shares
 from keet.analysis.sass.analyses.purpose import Purpose
 from keet.analysis.sass.instructions.instruction import parse
+from keet.analysis.sass.instructions.opcodes import Role
 from keet.analysis.sass.polynomials.polynomial import Polynomial, Symbol
 from keet.pages.hotspots import distinct_text, lines_text, mix_text, purposes_text
 from keet.profile import Location
 from tests.rows import each_row
 
 
-class FakeInstruction:
-    def __init__(self, role: object, address: int) -> None:
-        self.role, self.address = role, address
+def form_words(address: Callable[[int], str]) -> FormWords:
+    """The instruction at position 1 is a load, and a parameter has a name."""
+    instructions = [SimpleNamespace(role=role, address=16 * n) for n, role in enumerate(ROLES)]
+    code: Any = SimpleNamespace(
+        program=SimpleNamespace(code=instructions),
+        pointer_name=lambda pointer: {"param+0x10": "width"}.get(pointer, pointer),
+    )
+    return FormWords(code, address)
 
 
-class FakeCode:
-    """The part of `MachineCode` that names need: the instruction at position 1 is a load."""
-
-    def __init__(self) -> None:
-        from keet.analysis.sass.instructions.opcodes import Role
-
-        self.program = self
-        self.code = [FakeInstruction(Role.INTEGER, 0), FakeInstruction(Role.LOAD, 0x10)]
-
-    def pointer_name(self, pointer: str) -> str:
-        return {"param+0x10": "width"}.get(pointer, pointer)
+ROLES = (Role.INTEGER, Role.LOAD)
 
 
 def form_of(*terms: tuple[int, str]) -> Polynomial:
@@ -53,12 +53,11 @@ def form_of(*terms: tuple[int, str]) -> Polynomial:
     ],
 )
 def test_address_forms_as_text(form: Polynomial, text: str) -> None:
-    words = FormWords(FakeCode(), lambda address: f"{address:#06x}")  # type: ignore[arg-type]
-    assert words.text(form) == text
+    assert form_words(lambda address: f"{address:#06x}").text(form) == text
 
 
 def test_only_words_that_were_used_are_explained() -> None:
-    words = FormWords(FakeCode(), str)  # type: ignore[arg-type]
+    words = form_words(str)
     words.text(form_of((4, "tid.x"), (4, "R6@1")))
     assert [label for label, _ in words.legend] == ["tid, ctaid", "loaded[X]"]
 

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -79,7 +78,7 @@ def check(svg: str) -> ET.Element:
     return root
 
 
-@pytest.mark.parametrize("name", ["tour_full.ncu-repz", "zoo.ncu-repz", "tour_basic.ncu-repz"])
+@each_row("name", ["tour_full.ncu-repz", "zoo.ncu-repz", "tour_basic.ncu-repz"])
 def test_charts(name: str, profile_of: Callable[[str], Profile]) -> None:
     rooflines = [find_roofline(launch) for launch in profile_of(name).launches]
     root = check(roofline_svg(rooflines))
@@ -108,7 +107,7 @@ def test_hostile_names(tmp_path: Path) -> None:
 
 
 @needs_corpus
-@each_row("path", corpus_files(), ids=lambda path: path.name[:30], few=5, may_be_empty=True)
+@each_row("path", corpus_files()[1::4], ids=lambda path: path.name[:30], few=5, may_be_empty=True)
 def test_charts_of_public_reports(path: Path) -> None:
     try:
         launches = read_profile(path).launches

@@ -53,7 +53,6 @@ from keet.pages.model_words import (
     OWN_WORDS,
     claim_notes,
     edit_status,
-    first_sentences,
     marked_texts,
     model_words,
     not_confirmed,
@@ -270,7 +269,6 @@ LONG = (
     "The array is indexed with values that are known only at run time, so that the compiler puts "
     "it into local memory. Each step of the loop reads and writes it through the cache. "
 ) * 6
-SCREENS = ["column_physics", "half_dense", "score_tiles", "softmax_rows", "sparse_apply"]
 
 
 def long_statement(sample: str) -> ModelExplanation:
@@ -318,6 +316,13 @@ def test_results_in_the_sentence_and_how_they_were_computed_below() -> None:
     assert ["a / b", "2.5", "computed", "dram_bytes_read#0"] in rows
     model = document(with_model("column_physics", statement))["launches"][0]["model"]
     assert model["summary"] == f"A thread holds 128 ({BYTES}) values."
+    # Arithmetic is printed as a formula.
+    formula = "It has {l2_throughput_pct / 2} of it, {l2_throughput_pct > 80 %}."
+    texts = told(replace(physics(), summary=resolved_prose("column_physics", formula)))
+    (at,) = (n for n, each in enumerate(texts) if each.startswith("Model: It has 41."))
+    assert "82.3% > 80%" in texts[at]
+    assert "=" not in texts[at]
+    assert re.match(r"41\.\d+ ?% = ", texts[at + 1])
 
 
 @each_row(
@@ -334,19 +339,8 @@ def test_numbers_of_hidden_texts_are_hidden_too(
     assert (BYTES in [row[0] for row in rows]) == is_listed
 
 
-def test_arithmetic_is_printed_as_a_formula() -> None:
-    text = resolved_prose(
-        "column_physics", "It has {l2_throughput_pct / 2} of it, {l2_throughput_pct > 80 %}."
-    )
-    texts = told(replace(physics(), summary=text))
-    (at,) = (n for n, each in enumerate(texts) if each.startswith("Model: It has 41."))
-    assert "82.3% > 80%" in texts[at]
-    assert "=" not in texts[at]
-    assert re.match(r"41\.\d+ ?% = ", texts[at + 1])
-
-
-@each_row("sample", SCREENS)
 @pytest.mark.slow
+@each_row("sample", ["column_physics", "sparse_apply"])
 def test_a_kernel_fits_on_a_screen(sample: str) -> None:
     explanation = with_model(sample, long_statement(sample))
     text = explain_terminal(explanation, 100)
@@ -358,28 +352,23 @@ def test_a_kernel_fits_on_a_screen(sample: str) -> None:
     assert 45 < narrow.count("\n") <= 57
 
 
+def test_what_the_report_lacks_takes_lines_of_the_screen() -> None:
+    profile = read_profile("tests/data/reports/tour_basic.ncu-repz")
+    explanation = explain(profile, profile.launches[:1], 5)
+    each = replace(explanation.launches[0], model=long_statement("column_physics"))
+    text = explain_terminal(explanation._replace(launches=(each,), author=AUTHOR), 100)
+    assert "The report lacks " in text
+    assert text.count("\n") <= 45
+
+
 def one_sentence(words: int) -> Prose:
     return Prose((Sentence.of((f"{'word ' * words}end.",)),))
 
 
-@each_row("words", [10, 60, 120, 300])
-def test_no_sentence_is_cut(words: int) -> None:
-    """Each text is printed with whole sentences, or not at all; the summary always is."""
-    sentence = one_sentence(words)
-    both = Prose((*sentence.sentences, Sentence.of(("A second one ends here.",))))
-    edits = tuple(replace(each, what=both, risk=both, check=both) for each in physics().edits)
-    causes = tuple(replace(cause, text=both) for cause in physics().causes)
-    objections = tuple(replace(cause, text=both) for cause in physics().objections)
-    long = replace(physics(), summary=both, causes=causes, objections=objections, edits=edits)
-    texts = told(long, width=100)
-    assert f"Model: {both}" in texts
-    text = "\n".join(texts)
-    assert text.count("word ") == text.count(str(sentence)) * words
-
-
 @pytest.mark.slow
 def test_order_in_which_elements_are_left_out() -> None:
-    """The second sentences of risk and check go first, then that of the cause, then the diff."""
+    """The second sentences of risk and check go first, then that of the cause, then the diff. The
+    summary stays, and no sentence is cut."""
     two = Prose(tuple(Sentence.of((f"{'word ' * 18}{end}.",)) for end in ("one", "two")))
     diff = "--- a/x.cu\n+++ b/x.cu\n@@ -0,0 +1,10 @@\n" + "+line();\n" * 10
     edit = replace(physics().edits[1], risk=two, check=two, diff=diff)
@@ -390,24 +379,17 @@ def test_order_in_which_elements_are_left_out() -> None:
         statement = replace(base, summary=one_sentence(words))
         text = explain_terminal(with_model("column_physics", statement), 100)
         assert text.count("\n") <= 45
+        said = " ".join(text.split())
+        assert f"Model: {statement.summary}" in said
+        assert said.count("word ") == words + 18 * (said.count(" one.") + said.count(" two."))
         texts = [f"{name}: {two}" for name in ("Check", "Risk", "Why (model)")]
-        return [*(each in " ".join(text.split()) for each in texts), text.count("+line();") == 10]
+        return [*(each in said for each in texts), text.count("+line();") == 10]
 
-    seen = [whole(words) for words in range(10, 300, 10)]
+    seen = [whole(words) for words in range(10, 300, 20)]
     first_cut = [parts.index(False) for parts in zip(*seen)]
     assert all(seen[0])
     assert first_cut == sorted(first_cut)
     assert first_cut[0] < first_cut[-1]
-
-
-def test_screen_fits_if_the_report_lacks_much() -> None:
-    """The list of what it lacks, and the command to capture it, take lines too."""
-    profile = read_profile("tests/data/reports/tour_basic.ncu-repz")
-    explanation = explain(profile, profile.launches[:1], 5)
-    each = replace(explanation.launches[0], model=long_statement("column_physics"))
-    text = explain_terminal(explanation._replace(launches=(each,), author=AUTHOR), 100)
-    assert "The report lacks " in text
-    assert text.count("\n") <= 45
 
 
 @each_row(("edits", "first"), [((0, 1), 1), ((2, 1), 1), ((0,), 0), ((3, 2), 2), ((), None)])
@@ -457,10 +439,8 @@ def test_edits_of_unconfirmed_causes_are_beside_the_others(wording) -> None:
     title = texts.index("Other edits, cause not confirmed:")
     assert texts.index(f"Warning: {patch.warnings[0]}") < title
     assert any(unsure.not_in_patch in text for text in texts[title:])
-    (launch,) = document(with_model("column_physics", replace(physics(), edits=(unsure,))))[
-        "launches"
-    ]
-    (edit,) = launch["model"]["edits"]
+    unsure_alone = with_model("column_physics", replace(physics(), edits=(unsure,)))
+    (edit,) = document(unsure_alone)["launches"][0]["model"]["edits"]
     assert (edit["in_patch"], edit["cause_confirmed"]) == (False, False)
     wording(edit["not_in_patch"])
 
@@ -476,12 +456,16 @@ def test_keets_advice_stays_where_no_edit_replaces_it(verbose: bool) -> None:
 
 
 def test_model_cause_without_keet_findings() -> None:
+    """Nor without samples at its place. Each of several launches has its model's part."""
     explanation = column_physics()
+    twice = explanation._replace(launches=explanation.launches * 2)
+    for verbose in (False, True):
+        texts = texts_of(explain_blocks(twice, verbose=verbose))
+        assert sum(text.startswith("Why (model): ") for text in texts) == 2
     each = replace(explanation.launches[0], findings=())
     texts = texts_of(explain_blocks(explanation._replace(launches=(each,))))
     (text,) = (each for each in texts if each.startswith("Local memory (model) at slow.cu:96: `Sp"))
     assert text.endswith(f"({standing(physics().causes[0], each)})")
-    explanation = column_physics()
     (each,) = explanation.launches
     (first,) = each.findings
     first = replace(first, locations=(replace(first.locations[0], share=0.0),))
@@ -490,32 +474,18 @@ def test_model_cause_without_keet_findings() -> None:
     assert "slow.cu:96" in texts_of(explain_blocks(explanation, form="markdown"))
 
 
-def test_each_of_several_launches_has_its_model_part() -> None:
-    explanation = column_physics()
-    twice = explanation._replace(launches=explanation.launches * 2)
-    for verbose in (False, True):
-        texts = texts_of(explain_blocks(twice, verbose=verbose))
-        assert sum(text.startswith("Why (model): ") for text in texts) == 2
-
-
-def test_headline_of_the_model() -> None:
-    """The golden has the first screen; all of it also has keet's headline and what was computed."""
+def test_what_a_model_leads_with() -> None:
+    """A forecast says in every format whose amounts it rests on, and so does a claim that is not
+    used. All of the page also has keet's headline and what was computed."""
     explanation, statement = leading()
     texts = texts_of(explain_blocks(explanation, verbose=True))
-    assert f"{explanation.launches[0].verdict.headline} ({BY_MODEL})" in texts
-    assert any(
-        text.endswith(f": {explanation.launches[0].verdict.analyst_headline}") for text in texts
-    )
+    verdict = explanation.launches[0].verdict
+    assert f"{verdict.headline} ({BY_MODEL})" in texts
+    assert any(text.endswith(f": {verdict.analyst_headline}") for text in texts)
     (why,) = (text for text in texts if text.startswith("Why (model): Each column is read again"))
-    notes = claim_notes(statement.causes[0])
-    notes = [*unused_notes(statement.causes[0]), *notes]
+    notes = [*unused_notes(statement.causes[0]), *claim_notes(statement.causes[0])]
     assert len(notes) == 3
     assert why.endswith(f"({'; '.join(notes)})")
-
-
-def test_a_forecast_says_whose_amounts_it_rests_on() -> None:
-    """In every format, and so does a claim that is not used."""
-    explanation, _ = leading()
     whose, unused = "with the model's amounts; keet alone: 1.2x", "claim not used: bytes of local"
     terminal = " ".join(explain_terminal(explanation, 100).split())
     html = " ".join(texts_of(explain_blocks(explanation, form="html")))
@@ -594,12 +564,6 @@ def test_keets_remark_on_a_cause(wording) -> None:
     assert "less than 10 %" in standing(other, replace(each, lesser=(small,)))
     assert standing(replace(listed, problem="a\nb"), each) == "not confirmed: a b"
     wording(standing(refused, each))
-
-
-@each_row(("most", "text"), [(0, ""), (1, "One."), (2, "One. Two."), (9, "One. Two. Three.")])
-def test_the_first_sentences(most: int, text: str) -> None:
-    prose = Prose(tuple(Sentence.of((each,)) for each in ("One.", " ", "Two.", "Three.")))
-    assert str(first_sentences(prose, most)) == text
 
 
 def test_without_a_model() -> None:
@@ -699,52 +663,38 @@ def hostile(text: str) -> Explanation:
     return told._replace(launches=(replace(each, verdict=verdict),))
 
 
-@each_row("text", HOSTILE, few=1)
-@each_row("width", [40, 80])
-@each_row("verbose", [False, True])
-def test_hostile_texts_on_a_terminal(text: str, width: int, verbose: bool) -> None:
-    out = explain_terminal(hostile(text), width, verbose=verbose)
-    assert all(char == "\n" or char.isprintable() for char in out)
-    if "[bold" in text:
-        assert "[bold red]" in out
-    code = [line for line in out.splitlines() if "│" in line]
-    assert code
-    assert all(len(line) <= width for line in code)
-
-
 @each_row("text", HOSTILE)
-def test_hostile_texts_in_markdown(text: str) -> None:
+def test_hostile_texts(text: str) -> None:
     """Parsed as Markdown: text, and code in a block that it cannot close."""
-    out = explain_markdown(hostile(text), verbose=True)
+    explanation = hostile(text)
+    for width, verbose in ((40, True), (80, False)):
+        out = explain_terminal(explanation, width, verbose=verbose)
+        assert all(char == "\n" or char.isprintable() for char in out)
+        assert "[bold" not in text or "[bold red]" in out
+        code = [line for line in out.splitlines() if "│" in line]
+        assert code
+        assert all(len(line) <= width for line in code)
+    out = explain_markdown(explanation, verbose=True)
     assert all(line.isprintable() for line in out.splitlines())
     tokens = MarkdownIt("commonmark").enable("table").parse(out)
     assert not html_in(out)
     assert [token.tag for token in tokens if token.type == "heading_open"] == ["h2", "h3", "h4"]
-    edits = [
-        token.content for token in tokens if token.type == "fence" and "> " not in token.content
-    ]
-    lines = (one_line(line) for line in text.splitlines())
-    shown = [line for line in lines if line]
-    assert [edit.splitlines() for edit in edits] == [shown, shown]
-
-
-@each_row("text", HOSTILE)
-def test_hostile_texts_in_json_and_html(text: str) -> None:
-    printed = document(hostile(text))
-    html = explain_html(hostile(text))
+    fences = [token.content for token in tokens if token.type == "fence"]
+    shown = [line for line in map(one_line, text.splitlines()) if line]
+    assert [edit.splitlines() for edit in fences if "> " not in edit] == [shown, shown]
+    html = explain_html(explanation)
     assert (html.count("<script"), html.count("<img")) == (1, 0)
     assert not re.search("[\u202e\x1b]", html)
     encoded = text.encode("utf-8", errors="backslashreplace").decode("utf-8")
-    model = printed["launches"][0]["model"]
+    model = document(explanation)["launches"][0]["model"]
     assert model["summary"].startswith((encoded + encoded).strip())
     assert model["edits"][1]["diff"] == encoded
     assert model["unchecked"][0]["reason"] == encoded
 
 
 def test_a_long_diff_is_cut_on_the_first_screen_only() -> None:
-    diff = "--- a/x.cu\n+++ b/x.cu\n@@ -0,0 +1,100 @@\n" + "".join(
-        f"+line_{n}();\n" for n in range(100)
-    )
+    lines = "".join(f"+line_{n}();\n" for n in range(100))
+    diff = f"--- a/x.cu\n+++ b/x.cu\n@@ -0,0 +1,100 @@\n{lines}"
     long = replace(physics(), edits=(replace(physics().edits[1], diff=diff),))
     text = explain_terminal(with_model("column_physics", long), 100)
     (more,) = re.findall(r"\.\.\. (\d+) more lines: --patch FILE or --format markdown", text)
@@ -829,10 +779,3 @@ def test_an_edit_on_a_page() -> None:
         assert Text(edit_status(edit), look, indent=5) in blocks
     edit = replace(physics().edits[1], places=("a.cu:5", "a.cu:18-27", "b.h:3", "a.cu:9"))
     assert places_of(edit) == "a.cu:5, 18-27, b.h:3, a.cu:9"
-
-
-def test_the_page_says_what_is_lacking() -> None:
-    author = AUTHOR._replace(problem="no reply")
-    for statement, state in ((None, "missing"), (physics(), "incomplete")):
-        blocks = explain_blocks(with_model("column_physics", statement, author), form="html")
-        assert Notice(f"The model's part is {state}: no reply") in blocks

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evals.public_reports import MANUALLY_READ, NOT_FOUND
+from evals.public_reports import MANUALLY_READ
 from keet.corpus.discovery import reports_in
 from keet.explanation.analyst import explain
 from keet.explanation.explain_document import explain_document
@@ -27,7 +28,7 @@ from keet.pages.context import context_text
 from keet.pages.explain import MOST_LINES, details_that_fit, hidden_text
 from keet.pages.launch import HEADING, Detail
 from keet.pages.program import first_row, listed_across, listed_rows, program_blocks
-from keet.profile import Profile
+from keet.profile import Launch
 from keet.profile.launch_sequences import MAX_DECODED
 from keet.verification.launch_values import (
     ComputedValues,
@@ -43,21 +44,24 @@ from tests.many_launches import copied, repeated
 from tests.page_blocks import explain_texts
 from tests.rows import each_row
 
-ProfileOf = Callable[[str], Profile]
 PIPELINE = REPORTS / "pipeline_before.ncu-repz"
 TITLE = re.compile(r"^#\d+ ", re.MULTILINE)
-MANY = 152
 
 
-@pytest.fixture(scope="module")
-def many(profile_of: ProfileOf) -> Explanation:
+@cache
+def explained_report(name: str) -> Explanation:
+    profile = read_profile(REPORTS / name)
+    return explain(profile, profile.launches, 5, sass=False)
+
+
+@cache
+def many() -> Explanation:
     """152 launches of 16 kernels."""
-    tour = profile_of("tour_full.ncu-repz")
-    reports = (tour, profile_of("pipeline_before.ncu-repz"), profile_of("zoo.ncu-repz"))
-    launches = [launch for report in reports for launch in report.launches]
+    names = ("tour_full.ncu-repz", "pipeline_before.ncu-repz", "zoo.ncu-repz")
+    profiles = [read_profile(REPORTS / name) for name in names]
+    launches = [launch for profile in profiles for launch in profile.launches]
     mixed = tuple(copied(launch, number) for number, launch in enumerate(launches))
-    profile = repeated(replace(tour, launches=mixed, code_loader=None), MANY // len(mixed))
-    assert len(profile.launches) == MANY
+    profile = repeated(replace(profiles[0], launches=mixed, code_loader=None), 8)
     return explain(profile, profile.launches, 5, sass=False)
 
 
@@ -67,21 +71,18 @@ def launches_in(blocks: Iterable[Block]) -> list[int]:
     return [int(found[1]) for title in titles if (found := re.match(r"#(\d+) ", title))]
 
 
-def test_launches_in_order_and_printed_once(profile_of: ProfileOf) -> None:
-    profile = profile_of("tour_full.ncu-repz")
-    explanation = explain(profile, profile.launches, 5, sass=False)
-    program = program_of(explanation)
-    ranked = [launch.id for group in program.groups for launch in group.launches]
+def test_launches_in_order_and_printed_once() -> None:
+    explanation = explained_report("tour_full.ncu-repz")
+    ranked = [n.id for group in program_of(explanation).groups for n in group.launches]
     assert ranked != sorted(ranked)
     assert launches_in(explain_blocks(explanation, everything=True)) == ranked
-    profile = profile_of("pipeline_before.ncu-repz")
-    explanation = explain(profile, profile.launches, 5, sass=False)
+    explanation = explained_report("pipeline_before.ncu-repz")
     program = program_of(explanation)
     told = explain_texts(explanation, everything=True)
     for found in listed_across(program):
         assert len([text for text in told if found.text in text]) == 1
     assert program.cross_launch
-    profile = profile_of("tour_full.ncu-repz")
+    profile = read_profile(REPORTS / "tour_full.ncu-repz")
     explanation = explain(profile, profile.launches[:2], 5, sass=False)
     hidden = 2 - len(launches_in(explain_blocks(explanation)))
     told = explain_texts(explanation)
@@ -90,44 +91,75 @@ def test_launches_in_order_and_printed_once(profile_of: ProfileOf) -> None:
 
 
 @pytest.mark.slow
-def test_many_launches_fit_on_sixty_lines(many: Explanation) -> None:
-    for width in (80, 100, 160):
-        text = explain_terminal(many, width)
+def test_many_launches_fit_on_sixty_lines() -> None:
+    for width in (80, 160):
+        text = explain_terminal(many(), width)
         assert text.count("\n") <= MOST_LINES
         breakable = [line for line in text.splitlines() if " " in line.strip().removesuffix(" \\")]
         assert max(map(len, breakable)) <= width
-        count = len(launches_in(explain_blocks(many, width)))
+        count = len(launches_in(explain_blocks(many(), width)))
         assert 1 <= count <= 3
-        assert hidden_text(MANY - count) in explain_texts(many, width)
-    text = explain_markdown(many)
+        assert hidden_text(len(many().launches) - count) in explain_texts(many(), width)
+    text = explain_markdown(many())
     assert text.count("\n") <= MOST_LINES
     assert 1 <= text.count("\n### Launch ") <= 3
     assert "#" not in re.sub(r"^#+ ", "", text, flags=re.MULTILINE), "would be a link to an issue"
 
 
 @pytest.mark.slow
-def test_json_keeps_every_launch(many: Explanation) -> None:
-    document = explain_document(many).to_dict()
-    program = document["program"]
-    assert [each["id"] for each in document["launches"]] == list(range(MANY))
-    assert sum(row["count"] for row in program["rows"]) == MANY
-    assert sorted(n for row in program["rows"] for n in row["launches"]) == list(range(MANY))
-    assert sum(row["share"] for row in program["rows"]) == pytest.approx(1)
-    for row in program["rows"]:
+def test_json_and_the_table_keep_every_launch() -> None:
+    """A long table is combined, its times add up, and `keet verify` knows its numbers."""
+    every, document = [*range(152)], explain_document(many()).to_dict()
+    assert [each["id"] for each in document["launches"]] == every
+    rows = document["program"]["rows"]
+    assert sum(row["count"] for row in rows) == len(every)
+    assert sorted(n for row in rows for n in row["launches"]) == every
+    assert sum(row["share"] for row in rows) == pytest.approx(1)
+    for row in rows:
         assert row["us_min"] <= row["us_median"] <= row["us_max"]
         assert row["representative"] in row["launches"]
-    for found in program["cross_launch"]:
-        assert set(found["evidence"]) <= set(program["evidence"])
+    for found in document["program"]["cross_launch"]:
+        assert set(found["evidence"]) <= set(document["program"]["evidence"])
+    program = program_of(many())
+    for most in (3, 8, 100):
+        listed = listed_rows(program, most)
+        assert len(listed) <= most
+        assert sum(row.us_total for row in listed) == pytest.approx(program.us_total)
+        assert sum(row.count for row in listed) == len(every)
+    known = ComputedValues(
+        general=lambda: program_values(program), sentences=lambda: program_texts(program)
+    )
+    text = terminal_text([*program_blocks(program, reader(100))], 100)
+    checks = checks_of(text, [each.launch for each in many().launches], known)
+    assert len(checks) > 40
+    assert verdicts(checks)["contradicted"] == 0
+    assert verdicts(checks)["confirmed"] >= 0.95 * len(checks)
+
+
+def checks_of(text: str, launches: Sequence[Launch], known: ComputedValues) -> list[Any]:
+    return [c for each in verify_text(text, launches, known=known) for c in each.checks]
+
+
+def verdicts(checks: Sequence[Any]) -> Counter[str]:
+    return Counter(check.verdict for check in checks)
 
 
 @pytest.mark.slow
-def test_a_long_table_is_combined_and_its_times_add_up(many: Explanation) -> None:
-    program = program_of(many)
-    for most in (3, 8, 100):
-        rows = listed_rows(program, most)
-        assert len(rows) <= most
-        assert sum(row.us_total for row in rows) == pytest.approx(program.us_total)
-        assert sum(row.count for row in rows) == MANY
+@each_row("sample", ["matrix_flip", "sparse_apply"])
+def test_verify_confirms_what_is_printed(sample: str) -> None:
+    explanation = explained_with_code(sample)
+    known = ComputedValues([LaunchValues(explanation.profile)])
+    texts = {
+        explain_terminal(explanation, 80): 0.1,  # lines break inside of numbers' labels
+        explain_markdown(explanation): 0.08,
+        context_text(explanation, 2000): 0.08,
+    }
+    for text, most in texts.items():
+        checks = checks_of(text, explanation.profile.launches, known)
+        assert len(checks) >= 15
+        assert verdicts(checks)["contradicted"] == 0
+        doubts = [c.number.text for c in checks if c.verdict == "not_found"]
+        assert len(doubts) <= most * len(checks), doubts
 
 
 @each_row(("launches", "count"), [("3", 1), ("0-5", 6)])
@@ -156,58 +188,35 @@ def test_details_are_reduced_until_launches_fit(sizes: list[list[int]], room: in
     assert every > room or details == ("full",) * len(sizes)
 
 
-@pytest.mark.slow
-def test_public_reports_with_many_launches(keet: Keet) -> None:
-    """105 identical launches have one answer."""
-    paths = sorted(MANUALLY_READ.glob("spymaster2h*"))
-    if not paths:
-        pytest.skip(NOT_FOUND)
-    out = keet("explain", paths[0], "--no-model", "--no-sass").out
-    assert out.count("\n") <= MOST_LINES
-    assert "105 launches of 1 kernel" in out
-    assert "represents 105 launches" in " ".join(out.split())
-    assert len(TITLE.findall(out)) == 1
-
-
-@pytest.mark.slow
-def test_verify_knows_every_number_of_the_program(many: Explanation) -> None:
-    program = program_of(many)
-    assert program is not None
-    known = ComputedValues(
-        general=lambda: program_values(program), sentences=lambda: program_texts(program)
-    )
-    launches = [each.launch for each in many.launches]
-    text = terminal_text([*program_blocks(program, reader(100))], 100)
-    checks = [c for each in verify_text(text, launches, known=known) for c in each.checks]
-    verdicts = Counter(check.verdict for check in checks)
-    assert len(checks) > 40
-    assert verdicts["contradicted"] == 0
-    assert verdicts["confirmed"] >= 0.95 * len(checks)
-
-
 @needs_corpus
-def test_launches_of_one_shape_are_not_called_identical() -> None:
-    """Their times differ by a third."""
+@pytest.mark.slow
+def test_public_reports_with_many_launches() -> None:
+    """105 identical launches have one answer. Launches of one shape are not called identical: their
+    times differ by a third."""
     (path,) = CORPUS.glob("algoparc__*.ncu-rep")
     profile = read_profile(path)
     text = " ".join(explain_texts(explain(profile, profile.launches, 5, sass=False)))
     assert "which take 2.43 ms to 3.30 ms" in text
     assert "identical" not in text
+    for path in MANUALLY_READ.glob("spymaster2h*"):
+        profile = read_profile(path)
+        text = explain_terminal(explain(profile, profile.launches, 5, sass=False))
+        assert text.count("\n") <= MOST_LINES
+        assert "105 launches of 1 kernel" in text
+        assert "represents 105 launches" in " ".join(text.split())
+        assert len(TITLE.findall(text)) == 1
 
 
-def test_table_and_finding_print_one_gain(profile_of: ProfileOf) -> None:
-    profile = profile_of("zoo.ncu-repz")
-    explanation = explain(profile, profile.launches, 5, sass=False)
-    program = program_of(explanation)
-    for row in program.rows:
+def test_table_and_finding_print_one_gain() -> None:
+    for row in program_of(explained_report("zoo.ncu-repz")).rows:
         first = row.first
         if first and row.finding and row.finding.id != "launch_bound":
             assert row.gain is not None
             assert row.gain == row.finding.forecast
 
 
-def test_why_a_cause_is_only_possible_is_printed_once(profile_of: ProfileOf) -> None:
-    profile, found = profile_of("tour_basic.ncu-repz"), 0
+def test_why_a_cause_is_only_possible_is_printed_once() -> None:
+    profile, found = read_profile(REPORTS / "tour_basic.ncu-repz"), 0
     for launch in profile.launches:
         told = explain_texts(explain(profile, [launch], 5, sass=False))
         reasons = [text for text in told if text.startswith("Only possible: ")]
@@ -248,7 +257,7 @@ def assert_advice_on_first_screen(explanation: Explanation) -> None:
     assert [text for text in advice if not told(text, screen)] == []
 
 
-@each_row("sample", EVERY, few=5)
+@each_row("sample", EVERY[::2], few=5)
 def test_the_advice_is_on_the_first_screen(sample: str) -> None:
     assert_advice_on_first_screen(explained(sample))
 
@@ -257,7 +266,7 @@ def test_the_advice_is_on_the_first_screen(sample: str) -> None:
 @pytest.mark.slow
 def test_the_advice_of_public_reports_is_on_the_first_screen() -> None:
     paths = [path for folder in (CORPUS, MANUALLY_READ) for path in reports_in(folder)]
-    for path in paths:
+    for path in paths[::4]:
         profile = read_profile(path)
         explanation = explain(profile, profile.launches, 5, sass=False, most=MAX_DECODED)
         assert_advice_on_first_screen(explanation)
@@ -288,13 +297,10 @@ def test_every_part_with_its_evidence_or_small_parts_summed() -> None:
     (account,) = (each for each in explain_blocks(explained("gas_state")) if isinstance(each, Bars))
     assert 3 <= len(account.bars) <= 7
     assert "other" in [bar.label for bar in account.bars]
-
-
-def test_a_launch_without_measurements_has_no_account() -> None:
-    explanation = explained("matrix_flip")
-    (each,) = explanation.launches
+    # A launch without measurements has no account.
+    (each,) = explained("matrix_flip").launches
     failed = replace(each, verdict=replace(each.verdict, not_judged=True))
-    explanation = explanation._replace(launches=(failed,))
+    explanation = explained("matrix_flip")._replace(launches=(failed,))
     assert not [block for block in explain_blocks(explanation) if isinstance(block, Bars)]
     assert "the time of this" not in context_text(explanation, 2000)
 
@@ -306,26 +312,3 @@ def test_each_finding_says_what_its_fix_gained() -> None:
     for text in (told, context_text(explained("matrix_flip"), 2000)):
         assert f"In {first.precedents.cases} measured cases" in text
         assert f"keet finding {first.nearest_case.id}" in text
-
-
-@pytest.mark.parametrize("sample", ["matrix_flip", "gas_state", "sparse_apply"])
-@pytest.mark.slow
-def test_verify_confirms_what_is_printed(sample: str) -> None:
-    explanation = explained_with_code(sample)
-    known = ComputedValues([LaunchValues(explanation.profile)])
-    terminal = explain_terminal(explanation, 80)  # lines break inside of numbers' labels
-    texts = {
-        terminal: 0.1,
-        explain_markdown(explanation): 0.08,
-        context_text(explanation, 2000): 0.08,
-    }
-    for text, most in texts.items():
-        checks = [
-            check
-            for each in verify_text(text, explanation.profile.launches, known=known)
-            for check in each.checks
-        ]
-        assert len(checks) >= 15
-        assert [c for c in checks if c.verdict == "contradicted"] == []
-        doubts = [c.number.text for c in checks if c.verdict == "not_found"]
-        assert len(doubts) <= most * len(checks), doubts

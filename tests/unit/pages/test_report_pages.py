@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from math import fsum
-from pathlib import Path
 
 import pytest
 
@@ -15,8 +14,6 @@ from keet.analysis.kernel import occupancy
 from keet.analysis.roofline.launch_roofline import find_roofline
 from keet.analysis.source_lines import find_hotspots
 from keet.documents.show import MetricDocument, MetricsLaunch
-from keet.explanation.analyst import explain
-from keet.ingest import read_profile
 from keet.pages.blocks import Bars, Block, Part, Reader, Table, plain
 from keet.pages.context import CostedSource, context_text
 from keet.pages.figures import OccupancyFigure
@@ -131,10 +128,6 @@ def test_without_the_reports_own_limits_there_are_no_curves(
     wording(str(text.words))
 
 
-SAMPLES = Path(__file__).parents[3] / "kernels_samples"
-NAMES = ("page_walk", "sparse_apply", "tile_scores", "hydro_element", "softmax_rows", "gas_state")
-
-
 def shown_lines(text: str) -> set[tuple[str, int]]:
     found: set[tuple[str, int]] = set()
     for file, code in re.findall(r"^(\S+) \(share of .*\):\n```\w*\n([\s\S]*?)\n```", text, re.M):
@@ -142,12 +135,10 @@ def shown_lines(text: str) -> set[tuple[str, int]]:
     return found
 
 
-@each_row("name", NAMES, few=1)
+@each_row("name", ["page_walk", "tile_scores", "softmax_rows"], few=1)
 def test_no_line_with_more_samples_is_left_out(name: str) -> None:
-    path = next((SAMPLES / name).glob("slow.ncu-rep*"))
-    profile = read_profile(path)
-    explanation = explain(profile, profile.launches[:1], 5)
-    each = explanation.launches[0]
+    explanation = explained(name)
+    (each,) = explanation.launches
     source = CostedSource(each, find_hotspots(each.launch))
     shares = {(file_name(p.file), p.line): p.share for p in source.hottest}
     not_ranked = {(file_name(p.file), p.line) for f in each.findings for p in f.locations}
