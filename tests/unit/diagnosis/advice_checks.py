@@ -104,21 +104,6 @@ class Raw:
         return sum(known) if known else None
 
     @property
-    def row_is_odd(self) -> bool:
-        """By the text of the nearest declaration above: `tile[32][33]`, `tile[32][32 + 1]`."""
-        if not self.finding.locations:
-            return False
-        place = self.finding.locations[0]
-        lines = (self.launch.source_text(place.file) or "").splitlines()[: place.line]
-        names = set(re.findall(r"(\w+)\s*\[", lines[-1])) if lines else set()
-        for line in reversed(lines):
-            for name, row in re.findall(r"(\w+)(?:\[[^\]]*\])+\[([^\]]*)\]", line):
-                if "__shared__" in line and name in names:
-                    odd = row.strip().isdigit() and int(row) % 2 == 1
-                    return odd or bool(re.search(r"\+\s*1\b", row))
-        return False
-
-    @property
     def is_one(self) -> bool:
         """One block, or for findings that are not about the grid, one warp per block."""
         if self.finding.id in ("small_grid", "launch_bound"):
@@ -146,7 +131,7 @@ CHECKS = (
     Check(r"wgmma", lambda r: r.capability not in ((), (9, 0))),
     Check(r"tcgen05", lambda r: r.capability[:1] not in ((), (10,))),
     # Padding: there are conflicts, and rows to pad.
-    Check(r"Pad each row", lambda r: r.conflicts == 0 or r.row_is_odd),
+    Check(r"Pad each row", lambda r: r.conflicts == 0),
     Check(r"shared array|shared memory less often", lambda r: r.executes("LDS", "STS") is False),
     # Wider accesses: data is moved, and not with the widest accesses.
     Check(WIDER, lambda r: r.executes(*PLAIN) is False, "narrow|uncoal"),

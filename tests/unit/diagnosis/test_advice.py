@@ -5,38 +5,28 @@ from dataclasses import replace
 from functools import cache
 from typing import get_args
 
-import pytest
-
 from keet.analysis.facts import FACTS
 from keet.analysis.facts.fact import Fact
 from keet.analysis.kernel.archetype import Language, archetype_of, language_of
 from keet.analysis.launch_view import LaunchView
 from keet.diagnosis.advice import CPP, advice_for, in_language
-from keet.diagnosis.diagnosis import diagnose
-from keet.diagnosis.finding import Advice, Finding
+from keet.diagnosis.finding import Finding
 from keet.documents.finding import Forecast
 from keet.evidence import Sentence
 from keet.findings import findings
 from keet.profile import KernelName, Launch
 from tests.conftest import REPORTS, needs_corpus
 from tests.rows import each_row
+from tests.unit.analysis.launch_checks import check_advice
 from tests.unit.analysis.made_up_launch import made_up
 from tests.unit.analysis.real_launches import (
-    CASES,
     SAMPLES,
     code_view,
     launch_of,
-    launches_in,
     profile_of,
     public_launch,
     public_profile,
 )
-from tests.unit.diagnosis.advice_checks import contradictions
-
-LARGE = ("token_mix", "mechanism_rates")
-"""Samples whose machine code takes a second to analyse."""
-PER_FAMILY = 2
-"""Cases of the casebook."""
 
 
 @cache
@@ -66,33 +56,6 @@ def finding_of(finding_id: str, view: LaunchView, variant: str = "") -> Finding:
     )
 
 
-def check(view: LaunchView, finding: Finding, advice: Advice) -> None:
-    (chosen,) = (c for c in findings()[finding.id].remedies if c.name == advice.variant)
-    assert all(fact.answer(view, finding) for fact in chosen.needs)
-    assert not any(fact.answer(view, finding) for fact in chosen.excludes)
-    needed = [fact.id for fact in chosen.needs]
-    assert [because.fact for because in advice.because] == (needed or ["general"])
-    known = {piece.id for piece in view.ledger}
-    for because in advice.because:
-        by_name = because.fact in FACTS and FACTS[because.fact].is_by_name
-        assert because.evidence or because.places or by_name, because
-        assert {piece.id for piece in because.evidence} <= known
-    assert list(contradictions(view.launch, finding, advice)) == []
-
-
-def check_launch(launch: Launch, *, reads_code: bool = False) -> None:
-    diagnosis = diagnose(launch, reads_code=reads_code)
-    for finding in (*diagnosis.findings, *diagnosis.minor):
-        check(diagnosis.view, finding, advice_for(finding, diagnosis.view))
-
-
-@each_row("sample", SAMPLES, few=3)
-def test_no_advice_contradicts_a_sample(sample: str) -> None:
-    for variant in SAMPLES[sample].variants:
-        reads_code = variant == "slow" and sample not in LARGE
-        check_launch(launch_of(f"{sample}:{variant}"), reads_code=reads_code)
-
-
 @each_row("sample", SAMPLES, few=8)
 def test_the_remedy_fits_for_every_finding(sample: str) -> None:
     """General remedies take the finding for granted, and these findings are made up."""
@@ -101,22 +64,7 @@ def test_the_remedy_fits_for_every_finding(sample: str) -> None:
         finding = finding_of(finding_id, view)
         advice = advice_for(finding, view)
         if advice.variant != "general":
-            check(view, finding, advice)
-
-
-@each_row("family", sorted({case.family.name for case in CASES.values()}), few=2)
-def test_no_advice_contradicts_a_case(family: str) -> None:
-    """Several cases may have the same side before their fixes."""
-    sides = {case.spec.before: id_ for id_, case in CASES.items() if case.family.name == family}
-    for case in list(sides.values())[:PER_FAMILY]:
-        check_launch(launch_of(case))
-
-
-@each_row("path", sorted(REPORTS.iterdir()), ids=lambda path: path.name)
-@pytest.mark.slow
-def test_no_advice_contradicts_a_report(path) -> None:
-    for launch in launches_in(path)[:3]:
-        check_launch(launch)
+            check_advice(view, finding, advice)
 
 
 @each_row("sample, finding, variant", [

@@ -5,7 +5,6 @@ import pytest
 from keet.analysis.amounts.units import unit_parts, unit_uses
 from keet.analysis.launch_view import LaunchView
 from keet.documents.amounts import UnitPartDocument, UnitUseDocument
-from tests.rows import each_row
 from tests.unit.analysis.made_up_launch import ELAPSED, made_up
 from tests.unit.analysis.real_launches import changed, launch_of
 
@@ -13,23 +12,16 @@ Parts = dict[tuple[str, str, str], UnitPartDocument]
 
 
 def parts(view: LaunchView) -> Parts:
-    return {(each.unit, each.of, each.part): each for each in unit_parts(view)}
+    """Their shares add up."""
+    found = unit_parts(view)
+    for whole in {(each.unit, each.of) for each in found}:
+        own = [each.share_pct for each in found if (each.unit, each.of) == whole]
+        assert sum(own) == pytest.approx(100)
+    return {(each.unit, each.of, each.part): each for each in found}
 
 
 def of_launch(name: str, *, reads_code: bool = True) -> Parts:
     return parts(LaunchView(launch_of(name), reads_code=reads_code))
-
-
-@pytest.mark.slow
-@each_row(
-    "name",
-    ["stencil_march", "key_count", "matrix_flip", "fan_update:fast", "hydro_element", "token_mix"],
-)
-def test_shares_add_up(name: str) -> None:
-    found = of_launch(name)
-    for unit, of in {(unit, of) for unit, of, _ in found}:
-        own = [each.share_pct for key, each in found.items() if key[:2] == (unit, of)]
-        assert sum(own) == pytest.approx(100)
 
 
 def test_whose_work_l1_and_l2_do() -> None:
