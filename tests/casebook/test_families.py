@@ -72,8 +72,6 @@ __device__ float both(float x) { return x; }
 __global__ void __launch_bounds__(256)
     wide(const float* in) {
     helper(both(in[0]));
-
-    both(1);
 }
 
 __device__ void helper(float x) {}

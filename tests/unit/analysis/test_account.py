@@ -10,7 +10,15 @@ from keet.profile import Launch
 from tests.conftest import REPORTS
 from tests.rows import each_row
 from tests.unit.analysis.launch_checks import check_account
-from tests.unit.analysis.made_up_launch import ELAPSED, GEFORCE, H200, OPCODES, launches, made_up
+from tests.unit.analysis.made_up_launch import (
+    ELAPSED,
+    GEFORCE,
+    H200,
+    OPCODES,
+    active,
+    launches,
+    made_up,
+)
 from tests.unit.analysis.real_launches import profile_of
 
 
@@ -92,11 +100,8 @@ def test_parts_of_issuing_of_the_busiest_unit_and_the_leading_ones() -> None:
     found, _ = account(
         made_up({"issue_slots": 60.0}, opcodes={"FFMA": 3, "LDG": 1}, active_threads_per_warp=8)
     )
-    assert _shares(found, "issuing.lanes_off", "issuing.value", "issuing.memory") == [
-        45,
-        11.25,
-        3.75,
-    ]
+    ids = ("issuing.lanes_off", "issuing.value", "issuing.memory")
+    assert _shares(found, *ids) == [45, 11.25, 3.75]
     found, _ = account(made_up({"dram": 50.0 * attainable("DRAM")}))
     busy = 100 * 0.5**SHARPNESS
     shares = _shares(found, "active", "active.busy.dram", "active.unknown")
@@ -110,10 +115,10 @@ def test_parts_of_issuing_of_the_busiest_unit_and_the_leading_ones() -> None:
     assert [part.percent.value for part in leading] == every[:3]
 
 
-@pytest.mark.parametrize("fixed", [5.0, 60.0])
-def test_warps_that_mostly_wait_for_the_tensor_cores_find_them_busy(fixed: float, wording) -> None:
-    """A made-up launch. Half of the peak can be all that the instructions used can reach."""
-    states = {"math_pipe_throttle": 30.0, "wait": fixed}
-    cycles = {"sm_active_cycles": ELAPSED, "elapsed_cycles": ELAPSED}
-    found, _ = account(made_up({"issue_slots": 10.0, "tensor": 40.0}, states, None, **cycles))
-    wording({part.part for part in found.all()})
+def test_warps_that_mostly_wait_for_the_tensor_cores_find_them_busy(wording) -> None:
+    """Made-up launches. Half of the peak can be all that the instructions used can reach."""
+    for fixed in (5.0, 60.0):
+        states = {"math_pipe_throttle": 30.0, "wait": fixed}
+        units = {"issue_slots": 10.0, "tensor": 40.0}
+        found, _ = account(made_up(units, states, None, **active(1.0)))
+        wording({part.part for part in found.all()}, case=fixed)

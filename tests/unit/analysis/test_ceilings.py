@@ -38,12 +38,8 @@ ON_HOPPER = {
 }
 
 
-def launch_with(metrics: Mapping[str, float]) -> Launch:
-    return encoded(metrics)
-
-
 def ceilings_with(metrics: Mapping[str, float]) -> Ceilings:
-    return Ceilings(LaunchLedger(launch_with(metrics)))
+    return Ceilings(LaunchLedger(encoded(metrics)))
 
 
 def ceilings_of(path: Path, launch: int = 0) -> Ceilings:
@@ -149,11 +145,10 @@ def test_a_share_is_that_of_the_busiest_stage(whole, tags, sectors) -> None:
 @given(active=shares, stage=shares, change=st.floats(-0.02, 0.02))
 def test_converted_and_measured_shares_are_continuous(active, stage, change) -> None:
     cycles = {"sm__cycles_active.avg": 800.0, CYCLES: 1000.0}
-    before = ceilings_with({L1_ACTIVE: active, DATA_STAGE: stage, **cycles}).share("L1")
-    after = ceilings_with({L1_ACTIVE: active * (1 + change), DATA_STAGE: stage, **cycles}).share(
-        "L1"
+    before, after = (
+        ceilings_with({L1_ACTIVE: share, DATA_STAGE: stage, **cycles}).share("L1")
+        for share in (active, active * (1 + change))
     )
-    assert before
     assert after == pytest.approx(before, rel=0.08, abs=0.006)
 
 
@@ -199,11 +194,9 @@ def sampled(samples: dict[str, tuple[float, ...]], active: float = 9e5) -> Launc
         SHARE.format(name): Instances(values, tuple(range(0, 100_000 * len(values), 100_000)))
         for name, values in samples.items()
     }
-    metrics = {name: RawMetric(None) for name in instances} | {
-        "gpu__time_duration.sum": RawMetric(1e6, "ns"),
-        "gpc__cycles_elapsed.max": RawMetric(1e6, "cycle"),
-        "pmsampling:sm__cycles_active.avg": RawMetric(active, "cycle"),
-    }
+    metrics = {"gpu__time_duration.sum": RawMetric(1e6, "ns"), CYCLES: RawMetric(1e6, "cycle")}
+    metrics |= {"pmsampling:sm__cycles_active.avg": RawMetric(active, "cycle")}
+    metrics |= {name: RawMetric(None) for name in instances}
     return in_memory(InMemoryLaunch(H200, metrics, instances))
 
 
@@ -237,17 +230,12 @@ def made_up(
     capability: tuple[int, int] = (8, 9),
 ) -> Launch:
     """A launch whose tensor pipe was busy for 43 % of the time."""
-    metrics: dict[str, encode.Scalar] = {
-        "gpu__time_duration.sum": 1000.0,
-        "sm__cycles_elapsed.avg.per_second": 1e9,
-        PIPE: 43.0,
-        "device__attribute_compute_capability_major": capability[0],
-        "device__attribute_compute_capability_minor": capability[1],
-        "device__attribute_display_name": name,
-        **(paths or {}),
-    }
+    capabilities = "device__attribute_compute_capability_"
+    metrics: dict[str, encode.Scalar] = {"gpu__time_duration.sum": 1000.0, PIPE: 43.0}
+    metrics |= {f"{capabilities}{part}": of for part, of in zip(("major", "minor"), capability)}
+    metrics |= {"sm__cycles_elapsed.avg.per_second": 1e9, "device__attribute_display_name": name}
     instances = {OPCODES: list(opcodes.items())} if opcodes else {}
-    return encoded(metrics, instances)
+    return encoded(metrics | (paths or {}), instances)
 
 
 def shares_of_tensor_load(launch: Launch) -> tuple[float | None, dict[str, float]]:
@@ -258,11 +246,8 @@ def shares_of_tensor_load(launch: Launch) -> tuple[float | None, dict[str, float
     return float(unit.value) if unit else None, found
 
 
-RAN = {
-    PATH.format("fp16_dst_fp32", "off"): 86.0,
-    PATH.format("fp16_dst_fp16", "off"): 0.0,
-    PATH.format("fp16_dst_fp32", "on"): 0.0,
-}
+PATHS = (("fp16_dst_fp32", "off"), ("fp16_dst_fp16", "off"), ("fp16_dst_fp32", "on"))
+RAN = dict(zip((PATH.format(*each) for each in PATHS), (86.0, 0.0, 0.0)))
 
 
 @each_row("launch, type_id, share", [

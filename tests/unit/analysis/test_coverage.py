@@ -6,7 +6,6 @@ import re
 import shlex
 from dataclasses import replace
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -75,12 +74,12 @@ def test_what_reports_of_several_sets_lack(profile_of) -> None:
     assert keet_command(read_profile(RUNS / "waits.ncu-repz")) == "keet profile -- ./waits"
 
 
-@pytest.mark.parametrize("name", ["range.ncu-rep", "graph.ncu-repz"])
-def test_ranges_and_graphs_have_no_source_to_lack(name: str, profile_of) -> None:
+def test_ranges_and_graphs_have_no_source_to_lack(profile_of) -> None:
     """ncu refuses --import-source for them, so it must not be advised."""
-    assert {"source_lines", "source_text"}.isdisjoint(gaps_of(profile_of(name)))
-    assert "--import-source" not in find_coverage(profile_of(name)).command
-    assert "SourceCounters" not in find_coverage(profile_of(name)).command
+    for profile in map(profile_of, ("range.ncu-rep", "graph.ncu-repz")):
+        assert {"source_lines", "source_text"}.isdisjoint(gaps_of(profile))
+        assert "--import-source" not in find_coverage(profile).command
+        assert "SourceCounters" not in find_coverage(profile).command
 
 
 def with_command(profile: Profile, command: str | None) -> Profile:

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterable
 from functools import cache
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -50,14 +49,10 @@ def work_case(name: str) -> Case:
     return next(c for c in cases_of(load_family(FAMILIES / family)) if c.spec.id == case)
 
 
-HANDED_OVER = [
-    "fft/separate_scaling", "layernorm/separate_add", "triton_gather/rows_picked_then_added",
-    "triton_softmax/scores_scaled_before", "ssim_map/row_sums_in_memory",
-    "ssim_map/short_window_row_sums", "wavelet_levels/rows_then_columns",
-]  # fmt: skip
-
-
-@each_row("name", HANDED_OVER)
+@each_row("name", [
+    "fft/separate_scaling", "layernorm/separate_add", "triton_softmax/scores_scaled_before",
+    "ssim_map/row_sums_in_memory", "wavelet_levels/rows_then_columns",
+])  # fmt: skip
 @pytest.mark.slow
 def test_a_measured_round_trip_is_found_with_its_saving(name: str) -> None:
     """Fusing was measured: the forecast is within a quarter of it."""
@@ -103,11 +98,11 @@ def test_a_chain_of_kernels_is_less_likely_than_each_of_its_hand_overs(profile_o
     assert large.confidence == "medium"
 
 
-@pytest.mark.parametrize("name", ["gemv/four_passes", "heat_steps/a_pass_each_step"])
-def test_passes_over_the_same_data(name: str, wording) -> None:
-    (first, *_) = found_in(work_case(name).before_profile.launches)
-    assert (first.kind, first.launches) == ("repeated_passes", (0, 1))
-    wording(first.text)
+def test_passes_over_the_same_data(wording) -> None:
+    for name in ("gemv/four_passes", "heat_steps/a_pass_each_step"):
+        (first, *_) = found_in(work_case(name).before_profile.launches)
+        assert (first.kind, first.launches) == ("repeated_passes", (0, 1))
+        wording(first.text, case=name)
 
 
 def test_what_is_no_round_trip(profile_of) -> None:
@@ -173,21 +168,15 @@ def test_numbers_of_versions_and_of_steps(one: str, other: str, versions: bool) 
     assert are_variants(_step(0, one, 1, 1), _step(1, other, 1, 1)) == versions
 
 
-def _timed(order: str) -> list[Launch]:
-    """Two kernels that read and write the same amounts."""
-    names = {"a": "copy_rows", "b": "flip_tiles"}
-    return [_step(number, names[each], 400, 400) for number, each in enumerate(order)]
-
-
-@pytest.mark.parametrize(
-    ("order", "found"), [("ab", True), ("abab", True), ("aabb", False), ("aaabbb", False)]
-)
-def test_kernels_that_are_repeated_one_by_one_are_timed(order: str, found: bool, wording) -> None:
+def test_kernels_that_are_repeated_one_by_one_are_timed(wording) -> None:
     """Steps take turns. Nothing tells two steps from two versions that run once."""
-    told = [each for each in found_in(_timed(order)) if each.kind != "repeated_passes"]
-    assert bool(told) == found
-    if order == "ab":
-        wording(told[0].text)
+    names = {"a": "copy_rows", "b": "flip_tiles"}
+    for order, found in (("ab", True), ("abab", True), ("aabb", False), ("aaabbb", False)):
+        launches = [_step(number, names[each], 400, 400) for number, each in enumerate(order)]
+        told = [each for each in found_in(launches) if each.kind != "repeated_passes"]
+        assert bool(told) == found
+        if order == "ab":
+            wording(told[0].text)
 
 
 CLOCK = {"sm_frequency": 1.5e9, "duration": 1e6}
@@ -278,24 +267,24 @@ def _scaling() -> tuple[Launch, ...]:
     return work_case("layernorm/separate_add").before_profile.launches
 
 
-def read_by_hand(start: str) -> Path:
+def read_by_hand(start: str) -> tuple[CrossLaunchDocument, ...]:
     paths = sorted(MANUALLY_READ.glob(f"{start}*"))
     if not paths:
         pytest.skip(NOT_FOUND)
-    return paths[0]
+    return found_in(read_profile(paths[0]).launches)
 
 
 def test_reports_that_a_person_has_read() -> None:
     # Stores of partial sectors count more than they hold: the second pair shows it.
-    first, second, *_ = found_in(read_profile(read_by_hand("RuimingShen")).launches)
+    first, second, *_ = read_by_hand("RuimingShen")
     assert (first.kind, first.launches, first.confidence) == ("hand_over", (1, 2, 6, 7), "medium")
     assert second.launches == (2, 3, 7, 8)
     # Merge passes of a sort, without byte counters.
-    found = found_in(read_profile(read_by_hand("algoparc")).launches)
+    found = read_by_hand("algoparc")
     assert [(each.kind, len(each.launches)) for each in found] == [("repeated_passes", 13)]
     assert "DRAM at 91% of its peak" in found[0].text
     # A benchmark of versions, of which one ran at another clock.
-    found = found_in(read_profile(read_by_hand("Lashi0812")).launches)
+    found = read_by_hand("Lashi0812")
     assert [each.kind for each in found] == ["clocks"]
 
 

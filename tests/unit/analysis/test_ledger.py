@@ -1,11 +1,8 @@
 """Ids of evidence: what they say, and that they depend on nothing but the number they stand for."""
 
 import random
-import re
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from keet.analysis.ledger import LaunchLedger, Ledger, scope_in
 from keet.catalog import metrics
@@ -86,13 +83,6 @@ def test_a_source_line(line: str, written: str) -> None:
     assert LaunchLedger(made_up({})).derived("share", SHARE, "share", line=line).id == written
 
 
-@given(st.text(), st.text())
-@pytest.mark.slow
-def test_every_name_makes_a_readable_id(name: str, line: str) -> None:
-    found = Ledger().derived(name, SHARE, "label", line=line or None)
-    assert re.fullmatch(r"[a-z]\w*(@[\w.:+-]*)?#run", found.id)
-
-
 @each_row("name, slug", [
     ("left.DRAM", "left_dram"),
     ("registers per thread -8", "registers_per_thread_minus_8"),
@@ -107,7 +97,7 @@ def test_names_become_words(name: str, slug: str) -> None:
     assert slug_of(name) == slug
 
 
-@each_row("path", [*SAMPLES, *RUNS, PIPELINE], ids=lambda p: f"{p.parent.name}/{p.stem}", few=10)
+@each_row("path", [*SAMPLES[::9], *RUNS[::4], PIPELINE], ids=lambda p: f"{p.parent.name}/{p.stem}")
 def test_ids_are_names(path, profile_of) -> None:
     for book in books_of(explained(profile_of(path))):
         check_ids(book)

@@ -61,7 +61,6 @@ def test_what_if_agrees_with_ncus_curves() -> None:
     they are constant."""
     points = dict.fromkeys(_CURVES, 0)
     for launch, model in models(_SAMPLES[::5]):
-        assert isinstance(model, OccupancyModel)
         room = model.machine._replace(shared=model.given)
         for curve, changed in _CURVES.items():
             parts = launch.instances(curve)

@@ -1,6 +1,7 @@
 """Amounts across launches: groups by duration, what was not profiled, state, hand-overs, bounds."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -41,12 +42,11 @@ def amounts_of(profile: Profile) -> ProgramAmounts:
     views = [LaunchView(launch) for launch in profile.launches]
     found = program_amounts(profile, views, Ledger())
     rows: list[Any] = [*found.groups, *found.states, *found.hand_overs, *found.bounds]
-    rows += found.rereads
-    for each in rows:
-        assert {*each.text.ids} <= {piece.id for piece in each.evidence}, each.text
+    for each in (*rows, *found.rereads):
+        own = {piece.id for piece in each.evidence}
+        assert {*each.text.ids} <= own & {*found.evidence}, each.text
         assert not each.text.endswith(".")
-    details = [row.detail for row in found.states]
-    for text in (*(row.text for row in rows), *details, *found.texts):
+    for text in (*(row.detail for row in found.states), *found.texts):
         assert {*text.ids} <= {*found.evidence}, text
     return found
 
@@ -75,25 +75,19 @@ def _profile(launches: Sequence[Launch], run: RunTable | None = None) -> Profile
 def _run(order: Sequence[tuple[str, float]], profiled: Sequence[tuple[int, int]] = ()) -> RunTable:
     """A run of kernels one after the other, each with its microseconds. `profiled`: launches of the
     report, with their numbers in the run."""
-    names = list(dict.fromkeys(name for name, _ in order))
-    kernels = []
+    names, kernels = [*dict.fromkeys(name for name, _ in order)], []
     for name in names:
-        own = [1e3 * us for each, us in order if each == name]
-        middle, total = sorted(own)[len(own) // 2], sum(own)
-        kernels.append(
-            KernelRun(
-                *(name, f"{name}(float *)", (1000, 1, 1), (256, 1, 1), len(own), total, total),
-                *(0.0, min(own), middle, max(own)),
-            )
-        )
+        own = sorted(1e3 * us for each, us in order if each == name)
+        shape, total = ((1000, 1, 1), (256, 1, 1), len(own)), sum(own)
+        times = (total, total, 0.0, own[0], own[len(own) // 2], own[-1])
+        kernels.append(KernelRun(name, f"{name}(float *)", *shape, *times))
     start, launches = 0, []
     for name, us in order:
         launches.append(RunLaunch(names.index(name), start, round(1e3 * us)))
         start += round(1e3 * us) + 2000
     exact = tuple(ProfiledLaunch(a, b, 1e3 * order[b][1]) for a, b in profiled)
-    return RunTable(
-        tuple(kernels), "cupti", tuple(launches), profiled=exact, span_ns=float(start), gpus=1
-    )
+    known = {"profiled": exact, "span_ns": float(start), "gpus": 1}
+    return RunTable(tuple(kernels), "cupti", tuple(launches), **known)
 
 
 def in_run(
@@ -307,15 +301,13 @@ def test_hand_overs_between_launches_and_within_a_kernel(known) -> None:
 def test_kernels_of_a_loop_share_arrays_of_one_name(known) -> None:
     """A solver: 51 launches of one kernel, 48 of the others, and 5 arrays of 8 MB."""
     known["apply"] = [_array("p", "read", 8), _array("c", "read", 8), _array("q", "written", 8)]
-    known["solve"] = [_array(name, "updated", 8) for name in "xr"] + [
-        _array(name, "read", 8) for name in "pq"
-    ]
+    known["solve"] = [_array(name, "updated", 8) for name in "xr"]
+    known["solve"] += [_array(name, "read", 8) for name in "pq"]
     known["turn"] = [_array("r", "read", 8), _array("p", "updated", 8)]
     order = [("turn", 9.0), *[("apply", 9.0), ("solve", 9.0), ("turn", 9.0)] * 16] * 3
     launches = [_launch(0, "turn", 16, 8), _launch(1, "apply", 16, 8), _launch(2, "solve", 32, 16)]
     first, *_ = in_run(order, *launches).states
-    assert first.kernels == ("turn", "apply", "solve")
-    assert first.launches == 48
+    assert (first.kernels, first.launches) == (("turn", "apply", "solve"), 48)
     (size,) = [p for p in first.detail.evidence.values() if p.label == "bytes of data"]
     assert size.value == pytest.approx(40e6)
     assert first.fits[:1] == ("L2",)
@@ -332,10 +324,8 @@ def test_data_that_certainly_exceeds_the_chip_and_data_that_may(known) -> None:
 
 def _read_array(name: str, dram: float, l2: float | None = None, **more: Any) -> ArrayDocument:
     """One of unknown size, in MB, that has all of the traffic of its launch."""
-    found = _array(name, "read", None, None)
-    own = {each: getattr(found, each) for each in ArrayDocument.names()}
-    own |= {"dram_bytes": 1e6 * dram, "l2_bytes": l2 and 1e6 * l2, "traffic_basis": "measured"}
-    return ArrayDocument(**own | more)
+    own = {"dram_bytes": 1e6 * dram, "l2_bytes": l2 and 1e6 * l2, "traffic_basis": "measured"}
+    return replace(_array(name, "read", None, None), **(own | more))
 
 
 def read_again(*kernels: str) -> Sequence[Any]:
@@ -357,7 +347,7 @@ def test_an_array_is_read_again_by_the_size_that_another_kernel_writes(known) ->
     assert not read_again("first", "second", "project")
 
 
-@pytest.mark.parametrize("read", [
+@each_row("read", [
     _read_array("terms", 205, 205),  # each byte about once
     _read_array("terms", 4000, traffic_basis="apportioned"),
     _read_array("terms", 4000, distinct_bytes=200e6, basis="exact"),  # it tells its size
@@ -370,7 +360,7 @@ def test_arrays_of_which_that_is_not_known(known, read) -> None:
     assert not read_again("condition", "project")
 
 
-@pytest.mark.parametrize(("table", "basis", "distinct"), [
+@each_row("table, basis, distinct", [
     (3, "exact", pytest.approx(23e6)),
     # With an array of unknown size, the state is at most what is moved.
     (3.0, "bound", None),

@@ -26,7 +26,7 @@ from keet.profile import Absent, Launch
 from kernels_samples.samples import report_of
 from tests.conftest import CORPUS, TESTS, needs_corpus
 from tests.rows import each_row
-from tests.unit.analysis.made_up_launch import encoded, made_up
+from tests.unit.analysis.made_up_launch import active, encoded, made_up
 from tests.unit.analysis.real_launches import changed, launch_of, side_of
 
 SAMPLES = TESTS.parent / "kernels_samples"
@@ -184,13 +184,10 @@ def test_what_is_missing_or_has_no_shape(profile_of, wording) -> None:
     checks = {each.check for each in roofline.skipped}
     assert checks == {"fp64", "fp32", "fp16", "tensor", "dram", "l2", "l1", "shared"}
     wording(roofline.reading)
-    metrics = {
-        "gpu__time_duration.sum": 0.0,
-        "dram__bytes.sum.per_second": math.nan,
-        "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed": math.inf,
-        "lts__t_sectors.sum": 5.0,
-        "lts__t_sectors.avg.pct_of_peak_sustained_elapsed": 0.0,
-    }
+    share = "avg.pct_of_peak_sustained_elapsed"
+    metrics = {"gpu__time_duration.sum": 0.0, "dram__bytes.sum.per_second": math.nan}
+    metrics |= {f"gpu__dram_throughput.{share}": math.inf, f"lts__t_sectors.{share}": 0.0}
+    metrics |= {"lts__t_sectors.sum": 5.0}
     (level,) = find_roofline(launch_with(metrics)).ceilings  # its lookups were counted: none
     assert (level.id, level.reached_pct, level.achieved) == ("l2", 0.0, None)
     for opcode in (
@@ -218,28 +215,18 @@ amounts = st.floats(min_value=1.0, max_value=1e12)
 def test_the_attained_share_is_the_larger_one(flop, traffic, time, clock) -> None:
     """Achieved over min(peak, intensity x bandwidth) is the nearer of the two ceilings."""
     stem = "smsp__sass_thread_inst_executed_op_{}_pred_on.sum.per_cycle_elapsed"
-    launch = launch_with(
-        {
-            "gpu__time_duration.sum": time,
-            "sm__cycles_elapsed.avg.per_second": clock,
-            stem.format("fadd"): flop,
-            stem.format("fmul"): 0.0,
-            stem.format("ffma"): 0.0,
-            "sm__sass_thread_inst_executed_op_ffma_pred_on.sum.peak_sustained": 1e5,
-            "dram__bytes.sum.per_second": traffic,
-            "dram__bytes.sum.peak_sustained": 500.0,
-            "dram__cycles_elapsed.avg.per_second": 2e9,
-        }
-    )
-    roofline = find_roofline(launch)
+    metrics = {stem.format("fadd"): flop, stem.format("fmul"): 0.0, stem.format("ffma"): 0.0}
+    metrics |= {"sm__sass_thread_inst_executed_op_ffma_pred_on.sum.peak_sustained": 1e5}
+    metrics |= {"gpu__time_duration.sum": time, "sm__cycles_elapsed.avg.per_second": clock}
+    metrics |= {"dram__bytes.sum.per_second": traffic, "dram__bytes.sum.peak_sustained": 500.0}
+    metrics |= {"dram__cycles_elapsed.avg.per_second": 2e9}
+    roofline = find_roofline(launch_with(metrics))
     (entry,) = (e for e in roofline.intensities if e.level == "dram")
-    fp32, dram = roofline.ceiling("fp32"), roofline.ceiling("dram")
-    assert fp32.achieved
-    top = max(fp32.reached_pct, dram.reached_pct)
+    top = max(roofline.ceiling(each).reached_pct for each in ("fp32", "dram"))
+    assert roofline.ceiling("fp32").achieved
     assert entry.attained_pct == pytest.approx(top, rel=1e-9)
-    near = roofline.nearest_ceilings
-    assert all(top - each.reached_pct <= TIE for each in near)
-    assert near[0].reached_pct == top
+    near = [each.reached_pct for each in roofline.nearest_ceilings]
+    assert near[0] == top <= min(near) + TIE
 
 
 FMA_PIPES = ("sm__inst_executed_pipe_fma", "sm__pipe_fma", "sm__inst_executed_pipe_fmaheavy")
@@ -298,6 +285,5 @@ def test_the_headline_says_what_the_instructions_are_for(wording) -> None:
 def test_a_roofline_is_most_of_what_the_unit_can_do(units, metrics, roofline) -> None:
     """Made-up launches. SMs that are active for a part of the time make no roofline: the share
     counts that was reached over the whole time."""
-    activity = {"elapsed_cycles": 1e6, "sm_active_cycles": 7e5, "sm_active_cycles_max": 7.5e5}
-    launch = made_up(units, None, None, **metrics, **activity)
+    launch = made_up(units, None, None, **metrics, **active(0.7, 0.75))
     assert reached_roofline(model_of(launch)) == roofline

@@ -18,7 +18,7 @@ from keet.analysis.time_model import HOT_LINE, TimeModel
 from keet.diagnosis.diagnosis import Diagnosis, diagnose
 from keet.explanation.headline import verdict_of
 from keet.ingest.in_memory_launch import InMemoryLaunch
-from keet.profile import Instances, RawMetric
+from keet.profile import Instances
 from tests.conftest import needs_corpus
 from tests.rows import each_row
 from tests.unit.analysis.made_up_launch import ELAPSED, H200, in_memory, made_up, model_of, raw
@@ -148,18 +148,11 @@ def test_lookups_of_l2_separate_scattered_addresses_from_bank_conflicts(name, ca
 def passes(share: float, static: float = 4096.0) -> set[str]:
     """An edited launch: L1 is busy for `share` percent, sixteen times as long as the LSU pipe, and
     lookups of L2 take whole lines."""
-    launch = made_up(
-        {"l1": share, "lsu": share / 16, "l2": share / 10},
-        elapsed_cycles=ELAPSED,
-        device_l2_slices=96,
-        l2_elapsed_cycles_total=96 * ELAPSED,
-        shared_memory_per_block=static + 1024,
-        shared_memory_static=static,
-        shared_memory_driver=1024,
-    )
-    peak = ".avg.pct_of_peak_sustained_elapsed"
-    launch.data.metrics[f"lts__t_sectors{peak}"] = RawMetric(10.5)  # type: ignore[attr-defined]
-    launch.data.metrics[f"lts__t_tag_requests{peak}"] = RawMetric(10.0)  # type: ignore[attr-defined]
+    units = {"l1": share, "lsu": share / 16, "l2": share / 10}
+    counted = {"elapsed_cycles": ELAPSED, "device_l2_slices": 96, "shared_memory_driver": 1024}
+    counted |= {"l2_elapsed_cycles_total": 96 * ELAPSED, "shared_memory_static": static}
+    counted |= {"l2_sectors_pct": 10.5, "l2_tag_requests_pct": 10.0}
+    launch = made_up(units, shared_memory_per_block=static + 1024, **counted)
     return {each.id for each in diagnose(launch, reads_code=False).findings}
 
 
@@ -172,7 +165,7 @@ def test_pipes_over_active_cycles_and_the_busiest_unit_of_memory() -> None:
     part = without(full, r"^(l1tex|lts|sm__inst_executed_pipe_lsu|idc)")
     assert WHOLE_MEMORY not in known
     assert LaunchView(part).ceilings.share(WHOLE_MEMORY) == pytest.approx(
-        float(full.get("memory_throughput_pct").value) / 100  # type: ignore[union-attr]
+        float(full.get("memory_throughput_pct").value) / 100
     )
     # Without the SMs' active cycles, they count as active all the time.
     cycles = "|sm__cycles_active"
@@ -190,8 +183,6 @@ def test_arithmetic_on_doubles_takes_as_long_as_their_pipe() -> None:
     view = code_view("gas_state")
     least = next(each for each in bounds(view) if each.id == "arithmetic")
     busy, duration = view.ceilings.share("FP64"), view.value("duration")
-    assert busy
-    assert duration
     assert 0.9 * busy <= least.us / (duration / 1e3) <= busy
 
 

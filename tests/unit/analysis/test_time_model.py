@@ -14,9 +14,8 @@ from keet.analysis.time_model import (
     Effect,
     attainable,
 )
-from keet.profile import Launch
 from tests.rows import each_row
-from tests.unit.analysis.made_up_launch import ELAPSED, STATES, launches, made_up, model_of
+from tests.unit.analysis.made_up_launch import STATES, active, launches, made_up, model_of
 from tests.unit.analysis.real_launches import changed, launch_of
 
 UNITS = ("DRAM", "L2", "L1", "LSU", "FMA", "ALU", "FP64", "XU", "tensor", "issue")
@@ -86,19 +85,15 @@ def test_units_idle_sms_and_the_launch() -> None:
     assert not unknown.is_measured
     assert model_of(made_up({"dram": 20.0}, sm_throughput_pct=60.0)).busiest == "SM"
     assert "SM" not in model_of(made_up({"issue_slots": 20.0}, sm_throughput_pct=60.0)).loads
-    model = model_of(_half_idle({"issue_slots": 30.0, "dram": 30.0}))
+    model = model_of(made_up({"issue_slots": 30.0, "dram": 30.0}, **active(0.5)))
     assert model.loads["issue"] == pytest.approx(0.6 / attainable("issue"))
     assert model.loads["DRAM"] == pytest.approx(0.3 / attainable("DRAM"))
     halved = Effect(longest_sm=0.5, every_wait=0.0)
     for unit, name in (("dram", "DRAM"), ("l2", "L2"), ("fma", "FMA"), ("xu", "XU")):
-        model = model_of(_half_idle({unit: 40.0}))
+        model = model_of(made_up({unit: 40.0}, **active(0.5)))
         kept = 1.0 if name in DEVICE_WIDE else 0.5
         assert model.time(halved) == pytest.approx(kept * model.loads[name])
-    launch = made_up(
-        {"dram": 10.0}, elapsed_cycles=ELAPSED, sm_active_cycles=ELAPSED / 4,
-        sm_active_cycles_max=ELAPSED / 4,
-    )  # fmt: skip
-    model = model_of(launch)
+    model = model_of(made_up({"dram": 10.0}, **active(0.25, 0.25)))
     assert model.fixed == pytest.approx(0.75)
     everything = Effect(dict.fromkeys(UNITS, 0.0), every_wait=0.0)
     assert model.time(everything) == pytest.approx(0.75)
@@ -109,20 +104,13 @@ def test_units_idle_sms_and_the_launch() -> None:
     assert model.time(gone) == pytest.approx(model.loads["FMA"])
     assert model.time(gone._replace(moved={"FMA": 0.5})) == pytest.approx(0.5)
     assert model.time(gone._replace(moved={"FP16": 0.5})) == pytest.approx(0.5)
-    cycles = {"elapsed_cycles": 1e6, "sm_active_cycles": 9.5e5, "sm_active_cycles_max": 9.6e5}
-    short, long = (model_of(made_up({}, duration=ns, **cycles)) for ns in (5e4, 5e6))
+    short, long = (model_of(made_up({}, duration=ns, **active(0.95, 0.96))) for ns in (5e4, 5e6))
     assert (short.fixed, long.fixed * 5e6) == (pytest.approx(0.04), pytest.approx(10_000))
     assert long.balance.evenness == pytest.approx(short.balance.evenness)
     half = {"elapsed_cycles": 1e6, "sm_active_cycles": 2.5e5, "duration": 1e4}
     assert model_of(made_up({}, grid_size=66, **half)).fixed == pytest.approx(0.5)
     assert model_of(made_up({}, grid_size=132, **half)).fixed == pytest.approx(0.75)
     assert model_of(made_up({}, grid_size=133, **half)).fixed == 0, "more is not known"
-
-
-def _half_idle(units: dict[str, float]) -> Launch:
-    return made_up(
-        units, elapsed_cycles=ELAPSED, sm_active_cycles=ELAPSED / 2, sm_active_cycles_max=ELAPSED
-    )
 
 
 @FEW
@@ -161,11 +149,7 @@ def test_a_fabric_with_little_to_do_is_busy_for_longer_than_its_work_takes(few, 
     busy = model.view.ceilings.get("L2")
     assert busy.stage.id == FABRIC
     assert attainable("L2") / busy.share < many < 1.1 / model.loads["L2"]
-
-
-def test_a_full_fabric_has_as_much_work_as_its_busy_share_says() -> None:
-    model = model_of(launch_of("gemv/one_warp_blocks_long"))
-    busy = model.view.ceilings.share("L2")
-    assert model.loads["L2"] == pytest.approx(
-        busy / attainable("L2") / (model.balance.longest or 1.0), rel=0.03
-    )
+    # A full one has as much work as its busy share says.
+    full = model_of(launch_of("gemv/one_warp_blocks_long"))
+    load = full.view.ceilings.share("L2") / attainable("L2") / (full.balance.longest or 1.0)
+    assert full.loads["L2"] == pytest.approx(load, rel=0.03)

@@ -9,21 +9,8 @@ from collections import Counter
 import pytest
 from docs_site.compiled_catalog import COMPILED, compiled_text
 
-from keet.catalog import (
-    capabilities,
-    exists_on,
-    gpu_named,
-    gpus,
-    hardware_units,
-    loading,
-    metric_named,
-    metric_with_id,
-    metrics,
-    sections,
-    stalls,
-    throughputs,
-    unit_of,
-)
+from keet import catalog
+from keet.catalog import loading, metric_named, metrics, sections, stalls, unit_of
 from keet.errors import UsageError
 from keet.units import base_unit
 from tests.conftest import TESTS
@@ -41,7 +28,7 @@ def test_the_compiled_catalog_is_that_of_the_toml_files() -> None:
 def test_an_unknown_metric_name_raises_unknown_metric(name: str, wording) -> None:
     """Programs of users pass names, too: it is a `KeetError`, and a `KeyError` as for any table."""
     with pytest.raises(KeyError) as caught:
-        metric_with_id(name)
+        catalog.metric_with_id(name)
     assert isinstance(caught.value, UsageError)
     wording(str(caught.value), case=name)
 
@@ -114,16 +101,16 @@ def test_stalls_units_capabilities_and_gpus_are_described() -> None:
         assert stall.meaning.endswith(".")
         assert stall.usual_causes or not stall.counts_as_stall
         assert stall.counts_as_stall == (stall.id not in ("selected", "not_selected"))
-    for unit in hardware_units().values():
+    for unit in catalog.hardware_units().values():
         assert unit.kind in ("memory", "compute", "issue", "link")
         assert unit.basis in ("elapsed", "active")
         assert {unit_of(name) for name in unit.share_of_peak} == {"%"}, unit.id
-    for capability in capabilities().values():
+    for capability in catalog.capabilities().values():
         assert capability.section in sections()
         assert [metric for metric in capability.metrics if metric not in metrics()] == []
-    assert len(gpus()) >= 40
-    assert all(gpu.source and re.fullmatch(r"\d+\.\d", gpu.cc) for gpu in gpus())
-    assert all(table.source and table.per_cycle for table in throughputs().values())
+    assert len(catalog.gpus()) >= 40
+    assert all(gpu.source and re.fullmatch(r"\d+\.\d", gpu.cc) for gpu in catalog.gpus())
+    assert all(table.source and table.per_cycle for table in catalog.throughputs().values())
 
 
 @each_row("name, cc, sms, match", [
@@ -135,7 +122,7 @@ def test_stalls_units_capabilities_and_gpus_are_described() -> None:
     ("Somebody's FPGA", None, None, None),
 ])  # fmt: skip
 def test_which_row_a_device_is(name: str, cc: str, sms: int, match: str | None) -> None:
-    found = gpu_named(name, cc, sms)
+    found = catalog.gpu_named(name, cc, sms)
     assert (found is None) if match is None else (found is not None and match in found.match)
 
 
@@ -149,7 +136,7 @@ def test_which_row_a_device_is(name: str, cc: str, sms: int, match: str | None) 
     ("pmsampling:smsp__warps_issue_stalled_wait.avg", "9.0", True),
 ])  # fmt: skip
 def test_which_gpus_have_a_counter(name: str, cc: str, exists: bool | None) -> None:
-    assert exists_on(name, cc) is exists
+    assert catalog.exists_on(name, cc) is exists
 
 
 @pytest.mark.parametrize("rows", [metrics(), stalls()], ids=["metrics", "stalls"])

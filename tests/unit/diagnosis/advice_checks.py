@@ -41,7 +41,7 @@ class Raw:
         parts = self.launch.instances(f"sass__inst_executed_per_opcode{suffix}")
         if parts is None or parts.ids is None:
             return {}
-        return {str(key): float(value) for key, value in parts.pairs()}  # type: ignore[arg-type]
+        return {str(key): float(value) for key, value in parts.pairs()}
 
     def executes(self, *opcodes: str) -> bool | None:
         executed = self._by_opcode()
@@ -94,7 +94,7 @@ class Raw:
         """Empty if not known."""
         attribute = "device__attribute_compute_capability"
         parts = (self.number(f"{attribute}_major"), self.number(f"{attribute}_minor"))
-        return () if None in parts else parts  # type: ignore[return-value]
+        return () if None in parts else parts
 
     @property
     def conflicts(self) -> float | None:
@@ -125,7 +125,6 @@ CHECKS = (
     # Nothing is loaded earlier where nothing is loaded.
     Check(r"cp\.async|prefetch into|TMA|[Ll]oads? (?:in flight|start)", lambda r: r.loads is False),
     Check(r"indices of several items|address that the one before", lambda r: r.loads is False),
-    Check(r"Asynchronous copies are in use", lambda r: r.executes(*LOADS[2:]) is False),
     Check(r"cp\.async|cuda::memcpy_async", lambda r: () < r.capability < (8, 0)),
     Check(r"TMA|cluster", lambda r: () < r.capability < (9, 0)),
     Check(r"wgmma", lambda r: r.capability not in ((), (9, 0))),
@@ -161,10 +160,8 @@ CHECKS = (
     Check(r"blocks are left over", lambda r: (r.number("launch__waves_per_multiprocessor") or 2) < 1),
     # What warps wait for.
     Check(r"wait for special functions|Warps wait for shared memory", lambda r: r.waits_for_other("short_scoreboard", "mio_throttle")),
-    Check(r"Memory is not what|result of the one before", lambda r: r.waits_for_other("wait")),
     Check(r"wait for memory fences", lambda r: r.waits_for_other("membar")),
     Check(r"Constants miss their cache", lambda r: r.waits_for_other("imc_miss")),
-    Check(r"at their end for their stores", lambda r: r.waits_for_other("drain")),
     Check(r"Loads wait for loads|Each load needs", lambda r: r.waits_for_other("long_scoreboard"), "latency"),
     # Instructions.
     Check(r"sines|exponentials|reciprocals and roots", lambda r: r.executes("MUFU") is False),

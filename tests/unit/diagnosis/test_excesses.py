@@ -25,7 +25,7 @@ def ids(found: Diagnosis) -> list[str]:
 
 
 @each_row("path", [
-    *(AMOUNTS / f"{name}.ncu-repz" for name in ("known", "programs/topics", "programs/ising")),
+    *(AMOUNTS / f"{name}.ncu-repz" for name in ("programs/topics", "programs/ising")),
     *(SAMPLES[name].report("slow") for name in ("tile_smooth", "stencil_march")),
 ])  # fmt: skip
 @pytest.mark.slow

@@ -15,7 +15,7 @@ from keet.diagnosis.finding import Finding
 from keet.explanation.headline import verdict_of
 from keet.profile import Launch
 from tests.rows import each_row
-from tests.unit.analysis.made_up_launch import ELAPSED, made_up
+from tests.unit.analysis.made_up_launch import ELAPSED, active, made_up
 from tests.unit.analysis.real_launches import candidates_of, changed, launch_of, without
 
 SMS = 132
@@ -24,7 +24,7 @@ WAITS = {"long_scoreboard": 6.0, "wait": 3.0, "selected": 1.0}
 
 
 def forecasts(launch: object) -> dict[str, float]:
-    return {each.id: each.forecast.likely for each in every(diagnose(launch))}  # type: ignore[arg-type]
+    return {each.id: each.forecast.likely for each in every(diagnose(launch))}
 
 
 def every(found: Diagnosis) -> list[Finding]:
@@ -34,9 +34,9 @@ def every(found: Diagnosis) -> list[Finding]:
 @each_row("blocks", [1, 8, 33, 66, 100, 128])
 def test_a_small_grid_gains_the_idle_share_of_the_account(blocks: int) -> None:
     """Whether the report has units, or only a duration."""
-    active = {"sm_active_cycles": ELAPSED * blocks / SMS, "sm_active_cycles_max": ELAPSED}
+    shape = active(blocks / SMS) | {"grid_size": blocks, "block_size": 256, "duration": 1e6}
     for units in ({}, {"fma": 5.0 * blocks / SMS}):
-        launch = made_up(units, grid_size=blocks, **TIMED, block_size=256, **active)
+        launch = made_up(units, **shape)
         idle = diagnose(launch).account.part("idle.small_grid")
         gain = min(MAX_GAIN, 1 / (1 - idle.percent.value / 100))
         assert forecasts(launch)["small_grid"] == pytest.approx(gain, rel=0.05)
@@ -46,10 +46,9 @@ def test_the_gain_of_more_blocks_and_of_full_warps() -> None:
     # Nothing jumps where every SM has a block.
     found = []
     for blocks in range(100, 160, 2):
-        active = {"sm_active_cycles": ELAPSED * min(1.0, blocks / SMS)}
         shape = {"grid_size": blocks, "waves_per_sm": blocks / SMS / 8, "block_size": 256}
-        launch = made_up({}, WAITS, **TIMED, **shape, **active, sm_active_cycles_max=ELAPSED)
-        found.append(forecasts(launch)["small_grid"])
+        shape |= {"duration": 1e6} | active(min(1.0, blocks / SMS))
+        found.append(forecasts(made_up({}, WAITS, **shape))["small_grid"])
     assert found[0] > found[-1] > 1
     assert max(before / after for before, after in pairwise(found)) < 1.05
     # A made-up launch: a block of one thread uses one word of each sector.
@@ -57,7 +56,6 @@ def test_the_gain_of_more_blocks_and_of_full_warps() -> None:
     view = LaunchView(launch)
     candidates = candidates_of("warp_divergence", view)
     (effect,) = (each.effect for each in candidates if each.variant == "block_size")
-    assert isinstance(effect, Effect)
     assert 0.5 < effect.units["L2"] <= effect.units["DRAM"] < 0.6
 
 
@@ -163,11 +161,11 @@ def test_a_narrow_block_is_why_accesses_are_scattered(block, advised) -> None:
     assert ("wide as a warp" in found.action) == advised
 
 
-@each_row(("active", "gain"), [(10 / 132, 1.0), (8 / 132, 1.225)])
-def test_sms_without_a_block_are_no_load_imbalance(active: float, gain: float) -> None:
+@each_row("busy, gain", [(10, 1.0), (8, 1.225)])
+def test_sms_without_a_block_are_no_load_imbalance(busy: float, gain: float) -> None:
     """Made up: 10 blocks, which take equally long, or of which the average takes 80%."""
-    cycles = {"sm_active_cycles": ELAPSED * active, "sm_active_cycles_max": ELAPSED}
-    launch = made_up({"fma": 3.0}, WAITS, grid_size=10, block_size=256, **TIMED, **cycles)
+    shape = {"grid_size": 10, "block_size": 256, "duration": 1e6} | active(busy / SMS)
+    launch = made_up({"fma": 3.0}, WAITS, **shape)
     assert forecasts(launch).get("load_imbalance", 1.0) == pytest.approx(gain, abs=0.01)
 
 
