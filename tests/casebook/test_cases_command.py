@@ -45,9 +45,10 @@ def test_filters(field: str, keet: Keet) -> None:
     cases = cases_in(keet, "finding", *chosen)
     assert {case[field] for case in cases} == {wanted}
     assert len(cases) == sum(getattr(entry, field) == wanted for entry in casebook())
-    page = keet("finding", *chosen, width=200).out
-    assert field == "finding" or page.startswith(f"{len(cases)} measured cases ")
-    assert all(case["id"] in page for case in cases)
+    if field != "finding":  # of a finding, a page prints a few cases in full
+        page = keet("finding", *chosen, width=200).out
+        assert page.startswith(f"{len(cases)} measured cases ")
+        assert all(case["id"] in page for case in cases)
     assert cases_in(keet, "cases", f"--{field}", wanted) == cases
 
 

@@ -1,7 +1,7 @@
 """The account of a launch: it closes, whatever the report has, and says what it cannot tell."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from keet.analysis.account import Account, account_of
 from keet.analysis.launch_view import LaunchView
@@ -53,7 +53,6 @@ def test_waiting_for_units_that_are_busy_or_few() -> None:
     assert busy[-1] > 85
 
 
-@settings(max_examples=40)
 @given(launches(opcodes=OPCODES))
 @pytest.mark.slow
 def test_any_account_closes(launch) -> None:

@@ -60,6 +60,8 @@ def ids_of(diagnosis: Diagnosis) -> list[str]:
 
 SECOND = {"hydro_element": "local memory costs as much as the stores, to 4 %"}
 """Samples whose dominant cause may come second; issue 18 allows two."""
+WITH_CODE = [*SAMPLES][::7]
+"""Those of the quick test: all of them pass without machine code, too."""
 FAMILIES = sorted({case.family.name for case in CASES.values()})[::2]
 
 
@@ -81,7 +83,8 @@ def gain_of(diagnosis: Diagnosis, finding_id: str) -> float:
 def test_the_planted_cause_is_found_and_gone_after_the_fix(name: str) -> None:
     sample, found = SAMPLES[name], dict[str, Diagnosis]()
     for variant in sample.variants:
-        found[variant] = diagnosis_of(name, variant, reads_code=variant == "slow")
+        reads_code = variant == "slow" and name in WITH_CODE
+        found[variant] = diagnosis_of(name, variant, reads_code=reads_code)
         check_own(found[variant])
         assert found[variant].account.unknown <= 15
         assert not is_debug_build(found[variant].view)
@@ -110,7 +113,7 @@ def test_cases_of_families(family: str) -> None:
 @pytest.mark.slow
 @each_row("path", sorted(REPORTS.iterdir()), ids=lambda path: path.name)
 def test_reports_of_the_tests(path: Path) -> None:
-    for launch in launches_in(path)[:3]:
+    for launch in launches_in(path)[:2]:
         check_own(diagnose(launch, reads_code=False))
 
 
@@ -120,7 +123,7 @@ def test_public_reports(path: Path) -> None:
     """And none has what its GPU lacks."""
     launches = launches_in(path)
     together = cross_launch_findings(launches, Ledger())
-    for launch in launches[:5]:
+    for launch in launches[:3]:
         check_launch(diagnose(launch, reads_code=False, together=together))
         cc = launch.device.compute_capability
         lacking = {name for name in launch.metric_names() if exists_on(name, cc) is False}

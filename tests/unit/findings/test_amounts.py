@@ -35,15 +35,11 @@ MEASURED = {
         ("vote_grid/source_cell", 15.9), ("vote_grid/sum_of_each_warp_at_once", 11.7),
         # Without the atomics, L2 does as little as its idlest slice.
         ("vote_grid/peaks_cas_in_blocks", 154.0),
-        ("vote_grid/gently_falling_words", 1.35),  # several words fill one slice
-        ("histogram/all_to_256_words", 107.0),  # their passes through L1 go, too
         # No word is hot, and each addition is a request to L2. The gather computes each pair twice.
-        ("force_pairs/newtons_third_law", 2.25), ("segment_stats/edge_atomics", 1.99),
+        ("force_pairs/newtons_third_law", 2.25),
         # The lanes of a warp add to one word, which is hot for a while only: no slice stands out.
         ("force_pairs/energy_of_a_ring", 3.91),
         ("telemetry_rollup/energy_in_global_memory", 3.89),  # in shared memory, a loop of swaps
-        # Neighbours in a list add to the same words: all slices serve one lane after the other.
-        ("voxel_hash/points_of_a_scan", 8.29),
         ("group_sums/six_groups_per_block", 5.32),  # three loops, which lanes leave one by one
     ],
     "small_grid": [
@@ -52,17 +48,13 @@ MEASURED = {
         ("voxel_hash/one_block_per_sm", 6.2),
         ("wave_seismic/one_block_per_column", 1.7),  # other blocks also hide waits at barriers
     ],
-    "pcie_or_nvlink_traffic": [
-        ("gather_scatter/table_on_host", 3.4), ("host_stream/recording_read_twice", 2.0),
-    ],
+    "pcie_or_nvlink_traffic": [("host_stream/recording_read_twice", 2.0)],
     # Launches that change what they read are steps: others can't fill the SMs beside them.
     "launch_bound": [("contact_rows/launch_per_colour", 6.0)],
     # A double becomes a float, which is still an instruction.
     "low_precision_possible": [("ode_batch/states_in_double", 1.74)],
     "fp64_promotion": [("nbody/double_sums", 1.71)],
     "uncoalesced_global": [
-        # Half of each sector of one array is not used; L1 serves loads of other arrays many times.
-        ("spmv_ell/columns_with_materials", 1.26),
         # Packed requests take one pass through L1 instead of one per line, and most hit L1.
         ("pool_depthwise/pixels_of_channels_last", 5.6),
         ("tensor_blocks/fragments_from_global", 2.4),
@@ -80,18 +72,12 @@ MEASURED = {
     "warp_divergence": [
         # A warp iterates as often as its longest list, and waits for memory each time.
         ("sph_density/uneven_and_per_pair", 2.0),
-        ("seed_extend/long_matches_in_words", 2.16),  # loaded values end the loop
         ("small_blocks/sixteen_threads", 2.39),
     ],
     # Waves explain little of the idle time; blocks that are cut into pieces leave nothing of it.
-    "load_imbalance": [("cell_list/droplets_cells", 4.16), ("cell_list/clumps_cells", 1.32)],
-    "occupancy_limited_shared": [
-        # One block per SM loads, computes and stores one after the other, also on tensor cores.
-        ("tensor_blocks/room_for_sums", 1.28),
-        # Each load chooses the next node: loads of one walk are not issued together. Less shared
-        # memory per block means smaller tiles, and more of them; or more warps per tile.
-        ("forest_score/wide_rows", 3.65),
-    ],
+    "load_imbalance": [("cell_list/droplets_cells", 4.16)],
+    # One block per SM loads, computes and stores one after the other, also on tensor cores.
+    "occupancy_limited_shared": [("tensor_blocks/room_for_sums", 1.28)],
     # A GPU starts 0.83 blocks per cycle: larger or fewer blocks end that limit, fewer instructions
     # or bytes do so only until it is reached (narrow accesses, divisions, rows apart, few threads).
     "occupancy_limited_block": [("gemv/each_vector_alone", 4.41)],
