@@ -2,11 +2,12 @@
 
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from keet.analysis.amounts.accesses import MemoryAccess, line_accesses, memory_accesses
-from keet.analysis.amounts.arrays import arrays
+from keet.analysis.amounts.arrays import ArrayUse, _dram_bytes, arrays
 from keet.analysis.launch_view import LaunchView
 from keet.documents.amounts import ArrayDocument, LineAccessDocument
 from keet.profile.names import file_name
@@ -62,6 +63,24 @@ def test_bytes_of_each_level_and_arrays_that_are_unknown() -> None:
     assert table.requested_bytes
     path = SAMPLES["matrix_flip"].folder / "slow.ncu-rep"
     assert arrays(LaunchView(profile_of(path).launches[0])) == ()
+
+
+@each_row("size, basis, dram, is_all", [
+    (None, None, 100e6, True),
+    # L2 reads 1 % for another array: that may be half of what DRAM reads.
+    (None, None, 20e6, False),
+    (0.5e6, "exact", 60e6, True),  # it stays in L2
+    (0.5e6, "bound", 20e6, False),
+    (8e6, "exact", 20e6, False),
+])  # fmt: skip
+def test_dram_reads_for_one_array(size, basis, dram, is_all) -> None:
+    """One array has 99.8 % of what L1 reads from L2."""
+    reads = SimpleNamespace(at_most=None, requested=1e9)
+    own = dict.fromkeys(ArrayUse._fields) | {"reads": reads, "pointer": "table"}
+    more = {"pointer": "other", "read_l2_bytes": 1.5e6, "distinct": size, "basis": basis}
+    uses = [ArrayUse(**own | {"read_l2_bytes": 0.99e9}), ArrayUse(**own | more)]
+    view = SimpleNamespace(value=lambda _: dram, code=SimpleNamespace(local_sectors=None))
+    assert _dram_bytes(view, uses) == ({"table": (dram, "measured")} if is_all else {})
 
 
 @pytest.mark.slow
