@@ -23,6 +23,7 @@ KNOWN = {
     "sm80_xmma_fprop_implicit_gemm_f32f32_f32_nhwckcrs_nchw_tilesize64x32x64_cudnn": "cuDNN",
     "void implicit_convolve_sgemm<float, float, (int)128>(int)": "cuDNN",
     "void regular_fft<(unsigned int)256, (EPT)8>(kernel_arguments_t)": "cuFFT",
+    "void spRadix0064B::kernel1Mem<unsigned int, float>(int)": "cuFFT",
     "void cusparse::csrmv_v3_kernel<int>(int)": "cuSPARSE",
     "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096>)": "NCCL",
     "void cutlass::Kernel2<cutlass_80_tensorop_s1688gemm_128x128_16x5_nn_align4>(T1::Params)": (

@@ -24,12 +24,12 @@ from keet.explanation.headline import verdict_of
 from keet.ingest import read_profile
 from keet.profile import Absent, Launch
 from kernels_samples.samples import report_of
-from tests.conftest import CORPUS, TESTS, needs_corpus
+from tests.conftest import CORPUS, needs_corpus
 from tests.rows import each_row
+from tests.unit.analysis.launch_checks import check_roofline
 from tests.unit.analysis.made_up_launch import active, encoded, made_up
-from tests.unit.analysis.real_launches import changed, launch_of, side_of
+from tests.unit.analysis.real_launches import SAMPLES, changed, launch_of, side_of
 
-SAMPLES = TESTS.parent / "kernels_samples"
 SHORT = {"gpu__time_duration.sum": 1000.0}
 OPCODES = "sass__inst_executed_per_opcode_with_modifier_all"
 
@@ -76,6 +76,11 @@ def test_the_planted_ceiling_is_the_nearest(name, nearest, low, high) -> None:
     roofline = sample(name)
     assert roofline.nearest[0] == nearest
     assert low < roofline.nearest_ceilings[0].reached_pct < high
+
+
+def test_rooflines_of_samples_are_as_ncus_rule_says() -> None:
+    for name in SAMPLES:
+        check_roofline(launch_of(name))
 
 
 def test_tensor_operations_as_the_hardware_counts_them(profile_of, wording) -> None:

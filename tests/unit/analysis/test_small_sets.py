@@ -83,7 +83,10 @@ def test_accounts_and_units_of_public_reports() -> None:
     assert found.account.part("waiting.busy.hot_l2_slice").percent.value > 80
     assert found.account.unknown < 20
     # SMs without a block are known from the launch alone; in one, none is active for most of the time.
-    for start, launch, least in (("extra-p", 2, 99), ("josiahls", 0, 34)):
+    for start, launch, least in (
+        *(("extra-p", 2, 99), ("Lashi", 0, 95), ("Brennen", 1, 47), ("chia7", 4, 17)),
+        ("josiahls", 0, 34),
+    ):
         part = diagnosis(start, launch).account.part("idle.small_grid")
         assert part.percent.value >= least
     # Launching is no imbalance.

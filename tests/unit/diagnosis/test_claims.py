@@ -35,7 +35,7 @@ from tests.unit.analysis.real_launches import CASES, SAMPLES, changed, launch_of
 KINDS = {spec.id: spec.claims for spec in findings().values() if spec.claims}
 
 
-WITH_CODE = ("series_eval", "field_axpy", "pair_reduce", "softmax_rows")
+WITH_CODE = ("series_eval", "field_axpy", "pair_reduce", "softmax_rows", "stencil_march")
 """Samples of which claims depend on the machine code."""
 
 
@@ -122,13 +122,7 @@ def check_good(report: str, claim: WorkClaim) -> float:
     return abs(math.log2(result.possible / factor))
 
 
-@each_row("report, claim", [CLAIMED[0], CLAIMED[14]])
-def test_a_good_claim_is_supported_with_about_the_measured_gain(report, claim) -> None:
-    check_good(report, claim)
-
-
-@pytest.mark.slow
-def test_claimed_gains_are_near_the_measured_ones_on_average() -> None:
+def test_good_claims_are_supported_with_about_the_measured_gains() -> None:
     assert fmean(check_good(*row) for row in [*CLAIMED, *FAR_BELOW]) <= ON_AVERAGE
 
 
@@ -277,7 +271,7 @@ ABSENT = [
 """With the metric of the first evidence; empty: there is none."""
 
 
-@each_row(("finding", "report", "metric"), ABSENT, few=4)
+@each_row(("finding", "report", "metric"), ABSENT)
 def test_a_claim_of_a_cause_that_is_not_there_is_refused(finding, report, metric) -> None:
     absent = check_cause(finding, diagnosis_of(report).model)
     assert [piece.metric for piece in absent[1][:1]] == [metric][: len(metric)]
