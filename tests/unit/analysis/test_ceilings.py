@@ -97,6 +97,7 @@ def test_what_was_not_measured_is_unknown() -> None:
 def test_shares_of_active_cycles_and_above_the_peak(profile_of) -> None:
     for launch in profile_of("tour_full.ncu-repz").launches:
         assert sum(LaunchView(launch).stalls.values()) == pytest.approx(1)
+    assert "L1" not in ceilings_with({L1_ACTIVE: 50.0})
     cycles = {"sm__cycles_active.avg": 600.0, CYCLES: 1000.0}
     found = ceilings_with({L1_ACTIVE: 50.0, **cycles}).get("L1")
     assert found.reached.value == pytest.approx(30)

@@ -177,6 +177,8 @@ REFUSED = [
     ("field_axpy:slow", claim_of("redundant_traffic", "cause"), []),
     ("field_axpy:slow", claim_of("redundant_traffic", "redundant", 1.5), []),
     ("field_axpy:slow", BOTH, []),
+    ("field_axpy:slow", claim_of("redundant_traffic", "bytes", 0.9, "DRAM"), ["bytes.dram.both.distinct", "claimed.bytes of DRAM.removed.0.9"]),
+    ("matrix_flip:slow", WorkClaim("latency_bound", "waiting", Quantity(1.0, "inst"), of="all"), []),
     ("matrix_flip:slow", claim_of("latency_bound", "instructions", "1 inst", "all"), ["claimed.instructions.1.0"]),
     ("matrix_flip:slow", claim_of("latency_bound", "waiting", 0.9, "gmma"), []),
     ("matrix_flip:slow", claim_of("latency_bound", "waiting", 0.9, "lunch"), []),
