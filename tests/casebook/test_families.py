@@ -48,34 +48,19 @@ def a_case(**more: object) -> CaseSpec:
     return CaseSpec.model_validate(fields | more)
 
 
-def test_sections_keep_their_line_numbers() -> None:
-    shared, first, second = sections_of(CODE)
-    assert (shared.variant, shared.first_line, shared.lines) == (
-        None,
-        3,
-        ("constexpr int kTile = 32;",),
-    )
-    assert (first.variant, first.first_line) == ("a", 6)
-    assert (second.variant, second.first_line) == ("b", 9)
-
-
-@each_row("code", ["//: variant a\nx\n", "//: end\n", "//: variant a\n//: variant b\n//: end\n"])
-def test_a_section_begins_and_ends(code: str) -> None:
-    with pytest.raises(ValueError, match="line"):
-        list(sections_of(code))
-
-
-def test_a_cause_is_looked_for_in_its_variant_and_then_in_shared_code() -> None:
+def test_sections_have_line_numbers_causes_and_a_diff() -> None:
     sections = list(sections_of(CODE))
-    assert cause_lines(sections, a_case()) == [6]
-    assert cause_lines(sections, a_case(lines=["kTile = 32"])) == [3]
-    assert cause_lines(sections, a_case(lines=["kernel<33>"])) == []
-
-
-def test_the_diff_is_of_the_two_variants() -> None:
-    diff = diff_of(list(sections_of(CODE)), "a", "b")
+    assert [(each.variant, each.first_line) for each in sections] == [(None, 3), ("a", 6), ("b", 9)]
+    assert sections[0].lines == ("constexpr int kTile = 32;",)
+    # A cause is looked for in its variant and then in shared code.
+    for text, lines in (("kernel<32>", [6]), ("kTile = 32", [3]), ("kernel<33>", [])):
+        assert cause_lines(sections, a_case(lines=[text])) == lines
+    diff = diff_of(sections, "a", "b")
     assert "-kernel<32>(in, out);\n+kernel<33>(in, out);" in diff
     assert "kTile" not in diff
+    for code in ("//: variant a\nx\n", "//: end\n", "//: variant a\n//: variant b\n//: end\n"):
+        with pytest.raises(ValueError, match="line"):
+            list(sections_of(code))
 
 
 def test_shared_functions_that_one_side_uses_are_part_of_the_diff() -> None:
@@ -87,8 +72,6 @@ __device__ float both(float x) { return x; }
 __global__ void __launch_bounds__(256)
     wide(const float* in) {
     helper(both(in[0]));
-
-    both(1);
 }
 
 __device__ void helper(float x) {}
@@ -109,29 +92,21 @@ void b() { wide<<<1, 1>>>(in); }
     assert "float both(float x)" not in diff
 
 
-def test_a_counter_moves_by_its_factor() -> None:
-    falls = Moved(metric="m", falls=4)
-    assert falls.holds(8, 2)
-    assert falls.holds(8, 0)
-    assert not falls.holds(8, 3)
-    assert not falls.holds(0, 0)
-    rises = Moved(metric="m", rises=2)
-    assert rises.holds(0, 1)
-    assert rises.holds(3, 6)
-    assert not rises.holds(3, 5)
+@each_row("moved, before, after, holds", [
+    ({"falls": 4}, 8, 2, True), ({"falls": 4}, 8, 0, True),
+    ({"falls": 4}, 8, 3, False), ({"falls": 4}, 0, 0, False),
+    ({"rises": 2}, 0, 1, True), ({"rises": 2}, 3, 6, True), ({"rises": 2}, 3, 5, False),
+])  # fmt: skip
+def test_a_counter_moves_by_its_factor(moved, before, after, holds) -> None:
+    assert Moved(metric="m", **moved).holds(before, after) is holds
     with pytest.raises(ValueError, match="exactly one"):
         Moved(metric="m", falls=2, rises=2)
 
 
 def test_severity_follows_from_the_gain() -> None:
     values = (GAINS - 0.01, GAINS, MILD, SEVERE, SEVERE + 0.01)
-    assert [severity_of(value) for value in values] == [
-        "lookalike",
-        "slight",
-        "mild",
-        "mild",
-        "severe",
-    ]
+    told = ["lookalike", "slight", "mild", "mild", "severe"]
+    assert [severity_of(value) for value in values] == told
 
 
 def test_the_floor_is_the_longest_of_the_needed_parts() -> None:
@@ -147,25 +122,20 @@ def test_case_descriptions_match_the_source(family: Family) -> None:
     assert list(problems_of(family)) == []
 
 
-def test_a_mistake_in_a_case_is_named() -> None:
+@each_row("told, change", [
+    ("no finding", {"finding": "gremlins"}),
+    ("is no cause", {"finding": "at_dram_roofline"}),
+    ("no section", {"before": "nobody"}),
+    ("no line", {"lines": ["nowhere to be seen"]}),
+    ("lines is empty", {"lines": []}),
+    ("no report of the runner", {"moved": {"metric": "luck", "falls": 2}}),
+    ("two or more steps", {"step": [{"finding": "latency_bound", "after": "b"}]}),
+])  # fmt: skip
+def test_a_mistake_in_a_case_is_named(told: str, change: dict[str, object]) -> None:
     family = load_families()[0]
-    wrong = {
-        "no finding": {"finding": "gremlins"},
-        "is no cause": {"finding": "at_dram_roofline"},
-        "no section": {"before": "nobody"},
-        "no line": {"lines": ["nowhere to be seen"]},
-        "lines is empty": {"lines": []},
-        "no report of the runner": {"moved": {"metric": "luck", "falls": 2}},
-        "two or more steps": {"step": [{"finding": "latency_bound", "after": "b"}]},
-    }
-    for told, change in wrong.items():
-        case = (
-            a_case(before=family.case[0].before, after=family.case[0].after, **change)
-            if ("before" not in change)
-            else a_case(**change)
-        )
-        problems = list(problems_of(family.model_copy(update={"case": (case,)})))
-        assert any(told in problem for problem in problems), (told, problems)
+    sides = {"before": family.case[0].before, "after": family.case[0].after}
+    wrong = family.model_copy(update={"case": (a_case(**(sides | change)),)})
+    assert any(told in problem for problem in problems_of(wrong))
 
 
 def test_the_split_has_every_family_once_and_every_cause_on_both_sides() -> None:

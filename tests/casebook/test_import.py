@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,28 +17,24 @@ from kernels_samples.casebook.family import load_families, load_family
 from kernels_samples.casebook.import_run import _kept, _measured_text, measured_sides
 from kernels_samples.casebook.runner import source_digest
 
-
-def a_check(variant: str, seed: int, *, ok: bool = True) -> dict[str, Any]:
-    side = {"problem": "p", "variant": variant}
-    return {**side, "seed": seed, "ok": ok, "worst_error_over_allowed": seed / 10}
-
-
-def a_time(variant: str, *times: float) -> dict[str, Any]:
-    needs = {"dram_bytes": 8.0, "steps": 0}
-    return {"problem": "p", "variant": variant, "needs": needs, "times_us": list(times)}
+CASES = load_cases()
+CASE = CASES[0]
+NAME = CASE.family.name
 
 
 def test_a_side_that_is_wrong_for_one_seed_is_dropped() -> None:
-    document = {
-        "checks": [
-            *(a_check("good", seed) for seed in (1, 2, 3)),
-            *(a_check("bad", seed, ok=seed != 2) for seed in (1, 2, 3)),
-        ],
-        "times": [a_time("good", 10, 20, 30), a_time("bad", 1, 1, 1)],
-    }
-    sides = measured_sides(document)
-    assert list(sides) == ["p/good"]
-    assert sides["p/good"] == {
+    def a_check(variant: str, seed: int, *, ok: bool = True) -> dict[str, Any]:
+        side = {"problem": "p", "variant": variant}
+        return {**side, "seed": seed, "ok": ok, "worst_error_over_allowed": seed / 10}
+
+    def a_time(variant: str, *times: float) -> dict[str, Any]:
+        needs = {"dram_bytes": 8.0, "steps": 0}
+        return {"problem": "p", "variant": variant, "needs": needs, "times_us": list(times)}
+
+    checks = [a_check("good", seed) for seed in (1, 2, 3)]
+    checks += [a_check("bad", seed, ok=seed != 2) for seed in (1, 2, 3)]
+    times = [a_time("good", 10, 20, 30), a_time("bad", 1, 1, 1)]
+    good = {
         "median_us": 20,
         "p10_us": 12.0,
         "p90_us": 28.0,
@@ -48,36 +43,31 @@ def test_a_side_that_is_wrong_for_one_seed_is_dropped() -> None:
         "worst_error_over_allowed": 0.3,
         "needs": {"dram_bytes": 8.0},
     }
+    assert measured_sides({"checks": checks, "times": times}) == {"p/good": good}
 
 
 def test_measured_json_is_read_back_as_it_was_written() -> None:
-    case = load_cases()[0]
-    path = case.family.folder / "measured.json"
+    path = CASE.family.folder / "measured.json"
     document = json.loads(path.read_text(encoding="utf-8"))
     text = _measured_text(document, document["sides"], document["profiled"])
     assert text == path.read_text(encoding="utf-8")
-    assert Measured.model_validate_json(text) == case.measured
+    assert Measured.model_validate_json(text) == CASE.measured
 
 
-def test_a_profile_of_another_program_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    case = load_cases()[0]
-    family = load_family(case.family.folder)
-    stale = case.measured.model_copy(update={"source": "another"})
+def test_what_is_of_another_program_or_file_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    family = load_family(CASE.family.folder)
+    stale = CASE.measured.model_copy(update={"source": "another"})
     monkeypatch.setattr("kernels_samples.casebook.cases.load_measured", lambda _: stale)
     assert list(cases_of(family)) == []
-
-
-def test_text_of_foreign_files_is_not_kept() -> None:
-    launch = load_cases()[0].before_profile.launches[0]
-    own = [path for path, text in launch.source_files.items() if text]
-    assert own
+    launch = CASE.before_profile.launches[0]
+    assert any(launch.source_files.values())
     kept = _kept(launch, 0, "nobody")
     assert set(kept.source_files) == set(launch.source_files)
     assert not any(kept.source_files.values())
 
 
 def test_sums_are_over_the_launches_of_a_side() -> None:
-    case = next(case for case in load_cases() if len(case.before_profile.launches) > 1)
+    case = next(case for case in CASES if len(case.before_profile.launches) > 1)
     profile = case.before_profile
     metric = "smsp__inst_executed.sum"
     each = [float(launch.metric(metric).value) for launch in profile.launches]
@@ -86,25 +76,20 @@ def test_sums_are_over_the_launches_of_a_side() -> None:
     assert counter_value(case, profile, "no such metric") is None
 
 
-# --- measured again
-
-
 def again(folder: Path, factor: float, source: str | None = None) -> list[Compared]:
-    """Every case of one family, its times before the fix multiplied."""
-    family = load_cases()[0].family
-    cases = [case for case in load_cases() if case.family.name == family.name]
+    """A case that was measured again: its time before the fix is multiplied."""
+    sides = {CASE.spec.before: factor, CASE.spec.after: 1}
     times = [
         {
-            "problem": case.spec.problem,
+            "problem": CASE.spec.problem,
             "variant": name,
-            "times_us": [case.side(name).median_us * (factor if name == case.spec.before else 1)],
+            "times_us": [times * CASE.side(name).median_us],
         }
-        for case in cases[:1]
-        for name in (case.spec.before, case.spec.after)
+        for name, times in sides.items()
     ]
-    document = {"source": source or source_digest(family.name), "times": times}
-    (folder / f"{family.name}.json").write_text(json.dumps(document))
-    return list(compare(cases[:1], folder))
+    document = {"source": source or source_digest(NAME), "times": times}
+    (folder / f"{NAME}.json").write_text(json.dumps(document))
+    return list(compare([CASE], folder))
 
 
 def test_speed_ups_agree_within_a_tenth_or_a_fifth(tmp_path: Path) -> None:
@@ -114,39 +99,29 @@ def test_speed_ups_agree_within_a_tenth_or_a_fifth(tmp_path: Path) -> None:
     (far,) = again(tmp_path, 1.25)
     assert not far.agrees
     assert far.allowed in (agreement.WITHIN, agreement.WITHIN_SHORT)
-
-
-def test_another_program_is_not_compared(tmp_path: Path) -> None:
     assert again(tmp_path, 1.0, "another") == []
 
 
 def test_a_run_of_another_source_is_refused(tmp_path: Path, wording) -> None:
-    name = load_cases()[0].family.name
-    (tmp_path / f"{name}.json").write_text(json.dumps({"source": "another"}))
-    wording(import_run.take_family(tmp_path, name))
+    (tmp_path / f"{NAME}.json").write_text(json.dumps({"source": "another"}))
+    wording(import_run.take_family(tmp_path, NAME))
 
 
 def test_a_run_of_profiles_alone_keeps_the_times(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    family = load_cases()[0].family
-    source = tmp_path / "families" / family.name
-    shutil.copytree(family.folder, source)
+    source = tmp_path / "families" / NAME
+    shutil.copytree(CASE.family.folder, source)
     before = json.loads((source / "measured.json").read_text())
     (some, *_) = before["profiled"]
     without = {side: digest for side, digest in before["profiled"].items() if side != some}
     (source / "measured.json").write_text(_measured_text(before, before["sides"], without))
     monkeypatch.setattr(import_run, "FAMILIES", tmp_path / "families")
     monkeypatch.setattr(import_run, "take_profiles", lambda *_: {some: 1})
-    assert ", 1 profiled" in import_run.take_family(tmp_path, family.name)
+    assert ", 1 profiled" in import_run.take_family(tmp_path, NAME)
     assert json.loads((source / "measured.json").read_text()) == before
 
 
 def test_cases_that_wait_are_those_without_profiles() -> None:
-    cases = load_cases()
-    assert waiting(cases[1:]) == sorted([cases[0].id, *waiting(cases)], key=order())
-
-
-def order() -> Callable[[str], int]:
     stated = [f"{family.name}/{spec.id}" for family in load_families() for spec in family.case]
-    return stated.index
+    assert waiting(CASES[1:]) == sorted([CASE.id, *waiting(CASES)], key=stated.index)

@@ -6,7 +6,9 @@ import json
 import lzma
 import sys
 import tarfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,23 +30,14 @@ for side in options["--only"].split(","):
     say("time", side, needs={"dram_bytes": 4.8e9}, times_us=[10.0 + i for i in range(25)])
 print(json.dumps({"event": "done", "failed": 0}))
 """
+OTHER = PROGRAM + "# another one\n"
+Measure = Callable[..., str]
 
 
-@pytest.fixture
-def family(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A family `toy` whose program is a script."""
-    home = tmp_path / "casebook"
-    folder = home / "families" / "toy"
-    folder.mkdir(parents=True)
-    (folder / "toy.py").write_text(PROGRAM)
-    write_cases(folder, ("a", "b"))
-    monkeypatch.setattr(runner, "HERE", home)
-    monkeypatch.setattr(runner, "WORK", tmp_path / "work")
-    monkeypatch.setattr(runner, "machine_facts", lambda: {"gpu": "NVIDIA H200"})
-    return folder
-
-
-def write_cases(folder: Path, *pairs: tuple[str, str]) -> None:
+def write_family(folder: Path, *pairs: tuple[str, str], program: str = PROGRAM) -> None:
+    """`pairs`: its cases by their sides before and after the fix."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{folder.name}.py").write_text(program)
     cases = "".join(
         f'[[case]]\nid = "{before}"\nproblem = "p"\nbefore = "{before}"\nafter = "{after}"\n'
         for before, after in pairs
@@ -52,121 +45,96 @@ def write_cases(folder: Path, *pairs: tuple[str, str]) -> None:
     (folder / "family.toml").write_text(cases)
 
 
-def run(monkeypatch: pytest.MonkeyPatch, out: Path, *options: str) -> int:
-    monkeypatch.setattr(sys, "argv", ["runner", str(out), *options])
-    return runner.main()
+@pytest.fixture
+def family(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A family `toy` whose program is a script."""
+    folder = tmp_path / "casebook" / "families" / "toy"
+    write_family(folder, ("a", "b"))
+    (tmp_path / "out").mkdir()
+    monkeypatch.setattr(runner, "HERE", tmp_path / "casebook")
+    monkeypatch.setattr(runner, "WORK", tmp_path / "work")
+    monkeypatch.setattr(runner, "machine_facts", lambda: {"gpu": "NVIDIA H200"})
+    return folder
 
 
-def measured(out: Path) -> dict[str, list[dict[str, object]]]:
+@pytest.fixture
+def out(family: Path) -> Path:
+    """Where the results of its families are."""
+    return family.parents[2] / "out"
+
+
+@pytest.fixture
+def measure(out: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> Measure:
+    """Runs all families, and returns what is printed."""
+
+    def run(*options: str) -> str:
+        words = ["runner", str(out), "--stage", "measure", *options]
+        monkeypatch.setattr(sys, "argv", words)
+        assert runner.main() == 0
+        return capsys.readouterr().out
+
+    return run
+
+
+def measured(out: Path) -> dict[str, list[Any]]:
     return json.loads((out / "toy.json").read_text())
 
 
-def test_a_family_is_checked_and_timed_and_packed(
-    family: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+def test_a_family_is_measured_and_packed_and_again_if_its_source_changed(
+    family: Path, out: Path, measure: Measure
 ) -> None:
-    out = tmp_path / "out"
-    assert run(monkeypatch, out, "--stage", "measure") == 0
-    assert "toy: 2 of 2 " in capsys.readouterr().out
+    assert "toy: 2 of 2 " in measure()
     assert len(measured(out)["checks"]) == 6
     with tarfile.open(out / "part1.tar") as archive:
         assert archive.getnames() == ["toy.json"]
+    assert "toy:" not in measure()
+    write_family(family, ("a", "b"), program=OTHER)
+    assert "toy: 2 of 2 " in measure()
 
 
-def test_a_crashing_side_loses_only_that_side(
-    family: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+def test_a_side_that_crashes_or_is_wrong_is_left_out(
+    family: Path, out: Path, measure: Measure
 ) -> None:
-    write_cases(family, ("a", "crashes"), ("a", "b"))
-    out = tmp_path / "out"
-    run(monkeypatch, out, "--stage", "measure")
-    assert [event["variant"] for event in measured(out)["times"]] == ["a", "b"]
+    write_family(family, ("a", "crashes"), ("wrong", "b"))
+    told = measure()
+    assert "CRASHED p/crashes" in told
+    assert "WRONG p/wrong" in told
+    assert [event["variant"] for event in measured(out)["times"]] == ["a", "wrong", "b"]
     assert measured(out)["crashed"] == ["p/crashes: illegal address"]
-    assert "CRASHED p/crashes" in capsys.readouterr().out
+    assert runner._right_sides("toy", out) == ["p/a", "p/b"]
 
 
 def test_a_family_of_crashes_is_given_up_and_the_next_one_runs(
-    family: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    family: Path, measure: Measure
 ) -> None:
-    write_cases(family, *((f"crashes{i}", f"crashes{i + 1}") for i in range(6)))
-    second = family.parent / "zoo"
-    second.mkdir()
-    (second / "zoo.py").write_text(PROGRAM)
-    write_cases(second, ("a", "b"))
-    out = tmp_path / "out"
-    run(monkeypatch, out, "--stage", "measure")
-    printed = capsys.readouterr().out
-    assert "FAILED toy: Failure: illegal" in printed
-    assert "zoo: 2 of 2 " in printed
+    write_family(family, *((f"crashes{i}", f"crashes{i + 1}") for i in range(6)))
+    write_family(family.with_name("zoo"), ("a", "b"))
+    told = measure()
+    assert "FAILED toy: Failure: illegal" in told
+    assert "zoo: 2 of 2 " in told
 
 
-def test_a_wrong_result_is_named_and_not_profiled(
-    family: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    write_cases(family, ("wrong", "b"))
-    out = tmp_path / "out"
-    run(monkeypatch, out, "--stage", "measure")
-    assert "WRONG p/wrong" in capsys.readouterr().out
-    assert runner._right_sides("toy", out) == ["p/b"]
-
-
-def test_existing_results_are_measured_again_only_if_the_source_changed(
-    family: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    out = tmp_path / "out"
-    run(monkeypatch, out, "--stage", "measure")
-    capsys.readouterr()
-    run(monkeypatch, out, "--stage", "measure")
-    assert "toy:" not in capsys.readouterr().out
-    (family / "toy.py").write_text(PROGRAM + "# another one\n")
-    run(monkeypatch, out, "--stage", "measure")
-    assert "toy: 2 of 2 " in capsys.readouterr().out
+def test_it_stops_before_the_time_limit(out: Path, measure: Measure) -> None:
+    assert "NO TIME for toy" in measure("--seconds", "1")
+    assert not (out / "toy.json").exists()
 
 
 def test_a_report_counts_as_done_for_its_own_sides_and_source_alone(
-    family: Path, tmp_path: Path
+    family: Path, out: Path
 ) -> None:
-    out = tmp_path / "out"
-    out.mkdir()
     (out / "toy.ncu-rep.xz").write_bytes(b"")
     assert not runner.is_done(out, "toy", "profile")
-    record = {"source": runner.source_digest("toy"), "sides": ["p/a"]}
-    (out / "toy.profiled").write_text(json.dumps(record))
+    record = {"source": runner.source_digest("toy")}
+    for sides in (["p/a"], ["p/a", "p/b"]):
+        (out / "toy.profiled").write_text(json.dumps({**record, "sides": sides}))
+        assert runner.is_done(out, "toy", "profile") is (len(sides) == 2)
+    write_family(family, ("a", "b"), program=OTHER)
     assert not runner.is_done(out, "toy", "profile")
-    (out / "toy.profiled").write_text(json.dumps({**record, "sides": ["p/a", "p/b"]}))
-    assert runner.is_done(out, "toy", "profile")
-    (family / "toy.py").write_text(PROGRAM + "# another one\n")
-    assert not runner.is_done(out, "toy", "profile")
-
-
-def test_it_stops_before_the_time_limit(
-    family: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    out = tmp_path / "out"
-    run(monkeypatch, out, "--stage", "measure", "--seconds", "1")
-    assert "NO TIME for toy" in capsys.readouterr().out
-    assert not (out / "toy.json").exists()
 
 
 @pytest.mark.slow
 def test_a_program_that_hangs_is_ended_with_its_children_and_its_side_left_out(
-    family: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    family: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hangs = """
 if "p/hangs" in options["--only"]:
@@ -174,7 +142,7 @@ if "p/hangs" in options["--only"]:
     say("start", "p/hangs")
     subprocess.run(["sleep", "600"])
 """
-    (family / "toy.py").write_text(PROGRAM.replace("for side in", hangs + "for side in", 1))
+    write_family(family, program=PROGRAM.replace("for side in", hangs + "for side in", 1))
     monkeypatch.setattr(runner, "SIDE_SECONDS", 1.0)
     monkeypatch.setattr(runner, "MORE_SECONDS", 0.0)
     runner._copy_sources()
@@ -184,11 +152,9 @@ if "p/hangs" in options["--only"]:
 
 
 def test_profiles_are_compressed_and_parts_stay_small(
-    family: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    out = tmp_path / "out"
-    out.mkdir()
-    report = tmp_path / "toy.ncu-rep"
+    report = out.with_name("toy.ncu-rep")
     report.write_bytes(b"NVR\0" * 1000)
     run_archives.compress(report, out / "toy.ncu-rep.xz")
     assert lzma.decompress((out / "toy.ncu-rep.xz").read_bytes()) == b"NVR\0" * 1000

@@ -65,6 +65,12 @@ def made_up(
     return in_memory(InMemoryLaunch(device, raw(named), instances))
 
 
+def active(average: float, longest: float = 1.0, of: float = ELAPSED) -> dict[str, float]:
+    """Metrics: the part of the cycles in which SMs were active, on average and one of them."""
+    known = {"elapsed_cycles": of, "sm_active_cycles": average * of}
+    return known | {"sm_active_cycles_max": longest * of}
+
+
 def with_code(body: str, *runs: tuple[int, int], name: str = "k()") -> Launch:
     """Of 100,000 blocks of 256 threads. `runs`: warps and threads of each instruction, the ones
     whose predicate is off not counted; without them, one warp."""

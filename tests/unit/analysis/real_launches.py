@@ -65,7 +65,7 @@ def with_data(launch: Launch, data: object, name: KernelName | None = None) -> L
         workload=launch.workload,
         grid=launch.grid,
         block=launch.block,
-        data=data,  # type: ignore[arg-type]
+        data=data,
     )
 
 

@@ -6,7 +6,6 @@ import re
 import shlex
 from dataclasses import replace
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,10 +16,10 @@ from keet.analysis.capture.report_document import report_cautions
 from keet.diagnosis.diagnosis import diagnose
 from keet.explanation.headline import verdict_of
 from keet.ingest import read_profile
-from keet.profile import KernelName, Profile, Provenance, RawMetric
-from keet.profile.launch import LaunchData
-from tests.conftest import CORPUS, REPORTS, needs_corpus
+from keet.profile import KernelName, Profile
+from tests.conftest import REPORTS, needs_corpus
 from tests.rows import each_row
+from tests.unit.analysis.made_up_launch import made_up
 from tests.unit.analysis.real_launches import changed, public_profile, with_data
 
 
@@ -75,18 +74,16 @@ def test_what_reports_of_several_sets_lack(profile_of) -> None:
     assert keet_command(read_profile(RUNS / "waits.ncu-repz")) == "keet profile -- ./waits"
 
 
-@pytest.mark.parametrize("name", ["range.ncu-rep", "graph.ncu-repz"])
-def test_ranges_and_graphs_have_no_source_to_lack(name: str, profile_of) -> None:
+def test_ranges_and_graphs_have_no_source_to_lack(profile_of) -> None:
     """ncu refuses --import-source for them, so it must not be advised."""
-    assert {"source_lines", "source_text"}.isdisjoint(gaps_of(profile_of(name)))
-    assert "--import-source" not in find_coverage(profile_of(name)).command
-    assert "SourceCounters" not in find_coverage(profile_of(name)).command
+    for profile in map(profile_of, ("range.ncu-rep", "graph.ncu-repz")):
+        assert {"source_lines", "source_text"}.isdisjoint(gaps_of(profile))
+        assert "--import-source" not in find_coverage(profile).command
+        assert "SourceCounters" not in find_coverage(profile).command
 
 
 def with_command(profile: Profile, command: str | None) -> Profile:
-    origin = profile.provenance
-    made = Provenance(origin.path, "ncu-rep", 1, origin.sha256, "keet", command_line=command)
-    return Profile(profile.launches, made)
+    return replace(profile, provenance=profile.provenance._replace(command_line=command))
 
 
 @each_row("function, pattern", [
@@ -100,9 +97,7 @@ def with_command(profile: Profile, command: str | None) -> Profile:
 def test_the_filter_is_the_function_as_the_next_run_names_it(function: str, pattern: str) -> None:
     """Names of public reports in a report of ours: neither compiler is on the machine that made
     it."""
-    profile = with_command(read_profile(REPORTS / "metrics_only.ncu-repz"), None)
-    for launch in profile.launches:
-        launch.name = KernelName(function, f"{function}(float *)", "")
+    profile = with_command(edited([f"{function}(float *)"], [function]), None)
     command = find_coverage(profile).command
     assert shlex.split(command)[-4] == f"regex:^({pattern})$"
     assert re.search(pattern, function)
@@ -146,28 +141,17 @@ def test_recorded_text_is_never_shell_syntax(recorded: str) -> None:
     assert not set(outside) & set(";&|<>$`(){}*?~!#\"'\n")
 
 
-@needs_corpus
-def test_a_gpu_that_ncu_no_longer_profiles() -> None:
-    profile = read_profile(CORPUS / "BrennenTaylor__Twisty--profile.nsight-cuprof-report")
-    coverage = find_coverage(profile)
-    assert coverage.gaps
-    assert coverage.command is None
-    assert "7.0" in coverage.obstacle
-
-
 RUNS = REPORTS.parent / "runs"
 
 
-@pytest.mark.parametrize(("options", "program", "found"), [
+@each_row("options, program, found", [
     ("--replay-mode range ", "--replay-mode kernel", "--range "),
     ("--replay-mode=app-range ", "--replay-mode kernel", "--range "),
     ("", "--replay-mode range", ""),  # an option of the program
 ])  # fmt: skip
 def test_ranges_by_either_replay(options: str, program: str, found: str) -> None:
-    profile = read_profile(RUNS / "waits.ncu-repz")
     line = f"ncu {options}--export /t/.keet-profile-a1/report_0.ncu-rep ./app {program}"
-    origin = profile.provenance._replace(command_line=line)
-    told = keet_command(replace(profile, provenance=origin))
+    told = keet_command(with_command(read_profile(RUNS / "waits.ncu-repz"), line))
     assert told == f"keet profile {found}-- ./app {program}"
 
 
@@ -187,10 +171,11 @@ THRUST = (
 OPENACC = "__pgi_uacc_cuda_fill"
 
 
-def edited(names: list[str]) -> Profile:
+def edited(names: list[str], functions: list[str] | None = None) -> Profile:
     """A report of ours, as if its first launches were of these kernels."""
     profile = read_profile(REPORTS / "tour_basic.ncu-repz")
-    named = [KernelName(name.partition("<")[0].rpartition("::")[2], name, "") for name in names]
+    functions = functions or [name.partition("<")[0].rpartition("::")[2] for name in names]
+    named = [KernelName(function, name, "") for function, name in zip(functions, names)]
     pairs = zip(profile.launches, named, strict=False)
     return replace(profile, launches=tuple(with_data(e, e.data, name) for e, name in pairs))
 
@@ -203,11 +188,9 @@ def test_only_fills_and_random_numbers(names: list[str], wording) -> None:
     if names == [FILL]:
         wording(said)
     assert f"--launch-skip {len(names)})." in said
-    profile = edited(names)
-    origin = profile.provenance._replace(command_line="ncu -f -k fill -c 3 --nvtx -o x ./app")
-    command = recapture_command(replace(profile, provenance=origin))
+    command = recapture_command(with_command(edited(names), "ncu -k fill -c 3 --nvtx -o x ./app"))
     assert command.endswith("--nvtx -o x_more -k regex:YOUR_KERNEL ./app")
-    assert find_coverage(profile).build_hint is None  # nobody builds these kernels
+    assert find_coverage(edited(names)).build_hint is None  # nobody builds these kernels
 
 
 @each_row(
@@ -216,109 +199,68 @@ def test_only_fills_and_random_numbers(names: list[str], wording) -> None:
 )
 def test_the_next_report_leaves_out_kernels_that_fill(names: list[str], pattern: str) -> None:
     profile = edited([name.partition("(float")[0] for name in names])
-    unrecorded = replace(profile, provenance=profile.provenance._replace(command_line=None))
-    assert f"-k {pattern} -o" in recapture_command(unrecorded)
+    assert f"-k {pattern} -o" in recapture_command(with_command(profile, None))
 
 
-@each_row("names", [[FILL, COPY], [FILL, "my_fill_kernel(float *)"], ["fill_kernel(float *)"], []])
-def test_another_kernel_may_be_the_one_that_was_meant(names: list[str]) -> None:
-    assert report_cautions(edited(names)) == []
+def test_another_kernel_may_be_the_one_that_was_meant() -> None:
+    for names in ([FILL, COPY], [FILL, "my_fill_kernel(float *)"], ["fill_kernel(float *)"], []):
+        assert report_cautions(edited(names)) == []
 
 
 @needs_corpus
-def test_a_public_report_without_the_users_kernel() -> None:
-    """A benchmark of attention, stopped after the random inputs."""
-    (said,) = report_cautions(public_profile("JakeFlasher"))
+def test_public_reports_of_an_old_gpu_and_without_the_users_kernel() -> None:
+    coverage = find_coverage(public_profile("BrennenTaylor__Twisty"))  # ncu no longer profiles it
+    assert coverage.gaps
+    assert coverage.command is None
+    assert "7.0" in coverage.obstacle
+    (said,) = report_cautions(public_profile("JakeFlasher"))  # stopped after the random inputs
     assert "PyTorch ATen" in said
 
 
 def recorded(report: str, program: str) -> Profile:
-    profile = read_profile(REPORTS / report)
     line = f"/usr/bin/ncu -f -o out --set basic {program}"
-    return replace(profile, provenance=profile.provenance._replace(command_line=line))
+    return with_command(read_profile(REPORTS / report), line)
 
 
-FOLDERS = [
-    ("./build/Debug/app -n 3", "Debug"), (r'"C:\work\x64\Debug\app.exe"', "Debug"),
-    ("/home/me/cmake-build-debug/app", "cmake-build-debug"), ("build-debug/app", "build-debug"),
-    ("debug/app", "debug"),
-]  # fmt: skip
-
-
-@each_row(("program", "folder"), FOLDERS)
-def test_a_debug_folder_is_a_suspicion(program: str, folder: str, wording) -> None:
-    (said,) = report_cautions(recorded("tour_basic.ncu-repz", program))
-    assert f" {folder}: " in said
-    wording(said, case=program)
-
-
-@each_row("program", [
-    "./app",
-    "./build/Release/app",
-    "./debugger/app",
-    "./nodebug/app",
-    "./Debug",
-    "./app debug/x",
-    "/home/me/target/debug/app",  # of Cargo: the profile of the host code
+@each_row("program, folder", [
+    ("./build/Debug/app -n 3", "Debug"),
+    (r'"C:\work\x64\Debug\app.exe"', "Debug"),
+    ("/home/me/cmake-build-debug/app", "cmake-build-debug"),
+    ("build-debug/app", "build-debug"),
+    *((program, None) for program in ("./build/Release/app", "./debugger/app", "./nodebug/app")),
+    *((program, None) for program in ("./app", "./Debug", "./app debug/x")),
+    ("/home/me/target/debug/app", None),  # of Cargo: the profile of the host code
 ])  # fmt: skip
-def test_other_folders_are_not(program: str) -> None:
-    assert report_cautions(recorded("tour_basic.ncu-repz", program)) == []
+def test_a_debug_folder_is_a_suspicion(program: str, folder: str | None, wording) -> None:
+    """Counted opcodes show whether it is a debug build."""
+    said = report_cautions(recorded("tour_basic.ncu-repz", program))
+    assert len(said) == bool(folder)
+    if folder:
+        assert f" {folder}: " in said[0]
+        wording(said, case=program)
+    assert report_cautions(recorded("tour_full.ncu-repz", program)) == []
 
 
-def test_counted_opcodes_show_whether_it_is_a_debug_build() -> None:
-    assert report_cautions(recorded("tour_full.ncu-repz", "./build/Debug/app")) == []
-
-
-class _OnlyShape:
-    """An edited snapshot: nothing was collected but the shape of the launch."""
-
-    def __init__(self, data: LaunchData) -> None:
-        self._data = data
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._data, name)
-
-    def sections(self) -> tuple[str, ...]:
-        return ()
-
-    def metric_names(self) -> tuple[str, ...]:
-        return tuple(each for each in self._data.metric_names() if each.startswith("launch__"))
-
-    def metric(self, name: str) -> RawMetric | None:
-        return self._data.metric(name) if name.startswith("launch__") else None
-
-
-@each_row(("options", "why"), [("--set default", "call that set basic"), ("--set full", "")])
+@each_row("options, why", [("--set default", "call that set basic"), ("--set full", "")])
 def test_no_section(options: str, why: str, wording) -> None:
-    profile = edited(["scale(float *)"])
-    (launch,) = profile.launches
-    launch.data = _OnlyShape(launch.data)  # type: ignore[assignment]
-    provenance = profile.provenance._replace(command_line=f"ncu {options} ./app")
-    (said,) = report_cautions(replace(profile, provenance=provenance))
+    """As if nothing had been collected but the shape of the launch."""
+    launch = made_up({}, grid_size=1000.0, block_size=256.0)
+    profile = replace(edited(["scale(float *)"]), launches=(launch,))
+    (said,) = report_cautions(with_command(profile, f"ncu {options} ./app"))
     assert why in said
     wording(said, verdict_of(diagnose(launch, ())).headline, case=options)
 
 
-@each_row(
-    ("options", "ghz", "said"),
-    [("--clock-control none", 1.0, True), ("--clock-control=none", 1.9, False), ("-f", 1.0, False)],
-)
+@each_row("options, ghz, said", [
+    ("--clock-control none", 1.0, True), ("--clock-control=none", 1.9, False), ("-f", 1.0, False),
+])  # fmt: skip
 def test_a_low_clock(options: str, ghz: float, said: bool) -> None:
     """An edited snapshot: a launch of 1 ms at another clock, on a GPU of at most 1.98 GHz."""
-
-    def change(name: str, value):
-        numbers = {
-            "gpu__time_duration.sum": 1e6,
-            "gpc__cycles_elapsed.max": ghz * 1e6,
-            "gpc__cycles_elapsed.avg.per_second": ghz * 1e9,
-            "sm__cycles_elapsed.avg.per_second": ghz * 1e9,
-            "device__attribute_clock_rate": 1_980_000,
-        }
-        return numbers.get(name, value)
-
-    profile = edited(["scale(float *)"])
-    provenance = profile.provenance._replace(command_line=f"ncu {options} ./app")
-    launches = tuple(changed(each, change) for each in profile.launches)
-    found = report_cautions(replace(profile, provenance=provenance, launches=launches))
-    assert bool(found) is said
+    numbers = {"gpu__time_duration.sum": 1e6, "gpc__cycles_elapsed.max": ghz * 1e6}
+    numbers |= {f"{part}__cycles_elapsed.avg.per_second": ghz * 1e9 for part in ("gpc", "sm")}
+    numbers["device__attribute_clock_rate"] = 1_980_000
+    profile = with_command(edited(["scale(float *)"]), f"ncu {options} ./app")
+    launch = changed(profile.launches[0], numbers.get)
+    found = report_cautions(replace(profile, launches=(launch,)))
+    assert len(found) == said
     assert all("SM clock of 1.00 GHz; the GPU's largest is 1.98 GHz" in each for each in found)

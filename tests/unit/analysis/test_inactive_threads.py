@@ -8,7 +8,6 @@ from keet.analysis.kernel.resident_warps import chain_share, idle_warps, instruc
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import Effect, TimeModel
 from keet.diagnosis.diagnosis import diagnose
-from keet.findings import uncoalesced_global
 from keet.findings.barrier_bound import FINDING
 from keet.findings.warp_divergence import candidates
 from keet.profile import Launch
@@ -17,6 +16,7 @@ from tests.rows import each_row
 from tests.unit.analysis.made_up_launch import ELAPSED, H200, made_up, with_code
 from tests.unit.analysis.real_launches import (
     CASES,
+    candidates_of,
     code_view,
     launch_of,
     profile_of,
@@ -26,24 +26,15 @@ from tests.unit.analysis.real_launches import (
 
 
 @needs_corpus
-@pytest.mark.parametrize(
-    ("owner", "launch", "line"),
-    [("lk-spec__", 8, "new-forward.cu:53"), ("chia7__", 4, "new-forward.cu:47")],
-)
-def test_threads_outside_of_the_output(owner: str, launch: int, line: str) -> None:
-    """34 columns in blocks of 16 or 32: the others leave at `if (x < width && y < height)`."""
-    view = LaunchView(public_launch(owner, launch))
-    (found,) = candidates(view, TimeModel(view))
-    assert found.variant == "outside"
-    assert "bounds check" in found.text
-    assert [place.where for place in found.places()] == [line]
-
-
-@needs_corpus
-def test_an_early_exit_by_data_is_a_path() -> None:
-    """The self-join leaves its loop of distances when one is too large."""
-    found = inactive_threads(LaunchView(public_launch("bwd29__", 0)))
-    assert found.cause == "paths"
+def test_threads_of_public_reports() -> None:
+    # 34 columns in blocks of 16 or 32: the others leave at `if (x < width && y < height)`.
+    for owner, launch, line in (("lk-spec__", 8, 53), ("chia7__", 4, 47)):
+        view = LaunchView(public_launch(owner, launch))
+        (found,) = candidates(view, TimeModel(view))
+        assert found.variant == "outside"
+        assert [place.where for place in found.places()] == [f"new-forward.cu:{line}"]
+    # The self-join leaves its loop of distances when one is too large.
+    assert inactive_threads(LaunchView(public_launch("bwd29__", 0))).cause == "paths"
 
 
 @each_row("launch, cause", [
@@ -62,14 +53,12 @@ def test_why_threads_are_inactive(launch, cause) -> None:
     assert (found and found.cause) == cause
 
 
-@pytest.mark.parametrize(
-    ("name", "is_known"),
-    [("seed_extend/few_long_matches", False), ("sph_density/uneven_lists", True)],
-)
+@each_row("name, is_known", [
+    ("seed_extend/few_long_matches", False), ("sph_density/uneven_lists", True),
+])  # fmt: skip
 def test_a_loop_that_loaded_values_end_can_only_be_evened_out_in_part(name, is_known) -> None:
     """A seed shows how far it extends when it does; a list of neighbours has a known length."""
     trips = uneven_trips(code_view(name))
-    assert trips.even < 1
     assert (trips.executed == trips.even) == is_known
     assert trips.even <= trips.executed < 1
 
@@ -93,15 +82,15 @@ def test_a_loop_can_be_shared_and_code_outside_of_it_can_not() -> None:
     assert found is None or found.cause == "paths"
 
 
-@pytest.mark.parametrize(("name", "least"), [("column_physics", 0.9), ("fan_update", 0.0)])
-def test_scattered_accesses_relieve_a_unit_by_their_part_of_its_work(name, least) -> None:
+def test_scattered_accesses_relieve_a_unit_by_their_part_of_its_work() -> None:
     """Local memory is nearly all that L1 does in one of them, global memory in the other."""
-    view = code_view(name)
-    effects = [each.effect for each in uncoalesced_global.candidates(view, TimeModel(view))]
-    units = [effect.units for effect in effects if isinstance(effect, Effect)]
-    assert units or least
-    assert all(least <= kept <= 1 for each in units for kept in each.values())
-    assert least or any(kept < 0.5 for each in units for kept in each.values())
+    kept = {}
+    for name in ("column_physics", "fan_update"):
+        found = candidates_of("uncoalesced_global", code_view(name))
+        effects = [each.effect for each in found if isinstance(each.effect, Effect)]
+        kept[name] = [part for effect in effects for part in effect.units.values()]
+    assert all(0.9 <= part <= 1 for part in kept["column_physics"])
+    assert min(kept["fan_update"]) < 0.5
 
 
 WARPS = 1_000_000

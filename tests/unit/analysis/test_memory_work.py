@@ -1,6 +1,5 @@
 """Which global accesses could be wider, and stores to shared memory that nothing reads."""
 
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import cast
 
@@ -12,9 +11,9 @@ from keet.analysis.memory_work import access_width, accesses_saved, widened_shar
 from keet.analysis.time_model import TimeModel
 from keet.findings.pipe_saturated import unit_work
 from keet.ingest.in_memory_launch import InMemoryLaunch
-from keet.profile import Instances, Launch
+from keet.profile import Instances
 from tests.rows import each_row
-from tests.unit.analysis.made_up_launch import made_up
+from tests.unit.analysis.made_up_launch import H200, in_memory, made_up
 from tests.unit.sass.assembled import program
 
 GLOBAL, COPY_TO_SHARED = 4, 4 | 16
@@ -22,38 +21,29 @@ ONE_BYTE, FOUR_BYTES, SIXTEEN_BYTES = 2, 32, 128
 """ncu's codes."""
 
 
-def with_accesses(*accesses: tuple[int, ...]) -> Launch:
+def with_accesses(*accesses: tuple[int, ...]) -> LaunchView:
     """A made-up launch: memory, size and threads of each access, its executions and sectors."""
-    launch = made_up({})
-    assert isinstance(launch.data, InMemoryLaunch)
     names = ("memory_type", "memory_access_size_type", "thread_inst_executed_true")
     names += ("inst_executed", "memory_l2_theoretical_sectors_global")[: len(accesses[0]) - 3]
-    addresses = tuple(range(len(accesses)))
-    stored: dict[str, Instances] = {}
-    for name, values in zip(names, zip(*accesses, strict=True), strict=True):
-        stored[name] = Instances(values, addresses)
-    launch.data = replace(launch.data, stored_instances=stored)
-    return launch
+    columns, addresses = zip(*accesses, strict=True), tuple(range(len(accesses)))
+    stored = {name: Instances(column, addresses) for name, column in zip(names, columns)}
+    return LaunchView(in_memory(InMemoryLaunch(H200, {}, stored)))
 
 
 def test_only_accesses_that_could_be_wider_are_named() -> None:
-    view = LaunchView(
-        with_accesses(
-            (GLOBAL, ONE_BYTE, 1600),
-            (GLOBAL, FOUR_BYTES, 1600),
-            (GLOBAL, SIXTEEN_BYTES, 9000),
-            (COPY_TO_SHARED, ONE_BYTE, 9000),  # also left out of the average width
-        )
+    view = with_accesses(
+        (GLOBAL, ONE_BYTE, 1600),
+        (GLOBAL, FOUR_BYTES, 1600),
+        (GLOBAL, SIXTEEN_BYTES, 9000),
+        (COPY_TO_SHARED, ONE_BYTE, 9000),  # also left out of the average width
     )
     assert accesses_saved(view, 16) == {0: 1500, 1: 1200}
     assert access_width(view) == (1600 + 4 * 1600 + 16 * 9000) / 12200
     # One sector per request. Of single bytes, neighbouring ones fit into one sector too.
-    view = LaunchView(
-        with_accesses(
-            (GLOBAL, FOUR_BYTES, 3200, 100, 100),
-            (GLOBAL, FOUR_BYTES, 3200, 100, 400),
-            (GLOBAL, ONE_BYTE, 3200, 100, 100),
-        )
+    view = with_accesses(
+        (GLOBAL, FOUR_BYTES, 3200, 100, 100),
+        (GLOBAL, FOUR_BYTES, 3200, 100, 400),
+        (GLOBAL, ONE_BYTE, 3200, 100, 100),
     )
     assert accesses_saved(view, 16) == {0: 0, 1: 2400, 2: 3000}
     assert widened_share(view) == pytest.approx(2 / 3)

@@ -17,8 +17,8 @@ from keet.analysis.kernel.occupancy import (
 )
 from keet.documents.occupancy import OccupancyStep
 from keet.profile import Absent, Launch
-from tests.conftest import CORPUS, REPORTS, TESTS, corpus_files, needs_corpus
-from tests.unit.analysis.real_launches import launches_in
+from tests.conftest import REPORTS, TESTS, corpus_files, needs_corpus
+from tests.unit.analysis.real_launches import launch_of, launches_in, public_launch
 
 _SAMPLES = sorted((TESTS.parent / "kernels_samples").glob("*/*.ncu-rep*"))
 _CURVES = {
@@ -52,10 +52,9 @@ def test_occupancy_agrees_with_ncu_in_other_reports() -> None:
     checked = list(models(corpus_files()))
     assert len(checked) > 100
     assert all(isinstance(model, OccupancyModel) for _, model in checked)
-    # Up to 2021.2, whatever the launch was given.
-    path = CORPUS / "ZSL98__bitwise_spgemm--profiling_results__sgemm.ncu-rep"
-    ((launch, model), *_) = models([path])
-    assert isinstance(model, OccupancyModel)
+    # Up to 2021.2, all shared memory counts as available, whatever the launch was given.
+    launch = public_launch("ZSL98__bitwise_spgemm--profiling_results__sgemm.ncu-rep")
+    model = occupancy_model(launch)
     assert model.given < model.machine.shared
     assert launch.number("block_limit_shared_memory") == model.limits(model.block).shared
 
@@ -65,7 +64,6 @@ def test_what_if_agrees_with_ncus_curves() -> None:
     they are constant."""
     points = dict.fromkeys(_CURVES, 0)
     for launch, model in models(_SAMPLES[::5]):
-        assert isinstance(model, OccupancyModel)
         room = model.machine._replace(shared=model.given)
         for curve, changed in _CURVES.items():
             parts = launch.instances(curve)
@@ -86,9 +84,7 @@ def test_limits_and_the_steps_of_curves() -> None:
     assert limits(sm, Configuration(1024, 255, 0)).least == 0
     assert limits(sm, Configuration(32, 0, 0)).registers == sm.blocks
     # 174 registers leave room for one block of 8 warps, 48 KiB of shared memory for four.
-    path = next(path for path in _SAMPLES if path.parent.name == "panel_product")
-    ((_, model),) = models([path.with_name(path.name.replace("fast", "slow"))])
-    assert isinstance(model, OccupancyModel)
+    model = occupancy_model(launch_of("panel_product"))
     document = occupancy_curves(model)
     assert (document.warps, document.limited_by) == (8, ("registers",))
     registers, shared, sizes = document.curves

@@ -1,6 +1,7 @@
 """Amounts across launches: groups by duration, what was not profiled, state, hand-overs, bounds."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -41,12 +42,11 @@ def amounts_of(profile: Profile) -> ProgramAmounts:
     views = [LaunchView(launch) for launch in profile.launches]
     found = program_amounts(profile, views, Ledger())
     rows: list[Any] = [*found.groups, *found.states, *found.hand_overs, *found.bounds]
-    rows += found.rereads
-    for each in rows:
-        assert {*each.text.ids} <= {piece.id for piece in each.evidence}, each.text
+    for each in (*rows, *found.rereads):
+        own = {piece.id for piece in each.evidence}
+        assert {*each.text.ids} <= own & {*found.evidence}, each.text
         assert not each.text.endswith(".")
-    details = [row.detail for row in found.states]
-    for text in (*(row.text for row in rows), *details, *found.texts):
+    for text in (*(row.detail for row in found.states), *found.texts):
         assert {*text.ids} <= {*found.evidence}, text
     return found
 
@@ -75,40 +75,44 @@ def _profile(launches: Sequence[Launch], run: RunTable | None = None) -> Profile
 def _run(order: Sequence[tuple[str, float]], profiled: Sequence[tuple[int, int]] = ()) -> RunTable:
     """A run of kernels one after the other, each with its microseconds. `profiled`: launches of the
     report, with their numbers in the run."""
-    names = list(dict.fromkeys(name for name, _ in order))
-    kernels = []
+    names, kernels = [*dict.fromkeys(name for name, _ in order)], []
     for name in names:
-        own = [1e3 * us for each, us in order if each == name]
-        middle, total = sorted(own)[len(own) // 2], sum(own)
-        kernels.append(
-            KernelRun(
-                *(name, f"{name}(float *)", (1000, 1, 1), (256, 1, 1), len(own), total, total),
-                *(0.0, min(own), middle, max(own)),
-            )
-        )
+        own = sorted(1e3 * us for each, us in order if each == name)
+        shape, total = ((1000, 1, 1), (256, 1, 1), len(own)), sum(own)
+        times = (total, total, 0.0, own[0], own[len(own) // 2], own[-1])
+        kernels.append(KernelRun(name, f"{name}(float *)", *shape, *times))
     start, launches = 0, []
     for name, us in order:
         launches.append(RunLaunch(names.index(name), start, round(1e3 * us)))
         start += round(1e3 * us) + 2000
     exact = tuple(ProfiledLaunch(a, b, 1e3 * order[b][1]) for a, b in profiled)
-    return RunTable(
-        tuple(kernels), "cupti", tuple(launches), profiled=exact, span_ns=float(start), gpus=1
-    )
+    known = {"profiled": exact, "span_ns": float(start), "gpus": 1}
+    return RunTable(tuple(kernels), "cupti", tuple(launches), **known)
+
+
+def in_run(
+    order: Sequence[tuple[str, float]], *launches: Launch, profiled: Sequence[tuple[int, int]] = ()
+) -> ProgramAmounts:
+    return amounts_of(_profile(launches, _run(order, profiled)))
+
+
+def groups_of(order: Sequence[tuple[str, float]]) -> Sequence[Any]:
+    return launch_sets(_profile([_launch(0, "infer", 20, 1)], _run(order))).sets
+
+
+def bounds_by_id(found: ProgramAmounts) -> dict[str, Any]:
+    return {bound.id: bound for bound in found.bounds}
 
 
 def test_groups_and_kernels_that_were_not_profiled() -> None:
     order = [("infer", us) for _ in range(20) for us in (900.0, 40.0)]
-    run = _run(order, [(0, 5)])
-    found = amounts_of(_profile([_launch(0, "infer", 20, 1)], run))
-    long, short = found.groups
+    long, short = in_run(order, _launch(0, "infer", 20, 1), profiled=[(0, 5)]).groups
     assert (long.launches, short.launches, long.us_median) == (20, 20, pytest.approx(900))
     assert (short.us_median, long.share_pct) == (pytest.approx(40), pytest.approx(100 * 900 / 940))
     assert (long.profiled, short.profiled) == ((), (0,)), "number 5 is a short one"
-    order = [("infer", 100.0 + 3 * at) for at in range(40)]
-    assert len(launch_sets(_profile([_launch(0, "infer", 20, 1)], _run(order))).sets) == 1
+    assert len(groups_of([("infer", 100.0 + 3 * at) for at in range(40)])) == 1
     # One of many launches that takes hardly any of the time is no group.
-    order = [("infer", 1.0), *(("infer", 100.0) for _ in range(40))]
-    (only,) = launch_sets(_profile([_launch(0, "infer", 20, 1)], _run(order))).sets
+    (only,) = groups_of([("infer", 1.0), *[("infer", 100.0)] * 40])
     assert only.launches == 41
     launches = [_launch(n, "infer", 20, 1, us) for n, us in enumerate((900, 40, 905, 41))]
     groups = amounts_of(_profile(launches)).groups
@@ -117,7 +121,7 @@ def test_groups_and_kernels_that_were_not_profiled() -> None:
     profile = _profile([_launch(0, "infer", 20, 1)])
     assert program_amounts(profile, [], Ledger()) is None
     order = [("step", 90.0), ("norm", 7.0), ("sum", 3.0)] * 10
-    found = amounts_of(_profile([_launch(0, "step", 20, 20)], _run(order)))
+    found = in_run(order, _launch(0, "step", 20, 20))
     (text,) = [text for text in found.texts if "not profiled" in text]
     assert {"norm", "sum"} <= {word.strip("(;,") for word in text.split()}
     assert "step" not in text
@@ -128,9 +132,12 @@ def test_groups_and_kernels_that_were_not_profiled() -> None:
     assert not [text for text in amounts_of(of_run("waits_range")).texts if "profiled" in text]
 
 
+TURNS = [("spin", 17.0)] * 10
+LARGE = _launch(0, "spin", 300, 300, 200.0)
+
+
 def test_states_and_short_launches(wording) -> None:
-    run = _run([("spin", 17.0)] * 1200)
-    found = amounts_of(_profile([_launch(0, "spin", 17.6, 5.4, 20.0)], run))
+    found = in_run(TURNS * 120, _launch(0, "spin", 17.6, 5.4, 20.0))
     (state,) = found.states
     assert (state.launches, state.steps, state.kernels) == (1200, 10, ("spin",))
     assert state.bytes_per_launch == pytest.approx(23e6)
@@ -138,14 +145,16 @@ def test_states_and_short_launches(wording) -> None:
     assert state.fits == ("L2", "shared memory", "registers")
     assert {120.0, 1200.0} <= {float(piece.value) for piece in state.text.evidence.values()}
     wording(state.text)
-    (bound,) = [bound for bound in found.bounds if bound.id == "state_on_chip"]
-    assert bound.us == state.us == pytest.approx(120 * 23e6 / 1e13 * 1e6), "at L2's rate"
-    run = _run([("spin", 170.0)] * 100)
-    found = amounts_of(_profile([_launch(0, "spin", 300, 300, 200.0)], run))
+    assert (
+        bounds_by_id(found)["state_on_chip"].us
+        == state.us
+        == pytest.approx(120 * 23e6 / 1e13 * 1e6)
+    ), "at L2's rate"
+    found = in_run([("spin", 170.0)] * 100, LARGE)
     (state,) = found.states
     assert state.fits == ()
     assert state.us == pytest.approx(10 * 600e6 / 4e12 * 1e6), "at DRAM's rate"
-    assert "state_on_chip" not in {bound.id for bound in found.bounds}
+    assert "state_on_chip" not in bounds_by_id(found)
     assert not amounts_of(_profile([_launch(n, "spin", 17, 5) for n in range(4)])).states
     found = amounts_of(of_run("steps_many"))
     group = found.groups[0]
@@ -166,54 +175,52 @@ def test_states_and_short_launches(wording) -> None:
 
 def test_kernels_that_take_turns_and_what_is_not_known() -> None:
     for reads, writes, told in ((20.0, 0.0, "bytes read"), (0.0, 20.0, "bytes written")):
-        run = _run([("spin", 17.0)] * 100)
-        (state,) = amounts_of(_profile([_launch(0, "spin", reads, writes)], run)).states
+        (state,) = in_run(TURNS * 10, _launch(0, "spin", reads, writes)).states
         assert [p.label for p in state.text.evidence.values() if p.unit == "byte"] == [told]
     # With a kernel that was not profiled, what a turn moves is unknown.
+    red, black, launches = ("red", 17.0), ("black", 17.0), [_launch(0, "red", 10, 5)]
+    launches += [_launch(1, "black", 10, 5)]
     for us, has_state in ((0.1, True), (50.0, False)):
-        run = _run([("red", 17.0), ("other", us), ("black", 17.0)] * 50)
-        launches = [_launch(0, "red", 17, 5, 20.0), _launch(1, "black", 17, 5, 20.0)]
-        assert bool(amounts_of(_profile(launches, run)).states) == has_state
-    run = _run([("red", 17.0), ("black", 17.0)] * 50)
-    launches = [_launch(0, "red", 10, 5), _launch(1, "black", 10, 5)]
-    first, *others = amounts_of(_profile(launches, run)).states
+        found = in_run([red, ("other", us), black] * 50, *launches)
+        assert bool(found.states) == has_state
+    first, *others = in_run([red, black] * 50, *launches).states
     assert first.kernels == ("red", "black")
     assert first.bytes_per_launch == pytest.approx(30e6)
     assert not others, "one of them alone can't do several steps"
-    run = _run([*[("red", 17.0)] * 50, *[("black", 17.0)] * 50])
-    launches = [_launch(0, "red", 10, 5), _launch(1, "black", 10, 5)]
-    assert {len(state.kernels) for state in amounts_of(_profile(launches, run)).states} == {1}
+    apart = in_run([*[red] * 50, *[black] * 50], *launches)
+    assert {len(state.kernels) for state in apart.states} == {1}
+
+
+def handed_over(moved: dict[str, tuple[float, float]]) -> Sequence[Any]:
+    """Between launches that read and write so much."""
+    launches = [_launch(n, name, *amounts) for n, (name, amounts) in enumerate(moved.items())]
+    return amounts_of(_profile(launches)).hand_overs
 
 
 def test_all_readers_of_as_much_are_candidates() -> None:
     """The nearest amount is not always the right consumer."""
     moved = {"integrate": (50, 98), "mask": (98, 10), "other": (40, 10), "project": (97, 10)}
-    launches = [_launch(n, name, *amounts) for n, (name, amounts) in enumerate(moved.items())]
-    found = amounts_of(_profile(launches)).hand_overs
+    found = handed_over(moved)
     pairs = [(each.writer, each.reader) for each in found]
     assert pairs == [("integrate", "mask"), ("integrate", "project")]
     assert all(each.text.startswith("candidate") for each in found)
     assert [each.bytes for each in found] == [pytest.approx(98e6)] * 2
     assert [each.us for each in found] == [pytest.approx(2 * 98e6 / 4e12 * 1e6)] * 2
     # An earlier launch reads nothing of a later one.
-    launches = [_launch(0, "mask", 98, 10), _launch(1, "integrate", 50, 98)]
-    assert not amounts_of(_profile(launches)).hand_overs
+    assert not handed_over({"mask": (98, 10), "integrate": (50, 98)})
     # The reader that follows comes before one behind another writer.
-    launches = [_launch(n, name, 98, 98) for n, name in enumerate(("first", "second", "third"))]
-    found = amounts_of(_profile(launches)).hand_overs
+    found = handed_over(dict.fromkeys(("first", "second", "third"), (98, 98)))
     pairs = [(each.writer, each.reader) for each in found]
     assert pairs == [("first", "second"), ("second", "third"), ("first", "third")]
 
 
 def test_bounds_of_the_same_bytes_and_of_each_byte_once(known) -> None:
     order = [("spin", 17.0), ("rest", 1.0)] * 100
-    found = amounts_of(_profile([_launch(0, "spin", 17.6, 5.4, 20.0)], _run(order)))
-    (bound,) = [bound for bound in found.bounds if bound.id == "same_bytes"]
-    assert bound.us == pytest.approx(100 * 23e6 / 4e12 * 1e6)
-    assert not [b for b in amounts_of(of_run("waits")).bounds if b.id == "same_bytes"]
+    found = in_run(order, _launch(0, "spin", 17.6, 5.4, 20.0))
+    assert bounds_by_id(found)["same_bytes"].us == pytest.approx(100 * 23e6 / 4e12 * 1e6)
+    assert "same_bytes" not in bounds_by_id(amounts_of(of_run("waits")))
     known["spin"] = [_array("spins", "updated", 10)]
-    run = _run([("spin", 17.0)] * 100)
-    found = amounts_of(_profile([_launch(0, "spin", 40, 10, 20.0)], run))
+    found = in_run(TURNS * 10, _launch(0, "spin", 40, 10, 20.0))
     same, once = [bound for bound in found.bounds if bound.id != "state_on_chip"]
     assert (same.id, once.id) == ("same_bytes", "bytes_once")
     assert once.us == pytest.approx(100 * 10e6 / 4e12 * 1e6)
@@ -272,8 +279,7 @@ def known(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[ArrayDocument]]:
 def test_arrays_of_equal_size_are_paired_not_totals(arrays, moved, expected, known) -> None:
     known.clear()
     known.update({kernel: [_array(*each) for each in row] for kernel, row in arrays.items()})
-    launches = [_launch(n, name, *amounts) for n, (name, amounts) in enumerate(zip(arrays, moved))]
-    found = amounts_of(_profile(launches)).hand_overs
+    found = handed_over(dict(zip(arrays, moved, strict=False)))
     assert [f"{e.reader}: {e.writer_array}, {e.reader_array}" for e in found] == expected
     assert all((each.bytes is None) == ("scatter" in (each.writer,)) for each in found)
 
@@ -283,31 +289,25 @@ def test_hand_overs_between_launches_and_within_a_kernel(known) -> None:
     known["update"] = [_array("v", "updated", 98)]
     known["energy"] = [_array("v", "read", 98)]
     moved = {"support": (1, 2), "update": (98, 98), "energy": (98, 1)}
-    launches = [_launch(n, name, *amounts) for n, (name, amounts) in enumerate(moved.items())]
-    found = amounts_of(_profile(launches)).hand_overs
-    pairs = {(each.writer, each.reader) for each in found}
+    pairs = {(each.writer, each.reader) for each in handed_over(moved)}
     assert ("support", "energy") not in pairs
     assert {("support", "update"), ("update", "energy")} <= pairs
     known["spin"] = [_array("black", "updated", 12), _array("white", "read", 12)]
-    run = _run([("spin", 17.0)] * 10)
-    (only,) = amounts_of(_profile([_launch(0, "spin", 24, 12)], run)).hand_overs
+    (only,) = in_run(TURNS, _launch(0, "spin", 24, 12)).hand_overs
     assert (only.writer, only.reader, only.reader_array) == ("spin", "spin", "black")
-    once = amounts_of(_profile([_launch(0, "spin", 24, 12)], _run([("spin", 17.0)])))
-    assert not once.hand_overs
+    assert not in_run(TURNS[:1], _launch(0, "spin", 24, 12)).hand_overs
 
 
 def test_kernels_of_a_loop_share_arrays_of_one_name(known) -> None:
     """A solver: 51 launches of one kernel, 48 of the others, and 5 arrays of 8 MB."""
     known["apply"] = [_array("p", "read", 8), _array("c", "read", 8), _array("q", "written", 8)]
-    known["solve"] = [_array(name, "updated", 8) for name in "xr"] + [
-        _array(name, "read", 8) for name in "pq"
-    ]
+    known["solve"] = [_array(name, "updated", 8) for name in "xr"]
+    known["solve"] += [_array(name, "read", 8) for name in "pq"]
     known["turn"] = [_array("r", "read", 8), _array("p", "updated", 8)]
     order = [("turn", 9.0), *[("apply", 9.0), ("solve", 9.0), ("turn", 9.0)] * 16] * 3
     launches = [_launch(0, "turn", 16, 8), _launch(1, "apply", 16, 8), _launch(2, "solve", 32, 16)]
-    first, *_ = amounts_of(_profile(launches, _run(order))).states
-    assert first.kernels == ("turn", "apply", "solve")
-    assert first.launches == 48
+    first, *_ = in_run(order, *launches).states
+    assert (first.kernels, first.launches) == (("turn", "apply", "solve"), 48)
     (size,) = [p for p in first.detail.evidence.values() if p.label == "bytes of data"]
     assert size.value == pytest.approx(40e6)
     assert first.fits[:1] == ("L2",)
@@ -315,28 +315,28 @@ def test_kernels_of_a_loop_share_arrays_of_one_name(known) -> None:
 
 
 def test_data_that_certainly_exceeds_the_chip_and_data_that_may(known) -> None:
-    run = _run([("spin", 170.0)] * 100)
-    (may,) = amounts_of(_profile([_launch(0, "spin", 300, 300, 200.0)], run)).states
+    (may,) = in_run([("spin", 170.0)] * 100, LARGE).states
     known["spin"] = [_array("a", "read", 300), _array("b", "written", 300)]
-    (does,) = amounts_of(_profile([_launch(0, "spin", 300, 300, 200.0)], run)).states
+    (does,) = in_run([("spin", 170.0)] * 100, LARGE).states
     assert "may not fit" in may.detail
     assert "does not fit" in does.detail
 
 
 def _read_array(name: str, dram: float, l2: float | None = None, **more: Any) -> ArrayDocument:
     """One of unknown size, in MB, that has all of the traffic of its launch."""
-    found = _array(name, "read", None, None)
-    own = {each: getattr(found, each) for each in ArrayDocument.names()}
-    own |= {"dram_bytes": 1e6 * dram, "l2_bytes": l2 and 1e6 * l2, "traffic_basis": "measured"}
-    return ArrayDocument(**own | more)
+    own = {"dram_bytes": 1e6 * dram, "l2_bytes": l2 and 1e6 * l2, "traffic_basis": "measured"}
+    return replace(_array(name, "read", None, None), **(own | more))
+
+
+def read_again(*kernels: str) -> Sequence[Any]:
+    return amounts_of(_profile([_launch(n, each, 9, 9) for n, each in enumerate(kernels)])).rereads
 
 
 def test_an_array_is_read_again_by_the_size_that_another_kernel_writes(known) -> None:
     known["condition"] = [_array("terms", "written", 200), _array("gains", "written", 50)]
     known["project"] = [_read_array("terms", 4000, 40_000)]
     known["scale"] = [_read_array("gains", 100)]
-    launches = [_launch(n, name, 9, 9) for n, name in enumerate(("condition", "project", "scale"))]
-    first, second = amounts_of(_profile(launches)).rereads
+    first, second = read_again("condition", "project", "scale")
     assert (first.writer, first.reader, first.array) == ("condition", "project", "terms")
     assert (first.bytes, first.dram_bytes) == (200e6, 4000e6)
     assert (first.times_from_dram, first.times_from_l2) == (20, 200)
@@ -344,11 +344,10 @@ def test_an_array_is_read_again_by_the_size_that_another_kernel_writes(known) ->
     known["first"] = [_array("terms", "written", 200)]
     known["second"] = [_array("terms", "written", 20)]
     known["project"] = [_read_array("terms", 4000)]
-    launches = [_launch(n, name, 9, 9) for n, name in enumerate(("first", "second", "project"))]
-    assert not amounts_of(_profile(launches)).rereads
+    assert not read_again("first", "second", "project")
 
 
-@pytest.mark.parametrize("read", [
+@each_row("read", [
     _read_array("terms", 205, 205),  # each byte about once
     _read_array("terms", 4000, traffic_basis="apportioned"),
     _read_array("terms", 4000, distinct_bytes=200e6, basis="exact"),  # it tells its size
@@ -358,11 +357,10 @@ def test_an_array_is_read_again_by_the_size_that_another_kernel_writes(known) ->
 def test_arrays_of_which_that_is_not_known(known, read) -> None:
     known["condition"] = [_array("terms", "written", 200)]
     known["project"] = [read]
-    launches = [_launch(0, "condition", 9, 9), _launch(1, "project", 9, 9)]
-    assert not amounts_of(_profile(launches)).rereads
+    assert not read_again("condition", "project")
 
 
-@pytest.mark.parametrize(("table", "basis", "distinct"), [
+@each_row("table, basis, distinct", [
     (3, "exact", pytest.approx(23e6)),
     # With an array of unknown size, the state is at most what is moved.
     (3.0, "bound", None),
@@ -370,12 +368,10 @@ def test_arrays_of_which_that_is_not_known(known, read) -> None:
 ])  # fmt: skip
 def test_state_that_is_updated_in_place_counts_once(known, table, basis, distinct) -> None:
     known["spin"] = [_array("spins", "updated", 20), _array("table", "read", table, basis)]
-    run = _run([("spin", 17.0)] * 1200)
-    (state,) = amounts_of(_profile([_launch(0, "spin", 23, 20)], run)).states
+    (state,) = in_run(TURNS * 10, _launch(0, "spin", 23, 20)).states
     assert (state.distinct_bytes, state.bytes_per_launch) == (distinct, pytest.approx(43e6))
 
 
-@cache
 def of_program(name: str) -> ProgramAmounts:
     """Without machine code."""
     return amounts_of(read_profile(PROGRAMS / f"{name}.ncu-repz"))
@@ -383,12 +379,13 @@ def of_program(name: str) -> ProgramAmounts:
 
 def test_programs_with_known_answers() -> None:
     # Each reads both colours of 12.6 MB and writes one.
-    (state,) = of_program("ising").states
+    found = of_program("ising")
+    (state,) = found.states
     assert (state.kernels, state.launches) == (("update_colour",), 1200)
     assert state.bytes_per_launch == pytest.approx(37_748_736, rel=0.02)
     assert state.fits[:1] == ("L2",)
     assert (state.share_pct or 0) > 50
-    assert {"state_on_chip", "same_bytes"} <= {bound.id for bound in of_program("ising").bounds}
+    assert {"state_on_chip", "same_bytes"} <= bounds_by_id(found).keys()
     found = of_program("reactive")
     (state,) = found.states
     solver = {"apply_operator": 48, "finish_dot": 99, "update_solution": 48, "update_direction": 51}
@@ -396,13 +393,14 @@ def test_programs_with_known_answers() -> None:
     short = {group.kernel: group.launches for group in found.groups if group.launches > 3}
     assert short == solver
     assert all(group.fixed_us for group in found.groups if group.kernel in solver)
-    groups = [group for group in of_program("topics").groups if group.kernel == "infer_documents"]
+    found = of_program("topics")
+    groups = [group for group in found.groups if group.kernel == "infer_documents"]
     assert [(each.launches, each.grid) for each in groups] == [(24, (4096, 1, 1)), (7, (264, 1, 1))]
-    assert sum(1 for group in of_program("topics").groups if not group.profiled) == 5
+    assert sum(1 for group in found.groups if not group.profiled) == 5
     # The launches compute for a millisecond with 9 MB.
-    (state,) = of_program("topics").states
+    (state,) = found.states
     assert (state.share_pct or 0) < 1
-    assert "state_on_chip" not in {bound.id for bound in of_program("topics").bounds}
+    assert "state_on_chip" not in bounds_by_id(found)
     (state,) = of_program("impact").states
     assert (state.launches, state.fits) == (60, ())
     assert {*state.kernels} == {"update_stresses", "scatter_forces", "update_nodes"}

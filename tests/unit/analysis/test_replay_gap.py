@@ -2,25 +2,15 @@
 
 import math
 
-import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.limits import LEAST_KERNEL_NS
-from keet.analysis.replay_gap import REPLAY_DIFFERS, ReplayGap, replay_gap
+from keet.analysis.replay_gap import ReplayGap, replay_gap
 from keet.analysis.replay_gap_reasons import ReplayReasons
 from keet.documents.explain import ReplayReasonDocument
 from keet.ingest.in_memory_launch import InMemoryLaunch
-from keet.profile import (
-    KernelRun,
-    Launch,
-    Position,
-    Profile,
-    Provenance,
-    RunPositions,
-    RunTable,
-)
+from keet.profile import KernelRun, Launch, Position, Profile, Provenance, RunPositions, RunTable
 from keet.profile.run_table import Migrations, ProfiledLaunch
 from tests.rows import each_row
 from tests.unit.analysis.made_up_launch import H200, in_memory, raw
@@ -43,18 +33,10 @@ def launch_with(metrics: dict[str, float], number: int = 0, name: str = "k") -> 
 
 def position_of(plain_us: float | None, launches: float = 100, **fields: object) -> Position:
     total = (plain_us or 0) * US * launches
-    position = Position(
-        launches=launches,
-        total_ns=total,
-        busy_ns=total,
-        shapes=1,
-        overlapped_ns=0.0,
-        shortest_ns=None,
-        longest_ns=None,
-        plain_ns=None if plain_us is None else plain_us * US,
-        known_by="launch",
-    )
-    return position._replace(**fields)
+    own = {"launches": launches, "total_ns": total, "busy_ns": total, "known_by": "launch"}
+    own |= {"shapes": 1, "overlapped_ns": 0.0, "shortest_ns": None, "longest_ns": None}
+    own["plain_ns"] = None if plain_us is None else plain_us * US
+    return Position(**(own | fields))
 
 
 def reasons(
@@ -75,45 +57,20 @@ def reasons(
     ]
     kernel = KernelRun("_Z1kv", "k()", None, None, 100, position.total_ns, position.busy_ns)
     run = RunTable((kernel,), "cupti")._replace(**table)
-    origin = Provenance(
-        "made", "ncu-rep", 0, "0", "a test", ncu_version=version, command_line=command
-    )
-    profile = Profile((first, *rest), origin, run=run)
+    known = {"ncu_version": version, "command_line": command}
+    profile = Profile((first, *rest), Provenance("made", "ncu-rep", 0, "0", "", **known), run=run)
     places = {0: position}
     places |= {n: position_of(plain) for n, (_, _, plain) in enumerate(others, 1)}
     unprofiled = tuple(each for each in run.kernels if each.name != "_Z1kv")
     positions = RunPositions(run, places, unprofiled, {"_Z1kv": (0,)})
     gap = replay_gap(first, position)
-    assert gap is not None
     found = ReplayReasons(profile, positions).of(LaunchView(first), gap, position)
     return {reason.id: reason for reason in found}
 
 
 def statuses(replay_us: float, position: Position, **known: object) -> dict[str, str]:
-    found = reasons(replay_us, position, **known)  # type: ignore[arg-type]
+    found = reasons(replay_us, position, **known)
     return {name: reason.status for name, reason in found.items()}
-
-
-@given(st.floats(1, 1e9), st.floats(1, 1e9))
-def test_a_gap_is_a_large_ratio_and_a_large_difference(replay: float, plain: float) -> None:
-    gap = replay_gap(launch_with({DURATION: replay}), position_of(plain / US))
-    factor = max(replay / plain, plain / replay)
-    if gap is None:
-        small = 0 <= replay - plain <= LEAST_KERNEL_NS * (1 + 1e-9)
-        assert factor <= REPLAY_DIFFERS * (1 + 1e-9) or small
-    else:
-        assert (gap.factor, gap.run_is_longer) == (pytest.approx(factor), plain > replay)
-
-
-@given(st.floats(1, 1e9), st.floats(1, 1e9))
-def test_a_longer_run_is_never_what_ncu_adds(one: float, other: float) -> None:
-    """Where the replay is longer by as much, it may be."""
-    short, long = sorted((one, other))
-    run_longer = replay_gap(launch_with({DURATION: short}), position_of(long / US))
-    replay_longer = replay_gap(launch_with({DURATION: long}), position_of(short / US))
-    if long > REPLAY_DIFFERS * short * (1 + 1e-9):
-        assert run_longer is not None
-        assert (replay_longer is not None) == (long - short / US * US > LEAST_KERNEL_NS)
 
 
 @each_row("replay_us, plain_us, differs", [
@@ -184,13 +141,8 @@ def test_faults_are_counted_for_the_whole_run(status, own_ms, other_ms, groups) 
     other = KernelRun("_Z1wv", "w()", None, None, 3, other_ms * 1e6, other_ms * 1e6)
     faults = {"managed_bytes": 1 << 20, "migrations": Migrations(1 << 20, 0, groups)}
     position = position_of(own_ms * 10, launches=100)
-    found = reasons(100, position, kernels=(own, other), **faults)["managed_or_host_memory"]
-    assert found.status == status
-    ends = {
-        "likely": "the pages stay there",
-        "possible": "which kernel caused them is not recorded",
-    }
-    assert found.text.endswith(ends[status])
+    found = statuses(100, position, kernels=(own, other), **faults)
+    assert found["managed_or_host_memory"] == status
 
 
 def test_other_kernels_at_the_same_time() -> None:
@@ -243,13 +195,11 @@ SLOW_CLOCK = {CLOCK: 1.2e9, MOST_CLOCK: 1_980_000}
 
 @each_row("reason, status, plain_us, known", [
     ("cold_caches", "ruled_out", 50, {"metrics": FITS, "command": "ncu --cache-control none ./app"}),
-    ("cold_caches", "ruled_out", 50, {"metrics": FITS, "command": "ncu --cache-control=none ./app"}),
     ("cold_caches", "ruled_out", 50, {"metrics": {**FITS, ISSUE: 80.0}}),
     ("cold_caches", "likely", 50, {"metrics": {**FITS, ISSUE: 40.0}}),
     ("cold_caches", "possible", 50, {"metrics": FITS, "command": None}),
     ("cold_caches", "possible", 50, {"metrics": {READ: 90e6, L2: 60e6}}),
     ("cold_caches", "possible", 50, {"metrics": {READ: 16e6}}),
-    ("cold_caches", "possible", 50, {}),
     ("cold_caches", "possible", 10, {"metrics": FITS}),  # they make no kernel ten times as fast
     ("clocks", "likely", 60, {"metrics": SLOW_CLOCK}),
     ("clocks", "ruled_out", 60, {"metrics": {CLOCK: 1.98e9, MOST_CLOCK: 1_980_000}}),
@@ -260,7 +210,6 @@ SLOW_CLOCK = {CLOCK: 1.2e9, MOST_CLOCK: 1_980_000}
     ("clocks", "possible", 60, {"command": "ncu ./app", "version": "2026.1.0.0"}),
     ("clocks", "possible", 60, {"command": "ncu ./app --clock-control base", "version": None}),
     ("clocks", "possible", 60, {}),
-    ("clocks", "possible", 60, {"command": None}),
     ("clocks", "possible", 170, {"command": "ncu ./app"}),
     ("clocks", "ruled_out", 260, {}),
     # Ratios that kernels do not share: two are a coincidence, one kernel twice, another one, and
@@ -281,12 +230,9 @@ def test_when_caches_and_clocks_can_be_the_reason(reason, status, plain_us, know
     ("possible", "kernel", None, None, 1), ("ruled_out", "kernel", 250, 400, 1),
 ])  # fmt: skip
 def test_when_the_launch_is_not_typical(status, known_by, shortest_us, longest_us, shapes) -> None:
-    took = {
-        "shortest_ns": shortest_us and shortest_us * US,
-        "longest_ns": longest_us and longest_us * US,
-    }
-    position = position_of(300, known_by=known_by, shapes=shapes, **took)
-    assert statuses(100, position)["not_typical"] == status
+    shortest, longest = (us and us * US for us in (shortest_us, longest_us))
+    took = {"shortest_ns": shortest, "longest_ns": longest, "shapes": shapes}
+    assert statuses(100, position_of(300, known_by=known_by, **took))["not_typical"] == status
 
 
 def test_advice_that_was_followed_is_not_given(wording) -> None:
@@ -297,44 +243,24 @@ def test_advice_that_was_followed_is_not_given(wording) -> None:
         (None, f"{frequency}, and profile with --clock-control none"),
     ):
         assert reasons(100, position_of(170), command=command)["clocks"].how_to_tell == told
-    found = reasons(
-        100,
-        position_of(170),
-        command="ncu --export /t/.keet-profile-a1/report_0.ncu-rep ./app",
-        profiled=(ProfiledLaunch(0, 3, 170 * US),),
-    )
+    by_keet = "ncu --export /t/.keet-profile-a1/report_0.ncu-rep ./app"
+    profiled = (ProfiledLaunch(0, 3, 170 * US),)
+    found = reasons(100, position_of(170), command=by_keet, profiled=profiled)
     wording(found["not_typical"].how_to_tell)
 
 
-@each_row(
-    ("status", "share"),
-    [("ruled_out", 0.0), ("ruled_out", 0.04), ("possible", 0.2), ("likely", 0.8), ("likely", 1.0)],
-)
-def test_when_other_kernels_can_be_the_reason(status: str, share: float) -> None:
-    """While others run, three kernels share the GPU."""
+@each_row("status, share, at_once", [
+    ("ruled_out", 0.0, 1), ("ruled_out", 0.001, 1), ("ruled_out", 0.04, 3), ("possible", 0.2, 3),
+    ("likely", 0.8, 3), ("likely", 1, 8), ("likely", 1, 2), ("possible", 1, 1.9), ("ruled_out", 1, 1),
+])  # fmt: skip
+def test_when_other_kernels_can_be_the_reason(status, share, at_once, wording) -> None:
+    """For a share of its time, so many kernels share the GPU; it is three times slower."""
     total = 300 * US * 100
-    busy = total * (1 - share + share / 3)
-    position = position_of(300, overlapped_ns=share * total, busy_ns=busy)
-    assert statuses(100, position)["concurrency"] == status
-
-
-@each_row(
-    ("status", "at_once"), [("likely", 2.0), ("likely", 8.0), ("possible", 1.9), ("ruled_out", 1.0)]
-)
-def test_as_many_kernels_at_a_time_as_it_is_slower(status: str, at_once: float, wording) -> None:
-    total = 300 * US * 100
-    position = position_of(300, overlapped_ns=total, busy_ns=total / at_once)
-    found = reasons(100, position)["concurrency"]
+    busy = total * (1 - share + share / at_once)
+    found = reasons(100, position_of(300, overlapped_ns=share * total, busy_ns=busy))["concurrency"]
     assert found.status == status
-    wording(found.text, case=at_once)
-
-
-@pytest.mark.parametrize("share", [0.0, 0.001])
-def test_without_overlap_concurrency_is_ruled_out(share: float, wording) -> None:
-    position = position_of(300, overlapped_ns=share * 300 * US * 100)
-    found = reasons(100, position)["concurrency"]
-    assert found.status == "ruled_out"
-    wording(found.text)
+    if share in (0, 0.001, 1):
+        wording(found.text, case=f"{at_once} at a time for {share} of it")
 
 
 def shaped(grid: int, shortest_us: float, longest_us: float) -> KernelRun:
@@ -355,26 +281,23 @@ def test_a_launch_of_this_number_in_another_execution(status, ending, row) -> No
 
 
 @given(
-    replay=st.floats(1, 1e5),
-    plain=st.floats(1, 1e5),
-    overlap=st.none() | st.floats(0, 1),
-    known_by=st.sampled_from(["launch", "shape", "kernel"]),
-    managed=st.none() | st.integers(0, 1 << 30),
-    faults=st.none() | st.integers(0, 10_000),
-    command=st.sampled_from([None, "ncu ./app", "ncu --cache-control none ./app"]),
+    st.floats(1, 1e5),
+    st.floats(1, 1e5),
+    st.none() | st.floats(0, 1),
+    st.sampled_from(["launch", "shape", "kernel"]),
+    st.none() | st.integers(0, 10_000),
+    st.sampled_from([None, "ncu ./app", "ncu --cache-control none ./app"]),
 )
-def test_each_reason_once_and_in_order(
-    replay, plain, overlap, known_by, managed, faults, command
-) -> None:
-    if replay_gap(launch_with({DURATION: replay * US}), position_of(plain)) is None:
-        return
+def test_each_reason_once_and_in_order(replay, plain, overlap, known_by, faults, command) -> None:
     share = None if overlap is None else overlap * plain * US * 100
+    position = position_of(plain, overlapped_ns=share, known_by=known_by)
+    assume(replay_gap(launch_with({DURATION: replay * US}), position))
     found = reasons(
         replay,
-        position_of(plain, overlapped_ns=share, known_by=known_by),
+        position,
         command=command,
         metrics={**FITS, HOST: 0, SECTORS: 100},
-        managed_bytes=managed,
+        managed_bytes=faults,
         migrations=None if faults is None else Migrations(faults, 0, faults),
     )
     assert len(found) == 5

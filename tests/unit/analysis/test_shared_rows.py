@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.analysis.facts.on_chip import BANKS, _by_form, _Conflicted, _takes_pieces, declared_rows
+from keet.analysis.facts.on_chip import _by_form, _Conflicted, _takes_pieces, declared_rows
 from keet.analysis.sass.polynomials.polynomial import Polynomial, Symbol
 from tests.rows import each_row
 
@@ -47,13 +47,6 @@ def test_the_nearest_declaration_counts_and_pieces_are_of_one_thread() -> None:
     assert not _takes_pieces(pieces[:1])
     assert not _takes_pieces([pieces[0], _Conflicted(address(LOST, 32, 1024), 16)])
     assert not _takes_pieces([each._replace(width=4) for each in pieces])
-
-
-@given(st.integers(1, 4096), st.integers(1, 64))
-def test_an_odd_row_is_padded_and_whole_banks_are_not(words: int, times: int) -> None:
-    odd = f"__shared__ float tile[8][{2 * words + 1}];\n"
-    whole = f"__shared__ float tile[8][{BANKS * times}];\n"
-    assert [declared_rows(text, 1, NAMES, {}) for text in (odd, whole)] == ["padded", "even"]
 
 
 @given(st.text(st.sampled_from("tile[]()+-*/ 0123456789kx_shared\n"), max_size=80))

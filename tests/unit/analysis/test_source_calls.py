@@ -96,9 +96,7 @@ def test_the_size_of_a_launch_is_set_where_its_number_is_written(case, launched,
 @each_row("case, finding, of", [
     ("track_filter/full_occupancy", "local_memory_spill", "template arguments"),
     ("monte_carlo/bounds_for_eight_blocks", "local_memory_spill", "launch bounds"),
-    ("array_covariance/chunk_rows_of_128_bytes", "shared_bank_conflict", "template arguments"),
     ("array_beams/thirty_six_threads", "warp_divergence", "launches"),
-    ("track_filter/everything_in_double", "low_precision_possible", "template arguments"),
 ], few=1)  # fmt: skip
 def test_findings_list_what_decides_them_beside_where_it_shows(case, finding, of) -> None:
     _, found = finding_of(case, finding)

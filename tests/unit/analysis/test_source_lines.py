@@ -1,8 +1,6 @@
 """Costs by source line, their order, the arrays that a line accesses, and the places of findings."""
 
-import random
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -20,13 +18,11 @@ from keet.analysis.source_lines import (
 from keet.analysis.time_model import TimeModel
 from keet.documents.finding import Place
 from keet.findings import findings
-from keet.ingest.ncu_rep.container import blocks_of
-from keet.ingest.ncu_rep.reader import Report
 from keet.pages.launch import place_shares, unplaced_shares
 from keet.profile import Absent, Launch, Location, Profile
-from tests import encode
 from tests.conftest import corpus_files, needs_corpus
 from tests.rows import each_row
+from tests.unit.analysis.made_up_launch import encoded
 from tests.unit.analysis.real_launches import (
     candidates_of,
     changed,
@@ -46,23 +42,20 @@ __global__ void k(const float* x, const int* columns, float* out, int n) {
 """
 
 
-@each_row(
-    ("line", "kind", "named"),
-    [
-        # rate_table, sparse_apply, xs_lookup: the gather, not what is read in order
-        ("out[i] = amount[i] * rate[code[i]];", "scattered global", ["rate[code[i]]"]),
-        ("products[k] = values[k] * x[columns[k]];", "scattered global", ["x[columns[k]]"]),
-        ("point[i] = grid[nuclide[i] * n];", "scattered global", ["grid[nuclide[i] * n]"]),
-        ("out[x * n + y] = in[y * n + x];", "scattered global",
-         ["out[x * n + y]", "in[y * n + x]"]),
-        ("out[i] = in[i];", "scattered global", ["out[i]", "in[i]"]),
-        ("point[j] = products[i * 2];", "shared", ["products[i * 2]"]),
-        ("out[i] = point[k] + key[0];", "local", ["point[k]", "key[0]"]),
-        ("out[i] = point[k];", None, ["out[i]", "point[k]"]),
-        ("point[0] = point[1];", "scattered global", ["point[0]", "point[1]"]),
-        ("int i = 0;", "scattered global", []),
-    ],
-)  # fmt: skip
+@each_row("line, kind, named", [
+    # rate_table, sparse_apply, xs_lookup: the gather, not what is read in order
+    ("out[i] = amount[i] * rate[code[i]];", "scattered global", ["rate[code[i]]"]),
+    ("products[k] = values[k] * x[columns[k]];", "scattered global", ["x[columns[k]]"]),
+    ("point[i] = grid[nuclide[i] * n];", "scattered global", ["grid[nuclide[i] * n]"]),
+    ("out[x * n + y] = in[y * n + x];", "scattered global",
+     ["out[x * n + y]", "in[y * n + x]"]),
+    ("out[i] = in[i];", "scattered global", ["out[i]", "in[i]"]),
+    ("point[j] = products[i * 2];", "shared", ["products[i * 2]"]),
+    ("out[i] = point[k] + key[0];", "local", ["point[k]", "key[0]"]),
+    ("out[i] = point[k];", None, ["out[i]", "point[k]"]),
+    ("point[0] = point[1];", "scattered global", ["point[0]", "point[1]"]),
+    ("int i = 0;", "scattered global", []),
+])  # fmt: skip
 def test_accesses_of_a_kind(line: str, kind, named: list[str]) -> None:
     assert accesses(line, TEXT, kind) == named
 
@@ -80,9 +73,7 @@ def launch_with(**instances: list[tuple[int, int]]) -> Launch:
         "wait": "smsp__pcsamp_warps_issue_stalled_wait",
         "barrier": "smsp__pcsamp_warps_issue_stalled_barrier",
     }
-    kernel = encode.Kernel("k", instances={names[key]: rows for key, rows in instances.items()})
-    data = encode.report([kernel])
-    return Report(Path("x"), data, blocks_of(data, Path("x"))).launches()[0]
+    return encoded({}, {names[key]: rows for key, rows in instances.items()})
 
 
 def test_spots_are_ranked_by_samples_and_missing_ones_are_known() -> None:
@@ -115,7 +106,6 @@ def test_instructions_without_a_line_and_columns_of_zeros(profile_of) -> None:
     # By line, and there are no lines: one row with everything, not an empty table.
     launch = profile_of("tour_nolines.ncu-repz").launches[0]
     found = find_hotspots(launch, "line")
-    assert isinstance(found, Hotspots)
     assert len(found.rows) == 1
     assert found.rows[0].location is None
     assert found.rows[0].share == pytest.approx(1)
@@ -124,22 +114,7 @@ def test_instructions_without_a_line_and_columns_of_zeros(profile_of) -> None:
     assert launch.metric("memory_l1_wavefronts_shared").value == 0
     assert launch.instances("memory_l1_wavefronts_shared") is None
     found = find_hotspots(launch)
-    assert isinstance(found, Hotspots)
     assert {spot.wavefronts_shared for spot in found.rows} == {0}
-
-
-def sampled(samples: int, *, interval: float = 1024, cycles: float = 1e6, sms: int = 10) -> Launch:
-    kernel = encode.Kernel(
-        "k",
-        {
-            "smsp__pcsamp_interval_cycles": interval,
-            "sm__cycles_active.avg": cycles,
-            "device__attribute_multiprocessor_count": sms,
-        },
-        {"smsp__pcsamp_sample_count": [(16, samples)]},
-    )
-    data = encode.report([kernel])
-    return Report(Path("x"), data, blocks_of(data, Path("x"))).launches()[0]
 
 
 @each_row("samples, share, setting", [
@@ -150,7 +125,9 @@ def sampled(samples: int, *, interval: float = 1024, cycles: float = 1e6, sms: i
     (500, None, None),  # too few to have filled a buffer
 ])  # fmt: skip
 def test_samples_that_stop_early(samples, share, setting) -> None:
-    launch = sampled(samples)
+    metrics = {"smsp__pcsamp_interval_cycles": 1024, "sm__cycles_active.avg": 1e6}
+    metrics |= {"device__attribute_multiprocessor_count": 10}
+    launch = encoded(metrics, {"smsp__pcsamp_sample_count": [(16, samples)]})
     launch.ncu_version = "2025.3.1.0"
     found = find_hotspots(launch).partial
     assert (found and found.share) == (share and pytest.approx(share))
@@ -187,46 +164,16 @@ def launch(profile_of: Callable[[str], Profile]) -> Launch:
     return profile_of("tour_full.ncu-repz").launches[0]
 
 
-def expected(view: LaunchView, shares: dict[Location, float]) -> list[Location]:
-    order = line_order(view.launch, view.table)
-    return sorted(shares, key=lambda line: (-shares[line], order.index(line)))
-
-
-@pytest.mark.parametrize("levels", [(0.5,), (0.5, 0.25), (0.5, 0.25, 0.125)])
-def test_lines_of_equal_share_are_ranked_by_samples(launch, levels) -> None:
+def test_lines_of_equal_share_are_ranked_by_samples(launch) -> None:
     view = LaunchView(launch)
     lines = line_order(launch, view.table)
-    chance = random.Random(len(levels))
+    nowhere = Location("elsewhere.cu", 1)  # a line that no instruction has comes last
+    shares = dict.fromkeys([nowhere, *reversed(lines)], 0.5)
     assert len(lines) > 3
-    for _ in range(20):
-        chosen = chance.sample(lines, chance.randint(2, len(lines)))
-        shares = {line: chance.choice(levels) for line in chosen}
-        assert [line for line, _ in view._ranked(shares)] == expected(view, shares)
-
-
-def test_a_line_that_no_instruction_has_comes_last(launch) -> None:
-    view = LaunchView(launch)
-    sampled = line_order(launch, view.table)[0]
-    nowhere = Location("elsewhere.cu", 1)
-    assert view._ranked({nowhere: 0.5, sampled: 0.5}) == [(sampled, 0.5), (nowhere, 0.5)]
-
-
-def test_the_line_order_is_computed_only_for_ties_and_instructions_are_located_once(
-    launch, monkeypatch
-) -> None:
-    # The order in the code takes the lines of all instructions, which are thousands.
-    view = LaunchView(launch)
-    weights = view._weights
-    first, second = sorted((line for line in weights if line), key=lambda line: -weights[line])[:2]
-    assert weights[first] > weights[second]
-    monkeypatch.setattr(
-        "keet.analysis.launch_view.line_order", lambda *_: pytest.fail("not needed")
-    )
-    assert [line for line, _ in view._ranked({second: 0.5, first: 0.5})] == [first, second]
-    view = LaunchView(launch)
-    assert view.sampled_places()
-    monkeypatch.setattr(Launch, "locate", lambda *_: pytest.fail("known already"))
-    assert view.sampled_places()
+    assert [line for line, _ in view._ranked(shares)] == [*lines, nowhere]
+    halves = {line: share / (1 + number % 2) for number, (line, share) in enumerate(shares.items())}
+    ranked = sorted([*lines, nowhere], key=lambda line: -halves[line])
+    assert [line for line, _ in view._ranked(halves)] == ranked
 
 
 NO_CODE = 1
@@ -235,7 +182,6 @@ NO_CODE = 1
 
 def test_shares_of_places_are_of_all_samples(launch) -> None:
     found = find_hotspots(launch, "line")
-    assert isinstance(found, Hotspots)
     shares = {spot.location: spot.share for spot in found.rows}
     places = LaunchView(launch).sampled_places()
     assert places
@@ -247,7 +193,6 @@ def test_shares_of_places_are_of_all_samples(launch) -> None:
     assert place_shares([place]) == ["30% of all samples"]
     assert list(unplaced_shares([place])) == ["70% of all samples"]
     assert LaunchView(launch).places_by("samples", {NO_CODE: 70}) == ()
-    address = next(iter(launch.locations))
     (place,) = LaunchView(launch).places_by("samples", {address: 98, NO_CODE: 2})
     assert not list(unplaced_shares([place]))
     (place, *_) = launch_places(LaunchView(launch))
@@ -272,7 +217,7 @@ def test_places_of_findings(wording) -> None:
     (found,) = (
         each for each in candidates_of("uncoalesced_global", view) if each.basis == "measured"
     )
-    lines = {launch.locations[address] for address in stores if address in launch.locations}
+    lines = {launch.locations.get(address) for address in stores}
     assert (found.places()[0].file, found.places()[0].line) in lines
 
 
@@ -280,7 +225,6 @@ def test_places_of_findings(wording) -> None:
 def test_a_report_with_code_of_no_line() -> None:
     launch = public_launch("NCAR", 2)
     found = find_hotspots(launch, "line")
-    assert isinstance(found, Hotspots)
     (without,) = (spot for spot in found.rows if spot.location is None)
     (first, *_) = LaunchView(launch).sampled_places()
     assert first.unplaced == pytest.approx(without.share)
@@ -302,9 +246,8 @@ def test_a_handful_of_samples_that_counters_contradict_names_no_place() -> None:
 
     def change(name: str, value):
         is_sample = "pcsamp" in name and name.endswith((reason, f"{reason}_not_issued"))
-        return int(value) // 100 if is_sample and isinstance(value, int | float) else value
+        return int(value) // 100 if is_sample else value
 
-    before = LaunchView(launch).waiting_places(reason)
-    after = LaunchView(changed(launch, change)).waiting_places(reason)
-    assert {place.of for place in before} != {"samples"}
-    assert {place.of for place in after} == {"samples"}
+    for each, names_one in ((launch, True), (changed(launch, change), False)):
+        places = LaunchView(each).waiting_places(reason)
+        assert ({place.of for place in places} != {"samples"}) is names_one

@@ -41,7 +41,7 @@ class Raw:
         parts = self.launch.instances(f"sass__inst_executed_per_opcode{suffix}")
         if parts is None or parts.ids is None:
             return {}
-        return {str(key): float(value) for key, value in parts.pairs()}  # type: ignore[arg-type]
+        return {str(key): float(value) for key, value in parts.pairs()}
 
     def executes(self, *opcodes: str) -> bool | None:
         executed = self._by_opcode()
@@ -94,7 +94,7 @@ class Raw:
         """Empty if not known."""
         attribute = "device__attribute_compute_capability"
         parts = (self.number(f"{attribute}_major"), self.number(f"{attribute}_minor"))
-        return () if None in parts else parts  # type: ignore[return-value]
+        return () if None in parts else parts
 
     @property
     def conflicts(self) -> float | None:
@@ -102,21 +102,6 @@ class Raw:
         names = [f"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_{kind}.sum" for kind in kinds]
         known = [value for name in names if (value := self.number(name)) is not None]
         return sum(known) if known else None
-
-    @property
-    def row_is_odd(self) -> bool:
-        """By the text of the nearest declaration above: `tile[32][33]`, `tile[32][32 + 1]`."""
-        if not self.finding.locations:
-            return False
-        place = self.finding.locations[0]
-        lines = (self.launch.source_text(place.file) or "").splitlines()[: place.line]
-        names = set(re.findall(r"(\w+)\s*\[", lines[-1])) if lines else set()
-        for line in reversed(lines):
-            for name, row in re.findall(r"(\w+)(?:\[[^\]]*\])+\[([^\]]*)\]", line):
-                if "__shared__" in line and name in names:
-                    odd = row.strip().isdigit() and int(row) % 2 == 1
-                    return odd or bool(re.search(r"\+\s*1\b", row))
-        return False
 
     @property
     def is_one(self) -> bool:
@@ -140,13 +125,12 @@ CHECKS = (
     # Nothing is loaded earlier where nothing is loaded.
     Check(r"cp\.async|prefetch into|TMA|[Ll]oads? (?:in flight|start)", lambda r: r.loads is False),
     Check(r"indices of several items|address that the one before", lambda r: r.loads is False),
-    Check(r"Asynchronous copies are in use", lambda r: r.executes(*LOADS[2:]) is False),
     Check(r"cp\.async|cuda::memcpy_async", lambda r: () < r.capability < (8, 0)),
     Check(r"TMA|cluster", lambda r: () < r.capability < (9, 0)),
     Check(r"wgmma", lambda r: r.capability not in ((), (9, 0))),
     Check(r"tcgen05", lambda r: r.capability[:1] not in ((), (10,))),
     # Padding: there are conflicts, and rows to pad.
-    Check(r"Pad each row", lambda r: r.conflicts == 0 or r.row_is_odd),
+    Check(r"Pad each row", lambda r: r.conflicts == 0),
     Check(r"shared array|shared memory less often", lambda r: r.executes("LDS", "STS") is False),
     # Wider accesses: data is moved, and not with the widest accesses.
     Check(WIDER, lambda r: r.executes(*PLAIN) is False, "narrow|uncoal"),
@@ -176,10 +160,8 @@ CHECKS = (
     Check(r"blocks are left over", lambda r: (r.number("launch__waves_per_multiprocessor") or 2) < 1),
     # What warps wait for.
     Check(r"wait for special functions|Warps wait for shared memory", lambda r: r.waits_for_other("short_scoreboard", "mio_throttle")),
-    Check(r"Memory is not what|result of the one before", lambda r: r.waits_for_other("wait")),
     Check(r"wait for memory fences", lambda r: r.waits_for_other("membar")),
     Check(r"Constants miss their cache", lambda r: r.waits_for_other("imc_miss")),
-    Check(r"at their end for their stores", lambda r: r.waits_for_other("drain")),
     Check(r"Loads wait for loads|Each load needs", lambda r: r.waits_for_other("long_scoreboard"), "latency"),
     # Instructions.
     Check(r"sines|exponentials|reciprocals and roots", lambda r: r.executes("MUFU") is False),

@@ -35,9 +35,13 @@ from tests.unit.analysis.real_launches import CASES, SAMPLES, changed, launch_of
 KINDS = {spec.id: spec.claims for spec in findings().values() if spec.claims}
 
 
+WITH_CODE = ("series_eval", "field_axpy", "pair_reduce", "softmax_rows", "stencil_march")
+"""Samples of which claims depend on the machine code."""
+
+
 @cache
 def diagnosis_of(name: str) -> Diagnosis:
-    return diagnose(launch_of(name))
+    return diagnose(launch_of(name), reads_code=name.partition(":")[0] in WITH_CODE)
 
 
 def evaluated(name: str, *claims: WorkClaim) -> EvaluatedClaim:
@@ -46,10 +50,11 @@ def evaluated(name: str, *claims: WorkClaim) -> EvaluatedClaim:
 
 def claim_of(finding: str, kind: str, amount: float | str = "", of: str = "") -> WorkClaim:
     """`4 byte` is a needed amount, a number a removed share."""
+    needed = None
     if isinstance(amount, str) and amount:
         number, unit = amount.split()
-        return WorkClaim(finding, kind, Quantity(float(number), unit), of=of, is_derived=True)  # type: ignore[arg-type]
-    return WorkClaim(finding, kind, removed=amount or None, of=of, is_derived=True)  # type: ignore[arg-type]
+        needed, amount = Quantity(float(number), unit), ""
+    return WorkClaim(finding, kind, needed, amount or None, of, is_derived=True)
 
 
 STENCIL = claim_of("integer_overhead", "instructions", f"{512 * 512 * 96 * 60} op", "all")
@@ -58,7 +63,6 @@ LOOKUP = claim_of("uncoalesced_global", "bytes", f"{2**24 * 40} byte", "L2")
 CLAIMED = [
     # 4 x 4 pixels per thread: 12 rows of three 16-byte loads
     ("tile_smooth:slow", claim_of("redundant_traffic", "bytes", f"{4096**2 / 16 * 576} byte", "global read")),
-    ("matrix_flip:slow", claim_of("uncoalesced_global", "bytes", f"{2 * 4 * 8192**2} byte", "global")),
     ("lookup_records:slow", LOOKUP),
     ("blend_frames:slow", claim_of("narrow_access", "bytes", f"{3 * 8 * 1920 * 1080 * 4} byte", "global")),
     ("gas_state:slow", claim_of("fp64_promotion", "precision", of="FP32")),
@@ -69,20 +73,15 @@ CLAIMED = [
     # 16 wavefronts of 128 bytes per 64 FFMAs of a warp
     ("score_tiles:slow", claim_of("shared_bank_conflict", "bytes", f"{17.2e9 / 32 / 64 * 16 * 128} byte", "shared read")),
     ("column_physics:slow", claim_of("local_memory_spill", "bytes", 0.95, "local")),
-    ("softmax_rows:slow", claim_of("local_memory_spill", "bytes", 0.95, "local")),
     ("row_norms:slow", claim_of("small_grid", "parallelism", f"{12 * 245} block", "blocks")),
     ("window_median:slow", claim_of("occupancy_limited_shared", "parallelism", "32 warp", "warps")),
     ("cell_update:slow", claim_of("occupancy_limited_registers", "parallelism", "64 warp", "warps")),
-    ("page_walk:slow", claim_of("occupancy_limited_block", "parallelism", "64 warp", "warps")),
     ("sparse_apply:slow", claim_of("load_imbalance", "parallelism", 0.95, "balance")),
-    ("tile_scores:slow", claim_of("tail_effect", "parallelism", 0.95, "balance")),
     ("tap_filter:slow", claim_of("pipe_saturated", "instructions", f"{2**24 * 128 / 64 * 2} op", "LSU")),
-    ("mechanism_rates:slow", claim_of("instruction_fetch", "waiting", 0.95, "no_instruction")),
     ("band_scale:slow", claim_of("l2_partition_imbalance", "bytes", 0.9, "hot L2 slice")),
     ("scan/tiles_one_thread", claim_of("barrier_bound", "waiting", 0.75, "barrier")),
     ("histogram/common_class", claim_of("atomic_contention", "cause")),
     ("nbody/double_sums", claim_of("low_precision_possible", "precision", of="FP32")),
-    ("spmv_ell/few_rows_passes", claim_of("redundant_traffic", "bytes", 0.62, "DRAM")),
 ]  # fmt: skip
 FAR_BELOW = [
     # Fixes that change more than the claim says, or gains beyond what the time model allows.
@@ -107,33 +106,30 @@ def measured(report: str) -> float:
     return times["slow"].median_us / times[SAMPLES[name].variants[1]].median_us
 
 
-@each_row(("report", "claim"), [*CLAIMED, *FAR_BELOW], few=2)
-def test_a_good_claim_is_supported_with_about_the_measured_gain(report, claim) -> None:
-    result = evaluated(report, claim)
+def check_good(report: str, claim: WorkClaim) -> float:
+    """It is supported with about the measured gain. By how many doublings the gain is off."""
+    result, factor = evaluated(report, claim), measured(report)
     assert result.supported, result.reason
     assert result.evidence
     assert {*result.reason.ids} <= {piece.id for piece in result.evidence}
     assert result.reason.ids
     assert result.next_limiter or claim.kind == "launches"
     if (report, claim) in FAR_BELOW:
-        assert 1.1 <= result.possible < measured(report) / FACTOR
+        assert 1.1 <= result.possible < factor / FACTOR
     else:
-        assert 1 / FACTOR <= result.possible / measured(report) <= FACTOR
+        assert 1 / FACTOR <= result.possible / factor <= FACTOR
     assert result.forecast.low <= result.forecast.likely <= result.forecast.high <= MAX_GAIN
+    return abs(math.log2(result.possible / factor))
 
 
-@pytest.mark.slow
-def test_claimed_gains_are_near_the_measured_ones_on_average() -> None:
-    rows = [*CLAIMED, *FAR_BELOW]
-    errors = [abs(math.log2(evaluated(*row).possible / measured(row[0]))) for row in rows]
-    assert fmean(errors) <= ON_AVERAGE
+def test_good_claims_are_supported_with_about_the_measured_gains() -> None:
+    assert fmean(check_good(*row) for row in [*CLAIMED, *FAR_BELOW]) <= ON_AVERAGE
 
 
 def test_the_floor_the_next_limiter_and_half_of_the_work() -> None:
     result = evaluated("series_eval:slow", claim_of("pipe_saturated", "redundant", 0.5))
     assert result.supported
     assert result.possible == pytest.approx(2, abs=0.25)
-    assert result.floor is not None
     assert result.next_limiter == "the issue slots"
     # Each byte comes from DRAM once: what is computed on it may go, and the data stays.
     result = evaluated("pair_reduce:slow", claim_of("redundant_traffic", "redundant", 0.9))
@@ -158,7 +154,6 @@ def test_a_gain_is_limited_by_what_the_warps_in_flight_allow(wording) -> None:
     report = "softmax_rows:slow"
     result = evaluated(report, claim_of("local_memory_spill", "bytes", 0.95, "local"))
     effect, model = result.candidate.effect, diagnosis_of(report).model
-    assert isinstance(effect, Effect)
     few = effect._replace(units=dict.fromkeys(model.loads, 0.05), least=0.0)
     floor = least_time(model, few, {"bytes"})
     assert model.gain(few) > model.gain(few._replace(least=floor)) == pytest.approx(1 / floor)
@@ -182,6 +177,8 @@ REFUSED = [
     ("field_axpy:slow", claim_of("redundant_traffic", "cause"), []),
     ("field_axpy:slow", claim_of("redundant_traffic", "redundant", 1.5), []),
     ("field_axpy:slow", BOTH, []),
+    ("field_axpy:slow", claim_of("redundant_traffic", "bytes", 0.9, "DRAM"), ["bytes.dram.both.distinct", "claimed.bytes of DRAM.removed.0.9"]),
+    ("matrix_flip:slow", WorkClaim("latency_bound", "waiting", Quantity(1.0, "inst"), of="all"), []),
     ("matrix_flip:slow", claim_of("latency_bound", "instructions", "1 inst", "all"), ["claimed.instructions.1.0"]),
     ("matrix_flip:slow", claim_of("latency_bound", "waiting", 0.9, "gmma"), []),
     ("matrix_flip:slow", claim_of("latency_bound", "waiting", 0.9, "lunch"), []),
@@ -196,26 +193,22 @@ REFUSED = [
 @each_row(("report", "claim", "evidence"), REFUSED)
 def test_a_wrong_claim_is_refused(report: str, claim, evidence: list[str]) -> None:
     result = evaluated(report, claim)
-    assert not result.supported
     assert [piece.metric for piece in result.evidence] == evidence
-    assert (result.candidate, result.forecast, result.expected) == (None, None, 1)
+    assert (result.supported, result.candidate, result.forecast) == (False, None, None)
+    assert result.expected == 1
 
 
-TOO_LITTLE = [
+@each_row("report, claim", [
     ("field_axpy:slow", claim_of("integer_overhead", "instructions", 0.5, "all")),
     ("score_tiles:slow", claim_of("redundant_traffic", "bytes", 0.9, "DRAM")),
     # DRAM moves little more than this.
     ("matrix_flip:slow", claim_of("redundant_traffic", "bytes", "268435456 byte", "DRAM read")),
-]
-
-
-@each_row(("report", "claim"), TOO_LITTLE)
+])  # fmt: skip
 def test_a_claim_that_saves_too_little_is_not_supported(report: str, claim) -> None:
     result = evaluated(report, claim)
-    assert not result.supported
     assert 1 <= result.possible < 1.1
     assert result.next_limiter
-    assert (result.forecast, result.expected) == (None, 1)
+    assert (result.supported, result.forecast, result.expected) == (False, None, 1)
 
 
 def test_claims_that_are_combined_doubted_refused_or_not_known() -> None:
@@ -249,19 +242,6 @@ def test_claims_that_are_combined_doubted_refused_or_not_known() -> None:
             assert (result.supported, result.candidate, result.evidence) == (False, None, ())
 
 
-OWN = [f"{name}:{variant}" for name, s in SAMPLES.items() for variant in s.variants]
-OWN += ["reduce_rows/one_load_at_a_time", "heat_steps/two_barriers", "graph_bfs/social_hubs"]
-
-
-@each_row("report", OWN, few=4)
-def test_keet_does_not_contradict_itself(report: str) -> None:
-    diagnosis = diagnosis_of(report)
-    causes = {finding.id for finding in diagnosis.findings} | {diagnosis.healthy} - {None}
-    if report.endswith(":slow"):
-        causes.add(SAMPLES[report.partition(":")[0]].truth.dominant)
-    assert [cause for cause in causes if check_cause(cause, diagnosis.model)] == []
-
-
 ABSENT = [
     ("uncoalesced_global", "matrix_flip:fast", "memory_l2_theoretical_sectors_global"),
     ("narrow_access", "blend_frames:fast", "access_width"),
@@ -293,7 +273,7 @@ ABSENT = [
 """With the metric of the first evidence; empty: there is none."""
 
 
-@each_row(("finding", "report", "metric"), ABSENT, few=4)
+@each_row(("finding", "report", "metric"), ABSENT)
 def test_a_claim_of_a_cause_that_is_not_there_is_refused(finding, report, metric) -> None:
     absent = check_cause(finding, diagnosis_of(report).model)
     assert [piece.metric for piece in absent[1][:1]] == [metric][: len(metric)]
@@ -340,7 +320,6 @@ def test_claims_are_ranked_by_their_gain() -> None:
     ):
         (cause,) = causes_of("matrix_flip:slow", claim)
         assert (cause.finding.id, cause.origin) == ("uncoalesced_global", "keet")
-        assert cause.claim is not None
         assert cause.finding.forecast == own.forecast
     claim = STENCIL._replace(place=Place("slow.cu", 3, 1.0, "the model's reading"))
     finding = causes_of("stencil_march:slow", claim)[0].finding
@@ -363,16 +342,15 @@ HOSTILE = [
 """Promises of thirty times, as bare numbers or as amounts that cannot be."""
 
 
-AT_ROOFLINE = ["field_axpy", "pair_reduce", "series_eval", "token_mix"]
-
-
 @pytest.mark.slow
-@each_row("name", [*AT_ROOFLINE, "matrix_flip", "score_tiles", "column_physics"])
-def test_a_bare_share_does_not_lead(name: str) -> None:
+@each_row("name, is_at_roofline", [
+    ("field_axpy", True), ("series_eval", True), ("matrix_flip", False), ("column_physics", False),
+])  # fmt: skip
+def test_a_bare_share_does_not_lead(name: str, is_at_roofline: bool) -> None:
     """Neither at a roofline nor over measured waste."""
     leading = [row for row in ranked(f"{name}:slow", *HOSTILE) if row[-1]]
     own = [(finding.id, "keet", True) for finding in diagnosis_of(f"{name}:slow").findings]
-    assert leading == ([] if name in AT_ROOFLINE else own[:1])
+    assert leading == ([] if is_at_roofline else own[:1])
 
 
 AMOUNTS = st.one_of(
@@ -390,18 +368,11 @@ def test_no_claim_breaks_anything_or_exceeds_what_is_possible(
 ) -> None:
     kind = data.draw(st.sampled_from([*KINDS[finding], "cause"]))
     claim = WorkClaim(finding, kind, needed, removed, of)
-    launch = made_up(
-        {"dram": 60.0, "l1": 40.0, "fma": 30.0, "issue_slots": 50.0},
-        {"long_scoreboard": 3.0, "wait": 1.0},
-        {"FFMA": 500, "LDG": 100, "IMAD": 100},
-        duration=1e5,
-        dram_bytes_read=4e8,
-        dram_bytes_written=1e8,
-        inst_executed=1000.0,
-        grid_size=1000.0,
-        block_size=256.0,
-    )
-    model = model_of(launch)
+    units = {"dram": 60.0, "l1": 40.0, "fma": 30.0, "issue_slots": 50.0}
+    states, opcodes = {"long_scoreboard": 3.0, "wait": 1.0}, {"FFMA": 500, "LDG": 100, "IMAD": 100}
+    counted = {"duration": 1e5, "dram_bytes_read": 4e8, "dram_bytes_written": 1e8}
+    counted |= {"inst_executed": 1000.0, "grid_size": 1000.0, "block_size": 256.0}
+    model = model_of(made_up(units, states, opcodes, **counted))
     result = evaluate_claims([claim], model, account_of(model.view, model))
     assert 1 <= result.expected <= result.possible <= MAX_GAIN
     assert result.supported == (result.forecast is not None)

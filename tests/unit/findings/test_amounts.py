@@ -1,6 +1,7 @@
 """How much a fix gains, on kernels of the casebook whose gain was measured."""
 
 import math
+from functools import cache
 
 import pytest
 
@@ -15,13 +16,14 @@ from keet.analysis.sass.analyses.loop_loads import RepeatedStore
 from keet.analysis.time_model import HOT_LINE, Effect, HotLine, TimeModel
 from keet.diagnosis.diagnosis import diagnose, is_worth, ranked_candidates
 from keet.diagnosis.forecast import RankedCandidate
-from keet.findings import findings, integer_overhead, redundant_traffic, small_grid
+from keet.findings import redundant_traffic, small_grid
 from keet.findings.launch_bound import SWEEPS
 from tests.rows import each_row
 from tests.unit.analysis.made_up_launch import with_code
-from tests.unit.analysis.real_launches import code_view, launch_of, side_of
+from tests.unit.analysis.real_launches import candidates_of, code_view, launch_of, side_of
 
 
+@cache
 def ranked(name: str) -> list[RankedCandidate]:
     view = code_view(name)
     return ranked_candidates(view, TimeModel(view))
@@ -31,111 +33,61 @@ MEASURED = {
     "atomic_contention": [
         # One address: a slice of L2 adds a float or a double every third cycle.
         ("vote_grid/source_cell", 15.9), ("vote_grid/sum_of_each_warp_at_once", 11.7),
-        ("fem_assembly/totals_of_a_few", 6.9),
         # Without the atomics, L2 does as little as its idlest slice.
         ("vote_grid/peaks_cas_in_blocks", 154.0),
-        ("vote_grid/gently_falling_words", 1.35),  # several words fill one slice
-        ("histogram/all_to_256_words", 107.0),  # their passes through L1 go, too
         # No word is hot, and each addition is a request to L2. The gather computes each pair twice.
-        ("force_pairs/newtons_third_law", 2.25), ("segment_stats/edge_atomics", 1.99),
+        ("force_pairs/newtons_third_law", 2.25),
         # The lanes of a warp add to one word, which is hot for a while only: no slice stands out.
         ("force_pairs/energy_of_a_ring", 3.91),
-        ("telemetry_rollup/energy_by_swaps", 29.2),  # swaps pass through L1; their retries go
         ("telemetry_rollup/energy_in_global_memory", 3.89),  # in shared memory, a loop of swaps
-        # Neighbours in a list add to the same words: all slices serve one lane after the other.
-        ("voxel_hash/points_of_a_scan", 8.29),
         ("group_sums/six_groups_per_block", 5.32),  # three loops, which lanes leave one by one
-        # Words of one line: the atomic unit of its slice is full.
-        ("reduce_columns/add_every_tile", 8.0), ("reduce_columns/add_every_28_rows", 1.76),
     ],
     "small_grid": [
-        ("rope_cache/one_block_per_sequence", 4.6),  # half of the warps have nothing to do
         ("lone_block/one_block_searches", 69.7),  # one SM works: memory limits all of them
-        # The steps of a thread need each other, so that a warp alone takes a third of the time.
-        ("lone_block/members_in_17_blocks", 3.47),
         # A block per SM: more of them hide nearly all of the waiting, until L2 is full.
-        ("voxel_hash/one_block_per_sm", 6.2), ("reduce_rows/few_long_rows", 4.69),
+        ("voxel_hash/one_block_per_sm", 6.2),
         ("wave_seismic/one_block_per_column", 1.7),  # other blocks also hide waits at barriers
     ],
-    "pcie_or_nvlink_traffic": [
-        ("embedding_bag/table_on_host", 4.1),  # a copy crosses the link, too
-        ("gather_scatter/table_on_host", 3.4), ("host_stream/recording_read_twice", 2.0),
-    ],
-    "launch_bound": [
-        ("batched_gemm/groups", 7.5),  # blocks of other launches fill the SMs
-        # Launches that change what they read are steps: others can't fill the SMs beside them.
-        ("contact_rows/launch_per_colour", 6.0),
-    ],
+    "pcie_or_nvlink_traffic": [("host_stream/recording_read_twice", 2.0)],
+    # Launches that change what they read are steps: others can't fill the SMs beside them.
+    "launch_bound": [("contact_rows/launch_per_colour", 6.0)],
     # A double becomes a float, which is still an instruction.
     "low_precision_possible": [("ode_batch/states_in_double", 1.74)],
     "fp64_promotion": [("nbody/double_sums", 1.71)],
     "uncoalesced_global": [
-        # Single sectors take lookups and packets of L2, lines its fabric.
-        ("transpose/column_stores", 7.0), ("stencil2d/threads_along_y", 6.7),
-        ("host_stream/sixteen_columns_a_thread", 4.8),
-        # Without the queues of L2, each thread still waits for 220 round trips.
-        ("sph_density/gathers_from_four_arrays", 3.5),
-        # Half of each sector of one array is not used; L1 serves loads of other arrays many times.
-        ("lidar_frames/first_of_two_returns", 1.21), ("spmv_ell/columns_with_materials", 1.26),
         # Packed requests take one pass through L1 instead of one per line, and most hit L1.
         ("pool_depthwise/pixels_of_channels_last", 5.6),
         ("tensor_blocks/fragments_from_global", 2.4),
-        # In the order of the mesh, the atomics of neighbouring threads meet in a sector, too.
-        ("upwind_flux/faces_in_file_order", 6.4),
         ("wmma_product/fragments_from_global", 5.2),  # warps load operands of tensor cores again
-        ("permute_nd/reads_a_row_apart", 2.70),
-        # Lanes load from rows a line apart, and mostly hit L1: they do not wait for memory.
-        ("align_dp/letter_by_letter", 1.31),
     ],
     # Loops over an array in registers are unrolled: their indices go, too.
-    "local_memory_spill": [("monte_carlo/any_number_of_assets", 3.6), ("fft/array_of_points", 3.5)],
-    "barrier_bound": [
-        ("layernorm/tree_over_512", 4.3),  # without the barriers of a tree, nobody waits at them
-        # Most warps of a block only evaluate conditions and wait: one warp has the whole item.
-        ("expert_route/token_per_block", 4.02), ("small_lu/barrier_per_step", 3.88),
-    ],
+    "local_memory_spill": [("fft/array_of_points", 3.5)],
+    # Most warps of a block only evaluate conditions and wait: one warp has the whole item.
+    "barrier_bound": [("small_lu/barrier_per_step", 3.88)],
     "pipe_saturated": [("block_sad/byte_loads", 4.1)],  # bytes can be computed on as words
     # Halves that are multiplied as floats; the kernel's signature does not name their type.
     "no_tensor_core": [("tensor_blocks/products_by_fma", 3.66)],
     # The next iteration starts when the load that may end the loop has returned.
-    "latency_bound": [("spmv_ell/few_rows_both", 4.7), ("spmv_ell/stop_at_sentinel", 1.72)],
+    "latency_bound": [("spmv_ell/few_rows_both", 4.7)],
     "warp_divergence": [
-        # Most lanes wait for a path of a hundred instructions; pairs that are queued cost some.
-        ("cell_list/liquid_pairs", 1.51),
         # A warp iterates as often as its longest list, and waits for memory each time.
-        ("sph_density/uneven_lists", 1.65), ("sph_density/uneven_and_per_pair", 2.0),
-        ("seed_extend/long_matches_in_words", 2.16),  # loaded values end the loop
-        ("particle_push/scattering_lanes", 1.24),  # a path of a single lane
+        ("sph_density/uneven_and_per_pair", 2.0),
         ("small_blocks/sixteen_threads", 2.39),
     ],
     # Waves explain little of the idle time; blocks that are cut into pieces leave nothing of it.
-    "load_imbalance": [("cell_list/droplets_cells", 4.16), ("cell_list/clumps_cells", 1.32)],
-    "occupancy_limited_shared": [
-        # One block per SM loads, computes and stores one after the other, also on tensor cores.
-        ("tensor_blocks/room_for_sums", 1.28),
-        # Each load chooses the next node: loads of one walk are not issued together. Less shared
-        # memory per block means smaller tiles, and more of them; or more warps per tile.
-        ("forest_score/wide_rows", 3.65),
-    ],
+    "load_imbalance": [("cell_list/droplets_cells", 4.16)],
+    # One block per SM loads, computes and stores one after the other, also on tensor cores.
+    "occupancy_limited_shared": [("tensor_blocks/room_for_sums", 1.28)],
     # A GPU starts 0.83 blocks per cycle: larger or fewer blocks end that limit, fewer instructions
     # or bytes do so only until it is reached (narrow accesses, divisions, rows apart, few threads).
     "occupancy_limited_block": [("gemv/each_vector_alone", 4.41)],
     "narrow_access": [("permute_nd/one_byte_at_a_time", 5.50)],
     "integer_overhead": [
-        ("permute_nd/divisions_of_halves", 1.45),
         # Sixteen values of a thread take four steps in registers, instead of one in each pass.
-        ("walsh_rows/twelve_passes", 5.73), ("walsh_rows/six_passes", 3.33),
+        ("walsh_rows/twelve_passes", 5.73),
         ("token_sample/counter_per_token", 1.94),  # four threads compute the same random words
-        ("pool_depthwise/flat_index", 1.39),  # to take the divisions out saves no loads
     ],
-    "redundant_traffic": [
-        ("remap_bilinear/map_of_each_frame", 1.47),
-        # Every thread loads a table of 4 KB from L1: 16 bytes take four passes through it.
-        ("kmeans_assign/centroids_from_l1", 1.40),
-        # Blocks load the same bytes from L2, by their addresses: one block for all loads less.
-        ("kv_dequant/keys_read_per_query_head", 1.72), ("stencil2d/star_rows_reloaded", 1.36),
-        ("segment_stats/second_loop", 1.36),  # two loops over one row, whose start is data
-    ],
+    "redundant_traffic": [("segment_stats/second_loop", 1.36)],  # over one row, whose start is data
     "sfu_bound": [
         # A fast power is a logarithm, a product and an exponential, with scaling around both.
         ("color_yuv/curve_as_power", 1.70),
@@ -145,15 +97,55 @@ MEASURED = {
     "shared_bank_conflict": [("small_lu/pitch_of_thirty", 1.31)],
 }  # fmt: skip
 """By cause: cases, and the measured gain."""
-ROWS = [(case, cause, gain) for cause, cases in MEASURED.items() for case, gain in cases]
+NEXT_LIMIT = {
+    # Without retries, the updates of spread addresses still take several wavefronts each.
+    "atomic_contention": [("bin_moments/eight_bins_of_a_block", 5.35)],
+    # Reads that the addresses show to be repeated can all go.
+    "redundant_traffic": [("kv_dequant/keys_read_per_query_head", 1.72)],
+    "integer_overhead": [
+        # Without the divisions, warps send their loads sooner, which are enough to keep DRAM busy.
+        ("decimal_columns/rate_of_the_day", 1.24),
+        # What is left of divisions of 128 bits are those of 64.
+        ("decimal_columns/products_of_128_bits", 2.34),
+    ],
+    # Three exact divisions by one root: its reciprocal is a function of the GPU.
+    "sfu_bound": [("spin_dynamics/root_and_three_quotients", 1.31)],
+    # Values in registers need no loads and stores, which take issue slots.
+    "local_memory_spill": [("track_filter/a_few_spills", 1.14)],
+}
+"""Those of which it is known well what is left: the next limit."""
+ROWS = [
+    (case, cause, gain, doublings)
+    for table, doublings in ((MEASURED, 0.7), (NEXT_LIMIT, 0.25))
+    for cause, cases in table.items()
+    for case, gain in cases
+]
+"""Of the cases, each has code of the analysis that the others do not run."""
 
 
-@each_row("case, cause, measured", ROWS, few=3)
-def test_a_forecast_is_near_the_measured_gain(case: str, cause: str, measured: float) -> None:
+QUICK = (
+    "bin_moments/eight_bins_of_a_block",
+    "token_sample/counter_per_token",
+    "gemv/each_vector_alone",
+)
+
+
+def check_forecast(case: str, cause: str, measured: float, doublings: float) -> None:
     first = ranked(case)[0]
     assert first.candidate.id == cause
     assert is_worth(first)
-    assert abs(math.log2(first.possible / measured)) < 0.7
+    assert abs(math.log2(first.possible / measured)) < doublings
+
+
+@each_row("row", [row for row in ROWS if row[0] in QUICK])
+def test_a_forecast_is_near_the_measured_gain(row) -> None:
+    check_forecast(*row)
+
+
+@pytest.mark.slow
+@each_row("row", [row for row in ROWS if row[0] not in QUICK])
+def test_each_forecast_is_near_the_measured_gain(row) -> None:
+    check_forecast(*row)
 
 
 @pytest.mark.slow
@@ -172,91 +164,28 @@ def test_effects_on_waits_and_results() -> None:
         assert (each.candidate.effect.added > 0) is is_joined
     assert joined.possible < 4
     # Warps wait for others that compute powers.
-    view = code_view("option_tree/power_per_node")
-    first = ranked_candidates(view, TimeModel(view))[0]
+    first = ranked("option_tree/power_per_node")[0]
     assert first.candidate.id == "sfu_bound"
     assert isinstance(first.candidate.effect, Effect)
     assert first.candidate.effect.waits["barrier"] < 0.5
     assert first.possible > 4
 
 
-NEXT_LIMIT = {
-    # Without retries, the updates of spread addresses still take several wavefronts each.
-    ("bin_moments/eight_bins_of_a_block", "atomic_contention"): 5.35,
-    ("bin_moments/eight_bins_of_a_warp", "atomic_contention"): 2.61,
-    # Reads that the addresses show to be repeats can all go.
-    ("kv_dequant/keys_read_per_query_head", "redundant_traffic"): 1.72,
-    # Without the divisions, warps send their loads sooner, which are enough to keep DRAM busy.
-    ("decimal_columns/rate_of_the_day", "integer_overhead"): 1.24,
-    # Two loads from shared memory for eight products; the tile's addresses go with them.
-    ("filter_bank/one_filter_a_thread", "pipe_saturated"): 1.33,
-    # Three exact divisions by one root: its reciprocal is a function of the GPU.
-    ("spin_dynamics/root_and_three_quotients", "sfu_bound"): 1.31,
-    ("spin_dynamics/sine_per_spin", "sfu_bound"): 1.53,  # all threads compute one sine
-    # What is left of divisions of 128 bits are those of 64.
-    ("decimal_columns/products_of_128_bits", "integer_overhead"): 2.34,
-    # Values in registers need no loads and stores, which take issue slots.
-    ("track_filter/full_occupancy", "local_memory_spill"): 4.87,
-    ("track_filter/a_few_spills", "local_memory_spill"): 1.14,
-}
-
-
-@each_row("case_and_cause, measured", NEXT_LIMIT.items(), few=1)
-def test_what_is_left_is_the_next_limit(case_and_cause, measured: float) -> None:
-    case, cause = case_and_cause
-    first = ranked(case)[0]
-    assert first.candidate.id == cause
-    assert abs(math.log2(first.possible / measured)) < 0.25
-
-
-NO_CAUSE = {
-    "small_grid": ["lone_block/half_of_the_sms"],  # a warp takes as long on an SM of its own
-    "latency_bound": ["lone_block/half_of_the_sms"],
-    "warp_divergence": [
-        "particle_push/few_scattering_lanes",  # one lane runs the loop, others keep DRAM busy
-        "cell_list/own_record",  # a few lanes run twenty instructions: to regroup costs as many
-    ],
-    "barrier_bound": [
-        "option_tree/barriers_between_four_warps",  # others of sixteen blocks work while one waits
-        "heat_steps/doubles_for_floats",  # points load two neighbours, as the steps of a tree do
-    ],
-    "atomic_contention": [
-        "graph_bfs/rare_pushes",  # a slice of L2 has more to do, but no address is updated often
-        "bin_moments/levels_of_a_lane",  # a slice has half a load of atomics, and L1 is busier
-        # The counters of a block are in shared memory, and added once per block.
-        "edge_detect/bins_of_the_block", "expert_route/counters_in_shared",
-        "kv_dequant/added_to_the_output",  # few of the sectors are those of atomics
-        "upwind_flux/faces_in_file_order",  # to gather the states loads as much as the atomics add
-    ],
-    "uncoalesced_global": ["vote_grid/gently_falling_words"],  # data scatters the atomics
-    # SMs execute as many instructions as each other, some of them more slowly.
-    "load_imbalance": ["bin_moments/levels_of_a_warp"],
-    "pipe_saturated": [
-        # The ALU or the issue slots are busy, and threads load no values of others.
-        "sort_passes/twentieth_wave", "two_stage/anomaly_in_between",
-        "filter_bank/larger_register_tile",  # a tile of 32 results loads enough: the rest are products
-    ],
-    "integer_overhead": [
-        "decimal_columns/rate_with_breakdown",  # the divisions fit into the time of the bytes
-        # Blocks start as fast as they can, with these instructions or without.
-        "remap_bilinear/index_taken_apart", "remap_bilinear/lens_with_double_constants",
-    ],
-    "fp64_promotion": ["remap_bilinear/lens_with_double_constants"],
-    # Each thread divides once, or takes functions of its own values.
-    "sfu_bound": ["spin_dynamics/one_spin_a_thread"],
-    "redundant_traffic": [
-        # The border of a tile is loaded by two blocks, and has to be.
-        "halo_filter/rows_loaded_three_times", "sound_chain/samples_of_two_frames",
-        "nbody/sources_from_global",  # all load the same records from L1, which has time for it
-    ],
+@each_row("cause, case", [
+    ("warp_divergence", "particle_push/few_scattering_lanes"),  # one lane's loop; others fill DRAM
+    # Others of sixteen blocks work while one waits; points load two neighbours, as a tree's steps do.
+    ("barrier_bound", "option_tree/barriers_between_four_warps"),
+    ("barrier_bound", "heat_steps/doubles_for_floats"),
+    # A slice of L2 has more to do, but no address is updated often.
+    ("atomic_contention", "graph_bfs/rare_pushes"),
+    # The counters of a block are in shared memory, and added once per block.
+    ("atomic_contention", "expert_route/counters_in_shared"),
+    ("uncoalesced_global", "vote_grid/gently_falling_words"),  # data scatters the atomics
+    ("integer_overhead", "decimal_columns/rate_with_breakdown"),  # they fit into the time of the bytes
+    ("sfu_bound", "spin_dynamics/one_spin_a_thread"),  # functions of a thread's own values
     # One access to local memory for sixteen cells: their comparisons are no index work.
-    "local_memory_spill": ["align_dp/edges_in_local_memory"],
-    # The loop exchanges through shared memory; the few global loads are before it.
-    "narrow_access": ["align_dp/barrier_per_two_rows"],
-}  # fmt: skip
-
-
-@each_row("cause, case", [(cause, case) for cause in NO_CAUSE for case in NO_CAUSE[cause]], few=3)
+    ("local_memory_spill", "align_dp/edges_in_local_memory"),
+], few=3)  # fmt: skip
 def test_what_only_looks_like_a_cause_is_no_finding(cause: str, case: str) -> None:
     assert cause not in [each.candidate.id for each in ranked(case) if is_worth(each)]
 
@@ -300,7 +229,6 @@ def test_lanes_and_hot_words() -> None:
 
 
 @each_row("case, slug, sources", [
-    ("expert_route/token_per_block", "steps_share", {"inst_executed"}),
     ("expert_route/token_per_block", "steps_threads",
      {"inst_executed", "thread_inst_executed_pred_on"}),
     ("voxel_hash/points_of_a_scan", "atomic_requests_per_sector",
@@ -325,10 +253,6 @@ def test_what_the_machine_code_shows_of_accesses_and_arrays() -> None:
     every = sum(code.sectors[code.program.code[each.position].address] for each in code.accesses)
     assert len(own) > 1
     assert float(share.value) == pytest.approx(100 * max(own) / every)
-    view = code_view("token_sample/counter_per_token")
-    found = integer_overhead._wider_loads(view.code, 0.75)
-    widths = {each.position: each.width for each in view.code.accesses}
-    assert {(widths[at], part) for at, part in found.items()} <= {(4, 0.75), (8, 0.5), (16, 0.0)}
     # Local memory does not fit L1, letters do: nearly all that L2 moves is local memory.
     left = without_local(LaunchView(launch_of("align_dp/whole_row_per_thread")))
     assert left["L2"] < 0.05 < left["L1"]
@@ -357,7 +281,6 @@ def test_results_that_atomics_join_need_no_further_launch(case: str, *, is_joine
 def _hot(case: str) -> tuple[HotLine, Effect]:
     model = TimeModel(code_view(case))
     found = hot_slice(model)
-    assert model.hot_line is not None
     return model.hot_line, found.shown[1]
 
 
@@ -368,16 +291,14 @@ def test_branches_to_slow_paths_and_doubles(wording) -> None:
     assert 0.7 < first.candidate.effect.waits["long_scoreboard"] < 0.9
     assert 1.2 < first.possible < 1.6
     # One expression after the loop; registers do not limit the warps.
-    found = {each.candidate.id: each.possible for each in ranked("sph_density/double_norm")}
-    assert found.get("fp64_promotion", 1.0) < 1.05
+    found = by_id("sph_density/double_norm").get("fp64_promotion")
+    assert found is None or found.possible < 1.05
     first = ranked("sph_density/root_and_quotient")[0]
-    assert first.candidate.id == "latency_bound"
+    assert (first.candidate.id, is_worth(first)) == ("latency_bound", True)
     wording(first.candidate.text)
-    assert is_worth(first)
     assert 1.2 < first.possible < 1.8
     # The same kernel without branches.
     view = code_view("sph_density/double_norm")
-    assert view.code is not None
     assert parted_loads(view.code)[0] < 2
     assert not branches_part_loads.test(view)
 
@@ -401,9 +322,7 @@ def test_a_flag_or_an_array_in_place_alone_is_no_sweep() -> None:
     for case in ("contact_rows/launch_per_colour", "status_flags/live_threshold"):
         assert not sweeps_until_unchanged.test(code_view(case))
     for decides, value, is_sweep in (("R8", "R9", True), ("R0", "R8", False), ("R0", "R9", False)):
-        body = (
-            IN_PLACE.replace("DECIDES", decides).replace("VALUE", value).replace("OTHER", "0x200")
-        )
+        body = IN_PLACE.replace("DECIDES", decides).replace("VALUE", value)
         view = LaunchView(with_code(body, name="k(float*, int*)"), reads_code=True)
         assert changes_what_it_reads.test(view)
         assert bool(sweeps_until_unchanged.test(view)) is is_sweep
@@ -429,16 +348,19 @@ def test_launches_are_steps_if_they_change_an_array(case, launch, by_others, is_
 
 IN_PLACE = """
     S2R R0, SR_TID.X; IMAD.WIDE R2, R0, 0x4, c[0x0][0x210]; LDG.E R6, desc[UR4][R2.64]
-    LDG.E R7, desc[UR4][R2.64+OTHER]; FADD R8, R6, R7; STG.E desc[UR4][R2.64+OTHER], R8
+    LDG.E R7, desc[UR4][R2.64+0x200]; FADD R8, R6, R7; STG.E desc[UR4][R2.64+0x200], R8
     ISETP.NE.AND P0, PT, DECIDES, RZ, PT; MOV R4, c[0x0][0x218]; MOV R5, c[0x0][0x21c]
     MOV R9, 0x1; @!P0 STG.E desc[UR4][R4.64], VALUE; EXIT
 """
 
 
+def by_id(name: str) -> dict[str, RankedCandidate]:
+    return {each.candidate.id: each for each in ranked(name)}
+
+
 def in_flight(name: str) -> tuple[BytesInFlight, dict[str, RankedCandidate]]:
     found = bytes_in_flight(code_view(name))
-    assert found is not None
-    return found, {each.candidate.id: each for each in ranked(name)}
+    return found, by_id(name)
 
 
 def test_accesses_that_are_too_few_or_too_narrow() -> None:
@@ -465,27 +387,20 @@ def test_accesses_that_are_too_few_or_too_narrow() -> None:
 
 
 def test_repeated_conversions_are_counted_and_named() -> None:
-    view = code_view("quant_dense/conversion_inside")
-    ranked = {each.candidate.id: each for each in ranked_candidates(view, TimeModel(view))}
-    assert "sfu_bound" not in ranked  # a conversion is no special function
-    pipe = ranked["pipe_saturated"]
+    found = by_id("quant_dense/conversion_inside")
+    assert "sfu_bound" not in found  # a conversion is no special function
+    pipe = found["pipe_saturated"]
     assert (pipe.candidate.variant, pipe.candidate.basis) == ("XU", "measured")
     assert "conversions (I2F)" in pipe.candidate.text
     assert "converted 16 times each" in pipe.candidate.text
     assert 1.2 < pipe.possible < 1.4
     found = conversions(code_view("layernorm/formula_after_add"))
-    assert found.names == "F2F"
-    assert found.left is None
-    assert found.times is None
+    assert (found.names, found.left, found.times) == ("F2F", None, None)
     assert conversions(LaunchView(launch_of("nbody/sine_of_every_harmonic"))) is None
     # powf and sincosf round their arguments; the launch has no MUFU instruction.
-    view = code_view("rope_cache/angles_per_pair")
-    assert conversions(view) is None
-    ranked = {each.candidate.id: each for each in ranked_candidates(view, TimeModel(view))}
-    assert 1.1 < ranked["sfu_bound"].possible < 1.5
+    assert conversions(code_view("rope_cache/angles_per_pair")) is None
+    assert 1.1 < by_id("rope_cache/angles_per_pair")["sfu_bound"].possible < 1.5
     # Values are converted as often as before, whatever loads them.
-    view = code_view("quant_dense/conversion_inside")
-    model = TimeModel(view)
-    effects = [each.effect for each in findings()["narrow_access"].candidates(view, model)]
-    left = [each.units["XU"] for each in effects if isinstance(each, Effect)]
+    found = candidates_of("narrow_access", code_view("quant_dense/conversion_inside"))
+    left = [each.effect.units["XU"] for each in found if isinstance(each.effect, Effect)]
     assert min(left) > 0.99

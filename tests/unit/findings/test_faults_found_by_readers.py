@@ -9,7 +9,6 @@ from keet.analysis.account import account_of
 from keet.analysis.decisions.saturated import while_active
 from keet.analysis.facts import global_memory, grid, on_chip, waits
 from keet.analysis.kernel.inactive_threads import uneven_trips
-from keet.analysis.kernel.library import users_function
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.ledger import Ledger
 from keet.analysis.memory_work import global_loads_part, global_part
@@ -23,7 +22,7 @@ from keet.explanation.headline import _headline, leading_units, verdict_of
 from keet.profile import Device, Instances, KernelName, Launch, Location, RawMetric
 from tests.conftest import REPORTS, needs_corpus
 from tests.rows import each_row
-from tests.unit.analysis.made_up_launch import ELAPSED, GEFORCE, made_up
+from tests.unit.analysis.made_up_launch import GEFORCE, active, made_up
 from tests.unit.analysis.real_launches import (
     ChangedData,
     candidates_of,
@@ -42,6 +41,9 @@ def without_slices(name: str) -> Launch:
     return without(launch_of(name), r"^lts__.*\.(max|min)\b")
 
 
+ONE_SM = {"grid_size": 1} | active(1 / 132)
+
+
 @each_row("case, is_hot", [
     ("energy_tally/add_per_warp", True), ("vote_grid/sum_of_each_warp", True),
     ("histogram/spread_classes", False), ("gemv/atomic_sums", False),
@@ -51,9 +53,7 @@ def test_atomics_on_one_address_show_without_counters_of_single_slices(case, is_
     model = TimeModel(LaunchView(without_slices(case), reads_code=True))
     assert model.loads.get(HOT_LINE, 0) > 0.9 if is_hot else HOT_LINE not in model.loads
     if is_hot:
-        first = diagnose(without_slices(case)).findings[0]
-        assert first.id == "atomic_contention"
-        assert "on one address" in str(first.text)
+        assert diagnose(without_slices(case)).findings[0].id == "atomic_contention"
 
 
 def test_atomics_by_their_gain() -> None:
@@ -61,11 +61,9 @@ def test_atomics_by_their_gain() -> None:
     assert found.model.loads[HOT_LINE] < 0.3
     assert "atomic_contention" not in [each.id for each in found.findings]
     for name in ("mask_compact/rare_hits", "energy_tally/add_per_warp", "key_count", "fan_update"):
-        for finding in diagnose(launch_of(name)).findings:
-            assert finding.cause_certainty != "certain" or finding.forecast.low > 1
-    for name in ("vote_grid/sum_of_each_warp", "energy_tally/add_per_warp", "key_count"):
         found = diagnose(launch_of(name))
         for each in found.findings:
+            assert each.cause_certainty != "certain" or each.forecast.low > 1
             assert each.forecast.high * found.model.start <= 1.01
     # impact.cu gathers at 245 to 247 and adds to the same indices at 255 to 257; 79 % of the
     # sectors of L2 are those of the atomics.
@@ -97,16 +95,14 @@ def test_divisions_and_indexed_constants() -> None:
     own, busy = launch_of("scan_rows"), "idc__request_cycles_active"
     assert diagnose(own).findings[0].id == "barrier_bound"
     constants = changed(own, lambda name, value: 88.0 if name.startswith(busy) else value)
-    first = diagnose(constants).findings[0]
-    assert (first.id, first.variant) == ("pipe_saturated", "ADU/constants")
-    assert "constant memory" in str(first.advice)
-    first = diagnose(launch_of("tap_filter")).findings[0]
-    assert first.id == "pipe_saturated"
-    assert "ADU" not in str(first.text)
+    for launch, is_of_constants in ((constants, True), (launch_of("tap_filter"), False)):
+        first = diagnose(launch).findings[0]
+        assert first.id == "pipe_saturated"
+        assert (first.variant == "ADU/constants") is is_of_constants
     # Edited: without the counters of integer instructions, as in smaller sets.
     launch = without(launch_of("pool_depthwise/flat_index"), "thread_inst_executed_op_integer")
-    found = {each.id: each for each in diagnose(launch, reads_code=False).findings}
-    assert "divide integers" in str(found["integer_overhead"].text)
+    found = [each.id for each in diagnose(launch, reads_code=False).findings]
+    assert "integer_overhead" in found
 
 
 def test_a_line_of_the_user_is_before_one_of_the_toolkit_with_a_similar_part() -> None:
@@ -118,44 +114,24 @@ def test_a_line_of_the_user_is_before_one_of_the_toolkit_with_a_similar_part() -
     assert first == [own.file, header.file]
 
 
-@each_row("argument, expected", [
-    ("Z4mainEUlRKiE_", "a lambda"),
-    ("ZN3sim4stepERNS_4GridEEUliE_", "a lambda"),
-    ("ZN6Kokkos4Impl4fillEvEUliE_", None),
-    ("NS_4Impl4CopyE", None),
-])  # fmt: skip
-def test_a_lambda_in_a_mangled_name_is_the_users(argument: str, expected: str | None) -> None:
-    start = "_ZN6Kokkos4ImplL33cuda_parallel_launch_local_memoryINS0_11ParallelForI"
-    name = f"{start}{argument}NS_11RangePolicyIJNS_4CudaEEEES7_EEEvT_"
-    assert users_function(name) == expected
-
-
-def test_where_few_sms_work_the_headline_has_the_share_of_those() -> None:
+def test_where_few_sms_work_the_headline_has_the_share_of_those(wording) -> None:
     """A made-up launch: 0.6 % of the GPU's FP64 pipes are 80 % of those of one SM."""
-    launch = made_up(
-        {"fp64": 80.0 / 132, "dram": 0.1},
-        duration=1e6,
-        elapsed_cycles=ELAPSED,
-        sm_active_cycles=ELAPSED / 132,
-        sm_active_cycles_max=ELAPSED,
-        grid_size=1,
-    )
+    launch = made_up({"fp64": 80.0 / 132, "dram": 0.1}, duration=1e6, **ONE_SM)
     found = diagnose(launch)
-    shown = while_active(found.view, found.model)
-    assert round(float(shown.value)) == 80
-    said = "the FP64 pipe is at 80% of its peak on the SMs that work"
-    assert str(headline._busy(found, leading_units(found))) == said
+    assert round(float(while_active(found.view, found.model).value)) == 80
+    wording(headline._busy(found, leading_units(found)))
 
 
 @needs_corpus
 def test_reports_of_the_corpus() -> None:
-    first = diagnose(public_launch("Swagatam1812", 3)).findings[0]
-    assert first.variant == "L1/shared"
+    # A convolution with the ADU pipe at 96 %, and L1 at 99 %.
+    found = diagnose(public_launch("Swagatam1812", 3))
+    first = found.findings[0]
+    assert (first.variant, first.advice.variant) == ("L1/shared", "shared_and_constants")
     assert [place.line for place in first.locations] == [268]
     assert first.locations[0].share > 0.9
-    assert "ADU pipe limits, too" in str(first.text)
-    assert "conv_kernels.cu:269" in str(first.text)
-    assert first.advice.variant == "shared_and_constants"
+    found = diagnose(public_launch("Swagatam1812"))
+    assert minor_defect(found.view, found.minor).startswith("49% of the ")
     # Nested loops, of which the outer one ends late for few threads: 23.8 of 32 are active.
     launch = public_launch("bwd29__", 1)
     left = uneven_trips(LaunchView(launch, reads_code=True)).executed
@@ -163,15 +139,9 @@ def test_reports_of_the_corpus() -> None:
     first = diagnose(launch).findings[0]
     assert first.id == "warp_divergence"
     assert first.forecast.likely < 1.7
-    assert "numbers of iterations" in str(first.text)
-    assert "wait" in str(first.text)
     launches = public_profile("NCAR__GPU_workshop--10_HandsOnNsight__ncu__MW_Baseline").launches
     found = diagnose(launches[2], launches)
-    said = str(headline.verdict_of(found).headline)
-    assert "FP64 pipe is at 70%" in said
-    assert "reciprocals or roots" in said
-    assert "miniWeather_mpi_openacc.F90:288 (46%)" in said
-    assert "possible cause: redundant" not in said
+    assert "miniWeather_mpi_openacc.F90:288 (46%)" in verdict_of(found).headline
     (fusion,) = (each for each in found.findings if each.variant == "hand_over")
     assert fusion.forecast.likely <= fusion.forecast.high <= 1.4
 
@@ -181,12 +151,10 @@ def test_reports_of_the_corpus() -> None:
 def test_a_forecast_leaves_the_time_in_which_no_sm_is_active() -> None:
     """A histogram: no SM is active for 10 % of 44 us, although a slice of L2 is."""
     found = diagnose(public_launch("hzchenxiaobin__ai-infra-notes--profiling__week2__day6"))
-    start = found.account.part("launch")
+    first, start = found.findings[0], found.account.part("launch")
     most = 100 / float(start.percent.value)
-    assert found.findings[0].id == "atomic_contention"
-    assert found.findings[0].forecast.likely <= found.findings[0].forecast.high <= most + 0.01
-    assert found.findings[0].advice is not None
-    assert "many items each" in found.findings[0].action
+    assert first.id == "atomic_contention"
+    assert first.forecast.likely <= first.forecast.high <= most + 0.01
 
 
 @each_row("case, least, most", [
@@ -217,26 +185,18 @@ def test_neighbouring_bytes_that_begin_within_a_sector_are_misaligned(case, is_m
     view = code_view(case)
     found = [*candidates_of("uncoalesced_global", view)]
     assert {each.variant == global_memory.MISALIGNED for each in found} <= {is_misaligned}
-    if is_misaligned:
-        assert "neighbouring bytes already" in found[0].text
-        assert len(found) == 1
+    assert not is_misaligned or len(found) == 1
 
 
-def with_warps_held(name: str, part: float) -> Launch:
-    """As if SMs held this part of the warps, because most blocks or warps end early."""
-    held = "sm__warps_active.avg.pct_of_peak"
-    return changed(launch_of(name), lambda each, v: v * part if each.startswith(held) else v)
-
-
-@each_row("case", ["tile_scores", "attention/last_three_blocks", "ode_batch/third_wave"], few=1)
-def test_a_last_wave_of_equal_blocks_is_certain(case: str) -> None:
+def test_a_last_wave_of_equal_blocks_is_certain() -> None:
     """It is only possible where blocks end early."""
-    found = {each.id: each for each in diagnose(launch_of(case)).findings}
+    found = {each.id: each for each in diagnose(launch_of("tile_scores")).findings}
     assert found["tail_effect"].cause_certainty == "certain"
     assert found["tail_effect"].variant != grid.ANY_LENGTH
-    (early,) = candidates_of(
-        "tail_effect", LaunchView(with_warps_held(case, 0.25), reads_code=True)
-    )
+    # As if SMs held a quarter of the warps, because most blocks or warps end early.
+    held = "sm__warps_active.avg.pct_of_peak"
+    few = changed(launch_of("tile_scores"), lambda name, v: v / 4 if name.startswith(held) else v)
+    (early,) = candidates_of("tail_effect", LaunchView(few, reads_code=True))
     assert early.variant == grid.ANY_LENGTH
     assert early.likelihood < 1
 
@@ -244,10 +204,9 @@ def test_a_last_wave_of_equal_blocks_is_certain(case: str) -> None:
 @pytest.mark.slow
 def test_blocks_of_unequal_length_are_no_certain_tail() -> None:
     """Two waves, and rows of very different lengths."""
-    diagnosis = diagnose(launch_of("cell_list/droplets_cells"))
-    found = {each.id: each for each in diagnosis.findings}
-    assert found["load_imbalance"].cause_certainty == "certain"
-    assert found["tail_effect"].cause_certainty == "possible"
+    found = diagnose(launch_of("cell_list/droplets_cells")).findings
+    certainty = {finding.id: finding.cause_certainty for finding in found}
+    assert (certainty["load_imbalance"], certainty["tail_effect"]) == ("certain", "possible")
 
 
 @each_row("case", ["decimal_columns/quotients_per_row", "halo_filter/one_pixel_per_thread"])
@@ -259,22 +218,22 @@ def test_divisions_are_named_where_they_are_a_part_of_a_share(case: str, wording
 
 
 @pytest.mark.slow
-@each_row("case", ["telemetry_rollup/totals_from_every_warp", "walsh_rows/twelve_passes"])
-def test_shared_memory_is_named_in_the_account_where_it_is_accessed(case: str) -> None:
+@each_row("case, is_named", [
+    ("telemetry_rollup/totals_from_every_warp", False), ("walsh_rows/twelve_passes", True),
+])  # fmt: skip
+def test_shared_memory_is_named_in_the_account_where_it_is_accessed(case, is_named) -> None:
     view = code_view(case)
     part = account_of(view, TimeModel(view)).part("waiting.latency.shared")
-    assert ("shared memory" in part.part) == (case.startswith("walsh_rows"))
+    assert ("shared memory" in part.part) is is_named
 
 
-@each_row("case", ["seed_extend/long_matches_among_short"])
-def test_what_equal_trips_save_is_not_what_regrouping_saves(case: str, wording) -> None:
-    view = code_view(case)
+def test_what_equal_trips_save_is_not_what_regrouping_saves(wording) -> None:
+    view = code_view("seed_extend/long_matches_among_short")
     found = next(iter(candidates_of("warp_divergence", view)))
     saved = {each.metric: float(each.value) for each in found.evidence}
     assert saved["loops_even"] > saved["loops_executed"] > 0
-    trips = uneven_trips(view)
-    assert saved["loops_even"] == pytest.approx(100 * (1 - trips.even))
-    wording(found.text, case=case)
+    assert saved["loops_even"] == pytest.approx(100 * (1 - uneven_trips(view).even))
+    wording(found.text)
 
 
 def gain_of(diagnosis: Diagnosis, finding: str) -> float:
@@ -282,47 +241,33 @@ def gain_of(diagnosis: Diagnosis, finding: str) -> float:
     return max((each.forecast.likely for each in found), default=1.0)
 
 
-def healthy_notes(launch: Launch) -> list[str]:
-    return [str(note.text) for note in _healthy(LaunchView(launch), set())]
-
-
-def with_local_accesses(launch: Launch, local: float) -> Launch:
-    """An edited snapshot: the same launch, with this many local loads and stores."""
-    accesses = "smsp__sass_inst_executed_op_local_"
-    return changed(launch, lambda name, value: local if name.startswith(accesses) else value)
-
-
 def test_narrow_accesses_and_predicated_threads() -> None:
     launch = launch_of("bit_unpack/nibbles_narrow")
     before = diagnose(launch)
     assert before.findings[0].id == "narrow_access"
-    after = diagnose(with_local_accesses(launch, 1e12))
+    # An edited snapshot: with many local loads and stores.
+    accesses = "smsp__sass_inst_executed_op_local_"
+    after = diagnose(changed(launch, lambda name, v: 1e12 if name.startswith(accesses) else v))
     assert gain_of(after, "narrow_access") < 1 + (gain_of(before, "narrow_access") - 1) / 2
     # An edited snapshot: nearly all threads are active, and most of them are predicated off.
-    name = "smsp__thread_inst_executed_pred_on_per_inst_executed.ratio"
-    launch = launch_of("tap_filter")
-    told = healthy_notes(launch)
-    assert [text for text in told if "predicated" in text]
-    edited = changed(launch, lambda each, value: 19.3 if each == name else value)
-    told = healthy_notes(edited)
-    assert not [text for text in told if "predicated" in text]
-
-
-PACKED = {"l2_sectors_pct": 50.0, "l2_tag_requests_pct": 45.0}
-"""Lookups of L2 take whole lines, as with scattered words that are less than a line apart."""
+    launch, on = (
+        launch_of("tap_filter"),
+        "smsp__thread_inst_executed_pred_on_per_inst_executed.ratio",
+    )
+    edited = changed(launch, lambda name, value: 19.3 if name == on else value)
+    for each, told in ((launch, True), (edited, False)):
+        notes = [str(note.text) for note in _healthy(LaunchView(each), set())]
+        assert any("predicated" in text for text in notes) is told
 
 
 def test_what_keeps_l1_busy(wording) -> None:
-    said = {}
+    # Lookups of L2 take whole lines, as with scattered words that are less than a line apart.
+    packed = {"l2_sectors_pct": 50.0, "l2_tag_requests_pct": 45.0}
     for received, sent in ((61.0, 5.0), (20.0, 61.0)):
         crossbar = {"l2_input_pct": received, "l2_output_pct": sent}
-        launch = made_up({"l1": 86.0, "lsu": 4.3, "l2": 61.0}, **PACKED, **crossbar)
-        (said[received],) = [e for e in diagnose(launch).findings if e.id == "pipe_saturated"]
-    wording([said[61.0].label])
-    assert "neighbouring addresses" in str(said[61.0].action)
-    assert "registers" not in str(said[61.0].action)
-    assert said[20.0].variant == "L1/passes"
-    assert "different banks" in str(said[20.0].action)
+        launch = made_up({"l1": 86.0, "lsu": 4.3, "l2": 61.0}, **packed, **crossbar)
+        (found,) = [each for each in diagnose(launch).findings if each.id == "pipe_saturated"]
+        wording(found.variant, found.label, found.action)
     # Made up after a public report: 95 % of the passes through L1 are of shared memory.
     counted = {"global_load_sectors": 9.6e6, "global_load_requests": 2.2e6}
     launch = made_up({"l1": 96.0, "lsu": 95.0}, **counted, shared_wavefronts=40.5e6)
@@ -340,57 +285,45 @@ def test_what_keeps_l1_busy(wording) -> None:
 
 def test_shared_memory_keeps_a_pipe_busy_or_is_a_tree(wording) -> None:
     # Made up after a public report: a tree in shared memory keeps the LSU pipe busy.
-    counted = {
-        "shared_load_inst": 6_225_920,
-        "shared_store_inst": 3_604_480,
-        "global_load_requests": 524_288,
-        "global_store_requests": 65_536,
-    }
+    counted = {"shared_load_inst": 6_225_920, "shared_store_inst": 3_604_480}
+    counted |= {"global_load_requests": 524_288, "global_store_requests": 65_536}
     launch = made_up({"lsu": 90.0, "dram": 39.0}, **counted)
     launch.name = KernelName("reduce_v1_kernel", "reduce_v1_kernel()", "_Z1kv")
     first = diagnose(launch).findings[0]
     wording(first.label, first.text)
-    assert "shuffles" in str(first.action)
     launch.name = KernelName("smooth", "smooth()", "_Z1kv")
-    assert "shuffles" not in str(diagnose(launch).findings[0].action)
-    found = diagnose(launch_of("reduce_rows/three_trees")).findings[0]
-    assert (found.id, found.variant) == ("barrier_bound", "steps")
-    assert "LSU" in found.relieves
+    assert diagnose(launch).findings[0].advice.variant != first.advice.variant
     # Each thread loads its neighbours and stores between two barriers, as in a tree; how many
     # threads do is not in this report.
-    (launch, *_) = profile_of(REPORTS.parent / "runs" / "steps_one.ncu-repz").launches
-    diagnosis = diagnose(launch)
-    assert "barrier_bound" in {each.id for each in (*diagnosis.findings, *diagnosis.minor)}
-    assert "steps" not in {each.variant for each in (*diagnosis.findings, *diagnosis.minor)}
+    diagnosis = diagnose(profile_of(REPORTS.parent / "runs" / "steps_one.ncu-repz").launches[0])
+    every = (*diagnosis.findings, *diagnosis.minor)
+    assert "" in [each.variant for each in every if each.id == "barrier_bound"]
+    assert "steps" not in {each.variant for each in every}
     diagnosis = diagnose(launch_of("reduce_rows/three_trees"))
-    first = replace(diagnosis.findings[0], relieves={})
+    first = diagnosis.findings[0]
+    assert (first.id, first.variant) == ("barrier_bound", "steps")
+    assert "LSU" in first.relieves
+    first = replace(first, relieves={})
     busy = diagnosis.view.ceilings.ranked[:1]
-    said = str(_headline(diagnosis._replace(findings=(first,)), tuple(busy), ""))
-    wording(said)
+    wording(_headline(diagnosis._replace(findings=(first,)), tuple(busy), ""))
 
 
 def test_what_a_basic_report_or_a_short_kernel_does_not_show(wording) -> None:
     # Made up after a public report: L1 at 69 %, the LSU pipe at 35 %, few warps by registers.
     limits = {"block_limit_registers": 2.0, "block_limit_warps": 6.0, "block_limit_sm": 16.0}
-    launch = made_up(
-        {"l1": 69.0, "lsu": 35.0, "issue_slots": 53.0, "fma": 48.0},
-        theoretical_occupancy_pct=33.3,
-        **limits,
-    )
-    diagnosis = diagnose(launch)
-    assert not diagnosis.findings
-    told = str(verdict_of(diagnosis).headline)
-    wording(told)
+    units = {"l1": 69.0, "lsu": 35.0, "issue_slots": 53.0, "fma": 48.0}
     shape = {"grid_size": 1000, "block_size": 256, "waves_per_sm": 5.0, "duration": 18e3}
-    diagnosis = diagnose(made_up({"issue_slots": 4.0}, inst_executed=16_000, **shape))
-    assert diagnosis.findings == ()
-    wording(verdict_of(diagnosis).headline)
+    for launch in (
+        made_up(units, theoretical_occupancy_pct=33.3, **limits),
+        made_up({"issue_slots": 4.0}, inst_executed=16_000, **shape),
+    ):
+        diagnosis = diagnose(launch)
+        assert not diagnosis.findings
+        wording(verdict_of(diagnosis).headline)
     # An edited snapshot: the kernel ends after 3 us, so that its waiting is that of its start.
     launch = launch_of("bit_unpack/nibbles_narrow")
     assert any(each.cause_certainty != "certain" for each in diagnose(launch).findings)
-    short = changed(
-        launch, lambda name, value: 3000.0 if name.startswith("gpu__time_duration") else value
-    )
+    short = changed(launch, lambda name, v: 3000.0 if name.startswith("gpu__time_duration") else v)
     first, *others = diagnose(short).findings
     assert first.id == "launch_bound"
     assert all(each.cause_certainty == "certain" for each in others)
@@ -404,7 +337,6 @@ def test_blocks_that_wait_and_short_blocks() -> None:
     (found,) = [e for e in diagnose(made_up(idle, **held)).findings if e.id == "latency_bound"]
     assert (found.variant, found.cause_certainty) == ("blocks", "possible")
     assert found.forecast.high >= 30, "nothing limits the gain"
-    assert "flag" in str(found.action)
     unmeasured = made_up({"l1": 8.0, "issue_slots": 2.0}, **held)
     few_warps = made_up(idle, achieved_occupancy_pct=40.0, waves_per_sm=280.0)
     for launch in (unmeasured, few_warps):
@@ -449,26 +381,21 @@ def test_what_warps_wait_for_and_time_outside_of_the_code(wording) -> None:
     # Made up: warps sleep nearly all of the time.
     states = {"sleeping": 4000.0, "long_scoreboard": 20.0, "selected": 1.0}
     found = diagnose(made_up({"l2": 0.1, "issue_slots": 0.1}, states)).findings[0]
-    assert found.variant == "sleep"
-    assert found.has_open_gain
+    assert (found.variant, found.has_open_gain, found.precedents) == ("sleep", True, None)
     assert forecast_text(found, Ledger()) == "gain not known"
-    assert found.precedents is None
     # Made up after a public report: one block on 132 SMs, whose FP64 pipe is always busy. More
     # independent work does not help it, and special functions are not what it waits for.
-    alone = {"grid_size": 1, "elapsed_cycles": ELAPSED, "sm_active_cycles_max": ELAPSED}
-    alone |= {"sm_active_cycles": ELAPSED / 132}
     states = {"short_scoreboard": 80.0, "wait": 3.0, "selected": 1.0}
-    launch = made_up({"fp64": 87.0 / 132, "issue_slots": 2.0 / 132}, states, None, **alone)
+    launch = made_up({"fp64": 87.0 / 132, "issue_slots": 2.0 / 132}, states, None, **ONE_SM)
     assert TimeModel(LaunchView(launch)).loads["FP64"] > 0.9
     assert gain_of(diagnose(launch), "latency_bound") < 1.1
     launch = launch_of("sound_chain/one_load_at_a_time")
     before = diagnose(launch)
     edited = changed(launch, lambda _, value: value)
-    edited.data = WithCalls(launch.data, lambda _, value: value)  # type: ignore[assignment]
+    edited.data = WithCalls(launch.data, lambda _, value: value)
     after = diagnose(edited)
     assert before.findings[0].label == "exposed latency"
-    wording([(each.label, each.text) for each in after.findings])
-    assert "malloc" in after.findings[0].action
+    wording([(each.label, each.text, each.action) for each in after.findings])
 
 
 def test_a_large_defect_that_gains_little_is_said(wording) -> None:
@@ -487,17 +414,3 @@ def test_a_large_defect_that_gains_little_is_said(wording) -> None:
     assert minor_defect(diagnosis.view, (replace(first, cause_certainty="possible"),)) is None
     little = dict.fromkeys(first.relieves or (), 0.1)
     assert minor_defect(diagnosis.view, (replace(first, relieves=little),)) is None
-
-
-@needs_corpus
-def test_half_of_the_wavefronts_are_conflicts_but_another_unit_is_full() -> None:
-    """Swagatam1812: a convolution with the ADU pipe at 96 %, and L1 at 99 %."""
-    (said,) = {minor_text(each) for each in public_profile("Swagatam1812").launches[:1]}
-    assert said.startswith("49% of the ")
-    assert "bank" in said
-    assert said.endswith("would stay at 96% of its peak.")
-
-
-def minor_text(launch: Launch) -> str:
-    diagnosis = diagnose(launch)
-    return minor_defect(diagnosis.view, diagnosis.minor) or ""

@@ -10,32 +10,34 @@ import pytest
 from keet.analysis.candidate import MAX_GAIN
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import Effect, TimeModel
-from keet.diagnosis.diagnosis import diagnose
+from keet.diagnosis.diagnosis import Diagnosis, diagnose
+from keet.diagnosis.finding import Finding
 from keet.explanation.headline import verdict_of
 from keet.profile import Launch
 from tests.rows import each_row
-from tests.unit.analysis.made_up_launch import ELAPSED, made_up
+from tests.unit.analysis.made_up_launch import ELAPSED, active, made_up
 from tests.unit.analysis.real_launches import candidates_of, changed, launch_of, without
 
 SMS = 132
+TIMED = {"duration": 1e6, "elapsed_cycles": ELAPSED}
 WAITS = {"long_scoreboard": 6.0, "wait": 3.0, "selected": 1.0}
 
 
 def forecasts(launch: object) -> dict[str, float]:
-    found = diagnose(launch)  # type: ignore[arg-type]
-    return {each.id: each.forecast.likely for each in (*found.findings, *found.minor)}
+    return {each.id: each.forecast.likely for each in every(diagnose(launch))}
+
+
+def every(found: Diagnosis) -> list[Finding]:
+    return [*found.findings, *found.minor]
 
 
 @each_row("blocks", [1, 8, 33, 66, 100, 128])
 def test_a_small_grid_gains_the_idle_share_of_the_account(blocks: int) -> None:
     """Whether the report has units, or only a duration."""
-    active = {"sm_active_cycles": ELAPSED * blocks / SMS, "sm_active_cycles_max": ELAPSED}
+    shape = active(blocks / SMS) | {"grid_size": blocks, "block_size": 256, "duration": 1e6}
     for units in ({}, {"fma": 5.0 * blocks / SMS}):
-        launch = made_up(
-            units, grid_size=blocks, duration=1e6, elapsed_cycles=ELAPSED, block_size=256, **active
-        )
-        found = diagnose(launch)
-        idle = found.account.part("idle.small_grid")
+        launch = made_up(units, **shape)
+        idle = diagnose(launch).account.part("idle.small_grid")
         gain = min(MAX_GAIN, 1 / (1 - idle.percent.value / 100))
         assert forecasts(launch)["small_grid"] == pytest.approx(gain, rel=0.05)
 
@@ -43,14 +45,10 @@ def test_a_small_grid_gains_the_idle_share_of_the_account(blocks: int) -> None:
 def test_the_gain_of_more_blocks_and_of_full_warps() -> None:
     # Nothing jumps where every SM has a block.
     found = []
-    for blocks in range(100, 160):
-        active = {"sm_active_cycles": ELAPSED * min(1.0, blocks / SMS)}
+    for blocks in range(100, 160, 2):
         shape = {"grid_size": blocks, "waves_per_sm": blocks / SMS / 8, "block_size": 256}
-        launch = made_up(
-            {}, WAITS, duration=1e6, elapsed_cycles=ELAPSED, **shape, **active,
-            sm_active_cycles_max=ELAPSED,
-        )  # fmt: skip
-        found.append(forecasts(launch)["small_grid"])
+        shape |= {"duration": 1e6} | active(min(1.0, blocks / SMS))
+        found.append(forecasts(made_up({}, WAITS, **shape))["small_grid"])
     assert found[0] > found[-1] > 1
     assert max(before / after for before, after in pairwise(found)) < 1.05
     # A made-up launch: a block of one thread uses one word of each sector.
@@ -58,7 +56,6 @@ def test_the_gain_of_more_blocks_and_of_full_warps() -> None:
     view = LaunchView(launch)
     candidates = candidates_of("warp_divergence", view)
     (effect,) = (each.effect for each in candidates if each.variant == "block_size")
-    assert isinstance(effect, Effect)
     assert 0.5 < effect.units["L2"] <= effect.units["DRAM"] < 0.6
 
 
@@ -85,11 +82,11 @@ def test_a_small_grid_is_said_before_what_its_blocks_do(blocks: int) -> None:
 ])  # fmt: skip
 def test_partial_warps_follow_from_the_launch_shape(block: int, lanes: float | None) -> None:
     """Without counters per instruction: the issue slots of a basic report."""
-    busy = {"grid_size": 1e5, "waves_per_sm": 40.0, "duration": 1e6, "elapsed_cycles": ELAPSED}
+    busy = TIMED | {"grid_size": 1e5, "waves_per_sm": 40.0}
     found = diagnose(made_up({"issue_slots": 80.0}, block_size=block, **busy))
     part = found.account.part("issuing.lanes_off")
     if lanes is None:
-        assert "warp_divergence" not in {each.id for each in (*found.findings, *found.minor)}
+        assert "warp_divergence" not in {each.id for each in every(found)}
         assert part is None
     else:
         first = found.findings[0]
@@ -102,7 +99,7 @@ def test_partial_warps_follow_from_the_launch_shape(block: int, lanes: float | N
 @each_row("block", [16, 31, 1000])
 def test_latency_of_one_round_does_not_shrink_with_full_warps(block: int) -> None:
     """All blocks fit at a time and wait: with full warps, they wait as long."""
-    shape = {"grid_size": 264, "waves_per_sm": 0.1, "duration": 1e6, "elapsed_cycles": ELAPSED}
+    shape = TIMED | {"grid_size": 264, "waves_per_sm": 0.1}
     launch = made_up({"issue_slots": 1.0}, WAITS, block_size=block, **shape)
     assert forecasts(launch).get("warp_divergence", 1.0) < 1.05
 
@@ -115,7 +112,7 @@ def test_one_thread_per_block_is_said_first(blocks: int, finding: str, wording) 
     first = found.findings[0]
     assert first.id == finding
     wording(first.text, first.action, case=blocks)
-    named = {each.id for each in (*found.findings, *found.minor)}
+    named = {each.id for each in every(found)}
     assert len(named & {"small_grid", "warp_divergence"}) == 1
 
 
@@ -125,7 +122,7 @@ def test_few_warps_and_few_threads_are_a_small_grid(wording) -> None:
     found = diagnose(made_up({}, grid_size=1, block_size=10, duration=78e3))
     assert found.findings[0].id == "small_grid"
     wording(found.findings[0].label, found.findings[0].text)
-    assert "warp_divergence" not in {each.id for each in (*found.findings, *found.minor)}
+    assert "warp_divergence" not in {each.id for each in every(found)}
     shape = {"grid_size": 1, "waves_per_sm": 1 / SMS / 32, "block_size": 1}
     found = diagnose(made_up({"lsu": 0.2}, duration=6e8, elapsed_cycles=ELAPSED, **shape))
     wording(found.findings[0].label)
@@ -158,20 +155,17 @@ def without_warp_states(grid: int, waves: float, **units: float) -> Launch:
 ], few=2)  # fmt: skip
 def test_a_narrow_block_is_why_accesses_are_scattered(block, advised) -> None:
     """A report of ours, as if its blocks had another shape."""
-    launch = launch_of("transpose/column_stores")
-    launch = changed(launch, lambda _, value: value)
+    launch = changed(launch_of("transpose/column_stores"), lambda _, value: value)
     launch.block = block
     found = next(f for f in diagnose(launch).findings if f.id == "uncoalesced_global")
     assert ("wide as a warp" in found.action) == advised
 
 
-@each_row(("active", "gain"), [(10 / 132, 1.0), (8 / 132, 1.225)])
-def test_sms_without_a_block_are_no_load_imbalance(active: float, gain: float) -> None:
+@each_row("busy, gain", [(10, 1.0), (8, 1.225)])
+def test_sms_without_a_block_are_no_load_imbalance(busy: float, gain: float) -> None:
     """Made up: 10 blocks, which take equally long, or of which the average takes 80%."""
-    launch = made_up(
-        {"fma": 3.0}, WAITS, duration=1e6, elapsed_cycles=ELAPSED, grid_size=10, block_size=256,
-        sm_active_cycles=ELAPSED * active, sm_active_cycles_max=ELAPSED,
-    )  # fmt: skip
+    shape = {"grid_size": 10, "block_size": 256, "duration": 1e6} | active(busy / SMS)
+    launch = made_up({"fma": 3.0}, WAITS, **shape)
     assert forecasts(launch).get("load_imbalance", 1.0) == pytest.approx(gain, abs=0.01)
 
 
@@ -180,17 +174,11 @@ def test_local_memory_of_called_routines_is_not_the_kernels(executed, own, gains
     """Made up: all of 168 accesses are in the kernel's code, or 5 of them."""
     counted = ("load_sectors", "store_sectors", "load_requests", "store_requests")
     local = {f"local_{what}": 84 for what in counted}
-    launch = made_up(
-        {"l1": 40.0}, WAITS, {"LDL": own, "IADD3": 5_000}, **local,
-        global_load_sectors=84, global_store_sectors=2, inst_executed=5_000,
-        inst_executed_total=executed,
-    )  # fmt: skip
-    view = LaunchView(launch)
-    gains = [
-        TimeModel(view).gain(each.effect)
-        for each in candidates_of("local_memory_spill", view)
-        if isinstance(each.effect, Effect)
-    ]
+    local |= {"global_load_sectors": 84, "global_store_sectors": 2, "inst_executed": 5_000}
+    opcodes = {"LDL": own, "IADD3": 5_000}
+    view = LaunchView(made_up({"l1": 40.0}, WAITS, opcodes, **local, inst_executed_total=executed))
+    effects = [each.effect for each in candidates_of("local_memory_spill", view)]
+    gains = [TimeModel(view).gain(each) for each in effects if isinstance(each, Effect)]
     assert (max(gains) > 1.2) is gains_much
 
 
@@ -205,7 +193,6 @@ def test_shared_memory_by_other_counters() -> None:
     assert before.id == after.id == "shared_bank_conflict"
     assert after.locations == before.locations
     assert after.forecast.likely == pytest.approx(before.forecast.likely, rel=0.1)
-    full = launch_of("score_tiles")
     part = without(full, r"^l1tex__|^lsu|sm__inst_executed_pipe_lsu|^idc")
     share = LaunchView(part).ceilings.share("L1")
     assert share == pytest.approx(LaunchView(full).ceilings.share("L1"), rel=0.3)
@@ -249,6 +236,5 @@ MEMORY = r"^(gpu__)?(dram|lts|l1tex|lsu|fbpa|idc|compute_memory|memory_|derived_
 
 @each_row("name", ["orbit_forces", "series_eval", "panel_product"])
 def test_integers_are_not_all_arithmetic_where_nothing_counts_floats(name: str) -> None:
-    part = without(launch_of(name), r"op_fp32_pred_on\.sum$")
-    diagnosed = diagnose(part, reads_code=False)
-    assert "integer_overhead" not in {finding.id for finding in diagnosed.findings}
+    found = diagnose(without(launch_of(name), r"op_fp32_pred_on\.sum$"), reads_code=False)
+    assert "integer_overhead" not in {finding.id for finding in found.findings}

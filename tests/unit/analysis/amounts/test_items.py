@@ -20,9 +20,7 @@ def view_of(sample: str, *, reads_code: bool = True) -> LaunchView:
 
 
 def work(view: LaunchView) -> dict[str, float]:
-    item = item_of(view)
-    assert item is not None
-    return {row.id: row.value for row in per_item(view, item)}
+    return {row.id: row.value for row in per_item(view, item_of(view))}
 
 
 @each_row("sample, name, count, basis", [
@@ -47,17 +45,14 @@ def test_a_sum_is_counted_per_element_that_is_read() -> None:
 
 def test_the_same_instructions_and_work_of_samples() -> None:
     view = view_of("half_dense")
-    item = item_of(view)
-    assert item is not None
-    (row,) = (row for row in per_item(view, item) if row.id == "instructions")
+    (row,) = (row for row in per_item(view, item_of(view)) if row.id == "instructions")
     named = row.text.evidence.values()
     parts = [each.value for each in named if each.id.startswith("per_item_instructions_")]
     assert sum(parts) == pytest.approx(row.value)
     # Tensor cores at 94 %, issue slots at 17 %.
     view = view_of("token_mix", reads_code=False)
     (bound,) = (each for each in bounds(view) if each.id == "same_instructions")
-    duration = view.value("duration")
-    assert bound.us > 0.94e-3 * duration
+    assert bound.us > 0.94e-3 * view.value("duration")
     found = work(view_of("matrix_flip"))
     assert (found["loads"], found["stores"]) == (1, 1)
     purposes = [value for name, value in found.items() if name.startswith("instructions.")]
@@ -82,9 +77,7 @@ def test_the_same_instructions_and_work_of_samples() -> None:
 
 
 def known(name: str, *, reads_code: bool = False) -> ResourcesDocument:
-    found = resources(LaunchView(launch_of(name), reads_code=reads_code))
-    assert found is not None
-    return found
+    return resources(LaunchView(launch_of(name), reads_code=reads_code))
 
 
 @each_row("sample, blocks, fit, warps, limits", [
@@ -113,8 +106,7 @@ def test_what_a_block_takes_of_an_sm() -> None:
     found = known("column_physics", reads_code=True)
     assert (found.spills_per_thread, found.spilled_bytes_per_thread) == (0, 0)
     limits = {"block_limit_registers": 4.0, "block_limit_warps": 8.0, "block_size": 256.0}
-    made = made_up({}, **limits, theoretical_warps_per_sm=16.0)
-    found = resources(LaunchView(made))
+    found = resources(LaunchView(made_up({}, **limits, theoretical_warps_per_sm=16.0)))
     assert (found.warps_per_sm, found.limited_by) == (16, ())
     assert resources(LaunchView(made_up({}))) is None
     assert resources(LaunchView(profile_of(REPORTS / "range.ncu-rep").launches[0])) is None
@@ -129,6 +121,4 @@ def test_what_a_block_takes_of_an_sm() -> None:
 
 
 def of_program(name: str, kernel: str) -> ResourcesDocument:
-    found = resources(LaunchView(program_launch(f"{name}_first", kernel), reads_code=True))
-    assert found is not None
-    return found
+    return resources(LaunchView(program_launch(f"{name}_first", kernel), reads_code=True))

@@ -5,7 +5,6 @@ import pytest
 from keet.analysis.amounts.units import unit_parts, unit_uses
 from keet.analysis.launch_view import LaunchView
 from keet.documents.amounts import UnitPartDocument, UnitUseDocument
-from tests.rows import each_row
 from tests.unit.analysis.made_up_launch import ELAPSED, made_up
 from tests.unit.analysis.real_launches import changed, launch_of
 
@@ -13,23 +12,16 @@ Parts = dict[tuple[str, str, str], UnitPartDocument]
 
 
 def parts(view: LaunchView) -> Parts:
-    return {(each.unit, each.of, each.part): each for each in unit_parts(view)}
+    """Their shares add up."""
+    found = unit_parts(view)
+    for whole in {(each.unit, each.of) for each in found}:
+        own = [each.share_pct for each in found if (each.unit, each.of) == whole]
+        assert sum(own) == pytest.approx(100)
+    return {(each.unit, each.of, each.part): each for each in found}
 
 
 def of_launch(name: str, *, reads_code: bool = True) -> Parts:
     return parts(LaunchView(launch_of(name), reads_code=reads_code))
-
-
-@pytest.mark.slow
-@each_row(
-    "name",
-    ["stencil_march", "key_count", "matrix_flip", "fan_update:fast", "hydro_element", "token_mix"],
-)
-def test_shares_add_up(name: str) -> None:
-    found = of_launch(name)
-    for unit, of in {(unit, of) for unit, of, _ in found}:
-        own = [each.share_pct for key, each in found.items() if key[:2] == (unit, of)]
-        assert sum(own) == pytest.approx(100)
 
 
 def test_whose_work_l1_and_l2_do() -> None:
@@ -48,17 +40,15 @@ def test_whose_work_l1_and_l2_do() -> None:
     assert ("L1", "sectors", "gathers") in found
     assert ("L2", "sectors", "gathers") not in found
     launch = launch_of("monte_carlo/bounds_for_eight_blocks")
-    found = parts(LaunchView(launch))
-    spills = found["L2", "sectors", "local memory"]
-    reads, writes = (launch.number(f"l2_l1_{way}_sectors") or 0 for way in ("read", "write"))
-    assert spills.amount == pytest.approx(reads + writes, rel=0.02)
+    spills = parts(LaunchView(launch))["L2", "sectors", "local memory"]
+    moved = sum(launch.number(f"l2_l1_{way}_sectors") for way in ("read", "write"))
+    assert spills.amount == pytest.approx(moved, rel=0.02)
     found = of_launch("softmax_rows")
     assert ("L1", "sectors", "local memory") in found
     assert ("L2", "sectors", "local memory") not in found
     assert "local memory included" in found["L2", "sectors", "stores"].text
     # L2 gets half of the sectors that L1 counts: whose they are is not known.
     stores = "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"
-    launch = launch_of("monte_carlo/bounds_for_eight_blocks")
     launch = changed(launch, lambda name, value: 1e8 if name == stores else value)
     assert ("L2", "sectors", "local memory") not in parts(LaunchView(launch))
     assert unit_parts(LaunchView(made_up({}))) == ()
@@ -85,31 +75,22 @@ def test_how_busy_units_are_while_sms_are_active() -> None:
     alu = found["ALU pipe"]
     measured = launch.metric("sm__pipe_alu_cycles_active.avg.pct_of_peak_sustained_active")
     assert (alu.active_pct, alu.average_pct) == (measured.value, pytest.approx(2.59, abs=0.01))
-    l1 = found["L1"]
-    assert l1.active_pct / l1.average_pct == pytest.approx(
-        measured.value / alu.average_pct, rel=0.02
-    )
-    assert [each.average_pct for each in found.values()] == sorted(
-        (each.average_pct for each in found.values()), reverse=True
-    )
-    found = uses("row_norms")
-    assert found["DRAM"].active_pct is None
-    assert found["L2"].active_pct is None
+    l1, active = found["L1"], measured.value / alu.average_pct
+    assert l1.active_pct / l1.average_pct == pytest.approx(active, rel=0.02)
+    averages = [each.average_pct for each in found.values()]
+    assert averages == sorted(averages, reverse=True)
+    assert (found["DRAM"].active_pct, found["L2"].active_pct) == (None, None)
     # In a launch of 2 us, the GPCs count 6 % fewer cycles than the SMs.
-    launch = launch_of("ring_steps")
-    kept = LaunchView(launch)
-    issue = {each.unit: each for each in unit_uses(kept)}["issue slots"]
+    launch, found = launch_of("ring_steps"), uses("ring_steps")
     measured = launch.metric("smsp__issue_active.avg.pct_of_peak_sustained_active")
-    assert issue.active_pct == pytest.approx(measured.value, rel=0.1)
-    lsu = {each.unit: each for each in unit_uses(kept)}["LSU pipe"]
+    assert found["issue slots"].active_pct == pytest.approx(measured.value, rel=0.1)
     exact = launch.metric("sm__inst_executed_pipe_lsu.avg.pct_of_peak_sustained_active")
-    assert lsu.active_pct == exact.value
-    half = made_up(
-        {"fp64": 21, "l2": 40, "xu": 0.5}, sm_active_cycles=ELAPSED / 4, elapsed_cycles=ELAPSED
-    )
-    found = {each.unit: each.active_pct for each in unit_uses(LaunchView(half))}
+    assert found["LSU pipe"].active_pct == exact.value
+    cycles = {"sm_active_cycles": ELAPSED / 4, "elapsed_cycles": ELAPSED}
+    half = LaunchView(made_up({"fp64": 21, "l2": 40, "xu": 0.5}, **cycles))
+    found = {each.unit: each.active_pct for each in unit_uses(half)}
     assert found == {"L2": None, "FP64 pipe": pytest.approx(84), "XU pipe": pytest.approx(2)}
-    always = made_up({"fp64": 21, "xu": 0.5}, sm_active_cycles=ELAPSED, elapsed_cycles=ELAPSED)
+    always = made_up({"fp64": 21, "xu": 0.5}, **(cycles | {"sm_active_cycles": ELAPSED}))
     (only,) = unit_uses(LaunchView(always))
     assert (only.unit, only.active_pct) == ("FP64 pipe", pytest.approx(21))
     assert len(only.evidence) == 1  # nothing else to say
