@@ -53,7 +53,12 @@ def _rule(result: Any) -> list[Any]:
         *(result.rule_identifier(), result.name(), result.section_identifier()),
         *(_KINDS.get(message["type"], "none"), message["title"], message["message"], speedup),
         [
-            [each["name"], each["value"], _SEVERITIES.get(each["severity"], "default"), each["info"]]
+            [
+                each["name"],
+                each["value"],
+                _SEVERITIES.get(each["severity"], "default"),
+                each["info"],
+            ]
             for each in result.focus_metrics()
         ],
     ]

@@ -65,7 +65,9 @@ def as_read(document: object) -> Any:
     ("paths", "most"),
     [
         pytest.param(FEW, 3, id="few"),
-        pytest.param([path for path in OWN if path not in FEW], 3, marks=pytest.mark.slow, id="own"),
+        pytest.param(
+            [path for path in OWN if path not in FEW], 3, marks=pytest.mark.slow, id="own"
+        ),
         pytest.param(STRANGERS, 6, marks=[pytest.mark.slow, needs_corpus], id="public"),
     ],
 )
@@ -80,11 +82,10 @@ def test_both_readers_agree(paths: list[Path], most: int, tmp_path: Path) -> Non
     for path, profile, (count, theirs) in zip(paths, profiles, told, strict=True):
         assert count == len(profile.launches), path.name
         compared = 0
-        for launch, other in zip(profile.launches, theirs):
-            ours, other = as_read(told_by_keet(launch)), as_read(other)
+        for launch, told_of_it in zip(profile.launches, theirs):
+            ours, other = as_read(told_by_keet(launch)), as_read(told_of_it)
             wrong = [part for part, value in ours.items() if value != other[part]]
             assert wrong == [], f"launch {launch.id} of {path.name}"
-            device = device_from_metrics(launch.data.metric)
-            assert launch.device == device
+            assert launch.device == device_from_metrics(launch.data.metric)
             compared += len(ours["metrics"]) + sum(len(x) for x, _ in ours["instances"].values())
         assert compared > 100, path.name

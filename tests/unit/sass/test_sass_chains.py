@@ -11,9 +11,9 @@ from keet.analysis.sass.analyses.repeated_work import invariants
 from keet.diagnosis.advice import advice_for
 from keet.diagnosis.diagnosis import diagnose
 from keet.pages.hotspots_line import _chains_text
-from tests.conftest import REPORTS, needs_corpus
+from tests.conftest import REPORTS
 from tests.rows import each_row
-from tests.unit.analysis.real_launches import launch_of, profile_of, public_launch
+from tests.unit.analysis.real_launches import launch_of, profile_of
 from tests.unit.sass.assembled import instructions, program
 
 
@@ -225,6 +225,8 @@ def test_one_warp_explains_the_waiting_and_a_scan_gets_other_advice() -> None:
     (wait,) = barrier_waits(code, samples, WARPS)
     assert (wait.by_few, set(wait.alone)) == (300, {3, 4, 5, 6, 7})
     assert barrier_waits(program("EXIT"), {"barrier": {0: 3}}, WARPS) == []
+    (finding,) = diagnose(launch_of("scan/tiles_one_thread")).findings
+    assert (finding.id, finding.variant) == ("barrier_bound", "one_thread")
     diagnosis = diagnose(launch_of("scan_rows"))
     for finding in diagnosis.findings:
         assert advice_for(finding, diagnosis.view).variant not in ("look_back", "few_warps")
@@ -249,18 +251,9 @@ SERIAL = """
 """
 
 
-def test_serial_steps_and_inlined_accesses(wording) -> None:
-    # The first thread of a block adds a tile's values while the others wait: measured 2.1x.
-    diagnosis = diagnose(launch_of("scan/tiles_one_thread"))
-    wording([each.label for each in diagnosis.findings])
-    (finding,) = diagnosis.findings
-    assert (finding.id, finding.variant) == ("barrier_bound", "one_thread")
-    wording(finding.text)
-    assert finding.action.startswith("One thread works")
-    assert "cub::BlockScan" in finding.action
-    assert 1.8 < finding.forecast.likely < 3
-    # `atomicAdd(&bins[...], 1)`, whose line in the table is of device_atomic_functions.hpp, and
-    # loads of fragments.
+def test_places_of_inlined_accesses() -> None:
+    """`atomicAdd(&bins[...], 1)`, whose line in the table is of device_atomic_functions.hpp, and loads
+    of fragments."""
     launches = profile_of(REPORTS / "zoo.ncu-repz").launches
     (finding, *_) = diagnose(launches[5]).findings
     assert (finding.id, finding.advice.variant) == ("atomic_contention", "privatise")
@@ -268,16 +261,6 @@ def test_serial_steps_and_inlined_accesses(wording) -> None:
     view = LaunchView(launches[2], reads_code=True)
     places = view.column_places("excess sectors", "src_l2_sectors_global_excess")
     assert {place.where for place in places[:2]} == {"zoo.cu:48", "zoo.cu:49"}
-
-
-@needs_corpus
-@pytest.mark.slow
-def test_a_decoupled_look_back_gets_the_advice_of_fewer_blocks() -> None:
-    """A single-pass scan: one warp of sixteen reads what the blocks before have written."""
-    finding = diagnose(public_launch("thedavidchu__")).findings[0]
-    assert (finding.id, finding.advice.variant) == ("barrier_bound", "look_back")
-    assert "offset 0x0a90" in finding.action
-    assert "several items" in finding.action
 
 
 @each_row("path, is_toolkit", [
