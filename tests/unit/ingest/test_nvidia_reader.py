@@ -190,9 +190,7 @@ def wait_until_loaded(folders: Path) -> None:
 
 
 @unix_only
-@pytest.mark.parametrize(
-    "then", ["", "raise KeyboardInterrupt", "running.close()"]
-)
+@pytest.mark.parametrize("then", ["", "raise KeyboardInterrupt", "running.close()"])
 def test_the_child_ends_when_keet_exits(then: str, parent, folders: Path) -> None:
     process = parent(then)
     child = child_of(process)

@@ -219,15 +219,15 @@ GROWING: dict[str, tuple[Callable[[int], list[str]], int]] = {
     "backwards": (backwards, 50),
     "guarded": (
         lambda n: ["@P0 IADD3 R2, R3, R4, RZ"] * n + ["@!P0 IADD3 R5, R2, R5, RZ"] * n,
-        120,
+        60,
     ),
-    "accumulators": (accumulators, 400),
-    "consecutive": (lambda n: [f"LDG.E R4, [R2.64+{4 * at:#x}]" for at in range(n)], 300),
+    "accumulators": (accumulators, 150),
+    "consecutive": (lambda n: [f"LDG.E R4, [R2.64+{4 * at:#x}]" for at in range(n)], 150),
     "growing": (growing, 70),
-    "to one place": (lambda n: [f"@P{at % 7} BRA 0x0" for at in range(n)], 150),
-    "ahead": (lambda n: [*[f"@P{at % 7} BRA {16 * n:#x}" for at in range(n)], *[ADD] * n], 150),
-    "left early": (lambda n: [*[f"@P0 BRA {16 * (n + 1):#x}"] * n, "@P1 BRA 0x0"], 300),
-    "to themselves": (lambda n: [f"@P0 BRA {16 * at:#x}" for at in range(n)], 200),
+    "to one place": (lambda n: [f"@P{at % 7} BRA 0x0" for at in range(n)], 80),
+    "ahead": (lambda n: [*[f"@P{at % 7} BRA {16 * n:#x}" for at in range(n)], *[ADD] * n], 80),
+    "left early": (lambda n: [*[f"@P0 BRA {16 * (n + 1):#x}"] * n, "@P1 BRA 0x0"], 150),
+    "to themselves": (lambda n: [f"@P0 BRA {16 * at:#x}" for at in range(n)], 100),
 }
 """Programs of any size, and one of which a quadratic step would be seen."""
 MOST = {"chain": 3.4, "backwards": 2.9}
