@@ -3,7 +3,6 @@ which code only part of the threads reach."""
 
 from collections.abc import Iterable, Sequence
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -79,12 +78,12 @@ LOOP_AFTER_LOOP = """
 """
 
 
-@pytest.mark.parametrize("target", ["meet", "second"])
-def test_parts_of_a_warp_meet_before_the_next_loop(target: str) -> None:
+def test_parts_of_a_warp_meet_before_the_next_loop() -> None:
     """The threads of four warps leave the first loop in three parts, which all execute BSYNC."""
     counts = [4, 40, 40, 40, 12, 20, 20, 20, 4]
-    first, second = program(LOOP_AFTER_LOOP.format(target=target), counts).flow.loops
-    assert (first.entries, second.entries, second.trips) == (4, 4, 5)
+    for target in ("meet", "second"):
+        first, second = program(LOOP_AFTER_LOOP.format(target=target), counts).flow.loops
+        assert (first.entries, second.entries, second.trips) == (4, 4, 5)
 
 
 DO_WHILE = (
@@ -173,16 +172,13 @@ CALLS = """
 """
 
 
-graphs = st.integers(1, 8).flatmap(
-    lambda size: st.tuples(
-        st.lists(
-            st.lists(st.integers(0, size - 1), max_size=3, unique=True),
-            min_size=size,
-            max_size=size,
-        ),
-        st.sets(st.integers(0, size - 1), min_size=1, max_size=2),
+def graph_of(size: int) -> st.SearchStrategy[tuple[list[list[int]], set[int]]]:
+    """Successors of each node, and the roots."""
+    node = st.integers(0, size - 1)
+    after = st.lists(node, max_size=3, unique=True)
+    return st.tuples(
+        st.lists(after, min_size=size, max_size=size), st.sets(node, min_size=1, max_size=2)
     )
-)
 
 
 def _reached(successors: list[list[int]], roots: Iterable[int], without: int | None) -> set[int]:
@@ -196,7 +192,7 @@ def _reached(successors: list[list[int]], roots: Iterable[int], without: int | N
     return seen
 
 
-@given(graphs)
+@given(st.integers(1, 8).flatmap(graph_of))
 def test_a_dominator_is_on_every_path(graph) -> None:
     successors, roots = graph
     before = [
@@ -313,13 +309,12 @@ def test_a_condition_on_a_parameter() -> None:
     assert not paths_not_taken(program(CODE.format(test="ISETP.EQ.AND P0, PT, R9, RZ, PT")))
 
 
-@each_row("test", [
-    "ISETP.EQ.AND P0, PT, R0, RZ, PT",  # threads, or data, may go both ways
-    "LDG.E R9, desc[UR4][R6.64]\nISETP.EQ.AND P0, PT, R9, RZ, PT",
-    "@P1 MOV R9, R0\nISETP.EQ.AND P0, PT, R9, RZ, PT",
-])  # fmt: skip
-def test_other_conditions(test: str) -> None:
-    assert "choice" in written(test, [8] * (8 + len(test.splitlines())))
+def test_other_conditions() -> None:
+    """Threads, or data, may go both ways."""
+    test = "ISETP.EQ.AND P0, PT, {}, RZ, PT"
+    assert "choice" in written(test.format("R0"), ALL)
+    for before in ("LDG.E R9, desc[UR4][R6.64]", "@P1 MOV R9, R0"):
+        assert "choice" in written(f"{before}; {test.format('R9')}", [8, *ALL])
 
 
 def guarded(
