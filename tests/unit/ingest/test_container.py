@@ -45,14 +45,11 @@ def test_a_real_report_cut_short(share: float, tmp_path: Path) -> None:
         read_profile(write(tmp_path, data[: int(len(data) * share)]))
 
 
-@pytest.mark.parametrize(
-    ("data", "error", "says"),
-    [
-        (encode.report([encode.Kernel()], version=8), UnsupportedVersion, "version 8.*update keet"),
-        (encode.report([]), EmptyReport, "no launch"),
-        *((SMALL + t, DamagedReport, None) for t in (b"\0", b"\0" * 4096, b"garbage", REAL[:50])),
-    ],
-)
+@each_row("data, error, says", [
+    (encode.report([encode.Kernel()], version=8), UnsupportedVersion, "version 8.*update keet"),
+    (encode.report([]), EmptyReport, "no launch"),
+    *((SMALL + t, DamagedReport, None) for t in (b"\0", b"\0" * 4096, b"garbage", REAL[:50])),
+])  # fmt: skip
 def test_other_containers_are_refused(
     data: bytes, error: type[Exception], says: str | None, tmp_path: Path
 ) -> None:

@@ -155,18 +155,15 @@ def test_a_summary_is_read_as_averages(tmp_path: Path) -> None:
         assert " 1,024 launches" in profile.provenance.notes[-1]
 
 
-@pytest.mark.parametrize(
-    ("cycles", "printed", "duration"),
-    [
-        ("27.595.520", "117.344", 117344),
-        ("9,45", "1.777,95", 1777.95),
-        ("9.45", "117.344", 117.344),
-        ("1,234", "5", 5),
-        ("1", "12 (3; 4; 5)", 12),
-        *(("1", malformed, "is not a valid number") for malformed in ("1,5,7", "1.234.5", "..1")),
-        ("1.50", "1,50", "decimal comma"),
-    ],
-)
+@each_row("cycles, printed, duration", [
+    ("27.595.520", "117.344", 117344),
+    ("9,45", "1.777,95", 1777.95),
+    ("9.45", "117.344", 117.344),
+    ("1,234", "5", 5),
+    ("1", "12 (3; 4; 5)", 12),
+    *(("1", malformed, "is not a valid number") for malformed in ("1,5,7", "1.234.5", "..1")),
+    ("1.50", "1,50", "decimal comma"),
+])  # fmt: skip
 def test_numbers_of_other_locales_are_read(
     cycles: str, printed: str, duration: float | str, page
 ) -> None:
@@ -179,16 +176,13 @@ def test_numbers_of_other_locales_are_read(
         assert page(launch).launches[0].require("duration").value == pytest.approx(duration)
 
 
-@pytest.mark.parametrize(
-    ("damage", "says"),
-    [
-        (lambda text: text[: text.index("33.42")], "ends inside a row"),
-        (lambda text: text.replace('"Metric Unit",', ""), "no column 'Metric Unit'"),
-        (lambda text: text.replace('"Stream"', '"Context"', 1), "twice"),
-        (lambda text: text.replace('"0","12"', '"x","12"', 1), "not start with a launch number"),
-        (lambda text: text.replace(',"Duration"', ',""', 1), "neither a metric nor a rule"),
-    ],
-)
+@each_row("damage, says", [
+    (lambda text: text[: text.index("33.42")], "ends inside a row"),
+    (lambda text: text.replace('"Metric Unit",', ""), "no column 'Metric Unit'"),
+    (lambda text: text.replace('"Stream"', '"Context"', 1), "twice"),
+    (lambda text: text.replace('"0","12"', '"x","12"', 1), "not start with a launch number"),
+    (lambda text: text.replace(',"Duration"', ',""', 1), "neither a metric nor a rule"),
+])  # fmt: skip
 def test_damaged_tables_are_refused(damage, says: str, tmp_path: Path) -> None:
     with pytest.raises(KeetError, match=says) as caught:
         read(tmp_path, damage(csv_page([LAUNCH])))

@@ -56,19 +56,16 @@ def test_counts_are_read_from_ncus_messages(total: int, part: int, what: str) ->
     assert found == {TOTAL: total, EXCESS: excess, IDEAL: total - excess}
 
 
-@each_row(
-    "messages",
-    [
-        [],
-        ["This kernel has uncoalesced global accesses resulting in a total of many sectors."],
-        [message(30, 75, 100)],  # the share is not that of the counts
-        [message(101, 101, 100)],
-        [message(0, 0, 0)],
-        [message(75, 75, 100), message(50, 50, 100)],  # which one?
-        [message(75, 75, 100).replace("This kernel", "Perhaps this kernel")],
-        [message(75, 75, 100).replace("global", "shared")],
-    ],
-)
+@each_row("messages", [
+    [],
+    ["This kernel has uncoalesced global accesses resulting in a total of many sectors."],
+    [message(30, 75, 100)],  # the share is not that of the counts
+    [message(101, 101, 100)],
+    [message(0, 0, 0)],
+    [message(75, 75, 100), message(50, 50, 100)],  # which one?
+    [message(75, 75, 100).replace("This kernel", "Perhaps this kernel")],
+    [message(75, 75, 100).replace("global", "shared")],
+])  # fmt: skip
 def test_other_messages_have_no_counts(messages: list[str]) -> None:
     assert counts(*messages) == {}
 

@@ -47,14 +47,14 @@ def let_all_be_large(monkeypatch: pytest.MonkeyPatch) -> None:
 all_are_large = pytest.fixture(let_all_be_large)
 
 
-def source_of(profile: Profile) -> object:
-    return _report_of(profile).file.source
-
-
-def _report_of(profile: Profile) -> Any:
+def report_of(profile: Profile) -> Any:
     data = profile.launches[0].data
     assert isinstance(data, FileLaunch)
     return data._report
+
+
+def source_of(profile: Profile) -> object:
+    return report_of(profile).file.source
 
 
 def text_of(profile: Profile) -> str:
@@ -104,9 +104,7 @@ def test_a_file_that_changes_later_raises(shrinks: bool, copied: Path) -> None:
     if shrinks:
         os.truncate(copied, 1000)
     else:
-        with copied.open("r+b") as file:
-            file.seek(200_000)
-            file.write(b"x")
+        copied.write_bytes(copied.read_bytes()[:-1] + b"x")
         os.utime(copied, ns=(1, 1))
     with pytest.raises(DamagedReport, match="changed while it was read"):
         profile.launches[3].metric_names()
@@ -152,20 +150,16 @@ def test_short_reads_are_continued_and_pread_is_not_needed(
 # --- what is kept of launches
 
 
-def kept_of(profile: Profile) -> list[int]:
-    return list(_report_of(profile).kept)
-
-
 def test_opening_decodes_no_launch_and_a_released_one_is_decoded_again() -> None:
     profile = read_profile(REPORTS / "tour_basic.ncu-repz")
     assert profile.launches[0].kernel == "transpose_rows"
     assert profile.launches[0].grid == (64, 256, 1)
-    assert kept_of(profile) == []
+    assert list(report_of(profile).kept) == []
     launch = profile.launches[1]
     before = launch.data.metric(DURATION), launch.rules, launch.stream
-    assert kept_of(profile) == [1]
+    assert list(report_of(profile).kept) == [1]
     launch.release()
-    assert kept_of(profile) == []
+    assert list(report_of(profile).kept) == []
     assert (launch.data.metric(DURATION), launch.rules, launch.stream) == before
 
 
@@ -177,7 +171,7 @@ def test_the_most_recent_launches_stay_decoded(
     monkeypatch.setattr(reader, "_KEPT_BYTES", limit)
     profile = read_profile(REPORTS / "tour_basic.ncu-repz")
     assert all(launch.metric_names() for launch in profile)
-    assert kept_of(profile) == kept
+    assert list(report_of(profile).kept) == kept
 
 
 def test_entries_used_least_recently_and_too_large_ones_are_not_kept() -> None:

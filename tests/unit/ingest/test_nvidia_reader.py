@@ -20,6 +20,7 @@ from keet.ingest.sass import nvidia_reader
 from keet.ingest.sass.nvidia_reader import _CHILD, ReaderProcess
 from keet.profile import Absent
 from tests.conftest import REPORTS
+from tests.rows import each_row
 
 SLOW = "import time; time.sleep(3600)"
 AN_HOUR = 3600.0
@@ -200,14 +201,11 @@ def test_the_child_ends_when_keet_exits(then: str, parent, folders: Path) -> Non
 
 
 @unix_only
-@pytest.mark.parametrize(
-    ("then", "number"),
-    [
-        ("time.sleep(3600)", signal.SIGKILL),
-        ("time.sleep(3600)", signal.SIGINT),
-        ("running.answer()", signal.SIGINT),
-    ],
-)
+@each_row("then, number", [
+    ("time.sleep(3600)", signal.SIGKILL),
+    ("time.sleep(3600)", signal.SIGINT),
+    ("running.answer()", signal.SIGINT),
+])  # fmt: skip
 @pytest.mark.slow
 def test_the_child_ends_when_keet_is_killed(then: str, number: int, parent, folders: Path) -> None:
     """The child detects it and cleans up. Of Ctrl-C, a terminal sends the signal to both."""
@@ -247,16 +245,17 @@ def child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     return replace
 
 
-@pytest.mark.parametrize(
-    ("code", "says"),
-    [
-        ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "killed by signal 11"),
-        ("raise MemoryError('no more')", "MemoryError: no more"),
-        ("print('not json')", "could not be parsed"),
-        ("", "could not be parsed"),
-        ("import sys; sys.exit(3)", "failed with code 3"),
-    ],
-)
+WRONG = ("{}", "[]", '{"0": {"x": "NOP"}}', '{"0": {"1": null}}')
+
+
+@each_row("code, says", [
+    ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "killed by signal 11"),
+    ("raise MemoryError('no more')", "MemoryError: no more"),
+    ("print('not json')", "could not be parsed"),
+    *((f"print('{told}')", "could not be parsed") for told in WRONG),
+    ("", "could not be parsed"),
+    ("import sys; sys.exit(3)", "failed with code 3"),
+])  # fmt: skip
 def test_every_failure_of_the_child_gives_a_reason(code: str, says: str, child) -> None:
     child(code)
     answer = nvidia_reader.Disassembly(DATA, {0: [1]}).texts()[0]
@@ -285,12 +284,11 @@ def test_code_of_an_unsupported_gpu_is_absent() -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such limit there")
 def test_the_memory_of_the_child_is_limited(child) -> None:
-    limit = (
+    child(
         "import json, sys, resource;"
         f"exec(open({str(nvidia_reader._CHILD)!r}).read().split('def disassemble')[0]);"
         "limit_memory(200); bytearray(1 << 30)"
     )
-    child(limit)
     answer = nvidia_reader.Disassembly(DATA, {0: [1]}).texts()[0]
     assert isinstance(answer, Absent)
     assert "MemoryError" in answer.reason
@@ -316,7 +314,7 @@ def test_several_launches_are_fetched_with_one_request(
     assert nvidia_reader.reader_identity() == nvidia_reader.installed_version()
 
 
-@pytest.mark.parametrize(("addresses", "children"), [(4999, 1), (5000, 2), (90_000, 3)])
+@each_row(("addresses", "children"), [(4999, 1), (5000, 2), (90_000, 3)])
 def test_a_large_request_is_split_over_children(
     addresses: int, children: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -80,17 +80,14 @@ def test_nan_texts_commas_and_quotes_are_kept(tmp_path: Path) -> None:
 EXCESS = "derived__memory_l2_theoretical_sectors_global_excessive"
 
 
-@pytest.mark.parametrize(
-    ("name", "unit", "cell", "read_unit", "value"),
-    [
-        ("gpu__time_duration.sum", "us", "69.86", "ns", 69860),
-        ("gpu__time_duration.sum", "ns", "1,234,567", "ns", 1234567),
-        ("gpu__time_duration.sum", "ms", "0.50", "ns", 500000),
-        ("gpu__time_duration.sum", "ns", "", "ns", None),
-        ("gpu__time_duration.sum", "ns", "n/a", "ns", None),
-        (EXCESS, "Kbyte", "3.67", "sector", 3670),  # sectors that ncu prints as bytes
-    ],
-)
+@each_row("name, unit, cell, read_unit, value", [
+    ("gpu__time_duration.sum", "us", "69.86", "ns", 69860),
+    ("gpu__time_duration.sum", "ns", "1,234,567", "ns", 1234567),
+    ("gpu__time_duration.sum", "ms", "0.50", "ns", 500000),
+    ("gpu__time_duration.sum", "ns", "", "ns", None),
+    ("gpu__time_duration.sum", "ns", "n/a", "ns", None),
+    (EXCESS, "Kbyte", "3.67", "sector", 3670),  # sectors that ncu prints as bytes
+])  # fmt: skip
 def test_cells_are_parsed(
     name: str, unit: str, cell: str, read_unit: str, value: float | None, tmp_path: Path
 ) -> None:
@@ -101,18 +98,15 @@ def test_cells_are_parsed(
 ONE = export(("x__y.sum", "", "1"))
 
 
-@pytest.mark.parametrize(
-    ("text", "error", "says"),
-    [
-        ("a,b\n1,2\n", UnknownFormat, "no ncu table"),
-        (ONE.replace(UNITS, ROW, 1), DamagedReport, "no row of units"),
-        (HEADER + "\n", DamagedReport, "no row of units"),
-        (ONE.rsplit(",", 2)[0] + "\n", DamagedReport, "cells where"),
-        ("\n".join([HEADER, UNITS.replace('""', '"%"', 2)]) + "\n", DamagedReport, "units"),
-        ("==PROF== Connected\n  Section: Launch\n", UnknownFormat, "no table of a launch"),
-        ("\n".join(ONE.splitlines()[:2]) + "\n", EmptyReport, None),
-    ],
-)
+@each_row("text, error, says", [
+    ("a,b\n1,2\n", UnknownFormat, "no ncu table"),
+    (ONE.replace(UNITS, ROW, 1), DamagedReport, "no row of units"),
+    (HEADER + "\n", DamagedReport, "no row of units"),
+    (ONE.rsplit(",", 2)[0] + "\n", DamagedReport, "cells where"),
+    ("\n".join([HEADER, UNITS.replace('""', '"%"', 2)]) + "\n", DamagedReport, "units"),
+    ("==PROF== Connected\n  Section: Launch\n", UnknownFormat, "no table of a launch"),
+    ("\n".join(ONE.splitlines()[:2]) + "\n", EmptyReport, None),
+])  # fmt: skip
 def test_other_text_is_refused(text: str, error: type, says: str | None, tmp_path: Path) -> None:
     with pytest.raises(error, match=says) as caught:
         read(tmp_path, text)

@@ -58,15 +58,12 @@ def test_stored_text_is_found_at_any_address(cache: SassCache, tmp_path: Path) -
     assert stat.S_IMODE(entry.parent.stat().st_mode) == 0o700
 
 
-@pytest.mark.parametrize(
-    ("line", "start"),
-    [
-        ("CALL.REL.NOINC 0x7f0abf7b0000", START),  # into another function
-        ("BRX R2 -0x7f0abf7b0010", START),  # a large number that is no address of the function
-        ("MOV R1, <+10>", START),  # looks like an entry's own mark
-        ("MOV R1, 0x0", 0x1000),  # code so low that a constant could be an address
-    ],
-)
+@each_row("line, start", [
+    ("CALL.REL.NOINC 0x7f0abf7b0000", START),  # into another function
+    ("BRX R2 -0x7f0abf7b0010", START),  # a large number that is no address of the function
+    ("MOV R1, <+10>", START),  # looks like an entry's own mark
+    ("MOV R1, 0x0", 0x1000),  # code so low that a constant could be an address
+])  # fmt: skip
 def test_text_that_can_not_be_moved_is_found_at_its_address_only(
     cache: SassCache, line: str, start: int
 ) -> None:
@@ -101,14 +98,11 @@ def test_a_part_of_a_function_is_not_cached(cache: SassCache, gone: int) -> None
     assert cache.find(function()) is None
 
 
-@each_row(
-    "content",
-    [
-        *(b"", b"garbage", zlib.compress(b'{"key": "?", "start": "7", "text": "NOP"}')),
-        *map(zlib.compress, (b"{", b"[]", b"[" * 100_000, b'"\xff"')),
-        zlib.compress(b" " * (65 << 20)),  # larger than any text
-    ],
-)
+@each_row("content", [
+    *(b"", b"garbage", zlib.compress(b'{"key": "?", "start": "7", "text": "NOP"}')),
+    *map(zlib.compress, (b"{", b"[]", b"[" * 100_000, b'"\xff"')),
+    zlib.compress(b" " * (65 << 20)),  # larger than any text
+])  # fmt: skip
 @pytest.mark.slow
 def test_a_damaged_entry_is_replaced(cache: SassCache, tmp_path: Path, content: bytes) -> None:
     cache.store(function(), code())

@@ -119,21 +119,18 @@ def test_every_value_is_read_back(value: object) -> None:
 GOOD = "".join(snapshot_text(a_profile(1.5)))
 
 
-@each_row(
-    ("text", "error", "says"),
-    [
-        (GOOD[:-5], DamagedReport, "damaged"),
-        (GOOD.replace('"keet_snapshot": 1', '"keet_snapshot": 2'), UnsupportedVersion, "version 2"),
-        (GOOD.replace('"workload": "kernel"', '"workload": "poem"'), DamagedReport, "workload"),
-        (GOOD.replace('"id": 0', '"id": 7'), DamagedReport, "numbered from 0"),
-        (GOOD.replace('"m": 1.5', '"m": ["nan", 3]'), DamagedReport, "metrics"),
-        ('{"keet_snapshot": 1}', DamagedReport, "provenance"),
-        ('{"keet_snapshot": 1, "a": ' + "[" * 100_000, DamagedReport, "damaged"),
-        ('{"keet_snapshot": true}', DamagedReport, "must be an integer, not true"),
-        ('{"keet_snapshot": 1, "packed": 1.0}', DamagedReport, "must be an integer, not 1.0"),
-        (f'{{"keet_snapshot": 1{"0" * 5000}}}', DamagedReport, "an integer of too many digits"),
-    ],
-)
+@each_row("text, error, says", [
+    (GOOD[:-5], DamagedReport, "damaged"),
+    (GOOD.replace('"keet_snapshot": 1', '"keet_snapshot": 2'), UnsupportedVersion, "version 2"),
+    (GOOD.replace('"workload": "kernel"', '"workload": "poem"'), DamagedReport, "workload"),
+    (GOOD.replace('"id": 0', '"id": 7'), DamagedReport, "numbered from 0"),
+    (GOOD.replace('"m": 1.5', '"m": ["nan", 3]'), DamagedReport, "metrics"),
+    ('{"keet_snapshot": 1}', DamagedReport, "provenance"),
+    ('{"keet_snapshot": 1, "a": ' + "[" * 100_000, DamagedReport, "damaged"),
+    ('{"keet_snapshot": true}', DamagedReport, "must be an integer, not true"),
+    ('{"keet_snapshot": 1, "packed": 1.0}', DamagedReport, "must be an integer, not 1.0"),
+    (f'{{"keet_snapshot": 1{"0" * 5000}}}', DamagedReport, "an integer of too many digits"),
+])  # fmt: skip
 def test_damaged_snapshots_are_refused(text: str, error: type, says: str, tmp_path: Path) -> None:
     path = tmp_path / "bad.keet.json"
     path.write_text(text)
@@ -189,15 +186,12 @@ def with_another_dictionary(text: bytes) -> bytes:
 NOTES = "compressed with zstd, but is not a report"
 
 
-@pytest.mark.parametrize(
-    ("pack", "text", "error", "says"),
-    [
-        (with_another_dictionary, b'{"keet_snapshot": 1}', DamagedReport, "it needs dictionary"),
-        (zstd.zstd.compress, b"these are notes", UnknownFormat, NOTES),
-        (zstd.packed, b'{"keet_snapshot": 1, "packed": 2}', UnsupportedVersion, "in version 2"),
-        (zstd.packed, b'{"keet_snapshot": 1, "packed": 1, "\xff": 1}', DamagedReport, "not UTF-8"),
-    ],
-)
+@each_row("pack, text, error, says", [
+    (with_another_dictionary, b'{"keet_snapshot": 1}', DamagedReport, "it needs dictionary"),
+    (zstd.zstd.compress, b"these are notes", UnknownFormat, NOTES),
+    (zstd.packed, b'{"keet_snapshot": 1, "packed": 2}', UnsupportedVersion, "in version 2"),
+    (zstd.packed, b'{"keet_snapshot": 1, "packed": 1, "\xff": 1}', DamagedReport, "not UTF-8"),
+])  # fmt: skip
 def test_other_compressed_text_is_refused(
     pack, text: bytes, error: type[Exception], says: str, tmp_path: Path
 ) -> None:
@@ -234,18 +228,15 @@ def test_packing_and_unpacking_gives_the_same_document(some: list[dict[str, obje
     assert json.dumps(back, sort_keys=True) == json.dumps(document, sort_keys=True)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"id_lists": []},
-        {"id_lists": [{"steps": ["x"]}]},
-        {"metrics": {"names": ["a", "b"], "values": [1]}},
-        {"instances": {"names": ["a"], "ids": [7], "values": [[1]]}},
-        {"locations": {"ids": 0, "files": [], "file": [3], "line": [1]}},
-        {"disassembly": None},
-        {"metrics": 7},
-    ],
-)
+@each_row("change", [
+    {"id_lists": []},
+    {"id_lists": [{"steps": ["x"]}]},
+    {"metrics": {"names": ["a", "b"], "values": [1]}},
+    {"instances": {"names": ["a"], "ids": [7], "values": [[1]]}},
+    {"locations": {"ids": 0, "files": [], "file": [3], "line": [1]}},
+    {"disassembly": None},
+    {"metrics": 7},
+])  # fmt: skip
 def test_a_wrongly_packed_snapshot_is_damaged(change: dict[str, object], tmp_path: Path) -> None:
     launch = {
         "metrics": {},

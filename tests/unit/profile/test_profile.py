@@ -75,16 +75,13 @@ def test_a_frame_has_units_and_missing_values(two_gpus: Path, profile_of) -> Non
 
 
 @needs_corpus
-@each_row(
-    ("name", "launch", "grid"),
-    [
-        ("skycs97__darknet--profile.nsight-cuprof-report", 0, (9216, 1, 1)),
-        ("BrennenTaylor__Twisty--profile.nsight-cuprof-report", 1, (10, 1, 1)),
-        ("chia7__ece408_project--analysis_file.ncu-rep", 1, (4, 9, 1)),
-        ("lk-spec__CUDA-Convulutional-Layer--analysis_file.ncu-rep", 5, (10000, 4, 25)),
-        ("thedavidchu__speedy_scan--profile.ncu-rep", 0, None),  # 2020.3: in blocks already
-    ],
-)
+@each_row("name, launch, grid", [
+    ("skycs97__darknet--profile.nsight-cuprof-report", 0, (9216, 1, 1)),
+    ("BrennenTaylor__Twisty--profile.nsight-cuprof-report", 1, (10, 1, 1)),
+    ("chia7__ece408_project--analysis_file.ncu-rep", 1, (4, 9, 1)),
+    ("lk-spec__CUDA-Convulutional-Layer--analysis_file.ncu-rep", 5, (10000, 4, 25)),
+    ("thedavidchu__speedy_scan--profile.ncu-rep", 0, None),  # 2020.3: in blocks already
+])  # fmt: skip
 def test_grids_are_in_blocks(name: str, launch: int, grid: tuple[int, int, int] | None) -> None:
     """Up to ncu 2020.2 the file has them in threads."""
     found = read_profile(CORPUS / name).launches[launch]

@@ -19,12 +19,8 @@ from tests.unit.sass.assembled import instructions, program
 
 def only(body: str, trips: int = 10) -> LoopChains:
     """The chains of a loop with a counter in R0 around the body."""
-    inner = [
-        "IADD3 R0, R0, 0x1, RZ",
-        *instructions(body),
-        "ISETP.GE.AND P0, PT, R0, R1, PT",
-        "@!P0 BRA 0x10",
-    ]
+    test = ("ISETP.GE.AND P0, PT, R0, R1, PT", "@!P0 BRA 0x10")
+    inner = ["IADD3 R0, R0, 0x1, RZ", *instructions(body), *test]
     counts = [4, *[4 * trips] * len(inner), 4]
     (found,) = loop_chains(program(["MOV R0, RZ", *inner, "EXIT"], counts))
     return found
@@ -74,16 +70,12 @@ def test_pointer_chasing_gathers_and_independent_loads() -> None:
 
 def test_a_search_through_a_texture_is_a_chain() -> None:
     """The fetch writes its second operand: what is compared decides where the next one looks."""
-    body = [
-        "MOV R9, RZ",
-        "IADD3 R11, R12, R9, RZ",
-        "TLD.SCR.LZ RZ, R13, R11, 0x0, 0x5a.1D, 0x1",
-        "ISETP.GT.U32.AND P0, PT, R13, R6, PT",
-        "SEL R9, R11, R9, !P0",
-        "ISETP.GE.AND P1, PT, R9, R5, PT",
-        "@!P1 BRA 0x10",
-        "EXIT",
-    ]
+    body = """
+        MOV R9, RZ
+        again: IADD3 R11, R12, R9, RZ; TLD.SCR.LZ RZ, R13, R11, 0x0, 0x5a.1D, 0x1
+        ISETP.GT.U32.AND P0, PT, R13, R6, PT; SEL R9, R11, R9, !P0
+        ISETP.GE.AND P1, PT, R9, R5, PT; @!P1 BRA again; EXIT
+    """
     code = program(body, [4, *[40] * 6, 4])
     (found,) = loop_chains(code)
     assert found.recurrence.loads == 1
@@ -232,16 +224,16 @@ def test_one_warp_explains_the_waiting_and_a_scan_gets_other_advice() -> None:
         assert advice_for(finding, diagnosis.view).variant not in ("look_back", "few_warps")
 
 
-@each_row("lines, counts, samples", [
-    (LOOK_BACK, [160] * 10, WAITING),  # all warps work
-    # A tiled product: the barrier runs once per tile, the code before the loop once.
-    (IN_LOOP, [160, 160, *([5120] * 5), 160], IN_LOOP_WAITING),
-    # The barrier is in a routine that is called four times.
-    (IN_ROUTINE, [160, 160, 640, 160], IN_ROUTINE_WAITING),
-])  # fmt: skip
-def test_what_every_warp_runs_is_not_the_work_of_few(lines, counts, samples) -> None:
-    (wait,) = barrier_waits(program(lines, counts), samples, WARPS)
-    assert (wait.by_few, wait.alone) == (0, ())
+def test_what_every_warp_runs_is_not_the_work_of_few() -> None:
+    for lines, counts, samples in (
+        (LOOK_BACK, [160] * 10, WAITING),  # all warps work
+        # A tiled product: the barrier runs once per tile, the code before the loop once.
+        (IN_LOOP, [160, 160, *([5120] * 5), 160], IN_LOOP_WAITING),
+        # The barrier is in a routine that is called four times.
+        (IN_ROUTINE, [160, 160, 640, 160], IN_ROUTINE_WAITING),
+    ):
+        (wait,) = barrier_waits(program(lines, counts), samples, WARPS)
+        assert (wait.by_few, wait.alone) == (0, ())
 
 
 SERIAL = """
