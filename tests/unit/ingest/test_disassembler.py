@@ -48,7 +48,7 @@ def is_text(code: Sequence[Any]) -> bool:
     return bool(code) and not any(isinstance(each, Absent) for each in code)
 
 
-MOVED = [sample_report("gas_state"), TOUR, *CORPUS.glob("victor-lvsy*")]
+MOVED = [sample_report("gas_state"), TOUR]
 SAMPLES = [
     *MOVED,
     *(REPORTS / f"{name}.ncu-repz" for name in ("graph", "metrics_only")),

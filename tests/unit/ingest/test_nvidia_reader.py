@@ -235,10 +235,10 @@ DATA = (REPORTS / "tour_nolines.ncu-repz").read_bytes()
 
 @pytest.fixture
 def child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Replace the child by another program."""
+    """Replace the child by another program, of another name: answers are kept by it."""
 
     def replace(code: str) -> None:
-        script = tmp_path / "child.py"
+        script = tmp_path / f"child_{len(list(tmp_path.iterdir()))}.py"
         script.write_text(code)
         monkeypatch.setattr(nvidia_reader, "_CHILD", script)
 

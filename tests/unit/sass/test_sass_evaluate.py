@@ -105,11 +105,10 @@ def number_of(form: Polynomial, known: dict[str, int]) -> int | None:
 def value_of(symbol: Symbol, known: dict[str, int]) -> int | None:  # noqa: PLR0911 - by kind
     if symbol.kind in ("tid", "ctaid", "param"):
         return known.get(symbol.name)
-    inner = [each for each in symbol.arguments if isinstance(each, Polynomial)]
-    numbers = [number_of(each, known) for each in inner]
-    if None in numbers:
-        return None
+    numbers = [number_of(x, known) for x in symbol.arguments if isinstance(x, Polynomial)]
     found = [each for each in numbers if each is not None]
+    if len(found) < len(numbers):
+        return None
     if symbol.kind == "shr":
         return found[0] >> int(str(symbol.arguments[1]))
     if symbol.kind == "mod":

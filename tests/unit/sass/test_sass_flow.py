@@ -120,9 +120,8 @@ IRREDUCIBLE = """@P0 BRA second; first: IADD3 R2, R2, 0x1, RZ; second: IADD3 R3,
 ])  # fmt: skip
 def test_loops_with_their_trips_and_entries(text, counts, loops) -> None:
     found = program(text, counts)
-    assert [
-        (h, loop.trips, loop.entries) for h, loop in zip(headers(found), found.flow.loops)
-    ] == loops
+    every = zip(headers(found), found.flow.loops, strict=True)
+    assert [(at, loop.trips, loop.entries) for at, loop in every] == loops
 
 
 def test_loops_around_a_block_users_and_origins() -> None:
@@ -140,11 +139,9 @@ def test_loops_around_a_block_users_and_origins() -> None:
     assert found.flow.block_of[2] in found.flow.entries
     found = program(DETACHED)
     assert found.flow.dominators[found.flow.block_of[4]] == -1
-    lines = ["MOV R1, R9"]
-    lines += [f"l{depth}: MOV R{10 + depth}, RZ" for depth in range(10)]
-    lines += ["IADD3 R2, R1, 0x1, RZ"]
-    lines += [f"@P0 BRA l{depth}" for depth in reversed(range(10))]
-    found = program([*lines, "EXIT"])
+    starts = [f"l{depth}: MOV R{10 + depth}, RZ" for depth in range(10)]
+    ends = [f"@P0 BRA l{depth}" for depth in reversed(range(10))]
+    found = program(["MOV R1, R9", *starts, "IADD3 R2, R1, 0x1, RZ", *ends, "EXIT"])
     assert kind(found, 11, "R1") is Kind.DEFINITION
     assert found.flow.loops[-1].depth == 10
     found = program("MOV R0, R1\nIADD3 R2, R0, R0, RZ\n@P0 MOV R3, R0\nEXIT")
