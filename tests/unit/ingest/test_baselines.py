@@ -245,20 +245,6 @@ def test_a_new_file_has_the_mode_of_the_umask_and_one_that_was_made_that_of_the_
     assert (path.read_text(), path.stat().st_mode & 0o777) == ("second", 0o604)
 
 
-@pytest.mark.slow
-def test_a_killed_snapshot_leaves_the_old_or_the_new_file(tmp_path: Path) -> None:
-    path, steps, code = tmp_path / "a.keet.json", 0, KILLED
-    seen = set()
-    while code == KILLED:
-        write_snapshot(a_profile(1), path)
-        path.chmod(0o600)
-        code = ended(in_child(killed_at(steps, lambda: write_snapshot(a_profile(2), path))))
-        seen.add((code, _count_in(path), path.stat().st_mode & 0o777))
-        steps += 1
-    assert seen >= {(KILLED, 1, 0o600), (0, 2, 0o600)}
-    assert {mode for _, _, mode in seen} == {0o600}
-
-
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
 def test_a_file_keeps_its_owner(tmp_path: Path) -> None:
     path = tmp_path / "out"
