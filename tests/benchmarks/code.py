@@ -105,15 +105,20 @@ def one_round(report: Path, cache: Path) -> Round:
         out = spent([sys.executable, "-c", code, *words], environment=where).out
         return [float(each) for each in out.split()]
 
+    seconds, instructions, kilobytes = printed(ALL_ANALYSES, path, where=kept)
     return Round(
-        spent(bare).wall,
-        *printed(THROUGH_KEET, "text", path),
-        *printed(THROUGH_KEET, "text", path, where=kept),
-        *(printed(THROUGH_KEET, how, path)[0] for how in ("without", "late", "early")),
-        spent([*explain, "--no-sass"], environment=fresh).wall,
-        spent(explain, environment=fresh).wall,
-        spent(explain, environment=kept).wall,
-        *printed(ALL_ANALYSES, path, where=kept),
+        bare=spent(bare).wall,
+        cold=printed(THROUGH_KEET, "text", path)[0],
+        cached=printed(THROUGH_KEET, "text", path, where=kept)[0],
+        without=printed(THROUGH_KEET, "without", path)[0],
+        late=printed(THROUGH_KEET, "late", path)[0],
+        early=printed(THROUGH_KEET, "early", path)[0],
+        command=spent([*explain, "--no-sass"], environment=fresh).wall,
+        command_cold=spent(explain, environment=fresh).wall,
+        command_cached=spent(explain, environment=kept).wall,
+        analyses=seconds,
+        instructions=instructions,
+        kilobytes=kilobytes,
     )
 
 
