@@ -156,7 +156,8 @@ def test_the_least_recently_used_entries_are_removed(tmp_path: Path) -> None:
     assert names[1] not in left
     assert not (folder / "dead.partial").exists()
     assert sum(path.stat().st_size for path in folder.glob("*.sass")) <= 5 * size + 100
-    assert (folder / "notes.txt").exists()
+    SassCache(folder, "r", limit=10).store(function(), code())
+    assert [path.name for path in folder.iterdir()] == ["notes.txt"]
 
 
 def test_a_full_disk_or_a_folder_that_can_not_be_created_is_ignored(
