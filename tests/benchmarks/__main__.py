@@ -6,7 +6,7 @@ import platform
 import sys
 from datetime import UTC, datetime
 
-from tests.benchmarks import batch, code, commands, growth, pages, texts
+from tests.benchmarks import batch, code, commands, growth, texts
 
 PARTS = {
     "Commands": commands.lines,
@@ -14,7 +14,6 @@ PARTS = {
     "Growth with the length of a text": texts.lines,
     "Batch": batch.lines,
     "Machine code": code.lines,
-    "Pages": pages.lines,
 }
 
 

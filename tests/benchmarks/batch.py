@@ -44,14 +44,6 @@ print(count)
 """
 """What a user would write without keet, to get the numbers of many reports."""
 
-WITH_INSTANCES = PLAIN_LOOP.replace(
-    "action.metric_by_name(name).value()",
-    """metric = action.metric_by_name(name)
-                metric.value()
-                for at in range(metric.num_instances()): metric.value(at)""",
-)
-"""The same with every value of each instruction; keet reads those of some fifteen metrics."""
-
 
 class Rate(NamedTuple):
     """Launches per second of wall time, and per second of CPU time of all processes."""
@@ -97,27 +89,16 @@ def rates(folder: Path, paths: Sequence[Path]) -> list[str]:
     """Medians of interleaved runs."""
     launches, some = launches_of(paths), paths[:COMPARED]
     runs = [
-        (
-            keet_batch(folder, launches, 1),
-            keet_batch(folder, launches, 2),
-            plain_loop(PLAIN_LOOP, some),
-        )
+        (*(keet_batch(folder, launches, jobs) for jobs in (1, 2)), plain_loop(PLAIN_LOOP, some))
         for _ in range(ROUNDS)
     ]
     one, two, plain = (_median(column) for column in zip(*runs))
-    whole = plain_loop(WITH_INSTANCES, some[::4])
     return [
         line(
             one.core / plain.core,
             PER_CORE,
             f"{one.core:6.0f} / {plain.core:6.0f} launches per second and core",
             "keet batch, against a plain loop over every metric through ncu_report",
-        ),
-        line(
-            one.core / whole.core,
-            None,
-            f"{one.core:6.0f} / {whole.core:6.0f} launches per second and core",
-            "the same, where the loop reads every value of each instruction too",
         ),
         line(
             two.wall / one.wall,

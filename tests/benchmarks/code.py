@@ -9,20 +9,23 @@ of the bare script are of all of it, since a child of keet has to start and impo
 
 from __future__ import annotations
 
-import os
 import statistics
-import subprocess
 import sys
 import tempfile
-import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.benchmarks.measure import at_most, line
+from tests.benchmarks.measure import KEET, at_most, line, spent
 
 SAMPLES = Path(__file__).parent.parent.parent / "kernels_samples"
 LARGEST = SAMPLES / "mechanism_rates" / "slow.ncu-repz"
 ROUNDS = 5
+SIZE = 5000
+"""Instructions that the budgets of `keet explain` are for."""
+COLD, CACHED = 1.2 / 1.1, 0.4 / 1.1
+"""The budgets of 1.2 s and 0.4 s over the bare script, which takes 1.1 s for 5,000 instructions on
+the machine that they were stated for."""
 
 BARE_SCRIPT = """
 import os, sys, ncu_report
@@ -54,7 +57,6 @@ if how != "without":
 print(time.perf_counter() - start)
 """
 
-
 ALL_ANALYSES = """
 import resource, sys, time
 from keet.analysis.sass.machine_code import machine_code
@@ -71,72 +73,8 @@ print(len(code.program.code), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 """Everything that is known about the code of a launch, its text at hand."""
 
 
-class Analysis(NamedTuple):
-    """All analyses of one launch's code."""
-
-    seconds: float
-    instructions: int
-    kilobytes: int
-    """More than was in use before, at the peak."""
-
-
-def analysis(report: Path, cache: Path) -> Analysis:
-    done = subprocess.run(
-        [sys.executable, "-c", ALL_ANALYSES, str(report)],
-        env=os.environ | {"KEET_CACHE": str(cache)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    seconds, instructions, kilobytes = done.stdout.split()
-    return Analysis(float(seconds), int(instructions), int(kilobytes))
-
-
-def command(report: Path, *options: str, cache: Path | None = None) -> float:
-    """Seconds of `keet explain`, from the start of the interpreter to its end."""
-    where = {"KEET_CODE_CACHE": "0"} if cache is None else {"KEET_CACHE": str(cache)}
-    start = time.perf_counter()
-    subprocess.run(
-        [sys.executable, "-m", "keet", "explain", "--no-model", str(report), *options],
-        env=os.environ | where,
-        stdout=subprocess.DEVNULL,
-        check=True,
-    )
-    return time.perf_counter() - start
-
-
-def explain_lines(report: Path, cache: Path, bare_seconds: float) -> list[str]:
-    """What the machine code adds to `keet explain`, scaled to 5,000 instructions."""
-    name = f"{report.parent.name}/{report.name}"
-    rounds = [
-        (command(report, "--no-sass"), command(report), command(report, cache=cache))
-        for _ in range(ROUNDS)
-    ]
-    found = [analysis(report, cache) for _ in range(ROUNDS)]
-    size = found[0].instructions
-    scale = _SIZE / size
-    cold = statistics.median(cold - without for without, cold, _ in rounds)
-    cached = statistics.median(cached - without for without, _, cached in rounds)
-    every = statistics.median(each.seconds for each in found)
-    memory = statistics.median(each.kilobytes for each in found) / 1000
-    return [
-        _line(cold * scale / bare_seconds, _COLD, cold, bare_seconds)
-        + f"added to `keet explain {name}` ({size:,} instructions; ratio for {_SIZE:,}), cold",
-        _line(cached * scale / bare_seconds, _CACHED, cached, bare_seconds)
-        + "the same, text cached",
-        _line(every * scale / bare_seconds, _CACHED, every, bare_seconds)
-        + f"every analysis of its code, as `keet hotspots` does; {memory:.0f} MB (budget 100)",
-    ]
-
-
-_SIZE = 5000
-_COLD, _CACHED = 1.2 / 1.1, 0.4 / 1.1
-"""The budgets of 1.2 s and 0.4 s over the bare script, which takes 1.1 s for 5,000 instructions on
-the machine that they were stated for."""
-
-
-class Times(NamedTuple):
-    """Seconds of one round."""
+class Round(NamedTuple):
+    """Seconds by the clock."""
 
     bare: float
     cold: float
@@ -147,61 +85,71 @@ class Times(NamedTuple):
     """Explaining, then fetching."""
     early: float
     """Explaining while the text is fetched."""
+    command: float
+    """`keet explain`, from the start of the interpreter to its end: without code."""
+    command_cold: float
+    command_cached: float
+    analyses: float
+    instructions: float
+    kilobytes: float
+    """Of all analyses: more than was in use before, at the peak."""
 
 
-def bare(report: Path) -> float:
-    start = time.perf_counter()
-    subprocess.run([sys.executable, "-c", BARE_SCRIPT, str(report)], check=True)
-    return time.perf_counter() - start
+def one_round(report: Path, cache: Path) -> Round:
+    fresh, kept = {"KEET_CODE_CACHE": "0"}, {"KEET_CACHE": str(cache)}
+    path = str(report)
+    bare = [sys.executable, "-c", BARE_SCRIPT, path]
+    explain = [KEET, "explain", "--no-model", path]
 
+    def printed(code: str, *words: str, where: dict[str, str] = fresh) -> list[float]:
+        out = spent([sys.executable, "-c", code, *words], environment=where).out
+        return [float(each) for each in out.split()]
 
-def through_keet(how: str, report: Path, cache: Path | None = None) -> float:
-    where = {"KEET_CODE_CACHE": "0"} if cache is None else {"KEET_CACHE": str(cache)}
-    done = subprocess.run(
-        [sys.executable, "-c", THROUGH_KEET, how, str(report)],
-        env=os.environ | where,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return float(done.stdout)
-
-
-def one_round(report: Path, cache: Path) -> Times:
-    return Times(
-        bare(report),
-        through_keet("text", report),
-        through_keet("text", report, cache),
-        *(through_keet(how, report) for how in ("without", "late", "early")),
+    seconds, instructions, kilobytes = printed(ALL_ANALYSES, path, where=kept)
+    return Round(
+        bare=spent(bare).wall,
+        cold=printed(THROUGH_KEET, "text", path)[0],
+        cached=printed(THROUGH_KEET, "text", path, where=kept)[0],
+        without=printed(THROUGH_KEET, "without", path)[0],
+        late=printed(THROUGH_KEET, "late", path)[0],
+        early=printed(THROUGH_KEET, "early", path)[0],
+        command=spent([*explain, "--no-sass"], environment=fresh).wall,
+        command_cold=spent(explain, environment=fresh).wall,
+        command_cached=spent(explain, environment=kept).wall,
+        analyses=seconds,
+        instructions=instructions,
+        kilobytes=kilobytes,
     )
 
 
 def lines(report: Path = LARGEST) -> list[str]:
-    with tempfile.TemporaryDirectory() as folder:
-        cache = Path(folder)
-        through_keet("text", report, cache)
-        rounds = [one_round(report, cache) for _ in range(ROUNDS)]
-        bare_seconds = statistics.median(each.bare for each in rounds)
-        more = explain_lines(report, cache, bare_seconds)
-    median = Times(*(statistics.median(column) for column in zip(*rounds)))
-    added = statistics.median((each.early - each.without) / each.bare for each in rounds)
-    cold = statistics.median(each.cold / each.bare for each in rounds)
-    cached = statistics.median(each.cached / each.bare for each in rounds)
-    name = f"{report.parent.name}/{report.name}"
+    with tempfile.TemporaryDirectory() as cache:
+        _, *rounds = [one_round(report, Path(cache)) for _ in range(1 + ROUNDS)]  # fills the cache
+    name, size = f"{report.parent.name}/{report.name}", rounds[0].instructions
+
+    def row(ours: Callable[[Round], float], budget: float, what: str, scale: float = 1.0) -> str:
+        seconds, theirs = middle(ours), middle(lambda each: each.bare)
+        ratio = scale * middle(lambda each: ours(each) / each.bare)
+        amounts = f"{seconds * 1e3:6.1f} ms / {theirs * 1e3:6.1f} ms"
+        return line(ratio, at_most(budget), amounts, what)
+
+    def middle(of: Callable[[Round], float]) -> float:
+        return statistics.median(map(of, rounds))
+
+    alone, late = middle(lambda r: r.without), middle(lambda r: r.late - r.without)
+    memory = middle(lambda r: r.kilobytes) / 1e3
+    first = f"what it adds to explaining ({alone * 1e3:.0f} ms) if it is started first"
+    added = f"added to `keet explain {name}` ({size:,.0f} instructions; ratio for {SIZE:,}), cold"
+    every = f"every analysis of its code, as `keet hotspots` does; {memory:.0f} MB (budget 100)"
+    bare = "against a bare script that asks for each instruction"
     return [
-        _line(cold, 1.1, median.cold, median.bare)
-        + f"text of {name}, against a bare script that asks for each instruction",
-        _line(cached, 0.05, median.cached, median.bare) + "the same from the cache",
-        _line(added, 1.0, median.early - median.without, median.bare)
-        + f"what it adds to explaining ({median.without * 1e3:.0f} ms) if it is started first; "
-        f"{(median.late - median.without) * 1e3:.0f} ms if it is started last",
-        *more,
+        row(lambda r: r.cold, 1.1, f"text of {name}, {bare}"),
+        row(lambda r: r.cached, 0.05, "the same from the cache"),
+        row(lambda r: r.early - r.without, 1.0, f"{first}; {late * 1e3:.0f} ms if last"),
+        row(lambda r: r.command_cold - r.command, COLD, added, SIZE / size),
+        row(lambda r: r.command_cached - r.command, CACHED, "the same, text cached", SIZE / size),
+        row(lambda r: r.analyses, CACHED, every, SIZE / size),
     ]
-
-
-def _line(ratio: float, budget: float, ours: float, theirs: float) -> str:
-    amounts = f"{ours * 1e3:6.1f} ms / {theirs * 1e3:6.1f} ms"
-    return line(ratio, at_most(budget), amounts, "")
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from keet.ingest.input.zstd import zstd
 from tests.benchmarks.measure import KEET, Budget, at_most, compared, compared_programs, line
+from tests.browser.sample_pages import SLOW, some_launches
 
 ROUNDS = 15
 REPORTS = Path(__file__).parent.parent / "data" / "reports"
@@ -102,6 +103,18 @@ def comparisons(folder: Path) -> list[Comparison]:
             (KEET, "diff", report, report),
             (*bare, report, report),
             at_most(2.5),
+        ),
+        *(
+            Comparison(
+                f"keet explain --format html of {what}, against the terminal's format",
+                (KEET, "explain", "--no-model", path, "--format", "html", "-o", page),
+                (KEET, "explain", "--no-model", path),
+                at_most(1.5),  # text of machine code is cached from the second round on
+            )
+            for what, path in (
+                ("one launch", str(SLOW)),
+                ("160 launches", str(some_launches(folder, 30, 5))),
+            )
         ),
         Comparison(
             "keet --help, against importing typer and rich.console",

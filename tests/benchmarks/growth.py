@@ -1,16 +1,20 @@
 """How the time of a command grows with the launches of one report: linear, at any size.
 
-    python -m tests.benchmarks.growth [SHARE]
+    python -m tests.benchmarks.growth [--share S] [--only WORD] [--folder DIR]
+        [--launches 100000] [--gigabytes 5]
 
 Each command reads synthetic reports of N and of 8 N launches (tests/giant_reports.py). What it takes
 for 1 launch is subtracted from both, so that the start of a program does not hide how it grows.
-`SHARE` multiplies all N: 0.1 for a quick look.
+--share multiplies all N: 0.1 for a quick look. With --launches N, the reports have N / 8 and N, and
+seconds and memory are printed, too. With --gigabytes G, `keet explain` reads one report of that size,
+with launches of the set `full`. The files lie in --folder until the end of the run.
 """
 
 from __future__ import annotations
 
 import sys
 import tempfile
+from argparse import ArgumentParser
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +25,10 @@ from tests.giant_reports import write_giant
 
 GROWTH = 8
 LINEAR = at_most(1.05)
+SECONDS, MEGABYTES = at_most(30), at_most(500)
+"""For the default view of `keet explain` of a report of 5 GB."""
+_SMALLER = {"full": 16}
+"""Launches of the set `full` are that many times as large: large reports have so many fewer."""
 KERNELS = 40
 ROUNDS = 3
 CLAIMS = "The kernel takes 3.4 us. DRAM throughput is 61 %.\n" * 20
@@ -120,13 +128,49 @@ def growth_line(command: Command, growth: Growth) -> str:
     return line(growth.exponent, LINEAR, amounts, what)
 
 
-def lines(share: float = 1.0) -> list[str]:
-    found = []
+def lines(
+    share: float = 1.0, only: str = "", folder: Path | None = None, launches: int = 0
+) -> Iterator[str]:
     for command in COMMANDS:
-        count = max(int(command.launches * share), 8)
-        found.append(growth_line(command, measured(command, [count, GROWTH * count])))
-    return found
+        if only not in command.what:
+            continue
+        few = max(int(command.launches * share), 8)
+        if launches:
+            few = max(launches // _SMALLER.get(command.kind, 1) // GROWTH, 1)
+        growth = measured(command, [few, GROWTH * few], folder)
+        yield growth_line(command, growth)
+        for count, run in growth.runs.items() if launches else ():
+            seconds = f"{run.cpu:7.1f} s of CPU time, {run.wall:7.1f} s by the clock"
+            yield f"        {count:9,} launches: {seconds}, {run.peak / 1e6:6.0f} MB"
+
+
+def view_lines(gigabytes: float, folder: Path | None) -> list[str]:
+    with tempfile.TemporaryDirectory(dir=folder) as name:
+        report = Path(name) / "large.ncu-rep"
+        launches = write_giant(report, size=int(gigabytes * 1e9), kernels=20, kind="full")
+        run = keet("explain", "--no-model", "{report}")(report, Path(name))
+    of = f"keet explain of {gigabytes:g} GB with {launches:,} launches"
+    return [
+        line(run.wall, SECONDS, f"{run.cpu:.1f} s of CPU time", f"seconds of {of}"),
+        line(run.peak / 1e6, MEGABYTES, "", f"MB of memory of {of}"),
+    ]
+
+
+def main() -> Iterator[str]:
+    parser = ArgumentParser(prog="python -m tests.benchmarks.growth")
+    parser.add_argument("--share", type=float, default=1.0)
+    parser.add_argument("--only", metavar="WORD", default="", help="commands that have this word")
+    parser.add_argument("--folder", type=Path, metavar="DIR")
+    parser.add_argument("--launches", type=int, metavar="N", default=0)
+    parser.add_argument("--gigabytes", type=float, metavar="G", default=0.0)
+    args = parser.parse_args()
+    if args.launches or not args.gigabytes:
+        yield from lines(args.share, args.only, args.folder, args.launches)
+    if args.gigabytes:
+        yield from view_lines(args.gigabytes, args.folder)
 
 
 if __name__ == "__main__":
-    sys.stdout.write("\n".join(lines(*map(float, sys.argv[1:]))) + "\n")
+    for each in main():
+        sys.stdout.write(f"{each}\n")
+        sys.stdout.flush()

@@ -65,21 +65,16 @@ def table(result: Result, seed: int) -> str:
     seconds, command, slowest = result.slowest
     commands = ", ".join(f"{name} {count:,}" for name, count in result.commands.most_common())
     codes = ", ".join(f"{code}: {count:,}" for code, count in sorted(result.codes.items()))
+    of = f" ({slowest.report})" if isinstance(slowest, Recipe) else ""
     rows = [
-        (
-            "mutants",
-            f"{result.mutants:,} from seed {seed}, {result.programs:,} of them as programs",
-        ),
+        ("mutants", f"{result.mutants:,} from seed {seed}, {result.programs:,} as programs"),
         ("reports", f"{len(result.reports)}"),
         ("stores of mutants", f"{result.stores}"),
         ("runs", f"{sum(result.commands.values()):,}"),
         ("runs by command", commands),
         ("exit codes", codes),
         ("faults", f"{len(result.faults)}"),
-        (
-            "slowest run",
-            f"{seconds:.2f} s: {command}" + (f" ({slowest.report})" if slowest else ""),
-        ),
+        ("slowest run", f"{seconds:.2f} s: {command}{of}"),
         ("peak memory of a worker", f"{result.memory / 1e6:.0f} MB"),
         ("time", f"{result.seconds:.0f} s"),
     ]

@@ -8,24 +8,9 @@ from random import Random
 from tests.encode import Scalar
 
 NUMBERS: tuple[int | float, ...] = (
-    0,
-    0.0,
-    -0.0,
-    math.nan,
-    math.inf,
-    -math.inf,
-    -1.0,
-    -1e18,
-    5e-324,
-    1e-300,
-    1e-12,
-    1e20,
-    1e300,
-    1.7e308,
-    2**31,
-    2**53 + 1,
-    2**63 - 1,
-    2**64 - 1,
+    *(0, 0.0, -0.0, math.nan, math.inf, -math.inf, -1.0, -1e18),
+    *(5e-324, 1e-300, 1e-12, 1e20, 1e300, 1.7e308),
+    *(2**31, 2**53 + 1, 2**63 - 1, 2**64 - 1),
 )
 TEXTS = (
     "",

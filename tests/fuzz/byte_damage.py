@@ -49,11 +49,5 @@ def _span(data: bytes, rng: Random) -> tuple[int, int]:
     return start, min(len(data), start + rng.choice((1, 2, 4, 8, 64, rng.randint(1, _SPAN))))
 
 
-KINDS: dict[str, ByteDamage] = {
-    "flip": flip,
-    "cut": cut,
-    "remove": remove,
-    "double": double,
-    "swap": swap,
-    "blank": blank,
-}
+_ALL: tuple[ByteDamage, ...] = (flip, cut, remove, double, swap, blank)
+KINDS = {kind.__name__: kind for kind in _ALL}

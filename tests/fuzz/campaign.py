@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
+from itertools import islice
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from random import Random
@@ -40,23 +41,21 @@ _STORE_EVERY = 100
 """Mutants between two stores."""
 
 
-class Ran(NamedTuple):
-    """One command on one mutant."""
-
-    command: str
-    code: int
-    seconds: float
-
-
 class Done(NamedTuple):
     """All commands on one mutant, or on a store of several."""
 
     recipe: Recipe
-    ran: tuple[Ran, ...]
-    faults: tuple[tuple[str, Fault], ...]
-    """By the name of the command."""
+    ran: tuple[tuple[str, Outcome], ...]
+    """By the name of the command, without what it printed."""
     memory: int
     is_store: bool = False
+    died: Fault | None = None
+
+    @property
+    def faults(self) -> list[tuple[str, Fault]]:
+        """By the name of the command."""
+        found = [(command, done.fault) for command, done in self.ran if done.fault is not None]
+        return [*found, ("", self.died)] if self.died else found
 
 
 @dataclass
@@ -71,7 +70,7 @@ class Result:
     codes: Counter[int] = field(default_factory=Counter)
     faults: dict[Fault, tuple[Recipe, str]] = field(default_factory=dict)
     times_seen: Counter[Fault] = field(default_factory=Counter)
-    slowest: tuple[float, str, Recipe | None] = (0.0, "", None)
+    slowest: tuple[float, str, Recipe | tuple[()]] = (0.0, "", ())
     memory: int = 0
     seconds: float = 0.0
 
@@ -81,11 +80,10 @@ class Result:
         self.stores += done.is_store
         self.reports.add(done.recipe.report)
         self.memory = max(self.memory, done.memory)
-        for ran in done.ran:
-            self.commands[ran.command.split()[0]] += 1
+        for command, ran in done.ran:
+            self.commands[command.split()[0]] += 1
             self.codes[ran.code] += 1
-            if ran.seconds > self.slowest[0]:
-                self.slowest = (ran.seconds, ran.command, done.recipe)
+            self.slowest = max(self.slowest, (ran.seconds, command, done.recipe))
         told = dict.fromkeys(fault for _, fault in done.faults)
         new = [fault for fault in told if fault not in self.faults]
         for command, fault in done.faults:
@@ -102,7 +100,8 @@ def try_seed(
 ) -> Outcome:
     """A mutant through one command."""
     path = original(made.recipe.report)
-    _write_text_about(path, folder)
+    if "{text}" in command.words:
+        _write_text_about(path, folder)
     report = made.write(folder)
     words = command_line(command, report, path, folder, made.run_table)
     return _run(command, words, report, real_program=real_program)
@@ -110,18 +109,15 @@ def try_seed(
 
 def try_mutant(made: Mutant, folder: Path, *, real_program: bool = False) -> Done:
     """A mutant through the commands that its seed chooses."""
-    ran, faults = [], []
-    before = peak_memory()
+    ran, before = [], peak_memory()
     for command in programs_for(made) if real_program else commands_for(made):
         done = try_seed(made, command, folder, real_program=real_program)
-        ran.append(Ran(command.name, done.code, done.seconds))
-        if done.fault is not None:
-            faults.append((command.name, done.fault))
+        ran.append((command.name, done._replace(out="", err="")))
     memory = peak_memory()
     # By growth: a process of pytest has more than that before it begins.
-    if memory - before > MOST_MEMORY // 2:
-        faults.append(("", Fault("memory", f"{memory / 1e9:.1f} GB")))
-    return Done(made.recipe, tuple(ran), tuple(faults), memory)
+    is_more = memory - before > MOST_MEMORY // 2
+    too_much = Fault("memory", f"{memory / 1e9:.1f} GB") if is_more else None
+    return Done(made.recipe, tuple(ran), memory, died=too_much)
 
 
 def _run(command: Command, words: Sequence[str], report: Path, *, real_program: bool) -> Outcome:
@@ -156,14 +152,9 @@ def _write_text_about(path: Path, folder: Path) -> None:
 def try_store(reports: Path, folder: Path, last: Recipe) -> Done:
     """`batch` over a folder of mutants, and what reads its store."""
     shutil.rmtree(folder / "store", ignore_errors=True)
-    ran, faults = [], []
-    for command in ON_STORE:
-        words = command_line(command, reports, reports, folder)
-        done = run(command, words)
-        ran.append(Ran(command.name, done.code, done.seconds))
-        if done.fault is not None:
-            faults.append((command.name, done.fault))
-    return Done(last, tuple(ran), tuple(faults), peak_memory(), is_store=True)
+    done = [(each, run(each, command_line(each, reports, reports, folder))) for each in ON_STORE]
+    ran = tuple((command.name, one._replace(out="", err="")) for command, one in done)
+    return Done(last, ran, peak_memory(), is_store=True)
 
 
 # --- one process
@@ -297,7 +288,7 @@ def _after(slot: Slot, result: Result, told: Callable[[Result, list[Fault]], Non
     if code == 0 or slot.current is None:
         return []
     fault = Fault("process died", f"exit {code}")
-    told(result, result.add(Done(slot.current, (), (("", fault),), 0)))
+    told(result, result.add(Done(slot.current, (), 0, died=fault)))
     return [Slot(slot.job._replace(recipes=slot.rest))] if slot.rest else []
 
 
@@ -305,12 +296,7 @@ def jobs_for(
     endless: Iterator[Recipe], mutants: int | None, programs: int, work: Work
 ) -> Iterator[Job]:
     """Those in process first; `mutants` is None where the time is what ends."""
-    left = mutants if mutants is not None else 1 << 40
-    while left > 0:
-        size = min(_CHUNK, left)
-        yield Job(tuple(next(endless) for _ in range(size)), False, work)
-        left -= size
-    while programs > 0:
-        size = min(_CHUNK, programs)
-        yield Job(tuple(next(endless) for _ in range(size)), True, work)
-        programs -= size
+    for count, real_program in ((mutants, False), (programs, True)):
+        every = islice(endless, count)
+        while some := tuple(islice(every, _CHUNK)):
+            yield Job(some, real_program, work)

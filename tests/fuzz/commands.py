@@ -11,6 +11,7 @@ from tests.fuzz.mutants import ROOT, Mutant
 
 Prints = Literal["text", "json", "csv", "svg", "nothing"]
 _TRANSCRIPTS = ROOT / "tests" / "transcripts"
+_GROUPED = "SELECT kernel, sum(duration_us), count(*) FROM launches GROUP BY 1"
 _QUESTION = "What limits it, and what would a larger block gain?"
 
 
@@ -119,18 +120,7 @@ ON_STORE = (
     _command("top {store}"),
     _command("top {store} --by finding --format json", "json"),
     _command("top {store} --by file --format markdown"),
-    Command(
-        "query",
-        (
-            *(
-                "query",
-                "{store}",
-                "SELECT kernel, sum(duration_us), count(*) FROM launches GROUP BY 1",
-            ),
-            *("--format", "json"),
-        ),
-        "json",
-    ),
+    Command("query", ("query", "{store}", _GROUPED, "--format", "json"), "json"),
     _command("insights {store}"),
     _command("insights {store} --format json", "json"),
     _command("insights {store} --format svg", "svg"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from random import Random
 
@@ -294,11 +294,16 @@ def wrong_sums(tree: ReportTree, rng: Random) -> None:
             entry.put(at, entry.metric(at).with_value(rng.choice((1e6, -50.0, 100.1, math.nan))))
 
 
-def _all_kinds() -> Iterator[ReportDamage]:
-    yield from (bad_metrics, scaled_metrics, many_bad_metrics, same_bad_metrics, zero_launch)
-    yield from (missing_metrics, bad_instances, bad_addresses, fewer_instances, bad_shape)
-    yield from (bad_device, bad_names, bad_metric_names, bad_code, lost_code, bad_order)
-    yield from (bad_field, bad_session, wrong_sums)
-
-
-KINDS: dict[str, ReportDamage] = {kind.__name__: kind for kind in _all_kinds()}
+_ALL: tuple[ReportDamage, ...] = (
+    *(
+        bad_metrics,
+        scaled_metrics,
+        many_bad_metrics,
+        same_bad_metrics,
+        zero_launch,
+        missing_metrics,
+    ),
+    *(bad_instances, bad_addresses, fewer_instances, bad_shape, bad_device, bad_names),
+    *(bad_metric_names, bad_code, lost_code, bad_order, bad_field, bad_session, wrong_sums),
+)
+KINDS = {kind.__name__: kind for kind in _ALL}

@@ -133,11 +133,8 @@ def confused_fields(data: bytes, rng: Random) -> bytes:
     document = json.loads(data)
     for _ in range(rng.choice((1, 1, 1, 2, 5))):
         path, value, missing = _path_in(document, rng), rng.choice(_CONFUSED), rng.random() < 0.15
-        if (
-            path[:1] == ["launches"]
-            and rng.random() < 0.5
-            and isinstance(document["launches"], list)
-        ):
+        is_of_launch = path[:1] == ["launches"] and rng.random() < 0.5
+        if is_of_launch and isinstance(document["launches"], list):
             for number in range(len(document["launches"])):
                 _set(document, ["launches", number, *path[2:]], value, missing=missing)
         else:
@@ -219,14 +216,6 @@ def _dumped(document: Any, rng: Random) -> bytes:
     return text.encode("utf-8", "replace")
 
 
-CSV_KINDS: dict[str, TextDamage] = {
-    "bad_cells": bad_cells,
-    "bad_columns": bad_columns,
-    "bad_rows": bad_rows,
-}
-JSON_KINDS: dict[str, TextDamage] = {
-    "bad_leaves": bad_leaves,
-    "bad_numbers": bad_numbers,
-    "bad_times": bad_times,
-    "confused_fields": confused_fields,
-}
+_CSV: tuple[TextDamage, ...] = (bad_cells, bad_columns, bad_rows)
+_JSON: tuple[TextDamage, ...] = (bad_leaves, bad_numbers, bad_times, confused_fields)
+CSV_KINDS, JSON_KINDS = ({kind.__name__: kind for kind in kinds} for kinds in (_CSV, _JSON))

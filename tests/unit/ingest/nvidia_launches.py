@@ -1,13 +1,13 @@
-"""Asks NVIDIA's reader for all it says about launches of a report, in a process of its own.
+"""Asks NVIDIA's reader for all it says about launches of reports, in a process of its own.
 
-Reads a question from stdin, with the path of a report and addresses by launch, and writes the
-number of launches and each of these launches to stdout. It imports nothing else, so that it starts
-fast.
+Reads questions from stdin, each a report's path and addresses by launch, and writes to stdout the
+number of launches of each report and what is said of these launches, in the order of keet's types.
 """
 
 import json
 import os
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import ncu_report
@@ -20,99 +20,74 @@ _WORKLOADS = {0: "kernel", 1: "range", 2: "cmdlist", 3: "graph"}
 
 def describe(action: Any, addresses: list[int]) -> dict[str, Any]:
     """All data of one launch that NVIDIA's reader gives."""
+    names = (action.NameBase_FUNCTION, action.NameBase_DEMANGLED, action.NameBase_MANGLED)
+    metrics = {name: action.metric_by_name(name) for name in action.metric_names()}
+    metrics = {name: metric for name, metric in metrics.items() if metric is not None}
+    places = {address: action.source_info(address) for address in addresses}
     return {
-        "name": {
-            "function": action.name(action.NameBase_FUNCTION),
-            "demangled": action.name(action.NameBase_DEMANGLED),
-            "mangled": action.name(action.NameBase_MANGLED),
-        },
+        "name": [action.name(each) or "" for each in names],
         "workload": _WORKLOADS.get(action.workload_type(), "kernel"),
-        "metrics": {name: _metric(action, name) for name in action.metric_names()},
+        "metrics": {name: x.value() if x.has_value() else None for name, x in metrics.items()},
+        "instances": {n: _instances(x) for n, x in metrics.items() if x.num_instances()},
         "rules": [_rule(result) for result in action.rule_results() if result.has_rule_message()],
-        "markers": [_marker(marker) for marker in action.source_markers()],
+        "markers": sorted(map(_marker, action.source_markers()), key=repr),
         "nvtx": list(_nvtx(action.nvtx_state())),
-        "sections": [section.identifier() for section in action.sections()],
-        "source_files": dict(action.source_files()),
-        "locations": _locations(action, addresses),
+        "sections": sorted(section.identifier() for section in action.sections()),
+        "source_files": {path: text for path, text in action.source_files().items() if text},
+        "locations": {pc: [x.file_name(), x.line()] for pc, x in places.items() if x is not None},
     }
 
 
-def _metric(action: Any, name: str) -> dict[str, Any] | None:
-    metric = action.metric_by_name(name)
-    if metric is None:
-        return None
-    count = metric.num_instances()
-    answer: dict[str, Any] = {"value": metric.value() if metric.has_value() else None}
-    if count:
-        answer["values"] = [metric.value(index) for index in range(count)]
-        if metric.has_correlation_ids():
-            ids = metric.correlation_ids()
-            answer["ids"] = [ids.value(index) for index in range(count)]
-    return answer
+def _instances(metric: Any) -> list[Any]:
+    every = range(metric.num_instances())
+    ids = metric.correlation_ids() if metric.has_correlation_ids() else None
+    return [list(map(metric.value, every)), None if ids is None else list(map(ids.value, every))]
 
 
-def _rule(result: Any) -> dict[str, Any]:
-    message = result.rule_message()
-    answer: dict[str, Any] = {
-        "rule": result.rule_identifier(),
-        "name": result.name(),
-        "section": result.section_identifier(),
-        "kind": _KINDS.get(message["type"], "none"),
-        "title": message["title"],
-        "message": message["message"],
-        "focus": [
-            {**focus, "severity": _SEVERITIES.get(focus["severity"], "default")}
-            for focus in result.focus_metrics()
-        ],
-    }
+def _rule(result: Any) -> list[Any]:
+    message, speedup = result.rule_message(), None
     if result.has_speedup_estimation():
         estimate = result.speedup_estimation()
-        answer["speedup"] = {
-            "scope": _SCOPES.get(estimate["type"], "unknown"),
-            "percent": estimate["speedup"],
-        }
-    return answer
+        speedup = [_SCOPES.get(estimate["type"], "unknown"), estimate["speedup"]]
+    return [
+        *(result.rule_identifier(), result.name(), result.section_identifier()),
+        *(_KINDS.get(message["type"], "none"), message["title"], message["message"], speedup),
+        [
+            [
+                each["name"],
+                each["value"],
+                _SEVERITIES.get(each["severity"], "default"),
+                each["info"],
+            ]
+            for each in result.focus_metrics()
+        ],
+    ]
 
 
-def _marker(marker: dict[str, Any]) -> dict[str, Any]:
-    location = marker.get("source_location") or {}
-    return {
-        "rule": marker["rule_identifier"],
-        "message": marker["message"],
-        "address": marker.get("source_address"),
-        "file": location.get("file_name"),
-        "line": location.get("line"),
-    }
+def _marker(marker: dict[str, Any]) -> list[Any]:
+    place = marker.get("source_location") or {}
+    where = (marker.get("source_address"), place.get("file_name"), place.get("line"))
+    return [marker["rule_identifier"], marker["message"], *where]
 
 
-def _nvtx(state: Any) -> Any:
+def _nvtx(state: Any) -> Iterator[list[str]]:
     for number in state or ():
         domain = state[number]
         for kind in ("push_pop", "start_end"):
             for name in getattr(domain, f"{kind}_ranges")():
-                yield {"domain": domain.name(), "name": name, "kind": kind}
+                yield [domain.name(), name, kind]
 
 
-def _locations(action: Any, addresses: list[int]) -> dict[str, Any]:
-    found = {}
-    for address in addresses:
-        info = action.source_info(address)
-        if info is not None:
-            found[str(address)] = [info.file_name(), info.line()]
-    return found
-
-
-def told(question: dict[str, Any]) -> dict[str, Any]:
-    context = ncu_report.load_report(question["path"])
+def told(path: str, addresses: dict[str, list[int]]) -> list[Any]:
+    context = ncu_report.load_report(path)
     parts = map(context.range_by_idx, range(context.num_ranges()))
     actions = [part.action_by_idx(index) for part in parts for index in range(part.num_actions())]
-    launches = {n: describe(actions[int(n)], pcs) for n, pcs in question["addresses"].items()}
-    return {"count": len(actions), "launches": launches}
+    return [len(actions), [describe(actions[int(n)], pcs) for n, pcs in addresses.items()]]
 
 
 if __name__ == "__main__":
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # the library may print
-    json.dump(told(json.load(sys.stdin)), out)
+    json.dump([told(*question) for question in json.load(sys.stdin)], out)
     out.flush()
     os._exit(0)

@@ -9,13 +9,14 @@ from hypothesis import strategies as st
 
 from keet.errors import DamagedReport, EmptyReport, IngestError, UnsupportedVersion
 from keet.ingest import read_profile
-from keet.ingest.ncu_rep.container import EntryKind, blocks_of, read_blocks
+from keet.ingest.ncu_rep.container import blocks_of, read_blocks
 from keet.ingest.ncu_rep.reader import Report
 from keet.ingest.protobuf import Malformed
 from keet.safe_text import bounded_line
 from tests import encode
 from tests.conftest import REPORTS
 from tests.kept_reports import unpacked
+from tests.rows import each_row
 
 SMALL = encode.report([encode.Kernel("a", {"gpu__time_duration.sum": 5.0})])
 REAL = (REPORTS / "range.ncu-rep").read_bytes()
@@ -25,11 +26,6 @@ def write(folder: Path, data: bytes) -> Path:
     path = folder / "report.ncu-rep"
     path.write_bytes(data)
     return path
-
-
-def test_entries_are_found() -> None:
-    kinds = [entry.kind for block in blocks_of(REAL, Path("x")) for entry in block.entries]
-    assert kinds == [EntryKind.SOURCE, EntryKind.RANGE]
 
 
 def test_a_report_cut_anywhere_is_refused_or_ends_at_a_block(tmp_path: Path) -> None:
@@ -42,21 +38,18 @@ def test_a_report_cut_anywhere_is_refused_or_ends_at_a_block(tmp_path: Path) -> 
         assert str(path) in str(caught.value)
 
 
-@pytest.mark.parametrize("share", [0.001, 0.1, 0.5, 0.9, 0.999])
+@each_row("share", [0.001, 0.5, 0.999])
 def test_a_real_report_cut_short(share: float, tmp_path: Path) -> None:
     data = unpacked(REPORTS / "tour_full.ncu-repz")
     with pytest.raises(DamagedReport, match="cut short"):
         read_profile(write(tmp_path, data[: int(len(data) * share)]))
 
 
-@pytest.mark.parametrize(
-    ("data", "error", "says"),
-    [
-        (encode.report([encode.Kernel()], version=8), UnsupportedVersion, "version 8.*update keet"),
-        (encode.report([]), EmptyReport, "no launch"),
-        *((SMALL + t, DamagedReport, None) for t in (b"\0", b"\0" * 4096, b"garbage", REAL[:50])),
-    ],
-)
+@each_row("data, error, says", [
+    (encode.report([encode.Kernel()], version=8), UnsupportedVersion, "version 8.*update keet"),
+    (encode.report([]), EmptyReport, "no launch"),
+    *((SMALL + t, DamagedReport, None) for t in (b"\0", b"\0" * 4096, b"garbage", REAL[:50])),
+])  # fmt: skip
 def test_other_containers_are_refused(
     data: bytes, error: type[Exception], says: str | None, tmp_path: Path
 ) -> None:
@@ -82,7 +75,7 @@ def test_a_large_sparse_file_is_refused_quickly() -> None:
     assert file.reads < 50
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(st.integers(0, len(REAL) - 1), st.integers(1, 255))
 @pytest.mark.slow
 def test_a_changed_byte_gives_a_readable_launch_or_an_error(position: int, change: int) -> None:
@@ -116,13 +109,12 @@ kernels = st.builds(
 )
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(st.lists(kernels, min_size=1, max_size=4))
 @pytest.mark.slow
 def test_written_reports_are_read_back(kernels: list[encode.Kernel]) -> None:
     data = encode.report(kernels)
     launches = Report(Path("x"), data, blocks_of(data, Path("x"))).launches()
-    assert len(launches) == len(kernels)
     for launch, kernel in zip(launches, kernels, strict=True):
         assert launch.name.function == as_read(kernel.name)
         names = {*kernel.metrics, *kernel.instances}

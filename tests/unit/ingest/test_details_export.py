@@ -9,6 +9,7 @@ from keet.errors import DamagedReport, KeetError
 from keet.ingest import read_profile
 from keet.profile import Profile, RuleKind, SpeedupScope
 from tests.printed_pages import Advice, Cell, Shown, csv_page, text_page
+from tests.rows import each_row
 
 SOL = "GPU Speed Of Light Throughput"
 CELLS = [
@@ -68,7 +69,7 @@ def test_a_launch_is_read_from_a_details_page(page) -> None:
     assert launch.get("dram_bytes_written") is None
 
 
-@pytest.mark.parametrize("count", ["inf", "-inf", "nan", "0", "1e300"])
+@each_row("count", ["inf", "nan", "0", "1e300"])
 def test_an_impossible_number_of_sms_is_unknown(page, count: str) -> None:
     cells = [cell._replace(value=count) if cell.label == "# SMs" else cell for cell in CELLS]
     assert page(replace(LAUNCH, cells=cells)).launches[0].device.sm_count is None
@@ -101,13 +102,6 @@ def test_rules_are_read_with_their_estimates(page, wording) -> None:
     assert rule.rule == "TheoreticalOccupancy"
     assert (rule.kind, rule.speedup) == (RuleKind.OPTIMIZATION, (SpeedupScope.LOCAL, 81.25))
     wording(rule.message)
-
-
-def test_a_rule_text_may_have_line_breaks(tmp_path: Path) -> None:
-    advice = ADVICE._replace(message='First line\nsecond, with a "word" in quotes')
-    found = read(tmp_path, csv_page([Shown("k", CELLS, advice=[advice, ADVICE])])).launches[0].rules
-    assert [len(found), found[1].rule] == [2, "TheoreticalOccupancy"]
-    assert "second" in found[0].message
 
 
 def test_pages_of_ncu_2020_are_read(page) -> None:
@@ -161,18 +155,15 @@ def test_a_summary_is_read_as_averages(tmp_path: Path) -> None:
         assert " 1,024 launches" in profile.provenance.notes[-1]
 
 
-@pytest.mark.parametrize(
-    ("cycles", "printed", "duration"),
-    [
-        ("27.595.520", "117.344", 117344),
-        ("9,45", "1.777,95", 1777.95),
-        ("9.45", "117.344", 117.344),
-        ("1,234", "5", 5),
-        ("1", "12 (3; 4; 5)", 12),
-        *(("1", malformed, "is not a valid number") for malformed in ("1,5,7", "1.234.5", "..1")),
-        ("1.50", "1,50", "decimal comma"),
-    ],
-)
+@each_row("cycles, printed, duration", [
+    ("27.595.520", "117.344", 117344),
+    ("9,45", "1.777,95", 1777.95),
+    ("9.45", "117.344", 117.344),
+    ("1,234", "5", 5),
+    ("1", "12 (3; 4; 5)", 12),
+    *(("1", malformed, "is not a valid number") for malformed in ("1,5,7", "1.234.5", "..1")),
+    ("1.50", "1,50", "decimal comma"),
+])  # fmt: skip
 def test_numbers_of_other_locales_are_read(
     cycles: str, printed: str, duration: float | str, page
 ) -> None:
@@ -185,16 +176,13 @@ def test_numbers_of_other_locales_are_read(
         assert page(launch).launches[0].require("duration").value == pytest.approx(duration)
 
 
-@pytest.mark.parametrize(
-    ("damage", "says"),
-    [
-        (lambda text: text[: text.index("33.42")], "ends inside a row"),
-        (lambda text: text.replace('"Metric Unit",', ""), "no column 'Metric Unit'"),
-        (lambda text: text.replace('"Stream"', '"Context"', 1), "twice"),
-        (lambda text: text.replace('"0","12"', '"x","12"', 1), "not start with a launch number"),
-        (lambda text: text.replace(',"Duration"', ',""', 1), "neither a metric nor a rule"),
-    ],
-)
+@each_row("damage, says", [
+    (lambda text: text[: text.index("33.42")], "ends inside a row"),
+    (lambda text: text.replace('"Metric Unit",', ""), "no column 'Metric Unit'"),
+    (lambda text: text.replace('"Stream"', '"Context"', 1), "twice"),
+    (lambda text: text.replace('"0","12"', '"x","12"', 1), "not start with a launch number"),
+    (lambda text: text.replace(',"Duration"', ',""', 1), "neither a metric nor a rule"),
+])  # fmt: skip
 def test_damaged_tables_are_refused(damage, says: str, tmp_path: Path) -> None:
     with pytest.raises(KeetError, match=says) as caught:
         read(tmp_path, damage(csv_page([LAUNCH])))
@@ -215,25 +203,23 @@ def test_a_text_that_ends_inside_a_table_is_read_up_to_there(tmp_path: Path, wor
     wording(profile.provenance.notes[-1])
 
 
-def test_utf_16_of_powershell_is_read(tmp_path: Path) -> None:
+def test_other_encodings_log_lines_and_line_breaks_are_read(tmp_path: Path) -> None:
     path = tmp_path / "ncu.txt"
-    path.write_bytes(text_page([LAUNCH]).replace("\n", "\r\n").encode("utf-16"))
+    path.write_bytes(text_page([LAUNCH]).replace("\n", "\r\n").encode("utf-16"))  # of PowerShell
     assert read_profile(path).launches[0].require("duration").value == pytest.approx(1_777_950)
-
-
-def test_log_lines_around_a_table_are_skipped(tmp_path: Path) -> None:
     text = f"==PROF== Connected\n2208 2048\n{csv_page([LAUNCH])}done\n==PROF== Disconnected\n"
     assert len(read(tmp_path, text + csv_page([LAUNCH, LAUNCH], old=True)).launches) == 3
+    advice = ADVICE._replace(message='First line\nsecond, with a "word" in quotes')
+    found = read(tmp_path, csv_page([Shown("k", CELLS, advice=[advice, ADVICE])])).launches[0].rules
+    assert [len(found), found[1].rule] == [2, "TheoreticalOccupancy"]
+    assert "second" in found[0].message
 
 
-def test_a_kernel_name_on_a_separate_line_is_read(tmp_path: Path) -> None:
+def test_names_on_two_lines_and_with_brackets_that_ncu_drops_are_read(tmp_path: Path) -> None:
+    """ncu drops namespaces at colons, also inside `<unnamed>::` and `::[lambda`."""
     text = text_page([LAUNCH]).replace(" (9, 32, 1)x", "\n  (9, 32, 1)x")
     launch = read(tmp_path, text).launches[0]
     assert (launch.name.full, launch.grid) == (LAUNCH.name, (9, 32, 1))
-
-
-def test_brackets_that_ncu_drops_from_names_are_restored(tmp_path: Path) -> None:
-    """ncu drops namespaces at colons, also inside `<unnamed>::` and `::[lambda`."""
     name = (
         "void k<4, unnamed>::f(A &)::[lambda() (instance 1)]::operator ()() lambda(float) "
         "(instance 1)], B<char *, 2>>(int, T2)"

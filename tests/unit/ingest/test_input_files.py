@@ -28,17 +28,15 @@ def test_the_file_with_the_longest_common_path_end_is_taken(tmp_path: Path) -> N
     assert SourceFolder(tmp_path).text_of("/build/k.cu") is None
 
 
-def test_links_out_of_the_folder_are_not_followed(tmp_path: Path) -> None:
-    outside = tmp_path / "outside"
+def test_links_out_of_the_folder_are_not_followed_and_a_missing_one_is_refused(
+    tmp_path: Path,
+) -> None:
+    outside, root = tmp_path / "outside", tmp_path / "root"
     write(outside, "k.cu", "secret")
-    root = tmp_path / "root"
     root.mkdir()
     (root / "k.cu").symlink_to(outside / "k.cu")
     (root / "more").symlink_to(outside)
     assert SourceFolder(root).text_of("/x/k.cu") is None
-
-
-def test_a_missing_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no such folder"):
         SourceFolder(tmp_path / "none")
 

@@ -62,12 +62,6 @@ def test_ids_that_are_not_addresses_are_decoded() -> None:
     assert (found.values, found.ids) == ((1, 2), None)  # type: ignore[attr-defined]
 
 
-def test_a_wrong_length_is_malformed() -> None:
-    good = part(whole(ADDRESS), whole(1))
-    with pytest.raises(Malformed):
-        instances(good, good[:1] + bytes((good[1] + 9,)) + good[2:])
-
-
 def name(at: int, *rest: bytes) -> bytes:
     return number(1, at) + b"".join(rest)
 
@@ -109,7 +103,10 @@ def test_a_metric_with_an_unknown_name_number_is_malformed(damaged: bytes) -> No
         table_of(name(0, double(1.0)), damaged, name(1, double(2.0)), names=["a", "b"])
 
 
-def test_columns_with_the_same_bytes_are_decoded_once() -> None:
+def test_equal_columns_are_decoded_once_and_a_wrong_length_is_malformed() -> None:
     column = [part(whole(ADDRESS + 16 * i), whole(i)) for i in range(20)]
     assert instances(*column) is instances(*column)
     assert instances(*column[:19]) != instances(*column)
+    good = column[0]
+    with pytest.raises(Malformed):
+        instances(good, good[:1] + bytes((good[1] + 9,)) + good[2:])

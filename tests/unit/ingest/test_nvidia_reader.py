@@ -20,6 +20,7 @@ from keet.ingest.sass import nvidia_reader
 from keet.ingest.sass.nvidia_reader import _CHILD, ReaderProcess
 from keet.profile import Absent
 from tests.conftest import REPORTS
+from tests.rows import each_row
 
 SLOW = "import time; time.sleep(3600)"
 AN_HOUR = 3600.0
@@ -69,40 +70,38 @@ def pid_of(running: ReaderProcess) -> int:
     return running._resources.process.pid
 
 
-def test_it_starts_at_once_and_answers_later(start, tmp_path: Path) -> None:
+def test_it_starts_at_once_and_answers_questions_about_a_report(start, tmp_path: Path) -> None:
     """The child answers when it sees a file that is written after the start has returned."""
     running = start(answers_after(tmp_path / "go", "[1, 2]"))
     (tmp_path / "go").touch()
     assert running.answer() == [1, 2]
-
-
-def test_the_child_gets_the_report_and_the_question(start) -> None:
     code = """
 import json, sys, pathlib
 folder = pathlib.Path(sys.argv[1])
 question = json.loads((folder / "question.json").read_text())
 print(json.dumps([question, (folder / "report.ncu-rep").read_bytes().decode()]))
 """
-    given = {"seconds": AN_HOUR, "want": "that"}
-    assert start(code).answer() == [given, "bytes"]
-
-
-def test_an_answer_larger_than_a_pipe_does_not_wait_for_keet(start) -> None:
-    running = start("print('\"' + 'x' * 1_000_000 + '\"')")
-    process = running._resources.process
-    process.wait()
+    assert start(code).answer() == [{"seconds": AN_HOUR, "want": "that"}, "bytes"]
+    running = start("print('\"' + 'x' * 1_000_000 + '\"')")  # more than a pipe holds
+    running._resources.process.wait()
     assert len(running.answer()) == 1_000_000
 
 
-def test_the_time_limit_counts_from_the_start(start, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the limit has passed before the answer is requested, there is no waiting."""
-    running = start(SLOW)
-    pid = pid_of(running)
+def test_after_the_time_limit_or_if_closed_a_child_gives_no_answer(
+    start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The limit counts from the start: if it has passed before the answer is requested, there is no
+    waiting."""
+    closed, running = start(SLOW), start(SLOW)
+    pids = [pid_of(closed), pid_of(running)]
+    closed.close()
     later = SimpleNamespace(monotonic=lambda: running._deadline)
     monkeypatch.setattr("keet.ingest.sass.nvidia_reader.time", later)
-    with pytest.raises(ReaderFailed, match="within 3600 s"):
-        running.answer()
-    wait_until_gone(pid)
+    for each, says in ((running, "within 3600 s"), (closed, "was closed")):
+        with pytest.raises(ReaderFailed, match=says):
+            each.answer()
+    for pid in pids:
+        wait_until_gone(pid)
 
 
 @pytest.mark.slow
@@ -118,21 +117,11 @@ def test_a_child_whose_answer_is_never_requested_is_ended(code: str, start) -> N
     wait_until_gone(pid)
 
 
-def test_a_closed_child_gives_no_answer(start) -> None:
-    running = start(SLOW)
-    pid = pid_of(running)
-    running.close()
-    wait_until_gone(pid)
-    with pytest.raises(ReaderFailed, match="was closed"):
-        running.answer()
-
-
 def test_a_full_disk_or_an_interrupt_at_the_start_leaves_nothing_behind(
     start, folders: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     full = OSError(28, "No space left on device")
-    write = Mock(side_effect=[full, KeyboardInterrupt])
-    monkeypatch.setattr(Path, "write_bytes", write)
+    monkeypatch.setattr(Path, "write_bytes", Mock(side_effect=[full, KeyboardInterrupt]))
     running = start(SLOW)
     assert list(folders.iterdir()) == []
     with pytest.raises(ReaderFailed, match="No space left"):
@@ -202,9 +191,7 @@ def wait_until_loaded(folders: Path) -> None:
 
 
 @unix_only
-@pytest.mark.parametrize(
-    "then", ["", "sys.exit(3)", "raise KeyboardInterrupt", "raise ValueError", "running.close()"]
-)
+@pytest.mark.parametrize("then", ["", "raise KeyboardInterrupt", "running.close()"])
 def test_the_child_ends_when_keet_exits(then: str, parent, folders: Path) -> None:
     process = parent(then)
     child = child_of(process)
@@ -214,13 +201,11 @@ def test_the_child_ends_when_keet_exits(then: str, parent, folders: Path) -> Non
 
 
 @unix_only
-@pytest.mark.parametrize(
-    ("then", "number"),
-    [
-        *(("time.sleep(3600)", n) for n in (signal.SIGTERM, signal.SIGKILL, signal.SIGHUP)),
-        *((then, signal.SIGINT) for then in ("time.sleep(3600)", "running.answer()")),
-    ],
-)
+@each_row("then, number", [
+    ("time.sleep(3600)", signal.SIGKILL),
+    ("time.sleep(3600)", signal.SIGINT),
+    ("running.answer()", signal.SIGINT),
+])  # fmt: skip
 @pytest.mark.slow
 def test_the_child_ends_when_keet_is_killed(then: str, number: int, parent, folders: Path) -> None:
     """The child detects it and cleans up. Of Ctrl-C, a terminal sends the signal to both."""
@@ -250,28 +235,27 @@ DATA = (REPORTS / "tour_nolines.ncu-repz").read_bytes()
 
 @pytest.fixture
 def child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Replace the child by another program."""
+    """Replace the child by another program, of another name: answers are kept by it."""
 
     def replace(code: str) -> None:
-        script = tmp_path / "child.py"
+        script = tmp_path / f"child_{len(list(tmp_path.iterdir()))}.py"
         script.write_text(code)
         monkeypatch.setattr(nvidia_reader, "_CHILD", script)
 
     return replace
 
 
-@pytest.mark.parametrize(
-    ("code", "says"),
-    [
-        ("import os; os.abort()", "killed by signal 6"),
-        ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "killed by signal 11"),
-        ("import os; os.kill(os.getpid(), 9)", "signal 9"),
-        ("raise MemoryError('no more')", "MemoryError: no more"),
-        ("print('not json')", "could not be parsed"),
-        ("", "could not be parsed"),
-        ("import sys; sys.exit(3)", "failed with code 3"),
-    ],
-)
+WRONG = ("{}", "[]", '{"0": {"x": "NOP"}}', '{"0": {"1": null}}')
+
+
+@each_row("code, says", [
+    ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "killed by signal 11"),
+    ("raise MemoryError('no more')", "MemoryError: no more"),
+    ("print('not json')", "could not be parsed"),
+    *((f"print('{told}')", "could not be parsed") for told in WRONG),
+    ("", "could not be parsed"),
+    ("import sys; sys.exit(3)", "failed with code 3"),
+])  # fmt: skip
 def test_every_failure_of_the_child_gives_a_reason(code: str, says: str, child) -> None:
     child(code)
     answer = nvidia_reader.Disassembly(DATA, {0: [1]}).texts()[0]
@@ -300,25 +284,14 @@ def test_code_of_an_unsupported_gpu_is_absent() -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such limit there")
 def test_the_memory_of_the_child_is_limited(child) -> None:
-    limit = (
+    child(
         "import json, sys, resource;"
         f"exec(open({str(nvidia_reader._CHILD)!r}).read().split('def disassemble')[0]);"
         "limit_memory(200); bytearray(1 << 30)"
     )
-    child(limit)
     answer = nvidia_reader.Disassembly(DATA, {0: [1]}).texts()[0]
     assert isinstance(answer, Absent)
     assert "MemoryError" in answer.reason
-
-
-@pytest.mark.skipif(nvidia_reader.installed_version() is None, reason="no ncu-report here")
-def test_nvidias_reader_disassembles_a_real_report(profile_of) -> None:
-    launch = profile_of("tour_nolines.ncu-repz").launches[0]
-    code = launch.disassembly
-    assert not isinstance(code, Absent)
-    assert set(code) == set(launch.data.addresses())
-    assert any(text.startswith("STG") for text in code.values())
-    assert nvidia_reader.reader_identity() == nvidia_reader.installed_version()
 
 
 @pytest.mark.skipif(nvidia_reader.installed_version() is None, reason="no ncu-report here")
@@ -336,9 +309,12 @@ def test_several_launches_are_fetched_with_one_request(
     assert questions == [["0"], ["1", "2"]]
     assert codes[2] is codes[3]
     assert not any(isinstance(code, Absent) for code in codes)
+    assert set(codes[0]) == set(launches[0].data.addresses())  # type: ignore[arg-type, attr-defined]
+    assert any(text.startswith("STG") for text in codes[0].values())  # type: ignore[union-attr]
+    assert nvidia_reader.reader_identity() == nvidia_reader.installed_version()
 
 
-@pytest.mark.parametrize(("addresses", "children"), [(1, 1), (4999, 1), (5000, 2), (90_000, 3)])
+@each_row(("addresses", "children"), [(4999, 1), (5000, 2), (90_000, 3)])
 def test_a_large_request_is_split_over_children(
     addresses: int, children: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

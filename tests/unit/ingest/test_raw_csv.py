@@ -9,6 +9,7 @@ from keet.catalog import metric_named
 from keet.errors import DamagedReport, EmptyReport, UnknownFormat
 from keet.ingest import read_profile
 from tests.conftest import REPORTS
+from tests.rows import each_row
 
 HEADER = '"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size","Grid Size","Device","CC"'
 UNITS = '"","","","","","","","","","",""'
@@ -55,7 +56,7 @@ def test_a_table_in_a_log_has_the_values_of_the_report(profile_of) -> None:
     assert compared > 1000
 
 
-@pytest.mark.parametrize("name", ["tour_basic.live.csv", "nvtx.live.csv"])
+@each_row("name", ["tour_basic.live.csv", "nvtx.live.csv"])
 def test_terminal_output_around_the_table_is_skipped(name: str) -> None:
     profile = read_profile(REPORTS / name)
     assert profile.provenance.format == "ncu-csv"
@@ -64,39 +65,29 @@ def test_terminal_output_around_the_table_is_skipped(name: str) -> None:
     assert profile.launches[0].device.name == "NVIDIA H200"
 
 
-def test_nan_and_text_are_kept(tmp_path: Path) -> None:
-    table = export(
-        ("sm__throughput.avg.pct_of_peak_sustained_elapsed", "%", "nan"),
-        ("launch__func_cache_config", "", "CachePreferNone"),
-    )
-    launch = read(tmp_path, table).launches[0]
+def test_nan_texts_commas_and_quotes_are_kept(tmp_path: Path) -> None:
+    share = "sm__throughput.avg.pct_of_peak_sustained_elapsed"
+    config = ("launch__func_cache_config", "", "CachePreferNone")
+    launch = read(tmp_path, export((share, "%", "nan"), config)).launches[0]
     assert math.isnan(launch.reported("sm_throughput_pct").value)
     assert launch.get("sm_throughput_pct") is None
-    assert launch.metric("launch__func_cache_config").value == "CachePreferNone"
+    assert launch.metric(config[0]).value == "CachePreferNone"
     assert launch.get("func_cache_config") is None
-
-
-def test_a_name_may_have_commas_and_quotes(tmp_path: Path) -> None:
-    launch = read(tmp_path, export(("inst_executed", "inst", "5"))).launches[0]
-    assert launch.name.full == "k<int, 4>(float *, int)"
-    assert launch.kernel == "k<int, 4>"
+    assert (launch.name.full, launch.kernel) == ("k<int, 4>(float *, int)", "k<int, 4>")
     assert (launch.grid, launch.block) == ((64, 256, 1), (32, 8, 1))
 
 
 EXCESS = "derived__memory_l2_theoretical_sectors_global_excessive"
 
 
-@pytest.mark.parametrize(
-    ("name", "unit", "cell", "read_unit", "value"),
-    [
-        ("gpu__time_duration.sum", "us", "69.86", "ns", 69860),
-        ("gpu__time_duration.sum", "ns", "1,234,567", "ns", 1234567),
-        ("gpu__time_duration.sum", "ms", "0.50", "ns", 500000),
-        ("gpu__time_duration.sum", "ns", "", "ns", None),
-        ("gpu__time_duration.sum", "ns", "n/a", "ns", None),
-        (EXCESS, "Kbyte", "3.67", "sector", 3670),  # sectors that ncu prints as bytes
-    ],
-)
+@each_row("name, unit, cell, read_unit, value", [
+    ("gpu__time_duration.sum", "us", "69.86", "ns", 69860),
+    ("gpu__time_duration.sum", "ns", "1,234,567", "ns", 1234567),
+    ("gpu__time_duration.sum", "ms", "0.50", "ns", 500000),
+    ("gpu__time_duration.sum", "ns", "", "ns", None),
+    ("gpu__time_duration.sum", "ns", "n/a", "ns", None),
+    (EXCESS, "Kbyte", "3.67", "sector", 3670),  # sectors that ncu prints as bytes
+])  # fmt: skip
 def test_cells_are_parsed(
     name: str, unit: str, cell: str, read_unit: str, value: float | None, tmp_path: Path
 ) -> None:
@@ -107,18 +98,15 @@ def test_cells_are_parsed(
 ONE = export(("x__y.sum", "", "1"))
 
 
-@pytest.mark.parametrize(
-    ("text", "error", "says"),
-    [
-        ("a,b\n1,2\n", UnknownFormat, "no ncu table"),
-        (ONE.replace(UNITS, ROW, 1), DamagedReport, "no row of units"),
-        (HEADER + "\n", DamagedReport, "no row of units"),
-        (ONE.rsplit(",", 2)[0] + "\n", DamagedReport, "cells where"),
-        ("\n".join([HEADER, UNITS.replace('""', '"%"', 2)]) + "\n", DamagedReport, "units"),
-        ("==PROF== Connected\n  Section: Launch\n", UnknownFormat, "no table of a launch"),
-        ("\n".join(ONE.splitlines()[:2]) + "\n", EmptyReport, None),
-    ],
-)
+@each_row("text, error, says", [
+    ("a,b\n1,2\n", UnknownFormat, "no ncu table"),
+    (ONE.replace(UNITS, ROW, 1), DamagedReport, "no row of units"),
+    (HEADER + "\n", DamagedReport, "no row of units"),
+    (ONE.rsplit(",", 2)[0] + "\n", DamagedReport, "cells where"),
+    ("\n".join([HEADER, UNITS.replace('""', '"%"', 2)]) + "\n", DamagedReport, "units"),
+    ("==PROF== Connected\n  Section: Launch\n", UnknownFormat, "no table of a launch"),
+    ("\n".join(ONE.splitlines()[:2]) + "\n", EmptyReport, None),
+])  # fmt: skip
 def test_other_text_is_refused(text: str, error: type, says: str | None, tmp_path: Path) -> None:
     with pytest.raises(error, match=says) as caught:
         read(tmp_path, text)

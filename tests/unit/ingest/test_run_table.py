@@ -43,28 +43,22 @@ def test_csv_tables_are_read(text: str) -> None:
     assert rows(text) == [("gemm", 3, 1_500_000.0)]
 
 
-@each_row(
-    ("text", "says"),
-    [
-        ("kernel,launches\ngemm,3\n", "no columns kernel, launches and total time"),
-        ("kernel,count,duration_us\ngemm,3,5\n", "no columns kernel, launches and total time"),
-        ("kernel,launches,total\ngemm,3,1.5\n", "has no unit (ns, us, ms, s)"),
-        ("kernel,launches,total_ms\ngemm,3,1.5 parsec\n", "has no unit"),
-        ("kernel;launches;total_ms\ngemm;3;133,7\n", "not a number with a decimal point: '133,7'"),
-        ("kernel,launches,total_ms\ngemm,0,1.5\n", "must be a positive integer"),
-        ("kernel,launches,total_ms\ngemm,2.5,1.5\n", "must be a positive integer"),
-        ("kernel,launches,total_ms\ngemm,3,-1\n", "negative"),
-        ("kernel,launches,total_s\ngemm,3,1e308\n", "longer than 30 years"),
-        (f"kernel,launches,total_ms\n{'x' * 200_000},3,1\n", "it is not a CSV table"),
-        ("kernel,launches,total_ms\ngemm,3,1e999\n", "not a finite number"),
-        ("kernel,launches,total_ms\n,3,1\n", "names no kernel"),
-        ("kernel,launches,total_ms\na,3,1\nb,2,1\nTotal,5,2\n", "is the sum of the rows above"),
-        ("kernel,launches,total_ms\na,3,1\na,3,1\n", "it repeats an earlier row"),
-        ("kernel,launches,total_ms\ngemm,3,\n", "no total time"),
-        ("kernel,launches,total_ms\n", "has no row"),
-        ("kernel,launches,total_us,min_us\ngemm,160,835,800\n", "its total time does not fit"),
-    ],
-)
+@each_row("text, says", [
+    ("kernel,launches\ngemm,3\n", "no columns kernel, launches and total time"),
+    ("kernel,launches,total\ngemm,3,1.5\n", "has no unit (ns, us, ms, s)"),
+    ("kernel;launches;total_ms\ngemm;3;133,7\n", "not a number with a decimal point: '133,7'"),
+    ("kernel,launches,total_ms\ngemm,0,1.5\n", "must be a positive integer"),
+    ("kernel,launches,total_ms\ngemm,3,-1\n", "negative"),
+    ("kernel,launches,total_s\ngemm,3,1e308\n", "longer than 30 years"),
+    (f"kernel,launches,total_ms\n{'x' * 200_000},3,1\n", "it is not a CSV table"),
+    ("kernel,launches,total_ms\ngemm,3,1e999\n", "not a finite number"),
+    ("kernel,launches,total_ms\n,3,1\n", "names no kernel"),
+    ("kernel,launches,total_ms\na,3,1\nb,2,1\nTotal,5,2\n", "is the sum of the rows above"),
+    ("kernel,launches,total_ms\na,3,1\na,3,1\n", "it repeats an earlier row"),
+    ("kernel,launches,total_ms\ngemm,3,\n", "no total time"),
+    ("kernel,launches,total_ms\n", "has no row"),
+    ("kernel,launches,total_us,min_us\ngemm,160,835,800\n", "its total time does not fit"),
+])  # fmt: skip
 def test_invalid_csv_tables_are_refused(text: str, says: str) -> None:
     with pytest.raises(IngestError) as problem:
         read_run_csv(text, HERE)
@@ -125,20 +119,17 @@ KERNEL = {"name": "a", "full": "a", "launches": 3, "total_ns": 15.0, "busy_ns": 
 NO_SHAPE = {"grid": None, "block": None, "times": [[5, 10**12]]}
 
 
-@pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        ({"keet_run": 2}, "has version 2"),
-        ({"keet_run": True}, "must be an integer, not true"),
-        ({"kernels": 7}, "kernels"),
-        ({"launches": {"kernel": [0]}}, "launches"),
-        ({"launches": LAUNCHES | {"kernel": [9]}}, "refers to no kernel"),
-        ({"launches": LAUNCHES}, "do not add up"),
-        ({"recorder": "a clock"}, "recorder"),
-        ({"launches": {}, "kernels": [KERNEL | NO_SHAPE]}, "do not match its launch count"),
-        *((content, "") for content in (b"", b"{", b"[]", b"\xff\xfe", b"{}", b"PNG")),
-    ],
-)
+@each_row("change, says", [
+    ({"keet_run": 2}, "has version 2"),
+    ({"keet_run": True}, "must be an integer, not true"),
+    ({"kernels": 7}, "kernels"),
+    ({"launches": {"kernel": [0]}}, "launches"),
+    ({"launches": LAUNCHES | {"kernel": [9]}}, "refers to no kernel"),
+    ({"launches": LAUNCHES}, "do not add up"),
+    ({"recorder": "a clock"}, "recorder"),
+    ({"launches": {}, "kernels": [KERNEL | NO_SHAPE]}, "do not match its launch count"),
+    *((content, "") for content in (b"", b"{", b"[]", b"\xff\xfe", b"{}", b"PNG")),
+])  # fmt: skip
 def test_a_damaged_table_is_refused(
     change: dict[str, object] | bytes, says: str, tmp_path: Path
 ) -> None:
@@ -152,12 +143,10 @@ def test_a_damaged_table_is_refused(
     assert says in str(problem.value)
 
 
-@each_row(
-    ("report", "table"),
-    [("a.ncu-rep", "a.run.json"), ("a.ncu-repz", "a.run.json"), ("a.csv", "a.csv.run.json")],
-)
-def test_the_path_of_a_table(report: str, table: str) -> None:
-    assert table_path(Path("x", report)) == Path("x", table)
+def test_the_path_of_a_table() -> None:
+    assert table_path(Path("x", "a.ncu-rep")) == Path("x", "a.run.json")
+    assert table_path(Path("x", "a.ncu-repz")) == Path("x", "a.run.json")
+    assert table_path(Path("x", "a.csv")) == Path("x", "a.csv.run.json")
 
 
 def test_a_table_of_another_profile_says_nothing_about_single_launches() -> None:

@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple
 import pytest
 
 from keet.errors import DamagedReport, IngestError
+from keet.ingest import read_profile
 from keet.ingest.run_table import table_from_document
 from keet.ingest.snapshot import read_snapshot, snapshot_text
 from keet.ingest.typed_json import parse_object, typed
@@ -131,16 +132,13 @@ def test_what_is_no_json_object_is_refused(text: str) -> None:
 
 
 CONFUSED = (
-    *("", "12", "abc", "2026-01-01", "2026-11-15T08:50:00", 0, -1, 7, 2**53, 2**70, 0.5, 1e300),
-    *(True, None, [], [None], [["nan"]], ["nan"], ["inf", 1], {}, {"a": 1}, {"1": 2}),
+    *("", "12", "2026-11-15T08:50:00", 0, -1, 2**70, 1e300, True, None),
+    *([], [None], [["nan"]], ["inf", 1], {}, {"1": 2}),
 )
-CONFUSED += (["nan"], ["inf", 1], "2026-01-01", "2026-11-15T08:50:00", [None], {"1": 2})
 
 
 def small_snapshot() -> dict[str, Any]:
-    """With a few entries in each table."""
-    from keet.ingest import read_profile
-
+    """With an entry in each table."""
     document = json.loads("".join(snapshot_text(read_profile(REPORTS / "tour_lines.ncu-repz"))))
     document["launches"] = [_cut(launch) for launch in document["launches"][:1]]
     return document  # type: ignore[no-any-return]
@@ -153,12 +151,12 @@ def _cut(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     is_table = any("__" in key or "/" in key or key.isdecimal() for key in value)
-    return {key: _cut(each) for key, each in [*value.items()][: 2 if is_table else None]}
+    return {key: _cut(each) for key, each in [*value.items()][: 1 if is_table else None]}
 
 
 def confused(document: Any) -> Iterator[None]:
     """Changes one value after the other, everywhere in the document."""
-    keys = list(document) if isinstance(document, dict) else range(min(len(document), 3))
+    keys = list(document) if isinstance(document, dict) else range(min(len(document), 2))
     for key in keys:
         kept = document[key]
         if isinstance(kept, (dict, list)):

@@ -12,9 +12,12 @@ from hypothesis import strategies as st
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.ledger import LaunchLedger
 from keet.catalog import metric_with_id
+from keet.errors import DamagedReport
 from keet.evidence import Evidence
 from keet.ingest import read_profile
 from keet.ingest.in_memory_launch import InMemoryLaunch
+from keet.ingest.ncu_rep.reader import Report
+from keet.ingest.protobuf import Malformed
 from keet.profile import (
     Device,
     Instances,
@@ -39,14 +42,18 @@ any_value = st.one_of(any_number, st.none(), st.text(max_size=3))
 DURATION, READ = "gpu__time_duration.sum", "dram__bytes_read.sum"
 
 
-def launch_with(metrics: dict[str, Value], instances: Instances | None = None) -> Launch:
+def launch_with(
+    metrics: dict[str, Value],
+    instances: Instances | None = None,
+    shape: tuple[int, int, int] = (1, 1, 1),
+) -> Launch:
     parts = {} if instances is None else {"inst_executed": instances}
     return Launch(
         number=0,
         name=KernelName("k", "k()", "_Z1kv"),
         workload=Workload.KERNEL,
-        grid=(1, 1, 1),
-        block=(1, 1, 1),
+        grid=shape,
+        block=shape,
         data=InMemoryLaunch(
             Device("GPU", "9.0", 132), {n: RawMetric(v) for n, v in metrics.items()}, parts
         ),
@@ -54,21 +61,17 @@ def launch_with(metrics: dict[str, Value], instances: Instances | None = None) -
 
 
 def test_numbers_that_no_counter_can_have_are_not_measurements() -> None:
-    assert [value for value in NO_MEASUREMENTS if is_measurement(value)] == []
-    assert not is_measurement(None)
-    assert not is_measurement("12")
+    assert [value for value in (*NO_MEASUREMENTS, None, "12") if is_measurement(value)] == []
     kept = (0, 0.0, -0.0, 1, 1.8e16, 2**64 - 1, LARGEST, SMALLEST, 1e-9)
     assert [value for value in kept if not is_measurement(value)] == []
 
 
-@given(st.lists(a_measurement, min_size=15, max_size=15))
-def test_the_product_of_fifteen_measurements_is_finite(values: list[float]) -> None:
+@given(st.lists(a_measurement, min_size=15, max_size=15), a_measurement.filter(bool))
+def test_products_of_fifteen_and_quotients_of_two_are_finite(
+    values: list[float], by: float
+) -> None:
     assert math.isfinite(math.prod(map(float, values)))
-
-
-@given(a_measurement, a_measurement.filter(bool))
-def test_a_quotient_of_two_measurements_is_finite(over: float, under: float) -> None:
-    assert math.isfinite(over / under)
+    assert math.isfinite(values[0] / by)
 
 
 @given(any_value)
@@ -97,14 +100,11 @@ def test_instances_that_are_not_measurements_are_left_out(value: Value) -> None:
     assert Instances((1, value), ("FADD", "MOV")).by_address() == {}
 
 
-@pytest.mark.parametrize("value", [-1, 2**70])
-def test_columns_of_integers_are_checked(value: int) -> None:
-    """The fast path for such columns once skipped the check."""
-    assert Instances((1, value), (16, 32)).by_address() == {16: 1}
-
-
-def test_large_integers_are_compared_as_doubles() -> None:
-    """2**53 + 1 was larger than 2.0**53, and their difference as doubles was 0."""
+def test_columns_of_integers_are_checked_and_compared_as_doubles() -> None:
+    """The fast path for such columns once skipped the check. 2**53 + 1 was larger than 2.0**53, and
+    their difference as doubles was 0."""
+    for value in (-1, 2**70):
+        assert Instances((1, value), (16, 32)).by_address() == {16: 1}
     large = Metric(READ, 2**53 + 1, "byte").measured
     assert large is not None
     assert (large.value > 2.0**53) == (float(large.value) - 2.0**53 > 0)
@@ -115,16 +115,13 @@ def test_large_integers_are_compared_as_doubles() -> None:
 @each_row("value", [0, 0.0, -0.0])
 def test_zero_is_not_a_measurement_of_what_every_launch_has(value: float) -> None:
     never = (
-        DURATION,
-        "gpc__cycles_elapsed.max",
-        "gpc__cycles_elapsed.avg.per_second",
-        "sm__cycles_active.avg",
-        "launch__grid_size",
-        "launch__block_size",
-        "launch__waves_per_multiprocessor",
-        "device__attribute_multiprocessor_count",
-        "device__attribute_max_warps_per_multiprocessor",
-        "sm__inst_executed.sum.peak_sustained",
+        *(DURATION, "gpc__cycles_elapsed.max", "gpc__cycles_elapsed.avg.per_second"),
+        *("sm__cycles_active.avg", "sm__inst_executed.sum.peak_sustained", "launch__grid_size"),
+        *("launch__block_size", "launch__waves_per_multiprocessor"),
+        *(
+            f"device__attribute_{x}"
+            for x in ("multiprocessor_count", "max_warps_per_multiprocessor")
+        ),
     )
     assert [name for name in never if Metric(name, value, "").measured] == []
     may = (READ, "sm__cycles_active.min", "dram__cycles_active.avg", "launch__cluster_dim_x")
@@ -153,17 +150,17 @@ def test_shares_of_zero_are_unknown(part: float, whole: float) -> None:
     assert ratio is None or ratio.value == part / whole
 
 
-def test_the_explanation_says_how_many_values_are_left_out(
+def test_what_is_printed_of_numbers_that_are_no_measurements(
     tmp_path: Path, keet: Keet, wording
 ) -> None:
+    """The explanation says how many values are left out; other commands print what the report has."""
     path = tmp_path / "bad.ncu-rep"
-    metrics: dict[str, encode.Scalar] = {DURATION: math.nan, READ: math.inf}
-    path.write_bytes(encode.report([encode.Kernel("k", metrics)]))
-    lines = keet("explain", path, width=200).out.splitlines()
-    wording([line for line in lines if "measurement" in line])
-    path.write_bytes(encode.report([encode.Kernel("k", {READ: -1.0, DURATION: 5.0})]))
-    lines = keet("explain", path, width=200).out.splitlines()
-    wording([line for line in lines if "measurement" in line])
+    for metrics in ({READ: -1.0, DURATION: 5.0}, {DURATION: math.nan, READ: math.inf}):
+        path.write_bytes(encode.report([encode.Kernel("k", metrics)]))
+        lines = keet("explain", path, width=200).out.splitlines()
+        wording([line for line in lines if "measurement" in line])
+    assert "n/a" in keet("show", path).out
+    assert "inf" in keet("metrics", path, "dram__bytes_read").out
 
 
 @given(any_number, st.sampled_from(["", "%", "ns", "byte", "byte/s", "hz", "inst", "Gbyte/s"]))
@@ -181,7 +178,7 @@ def test_an_address_has_64_bits(tmp_path: Path) -> None:
     assert found.by_address() == {16: 2}
 
 
-@pytest.mark.parametrize("count", [0.0, -1.0, math.nan, math.inf, 1e300, "many", None])
+@each_row("count", [0.0, -1.0, math.nan, math.inf, 1e300, "many", None])
 def test_a_gpu_without_sms_has_an_unknown_count(count: encode.Scalar, tmp_path: Path) -> None:
     path = tmp_path / "x.ncu-rep"
     metrics = {"device__attribute_multiprocessor_count": count}
@@ -189,34 +186,16 @@ def test_a_gpu_without_sms_has_an_unknown_count(count: encode.Scalar, tmp_path: 
     assert read_profile(path).launches[0].device.sm_count is None
 
 
-def test_a_launch_without_threads_has_no_shape() -> None:
-    """Whatever reader it comes from; a snapshot may have a number of multiprocessors below zero."""
-    launch = read_profile(REPORTS / "range.ncu-rep").launches[0]
+def test_a_launch_without_threads_has_no_shape_and_a_gpu_no_sms_below_one() -> None:
+    """Whatever reader they come from."""
     for shape in ((0, 1, 1), (32, 1, 0), (-1, 1, 1)):
-        made = Launch(
-            number=0,
-            name=launch.name,
-            workload=launch.workload,
-            grid=shape,
-            block=shape,
-            data=launch.data,
-        )
+        made = launch_with({}, shape=shape)
         assert (made.grid, made.block) == (None, None)
     assert [Device("a", "9.0", count).sm_count for count in (-1, 0, 1, 132)] == [None, None, 1, 132]
 
 
-def test_show_and_metrics_print_what_the_report_has(tmp_path: Path, keet: Keet) -> None:
-    path = tmp_path / "bad.ncu-rep"
-    path.write_bytes(encode.report([encode.Kernel("k", {DURATION: math.nan, READ: math.inf})]))
-    assert "n/a" in keet("show", path).out
-    assert "inf" in keet("metrics", path, "dram__bytes_read").out
-
-
 def test_unreadable_notes_are_damage(monkeypatch: pytest.MonkeyPatch) -> None:
     """They were built outside of what turns damage into a message."""
-    from keet.errors import DamagedReport
-    from keet.ingest.ncu_rep.reader import Report
-    from keet.ingest.protobuf import Malformed
 
     def fail(_: Report) -> tuple[str, ...]:
         raise Malformed("a field runs over the end")
@@ -226,7 +205,7 @@ def test_unreadable_notes_are_damage(monkeypatch: pytest.MonkeyPatch) -> None:
         read_profile(REPORTS / "range.ncu-rep")
 
 
-@pytest.mark.parametrize("name", ["lts__t_sector_hit_rate.pct", "l1tex__t_sector_hit_rate.pct"])
+@each_row("name", ["lts__t_sector_hit_rate.pct", "l1tex__t_sector_hit_rate.pct"])
 def test_more_cannot_hit_than_all(name: str) -> None:
     """Nowhere: not in the figures, the memory chart, or what models are told."""
     rates = {value: Metric(name, value, "%").number for value in (0.0, 99.0, 100.2, 120.0)}

@@ -38,44 +38,33 @@ def test_a_profile_may_have_several_gpus(two_gpus: Path, keet: Keet) -> None:
     profile = read_profile(two_gpus)
     assert [device.name for device in profile.devices] == ["GPU A", "GPU B"]
     assert [launch.device.index for launch in profile.launches] == [0, 1, 0]
+    assert [launch.id for launch in profile.launches] == [0, 1, 2]
+    assert {launch.workload for launch in profile.launches} == {Workload.KERNEL}
+    with pytest.raises(ValueError, match="numbered from 0"):
+        Profile(profile.launches[1:], profile.provenance)
     out = keet("show", two_gpus).out
     assert "GPU A (cc 9.0, 132 SMs), GPU B (cc 9.0, 132 SMs)" in out.replace("\n", " ")
     assert "several GPUs" in out
 
 
-def test_a_missing_metric_raises_with_a_remedy(two_gpus: Path) -> None:
+def test_a_metric_has_other_names_or_no_value_or_is_missing(two_gpus: Path, tmp_path: Path) -> None:
+    """Blackwell calls the bytes read from DRAM something else. No value is not zero."""
     launch = read_profile(two_gpus).launches[1]
     assert launch.get("duration") is None
     with pytest.raises(MetricNotCollected, match=r"launch 1 .*--section SpeedOfLight"):
         launch.require("duration")
     with pytest.raises(KeyError):
         launch.get("a_metric_that_nobody_knows")
-
-
-def test_a_metric_without_a_value_is_not_zero(tmp_path: Path) -> None:
-    path = tmp_path / "x.ncu-rep"
-    path.write_bytes(encode.report([encode.Kernel("k", {"gpu__time_duration.sum": None})]))
+    path, metrics = tmp_path / "x.ncu-rep", {"gpu__time_duration.sum": None}
+    path.write_bytes(
+        encode.report([encode.Kernel("k", {**metrics, "dram__bytes_op_read.sum": 64.0})])
+    )
     launch = read_profile(path).launches[0]
     metric = launch.metric("gpu__time_duration.sum")
     assert metric is not None
     assert metric.value is None
     assert launch.get("duration") is None
-
-
-def test_a_metric_is_found_by_its_other_name(tmp_path: Path) -> None:
-    """Blackwell calls the bytes read from DRAM something else."""
-    path = tmp_path / "x.ncu-rep"
-    path.write_bytes(encode.report([encode.Kernel("k", {"dram__bytes_op_read.sum": 64.0})]))
-    launch = read_profile(path).launches[0]
     assert launch.require("dram_bytes_read").to("Kbyte").value == pytest.approx(0.064)
-
-
-def test_launches_are_numbered(two_gpus: Path) -> None:
-    profile = read_profile(two_gpus)
-    assert [launch.id for launch in profile.launches] == [0, 1, 2]
-    assert {launch.workload for launch in profile.launches} == {Workload.KERNEL}
-    with pytest.raises(ValueError, match="numbered from 0"):
-        Profile(profile.launches[1:], profile.provenance)
 
 
 def test_a_frame_has_units_and_missing_values(two_gpus: Path, profile_of) -> None:
@@ -86,16 +75,13 @@ def test_a_frame_has_units_and_missing_values(two_gpus: Path, profile_of) -> Non
 
 
 @needs_corpus
-@each_row(
-    ("name", "launch", "grid"),
-    [
-        ("skycs97__darknet--profile.nsight-cuprof-report", 0, (9216, 1, 1)),
-        ("BrennenTaylor__Twisty--profile.nsight-cuprof-report", 1, (10, 1, 1)),
-        ("chia7__ece408_project--analysis_file.ncu-rep", 1, (4, 9, 1)),
-        ("lk-spec__CUDA-Convulutional-Layer--analysis_file.ncu-rep", 5, (10000, 4, 25)),
-        ("thedavidchu__speedy_scan--profile.ncu-rep", 0, None),  # 2020.3: in blocks already
-    ],
-)
+@each_row("name, launch, grid", [
+    ("skycs97__darknet--profile.nsight-cuprof-report", 0, (9216, 1, 1)),
+    ("BrennenTaylor__Twisty--profile.nsight-cuprof-report", 1, (10, 1, 1)),
+    ("chia7__ece408_project--analysis_file.ncu-rep", 1, (4, 9, 1)),
+    ("lk-spec__CUDA-Convulutional-Layer--analysis_file.ncu-rep", 5, (10000, 4, 25)),
+    ("thedavidchu__speedy_scan--profile.ncu-rep", 0, None),  # 2020.3: in blocks already
+])  # fmt: skip
 def test_grids_are_in_blocks(name: str, launch: int, grid: tuple[int, int, int] | None) -> None:
     """Up to ncu 2020.2 the file has them in threads."""
     found = read_profile(CORPUS / name).launches[launch]

@@ -50,19 +50,15 @@ def test_busy_parts_equal_a_slow_reference(found: list[Record]) -> None:
     assert table.busy_ns <= table.total_ns + 1e-6
 
 
-def test_kernels_that_follow_each_other_do_not_overlap() -> None:
+def test_neighbours_do_not_overlap_and_of_very_many_launches_only_totals_are_kept() -> None:
     table = tabulate([record("a", 0, 10), record("b", 10, 20)], "cupti")
     assert [kernel.overlapped_ns for kernel in table.kernels] == [0, 0]
     assert table.busy_ns == table.total_ns == 20
+    table = tabulate([record("a", n, n + 1) for n in range(9)], "cupti", keep=8)
+    assert (table.launches, table.kernels[0].launches) == ((), 9)
 
 
 def test_launches_are_numbered_in_the_order_of_launching() -> None:
     """A later launch may start first, on another stream."""
     late, early = record("late", 50, 60, order=1), record("early", 10, 20, order=2)
     assert [r.name for r in in_order([early, late])] == ["late", "early"]
-
-
-def test_with_very_many_launches_only_totals_are_kept() -> None:
-    table = tabulate([record("a", n, n + 1) for n in range(9)], "cupti", keep=8)
-    assert table.launches == ()
-    assert table.kernels[0].launches == 9

@@ -73,12 +73,11 @@ def analysed(code: MachineCode) -> MachineCode:
         assert loop.independent_loads >= 0
     for region in code.serial_loads:
         assert 0 <= region.avoidable <= len(region.trips)
+    assert all(row.times is None or row.times > 0 for row in code.reuse)
     for access in code.accesses:
         assert str(access.offset) is not None
         assert access.distinct_bytes is None or access.distinct_bytes >= 0
         lane_stride(access.offset)
-    assert all(row.times is None or row.times > 0 for row in code.reuse)
-    for access in code.accesses:
         found = code.footprints.of(access.pointer, (access.kind,))
         assert found is None or found.at_least <= 1.01 * (found.requested or 0)
         index_loads(code.program, access.position)
@@ -89,6 +88,5 @@ def analysed(code: MachineCode) -> MachineCode:
     assert all(0 <= each < size for each in code.wide_integers)
     assert not code.packed_bytes.extractions & code.packed_bytes.arithmetic
     positions_of(code, Location("k.cu", 1))
-    for loop_ in code.program.flow.loops:
-        assert loop_.depth >= 1
+    assert all(loop.depth >= 1 for loop in code.program.flow.loops)
     return code

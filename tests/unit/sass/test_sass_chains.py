@@ -11,20 +11,16 @@ from keet.analysis.sass.analyses.repeated_work import invariants
 from keet.diagnosis.advice import advice_for
 from keet.diagnosis.diagnosis import diagnose
 from keet.pages.hotspots_line import _chains_text
-from tests.conftest import REPORTS, needs_corpus
+from tests.conftest import REPORTS
 from tests.rows import each_row
-from tests.unit.analysis.real_launches import launch_of, profile_of, public_launch
+from tests.unit.analysis.real_launches import launch_of, profile_of
 from tests.unit.sass.assembled import instructions, program
 
 
 def only(body: str, trips: int = 10) -> LoopChains:
     """The chains of a loop with a counter in R0 around the body."""
-    inner = [
-        "IADD3 R0, R0, 0x1, RZ",
-        *instructions(body),
-        "ISETP.GE.AND P0, PT, R0, R1, PT",
-        "@!P0 BRA 0x10",
-    ]
+    test = ("ISETP.GE.AND P0, PT, R0, R1, PT", "@!P0 BRA 0x10")
+    inner = ["IADD3 R0, R0, 0x1, RZ", *instructions(body), *test]
     counts = [4, *[4 * trips] * len(inner), 4]
     (found,) = loop_chains(program(["MOV R0, RZ", *inner, "EXIT"], counts))
     return found
@@ -74,16 +70,12 @@ def test_pointer_chasing_gathers_and_independent_loads() -> None:
 
 def test_a_search_through_a_texture_is_a_chain() -> None:
     """The fetch writes its second operand: what is compared decides where the next one looks."""
-    body = [
-        "MOV R9, RZ",
-        "IADD3 R11, R12, R9, RZ",
-        "TLD.SCR.LZ RZ, R13, R11, 0x0, 0x5a.1D, 0x1",
-        "ISETP.GT.U32.AND P0, PT, R13, R6, PT",
-        "SEL R9, R11, R9, !P0",
-        "ISETP.GE.AND P1, PT, R9, R5, PT",
-        "@!P1 BRA 0x10",
-        "EXIT",
-    ]
+    body = """
+        MOV R9, RZ
+        again: IADD3 R11, R12, R9, RZ; TLD.SCR.LZ RZ, R13, R11, 0x0, 0x5a.1D, 0x1
+        ISETP.GT.U32.AND P0, PT, R13, R6, PT; SEL R9, R11, R9, !P0
+        ISETP.GE.AND P1, PT, R9, R5, PT; @!P1 BRA again; EXIT
+    """
     code = program(body, [4, *[40] * 6, 4])
     (found,) = loop_chains(code)
     assert found.recurrence.loads == 1
@@ -225,21 +217,23 @@ def test_one_warp_explains_the_waiting_and_a_scan_gets_other_advice() -> None:
     (wait,) = barrier_waits(code, samples, WARPS)
     assert (wait.by_few, set(wait.alone)) == (300, {3, 4, 5, 6, 7})
     assert barrier_waits(program("EXIT"), {"barrier": {0: 3}}, WARPS) == []
+    (finding,) = diagnose(launch_of("scan/tiles_one_thread")).findings
+    assert (finding.id, finding.variant) == ("barrier_bound", "one_thread")
     diagnosis = diagnose(launch_of("scan_rows"))
     for finding in diagnosis.findings:
         assert advice_for(finding, diagnosis.view).variant not in ("look_back", "few_warps")
 
 
-@each_row("lines, counts, samples", [
-    (LOOK_BACK, [160] * 10, WAITING),  # all warps work
-    # A tiled product: the barrier runs once per tile, the code before the loop once.
-    (IN_LOOP, [160, 160, *([5120] * 5), 160], IN_LOOP_WAITING),
-    # The barrier is in a routine that is called four times.
-    (IN_ROUTINE, [160, 160, 640, 160], IN_ROUTINE_WAITING),
-])  # fmt: skip
-def test_what_every_warp_runs_is_not_the_work_of_few(lines, counts, samples) -> None:
-    (wait,) = barrier_waits(program(lines, counts), samples, WARPS)
-    assert (wait.by_few, wait.alone) == (0, ())
+def test_what_every_warp_runs_is_not_the_work_of_few() -> None:
+    for lines, counts, samples in (
+        (LOOK_BACK, [160] * 10, WAITING),  # all warps work
+        # A tiled product: the barrier runs once per tile, the code before the loop once.
+        (IN_LOOP, [160, 160, *([5120] * 5), 160], IN_LOOP_WAITING),
+        # The barrier is in a routine that is called four times.
+        (IN_ROUTINE, [160, 160, 640, 160], IN_ROUTINE_WAITING),
+    ):
+        (wait,) = barrier_waits(program(lines, counts), samples, WARPS)
+        assert (wait.by_few, wait.alone) == (0, ())
 
 
 SERIAL = """
@@ -249,18 +243,9 @@ SERIAL = """
 """
 
 
-def test_serial_steps_and_inlined_accesses(wording) -> None:
-    # The first thread of a block adds a tile's values while the others wait: measured 2.1x.
-    diagnosis = diagnose(launch_of("scan/tiles_one_thread"))
-    wording([each.label for each in diagnosis.findings])
-    (finding,) = diagnosis.findings
-    assert (finding.id, finding.variant) == ("barrier_bound", "one_thread")
-    wording(finding.text)
-    assert finding.action.startswith("One thread works")
-    assert "cub::BlockScan" in finding.action
-    assert 1.8 < finding.forecast.likely < 3
-    # `atomicAdd(&bins[...], 1)`, whose line in the table is of device_atomic_functions.hpp, and
-    # loads of fragments.
+def test_places_of_inlined_accesses() -> None:
+    """`atomicAdd(&bins[...], 1)`, whose line in the table is of device_atomic_functions.hpp, and loads
+    of fragments."""
     launches = profile_of(REPORTS / "zoo.ncu-repz").launches
     (finding, *_) = diagnose(launches[5]).findings
     assert (finding.id, finding.advice.variant) == ("atomic_contention", "privatise")
@@ -268,16 +253,6 @@ def test_serial_steps_and_inlined_accesses(wording) -> None:
     view = LaunchView(launches[2], reads_code=True)
     places = view.column_places("excess sectors", "src_l2_sectors_global_excess")
     assert {place.where for place in places[:2]} == {"zoo.cu:48", "zoo.cu:49"}
-
-
-@needs_corpus
-@pytest.mark.slow
-def test_a_decoupled_look_back_gets_the_advice_of_fewer_blocks() -> None:
-    """A single-pass scan: one warp of sixteen reads what the blocks before have written."""
-    finding = diagnose(public_launch("thedavidchu__")).findings[0]
-    assert (finding.id, finding.advice.variant) == ("barrier_bound", "look_back")
-    assert "offset 0x0a90" in finding.action
-    assert "several items" in finding.action
 
 
 @each_row("path, is_toolkit", [

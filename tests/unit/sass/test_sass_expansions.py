@@ -1,12 +1,9 @@
-"""Functions that the compiler expands, special functions of multiples of one value, and steps on groups
-of values in shared memory."""
+"""Functions that the compiler expands, and special functions of multiples of one value. What else real
+kernels gain by them is measured in tests/unit/findings/test_amounts.py."""
 
 from collections import Counter
 
-import pytest
-
 from keet.analysis.limits import (
-    DIVISION,
     HUGE_DIVISION,
     INTEGER_DIVISIONS,
     LONG_DIVISION,
@@ -22,36 +19,24 @@ from tests.unit.analysis.real_launches import code_of
 from tests.unit.sass.assembled import program
 
 
-def lines_of(code: MachineCode, *names: str) -> set[int]:
-    places = (code.location(position) for position in code.expanded(*names))
+def lines_of(code: MachineCode, name: str) -> set[int]:
+    places = (code.location(position) for position in code.expanded(name))
     return {place.line for place in places if place is not None}
 
 
 def test_divisions_are_found_with_all_instructions() -> None:
-    code = code_of("stencil2d/one_division")
-    positions = code.expanded(*INTEGER_DIVISIONS)
-    opcodes = Counter(code.program.code[each].opcode for each in positions)
-    assert len(lines_of(code, DIVISION)) == 1
-    assert opcodes["I2F"] == opcodes["MUFU"] == opcodes["F2I"] == 1
-    assert 14 <= len(positions) <= 22
-    assert not any(code.program.code[each].memory for each in positions)
     code = code_of("stencil2d/remainders")
     positions = code.expanded(*INTEGER_DIVISIONS)
     starts = sum(code.program.code[each].opcode == "I2F" for each in positions)
     assert starts == 5
     assert 14 * starts <= len(positions) <= 22 * starts
-    overhead = [each for each in code.program.ran if code.purposes[each].value == "address"]
-    assert set(overhead) - set(positions)
-    assert code_of("matrix_flip:slow").expansions == []
+    assert not any(code.program.code[each].memory for each in positions)
     assert code_of("score_tiles:fast").expanded(*INTEGER_DIVISIONS) == []
     code = code_of("decimal_columns/products_of_128_bits")
     (found,) = (each for each in code.expansions if each.name == HUGE_DIVISION)
-    threads = max(code.program.counts[each] for each in code.program.ran[:9])
-    assert found.calls == 3 * threads
+    assert found.calls == 3 * max(code.program.counts[each] for each in code.program.ran[:9])
     loops = {code.program.flow.loop_of.get(code.program.flow.block_of[p]) for p in found.positions}
     assert len(loops - {None}) == 3
-    assert 0.75 < code.share(found.positions) < 0.95
-    assert not any(code.program.code[each].memory for each in found.positions)
     of_64_bits = code_of("decimal_columns/quotients_per_row")
     assert of_64_bits.expanded(LONG_DIVISION)
     assert not of_64_bits.expanded(HUGE_DIVISION)
@@ -73,45 +58,20 @@ def test_powers_are_named_and_follow_from_each_other() -> None:
     assert {137, 138, 140} <= lines_of(code, POWER)
     assert 139 not in lines_of(code, POWER)  # logf and expf are on that line
     assert lines_of(code, "logf") == {139}
-    # Eight powers of the same base: one logarithm, eight exponentials.
-    code = code_of("option_tree/power_per_node")
-    (powers,) = (each for each in code.expansions if each.name == POWER)
-    program = code.program
-    rounded = [each for each in powers.positions if program.code[each].opcode == "F2I"]
-    assert len(rounded) == 2 * 8  # before the loop, and in it
-    assert powers.calls == sum(program.counts[each] for each in rounded)
-    assert code.share(powers.positions) > 0.8
     # 110 instructions for large angles are between the range reduction and the polynomials.
     code = code_of("rope_cache/angles_per_pair")
     texts = [code.program.code[each].text for each in code.expanded("sinf, cosf or tanf")]
     assert any("0.0083327032625675201416" in text for text in texts)
+    # Eight powers of the same base: one logarithm, eight exponentials.
     code = code_of("option_tree/power_per_node")
     (powers,) = (each for each in code.expansions if each.name == POWER)
+    rounded = [each for each in powers.positions if code.program.code[each].opcode == "F2I"]
+    assert len(rounded) == 2 * 8  # before the loop, and in it
+    assert powers.calls == sum(code.program.counts[each] for each in rounded)
     assert 0.9 * powers.calls < code.multiples.powers <= powers.calls
     code = code_of("sph_density/pressure_per_pair")
     assert code.expanded(POWER)
     assert code.multiples.powers == 0
-    # `exp2f(log2_up * (2 * (first + j) - level))`: an addition, a conversion and a product each.
-    code = code_of("option_tree/exponential_per_node")
-    opcodes = Counter(code.program.code[each].opcode for each in code.multiples.gone)
-    assert opcodes["I2FP"] == opcodes["MUFU"] == 8
-    assert opcodes["FMUL"] == 3 * 8
-
-
-@each_row("case, group, passes", [
-    ("walsh_rows/twelve_passes", 2, 1 / 4), ("walsh_rows/six_passes", 4, 1 / 2),
-    ("walsh_rows/room_for_longest_row", None, 1),  # sixteen values at a time already
-    ("filter_bank/one_filter_a_thread", None, 1),  # results do not go back to where values came from
-    ("fft/separate_scaling", None, 1),  # radix four, with as many values per thread
-])  # fmt: skip
-def test_a_thread_holds_enough_values_for_several_steps(case, group, passes) -> None:
-    code = code_of(case)
-    steps = code.exchange_steps
-    if group is None:
-        assert steps is None or steps.left == 1
-    else:
-        assert (steps.group, steps.left) == (pytest.approx(group), pytest.approx(passes, rel=0.1))
-        assert {code.program.code[each].opcode for each in steps.positions} == {"LDS", "STS"}
 
 
 EXPONENTIALS = """
@@ -173,21 +133,15 @@ def test_each_iteration_follows_from_the_one_before(start, argument, step, gone)
 
 
 def test_divisions_by_a_root_go_with_the_root() -> None:
-    # A root and three quotients: the reciprocal root and three products are left.
+    """A root and three quotients: the reciprocal root and three products are left."""
     code = code_of("spin_dynamics/root_and_three_quotients")
     gone, program = code.quotients.gone, code.program
     opcodes = Counter(program.code[each].opcode for each in gone)
-    assert opcodes["FCHK"] == opcodes["BSSY"] == opcodes["BSYNC"] == 3
-    assert opcodes["MUFU"] == 3
+    assert opcodes["FCHK"] == opcodes["BSSY"] == opcodes["BSYNC"] == opcodes["MUFU"] == 3
     assert not any(program.code[each].has("RSQ") for each in gone)
     assert opcodes["FFMA"] + opcodes["FMUL"] == 3 * 5 + 4
     checks = [each for each in gone if program.code[each].opcode == "FCHK"]
     assert code.quotients.products == sum(program.counts[each] for each in checks)
     code = code_of("cell_list/liquid_pairs")
     checks = [each for each in code.program.ran if code.program.code[each].opcode == "FCHK"]
-    gone = code.quotients.gone.keys() & set(checks)
-    assert 0 < len(gone) < len(checks)
-    shared = code_of("spin_dynamics/sine_per_spin")
-    own = code_of("spin_dynamics/one_spin_a_thread")
-    assert shared.share(shared.shared_functions) > 0.3
-    assert own.share(own.shared_functions) < 0.01
+    assert 0 < len(code.quotients.gone.keys() & set(checks)) < len(checks)

@@ -3,7 +3,6 @@ which code only part of the threads reach."""
 
 from collections.abc import Iterable, Sequence
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -79,12 +78,12 @@ LOOP_AFTER_LOOP = """
 """
 
 
-@pytest.mark.parametrize("target", ["meet", "second"])
-def test_parts_of_a_warp_meet_before_the_next_loop(target: str) -> None:
+def test_parts_of_a_warp_meet_before_the_next_loop() -> None:
     """The threads of four warps leave the first loop in three parts, which all execute BSYNC."""
     counts = [4, 40, 40, 40, 12, 20, 20, 20, 4]
-    first, second = program(LOOP_AFTER_LOOP.format(target=target), counts).flow.loops
-    assert (first.entries, second.entries, second.trips) == (4, 4, 5)
+    for target in ("meet", "second"):
+        first, second = program(LOOP_AFTER_LOOP.format(target=target), counts).flow.loops
+        assert (first.entries, second.entries, second.trips) == (4, 4, 5)
 
 
 DO_WHILE = (
@@ -121,9 +120,8 @@ IRREDUCIBLE = """@P0 BRA second; first: IADD3 R2, R2, 0x1, RZ; second: IADD3 R3,
 ])  # fmt: skip
 def test_loops_with_their_trips_and_entries(text, counts, loops) -> None:
     found = program(text, counts)
-    assert [
-        (h, loop.trips, loop.entries) for h, loop in zip(headers(found), found.flow.loops)
-    ] == loops
+    every = zip(headers(found), found.flow.loops, strict=True)
+    assert [(at, loop.trips, loop.entries) for at, loop in every] == loops
 
 
 def test_loops_around_a_block_users_and_origins() -> None:
@@ -141,11 +139,9 @@ def test_loops_around_a_block_users_and_origins() -> None:
     assert found.flow.block_of[2] in found.flow.entries
     found = program(DETACHED)
     assert found.flow.dominators[found.flow.block_of[4]] == -1
-    lines = ["MOV R1, R9"]
-    lines += [f"l{depth}: MOV R{10 + depth}, RZ" for depth in range(10)]
-    lines += ["IADD3 R2, R1, 0x1, RZ"]
-    lines += [f"@P0 BRA l{depth}" for depth in reversed(range(10))]
-    found = program([*lines, "EXIT"])
+    starts = [f"l{depth}: MOV R{10 + depth}, RZ" for depth in range(10)]
+    ends = [f"@P0 BRA l{depth}" for depth in reversed(range(10))]
+    found = program(["MOV R1, R9", *starts, "IADD3 R2, R1, 0x1, RZ", *ends, "EXIT"])
     assert kind(found, 11, "R1") is Kind.DEFINITION
     assert found.flow.loops[-1].depth == 10
     found = program("MOV R0, R1\nIADD3 R2, R0, R0, RZ\n@P0 MOV R3, R0\nEXIT")
@@ -173,16 +169,13 @@ CALLS = """
 """
 
 
-graphs = st.integers(1, 8).flatmap(
-    lambda size: st.tuples(
-        st.lists(
-            st.lists(st.integers(0, size - 1), max_size=3, unique=True),
-            min_size=size,
-            max_size=size,
-        ),
-        st.sets(st.integers(0, size - 1), min_size=1, max_size=2),
+def graph_of(size: int) -> st.SearchStrategy[tuple[list[list[int]], set[int]]]:
+    """Successors of each node, and the roots."""
+    node = st.integers(0, size - 1)
+    after = st.lists(node, max_size=3, unique=True)
+    return st.tuples(
+        st.lists(after, min_size=size, max_size=size), st.sets(node, min_size=1, max_size=2)
     )
-)
 
 
 def _reached(successors: list[list[int]], roots: Iterable[int], without: int | None) -> set[int]:
@@ -196,7 +189,7 @@ def _reached(successors: list[list[int]], roots: Iterable[int], without: int | N
     return seen
 
 
-@given(graphs)
+@given(st.integers(1, 8).flatmap(graph_of))
 def test_a_dominator_is_on_every_path(graph) -> None:
     successors, roots = graph
     before = [
@@ -313,13 +306,12 @@ def test_a_condition_on_a_parameter() -> None:
     assert not paths_not_taken(program(CODE.format(test="ISETP.EQ.AND P0, PT, R9, RZ, PT")))
 
 
-@each_row("test", [
-    "ISETP.EQ.AND P0, PT, R0, RZ, PT",  # threads, or data, may go both ways
-    "LDG.E R9, desc[UR4][R6.64]\nISETP.EQ.AND P0, PT, R9, RZ, PT",
-    "@P1 MOV R9, R0\nISETP.EQ.AND P0, PT, R9, RZ, PT",
-])  # fmt: skip
-def test_other_conditions(test: str) -> None:
-    assert "choice" in written(test, [8] * (8 + len(test.splitlines())))
+def test_other_conditions() -> None:
+    """Threads, or data, may go both ways."""
+    test = "ISETP.EQ.AND P0, PT, {}, RZ, PT"
+    assert "choice" in written(test.format("R0"), ALL)
+    for before in ("LDG.E R9, desc[UR4][R6.64]", "@P1 MOV R9, R0"):
+        assert "choice" in written(f"{before}; {test.format('R9')}", [8, *ALL])
 
 
 def guarded(

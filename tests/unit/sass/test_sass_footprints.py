@@ -102,10 +102,10 @@ def test_branches_that_load_different_elements_and_borders() -> None:
     # Even and odd threads load in turn: the same form and the same count, but other elements.
     code = (
         OWN
-        + "IMAD.WIDE R4, R3, 0x4, R6\n"
-        + "LOP3.LUT P0, RZ, R0, 0x1, RZ, 0xc0, !PT\n"
-        + "@P0 LDG.E R8, desc[UR4][R4.64]\n"
-        + "@!P0 LDG.E R9, desc[UR4][R4.64]\n"
+        + """
+        IMAD.WIDE R4, R3, 0x4, R6; LOP3.LUT P0, RZ, R0, 0x1, RZ, 0xc0, !PT
+        @P0 LDG.E R8, desc[UR4][R4.64]; @!P0 LDG.E R9, desc[UR4][R4.64]
+    """
     )
     found = footprint(code, THREADS // 2)
     assert found.at_most == 4 * THREADS
@@ -132,14 +132,9 @@ def test_branches_that_load_different_elements_and_borders() -> None:
 def test_two_branches_that_data_chooses(other: str, stored: int, *, is_exact: bool) -> None:
     """`if (a[i]) out[i] = ...; else out[i] = ...;`: each thread stores to its element."""
     code = f"""{OWN}
-        LDC.64 R10, c[0x0][0x220]
-        IMAD.WIDE R4, R3, 0x4, R6
-        IMAD.WIDE R10, R3, 0x4, R10
-        LDG.E R12, desc[UR4][R10.64]
-        ISETP.NE.AND P0, PT, R12, RZ, PT
-        @P0 BRA second
-        STG.E desc[UR4][R4.64], R12
-        BRA end
+        LDC.64 R10, c[0x0][0x220]; IMAD.WIDE R4, R3, 0x4, R6; IMAD.WIDE R10, R3, 0x4, R10
+        LDG.E R12, desc[UR4][R10.64]; ISETP.NE.AND P0, PT, R12, RZ, PT; @P0 BRA second
+        STG.E desc[UR4][R4.64], R12; BRA end
         second: STG.E desc[UR4][R4.64{other}], RZ
         end: """
     found = footprint(code, THREADS // 2 - stored, "store")
@@ -220,6 +215,12 @@ DIVIDED = """
 """
 
 
+BYTES = """
+    IMAD.WIDE R4, R3, 0x3, R6; LDG.E.U8 R8, desc[UR4][R4.64]
+    LDG.E.U8 R9, desc[UR4][R4.64+0x1]; LDG.E.U8 R9, desc[UR4][R4.64+0x2]
+"""
+
+
 @each_row("code, elements", [
     (NEIGHBOUR + LOAD, N - 1),
     # Clamped to 0 and to n - 1: what is left of the columns, from 0 on.
@@ -236,13 +237,7 @@ DIVIDED = """
     (OTHER + DIVIDED.format(by="R12", result="R16") + LOAD, None),
     ("MUFU.RCP R10, R0\n" + DIVIDED.format(by="R10", result="R16") + LOAD, None),
     # Every third byte of each row, three times: all bytes of the rows.
-    (
-        "IMAD.WIDE R4, R3, 0x3, R6\n"
-        "LDG.E.U8 R8, desc[UR4][R4.64]\n"
-        "LDG.E.U8 R9, desc[UR4][R4.64+0x1]\n"
-        "LDG.E.U8 R9, desc[UR4][R4.64+0x2]\n",
-        3 * N / 4,
-    ),
+    (BYTES, 3 * N / 4),
 ])  # fmt: skip
 def test_replayed(code: str, elements: float | None) -> None:
     found = below(code)
@@ -350,11 +345,7 @@ def test_a_box_is_the_one_that_ran_or_is_not_known() -> None:
         threads, warps = counted(block, grid, first, wide, tall)
         extents = {"tid.x": block[0], "tid.y": block[1], "tid.z": 1}
         extents |= {"ctaid.x": grid[0], "ctaid.y": grid[1], "ctaid.z": 1}
-        asked = [
-            upper("x", block[0]),
-            from_("x", block[0], first),
-            upper("y", block[1]),
-        ]
+        asked = [upper("x", block[0]), from_("x", block[0], first), upper("y", block[1])]
         found = executed_box(conditions(asked), extents, threads, warps)
         sizes = {side.places[0][0]: side[1:3] for side in found}
         assert sizes in ({}, {"tid.x": (first, wide - first), "tid.y": (0, tall)})
@@ -467,16 +458,15 @@ def test_clamped_to_a_known_limit(limit: str, stored: int, *, is_exact: bool) ->
 
 
 @each_row("index, is_exact", [
-    # Blocks have 128 threads, and elements of blocks are 512 apart.
-    ("IMAD R3, R1, 0x200, R0", True),
+    ("NOP", True),  # blocks have 128 threads, and elements of blocks are 512 apart
     # What is clamped is 2 elements behind what is compared.
-    ("IMAD R3, R1, 0x200, R0\nIADD3 R20, R3, 0x2, RZ", False),
-    ("IMAD R3, R1, 0x200, R0\nIADD3 R20, R3, -0x2, RZ", True),
+    ("IADD3 R20, R3, 0x2, RZ", False),
+    ("IADD3 R20, R3, -0x2, RZ", True),
 ])  # fmt: skip
 def test_a_clamp_that_changes_nothing(index: str, *, is_exact: bool) -> None:
     """All threads pass `i < n` at the store: `min(i, n - 1)` is `i`."""
     clamped = CLAMPED_ELSEWHERE.replace("R3", "R20") if "R20" in index else CLAMPED_ELSEWHERE
-    code = START + COLUMN + index + clamped + "LDC.64 R16, c[0x0][0x220]\nMOV R10, R9\n" + STORE
-    texts = assembled(code)
+    start = START + COLUMN + f"IMAD R3, R1, 0x200, R0; {index}"
+    texts = assembled(start + clamped + "LDC.64 R16, c[0x0][0x220]; MOV R10, R9" + STORE)
     found = machine(texts, dict.fromkeys(texts, 512)).footprints.of("param+0x0", ("load",))
     assert found.is_exact == is_exact

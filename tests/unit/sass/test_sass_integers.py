@@ -1,8 +1,6 @@
 """Integer work beyond what is needed: upper halves of 64-bit integers, bytes of words one by one, and
 integers that neighbouring threads compute equally. Look-alikes need all 64 bits, or each byte on its own."""
 
-import pytest
-
 from keet.analysis.sass.analyses.lane_groups import lane_groups
 from keet.analysis.sass.analyses.packed_bytes import PackedBytes, packed_bytes
 from keet.analysis.sass.analyses.purpose import purposes
@@ -50,10 +48,7 @@ WIDE = {
         {1, 3, 4, 5, 6, 7, 9, 10, 11, 12},
     ),
     "a sum that is stored": (
-        f"""{LOAD}
-        IADD3 R6, P0, R10, 0x5, RZ
-        IADD3.X R7, R11, RZ, RZ, P0, !PT
-        {STORE_BOTH}""",
+        f"{LOAD}; IADD3 R6, P0, R10, 0x5, RZ; IADD3.X R7, R11, RZ, RZ, P0, !PT; {STORE_BOTH}",
         set(),
     ),
     "a hash": (
@@ -85,10 +80,7 @@ WIDE = {
         set(),
     ),
     "a division in 32 bits": (
-        f"""{LOAD}
-        IMAD.WIDE.U32 R4, R10, 0x2aaaaaab, RZ
-        SHF.R.U32.HI R6, RZ, 0x2, R5
-        {STORE}""",
+        f"{LOAD}; IMAD.WIDE.U32 R4, R10, 0x2aaaaaab, RZ; SHF.R.U32.HI R6, RZ, 0x2, R5; {STORE}",
         set(),
     ),
 }
@@ -107,11 +99,7 @@ TAKEN = """SHF.R.U32.HI R5, RZ, 0x8, R4; SHF.R.U32.HI R6, RZ, 0x10, R4
 
 BYTES = {
     "a sum": (
-        f"""{WORD}
-        {TAKEN}
-        IADD3 R6, R7, R5, R6
-        LEA.HI R6, R4, R6, RZ, 0x8
-        {STORE}""",
+        f"{WORD}; {TAKEN}; IADD3 R6, R7, R5, R6; LEA.HI R6, R4, R6, RZ, 0x8; {STORE}",
         ({1, 2, 3, 4, 5}, {6, 7}),
     ),
     "by permutation": (
@@ -137,10 +125,7 @@ BYTES = {
         (set(), set()),
     ),
     "one flag of a word": (
-        f"""{WORD}
-        LOP3.LUT R5, R4, 0xff, RZ, 0xc0, !PT
-        VIADD R6, R5, 0x1
-        {STORE}""",
+        f"{WORD}; LOP3.LUT R5, R4, 0xff, RZ, 0xc0, !PT; VIADD R6, R5, 0x1; {STORE}",
         (set(), set()),
     ),
 }
@@ -152,29 +137,14 @@ def test_bytes_that_are_taken_one_by_one(lines: str, expected: tuple[set[int], s
     assert (set(found.extractions), set(found.arithmetic)) == expected
 
 
-def test_what_needs_fewer_bits_is_found_in_real_kernels() -> None:
-    # Of 270 instructions, 86 are left after the fix, which splits the number into two of 32.
-    code = code_of("record_parse/dates_in_64_bits")
-    assert 0.55 < code.share(code.wide_integers) < 0.68
-    lines = {place.line for each in code.wide_integers if (place := code.location(each))}
-    assert {273, 274, 276, 277, 278, 279, 282, 283, 294} <= lines
-    # The fix leaves 22 % of the instructions.
-    code = code_of("block_sad/bytes_of_words")
-    found = code.packed_bytes
-    left = 1 - code.share(found.extractions) - 0.75 * code.share(found.arithmetic)
-    assert 0.2 < left < 0.35
-    # Four fifths of the instructions build the operands of IDP.4A out of single bytes.
+def test_bytes_that_a_real_kernel_packs_again() -> None:
+    """Four fifths of its instructions build the operands of IDP.4A out of single bytes. Rows that
+    start at any byte need their one funnel shift per difference."""
     code = code_of("quant_dense/byte_arithmetic_in_a_batch")
     repacked = code.packed_bytes.repacked
     assert 0.75 < code.share(repacked) < 0.9
     assert 0.6 < min(repacked.values()) < 0.9
-    # One funnel shift per difference: rows that start at any byte need it.
     assert not code_of("block_sad/short_threads").packed_bytes.repacked
-
-
-@each_row("name", ["quant_elementwise/silu_special_functions", "histogram/common_class"])
-def test_kernels_that_need_their_bytes_have_none(name: str) -> None:
-    assert not code_of(name).packed_bytes.gone
 
 
 COUNTER = """
@@ -192,13 +162,10 @@ def found(
     return lane_groups(code, shape, purposes(code))
 
 
-@each_row("index", [
-    "MOV R4, R0",
-    "IADD3 R4, R0, 0x200, RZ",
-    "IMAD R4, R7, c[0x0][0x0], R0",  # blocks of 128 threads
-])  # fmt: skip
-def test_what_follows_from_a_quarter_of_the_index_is_the_same_in_four_lanes(index: str) -> None:
-    assert found(index) == {4: 0.75, 5: 0.75}
+def test_what_follows_from_a_quarter_of_the_index_is_the_same_in_four_lanes() -> None:
+    of_blocks = "IMAD R4, R7, c[0x0][0x0], R0"  # blocks of 128 threads
+    for index in ("MOV R4, R0", "IADD3 R4, R0, 0x200, RZ", of_blocks):
+        assert found(index) == {4: 0.75, 5: 0.75}
 
 
 def test_pairs_tables_shifts_and_iterations_of_lanes() -> None:
@@ -221,14 +188,14 @@ def test_pairs_tables_shifts_and_iterations_of_lanes() -> None:
     assert not {5, 6} & set(lane_groups(code, shape, purposes(code)))
 
 
-@pytest.mark.parametrize(("index", "part"), [
+@each_row("index, part", [
     ("MOV R4, R0", "MOV R5, R4"),
     ("IADD3 R4, R0, 0x1, RZ", QUARTER),  # the groups do not start at multiples of four lanes
     ("IMAD R4, R0, R0, RZ", QUARTER),  # every second thread: the quarter is that of two lanes
     # The same in the whole warp: one instruction of it computes it once.
     ("MOV R4, R0", "SHF.R.U32.HI R5, RZ, 0x5, R4"),
     ("LDG.E R4, desc[UR4][R2.64]", QUARTER),  # data of the thread itself
-], ids=["index", "odd start", "square", "warp", "data"])  # fmt: skip
+])  # fmt: skip
 def test_lanes_with_values_of_their_own_are_no_group(index: str, part: str) -> None:
     assert not found(index, part)
 

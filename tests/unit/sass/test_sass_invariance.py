@@ -2,7 +2,7 @@
 
 import random
 import re
-from collections.abc import Mapping
+from functools import cache
 from typing import NamedTuple
 
 import pytest
@@ -17,8 +17,14 @@ from tests.rows import each_row
 
 pytestmark = pytest.mark.slow
 
-KEPT = sorted((LABELS / "programs").glob("*.tsv"))
-LABELLED = [LABELS / "purpose" / f"{name}.tsv" for name in ("stencil2d", "histogram", "spmv_ell")]
+NAMES = [
+    *(
+        "Lashi0812__CudaProgramming--profiling__profiles__smemTranspose",
+        "thedavidchu__speedy_scan--profile",
+    ),
+    *("bwd29__self-join-MiSTIC--profile.out", "stencil2d", "histogram"),
+]
+"""Kept programs of strangers, and kernels with labels."""
 
 
 class Line(NamedTuple):
@@ -31,16 +37,16 @@ class Line(NamedTuple):
 
 
 def read(name: str) -> list[Line]:
-    path = next(path for path in (*KEPT, *LABELLED) if path.stem == name)
-    rows = [*rows_of(path)]
-    text = 3
-    return [
-        Line(number, int(row[0], 16), row[text], int(row[1]) if row[1] != "-" else 0)
-        for number, row in enumerate(rows)
-    ]
+    """In the order of their addresses."""
+    (path,) = (*LABELS.glob(f"programs/{name}.tsv"), *LABELS.glob(f"purpose/{name}.tsv"))
+    rows = [(int(row[0], 16), row[3], row[1]) for row in rows_of(path)]
+    lines = [Line(n, at, text, int(x) if x != "-" else 0) for n, (at, text, x) in enumerate(rows)]
+    return sorted(lines, key=lambda line: line.address)
 
 
-NAMES = [path.stem for path in (*KEPT, *LABELLED)]
+@cache
+def plain_results(name: str) -> dict[str, object]:
+    return results(read(name))
 
 
 def results(lines: list[Line]) -> dict[str, object]:
@@ -90,11 +96,9 @@ def results(lines: list[Line]) -> dict[str, object]:
 def test_renaming_registers_and_code_that_never_runs(name: str) -> None:
     """Registers from R4 move by eight, uniform ones by four, predicates turn round. Code is added
     behind the end, and where a branch that is never taken leads."""
-    lines = read(name)
-    was = results(lines)
+    lines, was = read(name), plain_results(name)
     assert results([line._replace(text=_renamed(line.text)) for line in lines]) == was
-    end = max(line.address for line in lines) + 16
-    start = min(line.address for line in lines)
+    start, end = lines[0].address, lines[-1].address + 16
     dead = ["IADD3 R4, R4, 0x1, RZ", "LDG.E R5, [R6.64]", f"@P0 BRA {start:#x}", "EXIT"]
     extra = [Line(10_000 + at, end + 16 * at, text, 0) for at, text in enumerate(dead)]
     assert results([*lines, *extra]) == was
@@ -114,12 +118,8 @@ def _renamed(text: str) -> str:
 
 @each_row("name", NAMES)
 def test_reordering_independent_instructions(name: str) -> None:
-    lines = sorted(read(name), key=lambda line: line.address)
-    parsed = [parse(line.address, line.text) for line in lines]
-    targets = {each.target for each in parsed if each.target is not None}
-    chance = random.Random(1)
-    moved = list(lines)
-    swaps = 0
+    moved, chance, swaps = read(name), random.Random(1), 0
+    targets = {parse(line.address, line.text).target for line in moved}
     for at in range(len(moved) - 1):
         one, other = moved[at], moved[at + 1]
         first, second = parse(0, one.text), parse(0, other.text)
@@ -130,8 +130,7 @@ def test_reordering_independent_instructions(name: str) -> None:
             moved[at + 1] = one._replace(address=other.address)
             swaps += 1
     assert swaps
-    was, now = results(lines), results(moved)
-    assert was == now
+    assert results(moved) == plain_results(name)
 
 
 _FIXED = (Role.BRANCH, Role.CONVERGENCE, Role.SYNC, Role.STORE, Role.ATOMIC, Role.COPY, Role.LOAD)
@@ -154,23 +153,21 @@ def _independent(first: Instruction, second: Instruction) -> bool:
 @each_row("name", NAMES)
 def test_results_that_nobody_reads(name: str) -> None:
     """An instruction behind the first one that writes a register of its own."""
-    lines = sorted(read(name), key=lambda line: line.address)
+    lines = read(name)
     place = next(at for at, line in enumerate(lines) if parse(0, line.text).writes) + 1
-    start = lines[0].address
-    shifted = _shifted(lines, place, start)
+    shifted = _shifted(lines, place)
     new = Line(9_998, lines[place].address, "IADD3 R250, R250, 0x1, RZ", lines[place].executed)
-    was, now = results(lines), results([*shifted, new])
+    now = results([*shifted, new])
     purposes = now["purposes"]
     assert isinstance(purposes, dict)
     purposes.pop(9_998)
-    assert now == was
+    assert now == plain_results(name)
 
 
-def _shifted(lines: list[Line], place: int, start: int) -> list[Line]:
+def _shifted(lines: list[Line], place: int) -> list[Line]:
     """The program with room for one instruction before `place`; branches go where they went."""
-    address: Mapping[int, int] = {
-        line.address: start + 16 * (at + (at >= place)) for at, line in enumerate(lines)
-    }
+    start = lines[0].address
+    address = {line.address: start + 16 * (at + (at >= place)) for at, line in enumerate(lines)}
 
     def target(match) -> str:
         return hex(address.get(int(match[0], 16), int(match[0], 16)))

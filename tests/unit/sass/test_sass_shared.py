@@ -3,8 +3,6 @@
 import gc
 from weakref import ref
 
-import pytest
-
 from keet.analysis.sass.machine_code import MachineCode, machine_code
 from keet.ingest import read_profile
 from keet.profile import Launch
@@ -20,28 +18,21 @@ def _code(launch: Launch) -> MachineCode:
 _COMPARED = ("purposes", "mix", "atomics", "waits", "reuse", "serial_loads", "expansions")
 
 
-@pytest.fixture
-def launches() -> list[Launch]:
+def test_launches_share_results_and_nothing_is_kept_without_one() -> None:
     """Three launches of one kernel with the same counts, and one of another."""
     every = read_profile("tests/data/reports/pipeline_after.ncu-repz").launches
     same = [each for each in every if each.kernel == every[-1].kernel]
-    return [*same, every[0]]
-
-
-def test_launches_share_results_and_nothing_is_kept_without_one(launches) -> None:
-    *same, other = launches
     assert len(same) == 3
     gc.freeze()  # what other tests keep is not to be looked through
     fresh = analysed(_code(same[1]))
     results = [repr(getattr(fresh, name)) for name in _COMPARED]
     del fresh
     gc.collect()
-    first = analysed(_code(same[0]))
-    second = analysed(_code(same[1]))
+    first, second = analysed(_code(same[0])), analysed(_code(same[1]))
     assert second.evaluation is first.evaluation
     assert [repr(getattr(second, name)) for name in _COMPARED] == results
-    assert _code(other).program is not first.program
+    assert _code(every[0]).program is not first.program
     gc.freeze()
-    first = ref(analysed(_code(launches[0])))
+    last = ref(analysed(_code(same[0])))
     gc.collect()
-    assert first() is None
+    assert last() is None

@@ -1,8 +1,6 @@
 """Whether data is read once or several times: what each verdict requires, and loops that load from the
 same addresses."""
 
-import pytest
-
 from keet.analysis.sass.analyses.reuse import PointerReuse, _apportioned, compared_parameters
 from keet.analysis.sass.streaming import verdict_of
 from tests.rows import each_row
@@ -49,7 +47,7 @@ ROWS = """
 """
 
 
-@pytest.mark.parametrize(("guard", "overlaps"), [
+@each_row("guard, overlaps", [
     ("ISETP.GE.AND P0, PT, R0, R2, PT", False),  # x < width
     ("ISETP.GE.AND P0, PT, R0, 0x40, PT", True),
 ])  # fmt: skip
@@ -82,16 +80,6 @@ LOOP = """
 IN_LOOP = [ONCE] * 4 + [OFTEN] * 7
 
 
-def row_of_repeated_passes(second_offset: str, store: str, times: int = OFTEN) -> PointerReuse:
-    one = LOOP.format(name="first", offset="0x0", store="NOP")
-    other = LOOP.format(name="second", offset=second_offset, store=store)
-    texts = assembled(START + one + other + "\nEXIT")
-    second = [ONCE] * 4 + [times] * 7
-    counts = [ONCE] * 8 + IN_LOOP + second + [ONCE]
-    code = machine(texts, dict(zip(texts, counts, strict=True)))
-    return next(each for each in code.reuse_by_passes if each.pointer == "param+0x0")
-
-
 @each_row("offset, store, times, repeated", [
     ("0x0", "NOP", OFTEN, 32 * 4 * OFTEN),
     ("0x1000", "NOP", OFTEN, 0),  # the second loop reads other data, or not the same part of it
@@ -99,5 +87,10 @@ def row_of_repeated_passes(second_offset: str, store: str, times: int = OFTEN) -
     ("0x0", "STG.E desc[UR4][R4.64], R20", OFTEN, 0),  # the kernel writes what it reads
 ])  # fmt: skip
 def test_two_loops_over_a_row_whose_start_is_data(offset, store, times, repeated) -> None:
-    found = row_of_repeated_passes(offset, store, times)
+    one = LOOP.format(name="first", offset="0x0", store="NOP")
+    other = LOOP.format(name="second", offset=offset, store=store)
+    counts = [ONCE] * 8 + IN_LOOP + [ONCE] * 4 + [times] * 7 + [ONCE]
+    texts = assembled(START + one + other + "\nEXIT")
+    code = machine(texts, dict(zip(texts, counts, strict=True)))
+    found = next(each for each in code.reuse_by_passes if each.pointer == "param+0x0")
     assert (found.repeated_bytes, found.distinct_bytes_at_most) == (repeated, repeated or None)

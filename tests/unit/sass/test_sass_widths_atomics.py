@@ -65,24 +65,30 @@ def test_alignment_that_a_parameter_decides_or_the_lanes_break(address, is_align
     assert (found.merged_width, found.is_aligned) == (8, is_aligned)
 
 
-@each_row("first, second", [
-    ("@P0 LDG.E R20, desc[UR4][R4.64]", "@P1 LDG.E R21, desc[UR4][R4.64+0x4]"),
-    ("LDG.E R20, desc[UR4][R4.64]", "STG.E desc[UR4][R4.64+0x4], R20"),
-])  # fmt: skip
-def test_accesses_that_stay_apart(first, second) -> None:
-    assert kernel(f"IMAD.WIDE R4, R0, 0x8, R2\n{first}\n{second}").merges == []
+def test_accesses_of_two_kinds_or_under_two_conditions_stay_apart() -> None:
+    load = "LDG.E R20, desc[UR4][R4.64]"
+    for first, second in (
+        (f"@P0 {load}", "@P1 LDG.E R21, desc[UR4][R4.64+0x4]"),
+        (load, "STG.E desc[UR4][R4.64+0x4], R20"),
+    ):
+        assert kernel(f"IMAD.WIDE R4, R0, 0x8, R2\n{first}\n{second}").merges == []
 
 
-@each_row("address, stride", [
-    ("IMAD.WIDE R4, R0, 0x4, R2", 4),
-    ("IMAD.WIDE R4, R1, 0x4, R2", 0),
-    ("IMAD R6, R1, 0x80, R0\nIMAD.WIDE R4, R6, 0x8, R2", 8),
-    ("LDC R6, c[0x0][0x218]\nIMAD R7, R0, R6, RZ\nIMAD.WIDE R4, R7, 0x4, R2", None),
-    ("LDG.E R6, desc[UR4][R2.64]\nIMAD.WIDE R4, R6, 0x4, R2", None),
+@each_row("address, stride, is_gather_", [
+    ("IMAD.WIDE R4, R0, 0x4, R2", 4, False),
+    ("IMAD.WIDE R4, R1, 0x4, R2", 0, False),
+    ("IMAD R6, R1, 0x80, R0\nIMAD.WIDE R4, R6, 0x8, R2", 8, False),
+    ("LDC R6, c[0x0][0x218]\nIMAD R7, R0, R6, RZ\nIMAD.WIDE R4, R7, 0x4, R2", None, False),
+    ("LDG.E R6, desc[UR4][R2.64]\nIMAD.WIDE R4, R6, 0x4, R2", None, True),
+    # A pointer from memory, to which threads add their index.
+    ("LDG.E.64 R6, desc[UR4][R2.64]\nIMAD.WIDE R4, R0, 0x4, R6", None, False),
+    # The next node of a list.
+    ("IMAD.WIDE R8, R0, 0x8, R2\nLDG.E.64 R4, desc[UR4][R8.64]", None, True),
 ])  # fmt: skip
-def test_lane_stride(address: str, stride: int | None) -> None:
-    code = kernel(f"{address}\nLDG.E R20, desc[UR4][R4.64]")
-    assert lane_stride(code.accesses[-1].offset) == stride
+def test_distances_between_lanes_and_gathers(address: str, stride, *, is_gather_: bool) -> None:
+    access = kernel(f"{address}\nLDG.E R20, desc[UR4][R4.64]").accesses[-1]
+    assert lane_stride(access.offset) == stride
+    assert is_gather(access) is is_gather_
 
 
 @each_row("address, block, answer", [
@@ -103,19 +109,6 @@ def test_uniform_addresses(address: str, block: tuple[int, int, int], answer: bo
     assert is_uniform(code.accesses[-1].offset, block) is answer
 
 
-@each_row("address, answer", [
-    ("LDG.E R6, desc[UR4][R2.64]\nIMAD.WIDE R4, R6, 0x4, R2", True),
-    ("IMAD.WIDE R4, R0, 0x4, R2", False),
-    # A pointer from memory, to which threads add their index.
-    ("LDG.E.64 R6, desc[UR4][R2.64]\nIMAD.WIDE R4, R0, 0x4, R6", False),
-    # The next node of a list.
-    ("IMAD.WIDE R8, R0, 0x8, R2\nLDG.E.64 R4, desc[UR4][R8.64]", True),
-])  # fmt: skip
-def test_gathers(address: str, answer: bool) -> None:
-    code = kernel(f"{address}\nLDG.E R20, desc[UR4][R4.64]")
-    assert is_gather(code.accesses[-1]) is answer
-
-
 @each_row("index, spread, addresses", [
     ("MOV R6, RZ", "one address", 1),
     ("LDC R6, c[0x0][0x218]", "one address", 1),
@@ -127,14 +120,8 @@ def test_gathers(address: str, answer: bool) -> None:
     ("IADD3 R6, R77, R0, RZ", "unknown", None),
 ])  # fmt: skip
 def test_addresses_of_atomics(index: str, spread: str, addresses: int | None) -> None:
-    code = kernel(
-        f"""
-        {index}
-        IMAD.WIDE R4, R6, 0x4, R2
-        REDG.E.ADD.STRONG.GPU desc[UR4][R4.64], R9
-        """
-    )
-    (found,) = code.atomics
+    add = "IMAD.WIDE R4, R6, 0x4, R2; REDG.E.ADD.STRONG.GPU desc[UR4][R4.64], R9"
+    (found,) = kernel(f"{index}; {add}").atomics
     assert (found.position, found.memory, found.has_result) == (FIRST + 2, "global", False)
     assert (found.spread, found.addresses_at_most) == (spread, addresses)
 
@@ -149,13 +136,8 @@ def test_atomics_with_results_and_in_shared_memory() -> None:
         """
     )
     assert [each.has_result for each in code.atomics[:3]] == [True, False, True]
-    some, one = code.atomics[3:]
-    assert (some.memory, some.spread, some.addresses_at_most) == (
-        "shared",
-        "different addresses",
-        8,
-    )
-    assert (one.memory, one.spread, one.addresses_at_most) == ("shared", "one address", 1)
+    spreads = [(each.memory, each.spread, each.addresses_at_most) for each in code.atomics[3:]]
+    assert spreads == [("shared", "different addresses", 8), ("shared", "one address", 1)]
     never_ran = assembled("EXIT\nREDG.E.ADD.STRONG.GPU desc[UR4][R2.64], R9\nEXIT")
     assert machine(never_ran, {0: 4}).atomics == []
 

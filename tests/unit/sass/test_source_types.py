@@ -134,11 +134,8 @@ def test_names_of_types(before: str, is_known: bool) -> None:
 
 
 def test_macros_constants_and_several_files() -> None:
-    assert members("S", "#define float double\nstruct S { float a, b; };") == {
-        ".a": 0,
-        ".b": 8,
-        "size": 16,
-    }
+    floats = "#define float double\nstruct S { float a, b; };"
+    assert members("S", floats) == {".a": 0, ".b": 8, "size": 16}
     # The `b` of `P a, b` is a float.
     assert members("S", "#define P float*\nstruct S { P a, b; };") == {}
     source = "constexpr int N = 2; struct S { static constexpr int N{4}; int* a[N]; };"
@@ -159,21 +156,22 @@ def test_any_text(text: str) -> None:
 
 @pytest.mark.slow
 @each_row("text", [
-    "struct S {" * 20_000,
-    "struct S {" * 20_000 + "}" * 20_000,
-    "struct S { struct { int* a; } b; " * 20_000 + "};" * 20_000,
-    "struct S { int a[" + "(" * 100_000 + "]; };",
-    "struct S { int a[" + "1 + " * 50_000 + "1]; };",
-    "struct S {" + "int* a[400];" * 10_000 + "};",
-    "struct S {" + "S(int a) : b{1}, " * 20_000 + "};",
-    "struct S {" + "A<" * 100_000 + "};",
-    "struct S {" + "int " * 100_000 + "a; };",
-    "/*" * 200_000,
-    'R"(' * 100_000,
-    "#if\n" * 100_000 + "struct S { int* a; };",
-    "#define S S\n" * 50_000 + "struct S { S a; };",
+    "struct S {" * 6_000,
+    "struct S {" * 6_000 + "}" * 6_000,
+    "struct S { struct { int* a; } b; " * 6_000 + "};" * 6_000,
+    "struct S { int a[" + "(" * 30_000 + "]; };",
+    "struct S { int a[" + "1 + " * 15_000 + "1]; };",
+    "struct S {" + "int* a[400];" * 3_000 + "};",
+    "struct S {" + "S(int a) : b{1}, " * 6_000 + "};",
+    "struct S {" + "A<" * 30_000 + "};",
+    "struct S {" + "int " * 30_000 + "a; };",
+    "/*" * 60_000,
+    'R"(' * 30_000,
+    "#if\n" * 30_000 + "struct S { int* a; };",
+    *("k(" * 6_000, "k(/*" * 6_000),
+    "#define S S\n" * 15_000 + "struct S { S a; };",
     "using S = T; using T = S; struct Q { S a; };",
-    "".join(f"struct S{n} {{S{n + 1} a[9], b[9];}};" for n in range(2_000)) + "struct S {S0 a;};",
+    "".join(f"struct S{n} {{S{n + 1} a[9], b[9];}};" for n in range(700)) + "struct S {S0 a;};",
     "".join(
         f"constexpr int x{n}_{m} = {' + '.join(f'x{n + 1}_{k}' for k in range(9))};"
         for n in range(7)
@@ -184,7 +182,8 @@ def test_hostile_source(text: str) -> None:
     start = time.process_time()
     for name in ("S", "S0", "Q"):
         SourceTypes([text]).layout(name)
-    assert time.process_time() - start < 5
+    assert names("k", [text]) == []
+    assert time.process_time() - start < 2
 
 
 @each_row("demangled, layout", [
@@ -247,26 +246,14 @@ def test_names_and_members() -> None:
     assert signature("k(float *, float *)").names("k", ["void k(float* one) {"]) == {}
     found = signature("step(mesh::Nodes, float, Mode, int *)", [STRUCTS])
     assert found.is_whole
-    assert found.names("step", [STRUCTS]) == {
-        "param+0x0": "nodes.x",
-        "param+0x8": "nodes.v",
-        "param+0x10": "nodes.range.first",
-        "param+0x14": "nodes.range.last",
-        "param+0x18": "nodes.mode",
-        "param+0x20": "nodes.parts[0]",
-        "param+0x28": "nodes.parts[1]",
-        "param+0x30": "dt",
-        "param+0x34": "mode",
-        "param+0x38": "flags",
-    }
-    assert found.pointers == {f"param+{at:#x}" for at in (0, 8, 0x20, 0x28, 0x38)}
-    assert found.element_sizes == {
-        "param+0x0": 8,
-        "param+0x8": 8,
-        "param+0x20": 4,
-        "param+0x28": 4,
-        "param+0x38": 4,
-    }
+    known = {0: "x", 8: "v", 16: "range.first", 20: "range.last", 24: "mode"}
+    known |= {0x20: "parts[0]", 0x28: "parts[1]"}
+    expected = {f"param+{at:#x}": f"nodes.{name}" for at, name in known.items()}
+    expected |= {"param+0x30": "dt", "param+0x34": "mode", "param+0x38": "flags"}
+    assert found.names("step", [STRUCTS]) == expected
+    sizes = {0: 8, 8: 8, 0x20: 4, 0x28: 4, 0x38: 4}
+    assert found.element_sizes == {f"param+{at:#x}": size for at, size in sizes.items()}
+    assert found.pointers == found.element_sizes.keys()
     source = "void k(float* in, Params p, float* out) {"
     found = signature("k(float *, Params, float *)", [source])
     assert (found.names("k", [source]), found.pointers) == ({"param+0x0": "in"}, frozenset())
@@ -306,8 +293,3 @@ def test_any_text_of_signature(text: str) -> None:
     offsets = [each.offset for each in found.parameters]
     assert offsets == sorted(offsets)
     found.names("k", [text])
-
-
-@pytest.mark.slow
-def test_a_source_of_nothing_but_calls() -> None:
-    assert names("k", ["k(" * 20_000, "k(/*" * 20_000]) == []
