@@ -61,7 +61,7 @@ def parts_of(command: str) -> set[tuple[str, str]]:
     for word in shlex.split(command):
         if at_start:
             program = word
-        is_own = program == "jq" or word.startswith("-") and word not in SHARED
+        is_own = program == "jq" or (word.startswith("-") and word not in SHARED)
         parts.add((program, word) if is_own or at_start else ("", _kind(word)))
         at_start = word in ("keet", "|", "<", "--")
     return parts
