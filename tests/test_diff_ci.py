@@ -160,7 +160,7 @@ def test_a_failed_gate_fails_also_if_nobody_reads_its_output(form: str) -> None:
 @pytest.mark.slow
 def test_what_is_inconclusive_passes_and_says_so(keet: Keet) -> None:
     assert gated(keet, WARM, BEFORE) == (0, "inconclusive", [])
-    told = json.loads(keet("diff", WARM, BEFORE, "--gate", 5, "--format", "json").out)
+    told = keet("diff", WARM, BEFORE, "--gate", 5, "--format", "json").json
     assert "all kernels" in told["gate"]["blurred"]
 
 
@@ -182,9 +182,9 @@ def test_runs_of_two_gpus_are_refused(keet: Keet, tmp_path: Path) -> None:
     (tmp_path / "runs").mkdir()
     shutil.copy(BEFORE, tmp_path / "runs" / "1.ncu-repz")
     edited(keet, AGAIN, tmp_path / "runs" / "2.keet.json", edit)
-    result = keet("diff", tmp_path / "runs", AFTER, "--gate", 5)
-    assert (result.code, result.out) == (6, "")
-    assert OTHER_GPU.removeprefix("NVIDIA ") in result.err
+    keet("diff", tmp_path / "runs", AFTER, "--gate", 5).refuses(
+        OTHER_GPU.removeprefix("NVIDIA "), code=6
+    )
 
 
 def test_an_empty_folder_and_a_folder_for_output(keet: Keet, tmp_path: Path, wording) -> None:

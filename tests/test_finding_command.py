@@ -1,7 +1,5 @@
 """`keet finding`, as people and programs see it."""
 
-import json
-
 import pytest
 
 from keet.cli.finding import find_id
@@ -34,7 +32,7 @@ def test_nothing_is_wider_than_the_terminal(keet: Keet) -> None:
 
 
 def test_json_matches_the_schema(keet: Keet) -> None:
-    document = json.loads(keet("finding", "--format", "json").out)
+    document = keet("finding", "--format", "json").json
     check_document("finding", document)
     assert [each["id"] for each in document["findings"]] == list(findings())
     known = {case.id for case in casebook()}
@@ -82,6 +80,4 @@ def test_words_of_a_name_are_enough(name: str, expected: str) -> None:
     ],
 )
 def test_what_is_no_finding_is_refused(name: str, said: str, keet: Keet) -> None:
-    result = keet("finding", name)
-    assert result.code == 2
-    assert said in result.err
+    keet("finding", name).refuses(said)

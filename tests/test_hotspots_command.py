@@ -191,14 +191,14 @@ def test_a_line_of_several_launches(keet: Keet) -> None:
     report = REPORTS / "pipeline_before.ncu-repz"
     rows = [
         (launch["id"], row["file"], row["line"], row["samples"])
-        for launch in json.loads(keet("hotspots", report, "--format", "json").out)["launches"]
+        for launch in keet("hotspots", report, "--format", "json").json["launches"]
         for row in launch["rows"]
         if row["line"]
     ]
     shared = [(file, line) for _, file, line, _ in rows]
     file, line = next(place for place in shared if shared.count(place) > 1)
     place = f"{Path(file).name}:{line}"
-    program = json.loads(keet("explain", report, "--format", "json").out)["program"]
+    program = keet("explain", report, "--format", "json").json["program"]
     standing = {row["representative"] for row in program["rows"]}
     of_line = [row for row in rows if row[1:3] == (file, line)]
     first = max((row for row in of_line if row[0] in standing), key=lambda row: row[3])

@@ -115,7 +115,7 @@ def test_the_model_is_asked_once_per_insight_after_printing_the_cost(
         *("--transcript", kept),
     )
     assert result.code == 0
-    groups = len(json.loads(keet("insights", store, "--format", "json").out)["insights"])
+    groups = len(keet("insights", store, "--format", "json").json["insights"])
     assert 2 <= groups <= 3
     wording(result.err)
     document = json.loads(result.out)

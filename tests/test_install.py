@@ -354,5 +354,3 @@ def test_evals_run_inside_a_clone(core: Environment, tmp_path: Path) -> None:
     begun = core.keet("eval", *asked, "--conditions", "none", cwd=ROOT / "docs")
     assert begun.code == 0, begun.err
     assert any((tmp_path / "run").iterdir())
-
-

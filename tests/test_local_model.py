@@ -26,7 +26,7 @@ def test_a_small_model_explains(keet: Keet, tmp_path: Path) -> None:
     options = ("--base-url", BASE_URL, "--transcript", kept, "--no-cache", "--format", "json")
     result = keet("explain", REPORT, *options)
     document = json.loads(result.out)
-    alone = json.loads(keet("explain", REPORT, "--no-model", "--format", "json").out)
+    alone = keet("explain", REPORT, "--no-model", "--format", "json").json
     assert result.code in (0, 3)
     assert document["usage"]["calls"] >= 1
     assert document["usage"]["input_tokens"] <= ModelLimits().input_tokens
@@ -36,7 +36,7 @@ def test_a_small_model_explains(keet: Keet, tmp_path: Path) -> None:
         text = json.dumps(told, ensure_ascii=False)
         unchecked = told["model"]["unchecked"] if told["model"] else []
         assert all(f"[unchecked] {each['text']}" in text for each in unchecked)
-    again = json.loads(keet("explain", REPORT, "--replay", kept, "--format", "json").out)
+    again = keet("explain", REPORT, "--replay", kept, "--format", "json").json
     assert again["launches"] == document["launches"]
 
 

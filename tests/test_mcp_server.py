@@ -397,6 +397,4 @@ def test_wrong_options(keet: Keet, tmp_path: Path) -> None:
 
 def test_without_the_package_the_extra_is_named(keet: Keet, monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "mcp", None)  # as if it were not installed
-    result = keet("mcp")
-    assert result.code == 3
-    assert "[mcp]'" in result.err
+    keet("mcp").refuses("[mcp]'", code=3)

@@ -5,7 +5,6 @@ the document. What is left as plain text with digits is a name, a place, a comma
 has all such fields.
 """
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
@@ -293,7 +292,7 @@ _PRINTED = ("{:.0f}", "{:.1f}", "{:.2f}", "{:,.0f}", "{:.3g}", "{:.4g}")
 )
 def test_numbers_of_a_page_are_in_its_document(command: str, keet: Keet) -> None:
     words = [*command.split(), *(["--no-model", "--no-sass"] if "explain" in command else [])]
-    known = _numbers(json.loads(keet(*words, "--format", "json").out))
+    known = _numbers(keet(*words, "--format", "json").json)
     page = _CODE.sub("", keet(*words, "--format", "markdown").out)
     lines = [line for line in page.splitlines() if not _SUM_OF_A_ROW.match(line)]
     strange = {n: line for line in lines for n in _NUMBER.findall(line) if n not in known}

@@ -176,14 +176,14 @@ def test_json_has_the_run(beside: Path, keet: Keet) -> None:
 
 @pytest.mark.parametrize("command", ["explain", "show"])
 def test_json_without_a_table_has_no_run(command: str, keet: Keet) -> None:
-    document = json.loads(keet(command, TOUR, "--format", "json").out)
+    document = keet(command, TOUR, "--format", "json").json
     assert "run" not in document
     assert not {"in_run", "replay"} & set(document["launches"][0])
 
 
 def test_a_table_may_be_named_for_one_report_only(table: Path, keet: Keet, wording) -> None:
     named = ("explain", TOUR, "--run-table", table, "--no-model", "--format", "json")
-    assert json.loads(keet(*named).out)["run"]["launches"] == 514
+    assert keet(*named).json["run"]["launches"] == 514
     assert keet(*named[:-2], "-o", table).code == 2  # it would be overwritten
     assert table.read_text() == CSV
     result = keet("explain", TOUR, REPORTS / "tour_lines.ncu-repz", "--run-table", table)
@@ -196,7 +196,7 @@ def test_a_table_may_be_named_for_one_report_only(table: Path, keet: Keet, wordi
 
 def test_show_has_the_run(beside: Path, keet: Keet) -> None:
     """The goldens of `test_output` have what it says."""
-    document = json.loads(keet("show", beside, "--format", "json").out)
+    document = keet("show", beside, "--format", "json").json
     check_document("show", document)
     assert document["run"]["kernels"][0]["kernel"] == "normalise"
     shares = [launch["run_share_pct"] for launch in document["launches"]]
@@ -323,7 +323,7 @@ def test_verify_compares_sentences_about_the_run_with_its_table(
 ) -> None:
     said = tmp_path / "said.txt"
     said.write_text(text)
-    done = json.loads(keet("verify", said, "--report", beside, "--format", "json").out)
+    done = keet("verify", said, "--report", beside, "--format", "json").json
     assert {check["verdict"] for check in done["checks"]} == {verdict}
 
 
@@ -390,7 +390,7 @@ def test_verify_does_not_contradict_explain_about_a_run(name: str, keet: Keet, t
     ("name", "reason"), [("managed", "managed_or_host_memory"), ("streams_together", "concurrency")]
 )
 def test_the_first_reason_of_a_gap(name: str, reason: str, keet: Keet) -> None:
-    told = json.loads(keet("explain", report(name), "--no-model", "--format", "json").out)
+    told = keet("explain", report(name), "--no-model", "--format", "json").json
     first = told["launches"][0]["replay"]["reasons"][0]
     assert (first["id"], first["status"]) == (reason, "likely")
 

@@ -1,6 +1,5 @@
 """Options that commands share: --quiet, --, --top, --launch, --kernel; help, and hints."""
 
-import json
 import shutil
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -193,8 +192,8 @@ def test_top_limits_json_only_if_it_is_given(keet: Keet) -> None:
         (("diff", TOUR, TOUR), lambda document: document["pairs"]),
         (("hotspots", TOUR, "--no-sass"), lambda document: document["launches"][0]["rows"]),
     ):
-        every = entries(json.loads(keet(*command, "--format", "json").out))
-        first = entries(json.loads(keet(*command, "--format", "json", "--top", 1).out))
+        every = entries(keet(*command, "--format", "json").json)
+        first = entries(keet(*command, "--format", "json", "--top", 1).json)
         assert len(every) > 1
         assert first == every[:1]
 

@@ -101,7 +101,7 @@ def test_what_keet_shows_is_never_contradicted(keet: Keet, tmp_path: Path) -> No
     report = REPORTS / "tour_full.ncu-repz"
     for command in ("hotspots", "roofline", "context"):
         text.write_text(keet(command, report, width=120).out)  # as in a pipe
-        told = json.loads(keet("verify", text, "--report", report, "--format", "json").out)
+        told = keet("verify", text, "--report", report, "--format", "json").json
         summary = told["summary"]
         assert summary["contradicted"] == 0
         assert summary["confirmed"] >= 0.95 * summary["numbers"] > 0
