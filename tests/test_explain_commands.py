@@ -23,7 +23,7 @@ FLIP = SAMPLES / "matrix_flip" / "slow.ncu-rep"
 PHYSICS = SAMPLES / "column_physics" / "slow.ncu-repz"
 NO_LINES = Path("tests/data/reports/tour_nolines.ncu-repz")
 BARE = Path("tests/data/reports/metrics_only.ncu-repz")
-EVERY = [*sorted(REPORTS.iterdir()), *sorted(SAMPLES.glob("[a-m]*/slow.ncu-rep*"))]
+EVERY = [*sorted(REPORTS.iterdir()), *sorted(SAMPLES.glob("[a-d]*/slow.ncu-rep*"))]
 
 GOLDENS = {
     "explain.matrix_flip.80.txt": ("explain", FLIP),
@@ -67,9 +67,9 @@ def test_markdown_is_well_formed(path: Path, keet: Keet) -> None:
 @every_report
 def test_a_context_is_never_over_its_budget(path: Path) -> None:
     profile = read_profile(path)
-    for launch in profile.launches[:4]:
+    for launch in profile.launches[:2]:
         explanation = explain(profile, [launch], 5)
-        for budget in (1, 30, 60, 120, 300, 1000, 2000, 100_000):
+        for budget in (1, 30, 60, 120, 300, 1000, 100_000):
             text = context_text(explanation, budget, of=2)
             assert count_tokens(text) <= budget
             assert budget < 30 or text.startswith("# ")
@@ -228,9 +228,7 @@ def page_of(keet: Keet, *arguments: object, code: int = 0) -> PageParts:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "arguments", [(FLIP,), (ZOO,), (ZOO, "--all"), (BARE,), (ZOO, "--launch", "4")]
-)
+@pytest.mark.parametrize("arguments", [(FLIP,), (ZOO,), (BARE, "--all")])
 def test_the_page_has_what_the_json_has(arguments: tuple[object, ...], keet: Keet) -> None:
     page = page_of(keet, *arguments)
     document = keet("explain", *arguments, "--format", "json").json

@@ -36,8 +36,9 @@ RUNS = REPORTS.with_name("runs")
 SAMPLES = sorted((ROOT / "kernels_samples").glob("*/*.ncu-rep*"))
 OWN = sorted([*REPORTS.iterdir(), *RUNS.glob("*.ncu-rep*")])
 PUBLIC = [*reports_in(CORPUS), *reports_in(MANUALLY_READ)]
+SLOW = [path for path in SAMPLES if "slow" in path.name]
 PAIRS = [
-    *((slow, next(slow.parent.glob("fast.ncu-rep*"))) for slow in SAMPLES if "slow" in slow.name),
+    *((slow, next(slow.parent.glob("fast.ncu-rep*"))) for slow in SLOW[::3]),
     *((REPORTS / "pipeline_before.ncu-repz", path) for path in sorted(REPORTS.glob("pipeline_a*"))),
     (RUNS / "steps_many.ncu-repz", RUNS / "steps_one.ncu-repz"),
     (RUNS / "streams_serial.ncu-repz", RUNS / "streams_together.ncu-repz"),
