@@ -363,18 +363,6 @@ def sent(kept: Path) -> str:
     return "\n".join(json.dumps(event) for event in events if event["event"] == "request")
 
 
-@pytest.mark.parametrize("mode", ["names", "all"])
-def test_redacted_names_are_not_sent_and_are_restored(mode: str, keet, script, kept: Path) -> None:
-    report = SAMPLES / "column_physics" / "slow.ncu-repz"
-    model = script(CONCLUSION | {"summary": "kernel_3 is defined in file_2.", "causes": []})
-    result = keet("explain", report, "--model", model, "--redact", mode, "--transcript", kept)
-    text = "\n".join(re.findall(r"\[data [0-9a-f]+: .*?\[end of data", sent(kept)))
-    assert "kernel_" in text
-    for name in ("step_columns", "slow.cu", "column_physics", "problem.h"):
-        assert name not in text
-    assert "step_columns is defined in slow.cu." in result.out
-
-
 class Listener:
     """In place of a provider: keeps the requests, and counts tokens as `--show-prompt` does."""
 

@@ -21,18 +21,6 @@ def test_every_row_runs_and_each_failure_names_its_row() -> None:
     assert notes == [["row: 1-'a'"], ["row: 3-'c'"]]
 
 
-def test_skipped_rows_give_a_warning_and_only_a_whole_table_is_skipped() -> None:
-    @each_row("name", ["a", "b"])
-    def check(name: str, reason: str) -> None:
-        if name in reason:
-            pytest.skip(f"not for {name}")
-
-    with pytest.warns(UserWarning, match=r"^1 of 2 rows skipped: 'a' \(not for a\)$"):
-        check(reason="a")
-    with pytest.raises(pytest.skip.Exception, match=r"'a' \(not for a\), 'b' \(not for b\)"):
-        check(reason="ab")
-
-
 def test_tables_that_would_test_nothing_are_refused() -> None:
     for rows, few in ((0, None), (0, 2), (2, 2)):
         with pytest.raises(ValueError, match=f"^{rows} rows, few={few}: "):

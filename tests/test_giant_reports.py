@@ -27,13 +27,6 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_a_synthetic_report_is_read_like_a_real_one(many: Path) -> None:
-    profile = read_profile(many)
-    assert profile.provenance.notes == ()
-    assert len({(launch.kernel, launch.grid) for launch in profile}) == 12
-    assert len({launch.rank_time for launch in profile}) > LAUNCHES / 2
-
-
 @pytest.mark.slow
 def test_an_undecoded_launch_takes_about_a_kilobyte(many: Path) -> None:
     """Of reports on disk: what is in memory has its bytes, too."""

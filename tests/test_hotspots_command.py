@@ -113,18 +113,6 @@ def test_no_sass_starts_no_process(keet: Keet, monkeypatch: pytest.MonkeyPatch) 
     assert [entry["check"] for entry in launch["skipped"]] == ["machine_code"]
 
 
-def test_code_is_fetched_ahead_for_launches_with_numbers(keet: Keet, monkeypatch) -> None:
-    asked: list[list[int]] = []
-    monkeypatch.setattr(
-        Profile,
-        "prefetch_code",
-        lambda self, launches: asked.append([launch.id for launch in launches]),
-    )
-    keet("hotspots", REPORTS / "tour_full.ncu-repz", "--launch", "1-2")
-    keet("hotspots", REPORTS / "metrics_only.ncu-repz")
-    assert asked == [[2, 1], []]  # the longest first
-
-
 def test_line_json(keet: Keet) -> None:
     launch = launch_of(keet, STENCIL, "--line", "slow.cu:19")
     assert [row["line"] for row in launch["rows"]] == [19]

@@ -12,9 +12,8 @@ from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import install_size
 import pytest
-from install_size import MOST_MEGABYTES, MOST_PACKAGES, Size
+from install_size import MOST_MEGABYTES, MOST_PACKAGES
 from packaging.requirements import Requirement
 
 from keet import optional_packages
@@ -152,24 +151,6 @@ def test_the_core_install_is_small() -> None:
     own = [path.stat().st_size for path in (ROOT / "keet").rglob("*") if path.is_file()]
     assert 5 < len(packages) + 1 <= MOST_PACKAGES, [each.metadata["Name"] for each in packages]
     assert 10 < (sum(sizes) + sum(own)) / 1e6 <= MOST_MEGABYTES
-
-
-def test_the_install_size_counts_packages_and_bytes(tmp_path: Path, monkeypatch, capsys) -> None:
-    def installed(folder: Path, source: Path, extra: str) -> Size:
-        for name in ("pip-26.dist-info", "rich-15.dist-info", "a_b-1.dist-info"):
-            (folder / "lib" / name).mkdir(parents=True)
-        (folder / "lib" / "module.py").write_bytes(bytes(2_000_000))
-        (folder / "python").symlink_to(sys.executable)
-        return Size(install_size._package_count(folder), install_size._bytes_of(folder))
-
-    monkeypatch.setattr(install_size, "installed_size", installed)
-    assert install_size.main(["core", "mcp"]) == 0
-    _, _, core, mcp, verdict = capsys.readouterr().out.splitlines()
-    assert (core.split(), mcp.split()) == (["core", "2", "2"], ["mcp", "2", "2"])
-    assert verdict.endswith("holds")
-    assert install_size.main(["nonsense"]) == 2
-    assert install_size.verdict(Size(MOST_PACKAGES + 1, 1)) == 1
-    assert install_size.verdict(Size(1, (MOST_MEGABYTES + 1) * 10**6)) == 1
 
 
 def test_a_missing_package_is_named_with_its_extra(wording) -> None:

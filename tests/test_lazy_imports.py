@@ -7,9 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from keet.cli import _may_ask_for_help
 from tests.conftest import REPORTS, Keet
-from tests.rows import each_row
 
 REPORT = str(REPORTS / "tour_full.ncu-repz")
 HEAVY = {
@@ -137,17 +135,6 @@ atexit.register(lambda: print(gc.get_freeze_count(), gc.isenabled(), file=sys.st
 from keet.cli import run
 run()
 """
-
-
-@each_row(
-    ("arguments", "asks"),
-    [
-        (["--help", "--hel", "--h", "-h", "-vh"], True),
-        (["--launch", "--all", "-o", "help", "report-h.ncu-rep", "-", ""], False),
-    ],
-)
-def test_a_request_for_help_is_recognised(arguments: list[str], asks: bool) -> None:
-    assert [each for each in arguments if _may_ask_for_help(each) != asks] == []
 
 
 def test_help_has_a_usage_line(keet: Keet) -> None:

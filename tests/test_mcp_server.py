@@ -128,22 +128,16 @@ BAD: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("explain", {"report": SLOW, "offset": 5}, "offset 5: there are 1"),
     ("explain", {"report": SLOW, "source": "/"}, "no such folder in the folders of this server"),
     ("list_reports", {"match": "zzz"}, "no report has such a path"),
-    ("line", {"report": SLOW, "line": "slow.cu"}, "must be FILE:LINE"),
     ("line", {"report": SLOW, "line": "slow.cu:1"}, "no instruction comes from this line"),
-    ("line", {"report": SLOW, "line": "0xffff"}, "no instruction is at this offset"),
     ("source", {"report": SLOW, "file": "/etc/passwd"}, "no such file; files: slow.cu"),
-    ("source", {"report": SLOW, "line": 99}, "there is no such line; the last is 15"),
-    ("occupancy", {"report": SLOW, "registers": 300}, "must be 1 to 255 here"),
     ("amounts", {"report": SLOW, "per": "zzz"}, "per: String should match pattern"),
     ("metrics", {"report": SLOW, "pattern": "zzz"}, "no metric matches"),
     ("diff", {"before": SLOW}, "after: Field required"),
     ("what_if", {"report": SLOW, "claims": "x"}, "has to be a JSON list"),
     ("what_if", {"report": SLOW, "claims": [{}]}, "a claim needs a `finding`"),
     ("context", {"report": SLOW, "max_tokens": 5}, "greater than or equal to 30"),
-    ("verify", {"report": SLOW, "text": ""}, "at least 1 character"),
     ("verify", {"report": SLOW, "text": "x" * 20_001}, "at most 20000 characters"),
     ("cases", {"finding": "zzz"}, "there are atomic_contention"),
-    ("cases", {"case": "zzz"}, "there is no such case"),
 )
 OUTSIDE = (
     *("../outside.ncu-rep", "link.ncu-rep", "/etc/passwd", "/proc/self/environ"),
@@ -391,9 +385,7 @@ def test_wrong_options(keet: Keet, tmp_path: Path) -> None:
         ("/",): "must not be served",
     }
     for arguments, expected in wrong.items():
-        result = keet("mcp", *arguments)
-        assert result.code == 2
-        assert expected in result.err
+        keet("mcp", *arguments).refuses(expected)
 
 
 def test_without_the_package_the_extra_is_named(keet: Keet, monkeypatch) -> None:

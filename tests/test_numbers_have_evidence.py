@@ -263,16 +263,6 @@ def test_numbers_without_evidence_are_found(made: Made, problem: str) -> None:
     assert all(problem in each for each in found)
 
 
-@each_row("template", ["It takes 3 ms.", "for {share:.0f} of 2 launches", "1.5x faster", "in 32%"])
-def test_a_template_with_a_number_of_its_own_is_refused(template: str) -> None:
-    with pytest.raises(ValueError, match="print numbers from evidence"):
-        Sentence(template, share=TIME)
-
-
-def test_no_text_of_a_document_is_taken_for_a_name() -> None:
-    assert {"text", "headline", "action", "reason", "notes", "title"}.isdisjoint(NAMES)
-
-
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:,\d{3})*(?:\.\d+)?")
 _CODE = re.compile(r"(?s)```.*?```|`[^`]*`")
 _SUM_OF_A_ROW = re.compile(r"^\s*(?:- .*\): other|\| \d+ others? )")

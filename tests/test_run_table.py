@@ -292,29 +292,20 @@ def test_a_baseline_keeps_the_table(beside: Path, tmp_path: Path, keet: Keet, mo
     [
         ("In the plain run, normalise took 14.69 us per launch.", "contradicted"),
         ("In the plain run, normalise took 2.41 ms per launch.", "confirmed"),
-        ("In the run, normalise took 2.41 ms.", "confirmed"),
         ("The duration of normalise is 2.41 ms.", "contradicted"),
         ("Each launch of normalise took 241 ms in the run.", "contradicted"),
         ("normalise took 241 ms in the run.", "confirmed"),
-        ("The run took 14.69 us.", "contradicted"),
         ("The run took 252.6 ms.", "confirmed"),
-        ("The run took 300 ms.", "confirmed"),
         ("The run has 513 launches.", "confirmed"),
-        ("The run has 100 launches.", "contradicted"),
         ("In the run there were 100 launches of normalise.", "confirmed"),
-        ("normalise has 99 launches in the run.", "contradicted"),
         ("wait_for_host took 6 ms in the run.", "confirmed"),
-        ("wait_for_host took 7 ms in the run.", "contradicted"),
         ("normalise takes 95% of the run.", "confirmed"),
         ("normalise takes 60% of the run's GPU time.", "contradicted"),
-        ("normalise takes 60% of the run.", "contradicted"),
         ("normalise takes 241 ms of the run's 252.6 ms.", "confirmed"),
         ("If fixed, the run would take 14.69 us.", "not_found"),
         ("Under replay normalise took 14.69 us, in the run 2.41 ms.", "confirmed"),
-        ("Under ncu's replay, normalise took 14.69 us.", "confirmed"),
         ("The kernel normalise has a duration of 14.69 us; see the table of the run.", "confirmed"),
         ("In the run, kernels caused 1,600 groups of page faults.", "confirmed"),
-        ("In the run, kernels caused 1,700 groups of page faults.", "contradicted"),
     ],
     few=2,
 )
@@ -383,25 +374,6 @@ def test_verify_does_not_contradict_explain_about_a_run(name: str, keet: Keet, t
         said = tmp_path / "said.txt"
         keet("explain", report(name), "--no-model", "--format", form, "-o", said)
         assert keet("verify", said, "--report", report(name)).code == 0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "reason"), [("managed", "managed_or_host_memory"), ("streams_together", "concurrency")]
-)
-def test_the_first_reason_of_a_gap(name: str, reason: str, keet: Keet) -> None:
-    told = keet("explain", report(name), "--no-model", "--format", "json").json
-    first = told["launches"][0]["replay"]["reasons"][0]
-    assert (first["id"], first["status"]) == (reason, "likely")
-
-
-@pytest.mark.slow
-def test_without_tables_fused_launches_get_no_speedup(keet: Keet, tmp_path: Path) -> None:
-    """A single launch takes 22 times as long, and the program is 8 times faster."""
-    alone = [shutil.copy(report(name), tmp_path) for name in ("steps_many", "steps_one")]
-    for force in ([], ["--force"]):
-        done = json.loads(keet("diff", *alone, *force, "--format", "json").out or "{}")
-        assert done.get("verdict", {"speedup": None})["speedup"] is None
 
 
 OUTPUTS = [

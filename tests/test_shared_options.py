@@ -3,13 +3,12 @@
 import shutil
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from importlib import import_module
 from pathlib import Path
 from threading import Barrier
 
 import pytest
 
-from keet.cli import COMMANDS, make_parser, stderr
+from keet.cli import COMMANDS, stderr
 from keet.cli.explain import NO_MODEL
 from keet.files import cache_folder
 from tests.conftest import REPORTS, TESTS, Keet, Result
@@ -162,28 +161,6 @@ def test_one_of_several_processes_prints_the_hint() -> None:
     with ThreadPoolExecutor(8) as pool:
         assert sorted(pool.map(mark, range(8))) == [False] * 7 + [True]
     assert (cache_folder() / "hints" / "model").is_file()
-
-
-def option_helps(option: str) -> dict[str, str]:
-    """What its commands say of it."""
-    modules = {name: import_module(f"keet.cli.{name}") for name in COMMANDS}
-    return {
-        name: str(each.help)
-        for name, module in modules.items()
-        if not hasattr(module, "find_action")
-        for each in make_parser(module, f"keet {name}")._actions
-        if option in each.option_strings
-    }
-
-
-def test_options_are_described_alike_in_all_commands() -> None:
-    tops, kernels, launches = map(option_helps, ("--top", "--kernel", "--launch"))
-    assert tops.keys() == {"explain", "hotspots", "diff", "insights", "top"}
-    assert len({text.partition("important")[0] for text in tops.values()}) == 1
-    assert all(": all)" in text for text in tops.values())
-    assert len({text for name, text in kernels.items() if name != "profile"}) == 1
-    assert len({text for name, text in launches.items() if name != "diff"}) == 1
-    assert kernels.keys() - launches.keys() == {"top", "insights", "profile", "optimize"}
 
 
 @pytest.mark.slow

@@ -154,14 +154,3 @@ def test_commands_can_be_typed() -> None:
             parsed(command)
         named = re.findall(r"\b(?:kernels_samples|tests)/\S*\.\S+", command)
         assert [name for name in named if not (ROOT / name).exists()] == []
-
-
-def test_no_command_is_in_a_block_without_commands() -> None:
-    for page in PAGES:
-        text = page.read_text(encoding="utf-8")
-        assert not re.search(
-            r"^```\n", re.sub(r"^```\w+\n.*?^```\n", "", text, flags=re.M | re.S), re.M
-        ), page
-        for body in re.findall(r"^```text\n(.*?)^```", text, re.M | re.S):
-            if page.parent.name != "commands":  # usage lines
-                assert not re.search(r"^(\$ )?keet [a-z]", body, re.M), page
