@@ -12,14 +12,12 @@ import pytest
 from keet_tools.answers import ToolInput
 from keet_tools.launch_overview import analyst_findings, list_launches
 
-from keet.analysis.capture.coverage import find_coverage
 from keet.explanation.analyst import explain
 from keet.explanation.explanation_types import Explanation
 from keet.ingest import read_profile
 from keet.ingest.run_table import read_run_table, table_document, write_run_table
-from keet.pages.blocks import Block, Heading, Reader, plain
+from keet.pages.blocks import Block, Heading, plain
 from keet.pages.context import context_of
-from keet.pages.show import show_page
 from keet.profile import KernelRun, RunTable
 from keet.profile.run_table import Migrations, ProfiledLaunch, SkippedKernel
 from keet.token_count import count_tokens
@@ -214,17 +212,6 @@ def test_run_tables_among_the_reports_are_skipped(beside: Path, keet: Keet, word
     wording(done.err)
 
 
-def test_show_lists_twenty_kernels() -> None:
-    rows = [kernel(f"kernel_{n}", 1, 10 + n) for n in range(30)]
-    run = RunTable((*rows, kernel("transpose_rows", 1, 500)), "file")
-    profile = replace(read_profile(TOUR), run=run)
-    page = show_page(profile, find_coverage(profile), [], Reader())
-    table = tables(page.blocks)["Kernels of the run"]
-    assert len(table.rows) == 20
-    name, *_, profiled = cells(table.rows[-1])
-    assert (name, profiled) == ("12 other kernels", "not profiled")
-
-
 # --- context
 
 
@@ -332,22 +319,6 @@ def test_tools_say_how_many_launches_a_launch_represents(wording) -> None:
 
 
 # --- tables that can't be
-
-
-@each_row("field", ["shortest_ns", "median_ns", "longest_ns", "overlapped_ns"])
-def test_an_invalid_time_is_refused(field: str, tmp_path: Path, keet: Keet) -> None:
-    path = tmp_path / "odd.run.json"
-    document = table_document(MANAGED)
-    problems = {
-        "-1.0": "transpose_rows: its launch count or times are invalid",
-        "1e999": f"kernels.0.{field} is a number that is too large",
-    }
-    for value, problem in problems.items():
-        document["kernels"][0][field] = "here"
-        path.write_text(json.dumps(document).replace('"here"', value))
-        result = keet("explain", TOUR, "--run-table", path)
-        assert result.code == 4
-        assert problem in result.err
 
 
 def test_half_a_surrogate_pair_is_refused(tmp_path: Path, keet: Keet, wording) -> None:

@@ -155,19 +155,3 @@ def test_a_character_that_the_limit_splits_is_no_wrong_encoding(shift: int, keet
     text.write_bytes(b"a" * shift + "€".encode() * 70_000)
     result = keet("verify", text, "--report", REPORT)
     assert (result.code, "longer than" in result.err, "split it" in result.err) == (2, True, True)
-
-
-def test_a_comparison_is_checked_by_itself(keet: Keet, tmp_path: Path, wording) -> None:
-    """Both numbers are right, and what the sentence says of them is not."""
-    text = tmp_path / "review.txt"
-    text.write_text("In launch 0, DRAM (5.9 %) is busier than L2 (76.6 %).\n")
-    result = keet("verify", text, "--report", REPORT, "--format", "json")
-    document = json.loads(result.out)
-    check_document("verify", document)
-    assert result.code == 1
-    assert [check["verdict"] for check in document["checks"]] == ["confirmed", "confirmed"]
-    (relation,) = document["relations"]
-    assert (relation["text"], relation["verdict"]) == ("busier than", "contradicted")
-    assert document["summary"]["relations"] == {"confirmed": 0, "contradicted": 1, "not_found": 0}
-    shown = keet("verify", text, "--report", REPORT).out
-    wording(shown)
