@@ -306,7 +306,7 @@ def test_without_a_key_nothing_is_sent_and_no_transcript_left(keet: Keet) -> Non
     assert set(cache.glob("*")) == before
 
 
-@pytest.mark.parametrize("command", [("explain", TILES), ("ask", TILES, "Why?")])
+@each_row("command", [("explain", TILES), WHY])
 def test_after_a_bug_or_ctrl_c_the_analysis_is_printed(
     command: tuple[object, ...], keet: Keet, script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -489,7 +489,7 @@ def test_a_long_question_about_two_reports(keet: Keet, script: Script) -> None:
 def test_two_reports_without_an_answer(keet: Keet, script: Script, tmp_path: Path) -> None:
     written = tmp_path / "out"
     reports = [LAYERS / "slow.ncu-repz", LAYERS / "fast.ncu-repz"]
-    for form in ("json", "markdown", "terminal"):
+    for form in ("json", "terminal"):
         model = script({"fault": "timeout"})
         options = ("--model", model, "--format", form, "-o", written)
         assert keet("ask", *reports, "Why?", *options).code == 3

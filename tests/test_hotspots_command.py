@@ -61,15 +61,13 @@ def test_one_line_in_full(keet: Keet, golden) -> None:
     golden("hotspots.stencil_march.line.80.txt", out)
 
 
-def test_the_producer_of_a_wait_is_shown(keet: Keet) -> None:
-    (row,) = [row for row in launch_of(keet, STENCIL)["rows"] if row["line"] == 29]
+def test_the_producer_of_a_wait_and_bytes_by_pointer(keet: Keet) -> None:
+    launch = launch_of(keet, STENCIL)
+    (row,) = [row for row in launch["rows"] if row["line"] == 29]
     wait = row["waits"][0]
     assert (wait["reason"], wait["link"], wait["samples"]) == ("long_scoreboard", "result", 103)
     assert (Path(wait["producer"]["file"]).name, wait["producer"]["line"]) == ("slow.cu", 19)
-
-
-def test_bytes_by_pointer(keet: Keet) -> None:
-    first, *rest = launch_of(keet, STENCIL)["reuse"]
+    first, *rest = launch["reuse"]
     told = (first["pointer"], first["parameter"], first["basis"])
     assert told == ("current", "param+0x0", "estimate")
     assert first["requested_bytes"] == 2_617_245_696
@@ -77,12 +75,9 @@ def test_bytes_by_pointer(keet: Keet) -> None:
     assert {line["line"] for line in first["lines"]} == {19, 41}
     assert [row["pointer"] for row in rest] == ["courant", "previous"]
 
-
-def test_packed_snapshots_contain_the_code(keet: Keet) -> None:
-    report = sorted(HISTOGRAM.glob("*.keet.json.zst"))[0]
-    launch = launch_of(keet, report)
-    assert launch["instruction_mix"]
-    assert launch["reuse"]
+    packed = launch_of(keet, min(HISTOGRAM.glob("*.keet.json.zst")))  # has the code, too
+    assert packed["instruction_mix"]
+    assert packed["reuse"]
 
 
 def test_without_code_the_rest_is_printed(keet: Keet, monkeypatch, wording) -> None:
