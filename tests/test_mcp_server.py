@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -247,50 +247,29 @@ def test_a_call_that_is_cancelled_stops_and_others_go_on(folder: Path, monkeypat
     anyio.run(use)
 
 
-async def over_stdio(folder: Path, use: Callable[[Any], Awaitable[None]]) -> None:
-    from mcp import Client, StdioServerParameters
-
-    command, *arguments = child(str(folder))
-    server = StdioServerParameters(command=command, args=arguments, env=environment())
-    async with Client(server) as client:
-        await use(client)
-
-
 @pytest.mark.slow
 def test_over_stdin_and_stdout(folder: Path) -> None:
-    async def use(client: Any) -> None:
-        await use_all(client, folder)
+    """Concurrent calls give the same as single ones."""
+    from mcp import Client, StdioServerParameters
 
-    anyio.run(over_stdio, folder, use)
+    async def use() -> None:
+        command, *arguments = child(str(folder))
+        server = StdioServerParameters(command=command, args=arguments, env=environment())
+        async with Client(server) as client:
+            await use_all(client, folder)
+            single = {at: await told(client, name, **a) for at, (name, a, _) in enumerate(GOOD)}
+            found: dict[int, Any] = {}
 
+            async def call(at: int) -> None:
+                name, arguments, _ = GOOD[at % len(GOOD)]
+                found[at] = await told(client, name, **arguments)
 
-@pytest.mark.slow
-def test_concurrent_calls_give_the_same_as_single_ones(folder: Path) -> None:
-    async def use(client: Any) -> None:
-        single = {at: await told(client, name, **a) for at, (name, a, _) in enumerate(GOOD)}
-        found: dict[int, Any] = {}
+            async with anyio.create_task_group() as group:
+                for at in range(2 * len(GOOD)):
+                    group.start_soon(call, at)
+        assert [at for at, result in found.items() if result != single[at % len(GOOD)]] == []
 
-        async def call(at: int) -> None:
-            name, arguments, _ = GOOD[at % len(GOOD)]
-            found[at] = await told(client, name, **arguments)
-
-        async with anyio.create_task_group() as group:
-            for at in range(2 * len(GOOD)):
-                group.start_soon(call, at)
-        for at, result in found.items():
-            assert result == single[at % len(GOOD)]
-
-    anyio.run(over_stdio, folder, use)
-
-
-@pytest.mark.slow
-def test_the_child_ends_with_its_client_and_prints_nothing_but_messages(folder: Path) -> None:
-    with started(str(folder)) as process:
-        first = json.loads(answer_to(process, *map(json.dumps, START), "no JSON"))
-        assert first["result"]["serverInfo"]["name"] == "keet"
-        out, _ = process.communicate()
-        assert all(json.loads(line)["jsonrpc"] == "2.0" for line in out.splitlines())
-    assert process.returncode == 0
+    anyio.run(use)
 
 
 @pytest.mark.slow
@@ -326,12 +305,16 @@ BROKEN: tuple[tuple[str, int | str | None, str], ...] = (
 
 @pytest.mark.slow
 def test_requests_that_cannot_be_parsed_are_answered(folder: Path) -> None:
+    """The child prints nothing but messages, and ends with its client."""
     with started(str(folder)) as process:
-        answer_to(process, *map(json.dumps, START))
+        first = json.loads(answer_to(process, *map(json.dumps, START)))
+        assert first["result"]["serverInfo"]["name"] == "keet"
         for line, id_, expected in BROKEN:
             answer = answer_to(process, line)
             assert json.loads(answer)["id"] == id_, line[:100]
             assert expected in answer
+        out, _ = process.communicate()
+        assert all(json.loads(line)["jsonrpc"] == "2.0" for line in out.splitlines())
     assert process.returncode == 0
 
 
