@@ -17,7 +17,7 @@ import pytest
 
 from keet.corpus.discovery import reports_in
 from tests.conftest import REPORTS, TESTS
-from tests.rows import each_row, mostly_slow
+from tests.rows import each_row
 
 ROOT = TESTS.parent
 KEET = f"{sys.executable} -m keet"
@@ -192,25 +192,22 @@ def typed(line: str, **environment: str) -> str:
     return screen.seen
 
 
-@pytest.mark.parametrize("pipe", mostly_slow(["< /dev/null", "| cat"], few=1))
-def test_where_one_side_is_no_terminal_nothing_is_paged(pipe: str, pager: Path) -> None:
-    shown = typed(f"{KEET} finding tail_effect {pipe}", KEET_PAGER=command(pager))
-    assert shown.count("\n") >= 24
-    assert not pager.exists()
-
-
 WIDTHS = [
     ("| cat", 80),
+    ("</dev/null", 80),
     ("</dev/null 2>/dev/null | cat", 120),
     ("-o {file}; cat {file}", 120),
 ]
 
 
 @each_row(("rest", "width"), WIDTHS, few=1)
-def test_a_pipe_is_as_wide_as_the_terminal(rest: str, width: int, tmp_path: Path) -> None:
-    shown = typed(f"{KEET} -q finding tail_effect {rest.format(file=tmp_path / 'page.txt')}")
-    longest = max(map(len, shown.splitlines()))
-    assert width - 15 < longest <= width
+def test_a_pipe_is_as_wide_as_the_terminal(rest: str, width: int, tmp_path, pager: Path) -> None:
+    """Where one side is no terminal nothing is paged."""
+    line = f"{KEET} -q finding tail_effect {rest.format(file=tmp_path / 'page.txt')}"
+    shown = typed(line, KEET_PAGER=command(pager)).splitlines()
+    assert len(shown) >= 24
+    assert width - 15 < max(map(len, shown)) <= width
+    assert not pager.exists()
 
 
 @pytest.mark.slow
@@ -242,10 +239,9 @@ def test_ctrl_c_is_for_the_pager(terminal: Keet, tmp_path: Path) -> None:
     assert "Traceback" not in screen.seen
 
 
-@pytest.mark.parametrize("options", mostly_slow([{}, {"LESS": "-i"}], few=1))
 @pytest.mark.skipif(shutil.which("less") is None, reason="needs less")
-def test_less_shows_the_beginning_in_colours(options: dict[str, str], terminal: Keet) -> None:
-    screen = terminal("explain", REPORT, "--launch", "0", **options)
+def test_less_shows_the_beginning_in_colours(terminal: Keet) -> None:
+    screen = terminal("explain", REPORT, "--launch", "0", LESS="-i")
     screen.read_until(PROMPT)
     first = screen.seen
     assert "#0" in first
