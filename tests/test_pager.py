@@ -116,7 +116,7 @@ def script(tmp_path: Path, text: str) -> str:
 PAGES = [
     ("explain", REPORT),
     ("roofline", REPORT, "--format", "json"),
-    ("show", REPORT, "--format", "markdown"),
+    ("amounts", REPORT, "--format", "markdown"),
     ("--help",),
     ("schema", "explain"),
     ("skill",),
