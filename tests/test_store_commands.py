@@ -3,9 +3,11 @@
 import csv
 import io
 import json
+import math
 import re
 import shlex
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from keet.corpus.store.part_writer import make_store, write_part
 from keet.corpus.store.reader import open_store
 from keet.corpus.store.report_rows import FileRows, rows_of
 from keet.corpus.store.schema import ACCOUNT_COLUMNS, LAUNCH_COLUMNS, METRICS
+from keet.documents.finding import Forecast
 from keet.documents.top import QueryDocument, TopDocument
 from keet.explanation.analyst import explain
 from keet.ingest import read_profile
@@ -146,6 +149,17 @@ def test_a_healthy_end_and_what_was_not_judged_are_those_of_the_headline(analyse
                 assert (cells["healthy"] is not None) == is_healthy
                 ends.add(cells["healthy"])
     assert {None} < ends <= {None, "at_dram_roofline", "at_compute_roofline"}
+
+
+def test_a_forecast_that_can_not_be_computed_is_null() -> None:
+    profile = read_profile("kernels_samples/matrix_flip/slow.ncu-rep")
+    told = explain(profile, profile.launches, 5)
+    (only,) = told.launches
+    unknown = replace(only.findings[0], forecast=Forecast(1.0, math.inf, math.inf))
+    explanation = told._replace(launches=(replace(only, findings=(unknown,)),))
+    ((row,), (finding,), *_) = rows_of(explanation, lambda _: "{}")
+    assert dict(zip(LAUNCH_COLUMNS, row))["top_low"] is None
+    assert finding[7:10] == (None, None, None)
 
 
 # --- keet top
