@@ -102,7 +102,9 @@ def terminal(capsys, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def explained(keet: Keet, *options: str) -> str:
-    return keet("explain", "--no-sass", *options, BASIC).err
+    """Without the progress, which a busy machine shows."""
+    told = keet("explain", "--no-sass", *options, BASIC).err
+    return re.sub(r"\r\x1b\[2K(?:keet: [^\r\n]*)?", "", told)
 
 
 @pytest.mark.usefixtures("terminal")
