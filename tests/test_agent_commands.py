@@ -306,7 +306,7 @@ def test_without_a_key_nothing_is_sent_and_no_transcript_left(keet: Keet) -> Non
     assert set(cache.glob("*")) == before
 
 
-@each_row("command", [("explain", TILES), WHY])
+@pytest.mark.parametrize("command", [("explain", TILES), WHY])
 def test_after_a_bug_or_ctrl_c_the_analysis_is_printed(
     command: tuple[object, ...], keet: Keet, script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:

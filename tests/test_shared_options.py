@@ -1,5 +1,6 @@
 """Options that commands share: --quiet, --, --top, --launch, --kernel; help, and hints."""
 
+import re
 import shutil
 import sys
 from concurrent.futures import ThreadPoolExecutor
