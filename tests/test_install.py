@@ -1,6 +1,7 @@
 """The core install is small and complete; commands that need an extra name it."""
 
 import json
+import os
 import subprocess
 import sys
 import sysconfig
@@ -49,7 +50,10 @@ class Environment(NamedTuple):
     def code(self, source: str, *arguments: str, cwd: Path) -> Result:
         """`-P`: a clone that is the working folder is not in the search path, as for `keet`."""
         command = [str(self.python), "-P", "-c", source, *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=cwd)
+        environment = {name: os.environ[name] for name in os.environ if name != "PYTHONPATH"}
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, cwd=cwd, env=environment
+        )
         return Result(done.returncode, done.stdout, done.stderr)
 
     def keet(self, *arguments: str, cwd: Path) -> Result:
