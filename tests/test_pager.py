@@ -204,7 +204,7 @@ WIDTHS = [
 def test_a_pipe_is_as_wide_as_the_terminal(rest: str, width: int, tmp_path, pager: Path) -> None:
     """Where one side is no terminal nothing is paged."""
     line = f"{KEET} -q finding tail_effect {rest.format(file=tmp_path / 'page.txt')}"
-    shown = typed(line, KEET_PAGER=command(pager)).splitlines()
+    shown = typed(line, KEET_PAGER=command(pager), NO_COLOR="1").splitlines()
     assert len(shown) >= 24
     assert width - 15 < max(map(len, shown)) <= width
     assert not pager.exists()
