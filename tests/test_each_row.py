@@ -25,9 +25,14 @@ def test_tables_that_would_test_nothing_are_refused() -> None:
     for rows, few in ((0, None), (0, 2), (2, 2)):
         with pytest.raises(ValueError, match=f"^{rows} rows, few={few}: "):
             each_row("number", range(rows), few=few)
-    slow = pytest.mark.slow(each_row("number", range(10), few=3)(lambda number: None))
-    with pytest.raises(ValueError, match="is marked slow"):
-        slow(**{PART: "quick"})
+
+    @pytest.mark.slow
+    @each_row("number", range(10), few=3)
+    def check(number: int) -> None:
+        pass
+
+    with pytest.raises(ValueError, match="check is marked slow"):
+        check(**{PART: "quick"})
 
 
 def test_quick_and_slow_rows_are_the_whole_table() -> None:
