@@ -92,6 +92,17 @@ class Result(NamedTuple):
     out: str
     err: str
 
+    @property
+    def json(self) -> Any:
+        """The document that was printed."""
+        return json.loads(self.out)
+
+    def refuses(self, says: str, code: int = 2) -> None:
+        """It prints one line, which says why."""
+        assert (self.code, self.out) == (code, "")
+        assert len(self.err.splitlines()) == 1
+        assert says in self.err
+
 
 Keet = Callable[..., Result]
 

@@ -9,7 +9,7 @@ import re
 import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -132,11 +132,10 @@ def conclusion(attack: Attack) -> dict[str, Any]:
 # --- what comes of it
 
 
-class Outcome:
-    def __init__(self, report: Path, result: Result, transcript: Path) -> None:
-        self.report = report
-        self.result = result
-        self.transcript = transcript
+class Outcome(NamedTuple):
+    report: Path
+    result: Result
+    transcript: Path
 
     def messages(self) -> Iterator[dict[str, Any]]:
         """What left, but for what the model itself had said."""
@@ -251,7 +250,7 @@ def test_planted_instructions_change_nothing(attack: Attack, strike, analyst: An
     outcome = strike(attack, "--format", "json")
     _is_harmless(outcome)
     _stays_between_the_marks(attack, outcome)
-    document = json.loads(outcome.result.out)
+    document = outcome.result.json
     (launch,) = document["launches"]
     alone = analyst(outcome.report)
     own = alone["launches"][0]
@@ -340,22 +339,16 @@ def _core(sentence: str) -> str:
 
 
 @pytest.mark.parametrize("attack", [each for each in ATTACKS if each.values[0].get("printed")])
-@pytest.mark.parametrize("form", ["terminal", "markdown"])
 @pytest.mark.slow
-def test_printed_output_contains_no_active_content(attack: Attack, form: str, strike) -> None:
-    outcome = strike(attack, "--format", form)
-    _is_harmless(outcome)
-    printed = outcome.result.out + outcome.result.err
-    assert all(char.isprintable() or char == "\n" for char in printed)
-    if form == "markdown":
-        prose = _without_code(outcome.result.out)
-        assert not re.search(r"(?<!\\)\[[^\]`]*\]\(|(?<!\\)<[a-z]", prose)
-
-
-def _without_code(markdown: str) -> str:
-    """Also without the elements that keet itself writes."""
-    prose = re.sub(r"(?s)(`+).*?(?<!`)\1(?!`)", "", markdown)
-    return re.sub(r"(?<!\\)</?(?:details|summary|sub)>", "", prose)
+def test_printed_output_contains_no_active_content(attack: Attack, strike: Strike) -> None:
+    for form in ("terminal", "markdown"):
+        outcome = strike(attack, "--format", form)
+        _is_harmless(outcome)
+        printed = outcome.result.out + outcome.result.err
+        assert all(char.isprintable() or char == "\n" for char in printed)
+    prose = re.sub(r"(?s)(`+).*?(?<!`)\1(?!`)", "", outcome.result.out)
+    prose = re.sub(r"(?<!\\)</?(?:details|summary|sub)>", "", prose)  # which keet itself writes
+    assert not re.search(r"(?<!\\)\[[^\]`]*\]\(|(?<!\\)<[a-z]", prose)
 
 
 def test_a_shown_prompt_contains_no_active_content(keet: Keet, clean: str, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 import argparse
 import shlex
-import statistics
 import subprocess
 import threading
 import time
@@ -17,6 +16,7 @@ from kernels_samples import capture
 from kernels_samples.capture import Failure, Program
 from kernels_samples.samples import HERE, PLAIN, Sample, load_sample
 from tests.kept_reports import unpacked
+from tests.rows import each_row
 
 Words = Callable[..., int]
 MACHINE = dict.fromkeys(("gpu", "driver", "cuda", "ncu", "keet"), "x")
@@ -51,21 +51,15 @@ def test_nothing_is_measured_while_something_is_built(run: Words, monkeypatch) -
     assert seen == [0, 0]
 
 
-@pytest.mark.parametrize("names", [["matrix_flap"], ["matrix_flip", "harness"], [".."], [""]])
-def test_a_mistyped_name_gives_one_line(names: list[str], run: Words, capsys) -> None:
-    assert run(*names) == 2
-    said = capsys.readouterr().err
-    assert said.startswith(f"there is no sample {names[-1]!r}; there are band_scale,")
-    assert len(said.splitlines()) == 1
+def test_a_mistyped_name_gives_one_line(run: Words, capsys) -> None:
+    for names in (["matrix_flap"], ["matrix_flip", "harness"], [".."], [""]):
+        assert run(*names) == 2
+        said = capsys.readouterr().err
+        assert said.startswith(f"there is no sample {names[-1]!r}; there are band_scale,")
+        assert len(said.splitlines()) == 1
 
 
-@pytest.mark.parametrize(
-    "problem",
-    [
-        *(kind("no") for kind in (Failure, OSError, AssertionError, KeyError, ValueError)),
-        *(statistics.StatisticsError("no"), subprocess.TimeoutExpired("no", 1)),
-    ],
-)
+@each_row("problem", [Failure("no"), OSError("no"), subprocess.TimeoutExpired("no", 1)])
 def test_a_failure_is_reported_and_the_others_continue(
     problem: Exception, run: Words, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
@@ -89,7 +83,7 @@ def rounds_of(sample: Sample, times: list[float]) -> list[list[dict[str, Any]]]:
     ]
 
 
-@pytest.mark.parametrize("name", ["matrix_flip", "fan_update", "mechanism_rates", "softmax_rows"])
+@pytest.mark.parametrize("name", ["matrix_flip", "mechanism_rates", "softmax_rows"])
 def test_the_recorded_command_is_the_one_that_ran(name: str, monkeypatch, tmp_path: Path) -> None:
     """The sampling interval included; `-f` and `--format` change no report."""
     sample = load_sample(HERE / name)
@@ -121,22 +115,20 @@ def test_the_recorded_command_is_the_one_that_ran(name: str, monkeypatch, tmp_pa
     assert (kept.read_bytes() == b"NVR\0") == (name in PLAIN)
 
 
-@pytest.mark.parametrize(
-    ("words", "swept"),
+@each_row(
+    ("words", "steps"),
     [
-        ([], True),
-        (["--variant", "slow"], True),
-        (["--variant", "fast"], False),
-        (["--no-sweep"], False),
+        ("--variant slow", {"profile", "sweep"}),
+        ("--variant fast", {"profile"}),
+        ("--no-sweep", {"profile"}),
     ],
 )
 def test_a_variant_that_is_left_out_is_not_swept(
-    words: list[str], swept: bool, run: Words, monkeypatch: pytest.MonkeyPatch
+    words: str, steps: set[str], run: Words, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done: list[str] = []
     monkeypatch.setattr(capture, "build", lambda s, variant: Program(s, variant, ("true",)))
-    monkeypatch.setattr(capture, "profile", lambda *_: done.append("profile"))
-    monkeypatch.setattr(capture, "sweep", lambda *_: done.append("sweep"))
-    assert run("pair_reduce", "--only-profile", *words) == 0
-    assert ("sweep" in done) == swept
-    assert "profile" in done
+    for step in ("profile", "sweep"):
+        monkeypatch.setattr(capture, step, lambda *_, step=step: done.append(step))
+    assert run("pair_reduce", "--only-profile", *words.split()) == 0
+    assert {*done} == steps

@@ -10,6 +10,7 @@ import subprocess
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -27,19 +28,15 @@ VERSIONS = {"explain": 4, "explain-against": 4, "profile": 4, "ask": 2, "diff": 
 GOLDENS = [
     ("show", "tour_full.ncu-repz", 80),
     ("show", "tour_full.ncu-repz", 160),
-    ("show", "tour_basic.ncu-repz", 80),
     ("show", "zoo.ncu-repz", 160),
-    ("show", "nvtx.ncu-repz", 80),
     ("show", "range.ncu-rep", 80),
     ("show", "tour_basic.live.csv", 80),
     ("show", "metrics_only.ncu-repz", 80),
     ("metrics", "tour_full.ncu-repz", 80),
-    ("metrics", "tour_full.ncu-repz", 160),
     ("metrics", "tour_full.ncu-repz l2.*hit", 80),
     ("roofline", "tour_full.ncu-repz", 80),
     ("amounts", "tour_full.ncu-repz --launch 0", 80),
     ("amounts", "zoo.ncu-repz --launch 2 --per pair=1e6", 120),
-    ("roofline", "tour_full.ncu-repz", 160),
     ("roofline", "zoo.ncu-repz", 80),
     ("roofline", "tour_basic.ncu-repz", 80),
     ("roofline", "zoo.ncu-repz --format svg", 80),
@@ -49,7 +46,6 @@ GOLDENS = [
     ("hotspots", "tour_full.ncu-repz", 80),
     ("hotspots", "tour_full.ncu-repz", 160),
     ("hotspots", "triton.ncu-repz", 80),
-    ("hotspots", "tour_basic.ncu-repz", 80),
     ("hotspots", "tour_full.ncu-repz --launch 0 --format csv", 80),
     ("hotspots", "tour_full.ncu-repz --line tour.cu:60", 80),
     ("hotspots", "tour_nolines.ncu-repz --launch 1 --top 5", 100),
@@ -66,7 +62,14 @@ def test_output(command: str, rest: str, width: int, keet: Keet, golden) -> None
     golden(f"{command}.{safe}.{width}.txt", result.out)
 
 
-@each_row("name", sorted(path.name for path in REPORTS.iterdir()), few=2)
+@each_row(
+    "name",
+    [
+        f"{name}.ncu-repz"
+        for name in ("tour_full", "zoo", "triton", "nvtx", "metrics_only", "graph")
+    ],
+    few=2,
+)
 @each_row("command", ["explain", "show", "metrics", "hotspots", "roofline", "chart", "amounts"])
 def test_nothing_is_cut_at_80_columns(command: str, name: str, keet: Keet) -> None:
     out = keet(command, (REPORTS / name).relative_to(TESTS.parent)).out
@@ -88,7 +91,7 @@ def test_nothing_is_cut_at_80_columns(command: str, name: str, keet: Keet) -> No
     ],
 )  # fmt: skip
 def test_show_json(name: str, at: int, expected: dict[str, object], keet: Keet) -> None:
-    document = json.loads(keet("show", REPORTS / name, "--format", "json").out)
+    document = keet("show", REPORTS / name, "--format", "json").json
     assert document["report"]["launch_count"] == len(document["launches"])
     (device,) = document["devices"]
     assert (device["name"], device["compute_capability"], device["sm_count"]) == (
@@ -97,15 +100,6 @@ def test_show_json(name: str, at: int, expected: dict[str, object], keet: Keet) 
     launch = document["launches"][at]
     assert {key: launch[key] for key in expected} == expected
     assert launch["values"]["duration"]["unit"] == "ns"
-
-
-def test_metrics_csv(keet: Keet) -> None:
-    out = keet("metrics", REPORTS / "tour_full.ncu-repz", "--all", "--format", "csv").out
-    rows = list(csv.DictReader(io.StringIO(out)))
-    durations = [row for row in rows if row["metric"] == "gpu__time_duration.sum"]
-    assert [row["launch"] for row in durations] == ["0", "1", "2"]
-    assert {row["unit"] for row in durations} == {"ns"}
-    assert len(rows) > 3000
 
 
 @pytest.mark.slow
@@ -133,29 +127,15 @@ def test_metrics_parquet(keet: Keet, tmp_path: Path) -> None:
     assert keet("metrics", REPORTS / "tour_full.ncu-repz", "--format", "parquet").code == 2
 
 
-def test_roofline_json(keet: Keet) -> None:
-    out = keet("roofline", REPORTS / "zoo.ncu-repz", "--launch", 6, "--format", "json").out
-    (launch,) = json.loads(out)["launches"]
-    assert launch["nearest"] == ["shared"]
-    ceilings = {ceiling["id"]: ceiling for ceiling in launch["ceilings"]}
-    shared = ceilings["shared"]
-    assert shared["reached_pct"] == pytest.approx(95, abs=1)
-    assert shared["peak"]["unit"] == "byte/s"
-    assert set(shared["evidence"]) <= set(launch["evidence"])
-    for entry in launch["intensities"]:
-        larger = max(ceilings[entry[side]]["reached_pct"] for side in ("arithmetic", "level"))
-        assert entry["attained_pct"] == pytest.approx(larger)
-
-
 def test_output_to_a_file(keet: Keet, tmp_path: Path) -> None:
     target = tmp_path / "out.txt"
     result = keet("show", REPORTS / "range.ncu-rep", "-o", target)
     assert (result.code, result.out) == (0, "")
     assert "1 launch on NVIDIA H200" in " ".join(target.read_text().split())
     assert [path.name for path in tmp_path.iterdir()] == ["out.txt"]
-    missing = keet("show", REPORTS / "range.ncu-rep", "-o", tmp_path / "no" / "out.txt")
-    assert missing.code == 2
-    assert "can't be written" in missing.err
+    keet("show", REPORTS / "range.ncu-rep", "-o", tmp_path / "no" / "out.txt").refuses(
+        "can't be written"
+    )
 
 
 def test_snapshot_and_back(keet: Keet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,12 +160,9 @@ def test_snapshot_and_back(keet: Keet, tmp_path: Path, monkeypatch: pytest.Monke
         (["baseline"], "required: {save,list,show,name,remove}"),
         (["show", "a", "b"], "unrecognized"),
         (["metrics", "REPORT", "("], "not a valid regular expression"),
-        (["metrics", "REPORT", "no_such_metric_at_all"], "no metric matches"),
         (["metrics", "REPORT", "--kernel", "nothing_like_it"], "matches no launch"),
         (["hotspots", "REPORT", "--launch", "99"], "launches 0 to 2"),
-        (["hotspots", "REPORT", "--launch", "x"], "must be launch numbers"),
         (["hotspots", "REPORT", "--launch", "3-1"], "must be launch numbers"),
-        (["hotspots", "REPORT", "--top", "0"], "must be a positive integer"),
         (["hotspots", "REPORT", "--line", "tour.cu"], "must be FILE:LINE"),
         (
             ["hotspots", "REPORT", "--line", "tour.cu:22"],
@@ -199,13 +176,10 @@ def test_snapshot_and_back(keet: Keet, tmp_path: Path, monkeypatch: pytest.Monke
 )
 def test_wrong_usage(arguments: list[str], says: str, keet: Keet) -> None:
     report = str(REPORTS / "tour_full.ncu-repz")
-    result = keet(*(report if argument == "REPORT" else argument for argument in arguments))
-    assert (result.code, result.out) == (2, "")
-    assert len(result.err.splitlines()) == 1
-    assert says in result.err
+    keet(*(report if argument == "REPORT" else argument for argument in arguments)).refuses(says)
 
 
-@pytest.mark.parametrize(("selection", "ids"), [("0", [0]), ("0,2", [0, 2]), ("1-2", [1, 2])])
+@each_row(("selection", "ids"), [("0", [0]), ("0,2", [0, 2]), ("1-2", [1, 2])])
 def test_selection(selection: str, ids: list[int], keet: Keet) -> None:
     report = REPORTS / "tour_full.ncu-repz"
     out = keet("metrics", report, "duration", "--launch", selection, "--format", "json").out
@@ -215,11 +189,11 @@ def test_selection(selection: str, ids: list[int], keet: Keet) -> None:
 @pytest.mark.slow
 def test_commands_about_one_launch_choose_the_representative_of_explain(keet: Keet) -> None:
     report = REPORTS / "pipeline_before.ncu-repz"
-    program = json.loads(keet("explain", report, "--format", "json").out)["program"]
+    program = keet("explain", report, "--format", "json").json["program"]
     row = max(program["rows"], key=lambda row: row["us_total"])
     number = row["representative"]
     assert len(row["launches"]) > 1
-    charted = json.loads(keet("chart", report, "--format", "json").out)["launches"]
+    charted = keet("chart", report, "--format", "json").json["launches"]
     assert [each["id"] for each in charted] == [number]
     assert f"launch {number}" in keet("context", report).out
     hotspots = keet("hotspots", report, "--by", "instruction").out.splitlines()
@@ -271,10 +245,10 @@ def option_names(command: str) -> Iterator[str]:
 
 @pytest.mark.slow
 def test_schema(keet: Keet) -> None:
-    everything = json.loads(keet("schema").out)
+    everything = keet("schema").json
     assert {name for name in everything if not name.startswith("mcp-")} == set(DOCUMENTS)
     assert {f"mcp-{name}" for name in TOOLS} == set(everything) - set(DOCUMENTS)
-    assert json.loads(keet("schema", "show").out) == everything["show"]
+    assert keet("schema", "show").json == everything["show"]
     of = lambda name: everything[name]["properties"]["schema_version"]["const"]  # noqa: E731
     versions = {name: of(name) for name in DOCUMENTS}
     assert versions == {name: VERSIONS.get(name, 1) for name in DOCUMENTS}
@@ -291,10 +265,10 @@ def test_doctor(keet: Keet, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_bug_prints_one_line_instead_of_a_traceback(keet: Keet, monkeypatch, wording) -> None:
-    def broken(*arguments: object, **options: object) -> None:
-        raise ZeroDivisionError("oops")
-
+    broken = Mock(side_effect=KeyboardInterrupt)
     monkeypatch.setattr("keet.ingest.read_profile", broken)
+    assert keet("show", REPORTS / "range.ncu-rep") == (130, "", "keet: interrupted\n")
+    broken.side_effect = ZeroDivisionError("oops")
     result = keet("show", REPORTS / "range.ncu-rep")
     assert result.code == 70
     wording(result.err)
@@ -303,33 +277,18 @@ def test_a_bug_prints_one_line_instead_of_a_traceback(keet: Keet, monkeypatch, w
     assert "Traceback" in keet("show", REPORTS / "range.ncu-rep").err
 
 
-def test_ctrl_c(keet: Keet, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(*arguments: object, **options: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("keet.ingest.read_profile", interrupted)
-    result = keet("show", REPORTS / "range.ncu-rep")
-    assert (result.code, result.err) == (130, "keet: interrupted\n")
-
-
 @pytest.mark.slow
 def test_no_number_is_ever_cut(keet: Keet) -> None:
     """Whatever the width: shares, counts and places are there as the JSON has them."""
     report = REPORTS / "tour_full.ncu-repz"
-    told = json.loads(keet("hotspots", report, "--format", "json").out)["launches"]
+    told = keet("hotspots", report, "--format", "json").json["launches"]
     rows = [row for launch in told for row in launch["rows"][:10]]
-    for width in range(60, 200, 7):
+    for width in (60, 67, 81, 130):
         out = keet("hotspots", report, "--launch", "0-2", width=width).out
         for row in rows:
             assert f"{row['share']:.1%}" in out, width
             assert f"{row['samples']:,}" in out, width
             assert f"{Path(row['file']).name}:{row['line']}" in out, width
-
-
-def test_options_may_come_before_the_pattern(keet: Keet) -> None:
-    report = REPORTS / "tour_full.ncu-repz"
-    mixed = keet("metrics", report, "--launch", 1, "dram_bytes").out
-    assert mixed == keet("metrics", report, "dram_bytes", "--launch", 1).out
 
 
 def test_what_if_curves_are_shown_as_points(keet: Keet) -> None:
@@ -357,15 +316,15 @@ def test_the_command_can_be_pasted(keet: Keet, tmp_path: Path) -> None:
         done = subprocess.run(
             ["sh", "-c", command], env={"PATH": path}, capture_output=True, text=True, check=True
         )
-        wanted = json.loads(keet("show", report, "--format", "json").out)["capture"]
+        wanted = keet("show", report, "--format", "json").json["capture"]
         assert done.stdout.splitlines() == shlex.split(wanted)[1:]
 
 
 def test_sort_time_lists_the_longest_launch_first(keet: Keet) -> None:
     report = REPORTS / "tour_basic.ncu-repz"
-    out = json.loads(keet("show", report, "--sort", "time", "--format", "json").out)
+    out = keet("show", report, "--sort", "time", "--format", "json").json
     assert [launch["id"] for launch in out["launches"]] == [0, 2, 1, 3]
-    only = json.loads(keet("show", report, "--kernel", "norm", "--format", "json").out)
+    only = keet("show", report, "--kernel", "norm", "--format", "json").json
     assert [launch["id"] for launch in only["launches"]] == [2, 3]
 
 
@@ -394,7 +353,7 @@ def test_the_terminal_lists_the_longest_of_many(long_report: Path, keet: Keet) -
 def test_data_formats_have_every_launch(long_report: Path, keet: Keet) -> None:
     def launches(*words: object) -> list[int]:
         command, *rest = words
-        document = json.loads(keet(command, long_report, *rest, "--format", "json").out)
+        document = keet(command, long_report, *rest, "--format", "json").json
         return [launch["id"] for launch in document["launches"]]
 
     for command in ("explain", "show", "metrics", "hotspots", "roofline", "amounts"):

@@ -86,17 +86,6 @@ def test_pairs_by_position_alone_are_noted(keet: Keet) -> None:
     assert next(iter(caveats(document(keet, *STRANGERS, "--force")))) == "guessed"
 
 
-@pytest.mark.slow
-def test_a_cause_is_gone_only_where_what_it_is_about_changed(keet: Keet) -> None:
-    """More registers make more waves of the same grid: it is as small as it was."""
-    told = document(keet, *pair("xs_lookup"))
-    assert "small_grid" in told["pairs"][0]["remaining"]
-    causes = [a["what"] for a in told["pairs"][0]["attribution"] if a["kind"] == "cause"]
-    assert any(cause.startswith("fewer instructions: ") for cause in causes)
-    backwards = document(keet, *reversed(pair("hydro_element")))
-    assert "occupancy_limited_registers" not in backwards["pairs"][0]["fixed"]
-
-
 def test_a_count_is_told_of_a_unit_only_where_it_moved_with_it(keet: Keet) -> None:
     told = document(keet, *pair("phase_sum"))
     (xu,) = [
@@ -125,14 +114,12 @@ def test_two_launches_of_one_report(keet: Keet) -> None:
         ((BEFORE, AFTER, "--launch", "9:0"), "launches 0 to 7"),
         *(
             ((BEFORE, AFTER, "--gate", gate), "a percentage from 0 to 1000")
-            for gate in ("x", "-5", "nan", "inf", "1001", "", "5,0")
+            for gate in ("x", "-5", "nan", "1001")
         ),
     ],
 )
 def test_wrong_usage(arguments: tuple[object, ...], complaint: str, keet: Keet) -> None:
-    result = keet("diff", *arguments)
-    assert (result.code, result.out) == (2, "")
-    assert complaint in result.err
+    keet("diff", *arguments).refuses(complaint)
 
 
 # --- the gate
@@ -277,7 +264,7 @@ def test_an_explanation_tells_what_changed(keet: Keet) -> None:
     slow, fast = SLOW_FAST
     asked = ("explain", fast, "--against", slow, "--no-model")
     assert "7.02x faster" in keet(*asked).out
-    told = json.loads(keet(*asked, "--format", "json").out)
+    told = keet(*asked, "--format", "json").json
     check_document("explain-against", told)
     assert told["against"]["pairs"][0]["fixed"] == ["uncoalesced_global"]
     assert told["launches"][0]["kernel"] == "flip"
@@ -287,7 +274,7 @@ def test_a_finding_that_is_only_not_printed_is_not_fixed(keet: Keet) -> None:
     """The cause of the slow variant is the third of the fast one."""
     slow, fast = pair("xs_lookup")
     options = ("--no-model", "--no-sass", "--top", "1", "--format", "json")
-    told = json.loads(keet("explain", fast, "--against", slow, *options).out)
+    told = keet("explain", fast, "--against", slow, *options).json
     assert len(told["launches"][0]["findings"]) == 1
     assert "small_grid" not in told["against"]["pairs"][0]["fixed"]
 
@@ -468,9 +455,7 @@ def test_an_explanation_against_a_report_uses_the_tables(keet, spent, tmp_path) 
     ],
 )
 def test_wrong_usage_of_tables(options: tuple[object, ...], complaint: str, keet, spent) -> None:
-    result = keet("diff", BEFORE, AFTER, *spent, *options)
-    assert (result.code, result.out) == (2, "")
-    assert complaint in result.err
+    keet("diff", BEFORE, AFTER, *spent, *options).refuses(complaint)
 
 
 def test_a_table_of_another_program_exits_6(keet: Keet, tmp_path: Path, wording) -> None:
@@ -504,14 +489,6 @@ def test_what_ncu_adds_to_short_launches_is_said(keet: Keet, wording) -> None:
     assert "short_launches" not in caveats(alike)
 
 
-def test_force_gives_no_total_of_launches_that_do_the_work_of_many(keet: Keet) -> None:
-    """It once said `18.5x slower` of a program that had become 16 times as fast."""
-    told = document(keet, *pair("ring_steps"), "--force")
-    assert told["verdict"]["speedup"] is None
-    assert told["pairs"][0]["verdict"]["word"] == "inconclusive"
-    assert "slower" not in keet("diff", *pair("ring_steps"), "--force").out
-
-
 def test_a_share_says_what_it_is_of(keet: Keet, tmp_path: Path, wording) -> None:
     table = tmp_path / "one.csv"
     table.write_text("kernel,launches,total_us\nscale,9,99\nrelax,9,99\nturn<16>,100,3200\n")
@@ -521,13 +498,3 @@ def test_a_share_says_what_it_is_of(keet: Keet, tmp_path: Path, wording) -> None
     table.write_text("kernel,launches,total_us\nsmooth_all,1,53.4\nfill,2,2.3\n")
     sums = document(keet, MANY, ONE, "--run-table", table)["next"]["text"]
     wording(sums)
-
-
-def test_an_explanation_names_keet_diff_with_its_options(keet: Keet, bare: list[Path]) -> None:
-    """`keet explain` has neither --run-table-before nor --times."""
-    told = ""
-    for before, after in ((bare[0], ONE), pair("row_layers")):
-        options = ("--against", before, "--no-model", "--format", "markdown")
-        told += keet("explain", after, *options).out.replace("\\", "")
-    for option in ("--run-table-before", "--times"):
-        assert told.count(f"keet diff {option}") == told.count(option) > 0

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from keet.cli import main
+from tests.rows import each_row
 from tests.unit.corpus.pool_in_process import PoolInProcess
 
 ROOT = Path(__file__).parent.parent
@@ -93,25 +94,14 @@ FAIL = {
 """Arguments that name what is not there."""
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", FAIL)
+@each_row("name", FAIL)
 def test_a_problem_is_one_line(name: str, monkeypatch: pytest.MonkeyPatch, capsys: Output) -> None:
     """And exits as the command does: 1 is for a gate that failed."""
-    code = run(monkeypatch, name, *FAIL[name])
-    out, err = capsys.readouterr()
-    assert code in (2, 4)
-    assert out == ""
-    assert err.startswith("missing")
-    assert len(err.splitlines()) == 1
-
-
-@pytest.mark.parametrize("name", FAIL)
-def test_wrong_arguments_get_the_usage(name: str, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
-    assert run(monkeypatch, name) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.startswith(f"usage: python examples/{name} ")
-    assert len(err.splitlines()) == 1
+    usage = f"usage: python examples/{name} "
+    for arguments, codes, start in ((FAIL[name], (2, 4), "missing"), ([], (2,), usage)):
+        assert run(monkeypatch, name, *arguments) in codes
+        out, err = capsys.readouterr()
+        assert (out, err.startswith(start), len(err.splitlines())) == ("", True, 1)
 
 
 NOTEBOOK = json.loads((EXAMPLES / "tour.ipynb").read_text(encoding="utf-8"))

@@ -23,7 +23,7 @@ FLIP = SAMPLES / "matrix_flip" / "slow.ncu-rep"
 PHYSICS = SAMPLES / "column_physics" / "slow.ncu-repz"
 NO_LINES = Path("tests/data/reports/tour_nolines.ncu-repz")
 BARE = Path("tests/data/reports/metrics_only.ncu-repz")
-EVERY = [*sorted(REPORTS.iterdir()), *sorted(SAMPLES.glob("[a-m]*/slow.ncu-rep*"))]
+EVERY = [*sorted(REPORTS.iterdir()), *sorted(SAMPLES.glob("[a-d]*/slow.ncu-rep*"))]
 
 GOLDENS = {
     "explain.matrix_flip.80.txt": ("explain", FLIP),
@@ -67,9 +67,9 @@ def test_markdown_is_well_formed(path: Path, keet: Keet) -> None:
 @every_report
 def test_a_context_is_never_over_its_budget(path: Path) -> None:
     profile = read_profile(path)
-    for launch in profile.launches[:4]:
+    for launch in profile.launches[:2]:
         explanation = explain(profile, [launch], 5)
-        for budget in (1, 30, 60, 120, 300, 1000, 2000, 100_000):
+        for budget in (1, 30, 60, 120, 300, 1000, 100_000):
             text = context_text(explanation, budget, of=2)
             assert count_tokens(text) <= budget
             assert budget < 30 or text.startswith("# ")
@@ -78,7 +78,7 @@ def test_a_context_is_never_over_its_budget(path: Path) -> None:
 def test_the_smallest_context_has_the_verdict_and_the_first_cause(keet: Keet) -> None:
     for path in (PHYSICS, FLIP):
         out = keet("context", path, "--max-tokens", 120).out
-        finding = json.loads(keet("explain", path, "--format", "json").out)["launches"][0]
+        finding = keet("explain", path, "--format", "json").json["launches"][0]
         assert finding["verdict"]["headline"] in out
         assert f"1. {finding['findings'][0]['title']}: " in out
 
@@ -100,11 +100,9 @@ def test_lines_without_source_text_are_named(keet: Keet) -> None:
     assert "--source DIR" in out
 
 
-@pytest.mark.parametrize("budget", ["0", "29", "x", "-5"])
-def test_a_budget_that_is_too_small_is_refused(budget: str, keet: Keet) -> None:
-    result = keet("context", FLIP, f"--max-tokens={budget}")
-    assert (result.code, result.out) == (2, "")
-    assert "--max-tokens" in result.err
+def test_a_budget_that_is_too_small_is_refused(keet: Keet) -> None:
+    for budget in ("0", "29", "x", "-5"):
+        keet("context", FLIP, f"--max-tokens={budget}").refuses("--max-tokens")
 
 
 def test_several_reports_are_lines_of_json(keet: Keet) -> None:
@@ -112,7 +110,7 @@ def test_several_reports_are_lines_of_json(keet: Keet) -> None:
     assert result.code == 0
     documents = [json.loads(line) for line in result.out.splitlines()]
     assert [each["report"]["path"] for each in documents] == [str(FLIP), str(PHYSICS)]
-    alone = json.loads(keet("explain", PHYSICS, "--no-model", "--format", "json").out)
+    alone = keet("explain", PHYSICS, "--no-model", "--format", "json").json
     assert documents[1] == alone
 
 
@@ -197,20 +195,14 @@ def test_the_code_of_the_longest_launches_is_analysed_and_explain_says_so(keet: 
     assert states.count("off") == 4
 
 
-@pytest.mark.parametrize(("options", "expected"), [([], {"off"}), (["--sass"], {"analysed"})])
 @pytest.mark.slow
-def test_batch_analyses_machine_code_on_request(
-    keet: Keet, tmp_path: Path, options: list[str], expected: set[str]
-) -> None:
-    report = tmp_path / "in" / HEALTHY.name
-    report.parent.mkdir()
-    report.symlink_to(HEALTHY.absolute())
-    assert keet("batch", report.parent, "-o", tmp_path / "out", "--jobs", "1", *options).code == 0
-    asked = keet("query", tmp_path / "out", "SELECT explanation FROM launches", "--format", "json")
-    rows = json.loads(asked.out)["rows"]
-    found = {json.loads(next(iter(row.values() if isinstance(row, dict) else row)))["machine_code"]
-             for row in rows}  # fmt: skip
-    assert found == expected
+@each_row(("options", "expected"), [([], "off"), (["--sass"], "analysed")])
+def test_batch_analyses_machine_code_on_request(options, expected: str, keet, tmp_path) -> None:
+    out = tmp_path / expected
+    assert keet("batch", HEALTHY, "-o", out, "--jobs", "1", *options).code == 0
+    asked = keet("query", out, "SELECT explanation FROM launches", "--format", "json")
+    ((explanation,),) = asked.json["rows"]
+    assert json.loads(explanation)["machine_code"] == expected
 
 
 # --- as a page
@@ -230,12 +222,10 @@ def page_of(keet: Keet, *arguments: object, code: int = 0) -> PageParts:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "arguments", [(FLIP,), (ZOO,), (ZOO, "--all"), (BARE,), (ZOO, "--launch", "4")]
-)
+@pytest.mark.parametrize("arguments", [(FLIP,), (ZOO,), (BARE, "--all")])
 def test_the_page_has_what_the_json_has(arguments: tuple[object, ...], keet: Keet) -> None:
     page = page_of(keet, *arguments)
-    document = json.loads(keet("explain", *arguments, "--format", "json").out)
+    document = keet("explain", *arguments, "--format", "json").json
     everything = len(arguments) > 1 or len(document["launches"]) == 1
     shown = 0
     for launch in document["launches"]:

@@ -1,18 +1,15 @@
 """The fuzzer (tests/fuzz): its parts, the mutants that once showed a fault, and a short run."""
 
-import math
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from keet.ingest import read_profile
 from tests.fuzz import trial
 from tests.fuzz.campaign import try_mutant, try_seed
 from tests.fuzz.commands import ALWAYS, EVERY, Command, by_name
 from tests.fuzz.mutants import FORMS, ROOT, Recipe, mutant, originals, recipe
-from tests.fuzz.report_tree import taken_apart
 from tests.fuzz.trial import Outcome, fault_of, surroundings
 
 SEEDS = tomllib.loads((ROOT / "tests/fuzz/seeds.toml").read_text(encoding="utf-8"))["seed"]
@@ -51,44 +48,12 @@ def test_a_short_run_finds_no_fault(folder: Path) -> None:
     assert seen == []
 
 
-@pytest.mark.slow
-def test_a_recipe_always_makes_the_same_mutant() -> None:
-    others = ("tests/data/reports/tour_basic.live.csv", "tests/data/runs/waits.ncu-repz")
-    for report in (RANGE, *others):
-        made_by = [recipe(report, seed) for seed in range(6)]
-        made_by = [each for each in made_by if each.form not in ("snapshot", "packed")]
-        files = [mutant(each).files for each in made_by]
-        assert files == [mutant(each).files for each in made_by]
-        others = [mutant(each._replace(seed=each.seed + 100)).files for each in made_by]
-        assert sum(one != other for one, other in zip(files, others)) > len(files) / 2
-
-
 def test_every_kind_of_input_has_originals() -> None:
     known = originals()
     assert len(known) >= 30
     forms = {recipe(report, seed).form for report in known for seed in range(8)}
     assert forms == {*FORMS}
     assert not [report for report in known if "casebook" in report]
-
-
-def test_a_report_tree_is_written_back_unchanged(tmp_path: Path) -> None:
-    path = tmp_path / "again.ncu-rep"
-    path.write_bytes(taken_apart((ROOT / RANGE).read_bytes()).encoded())
-    (one,), (other,) = (read_profile(each).launches for each in (ROOT / RANGE, path))
-    ones, others = ({n: each.metric(n) for n in each.metric_names()} for each in (one, other))
-    assert ones == others
-
-
-def test_damage_changes_the_numbers(tmp_path: Path) -> None:
-    """A mutator that breaks the file instead would find nothing in the analysis."""
-    path = mutant(Recipe(RANGE, "report", ("same_bad_metrics",), 4)).write(tmp_path)
-    (before,), (after,) = (read_profile(each).launches for each in (ROOT / RANGE, path))
-    changed = [n for n in before.metric_names() if not _same(before.metric(n), after.metric(n))]
-    assert changed
-
-
-def _same(one: object, other: object) -> bool:
-    return one == other or all(math.isnan(each.value) for each in (one, other))  # type: ignore[attr-defined]
 
 
 def test_faults_are_recognised() -> None:

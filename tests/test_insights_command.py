@@ -10,7 +10,7 @@ from keet.agent.model.transcript import read_transcript
 from keet.documents.insights import InsightsDocument
 from keet.pages.insights import ADDS
 from tests.conftest import Keet
-from tests.insights_sets import finding, launch, make_set, reports_in
+from tests.insights_sets import reports_in
 from tests.json_documents import read_document
 from tests.rows import mostly_slow
 
@@ -45,19 +45,6 @@ def test_json_is_what_its_schema_says_and_cites_rows(keet: Keet, store: Path) ->
     assert time.path is not None
     assert time.path.endswith("BLOCK_0032.ncu-repz")
     assert time.launch == 0
-
-
-@pytest.mark.parametrize("form", ["terminal", "markdown"])
-@pytest.mark.slow
-def test_one_file_is_no_set_and_rows_name_their_files(keet: Keet, tmp_path, form: str) -> None:
-    sick = [
-        launch("runs/a.ncu-rep", i, kernel=k, kernel_full=f"{k}()", duration_us=100.0)
-        for i, k in enumerate(("one", "two", "three"))
-    ]
-    ill = [finding(each, "small_grid", 2.0) for each in sick]
-    out = keet("insights", make_set(tmp_path / "s", sick, ill), "--format", form).out
-    assert ADDS not in out
-    assert "runs/a.ncu-rep" in out
 
 
 @pytest.mark.slow
@@ -115,7 +102,7 @@ def test_the_model_is_asked_once_per_insight_after_printing_the_cost(
         *("--transcript", kept),
     )
     assert result.code == 0
-    groups = len(json.loads(keet("insights", store, "--format", "json").out)["insights"])
+    groups = len(keet("insights", store, "--format", "json").json["insights"])
     assert 2 <= groups <= 3
     wording(result.err)
     document = json.loads(result.out)

@@ -1,6 +1,7 @@
 """The core install is small and complete; commands that need an extra name it."""
 
 import json
+import os
 import subprocess
 import sys
 import sysconfig
@@ -12,9 +13,8 @@ from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import install_size
 import pytest
-from install_size import MOST_MEGABYTES, MOST_PACKAGES, Size
+from install_size import MOST_MEGABYTES, MOST_PACKAGES
 from packaging.requirements import Requirement
 
 from keet import optional_packages
@@ -22,7 +22,8 @@ from keet.cli import COMMANDS
 from keet.corpus.store.schema import PARTS, SCHEMA_VERSION, STORE_FILE
 from keet.errors import NotAvailable
 from keet.optional_packages import DISTRIBUTION, EXTRAS, install_command
-from tests.conftest import REPORTS, Keet
+from tests.conftest import REPORTS, Keet, Result
+from tests.rows import each_row
 
 ROOT = Path(__file__).parent.parent
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
@@ -38,33 +39,31 @@ for arguments in json.loads(sys.argv[1]):
 """
 
 
-class Ran(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
 class Environment(NamedTuple):
     """A virtual environment with keet's wheel and the packages of the core, and nothing else. They are
     linked from the environment that runs the tests, so nothing is downloaded."""
 
     python: Path
     packages: Path
+    wheel: Path
 
-    def code(self, source: str, *arguments: str, cwd: Path) -> Ran:
+    def code(self, source: str, *arguments: str, cwd: Path) -> Result:
         """`-P`: a clone that is the working folder is not in the search path, as for `keet`."""
         command = [str(self.python), "-P", "-c", source, *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=cwd)
-        return Ran(done.returncode, done.stdout, done.stderr)
+        environment = {name: os.environ[name] for name in os.environ if name != "PYTHONPATH"}
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, cwd=cwd, env=environment
+        )
+        return Result(done.returncode, done.stdout, done.stderr)
 
-    def keet(self, *arguments: str, cwd: Path) -> Ran:
+    def keet(self, *arguments: str, cwd: Path) -> Result:
         return self.code("from keet.cli import run; run()", *arguments, cwd=cwd)
 
-    def keet_each(self, commands: Sequence[Sequence[str]], cwd: Path) -> list[Ran]:
+    def keet_each(self, commands: Sequence[Sequence[str]], cwd: Path) -> list[Result]:
         """One after the other in one process, which saves its start."""
         done = self.code(_RUN_ALL, json.dumps(commands), cwd=cwd)
         assert done.code == 0, done.err
-        return [Ran(*json.loads(line)) for line in done.out.splitlines()]
+        return [Result(*json.loads(line)) for line in done.out.splitlines()]
 
 
 def build_wheel(folder: Path) -> Path:
@@ -84,7 +83,7 @@ def core_environment(folder: Path) -> Environment:
         archive.extractall(packages)
     for each in distributions(PROJECT["dependencies"]):
         _link(each, packages)
-    return Environment(Path(found["scripts"]) / "python", packages)
+    return Environment(Path(found["scripts"]) / "python", packages, wheel)
 
 
 def distributions(requirements: Iterable[str]) -> list[Distribution]:
@@ -158,24 +157,6 @@ def test_the_core_install_is_small() -> None:
     assert 10 < (sum(sizes) + sum(own)) / 1e6 <= MOST_MEGABYTES
 
 
-def test_the_install_size_counts_packages_and_bytes(tmp_path: Path, monkeypatch, capsys) -> None:
-    def installed(folder: Path, source: Path, extra: str) -> Size:
-        for name in ("pip-26.dist-info", "rich-15.dist-info", "a_b-1.dist-info"):
-            (folder / "lib" / name).mkdir(parents=True)
-        (folder / "lib" / "module.py").write_bytes(bytes(2_000_000))
-        (folder / "python").symlink_to(sys.executable)
-        return Size(install_size._package_count(folder), install_size._bytes_of(folder))
-
-    monkeypatch.setattr(install_size, "installed_size", installed)
-    assert install_size.main(["core", "mcp"]) == 0
-    _, _, core, mcp, verdict = capsys.readouterr().out.splitlines()
-    assert (core.split(), mcp.split()) == (["core", "2", "2"], ["mcp", "2", "2"])
-    assert verdict.endswith("holds")
-    assert install_size.main(["nonsense"]) == 2
-    assert install_size.verdict(Size(MOST_PACKAGES + 1, 1)) == 1
-    assert install_size.verdict(Size(1, (MOST_MEGABYTES + 1) * 10**6)) == 1
-
-
 def test_a_missing_package_is_named_with_its_extra(wording) -> None:
     with pytest.raises(NotAvailable) as caught:
         optional_packages.require("surely_not_there", "batch")
@@ -226,34 +207,30 @@ def core_only(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("core_only")
-@pytest.mark.parametrize(("extra", "arguments"), NEEDS, ids=lambda each: str(each[0]))
+@each_row(("extra", "arguments"), NEEDS)
 def test_a_command_names_its_extra(
     extra: str, arguments: list[str], keet: Keet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    make_inputs(tmp_path)
+    if not (tmp_path / "bench.py").exists():
+        make_inputs(tmp_path)
     monkeypatch.chdir(tmp_path)
-    done = keet(*arguments)
-    check_names_extra(done.code, done.err, extra)
+    keet(*arguments).refuses(install_command(extra), code=3)
     assert not (tmp_path / "new").exists()
 
 
-def check_names_extra(code: int, err: str, extra: str) -> None:
-    assert code == 3, err
-    (line,) = err.splitlines()
-    assert install_command(extra) in line
-
-
 @pytest.mark.usefixtures("core_only")
-@pytest.mark.parametrize("question", [(), ("Why?",)], ids=["explain", "ask"])
-def test_a_missing_extra_is_reported_before_any_progress(question: tuple[str, ...], keet) -> None:
+@each_row("words", [("explain",), ("ask", "Why?")])
+def test_a_missing_extra_is_reported_before_any_progress(words: tuple[str, ...], keet) -> None:
     report = REPORTS / "tour_basic.ncu-repz"
-    command = "ask" if question else "explain"
-    done = keet(command, report, *question, "--model", "openai:gpt-5", "--no-sass")
-    check_names_extra(done.code, done.err, "model")
-    assert "tour_basic.ncu-repz" in done.out, "it is explained without the model"
+    done = keet(words[0], report, *words[1:], "--model", "openai:gpt-5", "--no-sass")
+    (line,) = done.err.splitlines()
+    assert (done.code, install_command("model") in line) == (3, True)
+    assert report.name in done.out, "it is explained without the model"
 
 
 def test_doctor_lists_extras(keet: Keet, monkeypatch: pytest.MonkeyPatch, wording) -> None:
+    from keet.documents.doctor import CheckDocument
+
     installed = {"rich": "15", "pydantic": "2", "duckdb": "2", "mcp": "2.3", "keet": "0.0.3"}
 
     def version(name: str) -> str:
@@ -262,16 +239,11 @@ def test_doctor_lists_extras(keet: Keet, monkeypatch: pytest.MonkeyPatch, wordin
         return installed[name]
 
     monkeypatch.setattr("importlib.metadata.version", version)
-    monkeypatch.setattr("keet.cli.doctor._native_reader", extra_check)
+    check = CheckDocument("ncu-report", "ok", False, "there")
+    monkeypatch.setattr("keet.cli.doctor._native_reader", lambda: check)
     done = keet("doctor", width=200)
     assert done.code == 0
     wording([line for line in done.out.splitlines() if " extra " in line or " name " in line])
-
-
-def extra_check() -> object:
-    from keet.documents.doctor import CheckDocument
-
-    return CheckDocument("ncu-report", "ok", False, "there")
 
 
 @pytest.fixture(scope="module")
@@ -280,9 +252,9 @@ def core(tmp_path_factory: pytest.TempPathFactory) -> Environment:
 
 
 @pytest.mark.slow
-def test_the_wheel_contains_its_data(tmp_path: Path) -> None:
+def test_the_wheel_contains_its_data(core: Environment) -> None:
     """Also its licence-free parts only: no tests, no samples, no evals."""
-    wheel = build_wheel(tmp_path)
+    wheel = core.wheel
     assert wheel.name.startswith("keet_ncu-")
     archive = zipfile.ZipFile(wheel)
     held = set(archive.namelist())
@@ -302,6 +274,8 @@ def test_the_wheel_contains_its_data(tmp_path: Path) -> None:
 
 PROGRAM = ("--build", "true", "--run", "true", "--check", "true", "--may-change", "*.cu")
 OPTIMIZE = ("optimize", "app", *PROGRAM)
+SOFTMAX = ROOT / "kernels_samples" / "softmax_rows" / "slow.ncu-repz"
+RECORDED = ROOT / "tests" / "transcripts" / "softmax_rows.jsonl"
 WITH_CORE = [
     ["explain", SAMPLE],
     ["explain", SAMPLE, "--format", "json"],
@@ -328,11 +302,19 @@ WITH_CORE = [
     ["schema"],
     ["completion", "bash"],
     ["eval", "--help"],
+    ["explain", str(SOFTMAX), "--replay", str(RECORDED), "--no-compile"],
 ]
 
 
 @pytest.mark.slow
 def test_core_commands_work_without_extras(core: Environment, tmp_path: Path) -> None:
+    """The environment has no other package, else this would prove nothing."""
+    probe = (
+        "import sys, importlib.util as u, keet; print(keet.__file__); "
+        "print(*[name for name in sys.argv[1:] if u.find_spec(name)])"
+    )
+    place, others = core.code(probe, *MODULES, "evals", cwd=ROOT).out.splitlines()
+    assert (Path(place).is_relative_to(core.packages), others) == (True, "")
     (tmp_path / "text.md").write_text("A text without numbers.")
     (tmp_path / "app").mkdir()
     (tmp_path / "app/k.cu").write_text("int k;\n")
@@ -341,6 +323,7 @@ def test_core_commands_work_without_extras(core: Environment, tmp_path: Path) ->
         assert ran.out or "-o" in arguments or arguments[0] == "baseline", arguments
         if arguments == ["explain", SAMPLE]:
             assert "slow.cu:7" in ran.out
+        assert ("(replayed)" in ran.out) == ("--replay" in arguments)
     assert (tmp_path / "page.html").stat().st_size > 10_000
 
 
@@ -351,52 +334,8 @@ def test_every_command_is_tested_with_the_core_install() -> None:
 
 
 @pytest.mark.slow
-def test_the_core_environment_has_no_extra_package(core: Environment, tmp_path: Path) -> None:
-    """Else the tests of this file would prove nothing."""
-    probe = (
-        "import sys, importlib.util as u, keet; print(keet.__file__); "
-        "print(*[name for name in sys.argv[1:] if u.find_spec(name)])"
-    )
-    place, others = core.code(probe, *MODULES, "evals", cwd=ROOT).out.splitlines()
-    assert Path(place).is_relative_to(core.packages)
-    assert others == ""
-
-
-@pytest.mark.slow
-def test_commands_name_their_extra_and_explain_still_explains(core: Environment, tmp_path) -> None:
-    make_inputs(tmp_path)
-    asked = [["ask", SAMPLE, "why?", "--model", "openai:gpt-5"]]
-    asked += [["explain", SAMPLE, "--model", name] for name in ("openai:x", "anthropic:x")]
-    needs = [*(("model", each) for each in asked), *NEEDS]
-    done = core.keet_each([arguments for _, arguments in needs], tmp_path)
-    for (extra, arguments), ran in zip(needs, done, strict=True):
-        assert ran.code == 3, arguments
-        assert ran.err.count(install_command(extra)) == 1
-        assert "slow.cu:7" in ran.out or extra != "model"
-
-
-@pytest.mark.slow
-def test_a_replay_needs_no_model_package(core: Environment, tmp_path: Path) -> None:
-    report = ROOT / "kernels_samples" / "softmax_rows" / "slow.ncu-repz"
-    recorded = ROOT / "tests" / "transcripts" / "softmax_rows.jsonl"
-    ran = core.keet("explain", str(report), "--replay", str(recorded), "--no-compile", cwd=tmp_path)
-    assert ran.code == 0, ran.err
-    assert "(replayed)" in ran.out
-
-
-@pytest.mark.slow
 def test_evals_run_inside_a_clone(core: Environment, tmp_path: Path) -> None:
-    for folder in (ROOT, ROOT / "docs" / "decisions"):
-        ran = core.keet("eval", "diagnosis", "--help", cwd=folder)
-        assert (ran.code, ran.err) == (0, "")
     asked = ("prompts", "mcq", str(tmp_path / "run"), "--questions", "1")
     begun = core.keet("eval", *asked, "--conditions", "none", cwd=ROOT / "docs")
     assert begun.code == 0, begun.err
     assert any((tmp_path / "run").iterdir())
-
-
-@pytest.mark.slow
-def test_evals_say_where_they_run(core: Environment, tmp_path: Path, wording) -> None:
-    ran = core.keet("eval", "diagnosis", cwd=tmp_path)
-    assert ran.code == 3
-    wording(ran.err.splitlines())

@@ -162,21 +162,6 @@ def test_there_are_no_import_circles() -> None:
     assert not circle, f"{' imports '.join(circle)}: move what both need into a third module"
 
 
-@each_row(
-    ("text", "circle"),
-    [
-        ("import keet.made_a", True),
-        ("def f() -> None:\n    from keet import made_a", True),
-        ("if TYPE_CHECKING:\n    from keet.made_a import A", True),
-        ("import json", False),
-    ],
-)
-def test_a_circle_is_found_wherever_the_import_is(text: str, circle: bool) -> None:
-    texts = {"keet.made_a": "from keet.made_b import B", "keet.made_b": text}
-    made = {name: [*imports_in(ast.parse(each).body)] for name, each in texts.items()}
-    assert bool(circle_in(made)) == circle
-
-
 def circle_in(imports: Mapping[str, Iterable[Import]]) -> list[str]:
     """Modules of which each imports the next, and the last one is the first; empty if there is no
     circle. A package stands for its `__init__`."""

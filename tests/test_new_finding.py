@@ -1,6 +1,5 @@
 """A finding is one module and a sample: a new one is found wherever findings are read."""
 
-import json
 import shutil
 import sys
 from collections.abc import Iterator
@@ -73,7 +72,7 @@ def report(sample: Sample, tmp_path: Path) -> Path:
 def test_explain_reports_it(report: Path, keet: Keet) -> None:
     words = ("explain", report, "--no-model", "--no-sass")
     assert "main cause: warm registers" in " ".join(keet(*words).out.split())
-    launch = json.loads(keet(*words, "--format", "json").out)["launches"][0]
+    launch = keet(*words, "--format", "json").json["launches"][0]
     first = launch["findings"][0]
     assert (first["id"], first["action"]) == (NEW, "Cool them.")
     assert set(first["evidence"]) <= launch["evidence"].keys()
@@ -83,10 +82,10 @@ def test_explain_reports_it(report: Path, keet: Keet) -> None:
 def test_commands_and_docs_describe_it(keet: Keet) -> None:
     assert NEW in keet("finding").out
     assert "Registers are warm." in keet("finding", "warm").out
-    document = json.loads(keet("finding", NEW, "--format", "json").out)
+    document = keet("finding", NEW, "--format", "json").json
     assert document["findings"][0]["similar"][0]["id"] == "latency_bound"
     for name in ("explain", "mcp-explain"):
-        schema = json.loads(keet("schema", name).out)
+        schema = keet("schema", name).json
         assert NEW in schema["$defs"]["FindingDocument"]["properties"]["id"]["enum"]
     assert NEW in keet("completion", "bash").out
     pages = findings_page.pages()

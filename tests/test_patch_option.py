@@ -96,12 +96,7 @@ def test_compiling_is_switched_off(edits: list[EditDocument], keet: Keet) -> Non
     ],
 )
 def test_wrong_usage(
-    arguments: tuple[str, ...],
-    code: int,
-    text: str,
-    edits: list[EditDocument],
-    keet: Keet,
-    tmp_path: Path,
+    arguments: tuple[str, ...], code: int, text: str, edits, keet, tmp_path
 ) -> None:
     source = tmp_path / "slow.cu"
     source.write_text(SOURCE, encoding="utf-8")

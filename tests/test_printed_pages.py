@@ -1,6 +1,5 @@
 """Every command on pages that ncu printed: it says what is missing, and does not guess."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -30,14 +29,14 @@ def test_show_says_what_is_missing_and_how_to_capture_it(page: Path, keet: Keet)
     assert "two decimals" in " ".join(shown.out.split())
     assert "Missing" in shown.out
     assert "ncu --section SpeedOfLight" in shown.out
-    document = json.loads(keet("show", page, "--format", "json").out)
+    document = keet("show", page, "--format", "json").json
     assert document["report"]["format"] == ("ncu-csv" if page.suffix == ".csv" else "ncu-text")
 
 
 def test_explain_names_what_is_unknown(page: Path, keet: Keet) -> None:
     options = ("--format", "json", "--all", "--no-sass")
-    told = json.loads(keet("explain", page, *options).out)
-    same = json.loads(keet("explain", REPORTS / "tour_basic.ncu-repz", *options).out)
+    told = keet("explain", page, *options).json
+    same = keet("explain", REPORTS / "tour_basic.ncu-repz", *options).json
     for ours, theirs in zip(told["launches"], same["launches"]):
         assert ours["verdict"]["headline"]
         assert ours["duration"]["value"] == pytest.approx(theirs["duration"]["value"], rel=1e-3)
@@ -88,7 +87,7 @@ def test_other_commands_read_a_page(page: Path, keet: Keet, tmp_path: Path) -> N
     for command in ("roofline", "hotspots", "context"):
         assert keet(command, page).out, command
     same = ("diff", REPORTS / "tour_basic.ncu-repz", page, "--launch", "0:0", "--format", "json")
-    assert json.loads(keet(*same).out)["verdict"]["word"] == "unchanged"
+    assert keet(*same).json["verdict"]["word"] == "unchanged"
     snapshot, store = tmp_path / "page.keet.json", tmp_path / "store"
     assert keet("snapshot", page, "-o", snapshot).code == 0
     listed = keet("metrics", page, "--all", "--format", "csv").out

@@ -12,14 +12,12 @@ import pytest
 from keet_tools.answers import ToolInput
 from keet_tools.launch_overview import analyst_findings, list_launches
 
-from keet.analysis.capture.coverage import find_coverage
 from keet.explanation.analyst import explain
 from keet.explanation.explanation_types import Explanation
 from keet.ingest import read_profile
 from keet.ingest.run_table import read_run_table, table_document, write_run_table
-from keet.pages.blocks import Block, Heading, Reader, plain
+from keet.pages.blocks import Block, Heading, plain
 from keet.pages.context import context_of
-from keet.pages.show import show_page
 from keet.profile import KernelRun, RunTable
 from keet.profile.run_table import Migrations, ProfiledLaunch, SkippedKernel
 from keet.token_count import count_tokens
@@ -176,14 +174,14 @@ def test_json_has_the_run(beside: Path, keet: Keet) -> None:
 
 @pytest.mark.parametrize("command", ["explain", "show"])
 def test_json_without_a_table_has_no_run(command: str, keet: Keet) -> None:
-    document = json.loads(keet(command, TOUR, "--format", "json").out)
+    document = keet(command, TOUR, "--format", "json").json
     assert "run" not in document
     assert not {"in_run", "replay"} & set(document["launches"][0])
 
 
 def test_a_table_may_be_named_for_one_report_only(table: Path, keet: Keet, wording) -> None:
     named = ("explain", TOUR, "--run-table", table, "--no-model", "--format", "json")
-    assert json.loads(keet(*named).out)["run"]["launches"] == 514
+    assert keet(*named).json["run"]["launches"] == 514
     assert keet(*named[:-2], "-o", table).code == 2  # it would be overwritten
     assert table.read_text() == CSV
     result = keet("explain", TOUR, REPORTS / "tour_lines.ncu-repz", "--run-table", table)
@@ -196,7 +194,7 @@ def test_a_table_may_be_named_for_one_report_only(table: Path, keet: Keet, wordi
 
 def test_show_has_the_run(beside: Path, keet: Keet) -> None:
     """The goldens of `test_output` have what it says."""
-    document = json.loads(keet("show", beside, "--format", "json").out)
+    document = keet("show", beside, "--format", "json").json
     check_document("show", document)
     assert document["run"]["kernels"][0]["kernel"] == "normalise"
     shares = [launch["run_share_pct"] for launch in document["launches"]]
@@ -212,17 +210,6 @@ def test_run_tables_among_the_reports_are_skipped(beside: Path, keet: Keet, word
     done = keet("explain", table, table)
     assert done.code == 2
     wording(done.err)
-
-
-def test_show_lists_twenty_kernels() -> None:
-    rows = [kernel(f"kernel_{n}", 1, 10 + n) for n in range(30)]
-    run = RunTable((*rows, kernel("transpose_rows", 1, 500)), "file")
-    profile = replace(read_profile(TOUR), run=run)
-    page = show_page(profile, find_coverage(profile), [], Reader())
-    table = tables(page.blocks)["Kernels of the run"]
-    assert len(table.rows) == 20
-    name, *_, profiled = cells(table.rows[-1])
-    assert (name, profiled) == ("12 other kernels", "not profiled")
 
 
 # --- context
@@ -292,29 +279,20 @@ def test_a_baseline_keeps_the_table(beside: Path, tmp_path: Path, keet: Keet, mo
     [
         ("In the plain run, normalise took 14.69 us per launch.", "contradicted"),
         ("In the plain run, normalise took 2.41 ms per launch.", "confirmed"),
-        ("In the run, normalise took 2.41 ms.", "confirmed"),
         ("The duration of normalise is 2.41 ms.", "contradicted"),
         ("Each launch of normalise took 241 ms in the run.", "contradicted"),
         ("normalise took 241 ms in the run.", "confirmed"),
-        ("The run took 14.69 us.", "contradicted"),
         ("The run took 252.6 ms.", "confirmed"),
-        ("The run took 300 ms.", "confirmed"),
         ("The run has 513 launches.", "confirmed"),
-        ("The run has 100 launches.", "contradicted"),
         ("In the run there were 100 launches of normalise.", "confirmed"),
-        ("normalise has 99 launches in the run.", "contradicted"),
         ("wait_for_host took 6 ms in the run.", "confirmed"),
-        ("wait_for_host took 7 ms in the run.", "contradicted"),
         ("normalise takes 95% of the run.", "confirmed"),
         ("normalise takes 60% of the run's GPU time.", "contradicted"),
-        ("normalise takes 60% of the run.", "contradicted"),
         ("normalise takes 241 ms of the run's 252.6 ms.", "confirmed"),
         ("If fixed, the run would take 14.69 us.", "not_found"),
         ("Under replay normalise took 14.69 us, in the run 2.41 ms.", "confirmed"),
-        ("Under ncu's replay, normalise took 14.69 us.", "confirmed"),
         ("The kernel normalise has a duration of 14.69 us; see the table of the run.", "confirmed"),
         ("In the run, kernels caused 1,600 groups of page faults.", "confirmed"),
-        ("In the run, kernels caused 1,700 groups of page faults.", "contradicted"),
     ],
     few=2,
 )
@@ -323,7 +301,7 @@ def test_verify_compares_sentences_about_the_run_with_its_table(
 ) -> None:
     said = tmp_path / "said.txt"
     said.write_text(text)
-    done = json.loads(keet("verify", said, "--report", beside, "--format", "json").out)
+    done = keet("verify", said, "--report", beside, "--format", "json").json
     assert {check["verdict"] for check in done["checks"]} == {verdict}
 
 
@@ -341,22 +319,6 @@ def test_tools_say_how_many_launches_a_launch_represents(wording) -> None:
 
 
 # --- tables that can't be
-
-
-@each_row("field", ["shortest_ns", "median_ns", "longest_ns", "overlapped_ns"])
-def test_an_invalid_time_is_refused(field: str, tmp_path: Path, keet: Keet) -> None:
-    path = tmp_path / "odd.run.json"
-    document = table_document(MANAGED)
-    problems = {
-        "-1.0": "transpose_rows: its launch count or times are invalid",
-        "1e999": f"kernels.0.{field} is a number that is too large",
-    }
-    for value, problem in problems.items():
-        document["kernels"][0][field] = "here"
-        path.write_text(json.dumps(document).replace('"here"', value))
-        result = keet("explain", TOUR, "--run-table", path)
-        assert result.code == 4
-        assert problem in result.err
 
 
 def test_half_a_surrogate_pair_is_refused(tmp_path: Path, keet: Keet, wording) -> None:
@@ -383,25 +345,6 @@ def test_verify_does_not_contradict_explain_about_a_run(name: str, keet: Keet, t
         said = tmp_path / "said.txt"
         keet("explain", report(name), "--no-model", "--format", form, "-o", said)
         assert keet("verify", said, "--report", report(name)).code == 0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "reason"), [("managed", "managed_or_host_memory"), ("streams_together", "concurrency")]
-)
-def test_the_first_reason_of_a_gap(name: str, reason: str, keet: Keet) -> None:
-    told = json.loads(keet("explain", report(name), "--no-model", "--format", "json").out)
-    first = told["launches"][0]["replay"]["reasons"][0]
-    assert (first["id"], first["status"]) == (reason, "likely")
-
-
-@pytest.mark.slow
-def test_without_tables_fused_launches_get_no_speedup(keet: Keet, tmp_path: Path) -> None:
-    """A single launch takes 22 times as long, and the program is 8 times faster."""
-    alone = [shutil.copy(report(name), tmp_path) for name in ("steps_many", "steps_one")]
-    for force in ([], ["--force"]):
-        done = json.loads(keet("diff", *alone, *force, "--format", "json").out or "{}")
-        assert done.get("verdict", {"speedup": None})["speedup"] is None
 
 
 OUTPUTS = [

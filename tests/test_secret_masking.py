@@ -25,32 +25,26 @@ from tests.kept_reports import unpacked
 from tests.test_hostile_text import in_every_format
 from tests.unit.serve.conftest import called
 
-VALUES = {
-    "--api-key=": "Zq7-first-Value",
-    "--password ": "Zq7second_value",
-    "--pin ": "73519064",
-    "DB_PASSWORD=": "Zq7third.value",
-    "--db-url postgres://bob:": "Zq7fourth",
-    "https://host/?access_token=": "Zq7fifthValue",
-}
-"""What precedes each secret in the command line, and the secret."""
-NVTX = "Zq7nvtxValue"
-SECRETS = (*VALUES.values(), NVTX)
+SECRETS = (
+    *("Zq7-first-Value", "Zq7second_value", "73519064", "Zq7third.value", "Zq7fourth"),
+    *("Zq7fifthValue", "Zq7nvtxValue"),
+)
+"""Six in the command line, and one in a range."""
+LINE = """\
+ env DB_PASSWORD=Zq7third.value ./tour --tokens 4096 --api-key=Zq7-first-Value \
+--password Zq7second_value --pin 73519064 --db-url postgres://bob:Zq7fourth@host/db \
+https://host/?access_token=Zq7fifthValue --rounds 3"""
+NVTX = f"request?token={SECRETS[-1]}"
 
 
 def command_line(ncu: str = "/opt/ncu -o tour --set basic") -> str:
-    values = dict(VALUES)
-    prefix = f"DB_PASSWORD={values.pop('DB_PASSWORD=')}"
-    words = [name + value for name, value in values.items()]
-    url = words.index(f"--db-url postgres://bob:{VALUES['--db-url postgres://bob:']}")
-    words[url] += "@host/db"
-    return f"{ncu} env {prefix} ./tour --tokens 4096 {' '.join(words)} --rounds 3"
+    return ncu + LINE
 
 
 def with_secrets(data: bytes, line: str | None = None) -> bytes:
     """The report with `line` as ncu's command line, and with a range that contains a secret."""
     nvtx = nvtx_of(unpacked(REPORTS / "nvtx.ncu-repz"))
-    name = lambda _: f"request?token={NVTX}".encode()  # noqa: E731
+    name = lambda _: NVTX.encode()  # noqa: E731
     state = changed(nvtx, {2: inside({2: inside({3: inside({1: name})})})})
     line = command_line() if line is None else line
     return with_changes(
@@ -70,7 +64,7 @@ def write_reports(folder: Path) -> list[Path]:
     return paths
 
 
-COMMAND = ("./app", "--api-key", VALUES["--api-key="], f"--password={VALUES['--password ']}", "4")
+COMMAND = ("./app", "--api-key", SECRETS[0], f"--password={SECRETS[1]}", "4")
 
 
 def secrets_in(text: str) -> list[str]:
@@ -89,7 +83,7 @@ def unmasked_snapshot(report: Path, path: Path, keet: Keet) -> Path:
     document["provenance"]["command_line"] = command_line()
     for launch in document["launches"]:
         for entry in launch["nvtx"]:
-            entry["name"] = f"request?token={NVTX}"
+            entry["name"] = NVTX
     table = path.with_name("table.json")
     write_run_table(tabulate([Record("k", "k()", (1, 1, 1), (1, 1, 1), 0, 5)], "cupti"), table)
     document["run"] = {**json.loads(table.read_text("utf-8")), "command": list(COMMAND)}
@@ -105,7 +99,7 @@ def unmasked_store(store: Path) -> Path:
         line = command_line()
         hint = f'{{"remedy": "ncu --set full {line}", '
         duckdb.sql(
-            f"COPY (SELECT * REPLACE ('{line}' AS command_line, 'token={NVTX}' AS nvtx, "
+            f"COPY (SELECT * REPLACE ('{line}' AS command_line, '{NVTX}' AS nvtx, "
             f"'{hint}' || explanation[2:] AS explanation) FROM '{table}') TO '{raw}'"
         )
         raw.replace(table)
@@ -147,6 +141,11 @@ def written(folder: Path) -> str:
     return "\n".join(texts)
 
 
+def of_each(commands: Iterator[list[object]]) -> Iterator[list[object]]:
+    """Each command in one format: what is masked when it is read is masked in all."""
+    return (each for each in commands if "--format" not in each or each[-1] == "json")
+
+
 def leaks(keet: Keet, commands: Iterator[list[object]]) -> list[object]:
     found: list[object] = []
     for arguments in commands:
@@ -169,7 +168,7 @@ def test_the_profile_has_no_secret(reports: list[Path]) -> None:
     profile = read_profile(reports[0])
     assert secrets_in(repr(profile.provenance) + repr(profile[0].nvtx)) == []
     assert profile.provenance.command_line is not None
-    assert profile.provenance.command_line.count(MARK) == len(VALUES)
+    assert profile.provenance.command_line.count(MARK) == 6
 
 
 @pytest.mark.slow
@@ -189,7 +188,7 @@ def test_commands_on_a_report(reports: list[Path], keet: Keet, tmp_path: Path, m
 @pytest.mark.slow
 def test_commands_on_a_snapshot_of_an_older_keet(reports: list[Path], keet: Keet, tmp_path) -> None:
     old = unmasked_snapshot(reports[0], tmp_path / "old.keet.json", keet)
-    assert leaks(keet, report_commands(old, reports[1])) == []
+    assert leaks(keet, of_each(report_commands(old, reports[1]))) == []
 
 
 @pytest.mark.slow
@@ -206,7 +205,7 @@ def test_commands_on_a_store_of_an_older_keet(reports: list[Path], keet: Keet, t
     assert keet("batch", reports[0].parent, "-o", tmp_path / "store", "--jobs", "1").code == 0
     store = unmasked_store(tmp_path / "store")
     assert set(secrets_in(written(store))) == set(SECRETS)
-    assert leaks(keet, store_commands(store)) == []
+    assert leaks(keet, of_each(store_commands(store))) == []
     with api.open_store(store) as opened:
         assert secrets_in(str(opened.to_pandas()["command_line"].tolist())) == []
         assert all(

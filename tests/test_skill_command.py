@@ -4,11 +4,8 @@ import re
 import shlex
 from pathlib import Path
 
-import pytest
-
 from keet.cli import COMMANDS, help_text
 from keet.cli.skill import SKILL
-from keet.errors import UsageError
 from keet.explanation.casebook import casebook
 from keet.findings import findings
 from keet.token_count import count_tokens
@@ -30,7 +27,6 @@ OF_COMMAND = {
     "--force": "diff before.ncu-rep after.ncu-rep",
     "--format": "explain report.ncu-rep",
 }
-MAX_TOKENS, MAX_LINES, MAX_WIDTH = 1500, 120, 100
 
 
 @each_row("command", [*TYPED, *QUOTED, *OPTIONS])
@@ -42,16 +38,6 @@ def test_what_it_names_can_be_typed(command: str) -> None:
     assert name in COMMANDS
     if rest or command in TYPED:
         parsed(command)
-
-
-def test_the_tests_above_refuse_what_cannot_be_typed() -> None:
-    for wrong in ("keet explain", "keet explain a.ncu-rep --tops 3", "keet diff a b --launch"):
-        with pytest.raises(UsageError):
-            parsed(wrong)
-    with pytest.raises(ModuleNotFoundError):
-        parsed("keet explian a.ncu-rep")
-    with pytest.raises((AssertionError, UsageError)):
-        parsed("keet profile ./app")
 
 
 def test_it_teaches_the_whole_round() -> None:
@@ -82,10 +68,9 @@ def test_its_exit_codes_are_those_of_the_help() -> None:
 
 
 def test_it_is_short_enough_to_be_read_every_time() -> None:
-    lines = TEXT.splitlines()
-    assert count_tokens(TEXT) <= MAX_TOKENS
-    assert len(lines) <= MAX_LINES
-    assert max(len(line) for line in lines if not line.startswith("description:")) <= MAX_WIDTH
+    lines = [line for line in TEXT.splitlines() if not line.startswith("description:")]
+    assert (count_tokens(TEXT) <= 1500, len(lines) < 120) == (True, True)
+    assert max(map(len, lines)) <= 100
 
 
 def test_the_front_matter_is_what_agents_read() -> None:
@@ -105,25 +90,16 @@ def test_install(keet: Keet, tmp_path: Path) -> None:
     folder = tmp_path / "new" / "skills"
     result = keet("skill", "--install", folder)
     written = folder / "keet" / "SKILL.md"
-    assert result.code == 0
-    assert result.out == ""
+    assert (result.code, result.out) == (0, "")
     assert result.err.splitlines()[0] == f"keet: wrote {written}"
     assert ".claude/skills" in result.err
     assert written.read_text(encoding="utf-8") == TEXT
     assert [path.name for path in written.parent.iterdir()] == ["SKILL.md"]
-
-
-def test_an_unchanged_file_is_left_alone(keet: Keet, tmp_path: Path) -> None:
-    keet("skill", "--install", tmp_path)
-    written = tmp_path / "keet" / "SKILL.md"
-    before = written.stat()
-    for options in ((), ("--force",)):
-        result = keet("skill", "--install", tmp_path, *options)
-        assert (result.code, result.err) == (0, f"keet: {written} is up to date\n")
-    assert (written.stat().st_ino, written.stat().st_mtime_ns) == (
-        before.st_ino,
-        before.st_mtime_ns,
-    )
+    inode = written.stat().st_ino
+    for options in ((), ("--force",)):  # an unchanged file is left alone
+        again = keet("skill", "--install", folder, *options)
+        assert again == (0, "", f"keet: {written} is up to date\n")
+    assert written.stat().st_ino == inode
 
 
 def test_a_changed_file_is_replaced_with_force_only(keet: Keet, tmp_path: Path) -> None:
@@ -151,7 +127,4 @@ def test_what_cannot_be_installed_is_one_line(keet: Keet, tmp_path: Path) -> Non
         (("--install",), "expected one argument"),
         (("extra",), "unrecognized arguments"),
     ]:
-        result = keet("skill", *arguments)
-        assert result.code == 2, arguments
-        assert len(result.err.splitlines()) == 1, arguments
-        assert says in result.err
+        keet("skill", *arguments).refuses(says)
