@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser as Chromium
-    from playwright.sync_api import BrowserContext, Page
+    from playwright.sync_api import BrowserContext, Dialog, Page
 
 Found = TypeVar("Found")
 
@@ -66,7 +66,7 @@ class Opened:
     path: Path
     page: Page
     messages: list[str] = field(default_factory=list)
-    """Console errors and warnings (violations of the CSP among them), and uncaught exceptions."""
+    """Console errors and warnings (violations of the CSP among them), uncaught exceptions, dialogs."""
     requests: list[str] = field(default_factory=list)
     """Every requested URL except the page itself."""
 
@@ -97,12 +97,17 @@ class Opened:
     def listen(self) -> None:
         self.page.on("console", lambda each: self._said(each.type, each.text))
         self.page.on("pageerror", lambda error: self.messages.append(f"uncaught: {error}"))
+        self.page.on("dialog", self._asks)
         self.page.on("request", lambda request: self._asked(request.url))
         self.page.on("websocket", lambda socket: self._asked(socket.url))
 
     def _said(self, kind: str, text: str) -> None:
         if kind in ("error", "warning"):
             self.messages.append(f"{kind}: {text}")
+
+    def _asks(self, dialog: Dialog) -> None:
+        self.messages.append(f"a dialog says {dialog.message}")
+        dialog.dismiss()
 
     def _asked(self, url: str) -> None:
         if url.split("#", 1)[0].split("?", 1)[0] != self.path.as_uri():
