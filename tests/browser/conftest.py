@@ -33,7 +33,7 @@ browser = pytest.fixture(scope="session", name="browser")(the_browser)
 
 @pytest.fixture(scope="module")
 def shared(browser: Browser, made: Path) -> Iterator[Opened]:
-    """The page `made` of a module, opened once."""
+    """The page `made` of a module, opened once. Tests that use it run in the browser's thread."""
     visit = browser.opened(made, 1400)
     yield browser.run(visit.__enter__)
     browser.run(lambda: visit.__exit__(None, None, None))
@@ -41,7 +41,7 @@ def shared(browser: Browser, made: Path) -> Iterator[Opened]:
 
 @pytest.fixture
 def opened(browser: Browser, shared: Opened) -> Iterator[Opened]:
-    """That page, loaded anew; it must not complain. Tests that use it run in the browser's thread."""
+    """That page, loaded anew; it must not complain."""
     browser.run(shared.anew)
     yield shared
     assert shared.messages == []
@@ -55,7 +55,7 @@ def page(opened: Opened) -> Page:
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     given = pyfuncitem.funcargs
-    if "opened" not in given:
+    if "shared" not in given:
         return None
     own = {name: given[name] for name in pyfuncitem._fixtureinfo.argnames}
     given["browser"].run(lambda: pyfuncitem.obj(**own))
