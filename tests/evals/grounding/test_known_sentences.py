@@ -24,9 +24,7 @@ def test_the_thresholds_can_be_met_and_missed() -> None:
 
 
 @pytest.mark.slow
-def test_the_figures_are_printed_and_meet_the_thresholds(
-    capsys: pytest.CaptureFixture[str], wording
-) -> None:
+def test_the_figures_are_printed(capsys: pytest.CaptureFixture[str], wording) -> None:
     assert main([]) == 0
     first, second = capsys.readouterr().out.splitlines()
     wording(first)
