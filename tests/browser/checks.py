@@ -160,14 +160,16 @@ def faults_at(opened: Opened, width: int, **more: Check) -> list[str]:
 
 def all_faults(browser: Browser, path: Path, widths: Sequence[int] = WIDTHS) -> list[str]:
     """All faults of the page. Interactions are tested at the narrowest and the widest width."""
-    narrow, *between, wide = widths if len(widths) > 1 else (*widths, *widths)
+    narrow, wide = min(widths), max(widths)
+    others = [width for width in widths if width not in (narrow, wide)]
 
     def scripted(opened: Opened) -> tuple[list[str], list[str]]:
-        shown = shown_texts(opened)
-        faults = faults_at(opened, narrow, **ACTING, sorting=sorting_faults)
-        for width in between:
+        shown, faults = shown_texts(opened), list[str]()
+        for width in others:  # without a load, because nothing has been opened yet
             opened.page.set_viewport_size({"width": width, "height": HEIGHT})
             faults += faults_at(opened, width)
+        opened.again(narrow)
+        faults += faults_at(opened, narrow, **ACTING, sorting=sorting_faults)
         opened.again(wide)
         faults += faults_at(opened, wide, **ACTING) + _run(opened, {"light": contrast_faults})
         opened.page.emulate_media(color_scheme="dark")
@@ -175,7 +177,7 @@ def all_faults(browser: Browser, path: Path, widths: Sequence[int] = WIDTHS) -> 
         opened.again(PAPER, dark=True)
         return shown, faults + _run(opened, {"print": print_faults})
 
-    shown, faults = browser.visit(path, scripted, width=narrow)
+    shown, faults = browser.visit(path, scripted)
     bare = {"without JavaScript": partial(script_faults, shown)}
     return faults + browser.visit(path, lambda opened: _run(opened, bare), javascript=False)
 
