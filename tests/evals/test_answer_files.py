@@ -14,7 +14,7 @@ from evals.answer_files import ID_LENGTH, batch_id, batch_lines, import_files
 from evals.runs import CUT, Prompt, RunFolder, digest
 from keet.errors import UsageError
 from tests.conftest import Keet
-from tests.evals.made_runs import a_run
+from tests.evals.conftest import a_run
 from tests.rows import each_row
 
 IDS = ("mcq.a.none.1", "mcq.a.keet.1", "mcq.b.none.1", "mcq." + "b" * 90)

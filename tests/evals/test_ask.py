@@ -14,7 +14,7 @@ from evals.runs import CUT, EMPTY, Prompt, RunFolder
 from keet.agent.model.scripted import ScriptedChat
 from keet.errors import NotAvailable
 from tests.conftest import Keet
-from tests.evals.made_runs import a_run
+from tests.evals.conftest import a_run
 
 
 def a_prompt(sample: str, condition: str, attempt: int) -> Prompt:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from keet.cli import main
-from tests.evals.committed import RESULTS, check_committed
+from tests.evals.conftest import RESULTS, check_committed
 
 RUNS = sorted(RESULTS.glob("runs/*.tar.xz"))
 

@@ -10,8 +10,8 @@ import pytest
 
 from evals.runs import CUT, OTHER_WORDS, Answer, Prompt, Run, RunFolder, write_lines
 from keet.errors import UsageError
-from tests.evals import made_runs
-from tests.evals.made_runs import a_run
+from tests.evals import conftest
+from tests.evals.conftest import a_run
 from tests.rows import each_row
 
 RUN = a_run("none", samples=("a",), task="mcq")
@@ -22,7 +22,7 @@ PROMPTS = [
 
 
 def an_answer(number: int, text: str = "A", **more: Any) -> Answer:
-    return made_runs.an_answer(PROMPTS[number].id, text, **more)
+    return conftest.an_answer(PROMPTS[number].id, text, **more)
 
 
 @pytest.fixture

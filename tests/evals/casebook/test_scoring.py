@@ -19,7 +19,7 @@ from evals.task_command import Result, printed
 from kernels_samples.casebook.cases import load_cases
 from kernels_samples.casebook.family import SPLITS, load_split
 from tests.conftest import Keet
-from tests.evals.committed import RESULTS
+from tests.evals.conftest import RESULTS
 from tests.rows import each_row
 
 FACTS = Facts(

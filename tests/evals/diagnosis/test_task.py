@@ -11,7 +11,7 @@ from evals.diagnosis.task import THRESHOLDS, Scored, result_of, score_samples
 from evals.task_command import Result, check_thresholds, printed
 from kernels_samples.samples import load_samples
 from tests.conftest import Keet
-from tests.evals.committed import check_committed
+from tests.evals.conftest import check_committed
 
 pytestmark = pytest.mark.slow
 

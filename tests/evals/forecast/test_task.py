@@ -12,7 +12,7 @@ from evals.forecast.task import result_of
 from evals.task_command import Result, printed
 from kernels_samples.samples import load_samples
 from tests.conftest import Keet
-from tests.evals.committed import check_committed
+from tests.evals.conftest import check_committed
 
 pytestmark = pytest.mark.slow
 

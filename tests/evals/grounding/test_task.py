@@ -13,7 +13,7 @@ import pytest
 from evals.grounding.task import ground_samples, result_of
 from evals.task_command import printed
 from kernels_samples.samples import load_samples
-from tests.evals.committed import check_committed
+from tests.evals.conftest import check_committed
 
 ALL = "KEET_TEST_ALL_SAMPLES" in os.environ
 """Read at import, because tests run without KEET_ variables."""

@@ -17,7 +17,7 @@ from evals.report.against import open_earlier, open_runs
 from evals.report.mcq import McqReport, reasons, report_of, saturation, short_parts
 from evals.runs import Condition, Prompt, RunFolder, read_lines, write_lines
 from keet.errors import UsageError
-from tests.evals.made_runs import a_run, an_answer
+from tests.evals.conftest import a_run, an_answer
 
 SAMPLES = ("matrix_flip", "key_count", "row_norms", "cell_update")
 
