@@ -4,8 +4,6 @@
 comes first, then what scrolls, opens and sorts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path

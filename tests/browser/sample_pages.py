@@ -1,7 +1,5 @@
 """Pages of every kind, written by the real commands, for the browser tests."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Each check passes a sound page, and finds the faults of pages that were made to have them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The documentation site as it is built: its HTML, and some of its pages in a browser."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """What is said where there is no browser; and that it stays out of the way of other tests."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 

@@ -2,8 +2,6 @@
 draws anything, and each is shown as the text that it is. And where the escaping failed, the page's
 policy would still hold."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,8 +1,6 @@
 """Pages of every kind in a browser: readable at every width, in light and dark, by mouse, by keyboard,
 on paper and without JavaScript; and no larger than they may be."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Runs and answers that were made up, committed tables, and a terminal that folds nothing."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

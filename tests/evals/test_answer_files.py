@@ -1,7 +1,5 @@
 """Batches out and in: every bad line is told, none stops the rest."""
 
-from __future__ import annotations
-
 import datetime
 import json
 from functools import partial

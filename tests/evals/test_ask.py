@@ -1,7 +1,5 @@
 """A scripted model answers a run: what is kept, what stays open, when it stops."""
 
-from __future__ import annotations
-
 import json
 from functools import partial
 from pathlib import Path

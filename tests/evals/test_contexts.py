@@ -1,7 +1,5 @@
 """What each condition shows of a profile."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Pages fit the terminal, and lose nothing by it."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """The runs that docs/results.md tells of: their tables come from their files, by the commands."""
 
-from __future__ import annotations
-
 import tarfile
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The files of a run: nothing is lost by an interruption, nothing is taken for what it is not."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A perturbed launch: what is measured moves within its limits, what was configured stays."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from importlib import import_module

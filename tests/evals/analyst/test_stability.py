@@ -1,7 +1,5 @@
 """How often first answers change: on a few real launches, and sums of made-up ones."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

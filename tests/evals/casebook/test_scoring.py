@@ -1,7 +1,5 @@
 """The casebook's scores on answers that are made up, and the rules about locked families."""
 
-from __future__ import annotations
-
 import random
 import re
 from argparse import Namespace

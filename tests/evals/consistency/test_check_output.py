@@ -1,7 +1,5 @@
 """keet does not contradict itself, and a check that confirms anything would be noticed."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The real samples: the least that keet must reach, and what answers without knowledge reach."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """The real pairs: the least that forecasts must reach, and what those without knowledge reach."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

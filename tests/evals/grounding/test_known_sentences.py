@@ -1,7 +1,5 @@
 """`keet verify` on sentences whose truth is known: few errors, and most sentences decided."""
 
-from __future__ import annotations
-
 import pytest
 
 from evals.grounding.known_sentences import Figures, load_sentences, main

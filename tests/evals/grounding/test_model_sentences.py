@@ -1,7 +1,5 @@
 """The bars of `python -m evals.grounding.model_sentences`."""
 
-from __future__ import annotations
-
 from itertools import takewhile
 
 from evals.grounding.model_sentences import (

@@ -3,8 +3,6 @@
 A fifth of the samples; with KEET_TEST_ALL_SAMPLES or --update all of them, which take half a minute.
 """
 
-from __future__ import annotations
-
 import json
 import os
 

@@ -1,7 +1,5 @@
 """The prompts: complete, the same but for the context, and without names that give answers away."""
 
-from __future__ import annotations
-
 import json
 import re
 from functools import cache

@@ -1,7 +1,5 @@
 """What a model may write, and what is made of it."""
 
-from __future__ import annotations
-
 from evals.mcq.questions import Question, write_key
 from evals.mcq.scoring import find_letter, score, scores
 from evals.mcq.summary import ALL, summarise

@@ -1,7 +1,5 @@
 """`keet eval optimize`: chains that go on over rounds, with measurements that are made up."""
 
-from __future__ import annotations
-
 import json
 import re
 from itertools import product

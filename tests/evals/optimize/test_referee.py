@@ -1,7 +1,5 @@
 """The check of a chain, with programs that are shell scripts."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

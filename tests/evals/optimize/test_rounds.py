@@ -1,7 +1,5 @@
 """Scores of chains that were made up, against values computed by hand."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """Runs of mcq: right answers by condition, what is wrong and why, and changes since an earlier run."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 
