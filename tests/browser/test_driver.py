@@ -14,7 +14,7 @@ def test_a_missing_browser_skips_unless_one_is_required(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(driver, "find_spec", lambda name: name)
-    assert str(why_no_browser()).startswith("no Chromium found; install ")
+    assert "no Chromium" in str(why_no_browser())
     monkeypatch.setenv("KEET_BROWSER", "/none")
     assert find_browser() is None
     assert why_no_browser() == "KEET_BROWSER=/none is not a program that can be run"

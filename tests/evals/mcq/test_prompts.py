@@ -101,4 +101,4 @@ def test_the_command(keet: Keet):
     assert said["correct"] == question.correct
     refused = keet("eval", "mcq", "--show", "q-none")
     assert refused.code == 2
-    assert "there is no question" in refused.err
+    assert "q-none" in refused.err
