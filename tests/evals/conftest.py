@@ -1,5 +1,6 @@
 """Runs and answers that were made up, committed tables, and a terminal that folds nothing."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,8 @@ import pytest
 
 from evals.runs import Answer, Run
 
+ALL = "KEET_TEST_ALL_EVALS" in os.environ
+"""What takes minutes and depends on little else. Read at import: tests run without KEET_ variables."""
 RESULTS = Path(__file__).parents[2] / "evals" / "results"
 
 

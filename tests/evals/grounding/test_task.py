@@ -1,20 +1,16 @@
 """The real samples: what keet writes is verified, and what its checks catch does not get less.
 
-A fifth of the samples; with KEET_TEST_ALL_SAMPLES or --update all of them, which take half a minute.
+A fifth of the samples; with KEET_TEST_ALL_EVALS or --update all of them, which take half a minute.
 """
 
 import json
-import os
 
 import pytest
 
 from evals.grounding.task import ground_samples, result_of
 from evals.task_command import printed
 from kernels_samples.samples import load_samples
-from tests.evals.conftest import check_committed
-
-ALL = "KEET_TEST_ALL_SAMPLES" in os.environ
-"""Read at import, because tests run without KEET_ variables."""
+from tests.evals.conftest import ALL, check_committed
 
 
 @pytest.mark.slow
