@@ -3,8 +3,6 @@
 Each is a window with a page in it, in 96 colours: less than 100 kB.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import tempfile

@@ -2,13 +2,15 @@
 
 Playwright's synchronous interface keeps an event loop running in the thread that started it, and
 `asyncio.run` then fails for every later test of the same worker. So it lives in a thread of its
-own, and what is done with a page is a function that is sent there: `browser.visit(path, function)`.
+own, and what is done with a page is a function that is sent there: `browser.visit(path, function)`,
+or the whole test (`pytest_pyfunc_call` in conftest.py).
 """
 
 from __future__ import annotations
 
 import os
 import shutil
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -20,7 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser as Chromium
-    from playwright.sync_api import BrowserContext, Page
+    from playwright.sync_api import BrowserContext, Dialog, Page
 
 Found = TypeVar("Found")
 
@@ -64,7 +66,7 @@ class Opened:
     path: Path
     page: Page
     messages: list[str] = field(default_factory=list)
-    """Console errors and warnings (violations of the CSP among them), and uncaught exceptions."""
+    """Console errors and warnings (violations of the CSP among them), uncaught exceptions, dialogs."""
     requests: list[str] = field(default_factory=list)
     """Every requested URL except the page itself."""
 
@@ -83,6 +85,11 @@ class Opened:
         self.page.emulate_media(media="screen", color_scheme="dark" if dark else "light")
         self.load()
 
+    def anew(self) -> None:
+        """For another test in the same context, in the window of a laptop."""
+        self.page.mouse.move(0, 0)
+        self.again(1400)
+
     def load(self) -> None:
         """Anew even from a fragment of the page: an address without one is never taken for it."""
         self.page.goto(self.path.as_uri(), wait_until="load")
@@ -90,12 +97,17 @@ class Opened:
     def listen(self) -> None:
         self.page.on("console", lambda each: self._said(each.type, each.text))
         self.page.on("pageerror", lambda error: self.messages.append(f"uncaught: {error}"))
+        self.page.on("dialog", self._asks)
         self.page.on("request", lambda request: self._asked(request.url))
         self.page.on("websocket", lambda socket: self._asked(socket.url))
 
     def _said(self, kind: str, text: str) -> None:
         if kind in ("error", "warning"):
             self.messages.append(f"{kind}: {text}")
+
+    def _asks(self, dialog: Dialog) -> None:
+        self.messages.append(f"a dialog says {dialog.message}")
+        dialog.dismiss()
 
     def _asked(self, url: str) -> None:
         if url.split("#", 1)[0].split("?", 1)[0] != self.path.as_uri():
@@ -114,9 +126,9 @@ class Browser:
 
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="playwright")
-        self._thread.submit(self._start).result()
+        self._ident = self._thread.submit(self._start).result()
 
-    def _start(self) -> None:
+    def _start(self) -> int:
         from playwright.sync_api import sync_playwright
 
         self._playwright = sync_playwright().start()
@@ -125,6 +137,7 @@ class Browser:
         self._chromium: Chromium = self._playwright.chromium.launch(
             executable_path=find_browser(), args=FLAGS + as_root
         )
+        return threading.get_ident()
 
     def visit(
         self,
@@ -138,13 +151,22 @@ class Browser:
         """Open the page, and return what `do` returns for it."""
 
         def visiting() -> Found:
-            with self._opened(path, width, dark=dark, javascript=javascript) as opened:
+            with self.opened(path, width, dark=dark, javascript=javascript) as opened:
                 return do(opened)
 
-        return self._thread.submit(visiting).result()
+        return self.run(visiting)
+
+    def run(self, do: Callable[[], Found]) -> Found:
+        """In the thread of the pages, which this may be."""
+        if threading.get_ident() == self._ident:
+            return do()
+        return self._thread.submit(do).result()
 
     @contextmanager
-    def _opened(self, path: Path, width: int, *, dark: bool, javascript: bool) -> Iterator[Opened]:
+    def opened(
+        self, path: Path, width: int, *, dark: bool = False, javascript: bool = True
+    ) -> Iterator[Opened]:
+        """In the thread of the pages."""
         context: BrowserContext = self._chromium.new_context(
             viewport={"width": width, "height": HEIGHT},
             color_scheme="dark" if dark else "light",
@@ -165,7 +187,7 @@ class Browser:
             self._chromium.close()
             self._playwright.stop()
 
-        self._thread.submit(closing).result()
+        self.run(closing)
         self._thread.shutdown()
 
 

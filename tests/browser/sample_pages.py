@@ -1,7 +1,5 @@
 """Pages of every kind, written by the real commands, for the browser tests."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,8 +13,6 @@ SAMPLES = Path("kernels_samples")
 SLOW, FAST = (SAMPLES / "matrix_flip" / f"{side}.ncu-rep" for side in ("slow", "fast"))
 NO_SOURCE = REPORTS / "tour_nolines.ncu-repz"
 """Three launches, built without line information."""
-MOST_SAMPLES = 30
-TIMES = 5
 
 
 def written(folder: Path, *arguments: object) -> Path:
@@ -31,28 +27,6 @@ def one_launch(folder: Path) -> Path:
     return written(folder, "explain", "--no-model", SLOW)
 
 
-def five_launches(folder: Path) -> Path:
-    return written(folder, "explain", "--no-model", some_launches(folder, 5, 1), "--all")
-
-
-def many_launches(folder: Path) -> Path:
-    """160 launches of 32 kernels, with their sources."""
-    return written(folder, "explain", "--no-model", some_launches(folder, MOST_SAMPLES, TIMES))
-
-
-def without_source(folder: Path) -> Path:
-    return written(folder, "explain", "--no-model", NO_SOURCE)
-
-
-def difference(folder: Path) -> Path:
-    return written(folder, "diff", SLOW, FAST)
-
-
-def sweeps(folder: Path) -> Path:
-    store = reports_in(folder / "store", sorted(SAMPLES.glob("*/sweep/*.ncu-repz")))
-    return written(folder, "insights", "--no-model", store)
-
-
 def some_launches(folder: Path, samples: int, times: int) -> Path:
     """A report with the launches of several samples."""
     paths = sorted(SAMPLES.glob("*/slow.ncu-rep*"))
@@ -63,11 +37,23 @@ def some_launches(folder: Path, samples: int, times: int) -> Path:
     return report
 
 
+def sweeps(folder: Path) -> Path:
+    """Of the sets of runs of one program with different parameters."""
+    store = reports_in(folder / "store", sorted(SAMPLES.glob("*/sweep/*.ncu-repz")))
+    return written(folder, "insights", "--no-model", store)
+
+
+def launches(samples: int, times: int, *more: str) -> Callable[[Path], Path]:
+    return lambda folder: written(
+        folder, "explain", "--no-model", some_launches(folder, samples, times), *more
+    )
+
+
 KINDS: dict[str, Callable[[Path], Path]] = {
     "one launch": one_launch,
-    "five launches": five_launches,
-    "many launches": many_launches,
-    "without source": without_source,
-    "difference": difference,
+    "five launches": launches(5, 1, "--all"),
+    "many launches": launches(30, 5),  # 150 and more, with their sources
+    "without source": lambda folder: written(folder, "explain", "--no-model", NO_SOURCE),
+    "difference": lambda folder: written(folder, "diff", SLOW, FAST),
     "sweeps": sweeps,
 }

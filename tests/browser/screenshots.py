@@ -4,8 +4,6 @@ Writes screenshots of the whole page in pieces that can be viewed, and prints th
 check, the time until the page had loaded, and its size.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from pathlib import Path

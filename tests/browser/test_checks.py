@@ -1,15 +1,17 @@
 """Each check passes a sound page, and finds the faults of pages that were made to have them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.browser import checks
 from tests.browser.checks import Check
 from tests.browser.driver import Browser, Opened
+
+pytestmark = pytest.mark.slow
 
 STYLE = """
 :root { color-scheme: light dark } body { margin: 0; font: 16px/1.5 sans-serif }
@@ -59,67 +61,56 @@ Find = Callable[..., list[str]]
 Missed = Callable[..., list[tuple[str, list[str]]]]
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write(tmp_path_factory.mktemp("checks") / "page.html", "")
+
+
 @pytest.fixture
-def find(browser: Browser, tmp_path: Path) -> Find:
+def find(shared: Opened, made: Path) -> Find:
     """What a check finds on a page with this body."""
 
     def found(
         check: Check, body: str, *, width: int = 1200, dark: bool = False, **parts: str
     ) -> list[str]:
-        page = write(tmp_path / "page.html", body, **parts)
-        return browser.visit(page, check, width=width, dark=dark)
+        write(made, body, **parts)
+        shared.again(width, dark=dark)
+        return check(shared)
 
     return found
 
 
 @pytest.fixture
-def missed(browser: Browser, tmp_path: Path) -> Missed:
+def missed(find: Find) -> Missed:
     """Rows of bodies and the faults they have: those whose fault a check does not find, with what it
-    finds instead. All of them in one visit."""
+    finds instead."""
 
     def those_missed(
-        check: Check,
-        rows: list[tuple[str, str]],
-        *,
-        part: str = "body",
-        width: int = 1200,
-        dark: bool = False,
-        **others: str,
+        check: Check, rows: list[tuple[str, str]], *, part: str = "body", **others: Any
     ) -> list[tuple[str, list[str]]]:
-        page = write(tmp_path / "page.html", "")
-
-        def found(opened: Opened, text: str) -> list[str]:
-            write(page, **{"body": "", **others, part: text})
-            opened.again(width, dark=dark)
-            return check(opened)
-
-        def every(opened: Opened) -> list[tuple[str, list[str]]]:
-            results = [(text, fault, found(opened, text)) for text, fault in rows]
-            return [
-                (text, faults) for text, fault, faults in results if fault not in "\n".join(faults)
-            ]
-
-        return browser.visit(page, every)
+        results = [
+            (text, said, find(check, **{"body": "", **others, part: text})) for text, said in rows
+        ]
+        return [(text, faults) for text, said, faults in results if said not in "\n".join(faults)]
 
     return those_missed
 
 
-@pytest.mark.slow
-def test_finds_faults_of_any_kind_in_one_visit(browser: Browser, tmp_path: Path) -> None:
+def test_faults_of_any_kind_are_found_in_one_visit(find: Find) -> None:
+    def every(opened: Opened) -> list[str]:
+        return checks.faults_at(opened, 1200, **checks.ACTING)
+
     body = '<h1>One</h1><h3>Three</h3><a href="#none">to nothing</a><p class="wide">x</p>'
-    page = write(tmp_path / "page.html", body, script="throw new Error('oh')")
-    faults = browser.visit(page, lambda opened: checks.faults_at(opened, 1200))
+    faults = find(every, body, script="throw new Error('oh')")
     assert [fault.split(": ")[1] for fault in faults] == [
         "sideways", "sideways", "structure", "links", "messages",
     ]  # fmt: skip
 
 
-@pytest.mark.slow
 def test_a_sound_page_has_no_fault(browser: Browser, tmp_path: Path) -> None:
     assert checks.all_faults(browser, write(tmp_path / "page.html", SOUND)) == []
 
 
-@pytest.mark.slow
 def test_messages(find: Find) -> None:
     policy = """<meta http-equiv="Content-Security-Policy" content="script-src 'unsafe-inline'; style-src 'none'">"""
     assert find(checks.message_faults, "x", script="console.log('fine')") == []
@@ -131,9 +122,8 @@ def test_messages(find: Find) -> None:
     assert "violates the following Content Security Policy" in said
 
 
-@pytest.mark.slow
-def test_requests(find: Find, tmp_path: Path) -> None:
-    (tmp_path / "other.png").write_bytes(b"")
+def test_requests(find: Find, made: Path) -> None:
+    made.with_name("other.png").write_bytes(b"")
     inside = '<img alt="" src="data:image/gif;base64,R0lGODlhAQABAAAAACwAAAAAAQABAAA=">'
     assert find(checks.request_faults, inside) == []
     asked, written = find(checks.request_faults, '<img alt="" src="other.png">')
@@ -146,7 +136,6 @@ def test_requests(find: Find, tmp_path: Path) -> None:
     assert called == ["asks for https://example.org/"]
 
 
-@pytest.mark.slow
 def test_sideways(find: Find) -> None:
     wide = "<p class='wide' id='w'>wide</p>"
     assert find(checks.sideways_faults, wide, width=400) == [
@@ -156,7 +145,6 @@ def test_sideways(find: Find) -> None:
     assert find(checks.sideways_faults, f"<div class='box'>{wide}</div>", width=400) == []
 
 
-@pytest.mark.slow
 def test_links(find: Find, missed: Missed) -> None:
     down = '<p style="height: 3000px">far</p><p id="t">there</p>'
     bar = "<div style='position: sticky; top: 0; height: 60px; background: #fff' id='bar'>bar</div>"
@@ -178,7 +166,6 @@ def test_links(find: Find, missed: Missed) -> None:
     )
 
 
-@pytest.mark.slow
 def test_sorting(find: Find, missed: Missed) -> None:
     blurs = "document.querySelector('button').onclick = (event) => event.target.blur()"
     length = "row.cells[column].textContent.length"
@@ -197,7 +184,6 @@ def test_sorting(find: Find, missed: Missed) -> None:
     assert find(checks.sorting_faults, two) == []
 
 
-@pytest.mark.slow
 def test_keyboard(find: Find, missed: Missed) -> None:
     rows = [
         ('<button tabindex="2">b</button>', "has a tabindex above 0"),
@@ -213,7 +199,6 @@ def test_keyboard(find: Find, missed: Missed) -> None:
     assert find(checks.keyboard_faults, "<button>b</button>", style=shadow) == []
 
 
-@pytest.mark.slow
 def test_contrast(find: Find, missed: Missed) -> None:
     grey = "<p style='color: #949494'>faint</p>"
     bar = "position: absolute; inset: 0; background: #222; pointer-events: none; z-index: -1"
@@ -238,25 +223,18 @@ def test_contrast(find: Find, missed: Missed) -> None:
     assert "#333333 on #121212" in "".join(find(checks.contrast_faults, only_light, dark=True))
 
 
-@pytest.mark.slow
-def test_without_script(browser: Browser, tmp_path: Path) -> None:
-    def faults(body: str, script: str) -> list[str]:
-        page = write(tmp_path / "page.html", body, script=script)
-        shown = browser.visit(page, checks.shown_texts)
-        return browser.visit(
-            page, lambda opened: checks.script_faults(shown, opened), javascript=False
-        )
-
+def test_without_script(browser: Browser, find: Find, made: Path) -> None:
     late = "document.querySelector('p').textContent = 'the answer'"
-    assert faults("<p></p>", late) == ['"the answer" is shown only with JavaScript']
-    assert faults("<button>Copy</button>", "") == [
-        '<button> "Copy" is shown without JavaScript, and does nothing'
-    ]
-    assert faults("<p>the answer</p>", late) == []
+    for body, script, faults in (
+        ("<p></p>", late, ['"the answer" is shown only with JavaScript']),
+        ("<button>Copy</button>", "", ['<button> "Copy" is shown without JavaScript, and does nothing']),
+        ("<p>the answer</p>", late, []),
+    ):  # fmt: skip
+        check = partial(checks.script_faults, find(checks.shown_texts, body, script=script))
+        assert browser.visit(made, check, javascript=False) == faults
 
 
-@pytest.mark.slow
-def test_print(find: Find, missed: Missed) -> None:
+def test_print(missed: Missed) -> None:
     long = "<pre style='overflow: auto; width: 90px'>a very long line of code</pre>"
     rows = [
         ("<style>body { background: #123; color: #fff }</style>", "the background of <body> on paper is #112233"),
@@ -266,10 +244,8 @@ def test_print(find: Find, missed: Missed) -> None:
         ("<style>@media print { p { color: #ddd } }</style><p>x</p>", "#dddddd on #ffffff"),
     ]  # fmt: skip
     assert missed(checks.print_faults, rows, width=checks.PAPER, dark=True) == []
-    assert find(checks.print_faults, SOUND, width=checks.PAPER, dark=True) == []
 
 
-@pytest.mark.slow
 def test_structure(find: Find, missed: Missed) -> None:
     rows = [
         ("<h1>a</h1><h1>b</h1>", "2 <h1> instead of one"),
@@ -284,10 +260,8 @@ def test_structure(find: Find, missed: Missed) -> None:
     ]
     assert missed(checks.structure_faults, rows) == []
     assert "<html> has no lang" in find(checks.structure_faults, "x", head="")
-    assert find(checks.structure_faults, SOUND) == []
 
 
-@pytest.mark.slow
 def test_touch(find: Find) -> None:
     small = "button { min-height: 0; padding: 0; border: 0; font-size: 10px; width: 30px; height: 15px }"
     (fault,) = find(checks.touch_faults, "<button>b</button>", width=400, style=small)

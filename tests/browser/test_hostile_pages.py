@@ -2,10 +2,8 @@
 draws anything, and each is shown as the text that it is. And where the escaping failed, the page's
 policy would still hold."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,24 +21,26 @@ from tests.kept_reports import unpacked
 pytestmark = pytest.mark.slow
 
 RUN = "window.hacked=1;document.title='hacked';alert(1)"
-ATTACKS = {
-    "elements": f'<script>{RUN}</script>"><img src=x onerror="{RUN}"><svg onload={RUN}>',
-    "ends": f"</title></pre></code></script></style></textarea></details></main><img src=x onerror={RUN}>",
-    "comments": f"<!-- --><!--> --!> ]]> <![CDATA[ <?php {RUN} ?> <!doctype html>",
-    "attributes": f'\' onfocus={RUN} autofocus x=\' " onmouseover="{RUN}" ` javascript:{RUN}',
-    "templates": "{{constructor.constructor('" + RUN + "')()}} ${hacked} {%x%} #{hacked} <%= 1 %>",
-    "entities": "&lt;script&gt; &amp;lt; &#60;img&#62; &NotAnEntity; &copy &quot;",
-    "styles": "</style><style>*{display:none}</style> @import 'http://x.example'; url(http://x.example)",
-    "characters": "a\x00b \u202elatot\u202c \u2066x\u2069 \ud800 \udfff \x1b[31m \x85 \u2028 \ufeff \r end",
-    "links": "<a href=javascript:alert(1)>x</a> http://x.example <base href=//x.example> <link rel=stylesheet>",
-    "long": "W" * 10_000,
-}
-FILES = {
-    "elements": b"<b>\"'.c",
-    "ends": b"<p>x.cu",
-    "comments": b"<!--.cu",
-    "entities": b"&lt;.cu",
-}
+QUOTES = (
+    f'\' onfocus={RUN} autofocus x=\' " onmouseover="{RUN}" ` javascript:{RUN}'
+    f'<script>{RUN}</script>"><img src=x onerror="{RUN}"><svg onload={RUN}>'
+    "</style><style>*{display:none}</style> @import 'http://x.example'; url(http://x.example)"
+)
+ENDS = (
+    f"</title></pre></code></script></style></textarea></details></main><img src=x onerror={RUN}>"
+    f"<!-- --><!--> --!> ]]> <![CDATA[ <?php {RUN} ?> <!doctype html>"
+    "&lt;script&gt; &amp;lt; &#60;img&#62; &NotAnEntity; &copy &quot;"
+)
+CHARACTERS = (
+    "a\x00b \u202elatot\u202c \u2066x\u2069 \ud800 \udfff \x1b[31m \x85 \u2028 \ufeff \r end"
+    "{{constructor.constructor('" + RUN + "')()}} ${hacked} {%x%} #{hacked} <%= 1 %>"
+    "<a href=javascript:alert(1)>x</a> http://x.example <base href=//x.example> <link rel=stylesheet>"
+)
+LONG = "W" * 10_000
+ATTACKS = {QUOTES: "' onfocus=", ENDS: "</title></", CHARACTERS: "latot", LONG: "WWWWWWWWWW"}
+"""With a piece that is neither escaped nor folded on the page: enough to recognise it."""
+EVERY = QUOTES + ENDS + CHARACTERS
+FILES = {QUOTES: b"<b>\"'.c", ENDS: b"<p>x.cu", CHARACTERS: b"<!--.cu", EVERY: b"&lt;.cu"}
 """As long as the name that they replace."""
 MADE_BY_SCRIPT = {"input", "textarea", "select", "option", "dialog", "kbd"}
 OF_THE_PAGE = {"html", "head", "body", "meta", "link", "title", "style", "script"}
@@ -50,25 +50,19 @@ SCRIPTS_OWN = {"placeholder", "style", "stroke-width"}
 `stroke-width` of the hatching of memory charts."""
 
 
-def shown(attack: str) -> str:
-    """A piece of the attack without what is escaped or folded on the page: enough to recognise it."""
-    return attack[:10].strip() if attack.isprintable() else "latot"
-
-
 @pytest.fixture(autouse=True)
 def no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("compiling", "edit_placer"):
         monkeypatch.setattr(f"keet.agent.edits.{module}.find_nvcc", lambda: None)
 
 
-def hostile_report(folder: Path, kind: str) -> Path:
-    attack = ATTACKS[kind]
+def hostile_report(folder: Path, attack: str) -> Path:
     real = unpacked(REPORTS / "tour_lines.ncu-repz")
     nvtx = nvtx_of(unpacked(REPORTS / "nvtx.ncu-repz"))
     named = folder / "".join(c for c in attack[:60] if c.isprintable() and c != "/")
     named.mkdir()
     report = named / "r<b>'\".ncu-rep"
-    file = FILES.get(kind, b"tour.cu")
+    file = FILES.get(attack, b"tour.cu")
     report.write_bytes(attacked(real, nvtx, attack, name=f"k{attack}", file=file))
     return report
 
@@ -98,21 +92,12 @@ INVENTORY = """() => {
 
 def hostile_faults(opened: Opened) -> Iterator[str]:
     """Of a page at 400 pixels, after everything that can be pointed at or opened was."""
-    dialogs: list[str] = []
-
-    def dismissed(dialog: Any) -> None:
-        dialogs.append(dialog.message)
-        dialog.dismiss()
-
-    opened.page.on("dialog", dismissed)
-    opened.again(400)
     opened.probe("openDetails")
     opened.page.mouse.move(200, 300)
     opened.page.keyboard.press("Tab")
     opened.page.evaluate("new Promise((done) => setTimeout(done, 50))")
     yield from opened.probe("sideways")
     found = opened.page.evaluate(INVENTORY)
-    yield from (f"a dialog says {message}" for message in dialogs)
     yield from opened.messages
     yield from (f"asks for {url}" for url in opened.requests if not url.startswith("data:"))
     yield from _inventory_faults(found)
@@ -135,42 +120,37 @@ def _inventory_faults(found: dict[str, Any]) -> Iterator[str]:
         yield "the page is empty"
 
 
-def faults_and_text(browser: Browser, page: Path) -> tuple[list[str], str]:
-    def looking(opened: Opened) -> tuple[list[str], str]:
-        faults = list(hostile_faults(opened))
-        return faults, str(opened.page.text_content("main"))
+def text_without_faults(browser: Browser, page: Path) -> str:
+    def looking(opened: Opened) -> str:
+        assert list(hostile_faults(opened)) == []
+        return str(opened.page.text_content("main"))
 
-    return browser.visit(page, looking)
+    return browser.visit(page, looking, width=400)
 
 
 # --- reports
 
 
-@pytest.mark.parametrize("kind", ATTACKS)
-def test_names_sources_rules_ranges_and_paths(browser: Browser, tmp_path: Path, kind: str) -> None:
-    report = hostile_report(tmp_path, kind)
+@pytest.mark.parametrize("attack", ATTACKS, ids=ATTACKS.values())
+def test_names_sources_rules_ranges_and_paths(
+    browser: Browser, tmp_path: Path, attack: str
+) -> None:
+    report = hostile_report(tmp_path, attack)
     page = written(tmp_path, "explain", "--no-model", "--all", report)
-    faults, text = faults_and_text(browser, page)
-    assert faults == []
+    text = text_without_faults(browser, page)
     # In the kernel's name, on every line of the sources, in every rule, in ncu's command line.
-    assert text.count(shown(ATTACKS[kind])) > 20
-    if kind in FILES:
-        assert FILES[kind].decode() in text
+    assert text.count(ATTACKS[attack]) > 20
+    assert FILES.get(attack, b"tour.cu").decode() in text
     assert "r<b>'\".ncu-rep" in text
 
 
-@pytest.mark.parametrize("kind", ["elements", "ends", "characters", "long"])
-def test_a_difference_of_such_reports(browser: Browser, tmp_path: Path, kind: str) -> None:
-    report = hostile_report(tmp_path, kind)
+@pytest.mark.parametrize("attack", [EVERY, LONG], ids=["every", "long"])
+def test_a_difference_of_such_reports_and_insights_of_such_names(
+    browser: Browser, tmp_path: Path, attack: str
+) -> None:
+    report = hostile_report(tmp_path, attack)
     page = written(tmp_path, "diff", REPORTS / "tour_lines.ncu-repz", report, "--force")
-    faults, text = faults_and_text(browser, page)
-    assert faults == []
-    assert shown(ATTACKS[kind]) in text
-
-
-@pytest.mark.parametrize("kind", ["elements", "ends", "templates", "long"])
-def test_insights_of_such_names(browser: Browser, tmp_path: Path, kind: str) -> None:
-    attack = ATTACKS[kind]
+    assert attack[:10] in text_without_faults(browser, page)
     rows = [
         launch(
             f"{attack[:100]}/BLOCK_{block}.ncu-rep",
@@ -185,9 +165,8 @@ def test_insights_of_such_names(browser: Browser, tmp_path: Path, kind: str) -> 
         for block in (64, 128, 256, 512)
     ]
     store = make_set(tmp_path / "store", rows, [finding(rows[0], f"f{attack}", 1.5)])
-    faults, text = faults_and_text(browser, written(tmp_path, "insights", "--no-model", store))
-    assert faults == []
-    assert shown(attack) in text
+    page = written(tmp_path, "insights", "--no-model", store)
+    assert attack[:10] in text_without_faults(browser, page)
 
 
 # --- what a model says
@@ -221,67 +200,65 @@ def hostile_script(folder: Path, attack: str) -> Path:
     return script
 
 
-@pytest.mark.parametrize("kind", [kind for kind in ATTACKS if kind != "long"])
-def test_words_and_patches_of_a_model(browser: Browser, tmp_path: Path, kind: str) -> None:
-    attack = ATTACKS[kind]
-    model = f"scripted:{hostile_script(tmp_path, attack)}"
+def test_words_and_patches_of_a_model(browser: Browser, tmp_path: Path) -> None:
+    model = f"scripted:{hostile_script(tmp_path, EVERY)}"
     report = SAMPLES / "score_tiles" / "slow.ncu-repz"
     page = written(tmp_path, "explain", report, "--model", model)
-    faults, text = faults_and_text(browser, page)
-    assert faults == []
-    assert shown(attack) in text
+    text = text_without_faults(browser, page)
+    assert all(ATTACKS[attack] in text for attack in (QUOTES, ENDS, CHARACTERS))
 
 
 def test_a_models_name_and_fault(browser: Browser, tmp_path: Path) -> None:
-    folder = tmp_path / ATTACKS["elements"].replace("/", "")[:100]
+    folder = tmp_path / QUOTES.replace("/", "")[:200]
     folder.mkdir()
     (folder / "script.jsonl").write_text('{"fault": "server"}\n')
     page = tmp_path / "page.html"
     report = SAMPLES / "score_tiles" / "slow.ncu-repz"
     words = ["explain", report, "--model", f"scripted:{folder}/script.jsonl", "--format", "html"]
     assert main([*map(str, words), "-o", str(page)]) == 3
-    faults, text = faults_and_text(browser, page)
-    assert faults == []
-    assert "The model's part is missing" in text
+    assert "The model's part is missing" in text_without_faults(browser, page)
 
 
 # --- the second wall: a page into which markup was put by hand
 
+RUNS = "(window.hacked ||= []).push('{}')"
 INJECTED = {
-    "a script": "<script>window.hacked = 1</script>",
-    "a handler": '<img src="data:," onerror="window.hacked = 1">',
-    "a handler of SVG": '<svg onload="window.hacked = 1"></svg>',
-    "a script address": '<a id="go" href="javascript:window.hacked = 1">go</a>',
-    "a frame": "<iframe srcdoc='<script>parent.hacked = 1</script>'></iframe>",
-    "a script from elsewhere": '<script src="https://keet.example/x.js"></script>',
-    "a picture from elsewhere": '<img src="https://keet.example/x.png">',
-    "a style from elsewhere": '<link rel="stylesheet" href="https://keet.example/x.css">',
-    "a font": "<style>@font-face { font-family: f; src: url(https://keet.example/f) } p { font-family: f }</style>",
-    "a style": "<style>main { display: none }</style>",
+    "a script": f"<script>{RUNS}</script>",
+    "a handler": f'<img src="data:," onerror="{RUNS}">',
+    "a handler of SVG": f'<svg onload="{RUNS}"></svg>',
+    "a script address": f'<a id="go" href="javascript:{RUNS}">go</a>',
+    "a frame": f'<iframe srcdoc="<script>{RUNS.replace("window", "parent")}</script>"></iframe>',
+    "a style": "<style>h1 { display: none }</style>",
     "a style attribute": '<p id="styled" style="position: fixed; inset: 0">over everything</p>',
-    "a form": '<form action="https://keet.example/" id="form"><input name="a"></form>',
     "a base": '<base href="https://keet.example/">',
-    "an object": '<object type="text/html" data="https://keet.example/x.html"></object>',
+    "a script from elsewhere": '<script src="https://keet.example/js"></script>',
+    "a picture from elsewhere": '<img src="https://keet.example/png">',
+    "a style from elsewhere": '<link rel="stylesheet" href="https://keet.example/css">',
+    "a font": "<style>@font-face { font-family: f; src: url(https://keet.example/font) } p { font-family: f }</style>",
+    "an object": '<object type="text/html" data="https://keet.example/object"></object>',
+    "a form": '<form action="https://keet.example/form" id="form"><input name="a"></form>',
 }
 TRIES = """() => {
   document.getElementById("go")?.click();
   return new Promise((done) => setTimeout(done, 100));
 }"""
 LEAVE = """() => { setTimeout(() => document.getElementById("form")?.requestSubmit(), 0); }"""
-HELD = """() => ({
-  hacked: window.hacked ?? null,
-  hidden: getComputedStyle(document.querySelector("main")).display === "none",
-  styled: getComputedStyle(document.getElementById("styled") ?? document.body).position === "fixed",
-  base: document.baseURI.startsWith("https://keet.example"),
-})"""
+HELD = """() => [
+  ...window.hacked ?? [],
+  getComputedStyle(document.querySelector("h1")).display === "none" && "a style",
+  getComputedStyle(document.getElementById("styled")).position === "fixed" && "a style attribute",
+  document.baseURI.startsWith("https://keet.example") && "a base",
+].filter(Boolean)"""
+ASKS = {"js": "a script from elsewhere", "png": "a picture from elsewhere", "css": "a style from elsewhere",
+        "font": "a font", "object": "an object", "form": "a form"}  # fmt: skip
 
 
-def broken(opened: Opened) -> list[str]:
-    """What injected markup achieved."""
+def broken(opened: Opened) -> set[str]:
+    """Which injected markup achieved something."""
     reached: list[str] = []
 
     def refused(route: Any) -> None:
-        reached.append(route.request.url)
+        reached.append(ASKS[route.request.url.rpartition("/")[2].partition("?")[0]])
         route.abort()
 
     opened.page.context.route("https://keet.example/**", refused)
@@ -290,38 +267,18 @@ def broken(opened: Opened) -> list[str]:
     held = opened.page.evaluate(HELD)
     opened.page.evaluate(LEAVE)
     opened.page.wait_for_timeout(100)
-    return [*(key for key, value in held.items() if value), *reached]
+    return {*held, *reached}
 
 
-@pytest.fixture(scope="module")
-def sound(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return one_launch(tmp_path_factory.mktemp("sound")).read_text(encoding="utf-8")
-
-
-@pytest.fixture
-def achieved(browser: Browser, tmp_path: Path) -> Callable[[str, str], list[str]]:
-    def inject(text: str, markup: str) -> list[str]:
-        page = tmp_path / "page.html"
-        place = text.index("</main>")
-        page.write_text(text[:place] + markup + text[place:], encoding="utf-8")
-        return browser.visit(page, broken)
-
-    return inject
-
-
-def test_the_policy_refuses_what_was_put_in(
-    achieved: Callable[[str, str], list[str]], sound: str
-) -> None:
-    assert {what: achieved(sound, markup) for what, markup in INJECTED.items()} == {
-        what: [] for what in INJECTED
-    }
-
-
-def test_without_the_policy_each_of_them_would_work(
-    achieved: Callable[[str, str], list[str]], sound: str
-) -> None:
-    """So that the test above can fail."""
-    start = sound.index('<meta http-equiv="Content-Security-Policy"')
-    bare = sound[:start] + sound[sound.index(">", start) + 1 :]
-    idle = [what for what, markup in INJECTED.items() if not achieved(bare, markup)]
-    assert idle == []
+def test_the_policy_refuses_what_was_put_in(browser: Browser, tmp_path: Path) -> None:
+    """And without the policy each of them would work."""
+    page = one_launch(tmp_path)
+    sound = page.read_text(encoding="utf-8")
+    markup = "".join(text.replace("{}", name) for name, text in INJECTED.items())
+    place = sound.index("</main>")
+    injected = sound[:place] + markup + sound[place:]
+    start = injected.index('<meta http-equiv="Content-Security-Policy"')
+    bare = injected[:start] + injected[injected.index(">", start) + 1 :]
+    for text, achieved in ((injected, set()), (bare, set(INJECTED))):
+        page.write_text(text, encoding="utf-8")
+        assert browser.visit(page, broken) == achieved

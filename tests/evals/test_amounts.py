@@ -3,6 +3,7 @@
 import pytest
 
 from evals.amounts.emulated import CUDA_INCLUDE, HERE, PROGRAMS, Source, differences, truth_of
+from tests.evals.conftest import ALL
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
@@ -28,6 +29,7 @@ def test_a_third_of_the_kernels_with_loops_read_the_same_again() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(not ALL, reason="takes minutes; set KEET_TEST_ALL_EVALS")
 @pytest.mark.parametrize("program", ["known", "invariant"])
 def test_known_amounts_are_those_that_a_run_of_the_source_counts(program: str) -> None:
     if not CUDA_INCLUDE.is_dir():

@@ -1,7 +1,5 @@
 """Intervals: of all draws, of whole clusters, both sides together."""
 
-from __future__ import annotations
-
 import math
 from itertools import product
 

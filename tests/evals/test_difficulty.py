@@ -1,7 +1,5 @@
 """Every CUDA sample has a difficulty."""
 
-from __future__ import annotations
-
 from evals.difficulty import DIFFICULTIES, difficulties, difficulty_of
 from kernels_samples.samples import load_samples
 

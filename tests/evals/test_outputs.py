@@ -1,7 +1,5 @@
 """The comparison of two versions' JSON: what differs is found and named by its path."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from evals.outputs import _differences

@@ -1,14 +1,12 @@
 """The runs that docs/results.md tells of: their tables come from their files, by the commands."""
 
-from __future__ import annotations
-
 import tarfile
 from pathlib import Path
 
 import pytest
 
 from keet.cli import main
-from tests.evals.committed import RESULTS, check_committed
+from tests.evals.conftest import RESULTS, check_committed
 
 RUNS = sorted(RESULTS.glob("runs/*.tar.xz"))
 

@@ -1,7 +1,5 @@
 """The files of a run: nothing is lost by an interruption, nothing is taken for what it is not."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -10,8 +8,8 @@ import pytest
 
 from evals.runs import CUT, OTHER_WORDS, Answer, Prompt, Run, RunFolder, write_lines
 from keet.errors import UsageError
-from tests.evals import made_runs
-from tests.evals.made_runs import a_run
+from tests.evals import conftest
+from tests.evals.conftest import a_run
 from tests.rows import each_row
 
 RUN = a_run("none", samples=("a",), task="mcq")
@@ -22,7 +20,7 @@ PROMPTS = [
 
 
 def an_answer(number: int, text: str = "A", **more: Any) -> Answer:
-    return made_runs.an_answer(PROMPTS[number].id, text, **more)
+    return conftest.an_answer(PROMPTS[number].id, text, **more)
 
 
 @pytest.fixture
@@ -40,26 +38,22 @@ def test_a_run_is_read_back_as_it_was_written(folder: RunFolder) -> None:
 def test_a_folder_holds_one_run_and_nothing_else(folder: RunFolder, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="already contains a run"):
         RunFolder.create(folder.path, RUN, PROMPTS)
-    (tmp_path / "empty").mkdir()
+    empty, other = tmp_path / "empty", tmp_path / "other"
+    empty.mkdir()
     with pytest.raises(UsageError, match="keet eval prompts"):
-        _ = RunFolder(tmp_path / "empty").run
-    assert RunFolder.create(tmp_path / "empty", RUN, PROMPTS).run == RUN
-    tmp_path = tmp_path / "other"
-    tmp_path.mkdir()
-    file = tmp_path / "notes.txt"
+        _ = RunFolder(empty).run
+    assert RunFolder.create(empty, RUN, PROMPTS).run == RUN
+    other.mkdir()
+    file = other / "notes.txt"
     file.write_text("mine", encoding="utf-8")
     with pytest.raises(UsageError, match=r"notes\.txt is a file; name a new folder"):
         RunFolder.create(file, RUN, PROMPTS)
     with pytest.raises(UsageError, match=r"contains other files \(notes\.txt\); name a new folder"):
-        RunFolder.create(tmp_path, RUN, PROMPTS)
-    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
-
-
-@pytest.mark.parametrize("place", ["notes.txt/run", "x" * 300])
-def test_a_folder_that_cannot_be_made_is_reported_in_one_line(place: str, tmp_path: Path) -> None:
-    (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
-    with pytest.raises(UsageError, match=r"cannot be made \(.*\); name another folder"):
-        RunFolder.create(tmp_path / place, RUN, PROMPTS)
+        RunFolder.create(other, RUN, PROMPTS)
+    assert [path.name for path in other.iterdir()] == ["notes.txt"]
+    for place in ("notes.txt/run", "x" * 300):
+        with pytest.raises(UsageError, match=r"cannot be made \(.*\); name another folder"):
+            RunFolder.create(other / place, RUN, PROMPTS)
 
 
 def test_an_error_is_no_answer_and_never_hides_one(folder: RunFolder) -> None:
@@ -79,23 +73,18 @@ def test_a_later_answer_replaces_an_earlier(folder: RunFolder) -> None:
     assert folder.models == ["m", "other"]
 
 
-@pytest.mark.parametrize("rest", ['{"id": "mcq.q1.no', '{"half": "ä'])
-def test_a_partial_line_loses_neither_earlier_nor_later_lines(folder: RunFolder, rest: str) -> None:
+@each_row("rest", ['{"id": "mcq.q1.no', '{"half": "ä'])
+def test_a_partial_line_loses_neither_earlier_nor_later_lines(tmp_path: Path, rest: str) -> None:
+    folder = RunFolder.create(tmp_path / str(len(rest)), RUN, PROMPTS)
+    path = folder.path / "answers.jsonl"
     folder.add(an_answer(0))
-    with (folder.path / "answers.jsonl").open("ab") as file:
-        file.write(rest.encode()[:-1])
+    path.write_bytes(path.read_bytes() + rest.encode()[:-1])
     assert [a.id for a in folder.answers] == [PROMPTS[0].id]
     folder.add(an_answer(1))
+    path.write_bytes(path.read_bytes().rstrip(b"\n"))  # a complete line without its end is read
     assert [a.id for a in folder.answers] == [PROMPTS[0].id, PROMPTS[1].id]
-
-
-def test_a_complete_last_line_without_newline_is_read(folder: RunFolder) -> None:
-    folder.add(an_answer(0))
-    path = folder.path / "answers.jsonl"
-    path.write_bytes(path.read_bytes().rstrip(b"\n"))
-    assert len(folder.answers) == 1
-    folder.add(an_answer(1))
-    assert len(folder.answers) == 2
+    folder.add(an_answer(2))
+    assert len(folder.answers) == 3
 
 
 def line_of(what: Run | Answer, **changes: object) -> str:
@@ -171,13 +160,9 @@ def test_an_answer_to_another_prompt_is_ignored_and_asked_again(folder: RunFolde
     assert folder.unanswered("m") == [PROMPTS[1]]
     folder.add(an_answer(0, "C").model_copy(update={"prompt_digest": wrong}))
     assert folder.answers[0].text == "A"  # it does not hide a valid one
-
-
-def test_records_of_earlier_versions_are_read(folder: RunFolder) -> None:
-    old = an_answer(0).model_dump(exclude={"prompt_digest"})
+    old = an_answer(0).model_dump(exclude={"prompt_digest"})  # of earlier versions
     (folder.path / "answers.jsonl").write_text(json.dumps(old) + "\n", encoding="utf-8")
-    (answer,) = folder.answers
-    assert (answer.prompt_digest, answer.error) == (None, None)
+    assert [(each.prompt_digest, each.error) for each in folder.answers] == [(None, None)]
 
 
 @each_row(("error", "cut"), [(None, False), ("the server died", False), (CUT, True)])

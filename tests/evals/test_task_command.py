@@ -1,7 +1,5 @@
 """What the tasks without a model share: three forms of one result, bars, and exit codes."""
 
-from __future__ import annotations
-
 import json
 import math
 from argparse import ArgumentParser, Namespace

@@ -147,7 +147,7 @@ const contrastFaults = () => {
     const key = [chain, style.color, style.fill, hex(backgroundOf(parent))].join("|");
     seen.set(key, (seen.get(key) || 0) + 1);
     if (seen.get(key) > alike(parent) || !boxOf(node)) continue;
-    for (const part of [0.1, 0.5, 0.9]) look(parent, style, layersUnder(node, parent, part), named(parent));
+    for (const part of [0.1, 0.9]) look(parent, style, layersUnder(node, parent, part), named(parent));
     for (const pseudo of ["::before", "::after"]) {
       const own = getComputedStyle(parent, pseudo);
       if (!/^".*\S.*"/.test(own.content)) continue;

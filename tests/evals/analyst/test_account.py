@@ -1,7 +1,5 @@
 """Closing of accounts: of made-up ones, and of every launch of two real reports."""
 
-from __future__ import annotations
-
 import pytest
 
 from evals.analyst.account import Closing, closing, full_set_median, of_source, page_parts

@@ -1,7 +1,5 @@
 """Whether the longest kernel gets an answer: two real reports, and sums of made-up ones."""
 
-from __future__ import annotations
-
 import pytest
 
 from evals.analyst.__main__ import main, parse, sources_of

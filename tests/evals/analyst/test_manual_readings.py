@@ -1,7 +1,5 @@
 """keet's first answer beside a reading by hand: expectations, verdicts, and one real report."""
 
-from __future__ import annotations
-
 import pytest
 
 from evals.analyst.first_answer import FirstAnswer

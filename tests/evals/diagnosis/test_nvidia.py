@@ -1,7 +1,5 @@
 """What NVIDIA's rules are taken to say: every doubt in their favour."""
 
-from __future__ import annotations
-
 from itertools import permutations, product
 
 import pytest

@@ -1,7 +1,5 @@
 """The scorer on made-up answers: what is right, what is not, and why."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

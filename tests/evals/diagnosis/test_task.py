@@ -1,19 +1,15 @@
 """The real samples: the least that keet must reach, and what answers without knowledge reach."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
 
-from evals.diagnosis.adversaries import AdversaryScore
 from evals.diagnosis.answers import NoAnswer, answers_of, truth_of
 from evals.diagnosis.task import THRESHOLDS, Scored, result_of, score_samples
 from evals.task_command import Result, check_thresholds, printed
-from kernels_samples.samples import Sample, load_samples
+from kernels_samples.samples import load_samples
 from tests.conftest import Keet
-from tests.evals.committed import check_committed
-from tests.rows import each_row
+from tests.evals.conftest import check_committed
 
 pytestmark = pytest.mark.slow
 
@@ -35,11 +31,16 @@ def test_every_sample_is_scored(real: Scored) -> None:
     assert real.unscored == []
 
 
-def test_keet_is_right_often_enough(result: Result, keet: Keet) -> None:
+def test_keet_is_right_often_enough(
+    result: Result, real: Scored, keet: Keet, request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
     """The floor: who changes a check runs into it."""
     assert [held for held in result.thresholds if not held.met] == []
+    monkeypatch.setattr("evals.diagnosis.task.score_samples", lambda samples: real)
     ran = keet("eval", "diagnosis", "--on", "samples", "--check", "--format", "json")
     assert (ran.code, ran.out, ran.err) == (0, printed(result, "json"), "")
+    check_committed(request, "diagnosis.md", printed(result, "markdown"))
 
 
 def test_a_missed_threshold_is_reported() -> None:
@@ -51,12 +52,6 @@ def test_a_missed_threshold_is_reported() -> None:
     assert missed == ["top-1", "false alarms"]
 
 
-def test_the_committed_table_is_what_is_printed(
-    result: Result, request: pytest.FixtureRequest
-) -> None:
-    check_committed(request, "diagnosis.md", printed(result, "markdown"))
-
-
 def test_the_json_says_the_same_and_why(real: Scored, result: Result) -> None:
     document = json.loads(printed(result, "json"))
     right = sum(row.rank == 1 for row in real.rows)
@@ -65,12 +60,9 @@ def test_the_json_says_the_same_and_why(real: Scored, result: Result) -> None:
     assert all(row["why"] or row["misses"] for row in document["samples"])
     assert all(row["why"] for row in document["healthy"])
     assert len(document["healthy"]) == len(real.healthy)
-
-
-def test_the_difficulties_sum_up_to_all_samples(real: Scored, result: Result) -> None:
-    """A sample in Triton has one too, though it is no problem of optimize."""
+    # A sample in Triton has a difficulty, too, though it is no problem of optimize.
     assert all(row.difficulty for row in real.rows)
-    groups = json.loads(printed(result, "json"))["summary"]["by_difficulty"]
+    groups = document["summary"]["by_difficulty"]
     assert sum(group["samples"] for group in groups.values()) == len(real.rows)
 
 
@@ -84,12 +76,8 @@ def test_truths_are_those_of_the_samples() -> None:
     assert truths["lookup_records"].fixed == ()  # what is left is the same cause
 
 
-@pytest.fixture
-def flip() -> Sample:
-    return next(sample for sample in load_samples() if sample.name == "matrix_flip")
-
-
-def test_reports_that_are_missing_or_of_another_kernel(flip: Sample) -> None:
+def test_reports_that_are_missing_or_of_another_kernel() -> None:
+    flip = next(sample for sample in load_samples() if sample.name == "matrix_flip")
     others = [sample for sample in load_samples() if sample.name in ("row_norms", "pair_reduce")]
     lost = score_samples([flip.model_copy(update={"name": "not_there"}), *others])
     assert [row.sample for row in lost.rows] == ["row_norms"]
@@ -102,12 +90,9 @@ def test_reports_that_are_missing_or_of_another_kernel(flip: Sample) -> None:
     assert answers["slow"] == NoAnswer("the report has no launch of flop")
 
 
-@pytest.fixture(scope="module")
-def tried(real: Scored) -> dict[str, AdversaryScore]:
-    return {each.name: each for each in real.adversaries}
-
-
-def test_adversaries(tried: dict[str, AdversaryScore]) -> None:
+def test_adversaries(real: Scored, result: Result) -> None:
+    """Those without knowledge score near zero; saying a finding again gains nothing."""
+    tried = {each.name: each for each in real.adversaries}
     assert tried["knows the truth (not an attack)"][1:] == (1, 1, 1, 0, 0)
     assert tried["right finding, wrong line"].located == 0
     assert tried["right finding, every line of the file"].located == 0
@@ -115,27 +100,16 @@ def test_adversaries(tried: dict[str, AdversaryScore]) -> None:
         assert tried[name].false_alarms == 1
         assert tried[name].beside > 4
     assert tried["latency_bound, always"].false_alarms == 1
-
-
-@each_row(
-    ("name", "top1", "top3"),
-    [
+    for name, top1, top3 in (
         ("every finding there is", 0.05, 0.15),
         ("the five commonest causes of the others", 0.2, 0.3),
         ("latency_bound, always", 0.1, 0.1),
         ("keet's answer to another kernel", 0, 0),
         ("no finding", 0, 0),
-    ],
-)
-def test_adversaries_score_near_zero(
-    tried: dict[str, AdversaryScore], name: str, top1: float, top3: float
-) -> None:
-    assert tried[name].top1 <= top1
-    assert tried[name].top3 <= top3
-    assert tried[name].located <= top1
-
-
-def test_repeated_findings_gain_nothing(result: Result, tried: dict[str, AdversaryScore]) -> None:
+    ):
+        assert tried[name].top1 <= top1, name
+        assert tried[name].top3 <= top3, name
+        assert tried[name].located <= top1, name
     again, once = tried["keet's findings, five times each"], result.document["summary"].hits
     assert again.top1 <= once.top1.keet.mean
     assert again.top3 < once.top3.keet.mean

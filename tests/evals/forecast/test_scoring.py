@@ -1,7 +1,5 @@
 """Forecasts on made-up pairs: errors, ranges, and what is no forecast."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,19 +1,16 @@
 """The real pairs: the least that forecasts must reach, and what those without knowledge reach."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
 
-from evals.forecast.adversaries import AdversaryScore, score_adversaries
+from evals.forecast.adversaries import score_adversaries
 from evals.forecast.scoring import Pairs, pairs_of_samples
 from evals.forecast.task import result_of
 from evals.task_command import Result, printed
 from kernels_samples.samples import load_samples
 from tests.conftest import Keet
-from tests.evals.committed import check_committed
-from tests.rows import each_row
+from tests.evals.conftest import check_committed
 
 pytestmark = pytest.mark.slow
 
@@ -36,27 +33,23 @@ def test_every_step_of_every_sample_with_a_cause_is_a_pair(real: Pairs) -> None:
     assert sum(pair.before != "slow" for pair in pairs) >= 4
 
 
-def test_forecasts_are_near_enough(result: Result, real: Pairs, keet: Keet) -> None:
+def test_forecasts_are_near_enough(
+    result: Result, real: Pairs, keet: Keet, request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
     assert [held for held in result.thresholds if not held.met] == []
     document = json.loads(printed(result, "json"))
     assert len(document["pairs"]) == len(real[0])
     assert all("measured" in row["why"] for row in document["pairs"])
+    monkeypatch.setattr("evals.forecast.scoring.pairs_of_samples", lambda samples: real)
     ran = keet("eval", "forecast", "--on", "samples", "--check")
     assert (ran.code, ran.out) == (0, printed(result, "terminal"))
-
-
-def test_the_committed_table_is_what_is_printed(
-    result: Result, request: pytest.FixtureRequest
-) -> None:
     check_committed(request, "forecast.md", printed(result, "markdown"))
 
 
-@pytest.fixture(scope="module")
-def tried(real: Pairs) -> dict[str, AdversaryScore]:
-    return {each.name: each for each in score_adversaries(real[0])}
-
-
-def test_adversaries(tried: dict[str, AdversaryScore], result: Result) -> None:
+def test_adversaries(real: Pairs, result: Result) -> None:
+    """Those without knowledge are worse; invalid forecasts score like missing ones."""
+    tried = {each.name: each for each in score_adversaries(real[0])}
     assert tried["knows what was measured (not an attack)"][1:] == (0, 1, 0, 0, 0)
     all_of_it, ours = tried["2x, from 1x to 1000x"], result.document["summary"]
     assert all_of_it.covered == 1
@@ -65,14 +58,6 @@ def test_adversaries(tried: dict[str, AdversaryScore], result: Result) -> None:
     ours = result.document["summary"]["largest"].keet.mean
     for name in ("nothing", "2x, always", "an estimate of 100 % of the time"):
         assert tried[name].error > 1.5 * ours
-
-
-@each_row(
-    "name",
-    ["infinite", "2x, up to infinity", "not a number", "zero", "negative"],
-)
-def test_invalid_forecasts_score_like_missing_ones(
-    tried: dict[str, AdversaryScore], real: Pairs, name: str
-) -> None:
-    assert tried[name][1:-1] == tried["nothing"][1:-1]
-    assert tried[name].invalid == len(real[0])
+    for name in ("infinite", "2x, up to infinity", "not a number", "zero", "negative"):
+        assert tried[name][1:-1] == tried["nothing"][1:-1], name
+        assert tried[name].invalid == len(real[0]), name

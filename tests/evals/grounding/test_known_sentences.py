@@ -1,24 +1,8 @@
 """`keet verify` on sentences whose truth is known: few errors, and most sentences decided."""
 
-from __future__ import annotations
-
 import pytest
 
-from evals.grounding.known_sentences import (
-    Figures,
-    JudgedSentence,
-    figures_of,
-    judge,
-    load_sentences,
-    main,
-)
-
-pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def judged() -> list[JudgedSentence]:
-    return [judge(sentence) for sentence in load_sentences()]
+from evals.grounding.known_sentences import Figures, load_sentences, main
 
 
 def test_there_are_enough_sentences() -> None:
@@ -28,11 +12,7 @@ def test_there_are_enough_sentences() -> None:
     assert len({each.report for each in sentences}) >= 8
 
 
-def test_the_thresholds_can_be_met_and_missed(judged: list[JudgedSentence]) -> None:
-    figures = figures_of(judged)
-    assert figures.false_confirmed <= 2
-    assert figures.true_contradicted <= 2
-    assert figures.meet(), figures
+def test_the_thresholds_can_be_met_and_missed() -> None:
     good = Figures(60, 50, 0, 90, 0, 80)
     assert good.meet()
     assert not good._replace(false_confirmed=3).meet()
@@ -41,6 +21,7 @@ def test_the_thresholds_can_be_met_and_missed(judged: list[JudgedSentence]) -> N
     assert not good._replace(false_contradicted=10).meet()
 
 
+@pytest.mark.slow
 def test_the_figures_are_printed(capsys: pytest.CaptureFixture[str], wording) -> None:
     assert main([]) == 0
     first, second = capsys.readouterr().out.splitlines()

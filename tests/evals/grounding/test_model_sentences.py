@@ -1,16 +1,9 @@
 """The bars of `python -m evals.grounding.model_sentences`."""
 
-from __future__ import annotations
-
-from collections import Counter
-
-import pytest
+from itertools import takewhile
 
 from evals.grounding.model_sentences import (
-    Verdict,
     false_sentences,
-    judge,
-    keep,
     planted_sentences,
     report,
     true_sentences,
@@ -18,31 +11,19 @@ from evals.grounding.model_sentences import (
 from keet.verification.relation_check import OPEN
 
 
-@pytest.mark.slow
-def test_no_false_sentence_is_printed_as_checked() -> None:
-    judged = [judge(each) for each in [*false_sentences(), *planted_sentences()]]
-    assert [each for each in judged if each.verdict is Verdict.PASSED] == []
-    assert len(list(false_sentences())) >= 60
-    assert len(list(planted_sentences())) >= 60
-
-
-def test_laundered_literals_and_false_comparisons_are_refused() -> None:
-    kinds = ("laundered literals", "false comparison", "wrong operations")
-    chosen = [each for each in false_sentences() if each.kind in kinds]
-    assert Counter(judge(each).verdict for each in chosen) == {Verdict.REFUSED: len(chosen)}
-
-
-def test_true_sentences_are_kept() -> None:
-    kept = [keep(each) for each in true_sentences()]
-    assert len(kept) >= 60
-    marked = [each.problem for each in kept if each.problem]
-    assert len([problem for problem in marked if problem != OPEN]) <= 2
-    assert len(marked) <= 6
-
-
-def test_the_table_adds_up() -> None:
+def test_no_false_sentence_is_printed_as_checked_and_true_ones_are_kept() -> None:
     lines = list(report())
-    (total,) = (line.split()[1:] for line in lines if line.startswith("all "))
-    everything, *verdicts = map(int, total)
+    table = {
+        line[:32].strip(): [*map(int, line[32:].split())] for line in takewhile(bool, lines[2:])
+    }
+    everything, *verdicts = table["all"]
     assert everything == sum(verdicts)
     assert everything == len([*false_sentences(), *planted_sentences()])
+    assert verdicts[-1] == 0  # passed as checked
+    for kind in ("laundered literals", "false comparison", "wrong operations"):
+        assert table[kind] == [table[kind][0], table[kind][0], 0, 0, 0]  # refused
+    assert min(len(list(false_sentences())), len(list(planted_sentences()))) >= 60
+    assert len(list(true_sentences())) >= 60
+    marked = [line for line in lines if line.startswith("true but refused: ")]
+    assert len([line for line in marked if not line.endswith(f": {OPEN}")]) <= 2
+    assert len(marked) <= 6

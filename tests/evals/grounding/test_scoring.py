@@ -1,7 +1,5 @@
 """Mutants are false, checks are asked fairly, and catches are counted right."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,43 +1,30 @@
-"""The real samples: what keet writes is verified, and what its checks catch does not get less."""
+"""The real samples: what keet writes is verified, and what its checks catch does not get less.
 
-from __future__ import annotations
+A fifth of the samples; with KEET_TEST_ALL_EVALS or --update all of them, which take half a minute.
+"""
 
 import json
 
 import pytest
 
-from evals.grounding.task import Grounded, ground_samples, result_of
-from evals.task_command import Result, printed
+from evals.grounding.task import ground_samples, result_of
+from evals.task_command import printed
 from kernels_samples.samples import load_samples
-from tests.evals.committed import check_committed
-
-pytestmark = pytest.mark.slow
+from tests.evals.conftest import ALL, check_committed
 
 
-@pytest.fixture(scope="module")
-def real() -> Grounded:
-    return ground_samples(load_samples())
-
-
-@pytest.fixture(scope="module")
-def result(real: Grounded) -> Result:
-    return result_of(real)
-
-
-def test_the_thresholds_are_met_by_every_sample(result: Result, real: Grounded) -> None:
-    assert [held for held in result.thresholds if not held.met] == []
-    names = {sample.name for sample in load_samples()}
-    assert {trial.sample for trial in real.trials} == names
+@pytest.mark.slow
+def test_the_thresholds_are_met_by_every_sample(request: pytest.FixtureRequest) -> None:
+    every = ALL or request.config.getoption("--update")
+    samples = load_samples() if every else load_samples()[::5]
+    real = ground_samples(samples)
+    result = result_of(real)
+    missed = [held.threshold.value for held in result.thresholds if not held.met]
+    assert set(missed) <= (set() if every else {"mutants"})
+    assert {trial.sample for trial in real.trials} == {sample.name for sample in samples}
     assert real.unscored == []
-
-
-def test_the_committed_table_is_what_is_printed(
-    result: Result, request: pytest.FixtureRequest
-) -> None:
-    check_committed(request, "grounding.md", printed(result, "markdown"))
-
-
-def test_missed_and_unscored_mutants_are_listed(real: Grounded, result: Result) -> None:
+    if every:
+        check_committed(request, "grounding.md", printed(result, "markdown"))
     document = json.loads(printed(result, "json"))
     slipped = [trial for trial in real.trials if trial.scored and trial.slipped]
     unscored = [trial for trial in real.trials if not trial.scored]

@@ -1,9 +1,8 @@
 """The prompts: complete, the same but for the context, and without names that give answers away."""
 
-from __future__ import annotations
-
 import json
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,8 @@ import pytest
 from evals.mcq.prompts import neutral, prompt_version, prompts, user_text
 from evals.mcq.questions import Question, all_questions
 from evals.runs import Condition
-from keet.cli.eval import find_action
+from tests.conftest import Keet
+from tests.rows import each_row
 
 pytestmark = pytest.mark.slow
 
@@ -25,6 +25,7 @@ SHOWN: tuple[tuple[str, Condition], ...] = (
 )
 
 
+@cache
 def first(kind: str) -> Question:
     """With a short source, so that a golden can be read."""
     return min(
@@ -33,12 +34,11 @@ def first(kind: str) -> Question:
     )
 
 
-@pytest.mark.parametrize(("kind", "condition"), SHOWN)
+@each_row(("kind", "condition"), SHOWN)
 def test_prompts_are_as_they_were(kind: str, condition: Condition, request):
     text = user_text(first(kind), condition)
     path = GOLDEN / f"{kind}.{condition}.txt"
     if request.config.getoption("--update"):
-        path.parent.mkdir(exist_ok=True)
         path.write_text(text, encoding="utf-8")
     assert text == path.read_text(encoding="utf-8")
 
@@ -89,27 +89,16 @@ def test_names_tell_nothing():
         assert all(text.count(f"\n{letter}) ") == 1 for letter in "ABCD")
 
 
-def run_command(*arguments: str, capsys) -> str:
-    from argparse import ArgumentParser
-
-    module = find_action(["mcq"])
-    parser = ArgumentParser()
-    module.configure(parser)
-    module.run(parser.parse_args(arguments))
-    return capsys.readouterr().out
-
-
-def test_the_command(capsys):
-    told = run_command(capsys=capsys)
+def test_the_command(keet: Keet):
+    told = keet("eval", "mcq").out
     assert "From the wording alone" in told
     assert "occupancy" in told
     question = all_questions()[0]
-    told = run_command("--show", question.id, capsys=capsys)
+    told = keet("eval", "mcq", "--show", question.id, width=400).out
     assert question.why in told
     assert all(why in told for why in question.why_wrong.values())
-    said = json.loads(run_command("--show", question.id, "--format", "json", capsys=capsys))
+    said = json.loads(keet("eval", "mcq", "--show", question.id, "--format", "json").out)
     assert said["correct"] == question.correct
-    from keet.errors import UsageError
-
-    with pytest.raises(UsageError, match="there is no question"):
-        run_command("--show", "q-none", capsys=capsys)
+    refused = keet("eval", "mcq", "--show", "q-none")
+    assert refused.code == 2
+    assert "q-none" in refused.err

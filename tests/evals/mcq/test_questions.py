@@ -1,7 +1,5 @@
 """The set of questions: right answers are right, wrong ones wrong, and nothing gives them away."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from functools import cache

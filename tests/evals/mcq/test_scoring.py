@@ -1,12 +1,10 @@
 """What a model may write, and what is made of it."""
 
-from __future__ import annotations
-
 from evals.mcq.questions import Question, write_key
 from evals.mcq.scoring import find_letter, score, scores
 from evals.mcq.summary import ALL, summarise
 from evals.runs import Answer, Prompt, RunFolder
-from tests.evals.made_runs import a_run, an_answer
+from tests.evals.conftest import a_run, an_answer
 from tests.rows import each_row
 
 OPTIONS = "A) DRAM\nB) L2 cache\nC) FMA pipes\nD) XU pipe"

@@ -1,7 +1,5 @@
 """Chains that were made up: the gain of each round, or why it has none."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from evals.optimize.conditions import ConditionName

@@ -1,9 +1,8 @@
 """`keet eval optimize`: chains that go on over rounds, with measurements that are made up."""
 
-from __future__ import annotations
-
 import json
 import re
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -20,6 +19,7 @@ from keet.optimize.protocol import Request, Result
 from keet.optimize.runners import FolderRunner, LocalRunner, Runner
 from tests.conftest import Keet
 from tests.evals.optimize.synthetic import result_of
+from tests.rows import each_row
 from tests.unit.collect.toolkit import needs_compiler, use_toolkit
 from tests.unit.optimize.bench import FASTER, KERNEL, Edit, ScriptedProposer, replaced
 from tests.unit.optimize.fake_runner import FakeRunner, answer
@@ -245,11 +245,12 @@ def test_a_result_is_printed_from_its_file(
     assert keet("eval", "optimize", "rounds.json").code == 2
 
 
-@pytest.mark.parametrize("start", program_tasks.STARTS)
-@pytest.mark.parametrize("name", load_programs())
+@each_row(("name", "start"), product(load_programs(), program_tasks.STARTS))
 def test_programs_are_complete(name: str, start: str, tmp_path: Path) -> None:
     """What the source includes is there, also for the reference. The proposer does not see the
     check."""
+    tmp_path = tmp_path / f"{name}.{start}"
+    tmp_path.mkdir()
     program = load_programs()[name]
     write_source(program, start, tmp_path / "source")
     task = task_of(program, tmp_path / "source", rounds=1, repeats=3)

@@ -1,7 +1,5 @@
 """What the prompt of each condition carries."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

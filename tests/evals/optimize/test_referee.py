@@ -1,7 +1,5 @@
 """The check of a chain, with programs that are shell scripts."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess
@@ -11,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from evals.optimize import referee
+from evals.optimize.referee import REFUSED
+from tests.rows import each_row
 
 RIGHT = 'echo "$2 result" > "$4"\n'
 BUILT = "echo built >> {log}\n"
@@ -78,7 +78,7 @@ def test_wrong_programs(run_folder: Path) -> None:
     assert checked(run_folder, RIGHT) == (0, "")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("source", "is_refused"),
     [
         ('getenv ("HOME");', True),
@@ -87,8 +87,13 @@ def test_wrong_programs(run_folder: Path) -> None:
         ("// solves the linear system; reopen (twice)\nforkful(1); is_open();", False),
     ],
 )
-def test_sources_that_are_refused(source: str, is_refused: bool, run_folder: Path) -> None:
-    assert checked(run_folder, RIGHT, source=source)[0] == is_refused
+def test_sources_that_are_refused(source: str, is_refused: bool) -> None:
+    assert bool(REFUSED.search(source)) == is_refused
+
+
+def test_a_source_may_use_what_its_reference_uses(run_folder: Path) -> None:
+    source = 'getenv ("HOME");'
+    assert checked(run_folder, RIGHT, source=source)[0] == 1
     reference = run_folder / "check/reference.cu"
-    reference.write_text(reference.read_text() + f"# {source}".replace("\n", "\n# "))
+    reference.write_text(reference.read_text() + f"# {source}")
     assert checked(run_folder, RIGHT, source=source)[0] == 0

@@ -1,7 +1,5 @@
 """Scores of chains that were made up, against values computed by hand."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
@@ -64,7 +62,6 @@ def ratio(result: EvalResult, number: int = 1) -> tuple[float, float, float]:
 
 def test_intervals() -> None:
     """Paired by program: their speed-ups differ by a factor of 1000, their ratios do not at all."""
-    # Speed-ups of programs differ by a factor of 1000, their ratios do not at all.
     gains = [2.0, 20.0, 200.0, 2000.0]
     items: Items = {f"p{g}": {"times": [[g]], "keet": [[1.2 * g]]} for g in gains}
     assert ratio(result_of(items, rounds=1)) == pytest.approx((1.2, 1.2, 1.2))

@@ -1,7 +1,5 @@
 """Runs of mcq: right answers by condition, what is wrong and why, and changes since an earlier run."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 
@@ -17,7 +15,7 @@ from evals.report.against import open_earlier, open_runs
 from evals.report.mcq import McqReport, reasons, report_of, saturation, short_parts
 from evals.runs import Condition, Prompt, RunFolder, read_lines, write_lines
 from keet.errors import UsageError
-from tests.evals.made_runs import a_run, an_answer
+from tests.evals.conftest import a_run, an_answer
 
 SAMPLES = ("matrix_flip", "key_count", "row_norms", "cell_update")
 
@@ -106,13 +104,9 @@ def test_the_page_lists_what_is_wrong(
     wording(wrong)
     assert "mcq.q-row_norms.none.1" in text.split("\nUnscored\n")[1]
     assert "No group is" in text
-
-
-def test_json_and_markdown(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    capsys.readouterr()
+    assert "| m:m | all | keet |" in printed(capsys, run, "--format", "markdown")
     again = McqReport.model_validate_json(printed(capsys, run, "--format", "json"))
     assert again == report(run)
-    assert "| m:m | all | keet |" in printed(capsys, run, "--format", "markdown")
 
 
 def test_all_right_without_a_profile_is_saturated(wording) -> None:
@@ -156,25 +150,18 @@ def test_scores_survive_answers_that_cannot_be_scored(tmp_path: Path) -> None:
     assert (made.path / "scores.jsonl").read_bytes() == before
 
 
-def test_answers_to_other_words_are_refused(tmp_path: Path) -> None:
-    made = folder(tmp_path / "run", {"none": "AAA-"})
-    made.add(an_answer("mcq.q-cell_update.none.1", model="m:m", prompt_version="w"))
-    with pytest.raises(UsageError, match="holds answers to w: they are not comparable"):
-        scored(made)
-
-
-def test_duplicate_scores_are_refused(run: Path) -> None:
+def test_scores_that_are_refused(run: Path, tmp_path: Path) -> None:
     scores = list(report(run).scores)
     write_lines(run / "scores.jsonl", [*scores, scores[0]])
     with pytest.raises(UsageError, match="is scored twice"):
         report(run)
-
-
-def test_nothing_scored(tmp_path: Path) -> None:
-    run = scored(folder(tmp_path / "run", {"none": "????"}))
+    made = folder(tmp_path / "mixed", {"none": "AAA-"})
+    made.add(an_answer("mcq.q-cell_update.none.1", model="m:m", prompt_version="w"))
+    with pytest.raises(UsageError, match="holds answers to w: they are not comparable"):
+        scored(made)
+    nothing = scored(folder(tmp_path / "nothing", {"none": "????"}))
     with pytest.raises(UsageError, match="none of 4 answers is scored"):
-        report(run)
-    assert McqScore.model_fields["outcome"]
+        report(nothing)
 
 
 def other_run(path: Path, *models: str) -> Path:
