@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from keet.corpus.store.part_writer import FileRecord, write_part
 from keet.corpus.store.reader import open_store
@@ -24,6 +25,53 @@ def finding_row(**cells: object) -> Row:
 def part_row(**cells: object) -> Row:
     assert set(cells) <= set(ACCOUNT_COLUMNS)
     return tuple(cells.get(name) for name in ACCOUNT_COLUMNS)
+
+
+Cells = dict[str, object]
+PLAIN: Cells = {
+    "kernel": "k", "kernel_full": "void ns::k()", "grid": "8x1x1", "block": "32x1x1", "device": "GPU",
+    "compute_capability": "9.0", "sm_count": 132, "duration_us": 100.0, "limiter": "DRAM",
+    "top_finding": "narrow_access", "top_low": 1.0, "top_forecast": 2.0, "top_high": 4.0,
+}  # fmt: skip
+"""A launch of 100 us, of which one half can be saved."""
+
+
+class Launches(NamedTuple):
+    """A report, by what distinguishes its launches from `PLAIN`."""
+
+    cells: Sequence[Cells]
+    run: Cells
+    """What its record says of the run."""
+    finding: Cells
+    """Of the row of each launch in the table of findings; there is none without an id."""
+
+
+def launches(*cells: Cells, finding: Cells | None = None, **run: object) -> Launches:
+    return Launches(cells, run, finding or {})
+
+
+def of_run(missed_us: float, *cells: Cells) -> Launches:
+    """A run of these and of `missed_us` that were not profiled."""
+    total = missed_us + sum(float(str(each["run_time_us"])) for each in cells)
+    return launches(*cells, run_total_us=total, run_unprofiled_us=missed_us)
+
+
+def in_run(time_us: float, count: float = 10.0, **cells: object) -> Cells:
+    """A launch that took as long in the run as under the profiler, and stands for `count`."""
+    return {"run_time_us": time_us, "run_launches": count, "plain_us": 100.0, **cells}
+
+
+def add_reports(out: Path, reports: Mapping[str, Launches]) -> None:
+    """By path, in one part."""
+    records, rows = [], []
+    for path, (cells, run, finding) in reports.items():
+        sha256 = path.ljust(64, "-")[:64]
+        keys = [{"report_sha256": sha256, "launch_id": n} for n in range(len(cells))]
+        made = [launch_row(**{**PLAIN, **key, "path": path, **each}) for key, each in zip(keys, cells)]
+        causes = [finding_row(**key, rank=1, **finding) for key in keys if finding]
+        records.append(record(path, sha256, **run))
+        rows.append(FileRows(tuple(made), tuple(causes)))
+    write_part(out, records, rows)
 
 
 def report(path: str, sha256: str, durations: tuple[float | None, ...] = (10.0,)) -> FileRows:
