@@ -36,20 +36,14 @@ from keet.profile.run_table import Migrations
 from tests.rows import each_row
 
 
-def _fused() -> Difference:
+def test_launches_that_became_one_are_faster(wording) -> None:
     """400 launches of 1.1275 us became one of 61 us: under replay, each takes 11 us."""
     before = in_run(made(Kernel("smooth_step", 11_000.0)), row("smooth_step", 400, 451_000.0))
     after = in_run(made(Kernel("smooth_all", 61_000.0)), row("smooth_all", 1, 61_000.0))
-    return difference(before, after, guess=True)
-
-
-def test_launches_that_became_one_are_faster(wording) -> None:
-    found = _fused()
-    said = "7.39x faster: GPU time 451 us → 61 us in the run (noise 7.0%, assumed)."
-    assert found.verdict.headline == said
-    wording(basis_text(found))
+    found = difference(before, after, guess=True)
+    assert (found.timing.word, found.timing.speedup) == ("faster", pytest.approx(451 / 61))
     (pair,) = found.pairs
-    assert pair.verdict.headline == "7.39x faster: 451 us → 61 us in the run (400 launches → 1)"
+    wording(found.verdict.headline, basis_text(found), pair.verdict.headline)
     check_cited(found)
     assert not found.forbidden
 
@@ -88,37 +82,27 @@ def test_a_kernel_that_the_table_lacks_has_no_known_time(wording) -> None:
     before = in_run(made(Kernel("a", 1e5), Kernel("b", 1e5)), row("a", 5, 5e5), row("x", 2, 4e5))
     found = difference(before, ran(("a", 5, 5e5), ("b", 5, 5e5)))
     assert reasons(found)["not_in_run"] == "note"
-    wording(found.pairs[1].verdict.headline)
     assert found.pairs[1].launches.before is None
-    assert (found.timing.before, found.timing.after, found.timing.word) == (
-        None,
-        None,
-        "inconclusive",
-    )
-    wording(found.verdict.headline)
+    times = found.timing.before, found.timing.after, found.timing.word
+    assert times == (None, None, "inconclusive")
     assert not found.forbidden
     gate = gated(found)
     assert (gate.checked, gate.total_gated) == (1, False)  # `a`
-    wording(gate.not_gated)
+    wording(found.pairs[1].verdict.headline, found.verdict.headline, gate.not_gated)
     assert found.not_profiled.before.value == 400
     check_cited(found)
 
 
-def _resized(before_launches: int, after_launches: int) -> Difference:
+@pytest.mark.parametrize(("after_launches", "forbidden"), [(1, []), (8, ["problem_size"])])
+def test_larger_and_fewer_launches_are_the_same_problem(
+    after_launches: int, forbidden: list[str]
+) -> None:
     sides = []
-    for profile, launches in (
-        (sample("decay_ratios"), before_launches),
-        (resized(8), after_launches),
-    ):
+    for profile, launches in ((sample("decay_ratios"), 8), (resized(8), after_launches)):
         full = profile.launches[0].name.full
         kernel = row(full, launches, 1e6)._replace(name=full, full=full)
         sides.append(replace(profile, run=table(kernel)))
-    return difference(*sides)
-
-
-def test_larger_and_fewer_launches_are_the_same_problem() -> None:
-    assert not _resized(8, 1).forbidden
-    assert [reason.id for reason in _resized(8, 8).forbidden] == ["problem_size"]
+    assert [reason.id for reason in difference(*sides).forbidden] == forbidden
 
 
 def test_kernels_that_overlap_count_by_the_time_in_which_the_gpu_ran_them(wording) -> None:
@@ -193,22 +177,18 @@ def test_a_report_against_itself_is_unchanged() -> None:
 
 
 def test_the_profilers_caches_and_clocks_have_no_part_in_the_run() -> None:
-    before = ran(("a", 100, 1.3e6))
-    after = ran(("a", 100, 1e6))
-    lines = ("ncu -c 9 --cache-control none ./a", "ncu -c 9 ./a")
-    before, after = (
-        replace(each, provenance=each.provenance._replace(command_line=line))
-        for each, line in zip((before, after), lines, strict=True)
-    )
-    found = difference(before, after)
+    sides = []
+    for ns, line in ((1.3e6, "ncu -c 9 --cache-control none ./a"), (1e6, "ncu -c 9 ./a")):
+        profile = ran(("a", 100, ns))
+        sides.append(replace(profile, provenance=profile.provenance._replace(command_line=line)))
+    found = difference(*sides)
     assert reasons(found)["cache_control"] == "note"
     assert found.timing.word == "faster"
 
 
 def test_one_table_or_none_with_kernels() -> None:
-    before, after = ran(("a", 100, 1e6)), made(Kernel("a", 1e4))
-    for one, other in ((before, after), (after, before)):
-        found = difference(one, other)
+    sides = ran(("a", 100, 1e6)), made(Kernel("a", 1e4))
+    for found in (difference(*sides), difference(*reversed(sides))):
         assert (found.verdict.basis, found.timing.word) == ("reports", "unchanged")
         assert reasons(found)["run_table"] == "note"
         assert found.launches is None
@@ -269,13 +249,12 @@ def _runs(draw: st.DrawFn) -> Profile:
     return ran(*((name, *numbers) for name, numbers in spent.items()), profiled=profiled)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(before=_runs(), after=_runs())
 @pytest.mark.slow
 def test_rows_add_up_and_swapped_sides_mirror(before: Profile, after: Profile) -> None:
     found, swapped = difference(before, after), difference(after, before)
-    assert found.timing.before == pytest.approx(before.run.busy_ns)
-    assert found.timing.after == pytest.approx(after.run.busy_ns)
+    assert (found.timing.before, found.timing.after) == pytest.approx(rows_of(found))
     assert rows_of(found) == pytest.approx((before.run.busy_ns, after.run.busy_ns))
     check_mirrored(found, swapped)
     check_cited(found)
@@ -306,16 +285,17 @@ def test_a_run_that_was_cut_short_gives_no_total() -> None:
 
 def _spans(before: float | None, after: float | None, **fields: object) -> Difference:
     report = made(Kernel("k", 1e5))
-    sides = [in_run(report, row("k", 10, 1e6), span_ns=ns, **fields) for ns in (before, after)]
-    return difference(*sides)
+    return difference(
+        *(in_run(report, row("k", 10, 1e6), span_ns=ns, **fields) for ns in (before, after))
+    )
 
 
 @each_row(
     ("before", "after", "text"),
     [
-        (6.12e6, 1e6, "From the first to the last kernel: 6.12 ms → 1 ms, 6.12x shorter."),
-        (1e6, 6.12e6, "From the first to the last kernel: 1 ms → 6.12 ms, 6.12x longer."),
-        (4e6, 4.1e6, "From the first to the last kernel: 4 ms → 4.10 ms."),
+        (6.12e6, 1e6, "6.12 ms → 1 ms, 6.12x shorter."),
+        (1e6, 6.12e6, "1 ms → 6.12 ms, 6.12x longer."),
+        (4e6, 4.1e6, "4 ms → 4.10 ms."),
         (1.1e6, 1.2e6, None),  # busy for most of it
         (6.12e6, None, None),
     ],
@@ -324,14 +304,13 @@ def test_the_length_of_runs_with_much_idle_time_is_printed(
     before: float | None, after: float | None, text: str | None
 ) -> None:
     found = _spans(before, after)
-    assert span_text(found) == text
+    assert span_text(found) == (text and f"From the first to the last kernel: {text}")
     assert found.verdict.word == "unchanged"
     check_cited(found)
 
 
 def test_idle_time_of_two_gpus_and_one_launch() -> None:
-    assert span_text(_spans(6e5, 6e5, gpus=2)) is None
-    assert span_text(_spans(1e6, 1e6, gpus=2)) is not None
+    assert [span_text(_spans(ns, ns, gpus=2)) is None for ns in (6e5, 1e6)] == [True, False]
     found = difference(ran(("a", 1, 5e5)), ran(("a", 3, 5e5)))
     assert (basis_text(found) or "").endswith(": 1 launch before, 3 after.")
 
@@ -346,13 +325,10 @@ def test_tables_that_are_refused(wording) -> None:
 
 
 def test_managed_memory_makes_a_difference_of_a_third_inconclusive(wording) -> None:
-    moved = Migrations(1, 1, 100)
-    sides = [
-        in_run(made(Kernel("k", 1e5)), row("k", 10, ns), migrations=moved) for ns in (1e6, 1.4e6)
-    ]
-    found = difference(*sides)
+    report, moved = made(Kernel("k", 1e5)), Migrations(1, 1, 100)
+    found = difference(*(in_run(report, row("k", 10, ns), migrations=moved) for ns in (1e6, 1.4e6)))
     assert found.timing.word == "inconclusive"
-    wording([each.text for each in found.all_caveats if each.id == "migrations"])
+    wording(_named(found, "migrations"))
     assert found.timing.doubt == 0.4
 
 

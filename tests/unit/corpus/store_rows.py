@@ -67,7 +67,9 @@ def add_reports(out: Path, reports: Mapping[str, Launches]) -> None:
     for path, (cells, run, finding) in reports.items():
         sha256 = path.ljust(64, "-")[:64]
         keys = [{"report_sha256": sha256, "launch_id": n} for n in range(len(cells))]
-        made = [launch_row(**{**PLAIN, **key, "path": path, **each}) for key, each in zip(keys, cells)]
+        made = [
+            launch_row(**{**PLAIN, **key, "path": path, **each}) for key, each in zip(keys, cells)
+        ]
         causes = [finding_row(**key, rank=1, **finding) for key in keys if finding]
         records.append(record(path, sha256, **run))
         rows.append(FileRows(tuple(made), tuple(causes)))
@@ -98,6 +100,19 @@ def report(path: str, sha256: str, durations: tuple[float | None, ...] = (10.0,)
 def asked(out: Path, sql: str) -> list[tuple[Any, ...]]:
     with open_store(out) as store:
         return store.query(sql).rows
+
+
+def everything(out: Path) -> list[list[tuple[Any, ...]]]:
+    """All that does not depend on the clock."""
+    queries = {
+        "FROM launches": "report_sha256, launch_id",
+        "FROM findings": "report_sha256, launch_id, rank",
+        "FROM account": "report_sha256, launch_id, part",
+        "FROM metrics": "report_sha256, launch_id, metric",
+        "SELECT * EXCLUDE (seconds, recorded) FROM files": "path",
+    }
+    with open_store(out) as store:
+        return [store.query(f"{sql} ORDER BY {order}").rows for sql, order in queries.items()]
 
 
 def record(path: str, sha256: str | None, status: str = "done", **cells: object) -> FileRecord:

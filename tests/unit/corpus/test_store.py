@@ -41,7 +41,14 @@ from keet.corpus.store.views import views_of
 from keet.errors import DamagedReport, UnsupportedVersion, UsageError
 from tests.conftest import REPORTS
 from tests.rows import each_row
-from tests.unit.corpus.store_rows import launch_row, record, report, resume_state, settle_many
+from tests.unit.corpus.store_rows import (
+    asked,
+    launch_row,
+    record,
+    report,
+    resume_state,
+    settle_many,
+)
 
 SHA = "a" * 64
 
@@ -155,6 +162,9 @@ def test_a_file_that_changed_shows_its_newest_content(tmp_path: Path) -> None:
         assert [each.path for each in store.files()] == ["p", "q", "p"]
 
 
+TIMES = "SELECT duration_us FROM launches"
+
+
 @pytest.mark.slow
 def test_equal_content_counts_once_with_its_newest_rows(tmp_path: Path) -> None:
     """Whether two machines analysed it or it is in one part. The table of the run may have changed,
@@ -166,15 +176,10 @@ def test_equal_content_counts_once_with_its_newest_rows(tmp_path: Path) -> None:
     assert shown(machines) == [("copy of p", "a", 0), ("copy of p", "a", 1)]
     assert told(machines) == {"copy of p": ("done", None, 1), "p": ("duplicate", "copy of p", None)}
     resume_state(part, report("p", sha("a"), (1.0,)), report("copy of p", sha("a"), (2.0,)))
-    assert (shown(part), durations(part)) == ([("copy of p", "a", 0)], [2.0])
+    assert (shown(part), asked(part, TIMES)) == ([("copy of p", "a", 0)], [(2.0,)])
     resume_state(changed, first)
     resume_state(changed, report("p", sha("a"), (3.0,)))
-    assert (shown(changed), durations(changed)) == ([("p", "a", 0)], [3.0])
-
-
-def durations(out: Path) -> list[float]:
-    with open_store(out) as store:
-        return [time for (time,) in store.query("SELECT duration_us FROM launches").rows]
+    assert (shown(changed), asked(changed, TIMES)) == ([("p", "a", 0)], [(3.0,)])
 
 
 @pytest.mark.parametrize("now", [None, 7.0], ids=["forgotten", "known"])
@@ -183,21 +188,19 @@ def test_the_run_of_a_file_is_that_of_its_newest_rows(tmp_path: Path, now: float
     write_part(tmp_path, [record("p", SHA, run_total_us=5.0, run_unprofiled_us=1.0)], [])
     write_part(tmp_path, [record("q", SHA, run_total_us=now, run_unprofiled_us=now)], [])
     write_part(tmp_path, [copy_of("q", "r")], [])
-    assert of_run(tmp_path) == {"p": (None, None), "q": (now, now), "r": (None, None)}
+    assert runs(tmp_path) == {"p": (None, None), "q": (now, now), "r": (None, None)}
     write_part(tmp_path, [gone("p"), gone("q")], [])
-    assert of_run(tmp_path) == {"p": (None, None), "q": (None, None), "r": (now, now)}
+    assert runs(tmp_path) == {"p": (None, None), "q": (None, None), "r": (now, now)}
 
 
-def of_run(out: Path) -> dict[str, tuple[object, ...]]:
-    with open_store(out) as store:
-        rows = store.query("SELECT path, run_total_us, run_unprofiled_us FROM files").rows
+def runs(out: Path) -> dict[str, tuple[object, ...]]:
+    rows = asked(out, "SELECT path, run_total_us, run_unprofiled_us FROM files")
     return {path: tuple(rest) for path, *rest in rows}
 
 
 def told(out: Path) -> dict[str, tuple[object, ...]]:
     """What the store says of each file now."""
-    with open_store(out) as store:
-        rows = store.query("SELECT path, status, duplicate_of, launches FROM files").rows
+    rows = asked(out, "SELECT path, status, duplicate_of, launches FROM files")
     return {path: tuple(rest) for path, *rest in rows}
 
 
@@ -210,38 +213,48 @@ def gone(path: str) -> FileRecord:
     return record(path, None, "gone", size=None, mtime_ns=None, launches=None)
 
 
+Step = FileRecord | str
+"""A record, or the new content of p."""
 A, COPY = record("p", sha("a")), record("q", sha("a"), "duplicate", duplicate_of="p")
-LATER = {
+MOVED = "moved, and nobody said yet that the old one is gone"
+LATER: dict[str, tuple[list[Step], list[tuple[str, str, int]]]] = {
     "touched": ([record("p", sha("a"), mtime_ns=2)], [("p", "a", 0)]),
     "a duplicate adds nothing": ([COPY], [("p", "a", 0)]),
     "its path has other content": ([COPY, "b"], [("p", "b", 0), ("q", "a", 0)]),
     "gone": ([gone("p")], []),
-    "gone, but there is a copy": ([copy_of("p", "q"), gone("p")], [("q", "a", 0)]),
+    "gone, but there is a copy": ([COPY, gone("p")], [("q", "a", 0)]),
     "a file came back": ([gone("p"), A], [("p", "a", 0)]),
     "content came back": (["b", A], [("p", "a", 0)]),
     "damaged since": ([record("p", sha("b"), "failed", reason="cut short")], []),
-    "moved, and nobody said yet that the old one is gone": ([record("a place", sha("a"))], [("a place", "a", 0)]),
+    MOVED: ([record("r", sha("a"))], [("r", "a", 0)]),
 }  # fmt: skip
 
 
 @pytest.mark.slow
-@each_row("name", LATER)
-def test_what_is_shown_after_later_parts(
-    name: str, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    parts, expected = LATER[name]
-    out = tmp_path_factory.mktemp("store")
-    resume_state(out, report("p", sha("a")))
-    for part in parts:
-        if isinstance(part, str):
-            resume_state(out, report("p", sha(part)))
-        else:
-            write_part(out, [part], [])
-    assert shown(out) == expected
-    if name.startswith("moved"):
-        assert told(out)["p"] == ("duplicate", "a place", None)
-    if name.endswith("copy"):
-        assert told(out)["q"] == ("done", None, 1)
+def test_what_is_shown_after_later_parts(tmp_path: Path) -> None:
+    """Each row is a folder of its own, with contents of its own, in one store."""
+
+    def placed(n: int, step: Step) -> tuple[FileRecord, list[FileRows]]:
+        path = lambda name: name and f"{n}/{name}"  # noqa: E731
+        own = lambda sha256: sha256 and sha256[:-1] + str(n)  # noqa: E731
+        if isinstance(step, str):
+            return record(f"{n}/p", own(sha(step))), [report(f"{n}/p", own(sha(step)))]
+        changed = {"path": path(step.path), "duplicate_of": path(step.duplicate_of)}
+        return step._replace(**changed, sha256=own(step.sha256)), []
+
+    rows = [["a", *steps] for steps, _ in LATER.values()]
+    for number in range(max(map(len, rows))):
+        part = [placed(n, steps[number]) for n, steps in enumerate(rows) if number < len(steps)]
+        write_part(tmp_path, [record for record, _ in part], [r for _, rows in part for r in rows])
+    expected = [
+        (f"{n}/{p}", *rest) for n, (_, told) in enumerate(LATER.values()) for p, *rest in told
+    ]
+    assert shown(tmp_path) == expected
+    names, files = list(LATER), told(tmp_path)
+    moved, copied = names.index(MOVED), names.index("gone, but there is a copy")
+    assert files[f"{moved}/p"] == ("duplicate", f"{moved}/r", None)
+    assert files[f"{copied}/q"] == ("done", None, 1)
+    assert files[f"{names.index('gone')}/p"] == ("gone", None, None)
 
 
 @pytest.mark.slow
@@ -255,24 +268,8 @@ def test_a_copy_of_a_changed_file_is_not_a_duplicate(tmp_path: Path) -> None:
     with open_store(tmp_path) as store:
         reasons = store.query("SELECT reason FROM files ORDER BY path").rows
         assert store.query("FROM files").columns == FILE_COLUMNS
-    assert reasons == [(None,), (None,), ("it is equal to q",)]
-
-
-@pytest.mark.slow
-def test_gone_files_are_not_shown(tmp_path: Path) -> None:
-    resume_state(tmp_path, report("p", sha("a")), report("q", sha("b")))
-    write_part(tmp_path, [gone("p")], [])
-    assert shown(tmp_path) == [("q", "b", 0)]
-    assert told(tmp_path) == {"p": ("gone", None, None), "q": ("done", None, 1)}
-
-
-@pytest.mark.parametrize("parts", [1, 2], ids=["clean", "superseded"])
-@pytest.mark.slow
-def test_described_columns_are_those_of_the_tables(tmp_path: Path, parts: int) -> None:
-    for _ in range(parts):
-        resume_state(tmp_path, report("p", sha("a")))
-    with open_store(tmp_path) as store:
         assert {name for (name,) in store.query("SHOW TABLES").rows} == set(views_of())
+    assert reasons == [(None,), (None,), ("it is equal to q",)]
 
 
 CONTENT = st.tuples(st.sampled_from("pqr"), st.sampled_from("abc"), st.booleans())
@@ -372,9 +369,8 @@ def test_an_empty_store_has_views_without_rows(tmp_path: Path) -> None:
     resume_state(tmp_path, report("p", SHA))
     shutil.rmtree(part_folders(tmp_path)[0])
     with open_store(tmp_path) as store:
-        assert store.files() == []
+        assert (store.files(), store.query("FROM metrics").rows) == ([], [])
         assert store.query("FROM launches") == (LAUNCH_COLUMNS, [])
-        assert store.query("FROM metrics").rows == []
 
 
 # --- reading
@@ -502,49 +498,30 @@ def test_temporary_files_are_removed(kept: Path, tmp_path: Path) -> None:
 # --- stores that can't be read
 
 
-def refused(path: str | Path) -> str:
-    with pytest.raises(UsageError) as caught:
-        open_store(path)
-    return str(caught.value)
-
-
-def test_folders_that_can_become_a_store(tmp_path: Path, wording) -> None:
-    """A path that is not there, an empty folder, and a store that lost its file."""
-    lost = tmp_path / "lost"
-    (lost / PARTS).mkdir(parents=True)
-    (tmp_path / "empty").mkdir()
-    for folder in (tmp_path / "no where", tmp_path / "empty", lost):
-        assert refused(folder).endswith(f" keet batch DIR -o {shlex.quote(str(folder))}")
-        wording(refused(folder))
-
-
-def test_a_folder_is_not_a_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wording) -> None:
-    """The path is the one that was given: the commands can be pasted."""
+def test_what_is_no_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wording) -> None:
+    """A path that is not there, an empty folder, a store that lost its file, other folders, files.
+    The path is the one that was given: the commands can be pasted."""
     monkeypatch.chdir(tmp_path)
-    for name in ("my runs", "store"):
+    (Path("lost") / PARTS).mkdir(parents=True)
+    for name in ("empty", "store", "my runs", "reports"):
         Path(name).mkdir()
-        Path(name, "notes.txt").touch()
-    wording(refused("my runs"))
-    Path("my runs", "a.ncu-rep").touch()
-    wording(refused("my runs"), refused("store"))
+    for name in ("store/notes.txt", "my runs/notes.txt", "reports/a.ncu-rep", "notes.txt"):
+        Path(name).touch()
+    places = ("no where", "empty", "lost", "store", "my runs", "reports", "notes.txt")
+    files = (REPORTS / name for name in ("nvtx.ncu-repz", "tour_basic.live.csv"))
+    for place in (*places, *files):
+        with pytest.raises(UsageError) as caught:
+            open_store(place)
+        if place in places[:3]:
+            assert str(caught.value).endswith(f" keet batch DIR -o {shlex.quote(place)}")
+        wording(str(caught.value), case=Path(place).name)
 
 
-def test_a_file_is_not_a_store(tmp_path: Path, wording) -> None:
-    notes = tmp_path / "notes.txt"
-    notes.touch()
-    wording(refused(notes))
-    for path in (REPORTS / "nvtx.ncu-repz", REPORTS / "tour_basic.live.csv"):
-        wording(refused(path))
-
-
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"schema_version": "x"}', "\xff"])
-def test_a_damaged_store_file(small: Path, text: str) -> None:
-    (small / "keet_store.json").write_bytes(text.encode("latin-1"))
-    with pytest.raises(DamagedReport, match="is damaged"):
-        open_store(small)
-
-
-def test_a_newer_store(small: Path) -> None:
+def test_a_damaged_or_a_newer_store_file(small: Path) -> None:
+    for text in ("", "[]", "{}", '{"schema_version": "x"}', "\xff"):
+        (small / "keet_store.json").write_bytes(text.encode("latin-1"))
+        with pytest.raises(DamagedReport, match="is damaged"):
+            open_store(small)
     (small / "keet_store.json").write_text('{"schema_version": 3, "keet": "9.0"}')
     said = r"version 3 \(keet 9.0\), this keet reads up to version 2; upgrade"
     with pytest.raises(UnsupportedVersion, match=said):

@@ -236,7 +236,9 @@ def cases(tmp_path_factory: pytest.TempPathFactory) -> TopDocument:
 def test_case(name: str, cases: TopDocument) -> None:
     wanted = CASES[name]
     groups = [vars(each) for each in cases.opportunities if each.device == name]
-    assert [{k: f[k] for k in e} for f, e in zip(groups, wanted.groups, strict=True)] == wanted.groups
+    assert [
+        {k: f[k] for k in e} for f, e in zip(groups, wanted.groups, strict=True)
+    ] == wanted.groups
     first = vars(next(each for each in cases.gpus if each.device == name))
     assert {key: first[key] for key in wanted.gpu} == wanted.gpu
     if wanted.gpu.get("replay_gap_us"):
@@ -281,7 +283,9 @@ def test_a_gpu_is_the_same_with_and_without_its_maker(tmp_path: Path) -> None:
 def test_each_gpu_has_a_time_of_its_own(tmp_path: Path) -> None:
     """The slow GPU's times are larger, and so is what can be had there; its share is less."""
     slow = {"device": "old", "duration_us": 10_000.0, "top_forecast": 1.25}
-    top = top_of(tmp_path, slow, {"duration_us": 60.0}, {**NONE, "kernel": "j", "duration_us": 40.0})
+    top = top_of(
+        tmp_path, slow, {"duration_us": 60.0}, {**NONE, "kernel": "j", "duration_us": 40.0}
+    )
     told = [(each.device, each.share, each.saved_share) for each in top.opportunities]
     assert told == [
         ("old", 1.0, pytest.approx(0.2)),
@@ -393,7 +397,9 @@ def test_debug_code_and_launches_that_do_more_work_save_nothing(tmp_path: Path, 
     tiny = launches(few, finding={"id": "small_grid", "variant": "tiny"})
     add_reports(tmp_path, {"p": launches(debug, debug, *some), "q": tiny})
     top = found_in(tmp_path)
-    wording([f"{each.kernel} {group_finding(each)} {forecast_text(each)}" for each in top.opportunities])
+    wording(
+        [f"{each.kernel} {group_finding(each)} {forecast_text(each)}" for each in top.opportunities]
+    )
     assert {each.saved_us for each in top.opportunities} == {None, 0}
     assert "could save 0" not in page_of(top)
     assert "saving none;" in page_of(top)

@@ -42,7 +42,9 @@ def test_runs_and_single_launches_are_kept_apart(tmp_path: Path, keet: Keet) -> 
     add_reports(tmp_path, {"r": run, "p": launches({"plain_us": None}, {"duration_us": 300.0})})
     top = found_in(tmp_path)
     assert (top.reports, top.runs, top.launches, top.time_us) == (2, 1, 4, None)
-    gpus = [(gpu.basis, gpu.runs, gpu.time_us, gpu.total_us, gpu.not_profiled_us) for gpu in top.gpus]
+    gpus = [
+        (gpu.basis, gpu.runs, gpu.time_us, gpu.total_us, gpu.not_profiled_us) for gpu in top.gpus
+    ]
     assert gpus == [("run", 1, 7500.0, 8000.0, 500.0), ("reports", 0, 400.0, 400.0, None)]
     told = [(each.kernel, each.basis, each.share, each.saved_share) for each in top.opportunities]
     first = [("j", "run", 0.75, None), ("k", "run", 0.1875, 0.09375)]
@@ -108,23 +110,23 @@ def test_groups_and_what_is_not_profiled_add_up(
     out = tmp_path_factory.mktemp("store")
     add_reports(out, made)
     top = found_in(out, Selection(limit=None))
-    for gpu in top.gpus:
-        mine = [each for each in top.opportunities if each.basis == gpu.basis]
+    for its in top.gpus:
+        mine = [each for each in top.opportunities if each.basis == its.basis]
         spent = sum(each.time_us or 0.0 for each in mine)
-        assert gpu.time_us == pytest.approx(spent)
-        assert gpu.total_us == pytest.approx(spent + (gpu.not_profiled_us or 0.0))
-        assert sum(each.launches for each in mine) == gpu.launches
-        assert sum(each.replay_gaps for each in mine) == gpu.replay_gaps
+        assert its.time_us == pytest.approx(spent)
+        assert its.total_us == pytest.approx(spent + (its.not_profiled_us or 0.0))
+        assert sum(each.launches for each in mine) == its.launches
+        assert sum(each.replay_gaps for each in mine) == its.replay_gaps
         for each in mine:
             applies, unknown = each.saved_of_us or 0.0, each.unknown_us or 0.0
             assert (each.saved_us or 0.0) <= applies
             assert (each.unlike_us or 0.0) <= unknown + 1e-5
             assert applies + unknown <= (each.time_us or 0.0) + 1e-5
             assert (each.unknown_us is None) == (each.basis == "reports")
-        if gpu.total_us:
-            missed = (gpu.not_profiled_us or 0.0) / gpu.total_us
+        if its.total_us:
+            missed = (its.not_profiled_us or 0.0) / its.total_us
             assert sum(each.share or 0.0 for each in mine) + missed == pytest.approx(1)
-            ranks = [((e.saved_us or 0.0) + (e.unknown_us or 0.0)) / gpu.total_us for e in mine]
+            ranks = [((e.saved_us or 0.0) + (e.unknown_us or 0.0)) / its.total_us for e in mine]
             assert all(a >= b - 1e-9 for a, b in itertools.pairwise(ranks))
     assert top.runs == sum(known for *_, known in reports)
     bases = [each.basis for each in top.opportunities]
