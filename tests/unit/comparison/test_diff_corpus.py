@@ -65,7 +65,7 @@ def test_unrelated_kernels_are_not_paired() -> None:
 
 @needs_corpus
 @each_row(
-    "paths", _some_pairs(8), ids=lambda pair: " ".join(p.name[:9] for p in pair), may_be_empty=True
+    "paths", _some_pairs(6), ids=lambda pair: " ".join(p.name[:9] for p in pair), may_be_empty=True
 )
 def test_reports_of_unrelated_programs_are_not_paired(paths: tuple[Path, Path]) -> None:
     before, after = (read(path) for path in paths)

@@ -181,7 +181,7 @@ _KERNELS = st.builds(
 _SIDES = st.lists(_KERNELS, min_size=0, max_size=12)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=25)
 @given(before=_SIDES, after=_SIDES, guess=st.booleans())
 @pytest.mark.slow
 def test_every_launch_is_in_exactly_one_pairing(before, after, guess) -> None:

@@ -107,20 +107,17 @@ def test_larger_and_fewer_launches_are_the_same_problem(
 
 def test_kernels_that_overlap_count_by_the_time_in_which_the_gpu_ran_them(wording) -> None:
     """Two streams: each launch takes longer, and all are done sooner."""
-    alone = recorded(("k", 0, 1_000_000), ("k", 1_000_000, 2_000_000))
-    together = recorded(("k", 0, 1_200_000), ("k", 0, 1_200_000))
-    report = made(Kernel("k", 1e6))
-    found = difference(replace(report, run=alone), replace(report, run=together))
+    runs = [("k", 0, 1_000_000), ("k", 1_000_000, 2_000_000)], [("k", 0, 1_200_000)] * 2
+    alone, together = (replace(made(Kernel("k", 1e6)), run=recorded(*each)) for each in runs)
+    found = difference(alone, together)
     assert found.timing.speedup == pytest.approx(2 / 1.2)
-    wording([r.text for r in found.all_caveats if r.id == "overlap"], basis_text(found) or "")
-    plain = difference(replace(report, run=alone), replace(report, run=alone))
-    assert "overlap" not in reasons(plain)
+    wording(_named(found, "overlap"), basis_text(found) or "")
+    assert "overlap" not in reasons(difference(alone, alone))
 
 
-def _flip(before_us: float, after_us: float) -> Difference:
-    return difference(
-        sample_ran("matrix_flip", 10, before_us), sample_ran("matrix_flip", 10, after_us, "fast")
-    )
+def _flip(before_us: float, after_us: float, name: str = "matrix_flip") -> Difference:
+    sides = ("slow", before_us), ("fast", after_us)
+    return difference(*(sample_ran(name, (10, us, True), version=v) for v, us in sides))
 
 
 def test_causes_are_shares_of_the_time_of_the_run() -> None:
@@ -211,15 +208,15 @@ def test_several_runs() -> None:
         return replace(profile, provenance=profile.provenance._replace(sha256=sha))
 
     one = compare(side(run(1e6, "1"), run(1.2e6, "2")), side(run(1e6, "3")))
-    assert one.timing.before == pytest.approx(1.21e6)
     assert one.pairs[0].timing.before == pytest.approx(1.1e6)
+    assert (one.timing.before, one.timing.after) == pytest.approx((1.21e6, 1.1e6))
     assert rows_of(one) == pytest.approx((1.21e6, 1.1e6))
     alone = compare(side(run(1.1e6, "1")), side(run(1e6, "3")))
     assert one.timing.noise > alone.timing.noise  # the two differ by a fifth
     # What is profiled is chosen anew in each run.
     small, large = Kernel("a", 1e4, grid=(10, 1, 1)), Kernel("a", 9e4, grid=(90, 1, 1))
     rows = (row("a", 5, 5e4, shape=small), row("a", 5, 4.5e5, shape=large))
-    first, second = in_run(made(small), *rows), in_run(made(large), *rows)
+    first, second = (in_run(made(each), *rows) for each in (small, large))
     found = compare(side(first, second), side(first))
     assert found.pairs[0].timing.before == found.timing.before == 5e5
     assert not found.forbidden
@@ -263,8 +260,7 @@ def test_rows_add_up_and_swapped_sides_mirror(before: Profile, after: Profile) -
 @pytest.mark.slow
 def test_real_reports_with_tables_mirror() -> None:
     sides = []
-    for which in ("before", "after"):
-        profile = pipeline(which)
+    for profile in map(pipeline, ("before", "after")):
         names = dict.fromkeys(launch.name.full for launch in profile.launches)
         kernels = [row("k", 50, 1e6)._replace(name=name, full=name) for name in names]
         sides.append(replace(profile, run=table(*kernels, row("unseen", 3, 2e5))))
@@ -277,8 +273,7 @@ def test_real_reports_with_tables_mirror() -> None:
 def test_a_run_that_was_cut_short_gives_no_total() -> None:
     """20 of 400 launches were recorded before the program crashed."""
     cut = ran(("step", 20, 24_000.0))
-    cut = replace(cut, run=cut.run._replace(complete=False))
-    found = difference(cut, ran(("step", 1, 54_000.0)))
+    found = difference(replace(cut, run=cut.run._replace(complete=False)), ran(("step", 1, 54e3)))
     assert found.verdict.basis != "run"
     assert any("lacks launches" in reason.text for reason in found.all_caveats)
 
@@ -316,12 +311,11 @@ def test_idle_time_of_two_gpus_and_one_launch() -> None:
 
 
 def test_tables_that_are_refused(wording) -> None:
-    strange = in_run(made(Kernel("a", 1e5)), row("x", 2, 4e5), path="/tmp/other.csv")
-    found = difference(ran(("a", 5, 5e5)), strange)
-    wording([(each.id, each.text) for each in found.forbidden])
+    report, before = made(Kernel("a", 1e5)), ran(("a", 5, 5e5))
+    found = difference(before, in_run(report, row("x", 2, 4e5), path="/tmp/other.csv"))
     assert found.timing.speedup is None
-    found = difference(ran(("a", 5, 5e5)), in_run(made(Kernel("a", 1e5)), row("a", 5, 0.0)))
-    wording([each.text for each in found.forbidden])
+    zero = difference(before, in_run(report, row("a", 5, 0.0)))
+    wording([(each.id, each.text) for each in (*found.forbidden, *zero.forbidden)])
 
 
 def test_managed_memory_makes_a_difference_of_a_third_inconclusive(wording) -> None:
@@ -337,15 +331,14 @@ def _named(found: Difference, reason: str) -> list[str]:
 
 
 def test_every_launch_whose_replay_differs_is_named(wording) -> None:
-    report = made(Kernel("k", 5e3), Kernel("k", 6e3), Kernel("k", 7e3), Kernel("k", 8e3))
-    sides = [in_run(report, row("k", 4, ns, shape=Kernel("k"))) for ns in (4e6, 2.6e4)]
-    found = difference(*sides)
-    wording(_named(found, "replay_differs"))
+    report = made(*(Kernel("k", ns) for ns in (5e3, 6e3, 7e3, 8e3)))
+    sides = (in_run(report, row("k", 4, ns, shape=Kernel("k"))) for ns in (4e6, 2.6e4))
+    wording(_named(difference(*sides), "replay_differs"))
 
 
 def test_a_short_launch_is_not_split_as_under_replay(wording) -> None:
     """2.30 us under replay and 1.20 us in the run: no gap, and no account of the time."""
-    found = difference(sample_ran("ring_steps", 400, 1.2), sample_ran("ring_steps", 400, 0.6))
+    found = _flip(1.2, 0.6, "ring_steps")
     (pair,) = found.pairs
     assert pair.timing.word == "faster"
     assert not {"account", "unit", "line"} & {each.kind for each in pair.attribution}
@@ -356,7 +349,7 @@ def test_a_short_launch_is_not_split_as_under_replay(wording) -> None:
 
 
 def test_what_to_do_next(wording) -> None:
-    long, short = (sample_ran("matrix_flip", 10, us) for us in (3000.0, 1020.0))
+    long, short = (sample_ran("matrix_flip", (10, us, True)) for us in (3000.0, 1020.0))
     gapped, plain = difference(short, long), difference(long, short)
     wording(gapped.next.text)
     assert gapped.next.share is None

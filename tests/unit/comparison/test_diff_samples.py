@@ -34,7 +34,7 @@ _FIXED = {
 }
 _LEADING = {"sparse_apply": "idle", "decay_ratios": "issuing", "scan_rows": "waiting"}
 """Parts of the account of which most was saved."""
-_SWAPPED = {*NAMES[::3], *_FIXED}
+_SWAPPED = {*NAMES[::5], *_FIXED}
 
 
 @each_row("name", NAMES, few=2)
@@ -185,7 +185,6 @@ def _shares(pair: PairDifference) -> list[tuple[str, str | None, str | None, flo
         ("pipeline_before.ncu-repz", "pipeline_after.ncu-repz"),
         ("pipeline_before.ncu-repz", "pipeline_double.ncu-repz"),
         ("pipeline_warm.ncu-repz", "pipeline_after.ncu-repz"),
-        ("tour_basic.ncu-repz", "tour_lines.ncu-repz"),
         ("processes.ncu-repz", "nvtx.ncu-repz"),
         ("range.ncu-rep", "graph.ncu-repz"),
     ],

@@ -226,7 +226,7 @@ def test_a_dask_cluster(
 ) -> None:
     """One for all: it takes seconds to start, and tests that run apart would have one each."""
     local, remote, dead = tmp_path / "local", tmp_path / "remote", tmp_path / "dead"
-    write_varied(tmp_path / "two", 2)
+    write_varied(tmp_path / "one", 1)
     with cluster() as address:
         assert batch(tree, "-o", local).code == 5
         done = batch(tree, "-o", remote, "--dask", address)
@@ -234,10 +234,9 @@ def test_a_dask_cluster(
         assert "6 files: 4 done, 1 duplicate, 1 failed" in done.out
         assert everything(remote) == everything(local)
         monkeypatch.setattr(worker, "analyse", fake_analyses.kill_dask_worker)
-        assert batch(tmp_path / "two", "-o", dead, "--dask", address).code == 5
-        reasons = asked(dead, "SELECT reason FROM files")
-        assert len(reasons) == 2
-        assert all(reason.startswith("its Dask workers died 3 times") for (reason,) in reasons)
+        assert batch(tmp_path / "one", "-o", dead, "--dask", address).code == 5
+        ((reason,),) = asked(dead, "SELECT reason FROM files")
+        assert reason.startswith("its Dask workers died 3 times")
     monkeypatch.setattr("keet.corpus.batch.dask_cluster._CONNECT_SECONDS", 0.2)
     none = batch(REPORTS / "graph.ncu-repz", "-o", tmp_path / "x", "--dask", "tcp://127.0.0.1:9")
     assert none.code == 3

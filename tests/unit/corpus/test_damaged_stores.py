@@ -23,7 +23,7 @@ from keet.errors import DamagedReport, UsageError
 from tests.conftest import REPORTS, Keet, Result
 from tests.rows import each_row
 from tests.unit.corpus.conftest import folder_of, in_process
-from tests.unit.corpus.store_rows import everything, report, resume_state
+from tests.unit.corpus.store_rows import asked, everything, report, resume_state
 
 Damage = Callable[[Path], object]
 
@@ -106,7 +106,6 @@ def _selected(select: str) -> Damage:
 VISIBLE: dict[str, Damage] = {
     "empty": _put(lambda raw: b""),
     "half": _put(lambda raw: raw[: len(raw) // 2]),
-    "cut": _put(lambda raw: raw[:-1]),
     "text": _put(lambda raw: b"not a table\n"),
     "columns": _other_columns,
     "types": _selected("SELECT COLUMNS(*)::VARCHAR FROM {}"),
@@ -248,14 +247,25 @@ def test_a_damaged_store_file_is_written_again(out: Path, whole: list[Any]) -> N
 
 
 @pytest.mark.slow
-def test_other_files_in_a_store_are_not_parts(out: Path, whole: list[Any]) -> None:
+def test_other_files_in_a_store_are_not_parts(
+    out: Path, whole: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor are parts that are set aside while a store is opened."""
     part = part_folders(out)[0]
     (part.parent / "README").touch()
     (part.parent / "a-b'; x").mkdir()
     shutil.copytree(part, part.with_name(f"{part.name}-copy"))
     (part / "notes.txt").touch()
-    assert everything(out) == whole
     assert list(set_damaged_aside(out)) == []
+    name = "20200101T000000.000000Z-0123456789ab-abcdef"
+    aside, opened = shutil.copytree(part, part.with_name(name)), reader.Store
+
+    def slow(*arguments: Any, **options: Any) -> reader.Store:
+        shutil.rmtree(aside, ignore_errors=True)
+        return opened(*arguments, **options)
+
+    monkeypatch.setattr(reader, "Store", slow)
+    assert everything(out) == whole
 
 
 @pytest.mark.slow
@@ -277,17 +287,14 @@ def test_reports_of_other_folders_are_not_forgotten(
     out: Path, tree: Path, tmp_path: Path, batch: Keet, whole: list[Any]
 ) -> None:
     (part_folders(out)[0] / "findings.parquet").unlink()
-    other = tmp_path / "other"
-    other.mkdir()
-    shutil.copy(REPORTS / "triton.ncu-repz", other)
+    other = folder_of(tmp_path / "other", "triton.ncu-repz")
     done = batch(other, "-o", out)
     assert done.code == 0
     assert "2 reports of damaged parts are still missing from the store" in done.err
-    with open_store(out) as store:
-        lost = store.query("SELECT path FROM files WHERE reason = $1 ORDER BY 1", [LOST]).rows
-    names = [tree / "graph.ncu-repz", tree / "nvtx.ncu-repz"]
-    assert lost == [(str(name),) for name in names]
-    assert all(f"{name}\t{LOST}\n" in (out / "quarantine.txt").read_text() for name in names)
+    lost = [(str(tree / f"{name}.ncu-repz"),) for name in ("graph", "nvtx")]
+    assert asked(out, f"SELECT path FROM files WHERE reason = '{LOST}' ORDER BY 1") == lost
+    quarantine = (out / "quarantine.txt").read_text()
+    assert all(f"{name}\t{LOST}\n" in quarantine for (name,) in lost)
     assert batch(tree, "-o", out).code == 5
     (other / "triton.ncu-repz").unlink()
     batch(tree, other, "-o", out, "--prune")
@@ -316,9 +323,8 @@ def test_the_order_of_records_is_kept(tmp_path: Path) -> None:
         resume_state(tmp_path, report("p", sha256))
     (part_folders(tmp_path)[0] / "account.parquet").unlink()
     assert len(list(set_damaged_aside(tmp_path))) == 1
-    with open_store(tmp_path) as store:
-        assert store.query("SELECT status, sha256 FROM files").rows == [("done", "b" * 64)]
-        assert store.query("SELECT report_sha256 FROM launches").rows == [("b" * 64,)]
+    assert asked(tmp_path, "SELECT status, sha256 FROM files") == [("done", "b" * 64)]
+    assert asked(tmp_path, "SELECT report_sha256 FROM launches") == [("b" * 64,)]
 
 
 @pytest.mark.slow
@@ -336,22 +342,6 @@ def test_two_batches_set_the_same_part_aside(
     shutil.copytree(base / "parts" / part.name, part)  # not moved yet, but its records are kept
     assert len(list(set_damaged_aside(out))) == 1
     assert part_folders(out) == parts
-
-
-def test_a_part_that_is_set_aside_while_a_store_is_opened(
-    out: Path, whole: list[Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    first = part_folders(out)[0]
-    name = "20200101T000000.000000Z-0123456789ab-abcdef"
-    part = Path(shutil.copytree(first, first.with_name(name)))
-    opened = reader.Store
-
-    def slow(*arguments: Any, **options: Any) -> reader.Store:
-        shutil.rmtree(part, ignore_errors=True)
-        return opened(*arguments, **options)
-
-    monkeypatch.setattr(reader, "Store", slow)
-    assert everything(out) == whole
 
 
 def test_a_wrong_query_is_not_damage(out: Path, keet: Keet) -> None:

@@ -1,21 +1,18 @@
 """Texts by anyone against real reports: what is right is confirmed, what is wrong never is."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
-from typing import get_args
 
 import pytest
 
 from keet.catalog import metrics, synonyms
-from keet.documents.verify import ClaimVerdict
 from keet.ingest import read_profile
-from keet.profile import Launch, Profile
+from keet.profile import Profile
 from keet.verification.metric_names import find_terms
 from keet.verification.verdicts import CheckedNumber
 from keet.verification.verify import verify_text
 from kernels_samples.samples import report_of
-from tests.conftest import CORPUS, REPORTS, needs_corpus
+from tests.conftest import CORPUS, needs_corpus
 from tests.long_texts import CLAIMS, repeated
 from tests.rows import each_row
 
@@ -232,61 +229,47 @@ TEMPLATES = {
 }
 
 
-def said(launch: Launch) -> Iterator[tuple[str, str]]:
-    """Sentences with the launch's values as keet writes them, and the same with a lie."""
+@each_row(
+    "path", sorted(SAMPLES.glob("*/slow.ncu-rep*"))[::2], ids=lambda path: path.parent.name, few=3
+)
+def test_true_and_false_texts_about_samples(path: Path) -> None:
+    """The values as keet writes them, and the same with a lie."""
+    profile = read_profile(path)
+    (launch, *_) = profile.launches
+    told = 0
     for metric_id, template in TEMPLATES.items():
         quantity = launch.get(metric_id)
         if quantity is None or not quantity.value > 0:
             continue
         number, unit = quantity.parts()
         lie = f"{float(number.replace(',', '')) * 1.37:.6g}"
-        yield template.format(f"{number} {unit}"), template.format(f"{lie} {unit}")
-
-
-@each_row("path", sorted(SAMPLES.glob("*/slow.ncu-rep*")), ids=lambda path: path.parent.name, few=5)
-def test_true_and_false_texts_about_every_sample(path: Path) -> None:
-    profile = read_profile(path)
-    pairs = list(said(profile.launches[0]))
-    assert len(pairs) >= 12
-    head = f"About launch {profile.launches[0].id}:\n\n"
-    for truth, lie in pairs:
-        assert verdicts(head + truth, profile) == ["confirmed"], truth
-        assert verdicts(head + lie, profile) == ["contradicted"], lie
-
-
-def rule_texts(profile: Profile) -> Iterator[tuple[Launch, str]]:
-    """What NVIDIA's rules say, without the links in it."""
-    for launch in profile.launches[:2]:
-        for rule in launch.rules:
-            yield launch, re.sub(r"@\w+:([^@]*?):[^@]*@", r"\1", rule.message)
+        for written, verdict in ((number, "confirmed"), (lie, "contradicted")):
+            text = f"About launch {launch.id}:\n\n" + template.format(f"{written} {unit}")
+            assert verdicts(text, profile) == [verdict], text
+        told += 1
+    assert told >= 12
 
 
 @needs_corpus
 @pytest.mark.slow
 def test_what_nvidia_says_of_a_launch_is_never_contradicted() -> None:
-    """Their texts are about the same numbers, in words of their own."""
-    paths = [
-        *CORPUS.glob("*.ncu-rep"),
-        *SAMPLES.glob("*/slow.ncu-rep*"),
-        *REPORTS.glob("*.ncu-rep*"),
-    ]
-    counts = dict.fromkeys(get_args(ClaimVerdict), 0)
-    for path in sorted(paths):
-        for launch, text in rule_texts(read_profile(path)):
-            for found in verify_text(text, [launch]):
-                for check in found.checks:
-                    assert check.verdict != "contradicted", (
-                        found.sentence.text,
-                        check,
-                    )
-                    counts[check.verdict] += 1
-    assert counts["confirmed"] > 400
+    """Their texts are about the same numbers, in words of their own, without the links in it."""
+    confirmed = 0
+    for path in (*sorted(CORPUS.glob("*.ncu-rep")), *sorted(SAMPLES.glob("*/slow.ncu-rep*"))[::3]):
+        for launch in read_profile(path).launches[:2]:
+            for rule in launch.rules:
+                text = re.sub(r"@\w+:([^@]*?):[^@]*@", r"\1", rule.message)
+                for found in verify_text(text, [launch]):
+                    told = [check.verdict for check in found.checks]
+                    assert "contradicted" not in told, found.sentence.text
+                    confirmed += told.count("confirmed")
+    assert confirmed > 150
 
 
 @each_row("piece", CLAIMS, few=2)
 def test_long_texts_are_verified(piece: str, profile_of) -> None:
     """How long that takes, and how it grows with the text, `make bench` tells."""
-    assert verify_text(repeated(piece, 4000), profile_of(TOUR).launches) is not None
+    assert verify_text(repeated(piece, 1500), profile_of(TOUR).launches) is not None
 
 
 def test_synonyms_name_existing_metrics_and_are_unique() -> None:
