@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from compared import MIRRORED, NAMES, Kernel, groups, made, names, pipeline, sample, side
+from compared import MIRRORED, NAMES, Kernel, groups, names, pipeline, sample
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,7 +15,7 @@ from keet.comparison.same_kernel import (
     same_code,
     shared_lines,
 )
-from keet.comparison.sides import groups_of, threads_of, time_in
+from keet.comparison.sides import groups_of, threads_of
 from tests.rows import each_row
 
 _SOURCE = "\n".join(f"float value_{n} = input[{n}] * weight;" for n in range(20))
@@ -226,14 +226,6 @@ def test_the_same_launch_stands_for_both_sides() -> None:
     (one,), (other,) = pairing.typical
     assert one.id == other.id
     assert pairing.before[0].typical.id != pairing.after[0].typical.id
-
-
-def test_time_in_a_run_needs_every_launch() -> None:
-    whole = made(Kernel("a", 1e5), Kernel("a", 2e5), "b")
-    wanted = groups_of(whole.launches)[:1]
-    assert time_in(side(whole).first, wanted) == 3e5
-    assert time_in(side(made(Kernel("a", 1e5))).first, wanted) is None
-    assert time_in(side(made(Kernel("a", 1e5), Kernel("a", None))).first, wanted) is None
 
 
 def test_the_same_code() -> None:

@@ -12,9 +12,10 @@ from tests.unit.corpus.pool_in_process import PoolInProcess
 
 
 def in_process(patch: pytest.MonkeyPatch) -> None:
-    """Without processes, and in one part, however long that takes."""
+    """Without processes, in one part and without lines about its progress, however long that takes."""
     patch.setattr("keet.corpus.batch.worker_pool.Pool", PoolInProcess)
     patch.setattr("keet.corpus.store.part_writer.FIRST_PART_SECONDS", 3600.0)
+    patch.setattr("keet.cli.batch._PLAIN_SECONDS", 3600.0)
 
 
 @pytest.fixture

@@ -78,22 +78,13 @@ def add_reports(out: Path, reports: Mapping[str, Launches]) -> None:
 
 def report(path: str, sha256: str, durations: tuple[float | None, ...] = (10.0,)) -> FileRows:
     """A report of a launch for each duration, all alike."""
+    keys = [{"report_sha256": sha256, "launch_id": number} for number in range(len(durations))]
     launches = [
-        launch_row(
-            report_sha256=sha256, path=path, launch_id=number, kernel="k", kernel_full="k()",
-            device="GPU", grid="8x1x1", block="32x1x1", duration_us=duration,
-            limiter="DRAM", top_finding="narrow_access", top_forecast=2.0, top_low=1.0, top_high=4.0,
-        )
-        for number, duration in enumerate(durations)
-    ]  # fmt: skip
-    findings = [
-        finding_row(report_sha256=sha256, launch_id=number, rank=1, id="narrow_access")
-        for number in range(len(durations))
+        launch_row(**{**PLAIN, **key, "path": path, "duration_us": us})
+        for key, us in zip(keys, durations)
     ]
-    account = [
-        part_row(report_sha256=sha256, launch_id=number, part="waiting", share=1.0, innermost=True)
-        for number in range(len(durations))
-    ]
+    findings = [finding_row(**key, rank=1, id="narrow_access") for key in keys]
+    account = [part_row(**key, part="waiting", share=1.0, innermost=True) for key in keys]
     return FileRows(tuple(launches), tuple(findings), tuple(account))
 
 
@@ -124,9 +115,3 @@ def resume_state(out: Path, *reports: FileRows) -> None:
     """A part in which these were analysed."""
     records = [record(str(each.launches[0][1]), each.sha256) for each in reports]
     write_part(out, records, reports)
-
-
-def settle_many(out: Path, letter: str) -> None:
-    """What a process of its own may do: it is here so that it need not load the tests."""
-    for number in range(4):
-        resume_state(out, report(f"{letter}{number}", f"{letter}{number}" * 32))

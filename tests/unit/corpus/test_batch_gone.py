@@ -64,7 +64,6 @@ def test_gone_files_are_reported_and_kept_until_prune(
 def test_a_moved_file_gets_its_new_path(
     tree: Path, out: Path, batch: Keet, options: tuple[str, ...]
 ) -> None:
-    """And a copy of one that changed is analysed, though it was a duplicate."""
     (tree / "nvtx.ncu-repz").rename(tree / "a.ncu-rep")
     shutil.copy(tree / "a.ncu-rep", tree / "b.ncu-rep")
     batch(tree, "-o", out, *options)
@@ -72,15 +71,17 @@ def test_a_moved_file_gets_its_new_path(
     known = files(out)
     assert (known["a.ncu-rep"], known["b.ncu-rep"]) == (("done", None), ("duplicate", "a.ncu-rep"))
     assert known["nvtx.ncu-repz"] == (("gone", None) if options else ("duplicate", "a.ncu-rep"))
-    shutil.copy(REPORTS / "metrics_only.ncu-repz", tree / "a.ncu-rep")
+
+
+def test_a_copy_of_a_file_that_changed(tree: Path, out: Path, batch: Keet) -> None:
+    shutil.copy(tree / "nvtx.ncu-repz", tree / "copy.ncu-rep")
     batch(tree, "-o", out)
-    shutil.copy(tree / "b.ncu-rep", tree / "again.ncu-rep")
+    shutil.copy(REPORTS / "metrics_only.ncu-repz", tree / "nvtx.ncu-repz")
     batch(tree, "-o", out)
-    known = files(out)
-    assert (known["b.ncu-rep"], known["again.ncu-rep"]) == (
-        ("done", None),
-        ("duplicate", "b.ncu-rep"),
-    )
+    shutil.copy(tree / "copy.ncu-rep", tree / "again.ncu-rep")
+    batch(tree, "-o", out)
+    assert files(out)["copy.ncu-rep"] == ("done", None)
+    assert files(out)["again.ncu-rep"] == ("duplicate", "copy.ncu-rep")
 
 
 def test_only_files_below_the_given_folders_are_pruned(

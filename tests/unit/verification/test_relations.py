@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 
 from keet.documents.verify import RelationDocument
@@ -16,9 +13,6 @@ from keet.verification.verify import verify_text
 from keet.verification.verify_against import computed_values
 from tests.printed_pages import Cell, Shown, csv_page
 from tests.rows import each_row
-
-TOUR = "tour_full.ncu-repz"
-ProfileOf = Callable[[str], Profile]
 
 
 def relations(text: str, profile: Profile) -> list[RelationDocument]:
@@ -91,26 +85,17 @@ RELATIONS = {"confirmed": RIGHT, "contradicted": WRONG, "not_found": NOT_UNDERST
 
 
 @each_row(("verdict", "text"), [(v, text) for v, texts in RELATIONS.items() for text in texts])
-def test_verdicts(verdict: str, text: str, profile_of: ProfileOf) -> None:
-    assert [each.verdict for each in relations(text, profile_of(TOUR))] == [verdict]
+def test_verdicts(verdict: str, text: str, tour: Profile) -> None:
+    assert [each.verdict for each in relations(text, tour)] == [verdict]
 
 
-def test_positions_and_possibilities(profile_of: ProfileOf, wording) -> None:
+def test_positions_and_possibilities(tour: Profile, wording) -> None:
     text = "It is slow. In launch 0, L2 is busier than DRAM."
-    (found,) = relations(text, profile_of(TOUR))
+    (found,) = relations(text, tour)
     assert text[found.start : found.end] == found.text == "busier than"
     wording(found.reason)
     text = "With tiling, transpose_rows would be faster than normalise."
-    assert relations(text, profile_of(TOUR)) == []
-
-
-SAMPLES = Path(__file__).parents[3] / "kernels_samples"
-
-
-@pytest.fixture(scope="module")
-def flip() -> Profile:
-    """L2 is at 83 % of its peak, DRAM at 12 %, the SMs at 9 %."""
-    return read_profile(SAMPLES / "matrix_flip" / "slow.ncu-rep")
+    assert relations(text, tour) == []
 
 
 def checked(text: str, profile: Profile) -> list[CheckedSentence]:

@@ -17,7 +17,6 @@ from tests.long_texts import CLAIMS, repeated
 from tests.rows import each_row
 
 SAMPLES = Path(__file__).parents[3] / "kernels_samples"
-TOUR = "tour_full.ncu-repz"
 
 
 def checks(text: str, profile: Profile) -> list[CheckedNumber]:
@@ -109,8 +108,8 @@ VERDICTS = {"confirmed": RIGHT, "contradicted": WRONG.values(), "not_found": UNK
 
 
 @each_row(("verdict", "text"), [(v, text) for v, texts in VERDICTS.items() for text in texts])
-def test_verdicts(verdict: str, text: str, profile_of) -> None:
-    found = checks(text, profile_of(TOUR))
+def test_verdicts(verdict: str, text: str, tour: Profile) -> None:
+    found = checks(text, tour)
     assert found
     assert [(c.number.text, c.reason) for c in found if c.verdict != verdict] == []
 
@@ -124,8 +123,8 @@ def test_verdicts(verdict: str, text: str, profile_of) -> None:
     ("Launch 0 has an L3 hit rate of 89.9 %.", "L2 Hit Rate has this value"),
     ("transpose_rows takes 12.26 us longer than transpose_tiles.", "is 57.09 us"),
 ])  # fmt: skip
-def test_the_reason_says_what_is_right(text: str, reason: str, profile_of) -> None:
-    (check,) = checks(text, profile_of(TOUR))
+def test_the_reason_says_what_is_right(text: str, reason: str, tour: Profile) -> None:
+    (check,) = checks(text, tour)
     assert reason in check.reason
 
 
@@ -162,14 +161,13 @@ def test_a_page_of_ncu() -> None:
     assert verdicts(text, of_sample("band_scale")) == ["not_found"]
 
 
-def test_which_launch_is_meant(profile_of, wording) -> None:
+def test_which_launch_is_meant(tour: Profile, profile_of, wording) -> None:
     text = "transpose_rows is slow. It reads L2, and so does #1 transpose_tiles. Its L2 hit rate is"
-    assert verdicts(f"{text} 89.92 %.", profile_of(TOUR)) == ["confirmed"]
+    assert verdicts(f"{text} 89.92 %.", tour) == ["confirmed"]
     (check,) = checks("The L2 hit rate is 89.9 %.", profile_of("metrics_only.ncu-repz"))
     assert check.verdict == "not_found"
     wording(check.reason)
-    profile = profile_of(TOUR)
-    (found,) = verify_text("It takes 12.26 us.", profile.launches[:1], profile.launches)
+    (found,) = verify_text("It takes 12.26 us.", tour.launches[:1], tour.launches)
     (check,) = found.checks
     assert check.verdict == "contradicted"
     assert "value of launch 1" in check.reason
@@ -177,7 +175,7 @@ def test_which_launch_is_meant(profile_of, wording) -> None:
 
 def test_prose_written_without_keet() -> None:
     """Written before the code was tried on it; what was wrong then is held here."""
-    profile = read_profile(SAMPLES / "panel_product" / "slow.ncu-repz")
+    profile = of_sample("panel_product")
     right = (
         "The dense_layer kernel spends 560 us, and its tensor cores are active 38.5% of the time. "
         "It has 174 registers/thread together with 48 KB of static shared memory. "
@@ -197,7 +195,7 @@ def test_prose_written_without_keet() -> None:
 
 
 def test_source_lines(wording) -> None:
-    profile = read_profile(SAMPLES / "column_physics" / "slow.ncu-repz")
+    profile = of_sample("column_physics")
     right = (
         "slow.cu:95 has 14.4 % of the samples and 19 samples, all on Long Scoreboard. "
         "19.7 % of the samples are at slow.cu:110; 96 % of these wait for Long Scoreboard. "
@@ -267,9 +265,9 @@ def test_what_nvidia_says_of_a_launch_is_never_contradicted() -> None:
 
 
 @each_row("piece", CLAIMS, few=2)
-def test_long_texts_are_verified(piece: str, profile_of) -> None:
+def test_long_texts_are_verified(piece: str, tour: Profile) -> None:
     """How long that takes, and how it grows with the text, `make bench` tells."""
-    assert verify_text(repeated(piece, 1500), profile_of(TOUR).launches) is not None
+    assert verify_text(repeated(piece, 1500), tour.launches) is not None
 
 
 def test_synonyms_name_existing_metrics_and_are_unique() -> None:

@@ -1,26 +1,17 @@
 """The work of `verify_text` grows with the length of a text, not with its square."""
 
 import sys
-from pathlib import Path
 
 import pytest
 
-from keet.ingest import read_profile
 from keet.profile import Launch, Profile
 from keet.verification.subjects import LaunchLookup, find_places
 from keet.verification.verify import verify_text
 from tests.many_launches import copied, repeated
 from tests.rows import each_row
 
-SAMPLES = Path(__file__).parents[3] / "kernels_samples"
-
 UNITS = [*("9a", "9", "1.2.3.4.5e", "a", ".", "1 ", "-", "/", "a::", "1,", "a.cu:1 ", "1x", " ")]
 UNITS += ["9 % ", "`\na "]
-
-
-@pytest.fixture(scope="module")
-def flip() -> Profile:
-    return read_profile(SAMPLES / "matrix_flip" / "slow.ncu-rep")
 
 
 def calls(text: str, profile: Profile) -> int:
@@ -77,14 +68,6 @@ def test_numbers_of_an_endless_sentence_are_not_checked_and_said_to_be_so(flip: 
     reasons = [check.reason for check in found[0].checks]
     assert len(reasons) == 100
     assert sum("more than 64 numbers" in reason for reason in reasons) == 36
-
-
-REPORTS = Path(__file__).parents[2] / "data" / "reports"
-
-
-@pytest.fixture(scope="module")
-def tour() -> Profile:
-    return read_profile(REPORTS / "tour_full.ncu-repz")
 
 
 def test_launches_of_many(tour: Profile) -> None:
