@@ -115,9 +115,9 @@ def test_kernels_that_overlap_count_by_the_time_in_which_the_gpu_ran_them(wordin
     assert "overlap" not in reasons(difference(alone, alone))
 
 
-def _flip(before_us: float, after_us: float, name: str = "matrix_flip") -> Difference:
+def _flip(before_us: float, after_us: float) -> Difference:
     sides = ("slow", before_us), ("fast", after_us)
-    return difference(*(sample_ran(name, (10, us, True), version=v) for v, us in sides))
+    return difference(*(sample_ran("matrix_flip", (10, us, True), version=v) for v, us in sides))
 
 
 def test_causes_are_shares_of_the_time_of_the_run() -> None:
@@ -338,7 +338,7 @@ def test_every_launch_whose_replay_differs_is_named(wording) -> None:
 
 def test_a_short_launch_is_not_split_as_under_replay(wording) -> None:
     """2.30 us under replay and 1.20 us in the run: no gap, and no account of the time."""
-    found = _flip(1.2, 0.6, "ring_steps")
+    found = difference(*(sample_ran("ring_steps", (400, us, True)) for us in (1.2, 0.6)))
     (pair,) = found.pairs
     assert pair.timing.word == "faster"
     assert not {"account", "unit", "line"} & {each.kind for each in pair.attribution}
