@@ -157,6 +157,7 @@ def test_only_files_with_equal_samples_are_hashed(tmp_path: Path) -> None:
 def test_content_in_the_store_is_not_analysed_again(tmp_path: Path) -> None:
     files = found(tmp_path, ["aa", "b"])
     there = str(tmp_path / "before")
+    Path(there).write_text("aa")
     kept = StoredContent({"aa": Owner(there, 3)}, frozenset({2}))
     notes, tally = run(files, Shuffled(0, 1), kept)
     assert notes.records[files[0].path].duplicate_of == there
