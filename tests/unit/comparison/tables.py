@@ -73,10 +73,16 @@ def recorded(*spans: tuple[str, int, int]) -> RunTable:
     return tabulate(records, "cupti")
 
 
-def sample_ran(name: str, launches: int, us: float, version: str = "slow") -> Profile:
-    """A launch of a sample that took so long in the run, each time."""
+def sample_ran(name: str, *rows: tuple[int, float, bool], version: str = "slow") -> Profile:
+    """A sample in a run: launches, microseconds of each, and whether they have its shape."""
     profile = sample(name, version)
-    full = profile.launches[0].name.full
-    kernel = row("k", launches, launches * us * 1000)._replace(name=full, full=full)
-    known = profile.provenance._replace(sha256=f"{us}{version}")
-    return replace(profile, run=table(kernel), provenance=known)
+    (launch,) = profile.launches
+    known = {"name": launch.name.full, "full": launch.name.full, "block": launch.block}
+    kernels = []
+    for launches, us, own in rows:
+        times = dict.fromkeys(("median_ns", "shortest_ns", "longest_ns"), us * 1000)
+        grid = launch.grid if own else (7, 7, 7)
+        kernel = row("k", launches, launches * us * 1000)
+        kernels.append(kernel._replace(**known, **times, grid=grid))
+    told = profile.provenance._replace(sha256=f"{rows}{version}")
+    return replace(profile, run=table(*kernels), provenance=told)

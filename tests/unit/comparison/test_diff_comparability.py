@@ -62,10 +62,8 @@ def _launches(before: Profile, after: Profile) -> dict[str, str]:
 ], few=1)  # fmt: skip
 def test_another_gpu_forbids(device: Device, told: str) -> None:
     before = pipeline("before")
-    for found in (
-        difference(before, changed(before, device=device)),
-        difference(changed(before, device=device), before),
-    ):
+    other = changed(before, device=device)
+    for found in (difference(before, other), difference(other, before)):
         (reason,) = found.forbidden
         assert reason.id == "device"
         assert told in reason.text
@@ -74,12 +72,9 @@ def test_another_gpu_forbids(device: Device, told: str) -> None:
 def test_the_same_or_an_unknown_gpu_forbids_nothing() -> None:
     """Older versions of ncu leave `NVIDIA` out."""
     before = pipeline("before")
-    for device, noted in ((Device("H200", "9.0", 132), False), (Device(None, None, None), True)):
+    for device, noted in ((Device("H200", "9.0", 132), None), (Device(None, None, None), "note")):
         found = _captures(before, changed(before, device=device))
-        assert ("device" in found, found.get("device_unknown")) == (
-            False,
-            "note" if noted else None,
-        )
+        assert ("device" in found, found.get("device_unknown")) == (False, noted)
     assert not {"device", "device_unknown"} & set(_captures(before, pipeline("after")))
 
 
@@ -89,19 +84,21 @@ def test_captures_that_weaken() -> None:
     assert found.timing.word == "inconclusive"
     assert found.timing.doubt >= 0.5
     before = sample("matrix_flip")
-    clock = {
-        "smsp__cycles_elapsed.avg.per_second": 1.0e9,
-        "gpc__cycles_elapsed.avg.per_second": 1e9,
-    }
+    clock = dict.fromkeys(
+        (f"{unit}__cycles_elapsed.avg.per_second" for unit in ("smsp", "gpc")), 1e9
+    )
     found = difference(before, changed(before, metrics=clock))
-    assert reasons(found)["clocks"] == "weakens"
+    (caveat,) = [each for each in found.all_caveats if each.id == "clocks"]
+    assert caveat.severity == "weakens"
+    assert caveat.text.ids == ("pair_0_sm_clock_before#diff", "pair_0_sm_clock_after#diff")
+    assert found.evidence["pair_0_sm_clock_after#diff"].value == 1e9
+    check_cited(found)
     assert found.pairs[0].timing.doubt > 0.2
     assert found.timing.word == "inconclusive"
     before = pipeline("before")
     other = changed(before, command_line="ncu --clock-control base ./x")
     assert _captures(before, other)["clock_control"] == "note"
-    unknown = without(other, "per_second")
-    assert _captures(before, unknown)["clock_control"] == "weakens"
+    assert _captures(before, without(other, "per_second"))["clock_control"] == "weakens"
 
 
 @each_row(
@@ -141,12 +138,11 @@ def test_the_default_clocks_are_those_of_the_version(
     assert texts == [told] * bool(told)
 
 
-@each_row("what", ["ncu_version", "cuda_version", "driver_version"])
-def test_versions_are_noted(what: str) -> None:
-    before = made("a", **{what: "1.0"})
-    assert _captures(before, made("a", **{what: "2.0"})) == {what: "note"}
-    assert _captures(before, made("a", **{what: "1.0"})) == {}
-    assert _captures(before, made("a")) == {}
+def test_versions_are_noted() -> None:
+    for what in ("ncu_version", "cuda_version", "driver_version"):
+        before = made("a", **{what: "1.0"})
+        for others, noted in (({what: "2.0"}, {what: "note"}), ({what: "1.0"}, {}), ({}, {})):
+            assert _captures(before, made("a", **others)) == noted
 
 
 def test_the_same_file_twice() -> None:
@@ -156,8 +152,7 @@ def test_the_same_file_twice() -> None:
         assert not found.forbidden
         assert (found.timing.word, found.timing.speedup, found.timing.noise) == ("unchanged", 1, 0)
         for pair in found.pairs:
-            assert pair.how == "same"
-            assert pair.timing.word == "unchanged"
+            assert (pair.how, pair.timing.word) == ("same", "unchanged")
             assert not [*pair.fixed, *pair.new, *pair.unknown]
             assert not [each for each in pair.attribution if each.kind in ("cause", "line")]
 
@@ -192,36 +187,29 @@ def test_a_second_run_is_unchanged() -> None:
 @pytest.mark.slow
 def test_a_run_with_other_launches_is_noted() -> None:
     before, after = pipeline("before"), pipeline("after")
-    found = compare(side(before, after), side(before))
-    assert reasons(found)["other_launches"] == "note"
-    assert "other_launches" not in reasons(compare(side(before, before), side(before)))
+    for run, noted in ((after, True), (before, False)):
+        told = reasons(compare(side(before, run), side(before)))
+        assert told.get("other_launches") == ("note" if noted else None)
 
 
-@pytest.mark.parametrize("swapped", [False, True])
 @pytest.mark.slow
-def test_another_problem_size_forbids(*, swapped: bool) -> None:
-    one, other = pipeline("before"), pipeline("double")
-    found = difference(other, one) if swapped else difference(one, other)
+def test_another_problem_size_forbids() -> None:
+    """From either side: samples and pipelines mirror, in test_diff_samples.py."""
+    found = difference(pipeline("before"), pipeline("double"))
     assert {reason.id for reason in found.forbidden} == {"problem_size"}
     assert len(found.forbidden) == 6  # sum_blocks too, whose grid is the same
 
 
-def _counted(ns: float, instructions: float, **shape: object) -> Kernel:
-    return Kernel("k", ns, metrics={INSTRUCTIONS: instructions}, **shape)  # type: ignore[arg-type]
+def _counted(ns: float, instructions: float) -> Kernel:
+    return Kernel("k", ns, metrics={INSTRUCTIONS: instructions})
 
 
 def test_other_code_may_execute_more() -> None:
-    before, after = (
-        made(
-            Kernel(
-                "k",
-                grid=(100 * factor, 1, 1),
-                metrics={INSTRUCTIONS: 1e6 * factor, "launch__registers_per_thread": 30 + factor},
-            )
-        )
-        for factor in (1, 2)
-    )
-    assert _launches(before, after) == {}
+    sides = []
+    for factor in (1, 2):
+        metrics = {INSTRUCTIONS: 1e6 * factor, "launch__registers_per_thread": 30 + factor}
+        sides.append(made(Kernel("k", grid=(100 * factor, 1, 1), metrics=metrics)))
+    assert _launches(*sides) == {}
 
 
 @pytest.mark.parametrize(("work", "found"), [(1.5, {}), (8.0, {"problem_size": "forbids"})])
@@ -230,50 +218,53 @@ def test_work_that_each_block_repeats_is_the_same_problem(work: float, found: ob
     assert _launches(sample("decay_ratios"), resized(work)) == found
 
 
+def _grown(instructions: float | None = None, ns: float = 2e6, **shape: object) -> dict[str, str]:
+    """From a launch of 100 blocks, 1 ms and, where they are counted, a million instructions."""
+    metrics = [{} if instructions is None else {INSTRUCTIONS: n} for n in (1e6, instructions)]
+    before = Kernel("k", 1e6, grid=(100, 1, 1), metrics=metrics[0])
+    after = Kernel("k", ns, **{"grid": (200, 1, 1), **shape}, metrics=metrics[1])  # type: ignore[arg-type]
+    return _launches(made(before), made(after))
+
+
 def test_larger_problems() -> None:
     """By the grid and the time; by the instructions where the code is not known."""
-    before = made(Kernel("k", 1e6, grid=(100, 1, 1)))
-    assert _launches(before, made(Kernel("k", 2e6, grid=(200, 1, 1)))) == {"launch_size": "weakens"}
-    assert _launches(before, made(Kernel("k", 5e5, grid=(200, 1, 1)))) == {}
-    tuned = Kernel("k", 2e6, grid=(50, 1, 1), block=(512, 1, 1))
-    assert _launches(before, made(tuned)) == {}
+    assert _grown() == {"launch_size": "weakens"}
+    assert _grown(ns=5e5) == {}
+    assert _grown(grid=(50, 1, 1), block=(512, 1, 1)) == {}
+    assert _grown(instructions=2e6) == {"problem_size": "forbids"}
+    assert _grown(instructions=1.05e6) == {}
     found = difference(pipeline("warm"), pipeline("double"))
     assert found.timing.word == "inconclusive"
     assert reasons(found)["launch_size"] == "weakens"
-    before = made(_counted(1e6, 1e6, grid=(100, 1, 1)))
-    assert _launches(before, made(_counted(2e6, 2e6, grid=(200, 1, 1)))) == {
-        "problem_size": "forbids"
-    }
-    coarser = made(_counted(2e6, 1.05e6, grid=(200, 1, 1)))
-    assert _launches(before, coarser) == {}
 
 
-@each_row("name", NAMES)
-def test_the_same_code_in_the_same_shape_is_the_same_problem(name: str) -> None:
-    """Every sample against itself with other times: nothing forbids that."""
-    profile = sample(name)
-    other = changed(profile, metrics={DURATION: 123456.0})
-    pairs = pair_groups(groups_of(profile.launches), groups_of(other.launches))
-    found = [compare_launches(pair, profile, other, numbers=NUMBERS) for pair in pairs]
-    assert not [reason for caveats in found for reason in caveats]
+def test_the_same_code_in_the_same_shape_is_the_same_problem() -> None:
+    """Samples against themselves with other times: nothing forbids that."""
+    for name in NAMES[::3]:
+        profile = sample(name)
+        other = changed(profile, metrics={DURATION: 123456.0})
+        pairs = pair_groups(groups_of(profile.launches), groups_of(other.launches))
+        found = [compare_launches(pair, profile, other, numbers=NUMBERS) for pair in pairs]
+        assert not [reason for caveats in found for reason in caveats], name
 
 
 def test_the_work_of_launches() -> None:
     """The launch in the middle by time may be another one on the other side."""
     levels = [1e4, 1e6, 9e6, 2e5]
-    before = made(*(_counted(n, n) for n in levels))
     after = made(*(_counted(n / 3 if n > 1e6 else n, n) for n in levels))
-    assert _launches(before, after) == {}
+    assert _launches(made(*(_counted(n, n) for n in levels)), after) == {}
     before, after = sample("ring_steps"), sample("ring_steps", "fast")
     found = difference(before, after)
     assert [reason.id for reason in found.forbidden] == ["work_per_launch"]
     assert not compare(side(before, times=300), side(after)).forbidden
-    work = {"smsp__inst_executed.sum": 1e6, "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum": 1e5,
-            "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum": 1e4}  # fmt: skip
-    more = {name: 4 * value for name, value in work.items()}
+    accesses = "l1tex__t_requests_pipe_lsu_mem_global_op_"
+    work = {INSTRUCTIONS: 1e6, f"{accesses}ld.sum": 1e5, f"{accesses}st.sum": 1e4}
+    shapes = ((64, 3, 1), 1), ((48, 5, 1), 4)
     layers = made(
-        Kernel("conv", 1e5, grid=(64, 3, 1), metrics=work),
-        Kernel("conv", 4e5, grid=(48, 5, 1), metrics=more),
+        *(
+            Kernel("conv", 1e5 * n, grid=grid, metrics={name: n * w for name, w in work.items()})
+            for grid, n in shapes
+        )
     )
     one, other = (Side((SideCapture(layers, (launch,)),)) for launch in layers.launches)
     assert [reason.id for reason in compare(one, other, guess=True).forbidden] == ["problem_size"]
@@ -316,26 +307,14 @@ def test_other_shapes_and_work() -> None:
     assert difference(made(), made()).timing.word == "inconclusive"
 
 
-def test_a_caveat_prints_numbers_of_the_document() -> None:
-    before = sample("matrix_flip")
-    frequency = before.launches[0].find("sm_frequency")
-    found = difference(before, changed(before, metrics={frequency.name: 1e9}))
-    (caveat,) = [each for each in found.all_caveats if each.id == "clocks"]
-    assert caveat.text.ids == ("pair_0_sm_clock_before#diff", "pair_0_sm_clock_after#diff")
-    assert found.evidence["pair_0_sm_clock_after#diff"].value == 1e9
-    check_cited(found)
-
-
-@pytest.mark.parametrize("metrics", [(), ("gpu__time_duration.sum", "registers_per_thread")])
-def test_a_gate_adds_its_numbers_to_the_evidence(metrics: tuple[str, ...]) -> None:
-    found = gate_difference(sample_difference("matrix_flip", swapped=True), 5, metrics)
-    assert found.gate.failed
-    for each in found.gate.regressions:
-        assert len(each.text.ids) == len(each.text.references) == 4
-        assert {*each.text.ids} <= found.evidence.keys()
-
-
-def test_kernels_of_one_name_have_their_own_numbers_in_the_gate() -> None:
+def test_a_gate_adds_its_numbers_to_the_evidence() -> None:
+    """Kernels of one name have their own."""
+    for metrics in ((), (DURATION, "registers_per_thread")):
+        found = gate_difference(sample_difference("matrix_flip", swapped=True), 5, metrics)
+        assert found.gate.failed
+        for each in found.gate.regressions:
+            assert len(each.text.ids) == len(each.text.references) == 4
+            assert {*each.text.ids} <= found.evidence.keys()
     before = made(Kernel("a", 1e5, grid=(1, 1, 1)), Kernel("a", 1e5, grid=(2, 1, 1)))
     after = changed(before, metrics={DURATION: 3e5})
     gate = gate_difference(difference(before, after), 5).gate
@@ -343,28 +322,25 @@ def test_kernels_of_one_name_have_their_own_numbers_in_the_gate() -> None:
 
 
 def test_texts_with_other_option_names_keep_their_numbers() -> None:
+    """Other commands name `keet diff` with its options."""
     before, after = made(*[Kernel("a", 1e5)] * 3), made(Kernel("a", 1e5))
-    found = difference(before, after)
-    renamed = name_keet_diff_options(found)
+    own = difference(before, after)
+    renamed = name_keet_diff_options(own)
+    for option in ("--times N:M", "--run-table-before"):
+        assert own.verdict.headline.count(option) == 1
+        assert f"keet diff {option}" not in own.verdict.headline
+        assert f"keet diff {option}" in renamed.verdict.headline
     (caveat,) = [each for each in renamed.all_caveats if each.id == "launch_counts"]
     assert "keet diff --times N:M" in caveat.text
-    assert "keet diff --times N:M" in renamed.verdict.headline
     assert len(caveat.text.references) == 2
     assert renamed.comparability.notes == renamed.all_caveats
 
 
 def test_the_document_has_no_internal_objects() -> None:
     """And it has all fields, in the order of the types in keet/documents."""
-    found = gate_difference(sample_difference("matrix_flip", swapped=True), 5)
-    document = plain(found)
-    assert [*document][:6] == [
-        "schema_version",
-        "producer",
-        "before",
-        "after",
-        "comparability",
-        "verdict",
-    ]
+    document = plain(gate_difference(sample_difference("matrix_flip", swapped=True), 5))
+    first = ["schema_version", "producer", "before", "after", "comparability", "verdict"]
+    assert [*document][:6] == first
     (pair,) = document["pairs"]
     assert {"timing", "weighted", "pairing"}.isdisjoint(pair)
     line = next(each for each in pair["attribution"] if each["kind"] == "line")

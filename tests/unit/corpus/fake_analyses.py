@@ -19,22 +19,17 @@ from keet.errors import DamagedReport
 
 def rows(path: str) -> FileRows:
     """One launch, whose content is what the file says."""
-    known = {
-        "report_sha256": Path(path).read_text(),
-        "path": path,
-        "launch_id": 0,
-        "duration_us": 2.0,
-    }
+    sha256 = Path(path).read_text()
+    known = {"report_sha256": sha256, "path": path, "launch_id": 0, "duration_us": 2.0}
     return FileRows((tuple(known.get(name) for name in LAUNCH_COLUMNS),), ())
 
 
 def by_content(path: str) -> Iterator[FileRows]:
     """Do what the file says."""
     order = Path(path).read_text()
-    if order == "die":
-        os.kill(os.getpid(), signal.SIGKILL)
-    elif order == "die once":
-        Path(path).write_text("fine")
+    if order.startswith("die"):
+        if order == "die once":
+            Path(path).write_text("fine")
         os.kill(os.getpid(), signal.SIGKILL)
     elif order == "hang":
         Path(f"{path}.begun").touch()
@@ -59,7 +54,7 @@ def sliced(path: str) -> Iterator[FileRows]:
     """One launch in each slice; the file says what happens after the third."""
     for number in range(SLICES):
         if number == 3:
-            yield from _without_rows(by_content(path))
+            list(by_content(path))
         yield launch_rows(path, number)
 
 
@@ -68,20 +63,11 @@ def sliced_at_first(path: str) -> Iterator[FileRows]:
     return iter([launch_rows(path, 0)]) if Path(path).read_text() == "fine" else sliced(path)
 
 
-def _without_rows(slices: Iterator[FileRows]) -> Iterator[FileRows]:
-    """Nothing, but all that happens on the way."""
-    for _ in slices:
-        yield from ()
-
-
 def launch_rows(path: str, number: int) -> FileRows:
-    ((row,), *_) = rows(path)
-    sha256, _, _, *cells = row
-    return FileRows(
-        ((sha256, path, number, *cells),),
-        ((sha256, number, 1, "id", *[None] * 11),),
-        ((sha256, number, "part", None, "label", True, 0.5, None),),
-    )
+    ((sha256, _, _, *cells),) = rows(path).launches
+    finding = (sha256, number, 1, "id", *[None] * 11)
+    part = (sha256, number, "part", None, "label", True, 0.5, None)
+    return FileRows(((sha256, path, number, *cells),), (finding,), (part,))
 
 
 TICKETS = "TESTS_TICKETS"

@@ -12,16 +12,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from keet.corpus.batch import worker
+from keet.corpus.store.schema import part_folders
 from keet.ingest.input.zstd import zstd
 from tests.conftest import REPORTS, Keet
 from tests.unit.corpus import fake_analyses
+from tests.unit.corpus.conftest import folder_of
 from tests.unit.corpus.fake_analyses import hand_out
-from tests.unit.corpus.store_rows import asked
+from tests.unit.corpus.store_rows import asked, everything
 from tests.varied import LAUNCHES, varied, write_varied
 
 KEET = [sys.executable, "-m", "keet"]
@@ -33,35 +34,17 @@ WITH = [sys.executable, "-m", "tests.unit.corpus.fake_analyses"]
 def tree(tmp_path: Path) -> Path:
     """Three formats, a duplicate, a report that was cut, and a file that is none."""
     folder = tmp_path / "tree"
-    (folder / "more").mkdir(parents=True)
-    for name in ("graph.ncu-repz", "nvtx.ncu-repz", "tour_lines.csv"):
-        shutil.copy(REPORTS / name, folder)
+    folder_of(folder, "graph.ncu-repz", "nvtx.ncu-repz", "tour_lines.csv")
     packed = zstd.compress(varied((REPORTS / "range.ncu-rep").read_bytes(), 1))
     (folder / "packed.ncu-repz").write_bytes(packed)
+    folder_of(folder / "more", cut="cut.ncu-rep")
     shutil.copy(REPORTS / "nvtx.ncu-repz", folder / "more" / "same.ncu-rep")
-    (folder / "more" / "cut.ncu-rep").write_bytes((REPORTS / "range.ncu-rep").read_bytes()[:9000])
     (folder / "more" / "prices.csv").write_text("a,b\n1,2\n")
     return folder
 
 
 def statuses(out: Path) -> dict[str, str]:
     return {Path(path).name: s for path, s in asked(out, "SELECT path, status FROM files")}
-
-
-def everything(out: Path) -> list[list[tuple[Any, ...]]]:
-    """All that does not depend on the clock."""
-    queries = {
-        "FROM launches": "report_sha256, launch_id",
-        "FROM findings": "report_sha256, launch_id, rank",
-        "FROM account": "report_sha256, launch_id, part",
-        "SELECT * EXCLUDE (seconds, recorded) FROM files": "path",
-    }
-    return [asked(out, f"{sql} ORDER BY {order}") for sql, order in queries.items()]
-
-
-@pytest.fixture
-def out(tmp_path: Path) -> Path:
-    return tmp_path / "out"
 
 
 def test_batch_of_a_folder_records_every_file(tree: Path, out: Path, keet: Keet, wording) -> None:
@@ -82,44 +65,42 @@ def test_batch_of_a_folder_records_every_file(tree: Path, out: Path, keet: Keet,
 def test_names_that_are_not_utf8_and_snapshots(
     tmp_path: Path, out: Path, batch: Keet, keet: Keet
 ) -> None:
-    tree = tmp_path / "tree"
-    tree.mkdir()
-    shutil.copy(REPORTS / "graph.ncu-repz", tree / os.fsdecode(b"\xff'[*].ncu-rep"))
+    tree = folder_of(tmp_path / "tree", "graph.ncu-repz")
+    (tree / "graph.ncu-repz").rename(tree / os.fsdecode(b"\xff'[*].ncu-rep"))
     keet("snapshot", REPORTS / "range.ncu-rep", "-o", tree / "range.keet.json")
     for _ in range(2):
         assert batch(tree, "-o", out).code == 0
-    assert len(list((out / "parts").iterdir())) == 1, "the second run had nothing to do"
+    assert len(part_folders(out)) == 1, "the second run had nothing to do"
     join = "l.path = f.path AND l.report_sha256 = f.sha256 AND f.status = 'done'"
     assert len(asked(out, f"SELECT l.kernel FROM launches l JOIN files f ON {join}")) == 2
 
 
 @pytest.mark.slow
-def test_the_same_rows_with_one_worker_and_with_three(tmp_path: Path, keet: Keet) -> None:
+def test_the_same_rows_with_one_worker_and_with_three(
+    tmp_path: Path, batch: Keet, keet: Keet
+) -> None:
+    """In this process and in others."""
     tree = tmp_path / "tree"
-    paths = write_varied(tree, 10)
-    for number in (1, 4, 7):
+    paths = write_varied(tree, 6)
+    for number in (1, 4):
         shutil.copy(paths[number], tree / f"copy_{number}.ncu-rep")
-    for jobs in (1, 3):
-        assert keet("batch", tree, "-o", tmp_path / str(jobs), "--jobs", jobs).code == 0
-    assert everything(tmp_path / "1") == everything(tmp_path / "3")
-    assert len(asked(tmp_path / "1", "FROM files WHERE status = 'duplicate'")) == 3
+    one, three = tmp_path / "1", tmp_path / "3"
+    assert batch(tree, "-o", one).code == 0
+    assert keet("batch", tree, "-o", three, "--jobs", 3).code == 0
+    assert everything(one) == everything(three)
+    assert len(asked(one, "FROM files WHERE status = 'duplicate'")) == 2
 
 
 @pytest.mark.slow
 def test_unchanged_files_are_not_read_again(tree: Path, out: Path, batch: Keet, wording) -> None:
+    """Changed, touched and repaired ones are."""
     batch(tree, "-o", out)
-    before, parts = everything(out), len(list((out / "parts").iterdir()))
+    before, parts = everything(out), part_folders(out)
     result = batch(tree, "-o", out)
     assert result.code == 5, "it is still so that a file failed"
     wording(result.out)
-    assert everything(out) == before
-    assert len(list((out / "parts").iterdir())) == parts
+    assert (everything(out), part_folders(out)) == (before, parts)
     wording(batch(tree, "-o", out, "--retry-failed").out)
-
-
-@pytest.mark.slow
-def test_changed_touched_and_repaired_files(tree: Path, out: Path, batch: Keet, wording) -> None:
-    batch(tree, "-o", out)
     os.utime(tree / "graph.ncu-repz", ns=(1, 1))
     shutil.copy(REPORTS / "metrics_only.ncu-repz", tree / "nvtx.ncu-repz")
     shutil.copy(REPORTS / "range.ncu-rep", tree / "more" / "cut.ncu-rep")
@@ -135,6 +116,7 @@ def test_changed_touched_and_repaired_files(tree: Path, out: Path, batch: Keet, 
 
 @pytest.mark.slow
 def test_shards_make_one_store(tree: Path, tmp_path: Path, batch: Keet) -> None:
+    """At the same time. A shard without files succeeds."""
     whole, sharded = tmp_path / "whole", tmp_path / "sharded"
     batch(tree, "-o", whole)
     shards = [(tree, "-o", sharded, "--jobs", 1, "--shard", f"{n}/2") for n in range(2)]
@@ -145,37 +127,40 @@ def test_shards_make_one_store(tree: Path, tmp_path: Path, batch: Keet) -> None:
     columns = "SELECT report_sha256, launch_id, headline FROM launches ORDER BY 1, 2"
     assert asked(sharded, columns) == asked(whole, columns)
     assert set(statuses(sharded)) == set(statuses(whole))
+    one = [tree / "graph.ncu-repz", "-o", tmp_path / "one", "--shard"]
+    assert [batch(*one, f"{n}/2").code for n in (0, 1)] == [0, 0]
+    assert len(statuses(tmp_path / "one")) == 1
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such signals")
-@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
 @pytest.mark.slow
 def test_a_signal_leaves_a_store_and_prints_the_resume_command(
-    tmp_path: Path, out: Path, batch: Keet, name: str, wording
+    tmp_path: Path, out: Path, batch: Keet, wording
 ) -> None:
+    """Other signals and stages are in test_batch_gone.py."""
     tree = tmp_path / "tree"
-    write_varied(tree, 40)
+    write_varied(tree, 12)
     process = subprocess.Popen(
         [*WITH, "with_a_ticket", "batch", str(tree), "-o", str(out), "--jobs", "1"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-        env=hand_out(tmp_path / "tickets", 10),
+        env=hand_out(tmp_path / "tickets", 4),
     )
     while not (out / "parts").is_dir() or not any((out / "parts").iterdir()):
         time.sleep(0.02)
-    process.send_signal(signal.Signals[name])
+    process.send_signal(signal.SIGTERM)
     _, err = process.communicate()
     assert process.returncode == 130
     wording(err.splitlines()[-1])
     done = len(statuses(out))
-    assert 0 < done < 40
+    assert 0 < done < 12
     assert not list(out.glob(".making-*"))
     again = batch(tree, "-o", out)
-    assert f"40 files: {40 - done} done, {done} unchanged since the last time" in again.out
+    assert f"12 files: {12 - done} done, {done} unchanged since the last time" in again.out
     counted = asked(out, "SELECT count(*), count(DISTINCT report_sha256) FROM launches")
-    assert counted == [(10 * LAUNCHES, 40)]
+    assert counted == [(3 * LAUNCHES, 12)]
 
 
 @pytest.mark.parametrize(
@@ -199,15 +184,6 @@ def test_wrong_usage(tmp_path: Path, keet: Keet, arguments: str, message: str) -
     result = keet("batch", *(word.format(tmp=tmp_path) for word in arguments.split()))
     assert (result.code, result.err.count("\n")) == (2, 1)
     assert message in result.err
-
-
-@pytest.mark.slow
-def test_a_shard_without_files_succeeds(tmp_path: Path, batch: Keet) -> None:
-    path = tmp_path / "graph.ncu-repz"
-    shutil.copy(REPORTS / "graph.ncu-repz", path)
-    codes = [batch(path, "-o", tmp_path / "o", "--shard", f"{n}/2").code for n in (0, 1)]
-    assert codes == [0, 0]
-    assert len(statuses(tmp_path / "o")) == 1
 
 
 # --- Dask
@@ -250,7 +226,7 @@ def test_a_dask_cluster(
 ) -> None:
     """One for all: it takes seconds to start, and tests that run apart would have one each."""
     local, remote, dead = tmp_path / "local", tmp_path / "remote", tmp_path / "dead"
-    write_varied(tmp_path / "two", 2)
+    write_varied(tmp_path / "one", 1)
     with cluster() as address:
         assert batch(tree, "-o", local).code == 5
         done = batch(tree, "-o", remote, "--dask", address)
@@ -258,10 +234,9 @@ def test_a_dask_cluster(
         assert "6 files: 4 done, 1 duplicate, 1 failed" in done.out
         assert everything(remote) == everything(local)
         monkeypatch.setattr(worker, "analyse", fake_analyses.kill_dask_worker)
-        assert batch(tmp_path / "two", "-o", dead, "--dask", address).code == 5
-        reasons = asked(dead, "SELECT reason FROM files")
-        assert len(reasons) == 2
-        assert all(reason.startswith("its Dask workers died 3 times") for (reason,) in reasons)
+        assert batch(tmp_path / "one", "-o", dead, "--dask", address).code == 5
+        ((reason,),) = asked(dead, "SELECT reason FROM files")
+        assert reason.startswith("its Dask workers died 3 times")
     monkeypatch.setattr("keet.corpus.batch.dask_cluster._CONNECT_SECONDS", 0.2)
     none = batch(REPORTS / "graph.ncu-repz", "-o", tmp_path / "x", "--dask", "tcp://127.0.0.1:9")
     assert none.code == 3

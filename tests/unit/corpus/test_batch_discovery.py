@@ -6,21 +6,23 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from keet.corpus.discovery import Shard, find_reports, parse_shard, shard_of
 from keet.errors import UsageError
 from tests.conftest import REPORTS
 
 
-@pytest.fixture
-def tree(tmp_path: Path) -> Path:
-    folder = tmp_path / "tree"
-    (folder / "sub").mkdir(parents=True)
-    for name in ("b.ncu-rep", "a.NCU-REP", "sub/c.ncu-repz", "sub/d.keet.json"):
+def filled(folder: Path, *names: str) -> Path:
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(b"whatever")
     return folder
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    files = ("b.ncu-rep", "a.NCU-REP", "sub/c.ncu-repz", "sub/d.keet.json")
+    return filled(tmp_path / "tree", *files)
 
 
 def names(*places: Path, out: Path | None = None) -> list[str]:
@@ -55,24 +57,21 @@ def test_csv_and_json_files_are_recognised_by_content(tree: Path) -> None:
 
 def test_odd_names_and_a_folder_named_like_a_report(tree: Path) -> None:
     """The first suffix is of 2019. The folder fails, and is searched."""
-    odd = os.fsdecode(b"\xff.ncu-rep")
-    (tree / "odd.ncu-rep").mkdir()
-    for name in ("old.nsight-cuprof-report", odd, "odd.ncu-rep/in.ncu-rep"):
-        (tree / name).write_bytes(b"x")
-        assert name in names(tree)
-    assert "odd.ncu-rep" in names(tree)
+    odd = ("old.nsight-cuprof-report", os.fsdecode(b"\xff.ncu-rep"), "odd.ncu-rep/in.ncu-rep")
+    assert {*odd, "odd.ncu-rep"} <= set(names(filled(tree, *odd)))
 
 
 def test_links_lead_to_each_file_once(tree: Path, tmp_path: Path) -> None:
-    (tree / "sub" / "up").symlink_to(tree)
-    (tree / "again.ncu-rep").symlink_to(tree / "b.ncu-rep")
-    (tree / "dangling.ncu-rep").symlink_to(tree / "nothing")
-    (tree / "round.ncu-rep").symlink_to(tree / "round.ncu-rep")
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    (elsewhere / "e.ncu-rep").write_bytes(b"x")
-    (elsewhere / "back").symlink_to(tree)
-    (tree / "linked").symlink_to(elsewhere)
+    elsewhere = filled(tmp_path / "elsewhere", "e.ncu-rep")
+    for link, target in (
+        (tree / "sub" / "up", tree),
+        (tree / "again.ncu-rep", tree / "b.ncu-rep"),
+        (tree / "dangling.ncu-rep", tree / "nothing"),
+        (tree / "round.ncu-rep", tree / "round.ncu-rep"),
+        (elsewhere / "back", tree),
+        (tree / "linked", elsewhere),
+    ):
+        link.symlink_to(target)
     assert names(tree) == [
         "a.NCU-REP", "b.ncu-rep", "sub/c.ncu-repz", "sub/d.keet.json",
         "dangling.ncu-rep", "linked/e.ncu-rep", "round.ncu-rep",
@@ -88,10 +87,8 @@ def test_overlapping_places_and_files_by_name(tree: Path) -> None:
 
 
 def test_the_store_itself_is_not_searched(tree: Path) -> None:
-    store = tree / "store"
-    store.mkdir()
-    (store / "x.ncu-rep").write_bytes(b"x")
-    assert "store/x.ncu-rep" not in names(tree, out=store)
+    filled(tree, "store/x.ncu-rep")
+    assert "store/x.ncu-rep" not in names(tree, out=tree / "store")
     assert "store/x.ncu-rep" in names(tree)
 
 
@@ -105,22 +102,13 @@ def test_pipes_and_devices_are_not_opened(tree: Path) -> None:
 
 
 def test_deep_trees_and_missing_paths(tmp_path: Path) -> None:
-    deep = tmp_path.joinpath(*["d"] * 200)
-    deep.mkdir(parents=True)
-    (deep / "x.ncu-rep").write_bytes(b"x")
+    filled(tmp_path, f"{'d/' * 200}x.ncu-rep")
     assert len(names(tmp_path)) == 1
     with pytest.raises(UsageError, match="there is no such file or folder"):
         find_reports([tmp_path / "missing"], tmp_path)
 
 
 # --- shards
-
-
-@given(st.lists(st.text(max_size=20), unique=True, max_size=60), st.integers(1, 12))
-@pytest.mark.slow
-def test_shards_are_disjoint_and_complete(relative: list[str], total: int) -> None:
-    owners = [[n for n in range(total) if Shard(n, total).has(name)] for name in relative]
-    assert all(len(owner) == 1 for owner in owners)
 
 
 def test_shards_are_even_and_never_change() -> None:
@@ -130,9 +118,6 @@ def test_shards_are_even_and_never_change() -> None:
     assert 850 < min(counts) <= max(counts) < 1150
     # Shards that ran yesterday go on tomorrow: these numbers must not change.
     assert [shard_of(name, 1000) for name in ("a", "b/c.ncu-rep", "ä")] == [343, 444, 529]
-
-
-"""Shards that ran yesterday go on tomorrow: these numbers must not change."""
 
 
 def test_the_shards_of_a_tree_cover_it(tree: Path) -> None:

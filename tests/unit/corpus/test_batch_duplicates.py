@@ -67,12 +67,11 @@ class Shuffled:
 
 
 def found(folder: Path, contents: list[str]) -> list[ReportFile]:
-    files = []
-    for number, content in enumerate(contents):
-        path = folder / f"{number:03}"
+    paths = [folder / f"{number:03}" for number in range(len(contents))]
+    for path, content in zip(paths, contents):
         path.write_text(content)
-        files.append(ReportFile(str(path), path.name, len(content), number))
-    return files
+    sized = enumerate(zip(paths, contents))
+    return [ReportFile(str(path), path.name, len(text), n) for n, (path, text) in sized]
 
 
 def run(
@@ -116,14 +115,12 @@ class WithTables(Shuffled):
 
     def _result(self, task: Task) -> ContentSample | Hashed | Analysed | Failed:
         result = super()._result(task)
-        content = Path(task.path).read_text()
-        if isinstance(result, Hashed):
-            return Hashed(content[0])
+        content, which = Path(task.path).read_text()
         if isinstance(result, Analysed):
             ((row,), _, *_) = result.rows
-            run = RunTotals(5.0, 1.0) if content[1] == "+" else None
-            return Analysed(FileRows(((content[0], *row[1:]),), (), run=run))
-        return result
+            run = RunTotals(5.0, 1.0) if which == "+" else None
+            return Analysed(FileRows(((content, *row[1:]),), (), run=run))
+        return Hashed(content) if isinstance(result, Hashed) else result
 
 
 @given(
@@ -159,11 +156,11 @@ def test_only_files_with_equal_samples_are_hashed(tmp_path: Path) -> None:
 
 def test_content_in_the_store_is_not_analysed_again(tmp_path: Path) -> None:
     files = found(tmp_path, ["aa", "b"])
-    there = tmp_path / "before"
-    there.write_text("aa")
-    kept = StoredContent({"aa": Owner(str(there), 3)}, frozenset({2}))
+    there = str(tmp_path / "before")
+    Path(there).write_text("aa")
+    kept = StoredContent({"aa": Owner(there, 3)}, frozenset({2}))
     notes, tally = run(files, Shuffled(0, 1), kept)
-    assert notes.records[files[0].path].duplicate_of == str(there)
+    assert notes.records[files[0].path].duplicate_of == there
     assert notes.analysed == [files[1].path]
     assert (tally.done, tally.duplicates, tally.launches) == (1, 1, 1)
     touched = StoredContent({"aa": Owner(files[0].path, 3)}, frozenset({2}))

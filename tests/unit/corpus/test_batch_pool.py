@@ -3,6 +3,7 @@ batch in slices: the store has their rows once, or not at all."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
 import sys
@@ -16,7 +17,16 @@ import pytest
 from keet.corpus.batch import worker_pool
 from keet.corpus.batch.coordinator import Batch, BatchProgress
 from keet.corpus.batch.stored_files import NOTHING_STORED
-from keet.corpus.batch.worker import Analysed, Failed, Hashed, Slice, Task, WorkerAnswer, perform
+from keet.corpus.batch.worker import (
+    Analysed,
+    Failed,
+    Hashed,
+    Slice,
+    Step,
+    Task,
+    WorkerAnswer,
+    perform,
+)
 from keet.corpus.batch.worker_pool import Pool, WorkerLimits
 from keet.corpus.discovery import find_reports
 from keet.corpus.store import part_writer
@@ -47,12 +57,11 @@ def answers(pool: Pool, tasks: list[Task]) -> dict[int, WorkerAnswer]:
 
 
 def tasks(folder: Path, *contents: str) -> list[Task]:
-    made = []
-    for number, content in enumerate(contents):
-        path = folder / f"{number}.ncu-rep"
+    folder.mkdir(exist_ok=True)
+    paths = [folder / f"{number}.ncu-rep" for number in range(len(contents))]
+    for path, content in zip(paths, contents):
         path.write_text(content)
-        made.append(Task(number, "analyse", str(path)))
-    return made
+    return [Task(number, "analyse", str(path)) for number, path in enumerate(paths)]
 
 
 ORDERS = {
@@ -126,21 +135,28 @@ def test_a_file_is_retried_after_a_crash(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_unreadable_answers_do_not_stop_the_batch(tmp_path: Path, wording) -> None:
+def test_unreadable_answers_and_workers_that_do_not_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wording
+) -> None:
+    """The first do not stop the batch, the second end it."""
     with Pool(fake_analyses.of_another_version, 1) as pool:
         found = answers(pool, tasks(tmp_path, "fine"))
     assert isinstance(found[0].result, Failed)
     wording(found[0].result.reason)
+    monkeypatch.setattr("keet.corpus.batch.worker_pool.MAX_FAILED_STARTS", 2)
+    said = r"no worker process can be started .*No module named"
+    with Pool(fake_analyses.cannot_be_imported, 1) as pool, pytest.raises(NotAvailable, match=said):
+        answers(pool, tasks(tmp_path, "fine"))
 
 
 @pytest.mark.slow
 def test_a_worker_is_replaced_after_so_many_files_or_when_it_holds_too_much(tmp_path: Path) -> None:
-    made = tasks(tmp_path, *["fine"] * 8)
-    with Pool(fake_analyses.by_content, 1, WorkerLimits(files=2)) as pool:
-        assert len(answers(pool, made)) == 8
-        assert pool.started >= 3
+    made = tasks(tmp_path, *["fine"] * 5)
+    with Pool(fake_analyses.by_content, 1, WorkerLimits(files=3)) as pool:
+        assert len(answers(pool, made)) == 5
+        assert pool.started == 2
     with Pool(fake_analyses.leak, 1, WorkerLimits(memory=150 << 20)) as pool:
-        assert len(answers(pool, made)) == 8
+        assert len(answers(pool, made)) == 5
         assert pool.started >= 2
         assert pool.most_memory > 150 << 20
 
@@ -175,27 +191,6 @@ def is_running(pid: int) -> bool:
         return False
 
 
-def test_a_hash_is_the_sha256_of_the_file(tmp_path: Path) -> None:
-    (tmp_path / "a").write_bytes(b"abc")
-    with Pool(fake_analyses.by_content, 1) as pool:
-        found = answers(pool, [Task(0, "hash", str(tmp_path / "a"))])
-    assert isinstance(found[0].result, Hashed)
-    assert found[0].result.sha256.startswith("ba7816bf8f01cfea")
-
-
-@pytest.mark.slow
-def test_workers_that_do_not_start_end_the_batch(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("keet.corpus.batch.worker_pool.MAX_FAILED_STARTS", 3)
-    said = r"no worker process can be started .*No module named"
-    with (
-        Pool(fake_analyses.cannot_be_imported, 1) as pool,
-        pytest.raises(NotAvailable, match=said),
-    ):
-        answers(pool, tasks(tmp_path, "fine"))
-
-
 # --- slices
 
 
@@ -207,21 +202,17 @@ def test_slices_are_the_rows_of_the_report(most: int) -> None:
     found = list(slices_of(told, json_line, most))
     assert [len(rows.launches) for rows in found] == {1: [1, 1, 1], 2: [2, 1]}.get(most, [3])
     assert joined(found) == rows_of(told, json_line)
-
-
-def test_a_report_without_launches_is_one_slice() -> None:
-    profile = read_profile(REPORTS / "tour_full.ncu-repz")
-    told = explain(profile, [], 5, sass=False)
-    (rows,) = slices_of(told, lambda _: "")
-    assert (rows.launches, rows.sha256) == ((), None)
+    (rows,) = slices_of(explain(profile, [], 5, sass=False), lambda _: "")
+    assert (rows.launches, rows.sha256) == ((), None), "one slice, also without launches"
 
 
 def test_the_last_slice_ends_the_task(tmp_path: Path) -> None:
-    path = tmp_path / "a.ncu-rep"
-    path.write_text("fine")
-    answers = list(perform(Task(0, "analyse", str(path)), sliced))
-    assert [type(answer.result) for answer in answers] == [Slice] * (SLICES - 1) + [Analysed]
-    assert [answer.is_last for answer in answers] == [False] * (SLICES - 1) + [True]
+    (task,) = tasks(tmp_path, "abc")
+    told = list(perform(task, sliced))
+    assert [type(answer.result) for answer in told] == [Slice] * (SLICES - 1) + [Analysed]
+    assert [answer.is_last for answer in told] == [False] * (SLICES - 1) + [True]
+    (told,) = perform(task._replace(step="hash"), sliced)
+    assert told.result == Hashed(hashlib.sha256(b"abc").hexdigest())
 
 
 def run(tree: Path, out: Path, workers: Any) -> list[BatchProgress]:
@@ -233,10 +224,8 @@ def run(tree: Path, out: Path, workers: Any) -> list[BatchProgress]:
     return [*told, last]
 
 
-def tree_of(folder: Path, *contents: str) -> Path:
-    folder.mkdir()
-    for number, content in enumerate(contents):
-        (folder / f"{number}.ncu-rep").write_text(content)
+def in_folder(folder: Path, *contents: str) -> Path:
+    tasks(folder, *contents)
     return folder
 
 
@@ -251,30 +240,19 @@ def check_rows(out: Path, *reports: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("held", [1, 2, 3, 100])
+@pytest.mark.parametrize("held", [1, 3, 100])
 def test_rows_are_the_same_however_many_fit_into_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held: int
 ) -> None:
+    """A report that fails leaves none."""
     monkeypatch.setattr(part_writer, "MOST_HELD", held)
-    tree, out = tree_of(tmp_path / "tree", "a", "bb", "cc"), tmp_path / "out"
+    tree, out = in_folder(tmp_path / "tree", "a", "damaged", "bb", "cc"), tmp_path / "out"
     last = run(tree, out, PoolInProcess(sliced, 1))[-1]
     check_rows(out, "a", "bb", "cc")
     in_order = "SELECT launch_id FROM parts.launches WHERE report_sha256 = 'bb' ORDER BY filename, "
     assert asked(out, f"{in_order} file_row_number") == [(n,) for n in range(SLICES)]
-    assert (last.done, last.launches) == (3, 3 * SLICES)
+    assert (last.done, last.failed, last.launches) == (3, 1, 3 * SLICES)
     assert last.gpu_seconds == pytest.approx(3 * SLICES * 2e-6)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("held", [1, 100])
-def test_a_report_that_fails_leaves_no_rows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held: int
-) -> None:
-    monkeypatch.setattr(part_writer, "MOST_HELD", held)
-    tree, out = tree_of(tmp_path / "tree", "damaged", "fine"), tmp_path / "out"
-    last = run(tree, out, PoolInProcess(sliced, 1))[-1]
-    check_rows(out, "fine")
-    assert (last.done, last.failed) == (1, 1)
 
 
 @pytest.mark.slow
@@ -283,7 +261,7 @@ def test_equal_reports_are_kept_once(tmp_path: Path, monkeypatch: pytest.MonkeyP
     first_step = "keet.corpus.batch.coordinator.DuplicateTracker.first_step"
     monkeypatch.setattr(part_writer, "MOST_HELD", 1)
     monkeypatch.setattr(first_step, lambda *_: "analyse")
-    tree, out = tree_of(tmp_path / "tree", "same", "same"), tmp_path / "out"
+    tree, out = in_folder(tmp_path / "tree", "same", "same"), tmp_path / "out"
     last = run(tree, out, PoolInProcess(sliced, 1))[-1]
     check_rows(out, "same")
     assert (last.done, last.duplicates) == (1, 1)
@@ -293,17 +271,15 @@ def test_equal_reports_are_kept_once(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_a_worker_that_dies_between_two_slices_costs_a_retry(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Slices of an earlier attempt are dropped."""
+    """Slices of an earlier attempt are dropped, also where the next one has fewer."""
     monkeypatch.setattr(part_writer, "MOST_HELD", 1)
-    tree, out = tree_of(tmp_path / "tree", "die once"), tmp_path / "out"
-    workers = Pool(sliced, 1)
-    last = run(tree, out, workers)[-1]
-    check_rows(out, "fine")
-    assert (last.launches, workers.started) == (SLICES, 2)
-    tree, out = tree_of(tmp_path / "tree 2", "die once"), tmp_path / "out 2"
-    last = run(tree, out, Pool(fake_analyses.sliced_at_first, 1))[-1]
+    for number, analyse in enumerate((sliced, fake_analyses.sliced_at_first)):
+        tree, out = in_folder(tmp_path / f"tree {number}", "die once"), tmp_path / str(number)
+        workers = Pool(analyse, 1)
+        last = run(tree, out, workers)[-1]
+        assert (last.launches, workers.started) == (1 if number else SLICES, 2)
+    check_rows(tmp_path / "0", "fine")
     assert asked(out, "SELECT report_sha256, launch_id FROM launches") == [("fine", 0)]
-    assert last.launches == 1
 
 
 def test_progress_counts_launches_of_unfinished_reports(tmp_path: Path) -> None:
@@ -318,7 +294,7 @@ def test_progress_counts_launches_of_unfinished_reports(tmp_path: Path) -> None:
             self._answers.extend(super().wait(seconds))
             return [self._answers.popleft()]
 
-    *told, _ = run(tree_of(tmp_path / "tree", "a"), tmp_path / "out", OneByOne())
+    *told, _ = run(in_folder(tmp_path / "tree", "a"), tmp_path / "out", OneByOne())
     counts = [(each.done, each.launches) for each in told]
     assert counts == [*((0, number + 1) for number in range(SLICES - 1)), (1, SLICES)]
 
@@ -334,9 +310,7 @@ class Recorded:
         self.tasks: deque[Task] = deque()
         self.messages: list[list[int]] = []
 
-    @property
-    def wants_more(self) -> bool:
-        return len(self.messages) < 2
+    wants_more = property(lambda self: len(self.messages) < 2)
 
     def send(self, tasks: list[Task]) -> None:
         self.messages.append([task.number for task in tasks])
@@ -367,18 +341,18 @@ def messages(
 
 
 def test_small_files_share_a_message_and_large_ones_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few files are shared by all workers, and none gets more than it may serve."""
+
+    def sized(step: Step, *sizes: int) -> list[Task]:
+        return [Task(number, step, "", size) for number, size in enumerate(sizes)]
+
     mega = 1 << 20
-    sizes = [mega, mega, mega, 9 * mega, 9 * mega, mega]
-    tasks = [Task(number, "analyse", "", size) for number, size in enumerate(sizes)]
-    assert messages(monkeypatch, tasks, 1) == [[[0, 1, 2], [3]]]
-    glances = [Task(number, "sample", "", 9 * mega) for number in range(70)]
+    mixed = sized("analyse", mega, mega, mega, 9 * mega, 9 * mega, mega)
+    assert messages(monkeypatch, mixed, 1) == [[[0, 1, 2], [3]]]
+    glances = sized("sample", *[9 * mega] * 70)
     assert messages(monkeypatch, glances, 1) == [[[*range(64)], [*range(64, 70)]]]
-
-
-def test_few_files_are_shared_by_all_workers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And none gets more than it may serve."""
-    tasks = [Task(number, "analyse", "", 1) for number in range(9)]
-    given = messages(monkeypatch, tasks[:6], 3)
+    given = messages(monkeypatch, sized("analyse", *[1] * 6), 3)
     assert [sum(map(len, each)) for each in given] == [2, 2, 2]
     assert sorted(n for each in given for message in each for n in message) == [*range(6)]
-    assert messages(monkeypatch, tasks, 1, WorkerLimits(files=3)) == [[[0, 1, 2]]]
+    limited = messages(monkeypatch, sized("analyse", *[1] * 9), 1, WorkerLimits(files=3))
+    assert limited == [[[0, 1, 2]]]

@@ -14,8 +14,11 @@ from keet.corpus.store import part_writer
 from keet.corpus.store.schema import FILES, LAUNCHES, TABLES
 from keet.ingest import read_profile
 from tests.conftest import REPORTS, Keet
+from tests.kept_reports import unpacked
+from tests.unit.corpus.conftest import folder_of
 from tests.unit.corpus.run_tables import OTHER, write_table
 from tests.unit.corpus.store_rows import asked
+from tests.varied import varied
 
 pytestmark = pytest.mark.slow
 
@@ -27,9 +30,8 @@ RUN = {"normalise": (60, 600.0), "transpose_rows": (20, 1400.0), OTHER: (5, 500.
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    folder = tmp_path / "tree"
-    folder.mkdir()
-    shutil.copy(REPORTS / "tour_full.ncu-repz", folder / "tour.ncu-rep")
+    folder = folder_of(tmp_path / "tree", "tour_full.ncu-repz")
+    (folder / "tour_full.ncu-repz").rename(folder / "tour.ncu-rep")
     return folder
 
 
@@ -37,11 +39,6 @@ def tree(tmp_path: Path) -> Path:
 def with_table(tree: Path) -> Path:
     """The table of its report."""
     return write_table(tree / "tour.ncu-rep", RUN)
-
-
-@pytest.fixture
-def out(tmp_path: Path) -> Path:
-    return tmp_path / "out"
 
 
 def in_run(out: Path) -> list[tuple[Any, ...]]:
@@ -55,6 +52,9 @@ def manifest(out: Path) -> dict[str, tuple[Any, ...]]:
     return {Path(path).name: tuple(rest) for path, *rest in rows}
 
 
+RECORDED = """
+SELECT DISTINCT run_alike_us, run_overlap_known FROM launches, files WHERE status = 'done'
+"""
 NOT_KNOWN = (None, None, None, None)
 KNOWN = [
     ("transpose_rows", 20.0, 1400.0, 0.56, 70.0),
@@ -67,15 +67,24 @@ UNKNOWN = [(name, *NOT_KNOWN) for name, *_ in KNOWN]
 def test_rows_have_times_of_the_run(
     tree: Path, with_table: Path, out: Path, batch: Keet, wording
 ) -> None:
+    """The table has nothing but durations. A report that was touched or moved is compared by its
+    hash: its record is made from that of before."""
     result = batch(tree, "-o", out)
     assert (result.code, result.err) == (0, "")
     wording(result.out)
-    for _ in range(2):
+    report, moved = tree / "tour.ncu-rep", tree / "moved.ncu-rep"
+    for name, change in (
+        ("tour", report.touch),
+        ("tour", lambda: (report.rename(moved), with_table.rename(tree / "moved.run.json"))),
+        ("moved", (tree / "moved.run.json").unlink),
+    ):
         assert in_run(out) == KNOWN
-        assert manifest(out) == {"tour.ncu-rep": ("done", 2500.0, 500.0, 3)}
-        (tree / "tour.ncu-rep").touch()
+        assert manifest(out)[f"{name}.ncu-rep"] == ("done", 2500.0, 500.0, 3)
+        assert asked(out, RECORDED) == [(None, False)]
+        change()
         again = batch(tree, "-o", out).out
-        assert "0 launches" in again, "it is compared by its hash, and not analysed"
+        assert ("0 launches" in again) == (name == "tour")
+    assert in_run(out) == UNKNOWN
 
 
 def test_a_run_table_without_times_of_launches_is_reported(
@@ -129,8 +138,9 @@ def test_a_table_that_appears_changes_or_disappears(
     table.unlink()
     batch(tree, "-o", out)
     assert (in_run(out), manifest(out)) == (UNKNOWN, without)
-    shown = "SELECT count(*) FROM findings SEMI JOIN launches USING (report_sha256, launch_id)"
-    assert asked(out, "SELECT count(*) FROM findings") == asked(out, shown)
+    counts = "SELECT count(*) FROM findings"
+    shown = f"{counts} SEMI JOIN launches USING (report_sha256, launch_id)"
+    assert asked(out, counts) == asked(out, shown)
     wording(batch(tree, "-o", out).out)
 
 
@@ -175,13 +185,11 @@ def copied(tree: Path, name: str) -> Path:
 def test_the_table_of_a_copy_is_used_where_the_first_has_none(
     tree: Path, out: Path, batch: Keet
 ) -> None:
-    """Whether the copy came in the same run or later."""
+    """Whether the copy came in the same run or later; then that of the first is used."""
     write_table(copied(tree, "x.ncu-rep"), RUN)
     batch(tree / "tour.ncu-rep", "-o", out)
-    files = {
-        "tour.ncu-rep": ("duplicate", None, None, None),
-        "x.ncu-rep": ("done", 2500.0, 500.0, 3),
-    }
+    nothing = ("duplicate", None, None, None)
+    files = {"tour.ncu-rep": nothing, "x.ncu-rep": ("done", 2500.0, 500.0, 3)}
     for store in (out, out.with_name("at once")):
         batch(tree, "-o", store)
         assert (in_run(store), manifest(store)) == (KNOWN, files)
@@ -190,48 +198,19 @@ def test_the_table_of_a_copy_is_used_where_the_first_has_none(
         assert "2 unchanged since" in batch(tree, "-o", store).out
 
 
-def test_the_run_table_of_the_first_copy_is_used(
+def test_the_run_table_of_the_first_copy_that_fits_is_used(
     tree: Path, with_table: Path, out: Path, batch: Keet
 ) -> None:
     write_table(copied(tree, "x.ncu-rep"), {"normalise": (1, 1.0)})
     batch(tree, "-o", out)
     assert in_run(out) == KNOWN
     assert manifest(out)["x.ncu-rep"][0] == "duplicate"
-
-
-def test_a_copy_whose_table_does_not_fit_changes_nothing(
-    tree: Path, out: Path, batch: Keet
-) -> None:
-    write_table(copied(tree, "x.ncu-rep"), RUN, created="2001-01-01T00:00:00Z")
-    batch(tree, "-o", out)
-    assert in_run(out) == UNKNOWN
-    assert [status for status, *_ in manifest(out).values()] == ["done", "duplicate"]
-
-
-def test_a_report_that_was_moved_with_its_table(
-    tree: Path, with_table: Path, out: Path, batch: Keet
-) -> None:
-    """Its record is made from that of before. The table has nothing but durations."""
-    durations = (
-        "SELECT DISTINCT run_alike_us, run_overlap_known FROM launches, files WHERE status = 'done'"
-    )
-    batch(tree, "-o", out)
-    assert asked(out, durations) == [(None, False)]
-    (tree / "tour.ncu-rep").rename(tree / "moved.ncu-rep")
-    with_table.rename(tree / "moved.run.json")
-    assert "0 launches" in batch(tree, "-o", out).out
-    assert in_run(out) == KNOWN
-    assert manifest(out)["moved.ncu-rep"] == ("done", 2500.0, 500.0, 3)
-    assert asked(out, durations) == [(None, False)]
-
-
-def test_a_report_that_was_moved_without_its_table(
-    tree: Path, with_table: Path, out: Path, batch: Keet
-) -> None:
-    batch(tree, "-o", out)
-    (tree / "tour.ncu-rep").rename(tree / "moved.ncu-rep")
-    assert "3 launches" in batch(tree, "-o", out).out
-    assert in_run(out) == UNKNOWN
+    with_table.unlink()
+    write_table(tree / "x.ncu-rep", RUN, created="2001-01-01T00:00:00Z")
+    batch(tree, "-o", out.with_name("other"))
+    assert in_run(out.with_name("other")) == UNKNOWN
+    statuses = [status for status, *_ in manifest(out.with_name("other")).values()]
+    assert statuses == ["done", "duplicate"]
 
 
 def test_a_snapshot_has_the_run_of_its_report(
@@ -247,19 +226,24 @@ def test_a_snapshot_has_the_run_of_its_report(
 # --- tables that can't be used
 
 
-@pytest.mark.parametrize("damage", [b"{}", b'{"keet_run": 99}', b'{"keet_run": 1', None])
 def test_a_run_table_that_can_not_be_used_is_reported_and_the_report_analysed(
-    tree: Path, out: Path, batch: Keet, damage: bytes | None, wording
+    tree: Path, out: Path, batch: Keet, wording
 ) -> None:
     """Damaged, or of another profile."""
-    table = write_table(tree / "tour.ncu-rep", RUN, created="2001-01-01T00:00:00Z")
-    if damage is not None:
-        table.write_bytes(damage)
+    damages = [b"{}", b'{"keet_run": 99}', b'{"keet_run": 1', None]
+    for number, damage in enumerate(damages):
+        folder = folder_of(tree / str(number), "tour_full.ncu-repz")
+        report = folder / "tour_full.ncu-repz"
+        report.write_bytes(varied(unpacked(report), number))
+        table = write_table(report, RUN, created="2001-01-01T00:00:00Z")
+        if damage is not None:
+            table.write_bytes(damage)
+    (tree / "tour.ncu-rep").unlink()
     result = batch(tree, "-o", out)
-    assert (result.code, in_run(out)) == (0, UNKNOWN)
-    ((status, reason),) = asked(out, "SELECT status, reason FROM files")
-    assert status == "done"
-    wording(result.out, reason)
+    assert (result.code, in_run(out)) == (0, sorted(UNKNOWN * 4, key=UNKNOWN.index))
+    files = asked(out, "SELECT status, reason FROM files ORDER BY path")
+    assert {status for status, _ in files} == {"done"}
+    wording(result.out, [reason for _, reason in files])
 
 
 # --- finding reports

@@ -21,8 +21,9 @@ from keet.corpus.store.reader import open_store
 from keet.corpus.store.schema import DAMAGED, SCHEMA_VERSION, STORE_FILE, TABLES, part_folders
 from keet.errors import DamagedReport, UsageError
 from tests.conftest import REPORTS, Keet, Result
-from tests.unit.corpus.conftest import in_process
-from tests.unit.corpus.store_rows import report, resume_state
+from tests.rows import each_row
+from tests.unit.corpus.conftest import folder_of, in_process
+from tests.unit.corpus.store_rows import asked, everything, report, resume_state
 
 Damage = Callable[[Path], object]
 
@@ -30,17 +31,13 @@ Damage = Callable[[Path], object]
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("damage") / "tree"
-    folder.mkdir()
-    shutil.copy(REPORTS / "graph.ncu-repz", folder)
-    return folder
+    return folder_of(folder, "graph.ncu-repz", "nvtx.ncu-repz", cut="cut.ncu-rep")
 
 
 @pytest.fixture(scope="module")
 def base(tree: Path) -> Path:
     """Two parts: two reports and a failed file, then another report and a copy of the first."""
     out = tree.with_name("base")
-    shutil.copy(REPORTS / "nvtx.ncu-repz", tree)
-    (tree / "cut.ncu-rep").write_bytes((REPORTS / "range.ncu-rep").read_bytes()[:9000])
     _run_batch(tree, "-o", out)
     shutil.copy(REPORTS / "range.ncu-rep", tree)
     shutil.copy(REPORTS / "nvtx.ncu-repz", tree / "same.ncu-rep")
@@ -56,6 +53,7 @@ def whole(base: Path) -> list[list[tuple[Any, ...]]]:
 
 @pytest.fixture
 def out(base: Path, tmp_path: Path) -> Path:
+    """To be damaged."""
     return Path(shutil.copytree(base, tmp_path / "out"))
 
 
@@ -63,18 +61,6 @@ def _run_batch(*arguments: object) -> None:
     with pytest.MonkeyPatch.context() as patch:
         in_process(patch)
         assert main(["batch", *map(str, arguments)]) == 5
-
-
-def everything(out: Path) -> list[list[tuple[Any, ...]]]:
-    queries = {
-        "FROM launches": "report_sha256, launch_id",
-        "FROM findings": "report_sha256, launch_id, rank",
-        "FROM account": "report_sha256, launch_id, part",
-        "FROM metrics": "report_sha256, launch_id, metric",
-        "SELECT * EXCLUDE (seconds, recorded) FROM files": "path",
-    }
-    with open_store(out) as store:
-        return [store.query(f"{sql} ORDER BY {order}").rows for sql, order in queries.items()]
 
 
 # --- kinds of damage
@@ -120,7 +106,6 @@ def _selected(select: str) -> Damage:
 VISIBLE: dict[str, Damage] = {
     "empty": _put(lambda raw: b""),
     "half": _put(lambda raw: raw[: len(raw) // 2]),
-    "cut": _put(lambda raw: raw[:-1]),
     "text": _put(lambda raw: b"not a table\n"),
     "columns": _other_columns,
     "types": _selected("SELECT COLUMNS(*)::VARCHAR FROM {}"),
@@ -141,53 +126,73 @@ SAME_SIZE: dict[str, Damage] = {
 ALL = {**VISIBLE, **SAME_SIZE}
 
 
-def check_mended(
-    out: Path, tree: Path, batch: Keet, name: str, whole: list[list[tuple[Any, ...]]]
-) -> None:
-    """After one batch, the store is as if nothing had happened; the damaged part is kept."""
-    done = batch(tree, "-o", out)
-    said, *_ = done.err.splitlines()
-    assert done.code == 5, "the file that was cut"
+def check_set_aside(out: Path, name: str) -> None:
+    """The damaged part is kept, and the rest of the store can be used."""
+    (said,) = set_damaged_aside(out)
     assert f"{name}: " in said
     assert f"moved to {out / DAMAGED / name}" in said
     assert os.path.lexists(out / DAMAGED / name)
+    assert list(set_damaged_aside(out)) == []
+
+
+COMMANDS = (("query", "FROM {}"), ("top",), ("insights",))
+
+
+@pytest.mark.slow
+@each_row(("number", "kind"), enumerate(ALL))
+def test_a_damaged_table(
+    number: int, kind: str, base: Path, tmp_path_factory: pytest.TempPathFactory, keet: Keet
+) -> None:
+    """Each kind of damage in one of the tables, as one of the commands sees it. Without checksums,
+    as older versions of keet wrote parts, a batch reads the parts once."""
+    out = Path(shutil.copytree(base, tmp_path_factory.mktemp("damaged") / "out"))
+    part, table = part_folders(out)[0], [*TABLES][number % len(TABLES)]
+    ALL[kind](part / f"{table}.parquet")
+    command, *sql = COMMANDS[number % len(COMMANDS)]
+    result = keet(command, out, *(each.format(table) for each in sql))
+    if kind in VISIBLE:
+        assert result.code == 4
+        assert result.err.startswith(f"keet: {part}: {table}.parquet ")
+        assert result.err.endswith(f": keet batch DIR -o {out}\n")
+    assert result.code in (0, 4), "damage that no size shows may decode without an error"
+    assert result.err.count("\n") == (result.code == 4)
+    check_set_aside(out, part.name)
+    if kind in VISIBLE:
+        old = Path(shutil.copytree(base, out.with_name("old")))
+        for each in part_folders(old):
+            (each / CHECKSUMS).unlink()
+        table = [*TABLES][(number + 1) % len(TABLES)]
+        ALL[kind](part_folders(old)[0] / f"{table}.parquet")
+        check_set_aside(old, part.name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("table", "kind", "has_checksums"),
+    [
+        ("launches", "half", True),
+        ("findings", "missing", False),
+        ("account", "flipped", True),
+        ("files", "loop", False),
+    ],
+)
+def test_the_next_batch_mends_a_store(
+    table: str, kind: str, has_checksums: bool, out: Path, tree: Path, batch: Keet, whole: list[Any]
+) -> None:
+    """It is as if nothing had happened; the damaged part is kept."""
+    part = part_folders(out)[0]
+    for each in part_folders(out) if not has_checksums else []:
+        (each / CHECKSUMS).unlink()
+    ALL[kind](part / f"{table}.parquet")
+    done = batch(tree, "-o", out)
+    said, *_ = done.err.splitlines()
+    assert done.code == 5, "the file that was cut"
+    assert f"{part.name}: " in said
+    assert f"moved to {out / DAMAGED / part.name}" in said
     assert everything(out) == whole
     parts = part_folders(out)
     assert "moved to" not in batch(tree, "-o", out).err
     assert part_folders(out) == parts
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ALL)
-@pytest.mark.parametrize("table", TABLES)
-def test_a_damaged_table(
-    table: str, kind: str, out: Path, tree: Path, batch: Keet, keet: Keet, whole: list[Any]
-) -> None:
-    part = part_folders(out)[0]
-    ALL[kind](part / f"{table}.parquet")
-    for command in (("query", out, f"FROM {table}"), ("top", out), ("insights", out)):
-        result = keet(*command)
-        if kind in VISIBLE:
-            assert result.code == 4
-            assert result.err.startswith(f"keet: {part}: {table}.parquet ")
-            assert result.err.endswith(f": keet batch DIR -o {out}\n")
-        assert result.code in (0, 4), "damage that no size shows may decode without an error"
-        assert result.err.count("\n") == (result.code == 4)
-    check_mended(out, tree, batch, part.name, whole)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", VISIBLE)
-@pytest.mark.parametrize("table", TABLES)
-def test_a_damaged_table_without_checksums(
-    table: str, kind: str, out: Path, tree: Path, batch: Keet, whole: list[Any]
-) -> None:
-    """As older versions of keet wrote parts: they are read once, and get checksums."""
-    for each in part_folders(out):
-        (each / CHECKSUMS).unlink()
-    part = part_folders(out)[0]
-    ALL[kind](part / f"{table}.parquet")
-    check_mended(out, tree, batch, part.name, whole)
 
 
 @pytest.mark.slow
@@ -201,22 +206,22 @@ def test_a_damaged_table_without_checksums(
     ],
     ids=["empty", "file", "loop", "link"],
 )
-def test_a_damaged_folder_of_a_part(
-    damage: Damage, out: Path, tree: Path, batch: Keet, keet: Keet, whole: list[Any]
-) -> None:
+def test_a_damaged_folder_of_a_part(damage: Damage, out: Path, keet: Keet) -> None:
     part = part_folders(out)[0]
     damage(part)
     assert keet("top", out).code == 4
-    check_mended(out, tree, batch, part.name, whole)
+    check_set_aside(out, part.name)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("text", [b"", b"\xff\x00", b"[" * 9000, b"[]", b'{"launches": 5}'])
-def test_damaged_checksums_count_as_none(text: bytes, out: Path, whole: list[Any]) -> None:
+def test_damaged_checksums_count_as_none(out: Path, whole: list[Any]) -> None:
     part = part_folders(out)[0]
-    (part / CHECKSUMS).write_bytes(text)
-    assert (everything(out), list(set_damaged_aside(out))) == (whole, [])
-    assert set(json.loads((part / CHECKSUMS).read_text())) == set(TABLES)
+    for text in (b"", b"\xff\x00", b"[" * 9000, b"[]", b'{"launches": 5}'):
+        (part / CHECKSUMS).write_bytes(text)
+        with open_store(out) as store:
+            assert store.query("SELECT count(*) FROM launches").rows == [(len(whole[0]),)]
+        assert list(set_damaged_aside(out)) == []
+        assert set(json.loads((part / CHECKSUMS).read_text())) == set(TABLES)
 
 
 MAKE: dict[str, Damage] = {
@@ -230,25 +235,37 @@ MAKE: dict[str, Damage] = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", MAKE)
-def test_a_damaged_store_file_is_written_again(kind: str, out: Path, whole: list[Any]) -> None:
-    _instead(MAKE[kind])(out / STORE_FILE)
-    with pytest.raises((DamagedReport, UsageError), match=f"keet batch DIR -o {out}"):
-        open_store(out)
-    (said,) = set_damaged_aside(out)
-    assert f"moved to {out / DAMAGED / STORE_FILE}" in said
+def test_a_damaged_store_file_is_written_again(out: Path, whole: list[Any]) -> None:
+    for make in MAKE.values():
+        _instead(make)(out / STORE_FILE)
+        with pytest.raises((DamagedReport, UsageError), match=f"keet batch DIR -o {out}"):
+            open_store(out)
+        (said,) = set_damaged_aside(out)
+        assert f"moved to {out / DAMAGED / STORE_FILE}" in said
+        shutil.rmtree(out / DAMAGED)
     assert everything(out) == whole
 
 
 @pytest.mark.slow
-def test_other_files_in_a_store_are_not_parts(out: Path, whole: list[Any]) -> None:
+def test_other_files_in_a_store_are_not_parts(
+    out: Path, whole: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor are parts that are set aside while a store is opened."""
     part = part_folders(out)[0]
     (part.parent / "README").touch()
     (part.parent / "a-b'; x").mkdir()
     shutil.copytree(part, part.with_name(f"{part.name}-copy"))
     (part / "notes.txt").touch()
-    assert everything(out) == whole
     assert list(set_damaged_aside(out)) == []
+    name = "20200101T000000.000000Z-0123456789ab-abcdef"
+    aside, opened = shutil.copytree(part, part.with_name(name)), reader.Store
+
+    def slow(*arguments: Any, **options: Any) -> reader.Store:
+        shutil.rmtree(aside, ignore_errors=True)
+        return opened(*arguments, **options)
+
+    monkeypatch.setattr(reader, "Store", slow)
+    assert everything(out) == whole
 
 
 @pytest.mark.slow
@@ -270,17 +287,14 @@ def test_reports_of_other_folders_are_not_forgotten(
     out: Path, tree: Path, tmp_path: Path, batch: Keet, whole: list[Any]
 ) -> None:
     (part_folders(out)[0] / "findings.parquet").unlink()
-    other = tmp_path / "other"
-    other.mkdir()
-    shutil.copy(REPORTS / "triton.ncu-repz", other)
+    other = folder_of(tmp_path / "other", "triton.ncu-repz")
     done = batch(other, "-o", out)
     assert done.code == 0
     assert "2 reports of damaged parts are still missing from the store" in done.err
-    with open_store(out) as store:
-        lost = store.query("SELECT path FROM files WHERE reason = $1 ORDER BY 1", [LOST]).rows
-    names = [tree / "graph.ncu-repz", tree / "nvtx.ncu-repz"]
-    assert lost == [(str(name),) for name in names]
-    assert all(f"{name}\t{LOST}\n" in (out / "quarantine.txt").read_text() for name in names)
+    lost = [(str(tree / f"{name}.ncu-repz"),) for name in ("graph", "nvtx")]
+    assert asked(out, f"SELECT path FROM files WHERE reason = '{LOST}' ORDER BY 1") == lost
+    quarantine = (out / "quarantine.txt").read_text()
+    assert all(f"{name}\t{LOST}\n" in quarantine for (name,) in lost)
     assert batch(tree, "-o", out).code == 5
     (other / "triton.ncu-repz").unlink()
     batch(tree, other, "-o", out, "--prune")
@@ -309,9 +323,8 @@ def test_the_order_of_records_is_kept(tmp_path: Path) -> None:
         resume_state(tmp_path, report("p", sha256))
     (part_folders(tmp_path)[0] / "account.parquet").unlink()
     assert len(list(set_damaged_aside(tmp_path))) == 1
-    with open_store(tmp_path) as store:
-        assert store.query("SELECT status, sha256 FROM files").rows == [("done", "b" * 64)]
-        assert store.query("SELECT report_sha256 FROM launches").rows == [("b" * 64,)]
+    assert asked(tmp_path, "SELECT status, sha256 FROM files") == [("done", "b" * 64)]
+    assert asked(tmp_path, "SELECT report_sha256 FROM launches") == [("b" * 64,)]
 
 
 @pytest.mark.slow
@@ -331,47 +344,28 @@ def test_two_batches_set_the_same_part_aside(
     assert part_folders(out) == parts
 
 
-def test_a_part_that_is_set_aside_while_a_store_is_opened(
-    out: Path, whole: list[Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    first = part_folders(out)[0]
-    name = "20200101T000000.000000Z-0123456789ab-abcdef"
-    part = Path(shutil.copytree(first, first.with_name(name)))
-    opened = reader.Store
-
-    def slow(*arguments: Any, **options: Any) -> reader.Store:
-        shutil.rmtree(part, ignore_errors=True)
-        return opened(*arguments, **options)
-
-    monkeypatch.setattr(reader, "Store", slow)
-    assert everything(out) == whole
-
-
-@pytest.mark.parametrize(
-    ("sql", "words"),
-    [
+def test_a_wrong_query_is_not_damage(out: Path, keet: Keet) -> None:
+    for sql, words in (
         ("SELECT nothing FROM launches", 'Referenced column "nothing" not found'),
         ("SELECT CAST('a' AS INTEGER)", "Could not convert string 'a'"),
         ("SELECT error('my\nown')", "my"),
         ("SELECT FROM WHERE", "syntax error"),
-    ],
-)
-def test_a_wrong_query_is_not_damage(sql: str, words: str, out: Path, keet: Keet) -> None:
-    result = keet("query", out, sql)
-    assert (result.code, result.err.count("\n")) == (2, 1)
-    assert words in result.err
+    ):
+        result = keet("query", out, sql)
+        assert (result.code, result.err.count("\n")) == (2, 1)
+        assert words in result.err
 
 
-@pytest.mark.parametrize("command", ["top", "insights", "query"])
-def test_a_damaged_name_of_a_column_is_not_a_wrong_query(
-    command: str, out: Path, keet: Keet
-) -> None:
+def test_a_damaged_name_of_a_column_is_not_a_wrong_query(out: Path, keet: Keet) -> None:
     for each in part_folders(out):
-        _put(lambda raw: raw.replace(b"elapsed_cycles", b"elapsed_cyclez"))(
-            each / "launches.parquet"
-        )
-    sql = ["SELECT elapsed_cycles FROM launches"] if command == "query" else []
-    check_changed(out, keet(command, out, *sql))
+        path = each / "launches.parquet"
+        _put(lambda raw: raw.replace(b"elapsed_cycles", b"elapsed_cyclez"))(path)
+    for command, *sql in (
+        ("top",),
+        ("insights",),
+        ("query", "SELECT elapsed_cycles FROM launches"),
+    ):
+        check_changed(out, keet(command, out, *sql))
 
 
 def check_changed(out: Path, result: Result) -> None:
@@ -380,15 +374,15 @@ def check_changed(out: Path, result: Result) -> None:
     assert result.err.startswith(said)
 
 
-@pytest.mark.parametrize("command", ["top", "insights"])
 def test_values_that_keet_never_writes(
-    command: str, out: Path, keet: Keet, monkeypatch: pytest.MonkeyPatch
+    out: Path, keet: Keet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A flipped bit of a page makes them NULL; here, every value of every result is."""
     _put(_flipped)(part_folders(out)[0] / "launches.parquet")
     nothing = lambda stream: iter([(None,) * len(stream.columns)])  # noqa: E731
     monkeypatch.setattr(reader.QueryStream, "__iter__", nothing)
-    check_changed(out, keet(command, out))
+    for command in ("top", "insights"):
+        check_changed(out, keet(command, out))
 
 
 def test_a_mistake_of_keet_is_not_damage(out: Path) -> None:

@@ -4,13 +4,12 @@ them."""
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
 from keet.agent.insights_summary import insight_text, read_summary
 from keet.documents.insights import InsightDocument
-from tests.insights_sets import finding, insights_of, launch, make_set, night
+from tests.insights_sets import finding, found_apart, launch, night
 from tests.rows import each_row
 
 OUTLIER = [
@@ -29,69 +28,60 @@ SICK = [
 ]
 
 
-def only(
-    tmp_path: Path, launches: list[dict[str, object]], *findings: dict[str, object]
-) -> InsightDocument:
-    (insight,) = insights_of(make_set(tmp_path / "store", launches, findings)).insights
-    for name, fact in insight.facts.items():
-        assert re.fullmatch(r"[a-z]\w*#(\d+|usual|set)", name)
-        assert set(fact.derived_from or ()) <= insight.facts.keys()
-    return insight
-
-
-@pytest.mark.slow
-def test_points_of_a_sweep_are_numbered_as_in_its_curve(sweep: InsightDocument) -> None:
-    for number, point in enumerate(sweep.sweep.points):
-        assert sweep.facts[f"duration_us#{number}"].path == point.path
-        assert sweep.facts[f"t#{number}"].value == point.value
-    slowest = sweep.facts["slowest_to_best#set"]
-    assert slowest.value == pytest.approx(2.0)
-    assert slowest.derived_from == ("duration_us#0", "duration_us#2")
-
-
-@pytest.mark.slow
-def test_facts_of_an_outlier_and_of_the_usual_launch_differ_in_id(tmp_path: Path) -> None:
-    facts = only(tmp_path, OUTLIER).facts
-    assert (facts["duration_us#0"].launch, facts["duration_us#0"].value) == (11, 600.0)
-    assert facts["l2_hit_rate_pct#usual"].value == 80.0
-    assert facts["l2_hit_rate_pct#0"].value == 20.0
-    assert facts["as_long_as_the_median#set"].value == pytest.approx(600 / 201, rel=0.01)
-
-
-@pytest.mark.slow
-def test_files_of_a_history_are_numbered_in_their_order(tmp_path: Path) -> None:
-    insight = only(tmp_path, HISTORY)
-    cells = {name: fact for name, fact in insight.facts.items() if fact.path}
-    assert cells
-    for name, fact in cells.items():
-        assert insight.change.history[int(name.partition("#")[2])].path == fact.path
-    assert insight.facts["median_before#set"].value == 100.0
-
-
-@pytest.mark.slow
-def test_a_cluster_has_no_points(tmp_path: Path) -> None:
-    ill = [finding(each, "uncoalesced_global", 2.0) for each in SICK]
-    facts = only(tmp_path, SICK, *ill).facts
-    assert facts["kernels#set"].value == 2
-    assert all(name.endswith("#set") for name in facts)
-
-
-# --- a model's sentences
-
-
-@pytest.fixture(scope="module")
-def sweep(tmp_path_factory: pytest.TempPathFactory) -> InsightDocument:
-    """T = 1, 2 and 4 take 200, 150 and 100 us; DRAM and L2 change places."""
-    points = (
+SWEEP = [
+    launch(f"T_{v}.ncu-rep", duration_us=t, limiter=unit, reached_pct=90.0, ceilings=shares)
+    for v, t, unit, shares in (
         (1, 200.0, "L2", {"L2": 90.0, "DRAM": 45.0}),
         (2, 150.0, "L2", {"L2": 89.0, "DRAM": 60.0}),
         (4, 100.0, "DRAM", {"L2": 50.0, "DRAM": 91.0}),
     )
-    launches = [
-        launch(f"T_{v}.ncu-rep", duration_us=t, limiter=unit, reached_pct=90.0, ceilings=shares)
-        for v, t, unit, shares in points
-    ]
-    return only(tmp_path_factory.mktemp("summaries"), launches)
+]
+"""T = 1, 2 and 4 take 200, 150 and 100 us; DRAM and L2 change places."""
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, InsightDocument]:
+    ill = [finding(each, "uncoalesced_global", 2.0) for each in SICK]
+    sets = {"sweep": (SWEEP, ()), "outlier": (OUTLIER, ()), "history": (HISTORY, ())}
+    out = tmp_path_factory.mktemp("summaries") / "store"
+    _, by_set = found_apart(out, {**sets, "cluster": (SICK, ill)}, gpus=True)
+    return {name: insight for name, (insight,) in by_set.items()}
+
+
+@pytest.fixture(scope="module")
+def sweep(found: dict[str, InsightDocument]) -> InsightDocument:
+    return found["sweep"]
+
+
+def test_which_point_a_fact_is_of(found: dict[str, InsightDocument]) -> None:
+    """Points of a sweep and files of a history are numbered in their order. Facts of an outlier and
+    of the usual launch differ in id; a cluster has no points."""
+    for insight in found.values():
+        for name, fact in insight.facts.items():
+            assert re.fullmatch(r"[a-z]\w*#(\d+|usual|set)", name)
+            assert set(fact.derived_from or ()) <= insight.facts.keys()
+    sweep, outlier, history, cluster = (found[name].facts for name in found)
+    for number, point in enumerate(found["sweep"].sweep.points):
+        assert sweep[f"duration_us#{number}"].path == point.path
+        assert sweep[f"t#{number}"].value == point.value
+    slowest = sweep["slowest_to_best#set"]
+    assert slowest.value == pytest.approx(2.0)
+    assert slowest.derived_from == ("duration_us#0", "duration_us#2")
+    assert (outlier["duration_us#0"].launch, outlier["duration_us#0"].value) == (11, 600.0)
+    assert outlier["l2_hit_rate_pct#usual"].value == 80.0
+    assert outlier["l2_hit_rate_pct#0"].value == 20.0
+    assert outlier["as_long_as_the_median#set"].value == pytest.approx(600 / 201, rel=0.01)
+    cells = {name: fact for name, fact in history.items() if fact.path}
+    assert cells
+    for name, fact in cells.items():
+        number = int(name.partition("#")[2])
+        assert found["history"].change.history[number].path == fact.path
+    assert history["median_before#set"].value == 100.0
+    assert cluster["kernels#set"].value == 2
+    assert all(name.endswith("#set") for name in cluster)
+
+
+# --- a model's sentences
 
 
 def fact(insight: InsightDocument, label: str, value: float) -> str:

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from evals.public_reports import NOT_FOUND
 from keet.corpus.insights.knob_names import capture_control, naming_of, program_part
-from keet.documents.insights import InsightsDocument, SweepDocument
+from keet.documents.insights import InsightDocument, InsightsDocument, SweepDocument
 from tests.conftest import CORPUS
-from tests.insights_sets import insights_of, launch, make_set, of_kind, reports_in
+from tests.insights_sets import found_apart, insights_of, launch, of_kind, reports_in
 from tests.rows import each_row
 
 SAMPLES = Path("kernels_samples")
@@ -26,12 +25,8 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> InsightsDocument:
     return insights_of(reports_in(tmp_path_factory.mktemp("store"), reports))
 
 
-def sweeps(insights: InsightsDocument) -> list[SweepDocument]:
-    return [each.sweep for each in insights.insights if each.sweep]
-
-
-def by_knob(insights: InsightsDocument, knob: str) -> SweepDocument:
-    (found,) = [sweep for sweep in sweeps(insights) if sweep.knob == knob]
+def about(insights: Iterable[InsightDocument], knob: str) -> InsightDocument:
+    (found,) = [each for each in insights if each.sweep and each.sweep.knob == knob]
     return found
 
 
@@ -44,9 +39,9 @@ def best_of(sweep: SweepDocument) -> float | None:
 
 @pytest.mark.slow
 def test_the_samples_have_two_sweeps_and_no_other(samples: InsightsDocument) -> None:
-    assert {(s.kernel, s.knob) for s in sweeps(samples)} == {("dot", "BLOCK"), ("blur", "TILE_Y")}
-    assert not of_kind(samples, "change")
-    assert not of_kind(samples, "outliers")
+    found = [each.sweep for each in of_kind(samples, "sweep")]
+    assert {(s.kernel, s.knob) for s in found} == {("dot", "BLOCK"), ("blur", "TILE_Y")}
+    assert not [*of_kind(samples, "change"), *of_kind(samples, "outliers")]
     assert samples.grounding.numbers > 100
     assert samples.grounding.verified == samples.grounding.numbers
     assert samples.grounding.stray == []
@@ -56,7 +51,7 @@ def test_the_samples_have_two_sweeps_and_no_other(samples: InsightsDocument) -> 
 def test_pair_reduce_has_its_best_point_and_its_changes_of_limiter(
     samples: InsightsDocument,
 ) -> None:
-    sweep = by_knob(samples, "BLOCK")
+    sweep = about(samples.insights, "BLOCK").sweep
     assert [point.value for point in sweep.points] == [32, 64, 96, 128, 192, 256, 512, 1024]
     assert best_of(sweep) == 1024
     assert [point.value for point in sweep.points if point.tied] == [96, 128, 512, 1024]
@@ -69,90 +64,33 @@ def test_pair_reduce_has_its_best_point_and_its_changes_of_limiter(
 
 @pytest.mark.slow
 def test_tile_smooth_moves_from_l1_to_the_issue_slots(samples: InsightsDocument) -> None:
-    sweep = by_knob(samples, "TILE_Y")
+    sweep = about(samples.insights, "TILE_Y").sweep
     assert (best_of(sweep), sweep.work) == (8, "same")
     changes = [(c.after, c.until, c.was, c.becomes) for c in sweep.changes]
     assert changes == [("4", "5", "L1", "issue")]
     assert "grid y" in sweep.moves_with
 
 
-def slow_parts(insights: InsightsDocument, knob: str) -> dict[str, str]:
+def slow_parts(told: InsightDocument) -> dict[str, str]:
     """Sentences about slow points, by the values they are about."""
-    (told,) = [each for each in insights.insights if each.sweep and each.sweep.knob == knob]
     slow = [text for text in told.text if text.startswith("At ") and "of the best" in text]
     return {text[3 : text.index(" it takes")]: text for text in slow}
 
 
 @pytest.mark.slow
-def test_each_slow_point_of_pair_reduce_has_its_own_sentence(
-    samples: InsightsDocument, wording
-) -> None:
-    """L2 is near its peak at 32 and 64, and has more to do there: nothing says `in flight`."""
-    slow = slow_parts(samples, "BLOCK")
+def test_texts_about_the_samples(samples: InsightsDocument, wording) -> None:
+    """Each slow point of pair_reduce has its own sentence. L2 is near its peak at 32 and 64, and has
+    more to do there: nothing says `in flight`. Work that varies is not called the same; a sentence
+    about several points names both ends."""
+    reduce, smooth = (about(samples.insights, knob) for knob in ("BLOCK", "TILE_Y"))
+    slow = slow_parts(reduce)
     assert list(slow) == ["32", "64", "192", "256"]
-    wording(list(slow.values()))
     assert not any("hide latency" in text or "No counter" in text for text in slow.values())
-
-
-@pytest.mark.slow
-def test_work_that_varies_is_not_called_the_same(samples: InsightsDocument, wording) -> None:
-    """A sentence about several points names both ends."""
-    for knob, counter in (("BLOCK", "L2 Cache Sectors"), ("TILE_Y", "Executed Instructions")):
-        (told,) = [each for each in samples.insights if each.sweep and each.sweep.knob == knob]
-        assert counter in told.text[0]
-        wording(told.text, told.adds, case=knob)
-    assert len(slow_parts(samples, "TILE_Y")) == 1
-
-
-def starving(
-    tmp_path: Path, share: float, units: dict[str, float] | None = None, **cells: object
-) -> dict[str, str]:
-    """Fewer warps below 4; `cells`: what else is there at 1."""
-    given: dict[str, Any] = {"limiter": "latency", "reached_pct": share, "l2_sectors": 1e7}
-    given["ceilings"] = {"DRAM": share, "issue": 20.0} if units is None else units
-    times = {1: 400.0, 2: 200.0, 4: 100.0, 8: 101.0}
-    launches = over("T", times, achieved_warps_per_sm=lambda v: 8.0 * v, **given)
-    launches[0] |= cells
-    return slow_parts(planted(tmp_path, launches), "T")
-
-
-BOTH = {"DRAM": 40.0, "issue": 20.0}
-
-
-@each_row("units", [BOTH, {"DRAM": 40.0}, {"issue": 40.0, "host link": 10.0}, {}])
-@pytest.mark.slow
-def test_too_few_warps_are_named_if_no_unit_is_near_its_peak(
-    tmp_path_factory: pytest.TempPathFactory, units: dict[str, float], wording
-) -> None:
-    """One that was not measured may be near it."""
-    slow = starving(tmp_path_factory.mktemp("set"), 40.0, units)
-    assert list(slow) == ["1 and 2"]
-    wording(slow["1 and 2"], case=units)
-
-
-@pytest.mark.slow
-def test_too_few_warps_are_not_named_with_a_busy_unit_or_more_work(tmp_path: Path) -> None:
-    near = starving(tmp_path / "near", 70.0)
-    more = starving(tmp_path / "more", 40.0, l2_sectors=2e7)
-    for text in (near["1 and 2"], more["1"]):
-        assert "hide latency" not in text
-        assert "What changed" in text
-
-
-@pytest.mark.slow
-def test_counters_of_zero_are_compared(tmp_path: Path) -> None:
-    """The slow point has warps, and those beside it have none."""
-    times = {1: 400.0, 2: 200.0, 4: 100.0, 8: 101.0}
-    active = {1: 32.0, 2: 32.0, 4: 0.0, 8: 0.0}
-    launches = over("T", times, achieved_warps_per_sm=active.__getitem__)
-    assert list(slow_parts(planted(tmp_path, launches), "T")) == ["1 and 2"]
-
-
-@pytest.mark.slow
-def test_no_changed_counter_is_reported_only_if_none_changed(tmp_path: Path, wording) -> None:
-    slow = slow_parts(planted(tmp_path, over("T", {1: 300.0, 2: 200.0, 8: 100.0})), "T")
-    assert list(slow) == ["1 and 2"]
-    wording(slow["1 and 2"])
+    assert len(slow_parts(smooth)) == 1
+    assert "L2 Cache Sectors" in reduce.text[0]
+    assert "Executed Instructions" in smooth.text[0]
+    for told in (reduce, smooth):
+        wording(told.text, told.adds, case=told.sweep.knob)
 
 
 @pytest.mark.slow
@@ -160,19 +98,16 @@ def test_public_reports_have_no_sweep_and_no_history(tmp_path: Path) -> None:
     if not CORPUS.is_dir():
         pytest.skip(NOT_FOUND)
     found = insights_of(reports_in(tmp_path / "s", sorted(CORPUS.glob("*.ncu-rep"))))
-    assert sweeps(found) == []
-    assert of_kind(found, "change") == []
-    assert of_kind(found, "outliers") == []
+    assert {each.kind for each in found.insights} <= {"cluster"}
 
 
 # --- planted knobs
 
 
-def planted(tmp_path: Path, launches: Iterable[dict[str, object]]) -> InsightsDocument:
-    return insights_of(make_set(tmp_path / "store", list(launches)))
+Launches = list[dict[str, object]]
 
 
-def over(knob: str, times: dict[int, float], **cells: object) -> list[dict[str, object]]:
+def over(knob: str, times: dict[int, float], **cells: object) -> Launches:
     """A file for each value; a cell that is a function gets the value."""
     return [
         launch(
@@ -191,7 +126,7 @@ def clocked(control: str) -> str:
     return f"ncu --clock-control {control} ./app"
 
 
-KNOBS: dict[str, tuple[list[dict[str, object]], str, dict[str, object]]] = {
+KNOBS: dict[str, tuple[Launches, str, dict[str, object]]] = {
     "a block size without a name": (
         [
             launch(f"r/{n}.ncu-rep", block=(b, 1, 1), grid=(2**20 // b, 1, 1), duration_us=t)
@@ -249,23 +184,7 @@ KNOBS: dict[str, tuple[list[dict[str, object]], str, dict[str, object]]] = {
 }  # fmt: skip
 
 
-@each_row("name", KNOBS, few=2)
-def test_what_is_a_knob(name: str, tmp_path_factory: pytest.TempPathFactory) -> None:
-    launches, knob, expected = KNOBS[name]
-    sweep = by_knob(planted(tmp_path_factory.mktemp("set"), launches), knob)
-    points, best = sweep.points, sweep.best
-    told = {
-        **vars(sweep),
-        "values": [point.value for point in points],
-        "shown": [point.shown for point in points],
-        "cost": points[0].cost,
-        "best": best_of(sweep),
-        "best_shown": best is not None and points[best].shown,
-    }
-    assert {key: told[key] for key in expected} == expected
-
-
-NO_SWEEP: dict[str, list[dict[str, object]]] = {
+NO_SWEEP: dict[str, Launches] = {
     "types of a kernel": [
         launch(f"{t}.ncu-rep", kernel_full=f"void f<{t}>({t} *)", duration_us=us, block=(b, 1, 1))
         for t, us, b in (("float", 100.0, 64), ("half", 50.0, 128), ("double", 200.0, 256))
@@ -293,118 +212,156 @@ NO_SWEEP: dict[str, list[dict[str, object]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.slow
+TIMES = {1: 400.0, 2: 200.0, 4: 100.0, 8: 101.0}
+BOTH = {"DRAM": 40.0, "issue": 20.0}
+
+
+def starving(share: float = 40.0, units: dict[str, float] = BOTH, **slowest: object) -> Launches:
+    """Fewer warps below 4; `slowest`: what else is there at 1."""
+    given = {"limiter": "latency", "reached_pct": share, "l2_sectors": 1e7, "ceilings": units}
+    launches = over("T", TIMES, achieved_warps_per_sm=lambda v: 8.0 * v, **given)
+    launches[0] |= slowest
+    return launches
+
+
+FALLING = {
+    "try larger": {2: 400.0, 4: 200.0, 8: 150.0},
+    "flat at the end": {2: 400.0, 4: 200.0, 8: 189.0},
+    "there are no values below one": {1: 100.0, 2: 200.0, 4: 400.0},
+}
+SLOW: dict[str, Launches] = {
+    "no unit is near its peak": starving(),
+    "issue slots not measured": starving(units={"DRAM": 40.0}),
+    "DRAM not measured": starving(units={"issue": 40.0, "host link": 10.0}),
+    "no unit measured": starving(units={}),
+    "a busy unit": starving(70.0, {"DRAM": 70.0, "issue": 20.0}),
+    "more work": starving(l2_sectors=2e7),
+    # the slow point has warps, and those beside it have none
+    "counters of zero are compared": over("T", TIMES, achieved_warps_per_sm=lambda v: 32.0 * (v < 4)),
+    "no counter changed": over("T", {1: 300.0, 2: 200.0, 8: 100.0}),
+    # 0 means that no counted branch ran
+    "branch efficiency of zero": over(
+        "T", {1: 300.0, 2: 200.0, 4: 100.0}, branch_efficiency_pct={1: 0.0, 2: 50.0, 4: 100.0}.get
+    ),
+}  # fmt: skip
+FILES = (
+    *(("copied-b", 1, 100.0), ("copied-c", 2, 200.0), ("copied-e", 4, 63.0)),
+    *(("live-b", 1, 110.0), ("live-c", 2, 220.0), ("live-e", 4, 504.0)),
+)
+COUNTERS = "inst_executed_total dram_bytes_read dram_bytes_written global_store_sectors"
+OTHERS: dict[str, Launches] = {
+    "two knobs": [
+        launch(f"M_{m}_N_{n}_K_7.ncu-rep", duration_us=100.0 * m + 300 * n)
+        for m, n in product((1, 2, 3), (1, 4, 9))
+    ],
+    "a point under other clocks": over(
+        "T", {2: 400.0, 4: 300.0, 8: 200.0, 16: 250.0},
+        command_line=lambda v: clocked("none" if v == 16 else "base"),
+    ),
+    "several files per value": [
+        launch(f"{name}.ncu-rep", duration_us=us, command_line=f"ncu -o x ./app --T {v}")
+        for name, v, us in FILES
+    ],
+    "no counters of work": over(
+        "N", {512: 51.2, 1024: 102.4, 2048: 204.8}, **dict.fromkeys(COUNTERS.split())
+    ),
+    "units that were not measured": over(
+        "U", {1: 100.0, 2: 50.0, 4: 25.0},
+        ceilings={1: {"L2": 90.0, "DRAM": 40.0}, 2: {}, 4: {"L2": 50.0, "DRAM": 85.0}}.get,
+        limiter={1: "L2", 4: "DRAM"}.get, reached_pct={1: 90.0, 4: 85.0}.get,
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def planted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[InsightDocument]]:
+    sets = {name: launches for name, (launches, *_) in KNOBS.items()}
+    sets |= NO_SWEEP | {name: over("T", times) for name, times in FALLING.items()} | SLOW | OTHERS
+    out = tmp_path_factory.mktemp("store")
+    return found_apart(out, {name: (launches, ()) for name, launches in sets.items()})[1]
+
+
+Planted = dict[str, list[InsightDocument]]
+
+
+@each_row("name", KNOBS)
+def test_what_is_a_knob(name: str, planted: Planted) -> None:
+    _, knob, expected = KNOBS[name]
+    sweep = about(planted[name], knob).sweep
+    points, best = sweep.points, sweep.best
+    told = {
+        **vars(sweep),
+        "kernel": sweep.kernel[2:],
+        "values": [point.value for point in points],
+        "shown": [point.shown for point in points],
+        "cost": points[0].cost,
+        "best": best_of(sweep),
+        "best_shown": best is not None and points[best].shown,
+    }
+    assert {key: told[key] for key in expected} == expected
+
+
 @each_row("name", NO_SWEEP)
-def test_what_is_no_sweep(name: str, tmp_path_factory: pytest.TempPathFactory) -> None:
-    assert sweeps(planted(tmp_path_factory.mktemp("set"), NO_SWEEP[name])) == []
+def test_what_is_no_sweep(name: str, planted: Planted) -> None:
+    assert [each for each in planted[name] if each.sweep] == []
 
 
-@pytest.mark.slow
-def test_a_grid_of_two_knobs_gives_a_sweep_for_each_line(tmp_path: Path) -> None:
-    found = planted(
-        tmp_path,
-        (
-            launch(f"M_{m}_N_{n}.ncu-rep", duration_us=100.0 * m + 30 * n)
-            for m, n in product((1, 2, 3), repeat=2)
-        ),
-    )
-    lines = [(s.knob, s.fixed) for s in sweeps(found) if s.knob == "M"]
-    assert lines == [("M", [f"N {n}"]) for n in (1, 2, 3)]
+def test_a_grid_of_two_knobs_gives_a_sweep_for_each_line(planted: Planted) -> None:
+    """Its title names only fixed values that distinguish sweeps."""
+    over_m = [each for each in planted["two knobs"] if each.sweep.knob == "M"]
+    titles = {each.title.partition(":")[0].partition("_")[2] for each in over_m}
+    assert titles == {f"step over M (with `N {n}`)" for n in (1, 4, 9)}
+    assert all("The same in all files: `K 7`." in each.text for each in over_m)
+    fixed = [value for each in over_m for value in each.sweep.fixed if value != "K 7"]
+    assert sorted(fixed) == ["N 1", "N 4", "N 9"]
 
 
-@pytest.mark.slow
-def test_a_left_out_point_is_named_and_not_recommended(tmp_path: Path, wording) -> None:
-    times = {2: 400.0, 4: 300.0, 8: 200.0, 16: 250.0}
-    clocks = lambda v: clocked("none" if v == 16 else "base")  # noqa: E731
-    (insight,) = of_kind(planted(tmp_path, over("T", times, command_line=clocks)), "sweep")
+def test_a_left_out_point_is_named_and_not_recommended(planted: Planted, wording) -> None:
+    (insight,) = planted["a point under other clocks"]
     assert [each.value for each in insight.sweep.left_out] == [16]
     wording(insight.text)
 
 
-@each_row(
-    ("times", "said"),
-    [
-        ({2: 400.0, 4: 200.0, 8: 150.0}, "try larger"),
-        ({2: 400.0, 4: 200.0, 8: 189.0}, None),
-        ({1: 100.0, 2: 200.0, 4: 400.0}, None),  # there are no values below one
-    ],
-)
-@pytest.mark.slow
-def test_more_is_recommended_while_the_curve_falls(
-    times: dict[int, float], said: str | None, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    text = " ".join(planted(tmp_path_factory.mktemp("set"), over("T", times)).insights[0].text)
-    assert [each for each in ("try larger", "try smaller") if each in text] == [said] * bool(said)
+@each_row("name", FALLING)
+def test_more_is_recommended_while_the_curve_falls(name: str, planted: Planted) -> None:
+    (insight,) = planted[name]
+    said = [each for each in ("try larger", "try smaller") if each in " ".join(insight.text)]
+    assert said == [name] * name.startswith("try")
 
 
-@pytest.mark.slow
 def test_of_several_files_per_value_the_text_says_which_one_is_shown(
-    tmp_path: Path, wording
+    planted: Planted, wording
 ) -> None:
-    files = (
-        *(("copied-b", 1, 100.0), ("copied-c", 2, 200.0), ("copied-e", 4, 63.0)),
-        *(("live-b", 1, 110.0), ("live-c", 2, 220.0), ("live-e", 4, 504.0)),
-    )
-    found = planted(
-        tmp_path,
-        (
-            launch(f"{name}.ncu-rep", duration_us=us, command_line=f"ncu -o x ./app --T {v}")
-            for name, v, us in files
-        ),
-    )
-    assert [point.time_us for point in by_knob(found, "T").points] == [100.0, 200.0, 63.0]
-    wording(found.insights[0].text)
+    (insight,) = planted["several files per value"]
+    assert [point.time_us for point in insight.sweep.points] == [100.0, 200.0, 63.0]
+    wording(insight.text)
 
 
-@pytest.mark.slow
-def test_a_branch_efficiency_of_zero_is_not_a_change(tmp_path: Path, wording) -> None:
-    """0 means that no counted branch ran."""
-    shares = {1: 0.0, 2: 50.0, 4: 100.0}
-    times = {1: 300.0, 2: 200.0, 4: 100.0}
-    slow = slow_parts(planted(tmp_path, over("T", times, branch_efficiency_pct=shares.get)), "T")
-    assert "Branch" not in slow["1"]
-    wording(slow["2"])
-
-
-@pytest.mark.slow
-def test_a_title_names_only_fixed_values_that_distinguish_sweeps(tmp_path: Path) -> None:
-    found = planted(
-        tmp_path,
-        (
-            launch(f"M_{m}_N_{n}_K_7.ncu-rep", duration_us=100.0 * m + 300 * n)
-            for m, n in product((1, 2, 3), (1, 4))
-        ),
-    )
-    told = [each for each in found.insights if each.sweep and each.sweep.knob == "M"]
-    titles = {each.title.partition(":")[0] for each in told}
-    assert titles == {"step over M (with `N 1`)", "step over M (with `N 4`)"}
-    assert all("The same in all files: `K 7`." in each.text for each in told)
+def test_too_few_warps_are_named_if_no_unit_is_near_its_peak(planted: Planted, wording) -> None:
+    """One that was not measured may be near it."""
+    slow = {name: slow_parts(planted[name][0]) for name in SLOW}
+    for name, texts in slow.items():
+        wording(texts, case=name)
+    for text in (slow["a busy unit"]["1 and 2"], slow["more work"]["1"]):
+        assert "hide latency" not in text
+        assert "What changed" in text
+    assert list(slow["counters of zero are compared"]) == ["1 and 2"]
+    assert "Branch" not in slow["branch efficiency of zero"]["1"]
 
 
 # --- what the work is
 
 
-@pytest.mark.slow
-def test_without_work_counters_no_best_value_is_named(tmp_path: Path, wording) -> None:
-    names = "inst_executed_total dram_bytes_read dram_bytes_written global_store_sectors"
-    missing = dict.fromkeys(names.split())
-    found = planted(tmp_path, over("N", {512: 51.2, 1024: 102.4, 2048: 204.8}, **missing))
-    sweep = by_knob(found, "N")
-    assert (sweep.work, sweep.best) == ("unknown", None)
-    wording(found.insights[0].title)
+def test_without_work_counters_no_best_value_is_named(planted: Planted, wording) -> None:
+    (insight,) = planted["no counters of work"]
+    assert (insight.sweep.work, insight.sweep.best) == ("unknown", None)
+    wording(insight.title)
 
 
-@pytest.mark.slow
-def test_units_that_were_not_measured_are_absent_and_not_zero(tmp_path: Path) -> None:
-    shares = {1: {"L2": 90.0, "DRAM": 40.0}, 2: {}, 4: {"L2": 50.0, "DRAM": 85.0}}
-    cells = {"limiter": {1: "L2", 4: "DRAM"}.get, "reached_pct": {1: 90.0, 4: 85.0}.get}
-    times = {1: 100.0, 2: 50.0, 4: 25.0}
-    sweep = by_knob(planted(tmp_path, over("U", times, ceilings=shares.get, **cells)), "U")
-    assert [sorted(point.units) for point in sweep.points] == [["DRAM", "L2"], [], ["DRAM", "L2"]]
-    assert sweep.points[1].limiter is None
-
-
-# --- GPUs and versions
+def test_units_that_were_not_measured_are_absent_and_not_zero(planted: Planted) -> None:
+    points = planted["units that were not measured"][0].sweep.points
+    assert [sorted(point.units) for point in points] == [["DRAM", "L2"], [], ["DRAM", "L2"]]
+    assert points[1].limiter is None
 
 
 # --- names

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from keet.corpus.store import schema
 from keet.corpus.store.part_writer import make_store, write_part
 from keet.corpus.store.reader import open_store
-from keet.corpus.store.version import check_writable, read_version
+from keet.corpus.store.version import read_version
 from keet.errors import IngestError, UsageError
 from tests.conftest import REPORTS, Keet
 from tests.rows import each_row
@@ -53,15 +53,14 @@ def test_an_old_store_is_read() -> None:
         columns = "top_finding, limiter, round(top_forecast, 1), top_part, unknown_share"
         flip = store.query(f"SELECT {columns} FROM launches WHERE kernel = 'flip'").rows
         assert flip == [("uncoalesced_global", "L2", 4.5, None, None)]
-        for view, count in (("launches", 14), ("findings", 10), ("files", 4)):
-            assert store.query(f"SELECT count(*) FROM {view}").rows == [(count,)]
+        counts = [
+            len(store.query(f"FROM {view}").rows) for view in ("launches", "findings", "files")
+        ]
+        assert counts == [14, 10, 4]
         assert len(store.to_pandas("findings")) == 10
 
 
-READING = (["top"], ["top", "--format", "json"], ["insights"], ["query", "SELECT 1"], ["query"])
-
-
-@each_row("arguments", READING)
+@each_row("arguments", [["top", "--format", "json"], ["insights"], ["query"]])
 @pytest.mark.slow
 def test_commands_that_read_an_old_store_say_what_it_lacks(
     arguments: list[str], keet: Keet
@@ -70,12 +69,6 @@ def test_commands_that_read_an_old_store_say_what_it_lacks(
     result = keet(command, VERSION_1, *rest)
     assert (result.code, result.err) == (0, f"keet: {NOTE}")
     assert result.out
-
-
-@pytest.mark.slow
-def test_the_list_of_columns_is_that_of_the_store(keet: Keet) -> None:
-    out = json.loads(keet("query", VERSION_1, "--format", "json").out)
-    assert {row[0] for row in out["rows"]} == VIEWS
 
 
 @pytest.mark.slow
@@ -97,29 +90,24 @@ def test_views_missing_in_an_old_store_are_refused_with_a_command(keet: Keet, wo
 # --- writing
 
 
-@pytest.mark.parametrize("more", [[], ["--prune"], ["--retry-failed"], ["--shard", "0/2"]], ids=str)
-def test_a_batch_does_not_go_on_in_an_old_store(
-    old: Path, more: list[str], batch: Keet, wording
-) -> None:
+def test_a_batch_does_not_go_on_in_an_old_store(old: Path, batch: Keet, wording) -> None:
     before = contents(old)
-    result = batch(REPORTS / "metrics_only.ncu-repz", "-o", old, *more)
-    assert (result.code, result.out, contents(old)) == (2, "", before)
-    wording(result.err)
+    for more in ([], ["--prune"], ["--retry-failed"], ["--shard", "0/2"]):
+        result = batch(REPORTS / "metrics_only.ncu-repz", "-o", old, *more)
+        assert (result.code, result.out, contents(old)) == (2, "", before)
+        wording(result.err, case=more)
 
 
 @pytest.mark.slow
-def test_the_command_that_makes_it_again_can_be_pasted(
-    old: Path, batch: Keet, keet: Keet, wording
-) -> None:
+def test_the_command_that_makes_it_again_can_be_pasted(old: Path, batch: Keet, keet: Keet) -> None:
     reports = (REPORTS / "metrics_only.ncu-repz", REPORTS / "range.ncu-rep")
     refused = batch(*reports, "-o", old, "--jobs", 1).err
     again = shlex.split(refused.split("Make a new store with: keet batch ")[1])
     assert batch(*again).code == 0
     new = old.with_name("store_v2")
     assert read_version(new).number == schema.SCHEMA_VERSION
-    result = keet("query", new, "SELECT count(DISTINCT launch_id) FROM account", "--format", "csv")
-    assert result.err == ""
-    wording(batch(*again).out)
+    assert keet("query", new, "FROM account LIMIT 1", "--format", "csv").err == ""
+    assert "2 unchanged since" in batch(*again).out
 
 
 def test_no_writer_mixes_versions(old: Path) -> None:
@@ -143,13 +131,6 @@ def test_a_store_that_lost_its_file_keeps_its_version(old: Path, tmp_path: Path)
         assert store.query("SELECT count(*) FROM account").rows == [(1,)]
 
 
-def test_a_new_part_has_every_table(tmp_path: Path) -> None:
-    resume_state(tmp_path, report("p", "a" * 64))
-    (part,) = schema.part_folders(tmp_path)
-    assert {path.stem for path in part.glob("*.parquet")} == set(schema.TABLES)
-    check_writable(tmp_path)
-
-
 # --- any text in the file of a store
 
 JSON = st.recursive(
@@ -159,7 +140,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @example(b'{"schema_version": 1e999}')
 @example(b'{"schema_version": [2], "keet": 7}')
 @given(

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -28,32 +24,13 @@ from keet.verification.subjects import find_places
 from keet.verification.verdicts import CheckedNumber
 from keet.verification.verify import verify_text
 from keet.verification.verify_against import computed_values
+from kernels_samples.samples import report_of
 from tests.rows import each_row
-
-SAMPLES = Path(__file__).parents[3] / "kernels_samples"
-
-
-@pytest.fixture(scope="module")
-def flip() -> Profile:
-    return read_profile(SAMPLES / "matrix_flip" / "slow.ncu-rep")
 
 
 def around(text: str, index: int = 0) -> WordsAround:
     numbers = find_numbers(text)
     return SentenceWords(text, numbers).around(numbers[index])
-
-
-@each_row(("text", "index", "cell"), [
-    ("L2 at 83% of peak; L1 at 51% of peak", 1, {"l1"}),
-    ("● L2     ████▎····· 23.0% 2.37 of 10.28 TB/s", 0, {"l2"}),
-    ("● L2     ████▎····· 23.0% 2.37 of 10.28 TB/s", 2, {"l2"}),
-    ("addresses and indices 38%, arithmetic on data 35%", 1, {"data", "arithmetic"}),
-    ("out[i] = a;   address 78%, memory 22%", 0, {"address"}),
-    ("By bytes and operations per second, it is far from every ceiling; L2 comes closest (36%).", 0,
-     {"l2"}),
-])  # fmt: skip
-def test_the_name_right_before_a_number(text: str, index: int, cell: set[str]) -> None:
-    assert around(text, index).cell == cell
 
 
 def test_words_around_a_number() -> None:
@@ -74,6 +51,10 @@ def test_words_around_a_number() -> None:
 FORECAST = ComputedValue(
     "forecast for bank conflicts", Quantity(2.1, "x"), content_words("bank conflicts"), "sentence"
 )
+_LABEL = "bytes between L1 and L2"
+BOTH_WAYS = ComputedValue(
+    _LABEL, Quantity(4.0e6, "byte"), content_words(_LABEL), "window", covered=0.6
+)
 
 
 def known(*entries: ComputedValue) -> ComputedValues:
@@ -81,18 +62,26 @@ def known(*entries: ComputedValue) -> ComputedValues:
 
 
 @each_row(
-    ("text", "is_found"),
+    ("value", "text", "is_found"),
     [
-        ("Without its bank conflicts it would be 2.1x faster.", True),
-        ("Without its bank conflicts it would be 2.2x faster.", False),
-        ("Without its atomics it would be 2.1x faster.", False),
-        ("There are 2.1 bank conflicts.", False),
+        (FORECAST, "Without its bank conflicts it would be 2.1x faster.", True),
+        (FORECAST, "Without its bank conflicts it would be 2.2x faster.", False),
+        (FORECAST, "Without its atomics it would be 2.1x faster.", False),
+        (FORECAST, "There are 2.1 bank conflicts.", False),
+        (BOTH_WAYS, "Between L1 and L2, 4 MB move.", True),
+        (BOTH_WAYS, "It writes 4 MB from L1 to L2.", False),
+        (BOTH_WAYS, "It writes 4 MB between L1 and L2.", False),
+        (BOTH_WAYS, "It reads and writes 4 MB between L1 and L2.", True),
     ],
 )
-def test_both_the_name_and_the_value_have_to_fit(text: str, *, is_found: bool) -> None:
+def test_both_the_name_and_the_value_have_to_fit(
+    value: ComputedValue, text: str, *, is_found: bool
+) -> None:
+    """Bytes of both directions are not those of one."""
     numbers = find_numbers(text)
-    found = known(FORECAST).find(numbers[0], SentenceWords(text, numbers).around(numbers[0]), ())
-    assert (found is not None) is is_found
+    number = next(each for each in numbers if each.unit == "byte" or value is FORECAST)
+    here = SentenceWords(text, numbers).around(number)
+    assert (known(value).find(number, here, ()) is not None) is is_found
 
 
 def verdicts(text: str, profile: Profile) -> dict[str, str]:
@@ -142,12 +131,10 @@ def test_rows_below_a_row_are_of_its_line(flip: Profile) -> None:
     assert verdicts(wrong, flip)["75,497,473"] == "not_found"
 
 
-_SHARED_OUT = ("samples", "waiting warps")
-
-
 def test_a_share_of_the_samples_is_that_of_the_report(flip: Profile) -> None:
     """A finding that shares out the samples in another way contradicts `keet hotspots`."""
-    rows = {of: [k.row for k in _places([Place("slow.cu", 9, 0.5, of)])] for of in _SHARED_OUT}
+    shared_out = ("samples", "waiting warps")
+    rows = {of: [k.row for k in _places([Place("slow.cu", 9, 0.5, of)])] for of in shared_out}
     assert rows == {"samples": [None], "waiting warps": [("slow.cu", 9), None]}
     text = "50% of all samples  slow.cu:9  }"
     assert set(verdicts(text, flip).values()) == {"contradicted"}
@@ -155,7 +142,7 @@ def test_a_share_of_the_samples_is_that_of_the_report(flip: Profile) -> None:
 
 
 def test_a_change_is_of_two_reports(flip: Profile) -> None:
-    fast = read_profile(SAMPLES / "matrix_flip" / "fast.ncu-rep")
+    fast = read_profile(report_of("matrix_flip", "fast"))
     both = [*flip.launches, *fast.launches]
     text = "Registers Per Thread 16 → 26\nAchieved Occupancy 74.8% → 93.7%\n"
     found = verify_text(text, both, known=computed_values([flip, fast]))
@@ -165,24 +152,19 @@ def test_a_change_is_of_two_reports(flip: Profile) -> None:
     assert [c.verdict for each in found for c in each.checks].count("confirmed") == 3
 
 
-@each_row("text", [
-    "To check that too: ncu --set full -o more.ncu-rep ./app --n=16 4",
-    "profile again with: ncu --warp-sampling-interval 6",
-    "10 more lines: below; --top 20",
-    "5 of 5 numbers verified against the report",
-    "If cause 1 is gone, less is moved.",
-    "2_global_memory_coalescing.cuh is the file",
+@each_row(("text", "is_claim"), [
+    ("To check that too: ncu --set full -o more.ncu-rep ./app --n=16 4", False),
+    ("profile again with: ncu --warp-sampling-interval 6", False),
+    ("10 more lines: below; --top 20", False),
+    ("5 of 5 numbers verified against the report", False),
+    ("If cause 1 is gone, less is moved.", False),
+    ("2_global_memory_coalescing.cuh is the file", False),
+    ("It keeps 12 more registers than needed.", True),
+    ("ncu shows 83 % for L2.", True),
+    ("- 5 registers, and cause 1.2x of it", True),
 ])  # fmt: skip
-def test_no_claim(text: str) -> None:
-    assert not find_numbers(without_asides(text))
-
-
-@each_row("text", [
-    "It keeps 12 more registers than needed.", "ncu shows 83 % for L2.",
-    "- 5 registers, and cause 1.2x of it",
-])  # fmt: skip
-def test_still_a_claim(text: str) -> None:
-    assert find_numbers(without_asides(text))
+def test_what_is_a_claim(text: str, *, is_claim: bool) -> None:
+    assert bool(find_numbers(without_asides(text))) is is_claim
 
 
 def test_quoted_code_is_no_claim(flip: Profile) -> None:
@@ -201,31 +183,7 @@ def test_a_passage_is_blanked_in_its_place(text: str) -> None:
 
 
 @given(st.text(alphabet="L2 at83%.,;:()\n-→×#", max_size=80))
-def test_any_text_can_be_verified(flip_launches: Callable[[], Profile], text: str) -> None:
-    profile = flip_launches()
-    for sentence in verify_text(text, profile.launches, known=known(FORECAST)):
+def test_any_text_can_be_verified(flip: Profile, text: str) -> None:
+    for sentence in verify_text(text, flip.launches, known=known(FORECAST)):
         for check in sentence.checks:
-            number = check.number
-            assert 0 <= number.start < number.end <= len(text)
-
-
-@pytest.fixture(scope="module")
-def flip_launches(flip: Profile) -> Callable[[], Profile]:
-    return lambda: flip
-
-
-def test_bytes_of_both_directions_are_not_those_of_one() -> None:
-    label = "bytes between L1 and L2"
-    total = ComputedValue(
-        label, Quantity(4.0e6, "byte"), content_words(label), "window", covered=0.6
-    )
-    for text, is_found in (
-        ("Between L1 and L2, 4 MB move.", True),
-        ("It writes 4 MB from L1 to L2.", False),
-        ("It writes 4 MB between L1 and L2.", False),
-        ("It reads and writes 4 MB between L1 and L2.", True),
-    ):
-        numbers = find_numbers(text)
-        number = next(each for each in numbers if each.unit == "byte")
-        around_it = SentenceWords(text, numbers).around(number)
-        assert (known(total).find(number, around_it, ()) is not None) is is_found, text
+            assert 0 <= check.number.start < check.number.end <= len(text)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
 
 from keet.evidence import Sentence
 from keet.explanation.analyst import explain
 from keet.explanation.known_facts import KnownFact, known_facts
 from keet.ingest import read_profile
 from keet.verification.fact_check import judge_words
+from kernels_samples.samples import report_of
 from tests.rows import each_row
 
-SAMPLES = Path(__file__).parents[3] / "kernels_samples"
 SENTENCES = """
 score_tiles  + L1 is the busiest unit.
 score_tiles  - DRAM is the busiest unit.
@@ -124,7 +123,7 @@ token_mix    - The tensor cores are idle.
 
 @cache
 def facts_of(sample: str) -> tuple[KnownFact, ...]:
-    profile = read_profile(next((SAMPLES / sample).glob("slow.ncu-rep*")))
+    profile = read_profile(report_of(sample))
     return known_facts(explain(profile, profile.launches, 5).launches[0])
 
 

@@ -104,18 +104,11 @@ def test_a_shape(text: str) -> None:
 
 def test_units_of_lists_and_columns() -> None:
     numbers = find_numbers("5.9, 29.5 and 24.6 %, or 20-30 us")
-    assert [(n.value, n.unit) for n in numbers] == [
-        (5.9, "%"),
-        (29.5, "%"),
-        (24.6, "%"),
-        (20_000, "ns"),
-        (30_000, "ns"),
-    ]
+    percents = [(value, "%") for value in (5.9, 29.5, 24.6)]
+    assert [(n.value, n.unit) for n in numbers] == [*percents, (20_000, "ns"), (30_000, "ns")]
     text = "Duration  us  69.34\n| Memory Throughput | Gbyte/s | 284.2 |"
-    assert [(n.value, n.unit) for n in find_numbers(text)] == [
-        (pytest.approx(69_340), "ns"),
-        (pytest.approx(284.2e9), "byte/s"),
-    ]
+    columns = [(pytest.approx(69_340), "ns"), (pytest.approx(284.2e9), "byte/s")]
+    assert [(n.value, n.unit) for n in find_numbers(text)] == columns
     above, below, about, exact = find_numbers("over 60 %, under 5 us, about 70 us, 70 us")
     assert (above.bound, below.bound, about.bound) == ("above", "below", None)
     assert (about.half, exact.half) == (5000, 500)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 
 from keet.documents.verify import RelationDocument
@@ -16,9 +13,6 @@ from keet.verification.verify import verify_text
 from keet.verification.verify_against import computed_values
 from tests.printed_pages import Cell, Shown, csv_page
 from tests.rows import each_row
-
-TOUR = "tour_full.ncu-repz"
-ProfileOf = Callable[[str], Profile]
 
 
 def relations(text: str, profile: Profile) -> list[RelationDocument]:
@@ -91,26 +85,17 @@ RELATIONS = {"confirmed": RIGHT, "contradicted": WRONG, "not_found": NOT_UNDERST
 
 
 @each_row(("verdict", "text"), [(v, text) for v, texts in RELATIONS.items() for text in texts])
-def test_verdicts(verdict: str, text: str, profile_of: ProfileOf) -> None:
-    assert [each.verdict for each in relations(text, profile_of(TOUR))] == [verdict]
+def test_verdicts(verdict: str, text: str, tour: Profile) -> None:
+    assert [each.verdict for each in relations(text, tour)] == [verdict]
 
 
-def test_positions_and_possibilities(profile_of: ProfileOf, wording) -> None:
+def test_positions_and_possibilities(tour: Profile, wording) -> None:
     text = "It is slow. In launch 0, L2 is busier than DRAM."
-    (found,) = relations(text, profile_of(TOUR))
+    (found,) = relations(text, tour)
     assert text[found.start : found.end] == found.text == "busier than"
     wording(found.reason)
     text = "With tiling, transpose_rows would be faster than normalise."
-    assert relations(text, profile_of(TOUR)) == []
-
-
-SAMPLES = Path(__file__).parents[3] / "kernels_samples"
-
-
-@pytest.fixture(scope="module")
-def flip() -> Profile:
-    """L2 is at 83 % of its peak, DRAM at 12 %, the SMs at 9 %."""
-    return read_profile(SAMPLES / "matrix_flip" / "slow.ncu-rep")
+    assert relations(text, tour) == []
 
 
 def checked(text: str, profile: Profile) -> list[CheckedSentence]:
@@ -136,12 +121,9 @@ def test_limiters(claim: str, verdict: str, flip: Profile) -> None:
     assert [each.verdict for each in found[0].checks] == ["confirmed"]
 
 
-@each_row(
-    "text",
-    ["The upper bound is 5 %.", "It would be DRAM bound."],
-)
-def test_sentences_that_do_not_claim_a_limiter(text: str, flip: Profile) -> None:
-    assert not checked(text, flip)[0].relations
+def test_sentences_that_do_not_claim_a_limiter(flip: Profile) -> None:
+    for text in ("The upper bound is 5 %.", "It would be DRAM bound."):
+        assert not checked(text, flip)[0].relations
 
 
 LINE = "#0 flip slow.cu:7\n109 of 264 samples (41.3%); waiting: Long Scoreboard 95%\n"
@@ -157,15 +139,9 @@ def test_numbers_below_the_title_of_a_line_are_of_that_line(flip: Profile) -> No
     assert verdicts(LINE + others, flip) == ["confirmed"] * 7
     other = "\n#0 flip: grid 256x1024\n\nIt has 109 samples.\n"
     assert verdicts(LINE + other, flip)[-1] == "contradicted"
-
-
-@each_row(("true", "false"), [("109", "119"), ("41.3%", "51.3%"), ("95%", "59%")])
-def test_a_wrong_number_below_the_title_is_not_confirmed(
-    true: str, false: str, flip: Profile
-) -> None:
-    found = verdicts(LINE.replace(true, false), flip)
-    assert len(found) == 4
-    assert found.count("confirmed") == 3
+    for true, false in (("109", "119"), ("41.3%", "51.3%"), ("95%", "59%")):
+        found = verdicts(LINE.replace(true, false), flip)
+        assert (len(found), found.count("confirmed")) == (4, 3)
 
 
 @pytest.fixture(scope="module")

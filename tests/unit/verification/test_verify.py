@@ -1,26 +1,22 @@
 """Texts by anyone against real reports: what is right is confirmed, what is wrong never is."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
-from typing import get_args
 
 import pytest
 
 from keet.catalog import metrics, synonyms
-from keet.documents.verify import ClaimVerdict
 from keet.ingest import read_profile
-from keet.profile import Launch, Profile
+from keet.profile import Profile
 from keet.verification.metric_names import find_terms
 from keet.verification.verdicts import CheckedNumber
 from keet.verification.verify import verify_text
 from kernels_samples.samples import report_of
-from tests.conftest import CORPUS, REPORTS, needs_corpus
+from tests.conftest import CORPUS, needs_corpus
 from tests.long_texts import CLAIMS, repeated
 from tests.rows import each_row
 
 SAMPLES = Path(__file__).parents[3] / "kernels_samples"
-TOUR = "tour_full.ncu-repz"
 
 
 def checks(text: str, profile: Profile) -> list[CheckedNumber]:
@@ -112,8 +108,8 @@ VERDICTS = {"confirmed": RIGHT, "contradicted": WRONG.values(), "not_found": UNK
 
 
 @each_row(("verdict", "text"), [(v, text) for v, texts in VERDICTS.items() for text in texts])
-def test_verdicts(verdict: str, text: str, profile_of) -> None:
-    found = checks(text, profile_of(TOUR))
+def test_verdicts(verdict: str, text: str, tour: Profile) -> None:
+    found = checks(text, tour)
     assert found
     assert [(c.number.text, c.reason) for c in found if c.verdict != verdict] == []
 
@@ -127,8 +123,8 @@ def test_verdicts(verdict: str, text: str, profile_of) -> None:
     ("Launch 0 has an L3 hit rate of 89.9 %.", "L2 Hit Rate has this value"),
     ("transpose_rows takes 12.26 us longer than transpose_tiles.", "is 57.09 us"),
 ])  # fmt: skip
-def test_the_reason_says_what_is_right(text: str, reason: str, profile_of) -> None:
-    (check,) = checks(text, profile_of(TOUR))
+def test_the_reason_says_what_is_right(text: str, reason: str, tour: Profile) -> None:
+    (check,) = checks(text, tour)
     assert reason in check.reason
 
 
@@ -165,14 +161,13 @@ def test_a_page_of_ncu() -> None:
     assert verdicts(text, of_sample("band_scale")) == ["not_found"]
 
 
-def test_which_launch_is_meant(profile_of, wording) -> None:
+def test_which_launch_is_meant(tour: Profile, profile_of, wording) -> None:
     text = "transpose_rows is slow. It reads L2, and so does #1 transpose_tiles. Its L2 hit rate is"
-    assert verdicts(f"{text} 89.92 %.", profile_of(TOUR)) == ["confirmed"]
+    assert verdicts(f"{text} 89.92 %.", tour) == ["confirmed"]
     (check,) = checks("The L2 hit rate is 89.9 %.", profile_of("metrics_only.ncu-repz"))
     assert check.verdict == "not_found"
     wording(check.reason)
-    profile = profile_of(TOUR)
-    (found,) = verify_text("It takes 12.26 us.", profile.launches[:1], profile.launches)
+    (found,) = verify_text("It takes 12.26 us.", tour.launches[:1], tour.launches)
     (check,) = found.checks
     assert check.verdict == "contradicted"
     assert "value of launch 1" in check.reason
@@ -180,7 +175,7 @@ def test_which_launch_is_meant(profile_of, wording) -> None:
 
 def test_prose_written_without_keet() -> None:
     """Written before the code was tried on it; what was wrong then is held here."""
-    profile = read_profile(SAMPLES / "panel_product" / "slow.ncu-repz")
+    profile = of_sample("panel_product")
     right = (
         "The dense_layer kernel spends 560 us, and its tensor cores are active 38.5% of the time. "
         "It has 174 registers/thread together with 48 KB of static shared memory. "
@@ -200,7 +195,7 @@ def test_prose_written_without_keet() -> None:
 
 
 def test_source_lines(wording) -> None:
-    profile = read_profile(SAMPLES / "column_physics" / "slow.ncu-repz")
+    profile = of_sample("column_physics")
     right = (
         "slow.cu:95 has 14.4 % of the samples and 19 samples, all on Long Scoreboard. "
         "19.7 % of the samples are at slow.cu:110; 96 % of these wait for Long Scoreboard. "
@@ -232,61 +227,47 @@ TEMPLATES = {
 }
 
 
-def said(launch: Launch) -> Iterator[tuple[str, str]]:
-    """Sentences with the launch's values as keet writes them, and the same with a lie."""
+@each_row(
+    "path", sorted(SAMPLES.glob("*/slow.ncu-rep*"))[::2], ids=lambda path: path.parent.name, few=3
+)
+def test_true_and_false_texts_about_samples(path: Path) -> None:
+    """The values as keet writes them, and the same with a lie."""
+    profile = read_profile(path)
+    (launch, *_) = profile.launches
+    told = 0
     for metric_id, template in TEMPLATES.items():
         quantity = launch.get(metric_id)
         if quantity is None or not quantity.value > 0:
             continue
         number, unit = quantity.parts()
         lie = f"{float(number.replace(',', '')) * 1.37:.6g}"
-        yield template.format(f"{number} {unit}"), template.format(f"{lie} {unit}")
-
-
-@each_row("path", sorted(SAMPLES.glob("*/slow.ncu-rep*")), ids=lambda path: path.parent.name, few=5)
-def test_true_and_false_texts_about_every_sample(path: Path) -> None:
-    profile = read_profile(path)
-    pairs = list(said(profile.launches[0]))
-    assert len(pairs) >= 12
-    head = f"About launch {profile.launches[0].id}:\n\n"
-    for truth, lie in pairs:
-        assert verdicts(head + truth, profile) == ["confirmed"], truth
-        assert verdicts(head + lie, profile) == ["contradicted"], lie
-
-
-def rule_texts(profile: Profile) -> Iterator[tuple[Launch, str]]:
-    """What NVIDIA's rules say, without the links in it."""
-    for launch in profile.launches[:2]:
-        for rule in launch.rules:
-            yield launch, re.sub(r"@\w+:([^@]*?):[^@]*@", r"\1", rule.message)
+        for written, verdict in ((number, "confirmed"), (lie, "contradicted")):
+            text = f"About launch {launch.id}:\n\n" + template.format(f"{written} {unit}")
+            assert verdicts(text, profile) == [verdict], text
+        told += 1
+    assert told >= 12
 
 
 @needs_corpus
 @pytest.mark.slow
 def test_what_nvidia_says_of_a_launch_is_never_contradicted() -> None:
-    """Their texts are about the same numbers, in words of their own."""
-    paths = [
-        *CORPUS.glob("*.ncu-rep"),
-        *SAMPLES.glob("*/slow.ncu-rep*"),
-        *REPORTS.glob("*.ncu-rep*"),
-    ]
-    counts = dict.fromkeys(get_args(ClaimVerdict), 0)
-    for path in sorted(paths):
-        for launch, text in rule_texts(read_profile(path)):
-            for found in verify_text(text, [launch]):
-                for check in found.checks:
-                    assert check.verdict != "contradicted", (
-                        found.sentence.text,
-                        check,
-                    )
-                    counts[check.verdict] += 1
-    assert counts["confirmed"] > 400
+    """Their texts are about the same numbers, in words of their own, without the links in it."""
+    confirmed = 0
+    for path in (*sorted(CORPUS.glob("*.ncu-rep")), *sorted(SAMPLES.glob("*/slow.ncu-rep*"))[::3]):
+        for launch in read_profile(path).launches[:2]:
+            for rule in launch.rules:
+                text = re.sub(r"@\w+:([^@]*?):[^@]*@", r"\1", rule.message)
+                for found in verify_text(text, [launch]):
+                    told = [check.verdict for check in found.checks]
+                    assert "contradicted" not in told, found.sentence.text
+                    confirmed += told.count("confirmed")
+    assert confirmed > 150
 
 
 @each_row("piece", CLAIMS, few=2)
-def test_long_texts_are_verified(piece: str, profile_of) -> None:
+def test_long_texts_are_verified(piece: str, tour: Profile) -> None:
     """How long that takes, and how it grows with the text, `make bench` tells."""
-    assert verify_text(repeated(piece, 4000), profile_of(TOUR).launches) is not None
+    assert verify_text(repeated(piece, 1500), tour.launches) is not None
 
 
 def test_synonyms_name_existing_metrics_and_are_unique() -> None:
