@@ -72,7 +72,7 @@ def _keet_context(report: Path, kernel: str) -> str:
 @cache
 def profile_and_launch(report: Path, kernel: str) -> tuple[Profile, Launch]:
     """The report, and the launch that the sample is about."""
-    from keet.ingest import read_profile
+    from keet.report import read_profile
 
     profile = read_profile(report)
     return profile, next(one for one in profile.launches if one.name.function == kernel)

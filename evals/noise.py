@@ -23,7 +23,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from keet.comparison.timing.pair_timing import deviation_across_days, deviation_within_hour
-from keet.ingest import read_profile
+from keet.report import read_profile
 from kernels_samples.samples import load_samples
 
 _BINS = ((0, 20_000), (20_000, 100_000), (100_000, math.inf))

@@ -20,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from keet.ingest.input import zstd
+from keet.report.input import zstd
 from keet.version import __version__
 from kernels_samples.machine import machine_facts
 from kernels_samples.samples import HERE, Sample, load_sample, load_samples

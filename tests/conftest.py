@@ -19,14 +19,14 @@ from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
 from evals.public_reports import CORPUS, NOT_FOUND, reports_in
-from keet.analysis.sass import machine_code as analysis
-from keet.analysis.sass.machine_code import MachineCode
+from keet.analysis.machine_code import launch_code as analysis
+from keet.analysis.machine_code.launch_code import MachineCode
 from keet.cli import main
 from keet.files import replacing
-from keet.ingest import read_profile
-from keet.ingest.sass import nvidia_reader
-from keet.ingest.sass.nvidia_reader import ReaderProcess
 from keet.profile import Absent, Launch, Profile
+from keet.report import read_profile
+from keet.report.disassembly import nvidia_reader
+from keet.report.disassembly.nvidia_reader import ReaderProcess
 from tests.seed_code import plant
 
 TESTS = Path(__file__).parent

@@ -11,10 +11,10 @@ import pytest
 from keet.comparison.compare import Difference, compare
 from keet.comparison.sides import Side, SideCapture
 from keet.formats.html.blocks import reader as html_reader
-from keet.ingest import read_profile
 from keet.pages.blocks import Block, Heading, Item, Items, Notice, Table, Text, plain
 from keet.pages.diff import diff_page
 from keet.profile import Profile
+from keet.report import read_profile
 from tests.conftest import REPORTS, TESTS, Keet
 from tests.json_documents import check_document
 from tests.kept_reports import sample_report

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from keet.explanation.analyst import explain
 from keet.explanation.explanation_types import Explanation
-from keet.ingest import read_profile
+from keet.report import read_profile
 from tests.kept_reports import sample_report
 
 

@@ -16,8 +16,8 @@ from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
-from keet.ingest.ncu_rep.container import PROCESS, ContainerBlock, EntryKind, blocks_of
-from keet.ingest.protobuf import ProtoMessage, fields
+from keet.report.ncu_rep.container import PROCESS, ContainerBlock, EntryKind, blocks_of
+from keet.report.protobuf import ProtoMessage, fields
 from tests import encode
 from tests.hostile_reports import changed
 from tests.kept_reports import unpacked

@@ -8,8 +8,8 @@ import struct
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-from keet.ingest.ncu_rep.container import EntryKind
-from keet.ingest.protobuf import BYTES, FIXED32, FIXED64, VARINT, varint
+from keet.report.ncu_rep.container import EntryKind
+from keet.report.protobuf import BYTES, FIXED32, FIXED64, VARINT, varint
 from tests import encode
 
 ATTACK = (

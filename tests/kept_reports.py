@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from keet.ingest.input import zstd
-from keet.ingest.input.report_bytes import HeldBytes
+from keet.report.input import zstd
+from keet.report.input.report_bytes import HeldBytes
 from kernels_samples.samples import HERE, report_of
 
 

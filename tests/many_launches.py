@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from keet.ingest.ncu_rep.container import PROCESS, ContainerBlock, blocks_of
-from keet.ingest.protobuf import ProtoMessage
 from keet.profile import Launch, Profile
 from keet.profile.launch import LaunchData, RawMetric
+from keet.report.ncu_rep.container import PROCESS, ContainerBlock, blocks_of
+from keet.report.protobuf import ProtoMessage
 from tests import encode
 from tests.hostile_reports import changed
 

@@ -5,13 +5,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from keet.analysis.source_lines import Hotspots, find_hotspots
+from keet.analysis.hotspots.source_lines import Hotspots, find_hotspots
 from keet.explanation.analyst import explain
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.formats.html import blocks as html
 from keet.formats.html.listing import Listing, source_listing
 from keet.formats.terminal import reader
-from keet.ingest import read_profile
 from keet.pages.blocks import (
     Anchors,
     Block,
@@ -33,6 +32,7 @@ from keet.pages.blocks import (
 from keet.pages.explain import Asked, explain_page
 from keet.pages.figures import ListingFigure
 from keet.pages.listings import listing_block
+from keet.report import read_profile
 
 
 def explain_texts(explanation: Explanation, width: int = 80, **asked: bool) -> list[str]:

@@ -33,7 +33,7 @@ def plant(cache: Path) -> None:
 
 def main() -> None:
     from keet.errors import KeetError
-    from keet.ingest import read_profile
+    from keet.report import read_profile
 
     with tempfile.TemporaryDirectory() as folder:
         os.environ["KEET_CACHE"] = folder

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from keet.agent.model.transcript import read_transcript
-from keet.ingest import read_profile
-from keet.ingest.snapshot import snapshot_text
+from keet.report import read_profile
+from keet.report.snapshot import snapshot_text
 from tests.conftest import Keet, Result
 from tests.rows import mostly_slow
 from tests.test_agent_commands import CAUSE, CONCLUSION, EDIT, no_compiler

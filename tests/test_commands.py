@@ -266,7 +266,7 @@ def test_doctor(keet: Keet, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_bug_prints_one_line_instead_of_a_traceback(keet: Keet, monkeypatch, wording) -> None:
     broken = Mock(side_effect=KeyboardInterrupt)
-    monkeypatch.setattr("keet.ingest.read_profile", broken)
+    monkeypatch.setattr("keet.report.read_profile", broken)
     assert keet("show", REPORTS / "range.ncu-rep") == (130, "", "keet: interrupted\n")
     broken.side_effect = ZeroDivisionError("oops")
     result = keet("show", REPORTS / "range.ncu-rep")

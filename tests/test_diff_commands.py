@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from keet.ingest import read_profile
-from keet.ingest.run_table import read_run_table, table_path, write_run_table
+from keet.report import read_profile
+from keet.report.run_table import read_run_table, table_path, write_run_table
 from tests.conftest import REPORTS, Keet
 from tests.diff_pages import AFTER, AGAIN, BEFORE, DOUBLE, caveats, document, pair
 from tests.json_documents import check_document
@@ -38,7 +38,7 @@ def without_sass(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
     """As where NVIDIA's reader is not installed: nothing here is said of SASS, and each report that
     is kept takes it two seconds."""
     if "with_sass" not in request.fixturenames:
-        monkeypatch.setattr("keet.ingest.sass.nvidia_reader.find_spec", lambda name: None)
+        monkeypatch.setattr("keet.report.disassembly.nvidia_reader.find_spec", lambda name: None)
 
 
 @pytest.mark.parametrize("name", GOLDENS)

@@ -8,10 +8,10 @@ from unittest import mock
 
 import pytest
 
-from keet.ingest import read_profile
-from keet.ingest.ncu_rep import reader
-from keet.ingest.ncu_rep.decoded_launch import DecodedLaunch
 from keet.profile import launch_sequences
+from keet.report import read_profile
+from keet.report.ncu_rep import reader
+from keet.report.ncu_rep.decoded_launch import DecodedLaunch
 from tests.conftest import Keet
 from tests.giant_reports import write_giant
 from tests.rows import each_row
@@ -35,7 +35,7 @@ def test_an_undecoded_launch_takes_about_a_kilobyte(many: Path) -> None:
     tracemalloc.start()
     try:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("keet.ingest.LARGE", 1000)
+            patch.setattr("keet.report.LARGE", 1000)
             profile = read_profile(many)
         gc.collect()
         held, _ = tracemalloc.get_traced_memory()

@@ -158,7 +158,7 @@ def test_the_only_escapes_are_keets_colours(command: str, hostile: Path, monkeyp
 
 def test_long_names_that_differ_at_the_end_stay_different(keet: Keet, tmp_path: Path) -> None:
     """Kernels with long names that differ in the last letter."""
-    from keet.ingest import read_profile
+    from keet.report import read_profile
 
     real = unpacked(REPORTS / "nvtx.ncu-repz")
     nvtx, kernels = nvtx_of(real), []
@@ -176,9 +176,9 @@ def test_long_names_that_differ_at_the_end_stay_different(keet: Keet, tmp_path: 
 @pytest.mark.slow
 def test_every_reader_limits_names_to_one_line(tmp_path: Path) -> None:
     """Snapshots, CSV exports and tables of runs are edited by hand, and by attackers."""
-    from keet.ingest import read_profile
-    from keet.ingest.run_table import read_run_table
-    from keet.ingest.snapshot import write_snapshot
+    from keet.report import read_profile
+    from keet.report.run_table import read_run_table
+    from keet.report.snapshot import write_snapshot
 
     attack = ATTACK.replace("\r", "")  # which ends a row of CSV
     for name in (f"k{attack}", "k" * 100_000):
@@ -225,10 +225,10 @@ KNOWN = {
     "keet/cli/diff.py": "GITHUB_STEP_SUMMARY, appended, with `visible`",
     "keet/corpus/discovery.py": "opened to read",
     "keet/corpus/store/part_writer.py": "opened to sync",
-    "keet/ingest/input/files.py": "opened to read",
-    "keet/ingest/sass/nvidia_reader_child.py": "the answer to the parent process",
-    "keet/ingest/sass/nvidia_reader.py": "a folder for NVIDIA's reader",
-    "keet/ingest/sass/disassembler.py": "keet's own cache",
+    "keet/report/input/files.py": "opened to read",
+    "keet/report/disassembly/nvidia_reader_child.py": "the answer to the parent process",
+    "keet/report/disassembly/nvidia_reader.py": "a folder for NVIDIA's reader",
+    "keet/report/disassembly/disassembler.py": "keet's own cache",
     "keet/optimize/journal.py": "a lock",
     "keet/optimize/measure.py": "a script of its own; what it answers is checked",
     "keet/optimize/protocol.py": "a request, for the script",

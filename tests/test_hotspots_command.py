@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from keet.ingest.sass import nvidia_reader
 from keet.profile import Profile
+from keet.report.disassembly import nvidia_reader
 from tests.conftest import REPORTS, TESTS, Keet
 from tests.json_documents import check_document
 
@@ -43,9 +43,9 @@ def test_every_printed_stall_reason_is_explained(keet: Keet) -> None:
 
 
 def test_few_samples_are_mentioned(wording) -> None:
-    from keet.analysis.source_lines import Hotspots, find_hotspots
-    from keet.ingest import read_profile
+    from keet.analysis.hotspots.source_lines import Hotspots, find_hotspots
     from keet.pages.hotspots import few_samples_text
+    from keet.report import read_profile
 
     found = find_hotspots(read_profile(STENCIL).launches[0])
     assert isinstance(found, Hotspots)

@@ -263,7 +263,7 @@ def test_the_wheel_contains_its_data(core: Environment) -> None:
     files = {name for name in tracked.stdout.splitlines() if (ROOT / name).is_file()}
     assert files <= held
     assert {"keet/catalog/compiled.json", "keet/catalog/cases.json.gz", "keet/py.typed"} <= held
-    assert {"keet/ingest/input/snapshot.dict.zst", "keet/skill/SKILL.md"} <= held
+    assert {"keet/report/input/snapshot.dict.zst", "keet/skill/SKILL.md"} <= held
     assert any(name.startswith("keet_tools/") for name in held)
     assert {name.split("/")[0].split("-")[0] for name in held} == {
         *("keet", "keet_tools", "keet_ncu")

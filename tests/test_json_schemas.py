@@ -13,7 +13,7 @@ from keet.documents.document import json_line, json_pieces, json_text
 from keet.explanation.analyst import explain
 from keet.explanation.explain_document import explain_document, explain_stream
 from keet.formats.schema import DOCUMENTS
-from keet.ingest import read_profile
+from keet.report import read_profile
 from tests.conftest import REPORTS, TESTS, Keet
 from tests.json_documents import check_document, check_text
 from tests.rows import each_row

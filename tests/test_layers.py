@@ -20,7 +20,7 @@ LAYERS = [
     {"catalog"},
     {"profile", "evidence"},
     {"documents", "source_code"},
-    {"ingest", "analysis", "prose"},
+    {"report", "analysis", "prose"},
     {"findings"},
     {"diagnosis"},
     {"explanation"},
@@ -39,10 +39,10 @@ LAYERS = [
 (except in the lowest one)."""
 DEPTH = {part: depth for depth, layer in enumerate(LAYERS) for part in layer}
 SASS_FOLDERS = ["instructions", "flow", "polynomials", "analyses"]
-"""Folders of keet/analysis/sass. Each may import only those before it."""
+"""Folders of keet/analysis/machine_code. Each may import only those before it."""
 
 OWNERS = {
-    "ncu_report": {"keet/ingest/sass/nvidia_reader_child.py"},
+    "ncu_report": {"keet/report/disassembly/nvidia_reader_child.py"},
     "langchain": {"keet/agent/"},
     "langchain_core": {"keet/agent/"},
     "langchain_openai": {"keet/agent/"},
@@ -73,7 +73,7 @@ def module_of(path: Path) -> str:
 
 
 def part_of(module: str) -> str | None:
-    """`keet.ingest.protobuf` belongs to `ingest`, `keet_tools.answers` to `keet_tools`; the package
+    """`keet.report.protobuf` belongs to `report`, `keet_tools.answers` to `keet_tools`; the package
     `keet` itself to no part."""
     names = module.split(".")
     if names[0] == "keet_tools":
@@ -144,13 +144,15 @@ def check_sass_folders_are_in_order(here: str, modules: list[str]) -> None:
     for module in modules:
         other = sass_folder(module)
         if own is not None and other is not None:
-            assert other <= own, f"{here} imports {module}: see keet/analysis/sass/__init__.py"
+            assert other <= own, (
+                f"{here} imports {module}: see keet/analysis/machine_code/__init__.py"
+            )
 
 
 def sass_folder(module: str) -> int | None:
     """Index in SASS_FOLDERS; None for modules outside of these folders."""
     match module.split("."):
-        case ["keet", "analysis", "sass", folder, *_] if folder in SASS_FOLDERS:
+        case ["keet", "analysis", "machine_code", folder, *_] if folder in SASS_FOLDERS:
             return SASS_FOLDERS.index(folder)
     return None
 
@@ -191,5 +193,5 @@ def targets(nodes: Iterable[Import], known: Collection[str]) -> Iterator[str]:
 
 def test_the_child_process_does_not_import_keet() -> None:
     """It must start fast, and may crash."""
-    path = ROOT / "keet" / "ingest" / "sass" / "nvidia_reader_child.py"
+    path = ROOT / "keet" / "report" / "disassembly" / "nvidia_reader_child.py"
     assert not [module for module in imported(path) if module.startswith("keet")]

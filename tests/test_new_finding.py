@@ -22,7 +22,7 @@ MODULE = '''
 """Warm registers."""
 
 from keet.analysis.candidate import Candidate
-from keet.analysis.facts import origin
+from keet.analysis.remedy_conditions import origin
 from keet.findings import Edit, FindingSpec, otherwise, when
 
 FINDING = FindingSpec(

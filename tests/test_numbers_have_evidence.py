@@ -25,9 +25,9 @@ from keet.evidence.digits import number_in
 from keet.explanation.analyst import explain
 from keet.explanation.explain_document import explain_document
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
-from keet.ingest import read_profile
 from keet.pages.launch import all_fixed_text, forecast_of, new_remarks
 from keet.profile import Launch, Profile
+from keet.report import read_profile
 from tests.conftest import REPORTS, Keet
 from tests.rows import each_row, mostly_slow
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.conftest import REPORTS, Keet
 from tests.printed_pages import Advice, Cell, Shown, csv_page, text_page
-from tests.unit.ingest.test_details_page import TABLES, launches_and_page
+from tests.unit.report.test_details_page import TABLES, launches_and_page
 
 LAUNCHES = 3
 """Of the report's four: the table has the first ones."""
@@ -71,7 +71,7 @@ def test_ncus_rule_comes_before_uncertain_causes(
 
 def test_rounding_of_a_page_does_not_refute_a_text_about_the_report(page, keet, tmp_path) -> None:
     """The page has 76.26 %, the report more digits. A wrong number is told all the same."""
-    from keet.ingest import read_profile
+    from keet.report import read_profile
 
     launch = read_profile(REPORTS / "tour_basic.ncu-repz").launches[0]
     memory = launch.require("memory_throughput_pct").value

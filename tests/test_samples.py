@@ -9,8 +9,8 @@ import pytest
 
 from keet.analysis.capture.coverage import find_coverage
 from keet.findings import findings
-from keet.ingest import read_profile
 from keet.profile import Launch, Profile
+from keet.report import read_profile
 from kernels_samples.samples import HERE, Sample, load_samples, parse_condition
 from kernels_samples.table import README, readme_text
 from tests.kept_reports import unpacked

@@ -9,13 +9,13 @@ import pytest
 
 import keet as api
 from keet.corpus.store.damage import CHECKSUMS
-from keet.ingest import read_profile
-from keet.ingest.input import zstd
-from keet.ingest.input.report_bytes import HeldBytes
-from keet.ingest.ncu_rep.container import EntryKind
-from keet.ingest.run_table import read_run_table, table_path, write_run_table
 from keet.masking import MARK
 from keet.profile.timeline import Record, tabulate
+from keet.report import read_profile
+from keet.report.input import zstd
+from keet.report.input.report_bytes import HeldBytes
+from keet.report.ncu_rep.container import EntryKind
+from keet.report.run_table import read_run_table, table_path, write_run_table
 from keet.serve.allowed_folders import AllowedFolders
 from keet.serve.report_cache import ReportCache
 from tests import encode

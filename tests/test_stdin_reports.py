@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from keet.errors import IngestError
 from keet.files import STDIN
-from keet.ingest import read_profile
-from keet.ingest.input import files
+from keet.report import read_profile
+from keet.report.input import files
 from tests.conftest import REPORTS, TESTS, Keet
 
 BASIC = REPORTS / "tour_basic.ncu-repz"

@@ -22,8 +22,8 @@ from keet.corpus.store.schema import ACCOUNT_COLUMNS, LAUNCH_COLUMNS, METRICS
 from keet.documents.finding import Forecast
 from keet.documents.top import QueryDocument, TopDocument
 from keet.explanation.analyst import explain
-from keet.ingest import read_profile
 from keet.pages.top import duration
+from keet.report import read_profile
 from tests.conftest import Keet, Result
 from tests.json_documents import read_document
 from tests.kept_reports import sample_report

@@ -16,8 +16,8 @@ from typing import Any, Literal, NamedTuple
 
 from keet.documents.amounts import ArrayDocument, LaunchAmounts, LoopAmounts
 from keet.explanation.launch_amounts import launch_amounts, thorough_view
-from keet.ingest import read_profile
 from keet.profile import Launch
+from keet.report import read_profile
 
 FOLDER = Path(__file__).parent
 PRECISION = 0.02

@@ -19,7 +19,7 @@ from evals.casebook.answers import chosen_cases
 from keet.diagnosis.diagnosis import diagnose
 from keet.diagnosis.excesses import excesses
 from keet.errors import KeetError
-from keet.ingest import read_profile
+from keet.report import read_profile
 from kernels_samples.samples import HERE as SAMPLES
 
 ALLOWED = 0.02

@@ -16,7 +16,7 @@ from unittest.mock import patch
 from keet.profile import Absent, Instances, Launch, Location, Metric, Value
 
 if TYPE_CHECKING:
-    from keet.analysis.sass.machine_code import MachineCode
+    from keet.analysis.machine_code.launch_code import MachineCode
 
 _NOT_MEASURED = re.compile(
     r"""
@@ -137,7 +137,7 @@ class PerturbedLaunch(Launch):
 
     def code(self, analyse: Callable[[Launch], MachineCode | Absent]) -> MachineCode | Absent:
         """The original's machine code with this draw's stalls, sectors and traffic."""
-        from keet.analysis.source_lines import InstructionTable
+        from keet.analysis.hotspots.source_lines import InstructionTable
 
         known = self.original.code(analyse)
         if isinstance(known, Absent):
@@ -158,7 +158,7 @@ class PerturbedLaunch(Launch):
 @contextmanager
 def shared_code() -> Iterator[None]:
     """Inside this context, the machine code of a launch is analysed once for all its draws."""
-    module = import_module("keet.analysis.sass.machine_code")  # the package has a function so named
+    module = import_module("keet.analysis.machine_code.launch_code")
     analyse = module.machine_code
 
     def of(launch: Launch) -> MachineCode | Absent:

@@ -10,8 +10,8 @@ from typing import Literal, NamedTuple, Protocol, TypeVar
 
 from evals.public_reports import SETS, reports_in
 from keet.errors import KeetError
-from keet.ingest import read_profile
 from keet.profile import Launch, Profile
+from keet.report import read_profile
 from kernels_samples.casebook.cases import load_cases
 from kernels_samples.casebook.family import WORK
 from kernels_samples.samples import load_samples

@@ -60,7 +60,7 @@ def study(sources: Sequence[Source], names: Sequence[str], processes: int) -> St
 
 def _changes(source: Source, *, names: Sequence[str]) -> list[list[Change]]:
     """The changes that lead to another first answer, by launch of one report."""
-    module = import_module("keet.analysis.sass.machine_code")  # the package has a function so named
+    module = import_module("keet.analysis.machine_code.launch_code")
     analyse: Callable[[Launch], object] = module.machine_code
     analysed: dict[int, object] = {}
 
@@ -74,7 +74,7 @@ def _changes(source: Source, *, names: Sequence[str]) -> list[list[Change]]:
         name, sign = change
         value = float(current(name))
         new = value * (1 + sign * MOVED_BY)
-        of_code = current(name).module.startswith("keet.analysis.sass.")
+        of_code = current(name).module.startswith("keet.analysis.machine_code.")
         again = patch.dict(analysed, clear=True) if of_code else nullcontext()
         with moved(name, min(new, 1.0) if value <= 1 else new), again:
             return _answer(subject) != answer

@@ -15,8 +15,8 @@ from keet.comparison.compare import compare
 from keet.comparison.sides import Side, SideCapture
 from keet.documents.verify import ClaimVerdict
 from keet.errors import KeetError
-from keet.ingest import read_profile
 from keet.profile import Launch, Profile
+from keet.report import read_profile
 from keet.verification.launch_values import ComputedValues
 from keet.verification.verdicts import CheckedNumber
 from keet.verification.verify import verify_text

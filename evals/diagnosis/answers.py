@@ -13,8 +13,8 @@ from evals.difficulty import difficulty_of
 from evals.task_command import Unscored
 from keet.diagnosis.diagnosis import diagnose
 from keet.errors import KeetError
-from keet.ingest import read_profile
 from keet.profile import Launch
+from keet.report import read_profile
 from kernels_samples.samples import Sample
 
 FINDINGS = 5

@@ -9,7 +9,7 @@ from keet.errors import NotAvailable
 from keet.evidence import Evidence
 from keet.explanation.analyst import explain
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
-from keet.ingest import read_profile
+from keet.report import read_profile
 from keet.units import Quantity
 from keet.verification.launch_values import ComputedValues
 from keet.verification.verify_against import computed_values

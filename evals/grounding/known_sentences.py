@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from keet.documents.verify import ClaimVerdict
-from keet.ingest import read_profile
 from keet.profile import Profile
+from keet.report import read_profile
 from keet.verification.launch_values import ComputedValues
 from keet.verification.verify import verify_text
 from keet.verification.verify_against import computed_values

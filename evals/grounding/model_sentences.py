@@ -21,8 +21,8 @@ from keet_tools.answers import ToolInput
 from keet.agent.vocabulary import Vocabulary, vocabulary
 from keet.evidence import Prose, Reference, Sentence
 from keet.explanation.analyst import explain
-from keet.ingest import read_profile
 from keet.prose.reading import NOT_MEASURED, Names
+from keet.report import read_profile
 
 ROOT = Path(__file__).resolve().parents[2]
 ATTACKS = ROOT / "tests" / "attacks"

@@ -7,10 +7,10 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from keet.analysis.sass.flow.program import SassProgram
-from keet.analysis.source_lines import InstructionTable
-from keet.ingest import read_profile
+from keet.analysis.hotspots.source_lines import InstructionTable
+from keet.analysis.machine_code.flow.program import SassProgram
 from keet.profile import Absent
+from keet.report import read_profile
 
 ROOT = Path(__file__).parents[2]
 LABELS = ROOT / "tests" / "data" / "sass"

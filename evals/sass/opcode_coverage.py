@@ -14,12 +14,12 @@ from typing import NamedTuple
 
 from evals.public_reports import SETS
 from evals.sass.labels import ROOT
-from keet.analysis.sass.flow.program import SassProgram
-from keet.analysis.sass.instructions.opcodes import Role
-from keet.analysis.source_lines import InstructionTable
+from keet.analysis.hotspots.source_lines import InstructionTable
+from keet.analysis.machine_code.flow.program import SassProgram
+from keet.analysis.machine_code.instructions.opcodes import Role
 from keet.errors import KeetError
-from keet.ingest import read_profile
 from keet.profile import Absent
+from keet.report import read_profile
 from kernels_samples.casebook.family import WORK, load_split
 
 

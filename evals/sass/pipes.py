@@ -11,9 +11,9 @@ from collections import Counter
 from pathlib import Path
 
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.sass.instructions.opcodes import BY_PIPE
-from keet.ingest import read_profile
+from keet.analysis.machine_code.instructions.opcodes import BY_PIPE
 from keet.profile.metric import is_measurement
+from keet.report import read_profile
 
 _FAMILIES = Path(__file__).parents[2] / "kernels_samples" / "casebook" / "families"
 _EVERY = 6

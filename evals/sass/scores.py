@@ -16,16 +16,16 @@ from evals.sass.labels import (
     program_of,
     rows_of,
 )
-from keet.analysis.sass.analyses.blame import producers_of
-from keet.analysis.sass.analyses.purpose import purposes
-from keet.analysis.sass.analyses.reuse import READS, at_most
-from keet.analysis.sass.instructions.opcodes import Role
-from keet.analysis.sass.machine_code import MachineCode, machine_code
-from keet.analysis.sass.signature import signature
-from keet.analysis.sass.streaming import streaming
+from keet.analysis.machine_code.analyses.blame import producers_of
+from keet.analysis.machine_code.analyses.purpose import purposes
+from keet.analysis.machine_code.analyses.reuse import READS, at_most
+from keet.analysis.machine_code.instructions.opcodes import Role
+from keet.analysis.machine_code.launch_code import MachineCode, machine_code
+from keet.analysis.machine_code.signature import signature
+from keet.analysis.machine_code.streaming import streaming
 from keet.diagnosis.diagnosis import diagnose
-from keet.ingest import read_profile
 from keet.profile import Absent, Launch
+from keet.report import read_profile
 
 FOLDER = Path(__file__).parent
 _BY_USE = (Role.INTEGER, Role.SPECIAL, Role.CONSTANT)

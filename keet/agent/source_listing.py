@@ -12,9 +12,9 @@ from functools import lru_cache
 
 from keet.documents.finding import Place
 from keet.errors import one_line
-from keet.ingest.cubin import BuildInfo, HasCubins, build_info
 from keet.profile import Launch
 from keet.profile.names import file_name
+from keet.report.cubin import BuildInfo, HasCubins, build_info
 from keet.safe_text import code_lines
 from keet.source_code.kernel_source import (
     KernelSource,

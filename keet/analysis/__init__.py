@@ -2,11 +2,11 @@
 
 - `launch_view`, `ledger`: what findings see of a launch, and the evidence that texts may cite.
 - `account`, `time_model`: parts of the time, and what a fix would leave of it.
-- `candidate`, `decisions`, `facts`: a possible cause; what several findings share; conditions of
-  remedies.
-- `source_lines`: costs by source line. `replay_gap`: the time under ncu's replay, and in the run.
-- `amounts`, `hardware`, `roofline`, `capture`, `kernel`, `several_launches`, `sass`: one folder per
-  topic.
+- `candidate`, `decisions`, `remedy_conditions`: a possible cause; what several findings share;
+  what selects a remedy.
+- `hotspots`: costs by source line. `replay_gap`: the time under ncu's replay, and in the run.
+- `amounts`, `hardware`, `roofline`, `capture`, `kernel_kind`, `parallelism`, `several_launches`,
+  `machine_code`: one folder per topic.
 
 Imports the catalog, the profile and the evidence; never findings, the explanation or the rendering.
 """

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING
 from keet.analysis.decisions.double_precision import FULL_RATE, single_over_double
 from keet.analysis.hardware.ceilings import HOST_LINK, verb_of
 from keet.analysis.hardware.stages import sm_elapsed_cycles
-from keet.analysis.kernel.executed_code import PURPOSES, opcode_mix
-from keet.analysis.kernel.inactive_threads import WARP, filled_lanes
+from keet.analysis.kernel_kind.executed_code import PURPOSES, opcode_mix
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import NAMED_PART
-from keet.analysis.sass.instructions.opcodes import COPIES, GENERIC, SHARED, TMA
+from keet.analysis.machine_code.instructions.opcodes import COPIES, GENERIC, SHARED, TMA
+from keet.analysis.parallelism.inactive_threads import WARP, filled_lanes
 from keet.analysis.time_model import BLOCK_STARTS, HOT_LINE, SHARPNESS, TimeModel, spoken_load
 from keet.documents.document import computed, live
 from keet.documents.explain import PartDocument
@@ -29,7 +29,7 @@ from keet.evidence import Evidence
 from keet.units import Quantity
 
 if TYPE_CHECKING:
-    from keet.analysis.kernel.resident_warps import GridShape
+    from keet.analysis.parallelism.resident_warps import GridShape
 
 _PRINTED_SHARE = 5e-4
 """Share of the time below which a part is merged into its neighbour: it would print as 0.0 %."""
@@ -215,7 +215,7 @@ class _AccountBuilder:
 
     @cached_property
     def shape(self) -> GridShape | None:
-        from keet.analysis.kernel.resident_warps import grid_shape
+        from keet.analysis.parallelism.resident_warps import grid_shape
 
         return grid_shape(self.view)
 
@@ -236,7 +236,7 @@ class _AccountBuilder:
     def _uneven(self, active: float, longest: float, evidence: tuple[Evidence, ...]) -> _Draft:
         """Splits idle time: what the grid shape explains if all blocks take equally long, and the
         rest, which is uneven work."""
-        from keet.analysis.kernel.resident_warps import blocks_differ, evenness
+        from keet.analysis.parallelism.resident_warps import blocks_differ, evenness
 
         shape, share = self.shape, max(0.0, longest - active)
         expected = shape.expected if shape else 1.0

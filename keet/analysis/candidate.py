@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 from keet.analysis.hardware.ceilings import MEMORY_UNITS
-from keet.analysis.kernel.bytes_in_flight import bytes_in_flight
-from keet.analysis.kernel.resident_warps import resident_blocks
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import NOTABLE_PART
+from keet.analysis.parallelism.bytes_in_flight import bytes_in_flight
+from keet.analysis.parallelism.resident_warps import resident_blocks
 from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import INDIRECT, LEADS, Effect, TimeModel
 from keet.documents.finding import Place

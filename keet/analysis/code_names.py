@@ -12,9 +12,9 @@ from keet.profile import Launch, Location
 from keet.profile.names import file_name
 
 if TYPE_CHECKING:
-    from keet.analysis.sass.instructions.instruction import Instruction
-    from keet.analysis.sass.machine_code import MachineCode
-    from keet.analysis.sass.polynomials.polynomial import Polynomial
+    from keet.analysis.machine_code.instructions.instruction import Instruction
+    from keet.analysis.machine_code.launch_code import MachineCode
+    from keet.analysis.machine_code.polynomials.polynomial import Polynomial
 
 Offset = Callable[[int], str]
 """Returns the offset of an address from the start of its function."""
@@ -55,7 +55,7 @@ _NOUNS = {
 
 def noun(instruction: Instruction) -> str:
     """What people call the instruction that is waited for."""
-    from keet.analysis.sass.instructions.opcodes import LOCAL, SHARED, Role
+    from keet.analysis.machine_code.instructions.opcodes import LOCAL, SHARED, Role
 
     if instruction.opcode == "MUFU":
         return "special function"
@@ -98,7 +98,7 @@ class FormWords:
 
     def text(self, form: Polynomial) -> str:
         """`4*tid.x + 65536*ctaid.y`."""
-        from keet.analysis.sass.polynomials.polynomial import Polynomial
+        from keet.analysis.machine_code.polynomials.polynomial import Polynomial
 
         terms = [str(Polynomial({product: factor})) for product, factor in form.key]
         text = " + ".join(terms).replace("+ -", "- ") or "0"

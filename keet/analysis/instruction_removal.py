@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from keet.analysis.candidate import MEMORY_WAITS, kept_waits, needless_loads
 from keet.analysis.launch_view import LaunchView, cached_per_view
-from keet.analysis.sass.instructions.opcodes import BY_PIPE, Role
+from keet.analysis.machine_code.instructions.opcodes import BY_PIPE, Role
 from keet.analysis.time_model import INDIRECT, SHARPNESS, TimeModel
 
 if TYPE_CHECKING:
-    from keet.analysis.sass.instructions.instruction import Instruction
+    from keet.analysis.machine_code.instructions.instruction import Instruction
 
 
 BARRIER = "barrier"

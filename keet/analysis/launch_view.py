@@ -10,11 +10,7 @@ from functools import cache, cached_property, lru_cache, wraps
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from keet.analysis.hardware.ceilings import Ceiling, Ceilings
-from keet.analysis.kernel.library import is_of_toolkit
-from keet.analysis.ledger import LaunchLedger
-from keet.analysis.limits import FEW, MAJORITY, NAMED_PART
-from keet.analysis.parameters import Parameter
-from keet.analysis.source_lines import (
+from keet.analysis.hotspots.source_lines import (
     LEAST_SAMPLES,
     AccessKind,
     InstructionTable,
@@ -22,6 +18,10 @@ from keet.analysis.source_lines import (
     line_order,
     partial_sampling,
 )
+from keet.analysis.kernel_kind.library import is_of_toolkit
+from keet.analysis.ledger import LaunchLedger
+from keet.analysis.limits import FEW, MAJORITY, NAMED_PART
+from keet.analysis.parameters import Parameter
 from keet.catalog import all_names, stalls
 from keet.documents.finding import Place
 from keet.evidence import Evidence
@@ -31,8 +31,8 @@ from keet.safe_text import bounded_lines
 from keet.units import Number, Quantity
 
 if TYPE_CHECKING:
-    from keet.analysis.sass.machine_code import MachineCode
-    from keet.analysis.sass.streaming import Streaming
+    from keet.analysis.machine_code.launch_code import MachineCode
+    from keet.analysis.machine_code.streaming import Streaming
     from keet.documents.explain import CrossLaunchDocument
 
 
@@ -248,7 +248,7 @@ class LaunchView:
         the header."""
         if not self._reads_code or "include" not in line.file or self.code is None:
             return line
-        from keet.analysis.sass.lines import calling_line
+        from keet.analysis.machine_code.lines import calling_line
 
         position = self.code.program.positions.get(address)
         return line if position is None else calling_line(self.code, position)
@@ -380,7 +380,7 @@ class LaunchView:
         places. `leading_lines`: that of the finding, if it has one."""
         if leading_lines is None or self.code is None:
             return places
-        from keet.analysis.sass.lines import calling_line
+        from keet.analysis.machine_code.lines import calling_line
 
         of, costs = leading_lines(self.code)
         amounts: Amounts = Counter()
@@ -430,7 +430,7 @@ class LaunchView:
     def _code(self) -> MachineCode | Absent | None:
         if not self._reads_code:
             return None
-        from keet.analysis.sass.machine_code import machine_code
+        from keet.analysis.machine_code.launch_code import machine_code
 
         return machine_code(self.launch)
 
@@ -439,7 +439,7 @@ class LaunchView:
         """How often DRAM reads each byte; `None` without machine code."""
         if self.code is None:
             return None
-        from keet.analysis.sass.streaming import streaming
+        from keet.analysis.machine_code.streaming import streaming
 
         return streaming(self.launch, self.code)
 

@@ -23,8 +23,8 @@ from keet.analysis.hardware.ceilings import HOST_LINK, NEAR_PEAK, WHOLE_MEMORY, 
 from keet.analysis.hardware.stages import sampled_dram, sm_elapsed_cycles
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import LONGEST_START_NS, MAJORITY
+from keet.analysis.machine_code.instructions.opcodes import GLOBAL_ATOMICS
 from keet.analysis.parameters import Parameter
-from keet.analysis.sass.instructions.opcodes import GLOBAL_ATOMICS
 from keet.evidence import Evidence
 from keet.profile import Workload
 from keet.units import Quantity

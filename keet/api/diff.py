@@ -116,7 +116,7 @@ def _named(report: Report) -> list[Report]:
     if isinstance(report, Profile):
         return [report]
     if isinstance(report, str) and report.startswith("baseline:"):
-        from keet.ingest.baselines import find_baseline
+        from keet.report.baselines import find_baseline
 
         return list(find_baseline(report.removeprefix("baseline:")).runs)
     path = Path(report)

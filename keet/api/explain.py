@@ -458,7 +458,7 @@ class ExplainResult(ApiResult):
         return chosen_table(table, tables)
 
     def _lines(self) -> pd.DataFrame:
-        from keet.analysis.launch_hotspots import examined_launches, ranked_launches
+        from keet.analysis.hotspots.launch_hotspots import examined_launches, ranked_launches
         from keet.api.hotspots import lines_frame
 
         has_sass = self.explanation.reads_code

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Literal
 
 from keet.analysis.capture.report_document import report_document
 from keet.analysis.code_names import parsed_line
-from keet.analysis.launch_hotspots import examined_launches, ranked_launches
-from keet.analysis.line_facts import NoSuchLine, place_of
+from keet.analysis.hotspots.launch_hotspots import examined_launches, ranked_launches
+from keet.analysis.hotspots.line_facts import NoSuchLine, place_of
 from keet.api.inputs import (
     Kernel,
     Launches,

@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterable
 from operator import index
 
-from keet import ingest
 from keet.errors import UsageError
 from keet.profile import Launch, Profile
 from keet.profile.profile import parsed_launches, select_launches
+from keet.report import read_profile as read_file
 
 StrPath = str | os.PathLike[str]
 Report = StrPath | Profile
@@ -25,7 +25,7 @@ def as_profile(
     report: Report, source: StrPath | None = None, run_table: StrPath | None = None
 ) -> Profile:
     if not isinstance(report, Profile):
-        return ingest.read_profile(report, source=source, run_table=run_table)
+        return read_file(report, source=source, run_table=run_table)
     for name, value in (("source", source), ("run_table", run_table)):
         if value is not None:
             raise UsageError(
@@ -90,4 +90,4 @@ def read_profile(
             launches of the file. Launches are decoded when they are first used; a damaged launch
             raises then.
     """
-    return ingest.read_profile(path, source=source, run_table=run_table)
+    return read_file(path, source=source, run_table=run_table)

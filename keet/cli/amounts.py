@@ -56,7 +56,7 @@ def _item(text: str) -> tuple[str, float] | None:
 
 def run(args: Namespace) -> None:
     from keet.explanation.launch_amounts import amounts_document
-    from keet.ingest import read_profile
+    from keet.report import read_profile
 
     profile = read_profile(args.report, source=args.source, run_table=args.run_table)
     chosen = selected_launches(profile, args)

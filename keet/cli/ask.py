@@ -86,8 +86,8 @@ def _explanations(args: Namespace, reports: list[Path]) -> list[Explanation]:
     from keet_tools.answers import scope_of
 
     from keet.explanation.analyst import explain
-    from keet.ingest import read_profile
     from keet.profile.launch_sequences import MAX_DECODED
+    from keet.report import read_profile
 
     profiles = [read_profile(report, source=args.source) for report in reports]
     return [

@@ -57,8 +57,8 @@ def run(args: Namespace) -> int | None:
 
 
 def _save(args: Namespace) -> None:
-    from keet.ingest import read_profile
-    from keet.ingest.baselines import name_for, save_baseline
+    from keet.report import read_profile
+    from keet.report.baselines import name_for, save_baseline
 
     profiles = [read_profile(path, source=args.source) for path in _reports(args)]
     name = name_for(args.name, profiles[0])
@@ -71,8 +71,8 @@ def _save(args: Namespace) -> None:
 
 
 def _name(args: Namespace) -> None:
-    from keet.ingest import read_profile
-    from keet.ingest.baselines import name_for
+    from keet.report import read_profile
+    from keet.report.baselines import name_for
 
     sys.stdout.write(f"{name_for(args.name, read_profile(_reports(args)[0]))}\n")
 
@@ -85,7 +85,7 @@ def _reports(args: Namespace) -> list[Path]:
 
 def _list(args: Namespace) -> None:
     del args
-    from keet.ingest.baselines import list_baselines
+    from keet.report.baselines import list_baselines
 
     baselines = list_baselines()
     if not baselines:
@@ -100,7 +100,7 @@ def _list(args: Namespace) -> None:
 def _show(args: Namespace) -> int | None:
     """As `keet show` does, run by run."""
     from keet.cli import dispatch
-    from keet.ingest.baselines import find_baseline
+    from keet.report.baselines import find_baseline
 
     for path in find_baseline(args.name).runs:
         dispatch(["show", str(path)])
@@ -108,7 +108,7 @@ def _show(args: Namespace) -> int | None:
 
 
 def _remove(args: Namespace) -> None:
-    from keet.ingest.baselines import remove_baseline
+    from keet.report.baselines import remove_baseline
 
     remove_baseline(args.name)
     print_note(f"removed {args.name}")

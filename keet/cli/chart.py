@@ -49,7 +49,7 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> None:
-    from keet.ingest import read_profile
+    from keet.report import read_profile
 
     check_page(args)
     if len(args.reports) > _MOST_REPORTS:

@@ -65,8 +65,8 @@ def _budget(text: str) -> int:
 
 
 def run(args: Namespace) -> None:
-    from keet.ingest import read_profile
     from keet.pages.context import context_of
+    from keet.report import read_profile
 
     profile = read_profile(args.report, source=args.source, run_table=args.run_table)
     chosen = selected_launches(profile, args)

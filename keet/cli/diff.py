@@ -187,7 +187,7 @@ def _sides(args: Namespace) -> tuple[Side, Side]:
         raise UsageError("name two reports, or two launches of one report: --launch A:B")
     first, after_side = args.before, None
     if first.startswith("baseline:") and "{gpu}" in first and args.after is not None:
-        from keet.ingest.baselines import name_for
+        from keet.report.baselines import name_for
 
         after_side = _side(args, _paths(args.after, *args.after_run), 1)
         first = name_for(first, after_side.first.profile)
@@ -201,7 +201,7 @@ def _paths(*names: str) -> list[Path]:
     paths: list[Path] = []
     for name in names:
         if name.startswith("baseline:"):
-            from keet.ingest.baselines import find_baseline
+            from keet.report.baselines import find_baseline
 
             paths += find_baseline(name.removeprefix("baseline:")).runs
         else:
@@ -211,7 +211,7 @@ def _paths(*names: str) -> list[Path]:
 
 def _side(args: Namespace, paths: Sequence[Path], which: int) -> Side:
     from keet.comparison.sides import Side, SideCapture, distinct_captures
-    from keet.ingest import read_profile
+    from keet.report import read_profile
 
     source = args.source_before if which == 0 else args.source
     table = _run_table(args, which, len(paths))

@@ -114,7 +114,7 @@ def _version(package: str) -> str | None:
 
 def _zstd() -> CheckDocument:
     try:
-        from keet.ingest.input.zstd import LIBRARY
+        from keet.report.input.zstd import LIBRARY
 
         return _check("zstd", "ok", f"{LIBRARY}, used for compressed reports", is_needed=True)
     except ImportError as problem:
@@ -124,7 +124,7 @@ def _zstd() -> CheckDocument:
 
 def _native_reader() -> CheckDocument:
     """Only the SASS text needs it."""
-    from keet.ingest.sass.nvidia_reader import PACKAGE, installed_version
+    from keet.report.disassembly.nvidia_reader import PACKAGE, installed_version
 
     installed = installed_version()
     if installed is None:

@@ -173,8 +173,8 @@ def _explain_one(args: Namespace, chosen: ModelOptions | None) -> int:
 
 def _explanation(args: Namespace, chosen: ModelOptions | None) -> Explanation:
     from keet.analysis.capture.report_document import profile_notes
-    from keet.ingest import read_profile
     from keet.profile.launch_sequences import MAX_DECODED
+    from keet.report import read_profile
 
     profile = read_profile(args.reports[0], source=args.source, run_table=args.run_table)
     for note in profile_notes(profile):
@@ -214,7 +214,7 @@ def _against(args: Namespace) -> Explanation:
     select among them."""
     from keet.diagnosis.diagnosis import MAX_FINDINGS
     from keet.explanation.analyst import explain
-    from keet.ingest import read_profile
+    from keet.report import read_profile
 
     profile = read_profile(args.against, source=args.source)
     selected = selected_launches(profile, Namespace(launch=None, kernel=args.kernel))
@@ -307,7 +307,7 @@ def _explain_several(args: Namespace, chosen: ModelOptions | None) -> int:
 
 def _report_paths(places: list[Path]) -> list[Path]:
     """The reports that are named, and those in the folders that are named; each once."""
-    from keet.ingest.run_table import SUFFIX
+    from keet.report.run_table import SUFFIX
 
     # A shell expands `runs/*` to run tables, too.
     paths = [path for path in dict.fromkeys(reports_at(places)) if not path.name.endswith(SUFFIX)]
@@ -326,7 +326,7 @@ def _explain_each(
 ) -> tuple[list[Explanation], list[IngestError]]:
     """The explanations, and the errors of reports that can't be read."""
     from keet.analysis.capture.report_document import profile_notes
-    from keet.ingest import read_profile
+    from keet.report import read_profile
 
     explained: list[Explanation] = []
     unread: list[IngestError] = []

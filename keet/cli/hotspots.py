@@ -29,7 +29,7 @@ from keet.cli.arguments import (
 from keet.profile import Absent, Launch, Location, Profile
 
 if TYPE_CHECKING:
-    from keet.analysis.source_lines import Hotspots
+    from keet.analysis.hotspots.source_lines import Hotspots
     from keet.pages.blocks import Page
 
 EXAMPLES = """\
@@ -63,8 +63,8 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> None:
-    from keet.analysis.launch_hotspots import examined_launches, ranked_launches
-    from keet.ingest import read_profile
+    from keet.analysis.hotspots.launch_hotspots import examined_launches, ranked_launches
+    from keet.report import read_profile
 
     profile = read_profile(args.report, source=args.source)
     launches: Sequence[Launch] = selected_launches(profile, args)
@@ -72,7 +72,7 @@ def run(args: Namespace) -> None:
         launches = profile.representatives_first(launches)
     place = None
     if args.line is not None:
-        from keet.analysis.line_facts import place_of
+        from keet.analysis.hotspots.line_facts import place_of
 
         place, launches = place_of(launches, args.line)
     has_sass = not args.no_sass
@@ -107,8 +107,8 @@ def _line_page(
 ) -> Page:
     """In full for the selected launches, else for the representative with most samples on the
     line."""
-    from keet.analysis.examined import examined
-    from keet.analysis.line_facts import samples_at, with_line
+    from keet.analysis.hotspots.examined import examined
+    from keet.analysis.hotspots.line_facts import samples_at, with_line
     from keet.pages.hotspots_line import line_page, other_launches
 
     shown, rest = hotspots, hotspots[:0]

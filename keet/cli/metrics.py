@@ -59,7 +59,7 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> None:
-    from keet.ingest import read_profile
+    from keet.report import read_profile
 
     profile = read_profile(args.report)
     launches = selected_launches(profile, args)

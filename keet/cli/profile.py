@@ -210,7 +210,7 @@ def _check(args: Namespace) -> None:
 def _check_place(report: Path, args: Namespace) -> None:
     if report.is_dir():
         raise UsageError(f"{report}: this is a folder; name a file in it with -o")
-    from keet.ingest.run_table import table_path
+    from keet.report.run_table import table_path
 
     for path in (report, table_path(report)):
         if path.exists() and not args.force and not _is_orphaned_table(path):
@@ -221,7 +221,7 @@ def _check_place(report: Path, args: Namespace) -> None:
 
 def _is_orphaned_table(path: Path) -> bool:
     """A run table without a report, because profiling failed."""
-    from keet.ingest.run_table import SUFFIX, read_run_table
+    from keet.report.run_table import SUFFIX, read_run_table
 
     if not path.name.endswith(SUFFIX):
         return False
@@ -236,7 +236,7 @@ def _free_name(args: Namespace) -> Path:
     named = args.function.partition(":")[0] if args.function else _script(args.program)
     stem = Path(named).stem or "report"
     number = 1
-    from keet.ingest.run_table import table_path
+    from keet.report.run_table import table_path
 
     while True:
         path = Path(f"{stem}{f'_{number}' if number > 1 else ''}.ncu-rep")

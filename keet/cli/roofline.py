@@ -33,8 +33,8 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> None:
     from keet.analysis.roofline.launch_roofline import find_roofline
-    from keet.ingest import read_profile
     from keet.profile.launch_sequences import iterate_launches
+    from keet.report import read_profile
 
     profile = read_profile(args.report)
     launches = iterate_launches(selected_launches(profile, args), "computing rooflines")

@@ -57,7 +57,7 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> None:
     from keet.analysis.capture.coverage import find_coverage, shown_launch
-    from keet.ingest import read_profile
+    from keet.report import read_profile
 
     profile = read_profile(args.report, source=args.source, run_table=args.run_table)
     selected = selected_launches(profile, args)

@@ -40,8 +40,8 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> None:
-    from keet.ingest import read_profile
-    from keet.ingest.snapshot import SUFFIX, snapshot_text, write_snapshot
+    from keet.report import read_profile
+    from keet.report.snapshot import SUFFIX, snapshot_text, write_snapshot
 
     profile = read_profile(args.report, source=args.source, run_table=args.run_table)
     if args.output == "-" or (args.output is None and args.report is STDIN):

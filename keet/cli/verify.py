@@ -75,7 +75,7 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    from keet.ingest import read_profile
+    from keet.report import read_profile
     from keet.verification.verify_against import verify_against
 
     *reports, name = _in_order(args)

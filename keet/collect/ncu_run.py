@@ -28,10 +28,10 @@ from keet.collect.plain_run import (
     stop,
 )
 from keet.errors import IngestError, NotAvailable, ProgramFailed
-from keet.ingest import read_profile
 from keet.profile import Launch
 from keet.profile.run_table import RunTable
 from keet.profile.timeline import Record
+from keet.report import read_profile
 
 
 class NcuError(NamedTuple):

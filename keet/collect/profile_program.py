@@ -50,11 +50,11 @@ from keet.collect.profile_plan import (
 from keet.errors import NotAvailable, ProgramFailed, UsageError, reason_of
 from keet.files import put_in_place
 from keet.formatting import count_noun
-from keet.ingest import read_profile
-from keet.ingest.run_table import table_path, write_run_table
 from keet.profile import Launch
 from keet.profile.names import short_name
 from keet.profile.run_table import ProfiledLaunch, RunTable, SkippedKernel
+from keet.report import read_profile
+from keet.report.run_table import table_path, write_run_table
 
 
 def profiled_launches(

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
 from itertools import product
 
-from keet.analysis.kernel.library import is_toolkit
-from keet.analysis.sass.instructions.opcodes import TENSOR
-from keet.analysis.source_lines import InstructionTable
+from keet.analysis.hotspots.source_lines import InstructionTable
+from keet.analysis.kernel_kind.library import is_toolkit
+from keet.analysis.machine_code.instructions.opcodes import TENSOR
 from keet.comparison.sides import KernelGroup
 from keet.profile import Launch
 from keet.profile.names import file_name

@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 from keet.errors import UsageError, reason_of
 from keet.files import BINARY_SUFFIXES, REPORT_SUFFIXES
-from keet.ingest.input.files import nearest_paths
-from keet.ingest.run_table import MARK, SUFFIX, table_path
+from keet.report.input.files import nearest_paths
+from keet.report.run_table import MARK, SUFFIX, table_path
 
 _MOST_SHARDS = 1_000_000
 

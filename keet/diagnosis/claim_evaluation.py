@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple
 from keet.analysis.account import Account
 from keet.analysis.candidate import MEMORY_WAITS, MIO_WAITS, Candidate
 from keet.analysis.hardware.ceilings import spoken_unit
-from keet.analysis.kernel.resident_warps import QUEUES, chain_share
+from keet.analysis.parallelism.resident_warps import QUEUES, chain_share
 from keet.analysis.time_model import (
     ASLEEP,
     INDIRECT,

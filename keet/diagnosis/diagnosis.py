@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from keet.analysis.account import Account, account_of
 from keet.analysis.candidate import Candidate
-from keet.analysis.facts.grid import cold_start
-from keet.analysis.facts.waits import waits_for_queue
-from keet.analysis.kernel.archetype import is_debug_build
-from keet.analysis.kernel.resident_warps import does_nothing
+from keet.analysis.kernel_kind.archetype import is_debug_build
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.ledger import OF_RUN, Ledger, scope_in
 from keet.analysis.limits import MAJORITY, POSSIBLE, SAVED_PART
+from keet.analysis.parallelism.resident_warps import does_nothing
 from keet.analysis.parameters import Parameter
+from keet.analysis.remedy_conditions.grid import cold_start
+from keet.analysis.remedy_conditions.waits import waits_for_queue
 from keet.analysis.time_model import BEYOND_SMS, WORTH, Effect, TimeModel, joined
 from keet.diagnosis.finding import BETWEEN_LAUNCHES, Finding
 from keet.diagnosis.forecast import (

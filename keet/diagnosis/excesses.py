@@ -17,10 +17,10 @@ from keet.analysis.amounts.items import item_of, per_item
 from keet.analysis.amounts.loops import loop_label, loops
 from keet.analysis.amounts.serial_loads import serial_loads
 from keet.analysis.amounts.units import unit_parts
-from keet.analysis.kernel.archetype import is_debug_build
-from keet.analysis.kernel.resident_warps import does_nothing
+from keet.analysis.kernel_kind.archetype import is_debug_build
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.limits import MAJORITY, READ_AGAIN, SAVED_PART
+from keet.analysis.parallelism.resident_warps import does_nothing
 from keet.analysis.time_model import Effect, TimeModel
 from keet.diagnosis.diagnosis import causes
 from keet.documents.amounts import AmountText, ArrayDocument, ExcessDocument, LineAccessDocument

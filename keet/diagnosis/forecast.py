@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from keet.analysis.account import KINDS, Account, TimePart, slug
 from keet.analysis.candidate import MAX_GAIN, Candidate, chance_by
-from keet.analysis.kernel.executed_code import called_part
+from keet.analysis.kernel_kind.executed_code import called_part
 from keet.analysis.limits import LEAST_KERNEL_NS
 from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import (

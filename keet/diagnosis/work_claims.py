@@ -25,7 +25,11 @@ from keet.analysis.decisions.double_precision import in_single_precision
 from keet.analysis.decisions.replays import COALESCED_WAITS
 from keet.analysis.hardware.ceilings import HOST_LINK, spoken_unit
 from keet.analysis.hardware.rates import SECTOR
-from keet.analysis.kernel.resident_warps import (
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.limits import LEAST_KERNEL_NS
+from keet.analysis.machine_code.instructions.opcodes import BY_PIPE, SINGLE
+from keet.analysis.memory_work import global_part, less_shared
+from keet.analysis.parallelism.resident_warps import (
     MOST_OCCUPANCY,
     chain_share,
     evenness,
@@ -33,11 +37,7 @@ from keet.analysis.kernel.resident_warps import (
     resident,
     working_part,
 )
-from keet.analysis.launch_view import LaunchView
-from keet.analysis.limits import LEAST_KERNEL_NS
-from keet.analysis.memory_work import global_part, less_shared
 from keet.analysis.parameters import Parameter
-from keet.analysis.sass.instructions.opcodes import BY_PIPE, SINGLE
 from keet.analysis.several_launches.traffic import stored_bytes
 from keet.analysis.time_model import ASLEEP, HOT_LINE, INDIRECT, MOST_REMOVED, Effect, TimeModel
 from keet.catalog import stalls
@@ -216,7 +216,7 @@ def _is_below_stored(  # noqa: PLR0913, PLR0917 - what was claimed, and what was
     of a narrower type need fewer bytes."""
     if traffic.name not in _CHAIN:
         return False
-    from keet.analysis.sass.streaming import REACHED_BOUND
+    from keet.analysis.machine_code.streaming import REACHED_BOUND
 
     distinct = _distinct(view, traffic, direction)
     narrowest = NARROWEST if spec.has_narrower_data else 1.0

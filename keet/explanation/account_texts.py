@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from keet.analysis.account import Account, TimePart
 from keet.analysis.hardware.ceilings import NEAR_PEAK, TIE
 from keet.analysis.hardware.stages import UnitStage
-from keet.analysis.kernel.executed_code import PURPOSES
+from keet.analysis.kernel_kind.executed_code import PURPOSES
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import FEW, NAMED_PART, NEARLY_ALL
 from keet.documents.explain import Note
@@ -26,7 +26,7 @@ from keet.profile.names import file_name
 from keet.units import Quantity
 
 if TYPE_CHECKING:
-    from keet.analysis.sass.machine_code import MachineCode
+    from keet.analysis.machine_code.launch_code import MachineCode
 
 MOST_ROWS = 10
 _PRINTED = 0.5

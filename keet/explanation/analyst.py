@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, NamedTuple, overload
 
 from keet.analysis.capture.coverage import Coverage, find_coverage
 from keet.analysis.hardware.ceilings import NEAR_PEAK, Ceiling, Ceilings
-from keet.analysis.kernel.archetype import is_debug_build
+from keet.analysis.hotspots.source_lines import partial_sampling
+from keet.analysis.kernel_kind.archetype import is_debug_build
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.ledger import OF_RUN, Ledger, scope_in
 from keet.analysis.limits import FEW, NEARLY_ALL, NOTABLE_PART
-from keet.analysis.source_lines import partial_sampling
 from keet.diagnosis.diagnosis import (
     WASTEFUL,
     CrossLaunchFindings,

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from keet.analysis.account import UNKNOWN, Account, TimePart
-from keet.analysis.kernel.archetype import archetype_of, is_debug_build, language_of
+from keet.analysis.kernel_kind.archetype import archetype_of, is_debug_build, language_of
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.ledger import Ledger
 from keet.analysis.limits import SIMILAR

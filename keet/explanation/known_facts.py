@@ -12,13 +12,20 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import permutations
 
-from keet.analysis.facts.global_memory import LOAD, STORE, addresses_of
 from keet.analysis.hardware.ceilings import HOST_LINK, MEMORY_UNITS, TIE, Ceiling
-from keet.analysis.kernel.inactive_threads import WARP
-from keet.analysis.kernel.resident_warps import evenness, grid_shape, resident_blocks
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.machine_code.instructions.opcodes import (
+    ATOMICS,
+    BY_PIPE,
+    COPIES,
+    SHARED,
+    TENSOR,
+    TMA,
+)
 from keet.analysis.memory_work import global_addresses, local_cause
-from keet.analysis.sass.instructions.opcodes import ATOMICS, BY_PIPE, COPIES, SHARED, TENSOR, TMA
+from keet.analysis.parallelism.inactive_threads import WARP
+from keet.analysis.parallelism.resident_warps import evenness, grid_shape, resident_blocks
+from keet.analysis.remedy_conditions.global_memory import LOAD, STORE, addresses_of
 from keet.catalog import stalls
 from keet.documents.document import live
 from keet.documents.explain import FactDocument

@@ -16,11 +16,11 @@ from keet.analysis.amounts.resources import resources
 from keet.analysis.amounts.serial_loads import serial_loads
 from keet.analysis.amounts.units import unit_parts, unit_uses
 from keet.analysis.capture.report_document import report_document
-from keet.analysis.kernel.archetype import is_debug_build
+from keet.analysis.kernel_kind.archetype import is_debug_build
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.ledger import Ledger
 from keet.analysis.limits import SAME_COUNT
-from keet.analysis.sass.analyses.footprints import MANY_ENTRIES
+from keet.analysis.machine_code.analyses.footprints import MANY_ENTRIES
 from keet.diagnosis.excesses import excesses
 from keet.documents.amounts import (
     AmountsDocument,

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from keet.analysis.kernel.archetype import is_debug_build
+from keet.analysis.kernel_kind.archetype import is_debug_build
 from keet.analysis.limits import NOTABLE_PART, SAVED_PART, SEVERAL, SIMILAR
 from keet.analysis.parameters import Parameter
 from keet.diagnosis.finding import BETWEEN_LAUNCHES, Finding

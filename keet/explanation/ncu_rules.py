@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from keet.analysis.facts.grid import EARLY_WARPS, SHORT_BLOCKS
 from keet.analysis.ledger import LaunchLedger
+from keet.analysis.remedy_conditions.grid import EARLY_WARPS, SHORT_BLOCKS
 from keet.analysis.time_model import WORTH
 from keet.diagnosis.diagnosis import MOSTLY_UNKNOWN
 from keet.diagnosis.finding import Finding

@@ -13,8 +13,8 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from keet.analysis.kernel.archetype import is_debug_build
-from keet.analysis.kernel.library import launched_by
+from keet.analysis.kernel_kind.archetype import is_debug_build
+from keet.analysis.kernel_kind.library import launched_by
 from keet.analysis.ledger import OF_RUN, Ledger, scope_in
 from keet.analysis.limits import NOTABLE_PART, SEVERAL
 from keet.analysis.time_model import WORTH

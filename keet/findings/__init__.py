@@ -23,15 +23,15 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 from keet.analysis.candidate import Candidate
 from keet.analysis.evidence_areas import Area
-from keet.analysis.facts.fact import Fact
+from keet.analysis.hotspots.source_lines import AccessKind
 from keet.analysis.launch_view import LaunchView, LeadingLines
 from keet.analysis.parameters import Parameter
-from keet.analysis.source_lines import AccessKind
+from keet.analysis.remedy_conditions.fact import Fact
 from keet.analysis.time_model import TimeModel
 from keet.evidence import Evidence, Sentence
 
 if TYPE_CHECKING:
-    from keet.analysis.sass.machine_code import MachineCode
+    from keet.analysis.machine_code.launch_code import MachineCode
 
 Family = Literal["memory", "parallelism", "instructions", "healthy"]
 ClaimKind = Literal[

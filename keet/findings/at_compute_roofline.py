@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from keet.analysis.facts import instructions, origin
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.remedy_conditions import instructions, origin
 from keet.analysis.roofline.launch_roofline import AT_CEILING, COMPUTE, reached_roofline
 from keet.analysis.time_model import ATTAINABLE_MATH, WORTH, TimeModel
 from keet.findings import Absence, Edit, FindingSpec, absence, otherwise, when

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from keet.analysis.facts import global_memory, origin
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.remedy_conditions import global_memory, origin
 from keet.analysis.roofline.launch_roofline import AT_CEILING, reached_roofline
 from keet.analysis.time_model import ATTAINABLE_OTHER, PASSES_ON, WORTH, TimeModel
 from keet.evidence import Sentence

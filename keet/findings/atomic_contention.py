@@ -15,11 +15,11 @@ from keet.analysis.decisions.atomics import (
     retries,
     shown_retries,
 )
-from keet.analysis.facts import on_chip, origin
 from keet.analysis.hardware.rates import SECTOR
-from keet.analysis.kernel.source_calls import beside, call_of
+from keet.analysis.hotspots.source_calls import beside, call_of
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import LIKELY, MAJORITY, NOTABLE_PART
+from keet.analysis.machine_code.instructions.opcodes import ATOMICS, GLOBAL_LOADS, Role
 from keet.analysis.memory_work import (
     ATOMIC_KINDS,
     FLOAT_PASSES,
@@ -29,7 +29,7 @@ from keet.analysis.memory_work import (
     less_shared,
     shared_atomics_by_data,
 )
-from keet.analysis.sass.instructions.opcodes import ATOMICS, GLOBAL_LOADS, Role
+from keet.analysis.remedy_conditions import on_chip, origin
 from keet.analysis.time_model import (
     ATOMIC_RATE,
     BLOCK_STARTS,
@@ -48,7 +48,7 @@ from keet.evidence import Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 
 if TYPE_CHECKING:
-    from keet.analysis.sass.flow.program import SassProgram
+    from keet.analysis.machine_code.flow.program import SassProgram
 
 FINDING = FindingSpec(
     id="atomic_contention",
@@ -336,7 +336,7 @@ def _scattered_adds(view: LaunchView) -> tuple[float, int] | None:
 def _index_loads(program: SassProgram, position: int) -> frozenset[int] | None:
     """Loads from global memory that the address of an access depends on; None if numbers decide it
     (the cell of a position), so that it is another one in each launch."""
-    from keet.analysis.sass.analyses.purpose import address_registers
+    from keet.analysis.machine_code.analyses.purpose import address_registers
 
     read = program.values.read
     spent = address_registers(program.code[position])

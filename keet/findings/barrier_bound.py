@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING
 
 from keet.analysis.candidate import Candidate, kept_waits
 from keet.analysis.decisions.saturated import indexed_constants
-from keet.analysis.facts import grid, instructions, on_chip, origin, waits
-from keet.analysis.facts.waits import STEPS
 from keet.analysis.instruction_removal import kept_waits_by, removed_part
-from keet.analysis.kernel.block_steps import BlockSteps, block_steps
-from keet.analysis.kernel.inactive_threads import lone_thread
-from keet.analysis.kernel.resident_warps import least_kept, resident_blocks
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import NOTABLE_PART
+from keet.analysis.machine_code.instructions.opcodes import BY_PIPE
+from keet.analysis.parallelism.block_steps import BlockSteps, block_steps
+from keet.analysis.parallelism.inactive_threads import lone_thread
+from keet.analysis.parallelism.resident_warps import least_kept, resident_blocks
 from keet.analysis.parameters import Parameter
-from keet.analysis.sass.instructions.opcodes import BY_PIPE
+from keet.analysis.remedy_conditions import grid, instructions, on_chip, origin, waits
+from keet.analysis.remedy_conditions.waits import STEPS
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, WITHIN_SM, Effect, TimeModel
 from keet.documents.finding import Place
 from keet.evidence import Evidence, Sentence
 from keet.findings import Absence, Edit, FindingSpec, absence, otherwise, when
 
 if TYPE_CHECKING:
-    from keet.analysis.sass.machine_code import MachineCode
+    from keet.analysis.machine_code.launch_code import MachineCode
 
 BARRIER_WAITS = Parameter(0.75, "share of the waiting at barriers that a fix removes", "fit")
 FEW_BLOCKS = Parameter(2, "blocks per SM, beyond which they cover each other's barriers", "fit")

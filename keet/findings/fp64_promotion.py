@@ -15,14 +15,14 @@ from keet.analysis.decisions.double_precision import (
     measured_doubles,
 )
 from keet.analysis.decisions.saturated import unit_places
-from keet.analysis.facts import instructions, origin
 from keet.analysis.launch_view import LaunchView, LeadingLines
-from keet.analysis.sass.instructions.opcodes import BY_PIPE
+from keet.analysis.machine_code.instructions.opcodes import BY_PIPE
+from keet.analysis.remedy_conditions import instructions, origin
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, TimeModel
 from keet.findings import Absence, Edit, FindingSpec, absence, otherwise, when
 
 if TYPE_CHECKING:
-    from keet.analysis.sass.machine_code import MachineCode
+    from keet.analysis.machine_code.launch_code import MachineCode
 
 FINDING = FindingSpec(
     id="fp64_promotion",

@@ -7,15 +7,15 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from keet.analysis.candidate import Candidate, kept_waits
-from keet.analysis.facts import instructions, origin, waits
 from keet.analysis.launch_view import LaunchView, LeadingLines
 from keet.analysis.limits import SHORT_KERNEL_NS
+from keet.analysis.remedy_conditions import instructions, origin, waits
 from keet.analysis.time_model import MOST_REMOVED, Effect, TimeModel
 from keet.evidence import Sentence
 from keet.findings import Absence, Edit, FindingSpec, absence, otherwise, when
 
 if TYPE_CHECKING:
-    from keet.analysis.sass.machine_code import MachineCode
+    from keet.analysis.machine_code.launch_code import MachineCode
 
 FINDING = FindingSpec(
     id="instruction_fetch",

@@ -7,20 +7,20 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from keet.analysis.candidate import Amount, Candidate, part_of
-from keet.analysis.facts import instructions, origin
-from keet.analysis.facts.global_memory import WIDEST_ACCESS
 from keet.analysis.instruction_removal import kept_waits_by, removed_part
-from keet.analysis.kernel.register_tiles import loads_left, mostly_hits, part_of_memory
 from keet.analysis.launch_view import LaunchView, LeadingLines
 from keet.analysis.limits import HUGE_DIVISION, INTEGER_DIVISIONS, MAJORITY, NOTABLE_PART
+from keet.analysis.machine_code.instructions.opcodes import BY_PIPE
+from keet.analysis.parallelism.register_tiles import loads_left, mostly_hits, part_of_memory
 from keet.analysis.parameters import Parameter
-from keet.analysis.sass.instructions.opcodes import BY_PIPE
+from keet.analysis.remedy_conditions import instructions, origin
+from keet.analysis.remedy_conditions.global_memory import WIDEST_ACCESS
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, SHARPNESS, Effect, TimeModel
 from keet.evidence import Evidence, Sentence
 from keet.findings import Absence, Edit, FindingSpec, absence, otherwise, when
 
 if TYPE_CHECKING:
-    from keet.analysis.sass.machine_code import MachineCode
+    from keet.analysis.machine_code.launch_code import MachineCode
 
 OVERHEAD_BASE = Parameter(
     0.4, "share of address and control instructions that every kernel needs", "fit"

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from keet.analysis.candidate import Candidate
 from keet.analysis.decisions.atomics import hot_slice
-from keet.analysis.facts import global_memory, on_chip, origin
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.remedy_conditions import global_memory, on_chip, origin
 from keet.analysis.time_model import HOT_LINE_RATE, MOST_REMOVED, SKEW_FROM, TimeModel
 from keet.findings import Absence, Edit, FindingSpec, absence, otherwise, when
 

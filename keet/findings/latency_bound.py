@@ -14,16 +14,16 @@ from keet.analysis.candidate import (
     needless_loads,
 )
 from keet.analysis.decisions.saturated import while_active
-from keet.analysis.facts import global_memory, grid, on_chip, origin, waits
 from keet.analysis.hardware.ceilings import HOST_LINK, WHOLE, Ceiling, spoken_unit
 from keet.analysis.hardware.rates import SECTOR
-from keet.analysis.kernel.bytes_in_flight import BytesInFlight, bytes_in_flight
-from keet.analysis.kernel.executed_code import called_share
-from keet.analysis.kernel.register_tiles import mostly_hits
-from keet.analysis.kernel.resident_warps import few_warps, serial_share
+from keet.analysis.kernel_kind.executed_code import called_share
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import LIKELY, MAJORITY
+from keet.analysis.parallelism.bytes_in_flight import BytesInFlight, bytes_in_flight
+from keet.analysis.parallelism.register_tiles import mostly_hits
+from keet.analysis.parallelism.resident_warps import few_warps, serial_share
 from keet.analysis.parameters import Parameter
+from keet.analysis.remedy_conditions import global_memory, grid, on_chip, origin, waits
 from keet.analysis.time_model import (
     ASLEEP,
     HOT_LINE,
@@ -38,7 +38,7 @@ from keet.evidence import Evidence, Sentence
 from keet.findings import Absence, Edit, FindingSpec, absence, otherwise, when
 
 if TYPE_CHECKING:
-    from keet.analysis.sass.machine_code import MachineCode
+    from keet.analysis.machine_code.launch_code import MachineCode
 
 MORE_IN_FLIGHT = Parameter(
     1.8, "factor of independent operations in flight after loads are issued earlier", "fit"
@@ -466,7 +466,7 @@ def _round_trips(view: LaunchView) -> Evidence | None:
 def _chained(code: MachineCode, samples: Mapping[int, int]) -> float:
     """Loads in a row that choose the address of the next one, of the loop with most waits: they are
     never issued together."""
-    from keet.analysis.sass.analyses.address_patterns import chooses_address
+    from keet.analysis.machine_code.analyses.address_patterns import chooses_address
 
     flow, at = code.program.flow, Counter[int]()
     for position, count in samples.items():

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from functools import partial
 
 from keet.analysis.candidate import Candidate
-from keet.analysis.facts import grid, origin
-from keet.analysis.facts.global_memory import changes_what_it_reads, sweeps_until_unchanged
-from keet.analysis.kernel.resident_warps import (
+from keet.analysis.hotspots.source_calls import launch_places
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.limits import LEAST_KERNEL_NS, LIKELY, NOTABLE_PART, SHORT_KERNEL_NS
+from keet.analysis.parallelism.resident_warps import (
     FEW_INSTRUCTIONS,
     NO_WORK,
     grid_shape,
@@ -16,10 +17,12 @@ from keet.analysis.kernel.resident_warps import (
     shortness,
     start_ns,
 )
-from keet.analysis.kernel.source_calls import launch_places
-from keet.analysis.launch_view import LaunchView
-from keet.analysis.limits import LEAST_KERNEL_NS, LIKELY, NOTABLE_PART, SHORT_KERNEL_NS
 from keet.analysis.parameters import Parameter
+from keet.analysis.remedy_conditions import grid, origin
+from keet.analysis.remedy_conditions.global_memory import (
+    changes_what_it_reads,
+    sweeps_until_unchanged,
+)
 from keet.analysis.time_model import Effect, TimeModel
 from keet.evidence import Evidence, Sentence, constant
 from keet.findings import Absence, Edit, FindingSpec, absence, otherwise, when

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from keet.analysis.candidate import DOUBT_STEEPNESS, MAX_GAIN, Candidate
 from keet.analysis.decisions.occupancy import USUAL_ACHIEVED
-from keet.analysis.facts import grid, origin, waits
-from keet.analysis.kernel.resident_warps import (
+from keet.analysis.launch_view import LaunchView, LeadingLines
+from keet.analysis.limits import MAJORITY, SHORT_KERNEL_NS
+from keet.analysis.parallelism.resident_warps import (
     BALANCED,
     EQUAL_BLOCKS,
     UNEVEN_INSTRUCTIONS,
@@ -21,14 +22,13 @@ from keet.analysis.kernel.resident_warps import (
     resident,
     unequal_work,
 )
-from keet.analysis.launch_view import LaunchView, LeadingLines
-from keet.analysis.limits import MAJORITY, SHORT_KERNEL_NS
+from keet.analysis.remedy_conditions import grid, origin, waits
 from keet.analysis.time_model import MOST_REMOVED, Effect, TimeModel
 from keet.evidence import Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 
 if TYPE_CHECKING:
-    from keet.analysis.sass.machine_code import MachineCode
+    from keet.analysis.machine_code.launch_code import MachineCode
 
 FINDING = FindingSpec(
     id="load_imbalance",
@@ -146,7 +146,7 @@ def absent(view: LaunchView, _: TimeModel) -> Absence | None:
 
 def leading_lines(code: MachineCode) -> LeadingLines:
     """Lines that exit loops after different numbers of iterations, by the work in those loops."""
-    from keet.analysis.sass.flow.program import uneven_exits
+    from keet.analysis.machine_code.flow.program import uneven_exits
 
     program, flow = code.program, code.program.flow
     exits: list[tuple[int, int]] = []

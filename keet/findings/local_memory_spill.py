@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from functools import partial
 
 from keet.analysis.candidate import MEMORY_WAITS, Candidate, kept_waits
-from keet.analysis.facts import on_chip, origin
+from keet.analysis.hotspots.source_calls import beside, bounds_of
 from keet.analysis.instruction_removal import removed_part
-from keet.analysis.kernel.executed_code import runs_more
-from keet.analysis.kernel.source_calls import beside, bounds_of
+from keet.analysis.kernel_kind.executed_code import runs_more
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.machine_code.instructions.opcodes import LOCAL
 from keet.analysis.memory_work import local_cause, without_local
-from keet.analysis.sass.instructions.opcodes import LOCAL
+from keet.analysis.remedy_conditions import on_chip, origin
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, Effect, TimeModel
 from keet.documents.finding import Place
 from keet.evidence import Evidence, Sentence

@@ -14,9 +14,9 @@ from keet.analysis.decisions.double_precision import (
     measured_doubles,
 )
 from keet.analysis.decisions.saturated import unit_places
-from keet.analysis.facts import instructions, origin
-from keet.analysis.kernel.source_calls import beside, chosen_type
+from keet.analysis.hotspots.source_calls import beside, chosen_type
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.remedy_conditions import instructions, origin
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, TimeModel
 from keet.documents.finding import Place
 from keet.findings import Edit, FindingSpec, otherwise, when

@@ -6,26 +6,26 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from keet.analysis.candidate import MEMORY_WAITS, Candidate, kept_waits
-from keet.analysis.facts import global_memory, instructions, origin, waits
-from keet.analysis.facts.global_memory import TINY_ACCESS, WIDEST_ACCESS
-from keet.analysis.kernel.bytes_in_flight import bytes_in_flight
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import INTEGER_DIVISIONS
+from keet.analysis.machine_code.instructions.opcodes import BY_PIPE, GLOBAL, GLOBAL_ATOMICS
 from keet.analysis.memory_work import (
     access_width,
     accesses_saved,
     global_accesses_part,
     widened_share,
 )
+from keet.analysis.parallelism.bytes_in_flight import bytes_in_flight
 from keet.analysis.parameters import Parameter
-from keet.analysis.sass.instructions.opcodes import BY_PIPE, GLOBAL, GLOBAL_ATOMICS
+from keet.analysis.remedy_conditions import global_memory, instructions, origin, waits
+from keet.analysis.remedy_conditions.global_memory import TINY_ACCESS, WIDEST_ACCESS
 from keet.analysis.time_model import BLOCK_STARTS, INDIRECT, Effect, TimeModel
 from keet.evidence import Sentence
 from keet.findings import Absence, Edit, FindingSpec, absence, otherwise, when
 from keet.units import Quantity
 
 if TYPE_CHECKING:
-    from keet.analysis.sass.machine_code import MachineCode
+    from keet.analysis.machine_code.launch_code import MachineCode
 
 PER_ACCESS = Parameter(3, "instructions for an access of a word and its address", "judgement")
 NARROW_INSTRUCTIONS = Parameter(

@@ -12,18 +12,18 @@ from keet.analysis.decisions.occupancy import (
     limited_occupancy,
     not_limited_by,
 )
-from keet.analysis.facts import grid, origin
-from keet.analysis.kernel.inactive_threads import WARP
-from keet.analysis.kernel.resident_warps import (
+from keet.analysis.hotspots.source_calls import launch_places
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.limits import MAJORITY
+from keet.analysis.parallelism.inactive_threads import WARP
+from keet.analysis.parallelism.resident_warps import (
     MOST_OCCUPANCY,
     grid_shape,
     instructions_per_warp,
     shortness,
 )
-from keet.analysis.kernel.source_calls import launch_places
-from keet.analysis.launch_view import LaunchView
-from keet.analysis.limits import MAJORITY
 from keet.analysis.parameters import Parameter
+from keet.analysis.remedy_conditions import grid, origin
 from keet.analysis.time_model import (
     BLOCK_RATE,
     BLOCK_STARTS,

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from keet.analysis.candidate import Candidate
 from keet.analysis.decisions.occupancy import limited_occupancy, not_limited_by
-from keet.analysis.facts import grid, origin
-from keet.analysis.kernel.resident_warps import MOST_OCCUPANCY
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.parallelism.resident_warps import MOST_OCCUPANCY
+from keet.analysis.remedy_conditions import grid, origin
 from keet.analysis.time_model import INDIRECT, LEADS, TimeModel
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 

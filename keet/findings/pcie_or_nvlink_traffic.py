@@ -7,21 +7,21 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from keet.analysis.candidate import MEMORY_WAITS, Candidate, kept_waits
-from keet.analysis.facts import global_memory, origin
-from keet.analysis.facts.waits import awaited_places
 from keet.analysis.hardware.ceilings import HOST_LINK
 from keet.analysis.hardware.rates import from_host, host_traffic
-from keet.analysis.kernel.source_calls import beside, launch_places
+from keet.analysis.hotspots.source_calls import beside, launch_places
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import SIMILAR
 from keet.analysis.parameters import Parameter
+from keet.analysis.remedy_conditions import global_memory, origin
+from keet.analysis.remedy_conditions.waits import awaited_places
 from keet.analysis.time_model import ATTAINABLE_LINK, HOT_LINE, MOST_REMOVED, Effect, TimeModel
 from keet.documents.finding import Place
 from keet.evidence import Sentence
 from keet.findings import Absence, Edit, FindingSpec, absence, otherwise, when
 
 if TYPE_CHECKING:
-    from keet.analysis.sass.analyses.reuse import PointerReuse
+    from keet.analysis.machine_code.analyses.reuse import PointerReuse
 
 ATTAINABLE_COPY = Parameter(
     0.82, "share of the host link's peak that a copy in bulk reaches", "fit"

@@ -22,21 +22,12 @@ from keet.analysis.decisions.saturated import (
     shown_constants,
     unit_places,
 )
-from keet.analysis.facts import global_memory, instructions, on_chip, origin
 from keet.analysis.instruction_removal import kept_waits_without
-from keet.analysis.kernel.archetype import init_places, skipped_ahead_share
-from keet.analysis.kernel.executed_code import PURPOSES, opcode_mix
-from keet.analysis.kernel.register_tiles import (
-    UNSHARED,
-    less_work_likelihood,
-    loads_left,
-    tiled,
-)
+from keet.analysis.kernel_kind.archetype import init_places, skipped_ahead_share
+from keet.analysis.kernel_kind.executed_code import PURPOSES, opcode_mix
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import LIKELY, MAJORITY, NOTABLE_PART, WIDEST
-from keet.analysis.parameters import Parameter
-from keet.analysis.roofline.launch_roofline import AT_CEILING, instruction_limited
-from keet.analysis.sass.instructions.opcodes import (
+from keet.analysis.machine_code.instructions.opcodes import (
     FLOAT_ARITHMETIC,
     GLOBAL_ATOMICS,
     GLOBAL_LOADS,
@@ -47,6 +38,15 @@ from keet.analysis.sass.instructions.opcodes import (
     TENSOR,
     TENSOR_OF_WARP,
 )
+from keet.analysis.parallelism.register_tiles import (
+    UNSHARED,
+    less_work_likelihood,
+    loads_left,
+    tiled,
+)
+from keet.analysis.parameters import Parameter
+from keet.analysis.remedy_conditions import global_memory, instructions, on_chip, origin
+from keet.analysis.roofline.launch_roofline import AT_CEILING, instruction_limited
 from keet.analysis.time_model import (
     DEVICE_WIDE,
     INDIRECT,
@@ -62,7 +62,7 @@ from keet.formatting import capitalized
 from keet.units import Quantity
 
 if TYPE_CHECKING:
-    from keet.analysis.sass.machine_code import MachineCode
+    from keet.analysis.machine_code.launch_code import MachineCode
 
 INTEGER_KERNEL = Parameter(
     0.5, "busiest pipe for floats over the ALU, below which integers are the data", "judgement"

@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Literal
 
 from keet.analysis.candidate import MAX_GAIN, MEMORY_WAITS, Amount, Candidate, kept_waits
 from keet.analysis.decisions.saturated import PIPE_WORK, saturated
-from keet.analysis.facts import global_memory, instructions, on_chip, origin
 from keet.analysis.hardware.rates import SECTOR
+from keet.analysis.hotspots.source_calls import beside, launch_places
 from keet.analysis.instruction_removal import kept_waits_by, removed_part
-from keet.analysis.kernel.library import library_of_launch
-from keet.analysis.kernel.register_tiles import loads_fragments
-from keet.analysis.kernel.source_calls import beside, launch_places
+from keet.analysis.kernel_kind.library import library_of_launch
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import (
     FEW_BYTES,
@@ -24,17 +22,19 @@ from keet.analysis.limits import (
     POSSIBLE,
     READ_AGAIN,
 )
+from keet.analysis.machine_code.instructions.opcodes import COPIES
 from keet.analysis.memory_work import global_loads_part, global_part
+from keet.analysis.parallelism.register_tiles import loads_fragments
 from keet.analysis.parameters import Parameter
-from keet.analysis.sass.instructions.opcodes import COPIES
+from keet.analysis.remedy_conditions import global_memory, instructions, on_chip, origin
 from keet.analysis.time_model import BLOCK_STARTS, MOST_REMOVED, Effect, TimeModel
 from keet.evidence import Evidence, Sentence
 from keet.findings import Edit, FindingSpec, otherwise, when
 from keet.units import Quantity
 
 if TYPE_CHECKING:
-    from keet.analysis.sass.analyses.reuse import PointerReuse
-    from keet.analysis.sass.machine_code import MachineCode
+    from keet.analysis.machine_code.analyses.reuse import PointerReuse
+    from keet.analysis.machine_code.launch_code import MachineCode
 
 REUSE = Parameter(0.5, "exponent: how many of the L2 reads beyond DRAM's can be saved", "fit")
 L2_READS_KEPT = Parameter(0.2, "least share of L2's reads that a rewrite leaves", "judgement")
@@ -571,7 +571,7 @@ def _overwritten(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
 def _without_loads(code: MachineCode, loads: Mapping[int, float]) -> dict[int, float]:
     """Share of each instruction that goes with loads of which this share goes, by position: the
     loads, and the arithmetic of their addresses."""
-    from keet.analysis.sass.analyses.repeated_work import only_for
+    from keet.analysis.machine_code.analyses.repeated_work import only_for
 
     users, gone = code.program.values.users(), dict[int, float]()
     for position, part in loads.items():

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from keet.analysis.candidate import LEAST_PART, Candidate, doubt_if_counted, part_of
 from keet.analysis.decisions.saturated import PIPE_WORK, conversions, saturated, unit_places
-from keet.analysis.facts import instructions, origin, waits
 from keet.analysis.instruction_removal import kept_waits_by, removed_part
 from keet.analysis.launch_view import LaunchView, LeadingLines
 from keet.analysis.limits import (
@@ -17,15 +16,16 @@ from keet.analysis.limits import (
     POWER,
     SLOW_DIVISION,
 )
+from keet.analysis.machine_code.instructions.opcodes import BY_PIPE
 from keet.analysis.memory_work import without_local
 from keet.analysis.parameters import Parameter
-from keet.analysis.sass.instructions.opcodes import BY_PIPE
+from keet.analysis.remedy_conditions import instructions, origin, waits
 from keet.analysis.time_model import INDIRECT, MOST_LOAD, MOST_REMOVED, SHARPNESS, Effect, TimeModel
 from keet.evidence import Evidence, Sentence
 from keet.findings import Absence, Edit, FindingSpec, absence, otherwise, when
 
 if TYPE_CHECKING:
-    from keet.analysis.sass.machine_code import MachineCode
+    from keet.analysis.machine_code.launch_code import MachineCode
 
 FAST_POWER = Parameter(9, "instructions of __powf, with scaling of denormals", "judgement")
 

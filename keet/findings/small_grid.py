@@ -14,10 +14,11 @@ from keet.analysis.candidate import (
     covered_waits,
     is_matrix_product,
 )
-from keet.analysis.facts import grid, origin, waits
-from keet.analysis.facts.fact import total
-from keet.analysis.kernel.inactive_threads import WARP, empty_lanes
-from keet.analysis.kernel.resident_warps import (
+from keet.analysis.hotspots.source_calls import launch_places
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.limits import LEAST_KERNEL_NS, LIKELY, MAJORITY, SHORT_KERNEL_NS
+from keet.analysis.parallelism.inactive_threads import WARP, empty_lanes
+from keet.analysis.parallelism.resident_warps import (
     GridShape,
     chain_share,
     few_warps,
@@ -26,10 +27,9 @@ from keet.analysis.kernel.resident_warps import (
     shortness,
     working_part,
 )
-from keet.analysis.kernel.source_calls import launch_places
-from keet.analysis.launch_view import LaunchView
-from keet.analysis.limits import LEAST_KERNEL_NS, LIKELY, MAJORITY, SHORT_KERNEL_NS
 from keet.analysis.parameters import Parameter
+from keet.analysis.remedy_conditions import grid, origin, waits
+from keet.analysis.remedy_conditions.fact import total
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, WITHIN_SM, Effect, TimeModel
 from keet.evidence import Sentence
 from keet.findings import Absence, Edit, FindingSpec, absence, otherwise, when

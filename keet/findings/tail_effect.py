@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from functools import partial
 
 from keet.analysis.candidate import Candidate
-from keet.analysis.facts import grid, origin
-from keet.analysis.kernel.resident_warps import (
+from keet.analysis.hotspots.source_calls import launch_places
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.limits import POSSIBLE
+from keet.analysis.parallelism.resident_warps import (
     BALANCED,
     EQUAL_BLOCKS,
     blocks_differ,
@@ -15,9 +17,7 @@ from keet.analysis.kernel.resident_warps import (
     grid_shape,
     shortness,
 )
-from keet.analysis.kernel.source_calls import launch_places
-from keet.analysis.launch_view import LaunchView
-from keet.analysis.limits import POSSIBLE
+from keet.analysis.remedy_conditions import grid, origin
 from keet.analysis.time_model import Effect, TimeModel
 from keet.evidence import Sentence
 from keet.findings import Absence, Edit, FindingSpec, absence, otherwise, when

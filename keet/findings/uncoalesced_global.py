@@ -8,11 +8,9 @@ from typing import Literal, NamedTuple
 
 from keet.analysis.candidate import MEMORY_WAITS, MIO_WAITS, Candidate, kept_waits
 from keet.analysis.decisions.replays import COALESCED_WAITS, REPLAYED, replays
-from keet.analysis.facts import global_memory, grid, instructions, on_chip, origin
 from keet.analysis.hardware.rates import SECTOR
 from keet.analysis.hardware.stages import FABRIC_PER_SECTOR, l2_share_by_sectors, sm_elapsed_cycles
-from keet.analysis.kernel.bytes_in_flight import unqueued_share
-from keet.analysis.kernel.inactive_threads import WARP
+from keet.analysis.hotspots.source_lines import is_gather
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import MAJORITY, WIDEST
 from keet.analysis.memory_work import (
@@ -23,8 +21,10 @@ from keet.analysis.memory_work import (
     global_requests_part,
     requested_bytes,
 )
+from keet.analysis.parallelism.bytes_in_flight import unqueued_share
+from keet.analysis.parallelism.inactive_threads import WARP
 from keet.analysis.parameters import Parameter
-from keet.analysis.source_lines import is_gather
+from keet.analysis.remedy_conditions import global_memory, grid, instructions, on_chip, origin
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, Effect, TimeModel
 from keet.documents.finding import Place
 from keet.evidence import Sentence
@@ -367,7 +367,7 @@ def _misaligned(view: LaunchView) -> Misaligned:
     every = sum(excess.values())
     if view.code is None or not every:
         return Misaligned(0.0, 1.0)
-    from keet.analysis.sass.analyses.address_patterns import lane_stride
+    from keet.analysis.machine_code.analyses.address_patterns import lane_stride
 
     shifted: list[tuple[int, float]] = []
     for access in view.code.accesses:

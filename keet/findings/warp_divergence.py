@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 from keet.analysis.candidate import MEMORY_WAITS, MIO_WAITS, Candidate, chance_by, kept_waits
 from keet.analysis.decisions.atomics import beside_retries, retried
-from keet.analysis.facts import grid, origin, waits
-from keet.analysis.facts.waits import IDLE_WARPS
+from keet.analysis.hotspots.source_calls import launch_places
 from keet.analysis.instruction_removal import kept_waits_by
-from keet.analysis.kernel.inactive_threads import (
+from keet.analysis.launch_view import LaunchView, LeadingLines
+from keet.analysis.limits import MAJORITY, NOTABLE_PART
+from keet.analysis.parallelism.inactive_threads import (
     FOUND_OUT,
     JOINED,
     REGROUPING,
@@ -24,11 +25,10 @@ from keet.analysis.kernel.inactive_threads import (
     short_path_part,
     uneven_trips,
 )
-from keet.analysis.kernel.resident_warps import grid_shape, idle_warps, shortness
-from keet.analysis.kernel.source_calls import launch_places
-from keet.analysis.launch_view import LaunchView, LeadingLines
-from keet.analysis.limits import MAJORITY, NOTABLE_PART
+from keet.analysis.parallelism.resident_warps import grid_shape, idle_warps, shortness
 from keet.analysis.parameters import Parameter
+from keet.analysis.remedy_conditions import grid, origin, waits
+from keet.analysis.remedy_conditions.waits import IDLE_WARPS
 from keet.analysis.time_model import (
     BLOCK_STARTS,
     INDIRECT,
@@ -44,7 +44,7 @@ from keet.findings import Absence, Edit, FindingSpec, absence, otherwise, when
 from keet.units import Quantity
 
 if TYPE_CHECKING:
-    from keet.analysis.sass.machine_code import MachineCode
+    from keet.analysis.machine_code.launch_code import MachineCode
 
 CONVERGED = Parameter(
     0.85, "exponent of the active threads' share: how much divergence can be removed", "fit"
@@ -309,7 +309,7 @@ def _places(view: LaunchView, inactive: InactiveThreads | None) -> tuple[Place, 
 def _loops(view: LaunchView, lost: int, code: MachineCode) -> LeadingLines:
     """Where threads leave loops at different times, by the threads that these loops leave inactive,
     if that is most of them: what runs with few threads in a loop is decided there."""
-    from keet.analysis.sass.flow.program import uneven_exits
+    from keet.analysis.machine_code.flow.program import uneven_exits
 
     program, trips = code.program, uneven_trips(view)
     costs, every = Counter[int](), 0

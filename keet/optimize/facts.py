@@ -21,7 +21,6 @@ from keet.explanation.analyst import explain
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.formats import page_text
 from keet.formatting import count_noun
-from keet.ingest import read_profile
 from keet.optimize.judging import counts
 from keet.optimize.protocol import Result, Run, VariantResult
 from keet.optimize.task import Task
@@ -31,6 +30,7 @@ from keet.pages.diff import diff_page
 from keet.profile import Profile
 from keet.profile.launch_sequences import representative
 from keet.profile.run_table import RunTable
+from keet.report import read_profile
 from keet.units import Quantity
 
 _FINDINGS = 5

@@ -21,11 +21,11 @@ from typing import NamedTuple
 from keet.collect.ncu_command import ProfileRequest, ncu_command
 from keet.collect.recorder import SOURCE as RECORDER
 from keet.errors import KeetError, reason_of
-from keet.ingest.typed_json import parse_object, typed
 from keet.optimize import measure
 from keet.optimize.measure import MOST_EXPORT, MOST_RECORDS, MOST_REPORT, PROTOCOL, remove
 from keet.optimize.task import Task
 from keet.optimize.workspace import digests
+from keet.report.typed_json import parse_object, typed
 from keet.safe_text import visible
 
 _LARGEST_RESULT = 64 * 2**20

@@ -14,12 +14,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from keet.analysis.capture.ncu_command_line import setting_of
 from keet.analysis.capture.recapture import made_with
 from keet.analysis.capture.report_document import profile_notes
-from keet.analysis.kernel.resident_warps import occupancy_limit
+from keet.analysis.parallelism.resident_warps import occupancy_limit
 from keet.evidence import Sentence, constant, report_number
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.ncu_rules import judge_rule, rule_name
 from keet.formatting import capitalized, count_noun, shape_text
-from keet.ingest.ncu_rep.completeness import uncertain_count
 from keet.pages.blocks import (
     Anchors,
     Block,
@@ -37,6 +36,7 @@ from keet.pages.blocks import (
 from keet.pages.device import captured_text, describe_device, workload_noun
 from keet.profile import Launch, Origin, Profile, Provenance, Workload
 from keet.profile.rules import RuleKind, RuleResult, SpeedupScope
+from keet.report.ncu_rep.completeness import uncertain_count
 from keet.units import Quantity
 
 _OPTIONS = {

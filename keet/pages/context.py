@@ -8,9 +8,9 @@ from functools import cached_property
 from itertools import accumulate
 from typing import NamedTuple
 
-from keet.analysis.examined import NO_CODE, RowCode, RowKey, code_by_row
-from keet.analysis.kernel.resident_warps import occupancy_limit
-from keet.analysis.source_lines import Hotspots, Spot, find_hotspots, source_lines
+from keet.analysis.hotspots.examined import NO_CODE, RowCode, RowKey, code_by_row
+from keet.analysis.hotspots.source_lines import Hotspots, Spot, find_hotspots, source_lines
+from keet.analysis.parallelism.resident_warps import occupancy_limit
 from keet.diagnosis.finding import Finding
 from keet.documents.finding import Place
 from keet.errors import one_line

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import PurePath
 
-from keet.analysis.source_lines import find_hotspots
+from keet.analysis.hotspots.source_lines import find_hotspots
 from keet.comparison.causes.attribution import Attribution
 from keet.comparison.causes.explained_pair import WeightedLaunch, longest_launch
 from keet.comparison.caveat import Caveat

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from keet.analysis.code_names import function_start
-from keet.analysis.source_lines import Spot, find_hotspots, source_line, source_lines
+from keet.analysis.hotspots.source_lines import Spot, find_hotspots, source_line, source_lines
 from keet.comparison.causes.aligned_files import paired_files
 from keet.comparison.causes.explained_pair import WeightedLaunch
 from keet.comparison.causes.line_changes import (

@@ -14,7 +14,7 @@ from keet.pages.blocks import Figure
 if TYPE_CHECKING:
     from keet.analysis.account import TimePart
     from keet.analysis.hardware.ceilings import Ceiling
-    from keet.analysis.source_lines import Hotspots
+    from keet.analysis.hotspots.source_lines import Hotspots
     from keet.comparison.causes.account_changes import PartChange
     from keet.comparison.causes.aligned_files import FilePair
     from keet.documents.explain import Note

@@ -14,9 +14,9 @@ from keet.analysis.code_names import (
     sass_text,
     with_more,
 )
-from keet.analysis.examined import Examined, first_wait
-from keet.analysis.kernel.executed_code import PURPOSES
-from keet.analysis.source_lines import Hotspots, RowWait, Spot, source_lines
+from keet.analysis.hotspots.examined import Examined, first_wait
+from keet.analysis.hotspots.source_lines import Hotspots, RowWait, Spot, source_lines
+from keet.analysis.kernel_kind.executed_code import PURPOSES
 from keet.catalog import stalls
 from keet.documents.hotspots import HotspotsLaunch, PointerDocument, PurposeShare, SpotDocument
 from keet.documents.shared_types import Skipped
@@ -45,7 +45,7 @@ from keet.profile.names import file_name
 from keet.units import format_number
 
 if TYPE_CHECKING:
-    from keet.analysis.sass.machine_code import MachineCode
+    from keet.analysis.machine_code.launch_code import MachineCode
 
 _ORDER = "Kernels by time; further launches of the same kernel and shape come last."
 _LAUNCHES_NAMED = 4
@@ -214,7 +214,7 @@ def _spot_cell(
     """Place and stall reasons; below: code, purpose and excess traffic."""
     text = spot.source
     if spot.address is not None:
-        from keet.analysis.sass.instructions.instruction import parse
+        from keet.analysis.machine_code.instructions.instruction import parse
 
         text = sass_text(parse(spot.address, spot.sass or ""), hotspots.launch.function_starts)
     code = " ".join((text or "").split())
@@ -250,7 +250,7 @@ def _called_at(spot: Spot, hotspots: Examined) -> str:
     them."""
     if hotspots.code is None or spot.location is None or spot.address is not None:
         return ""
-    from keet.analysis.sass.lines import calls_of
+    from keet.analysis.machine_code.lines import calls_of
 
     calls = [line_text(each) for each in calls_of(hotspots.code, spot.location)]
     return f"called at {listed(calls, _CALLS_SHOWN)}" if calls else ""

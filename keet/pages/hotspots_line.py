@@ -13,19 +13,19 @@ from keet.analysis.code_names import (
     sass_text,
     with_more,
 )
-from keet.analysis.examined import Examined, why_unbounded
-from keet.analysis.line_facts import (
+from keet.analysis.hotspots.examined import Examined, why_unbounded
+from keet.analysis.hotspots.line_facts import (
     LineFacts,
     LineLoop,
     LineWait,
     known_stride,
     samples_at,
 )
-from keet.analysis.sass.analyses.loop_chains import LoopChains
-from keet.analysis.sass.analyses.reuse import LOADED, SEVERAL, Access, at_most
-from keet.analysis.sass.machine_code import MachineCode
-from keet.analysis.sass.polynomials.polynomial import Polynomial
-from keet.analysis.source_lines import Hotspots
+from keet.analysis.hotspots.source_lines import Hotspots
+from keet.analysis.machine_code.analyses.loop_chains import LoopChains
+from keet.analysis.machine_code.analyses.reuse import LOADED, SEVERAL, Access, at_most
+from keet.analysis.machine_code.launch_code import MachineCode
+from keet.analysis.machine_code.polynomials.polynomial import Polynomial
 from keet.catalog import stalls
 from keet.documents.hotspots import (
     AtomicDocument,

@@ -9,9 +9,9 @@ from typing import Literal
 
 from keet.analysis.account import TimePart
 from keet.analysis.hardware.ceilings import Ceiling
-from keet.analysis.kernel.archetype import is_debug_build
+from keet.analysis.hotspots.source_lines import find_hotspots, source_lines
+from keet.analysis.kernel_kind.archetype import is_debug_build
 from keet.analysis.limits import SAVED_PART
-from keet.analysis.source_lines import find_hotspots, source_lines
 from keet.analysis.time_model import WORTH
 from keet.diagnosis.finding import BETWEEN_LAUNCHES, Finding
 from keet.documents.explain import BY_MODEL, Note

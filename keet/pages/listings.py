@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from keet.analysis.source_lines import Hotspots, find_hotspots, source_lines
+from keet.analysis.hotspots.source_lines import Hotspots, find_hotspots, source_lines
 from keet.evidence import Sentence, counted
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.launch_groups import LaunchGroup

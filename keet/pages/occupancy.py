@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from keet.analysis.kernel.archetype import is_debug_build
-from keet.analysis.kernel.occupancy import (
+from keet.analysis.kernel_kind.archetype import is_debug_build
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.parallelism.occupancy import (
     LIMIT_NAMES,
     OccupancyModel,
     limits,
     occupancy_curves,
     occupancy_model,
 )
-from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import WORTH
 from keet.documents.occupancy import OccupancyCurve, OccupancyDocument
 from keet.evidence import Evidence, Sentence, constant

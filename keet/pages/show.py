@@ -15,7 +15,6 @@ from keet.evidence import Sentence, constant, counted
 from keet.explanation.capture_hints import SOURCES_AT_HAND, steps_before
 from keet.explanation.run_texts import whole_time
 from keet.formatting import listed, shape_text
-from keet.ingest.ncu_rep.completeness import uncertain_count
 from keet.masking import masked_names
 from keet.pages.blocks import (
     Block,
@@ -38,6 +37,7 @@ from keet.pages.blocks import (
 from keet.pages.device import describe_device
 from keet.pages.program import run_blocks
 from keet.profile import Profile
+from keet.report.ncu_rep.completeness import uncertain_count
 from keet.units import Quantity, format_number
 
 _WIDE = 120

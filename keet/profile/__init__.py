@@ -1,6 +1,6 @@
 """The content of a report as types: `Profile` → `Launch` → `Metric`, and the run table.
 
-Readers (keet/ingest) create these, everything else uses them. Imports the catalog, never a reader
+Readers (keet/report) create these, everything else uses them. Imports the catalog, never a reader
 or an analysis.
 """
 

@@ -17,8 +17,8 @@ from pathlib import Path
 from keet_tools.reports import quoted
 
 from keet.errors import UsageError, one_line
-from keet.ingest.input.files import guarded, printable_path
-from keet.ingest.run_table import table_path
+from keet.report.input.files import guarded, printable_path
+from keet.report.run_table import table_path
 from keet.safe_text import shortened
 
 _LONGEST_LISTED = 400

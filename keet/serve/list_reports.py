@@ -29,8 +29,8 @@ from keet.errors import UsageError
 from keet.evidence import Sentence, constant, counted, of_quantity
 from keet.explanation.capture_hints import caution_about
 from keet.formatting import shapes_text
-from keet.ingest.input.files import printable_path
 from keet.profile.launch_sequences import longest_first
+from keet.report.input.files import printable_path
 from keet.serve.allowed_folders import AllowedFolders
 from keet.serve.report_cache import OpenReport, ReportCache
 

@@ -16,9 +16,9 @@ from keet_tools.reports import ReadReport, quoted, selected_launches
 
 from keet.errors import IngestError, UsageError
 from keet.formatting import count_noun
-from keet.ingest import read_profile
-from keet.ingest.run_table import table_path
 from keet.profile import Launch, Profile
+from keet.report import read_profile
+from keet.report.run_table import table_path
 from keet.serve.allowed_folders import AllowedFolders
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from itertools import chain, product
 from typing import TYPE_CHECKING
 
 from keet.analysis.hardware.ceilings import spoken_unit
-from keet.analysis.kernel.executed_code import PURPOSES
-from keet.analysis.source_lines import Hotspots, Spot, find_hotspots
+from keet.analysis.hotspots.source_lines import Hotspots, Spot, find_hotspots
+from keet.analysis.kernel_kind.executed_code import PURPOSES
 from keet.catalog import stalls
 from keet.diagnosis.finding import Finding
 from keet.documents.finding import Place
@@ -36,7 +36,7 @@ from keet.verification.sentences import split_sentences
 from keet.verification.subjects import NO_LINE, RowKey
 
 if TYPE_CHECKING:
-    from keet.analysis.sass.machine_code import MachineCode
+    from keet.analysis.machine_code.launch_code import MachineCode
     from keet.explanation.analyst import OnLaunch
     from keet.explanation.explanation_types import Explanation, LaunchExplanation
     from keet.explanation.launch_groups import LaunchGroup
@@ -245,7 +245,7 @@ class LaunchValues:
             yield from _access_values(code, launch.function_starts)
 
     def _code(self, launch: Launch) -> MachineCode | None:
-        from keet.analysis.sass.machine_code import machine_code
+        from keet.analysis.machine_code.launch_code import machine_code
 
         if launch not in self._codes:
             code = machine_code(launch) if launch.find("inst_executed") else None
@@ -462,7 +462,7 @@ def _wait_values(code: MachineCode) -> Iterator[ComputedValue]:
 
 def _access_values(code: MachineCode, entries: Iterable[int]) -> Iterator[ComputedValue]:
     """`0x0120 load, 4 B`, and its lane stride."""
-    from keet.analysis.sass.analyses.address_patterns import lane_stride
+    from keet.analysis.machine_code.analyses.address_patterns import lane_stride
 
     starts = sorted(entries)
     for access in code.accesses:

@@ -9,8 +9,8 @@ from functools import cached_property
 from pathlib import PurePath
 from typing import NamedTuple
 
+from keet.analysis.hotspots.source_lines import Grouping, Hotspots, Spot, find_hotspots
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.source_lines import Grouping, Hotspots, Spot, find_hotspots
 from keet.catalog import metric_named, metric_with_id, stalls
 from keet.evidence import Sentence, constant
 from keet.profile import Absent, Launch

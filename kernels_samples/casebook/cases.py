@@ -13,9 +13,9 @@ from pydantic import BaseModel, ConfigDict
 
 from keet.catalog import throughputs
 from keet.catalog.lookups import gpu_named
-from keet.ingest import read_profile
-from keet.ingest.snapshot import PACKED, SUFFIX
 from keet.profile import Launch, Profile
+from keet.report import read_profile
+from keet.report.snapshot import PACKED, SUFFIX
 from kernels_samples.casebook.family import (
     CaseSpec,
     Family,

@@ -21,10 +21,10 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from keet.ingest import read_profile
-from keet.ingest.in_memory_launch import InMemoryLaunch
-from keet.ingest.snapshot import snapshot_text, write_snapshot
 from keet.profile import Launch, Profile, Provenance
+from keet.report import read_profile
+from keet.report.in_memory_launch import InMemoryLaunch
+from keet.report.snapshot import snapshot_text, write_snapshot
 from kernels_samples.casebook.cases import profile_path
 from kernels_samples.casebook.family import FAMILIES
 from kernels_samples.casebook.runner import profiled, sides_of, source_digest

@@ -12,9 +12,9 @@ import json
 import sys
 from pathlib import Path
 
-from keet.ingest import read_profile
-from keet.ingest.input import zstd
-from keet.ingest.snapshot import MARK, VERSION, _launch_document, packed_document
+from keet.report import read_profile
+from keet.report.input import zstd
+from keet.report.snapshot import MARK, VERSION, _launch_document, packed_document
 
 TARGET = Path(zstd.__file__).with_name("snapshot.dict.zst")
 

@@ -80,7 +80,7 @@ def keet_batch(folder: Path, launches: int, jobs: int) -> Rate:
 
 
 def launches_of(paths: Sequence[Path]) -> int:
-    from keet.ingest import read_profile
+    from keet.report import read_profile
 
     return sum(len(read_profile(path).launches) for path in paths)
 

@@ -41,9 +41,9 @@ os._exit(0)
 THROUGH_KEET = """
 import sys, time
 from keet.explanation.analyst import explain
-from keet.ingest import read_profile
-from keet.ingest.sass import disassembler
-from keet.ingest.ncu_rep import reader
+from keet.report import read_profile
+from keet.report.disassembly import disassembler
+from keet.report.ncu_rep import reader
 how, path = sys.argv[1:]
 start = time.perf_counter()
 profile = read_profile(path)
@@ -59,8 +59,8 @@ print(time.perf_counter() - start)
 
 ALL_ANALYSES = """
 import resource, sys, time
-from keet.analysis.sass.machine_code import machine_code
-from keet.ingest import read_profile
+from keet.analysis.machine_code.launch_code import machine_code
+from keet.report import read_profile
 (launch,) = read_profile(sys.argv[1]).launches[:1]
 launch.disassembly, launch.locations
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from keet.ingest.input.zstd import zstd
+from keet.report.input.zstd import zstd
 from tests.benchmarks.measure import KEET, Budget, at_most, compared, compared_programs, line
 from tests.browser.sample_pages import SLOW, some_launches
 
@@ -45,9 +45,9 @@ print(time.process_time() - start, count)
 
 CATALOG_THROUGH_KEET = """
 import sys, time
-import keet.ingest.ncu_rep.reader
+import keet.report.ncu_rep.reader
 from keet.catalog import metrics
-from keet.ingest import read_profile
+from keet.report import read_profile
 names = [spec.id for spec in metrics().values()]
 start = time.process_time()
 count = 0

@@ -24,7 +24,7 @@ from keet.corpus.store.schema import LAUNCHES, METRICS, PARTS, utc_now
 from keet.corpus.top import Selection, find_top
 from keet.documents.top import By
 from keet.explanation.analyst import explain
-from keet.ingest import read_profile
+from keet.report import read_profile
 from keet.version import __version__
 from tests.benchmarks.measure import at_most, compared, line
 

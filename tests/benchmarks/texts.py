@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 from keet.agent.edits.line_matching import LineReplacement, place_changes
 from keet.agent.source_listing import shown_source
-from keet.ingest import read_profile
 from keet.prose.reading import read_prose
+from keet.report import read_profile
 from keet.source_code.constants import source_constants
 from keet.verification.verify import verify_text
 from tests.benchmarks.measure import at_most, line

@@ -10,7 +10,7 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-from keet.ingest.input.zstd import zstd
+from keet.report.input.zstd import zstd
 from tests.fuzz import byte_damage, report_damage, text_damage
 from tests.fuzz.report_tree import ReportTree, taken_apart
 from tests.kept_reports import unpacked
@@ -69,7 +69,7 @@ def originals(folders: Sequence[str | Path] = FOLDERS) -> list[str]:
 def readable(reports: Sequence[str]) -> list[str]:
     """Those that keet reads: damage to others shows nothing."""
     from keet.errors import KeetError
-    from keet.ingest import read_profile
+    from keet.report import read_profile
 
     found = []
     for report in reports:
@@ -180,15 +180,15 @@ def _tree(path: Path) -> ReportTree:
 
 @lru_cache(maxsize=8)
 def _snapshot(path: Path) -> bytes:
-    from keet.ingest import read_profile
-    from keet.ingest.snapshot import snapshot_text
+    from keet.report import read_profile
+    from keet.report.snapshot import snapshot_text
 
     return "".join(snapshot_text(read_profile(path))).encode()
 
 
 @lru_cache(maxsize=8)
 def _in_columns(path: Path) -> bytes:
-    from keet.ingest.snapshot import packed_document
+    from keet.report.snapshot import packed_document
 
     return json.dumps(packed_document(json.loads(_snapshot(path)))).encode()
 

@@ -9,7 +9,7 @@ from functools import cache
 from random import Random
 
 from keet.catalog import metric_named
-from keet.ingest.protobuf import Malformed
+from keet.report.protobuf import Malformed
 from tests.encode import Scalar, number
 from tests.fuzz.bad_values import bad_number, bad_scalar, bad_text, near
 from tests.fuzz.byte_damage import KINDS as BYTE_KINDS

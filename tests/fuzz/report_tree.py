@@ -9,9 +9,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from keet.ingest.ncu_rep.container import MAGIC, EntryKind, blocks_of
-from keet.ingest.ncu_rep.metrics import read_value
-from keet.ingest.protobuf import Malformed, ProtoMessage, varint
+from keet.report.ncu_rep.container import MAGIC, EntryKind, blocks_of
+from keet.report.ncu_rep.metrics import read_value
+from keet.report.protobuf import Malformed, ProtoMessage, varint
 from tests.encode import Scalar, chunk, scalar, sized
 from tests.encode import varint as varint_bytes
 

@@ -16,17 +16,17 @@ from pathlib import Path
 import pytest
 
 from keet.errors import DamagedReport, IngestError
-from keet.ingest import read_profile
-from keet.ingest.cubin import Elf
-from keet.ingest.input.zstd import zstd
-from keet.ingest.line_table import CodePlace, CubinLines, LineTable, read_sequences
-from keet.ingest.protobuf import Malformed
+from keet.report import read_profile
+from keet.report.cubin import Elf
+from keet.report.input.zstd import zstd
+from keet.report.line_table import CodePlace, CubinLines, LineTable, read_sequences
+from keet.report.protobuf import Malformed
 from tests import encode
 from tests.conftest import REPORTS, Keet, corpus_files, needs_corpus
 from tests.encode import chunk, number
 from tests.rows import each_row
-from tests.unit.ingest.test_code_object import END, SET_ADDRESS_0, line_at, line_program
-from tests.unit.ingest.test_container import touch
+from tests.unit.report.test_code_object import END, SET_ADDRESS_0, line_at, line_program
+from tests.unit.report.test_container import touch
 
 RANGE = REPORTS / "range.ncu-rep"
 
@@ -132,11 +132,11 @@ def test_read_errors_are_reported(keet: Keet, save, monkeypatch: pytest.MonkeyPa
 
     path = save(RANGE.read_bytes())
     with monkeypatch.context() as patch:
-        patch.setattr("keet.ingest.ncu_rep.container.read_blocks", fail)
+        patch.setattr("keet.report.ncu_rep.container.read_blocks", fail)
         failed = keet("show", path)
     assert failed.code == 4
     assert "input/output error" in failed.err
-    monkeypatch.setattr("keet.ingest.input.files.os.open", refuse)
+    monkeypatch.setattr("keet.report.input.files.os.open", refuse)
     assert_refused(keet("show", path), path, "permission denied")
 
 
@@ -225,7 +225,7 @@ def test_an_export_that_is_too_large_is_refused_unread(keet: Keet, save) -> None
 
 
 def test_an_export_with_too_many_launches_is_refused(keet: Keet, save, monkeypatch) -> None:
-    monkeypatch.setattr("keet.ingest.printed.details_page.MOST_LAUNCHES", 3)
+    monkeypatch.setattr("keet.report.printed.details_page.MOST_LAUNCHES", 3)
     launch = "  k (1, 1, 1)x(1, 1, 1), Context 1, Stream 7, Device 0, CC 9.0\n    Section: S\n"
     details = DETAILS.format("1")
     for text in (
@@ -337,7 +337,7 @@ def test_rows_of_line_programs(monkeypatch: pytest.MonkeyPatch) -> None:
     assert line_at(sequence, 0) is None
     program = line_program(SET_ADDRESS_0 + bytes([80]) * 50_000 + END)
     assert read_sequences(program, {})
-    monkeypatch.setattr("keet.ingest.line_table._MAX_ROWS", 40_000)
+    monkeypatch.setattr("keet.report.line_table._MAX_ROWS", 40_000)
     with pytest.raises(Malformed, match="rows"):
         read_sequences(program, {})
 
@@ -425,7 +425,7 @@ def test_damaged_csv_tables_are_refused(text: str, says: str, save) -> None:
 
 
 def test_damaged_snapshots_are_refused(save) -> None:
-    from keet.ingest.snapshot import snapshot_text
+    from keet.report.snapshot import snapshot_text
 
     good = "".join(snapshot_text(read_profile(RANGE)))
     for old, new in {
@@ -455,7 +455,7 @@ def test_damaged_snapshots_are_refused(save) -> None:
 def test_a_snapshot_field_of_the_wrong_type_is_named(
     place: str, value: object, save, keet: Keet
 ) -> None:
-    from keet.ingest.snapshot import snapshot_text
+    from keet.report.snapshot import snapshot_text
 
     report = REPORTS / "tour_lines.ncu-repz"
     document = json.loads("".join(snapshot_text(read_profile(report))))
@@ -529,7 +529,7 @@ def test_a_report_with_an_invalid_version_is_read(version: str, save) -> None:
 def test_a_file_that_changes_while_it_is_read_is_refused(
     save, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from keet.ingest.ncu_rep import container
+    from keet.report.ncu_rep import container
 
     path = save((RANGE).read_bytes())
     walk = container.read_blocks

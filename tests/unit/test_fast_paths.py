@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from keet.analysis.hotspots.source_lines import Hotspots, Spot, find_hotspots
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.source_lines import Hotspots, Spot, find_hotspots
 from keet.documents.document import json_line
 from keet.documents.finding import Place
 from keet.explanation.analyst import explain
 from keet.explanation.explain_document import explain_document
-from keet.ingest import read_profile
-from keet.ingest.ncu_rep.metrics import _whole_numbers, read_value
 from keet.profile import Launch
+from keet.report import read_profile
+from keet.report.ncu_rep.metrics import _whole_numbers, read_value
 from kernels_samples.samples import load_samples
 from tests.conftest import REPORTS
 from tests.rows import each_row

@@ -137,7 +137,7 @@ def _entry(each: LaunchExplanation) -> ExplainedLaunchEntry:
 
 
 def _code(each: LaunchExplanation) -> Iterator[CodeLine]:
-    from keet.analysis.source_lines import source_lines
+    from keet.analysis.hotspots.source_lines import source_lines
 
     lines = source_lines(each.launch)
     places = ((place.file, place.line) for finding in each.findings for place in finding.locations)

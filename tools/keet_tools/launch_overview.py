@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import chain, islice
 
-from keet.analysis.examined import pointer_rows
+from keet.analysis.hotspots.examined import pointer_rows
+from keet.analysis.hotspots.source_lines import find_hotspots
 from keet.analysis.ledger import Ledger
-from keet.analysis.sass.machine_code import machine_code
-from keet.analysis.source_lines import find_hotspots
+from keet.analysis.machine_code.launch_code import machine_code
 from keet.diagnosis.finding import Finding
 from keet.evidence import Evidence, Sentence
 from keet.explanation.account_texts import account_rows

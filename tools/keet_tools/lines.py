@@ -7,9 +7,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from keet.analysis.code_names import line_text, offset_in_function, parsed_line
+from keet.analysis.hotspots.line_facts import (
+    NoSuchLine,
+    file_matches,
+    place_of,
+    samples_at,
+    with_line,
+)
+from keet.analysis.hotspots.source_lines import find_hotspots, rows_at, source_lines
 from keet.analysis.ledger import scope_in
-from keet.analysis.line_facts import NoSuchLine, file_matches, place_of, samples_at, with_line
-from keet.analysis.source_lines import find_hotspots, rows_at, source_lines
 from keet.documents.document import Document
 from keet.documents.hotspots import HotspotsLaunch
 from keet.errors import UsageError
@@ -23,7 +29,7 @@ from keet_tools.reports import ReadReport, Reports, about_launch, main_launch, q
 from keet_tools.results import LineSummary, LineToolResult, NotChecked, SourceToolResult
 
 if TYPE_CHECKING:
-    from keet.analysis.source_lines import Hotspots
+    from keet.analysis.hotspots.source_lines import Hotspots
 
 _LINES = 20
 """Hottest lines per page."""
@@ -57,7 +63,7 @@ def _ranked(
     report: ReadReport, asked: LineArguments, launch: Launch, of: int, call: ToolCall
 ) -> ToolReply:
     """The hottest lines, or instructions in the order of the code from an address on."""
-    from keet.analysis.examined import examined
+    from keet.analysis.hotspots.examined import examined
     from keet.pages.hotspots import hotspots_page
 
     call.begin(f"analysing {launch.kernel}")
@@ -117,7 +123,7 @@ def _from_address(launch: Launch, wanted: str) -> Hotspots | Absent:
 def _one_line(
     report: ReadReport, wanted: str, offset: int, launches: Sequence[Launch], call: ToolCall
 ) -> ToolReply:
-    from keet.analysis.examined import examined
+    from keet.analysis.hotspots.examined import examined
     from keet.pages.hotspots_line import line_page, other_launches
 
     place, ranked = _place(wanted, report, launches, call)

@@ -8,14 +8,14 @@ from dataclasses import replace
 
 from keet import catalog
 from keet.analysis.amounts.items import counted_per
-from keet.analysis.kernel.occupancy import (
+from keet.analysis.ledger import LaunchLedger, scope_in
+from keet.analysis.parallelism.occupancy import (
     LIMIT_NAMES,
     Configuration,
     OccupancyModel,
     occupancy_curves,
     occupancy_model,
 )
-from keet.analysis.ledger import LaunchLedger, scope_in
 from keet.analysis.roofline.launch_roofline import SHOWN_WORK, find_roofline
 from keet.documents.show import MetricDocument
 from keet.errors import UsageError

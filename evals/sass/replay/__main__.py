@@ -22,8 +22,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from keet.ingest import read_profile
 from keet.profile.launch import Launch
+from keet.report import read_profile
 
 _HERE = Path(__file__).parent
 _ROOT = _HERE.parents[2]

@@ -29,7 +29,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from keet.ingest.input.files import is_source
+from keet.report.input.files import is_source
 
 Kind = Literal["namespaces", "library"]
 

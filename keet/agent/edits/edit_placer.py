@@ -22,9 +22,9 @@ from keet.agent.edits.line_matching import Misfit, place_changes, replacements
 from keet.agent.edits.patches import Patch
 from keet.agent.source_listing import build_facts, generator_or_check
 from keet.evidence.free_numbers import Allowed, free_number
-from keet.ingest.input.files import is_source
 from keet.profile import Launch
 from keet.profile.names import file_name
+from keet.report.input.files import is_source
 from keet.source_code.kernel_source import kernel_files
 
 _PROVED_FLAG = re.compile(r"\((-[\w=-]+), part of")

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol
 
-from keet.ingest.typed_json import typed
+from keet.report.typed_json import typed
 from keet.token_count import guess_tokens
 
 Role = Literal["system", "user", "assistant", "tool"]

@@ -22,8 +22,8 @@ from keet.agent.model.faults import AskedModel, fault_of
 from keet.agent.model.http_limits import limit_http, reach_directly
 from keet.agent.model.messages import ModelFault, reply_document, request_from
 from keet.agent.model.settings import ModelSpec, provider_of
-from keet.ingest.typed_json import typed
 from keet.masking.keys import remember_url
+from keet.report.typed_json import typed
 
 if TYPE_CHECKING:
     from keet.agent.model.langchain_chat import LangchainChat

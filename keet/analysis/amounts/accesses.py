@@ -20,11 +20,11 @@ from itertools import chain
 from typing import Literal, NamedTuple
 
 from keet.analysis.code_names import function_start, line_text
-from keet.analysis.kernel.inactive_threads import WARP
+from keet.analysis.hotspots.source_lines import ACCESS_BYTES
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.limits import NEGLIGIBLE
 from keet.analysis.memory_work import SECTORS_PER_LINE
-from keet.analysis.source_lines import ACCESS_BYTES
+from keet.analysis.parallelism.inactive_threads import WARP
 from keet.documents.amounts import LineAccessDocument
 from keet.evidence import Evidence, Sentence
 from keet.formatting import noun_for
@@ -144,8 +144,8 @@ def uniform_accesses(
     the counters contradict it."""
     if view.code is None:
         return {}
-    from keet.analysis.sass.analyses.address_patterns import is_uniform
-    from keet.analysis.sass.analyses.reuse import address_polynomial
+    from keet.analysis.machine_code.analyses.address_patterns import is_uniform
+    from keet.analysis.machine_code.analyses.reuse import address_polynomial
 
     code, uniform = view.code, dict[int, bool | None]()
     offsets = {access.position: access.offset for access in code.accesses}

@@ -23,9 +23,9 @@ from keet.profile import Location
 from keet.units import Quantity
 
 if TYPE_CHECKING:
-    from keet.analysis.sass.analyses.footprints import Footprint, Repeat
-    from keet.analysis.sass.analyses.reuse import Access, PointerReuse
-    from keet.analysis.sass.machine_code import MachineCode
+    from keet.analysis.machine_code.analyses.footprints import Footprint, Repeat
+    from keet.analysis.machine_code.analyses.reuse import Access, PointerReuse
+    from keet.analysis.machine_code.launch_code import MachineCode
 
 AGAIN = Parameter(
     1.15,
@@ -348,7 +348,7 @@ def _access(use: ArrayUse) -> Literal["read", "written", "updated"]:
 
 
 def _lines(code: MachineCode, accesses: Sequence[Access]) -> Iterator[Location]:
-    from keet.analysis.sass.lines import calling_line
+    from keet.analysis.machine_code.lines import calling_line
 
     sizes: Counter[Location] = Counter()
     for access in accesses:
@@ -454,7 +454,7 @@ def _again(code: MachineCode, use: ArrayUse) -> Iterator[AgainDocument]:
 def _repeated(code: MachineCode, repeat: Repeat) -> AgainDocument:
     if repeat.kind != "loop":
         return AgainDocument(by=repeat.kind, name=repeat.name, times=repeat.times)
-    from keet.analysis.sass.lines import loop_line
+    from keet.analysis.machine_code.lines import loop_line
 
     line = loop_line(code, code.program.flow.loops[int(repeat.name)])
     name = f"the loop at {line_text(line)}" if line else "a loop"

@@ -15,13 +15,13 @@ from keet.analysis.hardware.stages import measured_stage
 from keet.analysis.instruction_removal import removed_part
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.limits import MAJORITY, NEARLY_ALL, NEGLIGIBLE
-from keet.analysis.sass.instructions.opcodes import BY_PIPE
+from keet.analysis.machine_code.instructions.opcodes import BY_PIPE
 from keet.documents.amounts import BoundDocument
 from keet.evidence import Evidence, Sentence
 from keet.units import Quantity
 
 if TYPE_CHECKING:
-    from keet.analysis.sass.machine_code import MachineCode
+    from keet.analysis.machine_code.launch_code import MachineCode
 
 _NEEDED_PURPOSES = ("value",)
 """Purposes of instructions that compute with data."""

@@ -13,19 +13,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from keet.analysis.kernel.library import is_of_toolkit
+from keet.analysis.hotspots.source_lines import LEAST_SAMPLES
+from keet.analysis.kernel_kind.library import is_of_toolkit
 from keet.analysis.launch_view import LaunchView, cached_per_view
+from keet.analysis.machine_code.instructions.opcodes import SHARED, SHARED_LOADS
 from keet.analysis.parameters import Parameter
-from keet.analysis.sass.instructions.opcodes import SHARED, SHARED_LOADS
-from keet.analysis.source_lines import LEAST_SAMPLES
 from keet.documents.amounts import ConditionDocument
 from keet.documents.finding import Place
 from keet.evidence import Sentence, finite
 from keet.profile import Location
 
 if TYPE_CHECKING:
-    from keet.analysis.sass.analyses.guarded_code import Guarded
-    from keet.analysis.sass.machine_code import MachineCode
+    from keet.analysis.machine_code.analyses.guarded_code import Guarded
+    from keet.analysis.machine_code.launch_code import MachineCode
 
 PASSED = Parameter(0.95, "part of the threads that pass a mere check of bounds", "judgement")
 AT_STAKE = Parameter(
@@ -62,7 +62,7 @@ def conditions(view: LaunchView) -> tuple[ConditionDocument, ...]:
     reached = view.table.column("thread_inst_executed")
     if code is None or not code.program.executed or not reached or not passed:
         return ()
-    from keet.analysis.sass.analyses.guarded_code import guarded_code
+    from keet.analysis.machine_code.analyses.guarded_code import guarded_code
 
     @cache
     def place_of(position: int) -> Location | None:
@@ -427,7 +427,7 @@ class _Numbers:
 
 
 def _document(view: LaunchView, code: MachineCode, row: _Row) -> ConditionDocument:
-    from keet.analysis.sass.analyses.guarded_code import global_effects
+    from keet.analysis.machine_code.analyses.guarded_code import global_effects
 
     effects = [position for region in row.entered for position in region.effects]
     atomics = {atomic.position for atomic in code.atomics}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from keet.analysis.amounts.arrays import THREADS_RAN, array_uses, threads_ran
 from keet.analysis.hardware.rates import SECTOR
-from keet.analysis.kernel.executed_code import PURPOSES
+from keet.analysis.kernel_kind.executed_code import PURPOSES
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.documents.amounts import ItemDocument, PerItemDocument
 from keet.errors import UsageError, one_line
@@ -17,8 +17,8 @@ from keet.evidence import Evidence, Sentence, counted
 from keet.units import Quantity
 
 if TYPE_CHECKING:
-    from keet.analysis.sass.analyses.footprints import Footprint
-    from keet.analysis.sass.instructions.instruction import Instruction
+    from keet.analysis.machine_code.analyses.footprints import Footprint
+    from keet.analysis.machine_code.instructions.instruction import Instruction
 
 
 def counted_per(text: str | None) -> tuple[str, float] | None:
@@ -273,8 +273,8 @@ _OPERATIONS = {
 
 def _kinds(instruction: Instruction) -> Iterator[tuple[str, int]]:
     """The kinds of work that an instruction does, with how much of it."""
-    from keet.analysis.sass.instructions.instruction import is_move
-    from keet.analysis.sass.instructions.opcodes import Role
+    from keet.analysis.machine_code.instructions.instruction import is_move
+    from keet.analysis.machine_code.instructions.opcodes import Role
 
     memory = _memory(instruction)
     if memory:
@@ -301,7 +301,7 @@ _GENERIC_ACCESSES = ("LD", "ST")
 
 
 def _memory(instruction: Instruction) -> str:
-    from keet.analysis.sass.instructions.opcodes import GLOBAL, LOCAL, SHARED, Role
+    from keet.analysis.machine_code.instructions.opcodes import GLOBAL, LOCAL, SHARED, Role
 
     if instruction.role is Role.ATOMIC:
         return "atomics"

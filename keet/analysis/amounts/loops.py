@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 from functools import cache, partial
 from typing import TYPE_CHECKING, Literal
 
-from keet.analysis.facts.on_chip import MOST_REGISTERS_PER_THREAD
-from keet.analysis.kernel.source_calls import known_constants
+from keet.analysis.hotspots.source_calls import known_constants
 from keet.analysis.launch_view import LaunchView, cached_per_view
+from keet.analysis.machine_code.instructions.opcodes import GLOBAL_READS
 from keet.analysis.parameters import Parameter
-from keet.analysis.sass.instructions.opcodes import GLOBAL_READS
+from keet.analysis.remedy_conditions.on_chip import MOST_REGISTERS_PER_THREAD
 from keet.documents.amounts import InvariantDocument, LoopAmounts
 from keet.documents.finding import Place
 from keet.evidence import Evidence, Sentence, counted
@@ -20,9 +20,9 @@ from keet.source_code.brackets import closing_bracket
 from keet.source_code.constants import evaluate
 
 if TYPE_CHECKING:
-    from keet.analysis.sass.analyses.loop_loads import RepeatedArray
-    from keet.analysis.sass.analyses.source_loops import For, SourceLoop
-    from keet.analysis.sass.machine_code import MachineCode
+    from keet.analysis.machine_code.analyses.loop_loads import RepeatedArray
+    from keet.analysis.machine_code.analyses.source_loops import For, SourceLoop
+    from keet.analysis.machine_code.launch_code import MachineCode
     from keet.profile import Location
 
 Memory = Literal["registers", "shared memory"]
@@ -71,7 +71,7 @@ def named_loop(view: LaunchView, index: int) -> str:
 @cached_per_view
 def _loops_of(view: LaunchView) -> list[SourceLoop]:
     """All but those that the compiler added, for atomics by compare-and-swap."""
-    from keet.analysis.sass.analyses.source_loops import source_loops
+    from keet.analysis.machine_code.analyses.source_loops import source_loops
 
     code = view.code
     if code is None:
@@ -108,7 +108,7 @@ def _text_at(view: LaunchView, place: Location) -> str:
 
 def _for_at(view: LaunchView, place: Location) -> For | None:
     """The `for` at a line, with the numbers that its text and constants of the source give."""
-    from keet.analysis.sass.analyses.source_loops import For
+    from keet.analysis.machine_code.analyses.source_loops import For
 
     for first in range(place.line, place.line - _MOST_NAMED_LINES, -1):
         numbers = range(first, first + _MOST_NAMED_LINES)
@@ -268,7 +268,7 @@ def _with_copies(code: MachineCode, array: RepeatedArray) -> RepeatedArray:
     """With the other copies of the loads that unrolling makes, before or after the loop: they are
     of the same source line. Copies with the same address load the same again; if data decides where
     they load, they load another part of it."""
-    from keet.analysis.sass.analyses.reuse import form_of
+    from keet.analysis.machine_code.analyses.reuse import form_of
 
     if array.block_bytes is None or array.thread_bytes is None:
         return array
@@ -319,7 +319,7 @@ def _together(
 
 
 def _repeated(view: LaunchView, code: MachineCode, loop: SourceLoop) -> Iterator[InvariantDocument]:
-    from keet.analysis.sass.lines import calling_line
+    from keet.analysis.machine_code.lines import calling_line
 
     total = sum(access.requested_bytes or 0 for access in code.accesses)
     for array in repeated_arrays(view):
@@ -360,8 +360,8 @@ _REGISTER_BYTES = 4
 
 def _computed(code: MachineCode, loop: SourceLoop) -> Iterator[InvariantDocument]:
     """Arithmetic on data; compilers compute an address again on purpose."""
-    from keet.analysis.sass.analyses.loop_loads import unchanged
-    from keet.analysis.sass.analyses.purpose import Purpose
+    from keet.analysis.machine_code.analyses.loop_loads import unchanged
+    from keet.analysis.machine_code.analyses.purpose import Purpose
 
     indices = {machine_loop.index for machine_loop in loop.loops}
     for invariant in code.invariants:

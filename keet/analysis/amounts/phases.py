@@ -14,17 +14,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from keet.analysis.code_names import line_text
-from keet.analysis.kernel.resident_warps import resident_blocks
+from keet.analysis.hotspots.source_lines import LEAST_SAMPLES
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.limits import FEW, MAJORITY, NEGLIGIBLE, NOTABLE_PART
-from keet.analysis.sass.instructions.opcodes import (
+from keet.analysis.machine_code.instructions.opcodes import (
     GLOBAL_ATOMICS,
     GLOBAL_READS,
     GLOBAL_STORES,
     STORES_APART,
     TEXTURES,
 )
-from keet.analysis.source_lines import LEAST_SAMPLES
+from keet.analysis.parallelism.resident_warps import resident_blocks
 from keet.documents.amounts import PhaseDocument, PhasesDocument
 from keet.evidence import Sentence
 from keet.profile import Location
@@ -32,8 +32,8 @@ from keet.profile.names import file_name
 from keet.units import Quantity
 
 if TYPE_CHECKING:
-    from keet.analysis.sass.flow.control_flow import Loop
-    from keet.analysis.sass.machine_code import MachineCode
+    from keet.analysis.machine_code.flow.control_flow import Loop
+    from keet.analysis.machine_code.launch_code import MachineCode
 
 Phase = Literal["load", "compute", "store"]
 _LOADS = GLOBAL_READS | TEXTURES | {"SULD"}
@@ -78,7 +78,7 @@ def phases(view: LaunchView) -> PhasesDocument | None:
 
     again = ""
     if split.around is not None:
-        from keet.analysis.sass.lines import loop_line
+        from keet.analysis.machine_code.lines import loop_line
 
         line = loop_line(code, code.program.flow.loops[split.around])
         again = ", in a loop"

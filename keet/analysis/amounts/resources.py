@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from keet.analysis.kernel.inactive_threads import per_warp, warps_of_block
-from keet.analysis.kernel.resident_warps import BLOCK_SLOTS, resident_blocks
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.limits import SAME_COUNT
+from keet.analysis.machine_code.instructions.opcodes import LOCAL, STACK
+from keet.analysis.parallelism.inactive_threads import per_warp, warps_of_block
+from keet.analysis.parallelism.resident_warps import BLOCK_SLOTS, resident_blocks
 from keet.analysis.parameters import Parameter
-from keet.analysis.sass.instructions.opcodes import LOCAL, STACK
 from keet.documents.amounts import ResourcesDocument
 from keet.evidence import Evidence, Sentence, finite
 from keet.formatting import noun_for
@@ -223,7 +223,7 @@ def _local_bytes(view: LaunchView) -> Evidence | None:
     it calls. None without machine code."""
     if view.code is None:
         return None
-    from keet.analysis.sass.polynomials.opcode_rules import signed
+    from keet.analysis.machine_code.polynomials.opcode_rules import signed
 
     adds = ("IADD3", "VIADD", "IADD")
     of_stack = (e for e in view.code.program.code if STACK in e.writes and e.opcode in adds)

@@ -10,12 +10,12 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from keet.analysis.code_names import line_text
-from keet.analysis.facts.on_chip import MOST_REGISTERS_PER_THREAD
 from keet.analysis.hardware.ceilings import Ceiling
-from keet.analysis.kernel.archetype import Language, language_of
+from keet.analysis.hotspots.source_lines import LEAST_SAMPLES
+from keet.analysis.kernel_kind.archetype import Language, language_of
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.limits import NOTABLE_PART
-from keet.analysis.source_lines import LEAST_SAMPLES
+from keet.analysis.remedy_conditions.on_chip import MOST_REGISTERS_PER_THREAD
 from keet.analysis.time_model import LEADS
 from keet.documents.amounts import RoundTripDocument, SerialLoadsDocument
 from keet.evidence import Evidence, Sentence
@@ -23,8 +23,8 @@ from keet.profile import Location
 from keet.profile.names import file_name
 
 if TYPE_CHECKING:
-    from keet.analysis.sass.analyses.serial_loads import RoundTrip, SerialLoads
-    from keet.analysis.sass.machine_code import MachineCode
+    from keet.analysis.machine_code.analyses.serial_loads import RoundTrip, SerialLoads
+    from keet.analysis.machine_code.launch_code import MachineCode
 
 
 @cached_per_view
@@ -34,7 +34,7 @@ def serial_loads(view: LaunchView) -> SerialLoadsDocument | None:
     region = _most_avoidable(view)
     if region is None or view.code is None:
         return None
-    from keet.analysis.sass.lines import loop_line
+    from keet.analysis.machine_code.lines import loop_line
 
     code, every = view.code, sum(wait.samples for wait in view.code.waits)
     samples, source = sum(trip.samples for trip in region.trips), view.get("samples_total")
@@ -140,7 +140,7 @@ def _trip(view: LaunchView, code: MachineCode, trip: RoundTrip, every: int) -> R
 
 
 def _line(code: MachineCode, position: int) -> Location | None:
-    from keet.analysis.sass.lines import calling_line
+    from keet.analysis.machine_code.lines import calling_line
 
     return calling_line(code, position)
 

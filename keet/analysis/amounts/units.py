@@ -23,8 +23,8 @@ from keet.analysis.hardware.ceilings import MEMORY_UNITS, WHOLE, Ceiling, spoken
 from keet.analysis.hardware.stages import sm_elapsed_cycles
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.limits import NEGLIGIBLE, SAME_COUNT
+from keet.analysis.machine_code.instructions.opcodes import SURFACES, TEXTURES
 from keet.analysis.parameters import Parameter
-from keet.analysis.sass.instructions.opcodes import SURFACES, TEXTURES
 from keet.documents.amounts import UnitPartDocument, UnitUseDocument
 from keet.evidence import Evidence, Sentence, finite
 from keet.units import Quantity
@@ -299,7 +299,7 @@ def _kinds_of_loads(view: LaunchView) -> Mapping[Part, list[MemoryAccess]]:
     ]
     uniform, gathered, code = uniform_accesses(view, loads), frozenset[int](), view.code
     if code is not None:
-        from keet.analysis.sass.analyses.address_patterns import is_gather
+        from keet.analysis.machine_code.analyses.address_patterns import is_gather
 
         gathers = (access.position for access in code.accesses if is_gather(access))
         gathered = frozenset(code.addresses(gathers))

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from keet.analysis.capture.capture_command import CaptureCommand
 from keet.analysis.capture.ncu_command_line import recorded_command
 from keet.analysis.capture.recapture import recapture_command
-from keet.analysis.kernel.archetype import Language, language_of
-from keet.analysis.kernel.library import library_of_launch
+from keet.analysis.kernel_kind.archetype import Language, language_of
+from keet.analysis.kernel_kind.library import library_of_launch
 from keet.catalog import Capability, capabilities, exists_on, metric_with_id
 from keet.documents.document import live
 from keet.documents.show import GapDocument, ShowLaunch

@@ -6,7 +6,7 @@ import re
 
 from keet.analysis.capture.capture_command import CaptureCommand, CommandParts
 from keet.analysis.capture.ncu_command_line import quoted, recorded_command, setting_of
-from keet.analysis.kernel.library import fills_or_draws
+from keet.analysis.kernel_kind.library import fills_or_draws
 from keet.catalog import capabilities, collection
 from keet.profile import Profile, Workload
 from keet.profile.ncu_options import OF_CODE, NcuOption

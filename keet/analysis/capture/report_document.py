@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from keet.analysis.capture.ncu_command_line import first_word, recorded_command, setting_of
 from keet.analysis.capture.recapture import ANY_KERNEL, lacks_users_kernel
-from keet.analysis.kernel.library import library_of
+from keet.analysis.kernel_kind.library import library_of
 from keet.analysis.limits import LONGEST_START_NS, SIMILAR
 from keet.documents.document import LEFT_OUT
 from keet.documents.shared_types import OriginDocument, ReportDocument

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from keet.analysis.candidate import MEMORY_WAITS, kept_waits
 from keet.analysis.instruction_removal import kept_waits_without
 from keet.analysis.launch_view import LaunchView, cached_per_view
+from keet.analysis.machine_code.instructions.opcodes import BY_PIPE, RETURNING_ATOMICS
 from keet.analysis.memory_work import (
     ATOMIC_KINDS,
     SPREAD_PASSES,
@@ -23,7 +24,6 @@ from keet.analysis.memory_work import (
     shared_atomics_by_data,
     without_atomic_requests,
 )
-from keet.analysis.sass.instructions.opcodes import BY_PIPE, RETURNING_ATOMICS
 from keet.analysis.time_model import (
     BLOCK_STARTS,
     HOT_LINE,

@@ -18,11 +18,11 @@ from keet.analysis.candidate import (
     kept_waits,
     part_of,
 )
-from keet.analysis.kernel.resident_warps import more_warps
 from keet.analysis.launch_view import LaunchView, cached_per_view
+from keet.analysis.machine_code.instructions.opcodes import BY_PIPE, DOUBLE
 from keet.analysis.memory_work import global_accesses
+from keet.analysis.parallelism.resident_warps import more_warps
 from keet.analysis.parameters import Parameter
-from keet.analysis.sass.instructions.opcodes import BY_PIPE, DOUBLE
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, WORTH, Effect, TimeModel
 from keet.catalog import throughputs
 from keet.documents.finding import Place

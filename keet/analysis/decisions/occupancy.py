@@ -6,9 +6,10 @@ import math
 from collections.abc import Callable, Iterator
 
 from keet.analysis.candidate import Candidate, a_unit_explains, covered_waits, is_matrix_product
-from keet.analysis.facts.on_chip import uses_async_copy
-from keet.analysis.kernel.inactive_threads import WARP
-from keet.analysis.kernel.resident_warps import (
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.limits import POSSIBLE
+from keet.analysis.parallelism.inactive_threads import WARP
+from keet.analysis.parallelism.resident_warps import (
     LIMIT_WORDS,
     MOST_OCCUPANCY,
     Resource,
@@ -17,9 +18,8 @@ from keet.analysis.kernel.resident_warps import (
     resident_blocks,
     tightest_limits,
 )
-from keet.analysis.launch_view import LaunchView
-from keet.analysis.limits import POSSIBLE
 from keet.analysis.parameters import Parameter
+from keet.analysis.remedy_conditions.on_chip import uses_async_copy
 from keet.analysis.time_model import BLOCK_STARTS, Effect, TimeModel
 from keet.documents.finding import Place
 from keet.evidence import Evidence, Sentence

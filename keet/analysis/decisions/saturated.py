@@ -19,10 +19,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from keet.analysis.candidate import Candidate, kept_waits, part_of
-from keet.analysis.facts.instructions import CONVERSIONS, mostly_conversions
 from keet.analysis.hardware.ceilings import WHOLE
 from keet.analysis.hardware.stages import share_of, sm_elapsed_cycles
-from keet.analysis.kernel.register_tiles import (
+from keet.analysis.launch_view import LaunchView, cached_per_view
+from keet.analysis.limits import MAJORITY
+from keet.analysis.machine_code.instructions.opcodes import (
+    BY_PIPE,
+)
+from keet.analysis.parallelism.register_tiles import (
     LOADS,
     loads_fragments,
     loads_left,
@@ -30,12 +34,8 @@ from keet.analysis.kernel.register_tiles import (
     packable,
     tiled,
 )
-from keet.analysis.launch_view import LaunchView, cached_per_view
-from keet.analysis.limits import MAJORITY
 from keet.analysis.parameters import Parameter
-from keet.analysis.sass.instructions.opcodes import (
-    BY_PIPE,
-)
+from keet.analysis.remedy_conditions.instructions import CONVERSIONS, mostly_conversions
 from keet.analysis.time_model import DEVICE_WIDE, INDIRECT, SHARPNESS, Effect, TimeModel, attainable
 from keet.documents.finding import Place
 from keet.evidence import Evidence, Sentence
@@ -43,7 +43,7 @@ from keet.formatting import capitalized
 from keet.units import Quantity
 
 if TYPE_CHECKING:
-    from keet.analysis.sass.flow.program import SassProgram
+    from keet.analysis.machine_code.flow.program import SassProgram
 
 _UNPACKING_OPCODES = ("PRMT", "SHF", "LOP3", "SGXT", "I2I")
 """What takes a small value out of a word before it is converted."""

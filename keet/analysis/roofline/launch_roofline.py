@@ -18,7 +18,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import Literal
 
-from keet.analysis.facts.instructions import counted_divisions
 from keet.analysis.hardware.ceilings import (
     HOST_LINK,
     NEAR_PEAK,
@@ -32,6 +31,7 @@ from keet.analysis.hardware.stages import UnitStage, measured_stages
 from keet.analysis.ledger import LaunchLedger
 from keet.analysis.limits import MAJORITY, NOTABLE_PART
 from keet.analysis.parameters import Parameter
+from keet.analysis.remedy_conditions.instructions import counted_divisions
 from keet.analysis.roofline.compute import compute_ceilings, loads_constants
 from keet.analysis.roofline.memory import memory_ceilings, slow_dram_clock
 from keet.analysis.time_model import TimeModel, attainable

@@ -11,8 +11,8 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from keet.analysis.kernel.library import is_toolkit
-from keet.analysis.source_lines import Hotspots, find_hotspots
+from keet.analysis.hotspots.source_lines import Hotspots, find_hotspots
+from keet.analysis.kernel_kind.library import is_toolkit
 from keet.comparison.causes.explained_pair import WeightedLaunch
 from keet.comparison.same_kernel import distinctive_lines, share_in_common
 from keet.profile.launch import Location

@@ -27,8 +27,8 @@ from keet.corpus.discovery import status_of, table_file
 from keet.corpus.store.report_rows import FileRows, slices_of
 from keet.corpus.store.schema import storable
 from keet.errors import IngestError, KeetError, one_line
-from keet.ingest.input.files import open_input
-from keet.ingest.input.report_bytes import unreadable
+from keet.report.input.files import open_input
+from keet.report.input.report_bytes import unreadable
 
 Step = Literal["sample", "hash", "analyse"]
 
@@ -143,7 +143,7 @@ def analyse_with_sass(path: str) -> Iterator[FileRows]:
 def _analyse(path: str, *, sass: bool) -> Iterator[FileRows]:
     from keet.documents.document import json_line
     from keet.explanation.analyst import explain
-    from keet.ingest import read_profile
+    from keet.report import read_profile
 
     read = read_profile(path)
     # A snapshot names the report that it was made from; the store names the file that was read.

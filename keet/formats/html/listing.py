@@ -7,8 +7,8 @@ from itertools import groupby
 from typing import NamedTuple
 
 from keet.analysis.code_names import line_text
-from keet.analysis.examined import first_wait
-from keet.analysis.source_lines import Hotspots, Spot, source_line
+from keet.analysis.hotspots.examined import first_wait
+from keet.analysis.hotspots.source_lines import Hotspots, Spot, source_line
 from keet.formats.html.markup import (
     STEPS,
     Content,

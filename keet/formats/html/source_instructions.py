@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import groupby
 
-from keet.analysis.sass.flow.control_flow import Loop
-from keet.analysis.sass.instructions.instruction import parse
-from keet.analysis.source_lines import Spot
+from keet.analysis.hotspots.source_lines import Spot
+from keet.analysis.machine_code.flow.control_flow import Loop
+from keet.analysis.machine_code.instructions.instruction import parse
 from keet.catalog import stalls
 from keet.evidence import Sentence, counted
 from keet.formats.html.markup import Content, Html, element

@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from keet.analysis.code_names import line_text, noun
-from keet.analysis.examined import first_wait
 from keet.analysis.hardware.rates import SECTOR
-from keet.analysis.source_lines import InstructionTable, Spot
+from keet.analysis.hotspots.examined import first_wait
+from keet.analysis.hotspots.source_lines import InstructionTable, Spot
 from keet.catalog import stalls
 from keet.evidence import Evidence, Sentence, constant, counted
 from keet.formats.html.markup import Content, Html, element, heat_class, joined, scrolling
@@ -28,7 +28,7 @@ from keet.profile import Absent
 from keet.safe_text import one_line
 
 if TYPE_CHECKING:
-    from keet.analysis.line_facts import InstructionFacts, LineFacts, LineLoop
+    from keet.analysis.hotspots.line_facts import InstructionFacts, LineFacts, LineLoop
     from keet.pages.hotspots_line import Item
 
 
@@ -64,7 +64,7 @@ def analysed_rows(data: SourceData, facts: Iterable[InstructionFacts]) -> list[S
 
 def plain_rows(data: SourceData, addresses: Iterable[int]) -> list[SassRow]:
     """Without the analysis: the largest stall reason alone."""
-    from keet.analysis.sass.instructions.instruction import parse
+    from keet.analysis.machine_code.instructions.instruction import parse
 
     texts = {} if isinstance(data.sass, Absent) else data.sass
     table = data.table

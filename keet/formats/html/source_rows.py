@@ -9,8 +9,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from keet.analysis.account import KINDS
 from keet.analysis.code_names import function_start, line_text, sass_text
-from keet.analysis.examined import NO_CODE, RowCode, code_by_row, first_wait, row_key
-from keet.analysis.source_lines import Hotspots, InstructionTable, RowWait, Spot, source_lines
+from keet.analysis.hotspots.examined import NO_CODE, RowCode, code_by_row, first_wait, row_key
+from keet.analysis.hotspots.source_lines import (
+    Hotspots,
+    InstructionTable,
+    RowWait,
+    Spot,
+    source_lines,
+)
 from keet.catalog import stalls
 from keet.diagnosis.finding import Finding
 from keet.explanation.explanation_types import LaunchExplanation
@@ -25,9 +31,9 @@ from keet.profile.names import file_name
 from keet.safe_text import one_line, shortened
 
 if TYPE_CHECKING:
-    from keet.analysis.line_facts import CodeByLine
-    from keet.analysis.sass.instructions.instruction import Instruction
-    from keet.analysis.sass.machine_code import MachineCode
+    from keet.analysis.hotspots.line_facts import CodeByLine
+    from keet.analysis.machine_code.instructions.instruction import Instruction
+    from keet.analysis.machine_code.launch_code import MachineCode
 
 
 # --- which lines are shown
@@ -362,7 +368,7 @@ class SourceData:
     def by_line(self) -> CodeByLine | None:
         if self.code is None:
             return None
-        from keet.analysis.line_facts import CodeByLine
+        from keet.analysis.hotspots.line_facts import CodeByLine
 
         return CodeByLine(self.launch, self.code)
 

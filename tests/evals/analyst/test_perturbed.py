@@ -110,7 +110,7 @@ def test_without_width_the_findings_are_those_of_the_launch(
 def test_the_code_is_analysed_once_and_its_stalls_are_those_of_the_draw(
     launch: Launch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    module, asked = import_module("keet.analysis.sass.machine_code"), []
+    module, asked = import_module("keet.analysis.machine_code.launch_code"), []
     plain = module.machine_code
     monkeypatch.setattr(module, "machine_code", lambda each: asked.append(each) or plain(each))
     original = Original(launch)

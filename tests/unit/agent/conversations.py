@@ -21,8 +21,8 @@ from keet.documents.model_explanation import ModelExplanation
 from keet.evidence import Prose
 from keet.explanation.analyst import explain
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
-from keet.ingest import read_profile
 from keet.profile import Profile
+from keet.report import read_profile
 from tests.kept_reports import sample_report
 
 SUMMARY = "Shared memory is the limit: {bank_conflict_share} is lost to conflicts."

@@ -6,9 +6,9 @@ from collections.abc import Collection, Mapping
 from functools import cache
 from typing import Any
 
-from keet.ingest import read_profile
 from keet.profile import Launch, Location, Workload
 from keet.profile.names import KernelName
+from keet.report import read_profile
 from tests.conftest import REPORTS
 
 

@@ -26,8 +26,8 @@ from keet.agent.edits.confinement import Headers, Kind, kind_of_confinement, pro
 from keet.agent.edits.line_matching import LineReplacement, place_changes
 from keet.agent.edits.patches import Patch
 from keet.analysis.launch_view import LaunchView
-from keet.ingest import read_profile
 from keet.profile.names import KernelName
+from keet.report import read_profile
 from keet.source_code.kernel_source import kernel_files
 from kernels_samples.samples import report_of
 from tests.rows import each_row

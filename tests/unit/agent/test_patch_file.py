@@ -15,7 +15,7 @@ from keet.documents.model_explanation import ClaimDocument, EditDocument, ModelE
 from keet.evidence import Prose
 from keet.explanation.analyst import explain
 from keet.explanation.explanation_types import Explanation
-from keet.ingest import read_profile
+from keet.report import read_profile
 from tests import model_parts
 from tests.rows import each_row
 

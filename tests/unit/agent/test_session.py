@@ -22,7 +22,7 @@ from keet.agent.redaction import Redactor
 from keet.agent.session import Toolbox, estimate
 from keet.explanation.analyst import explain
 from keet.explanation.explanation_types import Explanation
-from keet.ingest import read_profile
+from keet.report import read_profile
 from tests.rows import each_row
 from tests.unit.agent.conversations import (
     OTHER,

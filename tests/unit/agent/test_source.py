@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from keet.agent import source_listing
 from keet.agent.source_listing import generator_or_check, shown_source
 from keet.documents.finding import Place
-from keet.ingest import read_profile
-from keet.ingest.code_object import CodeObject
-from keet.ingest.cubin import BuildInfo, build_info
 from keet.profile import Launch, Profile
+from keet.report import read_profile
+from keet.report.code_object import CodeObject
+from keet.report.cubin import BuildInfo, build_info
 from keet.source_code.constants import evaluate, source_constants, source_literals
 from keet.source_code.kernel_source import kernel_files, kernel_source
 from keet.token_count import count_tokens

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 import pytest
 
 from keet.analysis.account import UNKNOWN, Account, TimePart
-from keet.analysis.facts import FACTS
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.remedy_conditions import FACTS
 from keet.analysis.roofline.launch_roofline import find_roofline
 from keet.analysis.roofline.memory import slow_dram_clock
 from keet.analysis.time_model import WORTH

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import TimeModel
 from keet.catalog import hardware_units, metric_with_id
-from keet.ingest.in_memory_launch import InMemoryLaunch
-from keet.ingest.ncu_rep.container import blocks_of
-from keet.ingest.ncu_rep.reader import Report
 from keet.profile import Device, Instances, KernelName, Launch, RawMetric, Workload
+from keet.report.in_memory_launch import InMemoryLaunch
+from keet.report.ncu_rep.container import blocks_of
+from keet.report.ncu_rep.reader import Report
 from tests import encode
-from tests.unit.sass.assembled import assembled
+from tests.unit.machine_code.assembled import assembled
 
 UNITS = ("dram", "l2", "l1", "lsu", "fma", "alu", "fp64", "xu", "tensor", "issue_slots")
 """Ids of hardware units in the catalog."""

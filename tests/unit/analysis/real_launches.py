@@ -8,14 +8,14 @@ from pathlib import Path
 from evals.public_reports import MANUALLY_READ, reports_in
 from keet.analysis.candidate import Candidate
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.sass.machine_code import MachineCode, machine_code
+from keet.analysis.machine_code.launch_code import MachineCode, machine_code
 from keet.analysis.time_model import TimeModel
 from keet.errors import KeetError
 from keet.findings import findings
-from keet.ingest import read_profile
 from keet.profile import Absent, Instances, KernelName, Launch, Profile, RawMetric
 from keet.profile.launch import LaunchData
 from keet.profile.metric import Value
+from keet.report import read_profile
 from kernels_samples.casebook.cases import load_cases
 from kernels_samples.samples import load_samples
 from tests.conftest import corpus_files

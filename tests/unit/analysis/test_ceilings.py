@@ -14,9 +14,9 @@ from keet.analysis.ledger import LaunchLedger
 from keet.analysis.roofline.launch_roofline import find_roofline, stage_name
 from keet.analysis.roofline.tensor import fp32_accumulated
 from keet.analysis.time_model import TimeModel
-from keet.ingest import read_profile
-from keet.ingest.in_memory_launch import InMemoryLaunch
 from keet.profile import Instances, Launch, RawMetric
+from keet.report import read_profile
+from keet.report.in_memory_launch import InMemoryLaunch
 from tests import encode
 from tests.conftest import CORPUS, REPORTS, TESTS, needs_corpus
 from tests.rows import each_row

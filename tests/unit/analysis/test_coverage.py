@@ -15,8 +15,8 @@ from keet.analysis.capture.recapture import keet_command, recapture_command
 from keet.analysis.capture.report_document import report_cautions
 from keet.diagnosis.diagnosis import diagnose
 from keet.explanation.headline import verdict_of
-from keet.ingest import read_profile
 from keet.profile import KernelName, Profile
+from keet.report import read_profile
 from tests.conftest import REPORTS, needs_corpus
 from tests.rows import each_row
 from tests.unit.analysis.made_up_launch import made_up

@@ -20,9 +20,9 @@ from keet.analysis.several_launches.traffic import (
 )
 from keet.diagnosis.diagnosis import cross_launch_findings, diagnose
 from keet.documents.explain import CrossLaunchDocument
-from keet.ingest import read_profile
 from keet.profile import Launch
 from keet.profile.launch import NvtxRange
+from keet.report import read_profile
 from kernels_samples.casebook.cases import Case, cases_of
 from kernels_samples.casebook.family import load_family
 from tests.conftest import TESTS

@@ -2,10 +2,10 @@
 
 import pytest
 
-from keet.analysis.kernel.block_steps import BlockSteps, block_steps
-from keet.analysis.kernel.inactive_threads import inactive_threads, uneven_trips
-from keet.analysis.kernel.resident_warps import chain_share, idle_warps, instructions_per_warp
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.parallelism.block_steps import BlockSteps, block_steps
+from keet.analysis.parallelism.inactive_threads import inactive_threads, uneven_trips
+from keet.analysis.parallelism.resident_warps import chain_share, idle_warps, instructions_per_warp
 from keet.analysis.time_model import Effect, TimeModel
 from keet.diagnosis.diagnosis import diagnose
 from keet.findings.barrier_bound import FINDING

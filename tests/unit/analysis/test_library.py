@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.analysis.kernel.archetype import skipped_ahead
-from keet.analysis.kernel.library import launched_by, library_of, users_function
+from keet.analysis.kernel_kind.archetype import skipped_ahead
+from keet.analysis.kernel_kind.library import launched_by, library_of, users_function
 from keet.analysis.launch_view import LaunchView
 from keet.diagnosis.diagnosis import diagnose
 from keet.profile import Launch, Location

@@ -10,11 +10,11 @@ from keet.analysis.ledger import LaunchLedger
 from keet.analysis.memory_work import access_width, accesses_saved, widened_share
 from keet.analysis.time_model import TimeModel
 from keet.findings.pipe_saturated import unit_work
-from keet.ingest.in_memory_launch import InMemoryLaunch
 from keet.profile import Instances
+from keet.report.in_memory_launch import InMemoryLaunch
 from tests.rows import each_row
 from tests.unit.analysis.made_up_launch import H200, in_memory, made_up
-from tests.unit.sass.assembled import program
+from tests.unit.machine_code.assembled import program
 
 GLOBAL, COPY_TO_SHARED = 4, 4 | 16
 ONE_BYTE, FOUR_BYTES, SIXTEEN_BYTES = 2, 32, 128

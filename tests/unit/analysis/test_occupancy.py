@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from keet.analysis.kernel.occupancy import (
+from keet.analysis.parallelism.occupancy import (
     Configuration,
     Limits,
     Machine,

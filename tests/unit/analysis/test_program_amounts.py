@@ -14,9 +14,9 @@ from keet.analysis.several_launches.launch_sets import launch_sets
 from keet.analysis.several_launches.program_amounts import program_amounts
 from keet.documents.amounts import ArrayDocument, ProgramAmounts
 from keet.evidence import Sentence
-from keet.ingest import read_profile
 from keet.profile import KernelRun, Launch, Profile, Provenance, RunTable
 from keet.profile.run_table import ProfiledLaunch, RunLaunch
+from keet.report import read_profile
 from tests.conftest import TESTS
 from tests.many_launches import copied
 from tests.rows import each_row

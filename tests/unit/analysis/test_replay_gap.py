@@ -9,9 +9,9 @@ from keet.analysis.launch_view import LaunchView
 from keet.analysis.replay_gap import ReplayGap, replay_gap
 from keet.analysis.replay_gap_reasons import ReplayReasons
 from keet.documents.explain import ReplayReasonDocument
-from keet.ingest.in_memory_launch import InMemoryLaunch
 from keet.profile import KernelRun, Launch, Position, Profile, Provenance, RunPositions, RunTable
 from keet.profile.run_table import Migrations, ProfiledLaunch
+from keet.report.in_memory_launch import InMemoryLaunch
 from tests.rows import each_row
 from tests.unit.analysis.made_up_launch import H200, in_memory, raw
 

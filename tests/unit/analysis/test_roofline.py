@@ -21,8 +21,8 @@ from keet.analysis.time_model import TimeModel
 from keet.diagnosis.diagnosis import diagnose
 from keet.evidence import Sentence
 from keet.explanation.headline import verdict_of
-from keet.ingest import read_profile
 from keet.profile import Absent, Launch
+from keet.report import read_profile
 from kernels_samples.samples import report_of
 from tests.conftest import CORPUS, needs_corpus
 from tests.rows import each_row

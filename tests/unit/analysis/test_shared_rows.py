@@ -4,8 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.analysis.facts.on_chip import _by_form, _Conflicted, _takes_pieces, declared_rows
-from keet.analysis.sass.polynomials.polynomial import Polynomial, Symbol
+from keet.analysis.machine_code.polynomials.polynomial import Polynomial, Symbol
+from keet.analysis.remedy_conditions.on_chip import (
+    _by_form,
+    _Conflicted,
+    _takes_pieces,
+    declared_rows,
+)
 from tests.rows import each_row
 
 NAMES = {"tile"}

@@ -10,15 +10,15 @@ from keet.analysis.amounts.bounds import bounds
 from keet.analysis.decisions.atomics import hot_slice
 from keet.analysis.hardware.ceilings import HOST_LINK, WHOLE_MEMORY
 from keet.analysis.hardware.stages import SCHEDULERS
-from keet.analysis.kernel.resident_warps import working_part
+from keet.analysis.hotspots.source_lines import InstructionTable
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.sass.analyses.purpose import Purpose
-from keet.analysis.source_lines import InstructionTable
+from keet.analysis.machine_code.analyses.purpose import Purpose
+from keet.analysis.parallelism.resident_warps import working_part
 from keet.analysis.time_model import HOT_LINE, TimeModel
 from keet.diagnosis.diagnosis import Diagnosis, diagnose
 from keet.explanation.headline import verdict_of
-from keet.ingest.in_memory_launch import InMemoryLaunch
 from keet.profile import Instances
+from keet.report.in_memory_launch import InMemoryLaunch
 from tests.conftest import needs_corpus
 from tests.rows import each_row
 from tests.unit.analysis.made_up_launch import ELAPSED, H200, in_memory, made_up, model_of, raw

@@ -1,6 +1,6 @@
 """The lines of the source that decide what a finding is about, on kernels of the casebook."""
 
-from keet.analysis.kernel.source_calls import (
+from keet.analysis.hotspots.source_calls import (
     _DEEPEST_TEMPLATES,
     _chosen,
     _functions,

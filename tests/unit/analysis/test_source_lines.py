@@ -4,10 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from keet.analysis.facts.global_memory import STORE, addresses_of
-from keet.analysis.kernel.source_calls import launch_places
-from keet.analysis.launch_view import LaunchView
-from keet.analysis.source_lines import (
+from keet.analysis.hotspots.source_calls import launch_places
+from keet.analysis.hotspots.source_lines import (
     Hotspots,
     accesses,
     find_hotspots,
@@ -15,6 +13,8 @@ from keet.analysis.source_lines import (
     line_order,
     partial_sampling,
 )
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.remedy_conditions.global_memory import STORE, addresses_of
 from keet.analysis.time_model import TimeModel
 from keet.documents.finding import Place
 from keet.findings import findings

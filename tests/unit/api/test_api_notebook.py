@@ -9,8 +9,8 @@ import pytest
 
 import keet as api
 from keet.api.notebook import _STYLE
-from keet.ingest import read_profile
 from keet.profile import KernelName, Profile
+from keet.report import read_profile
 from tests.many_launches import copied, repeated
 from tests.page_parts import PageParts
 from tests.unit.api.conftest import TOUR

@@ -20,10 +20,10 @@ from keet.collect.ncu_command import ProfileRequest
 from keet.collect.plain_run import PlainRun, recorded_run
 from keet.collect.profile_plan import ProfilePlan, choose
 from keet.collect.profile_program import profiled_launches
-from keet.ingest import read_profile
-from keet.ingest.run_table import read_run_table
 from keet.profile.run_table import RunTable
 from keet.profile.timeline import Record
+from keet.report import read_profile
+from keet.report.run_table import read_run_table
 from tests.conftest import REPORTS, Keet
 from tests.rows import mostly_slow
 from tests.unit.collect.toolkit import RUNS, needs_compiler, use_toolkit

@@ -19,8 +19,6 @@ from keet.comparison.sentences import texts_of
 from keet.comparison.sides import KernelGroup, Side, SideCapture, groups_of
 from keet.evidence import Sentence
 from keet.evidence.digits import number_in
-from keet.ingest import read_profile
-from keet.ingest.in_memory_launch import InMemoryLaunch
 from keet.profile import (
     Device,
     KernelName,
@@ -32,6 +30,8 @@ from keet.profile import (
     Value,
     Workload,
 )
+from keet.report import read_profile
+from keet.report.in_memory_launch import InMemoryLaunch
 from kernels_samples.samples import report_of
 from tests.conftest import REPORTS, TESTS
 

@@ -36,9 +36,9 @@ from keet.comparison.sentences import name_keet_diff_options
 from keet.comparison.sides import Side, SideCapture, distinct_captures, groups_of
 from keet.documents.document import plain
 from keet.evidence import Sentence
-from keet.ingest import read_profile
-from keet.ingest.snapshot import write_snapshot
 from keet.profile import Device, Profile
+from keet.report import read_profile
+from keet.report.snapshot import write_snapshot
 from tests.rows import each_row
 
 NUMBERS = Numbers(Ledger("diff"), "pair 0")

@@ -7,7 +7,7 @@ from compared import MIRRORED, NAMES, Kernel, groups, names, pipeline, sample
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keet.analysis.kernel.library import is_toolkit
+from keet.analysis.kernel_kind.library import is_toolkit
 from keet.comparison.pairs import Pairing, pair_groups
 from keet.comparison.same_kernel import (
     alike_sources,

@@ -6,9 +6,9 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from keet.ingest import read_profile
-from keet.ingest.run_table import table_path, write_run_table
 from keet.profile.run_table import KernelRun, RunTable
+from keet.report import read_profile
+from keet.report.run_table import table_path, write_run_table
 
 OTHER = "never_profiled()"
 

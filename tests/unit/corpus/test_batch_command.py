@@ -17,7 +17,7 @@ import pytest
 
 from keet.corpus.batch import worker
 from keet.corpus.store.schema import part_folders
-from keet.ingest.input.zstd import zstd
+from keet.report.input.zstd import zstd
 from tests.conftest import REPORTS, Keet
 from tests.unit.corpus import fake_analyses
 from tests.unit.corpus.conftest import folder_of

@@ -35,7 +35,7 @@ from keet.corpus.store.report_rows import rows_of, slices_of
 from keet.documents.document import json_line
 from keet.errors import NotAvailable
 from keet.explanation.analyst import explain
-from keet.ingest import read_profile
+from keet.report import read_profile
 from tests.conftest import REPORTS
 from tests.rows import each_row
 from tests.unit.corpus import fake_analyses

@@ -12,7 +12,7 @@ import pytest
 from keet.corpus.discovery import NO_TABLE, find_reports
 from keet.corpus.store import part_writer
 from keet.corpus.store.schema import FILES, LAUNCHES, TABLES
-from keet.ingest import read_profile
+from keet.report import read_profile
 from tests.conftest import REPORTS, Keet
 from tests.kept_reports import unpacked
 from tests.unit.corpus.conftest import folder_of

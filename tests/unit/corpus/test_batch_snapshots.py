@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from keet.corpus.store.part_writer import write_part
-from keet.ingest import read_profile
-from keet.ingest.snapshot import snapshot_text
+from keet.report import read_profile
+from keet.report.snapshot import snapshot_text
 from tests.conftest import REPORTS, Keet
 from tests.unit.corpus.conftest import folder_of
 from tests.unit.corpus.store_rows import asked, record

@@ -5,10 +5,10 @@ from dataclasses import replace
 from functools import cache
 from typing import get_args
 
-from keet.analysis.facts import FACTS
-from keet.analysis.facts.fact import Fact
-from keet.analysis.kernel.archetype import Language, archetype_of, language_of
+from keet.analysis.kernel_kind.archetype import Language, archetype_of, language_of
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.remedy_conditions import FACTS
+from keet.analysis.remedy_conditions.fact import Fact
 from keet.diagnosis.advice import CPP, advice_for, in_language
 from keet.diagnosis.finding import Finding
 from keet.documents.finding import Forecast

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keet.analysis.facts import global_memory
-from keet.analysis.kernel.archetype import is_debug_build
+from keet.analysis.hotspots.source_lines import LEAST_SAMPLES
+from keet.analysis.kernel_kind.archetype import is_debug_build
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.ledger import Ledger
-from keet.analysis.source_lines import LEAST_SAMPLES
+from keet.analysis.remedy_conditions import global_memory
 from keet.analysis.time_model import WORTH, TimeModel
 from keet.catalog import exists_on
 from keet.diagnosis.claim_evaluation import check_cause

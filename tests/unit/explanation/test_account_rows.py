@@ -22,7 +22,7 @@ from keet.explanation.account_texts import (
     account_rows,
     leading_text,
 )
-from keet.ingest import read_profile
+from keet.report import read_profile
 from keet.units import Quantity
 from tests.conftest import REPORTS
 from tests.grounded import strays_in

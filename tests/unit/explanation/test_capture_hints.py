@@ -13,9 +13,9 @@ from keet.analysis.capture.coverage import find_coverage
 from keet.documents.shared_types import Skipped
 from keet.explanation.analyst import explain
 from keet.explanation.capture_hints import WHOLE_LAUNCH, capture_hints, caution_about
-from keet.ingest import read_profile
 from keet.profile.launch import NO_COUNTS
 from keet.profile.ncu_options import NcuOption, ProfileAgain
+from keet.report import read_profile
 from tests.conftest import REPORTS, needs_corpus
 from tests.rows import each_row
 from tests.unit.analysis.real_launches import public_profile

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from keet.analysis.kernel.archetype import is_debug_build
+from keet.analysis.kernel_kind.archetype import is_debug_build
 from keet.diagnosis.diagnosis import diagnose
 from keet.explanation.analyst import explain
 from keet.explanation.capture_hints import DEBUG_CODE
@@ -15,8 +15,6 @@ from keet.explanation.explanation_types import LaunchExplanation
 from keet.explanation.launch_amounts import launch_amounts
 from keet.explanation.launch_groups import answer_label
 from keet.explanation.program import ProgramExplanation, program_of
-from keet.ingest.in_memory_launch import InMemoryLaunch
-from keet.ingest.printed.details_page import rule_result
 from keet.pages.blocks import Reader
 from keet.pages.launch import Shown, launch_section
 from keet.pages.program import answer_text, figures, gain_text
@@ -28,6 +26,8 @@ from keet.profile import (
     SpeedupEstimate,
     SpeedupScope,
 )
+from keet.report.in_memory_launch import InMemoryLaunch
+from keet.report.printed.details_page import rule_result
 from tests.page_blocks import texts_of
 from tests.rows import each_row
 from tests.unit.analysis.made_up_launch import made_up

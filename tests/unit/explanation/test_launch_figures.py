@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from textwrap import wrap
 
-from keet.analysis.kernel.resident_warps import few_warps
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.parallelism.resident_warps import few_warps
 from keet.explanation.launch_figures import figures_text, launch_figures
 from keet.profile import Launch
 from tests.conftest import REPORTS

@@ -9,8 +9,8 @@ from keet.documents.memory_chart import MemoryChart
 from keet.explanation.analyst import explain
 from keet.explanation.memory_chart import _dram_share, memory_chart
 from keet.formats.svg.memory_chart import memory_svg
-from keet.ingest import read_profile
 from keet.profile import Launch
+from keet.report import read_profile
 from tests.conftest import REPORTS, corpus_files, needs_corpus
 from tests.rows import each_row
 from tests.unit.analysis.real_launches import changed

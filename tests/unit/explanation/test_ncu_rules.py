@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from keet.analysis.facts.grid import SHORT_BLOCKS
 from keet.analysis.ledger import LaunchLedger
+from keet.analysis.remedy_conditions.grid import SHORT_BLOCKS
 from keet.analysis.time_model import WORTH
 from keet.diagnosis.diagnosis import diagnose
 from keet.diagnosis.finding import Finding
 from keet.explanation.finding_notes import why_only_possible
 from keet.explanation.ncu_rules import judge_rule, precedes_findings, second_opinion
-from keet.ingest.in_memory_launch import InMemoryLaunch
-from keet.ingest.printed.details_page import rule_result
 from keet.profile import (
     Device,
     KernelName,
@@ -22,6 +20,8 @@ from keet.profile import (
     SpeedupScope,
     Workload,
 )
+from keet.report.in_memory_launch import InMemoryLaunch
+from keet.report.printed.details_page import rule_result
 from tests.conftest import REPORTS, needs_corpus
 from tests.rows import each_row
 from tests.unit.analysis.made_up_launch import made_up

@@ -32,7 +32,6 @@ from keet.explanation.launch_groups import (
     notable_saving,
 )
 from keet.explanation.program import ProgramCollector, ProgramExplanation, program_of
-from keet.ingest import read_profile
 from keet.pages.explain import whose_text
 from keet.pages.program import answer_text, listed_rows
 from keet.profile import Launch, Profile, RunTable
@@ -46,6 +45,7 @@ from keet.profile.launch_sequences import (
     representative,
 )
 from keet.profile.run_table import KernelRun
+from keet.report import read_profile
 from tests.conftest import REPORTS, needs_corpus
 from tests.explain_pages import explain_html, explain_markdown
 from tests.many_launches import DURATION, copied, different, repeated

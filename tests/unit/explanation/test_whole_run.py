@@ -17,10 +17,10 @@ from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.run_texts import launches_text
 from keet.explanation.whole_run import whole_run
 from keet.formatting import time_share_text
-from keet.ingest import read_profile
 from keet.pages.program import profiled_text, run_rows, spread_text
 from keet.profile import KernelRun, Launch, Profile, RunTable
 from keet.profile.run_table import Migrations, ProfiledLaunch, Recorder, SkippedKernel
+from keet.report import read_profile
 from tests.conftest import REPORTS
 from tests.rows import each_row
 

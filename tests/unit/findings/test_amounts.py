@@ -7,12 +7,15 @@ import pytest
 
 from keet.analysis.decisions.atomics import hot_slice, lane_requests, retries
 from keet.analysis.decisions.saturated import conversions
-from keet.analysis.facts.global_memory import changes_what_it_reads, sweeps_until_unchanged
-from keet.analysis.facts.waits import branches_part_loads, parted_loads
-from keet.analysis.kernel.bytes_in_flight import BytesInFlight, bytes_in_flight
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.machine_code.analyses.loop_loads import RepeatedStore
 from keet.analysis.memory_work import global_addresses, global_atomics, without_local
-from keet.analysis.sass.analyses.loop_loads import RepeatedStore
+from keet.analysis.parallelism.bytes_in_flight import BytesInFlight, bytes_in_flight
+from keet.analysis.remedy_conditions.global_memory import (
+    changes_what_it_reads,
+    sweeps_until_unchanged,
+)
+from keet.analysis.remedy_conditions.waits import branches_part_loads, parted_loads
 from keet.analysis.time_model import HOT_LINE, Effect, HotLine, TimeModel
 from keet.diagnosis.diagnosis import diagnose, is_worth, ranked_candidates
 from keet.diagnosis.forecast import RankedCandidate

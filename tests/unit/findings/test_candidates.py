@@ -6,8 +6,8 @@ import pytest
 
 from keet.analysis.candidate import MAX_GAIN
 from keet.analysis.decisions.double_precision import single_over_double
-from keet.analysis.kernel.resident_warps import working_part
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.parallelism.resident_warps import working_part
 from keet.analysis.time_model import LEAST_TIME, Effect, TimeModel
 from keet.diagnosis.diagnosis import diagnose
 from keet.diagnosis.forecast import possible_gain

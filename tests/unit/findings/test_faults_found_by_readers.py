@@ -7,11 +7,11 @@ import pytest
 
 from keet.analysis.account import account_of
 from keet.analysis.decisions.saturated import while_active
-from keet.analysis.facts import global_memory, grid, on_chip, waits
-from keet.analysis.kernel.inactive_threads import uneven_trips
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.ledger import Ledger
 from keet.analysis.memory_work import global_loads_part, global_part
+from keet.analysis.parallelism.inactive_threads import uneven_trips
+from keet.analysis.remedy_conditions import global_memory, grid, on_chip, waits
 from keet.analysis.time_model import HOT_LINE, TimeModel
 from keet.diagnosis.diagnosis import Diagnosis, diagnose
 from keet.documents.finding import Forecast

@@ -5,7 +5,7 @@ import subprocess
 from collections import defaultdict
 from pathlib import Path
 
-from keet.analysis.facts import FACTS
+from keet.analysis.remedy_conditions import FACTS
 from keet.catalog import metrics
 from keet.evidence import Sentence
 from keet.findings import findings, otherwise

@@ -10,7 +10,7 @@ import pytest
 
 from keet import safe_text
 from keet.analysis.code_names import function_start
-from keet.analysis.source_lines import find_hotspots
+from keet.analysis.hotspots.source_lines import find_hotspots
 from keet.comparison import same_kernel
 from keet.comparison.causes import line_changes
 from keet.comparison.causes.aligned_files import paired_files
@@ -23,12 +23,12 @@ from keet.formats.html import roofline
 from keet.formats.html.blocks import html_blocks, reader
 from keet.formats.html.listing import source_listing
 from keet.formats.html.source_rows import FileLines, extents_within
-from keet.ingest import read_profile
 from keet.pages import explain as explain_module
 from keet.pages.blocks import Anchors
 from keet.pages.launch import Shown, launch_blocks
 from keet.pages.listings import listing_block
 from keet.profile import Location
+from keet.report import read_profile
 from keet.safe_text import bounded_lines, line_at
 from tests.explain_pages import explain_html
 from tests.many_launches import different

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from keet.analysis.source_lines import find_hotspots
+from keet.analysis.hotspots.source_lines import find_hotspots
 from keet.comparison.causes.aligned_files import (
     AlignedRow,
     FilePair,
@@ -58,7 +58,7 @@ from tests.rows import each_row
 
 @pytest.fixture(autouse=True)
 def without_sass(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("keet.ingest.sass.nvidia_reader.find_spec", lambda name: None)
+    monkeypatch.setattr("keet.report.disassembly.nvidia_reader.find_spec", lambda name: None)
 
 
 def page_of(found: Difference) -> str:

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
+from keet.analysis.hotspots.source_lines import source_lines
 from keet.analysis.roofline.launch_roofline import find_roofline
-from keet.analysis.source_lines import source_lines
 from keet.documents.explain import ExplainDocument
 from keet.documents.finding import Forecast
 from keet.evidence import Evidence
@@ -28,7 +28,6 @@ from keet.formats.html.blocks import reader
 from keet.formats.html.evidence import draw_evidence, with_sources
 from keet.formats.html.roofline import draw_roofline
 from keet.formatting import first_sentence, times_text
-from keet.ingest import read_profile
 from keet.pages.blocks import (
     Anchors,
     Block,
@@ -57,6 +56,7 @@ from keet.pages.program import members_blocks
 from keet.profile import KernelRun, Launch, Profile, RunTable
 from keet.profile.rules import RuleKind, RuleResult, SpeedupEstimate, SpeedupScope
 from keet.profile.run_table import ProfiledLaunch
+from keet.report import read_profile
 from keet.units import Quantity
 from tests.explain_pages import explain_html
 from tests.explained_reports import explained

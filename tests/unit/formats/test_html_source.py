@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from keet.analysis.account import KINDS
-from keet.analysis.line_facts import CodeByLine, line_facts
-from keet.analysis.source_lines import Spot, source_lines
+from keet.analysis.hotspots.line_facts import CodeByLine, line_facts
+from keet.analysis.hotspots.source_lines import Spot, source_lines
 from keet.catalog import stalls
 from keet.documents.finding import Place
 from keet.documents.hotspots import StallDocument
@@ -33,16 +33,16 @@ from keet.formats.html.source_rows import (
     stall_bar,
     waiting,
 )
-from keet.ingest import read_profile
 from keet.pages.blocks import Anchors, plain
 from keet.pages.hotspots import chance_error, hotspots_summary
 from keet.pages.hotspots_line import routine_items
 from keet.pages.listings import few_samples, listing_block
 from keet.profile import Location
+from keet.report import read_profile
 from tests.page_blocks import ROOM, first_launch, hotspots_of, listing_of
 from tests.page_parts import links_in, page_tree, with_class, with_id, words
 from tests.rows import each_row
-from tests.unit.sass.assembled import assembled, machine
+from tests.unit.machine_code.assembled import assembled, machine
 
 SAMPLES = Path("kernels_samples")
 REPORTS = Path("tests/data/reports")

@@ -5,11 +5,11 @@ from types import SimpleNamespace
 from typing import Any
 
 from keet.analysis.code_names import FormWords, sass_text
-from keet.analysis.examined import purpose_shares
-from keet.analysis.sass.analyses.purpose import Purpose
-from keet.analysis.sass.instructions.instruction import parse
-from keet.analysis.sass.instructions.opcodes import Role
-from keet.analysis.sass.polynomials.polynomial import Polynomial, Symbol
+from keet.analysis.hotspots.examined import purpose_shares
+from keet.analysis.machine_code.analyses.purpose import Purpose
+from keet.analysis.machine_code.instructions.instruction import parse
+from keet.analysis.machine_code.instructions.opcodes import Role
+from keet.analysis.machine_code.polynomials.polynomial import Polynomial, Symbol
 from keet.pages.hotspots import distinct_text, lines_text, mix_text, purposes_text
 from keet.profile import Location
 from tests.rows import each_row

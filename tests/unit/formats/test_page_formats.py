@@ -17,7 +17,6 @@ import pytest
 from keet.explanation.analyst import explain
 from keet.formats import markdown, page_text, terminal
 from keet.formats.html.blocks import FIGURES, html_blocks, html_page
-from keet.ingest import read_profile
 from keet.pages.blocks import (
     LINE_BREAK,
     Bar,
@@ -45,6 +44,7 @@ from keet.pages.blocks import (
     spans,
 )
 from keet.pages.explain import explain_page
+from keet.report import read_profile
 from tests.kept_reports import sample_report
 
 HOSTILE = "a|b `c` **d** <script>\x1b[31m\u202ee\nf"

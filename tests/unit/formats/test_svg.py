@@ -12,8 +12,8 @@ from keet.analysis.roofline.launch_roofline import find_roofline
 from keet.errors import KeetError
 from keet.formats.svg.markup import Axis, Box, OccupiedArea, span, spread, tag, text_of
 from keet.formats.svg.roofline import roofline_svg
-from keet.ingest import read_profile
 from keet.profile import Profile
+from keet.report import read_profile
 from tests import encode
 from tests.conftest import corpus_files, needs_corpus
 from tests.rows import each_row

@@ -11,7 +11,7 @@ from keet_tools.answers import ToolInput, scope_of
 
 from keet.explanation.analyst import explain
 from keet.explanation.explanation_types import Explanation
-from keet.ingest import read_profile
+from keet.report import read_profile
 from kernels_samples.samples import report_of
 from tests.conftest import REPORTS
 

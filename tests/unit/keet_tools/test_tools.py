@@ -17,7 +17,7 @@ from keet_tools.tools import TOOLS as ALL
 
 from keet.evidence import Evidence, Sentence, constant
 from keet.explanation.analyst import explain
-from keet.ingest import read_profile
+from keet.report import read_profile
 from tests.rows import each_row
 from tests.unit.keet_tools.conftest import sample
 

@@ -17,11 +17,11 @@ from keet.explanation.explain_document import AnsweredQuestion, cited_numbers
 from keet.explanation.explanation_types import Explanation
 from keet.formats import page_text
 from keet.formats.schema import schema_of
-from keet.ingest import read_profile
 from keet.pages.ask import Line, Paragraph, ask_page, paragraphs_of
 from keet.pages.blocks import Block, Format
 from keet.pages.model_words import OWN_WORDS
 from keet.prose.reading import Names, read_prose
+from keet.report import read_profile
 from tests.explain_pages import cells_of, html_in, reader_of, texts_of
 from tests.json_documents import check_text
 from tests.model_parts import usage

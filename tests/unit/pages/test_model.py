@@ -32,7 +32,6 @@ from keet.explanation.analyst import explain
 from keet.explanation.explain_document import explain_document
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.formats.html.blocks import html_blocks, reader
-from keet.ingest import read_profile
 from keet.pages.blocks import (
     Anchors,
     Block,
@@ -63,6 +62,7 @@ from keet.pages.model_words import (
     usage_text,
 )
 from keet.prose.reading import Names, read_prose
+from keet.report import read_profile
 from keet.units import Quantity
 from tests.explain_pages import (
     cells_of,

@@ -22,7 +22,6 @@ from keet.explanation.explanation_types import Explanation
 from keet.explanation.launch_figures import figures_text
 from keet.explanation.program import program_of
 from keet.formats.terminal import reader, terminal_text
-from keet.ingest import read_profile
 from keet.pages.blocks import Bars, Block, Format, Heading, Items, plain
 from keet.pages.context import context_text
 from keet.pages.explain import MOST_LINES, details_that_fit, hidden_text
@@ -30,6 +29,7 @@ from keet.pages.launch import HEADING, Detail
 from keet.pages.program import first_row, listed_across, listed_rows, program_blocks
 from keet.profile import Launch
 from keet.profile.launch_sequences import MAX_DECODED
+from keet.report import read_profile
 from keet.verification.launch_values import (
     ComputedValues,
     LaunchValues,

@@ -9,10 +9,10 @@ from math import fsum
 import pytest
 
 from keet.analysis.capture.coverage import find_coverage, shown_launch
-from keet.analysis.examined import examined
-from keet.analysis.kernel import occupancy
+from keet.analysis.hotspots.examined import examined
+from keet.analysis.hotspots.source_lines import find_hotspots
+from keet.analysis.parallelism import occupancy
 from keet.analysis.roofline.launch_roofline import find_roofline
-from keet.analysis.source_lines import find_hotspots
 from keet.documents.show import MetricDocument, MetricsLaunch
 from keet.pages.blocks import Bars, Block, Part, Reader, Table, plain
 from keet.pages.context import CostedSource, context_text

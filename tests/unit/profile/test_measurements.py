@@ -14,10 +14,6 @@ from keet.analysis.ledger import LaunchLedger
 from keet.catalog import metric_with_id
 from keet.errors import DamagedReport
 from keet.evidence import Evidence
-from keet.ingest import read_profile
-from keet.ingest.in_memory_launch import InMemoryLaunch
-from keet.ingest.ncu_rep.reader import Report
-from keet.ingest.protobuf import Malformed
 from keet.profile import (
     Device,
     Instances,
@@ -30,6 +26,10 @@ from keet.profile import (
     is_measurement,
 )
 from keet.profile.metric import LARGEST, SMALLEST
+from keet.report import read_profile
+from keet.report.in_memory_launch import InMemoryLaunch
+from keet.report.ncu_rep.reader import Report
+from keet.report.protobuf import Malformed
 from keet.units import Quantity
 from tests import encode
 from tests.conftest import REPORTS, Keet

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from keet.errors import MetricNotCollected
-from keet.ingest import read_profile
 from keet.profile import Profile, Workload
+from keet.report import read_profile
 from tests import encode
 from tests.conftest import CORPUS, REPORTS, Keet, needs_corpus
 from tests.many_launches import Changed, copied

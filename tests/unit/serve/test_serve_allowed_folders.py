@@ -134,7 +134,7 @@ def test_a_path_that_becomes_a_link_to_outside_is_refused(folder: Path, swapped:
 
 
 def test_source_files_are_checked_when_they_are_opened(folder: Path) -> None:
-    from keet.ingest.input.files import SourceFolder
+    from keet.report.input.files import SourceFolder
 
     (folder / "src").mkdir()
     (folder / "src" / "k.cu").write_text("inside")

@@ -2,8 +2,8 @@
 
 import pytest
 
-from keet.ingest import read_profile
 from keet.profile import Profile
+from keet.report import read_profile
 from kernels_samples.samples import report_of
 
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from keet.documents.finding import Place
 from keet.explanation.analyst import explain
 from keet.explanation.finding_notes import precedents_text
-from keet.ingest import read_profile
 from keet.profile import Profile
+from keet.report import read_profile
 from keet.units import Quantity
 from keet.verification.launch_values import ComputedValues, _places
 from keet.verification.named_values import (

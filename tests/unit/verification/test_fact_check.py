@@ -7,7 +7,7 @@ from functools import cache
 from keet.evidence import Sentence
 from keet.explanation.analyst import explain
 from keet.explanation.known_facts import KnownFact, known_facts
-from keet.ingest import read_profile
+from keet.report import read_profile
 from keet.verification.fact_check import judge_words
 from kernels_samples.samples import report_of
 from tests.rows import each_row

@@ -6,8 +6,8 @@ from functools import cache
 from pathlib import Path
 
 from keet.documents.verify import ClaimVerdict
-from keet.ingest import read_profile
 from keet.profile import Profile
+from keet.report import read_profile
 from keet.verification.launch_values import ComputedValues
 from keet.verification.run_check import with_run_checks
 from keet.verification.verify import verify_text

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from keet.documents.verify import RelationDocument
-from keet.ingest import read_profile
 from keet.profile import Profile
+from keet.report import read_profile
 from keet.verification.relations import find_relations
 from keet.verification.verdicts import CheckedSentence
 from keet.verification.verify import verify_text

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from keet.catalog import metrics, synonyms
-from keet.ingest import read_profile
 from keet.profile import Profile
+from keet.report import read_profile
 from keet.verification.metric_names import find_terms
 from keet.verification.verdicts import CheckedNumber
 from keet.verification.verify import verify_text

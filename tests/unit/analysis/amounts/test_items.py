@@ -8,7 +8,7 @@ from keet.analysis.amounts.items import item_of, per_item
 from keet.analysis.amounts.resources import resources
 from keet.analysis.launch_view import LaunchView
 from keet.documents.amounts import ResourcesDocument
-from keet.ingest import read_profile
+from keet.report import read_profile
 from tests.conftest import REPORTS
 from tests.rows import each_row
 from tests.unit.analysis.made_up_launch import made_up

@@ -8,14 +8,14 @@ import pytest
 from keet.analysis.amounts.phases import phases
 from keet.analysis.amounts.serial_loads import serial_loads
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.sass.analyses.serial_loads import SerialLoads
-from keet.analysis.sass.flow.program import SassProgram
-from keet.analysis.sass.machine_code import MachineCode
-from keet.analysis.sass.polynomials.symbols import launch_shape
+from keet.analysis.machine_code.analyses.serial_loads import SerialLoads
+from keet.analysis.machine_code.flow.program import SassProgram
+from keet.analysis.machine_code.launch_code import MachineCode
+from keet.analysis.machine_code.polynomials.symbols import launch_shape
 from keet.documents.amounts import PhasesDocument, SerialLoadsDocument
 from tests.rows import each_row
 from tests.unit.analysis.real_launches import program_launch, side_of
-from tests.unit.sass.assembled import assembled
+from tests.unit.machine_code.assembled import assembled
 
 START = """
     S2R R0, SR_TID.X; S2R R1, SR_CTAID.X; IMAD R0, R1, 0x80, R0; ULDC.64 UR4, c[0x0][0x208]

@@ -1,0 +1,1 @@
+"""What kind of kernel a launch runs: library, algorithm, language, instructions."""

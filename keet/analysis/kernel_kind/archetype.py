@@ -1,0 +1,251 @@
+"""What kind of code a launch runs, besides libraries: its algorithm, its language, a debug build,
+and the setup of random generators.
+
+The guess of the algorithm only selects words, never a cause. If the report has both, name and
+instructions must agree: a kernel called `count` is a histogram only if it executes atomics.
+
+`curand_init` with a sequence number skips ahead in one sequence: each thread multiplies its state
+by a matrix per digit of the number, which takes far longer than the random numbers themselves.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Literal, NamedTuple
+
+from keet.analysis.kernel_kind.library import is_of_toolkit
+from keet.analysis.launch_view import LaunchView, cached_per_view
+from keet.analysis.machine_code.instructions.opcodes import (
+    ATOMICS,
+    FLOAT_PRODUCTS,
+    GLOBAL_READS,
+    SHARED,
+    SHARED_LOADS,
+    TENSOR,
+)
+from keet.analysis.parallelism.inactive_threads import WARP
+from keet.analysis.parameters import Parameter
+from keet.documents.finding import Place
+from keet.evidence import Evidence
+from keet.profile import Launch
+from keet.profile.names import file_name
+from keet.units import Quantity
+
+Opcodes = Mapping[str, float]
+"""Executed warp instructions by opcode; empty if the report has none."""
+
+
+def _share(*names: str) -> Callable[[Opcodes], float]:
+    def share(opcodes: Opcodes) -> float:
+        return sum(opcodes.get(name, 0.0) for name in names) / (sum(opcodes.values()) or 1.0)
+
+    return share
+
+
+_products = _share(*FLOAT_PRODUCTS, "IDP", "IDP4A")  # IMAD mostly computes addresses
+_tensor = _share(*TENSOR)
+_atomic = _share(*ATOMICS)
+_exchange = _share(*ATOMICS, "SHFL", "BAR", "REDUX", "SYNCS")
+_compare = _share("ISETP", "FSETP", "DSETP", "IMNMX", "VIMNMX", "FMNMX", "SEL", "FSEL", "VOTE")
+_exponent = _share("MUFU")
+_loads = _share(*GLOBAL_READS, *SHARED_LOADS)
+
+
+MULTIPLYING = Parameter(0.02, "least share of multiplications in a product", "judgement")
+
+
+def _multiplies(opcodes: Opcodes) -> bool:
+    return _tensor(opcodes) > 0 or _products(opcodes) >= MULTIPLYING
+
+
+class _Kind(NamedTuple):
+    archetype: str
+    words: str
+    """Parts of names; `_` stands for the end of a word."""
+    test: Callable[[Opcodes], bool]
+
+
+def _has(share: Callable[[Opcodes], float]) -> Callable[[Opcodes], bool]:
+    return lambda opcodes: share(opcodes) > 0
+
+
+_KINDS = (
+    _Kind(
+        "attention",
+        "attention attn fmha sdpa flash_fwd flash_bwd",
+        lambda opcodes: _multiplies(opcodes) and _exponent(opcodes) > 0,
+    ),
+    _Kind("sparse", "spmv spmm csr ellpack _ell_ sparse bsr", _has(_loads)),
+    _Kind(
+        "gemm",
+        "gemm gemv matmul mat_mul matrixmult matrix_mult wmma _mm_ _linear_ _dense_",
+        _multiplies,
+    ),
+    _Kind("convolution", "conv_ conv1 conv2 conv3 convol fprop dgrad wgrad", _multiplies),
+    _Kind("sort", "sort radix bitonic merge", _has(_compare)),
+    _Kind("scan", "scan prefix cumsum", _has(_exchange)),
+    _Kind("histogram", "hist bincount count tally", _has(_atomic)),
+    _Kind(
+        "normalisation",
+        "softmax layernorm layer_norm rmsnorm rms_norm batchnorm batch_norm normalise normalize",
+        _has(_exponent),
+    ),
+    _Kind("reduction", "reduc _sum_ dot_ norm total argmax argmin", _has(_exchange)),
+    _Kind(
+        "stencil",
+        "stencil jacobi laplac heat diffus smooth blur relax tendenc advect",
+        _has(_loads),
+    ),
+    _Kind("transpose", "transpos permute flip", _has(_loads)),
+    _Kind("gather", "gather lookup embedding index_select", _has(_loads)),
+)
+"""Kinds in order: the first whose name and instructions fit. Without instructions, the name
+decides."""
+
+_NOT_ELEMENTWISE = SHARED | ATOMICS | {"BAR", "SHFL"}
+ELEMENTWISE_LENGTH = Parameter(
+    200.0, "most instructions per warp of an elementwise kernel", "judgement"
+)
+
+
+def archetype_of(launch: Launch, opcodes: Opcodes) -> str | None:
+    """`None` if neither the name nor the instructions suggest a kind."""
+    name = _words(launch.name.function or launch.name.full)
+    for kind in _KINDS:
+        if any(word in name for word in kind.words.split()) and (not opcodes or kind.test(opcodes)):
+            return kind.archetype
+    return "elementwise" if _is_elementwise(launch, opcodes) else None
+
+
+@lru_cache(maxsize=256)
+def _words(name: str) -> str:
+    """`conv2dForward` becomes `_conv2d_forward_`, so that words have delimiters."""
+    parts = "".join(f"_{char}" if char.isupper() else char for char in name[:400])
+    return f"_{parts}_".lower()
+
+
+def _is_elementwise(launch: Launch, opcodes: Opcodes) -> bool:
+    grid, block = launch.grid, launch.block
+    if not opcodes or grid is None or block is None:
+        return False
+    if any(opcodes.get(name) for name in _NOT_ELEMENTWISE) or not opcodes.get("STG"):
+        return False
+    warps = math.prod(grid) * math.ceil(math.prod(block) / WARP)
+    return warps > 0 and sum(opcodes.values()) / warps <= ELEMENTWISE_LENGTH
+
+
+Language = Literal["CUDA C++", "Numba", "Julia", "Triton", "Warp", "Taichi", "OpenACC", "Fortran"]
+
+_NAMES: tuple[tuple[Language, re.Pattern[str]], ...] = (
+    (
+        "Numba",
+        re.compile(r"\bcudapy::|_ZN6cudapy|\bArray<[^<>]*, (?:mutable|readonly), (?:un)?aligned>"),
+    ),
+    (
+        "Julia",
+        re.compile(r"^(?:_Z\d+)?(?:julia|ptxcall)_|\bCu(?:DeviceArray|KernelContext)\b|13CuDevice"),
+    ),
+    ("Triton", re.compile(r"^triton_")),
+    ("Warp", re.compile(r"_cuda_kernel_(?:forward|backward)\b")),
+    ("Taichi", re.compile(r"_c\d+_\d+(?:_kernel)?_\d+_(?:range_for|serial|struct_for|listgen)")),
+    ("OpenACC", re.compile(r"_\d+_gpu$|^__?nv\w*_F\d+L\d+")),
+)
+"""What names of kernels have: `Array<float, 1, C, mutable, aligned>` of Numba, `function_279_gpu`
+of nvc++, `__nv_MAIN__F1L15_1_` of OpenMP."""
+_FILES: tuple[tuple[Language, tuple[str, ...]], ...] = (
+    ("Julia", (".jl",)),
+    ("Fortran", (".cuf", ".f90", ".f95", ".f03", ".f08", ".f", ".for")),
+)
+
+
+def language_of(launch: Launch) -> Language:
+    """`CUDA C++` if nothing shows another one."""
+    name = launch.name
+    for language, pattern in _NAMES:
+        if any(map(pattern.search, (name.function, name.demangled, name.mangled))):
+            return language
+    if name.mangled.startswith("_Z"):  # C++: no need to search the files
+        return "CUDA C++"
+    files = launch.source_files.items()
+    if any(file.endswith(".py") and "triton" in (text or "") for file, text in files):
+        return "Triton"
+    for language, endings in _FILES:
+        if any(file.lower().endswith(endings) for file, _ in files):
+            return language
+    return "CUDA C++"
+
+
+FEWEST_OPCODES = Parameter(5, "fewest opcodes of a recognisable debug build", "judgement")
+DEBUG_MOVES = Parameter(
+    0.4, "share of moves in a debug build; 0.47 to 0.54 were seen, 0.15 elsewhere", "judgement"
+)
+DEBUG_MOVES_UNFUSED = Parameter(
+    0.3, "the same without fused multiply-adds, or with tables for a debugger", "judgement"
+)
+
+
+@cached_per_view
+def is_debug_build(view: LaunchView) -> bool:
+    """Whether the code has many moves and no fused multiply-adds. Without counts of opcodes:
+    whether it has tables for a debugger. With them, the counts decide: `-G -dopt=on` writes such
+    tables for optimised code."""
+    tables = view.launch.is_for_debugging
+    if len(view.opcodes) < FEWEST_OPCODES:
+        return tables
+    moved, every = view.executed("MOV"), view.all_executed
+    unfused = view.executed("FADD") > 0 and view.executed("FMUL") > 0
+    fused = view.executed("FFMA") > 0
+    least = DEBUG_MOVES_UNFUSED if tables or (unfused and not fused) else DEBUG_MOVES
+    return moved >= least * every > 0
+
+
+_HEADER = "curand_kernel.h"
+MATRIX_LINES = Parameter(
+    500,
+    "line of curand_kernel.h before which are the matrices of skip-ahead (281 to 332 in CUDA 11.1, "
+    "319 to 326 in 12), and behind which are the generators (from 745 and 871 on)",
+    "judgement",
+)
+
+
+@cached_per_view
+def _skipping(view: LaunchView) -> dict[int, int]:
+    """Samples (executions without them) by instruction of the matrix products."""
+    weight = view.table.weight
+    located = view.launch.locate(list(weight))
+    return {
+        address: weight[address]
+        for address, line in located.items()
+        if line.line < MATRIX_LINES and file_name(line.file) == _HEADER
+    }
+
+
+def skipped_ahead(view: LaunchView) -> float:
+    """Share of the samples (of the executed instructions without them) in the matrix products of
+    `curand_init`, 0 to 1; 0 without source lines."""
+    every = sum(view.table.weight.values())
+    return sum(_skipping(view).values()) / every if every else 0.0
+
+
+def skipped_ahead_share(view: LaunchView) -> Evidence | None:
+    """The same as evidence; None if there is no such work."""
+    part, source = skipped_ahead(view), view.get("samples_total") or view.get("inst_executed")
+    if not part or source is None:
+        return None
+    of = "samples" if view.table.samples else "executed instructions"
+    label = f"of the {of} are where curand_init skips ahead"
+    return view.ledger.derived("skipped_ahead", Quantity(100 * part, "%"), label, source)
+
+
+def init_places(view: LaunchView) -> tuple[Place, ...]:
+    """The program's own calls of `curand_init`, by the source text or by the callers of the
+    header's code; else the header's lines."""
+    calls = view.declared("curand_init", "calls of curand_init", r"\bcurand_init\s*\(")
+    users_calls = tuple(place for place in calls if not is_of_toolkit(place.file))
+    skipping = view.places_by("samples that skip ahead", _skipping(view))
+    return users_calls or tuple(
+        sorted(skipping, key=lambda place: file_name(place.file) == _HEADER)
+    )

@@ -1,0 +1,245 @@
+"""Addresses as digits of indices, and as boxes in a grid.
+
+`tid / 32` and `tid % 32` are two digits of one index. Together they have all its values; an address
+with only one of them is the same for all values of the other. What the digits add to an address are
+runs of bytes at regular distances, along several axes: rows at a distance that is a parameter lie
+along an axis of their own. The union of boxes is counted exactly.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+from keet.analysis.machine_code.analyses.distinct_bytes import Stride
+from keet.analysis.machine_code.polynomials.opcode_rules import is_divisor
+from keet.analysis.machine_code.polynomials.polynomial import Monomial, Polynomial, Symbol
+
+Base = str | tuple[tuple[Monomial, int], ...]
+"""The name of an index, or the key of a sum of indices whose digits are used."""
+
+
+class Digit(NamedTuple):
+    """`index / low % (high / low)`; `high` None: all the rest."""
+
+    base: Base
+    low: int
+    high: int | None
+    factor: int = 1
+    """What the symbol is, in units of the digit."""
+
+
+class Part(NamedTuple):
+    """One digit of the execution: its number of values, and what it adds to the address."""
+
+    base: Base
+    low: int
+    values: int
+    """How many it has."""
+    steps: Mapping[Monomial, int]
+
+
+def digit_of(symbol: Symbol) -> Digit | None:
+    """A symbol as a digit of an index, or of a sum of indices."""
+    if symbol.kind in ("tid", "ctaid", "loop"):
+        return Digit(symbol.name, 1, None)
+    divisor = _divisor(symbol)
+    whole = symbol.arguments[0] if symbol.arguments else None
+    if divisor is None or not isinstance(whole, Polynomial):
+        return None
+    common = math.gcd(*whole.terms.values()) if whole.terms else 0
+    if () in whole.terms or not common or divisor % common:
+        return None
+    is_rest = symbol.kind == "mod"
+    if len(whole.terms) == 1:
+        return _digit_of_digit(whole, divisor, is_rest=is_rest)
+    base = tuple((product, times // common) for product, times in whole.key)
+    if is_rest:
+        return Digit(base, 1, divisor // common, common)
+    return Digit(base, divisor // common, None)
+
+
+def _digit_of_digit(whole: Polynomial, divisor: int, *, is_rest: bool) -> Digit | None:
+    product, coefficient = next(iter(whole.terms.items()))
+    inner = digit_of(product[0]) if len(product) == 1 else None
+    if inner is None or coefficient < 0 or divisor % (coefficient * inner.factor):
+        return None
+    part = divisor // (coefficient * inner.factor)
+    if not is_rest:
+        return Digit(inner.base, inner.low * part, inner.high)
+    high = inner.low * part
+    if inner.high is not None:
+        high = min(high, inner.high)
+    return Digit(inner.base, inner.low, high, coefficient * inner.factor)
+
+
+def _divisor(symbol: Symbol) -> int | None:
+    if symbol.kind == "shr":
+        return 1 << int(str(symbol.arguments[1]))
+    if symbol.kind in ("div", "mod"):
+        return int(str(symbol.arguments[1]))
+    if symbol.kind == "scaled" and isinstance(symbol.arguments[1], tuple):
+        magic, shift = symbol.arguments[1]
+        divisor = round((1 << shift) / magic) if magic else 0
+        return divisor if divisor and is_divisor(divisor, magic, shift) else None
+    return None
+
+
+def unclamped(symbol: Symbol) -> Polynomial | None:
+    """What a clamp to an unknown limit lets through."""
+    if symbol.kind not in ("min", "max"):
+        return None
+    first, second = symbol.arguments[0], symbol.arguments[1]
+    if not isinstance(first, Polynomial) or not isinstance(second, Polynomial):
+        return None
+    for inner, limit in ((first, second), (second, first)):
+        if not limit.depends and inner.depends:
+            return inner
+    return None
+
+
+def split_index(
+    base: Base,
+    extent: int,
+    digits: Sequence[tuple[Digit, Monomial, int]],
+    limited: Sequence[tuple[Digit, int]],
+) -> list[Part] | None:
+    """An index, cut where its digits begin and end."""
+    for digit, count in limited:
+        if digit.low == 1 and digit.high is None and count > 1:
+            extent = min(extent, count)
+    if extent == 1:
+        return []
+    cuts = {1}
+    for digit in [digit for digit, _, _ in digits] + [digit for digit, _ in limited]:
+        cuts |= {digit.low, digit.high or 1}
+    ends = sorted(cut for cut in cuts if cut < extent)
+    if any(high % low for low, high in pairwise(ends)):
+        return None
+    ends.append(-(-extent // ends[-1]) * ends[-1])
+    parts = []
+    for low, high in pairwise(ends):
+        steps: dict[Monomial, int] = {}
+        for digit, factor, coefficient in digits:
+            if digit.low <= low and (digit.high is None or digit.high > low):
+                steps[factor] = steps.get(factor, 0) + coefficient * (low // digit.low)
+        is_one = any(
+            count == 1 and digit.low <= low and (digit.high is None or digit.high > low)
+            for digit, count in limited
+        )
+        used = {factor: step for factor, step in steps.items() if step}
+        parts.append(Part(base, low, 1 if is_one else high // low, used))
+    return parts
+
+
+# --- rows and boxes
+
+
+@dataclass(frozen=True)
+class Row:
+    """The values of an address along one axis: runs of `length`, in levels."""
+
+    start: int
+    length: int
+    levels: tuple[Stride, ...]
+    """Copies of them."""
+    overlap: int
+    """How often a value can be reached, at most."""
+
+    @property
+    def size(self) -> int:
+        return self.length * math.prod(level.count for level in self.levels)
+
+    @property
+    def span(self) -> int:
+        return self.length + sum(level.span for level in self.levels)
+
+    @property
+    def end(self) -> int:
+        return self.start + self.span
+
+
+def row_of(steps: Iterable[tuple[int, int]], start: int, width: int) -> Row | None:
+    """The values of a sum of strides; None if they overlap in a way that is not counted here."""
+    length, overlap = width, 1
+    levels: list[Stride] = []
+    for step, count in sorted(steps):
+        span = length + sum(level.span for level in levels)
+        top = levels[-1] if levels else None
+        if top is None and step <= length:
+            overlap *= min(count, -(-length // step))
+            length += step * (count - 1)
+        elif top is not None and step % top.step == 0 and step <= top.step * top.count:
+            overlap *= min(count, -(-top.count * top.step // step))
+            more = step // top.step * (count - 1)
+            levels[-1] = Stride(top.step, top.count + more)
+        elif step >= span:
+            levels.append(Stride(step, count))
+        else:
+            return None
+    return Row(start, length, tuple(levels), overlap)
+
+
+Box = tuple[tuple[int, int], ...]
+MOST_BOXES = 160
+
+
+def boxes_of(forms: Sequence[Mapping[Monomial, Row]]) -> list[Box] | None:
+    """Each access as a box: its interval on each axis. None if they do not lie in one grid."""
+    if len(forms) > MOST_BOXES:
+        return None
+    factors = sorted(
+        {factor for form in forms for factor in form}, key=lambda f: [s.order for s in f]
+    )
+    columns: list[list[tuple[tuple[int, int], ...]]] = []
+    for factor in factors:
+        column = _on_axis([form.get(factor) for form in forms], is_bytes=not factor)
+        if column is None:
+            return None
+        columns.append(column)
+    return [tuple(side for column in columns for side in column[at]) for at in range(len(forms))]
+
+
+def _on_axis(
+    rows: Sequence[Row | None], *, is_bytes: bool
+) -> list[tuple[tuple[int, int], ...]] | None:
+    steps = sorted({level.step for row in rows if row for level in row.levels}, reverse=True)
+    starts = [row.start for row in rows if row]
+    origin = min(starts) if is_bytes else 0
+    intervals: list[tuple[tuple[int, int], ...]] = []
+    ends: list[int] = []
+    for row in rows:
+        start = (row.start if row else 0) - origin
+        sides: list[tuple[int, int]] = []
+        for step in steps:
+            place = round(start / step)
+            start -= place * step
+            count = next((e.count for e in row.levels if e.step == step), 1) if row else 1
+            sides.append((place, place + count))
+        length = row.length if row else 1
+        sides.append((start, start + length))
+        ends += [start, start + length]
+        intervals.append(tuple(sides))
+    if steps and max(ends) - min(ends) > steps[-1]:
+        return None  # rows run into each other
+    return intervals
+
+
+def volume_of(boxes: Sequence[Box]) -> int:
+    """Points that lie in at least one box."""
+    distinct = list(dict.fromkeys(boxes))
+    if not distinct[0]:
+        return 1
+    cuts = sorted({end for box in distinct for end in box[0]})
+    total = 0
+    volumes: dict[tuple[Box, ...], int] = {}
+    for low, high in pairwise(cuts):
+        inside = tuple(box[1:] for box in distinct if box[0][0] <= low and high <= box[0][1])
+        if inside:
+            if inside not in volumes:
+                volumes[inside] = volume_of(inside)
+            total += (high - low) * volumes[inside]
+    return total

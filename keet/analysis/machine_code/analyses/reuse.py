@@ -1,0 +1,456 @@
+"""Address polynomials of global accesses, and how often each byte is requested, by pointer.
+
+A loop may load from the same addresses as one before it: a row's mean, then its variance. The
+addresses may depend on data, such as the first element of a row. All that counts is that they are
+computed in the same way from the same values.
+
+Parameters that indices are compared with are the extents of arrays. `in[y * width + x]` has rows
+that are `width` apart. If the code compares an index with `width`, rows do not overlap; if it does
+not, rows at an unknown distance may overlap.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Literal
+
+from keet.analysis.limits import NEGLIGIBLE
+from keet.analysis.machine_code.analyses.distinct_bytes import (
+    SECTOR,
+    AccessShape,
+    bound_of,
+    shape_of,
+)
+from keet.analysis.machine_code.flow.control_flow import reached
+from keet.analysis.machine_code.flow.program import SassProgram
+from keet.analysis.machine_code.instructions.instruction import Instruction
+from keet.analysis.machine_code.instructions.opcodes import GLOBAL, Role
+from keet.analysis.machine_code.polynomials.evaluation import Evaluation
+from keet.analysis.machine_code.polynomials.polynomial import (
+    Polynomial,
+    Symbol,
+    add,
+    number,
+    text_of,
+)
+
+_CLAMPS = ("VIMNMX", "IMNMX", "VIADDMNMX", "UIMNMX", "UVIMNMX")
+
+
+def compared_parameters(evaluation: Evaluation) -> frozenset[Symbol]:
+    """Unknown numbers that some index is compared with, or clamped by."""
+    parameters: set[Symbol] = set()
+    for position in evaluation.program.ran:
+        instruction = evaluation.program.code[position]
+        orders = instruction.opcode in ("ISETP", "UISETP") and instruction.has(
+            "LT", "LE", "GT", "GE"
+        )
+        if not orders and instruction.opcode not in _CLAMPS:
+            continue
+        polynomials = [evaluation.operand(operand, position) for operand in instruction.sources]
+        if not any(polynomial is not None and polynomial.depends for polynomial in polynomials):
+            continue  # a comparison of parameters only is not about indices
+        for polynomial in polynomials:
+            limit = _plain(polynomial) if polynomial is not None else None
+            if limit is not None:
+                parameters.add(limit)
+    return frozenset(parameters)
+
+
+def _plain(polynomial: Polynomial) -> Symbol | None:
+    """The unknown number of `n` or `n - 1`; `None` for anything else."""
+    products = [product for product in polynomial.terms if product]
+    if len(products) != 1 or len(products[0]) != 1 or polynomial.terms[products[0]] != 1:
+        return None
+    symbol = products[0][0]
+    return symbol if symbol.is_uniform else None
+
+
+_OF_LOOP = re.compile(r"loop\d+|choice\('path', \d+")
+"""Names that differ between two loops of the same form."""
+_WRITES = ("store", "atomic")
+
+
+def with_passes(
+    rows: Sequence[PointerReuse], accesses: Sequence[Access], program: SassProgram
+) -> list[PointerReuse]:
+    """The rows, with the bytes that later loops load again; rows without a bound get the bytes of
+    the first passes. Data that the kernel itself writes may have changed in between."""
+    written = {access.pointer for access in accesses if access.kind in _WRITES}
+    return [row if row.pointer in written else _one_pass(row, program) for row in rows]
+
+
+def _one_pass(row: PointerReuse, program: SassProgram) -> PointerReuse:
+    groups: dict[object, list[Access]] = {}
+    for access in row.accesses:
+        if access.threads:
+            form = form_of(access.offset)
+            groups.setdefault((form, access.width, access.threads), []).append(access)
+    pairs = [pair for same in groups.values() for pair in pairwise(same)]
+    pairs = [(first, second) for first, second in pairs if is_after(program, first, second)]
+    if not any(_are_in_two_loops(program, first, second) for first, second in pairs):
+        return row
+    again = {other.position: other for _, other in pairs}
+    repeated = sum(access.requested_bytes or 0 for access in again.values())
+    if not repeated or not row.requested_bytes or not row.l1_bytes:
+        return row
+    if row.sector_bytes_at_most:
+        return replace(row, repeated_bytes=repeated, repeats=tuple(again))
+    once = row.requested_bytes - repeated
+    # Rows that are not aligned share sectors with their neighbours.
+    is_dense = all(_is_dense(access) for access in row.accesses if access.threads)
+    sectors = once if is_dense else row.l1_bytes * once // row.requested_bytes
+    return replace(
+        row,
+        distinct_bytes_at_most=once,
+        sector_bytes_at_most=sectors,
+        basis="estimate",
+        repeated_bytes=repeated,
+        repeats=tuple(again),
+    )
+
+
+def form_of(offset: Polynomial) -> tuple[str, ...]:
+    """The terms of an address, without the numbers of loops."""
+    terms = (
+        _OF_LOOP.sub("", text_of(Polynomial({product: factor})))
+        for product, factor in offset.terms.items()
+    )
+    return tuple(sorted(terms))
+
+
+def _are_in_two_loops(program: SassProgram, first: Access, second: Access) -> bool:
+    """What is loaded twice in one iteration comes from L1 the second time."""
+    flow = program.flow
+    loops = [flow.loop_of.get(flow.block_of[access.position]) for access in (first, second)]
+    return None not in loops and loops[0] != loops[1]
+
+
+def is_after(program: SassProgram, earlier: Access, later: Access) -> bool:
+    """Whether an access can run after another without the next iteration of a loop. Two branches
+    of a condition do not."""
+    first, last = (program.flow.block_of[access.position] for access in (earlier, later))
+    rank, blocks = program.flow_rank, program.flow.blocks
+    return last in reached(
+        [first],
+        lambda block: (
+            successor
+            for successor in blocks[block].successors
+            if rank[block] < rank[successor] <= rank[last]
+        ),
+    )
+
+
+def _is_dense(access: Access) -> bool:
+    """Whether neighbouring threads load neighbouring values."""
+    steps = [
+        factor if len(product) == 1 and product[0].kind == "tid" else 0
+        for product, factor in access.offset.terms.items()
+        if any("tid.x" in symbol.depends for symbol in product)
+    ]
+    return steps == [access.width]
+
+
+Basis = Literal["bound", "estimate"]
+"""`estimate`: based on average trip counts, clamps, remainders or choices between paths."""
+LOADED = "loaded"
+"""Pointers that were themselves loaded from memory."""
+SEVERAL = "several"
+"""One of several pointers, depending on the path."""
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """One global load, store or atomic instruction."""
+
+    position: int
+    pointer: str
+    """`param+0x10`, `loaded`, `several`, or a constant's name."""
+    offset: Polynomial
+    """The offset from the pointer, in bytes."""
+    width: int
+    kind: Literal["load", "store", "atomic", "copy"]
+    shape: AccessShape | None
+    """`None`: no bound, because the offset depends on data or on unknown quantities."""
+    is_estimate: bool
+    """Based on an average number of iterations, a clamp, a remainder or a choice."""
+    is_ragged: bool
+    """Based on the average of trip counts that differ widely between warps."""
+    is_vague: bool
+    """Based on bounds that real programs may stay far below: remainders, bitwise logic."""
+    threads: int | None
+    """Threads that executed it, over all warps. `None` without the counter."""
+
+    @property
+    def requested_bytes(self) -> int | None:
+        return None if self.threads is None else self.threads * self.width
+
+    @property
+    def is_gather(self) -> bool:
+        """The address depends on loaded data."""
+        return "data" in self.offset.depends
+
+    @property
+    def distinct_bytes(self) -> int | None:
+        """Upper bound; never more than the requested bytes."""
+        return at_most([self]) if self.shape is not None else None
+
+    @property
+    def basis(self) -> Basis:
+        return "estimate" if self.is_estimate else "bound"
+
+
+_NEARLY_EXACT_KINDS = ("loop", "exit", "min", "max", "choice")
+"""Kinds of symbols whose bounds are only a little loose: clamps cut off edges, choices double."""
+
+
+def at_most(accesses: Sequence[Access]) -> int | None:
+    """Upper bound on the distinct bytes of accesses through one pointer; never more than requested.
+
+    `None` if there is no bound, or if it is vague and not below the requested bytes.
+    """
+    if any(access.shape is None for access in accesses):
+        return None
+    distinct = bound_of([access.shape for access in accesses if access.shape is not None]).bytes
+    sizes = [access.requested_bytes for access in accesses]
+    if None in sizes:
+        return distinct
+    requested = sum(size or 0 for size in sizes)
+    if distinct >= requested and any(access.is_vague for access in accesses):
+        return None
+    return min(distinct, requested)
+
+
+def accesses(
+    program: SassProgram,
+    evaluation: Evaluation,
+    threads: Mapping[int, int] | None,
+    pointers: Collection[str] = (),
+) -> list[Access]:
+    """Every executed global access, in the order of the code. `threads`: by address.
+
+    `pointers`: names of the parameters that are known to be pointers.
+    """
+    polynomials = {
+        position: address_polynomial(program, evaluation, position)
+        for position in program.ran
+        if program.code[position].opcode in GLOBAL
+    }
+    # A parameter that is the only one in an address is a pointer; in `p + width`, either may be.
+    alone = {
+        bases[0].name
+        for polynomial in polynomials.values()
+        if len(bases := _bases(polynomial)) == 1
+    }
+    known_pointers = frozenset(pointers) or frozenset(alone)
+    executed = []
+    for position, polynomial in polynomials.items():
+        instruction = program.code[position]
+        ran = None if threads is None else threads.get(instruction.address, 0)
+        executed.append(_access(instruction, position, polynomial, known_pointers, ran))
+    return executed
+
+
+_KINDS: Mapping[Role, Literal["load", "store", "atomic", "copy"]] = {
+    Role.LOAD: "load",
+    Role.STORE: "store",
+    Role.ATOMIC: "atomic",
+    Role.COPY: "copy",
+}
+
+
+def _access(
+    instruction: Instruction,
+    position: int,
+    polynomial: Polynomial,
+    pointers: frozenset[str],
+    ran: int | None,
+) -> Access:
+    pointer, offset = _split_pointer(polynomial, pointers)
+    shape = shape_of(offset, instruction.width) if pointer not in (LOADED, SEVERAL) else None
+    loose = [symbol for symbol in offset.symbols if symbol.is_loose and not symbol.is_uniform]
+    return Access(
+        position,
+        pointer,
+        offset,
+        instruction.width,
+        _KINDS[instruction.role],
+        shape,
+        is_estimate=bool(loose),
+        is_ragged=any(symbol.kind == "loop" and symbol.arguments[1] for symbol in loose),
+        is_vague=any(symbol.kind not in _NEARLY_EXACT_KINDS for symbol in loose),
+        threads=ran,
+    )
+
+
+def address_polynomial(program: SassProgram, evaluation: Evaluation, position: int) -> Polynomial:
+    """The address of a memory access, with loops resolved."""
+    instruction = program.code[position]
+    memory = instruction.memory
+    total = number(memory.value) if memory else number(0)
+    read = program.values.read[position]
+    for name, factor in ((memory.name, memory.scale), (memory.uniform, 1)) if memory else ():
+        if name in read:
+            total = add(total, evaluation.polynomial(read[name]), factor)
+    return evaluation.resolved(total, program.flow.block_of[position])
+
+
+def _bases(polynomial: Polynomial) -> list[Symbol]:
+    """Parameters that are added with coefficient 1."""
+    return [
+        product[0]
+        for product, coefficient in polynomial.terms.items()
+        if len(product) == 1 and product[0].kind == "param" and coefficient == 1
+    ]
+
+
+def _split_pointer(polynomial: Polynomial, pointers: frozenset[str]) -> tuple[str, Polynomial]:
+    """The pointer that an address starts from, and the rest."""
+    bases = _bases(polynomial)
+    mixed = any(
+        symbol.kind == "choice" and any(other.name in pointers for other in product)
+        for product in polynomial.terms
+        for symbol in product
+    )
+    base = next((symbol for symbol in bases if symbol.name in pointers), None)
+    if base is not None and not mixed:
+        return base.name, Polynomial({p: c for p, c in polynomial.terms.items() if p != (base,)})
+    return (SEVERAL if mixed or bases else LOADED), polynomial
+
+
+@dataclass(frozen=True, slots=True)
+class PointerReuse:
+    """The loads through one pointer."""
+
+    pointer: str
+    accesses: tuple[Access, ...]
+    requested_bytes: int | None
+    distinct_bytes_at_most: int | None
+    """`None`: not every load has a bound."""
+    sector_bytes_at_most: int | None
+    basis: Basis | None
+    worst_sector_bytes: int | None = None
+    """The same if no row is aligned to sectors."""
+    is_ragged: bool = False
+    """Based on trip counts that differ widely between warps: the bound may be too low."""
+    may_overlap: bool = False
+    """Whether rows may overlap: no index is compared with the distance between rows."""
+    l1_bytes: int | None = None
+    """Sectors that its loads requested from L1, in bytes."""
+    l2_bytes: int | None = None
+    """The part of it that L1 had to read from L2."""
+    l2_basis: Literal["measured", "apportioned"] | None = None
+    """`apportioned`: the launch's L1 misses, divided by the sectors of each pointer."""
+    repeated_bytes: int = 0
+    """The part of the requested bytes that an earlier loop of the thread loaded, too."""
+    repeats: tuple[int, ...] = ()
+    """Positions of the loads of later loops that request them."""
+
+    @property
+    def times(self) -> float | None:
+        """How often each byte is requested, at least."""
+        if not self.requested_bytes or not self.distinct_bytes_at_most:
+            return None
+        return self.requested_bytes / self.distinct_bytes_at_most
+
+
+READS = ("load", "copy")
+
+
+def reuse_by_pointer(
+    accesses: Sequence[Access], limits: Collection[Symbol] = ()
+) -> list[PointerReuse]:
+    """One row per pointer that is read, most requested bytes first.
+
+    `limits`: unknown numbers that indices are compared with.
+    """
+    by_pointer: dict[str, list[Access]] = {}
+    for access in accesses:
+        if access.kind in READS:
+            by_pointer.setdefault(access.pointer, []).append(access)
+    rows = [
+        _pointer_reuse(pointer, of_pointer, limits) for pointer, of_pointer in by_pointer.items()
+    ]
+    return sorted(rows, key=lambda row: (-(row.requested_bytes or 0), row.pointer))
+
+
+def _pointer_reuse(
+    pointer: str, accesses: Sequence[Access], limits: Collection[Symbol]
+) -> PointerReuse:
+    sizes = [access.requested_bytes for access in accesses]
+    requested = sum(size or 0 for size in sizes) if None not in sizes else None
+    ran = [access for access in accesses if access.threads is None or access.threads]
+    distinct = at_most(ran) if ran else None
+    if distinct is None:
+        return PointerReuse(pointer, tuple(accesses), requested, None, None, None)
+    bound = bound_of([access.shape for access in ran if access.shape is not None])
+    is_bound = all(access.basis == "bound" for access in ran)
+    basis: Basis = "bound" if is_bound else "estimate"
+    distances = {
+        symbol
+        for access in ran
+        if access.shape is not None
+        for group in access.shape.groups
+        for symbol in group.factor
+    }
+    return PointerReuse(
+        pointer,
+        tuple(accesses),
+        requested,
+        distinct,
+        bound.sector_bytes,
+        basis,
+        worst_sector_bytes=bound.worst_sector_bytes,
+        is_ragged=any(access.is_ragged for access in ran),
+        may_overlap=any(symbol not in limits for symbol in distances),
+    )
+
+
+def with_traffic(
+    rows: Sequence[PointerReuse],
+    program: SassProgram,
+    sectors: Mapping[int, int] | None,
+    l2_read_bytes: int | None,
+) -> list[PointerReuse]:
+    """The rows with their L1 and L2 traffic, if the report has the counters.
+
+    `l2_read_bytes`: of global loads only; `None` if the counter includes other reads.
+    """
+    if sectors is None:
+        return list(rows)
+    rows_with_l1 = []
+    for row in rows:
+        asked = SECTOR * sum(sectors.get(program.code[a.position].address, 0) for a in row.accesses)
+        bound = row.sector_bytes_at_most
+        least = None if bound is None else min(bound, asked)
+        rows_with_l1.append(replace(row, l1_bytes=asked, sector_bytes_at_most=least))
+    return _apportioned(rows_with_l1, l2_read_bytes) if l2_read_bytes is not None else rows_with_l1
+
+
+def _apportioned(rows: Sequence[PointerReuse], l2_read_bytes: int) -> list[PointerReuse]:
+    """Divides what L1 read from L2: each distinct sector once, the rest by requested sectors."""
+    total = sum(row.l1_bytes or 0 for row in rows)
+    if not total:
+        return list(rows)
+    l2_read_bytes = max(0, l2_read_bytes)  # a difference of counters of two passes can be negative
+    once = [row.sector_bytes_at_most or 0 for row in rows]
+    more = [(row.l1_bytes or 0) - first for row, first in zip(rows, once, strict=True)]
+    left = min(l2_read_bytes, total) - sum(once)
+    apportioned = []
+    for row, first, rest in zip(rows, once, more, strict=True):
+        if left >= 0:
+            part = first + (left * rest / sum(more) if sum(more) else 0)
+        else:  # bounds are not reached
+            part = l2_read_bytes * first / sum(once)
+        is_alone = (row.l1_bytes or 0) >= (1 - NEGLIGIBLE) * total
+        apportioned.append(
+            replace(
+                row,
+                l2_bytes=l2_read_bytes if is_alone else round(part),
+                l2_basis="measured" if is_alone else "apportioned",
+            )
+        )
+    return apportioned

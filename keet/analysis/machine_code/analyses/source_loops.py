@@ -1,0 +1,352 @@
+"""Loops as the source has them: where they stand, and how often they run if they were unrolled.
+
+An unrolled loop runs several copies of its body per trip of the machine's loop, and what is left
+over in a second loop or in code after it. If the source has the number of iterations, trips tell
+how many copies there are. Else the step of the counter in the exit condition, over the step in the
+source, does, if the counter is compared with a number that is not scaled: a counter of bytes has
+large steps, too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from typing import NamedTuple
+
+from keet.analysis.limits import MAJORITY, NEARLY_ALL
+from keet.analysis.machine_code.analyses.reuse import Access
+from keet.analysis.machine_code.flow.control_flow import Loop
+from keet.analysis.machine_code.flow.program import Locate, SassProgram, trips_of
+from keet.analysis.machine_code.instructions.opcodes import Role
+from keet.analysis.machine_code.polynomials.evaluation import Evaluation
+from keet.analysis.machine_code.polynomials.polynomial import add
+from keet.profile import Location
+
+
+class For(NamedTuple):
+    """A `for` of the source, as far as its numbers are known."""
+
+    step: int | None
+    """What it adds to its counter, without the sign."""
+    iterations: int | None
+    """Unless something in it ends it."""
+
+
+Headers = Callable[[Location], For | None]
+"""The `for` at a line; `None` if there is none."""
+
+
+class SourceLoop(NamedTuple):
+    loops: tuple[Loop, ...]
+    """The machine's loops: the main one, then those for what is left over."""
+    place: Location | None
+    copies: int | None
+    """Iterations of the source per trip of the main loop; `None` if not known: then `iterations`
+    are trips."""
+    iterations: float
+    """Per entry, as an average over warps."""
+    entries: int
+    is_even: bool
+    """Whether all warps do as many in every entry."""
+    runs: float
+    """Iterations in `loops` alone, of all warps."""
+
+
+def source_loops(
+    program: SassProgram,
+    evaluation: Evaluation,
+    accesses: Sequence[Access],
+    places: Locate,
+    headers: Headers,
+) -> list[SourceLoop]:
+    """One entry per loop that ran, in the order of the code. Empty without execution counts."""
+    unrolled = _Unrolled(program, evaluation, accesses, places, headers)
+    alike: dict[object, list[Loop]] = {}
+    for loop in sorted(program.flow.loops, key=lambda loop: program.flow.blocks[loop.header].start):
+        if loop.trips is not None:
+            place = unrolled.place(loop)
+            alike.setdefault((place, loop.parent) if place else loop.index, []).append(loop)
+    entries = [entry for loops in alike.values() for entry in unrolled.joined(loops)]
+    return sorted(entries, key=lambda entry: program.flow.blocks[entry.loops[0].header].start)
+
+
+def iterations_of(program: SassProgram, loop: Loop) -> float | None:
+    """Trips per entry. A loop that tests its condition at the top runs its head once more."""
+    if loop.trips is None or not _is_tested_first(program, loop):
+        return loop.trips
+    return loop.trips - 1
+
+
+def _is_tested_first(program: SassProgram, loop: Loop) -> bool:
+    """Whether the head only decides if there is another iteration."""
+    head = program.flow.blocks[loop.header]
+    is_work = any(
+        program.code[position].role in _WORK_ROLES for position in range(head.start, head.end)
+    )
+    leaves = any(successor not in loop.blocks for successor in head.successors)
+    return leaves and not is_work and loop.header not in loop.latches
+
+
+_WORK_ROLES = (
+    Role.FLOAT,
+    Role.TENSOR,
+    Role.LOAD,
+    Role.STORE,
+    Role.ATOMIC,
+    Role.SHUFFLE,
+    Role.CONVERSION,
+)
+"""Instructions that loops exist for; each copy of the body has its own."""
+_EFFECT_ROLES = (Role.STORE, Role.ATOMIC, Role.COPY)
+_SAME_COUNT_ERROR = 0.005
+"""Counts that differ by no more are the same."""
+_MOST_STEPS = 4
+"""From a branch to the comparison: through copies of the predicate."""
+
+_Group = tuple[Location | None, str]
+"""Instructions with one opcode at one line."""
+
+
+class _Unrolled:
+    def __init__(
+        self,
+        program: SassProgram,
+        evaluation: Evaluation,
+        accesses: Sequence[Access],
+        places: Locate,
+        headers: Headers,
+    ) -> None:
+        self.program, self.evaluation = program, evaluation
+        self.accesses, self.places, self.headers = accesses, places, headers
+        self._places: dict[int, Location | None] = {}
+
+    def place(self, loop: Loop) -> Location | None:
+        """The line of the branch to the loop's head, where people write its condition. If that
+        branch has none: of the branch that leaves the loop."""
+        if loop.index not in self._places:
+            self._places[loop.index] = self._place(loop)
+        return self._places[loop.index]
+
+    def _place(self, loop: Loop) -> Location | None:
+        flow = self.program.flow
+        latches = [flow.blocks[latch] for latch in sorted(loop.latches)]
+        branches = [latch.end - 1 for latch in latches if len(latch.successors) > 1]
+        ends = [*branches[-1:], *flow.leaving(loop)[:1], latches[-1].end - 1]
+        places = [place for end in ends if (place := self.places(end))]
+        written = (location for location in places if self.headers(location) is not None)
+        return next(written, next(iter(places), None))
+
+    def joined(self, loops: Sequence[Loop]) -> list[SourceLoop]:
+        """Loops of one line: each alone, or an unrolled one and the loops for what it leaves, which
+        may run before it."""
+        pairs = [(loop, self.copies(loop)) for loop in loops]
+        most = max(copies or 0 for _, copies in pairs)
+        groups: list[list[tuple[Loop, int | None]]]
+        if any(copies is None for _, copies in pairs):
+            # What is left over by a loop that is not understood is not, either.
+            groups = [[(loop, None)] for loop in loops]
+        elif sum(copies == most for _, copies in pairs) == 1:
+            groups = [sorted(pairs, key=lambda pair: -(pair[1] or 0))]
+        else:
+            groups = []
+            for loop, copies in pairs:
+                if copies == most:
+                    groups.append([])
+                groups[-1:] = [[*(groups[-1] if groups else ()), (loop, copies)]]
+        return [
+            whole for group in groups for whole in self._whole(group, is_alone=len(groups) == 1)
+        ]
+
+    def _whole(
+        self, group: Sequence[tuple[Loop, int | None]], *, is_alone: bool
+    ) -> list[SourceLoop]:
+        program = self.program
+        main, copies = group[0]
+        entries = main.entries or 1
+        is_even = all(trips_of(program, loop)[1] for loop, _ in group)
+        plain = [self._of_trips(loop) for loop, _ in group]
+        if copies is None:
+            return plain
+        runs = sum(
+            (iterations_of(program, loop) or 1.0) * (loop.entries or 1) * (count or 1)
+            for loop, count in group
+        )
+        left = self._left_over(main, copies, [loop for loop, _ in group])
+        is_one = len(group) == 1 and left == 0
+        # Threads of a warp that leave the main loop at different trips do the rest one after the
+        # other: the parts do not add up to the iterations of one thread.
+        if left is None or (left and not is_alone) or not (is_even or is_one):
+            return plain
+        whole = SourceLoop(
+            tuple(loop for loop, _ in group),
+            self.place(main),
+            copies,
+            (runs + left) / entries,
+            entries,
+            is_even and left % entries == 0,
+            runs,
+        )
+        return [whole]
+
+    def _of_trips(self, loop: Loop) -> SourceLoop:
+        """A loop whose iterations in the source are not known."""
+        trips, entries = iterations_of(self.program, loop) or 1.0, loop.entries or 1
+        is_even = trips_of(self.program, loop)[1]
+        return SourceLoop((loop,), self.place(loop), None, trips, entries, is_even, trips * entries)
+
+    # --- copies of the body
+
+    def copies(self, loop: Loop) -> int | None:
+        """Copies of the body in the loop; `None` if not known."""
+        place = self.place(loop)
+        header = self.headers(place) if place else None
+        trips, is_even = trips_of(self.program, loop)
+        if header and header.iterations and trips and is_even:
+            copies, left = divmod(header.iterations, trips)
+            if not left and self._effects(loop) % copies == 0:
+                return copies
+        groups = self._groups(loop)
+        single = sum(count == 1 for count in groups.values())
+        if single > MAJORITY * len(groups) or self._effects(loop) == 1:
+            return 1
+        step, is_sure = self._step(loop) if header else (None, False)
+        if not header or not step or not header.step or step % header.step:
+            return None
+        copies = step // header.step
+        if header.iterations and trips and copies * trips > header.iterations:
+            return None
+        fitting = sum(count % copies == 0 for count in groups.values())
+        return copies if is_sure or fitting > NEARLY_ALL * len(groups) else None
+
+    def _effects(self, loop: Loop) -> int:
+        """A number that the copies of the body divide: how many barriers, stores, inner loops and
+        loads from moving addresses it has. Those of two iterations can't be merged. Arrivals at a
+        barrier (BAR.ARV) count, too. 0: none."""
+        code, counter = self.program.code, self.evaluation.counter(loop)
+        trips = self.program.counts[self.program.flow.blocks[loop.header].start]
+        moving = {access.position for access in self.accesses if (counter,) in access.offset.terms}
+        effects = Counter(
+            code[position].opcode
+            for position in self._own(loop)
+            if self.program.counts[position] == trips
+            and (
+                code[position].role in _EFFECT_ROLES
+                or code[position].opcode == "BAR"
+                or position in moving
+            )
+        )
+        inner = [nested for nested in self.program.flow.loops if nested.parent == loop.index]
+        places = Counter(self.place(nested) for nested in inner)
+        return math.gcd(*effects.values(), *places.values())
+
+    def _own(self, loop: Loop | None) -> list[int]:
+        """Positions that ran in a loop, or outside all loops, without inner loops."""
+        flow = self.program.flow
+        index = loop.index if loop else None
+        blocks = loop.blocks if loop else range(len(flow.blocks))
+        return self.program.ran_in(block for block in blocks if flow.loop_of.get(block) == index)
+
+    def _group(self, position: int) -> _Group:
+        return self.places(position), self.program.code[position].opcode
+
+    def _groups(self, loop: Loop) -> Counter[_Group]:
+        code = self.program.code
+        return Counter(
+            self._group(position)
+            for position in self._own(loop)
+            if code[position].role in _WORK_ROLES
+        )
+
+    def _step(self, loop: Loop) -> tuple[int | None, bool]:
+        """What a trip adds to the counter that the exit condition compares, and whether the counter
+        certainly counts as the source does: it is compared with a number that nothing scales."""
+        position = self._comparison(loop)
+        if position is None:
+            return None, False
+        instruction = self.program.code[position]
+        numbers = [
+            self.evaluation.operand(operand, position) for operand in instruction.sources[:2]
+        ]
+        if len(numbers) < 2 or numbers[0] is None or numbers[1] is None:
+            return None, False
+        block = self.program.flow.block_of[position]
+        apart = self.evaluation.resolved(add(numbers[0], numbers[1], -1), block)
+        name, counter = f"loop{loop.index}", self.evaluation.counter(loop)
+        changing = [
+            product for product in apart.terms if any(name in symbol.depends for symbol in product)
+        ]
+        limits = [product for product in apart.terms if product not in changing and product]
+        is_plain = any(len(product) == 1 and abs(apart.terms[product]) == 1 for product in limits)
+        pointers = {access.pointer for access in self.accesses}
+        is_address = any(symbol.name in pointers for symbol in apart.symbols)
+        if changing != [(counter,)]:
+            return None, False
+        step = abs(apart.terms[counter,])
+        return step, step == 1 or (is_plain and not is_address)
+
+    def _comparison(self, loop: Loop) -> int | None:
+        """Position of the integer comparison that decides about the next trip."""
+        program, blocks = self.program, self.program.flow.blocks
+        exits = program.flow.leaving(loop)
+        latches = {blocks[latch].end - 1 for latch in loop.latches}
+        ends = [branch for branch in exits if branch in latches] or exits
+        if len(ends) != 1:
+            return None
+        position = ends[0]
+        for _ in range(_MOST_STEPS):
+            tested = [
+                source
+                for value in program.values.read[position].values()
+                if program.values.all[value].register.lstrip("U").startswith("P")
+                for source in program.values.definitions(value, 4)
+            ]
+            if len(tested) != 1:
+                return None
+            position = tested[0]
+            instruction = program.code[position]
+            # Of a 64-bit comparison, the first is that of the low words.
+            if instruction.opcode in ("ISETP", "UISETP") and not instruction.has("EX"):
+                return position
+            if instruction.opcode not in ("ISETP", "UISETP", "PLOP3", "UPLOP3"):
+                return None
+        return None
+
+    def _left_over(self, main: Loop, copies: int, loops: Sequence[Loop]) -> float | None:
+        """Iterations, of all warps, that run outside the loops; `None` if not known, or if warps
+        may come to them that do not enter the main loop."""
+        program, flow = self.program, self.program.flow
+        parent = flow.loops[main.parent] if main.parent is not None else None
+        groups = self._groups(main)
+        outside, blocks = Counter[_Group](), {loop.header for loop in loops}
+        for position in self._own(parent):
+            if (group := self._group(position)) in groups:
+                outside[group] += program.counts[position]
+                blocks.add(flow.block_of[position])
+        is_hoisted = copies == 1 and len(outside) <= NEARLY_ALL * len(groups)
+        if len(blocks) == 1 or (is_hoisted and len(loops) == 1):
+            return 0.0
+        above = self._common_dominator(blocks)
+        if above < 0 or program.counts[flow.blocks[above].start] > (main.entries or 1):
+            return None
+        left_over = [
+            outside[group] * copies / count
+            for group, count in groups.most_common()
+            if count % copies == 0
+        ]
+        # Values that the loop starts with are computed at the same lines, too.
+        least = min(left_over, default=None)
+        if least is None or max(left_over) - least > _SAME_COUNT_ERROR * max(1.0, least):
+            return None
+        return least
+
+    def _common_dominator(self, blocks: Collection[int]) -> int:
+        """-1 if there is none."""
+        above = self.program.flow.dominators
+        chains = []
+        for block in blocks:
+            chain = [block]
+            while chain[-1] >= 0:
+                chain.append(above.get(chain[-1], -1))
+            chains.append(chain)
+        return next(block for block in chains[0] if all(block in other for other in chains))

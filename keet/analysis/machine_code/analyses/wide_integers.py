@@ -1,0 +1,333 @@
+"""Instructions that are there only because integers have 64 bits.
+
+The GPU computes with 32 bits. A 64-bit addition is two instructions (the second with carry), a
+multiplication three or four, a division by a constant about 14: four partial products with carries,
+a correction of the sign and a shift of two registers. In 32 bits they are one, one and about four.
+
+What would go is found by the upper halves of results: the upper register of a wide product, sums
+with carry, and what is computed from them. Upper halves are needed where something but 64-bit
+arithmetic reads them: a store, an exclusive or, an address, a float. Then everything that leads
+to them is needed, as in hashes, random numbers and 64-bit sums. They are also needed for products
+of two variables, and for sums of more than two words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from keet.analysis.machine_code.analyses.purpose import Purpose
+from keet.analysis.machine_code.flow.control_flow import reached
+from keet.analysis.machine_code.flow.program import Readers, SassProgram
+from keet.analysis.machine_code.flow.values import Kind
+from keet.analysis.machine_code.instructions.instruction import Instruction, is_move, is_zero
+from keet.analysis.machine_code.instructions.opcodes import Role
+
+_SIGN_SHIFT = 31
+"""Shift that leaves the sign: all bits of it (signed) or one (unsigned)."""
+_LEAST_WIDE_PRODUCTS = 3
+"""Least wide products in the upper half of a 64-bit product: with a constant."""
+_LONGEST_PRODUCT = 12
+"""Most instructions of such a product."""
+
+
+def wide_integers(program: SassProgram, purposes: Sequence[Purpose]) -> frozenset[int]:
+    """Positions of the instructions that would not be there in 32 bits. Addresses are left out:
+    they have 64 bits."""
+    if not any(_is_wide(instruction) or instruction.has("X", "EX") for instruction in program.code):
+        return frozenset()
+    return _Halves(program, purposes).removable()
+
+
+class _Halves:
+    def __init__(self, program: SassProgram, purposes: Sequence[Purpose]) -> None:
+        self.program = program
+        self.code = program.code
+        self.values = program.values
+        self.purposes = purposes
+        self.readers = Readers(program)
+        self.upper: set[int] = set()
+        """Values that are upper halves."""
+        self.full: set[int] = set()
+        """Those of them that may have more than 32 bits: of products of variables."""
+        self._spread()
+        self.needed = self._needed()
+
+    def removable(self) -> frozenset[int]:
+        removable = {position for position in self.program.ran if self._is_of_upper_half(position)}
+        for position in self.program.ran:
+            removable |= self._parts_of_product(position)
+        for position in self.program.ran:
+            removable |= self._correction_of_sign(position, removable)
+        carries = {
+            position for position in self.program.ran if self._is_carry_for(position, removable)
+        }
+        return frozenset(
+            position
+            for position in removable | carries
+            if self.purposes[position] is not Purpose.ADDRESS
+        )
+
+    # --- upper halves
+
+    def _spread(self) -> None:
+        """Upper halves, from where they begin to all that is computed from them."""
+        waiting: list[int] = []
+        for position in self.program.ran:
+            begun = self._begins(position)
+            waiting += begun
+            if begun and self._may_be_full(position):
+                self.full.update(begun)
+        self.upper.update(waiting)
+        while waiting:
+            value = waiting.pop()
+            onwards = [*self.readers.merged[value]]
+            for user in self.readers.users[value]:
+                if self._passes_on(user, value):
+                    onwards += _registers(self.values.written[user])
+            for derived in onwards:
+                is_fuller = value in self.full and derived not in self.full
+                if derived not in self.upper or is_fuller:
+                    self.upper.add(derived)
+                    if value in self.full:
+                        self.full.add(derived)
+                    waiting.append(derived)
+
+    def _begins(self, position: int) -> list[int]:
+        """The upper half that an instruction computes from 32-bit values."""
+        instruction, written = self.code[position], self.values.written[position]
+        registers = _registers(written)
+        if _is_wide(instruction) and len(registers) == 2:
+            # If only the upper half is read, it is a division by a constant in 32 bits.
+            return registers[1:] if instruction.has("X") or self.readers.of(registers[0]) else []
+        if len(registers) != 1:
+            return []
+        if instruction.has("X") and instruction.role is Role.INTEGER:
+            return registers
+        if instruction.base == "SHF" and instruction.has("L") and instruction.has("U64"):
+            return registers if instruction.has("HI") else []
+        return (
+            registers if _is_sign(instruction, "S32") and self._is_extension(registers[0]) else []
+        )
+
+    def _is_extension(self, sign: int) -> bool:
+        """Whether 64-bit arithmetic reads the sign as the upper half of a number."""
+        return any(
+            self.code[user].has("X", "EX")
+            or (_is_wide(self.code[user]) and not self._is_factor(user, sign))
+            for user in self.readers.of(sign)
+        )
+
+    def _is_factor(self, position: int, value: int) -> bool:
+        """Whether an instruction multiplies by the value, rather than adding it."""
+        factors = {o.name for o in self.code[position].sources[:2] if o.is_register}
+        reads = self.values.read[position]
+        return any(reads.get(name) in self.readers.same(value) for name in factors if name)
+
+    def _may_be_full(self, position: int) -> bool:
+        """A product of two variables, or one of several sums with carry, each from the one before:
+        more than two words."""
+        instruction = self.code[position]
+        if _is_wide(instruction):
+            factors = instruction.sources[:2]
+            return not any(o.kind == "immediate" or is_zero(o) for o in factors)
+        if not instruction.has("X"):
+            return False
+        carry_in = (value for name, value in self.values.read[position].items() if "P" in name)
+        carry_out = (value for name, value in self.values.written[position].items() if "P" in name)
+        beside = [position for value in carry_in for position in self.values.definitions(value)]
+        beside += [user for value in carry_out for user in self.readers.of(value)]
+        return any(self.code[position].has("X") for position in beside)
+
+    def _passes_on(self, user: int, value: int) -> bool:
+        """Whether the result of the user is an upper half if the value is one."""
+        instruction = self.code[user]
+        if _is_wide(instruction):
+            return value in self.full  # its own upper half is one anyway
+        if len(_registers(self.values.written[user])) != 1:
+            return False
+        if is_move(instruction) or instruction.base in ("SEL", "IADD3", "IADD", "VIADD"):
+            return True
+        if instruction.base == "IMAD":
+            return not instruction.has("HI")
+        return self._is_upper_shift(user, value)
+
+    def _is_upper_shift(self, user: int, value: int) -> bool:
+        """The upper half of a right shift: the same value is shifted as a pair, too."""
+        instruction = self.code[user]
+        if (
+            instruction.base != "SHF"
+            or not instruction.has("S32", "U32")
+            or not instruction.has("HI")
+        ):
+            return False
+        shifts = instruction.immediates
+        return any(
+            _is_pair_shift(self.code[other]) and self.code[other].immediates == shifts
+            for other in self.readers.of(value)
+        )
+
+    # --- what needs them
+
+    def _needed(self) -> set[int]:
+        """Values that something but 64-bit arithmetic needs, with all that leads to them."""
+        every, upper = self.values.all, self.upper
+        starts = [value for value in upper if value in self.full or self._leaves(value)]
+        return {
+            *reached(
+                starts, lambda value: (e for e in self.values.behind(every[value]) if e in upper)
+            )
+        }
+
+    def _leaves(self, value: int) -> bool:
+        return any(
+            not self._passes_on(user, value) and not self._is_within(user)
+            for user in self.readers.users[value]
+            if self.program.counts[user]
+        )
+
+    def _is_within(self, user: int) -> bool:
+        """Whether the user is 64-bit arithmetic with a result that is no upper half."""
+        instruction = self.code[user]
+        if instruction.base == "ISETP" or _is_wide(instruction) or _is_pair_shift(instruction):
+            return True
+        if instruction.has("X") or _is_sign(instruction, "U32") or self._swaps(user):
+            return True
+        if instruction.base == "LEA":
+            return instruction.has("HI")  # adds the sign to a quotient
+        if instruction.role is Role.CONVERSION:
+            return instruction.has("S64", "U64")
+        return not _registers(self.values.written[user]) and instruction.role is Role.INTEGER
+
+    def _swaps(self, position: int) -> bool:
+        """One of three exclusive ors that exchange two registers."""
+        names = set(self.code[position].reads)
+        if not _is_xor_of_two(self.code[position]):
+            return False
+        start = next(
+            at
+            for at in range(position, -1, -1)
+            if at == 0 or not self._is_xor_within(at - 1, names)
+        )
+        return all(
+            at < len(self.code) and self._is_xor_within(at, names) for at in range(start, start + 3)
+        )
+
+    def _is_xor_within(self, position: int, names: set[str]) -> bool:
+        instruction = self.code[position]
+        return (
+            _is_xor_of_two(instruction)
+            and set(instruction.reads) == names
+            and set(instruction.writes) <= names
+        )
+
+    # --- what goes
+
+    def _is_of_upper_half(self, position: int) -> bool:
+        instruction = self.code[position]
+        if instruction.base == "ISETP" and instruction.has("EX"):
+            # Numbers of 64 bits that were loaded are compared as they are.
+            return self._reads(position, self.upper) and not self._reads(position, self.needed)
+        registers = _registers(self.values.written[position])
+        return (
+            len(registers) == 1 and registers[0] in self.upper and registers[0] not in self.needed
+        )
+
+    def _reads(self, position: int, values: set[int]) -> bool:
+        return any(value in values for value in self.values.read[position].values())
+
+    def _parts_of_product(self, end: int) -> set[int]:
+        """All but the last instruction of the upper half of a 64-bit product with a constant: the
+        first step of a division by a constant, one instruction in 32 bits."""
+        last = self.code[end]
+        if not (_is_wide(last) and last.has("X")):
+            return set()
+        is_needed = any(value in self.full for value in _registers(self.values.written[end]))
+        if is_needed or not any(o.kind == "immediate" for o in last.sources[:2]):
+            return set()
+        positions = reached(
+            [end], lambda position: filter(self._is_part, self._added(position)), _LONGEST_PRODUCT
+        )
+        products = [position for position in positions if _is_wide(self.code[position])]
+        return positions.keys() - {end} if len(products) >= _LEAST_WIDE_PRODUCTS else set()
+
+    def _added(self, position: int) -> list[int]:
+        """Where the addend and the carry of a product come from; of other instructions, all that
+        they read."""
+        instruction, reads = self.code[position], self.values.read[position]
+        names: Iterable[str] = reads
+        if _is_wide(instruction):
+            factors = {o.name for o in instruction.sources[:2] if o.is_register}
+            names = [name for name in reads if name not in factors]
+        values = (self.values.all[reads[name]] for name in names)
+        return [value.position for value in values if value.kind is Kind.DEFINITION]
+
+    def _is_part(self, position: int) -> bool:
+        instruction = self.code[position]
+        if _is_wide(instruction):
+            return any(o.kind == "immediate" for o in instruction.sources[:2])
+        written = self.values.written[position]
+        return (
+            is_move(instruction) or instruction.has("X") or _makes_carry_only(instruction, written)
+        )
+
+    def _correction_of_sign(self, position: int, gone: set[int]) -> set[int]:
+        """The lower half of a division's correction: the product is one of unsigned numbers, so a
+        constant is added if the dividend is negative. 32-bit products have signs."""
+        instruction, reads = self.code[position], self.values.read[position]
+        if instruction.base != "SEL":
+            return set()
+        values = {reads[o.name] for o in instruction.sources if o.is_register and o.name in reads}
+        for made in (self.values.all[value] for value in values):
+            if made.kind is not Kind.DEFINITION:
+                continue
+            sum_, written = self.code[made.position], self.values.written[made.position]
+            carries = [value for name, value in written.items() if "P" in name]
+            other = values - {made.index}
+            is_other_plus_constant = (
+                sum_.base in ("IADD3", "IADD")
+                and bool(sum_.immediates)
+                and set(self.values.read[made.position].values()) == other
+            )
+            users = {user for carry in carries for user in self.readers.of(carry)}
+            if is_other_plus_constant and users and users <= gone:
+                return {position, made.position}
+        return set()
+
+    def _is_carry_for(self, position: int, gone: set[int]) -> bool:
+        """An addition of which only the carry is used, by instructions that go."""
+        written = self.values.written[position]
+        if not _makes_carry_only(self.code[position], written):
+            return False
+        users = {user for value in written.values() for user in self.readers.of(value)}
+        return bool(users) and users <= gone
+
+
+def _is_xor_of_two(instruction: Instruction) -> bool:
+    return (
+        instruction.opcode == "LOP3"
+        and ", 0x3c," in instruction.text
+        and len(instruction.reads) == 2
+    )
+
+
+def _is_wide(instruction: Instruction) -> bool:
+    return instruction.base == "IMAD" and instruction.has("WIDE")
+
+
+def _is_pair_shift(instruction: Instruction) -> bool:
+    """The lower half of a right shift of a register pair."""
+    return instruction.base == "SHF" and instruction.has("R") and instruction.has("S64", "U64")
+
+
+def _is_sign(instruction: Instruction, kind: str) -> bool:
+    is_shift = instruction.base == "SHF" and instruction.has("R") and instruction.has(kind)
+    return is_shift and instruction.immediates == [_SIGN_SHIFT]
+
+
+def _registers(written: dict[str, int]) -> list[int]:
+    """The values of the registers, without predicates."""
+    return [value for name, value in written.items() if "P" not in name]
+
+
+def _makes_carry_only(instruction: Instruction, written: dict[str, int]) -> bool:
+    return instruction.base in ("IADD3", "IADD") and bool(written) and not _registers(written)

@@ -1,0 +1,213 @@
+"""The container format of a report: finds its blocks and entries, and checks that it is complete.
+
+NVIDIA documents the format in the Customization Guide ("Report File Format", version 7): `NVR\\0`,
+a file header, then blocks of a header and a payload of entries. Each length precedes its data, so
+in a file that was cut short the last length points past the end. A file that was cut exactly
+between two blocks is valid as a container; `completeness.py` looks for signs of that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import IntEnum
+from pathlib import Path
+from typing import NamedTuple
+
+from keet.errors import DamagedReport, UnsupportedVersion
+from keet.progress import ProgressStage
+from keet.report.input.report_bytes import COPY_AGAIN, HeldBytes, ReportBytes
+from keet.report.protobuf import Malformed, ProtoMessage, u32
+
+SESSION, STRINGS, _PAYLOAD, PROCESS = 3, 4, 5, 6
+"""Field numbers of a block's header, besides the counts of its entries."""
+
+MAGIC = b"NVR\0"
+VERSION = 7
+_MAX_HEADER = 64 << 20
+"""Bytes. A block header contains names and a session: a few MB at most. More is damage."""
+
+_AHEAD = 4096
+"""Bytes to read at least at once: usually a block's header and the start of its payload."""
+
+_CUT_SHORT = f"{COPY_AGAIN}: it was cut short while it was written or copied"
+
+
+class EntryKind(IntEnum):
+    """Kind of an entry. The value is the header field that counts entries of this kind."""
+
+    SOURCE = 1
+    KERNEL = 2
+    RANGE = 7
+    CMDLIST = 8
+    GRAPH = 9
+    UNKNOWN = 10
+    """Counted by ncu 2026 and newer; no report with such an entry has been seen."""
+
+
+_KINDS = tuple(EntryKind)
+
+
+class ContainerEntry(NamedTuple):
+    """One message of a payload: its kind and its position in the file."""
+
+    kind: EntryKind
+    start: int
+    stop: int
+
+
+class ContainerBlock(NamedTuple):
+    """A block's header and entries. A report has one block per launch, so this is kept small."""
+
+    start: int
+    """Position of the header's length in the file."""
+    process: bytes | None
+    sessions: tuple[bytes, ...]
+    strings: tuple[bytes, ...]
+    """Tables of names, without the empty ones."""
+    entries: tuple[ContainerEntry, ...]
+
+
+class _Reader:
+    """Reads a report from start to end, and raises if it breaks a rule of the format."""
+
+    def __init__(self, source: ReportBytes, path: Path) -> None:
+        self.source, self.size, self.path = source, source.size, path
+        self.at = 0
+        self._window, self._base = b"", 0
+        """Bytes that were read ahead, and their position in the report."""
+        self._known: dict[bytes, bytes] = {}
+
+    def take(self, length: int, what: str) -> bytes:
+        if length > self.size - self.at:
+            missing = length - (self.size - self.at)
+            raise DamagedReport(
+                self.path,
+                f"the report is cut short: {what} at byte {self.at:,} needs {missing:,} bytes more",
+                _CUT_SHORT,
+            )
+        start = self.at - self._base
+        if start + length > len(self._window):
+            stop = min(self.at + max(length, _AHEAD), self.size)
+            self._window, start = self.source.piece(self.at, stop)
+            self._base = self.at - start
+        data = self._window[start : start + length]
+        if len(data) != length:
+            raise DamagedReport(
+                self.path, "the file shrank while it was read", "wait until it is written"
+            )
+        self.at += length
+        return data
+
+    def length(self, what: str) -> int:
+        return u32(self.take(4, what), 0)
+
+    def shared(self, raws: list[bytes]) -> bytes | None:
+        """The last one, as one shared object for equal bytes: every block names the process."""
+        return self._known.setdefault(raws[-1], raws[-1]) if raws else None
+
+    def damaged(self, problem: str) -> DamagedReport:
+        return damaged(self.path, problem)
+
+
+def damaged(path: Path, problem: str) -> DamagedReport:
+    remedy = f"{COPY_AGAIN}: its bytes were changed"
+    return DamagedReport(path, f"the report is damaged: {problem}", remedy)
+
+
+def read_blocks(source: ReportBytes, path: Path) -> list[ContainerBlock]:
+    """Read the structure of the whole container, without the content of the entries."""
+    reader = _Reader(source, path)
+    _check_file_header(reader)
+    blocks: list[ContainerBlock] = []
+    with ProgressStage("looking for launches", reader.size, " MB", 1_000_000) as stage:
+        while reader.at < reader.size:
+            before = reader.at
+            blocks.append(_read_block(reader, len(blocks)))
+            stage.advance(reader.at - before)
+    if not blocks:
+        raise DamagedReport(path, "the report is cut short after its file header", _CUT_SHORT)
+    return blocks
+
+
+def _check_file_header(reader: _Reader) -> None:
+    if reader.take(4, "the file's first word") != MAGIC:
+        raise reader.damaged("it does not start like a report")
+    length = reader.length("the file header's length")
+    if length > _MAX_HEADER:
+        raise reader.damaged(f"its file header claims {length:,} bytes")
+    try:
+        version = ProtoMessage(reader.take(length, "the file header")).number(1)
+    except Malformed as problem:
+        raise reader.damaged(f"its file header can't be read ({problem})") from None
+    if version != VERSION:
+        raise UnsupportedVersion(
+            reader.path,
+            f"the report has container version {version}, and keet reads version {VERSION}",
+            "update keet, or export it with: ncu --import FILE --page raw --csv",
+        )
+
+
+def _read_block(reader: _Reader, index: int) -> ContainerBlock:
+    what = f"block {index}"
+    start = reader.at
+    length = reader.length(what)
+    # Zeros after the last block parse as endless empty blocks: a sparse or padded file.
+    if length == 0:
+        raise reader.damaged(f"there is no block at byte {start:,}, where {what} should start")
+    if length > _MAX_HEADER:
+        raise reader.damaged(f"{what} at byte {start:,} claims a header of {length:,} bytes")
+    try:
+        header = _Header(reader.take(length, what))
+        if header.payload > reader.size - reader.at:
+            reader.take(header.payload, f"the payload of {what}")  # raises: says what is missing
+        kinds = header.entry_kinds()
+    except Malformed as problem:
+        raise reader.damaged(f"the header of {what} can't be read ({problem})") from None
+    if not kinds and not any(header.raws(number) for number in (SESSION, STRINGS)):
+        raise reader.damaged(f"{what} at byte {start:,} is empty")
+    return ContainerBlock(
+        start=start,
+        process=reader.shared(header.raws(PROCESS)),
+        sessions=tuple(header.raws(SESSION)),
+        strings=tuple(filter(None, header.raws(STRINGS))),
+        entries=tuple(_read_entries(reader, kinds, header.payload, what)),
+    )
+
+
+class _Header:
+    """A parsed block header."""
+
+    def __init__(self, data: bytes) -> None:
+        message = ProtoMessage(data)
+        self.payload = message.number(_PAYLOAD) or 0
+        self._number, self.raws = message.number, message.raws
+
+    def entry_kinds(self) -> list[EntryKind]:
+        """The kind of each entry, in the order of the payload."""
+        kinds: list[EntryKind] = []
+        for kind in _KINDS:
+            if count := self._number(kind):
+                if count * 4 > self.payload:
+                    raise Malformed(f"{count:,} entries in {self.payload:,} bytes")
+                kinds += [kind] * count
+        return kinds
+
+
+def _read_entries(
+    reader: _Reader, kinds: list[EntryKind], payload: int, what: str
+) -> Iterator[ContainerEntry]:
+    end = reader.at + payload
+    for kind in kinds:
+        length = reader.length(f"an entry of {what}")
+        if length == 0:
+            raise reader.damaged(f"an entry of {what} is empty")
+        start, reader.at = reader.at, reader.at + length
+        if reader.at > end:
+            raise reader.damaged(f"an entry of {what} exceeds its block")
+        yield ContainerEntry(kind, start, reader.at)
+    if reader.at != end:
+        raise reader.damaged(f"{what} is larger than its entries")
+
+
+def blocks_of(data: bytes, path: Path) -> list[ContainerBlock]:
+    return read_blocks(HeldBytes(data), path)
