@@ -70,7 +70,7 @@ _SECTIONS = {
 }
 
 
-@each_row("part_id", _SECTIONS, few=1)
+@each_row("part_id", _SECTIONS)
 def test_what_one_side_does_not_split_is_compared_whole(part_id: str) -> None:
     pieces, what = _SECTIONS[part_id]
     sides = {"before": sample("matrix_flip"), "after": sample("matrix_flip", "fast")}

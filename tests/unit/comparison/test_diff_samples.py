@@ -48,7 +48,7 @@ _LEADING = {"sparse_apply": "idle", "decay_ratios": "issuing", "scan_rows": "wai
 _SWAPPED = {*NAMES[::5], *_FIXED}
 
 
-@each_row("name", NAMES, few=2)
+@each_row("name", NAMES, few=3)
 def test_a_sample(name: str) -> None:
     """All checks of a sample in one test: workers of xdist share no differences."""
     found = sample_difference(name)

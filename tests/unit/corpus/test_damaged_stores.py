@@ -246,7 +246,6 @@ def test_a_damaged_store_file_is_written_again(out: Path, whole: list[Any]) -> N
     assert everything(out) == whole
 
 
-@pytest.mark.slow
 def test_other_files_in_a_store_are_not_parts(
     out: Path, whole: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

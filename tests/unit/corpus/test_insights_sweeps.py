@@ -240,7 +240,7 @@ SLOW: dict[str, Launches] = {
     "counters of zero are compared": over("T", TIMES, achieved_warps_per_sm=lambda v: 32.0 * (v < 4)),
     "no counter changed": over("T", {1: 300.0, 2: 200.0, 8: 100.0}),
     # 0 means that no counted branch ran
-    "branch efficiency of zero": over(
+    "branch efficiency": over(
         "T", {1: 300.0, 2: 200.0, 4: 100.0}, branch_efficiency_pct={1: 0.0, 2: 50.0, 4: 100.0}.get
     ),
 }  # fmt: skip
@@ -346,7 +346,7 @@ def test_too_few_warps_are_named_if_no_unit_is_near_its_peak(planted: Planted, w
         assert "hide latency" not in text
         assert "What changed" in text
     assert list(slow["counters of zero are compared"]) == ["1 and 2"]
-    assert "Branch" not in slow["branch efficiency of zero"]["1"]
+    assert "Branch" not in slow["branch efficiency"]["1"]
 
 
 # --- what the work is
