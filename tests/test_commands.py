@@ -160,6 +160,7 @@ def test_snapshot_and_back(keet: Keet, tmp_path: Path, monkeypatch: pytest.Monke
         (["baseline"], "required: {save,list,show,name,remove}"),
         (["show", "a", "b"], "unrecognized"),
         (["metrics", "REPORT", "("], "not a valid regular expression"),
+        (["metrics", "REPORT", "no_such_metric_at_all"], "no metric matches"),
         (["metrics", "REPORT", "--kernel", "nothing_like_it"], "matches no launch"),
         (["hotspots", "REPORT", "--launch", "99"], "launches 0 to 2"),
         (["hotspots", "REPORT", "--launch", "3-1"], "must be launch numbers"),

@@ -321,6 +321,22 @@ def test_tools_say_how_many_launches_a_launch_represents(wording) -> None:
 # --- tables that can't be
 
 
+@each_row("field", ["shortest_ns", "median_ns", "longest_ns", "overlapped_ns"])
+def test_an_invalid_time_is_refused(field: str, tmp_path: Path, keet: Keet) -> None:
+    path = tmp_path / "odd.run.json"
+    document = table_document(MANAGED)
+    problems = {
+        "-1.0": "transpose_rows: its launch count or times are invalid",
+        "1e999": f"kernels.0.{field} is a number that is too large",
+    }
+    for value, problem in problems.items():
+        document["kernels"][0][field] = "here"
+        path.write_text(json.dumps(document).replace('"here"', value))
+        result = keet("explain", TOUR, "--run-table", path)
+        assert result.code == 4
+        assert problem in result.err
+
+
 def test_half_a_surrogate_pair_is_refused(tmp_path: Path, keet: Keet, wording) -> None:
     path = tmp_path / "odd.run.json"
     path.write_text(json.dumps(table_document(MANAGED)).replace("wait_for_host", "\\ud800"))

@@ -82,6 +82,7 @@ def test_a_file_that_looks_like_an_option(dashed: str, keet: Keet, wording) -> N
 
 def test_unknown_options_are_reported(dashed: str, keet: Keet) -> None:
     assert "unrecognized arguments: --dsah" in keet("show", "r.ncu-rep", "--dsah").err
+    assert "after --, " in keet("profile", "./app").err
     assert "did you mean --dry-run?" in keet("profile", "--dryrun", "./app").err
     assert "did you mean --kernel?" in keet("profile", "-k", "gemm", "--", "./app").err
     assert "did you mean" not in keet("explain", "r.ncu-rep", "--brief").err  # nearest: --price

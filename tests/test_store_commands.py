@@ -270,18 +270,19 @@ def test_cells_that_are_cut_still_differ(store: Path, keet: Keet) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "sql"),
+    ("name", "width", "sql"),
     [
-        ("table", "SELECT kernel, device, duration_us, dram_throughput_pct, top_finding, headline "
+        ("table", 160, "SELECT kernel, device, duration_us, dram_throughput_pct, top_finding, headline "
                   "FROM launches ORDER BY path, launch_id LIMIT 6"),
-        ("record", "FROM launches ORDER BY path, launch_id LIMIT 1"),
+        ("record", 80, "FROM launches ORDER BY path, launch_id LIMIT 1"),
     ],
 )  # fmt: skip
-def test_query_output(name: str, sql: str, store: Path, keet: Keet, golden) -> None:
-    result = keet("query", store, sql)
+def test_query_output(name: str, width: int, sql: str, store: Path, keet: Keet, golden) -> None:
+    """A row that is wider than the terminal is a list."""
+    result = keet("query", store, sql, width=width)
     assert (result.code, result.err) == (0, "")
-    assert max(map(len, result.out.splitlines())) <= 80
-    golden(f"query.{name}.80.txt", result.out)
+    assert max(map(len, result.out.splitlines())) <= width
+    golden(f"query.{name}.{width}.txt", result.out)
 
 
 def test_query_json(store: Path, keet: Keet) -> None:
