@@ -97,15 +97,7 @@ def change_insight(store: InsightSource, changed: ChangedHistory) -> InsightDocu
         device=first.device,
         grid=first.texts["grid"],
         block=first.texts["block"],
-        history=[
-            DatedDocument(
-                path=point.path,
-                launch=point.launch,
-                created=point.created.isoformat(sep=" ") if point.created else "",
-                time_us=point.duration_us,
-            )
-            for point in history
-        ],
+        history=[_dated(point) for point in history],
         last_before=cut.after,
         before_us=cut.before_us,
         after_us=cut.after_us,
@@ -165,6 +157,15 @@ def change_insight(store: InsightSource, changed: ChangedHistory) -> InsightDocu
         was=was,
     )
     return book.insight(title, text, adds, change=change)
+
+
+def _dated(point: Point) -> DatedDocument:
+    return DatedDocument(
+        path=point.path,
+        launch=point.launch,
+        created=point.created.isoformat(sep=" ") if point.created else "",
+        time_us=point.duration_us,
+    )
 
 
 def _limiter(change: ChangeDocument) -> Sentence:
