@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from keet.errors import one_line
-from keet.optimize.task import Task
+from keet.optimize.task import Limits, Task
 
 PROGRAMS = Path(__file__).with_name("programs")
 STARTS = ("naive", "once")
 _REFEREE = Path(__file__).with_name("referee.py")
+_PROFILE_SECONDS = 90.0
+"""GPUs are lent by the minute; what ncu has profiled by then counts."""
 
 
 class Program(NamedTuple):
@@ -75,4 +77,5 @@ def task_of(program: Program, source: Path, *, rounds: int, repeats: int) -> Tas
         rounds=rounds,
         repeats=repeats,
         only_rounds=True,
+        limits=Limits(profile_s=_PROFILE_SECONDS),
     )

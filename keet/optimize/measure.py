@@ -5,9 +5,10 @@
 
 REQUEST is a folder that keet wrote, or a folder of such folders. The result is written to
 REQUEST/result, or with one request to RESULT; it appears when it is complete. Requests that have a
-result are skipped. The programs of all requests are built first, several at a time; then nothing
-else runs while a program is timed. Needs Python 3.8 and nothing else; a CUDA toolkit and a C
-compiler to record kernel times, and ncu to profile.
+result are skipped. As many requests as the machine has cores are measured together: their programs
+are built, run once and checked at one time; then nothing else runs while a program is timed; then
+the timed runs are checked, again at one time. Needs Python 3.8 and nothing else; a CUDA toolkit and
+a C compiler to record kernel times, and ncu to profile.
 
 The programs are not trusted. Each run has a fresh copy of the built folder, a process group that is
 killed afterwards, and an environment without keys. Outputs of earlier runs are deleted, files that
@@ -36,10 +37,11 @@ import statistics
 import struct
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 from pathlib import Path
-from typing import IO, Any, Iterator, Mapping, NamedTuple, Sequence, Tuple
+from typing import IO, Any, Callable, Iterator, Mapping, NamedTuple, Sequence, Tuple
 
 PROTOCOL = 1
 MOST_KERNELS, MOST_RECORDS, MOST_REPORT, MOST_EXPORT = 500, 32 << 20, 256 << 20, 16 << 20
@@ -47,6 +49,11 @@ MOST_KERNELS, MOST_RECORDS, MOST_REPORT, MOST_EXPORT = 500, 32 << 20, 256 << 20,
 handed back."""
 MOST_OUTPUT = 1 << 30
 """Bytes of an output that is compared."""
+MOST_KEPT = 4 << 30
+"""Bytes that the timed runs of a request leave to be checked later."""
+MOST_PASSED, SMALL_SHARE = 300, 0.1
+"""ncu takes 0.05 to 0.1 s for each launch that it passes over (H200, 2026-11-19): a kernel with a
+smaller share of the time whose launches come so late is not profiled."""
 SECRET = re.compile(r"(?i)key|token|secret|passw|credential|_auth|_pat$|^keet_|^ssh_|cookie")
 TYPES = {"float32": "f", "float64": "d"}
 Launch = Tuple[str, str, int, int, Any]
@@ -422,10 +429,6 @@ class Variant:
             os.rename(str(self.here), str(self.built))
             self.states = states_of(self.built)
 
-    @property
-    def is_built(self) -> bool:
-        return self.built.exists()
-
     def document(self) -> dict[str, Any]:
         return {
             "build": self.build,
@@ -435,18 +438,30 @@ class Variant:
         }
 
 
+class Unchecked(NamedTuple):
+    """What a timed run left, which is not checked yet."""
+
+    variant: int
+    run: int
+    archive: int
+    """A file descriptor, also in processes that are made from this one."""
+    size: int
+    removed: tuple[str, ...]
+
+
 class Measurement:
     """One request."""
 
-    def __init__(self, folder: Path, work: Path) -> None:
-        self.folder, self.work = folder, work
-        self.target = folder
-        """The folder of the result."""
-        self.request = json.loads((folder / "request.json").read_text(encoding="utf-8"))
-        if self.request.get("protocol") != PROTOCOL:
-            raise Damaged(f"{folder}: its protocol is not known; use the measure.py inside it")
-        self.limits = self.request["limits"]
-        self.variants = [Variant(name, self.request, work) for name in self.request["variants"]]
+    def __init__(self, folder: Path, work: Path, target: Path) -> None:
+        """`target`: the folder of the result."""
+        self.folder, self.work, self.target = folder, work, target
+        self.problem = ""
+        """Why it can't be made."""
+        self.request: dict[str, Any] = {}
+        self.limits: dict[str, Any] = {}
+        self.variants: list[Variant] = []
+        self.is_built = False
+        """All variants."""
         self.reference: dict[str, bytes] = {}
         """Outputs of the first run of the first variant."""
         self.written: set[str] | None = None
@@ -455,25 +470,56 @@ class Measurement:
         self.no_recorder = "not asked for"
         self.recorder_states: dict[str, tuple[int, ...]] = {}
         self.launches: dict[str, list[Launch]] = {}
+        self.records: dict[str, dict[str, bytes]] = {}
+        """The recorder's files of the first timed run, by variant."""
+        self.unchecked: list[Unchecked] = []
 
     def build(self) -> None:
+        self.request = json.loads((self.folder / "request.json").read_text(encoding="utf-8"))
+        if self.request.get("protocol") != PROTOCOL:
+            raise Damaged(f"{self.folder}: its protocol is not known; use the measure.py inside it")
+        self.limits = self.request["limits"]
+        self.variants = [Variant(n, self.request, self.work) for n in self.request["variants"]]
         self.check_files()
         for variant in self.variants:
             tell(f"{self.folder.name}: building {variant.name}")
             source = self.folder / "variants" / variant.name
             variant.make(source, self.limits, self.request["protected"])
+        self.is_built = all(variant.built.exists() for variant in self.variants)
+        if self.is_built and self.request["record"]:
+            target = self.work / "recorder"
+            target.mkdir()
+            recorder = self.folder / "recorder.c"
+            self.library, self.no_recorder = build_recorder(recorder, target)
+            self.recorder_states = states_of(target)
 
-    def measure(self, target: Path) -> dict[str, Any]:
-        self.target = target
-        if all(variant.is_built for variant in self.variants):
-            if self.request["record"]:
-                source, target = self.folder / "recorder.c", self.work / "recorder"
-                target.mkdir()
-                self.library, self.no_recorder = build_recorder(source, target)
-                self.recorder_states = states_of(target)
-            with gpu_lock():
-                if self.time_all() and self.request["profile"]:
-                    self.profile_all()
+    @property
+    def is_right(self) -> bool:
+        """Every program has run, and no run has failed so far."""
+        return all(v.runs and not any(map(failed, v.runs)) for v in self.variants)
+
+    def finish(self) -> None:
+        """Profiles what is right, and writes the result, which appears by one rename."""
+        target = self.target
+        partial = target.with_name(f"{target.name}.{secrets.token_hex(4)}.partial")
+        try:
+            partial.mkdir(parents=True)
+            for name, files in self.records.items():
+                (partial / f"{name}.records").mkdir()
+                for file, content in files.items():
+                    (partial / f"{name}.records" / file).write_bytes(content)
+            if self.is_built and self.is_right and self.request["profile"]:
+                self.profile_all(partial)
+            text = json.dumps(self.document(), indent=1)
+            (partial / "result.json").write_text(text, encoding="utf-8")
+            if not target.exists():  # another process may have measured it meanwhile
+                os.rename(str(partial), str(target))
+        finally:
+            remove(partial)
+            remove(self.work)
+        tell(f"wrote {target}")
+
+    def document(self) -> dict[str, Any]:
         return {
             "protocol": PROTOCOL,
             "id": self.request["id"],
@@ -490,19 +536,35 @@ class Measurement:
             if digest_of(self.folder / path) != digest:
                 raise Damaged(f"{self.folder / path}: it is damaged; copy the request again")
 
-    def time_all(self) -> bool:
-        """The variants take turns, in changing order. False if one of them fails."""
-        for turn in range(self.request["repeats"] + 1):
+    def try_all(self) -> None:
+        """The first runs, until one fails. They are not timed: others may run meanwhile."""
+        for variant in self.variants if self.is_built else ():
+            tell(f"{self.folder.name}: first run of {variant.name}")
+            variant.runs.append(self.run_once(variant, warmup=True))
+            if failed(variant.runs[-1]):
+                break
+
+    def time_alone(self) -> None:
+        """If a first run failed while others ran beside it, which may have been the reason."""
+        self.reference, self.written = {}, None
+        for variant in self.variants:
+            variant.runs.clear()
+        self.try_all()
+        self.time_all()
+
+    def time_all(self) -> None:
+        """The variants take turns, in changing order, until one fails."""
+        if not self.is_built or not self.is_right:
+            return
+        for turn in range(1, self.request["repeats"] + 1):
             order = self.variants if turn % 2 == 0 else self.variants[::-1]
-            tell(f"run {turn} of {self.request['repeats']}" if turn else "first runs")
+            tell(f"{self.folder.name}: run {turn} of {self.request['repeats']}")
             for variant in order:
-                if turn and variant.name in self.request["once"]:
+                if variant.name in self.request["once"]:
                     continue
-                entry = self.run_once(variant, warmup=not turn)
-                variant.runs.append(entry)
-                if failed(entry):
-                    return False
-        return True
+                variant.runs.append(self.run_once(variant, warmup=False))
+                if failed(variant.runs[-1]):
+                    return
 
     def run_once(self, variant: Variant, *, warmup: bool) -> dict[str, Any]:
         copy_folder(variant.built, variant.here)
@@ -524,7 +586,8 @@ class Measurement:
         entry["tampered"] = self.tampered(variant, before)
         entry["outputs"] = [] if done.code else self.compare(variant, log)
         entry["check"] = None
-        if self.request["check"] and not failed(entry):
+        has_check = self.request["check"] and not failed(entry)
+        if has_check and (warmup or not self.keep(variant, before)):
             entry["check"] = self.check(variant)
         self.count(entry, records, variant)
         remove(scratch)
@@ -574,6 +637,46 @@ class Measurement:
             problems.append({"file": name, "problem": problem[:500]})
         return problems
 
+    def keep(self, variant: Variant, before: Mapping[str, tuple[int, ...]]) -> bool:
+        """What the run left is to be checked when nothing is timed any more: in a file without a
+        name, where later runs do not find it. False if it is too large."""
+        after = states_of(variant.here)
+        changed = sorted(path for path in after if after[path] != before.get(path))
+        size = sum(after[path][0] for path in changed)
+        if size + sum(kept.size for kept in self.unchecked) > MOST_KEPT:
+            return False
+        number = -1
+        try:
+            with tempfile.TemporaryFile() as file:
+                with tarfile.open(fileobj=file, mode="w") as archive:
+                    for path in changed:
+                        archive.add(str(variant.here / path), path, recursive=False)
+                number = os.dup(file.fileno())
+        except OSError:  # no space is left
+            return False
+        removed = tuple(sorted(set(before) - set(after)))
+        place = self.variants.index(variant), len(variant.runs)
+        self.unchecked.append(Unchecked(*place, number, size, removed))
+        return True
+
+    def check_all(self) -> None:
+        """What was kept, in the folder where it was made."""
+        for kept in self.unchecked:
+            variant = self.variants[kept.variant]
+            copy_folder(variant.built, variant.here)
+            for path in kept.removed:
+                with contextlib.suppress(OSError):
+                    (variant.here / path).unlink()
+            with os.fdopen(os.dup(kept.archive), "rb") as file:
+                file.seek(0)
+                with tarfile.open(fileobj=file) as archive:
+                    if hasattr(tarfile, "fully_trusted_filter"):
+                        archive.extraction_filter = tarfile.fully_trusted_filter
+                    archive.extractall(str(variant.here))
+            variant.runs[kept.run]["check"] = self.check(variant)
+            remove(variant.here)
+        self.unchecked = []
+
     def check(self, variant: Variant) -> dict[str, Any]:
         """With the files that only the check has."""
         for path in paths_in(self.folder / "check"):
@@ -598,37 +701,35 @@ class Measurement:
         """Of the first timed run: keet makes the run table of it."""
         paths = sorted(records.glob("*.rec"))
         if sum(path.stat().st_size for path in paths) <= MOST_RECORDS:
-            target = self.target / (name + ".records")
-            target.mkdir(parents=True)
-            for path in paths:
-                shutil.copyfile(str(path), str(target / path.name))
+            self.records[name] = {path.name: path.read_bytes() for path in paths}
 
     # --- ncu
 
-    def profile_all(self) -> None:
+    def profile_all(self, target: Path) -> None:
         for variant in self.variants:
             if variant.name in self.request["profile"]["variants"]:
-                tell(f"{variant.name}: profiling")
+                tell(f"{self.folder.name}: profiling {variant.name}")
                 copy_folder(variant.built, variant.here)
-                variant.profile = self.profile(variant)
+                variant.profile = self.profile(variant, target)
                 remove(variant.here)
 
-    def profile(self, variant: Variant) -> dict[str, Any]:
+    def profile(self, variant: Variant, target: Path) -> dict[str, Any]:
         words = list(self.request["profile"]["command"])
         if not shutil.which(words[0]):
             return {"report": None, "problem": f"{words[0]} is not on the PATH"}
-        report = self.target / (variant.name + ".ncu-rep")
-        report.parent.mkdir(parents=True, exist_ok=True)
+        report = target / (variant.name + ".ncu-rep")
         reference = self.launches.get(self.variants[0].name, [])
         launches = goal_launches(
             self.launches.get(variant.name, []),
             self.request["profile"]["kernel"],
             {name for launch in reference for name in launch[:2]},
         )
-        chosen = typical_launches(launches) if launches else None
-        if chosen:
+        if launches:
+            chosen, count = typical_launches(launches)
             at = words.index("--kernel-id")
-            words[at : at + 2] = ["--kernel-name-base", "mangled", "--kernel-id", chosen]
+            # It ends the program after the last one: it is slow with launches that it passes over.
+            words[at:at] = ["--kernel-name-base", "mangled"]
+            words[at + 3 : at + 4] = [chosen, "--launch-count", str(count), "--kill", "yes"]
         words = [word.replace("{report}", str(report)) for word in words]
         seconds = self.limits["profile_s"]
         done = run([*words, "sh", "-c", self.request["run"]], variant.here, seconds, self.limits)
@@ -677,29 +778,42 @@ def goal_launches(
     return chosen or launches
 
 
-def typical_launches(launches: Sequence[Launch]) -> str:
-    """A kernel id for ncu: of each of the kernels with most time, a launch of median duration. ncu
-    profiles every launch with one of the numbers, so few numbers have to serve all kernels."""
-    times: dict[str, list[int]] = {}
-    for name, _, start, end, _ in launches:
-        times.setdefault(name, []).append(end - start)
-    total = sum(map(sum, times.values()))
+def typical_launches(launches: Sequence[Launch]) -> tuple[str, int]:
+    """A kernel id for ncu, and how many launches it chooses: of each of the kernels with most time,
+    a launch of median duration. ncu profiles every launch with one of the numbers, so few numbers
+    have to serve all kernels."""
+    own: dict[str, list[tuple[int, int]]] = {}
+    for place, (name, _, start, end, _) in enumerate(launches):
+        own.setdefault(name, []).append((place, end - start))
+    times = {name: sum(time for _, time in some) for name, some in own.items()}
+    total = sum(times.values())
     names: list[str] = []
     typical: list[set[int]] = []
-    covered = 0
-    for name, times_of in sorted(times.items(), key=lambda item: -sum(item[1])):
+    covered = reached = 0
+    for name in sorted(own, key=lambda name: -times[name]):
         if names and (covered >= 0.9 * total or len(names) == 4):
             break
-        middle = statistics.median_low(times_of)
-        typical.append({n for n, t in enumerate(times_of, 1) if abs(t - middle) <= 0.05 * middle})
-        names.append(re.sub(r"[^A-Za-z0-9_]", ".", name))
-        covered += sum(times_of)
+        middle = statistics.median_low(time for _, time in own[name])
+        near = {
+            number: place
+            for number, (place, time) in enumerate(own[name], 1)
+            if abs(time - middle) <= 0.05 * middle
+        }
+        is_late = min(near.values()) > reached + MOST_PASSED
+        if names and is_late and times[name] < SMALL_SHARE * total:
+            continue
+        typical.append(set(near))
+        names.append(name)
+        covered += times[name]
+        reached = max(reached, min(near.values()))
     numbers: set[int] = set()
-    while left := [own for own in typical if not own & numbers]:
-        served = collections.Counter(number for own in left for number in own)
+    while left := [some for some in typical if not some & numbers]:
+        served = collections.Counter(number for some in left for number in some)
         numbers.add(min(served, key=lambda number: (-served[number], number)))
     listed = "|".join(map(str, sorted(numbers)))
-    return f"::regex:^({'|'.join(names)})$:^({listed})$"
+    written = "|".join(re.sub(r"[^A-Za-z0-9_]", ".", name) for name in names)
+    count = sum(number <= len(own[name]) for name in names for number in numbers)
+    return f"::regex:^({written})$:^({listed})$", count
 
 
 def failed(entry: Mapping[str, Any]) -> bool:
@@ -742,44 +856,53 @@ UNUSABLE = (Damaged, OSError, ValueError, KeyError)
 """What is raised for a request that can't be measured; the others can."""
 
 
-def build_all(folders: Sequence[Path], works: Sequence[Path]) -> list[Measurement | Exception]:
+def at_one_time(
+    step: Callable[[Measurement], None], measurements: Sequence[Measurement]
+) -> list[Measurement]:
     """In processes of their own: `run` kills all children of the one that calls it."""
-    count = min(len(folders), len(os.sched_getaffinity(0)))
-    with multiprocessing.get_context("fork").Pool(count, begin_building) as pool:
-        measurements = pool.starmap(built, zip(folders, works), chunksize=1)
+    count = min(len(measurements), cores())
+    with multiprocessing.get_context("fork").Pool(count, begin_process) as pool:
+        done = pool.starmap(attempt, [(step, each) for each in measurements], chunksize=1)
         pool.close()
         pool.join()
-    return measurements
+    return done
 
 
-def begin_building() -> None:
+def begin_process() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the main process ends this one
     adopt_orphans()
 
 
-def built(folder: Path, work: Path) -> Measurement | Exception:
-    try:
-        measurement = Measurement(folder, work)
-        measurement.build()
-    except UNUSABLE as problem:
-        return Damaged(str(problem))
+def attempt(step: Callable[[Measurement], None], measurement: Measurement) -> Measurement:
+    """Measurements that can't be made are left as they are."""
+    if not measurement.problem:
+        try:
+            step(measurement)
+        except UNUSABLE as problem:
+            measurement.problem = str(problem) or type(problem).__name__
     return measurement
 
 
-def measure(measurement: Measurement, target: Path) -> None:
-    """The result appears by one rename."""
-    partial = target.with_name(f"{target.name}.{secrets.token_hex(4)}.partial")
-    try:
-        partial.mkdir(parents=True)
-        document = measurement.measure(partial)
-        text = json.dumps(document, indent=1)
-        (partial / "result.json").write_text(text, encoding="utf-8")
-        if not target.exists():  # another process may have measured it meanwhile
-            os.rename(str(partial), str(target))
-    finally:
-        remove(partial)
-        remove(measurement.work)
-    tell(f"wrote {target}")
+def cores() -> int:
+    return len(os.sched_getaffinity(0))
+
+
+def measure_together(measurements: Sequence[Measurement]) -> None:
+    """Several at one time where nothing is timed."""
+    measurements = at_one_time(Measurement.build, measurements)
+    with gpu_lock():
+        measurements = at_one_time(Measurement.try_all, measurements)
+        for each in measurements:
+            is_right = each.is_right or len(measurements) == 1
+            attempt(Measurement.time_all if is_right else Measurement.time_alone, each)
+        archives = [kept.archive for each in measurements for kept in each.unchecked]
+        measurements = at_one_time(Measurement.check_all, measurements)
+        for archive in archives:
+            os.close(archive)
+        for each in measurements:
+            attempt(Measurement.finish, each)
+            if each.problem:
+                tell(f"{each.folder.name}: {each.problem}")
 
 
 def main(arguments: list[str]) -> int:
@@ -802,28 +925,16 @@ def main(arguments: list[str]) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     adopt_orphans()
     works = [Path(tempfile.mkdtemp(prefix="keet-measure-")) for _ in waiting]
+    every = [Measurement(f, w, output or f / "result") for f, w in zip(waiting, works)]
     try:
-        failures = measure_all(waiting, works, output)
+        for first in range(0, len(every), cores()):
+            measure_together(every[first : first + cores()])
     finally:
         for work in works:
             remove(work)
+    failures = sum(not each.target.exists() for each in every)
     tell(f"{len(waiting) - failures} of {len(folders)} requests measured")
     return 1 if failures else 0
-
-
-def measure_all(folders: Sequence[Path], works: Sequence[Path], output: Path | None) -> int:
-    """Returns how many failed."""
-    failures = 0
-    for folder, measurement in zip(folders, build_all(folders, works) if folders else []):
-        try:
-            if isinstance(measurement, Exception):
-                raise measurement
-            tell(f"{folder.name}: measuring")
-            measure(measurement, output or folder / "result")
-        except UNUSABLE as problem:
-            tell(f"{folder.name}: {problem}")
-            failures += 1
-    return failures
 
 
 if __name__ == "__main__":

@@ -32,7 +32,6 @@ _LARGEST_RESULT = 64 * 2**20
 _OUTPUT_CHARS = 20_000
 _FILE_BYTES = 8 * 2**30
 """Of one file that a build or a run may write."""
-_PROFILE_SECONDS = 900.0
 _OUTSIDE = 600.0
 """Seconds that a request may take beyond its commands: copies, compiling the recorder."""
 
@@ -157,7 +156,7 @@ def write_request(  # noqa: PLR0913, PLR0917 - the parts of a request
             "build_s": limits.build_s,
             "run_s": limits.run_s,
             "check_s": limits.check_s,
-            "profile_s": _PROFILE_SECONDS,
+            "profile_s": limits.profile_s,
             "output_chars": _OUTPUT_CHARS,
             "file_bytes": _FILE_BYTES,
         },

@@ -54,6 +54,7 @@ class Limits(NamedTuple):
     check_s: float = 600.0
     propose_s: float = 1800.0
     """Of a proposer command."""
+    profile_s: float = 900.0
 
 
 class Task(NamedTuple):

@@ -85,6 +85,9 @@ CHEATS = (
     (cheat("eval export KEET_RECO''RD_DIR=/nowhere"), "refused"),  # hides its launches
     (cheat("AFTER='rm out.txt; ln -s kernel.cu out.txt'"), "wrong"),
     (cheat("AFTER='exit 3'"), "failed"),
+    # Right in the first run alone: timed runs are checked, too.
+    (cheat("AFTER='echo >> $RUNS; test $(wc -l < $RUNS) = 1 || echo 41 > out.txt'"), "wrong"),
+    (cheat("AFTER='echo >> $RUNS; test $(wc -l < $RUNS) = 3 || rm check.sh out.txt'"), "refused"),
 )
 
 
@@ -97,6 +100,7 @@ def test_what_is_not_kept(
 ) -> None:
     """No program gets the user's keys."""
     monkeypatch.setenv("OPENAI_API_KEY", "not-for-programs-1234")
+    monkeypatch.setenv("RUNS", str(tmp_path / "runs"))
     edits, wanted = zip(*table)
     found = optimize(task_of(source, rounds=len(edits)), tmp_path / "rounds", *edits)
     assert outcomes(found) == list(wanted)
