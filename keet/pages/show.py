@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 
 from keet.analysis.capture.coverage import Coverage, ShownLaunch
@@ -45,6 +46,7 @@ _WIDE = 120
 _RUN_ROWS = 20
 """Kernels of the run that are listed."""
 _RANGES_NAMED = 4
+_LONGEST_LIST = 4
 _PEAKS = {
     "SM": ("sm_throughput_pct",),
     "L1": (),
@@ -100,8 +102,18 @@ def _report(profile: Profile) -> Iterator[Block]:
     if (command := made_with(profile)) is not None:
         yield Text(("made with: ", Span(command, "code")), "muted")
     elif arguments := recorded_command(profile).arguments:
-        yield Text(Span(f"ncu {arguments}", "code"), "muted")
+        yield Text(Span(f"ncu {_short_lists(arguments)}", "code"), "muted")
     yield from (Notice(f"note: {note}") for note in profile_notes(profile))
+
+
+def _short_lists(arguments: str) -> str:
+    """Lists of metrics can have more characters than the rest of the page."""
+
+    def short(found: re.Match[str]) -> str:
+        names = found[0].split(",")
+        return f"{names[0]},…,{names[-1]} ({len(names)})"
+
+    return re.sub(rf"[^\s,]+(?:,[^\s,]+){{{_LONGEST_LIST},}}", short, arguments)
 
 
 def _run(profile: Profile) -> Iterator[Block]:
