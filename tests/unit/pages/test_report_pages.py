@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from math import fsum
 
 import pytest
@@ -70,6 +71,17 @@ def test_the_shape_of_a_launch_is_below_its_name_or_beside_it(
     assert [column.name for column in table.columns if column.wide <= width].count("Grid") == (
         width >= 120
     )
+
+
+def test_long_lists_of_metrics_are_cut(profile_of: ReadProfile) -> None:
+    profile = profile_of("tour_full.ncu-repz")
+    metrics = ",".join(f"metric_{number}.sum" for number in range(70))
+    command = f"ncu --section Occupancy --metrics {metrics} --kernel-id ::k:1 ./app 1,2"
+    profile = replace(profile, provenance=profile.provenance._replace(command_line=command))
+    launches = [shown_launch(profile, launch) for launch in profile.launches]
+    page = show_page(profile, find_coverage(profile), launches, Reader())
+    shown = "metric_0.sum,…,metric_69.sum (70) --kernel-id ::k:1 ./app 1,2"
+    assert any(shown in text for text in texts_of(page.blocks))
 
 
 @each_row(("width", "columns"), [(80, 3), (160, 6)])
