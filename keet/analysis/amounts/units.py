@@ -310,6 +310,19 @@ def _kinds_of_loads(view: LaunchView) -> Mapping[Part, list[MemoryAccess]]:
     return by_kind
 
 
+def gathered_share(view: LaunchView) -> float:
+    """Of the sectors of loads from global memory, the part that gathers touch, from 0 to 1."""
+    sectors = _sectors_of_loads(view)
+    return sectors["gathers"] / (sum(sectors.values()) or 1.0)
+
+
+def _sectors_of_loads(view: LaunchView) -> Mapping[Part, float]:
+    return {
+        kind: sum(access.sectors or 0.0 for access in loads)
+        for kind, loads in _kinds_of_loads(view).items()
+    }
+
+
 def _are_close(first: float, second: float) -> bool:
     return abs(first - second) <= SAME_COUNT * second
 
@@ -379,10 +392,7 @@ def _local(view: LaunchView, reads: _Amount, writes: _Amount) -> Iterator[tuple[
 def _gathered(view: LaunchView, loads: _Amount) -> Iterator[tuple[Part, _Amount]]:
     """Gathers apart from other loads, where it is certain enough how many of either miss L1: if
     nearly all sectors of loads miss, or nearly all sectors are of one kind."""
-    kinds = _kinds_of_loads(view)
-    sectors = {
-        kind: sum(access.sectors or 0.0 for access in of_kind) for kind, of_kind in kinds.items()
-    }
+    sectors = _sectors_of_loads(view)
     gathers, every = sectors["gathers"], sum(sectors.values())
     if not gathers:
         return

@@ -8,9 +8,11 @@ from functools import cached_property
 from typing import NamedTuple
 
 from keet.analysis.amounts.arrays import arrays
+from keet.analysis.amounts.units import gathered_share
 from keet.analysis.capture.ncu_command_line import setting_of
 from keet.analysis.hardware.rates import SECTOR
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.limits import SAVED_PART
 from keet.analysis.roofline.memory import memory_ceilings
 from keet.analysis.time_model import TimeModel
 from keet.documents.amounts import ArrayDocument, Basis
@@ -119,6 +121,11 @@ class MovedData:
     def has_atomics(self) -> bool:
         """Whether atomics change data, which the counter of writes does not count."""
         return any(self.view.value(name) for name in _ATOMICS)
+
+    @cached_property
+    def follows_data(self) -> bool:
+        """Whether loaded data choose what it reads, so that a thread may need any part of it."""
+        return gathered_share(self.view) >= SAVED_PART
 
     @cached_property
     def start_share(self) -> float:

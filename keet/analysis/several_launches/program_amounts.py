@@ -60,6 +60,9 @@ _NAMED_OF_TURN = 2
 """Kernels that take turns are named up to one more than these."""
 _NS_PER_SECOND = 1e9
 """Nanoseconds."""
+_FOLLOWS_DATA = (
+    "loaded data choose what is read, so several steps on parts of it may not be possible"
+)
 _ON_CHIP = "the launches work on the same data, which stays on the chip for several steps"
 
 
@@ -402,22 +405,29 @@ class _Maker:
         left = math.ceil(turns / steps)
         fewer = self._number(f"{key}_fewer", left, "", "times with so many steps")
         holds, fits = self._capacity(moved_data[0], size)
-        us, time = self._moving(key, moved_data[0], moved, fewer, in_l2="L2" in fits)
+        in_parts = not any(launch_data.follows_data for launch_data in moved_data)
+        us, time = None, Sentence()
+        if fits or in_parts:
+            us, time = self._moving(key, moved_data[0], moved, fewer, in_l2="L2" in fits)
         part, of_time = self._moving_share(key, moved_data[0], moved * turns, some), Sentence()
         if part:
             of_time = Sentence(", {part:share} of their time at DRAM's peak rate", part=part)
-        text = Sentence(
-            "{who} {moves}{share}; if it is the same data, {fits}{steps:count} {step} per "
-            "launch{parts} would move it {about}{fewer:count} times",
-            who=self._who(key, some),
-            moves=_read_and_written(read, written),
-            share=of_time,
+        fewer_times = Sentence(
+            "if it is the same data, {fits}{steps:count} {step} per launch{parts} would move it "
+            "{about}{fewer:count} times",
             fits="it fits on the chip, and " if fits else "",
             steps=per,
             step="turns" if len(some) > 1 else "steps",
             parts="" if fits else " on parts that fit",
             about="" if fits else "about ",
             fewer=fewer,
+        )
+        text = Sentence(
+            "{who} {moves}{share}; {fewer}",
+            who=self._who(key, some),
+            moves=_read_and_written(read, written),
+            share=of_time,
+            fewer=fewer_times if fits or in_parts else _FOLLOWS_DATA,
         )
         has_atomics = any(launch_data.has_atomics for launch_data in moved_data)
         detail = Sentence(

@@ -132,6 +132,17 @@ def test_groups_and_kernels_that_were_not_profiled() -> None:
     assert not [text for text in amounts_of(of_run("waits_range")).texts if "profiled" in text]
 
 
+def test_gathers_may_need_any_part_of_the_data(monkeypatch, wording) -> None:
+    """A graph does no several steps on parts of itself."""
+    monkeypatch.setattr(moved_data, "gathered_share", lambda view: 0.5)
+    (state,) = in_run([("spin", 170.0)] * 100, LARGE).states
+    assert state.us is None
+    assert not [piece for piece in state.text.evidence.values() if "steps" in piece.label]
+    wording(state.text)
+    (state,) = in_run(TURNS * 120, _launch(0, "spin", 17.6, 5.4, 20.0)).states
+    assert state.us, "what fits on the chip can stay there"
+
+
 TURNS = [("spin", 17.0)] * 10
 LARGE = _launch(0, "spin", 300, 300, 200.0)
 
