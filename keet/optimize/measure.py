@@ -23,6 +23,7 @@ import contextlib
 import ctypes
 import fcntl
 import hashlib
+import itertools
 import json
 import math
 import multiprocessing
@@ -33,7 +34,6 @@ import secrets
 import shutil
 import signal
 import stat
-import statistics
 import struct
 import subprocess
 import sys
@@ -780,8 +780,8 @@ def goal_launches(
 
 def typical_launches(launches: Sequence[Launch]) -> tuple[str, int]:
     """A kernel id for ncu, and how many launches it chooses: of each of the kernels with most time,
-    a launch of median duration. ncu profiles every launch with one of the numbers, so few numbers
-    have to serve all kernels."""
+    one whose duration is the time-weighted median. ncu profiles every launch with one of the
+    numbers, so few numbers have to serve all kernels."""
     own: dict[str, list[tuple[int, int]]] = {}
     for place, (name, _, start, end, _) in enumerate(launches):
         own.setdefault(name, []).append((place, end - start))
@@ -793,7 +793,7 @@ def typical_launches(launches: Sequence[Launch]) -> tuple[str, int]:
     for name in sorted(own, key=lambda name: -times[name]):
         if names and (covered >= 0.9 * total or len(names) == 4):
             break
-        middle = statistics.median_low(time for _, time in own[name])
+        middle = weighted_median([time for _, time in own[name]])
         near = {
             number: place
             for number, (place, time) in enumerate(own[name], 1)
@@ -814,6 +814,13 @@ def typical_launches(launches: Sequence[Launch]) -> tuple[str, int]:
     written = "|".join(re.sub(r"[^A-Za-z0-9_]", ".", name) for name in names)
     count = sum(number <= len(own[name]) for name in names for number in numbers)
     return f"::regex:^({written})$:^({listed})$", count
+
+
+def weighted_median(times: Sequence[int]) -> int:
+    """Half of all the time is in launches that take no longer."""
+    ordered = sorted(times)
+    total, sums = sum(ordered), itertools.accumulate(ordered)
+    return next(time for time, until in zip(ordered, sums) if 2 * until >= total)
 
 
 def failed(entry: Mapping[str, Any]) -> bool:

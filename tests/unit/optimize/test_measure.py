@@ -89,6 +89,8 @@ def test_the_launches_that_are_profiled() -> None:
     chosen, count = typical_launches(several)
     assert chosen == "::regex:^(_Z1av|_Z1sv|_Z1bv|_Z1dv)$:^(1|2)$", "2 serves three kernels"
     assert count == 7, "d has one launch"
+    search = [("_Z1av", "a()", 0, time, 0) for time in (3, 3, 3, 700, 3, 600, 3)]
+    assert typical_launches(search) == ("::regex:^(_Z1av)$:^(4)$", 1), "where the time is"
 
 
 @each_row(
