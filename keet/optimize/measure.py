@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """Build, check and time the variants of a request of `keet optimize` on this machine.
 
-    python3 measure.py REQUEST... [-o RESULT]
+    python3 measure.py REQUEST... [-o RESULT] [--profile-within SECONDS]
 
 REQUEST is a folder that keet wrote, or a folder of such folders. The result is written to
 REQUEST/result, or with one request to RESULT; it appears when it is complete. Requests that have a
-result are skipped. As many requests as the machine has cores are measured together: their programs
+result are skipped. Up to three requests per core are measured together: their programs
 are built, run once and checked at one time; then nothing else runs while a program is timed; then
 the timed runs are checked, again at one time. Needs Python 3.8 and nothing else; a CUDA toolkit and
-a C compiler to record kernel times, and ncu to profile.
+a C compiler to record kernel times, and ncu to profile. After SECONDS, nothing more is profiled.
 
 The programs are not trusted. Each run has a fresh copy of the built folder, a process group that is
 killed afterwards, and an environment without keys. Outputs of earlier runs are deleted, files that
@@ -39,6 +39,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import threading
 import time
 from pathlib import Path
 from typing import IO, Any, Callable, Iterator, Mapping, NamedTuple, Sequence, Tuple
@@ -51,6 +52,8 @@ MOST_OUTPUT = 1 << 30
 """Bytes of an output that is compared."""
 MOST_KEPT = 4 << 30
 """Bytes that the timed runs of a request leave to be checked later."""
+AT_A_TIME = 3
+"""Requests per core that are measured together."""
 MOST_PASSED, SMALL_SHARE = 300, 0.1
 """ncu takes 0.05 to 0.1 s for each launch that it passes over (H200, 2026-11-19): a kernel with a
 smaller share of the time whose launches come so late is not profiled."""
@@ -58,6 +61,8 @@ SECRET = re.compile(r"(?i)key|token|secret|passw|credential|_auth|_pat$|^keet_|^
 TYPES = {"float32": "f", "float64": "d"}
 Launch = Tuple[str, str, int, int, Any]
 """Mangled name, full name, start and end in nanoseconds, GPU."""
+_profile_within = math.inf
+"""Seconds from the start of the script."""
 _adopts = False
 """Whether all children of this process are those of programs."""
 
@@ -154,18 +159,29 @@ def run(  # noqa: PLR0913, PLR0917 - what a command needs
             )
         except OSError as problem:
             return Ran(127, 0.0, False, str(problem).encode())
-        timed_out = False
+        late = threading.Event()
+
+        def stop() -> None:
+            late.set()
+            end_group(process.pid)
+
+        timer = threading.Timer(seconds, stop)
+        timer.start()
         try:
-            code = process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            timed_out, code = True, 124
+            code = process.wait()  # with a limit, Python looks every 50 ms
         finally:
             took = time.monotonic() - began
-            with contextlib.suppress(OSError):
-                os.killpg(process.pid, signal.SIGKILL)
+            timer.cancel()
+            end_group(process.pid)
             process.wait()
             kill_orphans()
-        return Ran(code, took, timed_out, both_ends(log, limits["output_chars"]))
+        code = 124 if late.is_set() else code
+        return Ran(code, took, late.is_set(), both_ends(log, limits["output_chars"]))
+
+
+def end_group(number: int) -> None:
+    with contextlib.suppress(OSError):
+        os.killpg(number, signal.SIGKILL)
 
 
 def both_ends(file: IO[bytes], most: int) -> bytes:
@@ -715,6 +731,8 @@ class Measurement:
 
     def profile(self, variant: Variant, target: Path) -> dict[str, Any]:
         words = list(self.request["profile"]["command"])
+        if time.monotonic() - BEGAN > _profile_within:
+            return {"report": None, "problem": "there was no time left to profile it"}
         if not shutil.which(words[0]):
             return {"report": None, "problem": f"{words[0]} is not on the PATH"}
         report = target / (variant.name + ".ncu-rep")
@@ -906,17 +924,22 @@ def measure_together(measurements: Sequence[Measurement]) -> None:
         measurements = at_one_time(Measurement.check_all, measurements)
         for archive in archives:
             os.close(archive)
-        for each in measurements:
+        for each in sorted(measurements, key=lambda each: bool(each.request.get("profile"))):
             attempt(Measurement.finish, each)
             if each.problem:
                 tell(f"{each.folder.name}: {each.problem}")
 
 
 def main(arguments: list[str]) -> int:
+    global _profile_within  # noqa: PLW0603
     output = None
     if "-o" in arguments:
         at = arguments.index("-o")
         output = Path(arguments[at + 1]).resolve()
+        arguments = arguments[:at] + arguments[at + 2 :]
+    if "--profile-within" in arguments:
+        at = arguments.index("--profile-within")
+        _profile_within = float(arguments[at + 1])
         arguments = arguments[:at] + arguments[at + 2 :]
     named = [Path(argument).resolve() for argument in arguments] or [
         Path(__file__).resolve().parent
@@ -934,8 +957,8 @@ def main(arguments: list[str]) -> int:
     works = [Path(tempfile.mkdtemp(prefix="keet-measure-")) for _ in waiting]
     every = [Measurement(f, w, output or f / "result") for f, w in zip(waiting, works)]
     try:
-        for first in range(0, len(every), cores()):
-            measure_together(every[first : first + cores()])
+        for first in range(0, len(every), AT_A_TIME * cores()):
+            measure_together(every[first : first + AT_A_TIME * cores()])
     finally:
         for work in works:
             remove(work)

@@ -21,6 +21,11 @@ from keet.optimize.workspace import Overlay, text_of
 from keet.pages.source_text import language, longest_run
 from keet.token_count import guess_tokens
 
+_HOST_COUNTS = (
+    "- Work that only moves to the host is no gain: a change is refused if the whole program, with "
+    "its start and its allocations, clearly takes longer than before, or if it does not become "
+    "faster by a good part of what the kernels save."
+)
 _OUTPUT_CHARS = 1500
 _DIFF_CHARS = 4000
 _SOURCE_TOKENS = 24_000
@@ -104,6 +109,7 @@ def _task(task: Task, gpu: str | None) -> str:
         "recorder outside of the program. Keep doing all of the work in every run: results that "
         "are stored for a later run, changed inputs or checks, and anything that works around "
         "the measurement are refused.",
+        *([_HOST_COUNTS] if task.goal == "gpu" and task.wall_check else []),
     ]
     return "\n".join(lines)
 
