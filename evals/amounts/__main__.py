@@ -52,7 +52,7 @@ def scores(which: str = "") -> Iterator[Score]:
 
 
 def _launches(program: str) -> Iterator[tuple[Launch, LaunchAmounts]]:
-    path = FOLDER / f"{program}.ncu-repz"
+    path = FOLDER / f"{program}.keet.json.zst"
     for launch in read_profile(path).launches if path.exists() else ():
         yield launch, launch_amounts(thorough_view(launch))
 

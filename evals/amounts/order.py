@@ -25,6 +25,7 @@ from kernels_samples.samples import HERE as SAMPLES
 ALLOWED = 0.02
 """Of the launch's time: smaller differences are not listed."""
 _FOLDER = Path(__file__).parent
+_REPORTS = (".ncu-repz", ".keet.json.zst")
 
 
 class Order(NamedTuple):
@@ -82,7 +83,8 @@ def default_files() -> list[Path]:
         for variant in (case.spec.before, case.spec.after)
     ]
     samples = sorted(SAMPLES.glob("*/*.ncu-rep*"))
-    return list(dict.fromkeys([*sides, *samples, *sorted(_FOLDER.rglob("*.ncu-repz"))]))
+    amounts = sorted(path for path in _FOLDER.rglob("*.*") if path.name.endswith(_REPORTS))
+    return list(dict.fromkeys([*sides, *samples, *amounts]))
 
 
 def main(files: Sequence[str]) -> None:

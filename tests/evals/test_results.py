@@ -28,3 +28,11 @@ def test_a_report_is_what_its_run_gives(
     capsys.readouterr()
     assert main(["eval", "report", name, "--format", "markdown"]) == 0
     check_committed(request, f"{name}.md", capsys.readouterr().out)
+
+
+def test_the_committed_evaluation_over_rounds(
+    request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = RESULTS.relative_to(Path.cwd()) / "optimize.json"
+    assert main(["eval", "optimize", str(path), "--format", "markdown"]) == 0
+    check_committed(request, "optimize.md", capsys.readouterr().out)
