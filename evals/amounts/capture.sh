@@ -4,6 +4,7 @@
 # SET=second does so with the held-out programs known_second.cu and invariant_second.cu, SET=third
 # with known_third.cu.
 # Leaves a .ncu-rep of each program in FOLDER; stops at the first thing that is wrong.
+# `keet snapshot NAME.ncu-rep -o evals/amounts/NAME.keet.json.zst` takes one into the repository.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 out=${1:?usage: capture.sh FOLDER}
