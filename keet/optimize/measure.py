@@ -5,10 +5,10 @@
 
 REQUEST is a folder that keet wrote, or a folder of such folders. The result is written to
 REQUEST/result, or with one request to RESULT; it appears when it is complete. Requests that have a
-result are skipped. Up to three requests per core are measured together: their programs
-are built, run once and checked at one time; then nothing else runs while a program is timed; then
-the timed runs are checked, again at one time. Needs Python 3.8 and nothing else; a CUDA toolkit and
-a C compiler to record kernel times, and ncu to profile. After SECONDS, nothing more is profiled.
+result are skipped. Up to three requests per core are measured together: their programs are built,
+run once and checked at one time; then nothing else runs while a program is timed; then the timed
+runs are checked, again at one time. After SECONDS, nothing more is profiled. Needs Python 3.8 and
+nothing else; a CUDA toolkit and a C compiler to record kernel times, and ncu to profile.
 
 The programs are not trusted. Each run has a fresh copy of the built folder, a process group that is
 killed afterwards, and an environment without keys. Outputs of earlier runs are deleted, files that
@@ -668,7 +668,7 @@ class Measurement:
                     for path in changed:
                         archive.add(str(variant.here / path), path, recursive=False)
                 number = os.dup(file.fileno())
-        except OSError:  # no space is left
+        except (OSError, tarfile.TarError):  # no space is left
             return False
         removed = tuple(sorted(set(before) - set(after)))
         place = self.variants.index(variant), len(variant.runs)
@@ -877,7 +877,7 @@ def tell(line: str) -> None:
 # --- the command
 
 
-UNUSABLE = (Damaged, OSError, ValueError, KeyError)
+UNUSABLE = (Damaged, OSError, ValueError, KeyError, tarfile.TarError)
 """What is raised for a request that can't be measured; the others can."""
 
 
