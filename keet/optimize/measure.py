@@ -661,7 +661,6 @@ class Measurement:
         size = sum(after[path][0] for path in changed)
         if size + sum(kept.size for kept in self.unchecked) > MOST_KEPT:
             return False
-        number = -1
         try:
             with tempfile.TemporaryFile() as file:
                 with tarfile.open(fileobj=file, mode="w") as archive:
