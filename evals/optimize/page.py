@@ -29,7 +29,8 @@ _FAILURES = (
 )
 _RATIOS = (
     "Speed-up under the first condition over that under the second, over the `programs` (with each "
-    "start) that both have done: above 1 the first is faster. 95 % intervals; programs are drawn "
+    "start) that both have done: above 1 the first is faster. From round 2 on: over the program "
+    "after round 1. 95 % intervals; programs are drawn "
     "with both conditions together, then attempts within each. Not corrected for the number of "
     "pairs."
 )
@@ -114,9 +115,10 @@ def _failure_rows(found: Sequence[Score]) -> Iterator[tuple[str, ...]]:
 
 
 def _ratio_rows(result: EvalResult) -> Iterator[tuple[str, ...]]:
-    yield ("condition", "than", "round", "programs", "ratio")
+    yield ("condition", "than", "rounds", "programs", "ratio")
     for each in ratios(result):
-        pair = (each.condition, each.than, str(each.round), str(each.items))
+        rounds = f"{each.first} to {each.round}" if each.round > each.first else str(each.round)
+        pair = (each.condition, each.than, rounds, str(each.items))
         yield (*pair, interval_cell(each.ratio))
 
 

@@ -166,6 +166,8 @@ class Ratio(NamedTuple):
 
     condition: ConditionName
     than: ConditionName
+    first: int
+    """Earlier rounds do not count: the speed-up is over the program after them."""
     round: int
     items: int
     """Programs and starts."""
@@ -174,8 +176,11 @@ class Ratio(NamedTuple):
 
 def ratios(result: EvalResult) -> Iterator[Ratio]:
     for than, condition in combinations(result.conditions, 2):
-        for number in range(1, result.rounds + 1):
-            ours, theirs = (_logs(result.done(name, number), number) for name in (condition, than))
+        spans = [(1, number) for number in range(1, result.rounds + 1)]
+        for first, number in [*spans, *([(2, result.rounds)] if result.rounds > 1 else [])]:
+            ours, theirs = (
+                _logs(result.done(name, number), first, number) for name in (condition, than)
+            )
             both = sorted(ours.keys() & theirs.keys())
             if both:
                 clusters: dict[str, list[tuple[list[float], list[float]]]] = {}
@@ -184,14 +189,16 @@ def ratios(result: EvalResult) -> Iterator[Ratio]:
                     clusters.setdefault(program, []).append(pair)
                 found = attempts_apart([*clusters.values()])
                 powers = (math.exp(each) for each in (found.mean, found.low, found.high))
-                yield Ratio(condition, than, number, len(both), Interval(*powers))
+                yield Ratio(condition, than, first, number, len(both), Interval(*powers))
 
 
-def _logs(chains: Sequence[ChainResult], number: int) -> dict[tuple[str, str], list[float]]:
+def _logs(
+    chains: Sequence[ChainResult], first: int, number: int
+) -> dict[tuple[str, str], list[float]]:
     found: dict[tuple[str, str], list[float]] = {}
     for chain in chains:
         own = found.setdefault((chain.program, chain.start), [])
-        own.append(math.log(chain.speedup(number)))
+        own.append(math.log(chain.speedup(number) / chain.speedup(first - 1)))
     return found
 
 
