@@ -238,7 +238,9 @@ def test_a_result_is_printed_from_its_file(
     page = keet("eval", "optimize", "rounds.json", "--format", "markdown").out
     assert "`keet eval optimize rounds.json --format markdown`" in page
     assert "| keet | times | 1 to 2 | 1 | 2.00 (2.00 to 2.00) |" in page
-    assert "| keet | times | 2 | 1 | 8.00 (8.00 to 8.00) |" in page, "over the program after round 1"
+    assert "| keet | times | 2 | 1 | 8.00 (8.00 to 8.00) |" in page, (
+        "over the program after round 1"
+    )
     assert "| flow.naive | 1 | 8.00 | 4.00 4.00 | 1.00 8.00 |" in page
     printed = json.loads(keet("eval", "optimize", "rounds.json", "--format", "json").out)
     assert printed == json.loads(result.model_dump_json())
