@@ -30,6 +30,7 @@ def test_a_report_is_what_its_run_gives(
     check_committed(request, f"{name}.md", capsys.readouterr().out)
 
 
+@pytest.mark.slow
 def test_the_committed_evaluation_over_rounds(
     request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -151,7 +151,7 @@ def test_builds_of_several_requests_run_at_one_time(
 
 ALONE = """\
 mkdir {lock} || exit 1
-sleep 0.2; rmdir {lock}
+sleep 0.1; rmdir {lock}
 echo $$ > out
 """
 
