@@ -168,7 +168,7 @@ class Engine:
         """It has to build, to run and to be right."""
         original = result.variants[BEFORE]
         if problem := problem_of(original):
-            shown = shown_output(problem.output, 1500)
+            shown = "; ".join(filter(None, shown_output(problem.output, 1500).splitlines()))
             raise UsageError(
                 f"the program can't be measured before any change: {problem.reason}"
                 f"{f' ({shown})' if shown else ''}; correct it or the commands, and try again"
