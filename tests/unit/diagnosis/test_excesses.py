@@ -17,7 +17,8 @@ AMOUNTS = Path("evals/amounts")
 
 @cache
 def of_program(name: str, launch: int) -> Diagnosis:
-    return diagnose(profile_of(AMOUNTS / f"{name}.ncu-repz").launches[launch])
+    ending = ".ncu-repz" if name.startswith("programs/") else ".keet.json.zst"
+    return diagnose(profile_of(AMOUNTS / f"{name}{ending}").launches[launch])
 
 
 def ids(found: Diagnosis) -> list[str]:

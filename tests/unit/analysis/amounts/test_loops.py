@@ -71,7 +71,7 @@ def test_loops_of_the_compiler_are_left_out() -> None:
 def known(name: str) -> tuple[dict[str, Any], dict[str, tuple[LoopAmounts, ...]]]:
     """Truth and rows by kernel."""
     truth = json.loads((AMOUNTS / f"{name}_truth.json").read_text("utf-8"))
-    launches = profile_of(AMOUNTS / f"{name}.ncu-repz").launches
+    launches = profile_of(AMOUNTS / f"{name}.keet.json.zst").launches
     by_kernel = {launch.name.function: launch for launch in reversed(launches)}
     views = {name: LaunchView(launch, reads_code=True) for name, launch in by_kernel.items()}
     return truth, {name: loops(view) for name, view in views.items()}
