@@ -129,6 +129,17 @@ def test_what_earlier_rounds_did_is_told(make: MakeEngine) -> None:
     assert "VALUE=42.0" in files_of(third)
 
 
+def test_the_prompt_says_how_the_time_of_the_program_counts(make: MakeEngine) -> None:
+    rules = []
+    for is_checked in (True, False):
+        proposer = ScriptedProposer(FASTER)
+        engine = make(proposer, wall_check=is_checked)
+        engine.run()
+        shutil.rmtree(engine.folder)
+        rules.append(proposer.prompts[0].partition(WORK)[0].count("\n- "))
+    assert rules[0] == rules[1] + 1
+
+
 def files_of(prompt: str) -> str:
     return prompt.partition("# Files")[2]
 

@@ -130,8 +130,7 @@ def test_expected_results_are_hidden(source: Path, tmp_path: Path) -> None:
     (source / "expected.txt").write_text("42.0\n")
     (source / "check.sh").write_text("cmp out.txt expected.txt\n")
     copies = both(FASTER, added("AFTER='cat expected.txt > out.txt'"), replaced("42.0", "1"))
-    # The copy takes time: often more than the noise of three runs.
-    hidden = task_of(source, check_files=("expected.txt", "check.sh"), rounds=2, wall_check=False)
+    hidden = task_of(source, check_files=("expected.txt", "check.sh"), rounds=2)
     found = optimize(hidden, tmp_path / "hidden", copies, FASTER)
     assert outcomes(found)[-1] == "kept"
     assert outcomes(found)[0] != "kept"

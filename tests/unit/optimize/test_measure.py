@@ -260,4 +260,5 @@ def test_a_program_that_is_slower(seconds: tuple[float, ...], outcome: str, tmp_
 
     sides = {"before": variant(2000, (1.0, 1.0, 1.02)), "after": variant(1000, seconds)}
     result = Result(1, "id", "digest", None, "cupti", "", sides)
-    assert judge(task_of(tmp_path), result, {"_Z4stepv"}).outcome == outcome
+    task = task_of(tmp_path, wall_check=True)
+    assert judge(task, result, {"_Z4stepv"}).outcome == outcome
