@@ -56,7 +56,7 @@ AT_A_TIME = 3
 """Requests per core that are measured together."""
 MOST_PASSED, SMALL_SHARE = 300, 0.1
 """ncu takes 0.05 to 0.1 s for each launch that it passes over (H200, 2026-11-19): a kernel with a
-smaller share of the time whose launches come so late is not profiled."""
+smaller share of the time whose launches come so late is not profiled. Both are a judgement."""
 SECRET = re.compile(r"(?i)key|token|secret|passw|credential|_auth|_pat$|^keet_|^ssh_|cookie")
 TYPES = {"float32": "f", "float64": "d"}
 Launch = Tuple[str, str, int, int, Any]
@@ -464,6 +464,21 @@ class Unchecked(NamedTuple):
     size: int
     removed: tuple[str, ...]
 
+    def restore(self, variant: Variant) -> None:
+        copy_folder(variant.built, variant.here)
+        for path in self.removed:
+            with contextlib.suppress(OSError):
+                (variant.here / path).unlink()
+        with os.fdopen(os.dup(self.archive), "rb") as file:
+            file.seek(0)
+            with tarfile.open(fileobj=file) as archive:
+                for path in archive.getnames():  # files and links, where folders may be
+                    if (variant.here / path).is_dir():
+                        remove(variant.here / path)
+                if hasattr(tarfile, "fully_trusted_filter"):
+                    archive.extraction_filter = tarfile.fully_trusted_filter
+                archive.extractall(str(variant.here))
+
 
 class Measurement:
     """One request."""
@@ -678,17 +693,14 @@ class Measurement:
         """What was kept, in the folder where it was made."""
         for kept in self.unchecked:
             variant = self.variants[kept.variant]
-            copy_folder(variant.built, variant.here)
-            for path in kept.removed:
-                with contextlib.suppress(OSError):
-                    (variant.here / path).unlink()
-            with os.fdopen(os.dup(kept.archive), "rb") as file:
-                file.seek(0)
-                with tarfile.open(fileobj=file) as archive:
-                    if hasattr(tarfile, "fully_trusted_filter"):
-                        archive.extraction_filter = tarfile.fully_trusted_filter
-                    archive.extractall(str(variant.here))
-            variant.runs[kept.run]["check"] = self.check(variant)
+            try:
+                kept.restore(variant)
+            except (OSError, tarfile.TarError) as problem:
+                said = f"what the run left can't be restored: {problem}".encode()
+                done = Ran(1, 0.0, False, said).document(self.limits["output_chars"])
+            else:
+                done = self.check(variant)
+            variant.runs[kept.run]["check"] = done
             remove(variant.here)
         self.unchecked = []
 

@@ -149,6 +149,27 @@ def test_builds_of_several_requests_run_at_one_time(
         assert "app" in one.variants[0].states
 
 
+def test_what_timed_runs_left_is_restored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also what is a file or a link where the program had a folder. What can't be restored fails
+    the check, and nothing else."""
+    limits = {**LIMITS, "run_s": 20, "check_s": 20}
+    given = {"build": "mkdir a b; touch old", "repeats": 3, "once": [], "limits": limits}
+    given |= {"run": "rmdir a b; echo x > a; ln -s a b; mkdir c; echo x > c/d; rm old"}
+    given |= {"check": "test -f a && test -L b && test -s c/d && test ! -e old", "digest": ""}
+
+    def checks(name: str) -> list[int]:
+        folder = request(tmp_path / name, **given, id=name)
+        work = tmp_path / f"{name}.work"
+        work.mkdir()
+        measure.measure_together([Measurement(folder, work, folder / "result")])
+        result = json.loads((folder / "result/result.json").read_text())
+        return [each["check"]["exit"] for each in result["variants"]["before"]["runs"]]
+
+    assert checks("whole") == [0, 0, 0, 0]
+    monkeypatch.setattr(measure.tarfile.TarFile, "extractall", lambda *_: Path("/nowhere").stat())
+    assert checks("broken") == [0, 1, 1, 1]
+
+
 ALONE = """\
 mkdir {lock} || exit 1
 sleep 0.1; rmdir {lock}
