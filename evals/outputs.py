@@ -1,6 +1,6 @@
 """Compares what two versions of keet print over samples, casebook and public reports.
 
-    python -m evals.outputs save FOLDER [FORMAT]   # with the version that is imported; else JSON
+    python -m evals.outputs save FOLDER [FORMAT [STEP]]   # JSON of every command, or of each STEP-th
     python -m evals.outputs compare OLD NEW        # keys and values that differ, by their path
     python -m evals.outputs lines OLD NEW          # for pages: the lines that differ
 
@@ -51,7 +51,7 @@ def commands() -> Iterator[list[str]]:
     for path in (*samples, *tests, *runs, *cases, *sorted(public)):
         yield ["explain", "--no-model", str(path)]
     for path in (*samples[::4], *tests, *runs, *sorted(public)[::4]):
-        for command in ("show", "metrics", "hotspots", "roofline"):
+        for command in ("show", "metrics", "hotspots", "roofline", "amounts"):
             yield [command, str(path)]
     for name in _PAIRS:
         slow, fast = (_sample(name, which) for which in ("slow", "fast"))
@@ -67,10 +67,10 @@ def _sample(name: str, which: str) -> str:
     return str(next((ROOT / "kernels_samples" / name).glob(f"{which}.ncu-rep*")))
 
 
-def save(folder: Path, form: str = "json") -> None:
+def save(folder: Path, form: str = "json", step: str = "1") -> None:
     """One file per command, which is written whole or not at all."""
     folder.mkdir(parents=True, exist_ok=True)
-    for number, command in enumerate(commands()):
+    for number, command in enumerate(itertools.islice(commands(), 0, None, int(step))):
         out, err = io.StringIO(), io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             status = main([*command, "--format", form])

@@ -5,8 +5,9 @@ python -m tests.faults --part keet/analysis --workers 1
 python -m tests.faults --again         # with the coverage of the last time
 python -m tests.faults --seed 1        # makes another list
 
-The tests that run a fault's line decide, in a copy of the repository, those that run little else
-first. A fault whose line no test runs is missed. What is left out because its code has changed is listed, too.
+The tests that run a fault's line decide, in a copy of the repository: first the one that noticed the
+fault last time, then those that run little else. A fault whose line no test runs is missed. What is
+left out because its code has changed is listed, too.
 """
 
 from __future__ import annotations
@@ -26,17 +27,24 @@ from contextlib import closing
 from functools import cache, partial
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from tests.faults.seeding import ROOT, Fault, Place, place_of, seeded
 
 LIST = Path(__file__).with_name("faults.json")
 COUNT = 200
 _COVERAGE = ROOT / ".faults"
+_NOTICED = _COVERAGE / "noticed.json"
+"""The test that noticed each fault last time, by the fault's row in the list."""
 _PYTEST = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider")
 _TIMEOUT = 600
 """Seconds; a fault that makes tests hang is noticed."""
-Outcome = Literal["noticed", "missed", "not run", "moved"]
+
+
+class Outcome(NamedTuple):
+    what: Literal["noticed", "missed", "not run", "moved"]
+    test: str = ""
+    """The one that noticed it."""
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -45,17 +53,24 @@ def main(arguments: Sequence[str]) -> None:
         _write(seeded(COUNT, options.seed))
         return
     faults = [Fault(*each) for each in json.loads(LIST.read_text(encoding="utf-8"))]
-    chosen = [fault for fault in faults if fault.file.startswith(options.part)]
+    rows = [row for row, fault in enumerate(faults) if fault.file.startswith(options.part)]
     data = _COVERAGE / "coverage"
     if not options.again:
         _cover(data)
-    found = dict(zip(chosen, _outcomes(chosen, data, options.workers)))
-    for fault, outcome in found.items():
-        if outcome != "noticed":
+    noticed = json.loads(_NOTICED.read_text("utf-8")) if _NOTICED.exists() else {}
+    counts: Counter[str] = Counter()
+    asked = [(faults[row], noticed.get(str(row), "")) for row in rows]
+    for row, outcome in zip(rows, _outcomes(asked, data, options.workers)):
+        counts[outcome.what] += 1
+        if outcome.what == "noticed":
+            noticed[str(row)] = outcome.test
+            _NOTICED.write_text(json.dumps(noticed), encoding="utf-8")
+        else:
+            fault = faults[row]
             change = f"{_line(fault.before)} -> {_line(fault.after)}"
-            sys.stdout.write(f"{outcome}: {fault.file} {fault.function}: {change}\n")
-    counts = Counter(found.values())
-    known = len(found) - counts["moved"]
+            sys.stdout.write(f"{outcome.what}: {fault.file} {fault.function}: {change}\n")
+            sys.stdout.flush()
+    known = len(rows) - counts["moved"]
     listed = ", ".join(f"{count} {outcome}" for outcome, count in counts.most_common())
     sys.stdout.write(f"{counts['noticed']} of {known} faults are noticed ({listed})\n")
 
@@ -89,13 +104,14 @@ def _cover(data: Path) -> None:
     sys.stdout.write(f"branch coverage: {total.stdout.decode().strip()} %\n")
 
 
-def _outcomes(faults: Sequence[Fault], data: Path, workers: int) -> Iterator[Outcome]:
+def _outcomes(asked: Sequence[tuple[Fault, str]], data: Path, workers: int) -> Iterator[Outcome]:
+    """Of each fault, with the test that noticed it last time."""
     with tempfile.TemporaryDirectory() as folder:
         copies: SimpleQueue[Path] = SimpleQueue()
         for number in range(workers):
             copies.put(_copy(Path(folder, str(number))))
         with ThreadPoolExecutor(workers) as pool:
-            yield from pool.map(partial(_outcome, data=data, copies=copies), faults)
+            yield from pool.map(partial(_outcome, data=data, copies=copies), asked)
 
 
 def _copy(target: Path) -> Path:
@@ -112,25 +128,26 @@ def _copy(target: Path) -> Path:
     return target
 
 
-def _outcome(fault: Fault, *, data: Path, copies: SimpleQueue[Path]) -> Outcome:
+def _outcome(asked: tuple[Fault, str], *, data: Path, copies: SimpleQueue[Path]) -> Outcome:
+    fault, last_time = asked
     place = place_of(fault)
     if place is None:
-        return "moved"
-    tests = _tests_of(data, fault, place)
+        return Outcome("moved")
+    tests = sorted(_tests_of(data, fault, place), key=lambda test: test != last_time)
     if not tests:
-        return "not run"
+        return Outcome("not run")
     copy = copies.get()
     path = copy / fault.file
     text = path.read_text(encoding="utf-8")
     try:
         path.write_text(text[: place.start] + fault.after + text[place.stop :], encoding="utf-8")
-        return "noticed" if _fails(copy, tests) else "missed"
+        return _run(copy, tests)
     finally:
         path.write_text(text, encoding="utf-8")
         copies.put(copy)
 
 
-def _fails(copy: Path, tests: Sequence[str]) -> bool:
+def _run(copy: Path, tests: Sequence[str]) -> Outcome:
     chosen = copy / "chosen_tests.txt"
     chosen.write_text("\n".join(tests), encoding="utf-8")
     environment = {**os.environ, "PYTHONPATH": f"{copy}:{copy / 'tools'}"}
@@ -140,8 +157,12 @@ def _fails(copy: Path, tests: Sequence[str]) -> bool:
             command, cwd=copy, env=environment, timeout=_TIMEOUT, check=False, capture_output=True
         )
     except subprocess.TimeoutExpired:
-        return True
-    return done.returncode != 0
+        return Outcome("noticed")
+    if done.returncode == 0:
+        return Outcome("missed")
+    failed = [line for line in done.stdout.decode().splitlines() if line.startswith("FAILED ")]
+    named = (test for test in tests if any(line.startswith(f"FAILED {test}") for line in failed))
+    return Outcome("noticed", next(named, ""))
 
 
 @cache
