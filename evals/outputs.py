@@ -1,6 +1,6 @@
 """Compares what two versions of keet print over samples, casebook and public reports.
 
-    python -m evals.outputs save FOLDER [FORMAT [STEP]]   # JSON of every command, or of each STEP-th
+    python -m evals.outputs save FOLDER [FORMAT [STEP]]   # JSON, or FORMAT; each STEP-th
     python -m evals.outputs compare OLD NEW        # keys and values that differ, by their path
     python -m evals.outputs lines OLD NEW          # for pages: the lines that differ
 
